@@ -1,6 +1,6 @@
-// Broadcast down a balanced binary tree: log2(n) a + 2 S b once pieces stream.
+// Broadcast down a balanced binary tree: log2(n) a + 2 S b once chunks stream.
 #include "algorithms/binary_tree.h"
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -13,14 +13,14 @@ class BinaryTree : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const Rank n = problem.ranks;
     const double depth = log2_rounded_up(n), below = n > 3 ? 2 : 1, above = n > 2 ? 1 : 0;
-    Effort effort = with_anyone(
+    CostLaw cost_law = with_anyone(
         problem, {.depth = depth, .chain = depth, .sent = below, .received = above, .messages = below + above});
-    effort.copied = 1 - above;
-    effort.longest = 1;
-    return effort;
+    cost_law.copied = 1 - above;
+    cost_law.longest = 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {

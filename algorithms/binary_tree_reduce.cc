@@ -1,6 +1,6 @@
-// Reduce up a balanced binary tree: log2(n) a + S b once pieces stream; inner ranks receive 2 S.
+// Reduce up a balanced binary tree: log2(n) a + S b once chunks stream; inner ranks receive 2 S.
 #include "algorithms/binary_tree.h"
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -13,15 +13,15 @@ class BinaryTree : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const Rank n = problem.ranks;
     const double depth = log2_rounded_up(n), below = n > 3 ? 2 : 1, above = n > 2 ? 1 : 0;
-    Effort effort = with_anyone(
+    CostLaw cost_law = with_anyone(
         problem, {.depth = depth, .chain = depth, .sent = above, .received = below, .messages = below + above});
-    effort.folded = below;
-    effort.longest = 1;
-    effort.rounded = mean_depth(n);
-    return effort;
+    cost_law.folded = below;
+    cost_law.longest = 1;
+    cost_law.rounded = mean_depth(n);
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {

@@ -1,7 +1,7 @@
 // Binomial gather: in round k the ranks 2^k behind, counted from the root, hand over all the blocks of their subtree.
 // log2(n) a + (n-1)/n S b at the root, in log2(n) messages; inner ranks pass blocks through scratch.
 // R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -18,14 +18,14 @@ class BinomialTree : public Entry<Algorithm> {
     return {.units = 1, .scratch = n, .rounds = std::max(1u, log2_rounded_up(n)), .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const Rank n = problem.ranks;
     const double rounds = log2_rounded_up(n), others = n - 1;
-    Effort effort = with_anyone(
+    CostLaw cost_law = with_anyone(
         problem, {.depth = rounds, .chain = others, .stalls = rounds, .received = others, .messages = rounds});
-    effort.copied = 1;
-    effort.longest = std::bit_floor(n) == n ? n / 2 : std::max(n - std::bit_floor(n), std::bit_floor(n) / 2);
-    return effort;
+    cost_law.copied = 1;
+    cost_law.longest = std::bit_floor(n) == n ? n / 2 : std::max(n - std::bit_floor(n), std::bit_floor(n) / 2);
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -2,7 +2,7 @@
 // by that distance. ceil(log2 n) a + (n-1)/n S b for any n; near peers first, far ones with the large messages.
 // Blocks lie at their final place at once: a range that wraps round the end is two messages instead of a rotation.
 // J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems", 1997.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -17,10 +17,10 @@ class Bruck : public Entry<Algorithm> {
     return {.rounds = std::max(1u, log2_rounded_up(problem.ranks)), .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override {
-    Effort effort = with_distances(problem, rounds_by_distance(problem.ranks), Partners::round_a_circle);
-    effort.copied = 1;
-    return effort;
+  CostLaw cost_law(const Problem& problem) const override {
+    CostLaw cost_law = with_distances(problem, rounds_by_distance(problem.ranks), Partners::round_a_circle);
+    cost_law.copied = 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -2,7 +2,7 @@
 // others that share the bit. log2(n) a + (S/2) log2(n) b for any n, plus two passes through scratch: for tiny blocks of
 // equal counts. J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing
 // systems", 1997.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -18,15 +18,15 @@ class Bruck : public Entry<Algorithm> {
     return {.units = 1, .scratch = n, .rounds = std::max(1u, log2_rounded_up(n)), .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     std::vector<RoundTraffic> turns;
     for (Rank distance = 1; distance < problem.ranks; distance *= 2) {
       const double blocks = with_bit(problem.ranks, distance);
       turns.push_back({.sent = blocks, .received = blocks});
     }
-    Effort effort = with_distances(problem, turns, Partners::round_a_circle);
-    effort.copied = 2.0 * problem.ranks;
-    return effort;
+    CostLaw cost_law = with_distances(problem, turns, Partners::round_a_circle);
+    cost_law.copied = 2.0 * problem.ranks;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -2,7 +2,7 @@
 // farther ahead to the rank at distance d. ceil(log2 n) a + (n-1)/n S b for any n; far peers first.
 // The mirrored tree of J. Bruck et al., 1997; the same tree as S. Jeaugey, "PAT: a new algorithm for all-gather and
 // reduce-scatter operations at scale", 2025, without its limit on the size of buffers.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -18,12 +18,12 @@ class Bruck : public Entry<Algorithm> {
     return {.units = 1, .scratch = n, .rounds = std::max(1u, log2_rounded_up(n)), .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override {
-    Effort effort = with_distances(problem, rounds_by_distance(problem.ranks), Partners::round_a_circle);
-    effort.folded = problem.ranks - 1;
-    effort.copied = std::bit_ceil(problem.ranks) - problem.ranks;
-    effort.rounded = mean_hops(problem.ranks);
-    return effort;
+  CostLaw cost_law(const Problem& problem) const override {
+    CostLaw cost_law = with_distances(problem, rounds_by_distance(problem.ranks), Partners::round_a_circle);
+    cost_law.folded = problem.ranks - 1;
+    cost_law.copied = std::bit_ceil(problem.ranks) - problem.ranks;
+    cost_law.rounded = mean_hops(problem.ranks);
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -1,6 +1,6 @@
-// Chain broadcast: every rank passes on what it gets, in rank order from the root. (n-1) a + S b once pieces stream:
-// full bandwidth, all of the latency. One round: slices and pieces stream through it alike.
-#include "algorithms/effort.h"
+// Chain broadcast: every rank passes on what it gets, in rank order from the root. (n-1) a + S b once chunks stream:
+// full bandwidth, all of the latency. One round: slices and chunks stream through it alike.
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -12,14 +12,14 @@ class Chain : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double hops = problem.ranks - 1, inner = problem.ranks > 2 ? 1 : 0;
-    Effort effort =
+    CostLaw cost_law =
         with_pipeline(problem, {.depth = hops, .chain = hops, .sent = 1, .received = inner, .messages = 1 + inner},
                       PipelineKind::chain);
-    effort.copied = 1 - inner;
-    effort.longest = 1;
-    return effort;
+    cost_law.copied = 1 - inner;
+    cost_law.longest = 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {

@@ -1,5 +1,5 @@
-// Chain reduce: the sum goes from neighbour to neighbour and ends at the root. (n-1) a + S b once pieces stream.
-#include "algorithms/effort.h"
+// Chain reduce: the sum goes from neighbour to neighbour and ends at the root. (n-1) a + S b once chunks stream.
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -11,14 +11,14 @@ class Chain : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double hops = problem.ranks - 1, inner = problem.ranks > 2 ? 1 : 0;
-    Effort effort =
+    CostLaw cost_law =
         with_pipeline(problem, {.depth = hops, .chain = hops, .sent = inner, .received = 1, .messages = 1 + inner},
                       PipelineKind::chain);
-    effort.folded = effort.longest = 1;
-    effort.rounded = hops / 2;
-    return effort;
+    cost_law.folded = cost_law.longest = 1;
+    cost_law.rounded = hops / 2;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {

@@ -1,5 +1,5 @@
 // Direct all-to-all: every rank sends all its blocks, then receives all. a + (n-1)/n S b; for full crossbars.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -11,11 +11,11 @@ class Direct : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort = with_all(problem, at_once(others));
-    effort.copied = effort.longest = 1;
-    return effort;
+    CostLaw cost_law = with_all(problem, at_once(others));
+    cost_law.copied = cost_law.longest = 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

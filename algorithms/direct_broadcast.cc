@@ -1,5 +1,5 @@
 // Direct broadcast: the root sends to all in one fan-out. a + (n-1) S b; for few ranks or small messages.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -11,11 +11,11 @@ class Direct : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort = with_root(problem, {.depth = 1, .chain = 1, .sent = others, .messages = others});
-    effort.copied = effort.longest = 1;
-    return effort;
+    CostLaw cost_law = with_root(problem, {.depth = 1, .chain = 1, .sent = others, .messages = others});
+    cost_law.copied = cost_law.longest = 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {

@@ -1,6 +1,6 @@
 // All-gather in peers' memory: each rank stores its block into every rank's output. (n-1)/n S b and two flag rounds.
 // Entry: all outputs may be written. Exit: all are.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -14,10 +14,10 @@ class DirectMapped : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
-    Effort effort = in_peers_memory(problem, problem.ranks - 1, 0);
-    effort.copied = 1;
-    return effort;
+  CostLaw cost_law(const Problem& problem) const override {
+    CostLaw cost_law = in_peers_memory(problem, problem.ranks - 1, 0);
+    cost_law.copied = 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

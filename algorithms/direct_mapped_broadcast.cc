@@ -1,7 +1,7 @@
 // Broadcast in peers' memory: the root stores its block into every rank's output. (n-1) S b, all of it the root's work;
 // pushed and not pulled, because a line that peers only read is slow to write for its owner, who goes on to write it.
 // Entry: the root may write. Exit: it has.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -15,11 +15,11 @@ class DirectMapped : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;  // Flags are to and from the root alone.
-    Effort effort = with_root(problem, {.depth = 2, .sent = others, .messages = 2 * others});
-    effort.copied = 1;
-    return effort;
+    CostLaw cost_law = with_root(problem, {.depth = 2, .sent = others, .messages = 2 * others});
+    cost_law.copied = 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -1,6 +1,6 @@
 // Reduce-scatter in peers' memory: each rank folds its block of every rank's input, in rank order. (n-1)/n S b read,
 // and two flag rounds. Entry: all inputs are there. Exit: all are read.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -15,10 +15,10 @@ class DirectMapped : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
-    Effort effort = in_peers_memory(problem, 0, problem.ranks - 1);
-    effort.folded = problem.ranks - 1;
-    return effort;
+  CostLaw cost_law(const Problem& problem) const override {
+    CostLaw cost_law = in_peers_memory(problem, 0, problem.ranks - 1);
+    cost_law.folded = problem.ranks - 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

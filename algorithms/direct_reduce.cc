@@ -1,5 +1,5 @@
 // Direct reduce: all send to the root, which folds all inputs in one step, in rank order. a + (n-1) S b at the root.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -11,13 +11,13 @@ class Direct : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort = with_root(problem, {.depth = 1, .chain = 1, .received = others, .messages = others});
-    effort.folded = others;
-    effort.longest = 1;
-    effort.rounded = others / problem.ranks;
-    return effort;
+    CostLaw cost_law = with_root(problem, {.depth = 1, .chain = 1, .received = others, .messages = others});
+    cost_law.folded = others;
+    cost_law.longest = 1;
+    cost_law.rounded = others / problem.ranks;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {

@@ -1,6 +1,6 @@
 // Direct reduce-scatter: every rank sends each other rank its block, and folds what it gets in one step, in rank order.
 // a + (n-1)/n S b: one message deep; for full crossbars, whose ports bear n-1 messages at once.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -13,13 +13,13 @@ class Direct : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort = with_all(problem, at_once(others));
-    effort.folded = others;
-    effort.longest = 1;
-    effort.rounded = others / problem.ranks;
-    return effort;
+    CostLaw cost_law = with_all(problem, at_once(others));
+    cost_law.folded = others;
+    cost_law.longest = 1;
+    cost_law.rounded = others / problem.ranks;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

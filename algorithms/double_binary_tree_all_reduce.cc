@@ -1,12 +1,12 @@
 // Tree all-reduce over two trees, one for each half of the data: sums go up a balanced binary tree, the result comes
 // down. A rank that is an inner node of the one is a leaf of the other, which is its mirror image where the number of
 // ranks is even, and otherwise the same tree one rank further; then rank 0 alone is inside both. 2 log2(n) a + 2 S b
-// once pieces stream: inside, a rank sends S / 2 up and S down, as a leaf S / 2 up. One tree would have it send 3 S.
+// once chunks stream: inside, a rank sends S / 2 up and S down, as a leaf S / 2 up. One tree would have it send 3 S.
 // P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
 // The root turns round in the down stage: in the up stage its message would cross stages, and a skewed loop would need
 // ever more slots.
 #include "algorithms/binary_tree.h"
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -29,18 +29,18 @@ class DoubleBinaryTree : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.units = 2, .rounds = 2, .stages = {0, 1}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     // Of the one tree a rank is inside, of the other a leaf.
     const Rank n = problem.ranks;
     const double depth = 2.0 * log2_rounded_up(n), children = n > 3 ? 2 : 1;
     const double sent = (children + (n > 2 ? 2 : 1)) / 2, received = sent;
-    Effort effort = with_anyone(
+    CostLaw cost_law = with_anyone(
         problem, {.depth = depth, .chain = depth / 2, .sent = sent, .received = received, .messages = 4 * sent});
-    effort.folded = n > 2 ? 1 : 0.5;
-    effort.longest = 0.5;
-    effort.units = 2;
-    effort.rounded = mean_depth(n) + 1;
-    return effort;
+    cost_law.folded = n > 2 ? 1 : 0.5;
+    cost_law.longest = 0.5;
+    cost_law.units = 2;
+    cost_law.rounded = mean_depth(n) + 1;
+    return cost_law;
   }
 
   // A leaf sends up, and what is inside passes down, before anything of the other tree is awaited.

@@ -1,7 +1,7 @@
 // Recursive doubling: recursive halving backwards; groups that know all their blocks merge two by two.
 // ceil(log2 n) a + (n-1)/n S b where n is a power of two; otherwise one message more in some rounds.
 // R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/halving.h"
 
@@ -16,13 +16,13 @@ class RecursiveDoubling : public Entry<Algorithm> {
     return {.rounds = std::max(1u, log2_rounded_up(problem.ranks)), .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     std::vector<RoundTraffic> turns = rounds_by_halves(problem.ranks);
     for (RoundTraffic& turn : turns) std::swap(turn.sent, turn.received);
-    Effort effort = with_distances(problem, turns, Partners::by_bits);
-    effort.copied = 1;
-    effort.longest = (problem.ranks + 1) / 2;
-    return effort;
+    CostLaw cost_law = with_distances(problem, turns, Partners::by_bits);
+    cost_law.copied = 1;
+    cost_law.longest = (problem.ranks + 1) / 2;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -1,6 +1,6 @@
 // All-to-all by exchanges: a round-robin tournament, in round r of which the ranks whose numbers add up to r modulo n
 // swap blocks. n a + (n-1)/n S b, and in place: a block is overwritten by the answer to itself.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -12,11 +12,11 @@ class Exchange : public Entry<Algorithm> {
 
   Shape shape(const Problem& problem) const override { return {.rounds = problem.ranks, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1, rounds = problem.ranks > 2 ? problem.ranks : 1;
-    Effort effort = with_all(problem, in_turn(rounds, others));
-    effort.copied = effort.longest = 1;
-    return effort;
+    CostLaw cost_law = with_all(problem, in_turn(rounds, others));
+    cost_law.copied = cost_law.longest = 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -4,7 +4,7 @@
 // R. Rabenseifner, "Optimization of collective reduction operations", 2004.
 #include <cmath>
 
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/halving.h"
 
@@ -20,12 +20,12 @@ class RecursiveHalving : public Entry<Algorithm> {
     return {.units = 1, .scratch = n, .rounds = std::max(1u, log2_rounded_up(n)), .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override {
-    Effort effort = with_distances(problem, rounds_by_halves(problem.ranks), Partners::by_bits);
-    effort.folded = effort.levels[0].received + effort.levels[1].received;
-    effort.longest = (problem.ranks + 1) / 2;
-    effort.rounded = std::log2(problem.ranks) / 2;
-    return effort;
+  CostLaw cost_law(const Problem& problem) const override {
+    CostLaw cost_law = with_distances(problem, rounds_by_halves(problem.ranks), Partners::by_bits);
+    cost_law.folded = cost_law.levels[0].received + cost_law.levels[1].received;
+    cost_law.longest = (problem.ranks + 1) / 2;
+    cost_law.rounded = std::log2(problem.ranks) / 2;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -3,7 +3,7 @@
 // that no two send to the same one. Each rank sends its block to k-1 hosts and hands k on to g-1 ranks: a host's link
 // carries (k-1)/k S each way instead of g times that. 2 a deep. Source: the multi-leader all-gather of Kandalla et al.,
 // "Designing multi-leader-based allgather algorithms for multi-core clusters" (2009); here every rank leads.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 
 namespace tutti {
@@ -19,7 +19,7 @@ class Hierarchical : public EntryOverHosts {
     return {.rounds = static_cast<std::uint32_t>(problem.groups[0].size()), .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override { return with_agents(problem, Agents::hand_on); }
+  CostLaw cost_law(const Problem& problem) const override { return with_agents(problem, Agents::hand_on); }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const HostMap map(problem);

@@ -16,12 +16,12 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t kMostUnits = 1 << 20;
-constexpr std::uint64_t kMostTags = 1 << 16;
+constexpr std::uint64_t kMaxUnits = 1 << 20;
+constexpr std::uint64_t kMaxTags = 1 << 16;
 constexpr std::uint32_t kInsideTags = 2;    // Of the reduce-scatters, of the all-gathers.
 constexpr std::uint32_t kTagsOfAcross = 2;  // Of the algorithm across the last level's groups, at most.
 // Up to here hosts speak directly: what is sent and what is awaited are stages of their own then, so that while one
-// piece is between hosts the next are inside them. From 6 on the number of messages costs as much as that gains
+// chunk is between hosts the next are inside them. From 6 on the number of messages costs as much as that gains
 // (measured).
 constexpr Rank kFewHosts = 4;
 
@@ -36,7 +36,7 @@ struct Names {
 std::uint64_t units_of_shards(const std::vector<Rank>& groups) {
   std::uint64_t units = 1;
   for (const Rank size : groups) {
-    if (size == 0 || (units = std::lcm(units, std::uint64_t{size})) > kMostUnits) return 0;
+    if (size == 0 || (units = std::lcm(units, std::uint64_t{size})) > kMaxUnits) return 0;
   }
   return units;
 }
@@ -62,10 +62,10 @@ class Hierarchical : public Entry<Sequence> {
     for (const std::vector<Rank>& level : problem.groups) {
       if (std::accumulate(level.begin(), level.end(), std::uint64_t{0}) != members) return false;
       units *= units_of_shards(level);
-      if (units == 0 || units > kMostUnits) return false;
+      if (units == 0 || units > kMaxUnits) return false;
       members = static_cast<Rank>(level.size());
     }
-    return units * members <= kMostUnits && tags_of(problem) <= kMostTags;
+    return units * members <= kMaxUnits && tags_of(problem) <= kMaxTags;
   }
 
   std::shared_ptr<const Composition> compose(const Problem& problem) const override {
@@ -73,30 +73,30 @@ class Hierarchical : public Entry<Sequence> {
   }
 
   // The largest hosts have most to do inside, and in the smallest a rank has the largest shard to bring across.
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const std::vector<Rank>& hosts = problem.groups[0];
     const auto [smallest, largest] = std::minmax_element(hosts.begin(), hosts.end());
     const auto inside = [&, size = *largest](Collective collective, const char* name) {
-      return divided(find(collective, name)->effort({.collective = collective, .ranks = size, .groups = {}}), size);
+      return divided(find(collective, name)->cost_law({.collective = collective, .ranks = size, .groups = {}}), size);
     };
     const Across across = across_hosts(problem);
-    Effort gather = inside(Collective::all_gather, names_.all_gather);
+    CostLaw gather = inside(Collective::all_gather, names_.all_gather);
     gather.copied = 0;   // In place.
     gather.rounded = 0;  // What comes from across is.
-    Effort effort = then(inside(Collective::reduce_scatter, names_.reduce_scatter), gather);
-    effort = then(effort, between_hosts(across.algorithm->effort(across.problem), problem, *smallest));
-    effort.units = units_of_shards(hosts) * across.algorithm->effort(across.problem).units;
-    return effort;
+    CostLaw cost_law = then(inside(Collective::reduce_scatter, names_.reduce_scatter), gather);
+    cost_law = then(cost_law, between_hosts(across.algorithm->cost_law(across.problem), problem, *smallest));
+    cost_law.units = units_of_shards(hosts) * across.algorithm->cost_law(across.problem).units;
+    return cost_law;
   }
 
  private:
   // What hosts would do as ranks, shared out to the ranks of one.
-  static Effort between_hosts(const Effort& hosts, const Problem& problem, Rank ranks) {
-    Effort shared = divided(hosts, ranks);
+  static CostLaw between_hosts(const CostLaw& hosts, const Problem& problem, Rank ranks) {
+    CostLaw shared = divided(hosts, ranks);
     const std::uint64_t parts_of_a_rank = (parts_across(problem) + ranks - 1) / ranks;
-    Effort raised = shared;
+    CostLaw raised = shared;
     raised.levels[0] = {};
-    for (std::size_t i = Effort::kLevels - 1; i > 0; --i) {
+    for (std::size_t i = CostLaw::kLevels - 1; i > 0; --i) {
       raised.levels[i] = shared.levels[i - 1];
       raised.levels[i].messages *= static_cast<double>(parts_of_a_rank);
       const Traffic& level = hosts.levels[i - 1];
@@ -174,7 +174,7 @@ class Hierarchical : public Entry<Sequence> {
       part.input = part.output = Place::output;
       part.scratch = scratch;
       const std::uint64_t tag = kInsideTags + tags * parts.size();
-      TUTTI_ASSERT(tag < kMostTags);  // supports() has counted them.
+      TUTTI_ASSERT(tag < kMaxTags);  // supports() has counted them.
       part.tag = static_cast<std::uint16_t>(tag);
       part.fold = Fold::complete;
       parts.push_back(std::move(part));

@@ -3,7 +3,7 @@
 // instead of n-g of one. 2 a deep; each block moves twice.
 // Source: Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems"
 // (1997), with a radix that is the size of a host.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 
 namespace tutti {
@@ -26,22 +26,22 @@ class Hierarchical : public EntryOverHosts {
     return {.scratch = problem.ranks, .rounds = 2, .stages = {0, 1}};
   }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const HostMap map(problem);
     const double hosts = map.hosts(), size = map.smallest();
-    Effort effort;
-    effort.levels[0] = {.sent = (size - 1) * hosts, .received = (size - 1) * hosts, .messages = 2 * (size - 1)};
-    effort.levels[1] = {.depth = 1,
-                        .chain = size,
-                        .sent = (hosts - 1) * size,
-                        .received = (hosts - 1) * size,
-                        .messages = 2 * (hosts - 1),
-                        .between = (hosts - 1) * size * size};
-    if (size > 1) effort.levels[0].depth = 1;
-    effort.levels[0].chain = effort.levels[0].depth * hosts;
-    effort.copied = hosts + size;
-    effort.longest = std::max(size, size > 1 ? hosts : 0);
-    return effort;
+    CostLaw cost_law;
+    cost_law.levels[0] = {.sent = (size - 1) * hosts, .received = (size - 1) * hosts, .messages = 2 * (size - 1)};
+    cost_law.levels[1] = {.depth = 1,
+                          .chain = size,
+                          .sent = (hosts - 1) * size,
+                          .received = (hosts - 1) * size,
+                          .messages = 2 * (hosts - 1),
+                          .between = (hosts - 1) * size * size};
+    if (size > 1) cost_law.levels[0].depth = 1;
+    cost_law.levels[0].chain = cost_law.levels[0].depth * hosts;
+    cost_law.copied = hosts + size;
+    cost_law.longest = std::max(size, size > 1 ? hosts : 0);
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

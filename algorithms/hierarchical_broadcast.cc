@@ -1,8 +1,8 @@
 // Broadcast over hosts: the root deals out shards within its host; each shard goes from host to host along a rail of
 // its own, one rank of each, which hands it on within its host. As many rails as the smallest host has ranks. A host's
-// link carries S in and S out, each rank's S/rails; (k+1) a deep, S b once pieces stream.
+// link carries S in and S out, each rank's S/rails; (k+1) a deep, S b once chunks stream.
 // Source: the chain of this catalogue between hosts, and van de Geijn's scatter and all-gather within them.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 
 namespace tutti {
@@ -17,19 +17,19 @@ class Hierarchical : public EntryOverHosts {
     return {.units = HostMap(problem).smallest(), .rounds = 1, .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const Rails rails(problem);
     const double count = rails.count, hosts = rails.map.hosts();
     const double deals = (count - 1) / count, hands_on = (rails.map.size(rails.home) - 1) / count;
-    Effort effort;
-    effort.levels[0] = {.depth = 2, .chain = 2 / count, .sent = deals + hands_on};
-    effort.levels[0].messages = count * effort.levels[0].sent;
-    effort.levels[1] = {
+    CostLaw cost_law;
+    cost_law.levels[0] = {.depth = 2, .chain = 2 / count, .sent = deals + hands_on};
+    cost_law.levels[0].messages = count * cost_law.levels[0].sent;
+    cost_law.levels[1] = {
         .depth = hosts - 1, .chain = (hosts - 1) / count, .sent = 1 / count, .messages = 1, .between = 1};
-    effort.copied = 1;
-    effort.longest = 1 / count;
-    effort.units = rails.count;
-    return effort;
+    cost_law.copied = 1;
+    cost_law.longest = 1 / count;
+    cost_law.units = rails.count;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {

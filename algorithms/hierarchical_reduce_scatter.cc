@@ -3,7 +3,7 @@
 // them, so that no two send to the same one. A host's link carries (k-1)/k S each way instead of g times that; no
 // memory is needed for sums, which go from the fold onto the wire. 2 k a deep.
 // Source: the hierarchical all-gather of this catalogue, backwards.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 
 namespace tutti {
@@ -19,7 +19,7 @@ class Hierarchical : public EntryOverHosts {
     return {.rounds = static_cast<std::uint32_t>(problem.groups[0].size()), .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override { return with_agents(problem, Agents::sum); }
+  CostLaw cost_law(const Problem& problem) const override { return with_agents(problem, Agents::sum); }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const HostMap map(problem);

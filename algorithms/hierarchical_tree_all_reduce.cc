@@ -1,8 +1,8 @@
 // Tree all-reduce over hosts: the sum of each half of the data goes along a chain through each host and up a tree of
-// hosts, and the result comes back. 2(g-1) a + 2 log2(k) a + 2 S b once pieces stream, for k hosts of g ranks; a host's
+// hosts, and the result comes back. 2(g-1) a + 2 log2(k) a + 2 S b once chunks stream, for k hosts of g ranks; a host's
 // link carries 2 S each way, by the two ranks that speak for it. Which these are is a matter of the order of ranks.
 // Source: host_trees.h. The root turns round in the down stage, as that of double_binary_tree does.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/host_trees.h"
 
 namespace tutti {
@@ -16,23 +16,23 @@ class HierarchicalTree : public EntryOverHosts {
 
   Shape shape(const Problem&) const override { return {.units = 2, .rounds = 2, .stages = {0, 1}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const HostTreeSizes sizes(problem);
     const double hops = 2.0 * (sizes.largest - 1), depth = 2 * sizes.depth(), inner = (sizes.children() + 1) / 2;
     const double inside = sizes.largest > 2 ? 2 : sizes.largest - 1, across = inner + (sizes.smallest == 1 ? 0.5 : 0);
-    Effort effort;
-    effort.levels[0] = {.depth = hops, .chain = hops / 2, .sent = inside, .received = inside, .messages = 4 * inside};
-    effort.levels[1] = {.depth = depth,
-                        .chain = depth / 2,
-                        .sent = across,
-                        .received = across,
-                        .messages = 4 * across,
-                        .between = inner + 0.5};
-    effort.folded = std::max(sizes.largest > 2 ? 1.0 : 0.5, (sizes.children() + (sizes.largest > 1 ? 1 : 0)) / 2);
-    effort.longest = 0.5;
-    effort.units = 2;
-    effort.rounded = sizes.rounded() + 1;
-    return effort;
+    CostLaw cost_law;
+    cost_law.levels[0] = {.depth = hops, .chain = hops / 2, .sent = inside, .received = inside, .messages = 4 * inside};
+    cost_law.levels[1] = {.depth = depth,
+                          .chain = depth / 2,
+                          .sent = across,
+                          .received = across,
+                          .messages = 4 * across,
+                          .between = inner + 0.5};
+    cost_law.folded = std::max(sizes.largest > 2 ? 1.0 : 0.5, (sizes.children() + (sizes.largest > 1 ? 1 : 0)) / 2);
+    cost_law.longest = 0.5;
+    cost_law.units = 2;
+    cost_law.rounded = sizes.rounded() + 1;
+    return cost_law;
   }
 
   // Of the tree in which this rank is lower it gets something sooner on the way up, and later on the way down.

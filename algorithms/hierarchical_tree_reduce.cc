@@ -1,7 +1,7 @@
 // Tree reduce over hosts: each half of the data is summed along a chain through each host and up a tree of hosts, whose
-// root is the root's. (g-1) a + log2(k) a + S b once pieces stream, for k hosts of g ranks; a host's link carries S
+// root is the root's. (g-1) a + log2(k) a + S b once chunks stream, for k hosts of g ranks; a host's link carries S
 // each way, by the two ranks that speak for it. Source: host_trees.h.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/host_trees.h"
 
 namespace tutti {
@@ -15,31 +15,31 @@ class HierarchicalTree : public EntryOverHosts {
 
   Shape shape(const Problem&) const override { return {.units = 2, .rounds = 1, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const HostTreeSizes sizes(problem);
     const double hops = 2.0 * (sizes.largest - 1), depth = sizes.depth(), shared = sizes.largest > 1 ? 1 : 0;
     const bool alone = sizes.smallest == 1;  // Some rank, which speaks for its host in both trees.
-    Effort effort;
-    effort.levels[0] = {.depth = hops,
-                        .chain = hops / 2,
-                        .sent = sizes.largest > 2 ? 1 : shared / 2,
-                        .received = shared,
-                        .messages = sizes.largest > 2 ? 4 : 3 * shared};
-    effort.levels[1] = {.depth = depth,
-                        .chain = depth / 2,
-                        .sent = alone ? 1 : 0.5,
-                        .received = alone ? 1 : std::max(sizes.children(), 1.0) / 2,
-                        .messages = (alone ? 2 : 1) + std::max(sizes.children(), alone ? 2.0 : 1.0),
-                        .between = 1};
-    effort.folded = 1 + shared / 2;
-    effort.longest = 0.5;
-    effort.units = 2;
+    CostLaw cost_law;
+    cost_law.levels[0] = {.depth = hops,
+                          .chain = hops / 2,
+                          .sent = sizes.largest > 2 ? 1 : shared / 2,
+                          .received = shared,
+                          .messages = sizes.largest > 2 ? 4 : 3 * shared};
+    cost_law.levels[1] = {.depth = depth,
+                          .chain = depth / 2,
+                          .sent = alone ? 1 : 0.5,
+                          .received = alone ? 1 : std::max(sizes.children(), 1.0) / 2,
+                          .messages = (alone ? 2 : 1) + std::max(sizes.children(), alone ? 2.0 : 1.0),
+                          .between = 1};
+    cost_law.folded = 1 + shared / 2;
+    cost_law.longest = 0.5;
+    cost_law.units = 2;
     // What comes from other hosts also goes from the speaker of the root's host to the root: in one half from the one
     // end of the host's chain, in the other from the other.
     const HostMap map(problem);
     const double farther = (map.size(map.host_of(problem.root)) - 1) / 2.0;
-    effort.rounded = sizes.rounded() + (1 - 1.0 / sizes.hosts) * farther;
-    return effort;
+    cost_law.rounded = sizes.rounded() + (1 - 1.0 / sizes.hosts) * farther;
+    return cost_law;
   }
 
   // First of the tree in which this rank is lower: there it gets something sooner.

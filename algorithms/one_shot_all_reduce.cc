@@ -1,6 +1,6 @@
 // One-shot all-reduce: every rank sends its whole input to all, and each folds all inputs in rank order, so that all
 // have the same bits. a + (n-1) S b: one message deep, n-1 times the bytes; for messages of a few kilobytes.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -15,12 +15,12 @@ class OneShot : public Entry<Algorithm> {
   // Each rank has its own sum, of its own numbers as they are and the others' as they came.
   bool bears_rounding(const Problem& problem) const override { return problem.ranks == 1; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort = with_all(problem, at_once(others));
-    effort.folded = others;
-    effort.longest = 1;
-    return effort;
+    CostLaw cost_law = with_all(problem, at_once(others));
+    cost_law.folded = others;
+    cost_law.longest = 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

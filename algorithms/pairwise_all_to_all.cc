@@ -1,7 +1,7 @@
 // Pairwise all-to-all: in round r every rank sends to the one r + 1 ahead and receives from the one r + 1 behind.
 // (n-1) a + (n-1)/n S b in balanced rounds. Not in place from three ranks on: a block would be overwritten before its
 // own round sends it.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -19,11 +19,11 @@ class Pairwise : public Entry<Algorithm> {
     return {.rounds = problem.ranks == 1 ? 1 : problem.ranks - 1, .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort = with_all(problem, in_turn(others, others));
-    effort.copied = effort.longest = 1;
-    return effort;
+    CostLaw cost_law = with_all(problem, in_turn(others, others));
+    cost_law.copied = cost_law.longest = 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -5,7 +5,7 @@
 // R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
 #include <bit>
 
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -36,15 +36,15 @@ class RecursiveDoubling : public Entry<Algorithm> {
   // Each rank has its own sum, of its own numbers as they are and the others' as they came.
   bool bears_rounding(const Problem& problem) const override { return problem.ranks == 1; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const Players players(problem.ranks);
     const std::vector<RoundTraffic> turns(std::bit_width(players.count) - 1, {.sent = 1, .received = 1});
-    Effort effort = with_distances(problem, turns, Partners::by_bits);
-    effort.folded = effort.levels[0].sent + effort.levels[1].sent;
-    effort.longest = 1;
-    if (players.extra == 0) return effort;
-    effort.folded += 1;  // What the odd ones hand in; and they get the result.
-    return then(effort,
+    CostLaw cost_law = with_distances(problem, turns, Partners::by_bits);
+    cost_law.folded = cost_law.levels[0].sent + cost_law.levels[1].sent;
+    cost_law.longest = 1;
+    if (players.extra == 0) return cost_law;
+    cost_law.folded += 1;  // What the odd ones hand in; and they get the result.
+    return then(cost_law,
                 with_anyone(problem, {.depth = 2, .chain = 2, .stalls = 2, .sent = 1, .received = 1, .messages = 2}));
   }
 

@@ -20,13 +20,13 @@ class ReduceScatterAllGather : public Entry<Sequence> {
     return memo_.get(problem, [&] { return composed(problem.ranks); });
   }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const auto part = [&](Collective collective, const char* name) {
       Problem of_blocks = problem;
       of_blocks.collective = collective;
-      return divided(find(collective, name)->effort(of_blocks), problem.ranks);
+      return divided(find(collective, name)->cost_law(of_blocks), problem.ranks);
     };
-    Effort gather = part(Collective::all_gather, all_gather_);
+    CostLaw gather = part(Collective::all_gather, all_gather_);
     gather.copied = 0;  // In place.
     return then(part(Collective::reduce_scatter, reduce_scatter_), gather);
   }

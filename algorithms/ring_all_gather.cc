@@ -1,6 +1,6 @@
 // Ring all-gather: every block goes round the ring. (n-1) a + (n-1)/n S b: fewest bytes, only neighbours speak.
 // P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -14,11 +14,11 @@ class Ring : public Entry<Algorithm> {
     return {.rounds = problem.ranks == 1 ? 1 : problem.ranks - 1, .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort = with_pipeline(problem, in_turn(others, others), PipelineKind::ring);
-    effort.copied = effort.longest = 1;
-    return effort;
+    CostLaw cost_law = with_pipeline(problem, in_turn(others, others), PipelineKind::ring);
+    cost_law.copied = cost_law.longest = 1;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

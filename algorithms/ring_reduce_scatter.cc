@@ -1,7 +1,7 @@
 // Ring reduce-scatter: the partial sum of block b starts at rank b + 1 and collects every rank's share on its way round
 // to b. (n-1) a + (n-1)/n S b: fewest bytes, only neighbours speak.
 // P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -16,13 +16,13 @@ class Ring : public Entry<Algorithm> {
     return {.units = 1, .scratch = n, .rounds = n == 1 ? 1 : n - 1, .stages = {0}};
   }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort = with_pipeline(problem, in_turn(others, others), PipelineKind::ring);
-    effort.folded = others;
-    effort.longest = 1;
-    effort.rounded = others / 2;
-    return effort;
+    CostLaw cost_law = with_pipeline(problem, in_turn(others, others), PipelineKind::ring);
+    cost_law.folded = others;
+    cost_law.longest = 1;
+    cost_law.rounded = others / 2;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -2,7 +2,7 @@
 // output of every rank but the root, which copies its block for itself if it does not broadcast in place.
 // (n-1)/n S b per rank instead of (n-1) S b at the root.
 // Entry: the root's block is there, all outputs may be written. Exit: all is done.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -16,12 +16,12 @@ class SplitMapped : public Entry<Algorithm> {
 
   Shape shape(const Problem& problem) const override { return {.units = problem.ranks, .rounds = 3, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     // The root's own copy is apart.
-    Effort effort = in_peers_memory(problem, 1 - 1.0 / problem.ranks, 0);
-    effort.copied = 1;
-    effort.units = problem.ranks;
-    return effort;
+    CostLaw cost_law = in_peers_memory(problem, 1 - 1.0 / problem.ranks, 0);
+    cost_law.copied = 1;
+    cost_law.units = problem.ranks;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -2,7 +2,7 @@
 // into every rank's output. 2(n-1)/n S b without a copy, and two flag rounds. A line that was read is next written by
 // its reader, which host memory rewards. In place too: unit r is touched by rank r alone between entry and exit.
 // Entry: all inputs are there, and all outputs may be written. Exit: all is read and written.
-#include "algorithms/effort.h"
+#include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -16,12 +16,12 @@ class TwoShotMapped : public Entry<Algorithm> {
 
   Shape shape(const Problem& problem) const override { return {.units = problem.ranks, .rounds = 3, .stages = {0}}; }
 
-  Effort effort(const Problem& problem) const override {
+  CostLaw cost_law(const Problem& problem) const override {
     const double share = 1.0 / problem.ranks, others = 1 - share;
-    Effort effort = in_peers_memory(problem, others, others);
-    effort.folded = others;
-    effort.units = problem.ranks;
-    return effort;
+    CostLaw cost_law = in_peers_memory(problem, others, others);
+    cost_law.folded = others;
+    cost_law.units = problem.ranks;
+    return cost_law;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

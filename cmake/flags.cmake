@@ -1,4 +1,4 @@
-# Compiler flags of our own code, as the target tutti_flags that every room links privately.
+# Compiler flags of our own code, as the target tutti_flags that every module links privately.
 option(TUTTI_WERROR "Treat warnings as errors" OFF)
 option(TUTTI_HARDEN "Stack protection, control-flow protection and checked libc calls" ON)
 set(TUTTI_SANITIZE "" CACHE STRING "Sanitizers to build everything with: address,undefined or thread")

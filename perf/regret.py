@@ -4,7 +4,7 @@ In each pass the choice and everything that can be forced take turns, so that wh
 them alike. Each has processes of its own in each pass, since these are fast or slow as a whole. A cell is one size of
 one collective; its regret is the time of what was chosen, by the best time of the cell, each the mean of the quicker half
 of the passes: what else the machine does makes them slower alone, and between two speeds a median jumps. Who was far
-behind in each of three passes or more, takes part in no more. Contestants that turn out to run the same steps, as many do
+behind in each of three passes or more, takes part in no more. Competitors that turn out to run the same steps, as many do
 between two ranks, are one, with the samples of all.
 
 What is chosen is measured twice, unforced and forced by its name. How far the two are apart is the noise of the cell.
@@ -31,13 +31,13 @@ from regret_request import arguments  # noqa: E402
 from regret_results import Unusable, earlier, load, store  # noqa: E402
 
 ROOTED = ["broadcast", "reduce", "gather", "scatter"]
-LINES_MOST = 32 << 10  # Above, nobody forces lines: their slots hold half a kibibyte.
+LL_MAX_BYTES = 32 << 10  # Above, nobody forces lines: their slots hold half a kibibyte.
 # Iterations up to so many bytes: where all ranks wait for each other; where they run ahead of each other; and where these
 # share cores, and calls are to last for many turns of the scheduler.
 LENGTHS = [(0, 128 << 10, (240, 720, 2400)), (128 << 10, 1 << 20, (96, 160, 480)), (1 << 20, 1 << 62, (32, 32, 40))]
-NEAR, LEARNED = 1.05, 1.03  # Bounds.
+NEAR, TUNED = 1.05, 1.03  # Bounds.
 # From so many passes on, those are out that took, in each of them, so many times as long as who is in front.
-LEAST_PASSES, FAR_BEHIND = 3, 1.15
+MIN_PASSES, FAR_BEHIND = 3, 1.15
 
 
 def check_build(build, collectives):
@@ -61,16 +61,16 @@ def names(build, collective):
     return re.search(r"there are (.*)", asked.stderr).group(1).split(", ")
 
 
-def contestants(build, collective, place):
+def competitors(build, collective, place):
     """(algorithm, protocol, largest size); the first is the choice."""
     yield ("", "", None)
     for algorithm in names(build, collective):
         mapped = algorithm.endswith("_mapped")
         if algorithm.startswith("hierarchical") or (mapped and place != "registered"):
             continue
-        yield (algorithm, "bulk", None)
+        yield (algorithm, "Simple", None)
         if place != "tcp" and not mapped:
-            yield (algorithm, "lines", LINES_MOST)
+            yield (algorithm, "LL", LL_MAX_BYTES)
 
 
 def where(place):
@@ -87,12 +87,12 @@ def learn(options, collective, ranks, place, environment):
                        capture_output=True, env=environment)
 
 
-def run(options, collective, ranks, place, contestant, environment, sizes):
+def run(options, collective, ranks, place, competitor, environment, sizes):
     """Rows of (bytes, algorithm, protocol, time), of these sizes and maybe others, or None where it does not do this."""
-    algorithm, protocol, _ = contestant
+    algorithm, protocol, _ = competitor
     rows = []
     ahead = collective in ROOTED
-    crowded = ahead and ranks > os.cpu_count()
+    oversubscribed = ahead and ranks > os.cpu_count()
     for above, most, times in LENGTHS:
         part = [size for size in sizes if above < size <= most]
         if not part:
@@ -101,23 +101,23 @@ def run(options, collective, ranks, place, contestant, environment, sizes):
             command = [f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(part[0]),
                        "-e", str(part[-1]), "-f", str(options.sizes.factor), "-c", "0", "-J", file.name, "-a", "3",
                        *where(place)]
-            command += ["-n", "4", "-w", "1"] if options.quick else ["-n", str(times[ahead + crowded]), "-w", "5"]
+            command += ["-n", "4", "-w", "1"] if options.quick else ["-n", str(times[ahead + oversubscribed]), "-w", "5"]
             command += ["--algorithm", algorithm, "--protocol", protocol] if algorithm else []
             done = subprocess.run(command, capture_output=True, text=True, env=environment)
             if done.returncode != 0:
                 return None
             rows += json.load(open(file.name))["results"]
-    return [(row["size"], *ran(row["out_of_place"], crowded)) for row in rows]
+    return [(row["size"], *ran(row["out_of_place"], oversubscribed)) for row in rows]
 
 
-def ran(timing, crowded):
-    """Algorithm, protocol and time of a call; crowded: ranks on the way from or to a root share cores.
+def ran(timing, oversubscribed):
+    """Algorithm, protocol and time of a call; oversubscribed: ranks on the way from or to a root share cores.
 
     Then they run ahead of each other for as long as they have a core, so many calls wait for nobody, and some for many
     others: only all of them together tell what one takes. Elsewhere the median leaves out what else the machine did, of
     spells of calls in a row: of a ring of ranks that share cores three calls take 22 us, and then one 7.
     """
-    time = timing.get("time" if crowded else "spell_us")
+    time = timing.get("time" if oversubscribed else "spell_us")
     return timing.get("algorithm"), timing.get("protocol"), time and float(f"{time:.4g}")
 
 
@@ -128,17 +128,17 @@ def measure(options, collective, ranks, place, environment):
     itself failed, in any pass: such a cell has no regret, and is counted.
     """
     cells, out, idle = {}, set(), set()
-    field = list(contestants(options.build, collective, place))
+    field = list(competitors(options.build, collective, place))
     sizes = {one: [size for size in options.sizes if not one[2] or size <= one[2]] for one in field}
     for turn in range(options.passes):
         for at in range(len(field)):
-            contestant = field[(at + turn) % len(field)]
-            left = [size for size in sizes[contestant] if goes_on(cells.get(size), contestant)]
-            if contestant in out or not left:
+            competitor = field[(at + turn) % len(field)]
+            left = [size for size in sizes[competitor] if goes_on(cells.get(size), competitor)]
+            if competitor in out or not left:
                 continue
-            rows = run(options, collective, ranks, place, contestant, environment, left)
+            rows = run(options, collective, ranks, place, competitor, environment, left)
             if rows is None:
-                out.add(contestant)
+                out.add(competitor)
                 continue
             for size, algorithm, protocol, time in rows:
                 if size not in left:
@@ -149,7 +149,7 @@ def measure(options, collective, ranks, place, environment):
                     continue
                 cell = cells.setdefault(size, {"chosen": "", "choice": [], "times": {}})
                 times = cell["times"].setdefault(name, [])
-                if contestant[0]:
+                if competitor[0]:
                     times.append(time)
                 else:
                     cell["chosen"] = name
@@ -161,12 +161,12 @@ def measure(options, collective, ranks, place, environment):
     return cells
 
 
-def goes_on(cell, contestant):
-    """Whether a contestant can still be the best of the cell. The choice always goes on, forced by its name as well."""
-    name = f"{contestant[0]}/{contestant[1]}"
-    forced = [name] if contestant[1] != "bulk" else [name, f"{contestant[0]}/"]  # Without messages there is no protocol.
+def goes_on(cell, competitor):
+    """Whether a competitor can still be the best of the cell. The choice always goes on, forced by its name as well."""
+    name = f"{competitor[0]}/{competitor[1]}"
+    forced = [name] if competitor[1] != "Simple" else [name, f"{competitor[0]}/"]  # Without messages there is no protocol.
     times = [time for one in forced for time in cell["times"].get(one, [])] if cell else []
-    if not contestant[0] or len(times) < LEAST_PASSES or cell["chosen"] in forced:
+    if not competitor[0] or len(times) < MIN_PASSES or cell["chosen"] in forced:
         return True
     return min(times) <= FAR_BEHIND * min(quick(those) for those in cell["times"].values() if those)
 
@@ -190,7 +190,7 @@ def pieces(build, collective, ranks, place, block, protocol):
     if told.returncode:
         sys.exit(f"{sys.argv[0]}: {' '.join(told.args)}: {told.stderr.strip()}")
     found = json.loads(told.stdout)["candidates"]
-    return {one["algorithm"]: 0 if one["longest"] * block <= one["piece_bytes"] else one["piece_bytes"] for one in found}
+    return {one["algorithm"]: 0 if one["longest"] * block <= one["chunk_bytes"] else one["chunk_bytes"] for one in found}
 
 
 def same_steps(options, collective, ranks, place, size, cell):
@@ -200,7 +200,7 @@ def same_steps(options, collective, ranks, place, size, cell):
     for name in cell["times"]:
         algorithm, protocol = name.split("/")
         piece = pieces(options.build, collective, ranks, place, size if whole else size // ranks,
-                       protocol or "bulk").get(algorithm, 0)
+                       protocol or "Simple").get(algorithm, 0)
         key = (steps(options.build, collective, ranks, algorithm)[0 if piece else 1], piece, protocol)
         same[name] = first.setdefault(key, name)
     return same
@@ -276,8 +276,8 @@ def table(results, worst):
         chosen = medians[cell["same"][cell["chosen"]]]
         lines.append(f"| {key}, {size} B | {cell['chosen']} | {chosen:.4g} | {best} | "
                      f"{medians[best]:.4g} | {factor:.2f} | {noise(cell):.2f} |")
-    lines += ["", f"| where | cells | within {NEAR} | within {LEARNED} | mean | worst | noise over {NEAR} | "
-              f"held out: cells | within {NEAR} | within {LEARNED} | mean |", "|---" * 11 + "|"]
+    lines += ["", f"| where | cells | within {NEAR} | within {TUNED} | mean | worst | noise over {NEAR} | "
+              f"held out: cells | within {NEAR} | within {TUNED} | mean |", "|---" * 11 + "|"]
     for where in sorted({key.split(" ", 1)[1] for _, key, _, _ in cells}) + [""]:
         lines.append(summary(where, [one for one in cells if one[1].endswith(where)]))
     return "\n".join(lines) + "\n" + failed
@@ -289,7 +289,7 @@ def summary(where, cells):
     def shares(factors):
         if not factors:
             return "- | -"
-        return " | ".join(f"{sum(factor <= bound for factor in factors) / len(factors):.0%}" for bound in (NEAR, LEARNED))
+        return " | ".join(f"{sum(factor <= bound for factor in factors) / len(factors):.0%}" for bound in (NEAR, TUNED))
 
     factors = [one[0][0] for one in cells]
     noisy = sum(noise(one[3]) > NEAR for one in cells) / len(cells)

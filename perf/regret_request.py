@@ -8,7 +8,7 @@ from dataclasses import dataclass
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter"]
 PLACES = ["shm", "registered", "tcp"]  # Private buffers, those of tutti_mem_alloc, and a connection on the loopback.
-MOST_RANKS = 1024  # As the perf tools have it.
+MAX_RANKS = 1024  # As the perf tools have it.
 PASSES, QUICK_PASSES = 5, 1
 SIZES, QUICK_SIZES = "8:8M:4", "1K:1M:32"
 
@@ -80,7 +80,7 @@ def arguments(description):
         parser.add_argument("--quick", action="store_true", help="few iterations; if nothing else is said, one pass over "
                             f"{QUICK_SIZES}: shows that it runs"),
         parser.add_argument("--only", type=several(one_of(COLLECTIVES)), help="collectives, by the names of the perf tools"),
-        parser.add_argument("--ranks", type=several(number(2, MOST_RANKS)), help="how many, by turns (default 2,4)"),
+        parser.add_argument("--ranks", type=several(number(2, MAX_RANKS)), help="how many, by turns (default 2,4)"),
         parser.add_argument("--places", type=several(one_of(PLACES)), help="of shm (private buffers), registered and tcp"),
         parser.add_argument("--sizes", type=sizes, help=f"smallest, largest, factor (default {SIZES})"),
         parser.add_argument("--passes", type=number(1), help=f"(default {PASSES})"),

@@ -42,15 +42,15 @@ class Tidy(unittest.TestCase):
         self.complains("src/base/a.cc:1: src/base includes src/plan/b.h: an arrow that points up or sideways",
                        {"src/plan/b.h": HEADER, "src/base/a.cc": '#include "src/plan/b.h"\n'})
 
-    def test_rejects_a_sideways_include_between_rooms(self):
+    def test_rejects_a_sideways_include_between_modules(self):
         self.complains("transports includes src/plan/b.h: an arrow",
                        {"src/plan/b.h": HEADER, "transports/shm/a.cc": '#include "src/plan/b.h"\n'})
 
-    def test_rejects_a_sideways_include_within_a_room(self):
+    def test_rejects_a_sideways_include_within_a_module(self):
         self.complains("the folders of transports do not know each other",
                        {"transports/tcp/b.h": HEADER, "transports/shm/a.cc": '#include "transports/tcp/b.h"\n'})
 
-    def test_accepts_a_folder_that_sees_its_room(self):
+    def test_accepts_a_folder_that_sees_its_module(self):
         self.accepts({"transports/transport.h": HEADER, "transports/shm/a.cc": '#include "transports/transport.h"\n'})
 
     def test_rejects_an_include_that_is_no_path_from_the_root(self):

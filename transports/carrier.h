@@ -18,7 +18,7 @@
 
 namespace tutti {
 
-inline constexpr std::size_t kMostCarrierBytes = 2048;  // Of what an end tells the other: its address, a landing.
+inline constexpr std::size_t kMaxCarrierBytes = 2048;  // Of what an end tells the other: its address, a landing.
 
 // A message without its data. Lanes are numbered by their writer, from 0, for each connection.
 struct MessageHead {
@@ -53,7 +53,7 @@ class Carrier {
   // For messages: "verbs, mlx5_0 port 1 gid 3".
   virtual std::string describe() const = 0;
 
-  // What the other end needs to reach this one, kMostCarrierBytes at most. It travels over the authenticated
+  // What the other end needs to reach this one, kMaxCarrierBytes at most. It travels over the authenticated
   // connection.
   virtual std::vector<std::byte> address() const = 0;
   // The other end's. Checked before it is used. Once it has returned well, what the other end puts will arrive, also
@@ -67,7 +67,7 @@ class Carrier {
   virtual Result<ReachedBlock> reach(const DeviceBlock& block) {
     return unsupported(name() + " does not reach memory of " + block.name);
   }
-  // This end will read the lane: what its writer must know of it, kMostCarrierBytes at most. After connect().
+  // This end will read the lane: what its writer must know of it, kMaxCarrierBytes at most. After connect().
   virtual Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) = 0;
   // This end writes the lane, and this is what its reader's land() returned.
   virtual Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) = 0;

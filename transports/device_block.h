@@ -15,11 +15,11 @@ namespace tutti {
 enum class MemoryKind : std::uint8_t { host, cuda };
 
 struct DeviceBlock {
-  LaneMemory memory;  // Whole pages, by the addresses that teams use. The host neither reads nor writes there.
+  LaneMemory memory;  // Whole pages, by the addresses that thread blocks use. The host neither reads nor writes there.
   std::size_t bytes = 0;
   MemoryKind kind = MemoryKind::cuda;
-  // Teams that are told, through memory of the host, of what a network card has written there before, see it. If not,
-  // the card has to read it back first.
+  // ThreadBlocks that are told, through memory of the host, of what a network card has written there before, see it. If
+  // not, the card has to read it back first.
   bool ordered = false;
   bool insisted = false;   // The user asks for it, come what may.
   int dma_buf = -1;        // Of all of it; whoever asks keeps it.

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kMostSlotBytes = 16 << 20;
+constexpr std::uint32_t kMaxSlotBytes = 16 << 20;
 static_assert(kControlBytes <= HalfLane::kCounterBytes);
 
 // What partners share is a lane of its own here.
@@ -26,7 +26,7 @@ LaneSpec alone(LaneSpec spec) {
 
 Status HalfLane::check(const LaneSpec& spec) {
   static_assert(kSlots <= kMaxLengths);
-  const bool right = spec.protocol == Protocol::bulk && spec.slot_bytes > 0 && spec.slot_bytes <= kMostSlotBytes &&
+  const bool right = spec.protocol == Protocol::simple && spec.slot_bytes > 0 && spec.slot_bytes <= kMaxSlotBytes &&
                      spec.slot_bytes % kLineBytes == 0;
   if (right) return {};
   return invalid_usage("a lane from rank " + std::to_string(spec.writer) + " to rank " + std::to_string(spec.reader) +

@@ -14,14 +14,14 @@ namespace tutti {
 using LaneMemory = std::shared_ptr<std::byte>;
 
 // Where a half lies: its slots behind its counters, or apart from them. Then they may be a device's, which nobody
-// touches but its teams and a carrier that reaches them.
+// touches but its thread blocks and a carrier that reaches them.
 struct HalfMemory {
   LaneMemory control;
   LaneMemory slots;  // Null: behind it.
 };
 
 struct HalfLane {
-  // Lanes of messages in bulk. Each goes one way: what partners share on coherent memory would have to travel here.
+  // Lanes of messages in Simple. Each goes one way: what partners share on coherent memory would have to travel here.
   static Status check(const LaneSpec& spec);
   // Of a half that `check` has passed: all of it, and its slots.
   static std::size_t memory_bytes(const LaneSpec& spec);
@@ -42,11 +42,11 @@ struct HalfLane {
   LaneSpec spec;
   std::uint32_t context = 0;
   LaneEnd end = LaneEnd::writer;
-  bool ready = false;         // Messages may be put: both ends know all they need.
-  bool tell_all = false;      // Credits: also those that would be told with later ones.
-  std::uint64_t carried = 0;  // Messages that the connection has taken from the writer, or given to the reader.
-  std::uint64_t left = 0;     // Of those of the writer, they that need their slots no more.
-  std::uint64_t told = 0;     // Credits: as far as the other half knows, or as this half was told.
+  bool ready = false;          // Messages may be put: both ends know all they need.
+  bool send_all = false;       // Credits: also those that would be told with later ones.
+  std::uint64_t carried = 0;   // Messages that the connection has taken from the writer, or given to the reader.
+  std::uint64_t left = 0;      // Of those of the writer, they that need their slots no more.
+  std::uint64_t reported = 0;  // Credits: as far as the other half knows, or as this half was told.
 };
 
 }  // namespace tutti

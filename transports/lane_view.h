@@ -40,14 +40,14 @@ struct LaneView {
   std::uint32_t slot_bytes = 0;
   std::uint8_t slot_shift = 0;  // 1 << slot_shift slots (in each set).
   LaneForm form = LaneForm::one_way;
-  Protocol protocol = Protocol::bulk;
+  Protocol protocol = Protocol::simple;
   std::uint8_t side = 0;  // swap: the set of slots this lane's writer starts with.
 };
 static_assert(sizeof(LaneView) == 32);
 
 // Whether what its reader leaves in a slot is nobody's.
 TUTTI_HOST_DEVICE inline bool goes_back_empty(const LaneView& lane) {
-  return lane.form == LaneForm::one_way && lane.protocol == Protocol::bulk && lane.slots != nullptr;
+  return lane.form == LaneForm::one_way && lane.protocol == Protocol::simple && lane.slots != nullptr;
 }
 
 // Where message `sequence` of the lane lies.

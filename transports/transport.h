@@ -20,7 +20,7 @@ struct LaneSpec {
   std::uint16_t tag = 0;          // Of the forward lane.
   std::uint16_t partner_tag = 0;  // Of the lane back; 0 for one_way.
   LaneForm form = LaneForm::one_way;
-  Protocol protocol = Protocol::bulk;
+  Protocol protocol = Protocol::simple;
   std::uint32_t slot_bytes = 0;  // 0: a flag, which has counters only.
   std::uint32_t slot_shift = 0;  // 1 << slot_shift slots.
 

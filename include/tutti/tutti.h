@@ -100,19 +100,19 @@ typedef struct {
                               in _mapped works in memory of tutti_mem_alloc: where any rank passes other buffers, the
                               call is tutti_invalid_argument on all, and the communicator stays well. Ranks that are
                               all threads of one process may pass any. */
-  const char* protocol;    /* "lines": each cache line says that it is there, for small messages; "bulk": a counter says
-                              so of many, for large ones; "rows": on GPUs, each 128 bytes do, for those in between.
+  const char* protocol;    /* "LL": each cache line carries its flag, for small messages; "Simple": a counter says
+                              so of many, for large ones; "LL128": on GPUs, each 128 bytes do, for those in between.
                               Null: TUTTI_PROTOCOL, or the tuner's choice. */
   const char* transport;   /* What carries messages: "shm" between the ranks of one host; "tcp" between hosts, or, where
                               it is asked for, between all ranks; "verbs", by RDMA, and "ucx" between all. Null:
                               TUTTI_TRANSPORT, or shm within a host, and between hosts verbs where all ranks have devices
                               for it that are not made of software, else tcp. Only at creation. */
-  const char* wire;        /* How float32, float16 and bfloat16 travel in collectives: "raw", as they
-                              are, or rounded to a narrower format, in which all ranks still end with the same bits:
-                              "bf16", "fp16", "int8", "int8_b32", "int6", "int4", "fp8_e4m3", "fp8_e5m2", "mxfp8". Sums
-                              are made in float32. docs/wire-formats.md has the formats and their errors. Other types
-                              travel as they are, and so do blocks that a format would not make narrower. Null:
-                              TUTTI_WIRE, or raw. On GPUs in bulk alone. */
+  const char* compression; /* How float32, float16 and bfloat16 travel in collectives: "raw", as they
+                       are, or rounded to a narrower format, in which all ranks still end with the same bits:
+                       "bf16", "fp16", "int8", "int8_b32", "int6", "int4", "fp8_e4m3", "fp8_e5m2", "mxfp8". Sums
+                       are made in float32. docs/wire-formats.md has the formats and their errors. Other types
+                       travel as they are, and so do blocks that a format would not make narrower. Null:
+                       TUTTI_COMPRESS, or raw. On GPUs with Simple only. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
                               1 is tutti_unsupported for now. */
   const char* memory;      /* Where buffers lie: "host"; "cuda", on the GPU that is current in the thread that creates
@@ -120,15 +120,16 @@ typedef struct {
                               inherited. Parts of a split lie where their parent does. */
   double max_relative_error; /* Instead of a format, above 0 and below 1: each call travels in what is predicted to be
                               quickest of the formats that are expected to keep to it, or raw; never in fp16 or int4.
-                              The error is what tutti_comm_last_wire expects. It is known of sums, averages and copies:
-                              min, max and prod travel raw. On GPUs by estimates, which nobody has measured. Not with
-                              stochastic rounding. 0: TUTTI_MAX_RELATIVE_ERROR, or no such bound. */
-  const char* wire_rounding; /* Of what travels in a narrower format: "nearest", or "stochastic", by random numbers, so
-                                that the mean of many results is right, but for the largest elements of blocks, of
-                                which mxfp8 cuts many off; each rank may choose. The same seed, rank and call, counted
-                                per communicator, give the same bits. All ranks end with the same ones either way. Null:
-                                TUTTI_WIRE_ROUNDING, or nearest. A graph draws other numbers each time it runs. */
-  uint64_t wire_seed;        /* Of these numbers. 0: TUTTI_WIRE_SEED, or 0. */
+                              The error is what tutti_comm_last_compression expects. It is known of sums, averages and
+                              copies: min, max and prod travel raw. On GPUs by estimates, which nobody has measured. Not
+                              with stochastic rounding. 0: TUTTI_MAX_RELATIVE_ERROR, or no such bound. */
+  const char*
+      compression_rounding;  /* Of what travels in a narrower format: "nearest", or "stochastic", by random numbers, so
+                         that the mean of many results is right, but for the largest elements of blocks, of
+                         which mxfp8 cuts many off; each rank may choose. The same seed, rank and call, counted
+                         per communicator, give the same bits. All ranks end with the same ones either way. Null:
+                         TUTTI_COMPRESS_ROUNDING, or nearest. A graph draws other numbers each time it runs. */
+  uint64_t compression_seed; /* Of these numbers. 0: TUTTI_COMPRESS_SEED, or 0. */
 } tutti_comm_options;
 
 #define TUTTI_COMM_OPTIONS_DEFAULT \
@@ -192,25 +193,25 @@ TUTTI_API tutti_status tutti_comm_device(tutti_comm comm, int* device);
  * messages. send, recv and all_to_all_v have neither, and change nothing. Of a call in a stream, when that is done. */
 TUTTI_API tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, const char** protocol);
 
-/* How the elements of that collective travelled, as a name for options.wire, which lives as long as the library; and
- * the error that is to be expected of its results: the root of the mean square of the errors over that of the results,
- * if these are sums of independent Gaussian numbers. 0 for "raw". */
-TUTTI_API tutti_status tutti_comm_last_wire(tutti_comm comm, const char** wire, double* error);
+/* How the elements of that collective travelled, as a name for options.compression, which lives as long as the library;
+ * and the error that is to be expected of its results: the root of the mean square of the errors over that of the
+ * results, if these are sums of independent Gaussian numbers. 0 for "raw". */
+TUTTI_API tutti_status tutti_comm_last_compression(tutti_comm comm, const char** compression, double* error);
 
-/* What wire formats have saved this rank since `comm` was made, whichever handle its calls came through: bytes of what
- * it sent in messages in rounded calls. Calls count when they begin, on GPUs when they are enqueued, and replays of
- * graphs do not. Begin with TUTTI_WIRE_STATISTICS_DEFAULT. */
+/* What compression formats have saved this rank since `comm` was made, whichever handle its calls came through: bytes
+ * of what it sent in messages in rounded calls. Calls count when they begin, on GPUs when they are enqueued, and
+ * replays of graphs do not. Begin with TUTTI_COMPRESSION_STATISTICS_DEFAULT. */
 typedef struct {
-  size_t size;            /* sizeof(tutti_wire_statistics) */
-  uint64_t rounded_calls; /* Collectives whose elements travelled in a wire format, */
+  size_t size;            /* sizeof(tutti_compression_statistics) */
+  uint64_t rounded_calls; /* Collectives whose elements travelled in a compression format, */
   uint64_t
       raw_calls; /* and all others, with those that the library makes of its own: of splits, and on GPUs of joining. */
   uint64_t element_bytes; /* As they are in memory, */
   uint64_t message_bytes; /* and as they travelled. */
-} tutti_wire_statistics;
-#define TUTTI_WIRE_STATISTICS_DEFAULT \
-  { sizeof(tutti_wire_statistics), 0, 0, 0, 0 }
-TUTTI_API tutti_status tutti_comm_wire_statistics(tutti_comm comm, tutti_wire_statistics* statistics);
+} tutti_compression_statistics;
+#define TUTTI_COMPRESSION_STATISTICS_DEFAULT \
+  { sizeof(tutti_compression_statistics), 0, 0, 0, 0 }
+TUTTI_API tutti_status tutti_comm_compression_statistics(tutti_comm comm, tutti_compression_statistics* statistics);
 
 /* The names of the algorithms that a collective has: of "all_gather", "bruck, direct, ...". Some are for ranks of
  * several hosts, or for certain numbers of ranks. They live as long as the library. */
@@ -466,7 +467,7 @@ TUTTI_API tutti_status tutti_window_deregister(tutti_window window, tutti_comm c
  * of the program once its calls are done, and bring it back with it. Where a call delivers what is not finite, the
  * residual of these elements stays as it was; one that is not finite counts as 0. After an error it is undefined, as
  * outputs are. The error of a single call is larger with a residual than
- * options.max_relative_error and tutti_comm_last_wire say, which know of none. docs/wire-formats.md says more.
+ * options.max_relative_error and tutti_comm_last_compression say, which know of none. docs/wire-formats.md says more.
  *   `type` is tutti_float32, tutti_float16 or tutti_bfloat16. Buffers with residuals do not overlap, nor do residuals;
  * and none overlaps a buffer: tutti_invalid_argument. A sum of these types with `send` only partly in the buffer, or of
  * another of them, is tutti_invalid_usage, even one that would travel raw; sums of other types leave it alone. On GPUs
@@ -484,7 +485,7 @@ TUTTI_API tutti_status tutti_residual_detach(const void* buffer, tutti_comm comm
 /* Memory that the other ranks of this host can map, so that they read it where it lies instead of having it copied to
  * them. Any part of it may be passed to any collective of any communicator. A child of fork() shares it with its
  * parent: what one writes, the other sees.
- * Zeroed, aligned to a page. Each piece holds a file descriptor until it is freed: many small ones come at the limit of
+ * Zeroed, aligned to a page. Each chunk holds a file descriptor until it is freed: many small ones come at the limit of
  * the process (ulimit -n). Freed memory must not be in use by a collective; other ranks let go of it at their
  * next collective that could read memory in place, or with the communicator. */
 TUTTI_API tutti_status tutti_mem_alloc(void** memory, size_t size);

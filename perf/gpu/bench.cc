@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "perf/gpu/contestants.h"
+#include "perf/gpu/competitors.h"
 #include "perf/gpu/timer.h"
 #include "perf/tool/fail.h"
 #include "perf/tool/json.h"
@@ -103,32 +103,32 @@ class Bench {
   }
 
   // Runs it once on spoilt outputs.
-  void verify(Contestant& contestant, Buffers& buffers, std::size_t count) {
+  void verify(Competitor& competitor, Buffers& buffers, std::size_t count) {
     buffers.spoil(count, timer_.stream());
-    contestant.enqueue(count, timer_.stream());
+    competitor.enqueue(count, timer_.stream());
     timer_.settle();
-    contestant.settled();
+    competitor.settled();
     const std::uint64_t wrong = buffers.wrong(count, timer_.stream());
     if (wrong > 0) std::printf("%llu elements of %zu are wrong\n", static_cast<unsigned long long>(wrong), count);
     wrong_ += wrong;
   }
 
-  double eager_us(Contestant& contestant, Buffers& buffers, std::size_t count) {
-    verify(contestant, buffers, count);
-    const double us = timer_.eager_us([&](cudaStream_t stream) { contestant.enqueue(count, stream); });
-    contestant.settled();
+  double eager_us(Competitor& competitor, Buffers& buffers, std::size_t count) {
+    verify(competitor, buffers, count);
+    const double us = timer_.eager_us([&](cudaStream_t stream) { competitor.enqueue(count, stream); });
+    competitor.settled();
     return us;
   }
 
-  double graph_us(Contestant& contestant, std::size_t count) {
-    const double us = timer_.graph_us([&](cudaStream_t stream) { contestant.enqueue(count, stream); });
-    contestant.settled();
+  double graph_us(Competitor& competitor, std::size_t count) {
+    const double us = timer_.graph_us([&](cudaStream_t stream) { competitor.enqueue(count, stream); });
+    competitor.settled();
     return us;
   }
 
   // With as many blocks as are best for it.
   Best best_by_hand(Buffers& buffers, std::size_t count) {
-    const int most = most_blocks(buffers.ranks());
+    const int most = max_blocks(buffers.ranks());
     Best best;
     for (int blocks = most; blocks >= std::max(1, most / 8); blocks /= 2) {
       const auto hand = by_hand(buffers, blocks);
@@ -164,7 +164,7 @@ class Bench {
     Buffers buffers(ranks, 64 * kKiB, timer_.stream());
     const auto chosen = tutti_all_reduces(buffers, "");
     const auto mapped = tutti_all_reduces(buffers, "two_shot_mapped");
-    const auto hand = by_hand(buffers, std::min(4, most_blocks(ranks)));
+    const auto hand = by_hand(buffers, std::min(4, max_blocks(ranks)));
     for (const std::size_t bytes :
          {std::size_t{8}, std::size_t{64}, std::size_t{512}, 4 * kKiB, 16 * kKiB, 64 * kKiB}) {
       const std::size_t count = bytes / sizeof(float);
@@ -172,9 +172,9 @@ class Bench {
       json_.field("ranks", static_cast<std::uint64_t>(ranks));
       json_.field("bytes", std::uint64_t{bytes});
       std::printf("%5d %10zu", ranks, bytes);
-      for (const auto& [name, contestant] :
+      for (const auto& [name, competitor] :
            {std::pair{"tutti", chosen.get()}, {"two_shot_mapped", mapped.get()}, {"hand", hand.get()}}) {
-        const double eager = eager_us(*contestant, buffers, count), graph = graph_us(*contestant, count);
+        const double eager = eager_us(*competitor, buffers, count), graph = graph_us(*competitor, count);
         json_.field((std::string(name) + "_eager_us").c_str(), eager);
         json_.field((std::string(name) + "_graph_us").c_str(), graph);
         std::printf("  %10.2f %9.2f", eager, graph);

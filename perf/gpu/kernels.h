@@ -10,7 +10,7 @@
 
 namespace perf {
 
-inline constexpr int kMostRanks = 8;
+inline constexpr int kMaxRanks = 8;
 
 // Element i of a rank's input: a small integer, so that sums are exact in any order.
 void fill(float* memory, int rank, std::size_t count, cudaStream_t stream);
@@ -24,8 +24,8 @@ void nothing_cooperative(int blocks, cudaStream_t stream);
 // Two-shot all-reduce of ranks that share a GPU: blocks of the same number on all ranks meet, each rank sums its part
 // of all inputs into all outputs, and they meet again. All ranks in one cooperative launch.
 struct TwoShot {
-  const float* inputs[kMostRanks];
-  float* outputs[kMostRanks];
+  const float* inputs[kMaxRanks];
+  float* outputs[kMaxRanks];
   std::uint32_t* flags;   // [receiver][block][sender], zeroed before the first call.
   std::uint32_t* epochs;  // [rank][block], likewise.
   std::size_t count;      // Elements; a multiple of 4 for each rank, or fewer than 4 per rank.
@@ -33,6 +33,6 @@ struct TwoShot {
   int blocks;  // Of each rank.
 };
 void two_shot(const TwoShot& call, cudaStream_t stream);
-int most_blocks(int ranks);  // Of each rank, so that those of all run at the same time.
+int max_blocks(int ranks);  // Of each rank, so that those of all run at the same time.
 
 }  // namespace perf

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "perf/gpu/contestants.h"
+#include "perf/gpu/competitors.h"
 #include "perf/gpu/timer.h"
 #include "perf/tool/fail.h"
 #include "perf/tool/json.h"
@@ -60,7 +60,7 @@ class Library {
   void* handle_;
 };
 
-class Ranks final : public Contestant {
+class Ranks final : public Competitor {
  public:
   Ranks(const Library& library, const Buffers& buffers) : library_(library), buffers_(buffers) {
     const auto ranks = static_cast<std::size_t>(buffers.ranks());
@@ -124,21 +124,21 @@ class Ranks final : public Contestant {
 
 // Elements that came out wrong.
 std::uint64_t measure(const Library& library, int ranks, Json& json) {
-  constexpr std::size_t kMost = std::size_t{1} << 30;
+  constexpr std::size_t kMax = std::size_t{1} << 30;
   const Timer timer;
-  Buffers buffers(ranks, kMost, timer.stream());
-  Ranks contestant(library, buffers);
+  Buffers buffers(ranks, kMax, timer.stream());
+  Ranks competitor(library, buffers);
   std::uint64_t wrong = 0;
   json.open("rows", '[');
-  for (std::size_t bytes = 8; bytes <= kMost; bytes *= 8) {
+  for (std::size_t bytes = 8; bytes <= kMax; bytes *= 8) {
     const std::size_t count = bytes / sizeof(float);
     buffers.spoil(count, timer.stream());
-    contestant.enqueue(count, timer.stream());
+    competitor.enqueue(count, timer.stream());
     timer.settle();
-    contestant.settled();
+    competitor.settled();
     wrong += buffers.wrong(count, timer.stream());
-    const double us = timer.eager_us([&](cudaStream_t stream) { contestant.enqueue(count, stream); });
-    contestant.settled();
+    const double us = timer.eager_us([&](cudaStream_t stream) { competitor.enqueue(count, stream); });
+    competitor.settled();
     json.open(nullptr, '{');
     json.field("bytes", std::uint64_t{bytes});
     json.field("us", us);

@@ -31,7 +31,7 @@ def add_floors(measured, collective, ranks, copied):
         row["of_floor"] = floor_us(collective, ranks, row["size"], copied) / us if us > 0 else math.nan
 
 
-def verdicts(bench):
+def results(bench):
     """The targets that gpu_bench alone decides: (what, measured, wanted, met)."""
     large = [row for row in bench["large"] if row["bytes"] >= LARGE_BYTES]
     slowest = min(large, key=lambda row: row["floor_us"] / row["tutti_us"])
@@ -62,7 +62,7 @@ def table(result):
         lines += [f"Copy bandwidth {copied_gb_s(bench):.0f} GB/s (read and written); wrong elements {bench['wrong']}.", "",
                   "| target | measured | wanted | |", "|---|---|---|---|"]
         lines += [f"| {what} | {measured} | {wanted} | {'met' if met else 'missed'} |"
-                  for what, measured, wanted, met in verdicts(bench)]
+                  for what, measured, wanted, met in results(bench)]
         lines += ["", "| two-shot all-reduce | us | of the floor | by hand, us | of the floor |", "|---|---|---|---|---|"]
         lines += [f"| {row['ranks']} ranks, {named(row['bytes'])} | {row['tutti_us']:.1f} | "
                   f"{row['floor_us'] / row['tutti_us']:.2f} | {row['hand_us']:.1f} | {row['floor_us'] / row['hand_us']:.2f} |"

@@ -26,7 +26,7 @@ MIB = 1 << 20
 # Twice as many calls of a row, in place and out of place: a trial takes at most 16 + 8 * 17 + 4 * 7 * 12.
 CHECKS_OF_A_TRIAL = 350
 # A rank that waits in vain says so before its part is stopped, which would leave no words.
-PATIENCE = {"TUTTI_TIMEOUT_MS": "30000", "TUTTI_INIT_TIMEOUT_MS": "60000"}
+TIMEOUT = {"TUTTI_TIMEOUT_MS": "30000", "TUTTI_INIT_TIMEOUT_MS": "60000"}
 
 
 class Run:
@@ -84,7 +84,7 @@ class Run:
         print(f"# {title}: {shlex.join(command)}", flush=True)
         try:
             process = subprocess.Popen(command, text=True, stdout=None if shown else subprocess.DEVNULL,
-                                       stderr=subprocess.PIPE, env={**PATIENCE, **os.environ, **(environment or {})},
+                                       stderr=subprocess.PIPE, env={**TIMEOUT, **os.environ, **(environment or {})},
                                        start_new_session=True)
             words = process.communicate(timeout=min(self.left_s(), self.options.part_seconds))[1]
         except subprocess.TimeoutExpired:
@@ -185,23 +185,23 @@ def measure_collectives(run, copied, found):
         add(f"all_reduce, {ranks} ranks in a graph", "all_reduce", ranks, "-g", ranks, "-b", 8, "-e", 64 << 10, "-f", 8,
             "-n", 100, "-G", 10)
         add(f"all_reduce, {ranks} ranks in threads", "all_reduce", ranks, "-t", ranks, "-b", 8, "-e", 64 * MIB, "-f", 64)
-    for protocol in ("lines", "rows", "bulk"):
+    for protocol in ("LL", "LL128", "Simple"):
         add(f"all_reduce, 8 ranks, {protocol}", "all_reduce", 8, "-g", 8, "-b", 1024, "-e", 4 * MIB, "-f", 4, "--algorithm",
             "two_shot", "--protocol", protocol)
     table = ("-g", 8, "-b", 1024, "-e", 4 * MIB, "-f", 4)
     add("all_reduce, 8 ranks, predicted", "all_reduce", 8, *table, environment={"TUTTI_TUNE": "0"})
-    # Verdicts need calls that are enqueued when those before are done, as checked ones are: timed ones are all ahead.
+    # PluginChoices need calls that are enqueued when those before are done, as checked ones are: timed ones are all ahead.
     learning = {"TUTTI_TUNE": "1", "TUTTI_TUNE_FILE": run.fresh("tuned")}
     learned = run.perf("all_reduce, 8 ranks, learning", "all_reduce_perf", "--memory", "cuda", *table, "-n", 1,
                        "-c", CHECKS_OF_A_TRIAL, environment=learning)
     if learned is not None:
         add("all_reduce, 8 ranks, learned", "all_reduce", 8, *table, environment=learning)
     for wire in ("int8", "bf16"):
-        narrow = ("-g", 8, "--algorithm", "two_shot", "--wire", wire)
+        narrow = ("-g", 8, "--algorithm", "two_shot", "--compress", wire)
         add(f"all_reduce, 8 ranks in {wire}", "all_reduce", 8, *narrow, "-b", 64 << 10, "-e", MIB, "-f", 4)
         add(f"all_reduce, 8 ranks in {wire}, large", "all_reduce", 8, *narrow, "-b", 16 * MIB, "-e", 64 * MIB, "-f", 4)
     add("all_reduce, 8 ranks, raw lanes, large", "all_reduce", 8, "-g", 8, "-b", 16 * MIB, "-e", 256 * MIB, "-f", 4,
-        "--algorithm", "two_shot", "--protocol", "bulk")
+        "--algorithm", "two_shot", "--protocol", "Simple")
     add("all_reduce, 2 processes", "all_reduce", 2, "--ranks", 2, "-b", 1024, "-e", MIB, "-f", 32, "-n", 5, "-w", 1,
         "-T", 30)
     for registered, through in enumerate(("lanes", "windows")):

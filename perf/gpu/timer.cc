@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kRuns = 7;
 constexpr double kRunUs = 5000;
-constexpr int kMostCalls = 500;  // A stream holds about a thousand operations before the caller waits.
+constexpr int kMaxCalls = 500;  // A stream holds about a thousand operations before the caller waits.
 
 double host_us() {
   timespec time = {};
@@ -64,7 +64,7 @@ double Timer::eager_us(const Enqueue& call) const {
   several(2);  // What is made ready once is ready.
   settle();
   const double first = run_us([&] { several(3); }, 3);
-  const int calls = std::clamp(static_cast<int>(std::lround(kRunUs / std::max(first, 1.0))), 3, kMostCalls);
+  const int calls = std::clamp(static_cast<int>(std::lround(kRunUs / std::max(first, 1.0))), 3, kMaxCalls);
   return run_us([&] { several(calls); }, calls);
 }
 

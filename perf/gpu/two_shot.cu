@@ -24,8 +24,8 @@ __device__ void meet(const TwoShot& call, std::uint32_t number) {
   __syncthreads();
   if (threadIdx.x < kRanks) {
     const int self = blockIdx.y, peer = threadIdx.x;
-    post(call.flags + (peer * call.blocks + blockIdx.x) * kMostRanks + self, number);
-    const std::uint32_t* const theirs = call.flags + (self * call.blocks + blockIdx.x) * kMostRanks + peer;
+    post(call.flags + (peer * call.blocks + blockIdx.x) * kMaxRanks + self, number);
+    const std::uint32_t* const theirs = call.flags + (self * call.blocks + blockIdx.x) * kMaxRanks + peer;
     // The flag may be one further already: a peer can be at the next meeting before this block has looked.
     while (static_cast<std::int32_t>(look(theirs) - number) < 0) {
     }
@@ -101,7 +101,7 @@ void two_shot(const TwoShot& call, cudaStream_t stream) {
         "cudaLaunchCooperativeKernel");
 }
 
-int most_blocks(int ranks) {
+int max_blocks(int ranks) {
   int device = 0, processors = 0, blocks = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");

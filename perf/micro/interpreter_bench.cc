@@ -70,8 +70,8 @@ void interpreted(benchmark::State& state) {
   launch.self = {vectors.input.get(), vectors.output.get()};
   launch.element_bytes = sizeof(float);
   launch.input.count = launch.output.count = bytes / sizeof(float);
-  launch.loop.pieces = static_cast<std::uint32_t>(bytes / chunk);
-  launch.cut = {.units = 1, .parts = launch.loop.pieces, .granule = 16};
+  launch.loop.chunks = static_cast<std::uint32_t>(bytes / chunk);
+  launch.cut = {.units = 1, .parts = launch.loop.chunks, .granule = 16};
   launch.slice_elements = chunk / sizeof(float);
   const StraightProgram straight = straighten(compiled.program(), launch, {.copies = true});
   launch.straight = straight.view();
@@ -101,8 +101,8 @@ void by_hand(benchmark::State& state) {
       std::byte* target = vectors.output.get() + at;
       fold(
           {.sources = sources, .targets = &slot, .source_count = 1, .target_count = 1, .count = chunk / sizeof(float)});
-      bulk_post(lane.writer, {}, 0);
-      if (!bulk_arrived(lane.reader)) state.SkipWithError("nothing arrived");
+      simple_post(lane.writer, {}, 0);
+      if (!simple_arrived(lane.reader)) state.SkipWithError("nothing arrived");
       sources[0] = slot;
       fold({.sources = sources,
             .targets = &target,

@@ -11,7 +11,7 @@
 #include "src/topology/discover/discover.h"
 #include "src/topology/presets.h"
 #include "src/tuner/candidates.h"
-#include "src/tuner/embed.h"
+#include "src/tuner/map_ranks.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
 
 namespace tutti {
@@ -49,17 +49,17 @@ BENCHMARK(rings_of_mesh)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond);
 // What each of so many hosts has told is read and kept, then rings are searched; all alike, or each a little other.
 void merge_hosts(benchmark::State& state, bool alike) {
   constexpr std::uint32_t kHosts = 1024;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   for (std::uint32_t host = 0; host < kHosts; ++host) {
     Topology topology = preset("dgx-h100").value();
     if (!alike) topology.nodes.front().model = "of host " + std::to_string(host);
-    told.push_back(packed(topology));
+    reported.push_back(packed(topology));
   }
   for (auto _ : state) {
     TopologyMerger merger;
     std::vector<Station> stations;
     for (std::uint32_t host = 0; host < kHosts; ++host) {
-      Topology topology = unpacked(told[host], "a peer").value();
+      Topology topology = unpacked(reported[host], "a peer").value();
       for (const NodeId gpu : topology.all(NodeKind::gpu)) stations.push_back({host, gpu});
       merger.add("host" + std::to_string(host), std::move(topology));
     }
@@ -70,14 +70,14 @@ BENCHMARK_CAPTURE(merge_hosts, alike, true)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(merge_hosts, each_its_own, false)->Unit(benchmark::kMillisecond);
 
 // Of the collective that takes longest, each time of another size; hosts have 8 ranks.
-void choose_for(benchmark::State& state, std::uint32_t teams) {
+void choose_for(benchmark::State& state, std::uint32_t thread_blocks) {
   const auto ranks = static_cast<Rank>(state.range(0));
   const auto collective = static_cast<Collective>(state.range(1));
   Query query;
   query.problem = {.collective = collective, .ranks = ranks, .groups = {}};
   if (ranks > 8) query.problem.groups.emplace_back(ranks / 8, 8);
   query.network = ranks > 8;
-  query.teams = teams;
+  query.thread_blocks = thread_blocks;
   query.catalogue = catalogue(collective);
   state.SetLabel(name(collective));
   for (auto _ : state) {

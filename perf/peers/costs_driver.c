@@ -17,13 +17,13 @@
 #include "perf/peers/driver.h"
 #include "tutti/tutti.h"
 
-enum { most_ranks = 1024 };
+enum { max_ranks = 1024 };
 
 struct shared {
   tutti_unique_id id;
   int has_id;
   int ready;
-  double begun_ms, done_ms[most_ranks];
+  double begun_ms, done_ms[max_ranks];
 };
 
 static double now_ms(void) {
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
   double result = 0;
   int rank = 0, other, status, failed = 0;
   tutti_comm comm;
-  if (argc != 3 || ranks < 1 || ranks > most_ranks || shared == MAP_FAILED)
+  if (argc != 3 || ranks < 1 || ranks > max_ranks || shared == MAP_FAILED)
     driver_fail("usage: costs_driver create RANKS | idle SECONDS");
   for (other = 1; other < ranks && rank == 0; ++other) {
     if (fork() != 0) continue;

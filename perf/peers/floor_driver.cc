@@ -43,7 +43,7 @@ struct alignas(128) Line {
 // From one core to the other: what a library does whose processes do not see each other's buffers, and no more.
 class Slots {
  public:
-  static constexpr std::size_t kPiece = 32 << 10;
+  static constexpr std::size_t kChunk = 32 << 10;
 
   void put(const char* from, std::size_t bytes) {
     const std::uint32_t next = posted_.value.load(std::memory_order_relaxed);
@@ -61,10 +61,10 @@ class Slots {
 
  private:
   static constexpr std::uint32_t kSlots = 4;
-  char* slot(std::uint32_t number) { return memory_.data() + number % kSlots * kPiece; }
+  char* slot(std::uint32_t number) { return memory_.data() + number % kSlots * kChunk; }
 
   Line posted_, taken_;
-  std::vector<char> memory_ = std::vector<char>(kSlots * kPiece);
+  std::vector<char> memory_ = std::vector<char>(kSlots * kChunk);
 };
 
 // Lets two threads pass together.
@@ -148,12 +148,12 @@ class Floor {
     const char* const mine = reinterpret_cast<const char*>(from_[self].data());
     const char* const others = written >= 2 * words ? mine + bytes : mine;  // What is for the other core.
     char* const to = reinterpret_cast<char*>(to_[self].data());
-    const auto length = [&](std::size_t begin) { return std::min(bytes - begin, Slots::kPiece); };
-    for (std::size_t at = 0; at < bytes + Slots::kPiece; at += Slots::kPiece) {
+    const auto length = [&](std::size_t begin) { return std::min(bytes - begin, Slots::kChunk); };
+    for (std::size_t at = 0; at < bytes + Slots::kChunk; at += Slots::kChunk) {
       if (at < bytes && (both_ways || self == 0)) slots_[self].put(others + at, length(at));
       if (at < bytes && both_ways) std::memcpy(to + at, mine + at, length(at));
       if (at == 0 || (!both_ways && self == 0)) continue;
-      const std::size_t before = at - Slots::kPiece;  // A piece later, to leave the other time.
+      const std::size_t before = at - Slots::kChunk;  // A chunk later, to leave the other time.
       slots_[1 - self].get(to + (both_ways ? bytes : 0) + before, length(before));
     }
   }

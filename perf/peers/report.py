@@ -42,7 +42,7 @@ def summarise(row, kinds):
 
 
 def ratio(row, peer, ours):
-    """None if the link changed in the row: then the turns of the contestants were not alike."""
+    """None if the link changed in the row: then the turns of the competitors were not alike."""
     peer_us, our_us = row[f"{peer}_us"], row[f"{ours}_us"]
     return peer_us / our_us if row["link"] != "mixed" and peer_us and our_us else None
 

@@ -15,7 +15,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import contestants as field  # noqa: E402
+import competitors as field  # noqa: E402
 import costs  # noqa: E402
 import machine as place  # noqa: E402
 import report  # noqa: E402
@@ -27,7 +27,7 @@ KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"all_reduce": [8, 128, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB,
                         256 * MIB]}
 OTHER_SIZES = [KIB, MIB, 64 * MIB]
-CROWD_SIZES = [8, KIB, 64 * KIB, MIB, 16 * MIB]  # Of ranks that share cores: all-reduce only.
+OVERSUBSCRIBED_SIZES = [8, KIB, 64 * KIB, MIB, 16 * MIB]  # Of ranks that share cores: all-reduce only.
 # What a rank has to take from the other, and what the other wrote, as parts of the whole vector. Of an all-reduce's input
 # half: each rank can make half of the sums. (Sums that are pushed back cross the link when somebody reads them.)
 TAKEN = {"all_reduce": 0.5, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast": 1, "all_to_all": 0.5}
@@ -57,8 +57,8 @@ def floors(machine, collective, size):
 
 @dataclasses.dataclass
 class Section:
-    """Contestants who take turns, the core of each of their ranks, and the rows: collectives and sizes."""
-    contestants: list
+    """Competitors who take turns, the core of each of their ranks, and the rows: collectives and sizes."""
+    competitors: list
     cores: list
     rows: list
 
@@ -68,10 +68,10 @@ class Section:
 
 
 def sections(cores):
-    return [Section(field.contestants(), cores, [(collective, size) for collective in field.ALL
+    return [Section(field.competitors(), cores, [(collective, size) for collective in field.ALL
                                                  for size in SIZES.get(collective, OTHER_SIZES)]),
-            Section(field.crowd(), [cores[rank % len(cores)] for rank in range(field.CROWD)],
-                    [("all_reduce", size) for size in CROWD_SIZES])]
+            Section(field.crowd(), [cores[rank % len(cores)] for rank in range(field.OVERSUBSCRIBED)],
+                    [("all_reduce", size) for size in OVERSUBSCRIBED_SIZES])]
 
 
 def measure_row(section, running, machine, row, options):
@@ -107,7 +107,7 @@ def measure_rows(section, running, machine, options):
 
 
 def measure_all(machine, cores, folder, options):
-    """All rows; how to run each contestant again; whether nothing was left out; and who of ours was wrong or ended."""
+    """All rows; how to run each competitor again; whether nothing was left out; and who of ours was wrong or ended."""
     rows, settings, whole, ours = [], [], True, []
     for section in sections(cores):
         running = []
@@ -131,7 +131,7 @@ def parse():
     parser.add_argument("--results", default=os.path.join(ROOT, "perf", "results"))
     parser.add_argument("--seconds", type=float, default=900, help="no row begins later")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--only", help="contestants whose name contains this, and tutti")
+    parser.add_argument("--only", help="competitors whose name contains this, and tutti")
     parser.add_argument("--sizes", type=lambda text: text.split(","), help="only these, named as in the table: '8 B,1 MiB'")
     options = parser.parse_args()
     options.end = time.monotonic() + options.seconds
@@ -142,7 +142,7 @@ def start(section, running, options, folder):
     """Adds to `running` who gets ready. Returns who of ours does not."""
     missing = []
     os.mkdir(folder)
-    for index, one in enumerate(section.contestants):
+    for index, one in enumerate(section.competitors):
         if options.only and one.kind != "tutti" and options.only not in one.name:
             continue
         if not os.path.exists(os.path.join(options.build, one.driver)):
@@ -181,7 +181,7 @@ def main():
     store(options, {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(), "cores": cores,
                     "kernel": os.uname().release, "versions": place.versions(),
                     "options": {"quick": options.quick, "only": options.only, "sizes": options.sizes},
-                    "contestants": settings, "links_ns": machine.seen, "costs": own, "rows": rows}, whole)
+                    "competitors": settings, "links_ns": machine.seen, "costs": own, "rows": rows}, whole)
     if failed:
         sys.exit(f"run.py: {', '.join(failed)} was wrong, hung or ended: see above")
 

@@ -29,7 +29,7 @@ peer's data can beat. Rows whose link between the cores changed while they were 
 """
 NETWORK = """All-reduce of float32. Rows of different congestion control are not to be compared. "Limit" is what the network needs by
 iperf3 and a spinning exchange of 8 bytes, or by the rate of a slow link; libraries that send both ways at once can beat
-iperf3, most under bbr ([why](../../docs/decisions/0027-contestants-meet-on-one-network.md)). 2x1 is two hosts of one rank
+iperf3, most under bbr ([why](../../docs/decisions/0027-competitors-meet-on-one-network.md)). 2x1 is two hosts of one rank
 each, 2x2@1gbit two of two ranks with a link of 1 Gbit/s. Rows in which somebody else used the machine are left
 out. Hosts are network namespaces.
 """

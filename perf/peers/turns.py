@@ -1,4 +1,4 @@
-"""How contestants share a row: everyone is checked first, then they take turns in an order that rotates."""
+"""How competitors share a row: everyone is checked first, then they take turns in an order that rotates."""
 
 import statistics
 
@@ -30,7 +30,7 @@ def passes_for(pass_s, quick):
 
 
 def take(taking, plan, passes, collective, size):
-    """Medians by contestant; plan: calls and repetitions by name."""
+    """Medians by competitor; plan: calls and repetitions by name."""
     calls, repetitions = plan
     times = {one.name: [] for one in taking}
     for turn in range(passes):

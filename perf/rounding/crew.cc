@@ -9,7 +9,7 @@ namespace tutti::rounding {
 namespace {
 
 constexpr std::uint8_t kSlotShift = 2;  // As many slots as the lanes of communicators have.
-constexpr std::uint64_t kMostGroupBytes = 2 * kWireGroup;
+constexpr std::uint64_t kMaxGroupBytes = 2 * kCompressionGroup;
 
 }  // namespace
 
@@ -17,7 +17,7 @@ Crew::Crew(const Algorithm& algorithm, const Problem& problem, std::uint64_t cou
   std::vector<Plan> plans = emit_plans(algorithm, problem);
   for (Plan& plan : plans) fuse(plan);
   fuse_stages(plans);
-  const std::uint64_t groups = (count + kWireGroup - 1) / kWireGroup;
+  const std::uint64_t groups = (count + kCompressionGroup - 1) / kCompressionGroup;
   const std::uint32_t units = plans[0].shape.units;
   slot_groups_ = std::max(longest_message(plans), 1U) * ((groups + units - 1) / units);
   members_.resize(problem.ranks);
@@ -33,7 +33,7 @@ Crew::Crew(const Algorithm& algorithm, const Problem& problem, std::uint64_t cou
 LaneState* Crew::end(Rank self, const Operand& operand, bool sends) {
   Lane& lane = lanes_[{sends ? self : operand.peer, sends ? operand.peer : self, operand.tag}];
   if (lane.slots == nullptr && operand.place == Place::lane) {
-    const std::uint64_t bytes = slot_groups_ * kMostGroupBytes;
+    const std::uint64_t bytes = slot_groups_ * kMaxGroupBytes;
     lane.slots = std::make_unique_for_overwrite<std::byte[]>(bytes << kSlotShift);
     lane.writer.view = {.slots = lane.slots.get(),
                         .words = &lane.words,
@@ -46,7 +46,7 @@ LaneState* Crew::end(Rank self, const Operand& operand, bool sends) {
 }
 
 Status Crew::run(const Carriage& carriage, std::span<const RankBuffers> buffers, const Course& course) {
-  const WireFold fold(carriage.format, carriage.type, Reduction::sum, keeps_of(problem_.collective));
+  const CompressedFold fold(carriage.format, carriage.type, Reduction::sum, keeps_of(problem_.collective));
   FoldArguments arguments;
   arguments.ranks = problem_.ranks;
   ++calls_;
@@ -56,12 +56,14 @@ Status Crew::run(const Carriage& carriage, std::span<const RankBuffers> buffers,
     launch.self = buffers[rank];
     launch.scratch = reinterpret_cast<std::byte*>(member.scratch.data());
     launch.input.count = launch.output.count = launch.scratch_blocks.count = count_;
-    launch.cut = {
-        .units = member.plan->program().units, .parts = course.pieces, .granule = kWireGroup, .group = kWireGroup};
+    launch.cut = {.units = member.plan->program().units,
+                  .parts = course.chunks,
+                  .granule = kCompressionGroup,
+                  .group = kCompressionGroup};
     launch.element_bytes = static_cast<std::uint32_t>(size_of(carriage.type));
-    launch.group_bytes = static_cast<std::uint16_t>(wire_bytes(carriage.format));
-    launch.slice_elements = slot_groups_ * kWireGroup;
-    launch.loop.pieces = course.pieces;
+    launch.group_bytes = static_cast<std::uint16_t>(compressed_bytes(carriage.format));
+    launch.slice_elements = slot_groups_ * kCompressionGroup;
+    launch.loop.chunks = course.chunks;
     launch.signature = {calls_};
     CpuMachine machine(member.memory, find_fold(carriage.type, Reduction::sum), arguments);
     machine.encode(&fold);

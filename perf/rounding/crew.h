@@ -8,20 +8,20 @@
 #include <span>
 #include <vector>
 
+#include "src/compression/format.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/machine.h"
-#include "src/wire/format.h"
 
 namespace tutti::rounding {
 
 // How a call is run, which does not change what comes of it.
 struct Course {
-  std::uint32_t pieces = 1;
+  std::uint32_t chunks = 1;
   bool backwards = false;  // The last rank goes first.
 };
 
 struct Carriage {
-  WireFormat format = WireFormat::int8;
+  CompressionFormat format = CompressionFormat::int8;
   DataType type = DataType::float32;
 };
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "src/base/numeric.h"
-#include "src/wire/format.h"
+#include "src/compression/format.h"
 
 namespace tutti::rounding {
 namespace {
@@ -73,13 +73,13 @@ double student(Random& random) {
 
 // The place in its group where something happens.
 bool is_chosen(std::uint64_t seed, Rank rank, std::uint64_t i) {
-  return hash(hash(seed + i / kWireGroup) ^ rank) % kWireGroup == i % kWireGroup;
+  return hash(hash(seed + i / kCompressionGroup) ^ rank) % kCompressionGroup == i % kCompressionGroup;
 }
 
 // The kinds of groups take turns: a NaN, either infinity, both infinities from two ranks, and nothing in the others.
 float not_finite(const Terms& terms, Rank rank, std::uint64_t i, float value) {
   constexpr float kInfinite = std::numeric_limits<float>::infinity();
-  const std::uint64_t group = i / kWireGroup;
+  const std::uint64_t group = i / kCompressionGroup;
   const auto first = static_cast<Rank>(group / 8 % terms.ranks);
   if (!is_chosen(terms.seed, 0, i)) return value;
   if (group % 8 == 3 && rank == (first + 1) % terms.ranks) return -kInfinite;

@@ -6,13 +6,13 @@
 namespace tutti::rounding {
 namespace {
 
-std::uint64_t block_of(WireFormat format) {
+std::uint64_t block_of(CompressionFormat format) {
   switch (format) {
-    case WireFormat::mxfp8:
-    case WireFormat::int8_b32:
-    case WireFormat::int6:
-    case WireFormat::int4: return kShortBlock;
-    default: return kWireGroup;
+    case CompressionFormat::mxfp8:
+    case CompressionFormat::int8_b32:
+    case CompressionFormat::int6:
+    case CompressionFormat::int4: return kShortBlock;
+    default: return kCompressionGroup;
   }
 }
 
@@ -48,20 +48,20 @@ double Errors::bias() const {
 
 double Errors::cosine() const { return products == 0 ? 0 : products / std::sqrt(results * values); }
 
-Manners manners_of(WireFormat format) {
+FormatTraits format_traits_of(CompressionFormat format) {
   switch (format) {
-    case WireFormat::fp16:
-    case WireFormat::bf16:
-    case WireFormat::fp8_e5m2: return {.block = 1, .has_infinity = true};
-    case WireFormat::fp8_e4m3:
-    case WireFormat::mxfp8: return {.block = 1, .has_infinity = false};
+    case CompressionFormat::fp16:
+    case CompressionFormat::bf16:
+    case CompressionFormat::fp8_e5m2: return {.block = 1, .has_infinity = true};
+    case CompressionFormat::fp8_e4m3:
+    case CompressionFormat::mxfp8: return {.block = 1, .has_infinity = false};
     default: return {.block = block_of(format), .has_infinity = false};
   }
 }
 
 void add_errors(const Exact& exact, std::span<const double> results, const std::vector<float>& values,
-                WireFormat format, Errors& errors) {
-  const Manners manners = manners_of(format);
+                CompressionFormat format, Errors& errors) {
+  const FormatTraits traits = format_traits_of(format);
   const std::uint64_t block = block_of(format);
   const auto first = static_cast<std::uint64_t>(results.data() - exact.results().data());
   float peak = 0;
@@ -71,11 +71,11 @@ void add_errors(const Exact& exact, std::span<const double> results, const std::
     if (i % kShortBlock == 0) peak = peak_around(exact, first + i, block);
     if (!std::isfinite(right)) {
       if (std::isfinite(value)) ++errors.lost;
-      else if (!is_as_said(right, value, manners.has_infinity)) ++errors.wrong;
+      else if (!is_as_said(right, value, traits.has_infinity)) ++errors.wrong;
       continue;
     }
     if (!std::isfinite(value)) {
-      ++(beside_one(exact.results(), first + i, manners.block) ? errors.spoilt : errors.stray);
+      ++(beside_one(exact.results(), first + i, traits.block) ? errors.spoilt : errors.stray);
       continue;
     }
     const double error = value - right;

@@ -31,14 +31,14 @@ struct Errors {
 };
 
 // What becomes of numbers that are not finite.
-struct Manners {
+struct FormatTraits {
   std::uint64_t block = 1;  // So many elements become NaN together.
   bool has_infinity = false;
 };
-Manners manners_of(WireFormat format);
+FormatTraits format_traits_of(CompressionFormat format);
 
 // Adds what one rank has. `results` is part of exact.results().
 void add_errors(const Exact& exact, std::span<const double> results, const std::vector<float>& values,
-                WireFormat format, Errors& errors);
+                CompressionFormat format, Errors& errors);
 
 }  // namespace tutti::rounding

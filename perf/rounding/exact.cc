@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "src/base/numeric.h"
-#include "src/wire/codec.h"
+#include "src/compression/codec.h"
 
 namespace tutti::rounding {
 namespace {
@@ -38,9 +38,10 @@ struct Sums {
 
 }  // namespace
 
-std::vector<float> rounded(WireFormat format, DataType type, const std::vector<float>& values) {
+std::vector<float> rounded(CompressionFormat format, DataType type, const std::vector<float>& values) {
   const Codec codec = find_codec(format);
-  std::vector<std::byte> message((values.size() + kWireGroup - 1) / kWireGroup * wire_bytes(format));
+  std::vector<std::byte> message((values.size() + kCompressionGroup - 1) / kCompressionGroup *
+                                 compressed_bytes(format));
   std::vector<float> decoded(values.size());
   codec.encode(values.data(), values.size(), message.data(), range_of(type), nullptr);
   codec.decode(message.data(), decoded.size(), decoded.data());
@@ -89,7 +90,7 @@ std::span<const double> Exact::output(Rank rank) const {
   return std::span(results_).subspan(length == 0 ? 0 : first, length);
 }
 
-Roundings Exact::roundings(WireFormat format) const {
+Roundings Exact::roundings(CompressionFormat format) const {
   Sums input, output;
   for (const std::vector<std::byte>& memory : inputs_) {
     const std::vector<float> values = read(type_, memory.data(), memory.size() / size_of(type_));

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "perf/rounding/data.h"
+#include "src/compression/format.h"
 #include "src/executor/program.h"
 #include "src/plan/problem.h"
-#include "src/wire/format.h"
 
 namespace tutti::rounding {
 
@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kShortBlock = 32;  // Elements of the shortest bl
 std::vector<float> read(DataType type, const std::byte* memory, std::uint64_t count);
 
 // Encoded and decoded once.
-std::vector<float> rounded(WireFormat format, DataType type, const std::vector<float>& values);
+std::vector<float> rounded(CompressionFormat format, DataType type, const std::vector<float>& values);
 
 // The error of one rounding, by the root of the mean square: of what ranks send first, and of what they send last.
 struct Roundings {
@@ -39,7 +39,7 @@ class Exact {
   const std::vector<float>& peaks() const { return peaks_; }
   // The sum of the squares of all terms that are finite.
   double squares() const { return squares_; }
-  Roundings roundings(WireFormat format) const;
+  Roundings roundings(CompressionFormat format) const;
 
  private:
   Problem problem_;

@@ -7,7 +7,7 @@ NEAR = (0.9, 1.1)
 # Most that the error of Gaussian numbers may be in a two-shot all-reduce of any number of ranks.
 TARGETS = {"int8": 0.010, "fp8_e4m3": 0.04, "int6": 0.033, "int4": 0.145}
 GROWTH = 0.02  # From 8 to 64 ranks of it, beside what the law says.
-MOST_RANKS = 64  # Up to which what is expected is held to be right: beyond, errors swallow terms.
+MAX_RANKS = 64  # Up to which what is expected is held to be right: beyond, errors swallow terms.
 # Rounding does not average out where terms are alike, or numbers smaller than the least code: errors add up as they are.
 ALIKE = ("single", "denormal", "identical", "gradient")
 HEAVY = ("student", "outlier")  # A few numbers are most of the error, so that it is not known to a tenth.
@@ -34,14 +34,14 @@ def complaints_of_error(cell):
         yield "an error is no number"
     elif cell["data"] == "gaussian":
         ratio = cell["error"] / cell["expected"]
-        if cell["ranks"] <= MOST_RANKS and not NEAR[0] <= ratio <= NEAR[1]:
+        if cell["ranks"] <= MAX_RANKS and not NEAR[0] <= ratio <= NEAR[1]:
             yield f"the error is {ratio:.3f} times what is expected"
         if abs(cell["bias"]) > SUPPORTED * cell["error"] / math.sqrt(cell["elements"]):
             yield f"the errors are {cell['bias']:.2g} on the mean"
     elif cell["data"] == "zero":
         if cell["error"] != 0:
             yield "zeros do not stay zeros"
-    elif cell["ranks"] <= MOST_RANKS:
+    elif cell["ranks"] <= MAX_RANKS:
         error = min(cell["error"], cell["error_of_terms"])
         if error > most(cell):
             yield f"the error is {error:.3g}, and no more than {most(cell):.3g} is expected"

@@ -13,7 +13,7 @@
 #include "perf/rounding/crew.h"
 #include "perf/rounding/errors.h"
 #include "perf/rounding/request.h"
-#include "src/wire/codec.h"
+#include "src/compression/codec.h"
 
 namespace tutti::rounding {
 namespace {
@@ -23,7 +23,7 @@ struct Cell {
   Errors errors;
   std::string identical = "null";   // All ranks have the same bits.
   std::string idempotent = "null";  // The result would be sent and stored as it is.
-  bool repeated = false;            // The same bits where ranks go in another order, in more pieces.
+  bool repeated = false;            // The same bits where ranks go in another order, in more chunks.
 };
 
 const char* word(bool value) { return value ? "true" : "false"; }
@@ -42,7 +42,7 @@ std::uint64_t count_of(const Request& request, Rank ranks) {
   const bool has_many =
       request.collective == Collective::reduce_scatter || request.collective == Collective::all_gather;
   const std::uint64_t count = request.elements / (has_many ? ranks : 1);
-  return std::max<std::uint64_t>(count / kWireGroup, 1) * kWireGroup;
+  return std::max<std::uint64_t>(count / kCompressionGroup, 1) * kCompressionGroup;
 }
 
 // The output buffers of all ranks.
@@ -77,7 +77,7 @@ class Outputs {
   std::vector<std::vector<std::byte>> memory_;
 };
 
-bool goes_as_it_is(WireFormat format, DataType type, const std::vector<float>& values) {
+bool goes_as_it_is(CompressionFormat format, DataType type, const std::vector<float>& values) {
   const std::vector<float> again = rounded(format, type, values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!(held(type, again[i]) == values[i]) && !(std::isnan(again[i]) && std::isnan(values[i]))) return false;
@@ -89,7 +89,7 @@ Result<Cell> measure(Crew& crew, const Problem& problem, Exact& exact, const Car
   Outputs outputs(problem, carriage.type, count);
   std::vector<RankBuffers> buffers;
   for (Rank rank = 0; rank < problem.ranks; ++rank) buffers.push_back({exact.input(rank), outputs.of(rank)});
-  TUTTI_CHECK_OK(crew.run(carriage, buffers, {.pieces = 2, .backwards = true}));
+  TUTTI_CHECK_OK(crew.run(carriage, buffers, {.chunks = 2, .backwards = true}));
   const std::uint64_t before = outputs.digest();
   TUTTI_CHECK_OK(crew.run(carriage, buffers, {}));
   Cell cell;
@@ -120,7 +120,7 @@ constexpr const char* kColumns =
     "\"identical\", \"repeated\", \"idempotent\", \"lost\", \"wrong\", \"spoilt\", \"stray\"";
 
 // Of the rounding to the tensor's type at the end.
-double type_error(DataType type) { return wire_error(memory_format(type)); }
+double type_error(DataType type) { return compression_error(memory_format(type)); }
 
 class Report {
  public:
@@ -155,21 +155,21 @@ Status measure_data(const Request& request, const Terms& terms, std::vector<Mann
   const std::uint64_t count = count_of(request, terms.ranks);
   const Problem problem = {.collective = request.collective, .ranks = terms.ranks, .groups = {}};
   Exact exact(problem, terms, count);
-  for (const WireFormat format : request.formats) {
-    if (wire_bytes(format) >= kWireGroup * size_of(terms.type)) continue;  // It travels as it is.
+  for (const CompressionFormat format : request.formats) {
+    if (compressed_bytes(format) >= kCompressionGroup * size_of(terms.type)) continue;  // It travels as it is.
     const Roundings own = exact.roundings(format);
     const Carriage carriage = {format, terms.type};
     for (Manned& each : crews) {
       const Cell cell = TUTTI_TRY(measure(*each.crew, each.problem, exact, carriage, count));
       const Errors& errors = cell.errors;
-      const double roundings = each.algorithm->effort(each.problem).rounded;
-      const double expected = wire_error_after(format, roundings);
+      const double roundings = each.algorithm->cost_law(each.problem).rounded;
+      const double expected = compression_error_after(format, roundings);
       const double type = type_error(terms.type);
       const double of_terms = errors.errors == 0 ? 0 : std::sqrt(errors.errors / exact.squares());
       const std::string head = "\"" + std::string(each.algorithm->name()) + "\", " + std::to_string(terms.ranks);
       report.add(request, terms, carriage, head, cell,
                  {errors.relative(), of_terms, errors.peak, errors.bias(), errors.cosine(), roundings,
-                  expected / wire_error(format), type, std::hypot(expected, type), own.input, own.output});
+                  expected / compression_error(format), type, std::hypot(expected, type), own.input, own.output});
     }
   }
   return {};
@@ -198,7 +198,8 @@ Status measure_all(const Request& request) {
 
 int main(int count, char** arguments) {
   auto request = tutti::rounding::parse_request(count, arguments);
-  const tutti::Status status = request.ok() ? tutti::rounding::measure_all(request.value()) : std::move(request).status();
+  const tutti::Status status =
+      request.ok() ? tutti::rounding::measure_all(request.value()) : std::move(request).status();
   if (status.ok()) return 0;
   std::fprintf(stderr, "measure_rounding: %s\n", status.message().c_str());
   return 2;

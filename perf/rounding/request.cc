@@ -36,9 +36,9 @@ Result<DataType> parse_type(std::string_view text) {
                           "bfloat16");
 }
 
-Result<WireFormat> parse_format(std::string_view text) {
-  const WireFormat format = TUTTI_TRY(parse_wire(text));
-  if (format == WireFormat::none)
+Result<CompressionFormat> parse_format(std::string_view text) {
+  const CompressionFormat format = TUTTI_TRY(parse_compression(text));
+  if (format == CompressionFormat::none)
     return invalid_argument("nothing is rounded in the format '" + std::string(text) + "'");
   return format;
 }
@@ -80,7 +80,8 @@ void complete(Request& request) {
   }
   if (request.types.empty()) request.types.assign(std::begin(kTypes), std::end(kTypes));
   if (request.formats.empty()) {
-    for (std::uint32_t i = 1; i < kWireFormats; ++i) request.formats.push_back(static_cast<WireFormat>(i));
+    for (std::uint32_t i = 1; i < kCompressionFormats; ++i)
+      request.formats.push_back(static_cast<CompressionFormat>(i));
   }
   if (request.ranks.empty()) request.ranks.push_back(8);
   if (!request.algorithms.empty()) return;

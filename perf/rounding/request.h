@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "perf/rounding/data.h"
+#include "src/compression/format.h"
 #include "src/plan/algorithm.h"
-#include "src/wire/format.h"
 
 namespace tutti::rounding {
 
@@ -14,7 +14,7 @@ struct Request {
   Collective collective = Collective::all_reduce;
   std::vector<Data> data;
   std::vector<DataType> types;
-  std::vector<WireFormat> formats;
+  std::vector<CompressionFormat> formats;
   std::vector<const Algorithm*> algorithms;
   std::vector<Rank> ranks;
   std::uint64_t elements = 65536;  // Of the largest buffer of a rank.

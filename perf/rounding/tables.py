@@ -50,7 +50,7 @@ def packed(cells):
         row = [shortened(name, cell[name]) for name in FIGURES] + ["".join(SIGNS[cell[name]] for name in FLAGS)]
         rows.setdefault(" ".join(cell[name] for name in KEYS), []).append(row + ([counts] if any(counts) else []))
     ratios = [cell["error"] / cell["expected"] for cell in cells
-              if cell["data"] == "gaussian" and cell["ranks"] <= judge.MOST_RANKS]
+              if cell["data"] == "gaussian" and cell["ranks"] <= judge.MAX_RANKS]
     return {"measured": len(cells), "ratios": [round(min(ratios), 3), round(max(ratios), 3)], "rows": rows}
 
 
@@ -188,7 +188,7 @@ def section(result):
 `perf/accuracy` runs plans with all their ranks in one thread, which end with the bits of communicators, and compares these to
 sums in float64: {result['measured']:,} cells ({result['date']}, commit {result['commit']}, seed
 {result['seed']}), [of which these are kept](../perf/results/accuracy.json). Errors are the root of the mean square by that of the
-results, in per cent; in parentheses, divided by what is expected. Of Gaussian numbers between 2 and {judge.MOST_RANKS} ranks
+results, in per cent; in parentheses, divided by what is expected. Of Gaussian numbers between 2 and {judge.MAX_RANKS} ranks
 that is {result['ratios'][0]:.3f} to {result['ratios'][1]:.3f}; where it is not 0.9 to 1.1, `perf/accuracy` fails.
 
 ![error by number of ranks](wire-error-ranks.svg)

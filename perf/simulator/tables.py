@@ -59,7 +59,7 @@ def ctran(collective, requests_in_turn):
                "interleaved_bytes": request * queue_pairs,
                "shortest_slice_bytes": (16 * KIB if reduces else 32 * KIB + 1) / channels,
                "direct.network": 0 if reduces else 1}
-    return ["--channels", str(channels), "--piece", "16G",
+    return ["--channels", str(channels), "--chunk", "16G",
             *(argument for name, value in figures.items() for argument in ("--figure", f"{name}={value:.9g}"))]
 
 

@@ -63,7 +63,7 @@ def regrets(found, part=None):
     calls = {}
     for answer in found:
         row = answer.row
-        if row.protocol in ("", "bulk") and row.algorithm:
+        if row.protocol in ("", "Simple") and row.algorithm:
             calls.setdefault((row.table.title, row.collective, row.ranks, row.bytes), {})[row.algorithm] = answer
     chosen = []
     for call, candidates in calls.items():

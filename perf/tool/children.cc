@@ -84,7 +84,7 @@ int watch(Children& children) {
     if (ready == 0 && !children.end) children.kill_all();
     signalfd_siginfo taken;
     if (polled[0].revents != 0) (void)!::read(signals, &taken, sizeof taken);
-    if (polled[1].revents != 0 && !children.heard()) children.descriptor = -1;
+    if (polled[1].revents != 0 && !children.received()) children.descriptor = -1;
   }
   ::close(signals);
   return result;

@@ -24,7 +24,7 @@ struct Children {
   int good = 0;  // Who ends with this, or one more, has finished: with result 0, or 1.
   // Listened to meanwhile: `heard` is called when it can be read, until it returns false. -1: nothing.
   int descriptor = -1;
-  std::function<bool()> heard;
+  std::function<bool()> received;
   // After a failure, when the others have had time to notice by themselves: ends those that still run. Called again
   // while there are some. Null: they are killed.
   std::function<void()> end;

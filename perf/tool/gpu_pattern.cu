@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kBlocks = 1024;
-constexpr std::size_t kMostValues = 4097;
+constexpr std::size_t kMaxValues = 4097;
 
 __device__ std::size_t first_of_thread() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ std::size_t threads() { return std::size_t{gridDim.x} * blockDim.x; }
@@ -44,12 +44,12 @@ void with_word(std::uint32_t element_bytes, Do&& run) {
 }  // namespace
 
 GpuPattern::GpuPattern(cudaStream_t stream) : stream_(stream) {
-  check(cudaMalloc(&words_, (1 + kMostValues) * sizeof *words_), "cudaMalloc");
+  check(cudaMalloc(&words_, (1 + kMaxValues) * sizeof *words_), "cudaMalloc");
 }
 
 void GpuPattern::begin(const Pattern& pattern) {
   const std::vector<std::uint64_t>& bits = pattern.bits();
-  if (bits.size() > kMostValues) fail("a pattern of %zu values, and a GPU has room for %zu", bits.size(), kMostValues);
+  if (bits.size() > kMaxValues) fail("a pattern of %zu values, and a GPU has room for %zu", bits.size(), kMaxValues);
   check(cudaMemsetAsync(words_, 0, sizeof *words_, stream_), "cudaMemsetAsync");
   check(cudaMemcpyAsync(words_ + 1, bits.data(), bits.size() * sizeof *words_, cudaMemcpyDefault, stream_),
         "cudaMemcpyAsync");

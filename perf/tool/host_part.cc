@@ -44,7 +44,7 @@ class Starter {
   Starter(const Children& children, int id_end, std::uint32_t readers)
       : children_(children), id_end_(id_end), readers_(readers) {}
 
-  bool hear() {
+  bool receive() {
     std::array<char, 512> came;
     const ssize_t count = ::read(STDIN_FILENO, came.data(), came.size());
     if (count < 0 && errno == EINTR) return true;
@@ -120,7 +120,7 @@ int run_part(const Collective& collective, const Options& options) {
   ::close(ends[0]);
   Starter starter(children, ends[1], part.processes - (part.first == 0 ? 1 : 0));
   children.descriptor = STDIN_FILENO;
-  children.heard = [&starter] { return starter.hear(); };
+  children.received = [&starter] { return starter.receive(); };
   const int result = watch(children);
   return result <= 1 ? kPartEnded + result : result;
 }

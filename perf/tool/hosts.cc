@@ -10,7 +10,7 @@
 namespace perf {
 namespace {
 
-constexpr std::uint32_t kMostProcesses = 1024;
+constexpr std::uint32_t kMaxProcesses = 1024;
 
 bool parse(const std::string& text, std::uint32_t& number) {
   const char* end = text.data() + text.size();
@@ -32,7 +32,7 @@ Host parse_host(const std::string& word) {
   if (colon != std::string::npos) {
     number = word.substr(colon + 1);
     if (number.find(':') != std::string::npos) refuse(word, "has several colons, which takes brackets: [fd00::1]:2");
-    if (!parse(number, host.processes) || host.processes == 0 || host.processes > kMostProcesses)
+    if (!parse(number, host.processes) || host.processes == 0 || host.processes > kMaxProcesses)
       refuse(word, "has no number of processes from 1 to 1024 after its colon");
   }
   const std::size_t user = host.name.rfind('@') + 1;  // 0: there is none.
@@ -67,7 +67,7 @@ HostPart parse_part(const std::string& text) {
   const std::size_t one = text.find(':'), two = text.find(':', one + 1);
   const bool right = one != std::string::npos && two != std::string::npos && parse(text.substr(0, one), part.first) &&
                      parse(text.substr(one + 1, two - one - 1), part.processes) &&
-                     parse(text.substr(two + 1), part.of) && part.processes > 0 && part.processes <= kMostProcesses &&
+                     parse(text.substr(two + 1), part.of) && part.processes > 0 && part.processes <= kMaxProcesses &&
                      part.first + part.processes <= part.of;
   if (!right) fail("--host-part %s: it is what --hosts gives to the hosts", text.c_str());
   return part;

@@ -1,4 +1,4 @@
-// Writes JSON into a file, piece by piece.
+// Writes JSON into a file, chunk by chunk.
 #pragma once
 
 #include <cstdint>

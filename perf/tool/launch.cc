@@ -121,16 +121,16 @@ void settle_algorithm(const Collective& collective, Options& options) {
 }
 
 // Said before there are ranks, of which each would say it. The library knows the formats, and says so of a rank alone.
-void check_wire(const Options& options) {
-  if (options.wire.empty()) return;
+void check_compression(const Options& options) {
+  if (options.compression.empty()) return;
   tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
-  forced.wire = options.wire.c_str();
+  forced.compression = options.compression.c_str();
   tutti_comm alone = nullptr;
   if (tutti_comm_create_all(1, &forced, &alone) == tutti_ok) {
     require(tutti_comm_destroy(alone), "tutti_comm_destroy");
     return;
   }
-  fail("--wire %s: %s", options.wire.c_str(), tutti_last_error(nullptr));
+  fail("--compress %s: %s", options.compression.c_str(), tutti_last_error(nullptr));
 }
 
 // Of ranks that are all on this machine: rather a sentence than an end by the kernel for want of memory.
@@ -155,7 +155,7 @@ int launch_here(const Collective& collective, const Options& options) {
 // What is refused, or needs no launcher, is settled before the launcher's ranks are joined: these may never come.
 int launch(const Collective& collective, Options options) {
   settle_algorithm(collective, options);
-  check_wire(options);
+  check_compression(options);
   if (options.part.processes > 0) return run_part(collective, options);
   if (starts_on_hosts(options)) return start_on_hosts(options);
   const std::optional<Launcher> launcher = find_launcher();

@@ -22,9 +22,9 @@ enum LongOnly {
   kAlgorithm,
   kProtocol,
   kTransport,
-  kWire,
+  kCompress,
   kMaxRelativeError,
-  kWireRounding,
+  kCompressionRounding,
   kChannels,
   kHosts,
   kSsh,
@@ -63,13 +63,13 @@ constexpr Description kDescriptions[] = {
     {"ranks", kRanks, "N", "fork N processes (default 2, 1 with -t, -g or cuda, or the launcher's ranks)"},
     {"memory", kMemory, "KIND", "host: malloc'd, private (default); registered: tutti_mem_alloc; cuda: GPUs, in turn"},
     {"algorithm", kAlgorithm, "NAME", "force this algorithm; a wrong name lists those that there are"},
-    {"protocol", kProtocol, "NAME", "force this protocol: lines or bulk; on GPUs, rows too"},
+    {"protocol", kProtocol, "NAME", "force this protocol: LL or Simple; on GPUs, LL128 too"},
     {"transport", kTransport, "NAME", "force this transport: shm, tcp, verbs or ucx"},
-    {"wire", kWire, "NAME",
+    {"wire", kCompress, "NAME",
      "how floats travel: raw, or rounded, as bf16, fp16, int8, int8_b32, int6, int4, fp8_e4m3, fp8_e5m2 or mxfp8"},
     {"max-relative-error", kMaxRelativeError, "X",
      "instead: as the tuner says, with errors of sums up to this, such as 0.01"},
-    {"wire-rounding", kWireRounding, "NAME", "of what travels rounded: nearest or stochastic"},
+    {"wire-rounding", kCompressionRounding, "NAME", "of what travels rounded: nearest or stochastic"},
     {"channels", kChannels, "N", "force this many channels (1 on host memory)"},
     {"hosts", kHosts, "LIST", "start processes on these through ssh, so many on each: node1:2,node2:2"},
     {"ssh", kSsh, "COMMAND", "what --hosts calls as ssh is called, with options of its own (default ssh)"},
@@ -204,9 +204,9 @@ void apply(const Description& option, const char* text, Options& options) {
     case kAlgorithm: options.algorithm = text; break;
     case kProtocol: options.protocol = text; break;
     case kTransport: options.transport = text; break;
-    case kWire: options.wire = text; break;
+    case kCompress: options.compression = text; break;
     case kMaxRelativeError: options.max_relative_error = part_of_one(option.name, text); break;
-    case kWireRounding: options.wire_rounding = text; break;
+    case kCompressionRounding: options.compression_rounding = text; break;
     case kChannels: options.channels = count(1); break;
     case kHosts: options.hosts = parse_hosts(text); break;
     case kSsh: options.ssh = text; break;

@@ -36,7 +36,7 @@ struct Options {
   bool windows = false;  // On GPUs: buffers are shown to all ranks.
   Memory memory = Memory::host;
   std::string json_file;
-  std::string algorithm, protocol, transport, wire, wire_rounding;
+  std::string algorithm, protocol, transport, compression, compression_rounding;
   double max_relative_error = 0;  // 0: no bound.
   std::uint32_t channels = 0;
   std::vector<Host> hosts;         // None: this one.

@@ -13,9 +13,9 @@ tutti_comm_options forced_by(const Options& options) {
   tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
   forced.algorithm = unless_empty(options.algorithm);
   forced.protocol = unless_empty(options.protocol);
-  forced.wire = unless_empty(options.wire);
+  forced.compression = unless_empty(options.compression);
   forced.max_relative_error = options.max_relative_error;
-  forced.wire_rounding = unless_empty(options.wire_rounding);
+  forced.compression_rounding = unless_empty(options.compression_rounding);
   forced.channels = options.channels;
   return forced;
 }

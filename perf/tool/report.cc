@@ -62,7 +62,7 @@ void write_timing(Json& json, const char* key, const Timing& timing, bool cpu_ti
     json.field("algorithm", timing.algorithm);
     json.field("protocol", timing.protocol);
     json.field("iterations_otherwise", std::uint64_t{timing.ran_otherwise});
-    json.field("wire", timing.wire);
+    json.field("wire", timing.compression);
     if (timing.checked && timing.rounds()) {
       json.field("error", timing.error);
       json.field("expected_error", timing.expected_error);
@@ -94,9 +94,9 @@ void write_config(Json& json, const Options& options) {
   json.field("algorithm", options.algorithm);
   json.field("protocol", options.protocol);
   json.field("transport", options.transport);
-  json.field("wire", options.wire);
+  json.field("wire", options.compression);
   json.field("max_relative_error", options.max_relative_error);
-  json.field("wire_rounding", options.wire_rounding);
+  json.field("compression_rounding", options.compression_rounding);
   json.field("channels", std::uint64_t{options.channels});
   json.close('}');
 }
@@ -132,7 +132,8 @@ void Report::begin(const std::vector<Place>& places) {
   const char* time = options_.cpu_time ? "cputime" : "time";
   std::printf("#\n# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          \n", "",
               "", "", "", "");
-  const bool exact = options_.max_relative_error == 0 && (options_.wire.empty() || options_.wire == "raw");
+  const bool exact =
+      options_.max_relative_error == 0 && (options_.compression.empty() || options_.compression == "raw");
   const char* wrong = exact ? "#wrong" : "error";
   std::printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "count", "type", "redop",
               "root", time, "algbw", "busbw", wrong, time, "algbw", "busbw", wrong);
@@ -170,7 +171,7 @@ void Report::print_choices() const {
 }
 
 // Times in which there are calls of other algorithms than the one that is named.
-void Report::print_trials() const {
+void Report::print_autotuning() const {
   std::string text;
   for (const Row& row : rows_) {
     for (const Timing* timing : {&row.out_of_place, &row.in_place}) {
@@ -199,9 +200,9 @@ bool Report::end() {
               wrong_ == 0 ? "OK" : "FAILED");
   std::printf("# %-20s : %g \n", "Avg bus bandwidth", average);
   print_choices();
-  print_trials();
+  print_autotuning();
   if (narrowed_.calls > 0)
-    std::printf("# %-20s : %llu B of elements went in %llu B of messages, in %llu calls\n", "Wire",
+    std::printf("# %-20s : %llu B of elements went in %llu B of messages, in %llu calls\n", "Compression",
                 static_cast<unsigned long long>(narrowed_.element_bytes),
                 static_cast<unsigned long long>(narrowed_.message_bytes),
                 static_cast<unsigned long long>(narrowed_.calls));

@@ -25,12 +25,12 @@ struct Timing {
   std::uint64_t wrong = 0;          // Elements, of all ranks and checked runs.
   std::string algorithm, protocol;  // That rank 0 ran last; empty: there was nothing to do, or to choose.
   std::uint32_t ran_otherwise = 0;  // Timed iterations whose last call ran as another: the library had some on trial.
-  std::string wire = "raw";         // How elements travelled. Where they were rounded:
+  std::string compression = "raw";  // How elements travelled. Where they were rounded:
   double error = 0;                 // the root of the mean square of the errors, over that of the results,
   double expected_error = 0;        // and what the library says of it.
   Squares squares;
 
-  bool rounds() const { return wire != "raw"; }
+  bool rounds() const { return compression != "raw"; }
 };
 
 struct Row {
@@ -48,7 +48,7 @@ struct Place {  // Of one rank.
   char memory[96] = {};  // "device 0 NVIDIA H200"
 };
 
-// What wire formats have saved all ranks, in the calls that they rounded.
+// What compression formats have saved all ranks, in the calls that they rounded.
 struct Narrowed {
   std::uint64_t calls = 0;
   std::uint64_t element_bytes = 0;  // As they are in memory,
@@ -72,7 +72,7 @@ class Report {
 
  private:
   void print_choices() const;
-  void print_trials() const;
+  void print_autotuning() const;
   void write_json(double average) const;
 
   const Collective& collective_;

@@ -39,7 +39,7 @@ std::string spans_of(const std::vector<Row>& rows, Timing Row::*form) {
     const Timing& timing = row.*form;
     if (timing.algorithm.empty()) continue;
     const std::string choice = timing.algorithm + (timing.protocol.empty() ? "" : " (" + timing.protocol + ")") +
-                               (timing.rounds() ? " in " + timing.wire : "");
+                               (timing.rounds() ? " in " + timing.compression : "");
     auto span = std::find_if(spans.begin(), spans.end(), [&](const Span& one) { return one.choice == choice; });
     if (span == spans.end()) span = spans.insert(span, {choice, {}});
     span->sizes.insert(row.bytes);

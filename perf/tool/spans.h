@@ -8,7 +8,7 @@
 
 namespace perf {
 
-// "one_shot (lines) 8 and 128 to 512 B, ring (bulk) 32 B"; empty where nothing was chosen.
+// "one_shot (LL) 8 and 128 to 512 B, ring (Simple) 32 B"; empty where nothing was chosen.
 std::string spans_of(const std::vector<Row>& rows, Timing Row::*form);
 
 }  // namespace perf

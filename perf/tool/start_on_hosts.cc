@@ -118,16 +118,16 @@ class Output {
  public:
   Output(int from, const std::vector<int>& inputs) : from_(from), inputs_(inputs) {}
 
-  bool hear() {
+  bool receive() {
     std::array<char, 4096> came;
     const ssize_t count = ::read(from_, came.data(), came.size());
     if (count < 0 && errno == EINTR) return true;
     if (count <= 0) return false;
     text_.append(came.data(), static_cast<std::size_t>(count));
-    while (!told_) {  // Shells say things of their own before.
+    while (!reported_) {  // Shells say things of their own before.
       const std::size_t end = text_.find('\n');
       if (end == std::string::npos) return true;
-      tell(text_.substr(0, end));
+      notify(text_.substr(0, end));
       text_.erase(0, end + 1);
     }
     show(text_);
@@ -136,10 +136,10 @@ class Output {
   }
 
  private:
-  void tell(const std::string& line) {
+  void notify(const std::string& line) {
     tutti_unique_id id;
-    told_ = read_line(line, id);
-    if (!told_) return show(line + "\n");
+    reported_ = read_line(line, id);
+    if (!reported_) return show(line + "\n");
     const std::string said = line_of(id);
     for (const int input : inputs_) (void)!::write(input, said.data(), said.size());  // Who is gone is found elsewhere.
   }
@@ -151,7 +151,7 @@ class Output {
   int from_;
   const std::vector<int>& inputs_;
   std::string text_;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace
@@ -188,7 +188,7 @@ int start_on_hosts(const Options& options) {
 
   Output first(output.read_end, inputs);
   children.descriptor = output.read_end;
-  children.heard = [&first] { return first.hear(); };
+  children.received = [&first] { return first.receive(); };
   children.describe = describe_failure;
   children.good = kPartEnded;
   // The hosts' programs end when their inputs do; ssh itself may not, if the host is gone.
@@ -198,7 +198,7 @@ int start_on_hosts(const Options& options) {
     inputs.clear();
   };
   const int result = watch(children);
-  while (first.hear()) {  // What came last.
+  while (first.receive()) {  // What came last.
   }
   return result;
 }

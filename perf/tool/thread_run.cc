@@ -24,7 +24,7 @@ double seconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// What a thread tells the others about a timing. The mark shows rank 0 that the telling itself worked.
+// What a thread tells the others about a timing. The mark shows rank 0 that the note_failure itself worked.
 struct Sample {
   std::uint64_t mark = 0;
   std::uint64_t wrong = 0;
@@ -79,7 +79,7 @@ class ThreadRun {
     announce(core);
     std::uint64_t bytes = options_.min_bytes;
     for (measure_size(bytes); grows(bytes);) measure_size(bytes);
-    tell_wire();
+    print_compression();
     end_ranks(ranks_, threads_);
     return report_ == nullptr || report_->end();
   }
@@ -169,7 +169,7 @@ class ThreadRun {
     timing.calls = calls_per_iteration();
     Sample sample = options_.graph_launches == 0 ? time(timing.calls) : time_replays(timing.calls);
     if (report_ != nullptr) report_->progress(bytes, one.in_place ? "checking, in place" : "checking, out of place");
-    tell_choice(timing);
+    record_choice(timing);
     for (std::uint32_t i = 0; i < options_.checks; ++i) timing.rounds() ? compare(one, sample) : check(one, sample);
     timing.checked = options_.checks > 0;
     for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->done_with(one, calls_[i]);
@@ -197,29 +197,30 @@ class ThreadRun {
   }
 
   // Before the next barrier, which is a call like any other.
-  void tell_choice(Timing& timing) {
+  void record_choice(Timing& timing) {
     if (collective_.call == nullptr) return;
     const Choice last = last_choice();
     timing.algorithm = last.first;
     timing.protocol = last.second;
     timing.ran_otherwise = static_cast<std::uint32_t>(ran_.size()) -
                            static_cast<std::uint32_t>(std::count(ran_.begin(), ran_.end(), last));
-    const char* wire = "";
-    require(tutti_comm_last_wire(ranks_.front()->comm(), &wire, &timing.expected_error), "tutti_comm_last_wire");
-    timing.wire = wire;
+    const char* compression = "";
+    require(tutti_comm_last_compression(ranks_.front()->comm(), &compression, &timing.expected_error),
+            "tutti_comm_last_compression");
+    timing.compression = compression;
   }
 
-  void tell_wire() {
-    tutti_wire_statistics mine = TUTTI_WIRE_STATISTICS_DEFAULT;
+  void print_compression() {
+    tutti_compression_statistics mine = TUTTI_COMPRESSION_STATISTICS_DEFAULT;
     for (const auto& rank : ranks_) {
-      tutti_wire_statistics one = TUTTI_WIRE_STATISTICS_DEFAULT;
-      require(tutti_comm_wire_statistics(rank->comm(), &one), "tutti_comm_wire_statistics");
+      tutti_compression_statistics one = TUTTI_COMPRESSION_STATISTICS_DEFAULT;
+      require(tutti_comm_compression_statistics(rank->comm(), &one), "tutti_comm_compression_statistics");
       mine.rounded_calls += one.rounded_calls;
       mine.element_bytes += one.element_bytes;
       mine.message_bytes += one.message_bytes;
     }
     Narrowed all;
-    for (const tutti_wire_statistics& one : gather(mine)) {
+    for (const tutti_compression_statistics& one : gather(mine)) {
       all.calls = std::max(all.calls, one.rounded_calls / ranks_.size());
       all.element_bytes += one.element_bytes;
       all.message_bytes += one.message_bytes;

@@ -10,26 +10,26 @@ Status explain_buffer(const CallEntry& entry, const char* buffer, const std::str
 
 }  // namespace
 
-Status explain(const CallEntry& entry, const Door& door) {
+Status explain(const CallEntry& entry, const CommHandle& handle) {
   const bool is_message = entry.kind == Kind::send || entry.kind == Kind::recv;
   if (static_cast<std::uint32_t>(entry.type) >= kDataTypes) {
     return invalid_argument("type " + std::to_string(entry.type) + " is none: pass tutti_int8 ... tutti_float8_e5m2");
   }
-  if (static_cast<Rank>(entry.root) >= door.ranks) {
+  if (static_cast<Rank>(entry.root) >= handle.ranks) {
     return invalid_argument(std::string(is_message ? "peer " : "root ") + std::to_string(entry.root) +
-                            " is no rank: there are " + std::to_string(door.ranks) + ", counted from 0");
+                            " is no rank: there are " + std::to_string(handle.ranks) + ", counted from 0");
   }
-  if (entry.count > kMostElements) {
+  if (entry.count > kMaxElements) {
     return invalid_argument("count " + std::to_string(entry.count) + " is more elements than any memory holds: " +
                             "is it a negative number, or bytes of a wrong variable?");
   }
   const Problem problem = {
-      .collective = entry.collective, .ranks = door.ranks, .root = static_cast<Rank>(entry.root), .groups = {}};
+      .collective = entry.collective, .ranks = handle.ranks, .root = static_cast<Rank>(entry.root), .groups = {}};
   const auto blocks = [&](Rank held) { return held > 1 ? std::to_string(held) + " * " : std::string(); };
-  if (entry.send == nullptr && sends(entry, static_cast<int>(door.rank))) {
-    return explain_buffer(entry, "send", blocks(is_message ? 1 : input_blocks(problem, door.rank)));
+  if (entry.send == nullptr && sends(entry, static_cast<int>(handle.rank))) {
+    return explain_buffer(entry, "send", blocks(is_message ? 1 : input_blocks(problem, handle.rank)));
   }
-  return explain_buffer(entry, "recv", blocks(is_message ? 1 : output_blocks(problem, door.rank)));
+  return explain_buffer(entry, "recv", blocks(is_message ? 1 : output_blocks(problem, handle.rank)));
 }
 
 }  // namespace tutti

@@ -1,7 +1,7 @@
 // The way of a call from its C function to the communicator: checks that cost a few nanoseconds, then straight on.
 #pragma once
 
-#include "src/api/door.h"
+#include "src/api/comm_handle.h"
 #include "src/api/errors.h"
 
 namespace tutti {
@@ -22,7 +22,7 @@ struct CallEntry {
 };
 
 // Of a block: no machine holds more, and no product overflows.
-inline constexpr std::uint64_t kMostElements = 1ULL << 40;
+inline constexpr std::uint64_t kMaxElements = 1ULL << 40;
 
 // Depth of the calling thread's group. Not initial-exec: with CUDA's runtime inside, what the library keeps for a
 // thread is more than a running program has room for in its static block, so that dlopen would fail.
@@ -36,14 +36,14 @@ Status check_outside_group(const char* action);
 tutti_status held_by_group(tutti_status answer);
 
 // Tells the peers, who would wait for it, that memory is lacking for a call of this handle. Throws nothing.
-void forsake(const Door& door, const Status& reason);
+void abort_pending(const CommHandle& handle, const Status& reason);
 
 // All that is not simply run: what is wrong, a made reduction, a group, a stream, or work in streams before it.
 // `unequal`: of all_to_all_v; copied if the call is kept for later.
 [[gnu::noinline]] tutti_status enter_slowly(CallEntry entry, const Unequal* unequal = nullptr);
 
 // What is wrong with a call that plausible() rejects.
-[[gnu::cold]] Status explain(const CallEntry& entry, const Door& door);
+[[gnu::cold]] Status explain(const CallEntry& entry, const CommHandle& handle);
 
 inline bool sends(const CallEntry& entry, int rank) {
   if (entry.kind != Kind::collective) return entry.kind == Kind::send;
@@ -58,17 +58,17 @@ inline bool receives(const CallEntry& entry, int rank) {
 }
 
 // Within a group alone: one would wait for the other. all_to_all_v has its messages to itself in one call.
-inline bool is_to_self(const CallEntry& entry, const Door& door) {
-  return (entry.kind == Kind::send || entry.kind == Kind::recv) && entry.root == static_cast<int>(door.rank);
+inline bool is_to_self(const CallEntry& entry, const CommHandle& handle) {
+  return (entry.kind == Kind::send || entry.kind == Kind::recv) && entry.root == static_cast<int>(handle.rank);
 }
 
 // all_to_all_v has been looked at by then: its count is 0 here.
-inline bool plausible(const CallEntry& entry, const Door& door) {
-  const int rank = static_cast<int>(door.rank);
+inline bool plausible(const CallEntry& entry, const CommHandle& handle) {
+  const int rank = static_cast<int>(handle.rank);
   const bool has_buffers =
       (entry.send != nullptr || !sends(entry, rank)) && (entry.recv != nullptr || !receives(entry, rank));
-  return static_cast<std::uint32_t>(entry.type) < kDataTypes && static_cast<Rank>(entry.root) < door.ranks &&
-         entry.count <= kMostElements && (has_buffers || entry.count == 0);
+  return static_cast<std::uint32_t>(entry.type) < kDataTypes && static_cast<Rank>(entry.root) < handle.ranks &&
+         entry.count <= kMaxElements && (has_buffers || entry.count == 0);
 }
 
 inline Call call_of(const CallEntry& entry) {
@@ -85,17 +85,17 @@ inline Call call_of(const CallEntry& entry) {
 }
 
 [[gnu::always_inline]] inline tutti_status enter(CallEntry entry) {
-  const Door* door = Doors::instance().find(entry.comm);
-  if (door != nullptr && plausible(entry, *door)) [[likely]] {
-    Communicator* runner = door->runner.load(std::memory_order_acquire);
+  const CommHandle* handle = CommHandles::instance().find(entry.comm);
+  if (handle != nullptr && plausible(entry, *handle)) [[likely]] {
+    Communicator* runner = handle->runner.load(std::memory_order_acquire);
     const bool is_plain = static_cast<std::uint32_t>(entry.reduction) <= tutti_avg && group_depth == 0 &&
-                          entry.stream == nullptr && !is_to_self(entry, *door) && runner != nullptr &&
-                          door->shared->queued.load(std::memory_order_acquire) == 0 && !door->shared->has_residuals;
+                          entry.stream == nullptr && !is_to_self(entry, *handle) && runner != nullptr &&
+                          handle->shared->queued.load(std::memory_order_acquire) == 0 && !handle->shared->has_residuals;
     if (is_plain) [[likely]] {
-      Status status = caught([&] { return runner->run(call_of(entry), door->options); });
+      Status status = caught([&] { return runner->run(call_of(entry), handle->options); });
       if (status.ok()) [[likely]]
         return tutti_ok;
-      return report(entry.function, telling(*door->shared, std::move(status)));
+      return report(entry.function, note_failure(*handle->shared, std::move(status)));
     }
   }
   return enter_slowly(entry);

@@ -6,9 +6,9 @@ namespace tutti {
 namespace {
 
 Result<Ran> last_run(tutti_comm comm) {
-  const Door* door = TUTTI_TRY(door_of(comm));
-  const Communicator* runner = door->runner;
-  if (runner == nullptr) return no_runner(*door);
+  const CommHandle* handle = TUTTI_TRY(handle_of(comm));
+  const Communicator* runner = handle->runner;
+  if (runner == nullptr) return no_runner(*handle);
   return runner->last_run();
 }
 
@@ -33,27 +33,28 @@ tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, con
   });
 }
 
-tutti_status tutti_comm_last_wire(tutti_comm comm, const char** wire, double* error) {
-  return guarded("tutti_comm_last_wire", [&]() -> Status {
-    if (wire == nullptr || error == nullptr)
-      return invalid_argument(std::string(wire == nullptr ? "wire" : "error") + " is null: pass where to put it");
+tutti_status tutti_comm_last_compression(tutti_comm comm, const char** compression, double* error) {
+  return guarded("tutti_comm_last_compression", [&]() -> Status {
+    if (compression == nullptr || error == nullptr)
+      return invalid_argument(std::string(compression == nullptr ? "wire" : "error") +
+                              " is null: pass where to put it");
     const tutti::Ran ran = TUTTI_TRY(tutti::last_run(comm));
-    *wire = ran.wire;
+    *compression = ran.compression;
     *error = ran.error;
     return {};
   });
 }
 
-tutti_status tutti_comm_wire_statistics(tutti_comm comm, tutti_wire_statistics* statistics) {
-  return guarded("tutti_comm_wire_statistics", [&]() -> Status {
+tutti_status tutti_comm_compression_statistics(tutti_comm comm, tutti_compression_statistics* statistics) {
+  return guarded("tutti_comm_compression_statistics", [&]() -> Status {
     if (statistics == nullptr) return invalid_argument("statistics is null: pass where to put them");
     if (statistics->size < sizeof *statistics)
       return invalid_argument("statistics.size is " + std::to_string(statistics->size) +
-                              ": begin with TUTTI_WIRE_STATISTICS_DEFAULT");
-    const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
-    const tutti::Communicator* communicator = door->shared->communicator.get();
-    if (communicator == nullptr) return tutti::no_runner(*door);
-    const tutti::WireStatistics seen = communicator->wire_statistics();
+                              ": begin with TUTTI_COMPRESSION_STATISTICS_DEFAULT");
+    const tutti::CommHandle* handle = TUTTI_TRY(tutti::handle_of(comm));
+    const tutti::Communicator* communicator = handle->shared->communicator.get();
+    if (communicator == nullptr) return tutti::no_runner(*handle);
+    const tutti::CompressionStatistics seen = communicator->compression_statistics();
     statistics->rounded_calls = seen.rounded_calls;
     statistics->raw_calls = seen.raw_calls;
     statistics->element_bytes = seen.carried.element_bytes;

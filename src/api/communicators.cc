@@ -24,9 +24,9 @@ Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const Se
 
 Status check_ranks(int rank, int ranks) {
   if (ranks < 1) return invalid_argument("ranks is " + std::to_string(ranks) + ": pass 1 or more");
-  if (static_cast<Rank>(ranks) > kMostRanks) {
+  if (static_cast<Rank>(ranks) > kMaxRanks) {
     return invalid_argument("ranks is " + std::to_string(ranks) + ": a communicator has at most " +
-                            std::to_string(kMostRanks));
+                            std::to_string(kMaxRanks));
   }
   if (rank >= 0 && rank < ranks) return {};
   return invalid_argument("rank is " + std::to_string(rank) + ": pass 0 to " + std::to_string(ranks - 1));
@@ -85,12 +85,12 @@ Status bound_error(const tutti_comm_options& given, CommunicatorOptions& merged)
   if (!(bound >= 0 && bound < 1))
     return invalid_argument("options.max_relative_error is " + std::to_string(bound) +
                             ": pass a number above 0 and below 1, such as 0.01, or 0 for none");
-  if (bound > 0 && given.wire == nullptr) merged.wire = "";
-  if (bound == 0 && given.wire != nullptr) merged.max_relative_error = 0;
+  if (bound > 0 && given.compression == nullptr) merged.compression = "";
+  if (bound == 0 && given.compression != nullptr) merged.max_relative_error = 0;
   if (bound > 0) merged.max_relative_error = bound;
-  return check_wire_or_bound(
-      bound > 0 ? "options.wire and options.max_relative_error" : "TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR",
-      merged.wire, merged.max_relative_error);
+  return check_compression_or_bound(
+      bound > 0 ? "options.compression and options.max_relative_error" : "TUTTI_COMPRESS and TUTTI_MAX_RELATIVE_ERROR",
+      merged.compression, merged.max_relative_error);
 }
 
 // What is inherited comes from the environment, or from a communicator that has had it checked.
@@ -100,21 +100,23 @@ Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged)
   if (given.algorithm != nullptr) merged.nccls_algorithm = false;
   if (given.protocol != nullptr) merged.nccls_protocol = false;
   if (given.transport != nullptr) merged.transport = given.transport;
-  if (given.wire != nullptr) merged.wire = given.wire;
+  if (given.compression != nullptr) merged.compression = given.compression;
   if (!config().refused.empty()) return invalid_usage(config().refused);
   TUTTI_CHECK_OK(
       check_transport(given.transport != nullptr ? "options.transport" : "TUTTI_TRANSPORT", merged.transport));
   TUTTI_CHECK_OK(
       check_algorithm(given.algorithm != nullptr ? "options.algorithm" : "TUTTI_ALGORITHM", merged.algorithm));
-  TUTTI_CHECK_OK(check_wire_format(given.wire != nullptr ? "options.wire" : "TUTTI_WIRE", merged.wire));
+  TUTTI_CHECK_OK(check_compression_format(given.compression != nullptr ? "options.compression" : "TUTTI_COMPRESS",
+                                          merged.compression));
   TUTTI_CHECK_OK(bound_error(given, merged));
-  if (given.wire_rounding != nullptr)
-    merged.wire_rounding.rounding = TUTTI_TRY(parse_rounding("options.wire_rounding", given.wire_rounding));
-  if (given.wire_seed != 0) merged.wire_rounding.seed = given.wire_seed;
-  const bool asked = given.wire_rounding != nullptr || given.max_relative_error > 0;
-  TUTTI_CHECK_OK(check_bounded_rounding(asked ? "options.wire_rounding and options.max_relative_error"
-                                              : "TUTTI_WIRE_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
-                                        merged.wire_rounding.rounding, merged.max_relative_error));
+  if (given.compression_rounding != nullptr)
+    merged.compression_rounding.rounding =
+        TUTTI_TRY(parse_rounding("options.compression_rounding", given.compression_rounding));
+  if (given.compression_seed != 0) merged.compression_rounding.seed = given.compression_seed;
+  const bool asked = given.compression_rounding != nullptr || given.max_relative_error > 0;
+  TUTTI_CHECK_OK(check_bounded_rounding(asked ? "options.compression_rounding and options.max_relative_error"
+                                              : "TUTTI_COMPRESS_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
+                                        merged.compression_rounding.rounding, merged.max_relative_error));
   return check_protocol(given.protocol != nullptr ? "options.protocol" : "TUTTI_PROTOCOL", merged.protocol);
 }
 
@@ -126,7 +128,7 @@ Result<std::vector<tutti_comm>> admit_all(std::vector<std::unique_ptr<Communicat
       handles.push_back(admitted.value());
       continue;
     }
-    for (const tutti_comm handle : handles) Doors::instance().remove(handle);
+    for (const tutti_comm handle : handles) CommHandles::instance().remove(handle);
     return std::move(admitted).status();
   }
   return handles;
@@ -139,12 +141,12 @@ Status check_outside_group(const char* action) {
   return invalid_usage(std::string("communicators are not ") + action + " within a group: call tutti_group_end first");
 }
 
-const CommunicatorOptions& options_of(const Door& door) {
-  return door.options != nullptr ? *door.options : door.shared->communicator->options();
+const CommunicatorOptions& options_of(const CommHandle& handle) {
+  return handle.options != nullptr ? *handle.options : handle.shared->communicator->options();
 }
 
-Status check_same_memory(const Door& door, const CommunicatorOptions& options) {
-  const CommunicatorOptions& own = options_of(door);
+Status check_same_memory(const CommHandle& handle, const CommunicatorOptions& options) {
+  const CommunicatorOptions& own = options_of(handle);
   if (options.transport != own.transport)
     return invalid_argument("options.transport is not that of the communicator: leave it null");
   if (options.memory == own.memory && options.device == own.device) return {};
@@ -158,8 +160,8 @@ Status no_communicator(tutti_comm comm) {
       "fork");
 }
 
-Status no_runner(const Door& door) {
-  if (door.shared->communicator == nullptr) {
+Status no_runner(const CommHandle& handle) {
+  if (handle.shared->communicator == nullptr) {
     return invalid_usage("the ranks of the communicator have not joined yet: it may only be aborted");
   }
   return invalid_usage("the communicator is finalized: only queries and destroy may follow");
@@ -169,8 +171,8 @@ namespace {
 
 // Programs without a name to pass may pass an empty one.
 void forget_empty(tutti_comm_options& options) {
-  for (const char** text : {&options.name, &options.algorithm, &options.protocol, &options.transport, &options.wire,
-                            &options.memory, &options.wire_rounding}) {
+  for (const char** text : {&options.name, &options.algorithm, &options.protocol, &options.transport,
+                            &options.compression, &options.memory, &options.compression_rounding}) {
     if (*text != nullptr && **text == '\0') *text = nullptr;
   }
 }
@@ -189,7 +191,7 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   if (options.channels != 0) merged.channels = options.channels;
   TUTTI_CHECK_OK(place_memory(options.memory, merged));
   if (merged.memory == Memory::host) {
-    if (merged.protocol == "rows" && merged.nccls_protocol) {
+    if (merged.protocol == "LL128" && merged.nccls_protocol) {
       warn_of_nccls("NCCL_PROTO", "LL128 is for GPUs");
       merged.protocol = "";
     }
@@ -202,8 +204,8 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
 }  // namespace tutti
 
 using tutti::CommunicatorOptions;
-using tutti::door_of;
 using tutti::guarded;
+using tutti::handle_of;
 using tutti::invalid_argument;
 using tutti::Rank;
 using tutti::Status;
@@ -267,7 +269,7 @@ tutti_status tutti_comm_create_from_environment(const tutti_comm_options* option
 tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher) {
   return guarded("tutti_comm_launcher", [&]() -> Status {
     if (launcher == nullptr) return invalid_argument("launcher is null: pass where to put the text");
-    *launcher = TUTTI_TRY(door_of(comm))->shared->launcher.c_str();
+    *launcher = TUTTI_TRY(handle_of(comm))->shared->launcher.c_str();
     return {};
   });
 }
@@ -275,20 +277,20 @@ tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher) {
 tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_comm_options* options,
                               tutti_comm* part) {
   return guarded("tutti_comm_split", [&]() -> Status {
-    const tutti::Door* door = TUTTI_TRY(door_of(comm));
+    const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
     if (part == nullptr) return invalid_argument("part is null: pass where to put the handle");
     if (color < TUTTI_COLOR_NONE) {
       return invalid_argument("color is " + std::to_string(color) + ": pass 0 or more, or TUTTI_COLOR_NONE");
     }
     TUTTI_CHECK_OK(tutti::check_outside_group("split"));
-    tutti::Communicator* runner = door->runner;
-    if (runner == nullptr) return tutti::no_runner(*door);
-    const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*door), options));
-    TUTTI_CHECK_OK(tutti::check_same_memory(*door, merged));
-    const tutti::Ticket turn(door->shared);
-    TUTTI_CHECK_OK(tutti::telling(*door->shared, turn.await()));
+    tutti::Communicator* runner = handle->runner;
+    if (runner == nullptr) return tutti::no_runner(*handle);
+    const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*handle), options));
+    TUTTI_CHECK_OK(tutti::check_same_memory(*handle, merged));
+    const tutti::Ticket turn(handle->shared);
+    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, turn.await()));
     auto made = runner->split(color, key, merged);
-    if (!made.ok()) return tutti::telling(*door->shared, std::move(made).status());
+    if (!made.ok()) return tutti::note_failure(*handle->shared, std::move(made).status());
     tutti_comm handle = nullptr;
     if (made.value() != nullptr) handle = TUTTI_TRY(tutti::admit(std::move(made).value()));
     *part = handle;
@@ -298,23 +300,23 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
 
 tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* options, tutti_comm* view) {
   return guarded("tutti_comm_with_options", [&]() -> Status {
-    const tutti::Door* door = TUTTI_TRY(door_of(comm));
+    const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
     if (view == nullptr) return invalid_argument("view is null: pass where to put the handle");
-    if (door->runner == nullptr) return tutti::no_runner(*door);
-    auto made = std::make_unique<tutti::Door>();
-    made->own_options = TUTTI_TRY(tutti::options_over(tutti::options_of(*door), options));
-    TUTTI_CHECK_OK(tutti::check_same_memory(*door, made->own_options));
-    if (made->own_options.name != tutti::options_of(*door).name)
+    if (handle->runner == nullptr) return tutti::no_runner(*handle);
+    auto made = std::make_unique<tutti::CommHandle>();
+    made->own_options = TUTTI_TRY(tutti::options_over(tutti::options_of(*handle), options));
+    TUTTI_CHECK_OK(tutti::check_same_memory(*handle, made->own_options));
+    if (made->own_options.name != tutti::options_of(*handle).name)
       return invalid_argument("options.name is another than the communicator's: it is given at creation only");
     made->options = &made->own_options;
     made->is_view = true;
-    made->rank = door->rank;
-    made->ranks = door->ranks;
-    made->runner = door->runner.load();
-    made->shared = door->shared;
-    void* handle = TUTTI_TRY(tutti::Doors::instance().insert(std::move(made)));
+    made->rank = handle->rank;
+    made->ranks = handle->ranks;
+    made->runner = handle->runner.load();
+    made->shared = handle->shared;
+    void* handle = TUTTI_TRY(tutti::CommHandles::instance().insert(std::move(made)));
     *view = static_cast<tutti_comm>(handle);
-    door->shared->views.push_back(*view);
+    handle->shared->views.push_back(*view);
     return {};
   });
 }
@@ -322,8 +324,8 @@ tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* 
 tutti_status tutti_comm_rank(tutti_comm comm, int* rank) {
   return guarded("tutti_comm_rank", [&]() -> Status {
     if (rank == nullptr) return invalid_argument("rank is null: pass where to put it");
-    const tutti::Door* door = TUTTI_TRY(door_of(comm));
-    *rank = static_cast<int>(door->rank);
+    const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
+    *rank = static_cast<int>(handle->rank);
     return {};
   });
 }
@@ -331,8 +333,8 @@ tutti_status tutti_comm_rank(tutti_comm comm, int* rank) {
 tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks) {
   return guarded("tutti_comm_ranks", [&]() -> Status {
     if (ranks == nullptr) return invalid_argument("ranks is null: pass where to put it");
-    const tutti::Door* door = TUTTI_TRY(door_of(comm));
-    *ranks = static_cast<int>(door->ranks);
+    const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
+    *ranks = static_cast<int>(handle->ranks);
     return {};
   });
 }
@@ -340,8 +342,8 @@ tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks) {
 tutti_status tutti_comm_device(tutti_comm comm, int* device) {
   return guarded("tutti_comm_device", [&]() -> Status {
     if (device == nullptr) return invalid_argument("device is null: pass where to put it");
-    const tutti::Door* door = TUTTI_TRY(door_of(comm));
-    *device = tutti::device_of(*door);
+    const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
+    *device = tutti::device_of(*handle);
     return {};
   });
 }

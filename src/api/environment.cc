@@ -18,9 +18,10 @@ CommunicatorOptions environment_options() {
   options.nccls_algorithm = from.nccls_algorithm;
   options.nccls_protocol = from.nccls_protocol;
   options.transport = from.transport;
-  options.wire = from.wire;
+  options.compression = from.compression;
   options.max_relative_error = from.max_relative_error;
-  options.wire_rounding = {from.wire_stochastic ? Rounding::stochastic : Rounding::nearest, from.wire_seed};
+  options.compression_rounding = {from.compression_stochastic ? Rounding::stochastic : Rounding::nearest,
+                                  from.compression_seed};
   options.channels = from.channels;
   options.tuner_plugin = from.tuner_plugin;
   options.tune = from.deterministic ? Tune::off : from.tune;

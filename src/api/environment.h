@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "src/api/door.h"
+#include "src/api/comm_handle.h"
 #include "src/bootstrap/bootstrap.h"
 
 namespace tutti {

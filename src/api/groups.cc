@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "src/api/call_entry.h"
-#include "src/api/endings.h"
+#include "src/api/lifecycle.h"
 #include "src/api/on_device.h"
 #include "src/api/streams.h"
 #include "src/api/ticket.h"
@@ -36,7 +36,7 @@ struct Group {
   std::vector<Pending> calls;
   std::vector<DeviceCall> device_calls;                 // Before the others: these do not wait.
   std::vector<std::shared_ptr<SharedComm>> on_devices;  // Whose they are.
-  std::vector<Ending> endings;                          // After the calls.
+  std::vector<Ending> lifecycle;                        // After the calls.
   Status failure;
 };
 
@@ -50,12 +50,12 @@ Status again(const Status& status) {
   return caught([&] { return Status(status.code(), status.message()); });
 }
 
-Pending pending_of(const CallEntry& entry, const Door& door, const Call& call) {
+Pending pending_of(const CallEntry& entry, const CommHandle& handle, const Call& call) {
   Pending pending;
-  pending.shared = door.shared;
-  pending.grouped.communicator = door.shared->communicator.get();
+  pending.shared = handle.shared;
+  pending.grouped.communicator = handle.shared->communicator.get();
   pending.grouped.call = call;
-  pending.grouped.options = options_of(door);
+  pending.grouped.options = options_of(handle);
   if (call.unequal != nullptr) pending.unequal = std::make_shared<const Unequal>(*call.unequal);
   pending.grouped.call.unequal = pending.unequal.get();
   pending.stream = entry.stream;
@@ -75,7 +75,7 @@ void line_up(Batch& batch) {
 void abandon(const std::vector<Pending>& calls, const Status& reason) {
   for (const Pending& pending : calls) {
     call_off(*pending.grouped.communicator, reason);
-    pending.shared->told = true;
+    pending.shared->reported = true;
   }
 }
 
@@ -89,7 +89,7 @@ Status run_calls(const Batch& batch) {
 // Throws nothing.
 Status run_in_turn(Batch& batch) {
   Status status = run_calls(batch);
-  for (const Ticket& turn : batch.turns) status = telling(*turn.shared(), std::move(status));
+  for (const Ticket& turn : batch.turns) status = note_failure(*turn.shared(), std::move(status));
   batch.turns.clear();
   return status;
 }
@@ -199,7 +199,7 @@ Status run_on_devices(Group& group) {
   } else {
     for (const DeviceCall& call : group.device_calls) call_off(*call.communicator, group.failure);
   }
-  for (const auto& shared : group.on_devices) status = telling(*shared, std::move(status));
+  for (const auto& shared : group.on_devices) status = note_failure(*shared, std::move(status));
   return status;
 }
 
@@ -235,18 +235,18 @@ Result<double> predict_all(const Group& group) {
   return last_us;
 }
 
-Status enter_on_device(const CallEntry& entry, const Door& door, const Call& call) {
-  const std::vector<DeviceCall> calls = device_calls(door, call, entry.stream);
-  if (group_depth == 0) return telling(*door.shared, enqueue(calls));
+Status enter_on_device(const CallEntry& entry, const CommHandle& handle, const Call& call) {
+  const std::vector<DeviceCall> calls = device_calls(handle, call, entry.stream);
+  if (group_depth == 0) return note_failure(*handle.shared, enqueue(calls));
   Group& group = group_of_thread();
-  group.on_devices.push_back(door.shared);
+  group.on_devices.push_back(handle.shared);
   group.device_calls.insert(group.device_calls.end(), calls.begin(), calls.end());
   return {};
 }
 
-Status resolve(const CallEntry& entry, const Door& door, Call& call) {
+Status resolve(const CallEntry& entry, const CommHandle& handle, Call& call) {
   if (static_cast<std::uint32_t>(entry.reduction) <= tutti_avg) return {};
-  for (const PreMulSum& made : door.shared->reductions) {
+  for (const PreMulSum& made : handle.shared->reductions) {
     if (made.number != entry.reduction) continue;
     if (made.type != call.type) {
       return invalid_argument(std::string("reduction was made for ") + name(made.type) + ", the call is of " +
@@ -263,18 +263,19 @@ Status resolve(const CallEntry& entry, const Door& door, Call& call) {
       " is none: pass tutti_sum ... tutti_avg, or one made for this communicator and not destroyed");
 }
 
-Status enter_open(const CallEntry& entry, const Unequal* unequal, const Door& door) {
+Status enter_open(const CallEntry& entry, const Unequal* unequal, const CommHandle& handle) {
   Call call = call_of(entry);
   call.unequal = unequal;
-  TUTTI_CHECK_OK(resolve(entry, door, call));
-  if (door.shared->has_residuals) TUTTI_CHECK_OK(find_residual(door.shared->residuals, door.rank, door.ranks, call));
-  if (door.shared->on_device != nullptr) return enter_on_device(entry, door, call);
+  TUTTI_CHECK_OK(resolve(entry, handle, call));
+  if (handle.shared->has_residuals)
+    TUTTI_CHECK_OK(find_residual(handle.shared->residuals, handle.rank, handle.ranks, call));
+  if (handle.shared->on_device != nullptr) return enter_on_device(entry, handle, call);
   if (entry.stream != nullptr) TUTTI_CHECK_OK(stream_of(entry.stream).status());
-  if (group_depth == 0 && entry.stream == nullptr && door.shared->queued.load(std::memory_order_acquire) == 0) {
-    return telling(*door.shared, door.shared->communicator->run(call, door.options));
+  if (group_depth == 0 && entry.stream == nullptr && handle.shared->queued.load(std::memory_order_acquire) == 0) {
+    return note_failure(*handle.shared, handle.shared->communicator->run(call, handle.options));
   }
   std::vector<Pending> calls;
-  calls.push_back(pending_of(entry, door, call));
+  calls.push_back(pending_of(entry, handle, call));
   if (group_depth == 0) {
     const auto streams = TUTTI_TRY(streams_of(calls));
     return run_pending(std::move(calls), streams);
@@ -284,29 +285,29 @@ Status enter_open(const CallEntry& entry, const Unequal* unequal, const Door& do
 }
 
 Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
-  const Door* known = TUTTI_TRY(door_of(entry.comm));
-  const Door& door = *known;
-  if (door.runner == nullptr) return no_runner(door);
-  if (!plausible(entry, door)) return explain(entry, door);
-  if (group_depth == 0 && is_to_self(entry, door))
-    return invalid_usage("rank " + std::to_string(door.rank) +
+  const CommHandle* known = TUTTI_TRY(handle_of(entry.comm));
+  const CommHandle& handle = *known;
+  if (handle.runner == nullptr) return no_runner(handle);
+  if (!plausible(entry, handle)) return explain(entry, handle);
+  if (group_depth == 0 && is_to_self(entry, handle))
+    return invalid_usage("rank " + std::to_string(handle.rank) +
                          (entry.kind == Kind::send ? " sends to itself" : " receives from itself") +
                          " and would wait for itself: put the send and the recv in one group");
   Status entered;
   Status thrown = caught([&]() -> Status {
-    entered = enter_open(entry, unequal, door);
+    entered = enter_open(entry, unequal, handle);
     return {};
   });
   if (thrown.ok()) return entered;
-  forsake(door, thrown);
+  abort_pending(handle, thrown);
   return thrown;
 }
 
 }  // namespace
 
-void forsake(const Door& door, const Status& reason) {
-  call_off(*door.shared->communicator, reason);
-  door.shared->told = true;
+void abort_pending(const CommHandle& handle, const Status& reason) {
+  call_off(*handle.shared->communicator, reason);
+  handle.shared->reported = true;
 }
 
 tutti_status enter_slowly(CallEntry entry, const Unequal* unequal) {
@@ -314,13 +315,13 @@ tutti_status enter_slowly(CallEntry entry, const Unequal* unequal) {
 }
 
 Status end_with_group(const Ending& ending) {
-  for (Ending& other : group_of_thread().endings) {
+  for (Ending& other : group_of_thread().lifecycle) {
     if (other.comm != ending.comm) continue;
     if (other.destroys || !ending.destroys) return invalid_usage("the group ends this communicator already");
     other.destroys = true;
     return {};
   }
-  group_of_thread().endings.push_back(ending);
+  group_of_thread().lifecycle.push_back(ending);
   return {};
 }
 
@@ -349,7 +350,7 @@ tutti_status tutti_group_end(void) {
     tutti::Group group = std::exchange(tutti::group_of_thread(), {});
     Status ran = tutti::run_all(group);
     // Whatever became of the calls: who was told that a handle is destroyed has let go of it.
-    Status ended = tutti::end_all(group.endings);
+    Status ended = tutti::end_all(group.lifecycle);
     return ran.ok() ? std::move(ended) : std::move(ran);
   });
 }

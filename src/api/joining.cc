@@ -6,12 +6,12 @@ namespace tutti {
 namespace {
 
 Result<tutti_comm> insert(std::shared_ptr<SharedComm> shared, const Seat& seat) {
-  auto door = std::make_unique<Door>();
-  door->rank = seat.rank;
-  door->ranks = seat.ranks;
-  door->runner = shared->communicator.get();
-  door->shared = std::move(shared);
-  void* handle = TUTTI_TRY(Doors::instance().insert(std::move(door)));
+  auto handle = std::make_unique<CommHandle>();
+  handle->rank = seat.rank;
+  handle->ranks = seat.ranks;
+  handle->runner = shared->communicator.get();
+  handle->shared = std::move(shared);
+  void* handle = TUTTI_TRY(CommHandles::instance().insert(std::move(handle)));
   return static_cast<tutti_comm>(handle);
 }
 
@@ -33,13 +33,13 @@ Status join(const Seat& seat, const MakeCommunicator& make, tutti_comm* comm) {
   auto made = caught([&] { return make(&shared->abort); });
   if (!made.ok()) {
     __atomic_store_n(comm, nullptr, __ATOMIC_RELEASE);
-    Doors::instance().remove(handle);
+    CommHandles::instance().remove(handle);
     return std::move(made).status();
   }
-  Doors::instance().visit(handle, [&](Door& door) {
+  CommHandles::instance().visit(handle, [&](CommHandle& handle) {
     shared->communicator = std::move(made).value();
     note_device(*shared);
-    door.runner = shared->communicator.get();
+    handle.runner = shared->communicator.get();
     if (shared->abort != 0) shared->communicator->abort();  // It came after the last look.
   });
   return {};

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "src/api/door.h"
+#include "src/api/comm_handle.h"
 
 namespace tutti {
 

@@ -32,23 +32,23 @@ void note_device(SharedComm& shared) {
   if (shared.on_device != nullptr) shared.queued = 1;
 }
 
-int device_of(const Door& door) {
-  const DeviceCommunicator* communicator = door.shared->on_device;
+int device_of(const CommHandle& handle) {
+  const DeviceCommunicator* communicator = handle.shared->on_device;
   return communicator == nullptr ? -1 : static_cast<int>(communicator->device().traits().ordinal);
 }
 
-std::vector<DeviceCall> device_calls(const Door& door, const Call& call, tutti_stream stream) {
+std::vector<DeviceCall> device_calls(const CommHandle& handle, const Call& call, tutti_stream stream) {
   DeviceCall whole;
-  whole.communicator = door.shared->on_device;
+  whole.communicator = handle.shared->on_device;
   whole.call = call;
-  whole.options = options_of(door);
+  whole.options = options_of(handle);
   whole.stream = stream;
   if (call.kind != Kind::all_to_all_v) return {whole};
   std::vector<DeviceCall> messages;
   const std::size_t element = size_of(call.type);
   const Unequal& unequal = *call.unequal;
   whole.call.unequal = nullptr;
-  for (Rank peer = 0; peer < door.ranks; ++peer) {
+  for (Rank peer = 0; peer < handle.ranks; ++peer) {
     DeviceCall message = whole;
     message.call.root = peer;
     message.call.kind = Kind::send;

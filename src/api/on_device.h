@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "src/api/door.h"
+#include "src/api/comm_handle.h"
 #include "src/communicator/device/enqueue.h"
 
 namespace tutti {
@@ -22,9 +22,9 @@ Result<std::vector<std::unique_ptr<Communicator>>> place_all(std::vector<std::un
                                                              const std::shared_ptr<Device>& device);
 // Lets the calls of a communicator on a device come through here.
 void note_device(SharedComm& shared);
-int device_of(const Door& door);  // -1: host memory.
+int device_of(const CommHandle& handle);  // -1: host memory.
 
 // What a call is on a device: itself, or the messages of an all_to_all_v.
-std::vector<DeviceCall> device_calls(const Door& door, const Call& call, tutti_stream stream);
+std::vector<DeviceCall> device_calls(const CommHandle& handle, const Call& call, tutti_stream stream);
 
 }  // namespace tutti

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "src/api/door.h"
+#include "src/api/comm_handle.h"
 #include "src/api/errors.h"
 
 namespace tutti {
@@ -71,9 +71,9 @@ tutti_reduction next_number() {
   return next++;
 }
 
-tutti_reduction keep(const Door& door, PreMulSum made) {
+tutti_reduction keep(const CommHandle& handle, PreMulSum made) {
   made.number = next_number();
-  door.shared->reductions.push_back(made);
+  handle.shared->reductions.push_back(made);
   return made.number;
 }
 
@@ -86,8 +86,8 @@ tutti_status tutti_reduction_create_pre_mul_sum(const void* scalar, tutti_type t
                                                 tutti_reduction* reduction) {
   return tutti::guarded("tutti_reduction_create_pre_mul_sum", [&]() -> tutti::Status {
     TUTTI_CHECK_OK(tutti::check_making(scalar, type, reduction));
-    const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
-    *reduction = tutti::keep(*door, tutti::pre_mul_sum_of(scalar, static_cast<tutti::DataType>(type)));
+    const tutti::CommHandle* handle = TUTTI_TRY(tutti::handle_of(comm));
+    *reduction = tutti::keep(*handle, tutti::pre_mul_sum_of(scalar, static_cast<tutti::DataType>(type)));
     return {};
   });
 }
@@ -101,16 +101,16 @@ tutti_status tutti_reduction_create_pre_mul_sum_at(const void* scalar, tutti_typ
       return tutti::invalid_argument("scalar is not aligned to the " + std::to_string(tutti::size_of(of_type)) +
                                      " bytes of an element");
     }
-    const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
-    *reduction = tutti::keep(*door, {.type = of_type, .factor = static_cast<const std::byte*>(scalar)});
+    const tutti::CommHandle* handle = TUTTI_TRY(tutti::handle_of(comm));
+    *reduction = tutti::keep(*handle, {.type = of_type, .factor = static_cast<const std::byte*>(scalar)});
     return {};
   });
 }
 
 tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_comm comm) {
   return tutti::guarded("tutti_reduction_destroy", [&]() -> tutti::Status {
-    const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
-    tutti::SharedComm& shared = *door->shared;
+    const tutti::CommHandle* handle = TUTTI_TRY(tutti::handle_of(comm));
+    tutti::SharedComm& shared = *handle->shared;
     const auto is_it = [&](const tutti::PreMulSum& made) { return made.number == reduction; };
     if (std::erase_if(shared.reductions, is_it) == 1) return {};
     return tutti::invalid_argument(

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "src/api/call_entry.h"
-#include "src/api/door.h"
+#include "src/api/comm_handle.h"
 #include "src/api/errors.h"
 
 namespace tutti {
@@ -29,7 +29,7 @@ Span values_of(const Residual& residual) {
   return {begin, begin + residual.count * sizeof(float)};
 }
 
-bool travels_narrow(DataType type) {
+bool is_compressed(DataType type) {
   return type == DataType::float32 || type == DataType::float16 || type == DataType::bfloat16;
 }
 
@@ -37,9 +37,9 @@ Status check_attaching(const void* buffer, std::size_t count, tutti_type type, c
   if (buffer == nullptr || residual == nullptr)
     return invalid_argument(std::string(buffer == nullptr ? "buffer" : "residual") + " is null: pass " +
                             std::to_string(count) + " elements");
-  if (count == 0 || count > kMostElements)
+  if (count == 0 || count > kMaxElements)
     return invalid_argument("count is " + std::to_string(count) + ": pass the elements of the buffer");
-  if (static_cast<std::uint32_t>(type) >= kDataTypes || !travels_narrow(static_cast<DataType>(type)))
+  if (static_cast<std::uint32_t>(type) >= kDataTypes || !is_compressed(static_cast<DataType>(type)))
     return invalid_argument(
         "type is none that travels in a narrow format: pass tutti_float32, tutti_float16 or "
         "tutti_bfloat16");
@@ -69,7 +69,7 @@ Status attach(SharedComm& shared, const Residual& made) {
 
 Status find_residual(const std::vector<Residual>& residuals, Rank rank, Rank ranks, Call& call) {
   const bool sums = call.reduction == Reduction::sum || call.reduction == Reduction::avg;
-  const bool may_round = call.kind == Kind::collective && reduces(call.collective) && sums && travels_narrow(call.type);
+  const bool may_round = call.kind == Kind::collective && reduces(call.collective) && sums && is_compressed(call.type);
   if (!may_round || call.count == 0) return {};
   const Problem problem = {.collective = call.collective, .ranks = ranks, .root = call.root, .groups = {}};
   const std::uint64_t elements = input_blocks(problem, rank) * call.count;
@@ -99,19 +99,19 @@ tutti_status tutti_residual_attach(const void* buffer, size_t count, tutti_type 
                                    tutti_comm comm) {
   return tutti::guarded("tutti_residual_attach", [&]() -> tutti::Status {
     TUTTI_CHECK_OK(tutti::check_attaching(buffer, count, type, residual));
-    const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
-    if (door->runner == nullptr) return tutti::no_runner(*door);
-    return tutti::attach(*door->shared, {.buffer = static_cast<const std::byte*>(buffer),
-                                         .count = count,
-                                         .type = static_cast<tutti::DataType>(type),
-                                         .values = residual});
+    const tutti::CommHandle* handle = TUTTI_TRY(tutti::handle_of(comm));
+    if (handle->runner == nullptr) return tutti::no_runner(*handle);
+    return tutti::attach(*handle->shared, {.buffer = static_cast<const std::byte*>(buffer),
+                                           .count = count,
+                                           .type = static_cast<tutti::DataType>(type),
+                                           .values = residual});
   });
 }
 
 tutti_status tutti_residual_detach(const void* buffer, tutti_comm comm) {
   return tutti::guarded("tutti_residual_detach", [&]() -> tutti::Status {
-    const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
-    tutti::SharedComm& shared = *door->shared;
+    const tutti::CommHandle* handle = TUTTI_TRY(tutti::handle_of(comm));
+    tutti::SharedComm& shared = *handle->shared;
     const auto is_it = [&](const tutti::Residual& made) { return made.buffer == buffer; };
     const bool was_there = std::erase_if(shared.residuals, is_it) == 1;
     shared.has_residuals = !shared.residuals.empty();

@@ -12,52 +12,53 @@ namespace tutti {
 namespace {
 
 // Sorted; or what is wrong with the list, which no peer need be asked for.
-Result<std::vector<Rank>> excluded_ranks(const Door& door, const int* given, int count) {
+Result<std::vector<Rank>> excluded_ranks(const CommHandle& handle, const int* given, int count) {
   if (count < 0) return invalid_argument("count is " + std::to_string(count) + ": pass how many ranks to leave out");
   if (given == nullptr && count > 0)
     return invalid_argument("excluded is null but count is " + std::to_string(count) + ": pass the ranks to leave out");
-  std::vector<bool> seen(door.ranks);
+  std::vector<bool> seen(handle.ranks);
   for (int i = 0; i < count; ++i) {
     const std::string which = "excluded[" + std::to_string(i) + "] is " + std::to_string(given[i]);
     const auto rank = static_cast<Rank>(given[i]);
-    if (rank >= door.ranks)
-      return invalid_argument(which + ", which is no rank: there are " + std::to_string(door.ranks) +
+    if (rank >= handle.ranks)
+      return invalid_argument(which + ", which is no rank: there are " + std::to_string(handle.ranks) +
                               ", counted from 0");
     if (seen[rank]) return invalid_argument(which + ", as one before it: pass each rank once");
     seen[rank] = true;
   }
-  if (static_cast<Rank>(count) == door.ranks)
+  if (static_cast<Rank>(count) == handle.ranks)
     return invalid_argument("excluded has all " + std::to_string(count) +
                             " ranks: name those to leave out, not those that stay");
-  if (seen[door.rank])
-    return invalid_argument("excluded has rank " + std::to_string(door.rank) +
+  if (seen[handle.rank])
+    return invalid_argument("excluded has rank " + std::to_string(handle.rank) +
                             ", which is this one: only ranks that stay call this");
   std::vector<Rank> excluded;
-  for (Rank rank = 0; rank < door.ranks; ++rank) {
+  for (Rank rank = 0; rank < handle.ranks; ++rank) {
     if (seen[rank]) excluded.push_back(rank);
   }
   return excluded;
 }
 
-Seat seat_without(const Door& door, const std::vector<Rank>& excluded) {
-  const auto before = std::lower_bound(excluded.begin(), excluded.end(), door.rank) - excluded.begin();
-  return {door.rank - static_cast<Rank>(before), door.ranks - static_cast<Rank>(excluded.size())};
+Seat seat_without(const CommHandle& handle, const std::vector<Rank>& excluded) {
+  const auto before = std::lower_bound(excluded.begin(), excluded.end(), handle.rank) - excluded.begin();
+  return {handle.rank - static_cast<Rank>(before), handle.ranks - static_cast<Rank>(excluded.size())};
 }
 
-Status shrink(const Door& door, const std::vector<Rank>& excluded, const tutti_comm_options* given, tutti_comm* part) {
-  Communicator* runner = door.runner;
-  if (runner == nullptr) return no_runner(door);
-  CommunicatorOptions options = TUTTI_TRY(options_over(options_of(door), given));
-  TUTTI_CHECK_OK(check_same_memory(door, options));
+Status shrink(const CommHandle& handle, const std::vector<Rank>& excluded, const tutti_comm_options* given,
+              tutti_comm* part) {
+  Communicator* runner = handle.runner;
+  if (runner == nullptr) return no_runner(handle);
+  CommunicatorOptions options = TUTTI_TRY(options_over(options_of(handle), given));
+  TUTTI_CHECK_OK(check_same_memory(handle, options));
   // After a failure, going on is what this is for.
-  if (door.shared->on_device != nullptr) (void)door.shared->on_device->await_own_calls();
-  const Ticket turn(door.shared);
+  if (handle.shared->on_device != nullptr) (void)handle.shared->on_device->await_own_calls();
+  const Ticket turn(handle.shared);
   TUTTI_CHECK_OK(turn.await());
   const auto make = [&](const std::uint32_t* abort) {
     options.abort = abort;
     return runner->shrink(excluded, options);
   };
-  return join(seat_without(door, excluded), make, part);
+  return join(seat_without(handle, excluded), make, part);
 }
 
 }  // namespace
@@ -68,11 +69,11 @@ extern "C" {
 tutti_status tutti_comm_shrink(tutti_comm comm, const int* excluded, int count, const tutti_comm_options* options,
                                tutti_comm* part) {
   return tutti::guarded("tutti_comm_shrink", [&]() -> tutti::Status {
-    const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
+    const tutti::CommHandle* handle = TUTTI_TRY(tutti::handle_of(comm));
     if (part == nullptr) return tutti::invalid_argument("part is null: pass where to put the handle");
-    const std::vector<tutti::Rank> list = TUTTI_TRY(tutti::excluded_ranks(*door, excluded, count));
+    const std::vector<tutti::Rank> list = TUTTI_TRY(tutti::excluded_ranks(*handle, excluded, count));
     TUTTI_CHECK_OK(tutti::check_outside_group("shrunk"));
-    return tutti::shrink(*door, list, options, part);
+    return tutti::shrink(*handle, list, options, part);
   });
 }
 

@@ -20,11 +20,11 @@ Status check(const Side& side, Rank ranks) {
   }
   for (Rank rank = 0; rank < ranks; ++rank) {
     const std::string place = "[" + std::to_string(rank) + "] is ";
-    if (side.counts[rank] > kMostElements) {
+    if (side.counts[rank] > kMaxElements) {
       return invalid_argument(side.counts_name + place + std::to_string(side.counts[rank]) +
                               ": more than any memory holds");
     }
-    if (side.displacements[rank] > kMostElements) {
+    if (side.displacements[rank] > kMaxElements) {
       return invalid_argument(side.displacements_name + place + std::to_string(side.displacements[rank]) +
                               ": more than any memory holds");
     }
@@ -49,8 +49,8 @@ Status copy(const UnequalArrays& arrays, Rank ranks, Unequal& unequal) {
 tutti_status enter_unequal(CallEntry entry, const UnequalArrays& arrays) {
   Unequal unequal;
   const tutti_status status = guarded(entry.function, [&]() -> Status {
-    const Door* door = TUTTI_TRY(door_of(entry.comm));
-    const Rank ranks = door->ranks;
+    const CommHandle* handle = TUTTI_TRY(handle_of(entry.comm));
+    const Rank ranks = handle->ranks;
     TUTTI_CHECK_OK(check(
         {"send_counts", "send_displacements", arrays.send_counts, arrays.send_displacements, entry.send != nullptr},
         ranks));
@@ -58,7 +58,7 @@ tutti_status enter_unequal(CallEntry entry, const UnequalArrays& arrays) {
         {"recv_counts", "recv_displacements", arrays.recv_counts, arrays.recv_displacements, entry.recv != nullptr},
         ranks));
     Status copied = caught([&] { return copy(arrays, ranks, unequal); });
-    if (!copied.ok() && door->runner != nullptr) forsake(*door, copied);
+    if (!copied.ok() && handle->runner != nullptr) abort_pending(*handle, copied);
     return copied;
   });
   if (status != tutti_ok) return held_by_group(status);

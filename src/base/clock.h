@@ -20,8 +20,8 @@ struct Deadline {
 
   static Deadline after_ms(std::int64_t timeout_ms) {  // 0 or less: none, and so is what a clock cannot show.
     const std::int64_t now = now_ns();
-    const std::int64_t most_ms = (std::numeric_limits<std::int64_t>::max() - now) / 1'000'000;
-    return timeout_ms <= 0 || timeout_ms > most_ms ? Deadline{} : Deadline{now + timeout_ms * 1'000'000};
+    const std::int64_t max_ms = (std::numeric_limits<std::int64_t>::max() - now) / 1'000'000;
+    return timeout_ms <= 0 || timeout_ms > max_ms ? Deadline{} : Deadline{now + timeout_ms * 1'000'000};
   }
   bool passed() const { return now_ns() >= at_ns; }
   std::int64_t left_ms() const {  // At least 0; a day where there is no deadline, so that poll(2) can take it.

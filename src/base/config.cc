@@ -10,8 +10,8 @@
 #include <numeric>
 #include <utility>
 
-#include "src/base/misspelt.h"
 #include "src/base/nccl_names.h"
+#include "src/base/similar_names.h"
 
 namespace tutti {
 namespace {
@@ -110,38 +110,39 @@ constexpr std::array kEntries = {
           false,
           algorithm_of_nccl},
     Entry{{"TUTTI_PROTOCOL", "NCCL_PROTO", "",
-           "protocol of all lanes: lines, bulk or, on GPUs, rows; of NCCL's LL, Simple and LL128, where it can be, and "
+           "protocol of all lanes: LL, Simple or, on GPUs, LL128; of NCCL's LL, Simple and LL128, where it can be, and "
            "a list forces none"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.protocol); },
           false,
           protocol_of_nccl},
     Entry{
-        {"TUTTI_WIRE", nullptr, "raw",
+        {"TUTTI_COMPRESS", nullptr, "raw",
          "how floats of 32 and 16 bits travel: raw, as they are, or rounded to fewer bits: bf16, fp16, int8, int8_b32, "
          "int6, int4, fp8_e4m3, fp8_e5m2 or mxfp8; on all ranks alike"},
         "a name",
-        [](Config& config, const std::string& text) { return parse(text, config.wire); }},
-    Entry{{"TUTTI_MAX_RELATIVE_ERROR", nullptr, "0",
-           "instead of TUTTI_WIRE: how large errors of sums may be, such as 0.01; calls travel as is quickest within "
-           "it; 0: no bound; on all ranks alike"},
-          "0, or a number above 0 and below 1",
-          [](Config& config, const std::string& text) {
-            return parse_within(text, 0.0, 1 - 0x1p-53, config.max_relative_error);
-          },
-          true},
-    Entry{{"TUTTI_WIRE_ROUNDING", nullptr, "nearest",
+        [](Config& config, const std::string& text) { return parse(text, config.compression); }},
+    Entry{
+        {"TUTTI_MAX_RELATIVE_ERROR", nullptr, "0",
+         "instead of TUTTI_COMPRESS: how large errors of sums may be, such as 0.01; calls travel as is quickest within "
+         "it; 0: no bound; on all ranks alike"},
+        "0, or a number above 0 and below 1",
+        [](Config& config, const std::string& text) {
+          return parse_within(text, 0.0, 1 - 0x1p-53, config.max_relative_error);
+        },
+        true},
+    Entry{{"TUTTI_COMPRESS_ROUNDING", nullptr, "nearest",
            "how numbers between two codes of a narrow format are rounded: nearest, or stochastic, by random numbers, "
            "so that the mean of many results is right"},
           "nearest or stochastic",
           [](Config& config, const std::string& text) {
-            config.wire_stochastic = text == "stochastic";
-            return config.wire_stochastic || text == "nearest";
+            config.compression_stochastic = text == "stochastic";
+            return config.compression_stochastic || text == "nearest";
           },
           true},
-    Entry{{"TUTTI_WIRE_SEED", nullptr, "0", "of the random numbers of stochastic rounding"},
+    Entry{{"TUTTI_COMPRESS_SEED", nullptr, "0", "of the random numbers of stochastic rounding"},
           "a number",
-          [](Config& config, const std::string& text) { return parse(text, config.wire_seed); }},
+          [](Config& config, const std::string& text) { return parse(text, config.compression_seed); }},
     Entry{{"TUTTI_TRANSPORT", nullptr, "",
            "what carries messages between ranks: shm, for ranks of one host, or tcp, ucx or verbs (RDMA), also where "
            "they share one; unset: shm, and between hosts verbs where all ranks have it, else tcp"},
@@ -155,7 +156,7 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_CHECK", nullptr, "",
            "wire: what goes over TCP carries a tag by which the other end finds altered data; on all ranks alike"},
           "wire, or nothing",
-          [](Config& config, const std::string& text) { return config.check_wire = text == "wire"; },
+          [](Config& config, const std::string& text) { return config.check_compression = text == "wire"; },
           true},
     Entry{{"TUTTI_TOPO_FILE", "NCCL_TOPO_FILE", "",
            "file that says what this host is made of, instead of looking around: of `tutti topo --json`, of NCCL or of "
@@ -252,32 +253,33 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_NCCL_MEMORY", nullptr, "cuda", "where libnccl.so.2 finds the buffers of programs: cuda or host"},
           "cuda or host",
           others},
-    Entry{
-        {"TUTTI_NCCL_WIRE", nullptr, "",
-         "as TUTTI_WIRE, and in its place, for those collectives of libnccl.so.2 that the next variables say, of 32 or "
-         "16 bits; raw, too; on all ranks alike; unset: none of them"},
-        "a name",
-        others},
-    Entry{{"TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR", nullptr, "0",
-           "instead of TUTTI_NCCL_WIRE: as TUTTI_MAX_RELATIVE_ERROR, for the same collectives; 0: no bound"},
+    Entry{{"TUTTI_NCCL_COMPRESS", nullptr, "",
+           "as TUTTI_COMPRESS, and in its place, for those collectives of libnccl.so.2 that the next variables say, of "
+           "32 or "
+           "16 bits; raw, too; on all ranks alike; unset: none of them"},
+          "a name",
+          others},
+    Entry{{"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", nullptr, "0",
+           "instead of TUTTI_NCCL_COMPRESS: as TUTTI_MAX_RELATIVE_ERROR, for the same collectives; 0: no bound"},
           "0, or a number above 0 and below 1",
           others},
-    Entry{{"TUTTI_NCCL_WIRE_MIN_BYTES", nullptr, "262144",
-           "with TUTTI_NCCL_WIRE or its bound: from how many bytes on, of the larger of a rank's buffers"},
+    Entry{{"TUTTI_NCCL_COMPRESS_MIN_BYTES", nullptr, "262144",
+           "with TUTTI_NCCL_COMPRESS or its bound: from how many bytes on, of the larger of a rank's buffers"},
           "a whole number of bytes",
           others},
-    Entry{{"TUTTI_NCCL_WIRE_TYPES", nullptr, "float32,float16,bfloat16",
-           "with TUTTI_NCCL_WIRE or its bound: of which types"},
+    Entry{{"TUTTI_NCCL_COMPRESS_TYPES", nullptr, "float32,float16,bfloat16",
+           "with TUTTI_NCCL_COMPRESS or its bound: of which types"},
           "a list of float32, float16, bfloat16",
           others},
-    Entry{{"TUTTI_NCCL_WIRE_COLLECTIVES", nullptr, "all_reduce,reduce_scatter,reduce",
-           "with TUTTI_NCCL_WIRE or its bound: which collectives, of these, all_gather, broadcast, gather, scatter and "
+    Entry{{"TUTTI_NCCL_COMPRESS_COLLECTIVES", nullptr, "all_reduce,reduce_scatter,reduce",
+           "with TUTTI_NCCL_COMPRESS or its bound: which collectives, of these, all_gather, broadcast, gather, scatter "
+           "and "
            "all_to_all; of "
            "those that reduce, only sums and averages"},
           "a list of collectives",
           others},
-    Entry{{"TUTTI_NCCL_WIRE_COMMS", nullptr, "*",
-           "with TUTTI_NCCL_WIRE or its bound: patterns of names (ncclConfig_t's commName) that its communicators "
+    Entry{{"TUTTI_NCCL_COMPRESS_COMMS", nullptr, "*",
+           "with TUTTI_NCCL_COMPRESS or its bound: patterns of names (ncclConfig_t's commName) that its communicators "
            "have: grad*,dp_?"},
           "a list of patterns",
           others},
@@ -361,7 +363,7 @@ ReadConfig read_config(const Environment& environment) {
   };
   scale(read.config.timeout_ms);
   scale(read.config.init_timeout_ms);
-  for (std::string& warning : misspelt(environment, variables())) read.warnings.push_back(std::move(warning));
+  for (std::string& warning : similar_names(environment, variables())) read.warnings.push_back(std::move(warning));
   return read;
 }
 

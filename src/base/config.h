@@ -53,19 +53,19 @@ struct Config {
   LogLevel log = LogLevel::warn;
   std::string algorithm;
   std::string protocol;
-  std::string wire;               // Format of messages of floats; empty: as they are.
-  double max_relative_error = 0;  // Instead: what the tuner takes within this; 0: no bound.
-  bool wire_stochastic = false;   // These are rounded by random numbers;
-  std::uint64_t wire_seed = 0;    // of this seed.
-  bool nccls_algorithm = false;   // From NCCL_ALGO and NCCL_PROTO: without effect where they do not fit.
+  std::string compression;              // Format of messages of floats; empty: as they are.
+  double max_relative_error = 0;        // Instead: what the tuner takes within this; 0: no bound.
+  bool compression_stochastic = false;  // These are rounded by random numbers;
+  std::uint64_t compression_seed = 0;   // of this seed.
+  bool nccls_algorithm = false;         // From NCCL_ALGO and NCCL_PROTO: without effect where they do not fit.
   bool nccls_protocol = false;
   std::string transport;
-  bool encrypt = false;        // What goes over TCP;
-  bool check_wire = false;     // or only protected against alteration.
-  std::string refused;         // Why no communicator is to be made: one of these, or the bound, makes no sense.
-  std::string topo_file;       // Empty: what discovery finds.
-  std::string topo_dump_file;  // Empty: none.
-  std::uint32_t channels = 0;  // 0: the tuner's choice.
+  bool encrypt = false;            // What goes over TCP;
+  bool check_compression = false;  // or only protected against alteration.
+  std::string refused;             // Why no communicator is to be made: one of these, or the bound, makes no sense.
+  std::string topo_file;           // Empty: what discovery finds.
+  std::string topo_dump_file;      // Empty: none.
+  std::uint32_t channels = 0;      // 0: the tuner's choice.
   bool verify = false;
   std::string tuner_plugin;
   Tune tune = Tune::off;
@@ -110,7 +110,7 @@ const Environment& environment();
 struct ReadConfig {
   Config config;
   std::vector<Setting> settings;
-  std::vector<std::string> warnings;  // Bad values, which leave the default, and misspelt names.
+  std::vector<std::string> warnings;  // Bad values, which leave the default, and similar_names names.
 };
 ReadConfig read_config(const Environment& environment);
 

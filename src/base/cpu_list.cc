@@ -9,8 +9,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMostWords = 512;  // 16,384 processors.
-constexpr std::uint32_t kMostCpus = kMostWords * 32;
+constexpr std::size_t kMaxWords = 512;  // 16,384 processors.
+constexpr std::uint32_t kMaxCpus = kMaxWords * 32;
 
 std::string show(const std::vector<bool>& cpus) {
   std::string text;
@@ -46,7 +46,7 @@ Result<std::string> cpus_of_mask(std::string_view mask) {
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value, 16);
     if (!word.empty() && (error != std::errc() || end != word.data() + word.size()))
       return invalid_argument("'" + whole + "' is no mask of processors: hexadecimal words of 32 bits");
-    if (words.size() == kMostWords) return invalid_argument("a mask of more than 16384 processors");
+    if (words.size() == kMaxWords) return invalid_argument("a mask of more than 16384 processors");
     words.push_back(value);
   }
   std::vector<bool> cpus(words.size() * 32);
@@ -66,7 +66,7 @@ Result<std::vector<std::uint32_t>> cpus_of_list(std::string_view list) {
       good = read_number(list, last) && last >= first;
     }
     if (good && !list.empty()) good = list.front() == ',' && list.size() > 1;
-    good = good && last < kMostCpus && (cpus.empty() || first > cpus.back());
+    good = good && last < kMaxCpus && (cpus.empty() || first > cpus.back());
     if (!good) return invalid_argument("'" + whole + "' is no list of processors like 0-3,8");
     if (!list.empty()) list.remove_prefix(1);
     for (std::uint32_t cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);

@@ -11,7 +11,7 @@ namespace tutti {
 
 template <typename Enum, std::size_t kCount>
 struct Named {
-  const char* kind;  // What they are: "wire format".
+  const char* kind;  // What they are: "compression format".
   const char* names[kCount];
 
   // nullptr for a value that is none.

@@ -26,7 +26,7 @@ constexpr Known kAlgorithms[] = {
     {"collnetchain", "", "there is no reduction in network switches"},
     {"pat", "bruck", ""},
 };
-constexpr Known kProtocols[] = {{"ll", "lines", ""}, {"ll128", "rows", ""}, {"simple", "bulk", ""}};
+constexpr Known kProtocols[] = {{"ll", "LL", ""}, {"ll128", "LL128", ""}, {"simple", "Simple", ""}};
 
 std::string lower(std::string_view text) {
   std::string result(text);

@@ -96,7 +96,7 @@ struct Format<double> : FloatFormat<11, 52, 0x7ff0000000000000, 0x7ff00000000000
 
 // Floats that are too narrow to add up in: their sums are made in float32 and rounded once.
 template <typename T>
-inline constexpr bool is_narrow = Format<T>::is_float && sizeof(T) < sizeof(float);
+inline constexpr bool is_compressed = Format<T>::is_float && sizeof(T) < sizeof(float);
 
 // Where a narrow float's fields go in a float32.
 template <typename T>
@@ -105,7 +105,7 @@ struct Placement {
   static constexpr int sign_shift = 32 - 8 * static_cast<int>(sizeof(T));
   static constexpr std::uint32_t sign = 0x80000000u >> sign_shift;
   static constexpr std::uint32_t rebias = (128u - (1u << (Format<T>::exponent_bits - 1))) << 23;
-  static constexpr std::uint32_t least_normal = rebias + (1u << 23);
+  static constexpr std::uint32_t min_normal = rebias + (1u << 23);
   // The least magnitude, in its place, that is not finite: infinity, or the one NaN of a format without.
   static constexpr bool has_infinity = Format<T>::highest != Format<T>::nan - 1;
   static constexpr std::uint32_t beyond = static_cast<std::uint32_t>(has_infinity ? Format<T>::highest : Format<T>::nan)
@@ -131,8 +131,8 @@ TUTTI_NUMERIC Real widen(Word bits) {
     const Word sign = (bits & At::sign) << At::sign_shift;
     const Word magnitude = (bits & (At::sign - 1)) << At::shift;
     // A subnormal gets the exponent that its digits have, and loses the leading one that comes with it.
-    const Real scaled = __builtin_bit_cast(Real, magnitude + At::least_normal);
-    const Real leading = __builtin_bit_cast(Real, Word{} + At::least_normal);
+    const Real scaled = __builtin_bit_cast(Real, magnitude + At::min_normal);
+    const Real leading = __builtin_bit_cast(Real, Word{} + At::min_normal);
     const Word subnormal = __builtin_bit_cast(Word, scaled - leading);
     const Word finite = below(magnitude, 1u << 23) ? subnormal : magnitude + At::rebias;
     const Word special = (magnitude - At::beyond) | At::special;
@@ -161,7 +161,7 @@ TUTTI_NUMERIC Word narrow(Real value) {
     // Adding a number whose last place is the least subnormal rounds there.
     constexpr std::uint32_t ruler = At::rebias + (static_cast<std::uint32_t>(At::shift + 1) << 23);
     const Real ruled = __builtin_bit_cast(Real, magnitude) + __builtin_bit_cast(Real, Word{} + ruler);
-    const Word finite = below(magnitude, At::least_normal) ? __builtin_bit_cast(Word, ruled) - ruler : normal;
+    const Word finite = below(magnitude, At::min_normal) ? __builtin_bit_cast(Word, ruled) - ruler : normal;
     return value == value ? finite | ((bits >> At::sign_shift) & At::sign) : Word{} + nan;
   }
 }

@@ -18,7 +18,7 @@ std::vector<std::uint32_t> numbers_in(const std::vector<cpu_set_t>& sets) {
 
 // The kernel refuses a set for fewer CPUs than it is built for, and does not say how many these are.
 std::vector<std::uint32_t> own_cpus() {
-  for (std::size_t count = 1; count * CPU_SETSIZE <= kMostOwnCpus; count *= 2) {
+  for (std::size_t count = 1; count * CPU_SETSIZE <= kMaxOwnCpus; count *= 2) {
     std::vector<cpu_set_t> sets(count);
     if (::sched_getaffinity(0, count * sizeof(cpu_set_t), sets.data()) == 0) return numbers_in(sets);
     if (errno != EINVAL) break;

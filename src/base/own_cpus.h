@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-inline constexpr std::uint32_t kMostOwnCpus = 1 << 15;  // Four times what Linux can be built for.
+inline constexpr std::uint32_t kMaxOwnCpus = 1 << 15;  // Four times what Linux can be built for.
 
 // The numbers of the CPUs that the calling thread may run on, ascending, as sched_getaffinity(2) tells. None, with
 // errno, if it does not tell.

@@ -9,8 +9,8 @@ namespace {  // Which keeps all instances of a kernel inside the file that has t
 struct Baseline {
   static constexpr unsigned kBytes = 16;
 
-  template <typename Narrow>
-  TUTTI_KERNEL static Vector<std::uint32_t, 4> words(Narrow x) {
+  template <typename Compressed>
+  TUTTI_KERNEL static Vector<std::uint32_t, 4> words(Compressed x) {
     return converted<std::uint32_t, std::remove_cvref_t<decltype(x[0])>, 4>(x);
   }
   template <typename T>

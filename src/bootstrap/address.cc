@@ -343,7 +343,7 @@ Result<Socket> open_socket_for(const Endpoint& endpoint) { return open_socket(fa
 Status connect(const Socket& socket, const Endpoint& endpoint) {
   SocketAddress storage;
   const socklen_t length = fill(storage, endpoint);
-  if (endpoint.unix_name.empty()) watch_connection(socket, kUnheardMs);
+  if (endpoint.unix_name.empty()) watch_connection(socket, kUnreceivedMs);
   if (::connect(socket.get(), &storage.any, length) == 0 || errno == EINPROGRESS) return {};
   const bool no_loopback = errno == ENETUNREACH && endpoint.unix_name.empty() && is_loopback(endpoint.address);
   Status status = system_error("connect to " + describe(endpoint));
@@ -371,7 +371,7 @@ Result<Address> peer_address(const Socket& socket) {
   return address_from(&storage.any);
 }
 
-void watch_connection(const Socket& socket, int unheard_ms) {
+void watch_connection(const Socket& socket, int unreceived_ms) {
   const auto set = [&](int level, int option, int value) {
     ::setsockopt(socket.get(), level, option, &value, sizeof value);
   };
@@ -380,7 +380,7 @@ void watch_connection(const Socket& socket, int unheard_ms) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, 1);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, unheard_ms);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, unreceived_ms);
 }
 
 }  // namespace tutti

@@ -51,8 +51,8 @@ Status connect(const Socket& socket, const Endpoint& endpoint);
 Result<Address> local_address(const Socket& socket);
 Result<Address> peer_address(const Socket& socket);
 // No delay for small messages, and a host that vanishes without a word is missed after 3 to 6 seconds. What was sent
-// and nobody takes ends the connection after `unheard_ms`, also where the peer lives and does not read; 0: it waits.
-inline constexpr int kUnheardMs = 3000;  // As connect() sets it.
-void watch_connection(const Socket& socket, int unheard_ms);
+// and nobody takes ends the connection after `unreceived_ms`, also where the peer lives and does not read; 0: it waits.
+inline constexpr int kUnreceivedMs = 3000;  // As connect() sets it.
+void watch_connection(const Socket& socket, int unreceived_ms);
 
 }  // namespace tutti

@@ -13,15 +13,15 @@ class JoinedBootstrap final : public Bootstrap {
         tree_(joining.take_tree()),
         records_(joining.take_records()),
         sockets_(joining.take_sockets()),
-        wires_(joining.take_wires()),
-        far_offers_(joining.take_far_offers()) {}
+        peer_sockets_(joining.take_peer_sockets()),
+        remote_offers_(joining.take_remote_offers()) {}
 
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return static_cast<Rank>(records_.size()); }
   const PeerRecord& peer(Rank peer) const override { return records_[peer]; }
-  const std::vector<FarOffer>& far_offers() const override { return far_offers_; }
+  const std::vector<RemoteOffer>& remote_offers() const override { return remote_offers_; }
   std::vector<Socket> take_sockets() override { return std::move(sockets_); }
-  std::vector<Wire> take_wires() override { return std::move(wires_); }
+  std::vector<PeerSocket> take_peer_sockets() override { return std::move(peer_sockets_); }
 
   Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch) override {
     return tree_.all_gather(records, bytes_per_rank, watch);
@@ -34,12 +34,12 @@ class JoinedBootstrap final : public Bootstrap {
   Status agree(Status own, const Watch& watch) override {
     if (own.ok()) return barrier(watch);
     if (own.code() == Code::remote) {
-      Status heard = barrier(watch);
-      return heard.ok() ? std::move(own) : std::move(heard);
+      Status received = barrier(watch);
+      return received.ok() ? std::move(own) : std::move(received);
     }
-    Status told = std::move(own).during("rank " + std::to_string(rank_) + " was joining");
-    tree_.fail(told);
-    return told;
+    Status reported = std::move(own).during("rank " + std::to_string(rank_) + " was joining");
+    tree_.fail(reported);
+    return reported;
   }
 
  private:
@@ -47,8 +47,8 @@ class JoinedBootstrap final : public Bootstrap {
   Tree tree_;
   std::vector<PeerRecord> records_;
   std::vector<Socket> sockets_;
-  std::vector<Wire> wires_;
-  std::vector<FarOffer> far_offers_;
+  std::vector<PeerSocket> peer_sockets_;
+  std::vector<RemoteOffer> remote_offers_;
 };
 
 }  // namespace
@@ -56,7 +56,7 @@ class JoinedBootstrap final : public Bootstrap {
 Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const UniqueId& id, Rank rank, Rank ranks,
                                                    const JoinOptions& options) {
   TUTTI_CHECK_OK(check(id));
-  if (ranks > kMostRanks || rank >= ranks)
+  if (ranks > kMaxRanks || rank >= ranks)
     return invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " ranks cannot be");
   const LogRank scope(rank);
   Joining joining(id, rank, ranks, options);

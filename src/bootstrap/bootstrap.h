@@ -14,17 +14,17 @@
 #include "src/base/rank.h"
 #include "src/base/socket.h"
 #include "src/base/status.h"
-#include "src/bootstrap/far_offer.h"
 #include "src/bootstrap/peer_record.h"
+#include "src/bootstrap/remote_offer.h"
 #include "src/bootstrap/unique_id.h"
 #include "src/bootstrap/watch.h"
 
 namespace tutti {
 
 // Of a communicator, by whichever door its ranks come: some memory is set aside for each before anybody joins.
-inline constexpr Rank kMostRanks = 65'536;
+inline constexpr Rank kMaxRanks = 65'536;
 
-inline constexpr std::size_t kMostBroadcastBytes = 4U << 20;
+inline constexpr std::size_t kMaxBroadcastBytes = 4U << 20;
 
 enum class Reach : std::uint8_t {
   network,  // Listens on the interface of the default route, or that of TUTTI_SOCKET_IFNAME.
@@ -48,14 +48,14 @@ struct JoinOptions {
   std::string socket_ifname;  // As the rendezvous', for the connections to other hosts.
   bool apart = false;         // Every rank counts as a host of its own; on all ranks alike.
   // Asked where there are other hosts, before anything connects to them; all ranks hear the answers. None: no offer.
-  std::function<FarOffer()> far_offer;
+  std::function<RemoteOffer()> remote_offer;
   Location location;                     // Of this rank; all ranks hear it.
   std::uint32_t protection = 0;          // A number for how wires will be used; on all ranks alike.
   const std::uint32_t* abort = nullptr;  // Not 0: give up.
 };
 
 // To a rank of another host.
-struct Wire {
+struct PeerSocket {
   Socket socket;        // A connected stream, without delay for small messages.
   Secret session{};     // Both ends know it, and nobody else: for keys of what they say next.
   bool called = false;  // This end called the other: one of two for whom they must differ.
@@ -73,13 +73,13 @@ class Bootstrap {
   virtual Rank ranks() const = 0;
   virtual const PeerRecord& peer(Rank peer) const = 0;
   // [r]: what rank r offered between hosts; empty where all are on one.
-  virtual const std::vector<FarOffer>& far_offers() const = 0;
+  virtual const std::vector<RemoteOffer>& remote_offers() const = 0;
   bool on_same_host(Rank other) const { return peer(other).host == peer(rank()).host; }
 
   // Record r (of bytes_per_rank) is filled in by rank r; all ranks call it, one thread each. After a failure, which
   // all ranks hear of, only destruction may follow.
   virtual Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch) = 0;
-  // What `root` has in `bytes` comes to all ranks, all of which have room for as much, kMostBroadcastBytes at most.
+  // What `root` has in `bytes` comes to all ranks, all of which have room for as much, kMaxBroadcastBytes at most.
   // Fails alike.
   virtual Status broadcast(Rank root, std::span<std::byte> bytes, const Watch& watch) = 0;
   Status barrier(const Watch& watch) { return all_gather({}, 0, watch); }
@@ -92,7 +92,7 @@ class Bootstrap {
   // [r]: the wire to rank r, authenticated; without a socket to oneself and to ranks of the same host. A host that
   // vanishes while all is quiet is missed after some seconds. Nothing limits how long what was written may stay unread:
   // TCP cannot tell a peer that is busy from one that is cut off, so who uses the wire must.
-  virtual std::vector<Wire> take_wires() = 0;
+  virtual std::vector<PeerSocket> take_peer_sockets() = 0;
 };
 
 }  // namespace tutti

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kHandshakeMs = 2000;
 constexpr std::int64_t kStrangerMs = 500;  // Ranks take much less.
 constexpr std::int64_t kRetryMs = 100;
-constexpr std::size_t kMostStrangers = 512;
+constexpr std::size_t kMaxStrangers = 512;
 constexpr int kAcceptedAtOnce = 64;
 
 // A unix socket's other end belongs to our user. Others are known by the secret alone.
@@ -98,7 +98,7 @@ Result<bool> Greeter::advance(Pending& pending) {
 
 Status Greeter::accept(const Listener& listener) {
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
-    if (pending_.size() >= kMostStrangers + ranks_) drop_oldest();
+    if (pending_.size() >= kMaxStrangers + ranks_) drop_oldest();
     Result<std::optional<Socket>> accepted = accept_socket(listener.socket);
     if (!accepted.ok()) {
       const bool again = TUTTI_TRY(make_room(std::move(accepted).status()));

@@ -21,7 +21,7 @@ enum class Role : std::uint32_t {
   tree = 2,        // A rank calls its parent in the tree.
   mesh = 3,        // A rank calls a lower rank on its host.
   invitation = 4,  // A rank of a launcher asks rank 0 for the unique id.
-  wire = 5,        // A rank calls a lower rank on another host.
+  peer = 5,        // A rank calls a lower rank on another host.
 };
 
 inline constexpr Rank kRendezvous = ~Rank{0};

@@ -66,9 +66,9 @@ Result<Credentials> credentials_of(const MeetingPoint& meeting, const std::strin
 
 // Where more ranks come to the meeting point than one job has: why that may be, and the cure.
 std::string two_jobs_at(const MeetingPoint& meeting) {
-  const std::string twins = ": two ranks of one job have one number, or another job meets here too";
-  if (!meeting.host.empty()) return twins + ", which needs a port of its own";
-  return twins + ": set TUTTI_ROOT to host:port, for each job of this shell its own";
+  const std::string emulators = ": two ranks of one job have one number, or another job meets here too";
+  if (!meeting.host.empty()) return emulators + ", which needs a port of its own";
+  return emulators + ": set TUTTI_ROOT to host:port, for each job of this shell its own";
 }
 
 // The port is not the one that the launcher was given.

@@ -12,7 +12,7 @@ namespace {
 
 // Beyond the deadline, so that the rendezvous can tell who is missing.
 constexpr std::int64_t kGraceMs = 2000;
-constexpr std::int64_t kVerdictMs = 1000;
+constexpr std::int64_t kOutcomeMs = 1000;
 constexpr std::int64_t kLastWordsMs = 500;
 constexpr std::int64_t kEarlierMs = 1000;
 
@@ -36,7 +36,7 @@ Joining::Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& o
       tree_(rank, ranks),
       records_(ranks),
       sockets_(ranks),
-      wires_(ranks) {
+      peer_sockets_(ranks) {
   watch_.abort = options.abort;
   phase_ = "the rendezvous at " + describe(id.address) + ", in the process that made the unique id";
   if (options.timeout_ms > 0) watch_.deadline = Deadline::after_ms(options.timeout_ms + kGraceMs);
@@ -45,25 +45,25 @@ Joining::Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& o
 Status Joining::run() {
   Status status = take_steps();
   if (status.ok()) return status;
-  if (status.code() == Code::system && !told_)  // All will hear it: let them know where it happened.
+  if (status.code() == Code::system && !reported_)  // All will hear it: let them know where it happened.
     status = std::move(status).during("rank " + std::to_string(rank_) + " was joining");
   // Who dies closes its connections in any order: that to the rendezvous, which knows it by name, may be the last.
-  if (status.code() == Code::remote && rendezvous_.connected() && !told_)
-    status = verdict(std::move(status), kLastWordsMs);
+  if (status.code() == Code::remote && rendezvous_.connected() && !reported_)
+    status = outcome(std::move(status), kLastWordsMs);
   tree_.fail(status);
-  if (!rendezvous_.connected() || told_) return status;
+  if (!rendezvous_.connected() || reported_) return status;
   (void)rendezvous_.send_failure(status).ok();
-  return status.code() == Code::aborted ? std::move(status) : verdict(std::move(status), kVerdictMs);
+  return status.code() == Code::aborted ? std::move(status) : outcome(std::move(status), kOutcomeMs);
 }
 
 // The rendezvous answers with the first failure that it heard of, so that all ranks tell the same.
-Status Joining::verdict(Status own, std::int64_t within_ms) {
+Status Joining::outcome(Status own, std::int64_t within_ms) {
   const Deadline deadline = Deadline::after_ms(within_ms);
   while (!deadline.passed()) {
     pollfd polled = {rendezvous_.descriptor(), rendezvous_.events(), 0};
     if (::poll(&polled, 1, static_cast<int>(deadline.left_ms())) <= 0) continue;
-    Status heard = hear_rendezvous();
-    if (told_) return heard;
+    Status received = poll_rendezvous();
+    if (reported_) return received;
   }
   return own;
 }
@@ -80,7 +80,7 @@ Status Joining::take_steps() {
   TUTTI_CHECK_OK(meet());
   TUTTI_CHECK_OK(join_tree());
   TUTTI_CHECK_OK(join_mesh());
-  TUTTI_CHECK_OK(join_wires());
+  TUTTI_CHECK_OK(join_peer_sockets());
   return finish();
 }
 
@@ -195,7 +195,7 @@ Status Joining::serve() {
     if (errno == EINTR) return {};
     return system_error("poll while joining");
   }
-  if (rendezvous_.connected() && polled[0].revents != 0) TUTTI_CHECK_OK(hear_rendezvous());
+  if (rendezvous_.connected() && polled[0].revents != 0) TUTTI_CHECK_OK(poll_rendezvous());
   TUTTI_CHECK_OK(greeter_.serve(polled));
   for (Greeted& greeted : greeter_.take()) TUTTI_CHECK_OK(accept(std::move(greeted)));
   return {};
@@ -211,20 +211,20 @@ Status Joining::accept(Greeted greeted) {
   if (claim.ranks != ranks_ || other >= ranks_)
     return remote_error("rank " + std::to_string(other) + " called out of turn");
   if (claim.role == Role::tree) {
-    watch_connection(greeted.socket, kUnheardMs);
+    watch_connection(greeted.socket, kUnreceivedMs);
     return tree_.connect(other, ControlChannel(std::move(greeted)));
   }
-  if (claim.role == Role::wire) return accept_wire(other, std::move(greeted));
+  if (claim.role == Role::peer) return accept_peer_socket(other, std::move(greeted));
   if (sockets_[other]) return remote_error("rank " + std::to_string(other) + " called twice");
   sockets_[other] = std::move(greeted.socket);
   return {};
 }
 
-Status Joining::hear_rendezvous() {
+Status Joining::poll_rendezvous() {
   (void)rendezvous_.flush().ok();  // What it sent before it closed can be read, even where nothing can be written.
   Result<std::optional<ReceivedMessage>> received = rendezvous_.receive(kFailureBytes);
   if (!received.ok()) {
-    told_ = true;
+    reported_ = true;
     return remote_error("the process that made the unique id (rendezvous " + describe(id_.address) +
                         ") ended while ranks joined");
   }
@@ -238,8 +238,8 @@ Status Joining::hear_rendezvous() {
     calls_end_ = Deadline::after_ms(go.left_ms - std::min(go.left_ms / 4, kEarlierMs));
     return {};
   }
-  told_ = message.kind != Message::complete;
-  if (told_) return failure_in(message);
+  reported_ = message.kind != Message::complete;
+  if (reported_) return failure_in(message);
   complete_ = true;
   return {};
 }

@@ -10,8 +10,8 @@
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/channel.h"
 #include "src/bootstrap/greeter.h"
+#include "src/bootstrap/listener_record.h"
 #include "src/bootstrap/tree.h"
-#include "src/bootstrap/wire_record.h"
 
 namespace tutti {
 
@@ -25,21 +25,21 @@ class Joining {
   Tree take_tree() { return std::move(tree_); }
   std::vector<PeerRecord> take_records() { return std::move(records_); }
   std::vector<Socket> take_sockets() { return std::move(sockets_); }
-  std::vector<Wire> take_wires() { return std::move(wires_); }
-  std::vector<FarOffer> take_far_offers() { return std::move(far_offers_); }
+  std::vector<PeerSocket> take_peer_sockets() { return std::move(peer_sockets_); }
+  std::vector<RemoteOffer> take_remote_offers() { return std::move(remote_offers_); }
 
  private:
   Status take_steps();
-  Status verdict(Status own, std::int64_t within_ms);
+  Status outcome(Status own, std::int64_t within_ms);
   Status meet();  // The rendezvous, and through it all others.
   Result<Address> rendezvous_address() const;
   Status join_tree();
   Status call_parent();
   Status join_mesh();
-  Status join_wires();  // In joining_wires.cc, with the next three.
-  Status await_wires();
-  Status call_host(const Claim& claim, const PeerRecord& peer, const WireRecord& place);
-  Status accept_wire(Rank other, Greeted greeted);
+  Status join_peer_sockets();  // In joining_sockets.cc, with the next three.
+  Status await_peer_sockets();
+  Status call_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& place);
+  Status accept_peer_socket(Rank other, Greeted greeted);
   bool on_same_host(Rank peer) const { return records_[peer].host == own_.peer.host; }
   Status finish();
   Status call(const Endpoint& endpoint, Role role, Rank server);
@@ -48,7 +48,7 @@ class Joining {
   Status serve_until(const std::function<bool()>& met);
   Status serve();
   Status accept(Greeted greeted);
-  Status hear_rendezvous();
+  Status poll_rendezvous();
   Endpoint mesh_endpoint(Rank rank) const;
 
   UniqueId id_;
@@ -63,14 +63,14 @@ class Joining {
   std::optional<JoinRecord> parent_;  // Known once all have come.
   Deadline calls_end_;                // Likewise: just before the rendezvous gives up, which knows less of the reasons.
   bool complete_ = false;             // All have reached each other.
-  bool told_ = false;                 // The rendezvous said that joining has failed.
+  bool reported_ = false;             // The rendezvous said that joining has failed.
   std::string phase_;                 // What we wait for, in messages.
   Tree tree_;
   std::vector<PeerRecord> records_;
   std::vector<Socket> sockets_;
-  WireRecord place_;  // Of ours on the network: where ranks of other hosts call us, once we listen.
-  std::vector<Wire> wires_;
-  std::vector<FarOffer> far_offers_;
+  ListenerRecord place_;  // Of ours on the network: where ranks of other hosts call us, once we listen.
+  std::vector<PeerSocket> peer_sockets_;
+  std::vector<RemoteOffer> remote_offers_;
 };
 
 }  // namespace tutti

@@ -168,9 +168,9 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment) {
     if (!(has_rank && has_ranks) && !(ours && (has_rank || has_ranks))) continue;
     LaunchedRank launched;
     launched.ranks = TUTTI_TRY(read_number(environment, launcher.ranks, 1));
-    if (launched.ranks > kMostRanks) {
+    if (launched.ranks > kMaxRanks) {
       return invalid_usage(std::string(launcher.ranks) + " is " + std::to_string(launched.ranks) +
-                           ", but a communicator has at most " + std::to_string(kMostRanks) + " ranks");
+                           ", but a communicator has at most " + std::to_string(kMaxRanks) + " ranks");
     }
     launched.rank = TUTTI_TRY(read_number(environment, launcher.rank, 0));
     if (launched.rank >= launched.ranks) {

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kMostDomains = 1U << 16;  // Beyond what any kernel numbers.
+constexpr std::uint32_t kMaxDomains = 1U << 16;  // Beyond what any kernel numbers.
 
 using Field = std::array<char, 24>;
 
@@ -30,7 +30,7 @@ std::string gpu_of(const Location& location) { return text_of(location.gpu); }
 std::string port_of(const Location& location) { return text_of(location.port); }
 
 Location sane(const Location& received) {
-  const bool known_domain = received.domain == kNoDomain || received.domain < kMostDomains;
+  const bool known_domain = received.domain == kNoDomain || received.domain < kMaxDomains;
   const bool sound = received.version == kLocationVersion && known_domain && received.wants_topology <= 1 &&
                      received.instructions <= number_of(Instructions::avx512) && is_name(received.gpu) &&
                      is_name(received.port);

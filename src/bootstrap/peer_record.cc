@@ -66,7 +66,7 @@ Result<std::array<std::uint8_t, 16>> process_id() {
 
 // Of the thread that joins: whoever binds ranks does so before.
 void show_own_cpus(PeerRecord& record) {
-  static_assert(kMostOwnCpus <= UINT16_MAX);
+  static_assert(kMaxOwnCpus <= UINT16_MAX);
   const std::vector<std::uint32_t> cpus = own_cpus();
   if (cpus.empty()) return;
   record.own_cpus = static_cast<std::uint16_t>(cpus.size());

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMostListed = 16;
+constexpr std::size_t kMaxListed = 16;
 
 std::string seconds(std::int64_t milliseconds) {
   const bool whole = milliseconds % 1000 == 0;
@@ -58,7 +58,7 @@ void Rendezvous::serve(const std::vector<pollfd>& polled) {
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     if (polled[i + 1].revents == 0) continue;
     const auto member = members_.find(watched_[i]);
-    if (member != members_.end()) hear(member->first, member->second);
+    if (member != members_.end()) receive(member->first, member->second);
   }
 }
 
@@ -112,7 +112,7 @@ Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
                            "TUTTI_CHECK must be the same on all ranks");
     }
   }
-  if (claim.ranks > kMostRanks || claim.rank >= claim.ranks) {
+  if (claim.ranks > kMaxRanks || claim.rank >= claim.ranks) {
     return invalid_usage(who + " of " + std::to_string(claim.ranks) + " ranks cannot be");
   }
   const auto earlier = members_.find(claim.rank);
@@ -132,7 +132,7 @@ void Rendezvous::start() {
   }
 }
 
-void Rendezvous::hear(Rank rank, Member& member) {
+void Rendezvous::receive(Rank rank, Member& member) {
   (void)member.channel.flush().ok();
   Result<std::optional<ReceivedMessage>> received = member.channel.receive(kFailureBytes);
   if (!received.ok()) {
@@ -145,8 +145,8 @@ void Rendezvous::hear(Rank rank, Member& member) {
   if (++reached_ < members_.size()) return;
   greeter_.stop_listening();  // Before the ranks can go on and make another communicator at the same meeting point.
   // Rank 0 last: it is likely to be a thread of this process, and may end it as soon as it knows.
-  for (auto told = members_.rbegin(); told != members_.rend(); ++told) {
-    (void)told->second.channel.send(Message::complete).ok();
+  for (auto reported = members_.rbegin(); reported != members_.rend(); ++reported) {
+    (void)reported->second.channel.send(Message::complete).ok();
   }
   finished_ = true;
 }
@@ -174,8 +174,8 @@ void Rendezvous::fail(const Status& status) {
   log(LogLevel::info, "joining failed: %s", status.message().c_str());
   failure_ = {status.code(), status.message()};
   // Rank 0 last, as when all have come.
-  for (auto told = members_.rbegin(); told != members_.rend(); ++told)
-    (void)told->second.channel.send_failure(status).ok();
+  for (auto reported = members_.rbegin(); reported != members_.rend(); ++reported)
+    (void)reported->second.channel.send_failure(status).ok();
   members_.clear();
   report_ = {};
 }
@@ -201,9 +201,9 @@ std::string Rendezvous::missing() const {
   for (Rank rank = 0; rank < ranks_; ++rank) {
     const auto member = members_.find(rank);
     if (member != members_.end() && (!started_ || member->second.reached)) continue;
-    if (++count <= kMostListed) list += (count == 1 ? "" : ", ") + std::to_string(rank);
+    if (++count <= kMaxListed) list += (count == 1 ? "" : ", ") + std::to_string(rank);
   }
-  if (count > kMostListed) list += " and " + std::to_string(count - kMostListed) + " more";
+  if (count > kMaxListed) list += " and " + std::to_string(count - kMaxListed) + " more";
   return (count == 1 ? "rank " : "ranks ") + list + " of " + std::to_string(ranks_);
 }
 

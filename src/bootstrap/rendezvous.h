@@ -39,7 +39,7 @@ class Rendezvous {
   void join(Greeted greeted);
   Status refuse(const Claim& claim, const JoinRecord& record) const;
   void start();
-  void hear(Rank rank, Member& member);
+  void receive(Rank rank, Member& member);
   void keep_time();
   void fail(const Status& status);
   void suffer(const Status& status);

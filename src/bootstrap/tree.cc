@@ -61,7 +61,7 @@ Status Tree::gather(std::span<std::byte> records, std::size_t bytes_per_rank, co
 }
 
 Status Tree::broadcast(Rank root, std::span<std::byte> bytes, const Watch& watch) {
-  TUTTI_ASSERT(root < ranks_ && bytes.size() <= kMostBroadcastBytes);
+  TUTTI_ASSERT(root < ranks_ && bytes.size() <= kMaxBroadcastBytes);
   if (failure_) return {failure_->first, failure_->second};
   Status status = pass_on(root, bytes, watch);
   if (!status.ok()) fail(status);

@@ -53,7 +53,7 @@ class Tree {
   Rank ranks_;
   std::map<Rank, Neighbour> neighbours_;
   // Payload that may come: neighbours are known by then, and may be ahead by an exchange.
-  std::size_t longest_ = kMostBroadcastBytes;
+  std::size_t longest_ = kMaxBroadcastBytes;
   std::optional<std::pair<Code, std::string>> failure_;
 };
 

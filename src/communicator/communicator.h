@@ -10,11 +10,11 @@
 #include "src/base/config.h"
 #include "src/base/status.h"
 #include "src/communicator/call.h"
+#include "src/communicator/compression_counter.h"
 #include "src/communicator/forced.h"
 #include "src/communicator/hosts.h"
 #include "src/communicator/operation.h"
-#include "src/communicator/wire_counter.h"
-#include "src/wire/format.h"
+#include "src/compression/format.h"
 #include "transports/shm/segment.h"
 
 namespace tutti {
@@ -28,7 +28,7 @@ struct UniqueId;
 // Where the buffers of a communicator's calls lie.
 enum class Memory : std::uint8_t { host, cuda };
 
-// How numbers between two codes of a wire format are rounded. Each rank decides for itself.
+// How numbers between two codes of a compression format are rounded. Each rank decides for itself.
 struct AskedRounding {
   Rounding rounding = Rounding::nearest;
   std::uint64_t seed = 0;  // Of the random numbers.
@@ -44,9 +44,9 @@ struct CommunicatorOptions {
   std::string algorithm, protocol;  // Forced where not empty.
   bool nccls_algorithm = false;     // NCCL_ALGO says so: without effect where it does not fit.
   bool nccls_protocol = false;      // NCCL_PROTO, likewise.
-  std::string wire;                 // How floats travel; "" or "raw": as they are.
+  std::string compression;          // How floats travel; "" or "raw": as they are.
   double max_relative_error = 0;    // Instead: as the tuner says, within this; 0: no such bound.
-  AskedRounding wire_rounding;
+  AskedRounding compression_rounding;
   std::uint32_t channels = 0;            // 0: the tuner's choice.
   bool probes = true;                    // Links between hosts are measured when ranks join; on all ranks, or on none.
   std::string gpu;                       // The bus id of the device that the rank will be on; empty: of none.
@@ -68,7 +68,7 @@ struct CommunicatorOptions {
 struct Ran {
   const char* algorithm = "";
   const char* protocol = "";
-  const char* wire = "raw";
+  const char* compression = "raw";
   double error = 0;  // Relative, root mean square, expected of Gaussian numbers.
 };
 
@@ -97,7 +97,7 @@ class Communicator {
   // Microseconds that the tuner predicts for a collective, which is not made. Fails where it predicts none.
   virtual Result<double> predict_us(const Call& call, const CommunicatorOptions& options) = 0;
   // Tells ranks of other hosts, who do not see it, which collective this rank has announced last. Any thread.
-  virtual void tell_last_call() {}
+  virtual void report_last_call() {}
   // The communicator itself if its buffers lie on a device: its calls are enqueued, see device/enqueue.h, and those of
   // the next two functions fail. Null: they lie in host memory.
   virtual DeviceCommunicator* on_device() { return nullptr; }
@@ -105,7 +105,7 @@ class Communicator {
   // This rank's last collective; where it came through a stream, once that is done.
   virtual Ran last_run() const { return {}; }
   // Of this rank's collectives so far, those of its own included, by which ranks split and learn. Any thread.
-  virtual WireStatistics wire_statistics() const { return {}; }
+  virtual CompressionStatistics compression_statistics() const { return {}; }
 
   // Runs the call in the caller's thread. `options`: of the handle it came through; null: the communicator's own.
   virtual Status run(const Call& call, const CommunicatorOptions* options = nullptr) = 0;
@@ -144,9 +144,10 @@ class Communicator {
   // The same for calls of a group that will not be made: this rank fails for the reason, the others because of this
   // one.
   virtual Status call_off(const Status& reason) = 0;
-  // After a failure: until no living peer is in the buffers of this rank's call any more, or for kOutwaitMs, which all
-  // ranks of the communicator count from when the first of them waited. No other call of this thread may be under way.
-  virtual void outwait_visitors() = 0;
+  // After a failure: until no living peer is in the buffers of this rank's call any more, or for kRemoteAccessMs, which
+  // all ranks of the communicator count from when the first of them waited. No other call of this thread may be under
+  // way.
+  virtual void wait_for_remote_access() = 0;
   // From any thread: what made it fail; looks whether a peer has died.
   virtual Status failure() = 0;
   // The same for who knows better when: "during all_reduce(...)".

@@ -44,18 +44,18 @@ Status check_name(const std::string& source, const std::string& name, const Name
 }
 
 Asked asked_of(const CommunicatorOptions& options) {
-  constexpr std::uint32_t kMostTold = 255;
+  constexpr std::uint32_t kMaxReported = 255;
   const auto number = [](const auto& known, const std::string& name) {
     const auto found = std::find(std::begin(known), std::end(known), name);
     return static_cast<std::uint8_t>(found == std::end(known) ? 0 : found - std::begin(known) + 1);
   };
-  const auto wire = parse_wire(options.wire);
+  const auto compression = parse_compression(options.compression);
   Asked asked;
   asked.algorithm = number(algorithm_names(), options.algorithm);
   asked.protocol = number(kProtocols, options.protocol);
-  if (wire.ok()) asked.wire = static_cast<std::uint8_t>(wire.value());
-  if (options.max_relative_error > 0) asked.wire = Asked::kBound;
-  asked.channels = static_cast<std::uint8_t>(std::min(options.channels, kMostTold));
+  if (compression.ok()) asked.compression = static_cast<std::uint8_t>(compression.value());
+  if (options.max_relative_error > 0) asked.compression = Asked::kBound;
+  asked.channels = static_cast<std::uint8_t>(std::min(options.channels, kMaxReported));
   return asked;
 }
 
@@ -74,14 +74,14 @@ Status check_protocol(const std::string& source, const std::string& name) {
   return check_name(source, name, {std::begin(kProtocols), std::end(kProtocols)});
 }
 
-Status check_wire_format(const std::string& source, const std::string& name) {
-  return name.empty() ? Status() : parse_wire(name).status().during("reading " + source);
+Status check_compression_format(const std::string& source, const std::string& name) {
+  return name.empty() ? Status() : parse_compression(name).status().during("reading " + source);
 }
 
-Status check_wire_or_bound(const std::string& sources, const std::string& name, double max_relative_error) {
+Status check_compression_or_bound(const std::string& sources, const std::string& name, double max_relative_error) {
   if (name.empty() || max_relative_error == 0) return {};
-  return invalid_argument("wire format " + name + " and a bound on the error as well: give one of the two (" + sources +
-                          ")");
+  return invalid_argument("compression format " + name + " and a bound on the error as well: give one of the two (" +
+                          sources + ")");
 }
 
 Status check_bounded_rounding(const std::string& sources, Rounding rounding, double max_relative_error) {
@@ -96,9 +96,9 @@ Status check_on_host_memory(std::string_view protocol, std::uint32_t channels) {
   if (channels > 1)
     return unsupported(std::to_string(channels) +
                        " channels: there is 1 on host memory (see options.channels and TUTTI_CHANNELS)");
-  if (protocol != "rows") return {};
+  if (protocol != "LL128") return {};
   return unsupported(
-      "protocol rows is for GPUs: on host memory there are lines and bulk (see options.protocol and TUTTI_PROTOCOL)");
+      "protocol LL128 is for GPUs: on host memory there are LL and Simple (see options.protocol and TUTTI_PROTOCOL)");
 }
 
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name) {
@@ -108,11 +108,11 @@ Result<Rounding> parse_rounding(const std::string& source, const std::string& na
 
 void CommunicatorOptions::force() {
   forced = 0;
-  std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
-  if (tune != Tune::off && has_plugin()) learns += "p";
+  std::string autotunes = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
+  if (tune != Tune::off && has_plugin()) autotunes += "p";
   const std::string bound = std::to_string(std::bit_cast<std::uint64_t>(max_relative_error));  // In any locale.
-  const std::string travels = max_relative_error > 0 ? bound : wire == "raw" ? "" : wire;
-  for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), learns})
+  const std::string travels = max_relative_error > 0 ? bound : compression == "raw" ? "" : compression;
+  for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), autotunes})
     forced = hashed(forced, word + '/');
   asked = asked_of(*this);
 }
@@ -124,9 +124,9 @@ std::string_view algorithm_name(std::uint8_t number) {
 
 void warn_of_nccls(const std::string& variable, const std::string& why) {
   static std::mutex& mutex = *new std::mutex;
-  static auto& told = *new std::set<std::string>;
+  static auto& reported = *new std::set<std::string>;
   const std::lock_guard lock(mutex);
-  if (told.insert(variable).second)
+  if (reported.insert(variable).second)
     log(LogLevel::warn, "%s has no effect where it cannot be: %s", variable.c_str(), why.c_str());
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "src/base/status.h"
-#include "src/wire/format.h"
+#include "src/compression/format.h"
 
 namespace tutti {
 
@@ -17,9 +17,9 @@ struct CommunicatorOptions;
 Status check_algorithm(const std::string& source, const std::string& name);
 Status check_transport(const std::string& source, const std::string& name);
 Status check_protocol(const std::string& source, const std::string& name);
-Status check_wire_format(const std::string& source, const std::string& name);
+Status check_compression_format(const std::string& source, const std::string& name);
 // A bound on the error is there instead of a format; 0: there is none. `sources` says who gave them.
-Status check_wire_or_bound(const std::string& sources, const std::string& name, double max_relative_error);
+Status check_compression_or_bound(const std::string& sources, const std::string& name, double max_relative_error);
 // What is expected of errors is expected of rounding to nearest.
 Status check_bounded_rounding(const std::string& sources, Rounding rounding, double max_relative_error);
 // What only GPUs can heed.
@@ -31,17 +31,18 @@ struct Asked {
   static constexpr std::uint8_t kBound = 255;
   std::uint8_t algorithm = 0;
   std::uint8_t protocol = 0;
-  std::uint8_t wire = 0;      // A WireFormat, or kBound: a bound on the error instead.
-  std::uint8_t channels = 0;  // 255: so many or more.
+  std::uint8_t compression = 0;  // A CompressionFormat, or kBound: a bound on the error instead.
+  std::uint8_t channels = 0;     // 255: so many or more.
   bool operator==(const Asked&) const = default;
 };
 static_assert(sizeof(Asked) == 4);
 std::string_view algorithm_name(std::uint8_t number);  // Of Asked; "" for a number that is none.
 
-// What asks for a wire format, as a list in the middle or at the end of a message.
-inline constexpr char kWireIsAskedBy[] =
-    "options.wire, TUTTI_WIRE or TUTTI_NCCL_WIRE; a bound: options.max_relative_error, TUTTI_MAX_RELATIVE_ERROR or "
-    "TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR";
+// What asks for a compression format, as a list in the middle or at the end of a message.
+inline constexpr char kCompressionIsSetBy[] =
+    "options.compression, TUTTI_COMPRESS or TUTTI_NCCL_COMPRESS; a bound: options.max_relative_error, "
+    "TUTTI_MAX_RELATIVE_ERROR or "
+    "TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR";
 
 // Logs that what a variable of NCCL's forces is not heeded; once in the process for each variable.
 void warn_of_nccls(const std::string& variable, const std::string& why);

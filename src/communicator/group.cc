@@ -129,7 +129,7 @@ Status run_group(const std::vector<GroupedCall>& calls) {
   }
   Status first = run_lineups(lineups);
   for (auto& [communicator, lineup] : lineups) {
-    if (lineup.failed) communicator->outwait_visitors();
+    if (lineup.failed) communicator->wait_for_remote_access();
   }
   return first;
 }

@@ -139,7 +139,7 @@ class Hosts {
     return part;
   }
   bool share_one() const { return hosts_ < 2; }
-  // On the most crowded machine; 1 where each has a CPU, or nobody said.
+  // On the most oversubscribed machine; 1 where each has a CPU, or nobody said.
   double ranks_per_cpu() const {
     double most = 1;
     for (const Seat& seat : seats_) most = std::max(most, static_cast<double>(seat.ranks) / seat.cpus);

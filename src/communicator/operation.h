@@ -10,7 +10,7 @@ namespace tutti {
 
 // A call that failed waits no longer for peers in its buffers. They may still be there: stopped, or in a fold of some
 // GB.
-inline constexpr std::int64_t kOutwaitMs = 1000;
+inline constexpr std::int64_t kRemoteAccessMs = 1000;
 
 // Whether a failure is of a call that cannot be made as it is, and that nothing was done for: no peer is told.
 inline bool is_question(const Status& status) {

@@ -1,6 +1,7 @@
 // Obeys a program as a resumable state machine. Host and device compile this source, for worker i of n: all workers of
-// a team run it side by side and come to the same decisions. The Machine supplies what differs: how many workers there
-// are, how they fold, and whether they wait. A CPU is worker 0 of 1, and never waits, so one thread can drive several.
+// a thread block run it side by side and come to the same decisions. The Machine supplies what differs: how many
+// workers there are, how they fold, and whether they wait. A CPU is worker 0 of 1, and never waits, so one thread can
+// drive several.
 //
 //   Machine::source(index, pointer, operand)        what fold() reads: the index-th data operand
 //   Machine::target(index, pointer, operand)        what it writes
@@ -10,7 +11,7 @@
 //   Machine::stage(index)                           memory for a small message, at least a slot long
 //   Machine::receive_small(...), send_small(...)    of the protocol of small messages; by all workers
 //   Machine::serves(lane), takes(index)             whether it is this worker that handles that lane or operand
-//   Machine::await(poll)                            what poll() comes to; a team waits for it
+//   Machine::await(poll)                            what poll() comes to; a thread block waits for it
 //   Machine::agree(progress)                        all workers have got here: what they have come to together
 //   Machine::join()                                 all workers have got here
 //   Machine::stores_back(lane, bytes)               something is stored into the slot that has been read
@@ -28,7 +29,7 @@ class Interpreter {
   TUTTI_HOST_DEVICE Interpreter(const Program& program, const Launch& launch, Machine machine, std::byte** pointers)
       : program_(program), launch_(launch), machine_(machine), sources_(pointers), targets_(pointers + program.widest) {
     const std::uint32_t behind = launch.loop.skew * (program.stage_count > 0 ? program.stage_count - 1 : 0);
-    turns_ = program.stage_count == 0 ? 0 : launch.loop.pieces + behind;
+    turns_ = program.stage_count == 0 ? 0 : launch.loop.chunks + behind;
     start();
   }
 
@@ -74,12 +75,12 @@ class Interpreter {
     return reversed ? stages_ - 1 - cursor_.stage : cursor_.stage;
   }
 
-  // False if the stage has no piece in this turn.
+  // False if the stage has no chunk in this turn.
   TUTTI_HOST_DEVICE bool find_part() {
     const std::uint32_t behind = launch_.loop.skew * stage();
-    piece_ = cursor_.turn - behind;
-    if (cursor_.turn < behind || piece_ >= launch_.loop.pieces) return false;
-    part_ = piece_ * launch_.channels + launch_.channel;
+    chunk_ = cursor_.turn - behind;
+    if (cursor_.turn < behind || chunk_ >= launch_.loop.chunks) return false;
+    part_ = chunk_ * launch_.channels + launch_.channel;
     return true;
   }
 
@@ -233,7 +234,7 @@ class Interpreter {
       return progress;
     }
     if (!machine_.serves(&lane)) return Progress::done;
-    const Progress progress = machine_.await([&] { return receive_bulk(lane, launch_.signature, data); });
+    const Progress progress = machine_.await([&] { return receive_simple(lane, launch_.signature, data); });
     sources_[index] = data;
     return progress;
   }
@@ -321,7 +322,7 @@ class Interpreter {
     for (std::uint32_t k = 0; k < step.targets; ++k) {
       if (!takes_part(targets[k]) || !machine_.serves(&lane_of(targets[k]))) continue;
       LaneState& lane = lane_of(targets[k]);
-      is_small(targets[k]) ? count_message(lane) : bulk_post(lane, launch_.signature, bytes);
+      is_small(targets[k]) ? count_message(lane) : simple_post(lane, launch_.signature, bytes);
     }
     for (std::uint32_t k = 0; k < step.sources; ++k) {
       if (takes_part(sources[k]) && machine_.serves(&lane_of(sources[k]))) take(lane_of(sources[k]));
@@ -334,7 +335,7 @@ class Interpreter {
   TUTTI_HOST_DEVICE Progress run_straight_stage() {
     StraightRun<Machine> run{launch_, machine_, cursor_, blocked_, machine_.stage(program_.widest), part_};
     const std::uint32_t end = launch_.straight.stages[stage() + 1];
-    return launch_.straight.lines ? run.template until<true>(end) : run.template until<false>(end);
+    return launch_.straight.ll ? run.template until<true>(end) : run.template until<false>(end);
   }
 
   const Program& program_;
@@ -346,8 +347,8 @@ class Interpreter {
   Cursor cursor_;
   std::uint32_t turns_ = 0;
   std::uint32_t stages_ = 0;
-  std::uint32_t piece_ = 0;
-  std::uint32_t part_ = 0;  // The piece's on this channel.
+  std::uint32_t chunk_ = 0;
+  std::uint32_t part_ = 0;  // The chunk's on this channel.
   bool silent_ = false;     // The step has no elements to send.
   bool more_ = false;       // Some step of this round has a further slice.
 };

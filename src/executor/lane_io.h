@@ -1,4 +1,4 @@
-// One end of a lane, and the bulk protocol: data in a slot, then a counter. Host and device compile this source.
+// One end of a lane, and the Simple protocol: data in a slot, then a counter. Host and device compile this source.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ struct Signature {
 };
 static_assert(sizeof(Signature) == 4);
 
-TUTTI_HOST_DEVICE inline bool bulk_arrived(LaneState& lane) {
+TUTTI_HOST_DEVICE inline bool simple_arrived(LaneState& lane) {
   if (lane.seen > lane.next) return true;
   lane.seen = load_acquire(&lane.view.words->posted);
   return lane.seen > lane.next;
 }
 
-// Only after bulk_arrived().
-TUTTI_HOST_DEVICE inline bool bulk_matches(const LaneState& lane, Signature signature) {
+// Only after simple_arrived().
+TUTTI_HOST_DEVICE inline bool simple_matches(const LaneState& lane, Signature signature) {
   return load_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots]) == signature.word;
 }
 
@@ -46,7 +46,7 @@ TUTTI_HOST_DEVICE inline bool slot_free(LaneState& lane) {
 // A message that tells of itself has been sent.
 TUTTI_HOST_DEVICE inline void count_message(LaneState& lane) { ++lane.next; }
 
-TUTTI_HOST_DEVICE inline void bulk_post(LaneState& lane, Signature signature, std::uint64_t bytes) {
+TUTTI_HOST_DEVICE inline void simple_post(LaneState& lane, Signature signature, std::uint64_t bytes) {
   store_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots], signature.word);
   store_relaxed(&lane.view.words->lengths[lane.next % kMaxLengths], static_cast<std::uint32_t>(bytes));
   store_release(&lane.view.words->posted, ++lane.next);

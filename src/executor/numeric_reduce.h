@@ -13,7 +13,7 @@ using Signed = std::make_signed_t<Bits<T>>;
 
 // What sums and products are made in. Integers wrap, so their sign does not matter.
 template <typename T>
-using Accumulator = std::conditional_t<is_narrow<T>, float, std::conditional_t<Format<T>::is_float, T, Bits<T>>>;
+using Accumulator = std::conditional_t<is_compressed<T>, float, std::conditional_t<Format<T>::is_float, T, Bits<T>>>;
 
 // One element at a time.
 struct Scalar {
@@ -41,7 +41,7 @@ struct Sums {
   using Value = typename Lanes::template Of<Accumulator<T>>;
 
   TUTTI_NUMERIC static Value read(Loaded bits) {
-    if constexpr (is_narrow<T>) {
+    if constexpr (is_compressed<T>) {
       return Lanes::template widened<T>(bits);
     } else {
       return __builtin_bit_cast(Value, bits);
@@ -49,7 +49,7 @@ struct Sums {
   }
 
   TUTTI_NUMERIC static Loaded write(Value value) {
-    if constexpr (is_narrow<T>) {
+    if constexpr (is_compressed<T>) {
       return Lanes::template narrowed<T>(value);
     } else if constexpr (Format<T>::is_float) {
       const Loaded bits = __builtin_bit_cast(Loaded, value);

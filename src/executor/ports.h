@@ -2,7 +2,7 @@
 // compile this source.
 #pragma once
 
-#include "src/executor/lines.h"
+#include "src/executor/ll.h"
 #include "src/executor/run.h"
 
 namespace tutti {
@@ -24,8 +24,8 @@ struct Blocked {
 static_assert(sizeof(Blocked) == 40);
 
 // A small message: `data` is where it can be read, in its line or, if it has several, in `stage`.
-TUTTI_HOST_DEVICE inline Progress receive_lines(LaneState& lane, Signature signature, std::uint64_t bytes,
-                                                std::byte* stage, std::byte*& data, Blocked& blocked) {
+TUTTI_HOST_DEVICE inline Progress receive_ll(LaneState& lane, Signature signature, std::uint64_t bytes,
+                                             std::byte* stage, std::byte*& data, Blocked& blocked) {
   std::byte* line = slot_of(lane.view, lane.next);
   blocked.flag = line_flag(lane, signature);
   if (bytes > 0 && bytes <= kLineData) {
@@ -33,24 +33,24 @@ TUTTI_HOST_DEVICE inline Progress receive_lines(LaneState& lane, Signature signa
     blocked.line = load_acquire(flag_of(line)) == blocked.flag ? nullptr : flag_of(line);
   } else {
     data = stage;
-    blocked.line = lines_receive(line, blocked.flag, stage, bytes);
+    blocked.line = ll_receive(line, blocked.flag, stage, bytes);
   }
   if (blocked.line == nullptr) return Progress::done;
   return flag_mismatch(blocked.line, blocked.flag) ? Progress::mismatch : Progress::waiting;
 }
 
 // A message in a slot, or a flag.
-TUTTI_HOST_DEVICE inline Progress receive_bulk(LaneState& lane, Signature signature, std::byte*& data) {
-  if (!bulk_arrived(lane)) return Progress::waiting;
-  if (!bulk_matches(lane, signature)) return Progress::mismatch;
+TUTTI_HOST_DEVICE inline Progress receive_simple(LaneState& lane, Signature signature, std::byte*& data) {
+  if (!simple_arrived(lane)) return Progress::waiting;
+  if (!simple_matches(lane, signature)) return Progress::mismatch;
   data = lane.view.slots == nullptr ? nullptr : slot_of(lane.view, lane.next);
   return Progress::done;
 }
 
 // To be counted when it is out.
-TUTTI_HOST_DEVICE inline void send_lines(const LaneState& lane, Signature signature, const std::byte* data,
-                                         std::uint64_t bytes) {
-  lines_send(slot_of(lane.view, lane.next), line_flag(lane, signature), data, bytes);
+TUTTI_HOST_DEVICE inline void send_ll(const LaneState& lane, Signature signature, const std::byte* data,
+                                      std::uint64_t bytes) {
+  ll_send(slot_of(lane.view, lane.next), line_flag(lane, signature), data, bytes);
 }
 
 TUTTI_HOST_DEVICE inline Progress room_for_message(LaneState& lane) {

@@ -1,5 +1,5 @@
 // Programs whose layout is known before they run: each message is one slice of one extent. Their steps are obeyed one
-// after the other, from a list in which all that does not change between pieces and calls has been looked up.
+// after the other, from a list in which all that does not change between chunks and calls has been looked up.
 #pragma once
 
 #include "src/executor/program.h"
@@ -20,7 +20,7 @@ static_assert(sizeof(StraightLane) == 24);
 
 struct StraightMemory {
   std::byte* const* base = nullptr;  // The place where the buffer's address is found.
-  std::uint64_t offset = 0;          // Bytes behind it where the first piece begins.
+  std::uint64_t offset = 0;          // Bytes behind it where the first chunk begins.
   const Operand* operand = nullptr;
   std::uint16_t index = 0;
 };
@@ -33,7 +33,7 @@ struct StraightStep {
   std::uint16_t reads = 0, writes = 0;
   std::uint16_t inputs = 0, outputs = 0;  // Of the fold.
   Fold fold = Fold::partial;
-  std::uint64_t count = 0;  // Elements of all pieces together,
+  std::uint64_t count = 0;  // Elements of all chunks together,
   std::uint64_t size = 0;   // and of each but the last ones.
 };
 static_assert(sizeof(StraightStep) == 40);
@@ -44,8 +44,8 @@ struct Straight {
   const StraightStep* steps = nullptr;
   const StraightLane* lanes = nullptr;
   const StraightMemory* memory = nullptr;
-  std::uint32_t stage_count = 0;  // 1 where a piece runs all stages in a turn.
-  bool lines = false;             // All messages are small.
+  std::uint32_t stage_count = 0;  // 1 where a chunk runs all stages in a turn.
+  bool ll = false;                // All messages are small.
 };
 static_assert(sizeof(Straight) == 40);
 

@@ -12,23 +12,23 @@ struct StraightRun {
   Cursor& cursor;
   Blocked& blocked;
   std::byte* outgoing;  // Where a small message is put together that is not simply copied.
-  std::uint32_t part;   // Of the piece, on this channel.
+  std::uint32_t part;   // Of the chunk, on this channel.
 
   // From the cursor's step to `end`.
-  template <bool kLines>
+  template <bool kLl>
   TUTTI_HOST_DEVICE Progress until(std::uint32_t end) {
     for (; cursor.step < end; ++cursor.step) {
       const StraightStep& step = launch.straight.steps[cursor.step];
       const std::uint64_t count = part_count(step.count, step.size, part);
       const bool silent = count == 0 && !launch.even_if_empty;
-      const Progress progress = silent ? exchange_flags(step) : run_step<kLines>(step, count);
+      const Progress progress = silent ? exchange_flags(step) : run_step<kLl>(step, count);
       if (progress != Progress::done) return progress;
       cursor.acquired = 0;
     }
     return Progress::done;
   }
 
-  template <bool kLines>
+  template <bool kLl>
   TUTTI_HOST_DEVICE Progress run_step(const StraightStep& step, std::uint64_t count) {
     const StraightLane* lanes = launch.straight.lanes + step.lanes;
     const std::uint32_t lane_count = std::uint32_t{step.receives} + step.sends;
@@ -36,7 +36,7 @@ struct StraightRun {
     Progress progress = Progress::done;
     std::uint32_t ready = cursor.acquired;
     for (; ready < lane_count; ++ready) {
-      progress = ready < step.receives ? receive<kLines>(lanes[ready], bytes) : reserve<kLines>(lanes[ready]);
+      progress = ready < step.receives ? receive<kLl>(lanes[ready], bytes) : reserve<kLl>(lanes[ready]);
       if (progress != Progress::done) break;
     }
     const std::byte* read = nullptr;
@@ -49,55 +49,55 @@ struct StraightRun {
     if (progress != Progress::done) return progress;
     if (step.outputs > 0) machine.fold(step.inputs, step.outputs, count, step.fold);
     machine.join();
-    release<kLines>(step, lanes, machine.copied(read), bytes);
+    release<kLl>(step, lanes, machine.copied(read), bytes);
     return Progress::done;
   }
 
-  template <bool kLines>
+  template <bool kLl>
   TUTTI_HOST_DEVICE Progress receive(const StraightLane& at, std::uint64_t bytes) {
     std::byte* data = nullptr;
-    if (kLines && !at.flag) {
+    if (kLl && !at.flag) {
       const Progress progress = machine.receive_small(*at.lane, launch.signature, bytes, at.index, data, blocked);
       if (progress == Progress::done && machine.takes(at.index)) machine.source(at.index, data);
       return progress;
     }
     if (!machine.serves(at.lane)) return Progress::done;
-    const Progress progress = machine.await([&] { return receive_bulk(*at.lane, launch.signature, data); });
+    const Progress progress = machine.await([&] { return receive_simple(*at.lane, launch.signature, data); });
     if (progress != Progress::done || at.flag) return progress;
     machine.source(at.index, data);
     if (at.back != StraightLane::kNotBack) machine.target(at.back, data);
     return progress;
   }
 
-  template <bool kLines>
+  template <bool kLl>
   TUTTI_HOST_DEVICE Progress reserve(const StraightLane& at) {
     if (!machine.serves(at.lane)) return Progress::done;
     const Progress progress = machine.await([&] { return room_for_message(*at.lane); });
     if (progress != Progress::done || at.flag || at.copy) return progress;
-    machine.target(at.index, kLines ? outgoing : slot_of(at.lane->view, at.lane->next));
+    machine.target(at.index, kLl ? outgoing : slot_of(at.lane->view, at.lane->next));
     return progress;
   }
 
-  template <bool kLines>
+  template <bool kLl>
   TUTTI_HOST_DEVICE void release(const StraightStep& step, const StraightLane* lanes, const std::byte* read,
                                  std::uint64_t bytes) {
     const StraightLane* sends = lanes + step.receives;
-    for (std::uint32_t k = 0; kLines && k < step.sends; ++k) {
+    for (std::uint32_t k = 0; kLl && k < step.sends; ++k) {
       if (sends[k].flag) continue;
       machine.send_small(*sends[k].lane, launch.signature, sends[k].copy ? read : outgoing, bytes);
     }
-    if (kLines) machine.join();
+    if (kLl) machine.join();
     for (std::uint32_t k = 0; k < step.sends; ++k) {
       if (!machine.serves(sends[k].lane)) continue;
-      kLines && !sends[k].flag ? count_message(*sends[k].lane) : bulk_post(*sends[k].lane, launch.signature, bytes);
+      kLl && !sends[k].flag ? count_message(*sends[k].lane) : simple_post(*sends[k].lane, launch.signature, bytes);
     }
     for (std::uint32_t k = 0; k < step.receives; ++k) {
       if (machine.serves(lanes[k].lane)) take(*lanes[k].lane);
     }
-    if (kLines) machine.join();  // All workers read the ends of small messages.
+    if (kLl) machine.join();  // All workers read the ends of small messages.
   }
 
-  // Tells the machine where the extents of the piece lie; returns the first that is read.
+  // Tells the machine where the extents of the chunk lie; returns the first that is read.
   TUTTI_HOST_DEVICE const std::byte* find_memory(const StraightStep& step) {
     const StraightMemory* memory = launch.straight.memory + step.memory;
     const std::uint64_t before = step.size * part * launch.element_bytes;
@@ -118,7 +118,7 @@ struct StraightRun {
     return first;
   }
 
-  // Of a step that has no data in this piece.
+  // Of a step that has no data in this chunk.
   TUTTI_HOST_DEVICE Progress exchange_flags(const StraightStep& step) {
     const StraightLane* lanes = launch.straight.lanes + step.lanes;
     std::byte* none = nullptr;
@@ -126,7 +126,7 @@ struct StraightRun {
     for (std::uint32_t ready = cursor.acquired; ready < step.receives; ++ready) {
       LaneState& lane = *lanes[ready].lane;
       if (!lanes[ready].flag || !machine.serves(&lane)) continue;
-      progress = machine.await([&] { return receive_bulk(lane, launch.signature, none); });
+      progress = machine.await([&] { return receive_simple(lane, launch.signature, none); });
       if (progress == Progress::done) continue;
       block(step, ready);
       break;
@@ -138,7 +138,7 @@ struct StraightRun {
       if (k < step.receives) {
         take(*lanes[k].lane);
       } else {
-        bulk_post(*lanes[k].lane, launch.signature, 0);
+        simple_post(*lanes[k].lane, launch.signature, 0);
       }
     }
     return Progress::done;

@@ -7,8 +7,8 @@ namespace {
 
 class Straightener {
  public:
-  Straightener(const Program& program, const Launch& launch, StraightManner manner)
-      : program_(program), launch_(launch), manner_(manner) {}
+  Straightener(const Program& program, const Launch& launch, StraightOptions options)
+      : program_(program), launch_(launch), options_(options) {}
 
   // False: it is not straight.
   bool add(const Instruction& step) {
@@ -28,7 +28,7 @@ class Straightener {
     for (std::uint32_t k = 0; k < step.sources; ++k) add_source(operands[k], made);
     for (std::uint32_t k = step.sources; k < count; ++k) add_target(operands[k], made);
     const std::uint64_t bytes = launch_.message_bytes(made.size);
-    if (bytes >= manner_.stored_back_bytes && bytes < manner_.stored_back_end_bytes) store_back(made);
+    if (bytes >= options_.stored_back_bytes && bytes < options_.stored_back_end_bytes) store_back(made);
     result_.steps.push_back(made);
     return true;
   }
@@ -63,7 +63,7 @@ class Straightener {
   void add_lane(const Operand& operand, std::uint16_t index) {
     LaneState* lane = program_.lanes[operand.first];
     const bool flag = operand.place == Place::flag;
-    if (!flag) result_.lines = is_small(lane->view.protocol);
+    if (!flag) result_.ll = is_small(lane->view.protocol);
     result_.lanes.push_back({.lane = lane, .operand = &operand, .index = index, .flag = flag});
   }
 
@@ -88,7 +88,7 @@ class Straightener {
     ++step.sends;
     add_lane(operand, step.outputs);
     StraightLane& lane = result_.lanes.back();
-    const bool copies = manner_.copies && step.inputs == 1 && step.reads == 1;
+    const bool copies = options_.copies && step.inputs == 1 && step.reads == 1;
     lane.copy = copies && !lane.flag && is_small(lane.lane->view.protocol);
     if (!lane.flag && !lane.copy) ++step.outputs;
   }
@@ -104,15 +104,15 @@ class Straightener {
 
   const Program& program_;
   const Launch& launch_;
-  const StraightManner manner_;
+  const StraightOptions options_;
   StraightProgram result_;
 };
 
 }  // namespace
 
-StraightProgram straighten(const Program& program, const Launch& launch, StraightManner manner) {
+StraightProgram straighten(const Program& program, const Launch& launch, StraightOptions options) {
   if (program.stage_count == 0) return {};
-  Straightener straightener(program, launch, manner);
+  Straightener straightener(program, launch, options);
   for (std::uint32_t stage = 0; stage < program.stage_count; ++stage) {
     const std::uint32_t end = program.rounds[program.stages[stage + 1]];
     for (std::uint32_t s = program.rounds[program.stages[stage]]; s < end; ++s) {

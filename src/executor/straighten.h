@@ -13,15 +13,15 @@ struct StraightProgram {
   std::vector<StraightStep> steps;
   std::vector<StraightLane> lanes;
   std::vector<StraightMemory> memory;
-  bool lines = false;
+  bool ll = false;
   Straight view() const {
     if (stages.size() == 1) return {};
     const auto count = static_cast<std::uint32_t>(stages.size() - 1);
-    return {stages.data(), steps.data(), lanes.data(), memory.data(), count, lines};
+    return {stages.data(), steps.data(), lanes.data(), memory.data(), count, ll};
   }
 };
 
-struct StraightManner {
+struct StraightOptions {
   bool copies = false;  // What has one source is copied as it is; nothing scales or divides it.
   // Messages of so many are stored back into their slots, and from `end` on not.
   std::uint64_t stored_back_bytes = UINT64_MAX, stored_back_end_bytes = UINT64_MAX;
@@ -29,6 +29,6 @@ struct StraightManner {
 
 // Empty if the program is not straight. Points into `program`, `launch` and launch.peers, whose addresses may change
 // from call to call.
-StraightProgram straighten(const Program& program, const Launch& launch, StraightManner manner);
+StraightProgram straighten(const Program& program, const Launch& launch, StraightOptions options);
 
 }  // namespace tutti

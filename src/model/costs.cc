@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-constexpr double kLeastDivisor = 1e-6;  // Of figures that something is divided by: times stay numbers that can be read.
+constexpr double kMinDivisor = 1e-6;  // Of figures that something is divided by: times stay numbers that can be read.
 constexpr const char* kModes[] = {"eager", "eager-many", "graph"};
 constexpr const char* kClasses[] = {"memory", "nvlink", "pci", "network"};
 
@@ -27,7 +27,7 @@ void list(std::vector<Figure>& all, const std::string& figure, std::array<double
 std::vector<Figure> figures_of(Costs& costs) {
   const auto protocol = [](std::size_t i) { return std::string(name(static_cast<Protocol>(i))); };
   const auto links = [](std::size_t i) { return std::string(kClasses[i]); };
-  const auto format = [](std::size_t i) { return std::string(name(static_cast<WireFormat>(i))); };
+  const auto format = [](std::size_t i) { return std::string(name(static_cast<CompressionFormat>(i))); };
   const auto kind = [](std::size_t i) { return std::string(name(static_cast<LinkKind>(i))); };
   std::vector<Figure> all = {{"launch_device_us", &costs.launch_device_us},
                              {"launch_channel_us", &costs.launch_channel_us},
@@ -53,16 +53,16 @@ std::vector<Figure> figures_of(Costs& costs) {
   list(all, "channel_gbytes_per_s", costs.channel_gbytes_per_s, protocol);
   list(all, "encode_gbytes_per_s", costs.encode_gbytes_per_s, format);
   list(all, "decode_gbytes_per_s", costs.decode_gbytes_per_s, format);
-  list(all, "wire_bytes", costs.wire_bytes, protocol);
+  list(all, "compressed_bytes", costs.compressed_bytes, protocol);
   list(all, "efficiency", costs.efficiency, kind);
   list(all, "channel_bytes", costs.channel_bytes, protocol);
-  list(all, "piece_bytes", costs.piece_bytes, protocol);
-  list(all, "chain_piece_bytes", costs.chain_piece_bytes, protocol);
+  list(all, "chunk_bytes", costs.chunk_bytes, protocol);
+  list(all, "chain_piece_bytes", costs.chain_chunk_bytes, protocol);
   return all;
 }
 
 std::vector<std::pair<std::string, std::uint32_t*>> counts_of(Costs& costs) {
-  std::vector<std::pair<std::string, std::uint32_t*>> all = {{"most_channels", &costs.most_channels},
+  std::vector<std::pair<std::string, std::uint32_t*>> all = {{"max_channels", &costs.max_channels},
                                                              {"requests_in_turn", &costs.requests_in_turn}};
   for (std::size_t i = 0; i < kProtocolCount; ++i) {
     const std::string protocol = name(static_cast<Protocol>(i));
@@ -74,7 +74,8 @@ std::vector<std::pair<std::string, std::uint32_t*>> counts_of(Costs& costs) {
 
 // What divides, or is divided by.
 bool must_be_positive(const std::string& figure) {
-  for (const char* each : {"gbytes_per_s", "wire_bytes", "efficiency", "channel_bytes", "piece_bytes", "settle_us"})
+  for (const char* each :
+       {"gbytes_per_s", "compressed_bytes", "efficiency", "channel_bytes", "chunk_bytes", "settle_us"})
     if (figure.find(each) != std::string::npos) return true;
   return false;
 }
@@ -101,14 +102,14 @@ double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work) {
   return own + work.devices * (costs.launch_device_us + each);
 }
 
-CodingTimes coding_times(const Costs& costs, WireFormat wire, DataType type) {
-  const auto time_us = [](const auto& rates, WireFormat format) {
+CodingTimes coding_times(const Costs& costs, CompressionFormat compression, DataType type) {
+  const auto time_us = [](const auto& rates, CompressionFormat format) {
     const double rate = rates[static_cast<std::size_t>(format)];
     return rate > 0 ? 1e-3 / rate : 0;
   };
-  const WireFormat memory = memory_format(type);
-  return {time_us(costs.encode_gbytes_per_s, wire) + time_us(costs.decode_gbytes_per_s, memory),
-          time_us(costs.decode_gbytes_per_s, wire) + time_us(costs.encode_gbytes_per_s, memory)};
+  const CompressionFormat memory = memory_format(type);
+  return {time_us(costs.encode_gbytes_per_s, compression) + time_us(costs.decode_gbytes_per_s, memory),
+          time_us(costs.decode_gbytes_per_s, compression) + time_us(costs.encode_gbytes_per_s, memory)};
 }
 
 Status set_figure(Costs& costs, std::string_view name, double value) {
@@ -125,7 +126,7 @@ Status set_figure(Costs& costs, std::string_view name, double value) {
   for (const Figure& figure : figures_of(costs)) {
     known += ", " + figure.name;
     if (figure.name != wanted) continue;
-    const double least = must_be_positive(wanted) ? kLeastDivisor : 0;
+    const double least = must_be_positive(wanted) ? kMinDivisor : 0;
     if (!(value >= least) || !std::isfinite(value))
       return invalid_argument("figure " + wanted + " cannot be " + std::to_string(value));
     *figure.value = value;

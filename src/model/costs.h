@@ -5,7 +5,7 @@
 //
 // A message of S bytes, by protocol p from a channel of one rank to one of another, over links of the class c:
 //   the sender's channel is busy for step_us[p] + S / channel_gbytes_per_s[p],
-//   each link on its way for wire_bytes[p] * S / (efficiency[kind] * its rate), one message after the other
+//   each link on its way for compressed_bytes[p] * S / (efficiency[kind] * its rate), one message after the other
 //     (but see request_bytes and interleaved_bytes),
 //   it is there hop_us[c][p] after its last byte was sent (on top of the latencies of the links),
 //   the receiver's channel is busy as the sender's was.
@@ -20,8 +20,8 @@
 
 #include "src/base/protocol.h"
 #include "src/base/status.h"
+#include "src/compression/format.h"
 #include "src/topology/topology.h"
-#include "src/wire/format.h"
 
 namespace tutti {
 
@@ -67,11 +67,11 @@ struct Costs {
   std::array<double, kLinkClasses> direct{};
   std::array<double, kProtocolCount> step_us{};
   std::array<double, kProtocolCount> channel_gbytes_per_s{};
-  std::array<double, kProtocolCount> wire_bytes{1, 1, 1};  // Sent for each byte of data.
+  std::array<double, kProtocolCount> compressed_bytes{1, 1, 1};  // Sent for each byte of data.
   double fold_gbytes_per_s = 0;  // What a channel adds to others beside receiving it; 0: that costs nothing more.
   double copy_gbytes_per_s = 0;  // What it copies within its rank's memory; likewise.
   // What it encodes and decodes of numbers in float32, by the format that messages are in; likewise.
-  std::array<double, kWireFormats> encode_gbytes_per_s{}, decode_gbytes_per_s{};
+  std::array<double, kCompressionFormats> encode_gbytes_per_s{}, decode_gbytes_per_s{};
   std::array<double, kLinkKinds> efficiency{1, 1, 1, 1, 1, 1};
   // Switches between NVLinks add what all ranks hold, and hand to all what one stores: links carry such transfers at
   // this part of the rate of others if ranks are 8, and at multicast_falls less with each doubling of them. 0: the
@@ -83,12 +83,12 @@ struct Costs {
   // Links within a host carry less while a call is young: what is lost in the end, of calls that keep them busy for
   // much longer than settle_us. After t of it: unsettled_us (1 - exp(-t / settle_us)). Not where switches add.
   double unsettled_us = 0, settle_us = 1000;
-  std::uint32_t most_channels = 1;  // Of a rank that can be under way at once.
+  std::uint32_t max_channels = 1;  // Of a rank that can be under way at once.
   // How calls are cut: a channel for each so many bytes of the call (lines: of a rank's part), in messages of at most
   // so many for a channel, sent in this many slices as long as those are not shorter than shortest_slice_bytes.
-  std::array<double, kProtocolCount> channel_bytes{65536, 4096, 4096}, piece_bytes{65536, 65536, 65536};
+  std::array<double, kProtocolCount> channel_bytes{65536, 4096, 4096}, chunk_bytes{65536, 65536, 65536};
   // Likewise, where whole blocks are handed from rank to rank: the first has to pass all before the last has anything.
-  std::array<double, kProtocolCount> chain_piece_bytes{65536, 4096, 16384};
+  std::array<double, kProtocolCount> chain_chunk_bytes{65536, 4096, 16384};
   std::array<std::uint32_t, kProtocolCount> slices{1, 1, 1};
   double shortest_slice_bytes = 65536;
   std::array<std::uint32_t, kProtocolCount> slots{4, 4, 4};  // Of a lane, each for a message with all its slices.
@@ -108,9 +108,9 @@ double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work);
 struct CodingTimes {
   double encode_us = 0, decode_us = 0;
 };
-CodingTimes coding_times(const Costs& costs, WireFormat wire, DataType type);
+CodingTimes coding_times(const Costs& costs, CompressionFormat compression, DataType type);
 
-// A figure by name: "base_us.bulk", "hop_us.network.lines", "efficiency.nvlink", "most_channels". invalid_argument
+// A figure by name: "base_us.Simple", "hop_us.network.LL", "efficiency.nvlink", "max_channels". invalid_argument
 // where there is none, or the value cannot be.
 Status set_figure(Costs& costs, std::string_view name, double value);
 

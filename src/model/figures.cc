@@ -9,7 +9,7 @@ namespace tutti {
 namespace {
 
 // Figures without a word of their origin are fitted by perf/simulator/fit.py to the tables in tests/simulator/tables.
-// Arrays by protocol are in the order of Protocol: bulk (NCCL's Simple), lines (LL), rows (LL128).
+// Arrays by protocol are in the order of Protocol: Simple (NCCL's Simple), lines (LL), rows (LL128).
 
 // What NCCL's GPUs have in common, whose tables these are.
 Costs nccl() {
@@ -17,16 +17,16 @@ Costs nccl() {
   costs.launch_peer_us = 0.82;     // Of the flat part of an all-to-all of 8 A100; of others nobody has published one.
   costs.launch_us = {8, 13.4, 2};  // eager: an estimate, below what devices take. eager_many: see launch_device_us.
   costs.step_us = {0.5, 0.1, 0.2};
-  costs.wire_bytes = {1, 2, 128.0 / 120};  // 8 of 16 bytes, 120 of 128: NCCL's protocols.
+  costs.compressed_bytes = {1, 2, 128.0 / 120};  // 8 of 16 bytes, 120 of 128: NCCL's protocols.
   costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.969};
   costs.unsettled_us = 68;  // Fitted to H100, and as good for A100.
   costs.settle_us = 493;
   costs.multicast_base_us = 8.4;  // NCCL's of Simple (src/graph/tuning.cc).
   costs.multicast_us = 1.5;       // The same by 4 and 8 H100 and by 8 and 72 GB200.
-  costs.most_channels = 24;
+  costs.max_channels = 24;
   costs.channel_bytes = {1 << 15, 1 << 12, 1 << 12};  // 512 threads with 64 or 8 bytes each (NCCL).
-  costs.piece_bytes = {1 << 20, 1 << 18, 1 << 19};
-  costs.chain_piece_bytes = {1 << 16, 1 << 12, 1 << 14};
+  costs.chunk_bytes = {1 << 20, 1 << 18, 1 << 19};
+  costs.chain_chunk_bytes = {1 << 16, 1 << 12, 1 << 14};
   costs.slices = {2, 1, 1};  // As NCCL's rings have.
   costs.shortest_slice_bytes = 1 << 15;
   costs.slots = {4, 8, 8};  // As Tutti's lanes have. No table shows how many: none is of several hosts with NVLinks.
@@ -59,7 +59,7 @@ Costs hopper() {
   costs.launch_channel_us = 0.03;
   costs.base_us = {24, 7, 17};
   costs.hop_us = kHopsByProxy;
-  // bulk: a block of NCCL's symmetric kernels (src/sym_kernels.cc). rows: NCCL's limit of a channel.
+  // Simple: a block of NCCL's symmetric kernels (src/sym_kernels.cc). rows: NCCL's limit of a channel.
   costs.channel_gbytes_per_s = {65, 8.62, 36.7};
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.808;
   costs.multicast = 0.835;
@@ -98,7 +98,7 @@ Costs processor() {
   costs.hop_us = {{{0.15, 0.1, 0.15}, {0.15, 0.1, 0.15}, {1, 1, 1}, {15, 15, 15}}};
   costs.step_us = {0.05, 0.05, 0.05};
   costs.channel_gbytes_per_s = {8, 4, 8};
-  costs.wire_bytes = {1, 8.0 / 7, 1};
+  costs.compressed_bytes = {1, 8.0 / 7, 1};
   set_coding_rates(costs, Instructions::avx512);
   return costs;
 }

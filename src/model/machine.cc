@@ -3,13 +3,13 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kBulk = static_cast<std::size_t>(Protocol::bulk);
-constexpr std::size_t kLines = static_cast<std::size_t>(Protocol::lines);
-constexpr std::size_t kRows = static_cast<std::size_t>(Protocol::rows);
+constexpr std::size_t kSimple = static_cast<std::size_t>(Protocol::simple);
+constexpr std::size_t kLl = static_cast<std::size_t>(Protocol::ll);
+constexpr std::size_t kLl128 = static_cast<std::size_t>(Protocol::ll128);
 
-// In the order of WireFormat: what perf/micro/wire_bench measures in the nearest caches.
+// In the order of CompressionFormat: what perf/micro/compression_bench measures in the nearest caches.
 struct CodingRates {
-  std::array<double, kWireFormats> encode, decode;
+  std::array<double, kCompressionFormats> encode, decode;
 };
 constexpr CodingRates kCodingRates[] = {
     // [Instructions]
@@ -21,16 +21,16 @@ constexpr CodingRates kCodingRates[] = {
 Costs host_costs() {
   Costs costs;
   costs.name = "host memory";
-  costs.base_us[kBulk] = 0.025;
-  costs.base_us[kLines] = 0.015;
+  costs.base_us[kSimple] = 0.025;
+  costs.base_us[kLl] = 0.015;
   auto& memory = costs.hop_us[static_cast<std::size_t>(LinkClass::memory)];
-  memory[kBulk] = 0.12;  // A counter, and then the data.
-  memory[kLines] = 0.045;
-  costs.hop_us[static_cast<std::size_t>(LinkClass::network)][kBulk] = 1.5;
-  costs.step_us[kBulk] = 0.02;
-  costs.step_us[kLines] = 0.01;
-  costs.channel_gbytes_per_s[kBulk] = 52;
-  costs.channel_gbytes_per_s[kLines] = 20;
+  memory[kSimple] = 0.12;  // A counter, and then the data.
+  memory[kLl] = 0.045;
+  costs.hop_us[static_cast<std::size_t>(LinkClass::network)][kSimple] = 1.5;
+  costs.step_us[kSimple] = 0.02;
+  costs.step_us[kLl] = 0.01;
+  costs.channel_gbytes_per_s[kSimple] = 52;
+  costs.channel_gbytes_per_s[kLl] = 20;
   costs.fold_gbytes_per_s = 60;
   costs.copy_gbytes_per_s = 45;
   set_coding_rates(costs, Instructions::avx512);
@@ -53,8 +53,9 @@ constexpr Level kTcp = {.links = LinkClass::network,
 // A channel reads and writes as fast as it copies, and arithmetic goes on beside that. What it encodes or decodes are 4
 // bytes for each value, but those of the message, which is moved, are counted there as read and as written. Nobody has
 // measured it: see perf/results/PENDING.md.
-double coding_gbytes_per_s(WireFormat wire, double copied_gbytes_per_s) {
-  const double value_bytes = sizeof(float), message_bytes = static_cast<double>(wire_bytes(wire)) / kWireGroup;
+double coding_gbytes_per_s(CompressionFormat compression, double copied_gbytes_per_s) {
+  const double value_bytes = sizeof(float),
+               message_bytes = static_cast<double>(compressed_bytes(compression)) / kCompressionGroup;
   return 2 * copied_gbytes_per_s * value_bytes / (value_bytes - message_bytes);
 }
 
@@ -63,20 +64,20 @@ Costs device_costs() {
   costs.name = "a GPU, estimated";
   costs.launch_us = {6, 8, 3};
   for (auto& hops : costs.hop_us) {
-    hops[kBulk] = 2;
-    hops[kLines] = hops[kRows] = 1;
+    hops[kSimple] = 2;
+    hops[kLl] = hops[kLl128] = 1;
   }
   costs.hop_us[static_cast<std::size_t>(LinkClass::network)] = {10, 10, 10};
   costs.step_us = {0.5, 0.2, 0.2};
-  costs.channel_gbytes_per_s[kBulk] = 15;
-  costs.channel_gbytes_per_s[kLines] = 6;
-  costs.channel_gbytes_per_s[kRows] = 12;
-  costs.wire_bytes[kLines] = 2;
-  costs.wire_bytes[kRows] = 128.0 / 120;
-  costs.most_channels = 32;
-  for (std::uint32_t i = 1; i < kWireFormats; ++i)
+  costs.channel_gbytes_per_s[kSimple] = 15;
+  costs.channel_gbytes_per_s[kLl] = 6;
+  costs.channel_gbytes_per_s[kLl128] = 12;
+  costs.compressed_bytes[kLl] = 2;
+  costs.compressed_bytes[kLl128] = 128.0 / 120;
+  costs.max_channels = 32;
+  for (std::uint32_t i = 1; i < kCompressionFormats; ++i)
     costs.encode_gbytes_per_s[i] = costs.decode_gbytes_per_s[i] =
-        coding_gbytes_per_s(static_cast<WireFormat>(i), costs.channel_gbytes_per_s[kBulk]);
+        coding_gbytes_per_s(static_cast<CompressionFormat>(i), costs.channel_gbytes_per_s[kSimple]);
   return costs;
 }
 

@@ -18,7 +18,7 @@ struct Level {
   double message_us = 0;           // What a rank does for a message that it sends there, beside Costs::step_us;
   double receive_us = 0;           // and for one that it receives.
   double work_gbytes_per_s = 0;    // Of such messages it makes and takes in; 0: Costs::channel_gbytes_per_s.
-  double stall_us = 0;             // That it loses whenever it has to wait in the middle of a piece.
+  double stall_us = 0;             // That it loses whenever it has to wait in the middle of a chunk.
   double handover_us = 0;          // Instead of a hop, where ranks share cores: until who waits has one.
   double passed_on_us = 0;         // Likewise, on a way from or to a root, where calls follow each other.
   double woken_us = 0;             // Instead of nothing, by each of several messages that are waited for at once.

@@ -21,8 +21,8 @@ bool Network::joined_by_nvlinks(Rank from, Rank to) const {
 
 void Network::add(Route& route, bool out, std::uint32_t repetition, const Way& way) const {
   for (const std::uint32_t each : way.links) {
-    if (out && route.outs < Route::kMost) route.out[route.outs++] = global(repetition, each);
-    if (!out && route.ins < Route::kMost) route.in[route.ins++] = global(repetition, each);
+    if (out && route.outs < Route::kMax) route.out[route.outs++] = global(repetition, each);
+    if (!out && route.ins < Route::kMax) route.in[route.ins++] = global(repetition, each);
   }
   route.latency_us += static_cast<float>(way.latency_us);
 }
@@ -67,7 +67,7 @@ Result<Route> Network::over_network(Rank from, Rank to) const {
   route.links = LinkClass::network;
   const double hop = latency_us(LinkKind::network);
   const std::uint32_t pods[] = {host_of(from) / cluster_.hosts_per_leaf, host_of(to) / cluster_.hosts_per_leaf};
-  add(route, true, repetition_of(from), to_rail_[std::size_t{from % unit_ranks_} * most_rails_ + out][0]);
+  add(route, true, repetition_of(from), to_rail_[std::size_t{from % unit_ranks_} * max_rails_ + out][0]);
   const Rail& port = rails_[host_of(from) % unit_hosts_][out];
   const Rail& end = rails_[host_of(to) % unit_hosts_][in];
   add(route, true, repetition_of(from), {{port.out}, LinkClass::network, hop, true});
@@ -80,12 +80,12 @@ Result<Route> Network::over_network(Rank from, Rank to) const {
     route.in[route.ins++] = leaf_link(pods[1], in, false);
   }
   add(route, false, repetition_of(to), {{end.in}, LinkClass::network, hop, true});
-  add(route, false, repetition_of(to), to_rail_[std::size_t{to % unit_ranks_} * most_rails_ + in][1]);
+  add(route, false, repetition_of(to), to_rail_[std::size_t{to % unit_ranks_} * max_rails_ + in][1]);
   return route;
 }
 
 ResourceId Network::leaf_link(std::uint32_t leaf, std::uint32_t rail, bool up) const {
-  return global(cluster_.hosts / unit_hosts_, 0) + (leaf * most_rails_ + rail) * 2 + (up ? 0 : 1);
+  return global(cluster_.hosts / unit_hosts_, 0) + (leaf * max_rails_ + rail) * 2 + (up ? 0 : 1);
 }
 
 ResourceId Network::resources() const {
@@ -96,7 +96,7 @@ ResourceId Network::resources() const {
 Resource Network::resource(ResourceId id) const {
   const ResourceId first_leaf = leaf_link(0, 0, true);
   if (id >= first_leaf) {
-    const std::uint32_t rail = (id - first_leaf) / 2 % most_rails_;
+    const std::uint32_t rail = (id - first_leaf) / 2 % max_rails_;
     double rate = 0;
     for (const std::vector<Rail>& rails : rails_)
       if (rail < rails.size()) rate = std::max(rate, links_[rails[rail].out].gbytes_per_s);
@@ -113,7 +113,7 @@ std::string Network::name(ResourceId id) const {
   const ResourceId first_leaf = leaf_link(0, 0, true);
   if (id >= first_leaf) {
     const std::uint32_t at = (id - first_leaf) / 2;
-    return "leaf" + std::to_string(at / most_rails_) + " rail" + std::to_string(at % most_rails_) +
+    return "leaf" + std::to_string(at / max_rails_) + " rail" + std::to_string(at % max_rails_) +
            ((id - first_leaf) % 2 == 0 ? " up" : " down");
   }
   const LocalLink& local = links_[id % links_.size()];

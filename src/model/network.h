@@ -53,8 +53,8 @@ struct Resource {
 
 // The way of a message. Links of the sender's side, then those of the receiver's.
 struct Route {
-  static constexpr std::size_t kMost = 8;  // Links on a side.
-  std::array<ResourceId, kMost> out{}, in{};
+  static constexpr std::size_t kMax = 8;  // Links on a side.
+  std::array<ResourceId, kMax> out{}, in{};
   std::uint8_t outs = 0, ins = 0;
   std::uint8_t shared = 0;  // Of `out`, the last ones: of switches, where messages of other hosts come in between.
   LinkClass links = LinkClass::memory;
@@ -140,7 +140,7 @@ class Network {
   std::uint32_t unit_hosts_ = 1;  // Of cluster_.host.
   std::uint32_t unit_ranks_ = 1;
   std::uint32_t ranks_per_host_ = 0;
-  std::uint32_t most_rails_ = 0;
+  std::uint32_t max_rails_ = 0;
   // Of a repetition. Ranks: of all its hosts, one host after the other.
   std::vector<LocalLink> links_;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> link_numbers_;
@@ -150,7 +150,7 @@ class Network {
   std::vector<std::vector<Rail>> rails_;               // [host]
   std::vector<std::uint32_t> rail_of_;                 // [rank]
   std::vector<Way> within_;                            // [host * ranks_per_host^2 + from * ranks_per_host + to]
-  std::vector<std::array<Way, 2>> to_rail_;            // [rank * most_rails_ + rail]: there, and back.
+  std::vector<std::array<Way, 2>> to_rail_;            // [rank * max_rails_ + rail]: there, and back.
   std::map<ResourceId, double> slow_;                  // What is left of a link.
   std::map<std::string, double> port_left_;            // "host3:mlx5_0", of rails of several ports: what is left of it.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> moved_;  // {host, rail}: which does its work.

@@ -10,10 +10,10 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t kMostRanks = 1U << 24;
-constexpr std::uint32_t kMostRanksPerHost = 1024;  // The ways between all of them are laid out.
-constexpr std::uint32_t kMostHostsAlike = 64;      // Of a topology that is repeated, likewise.
-constexpr std::uint64_t kMostWays = 1U << 22;      // Of all these hosts: some hundred MB.
+constexpr std::uint64_t kMaxRanks = 1U << 24;
+constexpr std::uint32_t kMaxRanksPerHost = 1024;  // The ways between all of them are laid out.
+constexpr std::uint32_t kMaxHostsAlike = 64;      // Of a topology that is repeated, likewise.
+constexpr std::uint64_t kMaxWays = 1U << 22;      // Of all these hosts: some hundred MB.
 
 std::string ways_of(bool out) { return out ? " out" : " in"; }
 
@@ -54,13 +54,13 @@ Result<Network> Network::make(Cluster cluster) {
 Status Network::place_ranks() {
   const Topology& topology = cluster_.host;
   unit_hosts_ = std::min(static_cast<std::uint32_t>(topology.hosts.size()), cluster_.hosts);
-  if (unit_hosts_ > kMostHostsAlike)
+  if (unit_hosts_ > kMaxHostsAlike)
     return invalid_argument("a topology of " + std::to_string(unit_hosts_) + " hosts: give one of them, or a rack of " +
-                            std::to_string(kMostHostsAlike) + " at most, and say how many there are");
-  if (cluster_.ranks_per_host > kMostRanksPerHost)
+                            std::to_string(kMaxHostsAlike) + " at most, and say how many there are");
+  if (cluster_.ranks_per_host > kMaxRanksPerHost)
     return invalid_argument(std::to_string(cluster_.ranks_per_host) + " ranks per host are more than " +
-                            std::to_string(kMostRanksPerHost));
-  if (std::uint64_t{unit_hosts_} * cluster_.ranks_per_host * cluster_.ranks_per_host > kMostWays)
+                            std::to_string(kMaxRanksPerHost));
+  if (std::uint64_t{unit_hosts_} * cluster_.ranks_per_host * cluster_.ranks_per_host > kMaxWays)
     return invalid_argument("a topology of " + std::to_string(unit_hosts_) + " hosts with " +
                             std::to_string(cluster_.ranks_per_host) +
                             " ranks each has too many ways between them: give fewer of the hosts, and say how many "
@@ -96,8 +96,8 @@ Status Network::check_size() const {
   if (cluster_.hosts % unit_hosts_ != 0)
     return invalid_argument(hosts + " hosts: the topology has " + std::to_string(unit_hosts_) +
                             " of them, so it takes a multiple of that");
-  if (std::uint64_t{cluster_.hosts} * ranks_per_host_ > kMostRanks)
-    return invalid_argument(hosts + " hosts have more than " + std::to_string(kMostRanks) + " ranks");
+  if (std::uint64_t{cluster_.hosts} * ranks_per_host_ > kMaxRanks)
+    return invalid_argument(hosts + " hosts have more than " + std::to_string(kMaxRanks) + " ranks");
   if (cluster_.tiers < 1 || cluster_.tiers > 3)
     return invalid_argument(std::to_string(cluster_.tiers) + " tiers of switches: there are 1 to 3");
   if (!(cluster_.oversubscription >= 1)) return invalid_argument("an oversubscription is at least 1, which is none");
@@ -178,7 +178,7 @@ Status Network::lay_rails() {
       rail.in = link({LinkKind::network, rate, host, name + ways_of(false), ports});
       rails_.back().push_back(std::move(rail));
     }
-    most_rails_ = std::max(most_rails_, static_cast<std::uint32_t>(rails_.back().size()));
+    max_rails_ = std::max(max_rails_, static_cast<std::uint32_t>(rails_.back().size()));
   }
   return {};
 }
@@ -270,7 +270,7 @@ void Network::lay_ways() {
       within_.push_back(switched || from == to ? Way{} : way_between(nodes_[from], nodes_[to]));
     }
     rail_of_.push_back(rails_[host].empty() ? kNone : nearest_rail(host, nodes_[from]));
-    for (std::uint32_t rail = 0; rail < most_rails_; ++rail) {
+    for (std::uint32_t rail = 0; rail < max_rails_; ++rail) {
       to_rail_.emplace_back();
       if (rail >= rails_[host].size()) continue;
       const NodeId nic = rails_[host][rail].nics[0];

@@ -13,7 +13,7 @@ constexpr tutti_type kTypes[ncclNumTypes] = {tutti_int8,    tutti_uint8,    tutt
                                              tutti_float64, tutti_bfloat16, tutti_float8_e4m3, tutti_float8_e5m2};
 constexpr tutti_reduction kReductions[ncclNumOps] = {tutti_sum, tutti_prod, tutti_max, tutti_min, tutti_avg};
 
-constexpr std::size_t kMostElements = std::size_t{1} << 40;  // That tutti.h takes for a number.
+constexpr std::size_t kMaxElements = std::size_t{1} << 40;  // That tutti.h takes for a number.
 
 bool reduces(Kind kind) { return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce; }
 
@@ -56,7 +56,7 @@ Outcome check_values(const Call& call) {
                             " is no rank: there are " + std::to_string(seat.ranks) + ", counted from 0");
   }
   if (call.count == 0) return {};
-  if (call.count > kMostElements) {
+  if (call.count > kMaxElements) {
     return invalid_argument("count is " + std::to_string(call.count) +
                             ", more elements than any memory holds: is it a negative number?");
   }
@@ -69,8 +69,8 @@ Outcome check_values(const Call& call) {
 
 tutti_comm handle_for(const Call& call) {
   const Communicator& communicator = *call.communicator;
-  const bool narrow = communicator.narrow() != nullptr && communicator.settings.wire.takes(call);
-  return narrow ? communicator.narrow() : communicator.comm();
+  const bool compressed = communicator.narrow() != nullptr && communicator.settings.compression.takes(call);
+  return compressed ? communicator.narrow() : communicator.comm();
 }
 
 tutti_status run(const Call& call, tutti_reduction reduction) {

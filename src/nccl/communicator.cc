@@ -65,7 +65,7 @@ Outcome Communicator::adopt(tutti_comm part) {
 
 // What its calls need besides.
 Outcome Communicator::settle() {
-  TUTTI_NCCL_CHECK(make_narrow(comm_, settings.wire, narrow_));
+  TUTTI_NCCL_CHECK(make_compressed(comm_, settings.compression, compressed_));
   const bool calls_take_time = settings.mode == Mode::non_blocking && !enqueues(settings);
   if (calls_take_time) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_create(&stream_)));
   joined_ = true;

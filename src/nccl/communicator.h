@@ -77,7 +77,7 @@ class alignas(64) Communicator {
 
   tutti_comm comm() const { return __atomic_load_n(&comm_, __ATOMIC_ACQUIRE); }
   // Takes those calls that settings.wire does. Null: it takes none.
-  tutti_comm narrow() const { return narrow_; }
+  tutti_comm narrow() const { return compressed_; }
   // In which calls are in progress: of a non-blocking one that does not enqueue them (memory.h). Otherwise null.
   tutti_stream stream() const { return stream_; }
 
@@ -88,8 +88,8 @@ class alignas(64) Communicator {
   tutti_comm being_made() const;  // Null: none.
   void rest();                    // Until nothing works, but not for long.
 
-  tutti_comm comm_ = nullptr;    // Atomic: tutti_comm_create writes it while others look.
-  tutti_comm narrow_ = nullptr;  // Ends with comm_.
+  tutti_comm comm_ = nullptr;        // Atomic: tutti_comm_create writes it while others look.
+  tutti_comm compressed_ = nullptr;  // Ends with comm_.
   tutti_stream stream_ = nullptr;
   std::atomic<bool> joined_ = false;
   std::atomic<bool> closed_ = false;

@@ -83,7 +83,7 @@ Outcome read_config(const ncclConfig_t* config, Settings& settings) {
   const int blocking = blocking_of_environment().value_or(known.blocking);
   settings.mode = blocking == 1 ? Mode::blocking : Mode::non_blocking;
   if (known.commName != nullptr && known.version >= kNamesSince) settings.name = known.commName;
-  return read_wire_rule(settings.name, settings.wire);
+  return read_compression_rule(settings.name, settings.compression);
 }
 
 }  // namespace tutti::nccl

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "src/nccl/abi.h"
+#include "src/nccl/compression.h"
 #include "src/nccl/errors.h"
-#include "src/nccl/wire.h"
 
 namespace tutti::nccl {
 
@@ -15,7 +15,7 @@ enum class Mode { blocking, non_blocking };
 struct Settings {
   Mode mode = Mode::blocking;
   std::string name;
-  WireRule wire;
+  CompressionRule compression;
   std::string memory = "host";  // Where buffers lie: options.memory of tutti.h. See memory.h.
 };
 

@@ -4,7 +4,7 @@
 
 #define TUTTI_NCCL_EXPORT extern "C" __attribute__((visibility("default")))
 
-#define TUTTI_NCCL_DOOR(Returned, Name, ...)                                                      \
+#define TUTTI_NCCL_API(Returned, Name, ...)                                                       \
   TUTTI_NCCL_EXPORT Returned pnccl##Name(__VA_ARGS__);                                            \
   TUTTI_NCCL_EXPORT Returned nccl##Name(__VA_ARGS__) __attribute__((weak, alias("pnccl" #Name))); \
   Returned pnccl##Name(__VA_ARGS__)

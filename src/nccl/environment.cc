@@ -14,7 +14,9 @@ std::string value_of(const char* name) {
 
 std::string memory_of_environment() { return value_of("TUTTI_NCCL_MEMORY"); }
 
-std::string wire_of_environment(const std::string& rest) { return value_of(("TUTTI_NCCL_WIRE" + rest).c_str()); }
+std::string compression_of_environment(const std::string& rest) {
+  return value_of(("TUTTI_NCCL_COMPRESS" + rest).c_str());
+}
 
 std::optional<int> blocking_of_environment() {
   const std::string value = value_of("NCCL_COMM_BLOCKING");

@@ -8,9 +8,9 @@ namespace tutti::nccl {
 
 // Empty and unset are the same.
 std::string memory_of_environment();  // TUTTI_NCCL_MEMORY
-// TUTTI_NCCL_WIRE, and by the rest of their names those beside it: "_MAX_RELATIVE_ERROR", "_MIN_BYTES", "_TYPES",
+// TUTTI_NCCL_COMPRESS, and by the rest of their names those beside it: "_MAX_RELATIVE_ERROR", "_MIN_BYTES", "_TYPES",
 // "_COLLECTIVES", "_COMMS".
-std::string wire_of_environment(const std::string& rest);
+std::string compression_of_environment(const std::string& rest);
 std::optional<int> blocking_of_environment();  // NCCL_COMM_BLOCKING, which NCCL lets override a config: 0 or 1.
 
 }  // namespace tutti::nccl

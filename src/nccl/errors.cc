@@ -106,8 +106,8 @@ const char* last_error() {
   }
 }
 
-TUTTI_NCCL_DOOR(const char*, GetErrorString, ncclResult_t result) { return text_of(result); }
+TUTTI_NCCL_API(const char*, GetErrorString, ncclResult_t result) { return text_of(result); }
 
-TUTTI_NCCL_DOOR(const char*, GetLastError, ncclComm_t) { return last_error(); }
+TUTTI_NCCL_API(const char*, GetLastError, ncclComm_t) { return last_error(); }
 
 }  // namespace tutti::nccl

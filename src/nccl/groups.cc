@@ -231,17 +231,17 @@ Outcome in_own_group(const std::function<Outcome()>& body) {
   return outcome.failed() ? outcome : ended;
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, GroupStart, void) {
+TUTTI_NCCL_API(ncclResult_t, GroupStart, void) {
   ++depth;
   return ncclSuccess;
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, GroupEnd, void) {
+TUTTI_NCCL_API(ncclResult_t, GroupEnd, void) {
   return guarded("ncclGroupEnd", [] { return end_group(); });
 }
 
 // The time is of the outermost group, all of whose calls this one ends; where there is none it says so.
-TUTTI_NCCL_DOOR(ncclResult_t, GroupSimulateEnd, ncclSimInfo_t* info) {
+TUTTI_NCCL_API(ncclResult_t, GroupSimulateEnd, ncclSimInfo_t* info) {
   return guarded("ncclGroupSimulateEnd", [&]() -> Outcome {
     const Outcome checked = check_simulation(info);
     if (!checked.failed()) info->estimatedTime = kNoTime;

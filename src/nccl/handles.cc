@@ -34,7 +34,7 @@ ncclComm* slot_of(const ncclComm* handle) {
   ncclComm* slots = table.load(std::memory_order_acquire);
   if (slots == nullptr) return nullptr;
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(slots);
-  if (offset >= kMostCommunicators * sizeof(ncclComm) || offset % sizeof(ncclComm) != 0) return nullptr;
+  if (offset >= kMaxCommunicators * sizeof(ncclComm) || offset % sizeof(ncclComm) != 0) return nullptr;
   return &slots[offset / sizeof(ncclComm)];
 }
 
@@ -42,9 +42,9 @@ ncclComm* slot_of(const ncclComm* handle) {
 
 ncclComm_t admit(Shared communicator) {
   const std::lock_guard lock(admission);
-  if (table == nullptr) table = new ncclComm[kMostCommunicators];
-  for (std::size_t tries = 0; tries < kMostCommunicators; ++tries) {
-    ncclComm& slot = table[next_slot++ % kMostCommunicators];
+  if (table == nullptr) table = new ncclComm[kMaxCommunicators];
+  for (std::size_t tries = 0; tries < kMaxCommunicators; ++tries) {
+    ncclComm& slot = table[next_slot++ % kMaxCommunicators];
     const std::lock_guard slot_lock(slot.mutex);
     if (slot.communicator != nullptr) continue;
     slot.communicator = std::move(communicator);

@@ -16,7 +16,7 @@ class Communicator;
 using Shared = std::shared_ptr<Communicator>;
 
 // Of a process, as many as there can be communicators of tutti.h.
-inline constexpr std::size_t kMostCommunicators = 4096;
+inline constexpr std::size_t kMaxCommunicators = 4096;
 
 // Null if the table is full.
 ncclComm_t admit(Shared communicator);

@@ -63,9 +63,9 @@ Outcome make_id(ncclUniqueId* id) {
 Outcome init_all(ncclComm_t* comms, int count, const int* devices) {
   if (comms == nullptr) return invalid_argument("comm is NULL: pass an array of ndev entries");
   TUTTI_NCCL_CHECK(check_seat({0, count}));
-  if (static_cast<std::size_t>(count) > kMostCommunicators)
+  if (static_cast<std::size_t>(count) > kMaxCommunicators)
     return invalid_argument("ndev is " + std::to_string(count) + ": a process has " +
-                            std::to_string(kMostCommunicators) + " communicators at most");
+                            std::to_string(kMaxCommunicators) + " communicators at most");
   TUTTI_NCCL_CHECK(check_memory());
   ncclUniqueId id;
   Settings settings;
@@ -80,22 +80,22 @@ Outcome init_all(ncclComm_t* comms, int count, const int* devices) {
 
 }  // namespace
 
-TUTTI_NCCL_DOOR(ncclResult_t, GetUniqueId, ncclUniqueId* id) {
+TUTTI_NCCL_API(ncclResult_t, GetUniqueId, ncclUniqueId* id) {
   return guarded("ncclGetUniqueId", [&] { return make_id(id); });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommInitRank, ncclComm_t* out, int ranks, ncclUniqueId id, int rank) {
+TUTTI_NCCL_API(ncclResult_t, CommInitRank, ncclComm_t* out, int ranks, ncclUniqueId id, int rank) {
   return grouped("ncclCommInitRank", [&] { return init(out, {rank, ranks}, &id, nullptr); });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommInitRankConfig, ncclComm_t* out, int ranks, ncclUniqueId id, int rank,
-                ncclConfig_t* config) {
+TUTTI_NCCL_API(ncclResult_t, CommInitRankConfig, ncclComm_t* out, int ranks, ncclUniqueId id, int rank,
+               ncclConfig_t* config) {
   return grouped("ncclCommInitRankConfig", [&] { return init(out, {rank, ranks}, &id, config); });
 }
 
 // Several ids let NCCL's ranks meet at several places. Ours meet in a tree, for which the first one is enough.
-TUTTI_NCCL_DOOR(ncclResult_t, CommInitRankScalable, ncclComm_t* out, int ranks, int rank, int ids, ncclUniqueId* id,
-                ncclConfig_t* config) {
+TUTTI_NCCL_API(ncclResult_t, CommInitRankScalable, ncclComm_t* out, int ranks, int rank, int ids, ncclUniqueId* id,
+               ncclConfig_t* config) {
   return grouped("ncclCommInitRankScalable", [&]() -> Outcome {
     if (ids < 1 || ids > ranks) {
       return invalid_argument("nId is " + std::to_string(ids) + ": pass 1 to nranks, " + std::to_string(ranks));
@@ -104,7 +104,7 @@ TUTTI_NCCL_DOOR(ncclResult_t, CommInitRankScalable, ncclComm_t* out, int ranks, 
   });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommInitAll, ncclComm_t* comms, int count, const int* devices) {
+TUTTI_NCCL_API(ncclResult_t, CommInitAll, ncclComm_t* comms, int count, const int* devices) {
   return guarded("ncclCommInitAll", [&] { return in_own_group([&] { return init_all(comms, count, devices); }); });
 }
 

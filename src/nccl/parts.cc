@@ -133,12 +133,12 @@ Outcome begin_shrink(ncclComm_t comm, Shrinking shrinking, const ncclConfig_t* c
 
 }  // namespace
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommSplit, ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t* config) {
+TUTTI_NCCL_API(ncclResult_t, CommSplit, ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t* config) {
   return grouped("ncclCommSplit", [&] { return begin_split(comm, {color, key, out}, config); });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommShrink, ncclComm_t comm, const int* list, int count, ncclComm_t* out,
-                ncclConfig_t* config, int flags) {
+TUTTI_NCCL_API(ncclResult_t, CommShrink, ncclComm_t comm, const int* list, int count, ncclComm_t* out,
+               ncclConfig_t* config, int flags) {
   return grouped("ncclCommShrink", [&]() -> Outcome {
     if (out == nullptr) return invalid_argument("newcomm is NULL: pass where to put the communicator");
     put(out, nullptr);

@@ -28,7 +28,7 @@ ncclResult_t answer(const char* function, const ncclComm* comm, int* number, int
 
 }  // namespace
 
-TUTTI_NCCL_DOOR(ncclResult_t, GetVersion, int* version) {
+TUTTI_NCCL_API(ncclResult_t, GetVersion, int* version) {
   return guarded("ncclGetVersion", [&]() -> Outcome {
     if (version == nullptr) return invalid_argument("version is NULL: pass where to put it");
     *version = kVersion;
@@ -36,7 +36,7 @@ TUTTI_NCCL_DOOR(ncclResult_t, GetVersion, int* version) {
   });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommGetAsyncError, ncclComm_t comm, ncclResult_t* error) {
+TUTTI_NCCL_API(ncclResult_t, CommGetAsyncError, ncclComm_t comm, ncclResult_t* error) {
   return guarded("ncclCommGetAsyncError", [&]() -> Outcome {
     if (error == nullptr) return invalid_argument("asyncError is NULL: pass where to put it");
     const Shared communicator = find(comm);
@@ -48,20 +48,20 @@ TUTTI_NCCL_DOOR(ncclResult_t, CommGetAsyncError, ncclComm_t comm, ncclResult_t* 
   });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommCount, ncclComm_t comm, int* count) {
+TUTTI_NCCL_API(ncclResult_t, CommCount, ncclComm_t comm, int* count) {
   return answer("ncclCommCount", comm, count, [](const Communicator& asked) { return asked.seat.ranks; });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommUserRank, ncclComm_t comm, int* rank) {
+TUTTI_NCCL_API(ncclResult_t, CommUserRank, ncclComm_t comm, int* rank) {
   return answer("ncclCommUserRank", comm, rank, [](const Communicator& asked) { return asked.seat.rank; });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommCuDevice, ncclComm_t comm, int* device) {
+TUTTI_NCCL_API(ncclResult_t, CommCuDevice, ncclComm_t comm, int* device) {
   return answer("ncclCommCuDevice", comm, device, device_of);
 }
 
 // The log level is read once, at the start.
-TUTTI_NCCL_DOOR(void, ResetDebugInit, void) {}
+TUTTI_NCCL_API(void, ResetDebugInit, void) {}
 TUTTI_NCCL_EXPORT void ncclResetDebugInitInternal(void) {}
 
 }  // namespace tutti::nccl

@@ -40,8 +40,8 @@ Outcome make(MadeReduction& made, void* scalar, ncclScalarResidence_t residence)
 }  // namespace
 
 // ncclRedOp_t is written as the number that it is to the program: no enumerator has it.
-TUTTI_NCCL_DOOR(ncclResult_t, RedOpCreatePreMulSum, int* op, void* scalar, ncclDataType_t type,
-                ncclScalarResidence_t residence, ncclComm_t comm) {
+TUTTI_NCCL_API(ncclResult_t, RedOpCreatePreMulSum, int* op, void* scalar, ncclDataType_t type,
+               ncclScalarResidence_t residence, ncclComm_t comm) {
   return guarded("ncclRedOpCreatePreMulSum", [&]() -> Outcome {
     if (op == nullptr) return invalid_argument("op is NULL: pass where to put it");
     Shared communicator;
@@ -54,7 +54,7 @@ TUTTI_NCCL_DOOR(ncclResult_t, RedOpCreatePreMulSum, int* op, void* scalar, ncclD
   });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, RedOpDestroy, int op, ncclComm_t comm) {
+TUTTI_NCCL_API(ncclResult_t, RedOpDestroy, int op, ncclComm_t comm) {
   return guarded("ncclRedOpDestroy", [&]() -> Outcome {
     const Shared communicator = find(comm);
     if (communicator == nullptr) return no_communicator(comm);

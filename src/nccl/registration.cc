@@ -89,7 +89,7 @@ Outcome end_window(const ncclComm* comm, ncclWindow_t window) {
 
 }  // namespace
 
-TUTTI_NCCL_DOOR(ncclResult_t, MemAlloc, void** memory, std::size_t size) {
+TUTTI_NCCL_API(ncclResult_t, MemAlloc, void** memory, std::size_t size) {
   return guarded("ncclMemAlloc", [&]() -> Outcome {
     if (memory == nullptr) return invalid_argument("ptr is NULL: pass where to put the address");
     TUTTI_NCCL_CHECK(check_memory());
@@ -97,25 +97,25 @@ TUTTI_NCCL_DOOR(ncclResult_t, MemAlloc, void** memory, std::size_t size) {
   });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, MemFree, void* memory) {
+TUTTI_NCCL_API(ncclResult_t, MemFree, void* memory) {
   return guarded("ncclMemFree", [&] { return release(memory); });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommRegister, ncclComm_t comm, void* memory, std::size_t size, void** handle) {
+TUTTI_NCCL_API(ncclResult_t, CommRegister, ncclComm_t comm, void* memory, std::size_t size, void** handle) {
   return guarded("ncclCommRegister", [&] { return register_buffer(comm, {memory, size}, handle); });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommDeregister, ncclComm_t comm, void* handle) {
+TUTTI_NCCL_API(ncclResult_t, CommDeregister, ncclComm_t comm, void* handle) {
   return guarded("ncclCommDeregister", [&] { return deregister_buffer(comm, handle); });
 }
 
 // All ranks call it; those of one thread in a group.
-TUTTI_NCCL_DOOR(ncclResult_t, CommWindowRegister, ncclComm_t comm, void* memory, std::size_t size, ncclWindow_t* window,
-                int flags) {
+TUTTI_NCCL_API(ncclResult_t, CommWindowRegister, ncclComm_t comm, void* memory, std::size_t size, ncclWindow_t* window,
+               int flags) {
   return grouped("ncclCommWindowRegister", [&] { return begin_window(comm, {memory, size, flags, window}); });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommWindowDeregister, ncclComm_t comm, ncclWindow_t window) {
+TUTTI_NCCL_API(ncclResult_t, CommWindowDeregister, ncclComm_t comm, ncclWindow_t window) {
   return guarded("ncclCommWindowDeregister", [&] { return end_window(comm, window); });
 }
 

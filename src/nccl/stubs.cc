@@ -18,11 +18,11 @@ constexpr const char* kNoParameters =
 }  // namespace
 
 #define TUTTI_NCCL_STUB(Name, why)                                   \
-  TUTTI_NCCL_DOOR(ncclResult_t, Name, void) {                        \
+  TUTTI_NCCL_API(ncclResult_t, Name, void) {                         \
     return guarded("nccl" #Name, [] { return invalid_usage(why); }); \
   }
 #define TUTTI_NCCL_GROUPED_STUB(Name, why)                           \
-  TUTTI_NCCL_DOOR(ncclResult_t, Name, void) {                        \
+  TUTTI_NCCL_API(ncclResult_t, Name, void) {                         \
     return grouped("nccl" #Name, [] { return invalid_usage(why); }); \
   }
 
@@ -67,6 +67,6 @@ TUTTI_NCCL_STUB(ParamGetAllParameterKeys, kNoParameters)
 TUTTI_NCCL_STUB(ParamDumpAll, kNoParameters)
 
 // No slots: there is nothing to put into them.
-TUTTI_NCCL_DOOR(int, LLA2ACalcSlots, int, int) { return 0; }
+TUTTI_NCCL_API(int, LLA2ACalcSlots, int, int) { return 0; }
 
 }  // namespace tutti::nccl

@@ -19,17 +19,17 @@ int world_rank(const ncclComm* comm, const ncclTeam_t& team, int rank) {
 
 }  // namespace
 
-TUTTI_NCCL_DOOR(ncclTeam_t, TeamWorld, ncclComm_t comm) { return all_of(comm); }
+TUTTI_NCCL_API(ncclTeam_t, TeamWorld, ncclComm_t comm) { return all_of(comm); }
 
-TUTTI_NCCL_DOOR(ncclTeam_t, TeamLsa, ncclComm_t) { return {1, 0, 1}; }
+TUTTI_NCCL_API(ncclTeam_t, TeamLsa, ncclComm_t) { return {1, 0, 1}; }
 
-TUTTI_NCCL_DOOR(ncclTeam_t, TeamRail, ncclComm_t comm) { return all_of(comm); }
+TUTTI_NCCL_API(ncclTeam_t, TeamRail, ncclComm_t comm) { return all_of(comm); }
 
-TUTTI_NCCL_DOOR(int, TeamRankToWorld, ncclComm_t comm, ncclTeam_t team, int rank) {
+TUTTI_NCCL_API(int, TeamRankToWorld, ncclComm_t comm, ncclTeam_t team, int rank) {
   return world_rank(comm, team, rank);
 }
 
-TUTTI_NCCL_DOOR(int, TeamRankToLsa, ncclComm_t comm, ncclTeam_t team, int rank) {
+TUTTI_NCCL_API(int, TeamRankToLsa, ncclComm_t comm, ncclTeam_t team, int rank) {
   return world_rank(comm, team, rank) - all_of(comm).rank;
 }
 

@@ -1,11 +1,11 @@
-// What an algorithm is: pure functions over logical ranks and units. It never sees bytes, types, channels, pieces,
+// What an algorithm is: pure functions over logical ranks and units. It never sees bytes, types, channels, chunks,
 // slices or slots, so one proof serves every size and pipelining costs the author nothing.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "src/plan/effort.h"
+#include "src/plan/cost_law.h"
 #include "src/plan/problem.h"
 #include "src/plan/step.h"
 
@@ -33,7 +33,7 @@ class Algorithm {
   // it as it sends it (see Keeps), and others pass it on. Likewise.
   virtual bool bears_rounding(const Problem& /*problem*/) const { return true; }
   // What the plans of all ranks take, without looking at each: in a time that grows with the hosts, at most. Likewise.
-  virtual Effort effort(const Problem& problem) const = 0;
+  virtual CostLaw cost_law(const Problem& problem) const = 0;
 };
 
 }  // namespace tutti

@@ -274,13 +274,13 @@ void drop_stage(Plan& plan, std::size_t stage) {
 bool join_stage(std::span<Plan> plans, std::size_t stage) {
   std::vector<Plan> joined;
   for (const Plan& plan : plans) {
-    Plan trial = plan;
-    trial.shape.stages.erase(trial.shape.stages.begin() + static_cast<std::ptrdiff_t>(stage));
-    fuse(trial);
-    if (trial.rounds[plan.shape.stages[stage]] != trial.rounds[stage_end(plan.shape, stage)]) return false;
-    trial.shape.stages = plan.shape.stages;
-    drop_stage(trial, stage);
-    joined.push_back(std::move(trial));
+    Plan autotuner = plan;
+    autotuner.shape.stages.erase(autotuner.shape.stages.begin() + static_cast<std::ptrdiff_t>(stage));
+    fuse(autotuner);
+    if (autotuner.rounds[plan.shape.stages[stage]] != autotuner.rounds[stage_end(plan.shape, stage)]) return false;
+    autotuner.shape.stages = plan.shape.stages;
+    drop_stage(autotuner, stage);
+    joined.push_back(std::move(autotuner));
   }
   std::move(joined.begin(), joined.end(), plans.begin());
   return true;

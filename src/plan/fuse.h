@@ -29,7 +29,7 @@ void fuse(Plan& plan, Across across = Across::rounds);
 
 // For skewed loops and strands, with all ranks' plans at hand, after fuse(): where every step of a stage can join the
 // stage before on every rank, it does, and the stage goes. Merges that would leave part of the later stage on any rank
-// are not made: their messages would cross a border that some ranks still obey (with the earliest stage first, in
+// are not made: their messages would cross a border that some ranks still run_plan (with the earliest stage first, in
 // another order than they are received).
 void fuse_stages(std::span<Plan> plans);
 

@@ -121,17 +121,17 @@ Traffic only(const Traffic& traffic, std::uint16_t sending, std::uint16_t receiv
   return chosen;
 }
 
-// What a loop makes of the events of one piece: all pieces' events in the order of obedience. The order repeats, so
-// that a few more pieces than slots and stages show all there is.
+// What a loop makes of the events of one chunk: all chunks' events in the order of obedience. The order repeats, so
+// that a few more chunks than slots and stages show all there is.
 std::vector<const Event*> in_loop_order(const Traffic& traffic, const Loop& loop) {
   const std::uint32_t stages = traffic.stages;
-  const std::uint32_t pieces = std::min(loop.pieces, 2 * loop.slots + 2 * stages);
+  const std::uint32_t chunks = std::min(loop.chunks, 2 * loop.slots + 2 * stages);
   const bool reversed = loop.skew > 0 && loop.order == StageOrder::latest_first;
   std::vector<const Event*> order;
-  for (std::uint32_t turn = 0; turn < pieces + loop.skew * (stages - 1); ++turn) {
+  for (std::uint32_t turn = 0; turn < chunks + loop.skew * (stages - 1); ++turn) {
     for (std::uint32_t position = 0; position < stages; ++position) {
       const std::uint32_t stage = reversed ? stages - 1 - position : position;
-      if (turn < loop.skew * stage || turn - loop.skew * stage >= pieces) continue;
+      if (turn < loop.skew * stage || turn - loop.skew * stage >= chunks) continue;
       for (const Event& event : traffic.events) {
         if (event.stage == stage) order.push_back(&event);
       }

@@ -19,7 +19,7 @@ struct LaneUse {
   LaneForm form = LaneForm::one_way;
   std::uint16_t partner_tag = 0;  // Of the lane the other way that shares the slots; where the form is not one_way.
   bool answers = false;           // Of a round trip: this lane brings slots back that its partner took there.
-  std::uint32_t messages = 0;     // Per piece.
+  std::uint32_t messages = 0;     // Per chunk.
   std::uint32_t longest = 0;      // Units of its longest message.
   std::uint32_t stage = 0;        // Of the first message.
   bool operator==(const LaneUse&) const = default;

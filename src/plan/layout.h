@@ -20,10 +20,10 @@ struct Blocks {
   const std::uint64_t* displacements = nullptr;  // First element of block b.
 };
 
-// How a block is cut into units, and a unit into parts (one for each channel of each piece). Fixed-width plain data.
+// How a block is cut into units, and a unit into parts (one for each channel of each chunk). Fixed-width plain data.
 struct Cut {
   std::uint32_t units = 1;    // Per block.
-  std::uint32_t parts = 1;    // Per unit: channels * pieces.
+  std::uint32_t parts = 1;    // Per unit: channels * chunks.
   std::uint16_t granule = 1;  // Elements; parts begin at multiples of it within their unit (a cache line).
   // Elements that stay together, since messages carry them encoded together; a power of two, and divides the granule.
   // Units begin at multiples of it within their block, so that only a block's last group may be shorter.

@@ -1,12 +1,12 @@
 // How a plan is run: the tuner's choice, not the algorithm's. On every rank and channel:
-//   for turn: for stage (in `order`): piece = turn - skew * stage: for round: for slice: for step
+//   for turn: for stage (in `order`): chunk = turn - skew * stage: for round: for slice: for step
 #pragma once
 
 #include <cstdint>
 
 namespace tutti {
 
-// Of a skewed loop; without skew the stages of a piece follow each other.
+// Of a skewed loop; without skew the stages of a chunk follow each other.
 enum class StageOrder : std::uint8_t {
   latest_first,    // Drains before it fills: needs the fewest slots.
   earliest_first,  // Fills before it drains: gives a message a turn more to arrive, for one slot more. The tuner's
@@ -14,15 +14,15 @@ enum class StageOrder : std::uint8_t {
 };
 
 struct Loop {
-  std::uint32_t pieces = 1;  // The plan runs once per piece of every unit.
-  std::uint32_t skew = 0;    // Turns by which a stage is behind the one before. 0: a piece runs all stages in a turn.
+  std::uint32_t chunks = 1;  // The plan runs once per chunk of every unit.
+  std::uint32_t skew = 0;    // Turns by which a stage is behind the one before. 0: a chunk runs all stages in a turn.
   StageOrder order = StageOrder::latest_first;
-  // Each stage is a process of its own and hands pieces on by flags. Proved, but no executor runs it yet.
+  // Each stage is a process of its own and hands chunks on by flags. Proved, but no executor runs it yet.
   bool strands = false;
   std::uint32_t slots = 1;    // Per lane.
   std::uint32_t longest = 1;  // Slots that the longest message takes.
-  // Copies of scratch, used in turn by successive pieces, counted over operations. Executors have as many as pieces: a
-  // piece has its own part of each unit, of scratch as of input and output.
+  // Copies of scratch, used in turn by successive chunks, counted over operations. Executors have as many as chunks: a
+  // chunk has its own part of each unit, of scratch as of input and output.
   std::uint32_t banks = 1;
 };
 

@@ -52,7 +52,7 @@ std::int64_t in_place_shift(const Problem& problem, Rank rank) {
 }
 
 std::string describe(const Problem& problem) {
-  constexpr std::size_t kMostListed = 16;  // Groups one by one; more that are equally large are counted.
+  constexpr std::size_t kMaxListed = 16;  // Groups one by one; more that are equally large are counted.
   std::string text = name(problem.collective);
   text += " of " + std::to_string(problem.ranks) + (problem.ranks == 1 ? " rank" : " ranks");
   if (has_root(problem.collective)) text += " root " + std::to_string(problem.root);
@@ -60,7 +60,7 @@ std::string describe(const Problem& problem) {
   for (std::size_t level = 0; level < problem.groups.size(); ++level) {
     text += level == 0 ? ", groups " : " | ";
     const std::vector<Rank>& sizes = problem.groups[level];
-    if (sizes.size() > kMostListed && std::equal(sizes.begin() + 1, sizes.end(), sizes.begin())) {
+    if (sizes.size() > kMaxListed && std::equal(sizes.begin() + 1, sizes.end(), sizes.begin())) {
       text += std::to_string(sizes.size()) + "x" + std::to_string(sizes[0]);
       continue;
     }

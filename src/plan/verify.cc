@@ -9,25 +9,25 @@ namespace tutti {
 namespace {
 
 // As little of the loop as decides. Pieces have units of their own, so where ranks share nothing but lanes and all of
-// them are empty at the end of each stage, pieces and skew change nothing that matters, nor does scratch of which each
-// piece has a bank. Otherwise run until all stages are at work and every bank has been used again; and over two
+// them are empty at the end of each stage, chunks and skew change nothing that matters, nor does scratch of which each
+// chunk has a bank. Otherwise run until all stages are at work and every bank has been used again; and over two
 // operations or more where peers may be ahead by one.
 Span span_of(const CellProgram& program, const Loop& loop, Messages messages) {
   const std::uint32_t later_stages = program.stages() - 1;
   const bool strands = loop.strands && later_stages > 0;
-  const bool scratch = program.plans[0].shape.scratch > 0 && loop.banks < loop.pieces;
+  const bool scratch = program.plans[0].shape.scratch > 0 && loop.banks < loop.chunks;
   const bool overlap = loop.skew > 0 && later_stages > 0 && (scratch || !program.drained);
   Span span{.operations = 1,
-            .pieces = 1,
+            .chunks = 1,
             .banks = loop.banks,
             .strands = strands ? program.stages() : 1,
             .races = program.mapped || strands,
             .rounded = messages == Messages::rounded};
   if (span.races || overlap) {
     const std::uint32_t lag = strands ? later_stages : loop.skew * later_stages;
-    span.pieces = std::min(std::max(loop.pieces, 1u), lag + loop.banks + 2);
+    span.chunks = std::min(std::max(loop.chunks, 1u), lag + loop.banks + 2);
   }
-  if (program.mapped) span.operations = std::max(2u, (loop.banks + 1) / span.pieces + 1);
+  if (program.mapped) span.operations = std::max(2u, (loop.banks + 1) / span.chunks + 1);
   return span;
 }
 

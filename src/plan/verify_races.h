@@ -14,7 +14,7 @@ class Races {
   struct Access {
     std::uint32_t process = 0;
     std::uint32_t time = 0;  // Of that process; 0: there was none.
-    std::uint32_t run = 0;   // For complaints: which piece of which operation, and which step.
+    std::uint32_t run = 0;   // For complaints: which chunk of which operation, and which step.
     std::uint32_t step = 0;
     Kind kind = Kind::read;
   };

@@ -101,7 +101,7 @@ Status Run::finish(Process& process) {
   for (std::uint32_t i = 0; i < span_.strands; ++i) {
     // The return comes after everything that any strand did.
     if (races && i > 0) races->acquire(strands->now.process, races->release(strands[i].now.process, 1));
-    strands[i].now.piece = 0;
+    strands[i].now.chunk = 0;
   }
   TUTTI_CHECK_OK(store_.leave(strands->now));
   if (strands->now.operation + 1 == span_.operations) return {};
@@ -129,22 +129,22 @@ Status Run::advance(Process& process) {
   return {};
 }
 
-// False if there is none left, or if the strand before has not handed the piece on.
+// False if there is none left, or if the strand before has not handed the chunk on.
 bool Run::begin_segment(Process& process) {
   const std::uint32_t stages = program_.stages();
-  const std::uint32_t turns = span_.strands > 1 ? span_.pieces : span_.pieces + loop_.skew * (stages - 1);
+  const std::uint32_t turns = span_.strands > 1 ? span_.chunks : span_.chunks + loop_.skew * (stages - 1);
   const std::uint32_t segments = span_.strands > 1 ? turns : turns * stages;
   const bool latest_first = loop_.order == StageOrder::latest_first && loop_.skew > 0;
   for (; process.segment < segments; ++process.segment) {
-    std::uint32_t piece = process.segment;
+    std::uint32_t chunk = process.segment;
     process.stage = process.strand;
     if (span_.strands == 1) {
       const std::uint32_t position = process.segment % stages;
       process.stage = latest_first ? stages - 1 - position : position;
-      piece = process.segment / stages - loop_.skew * process.stage;
+      chunk = process.segment / stages - loop_.skew * process.stage;
     }
-    if (piece >= span_.pieces) continue;  // Also those before the first: they wrap around.
-    process.now.piece = piece;
+    if (chunk >= span_.chunks) continue;  // Also those before the first: they wrap around.
+    process.now.chunk = chunk;
     if (process.strand > 0) {
       const std::uint32_t queue = hand_over(process.now.rank, process.strand - 1);
       if (queues_[queue].waiting == 0) {
@@ -166,9 +166,9 @@ void Run::end_segment(Process& process) {
   process.inside = false;
   ++process.segment;
   if (process.strand + 1 == span_.strands) return;
-  Message piece;
-  if (Races* races = store_.races()) piece.snapshot = races->release(process.now.process, 1);
-  push(hand_over(process.now.rank, process.strand), piece);
+  Message chunk;
+  if (Races* races = store_.races()) chunk.snapshot = races->release(process.now.process, 1);
+  push(hand_over(process.now.rank, process.strand), chunk);
 }
 
 // A step fires at once, when all its messages are there and all its slots free: an executor that takes and delivers

@@ -19,7 +19,7 @@ class Run {
   std::uint32_t slots() const { return slots_; }  // The fewest with which it went to its end.
 
  private:
-  // A rank, or a stage of a rank. A segment is one piece's pass through one stage.
+  // A rank, or a stage of a rank. A segment is one chunk's pass through one stage.
   struct Process {
     Moment now;
     std::uint32_t strand = 0;
@@ -37,7 +37,7 @@ class Run {
     std::uint32_t snapshot = 0;
     std::uint32_t next = 0;
   };
-  // A fifo, or what hands pieces from one strand of a rank to the next.
+  // A fifo, or what hands chunks from one strand of a rank to the next.
   struct Queue {
     std::uint32_t writer = ~0u, reader = ~0u;  // Processes.
     std::uint32_t waiting = 0;                 // Messages sent and not yet received.

@@ -13,7 +13,7 @@ Store::Store(const CellProgram& program, const Span& span)
     : program_(program),
       span_(span),
       reduces_(reduces(program.plans[0].problem.collective)),
-      first_scratch_(std::size_t{span.pieces} * program.user_cells),
+      first_scratch_(std::size_t{span.chunks} * program.user_cells),
       postcondition_(program, values_, span.rounded),
       cells_(first_scratch_ + std::size_t{span.banks} * (program.all_cells - program.user_cells)) {
   const auto processes = static_cast<std::uint32_t>(program.plans.size()) * span.strands;
@@ -60,9 +60,9 @@ Status Store::write(const Moment& now, const Access& access, const std::vector<V
 Status Store::enter(const Moment& now) {
   const MemoryCells& memory = program_.memories[now.rank];
   TUTTI_CHECK_OK(caller_writes(now));
-  for (Moment piece = now; piece.piece < span_.pieces; ++piece.piece) {
+  for (Moment chunk = now; chunk.chunk < span_.chunks; ++chunk.chunk) {
     for (std::uint32_t k = 0; k < memory.input_cells; ++k) {
-      cells_[index(piece, memory.input + k)] = values_.input(now.rank, k, run_of(piece));
+      cells_[index(chunk, memory.input + k)] = values_.input(now.rank, k, run_of(chunk));
     }
   }
   return {};
@@ -70,13 +70,13 @@ Status Store::enter(const Moment& now) {
 
 Status Store::leave(const Moment& now) {
   const MemoryCells& memory = program_.memories[now.rank];
-  for (Moment piece = now; piece.piece < span_.pieces; ++piece.piece) {
+  for (Moment chunk = now; chunk.chunk < span_.chunks; ++chunk.chunk) {
     for (std::uint32_t k = 0; k < memory.output_cells; ++k) {
       const std::uint32_t cell = memory.output + k;
-      const std::string wrong = postcondition_.check(now.rank, k, cells_[index(piece, cell)], run_of(piece));
+      const std::string wrong = postcondition_.check(now.rank, k, cells_[index(chunk, cell)], run_of(chunk));
       if (wrong.empty()) continue;
-      piece.step = kCaller;
-      return complain(piece, "at its return " + program_.describe_cell(cell) + ": " + wrong);
+      chunk.step = kCaller;
+      return complain(chunk, "at its return " + program_.describe_cell(cell) + ": " + wrong);
     }
   }
   return caller_writes(now);
@@ -86,12 +86,12 @@ Status Store::leave(const Moment& now) {
 Status Store::caller_writes(const Moment& now) {
   const MemoryCells& memory = program_.memories[now.rank];
   const std::uint32_t ranges[2][2] = {{memory.output, memory.output_cells}, {memory.input, memory.input_cells}};
-  for (Moment piece = now; piece.piece < span_.pieces; ++piece.piece) {
-    piece.step = kCaller;
+  for (Moment chunk = now; chunk.chunk < span_.chunks; ++chunk.chunk) {
+    chunk.step = kCaller;
     for (const auto& [first, count] : ranges) {
       for (std::uint32_t cell = first; cell < first + count; ++cell) {
-        if (races_) TUTTI_CHECK_OK(check_race(piece, cell, Races::Kind::write));
-        cells_[index(piece, cell)] = 0;
+        if (races_) TUTTI_CHECK_OK(check_race(chunk, cell, Races::Kind::write));
+        cells_[index(chunk, cell)] = 0;
       }
     }
   }
@@ -104,8 +104,8 @@ Status Store::check_race(const Moment& now, std::uint32_t cell, Races::Kind kind
   if (!other) return {};
   const Moment then{.process = other->process,
                     .rank = other->process / span_.strands,
-                    .operation = other->run / span_.pieces,
-                    .piece = other->run % span_.pieces,
+                    .operation = other->run / span_.chunks,
+                    .chunk = other->run % span_.chunks,
                     .step = other->step};
   return complain(now, std::string("race: ") + (now.step == kCaller ? "its caller's " : "its ") + name(kind) + " of " +
                            program_.describe_cell(cell) + " is not ordered after the " + name(other->kind) + " by " +
@@ -116,7 +116,7 @@ std::string Store::describe(const Moment& now) const {
   const std::string when = span_.operations > 1 ? "operation " + std::to_string(now.operation) + ", " : "";
   const std::string who =
       now.step == kCaller ? "rank " + std::to_string(now.rank) : describe_place(program_.plans[now.rank], now.step);
-  return when + "piece " + std::to_string(now.piece) + ", " + who;
+  return when + "chunk " + std::to_string(now.chunk) + ", " + who;
 }
 
 Status Store::complain(const Moment& now, const std::string& complaint) const {

@@ -1,4 +1,4 @@
-// The memory of all ranks in the symbolic run, for all its pieces and banks, and the callers at both ends of it.
+// The memory of all ranks in the symbolic run, for all its chunks and banks, and the callers at both ends of it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tutti {
 // How much of an endless loop is run.
 struct Span {
   std::uint32_t operations = 1;
-  std::uint32_t pieces = 1;
+  std::uint32_t chunks = 1;
   std::uint32_t banks = 1;
   std::uint32_t strands = 1;  // Processes per rank: one, or one for each stage.
   bool races = false;         // Whether processes share memory, so that order must be shown.
@@ -26,7 +26,7 @@ struct Span {
 struct Moment {
   std::uint32_t process = 0;
   Rank rank = 0;
-  std::uint32_t operation = 0, piece = 0;
+  std::uint32_t operation = 0, chunk = 0;
   std::uint32_t step = 0;
 };
 
@@ -47,14 +47,14 @@ class Store {
   double rounded() const { return postcondition_.rounded(); }
   Races* races() { return races_ ? &*races_ : nullptr; }
 
-  // "piece 0, rank 2, round 5, step 1: " and the complaint.
+  // "chunk 0, rank 2, round 5, step 1: " and the complaint.
   Status complain(const Moment& now, const std::string& complaint) const;
 
  private:
-  std::uint32_t run_of(const Moment& now) const { return now.operation * span_.pieces + now.piece; }
+  std::uint32_t run_of(const Moment& now) const { return now.operation * span_.chunks + now.chunk; }
   std::size_t index(const Moment& now, std::uint32_t cell) const {
     return cell < program_.user_cells
-               ? std::size_t{now.piece} * program_.user_cells + cell
+               ? std::size_t{now.chunk} * program_.user_cells + cell
                : first_scratch_ + std::size_t{run_of(now) % span_.banks} * (program_.all_cells - program_.user_cells) +
                      cell - program_.user_cells;
   }

@@ -129,7 +129,7 @@ std::string Postcondition::check(Rank rank, std::uint32_t cell, Value value, std
   const Problem& problem = program_.plans[0].problem;
   const bool untouched = reduces(problem.collective) && values_.read_input(value) != 0;
   if (value == 0 || untouched) return "missing: nothing has written it";
-  most_rounded_ = std::max(most_rounded_, values_.error(value));
+  max_rounded_ = std::max(max_rounded_, values_.error(value));
   const std::uint32_t width = program_.width;
   switch (problem.collective) {
     case Collective::reduce:

@@ -15,7 +15,7 @@ using Value = std::uint32_t;
 // Expressions are made once and shared; equal ones of different ranks are told by their hash.
 class Values {
  public:
-  // A rank's input: `cell` counts from the first of its input. `run` tells pieces and operations apart.
+  // A rank's input: `cell` counts from the first of its input. `run` tells chunks and operations apart.
   Value input(Rank rank, std::uint32_t cell, std::uint32_t run);
   // The caller's input as it lies in memory, before a step has read it; 0 if `value` is none. Reductions may scale what
   // they read as input, so there the two are not the same.
@@ -66,7 +66,7 @@ class Postcondition {
         rounded_(rounded),
         first_(program.width * std::size_t{program.plans[0].problem.ranks}) {}
 
-  double rounded() const { return most_rounded_; }
+  double rounded() const { return max_rounded_; }
   // `cell` counts from the first of the rank's output. Empty if right.
   std::string check(Rank rank, std::uint32_t cell, Value value, std::uint32_t run);
 
@@ -80,7 +80,7 @@ class Postcondition {
   const CellProgram& program_;
   Values& values_;
   const bool rounded_;
-  double most_rounded_ = 0;
+  double max_rounded_ = 0;
   std::vector<First> first_;  // Where all ranks return the same: which did so first, and with what.
 };
 

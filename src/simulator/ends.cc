@@ -6,8 +6,8 @@
 namespace tutti {
 namespace {
 
-constexpr double kMostSlices = 64;
-constexpr double kMostOfSwitches = 4096;  // Each is two transfers, however many ranks there are.
+constexpr double kMaxSlices = 64;
+constexpr double kMaxOfSwitches = 4096;  // Each is two transfers, however many ranks there are.
 
 }  // namespace
 
@@ -26,7 +26,7 @@ Ends ends_of(const SimProgram& program, const TimedStep& step) {
 std::uint32_t slices_of(const TimedStep& step, const EngineRequest& request) {
   if (request.slice_bytes == 0) return 1;
   const double slices = std::ceil(step.units * request.unit_bytes / request.slice_bytes);
-  return static_cast<std::uint32_t>(std::clamp(slices, 1.0, by_switches(step) ? kMostOfSwitches : kMostSlices));
+  return static_cast<std::uint32_t>(std::clamp(slices, 1.0, by_switches(step) ? kMaxOfSwitches : kMaxSlices));
 }
 
 std::uint64_t events_of(const SimProgram& program, const EngineRequest& request) {
@@ -38,7 +38,7 @@ std::uint64_t events_of(const SimProgram& program, const EngineRequest& request)
       events += (ends.mapped > 0 ? slices_of(step, request) + (by_switches(step) ? 1 : 0) : 1) + ends.sent;
     }
   }
-  return events * request.pieces;
+  return events * request.chunks;
 }
 
 }  // namespace tutti

@@ -17,7 +17,7 @@ Ends ends_of(const SimProgram& program, const TimedStep& step);
 inline bool by_switches(const TimedStep& step) { return step.gathered || step.spread; }
 
 // Of a step in peers' memory: all its operands are read and written side by side, slice by slice, as messages go in
-// pieces, so that none of them has the links for itself.
+// chunks, so that none of them has the links for itself.
 std::uint32_t slices_of(const TimedStep& step, const EngineRequest& request);
 
 }  // namespace tutti

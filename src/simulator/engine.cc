@@ -4,8 +4,8 @@
 #include <span>
 
 #include "src/simulator/ends.h"
+#include "src/simulator/links.h"
 #include "src/simulator/nccl_protocol.h"
-#include "src/simulator/wires.h"
 
 namespace tutti {
 namespace {
@@ -15,7 +15,7 @@ struct alignas(32) RankState {
   double stored_us = 0;  // When all it has written in place is there.
   Chain chain;           // Up to free_us.
   std::uint32_t step = 0, stage_end = 0;
-  std::uint32_t turn = 0, position = 0, piece = 0;
+  std::uint32_t turn = 0, position = 0, chunk = 0;
   std::uint32_t waits_for = kNobody;  // Lane.
   std::uint32_t slice = 0;            // Of a step in peers' memory.
   std::uint32_t part = 0;             // Of any other step.
@@ -29,17 +29,18 @@ class Engine {
         request_(request),
         timeline_(request.jitter, request.seed),
         network_ranks_(network.ranks()),
-        heads_(std::min(network.ranks(), kMostNvlsHeads)),
-        wires_(program, network, request, timeline_),
+        heads_(std::min(network.ranks(), kMaxNvlsHeads)),
+        links_(program, network, request, timeline_),
         step_us_(request.costs.step_us[static_cast<std::size_t>(request.protocol)]),
         us_per_byte_(
             1e-3 / (request.costs.channel_gbytes_per_s[static_cast<std::size_t>(request.protocol)] * request.channels)),
-        some_direct_(request.wire_part == 1 && std::any_of(request.costs.direct.begin(), request.costs.direct.end(),
-                                                           [](double direct) { return direct != 0; })),
+        some_direct_(request.compressed_part == 1 &&
+                     std::any_of(request.costs.direct.begin(), request.costs.direct.end(),
+                                 [](double direct) { return direct != 0; })),
         ranks_(program.classes()) {
-    result_.piece_us.resize(request.pieces);
+    result_.chunk_us.resize(request.chunks);
     const Loop& loop = request.loop;
-    turns_ = request.pieces + loop.skew * (program.stage_count - 1);
+    turns_ = request.chunks + loop.skew * (program.stage_count - 1);
     reversed_ = loop.skew > 0 && loop.order == StageOrder::latest_first;
   }
 
@@ -61,12 +62,12 @@ class Engine {
         advance(event.subject);
         continue;
       }
-      wires_.enter_receiver(message_of(event));
+      links_.enter_receiver(message_of(event));
       ++result_.events;
     }
     if (done_ < ranks_.size()) return deadlock();
-    result_.links = wires_.uses();
-    result_.data_bytes = wires_.data_bytes();
+    result_.links = links_.uses();
+    result_.data_bytes = links_.data_bytes();
     return std::move(result_);
   }
 
@@ -77,14 +78,14 @@ class Engine {
     return reversed_ ? program_.stage_count - 1 - state.position : state.position;
   }
 
-  // False if the stage has no piece in this turn, or no step.
+  // False if the stage has no chunk in this turn, or no step.
   bool enter_stage(std::uint32_t rank) {
     RankState& state = ranks_[rank];
     const std::uint32_t stage = stage_of(state);
     const std::uint32_t behind = request_.loop.skew * stage;
-    if (state.turn < behind || state.turn - behind >= request_.pieces) return false;
+    if (state.turn < behind || state.turn - behind >= request_.chunks) return false;
     const std::uint32_t* const stages = &program_.stages[std::size_t{rank} * (program_.stage_count + 1)];
-    state.piece = state.turn - behind;
+    state.chunk = state.turn - behind;
     state.step = stages[stage];
     state.stage_end = stages[stage + 1];
     if (state.step < state.stage_end) return true;
@@ -93,7 +94,7 @@ class Engine {
   }
 
   void leave_stage(const RankState& state) {
-    double& done = result_.piece_us[state.piece];
+    double& done = result_.chunk_us[state.chunk];
     if (stage_of(state) + 1 == program_.stage_count) done = std::max(done, state.free_us);
   }
 
@@ -134,23 +135,23 @@ class Engine {
   void prefetch(const EventQueue& queue) const {
     constexpr std::size_t kSubject = 14, kStep = 11, kEnds = 8, kLanes = 5, kMessages = 2;  // Places ahead.
     if (const SimEvent* event = queue.ahead(kSubject)) {
-      if (is_message(*event)) wires_.prefetch(message_of(*event));
+      if (is_message(*event)) links_.prefetch(message_of(*event));
       else prefetch_rank(event->subject);
     }
     if (const SimEvent* event = queue.ahead(kStep)) {
-      if (is_message(*event)) wires_.prefetch_lane_of(message_of(*event));
+      if (is_message(*event)) links_.prefetch_lane_of(message_of(*event));
       else __builtin_prefetch(&step_of(*event));
     }
     if (const SimEvent* event = queue.ahead(kEnds)) {
-      if (is_message(*event)) wires_.prefetch_links_of(message_of(*event));
+      if (is_message(*event)) links_.prefetch_links_of(message_of(*event));
       else __builtin_prefetch(program_.ends.data() + step_of(*event).first);
     }
     const SimEvent* event = queue.ahead(kLanes);
     if (event != nullptr && !is_message(*event))
-      for (const End end : next_ends(*event)) wires_.prefetch_lane(end.lane());
+      for (const End end : next_ends(*event)) links_.prefetch_lane(end.lane());
     event = queue.ahead(kMessages);
     if (event != nullptr && !is_message(*event))
-      for (const End end : next_ends(*event)) wires_.prefetch_next(end);
+      for (const End end : next_ends(*event)) links_.prefetch_next(end);
   }
 
   void prefetch_rank(std::uint32_t rank) const {
@@ -162,9 +163,9 @@ class Engine {
   const TimedStep& step_of(const SimEvent& event) const { return program_.steps[ranks_[event.subject].step]; }
   // Of the rank's step and the one after it, if they have few.
   std::span<const End> next_ends(const SimEvent& event) const {
-    constexpr std::size_t kMost = 4;
+    constexpr std::size_t kMax = 4;
     const std::size_t first = step_of(event).first;
-    return std::span(program_.ends).subspan(first, std::min(kMost, program_.ends.size() - first));
+    return std::span(program_.ends).subspan(first, std::min(kMax, program_.ends.size() - first));
   }
 
   // Does the rank's step if it can be done, and sees when the next one can.
@@ -204,14 +205,14 @@ class Engine {
       const End end = program_.ends[i];
       const bool receives = end.kind() == EndKind::receive || end.kind() == EndKind::await;
       if (!receives && end.kind() != EndKind::send) continue;
-      const Wires::Promise promise = receives ? wires_.next(end.lane(), rank) : wires_.slot(end.lane(), rank);
+      const Links::Promise promise = receives ? links_.next(end.lane(), rank) : links_.slot(end.lane(), rank);
       if (!promise.known) {
         state.waits_for = end.lane();
         ready.known = false;
         return ready;
       }
       const bool handed = step.folds && end.kind() == EndKind::receive;
-      const double handed_us = handed ? wires_.handed_us(end.lane()) : 0;
+      const double handed_us = handed ? links_.handed_us(end.lane()) : 0;
       if (promise.us + handed_us <= ready.us) continue;
       ready = {.us = promise.us + handed_us, .chain = promise.chain, .handed_us = handed_us, .known = true};
     }
@@ -223,18 +224,18 @@ class Engine {
     RankState& state = ranks_[rank];
     const auto [in, out, mapped, sent] = ends_of(program_, step);
     const double whole = step.units * request_.unit_bytes / request_.parts;
-    const double bytes = whole * request_.wire_part;
+    const double bytes = whole * request_.compressed_part;
     if (by_switches(step)) return perform_by_switches(rank, step, chain, bytes * (in + out));
     if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max(in, out));
     const double copied = some_direct_ && is_direct(step) ? 0 : bytes * std::max({in, out, 1U});
     const double end = timeline_.now + timeline_.jittered(step_us_ + copied * us_per_byte_ + whole * coding_us(step));
     const End* const ends = program_.ends.data() + step.first;
-    for (std::uint32_t i = 0; i < step.sources; ++i) wires_.take(ends[i], end);
+    for (std::uint32_t i = 0; i < step.sources; ++i) links_.take(ends[i], end);
     for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i) {
-      if (ends[i].kind() == EndKind::send) wires_.send(ends[i].lane(), bytes, end, chain);
-      else wires_.signal(ends[i].lane(), end, state.stored_us, chain);
+      if (ends[i].kind() == EndKind::send) links_.send(ends[i].lane(), bytes, end, chain);
+      else links_.signal(ends[i].lane(), end, state.stored_us, chain);
     }
-    trace(rank, state.piece, end, bytes);
+    trace(rank, state.chunk, end, bytes);
     ++result_.events;
     return end;
   }
@@ -253,7 +254,7 @@ class Engine {
   bool is_direct(const TimedStep& step) const {
     const auto ends = std::span(program_.ends).subspan(step.first, std::size_t{step.sources} + step.targets);
     return !step.folds && !ends.empty() &&
-           std::all_of(ends.begin(), ends.end(), [&](End end) { return wires_.direct(end.lane()); });
+           std::all_of(ends.begin(), ends.end(), [&](End end) { return links_.direct(end.lane()); });
   }
 
   // Of a step in peers' memory.
@@ -278,12 +279,12 @@ class Engine {
     const End* const ends = program_.ends.data() + step.first;
     for (std::uint32_t i = 0; i < step.sources; ++i) {
       if (ends[i].kind() == EndKind::read)
-        await_read(slice, chain, ends[i], wires_.transfer(ends[i].lane(), slice.bytes));
-      else if (state.slice == 0) wires_.take(ends[i], free);
+        await_read(slice, chain, ends[i], links_.transfer(ends[i].lane(), slice.bytes));
+      else if (state.slice == 0) links_.take(ends[i], free);
     }
     for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i)
       if (ends[i].kind() == EndKind::write)
-        state.stored_us = std::max({state.stored_us, slice.end, wires_.transfer(ends[i].lane(), slice.bytes)});
+        state.stored_us = std::max({state.stored_us, slice.end, links_.transfer(ends[i].lane(), slice.bytes)});
     return leave_slice(rank, step, slice, chain);
   }
 
@@ -300,13 +301,13 @@ class Engine {
         .bytes = step.units * request_.unit_bytes / chunks, .last = last, .free = free, .end = free, .read = chain};
     const std::span<const End> sources(program_.ends.data() + step.first, step.sources);
     const std::span<const End> targets(sources.data() + sources.size(), step.targets);
-    const double sum_us = !first && step.gathered ? wires_.gather(sources, slice.bytes) : 0;
+    const double sum_us = !first && step.gathered ? links_.gather(sources, slice.bytes) : 0;
     for (const End source : sources) {
       if (source.kind() == EndKind::read) await_read(slice, chain, source, sum_us);
-      else if (first) wires_.take(source, free);
+      else if (first) links_.take(source, free);
     }
     if (!first && step.spread)
-      state.stored_us = std::max({state.stored_us, slice.end, wires_.spread(targets, slice.bytes)});
+      state.stored_us = std::max({state.stored_us, slice.end, links_.spread(targets, slice.bytes)});
     if (last) {
       slice.end += copy_us;
       state.stored_us += copy_us;
@@ -317,12 +318,12 @@ class Engine {
   // What is read is asked for, and comes; further slices are asked for meanwhile.
   void await_read(Slice& slice, const Chain& chain, End source, double carried_us) const {
     const std::uint32_t lane = source.lane();
-    const double arrival = carried_us + (slice.last ? 2 * wires_.latency_us(lane) : 0);
+    const double arrival = carried_us + (slice.last ? 2 * links_.latency_us(lane) : 0);
     if (arrival <= slice.end) return;
     const double carried = std::max(carried_us - slice.free, 0.0);
     slice.end = arrival;
     slice.read = chain;
-    slice.read.links[static_cast<std::size_t>(wires_.narrowest(lane))] += static_cast<float>(carried);
+    slice.read.links[static_cast<std::size_t>(links_.narrowest(lane))] += static_cast<float>(carried);
     slice.read.hops += static_cast<float>(arrival - slice.free - carried);
     slice.read.channel -= static_cast<float>(arrival - slice.free);
   }
@@ -334,12 +335,12 @@ class Engine {
     for (const End target : targets) {
       if (!slice.last) break;
       if (target.kind() == EndKind::send)
-        wires_.send(target.lane(), step.units * request_.unit_bytes, slice.end, chain);
-      if (target.kind() == EndKind::signal) wires_.signal(target.lane(), slice.end, state.stored_us, slice.read);
+        links_.send(target.lane(), step.units * request_.unit_bytes, slice.end, chain);
+      if (target.kind() == EndKind::signal) links_.signal(target.lane(), slice.end, state.stored_us, slice.read);
     }
     chain = slice.read;
     state.slice = slice.last ? 0 : state.slice + 1;
-    trace(rank, state.piece, slice.end, slice.bytes);
+    trace(rank, state.chunk, slice.end, slice.bytes);
     ++result_.events;
     return slice.end;
   }
@@ -350,21 +351,21 @@ class Engine {
     state.free_us = end;
   }
 
-  void trace(std::uint32_t rank, std::uint32_t piece, double end, double bytes) {
-    if (request_.trace == nullptr || request_.trace->size() >= request_.most_traced) return;
+  void trace(std::uint32_t rank, std::uint32_t chunk, double end, double bytes) {
+    if (request_.trace == nullptr || request_.trace->size() >= request_.max_traced) return;
     request_.trace->push_back(
-        {false, program_.symmetry.representative_of_class(rank), piece, timeline_.now, end, bytes});
+        {false, program_.symmetry.representative_of_class(rank), chunk, timeline_.now, end, bytes});
   }
 
   Status deadlock() const {
     std::string who;
-    std::uint32_t told = 0;
-    for (std::uint32_t rank = 0; rank < ranks_.size() && told < 4; ++rank) {
+    std::uint32_t reported = 0;
+    for (std::uint32_t rank = 0; rank < ranks_.size() && reported < 4; ++rank) {
       const RankState& state = ranks_[rank];
       if (state.done || state.waits_for == kNobody) continue;
       const LaneLinks& links = program_.lanes[state.waits_for];
-      const bool reads = wires_.reader_waits(state.waits_for, rank);
-      who += (told++ == 0 ? "" : ", ") + std::string("rank ") +
+      const bool reads = links_.reader_waits(state.waits_for, rank);
+      who += (reported++ == 0 ? "" : ", ") + std::string("rank ") +
              std::to_string(program_.symmetry.representative_of_class(rank) % network_ranks_) +
              (reads ? " for a message from rank " : " for a slot to rank ") +
              std::to_string((reads ? links.from : links.to) % network_ranks_);
@@ -377,7 +378,7 @@ class Engine {
   Timeline timeline_;
   const Rank network_ranks_;  // Numbers beyond are the same ranks in other orders.
   const double heads_;        // So many ranks fold for all, where switches do.
-  Wires wires_;
+  Links links_;
   const double step_us_;
   const double us_per_byte_;
   const bool some_direct_;

@@ -47,29 +47,29 @@ struct Chain {
 struct TraceEvent {
   bool link = false;          // Of a link, else of a rank's channel.
   std::uint32_t subject = 0;  // The rank (of several orders: as SimProgram has them), or the link.
-  std::uint32_t piece = 0;
+  std::uint32_t chunk = 0;
   double begin_us = 0, end_us = 0;
   double bytes = 0;
 };
 
 struct EngineRequest {
   Costs costs;
-  Protocol protocol = Protocol::bulk;
+  Protocol protocol = Protocol::simple;
   LaunchMode launch = LaunchMode::eager;
   std::uint32_t channels = 1;
-  Loop loop;                 // pieces: how many there are.
-  std::uint32_t pieces = 1;  // How many are simulated.
-  double unit_bytes = 0;     // Of a piece, for all channels together.
+  Loop loop;                 // chunks: how many there are.
+  std::uint32_t chunks = 1;  // How many are simulated.
+  double unit_bytes = 0;     // Of a chunk, for all channels together.
   std::uint32_t parts = 1;   // In which steps are done, and messages go, where there are lanes alone.
   double slice_bytes = 0;    // Of a step in peers' memory, for all channels together. 0: it is done in one.
   // Of messages that are narrower than what they carry: their bytes for one of it, and what a rank's channels take
   // together to encode and to decode a byte of it. A step encodes once, and decodes each message that it takes; what it
   // takes and does not reduce goes on as it came.
-  double wire_part = 1, encode_us = 0, decode_us = 0;
+  double compressed_part = 1, encode_us = 0, decode_us = 0;
   double jitter = 0;  // Steps and hops take longer by an exponentially distributed part of this mean.
   std::uint64_t seed = 1;
   std::vector<TraceEvent>* trace = nullptr;
-  std::size_t most_traced = 500'000;
+  std::size_t max_traced = 500'000;
 };
 
 struct LinkUse {
@@ -79,7 +79,7 @@ struct LinkUse {
 
 struct EngineResult {
   double time_us = 0;
-  std::vector<double> piece_us;  // When each piece was done on all ranks.
+  std::vector<double> chunk_us;  // When each chunk was done on all ranks.
   Chain chain;                   // Of the rank that was last.
   Rank last = 0;
   std::uint64_t events = 0;    // Parts or slices of steps done, and messages that reached their receiver's links.

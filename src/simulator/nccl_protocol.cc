@@ -11,8 +11,8 @@ namespace tutti {
 namespace {
 
 constexpr double kChannels = 24;
-constexpr double kLinesBytesToAPeer = 16384;  // NCCL_P2P_LL_THRESHOLD.
-constexpr double kPartOfRows = 0.92;          // Of the rate of bulk.
+constexpr double kLlBytesToAPeer = 16384;  // NCCL_P2P_LL_THRESHOLD.
+constexpr double kPartOfLl128 = 0.92;      // Of the rate of Simple.
 constexpr double kNvlsUs = 25;
 constexpr std::uint32_t kFirstWithNvls = 90;
 
@@ -23,8 +23,8 @@ bool is_to_peers(Collective collective) {
 // What NCCL takes the rings of a host to carry, in GB/s.
 struct Rings {
   double gbytes_per_s = 0;
-  double lines = 0;  // At most.
-  double rows = 0;   // Likewise, of a channel.
+  double ll = 0;     // At most.
+  double ll128 = 0;  // Likewise, of a channel.
 };
 
 Result<Rings> rings_of(std::uint32_t sm) {
@@ -53,9 +53,9 @@ Result<Estimate> best_of_rings(std::uint32_t sm, Collective collective, Rank ran
   const double rounds = rounds_of(collective, ranks);
   const double hops = has_root(collective) ? 1 : rounds;  // Of a chain it takes the others to be hidden.
   const std::array<Terms, 3> all = {
-      {{Protocol::lines, 6.6, 0.6, std::min(rings.lines, rings.gbytes_per_s / 2)},
-       {Protocol::bulk, 8.4, 3.4, rings.gbytes_per_s},
-       {Protocol::rows, 14, 1.9, std::min(kPartOfRows * rings.gbytes_per_s, kChannels * rings.rows)}}};
+      {{Protocol::ll, 6.6, 0.6, std::min(rings.ll, rings.gbytes_per_s / 2)},
+       {Protocol::simple, 8.4, 3.4, rings.gbytes_per_s},
+       {Protocol::ll128, 14, 1.9, std::min(kPartOfLl128 * rings.gbytes_per_s, kChannels * rings.ll128)}}};
   Estimate best;
   for (const Terms& each : all) {
     const double us = each.start_us + hops * each.hop_us + bytes * 1e-3 * rounds / ranks / each.gbytes_per_s;
@@ -83,7 +83,7 @@ double pulled_gbytes_per_s(std::uint32_t sm, Rank heads) {
 
 Result<Protocol> nccl_protocol(std::uint32_t sm, Collective collective, Rank ranks, double bytes) {
   TUTTI_CHECK_OK(rings_of(sm).status());
-  if (is_to_peers(collective)) return bytes / ranks <= kLinesBytesToAPeer ? Protocol::lines : Protocol::bulk;
+  if (is_to_peers(collective)) return bytes / ranks <= kLlBytesToAPeer ? Protocol::ll : Protocol::simple;
   return TUTTI_TRY(best_of_rings(sm, collective, ranks, bytes)).protocol;
 }
 
@@ -91,9 +91,9 @@ Result<bool> nccl_takes_nvls(std::uint32_t sm, Collective collective, Rank ranks
   const Estimate rings = TUTTI_TRY(best_of_rings(sm, collective, ranks, bytes));
   if (sm < kFirstWithNvls || ranks < 2 || has_root(collective) || is_to_peers(collective)) return false;
   const bool all_reduce = collective == Collective::all_reduce;
-  if (!all_reduce && ranks > kMostNvlsHeads) return false;
+  if (!all_reduce && ranks > kMaxNvlsHeads) return false;
   const double n = ranks;
-  const Rank heads = std::min(ranks, kMostNvlsHeads);
+  const Rank heads = std::min(ranks, kMaxNvlsHeads);
   const double part = all_reduce ? 5.0 / 6 : std::min((n - 1) / n, 0.9);
   const double rate = heads * pulled_gbytes_per_s(sm, heads) * part;
   return rate > 0 && kNvlsUs + bytes * 1e-3 / rate < rings.us;

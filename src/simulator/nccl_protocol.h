@@ -16,7 +16,7 @@ namespace tutti {
 Result<Protocol> nccl_protocol(std::uint32_t sm, Collective collective, Rank ranks, double bytes);
 
 // So many ranks pull through the switches at most, each for itself and others (NCCL_MAX_NVLS_ARITY).
-inline constexpr Rank kMostNvlsHeads = 32;
+inline constexpr Rank kMaxNvlsHeads = 32;
 
 // Whether NCCL leaves a call to the switches (NVLS), where NVSwitches of the third generation or later join all ranks:
 // what it estimates of that is less than of the rings' best protocol. By src/graph/tuning.cc and search.cc of 2.19 to

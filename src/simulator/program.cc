@@ -205,8 +205,8 @@ class Compiler {
 
   // Links of the sender's side as its representative has them, those of the receiver's as the receiver's has.
   Status add_lane(Rank from, Rank to) {
-    if (program_.lanes.size() >= limits_.most_lanes)
-      return unsupported("the ranks that are simulated have more than " + std::to_string(limits_.most_lanes) +
+    if (program_.lanes.size() >= limits_.max_lanes)
+      return unsupported("the ranks that are simulated have more than " + std::to_string(limits_.max_lanes) +
                          " lanes between them: take fewer ranks, or an algorithm in which each has fewer peers");
     const Symmetry& symmetry = program_.symmetry;
     LaneLinks lane{.from = symmetry.representative(from),
@@ -308,25 +308,25 @@ Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& probl
   program.symmetry = symmetry;
   program.units = algorithm.shape(problem).units;
   // Ranks differ in steps, but not by much: the largest of a few tells how many there will be.
-  std::uint64_t most = 0, most_operands = 0;
+  std::uint64_t most = 0, max_operands = 0;
   for (Rank number = 0; number < std::min<Rank>(program.classes(), 3); ++number) {
     const Plan plan = emit_plan(algorithm, problem, symmetry.representative_of_class(number));
     most = std::max<std::uint64_t>(most, plan.steps.size());
-    most_operands = std::max(most_operands, operands_of(plan));
+    max_operands = std::max(max_operands, operands_of(plan));
   }
-  const std::uint64_t operands = most_operands * program.classes();
-  if (operands > limits.most_operands) {
+  const std::uint64_t operands = max_operands * program.classes();
+  if (operands > limits.max_operands) {
     return unsupported(std::string(algorithm.name()) + " has some " + std::to_string(operands) +
-                       " operands for the ranks that are simulated, more than " + std::to_string(limits.most_operands));
+                       " operands for the ranks that are simulated, more than " + std::to_string(limits.max_operands));
   }
   const std::uint64_t steps = most * program.classes();
-  if (steps > limits.most_steps) {
+  if (steps > limits.max_steps) {
     return unsupported(std::string(algorithm.name()) + " has some " + std::to_string(steps) +
-                       " steps for the ranks that are simulated, more than " + std::to_string(limits.most_steps));
+                       " steps for the ranks that are simulated, more than " + std::to_string(limits.max_steps));
   }
-  program.fused = steps * most <= limits.most_fusing;
+  program.fused = steps * most <= limits.max_fusing;
   Compiler compiler(program, network, limits);
-  const bool merged = program.fused && std::max(steps, operands / kOperandsOfAStep) <= limits.most_merging;
+  const bool merged = program.fused && std::max(steps, operands / kOperandsOfAStep) <= limits.max_merging;
   const Across across = across_of(limits);
   TUTTI_CHECK_OK(merged ? compile_merged(algorithm, problem, across, program, compiler)
                         : compile_one_by_one(algorithm, problem, across, program, compiler));
@@ -335,7 +335,7 @@ Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& probl
 }
 
 Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
-                                std::span<const Embedding> orders, const ProgramLimits& limits) {
+                                std::span<const RankMapping> orders, const ProgramLimits& limits) {
   TUTTI_CHECK_OK(check_switches(network, limits));
   SimProgram program;
   program.multicast = limits.multicast;

@@ -8,7 +8,7 @@
 
 #include "src/model/network.h"
 #include "src/plan/algorithm.h"
-#include "src/plan/embedding.h"
+#include "src/plan/rank_mapping.h"
 #include "src/simulator/symmetry.h"
 
 namespace tutti {
@@ -48,13 +48,13 @@ struct LaneLinks {
 };
 
 struct ProgramLimits {
-  std::uint64_t most_steps = 100'000'000;     // Of all simulated ranks.
-  std::uint64_t most_operands = 100'000'000;  // Of all these steps. Below what TimedStep::first holds.
-  std::uint64_t most_lanes = 16'000'000;      // Some 250 bytes each. Below what End holds.
-  std::uint64_t most_fusing = 4'000'000'000;  // Beyond this many pairs of steps they are left as they were emitted.
-  std::uint64_t most_merging = 3'000'000;     // Steps beyond which stages are left as they are.
-  // A piece runs through all stages before the next begins, and steps of different stages are fused: loops as NCCL
-  // writes them by hand, in which a rank of a ring rests once for each piece, not once for each stage.
+  std::uint64_t max_steps = 100'000'000;     // Of all simulated ranks.
+  std::uint64_t max_operands = 100'000'000;  // Of all these steps. Below what TimedStep::first holds.
+  std::uint64_t max_lanes = 16'000'000;      // Some 250 bytes each. Below what End holds.
+  std::uint64_t max_fusing = 4'000'000'000;  // Beyond this many pairs of steps they are left as they were emitted.
+  std::uint64_t max_merging = 3'000'000;     // Steps beyond which stages are left as they are.
+  // A chunk runs through all stages before the next begins, and steps of different stages are fused: loops as NCCL
+  // writes them by hand, in which a rank of a ring rests once for each chunk, not once for each stage.
   bool one_stage = false;
   // A fold of one unit of all ranks' memory, and a store to one of all of them, are each one transfer: the switches
   // between NVLinks add on the way, or hand what comes to all. NCCL's NVLS, of plans that tell such units.
@@ -75,7 +75,7 @@ struct SimProgram {
   std::uint32_t longest = 0;  // Units of the longest operand, by which calls are cut; 0: there are no lanes.
   std::vector<LaneLinks> lanes;
   std::vector<std::uint32_t> sharers;  // [resource]: how many images of a representative use it; 0: none.
-  std::uint64_t messages = 0;          // Of all simulated ranks, with data, for one piece.
+  std::uint64_t messages = 0;          // Of all simulated ranks, with data, for one chunk.
   std::uint64_t sent_units = 0;        // By these.
   bool fused = false;
   bool sliceable = true;   // All that passes goes through lanes: a message can be cut wherever it goes.
@@ -92,6 +92,6 @@ Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& probl
 
 // The same where channels have these orders, of an algorithm whose plans embedded() serves.
 Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
-                                std::span<const Embedding> orders, const ProgramLimits& limits = {});
+                                std::span<const RankMapping> orders, const ProgramLimits& limits = {});
 
 }  // namespace tutti

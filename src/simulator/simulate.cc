@@ -9,24 +9,24 @@
 namespace tutti {
 namespace {
 
-// How many pieces show what all of them do: the loop fills and drains, and goes on evenly in between.
-std::uint32_t pieces_to_simulate(std::uint32_t pieces, const SimProgram& program, std::uint64_t most_events) {
+// How many chunks show what all of them do: the loop fills and drains, and goes on evenly in between.
+std::uint32_t chunks_to_simulate(std::uint32_t chunks, const SimProgram& program, std::uint64_t max_events) {
   const std::uint64_t each = program.steps.size() + program.messages;
-  const std::uint64_t affordable = most_events / std::max<std::uint64_t>(each, 1);
+  const std::uint64_t affordable = max_events / std::max<std::uint64_t>(each, 1);
   const std::uint64_t least = 8 + 3 * std::uint64_t{program.stage_count};
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(pieces, std::max(affordable, least)));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(chunks, std::max(affordable, least)));
 }
 
-// Between two of the pieces that neither fill nor drain the loop.
+// Between two of the chunks that neither fill nor drain the loop.
 double period_us(const EngineRequest& request, const EngineResult& result, std::uint32_t stages) {
   const std::uint32_t drain = request.loop.skew * (stages - 1);
-  const std::uint32_t last = request.pieces > drain + 2 ? request.pieces - 1 - drain : request.pieces - 1;
+  const std::uint32_t last = request.chunks > drain + 2 ? request.chunks - 1 - drain : request.chunks - 1;
   const std::uint32_t first = last / 3;
-  return (result.piece_us[last] - result.piece_us[first]) / (last - first);
+  return (result.chunk_us[last] - result.chunk_us[first]) / (last - first);
 }
 
 // Steps that name all other ranks are too long for so many (Steps::add()); a small problem tells.
-constexpr Rank kMostPeers = 60'000;
+constexpr Rank kMaxPeers = 60'000;
 
 bool names_all_ranks(const Algorithm& algorithm, Collective collective) {
   constexpr Rank kFew = 64, kOfAHost = 8;
@@ -69,10 +69,10 @@ void scale(Chain& chain, double factor) {
 
 // What the engine is to know of narrow messages.
 void code(EngineRequest& request, const SimulatedCall& call, const Costs& costs) {
-  if (call.wire == WireFormat::none) return;
+  if (call.compression == CompressionFormat::none) return;
   const double element_bytes = size_of(call.type);
-  request.wire_part = wire_bytes(call.wire) / (kWireGroup * element_bytes);
-  const CodingTimes times = coding_times(costs, call.wire, call.type);
+  request.compressed_part = compressed_bytes(call.compression) / (kCompressionGroup * element_bytes);
+  const CodingTimes times = coding_times(costs, call.compression, call.type);
   const double values = sizeof(float) / element_bytes / request.channels;
   request.encode_us = times.encode_us * values;
   request.decode_us = times.decode_us * values;
@@ -110,10 +110,10 @@ double block_bytes(Collective collective, Rank ranks, double bytes) {
 
 void cut(SimulatedCall& call, const Costs& costs, Collective collective, Rank ranks) {
   const auto protocol = static_cast<std::size_t>(call.protocol);
-  const double part = call.protocol == Protocol::lines ? call.bytes / ranks : call.bytes;
+  const double part = call.protocol == Protocol::ll ? call.bytes / ranks : call.bytes;
   const double channels = std::ceil(part / costs.channel_bytes[protocol]);
-  call.channels = static_cast<std::uint32_t>(std::clamp<double>(channels, 1, costs.most_channels));
-  call.piece_bytes = has_root(collective) ? costs.chain_piece_bytes[protocol] : costs.piece_bytes[protocol];
+  call.channels = static_cast<std::uint32_t>(std::clamp<double>(channels, 1, costs.max_channels));
+  call.chunk_bytes = has_root(collective) ? costs.chain_chunk_bytes[protocol] : costs.chunk_bytes[protocol];
 }
 
 Problem problem_on(const Network& network, Collective collective, Rank root) {
@@ -133,7 +133,7 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
   if (limits.program.multicast && costs.multicast == 0)
     return unsupported("the switches of such GPUs, simulated by the figures of " + std::string(costs.name) +
                        ", add nothing and hand nothing to all");
-  if (problem.ranks > kMostPeers && names_all_ranks(algorithm, problem.collective))
+  if (problem.ranks > kMaxPeers && names_all_ranks(algorithm, problem.collective))
     return unsupported(std::string(algorithm.name()) + " has steps that name all ranks, which " +
                        std::to_string(problem.ranks) + " are too many for");
   Simulation simulation(network, costs, problem, limits);
@@ -159,27 +159,28 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
 }
 
 const SimProgram& Simulation::program_of(const SimulatedCall& call) const {
-  const std::size_t channels = std::clamp(call.channels, 1U, costs_.most_channels);
+  const std::size_t channels = std::clamp(call.channels, 1U, costs_.max_channels);
   return programs_[std::min(channels, programs_.size()) - 1];
 }
 
 EngineRequest Simulation::request_for(const SimulatedCall& call) const {
   const SimProgram& program = program_of(call);
   EngineRequest request{.costs = costs_, .protocol = call.protocol, .launch = call.launch, .loop = call.loop};
-  request.channels = std::clamp(call.channels, 1U, costs_.most_channels) / program.orders;  // Of each order.
+  request.channels = std::clamp(call.channels, 1U, costs_.max_channels) / program.orders;  // Of each order.
   const double unit = block_bytes(problem_.collective, problem_.ranks, call.bytes) / program.units / program.orders;
   code(request, call, costs_);
-  const double longest = unit * program.longest / request.channels * request.wire_part;  // Of a channel, as it is sent.
-  const double wanted = call.piece_bytes > 0 ? std::ceil(longest / call.piece_bytes) : 1;
-  request.loop.pieces = static_cast<std::uint32_t>(std::clamp(wanted, 1.0, 1e9));
-  if (request.loop.pieces == 1) request.loop.skew = 0;
-  request.pieces = pieces_to_simulate(request.loop.pieces, program, limits_.most_events);
-  request.unit_bytes = unit / request.loop.pieces;
-  const double slices = std::floor(longest / request.loop.pieces / std::max(costs_.shortest_slice_bytes, 1.0));
+  const double longest =
+      unit * program.longest / request.channels * request.compressed_part;  // Of a channel, as it is sent.
+  const double wanted = call.chunk_bytes > 0 ? std::ceil(longest / call.chunk_bytes) : 1;
+  request.loop.chunks = static_cast<std::uint32_t>(std::clamp(wanted, 1.0, 1e9));
+  if (request.loop.chunks == 1) request.loop.skew = 0;
+  request.chunks = chunks_to_simulate(request.loop.chunks, program, limits_.max_events);
+  request.unit_bytes = unit / request.loop.chunks;
+  const double slices = std::floor(longest / request.loop.chunks / std::max(costs_.shortest_slice_bytes, 1.0));
   const std::uint32_t most = costs_.slices[static_cast<std::size_t>(call.protocol)];
   request.parts = program.sliceable ? static_cast<std::uint32_t>(std::clamp<double>(slices, 1, most)) : 1;
   request.loop.slots *= request.parts;  // A slot holds a message, and each of its slices gives back its own part.
-  request.slice_bytes = call.piece_bytes * request.channels;
+  request.slice_bytes = call.chunk_bytes * request.channels;
   request.jitter = call.jitter;
   request.seed = call.seed;
   request.trace = call.trace;
@@ -195,7 +196,7 @@ Result<Outcome> Simulation::run(const SimulatedCall& call) const {
   Result<EngineResult> result = run_engine(program_of(call), *network_, request);
   std::string note;
   if (!result.ok() && request.loop.skew > 0) {  // As executors do where the slots do not suffice.
-    note = "pieces do not overlap: " + std::move(result).status().message();
+    note = "chunks do not overlap: " + std::move(result).status().message();
     request.loop.skew = 0;
     if (request.trace != nullptr) request.trace->clear();
     result = run_engine(program_of(call), *network_, request);
@@ -207,18 +208,18 @@ Result<Outcome> Simulation::run(const SimulatedCall& call) const {
 
 Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& request, EngineResult result) const {
   const SimProgram& program = program_of(call);
-  const std::uint32_t pieces = request.loop.pieces;
+  const std::uint32_t chunks = request.loop.chunks;
   Outcome outcome;
   outcome.time_us = result.time_us;
   outcome.chain = result.chain;
-  outcome.pieces = pieces;
-  outcome.simulated_pieces = request.pieces;
+  outcome.chunks = chunks;
+  outcome.simulated_chunks = request.chunks;
   outcome.events = result.events;
-  const double times = static_cast<double>(pieces) / request.pieces;
-  if (pieces > request.pieces) {
-    outcome.time_us += (pieces - request.pieces) * period_us(request, result, program.stage_count);
+  const double times = static_cast<double>(chunks) / request.chunks;
+  if (chunks > request.chunks) {
+    outcome.time_us += (chunks - request.chunks) * period_us(request, result, program.stage_count);
     scale(outcome.chain, (outcome.time_us - result.chain.launch) / (result.time_us - result.chain.launch));
-    outcome.notes.push_back(std::to_string(request.pieces) + " of " + std::to_string(pieces) +
+    outcome.notes.push_back(std::to_string(request.chunks) + " of " + std::to_string(chunks) +
                             " pieces were simulated; the others were taken to follow as evenly");
   }
   if (!program.multicast) settle(outcome, costs_);

@@ -12,29 +12,29 @@ namespace tutti {
 // One call, as a tuner has chosen it.
 struct SimulatedCall {
   double bytes = 0;  // As nccl-tests count it: of the larger of a rank's buffers.
-  Protocol protocol = Protocol::bulk;
+  Protocol protocol = Protocol::simple;
   LaunchMode launch = LaunchMode::eager;
   std::uint32_t channels = 1;
-  double piece_bytes = 65536;                                                // The longest message of a channel.
+  double chunk_bytes = 65536;                                                // The longest message of a channel.
   Loop loop = {.skew = 1, .order = StageOrder::earliest_first, .slots = 4};  // Pieces follow from the rest.
-  // How elements of this type travel between ranks; in a format none are in peers' memory, and `piece_bytes` is of
+  // How elements of this type travel between ranks; in a format none are in peers' memory, and `chunk_bytes` is of
   // messages.
-  WireFormat wire = WireFormat::none;
+  CompressionFormat compression = CompressionFormat::none;
   DataType type = DataType::float32;
   double jitter = 0;
   std::uint64_t seed = 1;
   std::vector<TraceEvent>* trace = nullptr;
 };
 
-// Channels and pieces as the library has them whose figures these are, for the call's bytes and protocol.
+// Channels and chunks as the library has them whose figures these are, for the call's bytes and protocol.
 void cut(SimulatedCall& call, const Costs& costs, Collective collective, Rank ranks);
 
 struct SimulationLimits {
-  bool fold = true;                        // Ranks that do the same, where nothing tells them apart.
-  std::uint64_t most_events = 30'000'000;  // Of a call: pieces beyond are taken to go on as those before.
+  bool fold = true;                       // Ranks that do the same, where nothing tells them apart.
+  std::uint64_t max_events = 30'000'000;  // Of a call: chunks beyond are taken to go on as those before.
   ProgramLimits program;
   // What channels take in turns, where all ranks are to be simulated; empty: ranks are as they are numbered on all.
-  std::vector<Embedding> orders;
+  std::vector<RankMapping> orders;
 };
 
 // Of a kind of links: those that were used, together, and the busiest.
@@ -51,8 +51,8 @@ struct Outcome {
   double bus_gbytes_per_s = 0;
   Chain chain;  // Its parts add up to the time.
   std::vector<KindUse> links;
-  std::uint32_t pieces = 1;
-  std::uint32_t simulated_pieces = 1;
+  std::uint32_t chunks = 1;
+  std::uint32_t simulated_chunks = 1;
   std::uint64_t events = 0;
   double data_bytes = 0;           // Sent by all ranks, without what protocols add.
   std::vector<std::string> notes;  // What was left out, or not as asked: a sentence each.

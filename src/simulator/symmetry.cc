@@ -11,9 +11,9 @@
 namespace tutti {
 namespace {
 
-constexpr Rank kFewRanks = 256;                     // That are looked at.
-constexpr std::uint32_t kMostRounds = 128;          // Of each.
-constexpr std::uint64_t kMostOperands = 2'000'000;  // Of all, for each candidate.
+constexpr Rank kFewRanks = 256;                    // That are looked at.
+constexpr std::uint32_t kMaxRounds = 128;          // Of each.
+constexpr std::uint64_t kMaxOperands = 2'000'000;  // Of all, for each candidate.
 
 struct Signature {
   Place place;
@@ -87,7 +87,7 @@ class Judge {
       return true;
     }
     std::mt19937_64 random(1);
-    for (Rank i = 0; i < kFewRanks && seen_ < kMostOperands; ++i)
+    for (Rank i = 0; i < kFewRanks && seen_ < kMaxOperands; ++i)
       if (!holds(symmetry, static_cast<Rank>(i % 2 == 0 ? i / 2 : random() % problem_.ranks))) return false;
     return true;
   }
@@ -109,8 +109,8 @@ class Judge {
     const Rank image = symmetry.moved(rank, element);
     Tags tags;
     std::mt19937_64 random(rank);
-    for (std::uint32_t i = 0; i < std::min(rounds_, kMostRounds); ++i) {
-      const auto round = rounds_ <= kMostRounds ? i : static_cast<std::uint32_t>(random() % rounds_);
+    for (std::uint32_t i = 0; i < std::min(rounds_, kMaxRounds); ++i) {
+      const auto round = rounds_ <= kMaxRounds ? i : static_cast<std::uint32_t>(random() % rounds_);
       Steps mine(rank), theirs(image);
       algorithm_.emit(problem_, rank, round, mine);
       algorithm_.emit(problem_, image, round, theirs);

@@ -25,9 +25,9 @@ std::string rank_name(std::uint32_t subject, Rank ranks, bool orders) {
 std::string shown(const TraceEvent& event) {
   std::array<char, 256> text{};
   std::snprintf(text.data(), text.size(),
-                R"({"ph":"X","pid":%u,"tid":%u,"ts":%.4f,"dur":%.4f,"name":"%.0f bytes","args":{"piece":%u}})",
+                R"({"ph":"X","pid":%u,"tid":%u,"ts":%.4f,"dur":%.4f,"name":"%.0f bytes","args":{"chunk":%u}})",
                 event.link ? kLinks : kRanks, event.subject, event.begin_us, event.end_us - event.begin_us, event.bytes,
-                event.piece);
+                event.chunk);
   return text.data();
 }
 

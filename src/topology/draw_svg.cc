@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kBoxWidth = 92, kBoxHeight = 34, kGap = 14, kRow = 78, kMargin = 24;
 constexpr double kRingRow = 34, kLabel = 70, kChip = 50, kStep = 106;  // Of rows, one for each ring.
-constexpr std::size_t kMostRows = 12;
+constexpr std::size_t kMaxRows = 12;
 constexpr const char* kRing = "#7a3fa0";
 constexpr const char* kSlowest = "#cc0000";
 
@@ -97,7 +97,7 @@ class Picture {
       right += kMargin;
     }
     const double rows = bottom + kBoxHeight + kGap + kMargin;
-    bottom = rows + (rings_.empty() ? 0 : kMargin + kRingRow * static_cast<double>(std::min(rings_.size(), kMostRows)));
+    bottom = rows + (rings_.empty() ? 0 : kMargin + kRingRow * static_cast<double>(std::min(rings_.size(), kMaxRows)));
     for (const DrawnRing& ring : rings_)
       right = std::max(right, kMargin + kLabel + static_cast<double>(ring.trail.size()) * kStep + kChip + kMargin);
     std::string text = print(
@@ -108,7 +108,7 @@ class Picture {
     for (const Link& link : topology_.links) text += line(link);
     if (!rings_.empty()) text += arcs(rings_.front());
     for (NodeId id = 0; id < topology_.nodes.size(); ++id) text += box(id);
-    for (std::size_t i = 0; i < std::min(rings_.size(), kMostRows); ++i)
+    for (std::size_t i = 0; i < std::min(rings_.size(), kMaxRows); ++i)
       text += row(i, rows + kRingRow * static_cast<double>(i));
     return text + "</svg>\n";
   }
@@ -121,11 +121,11 @@ class Picture {
            std::all_of(below.begin(), below.end(), [this](NodeId child) { return is_empty(child); });
   }
   // A switch behind which there is one thing only says nothing.
-  NodeId first_that_tells(NodeId id) const {
+  NodeId first_reporting(NodeId id) const {
     while (topology_.nodes[id].kind == NodeKind::pci_switch && below_[id].size() == 1) id = below_[id].front();
     return id;
   }
-  bool tells(NodeId id) const { return topology_.nodes[id].kind != NodeKind::pci_switch || below_[id].size() > 1; }
+  bool shows(NodeId id) const { return topology_.nodes[id].kind != NodeKind::pci_switch || below_[id].size() > 1; }
 
   // Returns how far right its boxes reach.
   double place_host(std::uint32_t host, double left, double& lowest) {
@@ -135,7 +135,7 @@ class Picture {
         right = place(id, right, kMargin + 50, lowest);
     std::vector<NodeId> others;
     for (NodeId id = 0; id < topology_.nodes.size(); ++id)
-      if (topology_.nodes[id].host == host && !boxes_[id].shown && tells(id)) others.push_back(id);
+      if (topology_.nodes[id].host == host && !boxes_[id].shown && shows(id)) others.push_back(id);
     std::sort(others.begin(), others.end(),
               [this](NodeId a, NodeId b) { return topology_.nodes[a].bus_id < topology_.nodes[b].bus_id; });
     if (others.empty()) return std::max(right, left + kBoxWidth);
@@ -151,7 +151,7 @@ class Picture {
     lowest = std::max(lowest, y);
     double right = left;
     for (const NodeId child : below_[id]) {
-      const NodeId shown = first_that_tells(child);
+      const NodeId shown = first_reporting(child);
       if (!boxes_[shown].shown) right = place(shown, right, y + kRow, lowest);
     }
     if (right == left) right = left + kBoxWidth + kGap;
@@ -160,7 +160,7 @@ class Picture {
   }
 
   std::string line(const Link& link) const {
-    const NodeId to = first_that_tells(link.b);
+    const NodeId to = first_reporting(link.b);
     const Box &a = boxes_[link.a], &b = boxes_[to];
     if (!a.shown || !b.shown) return "";
     const double width = std::clamp(std::log2(link.gbytes_per_s + 1) / 2, 0.6, 5.0);
@@ -225,9 +225,9 @@ class Picture {
 
   // A ring by itself: its nodes in turn, and by what each is reached from the one before.
   std::string row(std::size_t channel, double y) const {
-    if (channel + 1 == kMostRows && rings_.size() > kMostRows)
+    if (channel + 1 == kMaxRows && rings_.size() > kMaxRows)
       return print("<text x=\"%.0f\" y=\"%.1f\">and %zu more channels</text>\n", kMargin, y + 4,
-                   rings_.size() - kMostRows + 1);
+                   rings_.size() - kMaxRows + 1);
     const DrawnRing& ring = rings_[channel];
     std::string text =
         print("<text x=\"%.0f\" y=\"%.1f\" font-weight=\"bold\">channel %zu</text>", kMargin, y + 4, channel);

@@ -21,7 +21,7 @@ Topology unfolded(const MergedTopology& whole) {
     ++counts[kind];
     nodes += whole.kinds[kind].nodes.size();
   }
-  const bool each = nodes <= kMostNodes && whole.hosts() <= kMostNodes;
+  const bool each = nodes <= kMaxNodes && whole.hosts() <= kMaxNodes;
   Topology all;
   std::vector<bool> shown(whole.kinds.size(), false);
   for (std::uint32_t host = 0; host < whole.hosts(); ++host) {

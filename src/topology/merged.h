@@ -36,9 +36,9 @@ Topology unfolded(const MergedTopology& whole);
 
 // Of a topology that travels, since whoever hears it searches it: five times what the largest preset has, gb200-nvl72
 // with 72 GPUs at 18 NVSwitches (198 nodes, 1530 links). Hosts have 16 GPUs at most.
-inline constexpr std::uint32_t kMostNodesTold = 1024;
-inline constexpr std::uint32_t kMostLinksTold = 8192;
-bool can_be_told(const Topology& topology);
+inline constexpr std::uint32_t kMaxNodesSent = 1024;
+inline constexpr std::uint32_t kMaxLinksSent = 8192;
+bool fits_broadcast(const Topology& topology);
 
 // How a topology travels: plain bytes, the same for the same topology.
 std::string packed(const Topology& topology);

@@ -77,7 +77,7 @@ void pack(Packer& packer, const Node& node) {
   packer.number(static_cast<std::uint8_t>(node.down));
   packer.text(node.cpus);
 }
-constexpr std::size_t kLeastNode = 4 * 4 + 3 + 3 * 4 + 8;
+constexpr std::size_t kMinNode = 4 * 4 + 3 + 3 * 4 + 8;
 
 // Kinds that there are not become others: check() knows no number beyond the last.
 Node unpack_node(Unpacker& unpacker, bool& known) {
@@ -106,7 +106,7 @@ void pack(Packer& packer, const Link& link) {
   packer.number(link.latency_us);
   packer.number(link.width);
 }
-constexpr std::size_t kLeastLink = 3 * 4 + 1 + 2 * 8;
+constexpr std::size_t kMinLink = 3 * 4 + 1 + 2 * 8;
 
 Link unpack_link(Unpacker& unpacker, bool& known) {
   Link link;
@@ -123,8 +123,8 @@ Link unpack_link(Unpacker& unpacker, bool& known) {
 
 }  // namespace
 
-bool can_be_told(const Topology& topology) {
-  return topology.nodes.size() <= kMostNodesTold && topology.links.size() <= kMostLinksTold;
+bool fits_broadcast(const Topology& topology) {
+  return topology.nodes.size() <= kMaxNodesSent && topology.links.size() <= kMaxLinksSent;
 }
 
 std::string packed(const Topology& topology) {
@@ -146,12 +146,12 @@ Result<Topology> unpacked(const std::string& bytes, const std::string& origin) {
   if (version != kVersion)
     return invalid_argument(origin + ": version " + std::to_string(version) + " of a packed topology, which is " +
                             std::to_string(kVersion));
-  const std::uint32_t hosts = unpacker.count(sizeof(std::uint32_t)), nodes = unpacker.count(kLeastNode),
-                      links = unpacker.count(kLeastLink), notes = unpacker.count(sizeof(std::uint32_t));
-  if (nodes > kMostNodesTold || links > kMostLinksTold)
+  const std::uint32_t hosts = unpacker.count(sizeof(std::uint32_t)), nodes = unpacker.count(kMinNode),
+                      links = unpacker.count(kMinLink), notes = unpacker.count(sizeof(std::uint32_t));
+  if (nodes > kMaxNodesSent || links > kMaxLinksSent)
     return invalid_argument(origin + ": " + std::to_string(nodes) + " nodes and " + std::to_string(links) +
-                            " links, which is more than " + std::to_string(kMostNodesTold) + " and " +
-                            std::to_string(kMostLinksTold));
+                            " links, which is more than " + std::to_string(kMaxNodesSent) + " and " +
+                            std::to_string(kMaxLinksSent));
   Topology topology;
   bool known = true;
   for (std::uint32_t i = 0; i < hosts; ++i) topology.hosts.push_back(unpacker.text());

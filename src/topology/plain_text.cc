@@ -29,8 +29,8 @@ std::size_t length_of(std::string_view text) {
     if (!continues(text[i])) return 0;
     character = character << 6 | (static_cast<unsigned char>(text[i]) & 0x3fU);
   }
-  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // What fewer bytes hold has fewer.
-  return character >= kLeast[length] && is_text(character) ? length : 0;
+  constexpr std::uint32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};  // What fewer bytes hold has fewer.
+  return character >= kMin[length] && is_text(character) ? length : 0;
 }
 
 }  // namespace

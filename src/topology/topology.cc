@@ -31,9 +31,9 @@ std::string shown(const Topology& topology, const Node& node) {
 }
 
 // GB/s, and us: beyond these nobody has built anything, and sums of times would be no numbers any more.
-constexpr double kLeastRate = 1e-6, kMostRate = 1e9, kMostLatency = 1e9;
+constexpr double kMinRate = 1e-6, kMaxRate = 1e9, kMaxLatency = 1e9;
 
-bool is_rate(double value) { return value >= kLeastRate && value <= kMostRate; }
+bool is_rate(double value) { return value >= kMinRate && value <= kMaxRate; }
 
 // What its port carries.
 Status check_rate(const Topology& topology, const Node& node) {
@@ -52,7 +52,7 @@ Status check_link(const Topology& topology, const Link& link) {
   if (link.a == link.b) return invalid_argument("a link leads from " + shown(topology, a) + " to itself");
   const std::string where = "the link from " + shown(topology, a) + " to " + shown(topology, b);
   if (!is_rate(link.gbytes_per_s)) return invalid_argument(where + " has no bandwidth from 1e-6 to 1e9 GB/s");
-  if (!(link.latency_us >= 0 && link.latency_us <= kMostLatency))
+  if (!(link.latency_us >= 0 && link.latency_us <= kMaxLatency))
     return invalid_argument(where + " has no latency from 0 to 1e9 us");
   if (link.width == 0) return invalid_argument(where + " has no lanes");
   const bool leaves = a.kind == NodeKind::network || b.kind == NodeKind::network;
@@ -138,8 +138,8 @@ std::vector<std::vector<NodeId>> Topology::by_host(NodeKind kind) const {
 }
 
 Status check(const Topology& topology) {
-  if (topology.nodes.size() > kMostNodes || topology.hosts.size() > kMostNodes)
-    return invalid_argument("more than " + std::to_string(kMostNodes) + " nodes or hosts");
+  if (topology.nodes.size() > kMaxNodes || topology.hosts.size() > kMaxNodes)
+    return invalid_argument("more than " + std::to_string(kMaxNodes) + " nodes or hosts");
   TUTTI_CHECK_OK(check_texts(topology));
   std::set<std::pair<std::uint32_t, std::string_view>> names;
   for (const Node& node : topology.nodes) {

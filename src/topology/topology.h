@@ -19,8 +19,8 @@ const char* name(LinkKind kind);
 Result<NodeKind> parse_node_kind(std::string_view text);
 Result<LinkKind> parse_link_kind(std::string_view text);
 
-inline constexpr std::size_t kMostNodes = 100'000;     // And hosts.
-inline constexpr std::size_t kMostDomains = 128;       // NUMA domains of a host.
+inline constexpr std::size_t kMaxNodes = 100'000;      // And hosts.
+inline constexpr std::size_t kMaxDomains = 128;        // NUMA domains of a host.
 inline constexpr std::uint32_t kDeepestTopology = 64;  // Switches above each other.
 
 using NodeId = std::uint32_t;  // An index of Topology::nodes.

@@ -32,7 +32,7 @@ class TopologyTree {
   Topology topology;
 
   // No file is read on where this holds.
-  bool full() const { return topology.nodes.size() >= kMostNodes || topology.hosts.size() >= kMostNodes; }
+  bool full() const { return topology.nodes.size() >= kMaxNodes || topology.hosts.size() >= kMaxNodes; }
   // The host of this name, which is added if it is not there.
   std::uint32_t host(const std::string& name);
   // Adds the node under its name, or that and a number if it is taken on its host.

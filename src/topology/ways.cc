@@ -14,7 +14,7 @@ namespace {
 constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 
 // Ways over NVLinks that are added up. A GPU has 18 links today, and each way leaves by one or more.
-constexpr int kMostFlows = 128;
+constexpr int kMaxFlows = 128;
 
 using LinkFilter = std::function<bool(const Link&)>;
 
@@ -102,7 +102,7 @@ class Graph {
     }
     std::vector<std::size_t> used;
     double flow = 0;
-    for (int i = 0; i < kMostFlows; ++i) {
+    for (int i = 0; i < kMaxFlows; ++i) {
       const double more = augment(to, used);
       if (more == 0) break;
       flow += more;

@@ -20,7 +20,7 @@ struct Candidate {
 
 // Those that are possible, the best first; of equals the first of the catalogue. Under a bound on the error, which
 // formats are among, one that rounds comes before others only if it is a tenth better. On devices what
-// choose_for_teams() says is the first, even where others like it are ruled out. Where an algorithm or a protocol is
+// choose_for_gpus() says is the first, even where others like it are ruled out. Where an algorithm or a protocol is
 // forced, those that agree with it: maybe none. Fails as choose() does.
 Result<std::vector<Candidate>> candidates(const Query& query);
 
@@ -32,10 +32,10 @@ Prediction prediction_of(const Query& query, const Choice& choice);
 std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol protocol);
 
 // What messages may be in: the format of the query or, under a bound on the error, those that may keep to it.
-std::vector<WireFormat> formats_of(const Query& query);
+std::vector<CompressionFormat> formats_of(const Query& query);
 
 // Whether blocks in so many units are in few enough: hosts of many different sizes share blocks out in so many that a
-// piece has a few bytes of each, or none.
+// chunk has a few bytes of each, or none.
 bool suits_hosts(std::uint64_t units, const Problem& problem);
 
 }  // namespace tutti

@@ -8,15 +8,15 @@
 
 #include "src/base/protocol.h"
 #include "src/base/status.h"
+#include "src/compression/format.h"
 #include "src/model/machine.h"
 #include "src/plan/algorithm.h"
 #include "src/plan/loop.h"
 #include "src/plan/problem.h"
-#include "src/wire/format.h"
 
 namespace tutti {
 
-inline constexpr std::string_view kProtocols[] = {"lines", "bulk", "rows"};
+inline constexpr std::string_view kProtocols[] = {"LL", "Simple", "LL128"};
 
 struct Query {
   Problem problem;                // in_place is not looked at: ranks may differ in it. Groups: of ranks of a host.
@@ -26,11 +26,11 @@ struct Query {
   std::string_view protocol;      // One of kProtocols, likewise; rows are for devices.
   // How messages carry the elements, which are of this type: rounded to a format, or as they are. Where there is a
   // bound on the relative error (root mean square) of results, above 0, the format is part of the choice.
-  WireFormat wire = WireFormat::none;
+  CompressionFormat compression = CompressionFormat::none;
   double max_relative_error = 0;
   DataType type = DataType::float32;
-  bool network = false;     // Some ranks are on other hosts.
-  std::uint32_t teams = 0;  // On a device: channels of a rank that can be under way at once. 0: on host memory.
+  bool network = false;             // Some ranks are on other hosts.
+  std::uint32_t thread_blocks = 0;  // On a device: channels of a rank that can be under way at once. 0: on host memory.
   // On devices: within a host NVLinks lead to all ranks along rings, but not from each rank to each other.
   bool only_rings = false;
   // On devices, of channels: so many are asked for, where not 0; messages have lanes for so many; and those of plans
@@ -45,9 +45,9 @@ struct Query {
 struct Choice {
   std::string_view algorithm;  // A name of the catalogue.
   bool mapped = false;         // Works in the peers' memory.
-  WireFormat wire = WireFormat::none;
-  Protocol protocol = Protocol::bulk;
-  std::uint64_t piece_bytes = 0;  // Longest message.
+  CompressionFormat compression = CompressionFormat::none;
+  Protocol protocol = Protocol::simple;
+  std::uint64_t chunk_bytes = 0;  // Longest message.
   std::uint32_t channels = 1;
   Loop loop;  // Pieces are filled in when the longest message is known.
 };
@@ -60,11 +60,11 @@ Result<Choice> choose(const Query& query);
 Status check_protocol(std::string_view protocol);
 Status check_query(const Query& query);
 // Of a block, in messages of a format.
-std::uint64_t message_bytes(const Query& query, WireFormat wire);
+std::uint64_t message_bytes(const Query& query, CompressionFormat compression);
 // How an algorithm is run with a protocol, and messages as the query says.
 Choice choice_of(const Query& query, std::string_view algorithm, Protocol protocol);
 // The part of choose() that is for devices, and heeds what is forced; messages as the query says, whatever the bound.
-Choice choose_for_teams(const Query& query);
+Choice choose_for_gpus(const Query& query);
 // Of a choice on devices: to what the query asks for and leaves room for.
 void limit_channels(const Query& query, Choice& choice);
 // Whether an algorithm of this name follows the order of ranks, one for each channel: ranks only speak to those before
@@ -72,6 +72,6 @@ void limit_channels(const Query& query, Choice& choice);
 bool goes_round(std::string_view algorithm);
 // The format in which messages of a call on devices are predicted to take the least time, of those that are expected to
 // keep to the query's bound; none where rounding does not gain enough. Without a bound that of the query.
-WireFormat format_for_teams(const Query& query);
+CompressionFormat format_for_gpus(const Query& query);
 
 }  // namespace tutti

@@ -10,28 +10,28 @@ constexpr double kRoom = 1.05;
 
 }  // namespace
 
-double expected_error(WireFormat wire, const Effort& effort) {
-  return wire == WireFormat::none ? 0 : wire_error_after(wire, effort.rounded);
+double expected_error(CompressionFormat compression, const CostLaw& cost_law) {
+  return compression == CompressionFormat::none ? 0 : compression_error_after(compression, cost_law.rounded);
 }
 
-bool keeps_to(double max_relative_error, WireFormat wire, const Effort& effort) {
-  return kRoom * expected_error(wire, effort) <= max_relative_error;
+bool keeps_to(double max_relative_error, CompressionFormat compression, const CostLaw& cost_law) {
+  return kRoom * expected_error(compression, cost_law) <= max_relative_error;
 }
 
-Coded coded_of(const Problem& problem, const Effort& effort) {
+Compressed coded_of(const Problem& problem, const CostLaw& cost_law) {
   Traffic all;
-  for (const Traffic& level : effort.levels) {
+  for (const Traffic& level : cost_law.levels) {
     all.sent += level.sent;
     all.received += level.received;
   }
   const double ranks = problem.ranks;
   switch (problem.collective) {
     // What is reduced goes out and comes in; then the sum goes out, and all of it comes in or is kept as it went out.
-    case Collective::all_reduce: return {effort.folded + effort.longest, effort.folded + 1};
-    case Collective::reduce_scatter: return {effort.folded, effort.folded};
-    case Collective::reduce: return {std::min(1.0, all.sent), effort.folded};
+    case Collective::all_reduce: return {cost_law.folded + cost_law.longest, cost_law.folded + 1};
+    case Collective::reduce_scatter: return {cost_law.folded, cost_law.folded};
+    case Collective::reduce: return {std::min(1.0, all.sent), cost_law.folded};
     // Blocks of others are passed on as they came where each message has one.
-    case Collective::all_gather: return {effort.longest > 1 ? ranks - 1 : 1, ranks};
+    case Collective::all_gather: return {cost_law.longest > 1 ? ranks - 1 : 1, ranks};
     case Collective::broadcast: return {1, 1};
     case Collective::gather:
     case Collective::scatter:

@@ -12,47 +12,47 @@ double time_us(double bytes, double gbytes_per_s) {
   return gbytes_per_s > 0 ? bytes / (gbytes_per_s * kBytesPerUs) : 0;
 }
 
-// The call as it is at one level: how often its pieces pass, and what a message costs there.
+// The call as it is at one level: how often its chunks pass, and what a message costs there.
 struct Passing {
   const Costs& costs;
   const Load& load;
   const Level& level;
-  double pieces = 1;  // Of a channel.
-  bool crowded = false;
+  double chunks = 1;  // Of a channel.
+  bool oversubscribed = false;
 };
 
 // Where ranks share cores, who waits for a message waits for a core, and the message is there before: by lines or in
-// bulk is the same then. Along a way from or to a root nobody waits for a core either: it has other calls to go on
+// Simple is the same then. Along a way from or to a root nobody waits for a core either: it has other calls to go on
 // with.
 double hops_us(const Traffic& traffic, const Passing& passing) {
   const auto protocol = static_cast<std::size_t>(passing.load.protocol);
-  const bool handed_over = passing.crowded && (!passing.load.rooted || passing.load.met > 0);
+  const bool handed_over = passing.oversubscribed && (!passing.load.rooted || passing.load.met > 0);
   const double alone_us = passing.costs.hop_us[static_cast<std::size_t>(passing.level.links)][protocol];
   const double shared_us = handed_over ? passing.level.handover_us : passing.level.passed_on_us;
-  const double hop_us = passing.level.latency_us + (passing.crowded ? shared_us : alone_us);
+  const double hop_us = passing.level.latency_us + (passing.oversubscribed ? shared_us : alone_us);
   const double at_once = std::max(0.0, traffic.messages / 2 - traffic.depth);  // Received, beside one for each hop.
-  return (passing.load.met + traffic.depth + traffic.stalls * (passing.pieces - 1)) * hop_us +
+  return (passing.load.met + traffic.depth + traffic.stalls * (passing.chunks - 1)) * hop_us +
          (handed_over ? at_once * passing.level.woken_us : 0);
 }
 
-// What several ranks do to one piece in turn they do to several pieces at once, and to successive calls.
+// What several ranks do to one chunk in turn they do to several chunks at once, and to successive calls.
 double work_us(const Traffic& traffic, const Passing& passing) {
   const auto protocol = static_cast<std::size_t>(passing.load.protocol);
   const double moved = traffic.sent + traffic.received;
-  const double in_turn = passing.load.rooted ? 0 : std::max(0.0, 2 * traffic.chain - moved) / passing.pieces;
+  const double in_turn = passing.load.rooted ? 0 : std::max(0.0, 2 * traffic.chain - moved) / passing.chunks;
   const double own_rate = passing.level.work_gbytes_per_s;
   const double rate = own_rate > 0 ? own_rate : passing.costs.channel_gbytes_per_s[protocol];
   const double sends = moved > 0 ? traffic.sent / moved : 0.5;  // Of the messages.
   const double message_us =
       passing.costs.step_us[protocol] + sends * passing.level.message_us + (1 - sends) * passing.level.receive_us;
-  const double pieces = passing.pieces * std::max(1U, passing.load.channels);
-  return traffic.messages * pieces * message_us + traffic.stalls * pieces * passing.level.stall_us +
+  const double chunks = passing.chunks * std::max(1U, passing.load.channels);
+  return traffic.messages * chunks * message_us + traffic.stalls * chunks * passing.level.stall_us +
          time_us((moved + in_turn) * passing.load.block_bytes, rate);
 }
 
 double links_us(const Traffic& traffic, const Passing& passing) {
   const double bytes =
-      passing.load.block_bytes * passing.costs.wire_bytes[static_cast<std::size_t>(passing.load.protocol)];
+      passing.load.block_bytes * passing.costs.compressed_bytes[static_cast<std::size_t>(passing.load.protocol)];
   const double busiest = std::max(traffic.sent, traffic.received);
   const double of_group = traffic.between > 0 ? traffic.between : busiest;
   return std::max(time_us(busiest * bytes, passing.level.rank_gbytes_per_s),
@@ -60,8 +60,8 @@ double links_us(const Traffic& traffic, const Passing& passing) {
 }
 
 double coding_us(const Coding& coding, const Costs& costs) {
-  if (coding.wire == WireFormat::none) return 0;
-  const CodingTimes times = coding_times(costs, coding.wire, coding.type);
+  if (coding.compression == CompressionFormat::none) return 0;
+  const CodingTimes times = coding_times(costs, coding.compression, coding.type);
   return coding.values_bytes * (coding.blocks.encoded * times.encode_us + coding.blocks.decoded * times.decode_us);
 }
 
@@ -80,39 +80,39 @@ double shared(double busiest, double all, const Load& load, const Machine& machi
 }
 
 // Sums and copies in the memory of a rank.
-double local_us(const Effort& effort, const Load& load, const Machine& machine) {
+double local_us(const CostLaw& cost_law, const Load& load, const Machine& machine) {
   const Costs& costs = machine.costs;
-  const bool raw = load.coding.wire == WireFormat::none;
+  const bool raw = load.coding.compression == CompressionFormat::none;
   const double halves = load.coding.type == DataType::float32 ? 1 : 2;
   const double summed_bytes = raw ? load.block_bytes : load.coding.values_bytes;
   const double copied_bytes = raw ? load.block_bytes : load.coding.values_bytes / halves;
   const bool by_root = evens_out(load, machine);  // By a chain, too, although it is not the busiest rank there.
-  const double copied = by_root ? std::max(load.copied, effort.copied) : machine.ranks_per_core * effort.copied;
-  return shared(effort.folded, load.ranks - 1, load, machine) *
-             time_us(effort.folded * summed_bytes, costs.fold_gbytes_per_s) +
+  const double copied = by_root ? std::max(load.copied, cost_law.copied) : machine.ranks_per_core * cost_law.copied;
+  return shared(cost_law.folded, load.ranks - 1, load, machine) *
+             time_us(cost_law.folded * summed_bytes, costs.fold_gbytes_per_s) +
          time_us(copied * copied_bytes, costs.copy_gbytes_per_s);
 }
 
 }  // namespace
 
-Prediction predict(const Effort& effort, const Load& load, const Machine& machine) {
+Prediction predict(const CostLaw& cost_law, const Load& load, const Machine& machine) {
   const Costs& costs = machine.costs;
-  const double longest = effort.longest * load.block_bytes / std::max(1U, load.channels);
-  const double pieces = std::max(1.0, std::ceil(longest / load.piece_bytes));
+  const double longest = cost_law.longest * load.block_bytes / std::max(1U, load.channels);
+  const double chunks = std::max(1.0, std::ceil(longest / load.chunk_bytes));
   Prediction predicted;
   predicted.launch_us =
       costs.launch_us[static_cast<std::size_t>(load.launch)] + costs.base_us[static_cast<std::size_t>(load.protocol)];
-  for (std::size_t i = 0; i < Effort::kLevels && !machine.levels.empty(); ++i) {
-    const Traffic& traffic = effort.levels[i];
+  for (std::size_t i = 0; i < CostLaw::kLevels && !machine.levels.empty(); ++i) {
+    const Traffic& traffic = cost_law.levels[i];
     if (traffic == Traffic()) continue;
-    const Passing passing = {costs, load, machine.levels[std::min(i + load.level, machine.levels.size() - 1)], pieces,
+    const Passing passing = {costs, load, machine.levels[std::min(i + load.level, machine.levels.size() - 1)], chunks,
                              machine.ranks_per_core > 1};
     predicted.hops_us += hops_us(traffic, passing);
     const double ends = i == 0 ? 2 * (load.ranks - 1) : load.ranks * traffic.messages;  // Of messages.
     predicted.work_us += shared(traffic.messages, ends, load, machine) * work_us(traffic, passing);
     predicted.links_us = std::max(predicted.links_us, links_us(traffic, passing));
   }
-  predicted.work_us += local_us(effort, load, machine) + machine.ranks_per_core * coding_us(load.coding, costs);
+  predicted.work_us += local_us(cost_law, load, machine) + machine.ranks_per_core * coding_us(load.coding, costs);
   predicted.work_us /= std::max(1U, load.channels);
   return predicted;
 }

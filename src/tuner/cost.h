@@ -1,4 +1,4 @@
-// How long a call is predicted to take: an algorithm's effort, times its bytes, on a machine.
+// How long a call is predicted to take: an algorithm's cost_law, times its bytes, on a machine.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include "src/base/protocol.h"
 #include "src/base/types.h"
 #include "src/model/machine.h"
-#include "src/plan/effort.h"
+#include "src/plan/cost_law.h"
 #include "src/tuner/coding.h"
 
 namespace tutti {
@@ -21,20 +21,20 @@ struct Prediction {
   double total_us() const { return launch_us + hops_us + (links_us > work_us ? links_us : work_us); }
 };
 
-// Of messages in a wire format, beside their bytes.
+// Of messages in a compression format, beside their bytes.
 struct Coding {
-  WireFormat wire = WireFormat::none;
+  CompressionFormat compression = CompressionFormat::none;
   DataType type = DataType::float32;  // Of the elements in memory.
   double values_bytes = 0;            // Of a block in float32, in which sums are made.
-  Coded blocks;
+  Compressed blocks;
 };
 
 struct Load {
   double block_bytes = 0;  // In messages.
-  Protocol protocol = Protocol::bulk;
-  double piece_bytes = 1;  // The longest message.
+  Protocol protocol = Protocol::simple;
+  double chunk_bytes = 1;  // The longest message.
   std::uint32_t channels = 1;
-  // The level of the machine at which levels[0] of the effort are: 1 where every rank is alone on its host.
+  // The level of the machine at which levels[0] of the cost_law are: 1 where every rank is alone on its host.
   std::size_t level = 0;
   bool rooted = false;  // Nobody waits for the whole way: calls follow each other.
   double ranks = 2;     // Of such a call.
@@ -44,6 +44,6 @@ struct Load {
   Coding coding = {};  // Of none, messages have the bytes that memory has.
 };
 
-Prediction predict(const Effort& effort, const Load& load, const Machine& machine);
+Prediction predict(const CostLaw& cost_law, const Load& load, const Machine& machine);
 
 }  // namespace tutti

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kSlack = 1 + 1e-9;  // Of sums of rates.
 
-std::uint32_t most_rings(const RingQuestion& question) { return std::min(question.most_rings, kMostRings); }
+std::uint32_t max_rings(const RingQuestion& question) { return std::min(question.max_rings, kMaxRings); }
 
 double narrowest(const std::vector<double>& rates, const std::vector<Use>& uses) {
   double least = std::numeric_limits<double>::infinity();
@@ -38,16 +38,16 @@ constexpr std::uint32_t kNobody = ~0u;
 // A ring that is being made.
 struct Walk {
   Ring ring;
-  std::bitset<kMostStations> seen;
+  std::bitset<kMaxStations> seen;
   std::uint32_t last = kNobody;  // Seen, and still to come; kNobody: any may be.
 };
 
 // Steps are kept in memory of its own: they are as many as stations and rings together, and a caller's stack may be
-// small. Calls are inside each other once for each ring, of which there are kMostRings at most.
+// small. Calls are inside each other once for each ring, of which there are kMaxRings at most.
 class Search {
  public:
   Search(const RingQuestion& question, double rate, std::uint32_t most, std::uint32_t visits)
-      : question_(question), rate_(rate), most_(most), visits_left_(visits), left_(question.rates) {}
+      : question_(question), rate_(rate), max_(most), visits_left_(visits), left_(question.rates) {}
 
   std::vector<Ring> run() {
     next_ring();
@@ -56,7 +56,7 @@ class Search {
   std::uint32_t visits_left() const { return visits_left_; }
 
  private:
-  bool done() const { return best_.size() >= most_ || visits_left_ == 0; }
+  bool done() const { return best_.size() >= max_ || visits_left_ == 0; }
 
   bool take(std::uint32_t from, std::uint32_t to) {
     const std::vector<Use>& uses = question_.use(from, to);
@@ -218,7 +218,7 @@ class Search {
 
   const RingQuestion& question_;
   const double rate_;
-  const std::uint32_t most_;
+  const std::uint32_t max_;
   std::uint32_t visits_left_;
   std::vector<double> left_;  // Of each link.
   std::vector<Ring> made_, best_;
@@ -234,7 +234,7 @@ class Search {
 // take.
 double most_through(const RingQuestion& question, std::uint32_t station, bool sends) {
   std::vector<std::uint32_t> ways_over(question.rates.size(), 0);
-  std::vector<double> least_part(question.rates.size(), 1);
+  std::vector<double> min_part(question.rates.size(), 1);
   std::uint32_t ways = 0;
   double most = 0;
   for (std::uint32_t other = 0; other < question.size(); ++other) {
@@ -244,11 +244,11 @@ double most_through(const RingQuestion& question, std::uint32_t station, bool se
     most += narrowest(question.rates, uses);
     for (const Use& use : uses) {
       ++ways_over[use.link];
-      least_part[use.link] = std::min(least_part[use.link], use.part);
+      min_part[use.link] = std::min(min_part[use.link], use.part);
     }
   }
   for (std::size_t link = 0; link < ways_over.size(); ++link)
-    if (ways > 0 && ways_over[link] == ways) most = std::min(most, question.rates[link] / least_part[link]);
+    if (ways > 0 && ways_over[link] == ways) most = std::min(most, question.rates[link] / min_part[link]);
   return most;
 }
 
@@ -280,7 +280,7 @@ std::vector<double> rates_of(const RingQuestion& question) {
   sort_out(wholes);
   std::vector<double> rates;
   for (const double whole : wholes)
-    for (std::uint32_t rings = 1; rings <= most_rings(question); ++rings) rates.push_back(whole / rings);
+    for (std::uint32_t rings = 1; rings <= max_rings(question); ++rings) rates.push_back(whole / rings);
   sort_out(rates);
   return rates;
 }
@@ -316,12 +316,12 @@ double rate_of(const RingQuestion& question, const std::vector<Ring>& rings) {
 RingSet find_rings(const RingQuestion& question) {
   RingSet best;
   if (question.stations == 0) return best;
-  std::uint32_t visits = kMostVisits;
-  if (question.stations <= kMostStations) {
+  std::uint32_t visits = kMaxVisits;
+  if (question.stations <= kMaxStations) {
     const double most = most_of_all(question);
     std::vector<std::pair<double, double>> promises;  // What the rings carry together at most, and each.
     for (const double rate : rates_of(question)) {
-      const double rings = std::min<double>(std::floor(most * kSlack / rate), most_rings(question));
+      const double rings = std::min<double>(std::floor(most * kSlack / rate), max_rings(question));
       if (rings >= 1) promises.emplace_back(rings * rate, rate);
     }
     std::stable_sort(promises.begin(), promises.end(),
@@ -331,7 +331,7 @@ RingSet find_rings(const RingQuestion& question) {
       if (promised <= carried * kSlack || visits == 0) break;
       --visits;  // Of a search that fails at once, too.
       const auto rings = static_cast<std::uint32_t>(std::lround(promised / rate));
-      const std::uint32_t given = std::min(visits, kMostVisitsAtARate);
+      const std::uint32_t given = std::min(visits, kMaxVisitsAtARate);
       Search search(question, rate, rings, given);
       std::vector<Ring> found = search.run();
       visits -= given - search.visits_left();
@@ -343,7 +343,7 @@ RingSet find_rings(const RingQuestion& question) {
   if (best.rings.empty()) best.rings.push_back(plain(question));
   best.gbytes_per_s = rate_of(question, best.rings);
   if (best.gbytes_per_s == 0 && question.size() > 1) best.rings.clear();
-  best.visits = kMostVisits - visits;
+  best.visits = kMaxVisits - visits;
   return best;
 }
 

@@ -7,12 +7,12 @@
 
 namespace tutti {
 
-inline constexpr std::uint32_t kMostRings = 32;
-inline constexpr std::uint32_t kMostStations = 128;  // Of a search; more are taken as they come.
+inline constexpr std::uint32_t kMaxRings = 32;
+inline constexpr std::uint32_t kMaxStations = 128;  // Of a search; more are taken as they come.
 // Steps from a station to the next that are tried, in all and at one rate; each rate that is tried counts as one more.
 // Counted, since time is not the same on all ranks.
-inline constexpr std::uint32_t kMostVisits = 20'000;
-inline constexpr std::uint32_t kMostVisitsAtARate = 4'000;
+inline constexpr std::uint32_t kMaxVisits = 20'000;
+inline constexpr std::uint32_t kMaxVisitsAtARate = 4'000;
 
 // What going from one station to the next takes of a link, in one direction.
 struct Use {
@@ -28,7 +28,7 @@ struct RingQuestion {
   std::vector<std::vector<Use>> uses;  // [from * size() + to]; empty: there is no way.
   std::vector<double>
       latencies_us;  // Likewise: of ways that are equally wide the shortest is tried first. May be empty.
-  std::uint32_t most_rings = kMostRings;  // Of more, kMostRings.
+  std::uint32_t max_rings = kMaxRings;  // Of more, kMaxRings.
 
   std::uint32_t size() const { return stations + gates; }
   const std::vector<Use>& use(std::uint32_t from, std::uint32_t to) const { return uses[from * size() + to]; }

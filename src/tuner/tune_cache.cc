@@ -11,10 +11,10 @@ namespace {
 constexpr std::string_view kFirstLine = "tutti-tune 2";
 constexpr std::string_view kFirstLineOfOld = "tutti-tune 1";
 constexpr std::size_t kLongestLine = 400;
-constexpr std::size_t kMostMachines = 256;
-constexpr std::size_t kMostClasses = 4096;  // Of a machine.
-constexpr std::size_t kMostCandidates = 64;
-constexpr std::uint32_t kMostSizeClass = 127;
+constexpr std::size_t kMaxMachines = 256;
+constexpr std::size_t kMaxClasses = 4096;  // Of a machine.
+constexpr std::size_t kMaxCandidates = 64;
+constexpr std::uint32_t kMaxSizeClass = 127;
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -35,7 +35,7 @@ bool parse(std::string_view text, Number& number) {
 bool parse_us(std::string_view text, double& us) { return parse(text, us) && std::isfinite(us) && us >= 0; }
 
 bool parse_protocol(std::string_view text, Protocol& protocol) {
-  for (const Protocol known : {Protocol::bulk, Protocol::lines, Protocol::rows}) {
+  for (const Protocol known : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
     protocol = known;
     if (text == name(known)) return true;
   }
@@ -47,13 +47,13 @@ bool parse_class(const std::vector<std::string_view>& words, TunedClass& tuned) 
   if (words.size() != 3 && !tuned.mapped) return false;
   const Result<Collective> collective = parse_collective(words[1]);
   if (collective.ok()) tuned.collective = collective.value();
-  return collective.ok() && parse(words[2], tuned.size_class) && tuned.size_class <= kMostSizeClass;
+  return collective.ok() && parse(words[2], tuned.size_class) && tuned.size_class <= kMaxSizeClass;
 }
 
 bool parse_candidate(const std::vector<std::string_view>& words, TunedCandidate& candidate) {
   if (words.size() != 7) return false;
   candidate.algorithm = words[1];
-  return parse_protocol(words[2], candidate.protocol) && parse(words[3], candidate.piece_bytes) &&
+  return parse_protocol(words[2], candidate.protocol) && parse(words[3], candidate.chunk_bytes) &&
          parse(words[4], candidate.channels) && parse_us(words[5], candidate.predicted_us) &&
          parse_us(words[6], candidate.measured_us);
 }
@@ -65,7 +65,7 @@ const char* take_line(std::string_view line, TuneCache& cache) {
   const std::vector<std::string_view> words = words_of(line);
   const std::string_view kind = words.empty() ? "" : words[0];
   if (kind == "machine") {
-    if (cache.machines.size() == kMostMachines) return "names one machine too many";
+    if (cache.machines.size() == kMaxMachines) return "names one machine too many";
     if (words.size() < 2) return "names no machine";
     cache.machines.push_back({std::string(line.substr(static_cast<std::size_t>(words[1].data() - line.data()))), {}});
     return nullptr;
@@ -73,7 +73,7 @@ const char* take_line(std::string_view line, TuneCache& cache) {
   if (cache.machines.empty()) return "comes before any machine";
   std::vector<TunedClass>& classes = cache.machines.back().classes;
   if (kind == "class") {
-    if (classes.size() == kMostClasses) return "names one class too many";
+    if (classes.size() == kMaxClasses) return "names one class too many";
     if (!classes.empty() && classes.back().candidates.empty()) return "follows a class of which nothing was kept";
     return parse_class(words, classes.emplace_back()) ? nullptr : "is no class of calls";
   }
@@ -81,7 +81,7 @@ const char* take_line(std::string_view line, TuneCache& cache) {
   if (classes.empty()) return "comes before any class";
   std::vector<TunedCandidate>& candidates = classes.back().candidates;
   if ((kind == "kept") != candidates.empty()) return "is out of order: the candidate that was kept comes first";
-  if (candidates.size() == kMostCandidates) return "names one candidate too many";
+  if (candidates.size() == kMaxCandidates) return "names one candidate too many";
   return parse_candidate(words, candidates.emplace_back()) ? nullptr : "is no candidate";
 }
 
@@ -99,7 +99,7 @@ std::uint32_t size_class(std::uint64_t bytes) {
   return 2 * power + static_cast<std::uint32_t>(bytes >> (power - 1) & 1);
 }
 
-std::uint64_t least_bytes(std::uint32_t size_class) {
+std::uint64_t min_bytes(std::uint32_t size_class) {
   const std::uint64_t power = std::uint64_t{1} << size_class / 2;
   return size_class % 2 == 0 ? power : power + power / 2;
 }
@@ -117,7 +117,7 @@ const TuneCache::Machine* TuneCache::find(std::string_view machine) const {
 void TuneCache::keep(std::string_view machine, TunedClass tuned) {
   auto found = std::find_if(machines.begin(), machines.end(), [&](const auto& one) { return one.name == machine; });
   if (found == machines.end()) {
-    if (machines.size() == kMostMachines) machines.erase(machines.begin());
+    if (machines.size() == kMaxMachines) machines.erase(machines.begin());
     machines.push_back({std::string(machine), {}});
     found = machines.end() - 1;
   }
@@ -142,7 +142,7 @@ std::string format(const TuneCache& cache) {
               (tuned.mapped ? " mapped\n" : "\n");
       for (const TunedCandidate& candidate : tuned.candidates) {
         text += std::string(&candidate == &tuned.candidates[0] ? "kept " : "tried ") + candidate.algorithm + " " +
-                name(candidate.protocol) + " " + std::to_string(candidate.piece_bytes) + " " +
+                name(candidate.protocol) + " " + std::to_string(candidate.chunk_bytes) + " " +
                 std::to_string(candidate.channels) + " " + number(candidate.predicted_us) + " " +
                 number(candidate.measured_us) + "\n";
       }

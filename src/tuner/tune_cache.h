@@ -4,10 +4,10 @@
 //   tutti-tune 2
 //   machine 0.1.0, hosts 1x2, 2 ranks on 2 CPUs of AMD EPYC, shm
 //   class all_gather 33
-//   kept direct bulk 32768 1 11.25 10.5
-//   tried ring bulk 65536 1 12 11.75
+//   kept direct Simple 32768 1 11.25 10.5
+//   tried ring Simple 65536 1 12 11.75
 //   class all_gather 33 mapped
-//   kept direct_mapped bulk 32768 1 9.5 7.25
+//   kept direct_mapped Simple 32768 1 9.5 7.25
 //
 // A class is a collective and the class of its size; mapped: of calls whose buffers all ranks can map, which files of
 // version 1 do not know of. Those are read, and written as version 2. Of a candidate: algorithm, protocol, longest
@@ -27,12 +27,12 @@ namespace tutti {
 
 // Of a block: two classes for each power of two, 2^k and 1.5 * 2^k being the least of theirs.
 std::uint32_t size_class(std::uint64_t bytes);
-std::uint64_t least_bytes(std::uint32_t size_class);
+std::uint64_t min_bytes(std::uint32_t size_class);
 
 struct TunedCandidate {
   std::string algorithm;
-  Protocol protocol = Protocol::bulk;
-  std::uint64_t piece_bytes = 0;
+  Protocol protocol = Protocol::simple;
+  std::uint64_t chunk_bytes = 0;
   std::uint32_t channels = 1;
   double predicted_us = 0;
   double measured_us = 0;

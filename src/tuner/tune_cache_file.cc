@@ -21,7 +21,7 @@ namespace {
 
 using File = Owned<int, ::close, -1>;
 
-constexpr std::size_t kMostBytes = 4 << 20;
+constexpr std::size_t kMaxBytes = 4 << 20;
 constexpr std::int64_t kLongestWaitNs = 2'000'000'000;
 
 Result<std::string> read_text(const std::string& path) {
@@ -31,10 +31,10 @@ Result<std::string> read_text(const std::string& path) {
   struct stat state = {};
   if (::fstat(file.get(), &state) != 0) return system_error("look at " + path);
   if (!S_ISREG(state.st_mode)) return invalid_usage(path + " is not a regular file");
-  if (state.st_size > static_cast<off_t>(kMostBytes))
+  if (state.st_size > static_cast<off_t>(kMaxBytes))
     return invalid_usage(path + " has " + std::to_string(state.st_size) +
-                         " bytes, and no file of this kind has more than " + std::to_string(kMostBytes));
-  std::string text(kMostBytes + 1, '\0');
+                         " bytes, and no file of this kind has more than " + std::to_string(kMaxBytes));
+  std::string text(kMaxBytes + 1, '\0');
   std::size_t length = 0;
   while (length < text.size()) {
     const ssize_t count = ::read(file.get(), text.data() + length, text.size() - length);
@@ -43,7 +43,7 @@ Result<std::string> read_text(const std::string& path) {
     if (count == 0) break;
     length += static_cast<std::size_t>(count);
   }
-  if (length > kMostBytes) return invalid_usage(path + " grows while it is read");
+  if (length > kMaxBytes) return invalid_usage(path + " grows while it is read");
   text.resize(length);
   return text;
 }
@@ -131,13 +131,13 @@ Result<std::string> text_that_fits(TuneCache& cache, std::string_view latest) {
       std::find_if(machines.begin(), machines.end(), [&](const auto& one) { return one.name == latest; });
   if (added != machines.end()) std::rotate(added, added + 1, machines.end());
   std::string text = format(cache);
-  while (text.size() > kMostBytes && machines.size() > 1) {
+  while (text.size() > kMaxBytes && machines.size() > 1) {
     machines.erase(machines.begin());
     text = format(cache);
   }
-  if (text.size() <= kMostBytes) return text;
+  if (text.size() <= kMaxBytes) return text;
   return invalid_usage("there are " + std::to_string(text.size()) +
-                       " bytes to keep of one machine, and no file has more than " + std::to_string(kMostBytes));
+                       " bytes to keep of one machine, and no file has more than " + std::to_string(kMaxBytes));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The cost laws that the algorithms claim: messages that depend on each other, and bytes that a rank sends. What they
-// say of themselves (Effort) is what is counted in the plans of all ranks.
+// say of themselves (CostLaw) is what is counted in the plans of all ranks.
 #include <cmath>
 #include <deque>
 #include <map>
@@ -27,7 +27,7 @@ class Accountant {
     for (bool moved = true; moved;) {
       moved = false;
       for (Rank rank = 0; rank < ranks_.size(); ++rank) {
-        while (ranks_[rank].step < plans_[rank].steps.size() && obey(rank)) moved = true;
+        while (ranks_[rank].step < plans_[rank].steps.size() && run_plan(rank)) moved = true;
       }
     }
     Cost cost;
@@ -44,7 +44,7 @@ class Accountant {
     std::uint32_t depth = 0, sent = 0;
   };
 
-  bool obey(Rank rank) {
+  bool run_plan(Rank rank) {
     Account& account = ranks_[rank];
     const Step step = plans_[rank].steps[account.step];
     for (const Operand& source : step.sources) {
@@ -132,7 +132,7 @@ TEST(Costs, OfAllToAll) {
   EXPECT_EQ(cost_of(Collective::all_to_all, "bruck", n), (Cost{4, 32}));
 }
 
-// Counts what an Effort has, in the plans of all ranks as they are written.
+// Counts what an CostLaw has, in the plans of all ranks as they are written.
 class Count {
  public:
   explicit Count(std::span<const Plan> plans)
@@ -189,7 +189,7 @@ class Count {
   bool pass() {
     bool moved = false;
     for (Rank rank = 0; rank < ranks_.size(); ++rank) {
-      while (ranks_[rank].step < plans_[rank].steps.size() && obey(rank)) moved = true;
+      while (ranks_[rank].step < plans_[rank].steps.size() && run_plan(rank)) moved = true;
     }
     return moved;
   }
@@ -199,7 +199,7 @@ class Count {
     return std::tuple(writer, reader, operand.tag, operand.place);
   }
 
-  bool obey(Rank rank) {
+  bool run_plan(Rank rank) {
     Account& account = ranks_[rank];
     const Step step = plans_[rank].steps[account.step];
     for (const Operand& source : step.sources) {
@@ -256,7 +256,7 @@ bool near(double a, double b) { return std::abs(a - b) < kLittle; }
 
 // Of one host: exactly what is counted, but for numbers of ranks that are no powers of two in the algorithms that would
 // like them to be, which may claim more.
-TEST(Efforts, AreWhatThePlansOfAllRanksTake) {
+TEST(CostLaws, AreWhatThePlansOfAllRanksTake) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     for (Rank n = 2; n <= 64; n += n < 9 ? 1 : 11) {
       const Problem problem{.collective = entry.collective, .ranks = n, .groups = {}};
@@ -264,10 +264,10 @@ TEST(Efforts, AreWhatThePlansOfAllRanksTake) {
       SCOPED_TRACE(cases::title(entry) + " of " + std::to_string(n));
       const std::vector<Plan> plans = emit_plans(*entry.algorithm, problem);
       const Count count = Count::of(plans);
-      const Effort effort = entry.algorithm->effort(problem);
-      const Traffic& level = effort.levels[0];
-      EXPECT_EQ(effort.units, plans[0].shape.units);
-      EXPECT_NEAR(effort.longest, count.longest_message(), kLittle);
+      const CostLaw cost_law = entry.algorithm->cost_law(problem);
+      const Traffic& level = cost_law.levels[0];
+      EXPECT_EQ(cost_law.units, plans[0].shape.units);
+      EXPECT_NEAR(cost_law.longest, count.longest_message(), kLittle);
       const auto moved = [](const Count::Account& account) {
         return account.levels[0].sent + account.levels[0].received;
       };
@@ -282,24 +282,24 @@ TEST(Efforts, AreWhatThePlansOfAllRanksTake) {
                                   return near(account.levels[0].sent, level.sent) &&
                                          near(account.levels[0].received, level.received) &&
                                          near(messages(account), level.messages) &&
-                                         near(account.folded, effort.folded) && near(account.copied, effort.copied);
+                                         near(account.folded, cost_law.folded) && near(account.copied, cost_law.copied);
                                 }))
             << "of no rank: sent " << level.sent << " received " << level.received << " messages " << level.messages
-            << " folded " << effort.folded << " copied " << effort.copied;
+            << " folded " << cost_law.folded << " copied " << cost_law.copied;
       } else {
         EXPECT_NEAR(level.depth, count.longest().inside, 0.5 * level.depth);
         EXPECT_NEAR(level.sent + level.received, count.most(moved), 0.35 * count.most(moved));
         EXPECT_NEAR(level.messages, count.most(messages), 0.5 * count.most(messages));
-        EXPECT_NEAR(effort.folded, count.most(folded), 0.35 * count.most(folded));
+        EXPECT_NEAR(cost_law.folded, count.most(folded), 0.35 * count.most(folded));
       }
-      EXPECT_EQ(effort.levels[1], Traffic());
+      EXPECT_EQ(cost_law.levels[1], Traffic());
     }
   }
 }
 
 // Exactly, but for numbers that are halved and are no powers of two: there the ranks' blocks differ, of which one is
 // proved, and the mean is told. So it is of hosts of uneven size.
-TEST(Efforts, KnowHowOftenResultsAreRounded) {
+TEST(CostLaws, KnowHowOftenResultsAreRounded) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     for (Rank n = 2; n <= 64; n += n < 9 ? 1 : 11) {
       const Problem problem{.collective = entry.collective, .ranks = n, .groups = {}};
@@ -307,14 +307,14 @@ TEST(Efforts, KnowHowOftenResultsAreRounded) {
       if (mapped || !entry.algorithm->supports(problem) || !entry.algorithm->bears_rounding(problem)) continue;
       SCOPED_TRACE(cases::title(entry) + " of " + std::to_string(n));
       const double proved = verify(emit_plans(*entry.algorithm, problem), {}, Messages::rounded).value().rounded;
-      const double told = entry.algorithm->effort(problem).rounded;
+      const double reported = entry.algorithm->cost_law(problem).rounded;
       const bool uneven = std::string_view(entry.algorithm->name()).starts_with("halving") && !std::has_single_bit(n);
-      EXPECT_NEAR(told, proved, uneven ? 0.25 * proved : kLittle);
+      EXPECT_NEAR(reported, proved, uneven ? 0.25 * proved : kLittle);
     }
   }
 }
 
-TEST(Efforts, KnowHowOftenResultsAreRoundedOverHosts) {
+TEST(CostLaws, KnowHowOftenResultsAreRoundedOverHosts) {
   const std::vector<Rank> layouts[] = {{1, 1},       {2, 2},       {2, 2, 2, 2}, {4, 4},
                                        {1, 1, 1, 1}, {4, 4, 4, 4}, {3, 5},       {1, 4, 2}};
   for (const cases::Entry& entry : cases::all_entries()) {
@@ -328,13 +328,13 @@ TEST(Efforts, KnowHowOftenResultsAreRoundedOverHosts) {
       const bool even = std::count(hosts.begin(), hosts.end(), hosts[0]) == static_cast<std::ptrdiff_t>(hosts.size());
       // Its halves come to the root from either end of a chain: one is proved, and the mean is told.
       const bool halves = cases::title(entry) == "reduce_hierarchical_tree";
-      EXPECT_NEAR(entry.algorithm->effort(problem).rounded, proved, even && !halves ? kLittle : 0.3 * proved);
+      EXPECT_NEAR(entry.algorithm->cost_law(problem).rounded, proved, even && !halves ? kLittle : 0.3 * proved);
     }
   }
 }
 
 // Of several, by those that know them, and of others a bound from above.
-TEST(Efforts, AreBoundsOverHosts) {
+TEST(CostLaws, AreBoundsOverHosts) {
   const std::vector<Rank> layouts[] = {
       {2, 2}, {4, 4}, {8, 8, 8, 8}, {3, 5}, {1, 4, 2}, {6, 6, 6}, std::vector<Rank>(16, 4)};
   for (const cases::Entry& entry : cases::all_entries()) {
@@ -346,11 +346,11 @@ TEST(Efforts, AreBoundsOverHosts) {
       SCOPED_TRACE(cases::title(entry) + " of " + describe(problem));
       const std::vector<Plan> plans = emit_plans(*entry.algorithm, problem);
       const Count count = Count::of(plans);
-      const Effort effort = entry.algorithm->effort(problem);
-      EXPECT_EQ(effort.units, plans[0].shape.units);
+      const CostLaw cost_law = entry.algorithm->cost_law(problem);
+      EXPECT_EQ(cost_law.units, plans[0].shape.units);
       const double sent = count.most([](const Count::Account& account) { return account.levels[1].sent; });
       const double received = count.most([](const Count::Account& account) { return account.levels[1].received; });
-      const Traffic& across = effort.levels[1];
+      const Traffic& across = cost_law.levels[1];
       const bool even = std::count(hosts.begin(), hosts.end(), hosts[0]) == static_cast<std::ptrdiff_t>(hosts.size());
       if (even) {
         EXPECT_GE(across.depth + kLittle, count.longest().across);

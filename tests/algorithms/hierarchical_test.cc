@@ -47,8 +47,8 @@ TEST_P(Hierarchical, HoldsForEvenAndUnevenGroups) {
         EXPECT_TRUE(algorithm().bears_rounding(problem));
         EXPECT_EQ(verify(obeyed, {}, Messages::rounded).status().message(), "") << describe(problem);
         if (problem.ranks > 32 || fusion == Fusion::stages) continue;
-        EXPECT_EQ(verify(obeyed, {.pieces = 4, .skew = 1}).status().message(), "") << describe(problem);
-        EXPECT_EQ(verify(obeyed, {.pieces = 3, .strands = true}).status().message(), "") << describe(problem);
+        EXPECT_EQ(verify(obeyed, {.chunks = 4, .skew = 1}).status().message(), "") << describe(problem);
+        EXPECT_EQ(verify(obeyed, {.chunks = 3, .strands = true}).status().message(), "") << describe(problem);
       }
     }
   }
@@ -61,16 +61,16 @@ TEST_P(Hierarchical, GivesTheRightNumbers) {
       const Problem problem = problem_of(groups, in_place);
       if (problem.ranks > 20) continue;
       const std::vector<Plan> plans = cases::fused(emit_plans(algorithm(), problem), Fusion::whole_stages);
-      const Loop loops[] = {{.pieces = 2},
-                            {.pieces = 3, .skew = 1},
-                            {.pieces = 4, .skew = 1, .order = StageOrder::earliest_first, .banks = 4},
-                            {.pieces = 2, .strands = true}};
+      const Loop loops[] = {{.chunks = 2},
+                            {.chunks = 3, .skew = 1},
+                            {.chunks = 4, .skew = 1, .order = StageOrder::earliest_first, .banks = 4},
+                            {.chunks = 2, .strands = true}};
       for (Loop loop : loops) {
         const Result<Proof> proof = verify(plans, loop);
         ASSERT_TRUE(proof.ok());
         loop.slots = proof.value().slots;
-        const RefereeVerdict verdict = referee_run(plans, loop, ++seed);
-        EXPECT_TRUE(verdict.ok) << describe(problem) << " seed " << seed << ": " << verdict.text;
+        const RefereeResult result = referee_run(plans, loop, ++seed);
+        EXPECT_TRUE(result.ok) << describe(problem) << " seed " << seed << ": " << result.text;
       }
     }
   }
@@ -135,13 +135,13 @@ TEST_P(OverHosts, HoldForEvenAndUnevenGroups) {
         EXPECT_EQ(verify(obeyed, {}, Messages::rounded).status().message(), "") << describe(problem);
         ++proofs;
         if (problem.ranks > 20 || fusion == Fusion::stages) continue;
-        Loop loop{.pieces = 3, .skew = 1, .order = StageOrder::earliest_first, .banks = 3};
+        Loop loop{.chunks = 3, .skew = 1, .order = StageOrder::earliest_first, .banks = 3};
         const Result<Proof> proof = verify(obeyed, loop);
         ASSERT_TRUE(proof.ok()) << describe(problem);
         EXPECT_LE(proof.value().slots, 4U) << describe(problem);  // That lanes of a communicator have.
         loop.slots = proof.value().slots;
-        const RefereeVerdict verdict = referee_run(obeyed, loop, ++seed);
-        EXPECT_TRUE(verdict.ok) << describe(problem) << " seed " << seed << ": " << verdict.text;
+        const RefereeResult result = referee_run(obeyed, loop, ++seed);
+        EXPECT_TRUE(result.ok) << describe(problem) << " seed " << seed << ": " << result.text;
       }
     }
   }
@@ -208,7 +208,7 @@ TEST(HostTrees, KnowHowOftenResultsAreRounded) {
         // The halves of a reduce come to the root from either end of a chain: the worse is proved, the mean is told.
         const bool alike = std::has_single_bit(hosts) && collective != Collective::reduce;
         const double tolerance = alike ? 1e-9 : 0.3 * proved;
-        EXPECT_NEAR(algorithm.effort(problem).rounded, proved, tolerance) << describe(problem);
+        EXPECT_NEAR(algorithm.cost_law(problem).rounded, proved, tolerance) << describe(problem);
       }
     }
   }

@@ -44,9 +44,9 @@ TEST_P(LaneEnds, AgreeWhereSomeRanksWorkInPlace) {
   const Loop loops[] = {
       {},
       {.slots = 4},
-      {.pieces = 8, .skew = 1, .order = StageOrder::earliest_first, .slots = 2},
-      {.pieces = 8, .skew = 1, .order = StageOrder::earliest_first, .slots = 4},
-      {.pieces = 8, .skew = 2, .slots = 4},
+      {.chunks = 8, .skew = 1, .order = StageOrder::earliest_first, .slots = 2},
+      {.chunks = 8, .skew = 1, .order = StageOrder::earliest_first, .slots = 4},
+      {.chunks = 8, .skew = 2, .slots = 4},
   };
   for (Rank ranks = 2; ranks <= 9; ++ranks) {
     for (const Rank root : {Rank{0}, ranks - 1}) {

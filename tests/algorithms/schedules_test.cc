@@ -9,11 +9,11 @@ namespace {
 using cases::Fusion;
 
 constexpr Loop kLoops[] = {{},
-                           {.pieces = 3},
-                           {.pieces = 4, .skew = 1},
-                           {.pieces = 4, .skew = 2, .order = StageOrder::earliest_first, .banks = 3},
-                           {.pieces = 3, .strands = true},
-                           {.pieces = 2, .longest = 3}};
+                           {.chunks = 3},
+                           {.chunks = 4, .skew = 1},
+                           {.chunks = 4, .skew = 2, .order = StageOrder::earliest_first, .banks = 3},
+                           {.chunks = 3, .strands = true},
+                           {.chunks = 2, .longest = 3}};
 
 class Schedules : public testing::TestWithParam<cases::Entry> {
  protected:
@@ -24,9 +24,9 @@ class Schedules : public testing::TestWithParam<cases::Entry> {
       loop.slots = proof.value().slots;
       if (!suffices(proof.value(), loop)) continue;  // Slices of a round would mix its messages.
       for (int i = 0; i < 4; ++i) {
-        const RefereeVerdict verdict = referee_run(plans, loop, ++seed_);
-        ASSERT_TRUE(verdict.ok) << "pieces " << loop.pieces << " skew " << loop.skew << " slots " << loop.slots
-                                << " longest " << loop.longest << " seed " << seed_ << ": " << verdict.text;
+        const RefereeResult result = referee_run(plans, loop, ++seed_);
+        ASSERT_TRUE(result.ok) << "chunks " << loop.chunks << " skew " << loop.skew << " slots " << loop.slots
+                               << " longest " << loop.longest << " seed " << seed_ << ": " << result.text;
       }
     }
   }
@@ -61,8 +61,8 @@ TEST_P(Schedules, EndWithTheRightNumbersWhereSomeRanksAreInPlace) {
         fuse(plans.back());
       }
       for (int i = 0; i < 4; ++i) {
-        const RefereeVerdict verdict = referee_run(plans, {.pieces = 2, .slots = 3}, ++seed_);
-        ASSERT_TRUE(verdict.ok) << "seed " << seed_ << ": " << verdict.text;
+        const RefereeResult result = referee_run(plans, {.chunks = 2, .slots = 3}, ++seed_);
+        ASSERT_TRUE(result.ok) << "seed " << seed_ << ": " << result.text;
       }
     }
   }

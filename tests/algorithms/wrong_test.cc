@@ -14,7 +14,7 @@ class Wrong : public Algorithm {
   const char* name() const override { return "wrong"; }
   const char* summary() const override { return "for tests"; }
   bool supports(const Problem&) const override { return true; }
-  Effort effort(const Problem&) const override { return {}; }
+  CostLaw cost_law(const Problem&) const override { return {}; }
 };
 
 // An algorithm of the catalogue on a problem that it refuses.

@@ -17,7 +17,7 @@ TEST(Choices, AreThoseOfTheLastCollective) {
   ranks.run([](int, tutti_comm comm) {
     tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
     forced.algorithm = "bruck";  // An all-reduce has none of this name.
-    forced.protocol = "lines";
+    forced.protocol = "LL";
     tutti_comm view = nullptr;
     TUTTI_EXPECT_OK(tutti_comm_with_options(comm, &forced, &view));
     const auto last = [&](tutti_comm handle) {
@@ -28,14 +28,14 @@ TEST(Choices, AreThoseOfTheLastCollective) {
     Vector send(1 << 16), recv(4 << 16);
     EXPECT_EQ(last(comm), "/");
     TUTTI_EXPECT_OK(tutti_all_gather(send.data(), recv.data(), 3, tutti_int32, view, nullptr));
-    EXPECT_EQ(last(comm), "bruck/lines");
-    EXPECT_EQ(last(view), "bruck/lines");
+    EXPECT_EQ(last(comm), "bruck/LL");
+    EXPECT_EQ(last(view), "bruck/LL");
     TUTTI_EXPECT_OK(tutti_all_reduce(send.data(), recv.data(), send.size(), tutti_int32, tutti_sum, comm, nullptr));
     EXPECT_EQ(last(comm), "two_shot_mapped/");  // Threads see each other's memory.
     TUTTI_EXPECT_OK(tutti_all_gather(send.data(), recv.data(), 3, tutti_int32, view, nullptr));
-    EXPECT_EQ(last(comm), "bruck/lines");
+    EXPECT_EQ(last(comm), "bruck/LL");
     TUTTI_EXPECT_OK(tutti_all_reduce(send.data(), recv.data(), 3, tutti_int32, tutti_sum, view, nullptr));
-    EXPECT_NE(last(comm), "bruck/lines");
+    EXPECT_NE(last(comm), "bruck/LL");
     TUTTI_EXPECT_OK(tutti_all_gather(nullptr, nullptr, 0, tutti_int32, view, nullptr));
     EXPECT_EQ(last(comm), "/");
   });
@@ -73,7 +73,7 @@ TEST(Choices, HaveTimesWhereMemoryIsMappedAndAProtocolIsForced) {
   void* memory = nullptr;
   TUTTI_EXPECT_OK(tutti_mem_alloc(&memory, kCount * sizeof(float)));
   std::vector<double> times_us;
-  for (const char* protocol : {"", "lines", "bulk"}) {
+  for (const char* protocol : {"", "LL", "Simple"}) {
     tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
     forced.algorithm = "two_shot_mapped";
     if (protocol[0] != '\0') forced.protocol = protocol;

@@ -1,4 +1,4 @@
-// Rounding and error feedback as programs ask for them with buffers on a device, whose part the host's twin plays.
+// Rounding and error feedback as programs ask for them with buffers on a device, whose part the host's emulator plays.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -66,7 +66,7 @@ class DeviceRounding : public testing::Test {
 TEST_F(DeviceRounding, FeedsBackWhatItTook) {
   constexpr std::size_t kFirst = 600;  // The calls are of a part of the buffer.
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  options.wire = "int4";
+  options.compression = "int4";
   tutti_comm views[kRanks] = {};
   view(options, views);
   for (int rank = 0; rank < kRanks; ++rank)
@@ -100,9 +100,9 @@ TEST_F(DeviceRounding, FeedsBackWhatItTook) {
 
 TEST_F(DeviceRounding, GoesByRandomNumbersOfASeed) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  options.wire = "int4";
-  options.wire_rounding = "stochastic";
-  options.wire_seed = 3;
+  options.compression = "int4";
+  options.compression_rounding = "stochastic";
+  options.compression_seed = 3;
   tutti_comm views[kRanks] = {};
   view(options, views);
   sum(views);
@@ -116,7 +116,7 @@ TEST_F(DeviceRounding, GoesByRandomNumbersOfASeed) {
 TEST_F(DeviceRounding, IsNotBoundedAndAtRandom) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.max_relative_error = 0.01;
-  options.wire_rounding = "stochastic";
+  options.compression_rounding = "stochastic";
   tutti_comm view = nullptr;
   EXPECT_EQ(tutti_comm_with_options(comms_[0], &options, &view), tutti_invalid_argument);
   EXPECT_NE(std::string(tutti_last_error(nullptr)).find("max_relative_error"), std::string::npos);

@@ -1,4 +1,4 @@
-// The API with buffers on a device, whose part the host's twin plays.
+// The API with buffers on a device, whose part the host's emulator plays.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/base/atomic.h"
-#include "src/communicator/neighbours/leavings.h"
+#include "src/communicator/peers/deferred_frees.h"
 #include "tests/executor/current_host_device.h"
 #include "tutti/tutti.h"
 
@@ -99,27 +99,27 @@ class Left {
   Board board_ = Board::create(2).value();
 };
 
-constexpr std::size_t kMostOfIt = std::size_t{700} << 20;  // Of the device's memory.
+constexpr std::size_t kMaxOfIt = std::size_t{700} << 20;  // Of the device's memory.
 
 TEST_F(OnDevice, MemoryThatIsLackingIsTakenFromWhatWasLeft) {
-  const Left left(kMostOfIt);
+  const Left left(kMaxOfIt);
   void* memory = nullptr;
-  EXPECT_EQ(tutti_mem_alloc_cuda(&memory, kMostOfIt), tutti_system_error) << "somebody has it open";
+  EXPECT_EQ(tutti_mem_alloc_cuda(&memory, kMaxOfIt), tutti_system_error) << "somebody has it open";
   left.all_leave();
-  ASSERT_EQ(tutti_mem_alloc_cuda(&memory, kMostOfIt), tutti_ok) << tutti_last_error(nullptr);
+  ASSERT_EQ(tutti_mem_alloc_cuda(&memory, kMaxOfIt), tutti_ok) << tutti_last_error(nullptr);
   EXPECT_EQ(tutti_mem_free(memory), tutti_ok);
 }
 
 TEST_F(OnDevice, EndsFreeWhatOthersHaveLeft) {
-  const Left left(kMostOfIt);
+  const Left left(kMaxOfIt);
   left.all_leave();
   tutti_comm comms[kRanks] = {};
   std::swap_ranges(comms, comms + kRanks, comms_);
   destroy(comms);
-  EXPECT_LT(device_.usage().allocated_bytes, kMostOfIt);
+  EXPECT_LT(device_.usage().allocated_bytes, kMaxOfIt);
 }
 
-// As a rank that was lost does: its teams come to work there when their stream is let go.
+// As a rank that was lost does: its thread blocks come to work there when their stream is let go.
 TEST_F(OnDevice, WhatAnotherRankOfTheProcessHoldsIsNotSetAside) {
   const auto home = std::make_shared<DeviceHome>(find_device().value());
   DeviceHandle handle;
@@ -128,7 +128,7 @@ TEST_F(OnDevice, WhatAnotherRankOfTheProcessHoldsIsNotSetAside) {
   const Board board = Board::create(2).value();
   board.fail(0, aborted_error("rank 0 aborted"));
   keep_until_all_have_left(home, board);
-  sweep_leavings();
+  sweep_deferred_frees();
   EXPECT_NE(home->inboxes(), nullptr);
 }
 
@@ -139,7 +139,7 @@ TEST_F(OnDevice, WhatNobodyHoldsAfterAFailureIsNotKept) {
   keep_until_all_have_left(std::move(home), board);
   EXPECT_FALSE(kept.expired());
   board.fail(0, aborted_error("rank 0 aborted"));
-  sweep_leavings();
+  sweep_deferred_frees();
   EXPECT_TRUE(kept.expired());
 }
 

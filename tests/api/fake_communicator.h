@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "src/api/door.h"
+#include "src/api/comm_handle.h"
 #include "src/communicator/control/board.h"
 
 namespace tutti::test {
@@ -62,7 +62,7 @@ class FakeCommunicator final : public Communicator {
   void abort() override { aborted = true; }
   Status fail(Status status) override { return status; }
   Status call_off(const Status& reason) override { return {reason.code(), reason.message()}; }
-  void outwait_visitors() override {}
+  void wait_for_remote_access() override {}
   Status failure() override { return aborted ? aborted_error("aborted by the test") : Status(); }
 
   std::vector<Call> calls;
@@ -92,21 +92,21 @@ class FakeCommunicator final : public Communicator {
 inline tutti_comm insert_fake(FakeCommunicator*& fake) {
   auto communicator = std::make_unique<FakeCommunicator>();
   fake = communicator.get();
-  auto door = std::make_unique<Door>();
-  door->runner = communicator.get();
-  door->rank = communicator->rank();
-  door->ranks = communicator->ranks();
-  door->shared = std::make_shared<SharedComm>();
-  door->shared->communicator = std::move(communicator);
-  Result<void*> handle = Doors::instance().insert(std::move(door));
+  auto handle = std::make_unique<CommHandle>();
+  handle->runner = communicator.get();
+  handle->rank = communicator->rank();
+  handle->ranks = communicator->ranks();
+  handle->shared = std::make_shared<SharedComm>();
+  handle->shared->communicator = std::move(communicator);
+  Result<void*> handle = CommHandles::instance().insert(std::move(handle));
   return static_cast<tutti_comm>(handle.value());
 }
 
 // A handle to a fake, and calls with it.
-class DoorsTest : public ::testing::Test {
+class CommHandlesTest : public ::testing::Test {
  protected:
-  DoorsTest() : comm_(insert_fake(fake_)) {}
-  ~DoorsTest() override { tutti_comm_destroy(comm_); }
+  CommHandlesTest() : comm_(insert_fake(fake_)) {}
+  ~CommHandlesTest() override { tutti_comm_destroy(comm_); }
 
   tutti_status all_reduce(std::size_t count, tutti_stream stream = nullptr) {
     return tutti_all_reduce(memory_, memory_, count, tutti_float32, tutti_sum, comm_, stream);

@@ -9,7 +9,7 @@
 namespace tutti::test {
 namespace {
 
-class Groups : public DoorsTest {};
+class Groups : public CommHandlesTest {};
 
 TEST_F(Groups, HoldCallsBackUntilTheOutermostEnds) {
   EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);

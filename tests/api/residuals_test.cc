@@ -12,11 +12,12 @@ using Floats = std::vector<float>;
 constexpr std::size_t kCount = 3000;
 
 // Another handle to `comm`, whose messages are narrow.
-tutti_comm narrow(tutti_comm comm, const char* wire, const char* rounding = nullptr, std::uint64_t seed = 0) {
+tutti_comm compressed(tutti_comm comm, const char* compression, const char* rounding = nullptr,
+                      std::uint64_t seed = 0) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  options.wire = wire;
-  options.wire_rounding = rounding;
-  options.wire_seed = seed;
+  options.compression = compression;
+  options.compression_rounding = rounding;
+  options.compression_seed = seed;
   tutti_comm view = nullptr;
   TUTTI_EXPECT_OK(tutti_comm_with_options(comm, &options, &view));
   return view;
@@ -41,7 +42,7 @@ bool is_zero(const Floats& values, std::size_t begin, std::size_t end) {
 Floats mean_result(const Ranks& ranks, int calls, bool with_residual) {
   Floats mean(kCount, 0);
   ranks.run([&](int rank, tutti_comm comm) {
-    const tutti_comm view = narrow(comm, "int4");
+    const tutti_comm view = compressed(comm, "int4");
     Floats send = numbers(rank), recv(kCount), residual(kCount, 0);
     if (with_residual) {
       TUTTI_EXPECT_OK(tutti_residual_attach(send.data(), kCount, tutti_float32, residual.data(), comm));
@@ -86,7 +87,7 @@ TEST(Residuals, AreSavedAndBroughtBack) {
       const Ranks ranks(2);  // A program of its own.
       for (int half = 0; half < (stops ? 1 : 2); ++half) {
         ranks.run([&](int rank, tutti_comm comm) {
-          const tutti_comm view = narrow(comm, "int8");
+          const tutti_comm view = compressed(comm, "int8");
           Floats send = numbers(rank), recv(kCount), residual = saved[rank];
           TUTTI_EXPECT_OK(tutti_residual_attach(send.data(), kCount, tutti_float32, residual.data(), view));
           for (int call = 0; call < 5; ++call)
@@ -109,7 +110,7 @@ TEST(Residuals, AreSavedAndBroughtBack) {
 TEST(Residuals, BelongToTheElementsOfTheBuffer) {
   const Ranks ranks(2);
   ranks.run([](int rank, tutti_comm comm) {
-    const tutti_comm view = narrow(comm, "int8");
+    const tutti_comm view = compressed(comm, "int8");
     tutti_stream stream = nullptr;
     TUTTI_EXPECT_OK(tutti_stream_create(&stream));
     Floats send = numbers(rank), recv(kCount), residual(kCount, 0);
@@ -133,7 +134,7 @@ TEST(Residuals, BelongToTheElementsOfTheBuffer) {
 TEST(Residuals, TakeNoPartInOtherCalls) {
   const Ranks ranks(2);
   ranks.run([](int rank, tutti_comm comm) {
-    const tutti_comm view = narrow(comm, "int8");
+    const tutti_comm view = compressed(comm, "int8");
     Floats send = numbers(rank), recv(2 * kCount), residual(kCount, 0);
     TUTTI_EXPECT_OK(tutti_residual_attach(send.data(), kCount, tutti_float32, residual.data(), comm));
     TUTTI_EXPECT_OK(tutti_all_reduce(send.data(), recv.data(), kCount, tutti_float32, tutti_max, view, nullptr));
@@ -180,7 +181,7 @@ TEST(Residuals, AreRefusedWhereTheyCannotBe) {
 TEST(RandomRounding, IsChosenByNameAndSeed) {
   const Ranks ranks(2);
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  options.wire_rounding = "up";
+  options.compression_rounding = "up";
   tutti_comm none = nullptr;
   EXPECT_EQ(tutti_comm_with_options(ranks[0], &options, &none), tutti_invalid_argument);
   EXPECT_NE(last_error().find("nearest, stochastic"), std::string::npos) << last_error();
@@ -188,7 +189,7 @@ TEST(RandomRounding, IsChosenByNameAndSeed) {
     Floats sum(kCount);
     const Ranks fresh(2);
     fresh.run([&](int rank, tutti_comm comm) {
-      const tutti_comm view = narrow(comm, "int4", rounding, seed);
+      const tutti_comm view = compressed(comm, "int4", rounding, seed);
       const Floats send = numbers(rank);
       Floats recv(kCount);
       TUTTI_EXPECT_OK(tutti_all_reduce(send.data(), recv.data(), kCount, tutti_float32, tutti_sum, view, nullptr));

@@ -21,7 +21,7 @@ void reduce_and_die(tutti_comm comm) {
 }
 
 // Until it fails.
-tutti_status reduce_until_told(tutti_comm comm) {
+tutti_status reduce_until_reported(tutti_comm comm) {
   std::vector<std::int32_t> values(1 << 20, 1);
   tutti_status status = tutti_ok;
   while (status == tutti_ok) {
@@ -39,7 +39,7 @@ void expect_survivors_go_on(int ranks, const std::vector<int>& killed) {
     if (comm == nullptr) return 1;
     (void)sums_to(comm, 1, ranks);  // Who is killed may be dead before the others have got through.
     if (is_in(killed, rank)) reduce_and_die(comm);
-    if (reduce_until_told(comm) != tutti_remote_error) return 2;
+    if (reduce_until_reported(comm) != tutti_remote_error) return 2;
     tutti_comm part = nullptr;
     const int count = static_cast<int>(killed.size());
     if (tutti_comm_shrink(comm, killed.data(), count, nullptr, &part) != tutti_ok) {
@@ -69,7 +69,7 @@ TEST(Shrink, GoesOnAfterTwoDeathsOfFive) {
 }
 
 TEST(Shrink, FailsOnAllWhereItFailsOnOne) {
-  const Pipe pipe, told;
+  const Pipe pipe, reported;
   const auto statuses = run_processes(3, [&](int rank) {
     const tutti_comm comm = create(rank, 3, pipe);
     const int excluded = 2;
@@ -80,12 +80,12 @@ TEST(Shrink, FailsOnAllWhereItFailsOnOne) {
     ::getrlimit(RLIMIT_NOFILE, &files);
     const rlimit no_more_files = {3, files.rlim_max};
     if (rank == 0 && ::setrlimit(RLIMIT_NOFILE, &no_more_files) != 0) return 3;
-    pollfd answer = {told.reading.get(), POLLIN, 0};
+    pollfd answer = {reported.reading.get(), POLLIN, 0};
     do {  // Rank 0 fails again and again, until the other has come and was told.
       if (tutti_comm_shrink(comm, &excluded, 1, nullptr, &part) != tutti_system_error || part != nullptr) return 4;
       if (last_error().find("rank 0 makes sockets") == std::string::npos) return 5;
     } while (rank == 0 && ::poll(&answer, 1, 0) == 0);
-    if (rank == 1 && ::write(told.writing.get(), "!", 1) != 1) return 8;
+    if (rank == 1 && ::write(reported.writing.get(), "!", 1) != 1) return 8;
     ::setrlimit(RLIMIT_NOFILE, &files);
     tutti_status status = tutti_system_error;  // Rank 0 may have been in one more failure.
     while (status == tutti_system_error) status = tutti_comm_shrink(comm, &excluded, 1, nullptr, &part);

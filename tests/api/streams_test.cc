@@ -12,7 +12,7 @@
 namespace tutti::test {
 namespace {
 
-class StreamCalls : public DoorsTest {};
+class StreamCalls : public CommHandlesTest {};
 
 TEST_F(StreamCalls, KeepTheOrderOfCallsInStreamsAndBlockingOnes) {
   tutti_stream first = nullptr, second = nullptr;

@@ -1,5 +1,5 @@
-// A network learns to read handwritten digits on four ranks, whose gradients are averaged in narrow formats: with error
-// feedback it learns as with float32.
+// A network autotunes to read handwritten digits on four ranks, whose gradients are averaged in narrow formats: with
+// error feedback it autotunes as with float32.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -82,7 +82,7 @@ float learn(const Image& image, const Floats& weights, float share, float* gradi
 }
 
 struct Way {
-  const char* wire = nullptr;
+  const char* compression = nullptr;
   bool feedback = false;
 };
 
@@ -97,7 +97,7 @@ Trained train(const std::vector<Image>& images, const Way& way) {
   std::vector<Floats> trained(kRanks);
   ranks.run([&](int rank, tutti_comm comm) {
     tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-    options.wire = way.wire;
+    options.compression = way.compression;
     tutti_comm view = nullptr;
     TUTTI_EXPECT_OK(tutti_comm_with_options(comm, &options, &view));
     Floats weights = first_weights(), gradient(kWeights), residual(kWeights, 0);
@@ -128,18 +128,18 @@ double distance(const Floats& a, const Floats& b) {
   return std::sqrt(squares);
 }
 
-TEST(Training, LosesNothingByNarrowGradientsWithFeedback) {
+TEST(Training, TrainsAsWellWithCompressedGradientsAndErrorFeedback) {
   const std::vector<Image> images = read_images();
   ASSERT_EQ(images.size(), 1024U);
   const Trained exact = train(images, {});
-  const double way_learned = distance(exact.weights, first_weights());
+  const double way_tuned = distance(exact.weights, first_weights());
   struct Off {
     double loss, weights;  // Relative; weights to how far they have come.
   };
   const auto off = [&](const Way& way) {
     const Trained trained = train(images, way);
-    const Off found = {trained.loss / exact.loss - 1, distance(trained.weights, exact.weights) / way_learned};
-    std::printf("%s %-16s loss %.5f, %+.3f %%; weights off by %.3f %%\n", way.wire,
+    const Off found = {trained.loss / exact.loss - 1, distance(trained.weights, exact.weights) / way_tuned};
+    std::printf("%s %-16s loss %.5f, %+.3f %%; weights off by %.3f %%\n", way.compression,
                 way.feedback ? "with feedback" : "without feedback", trained.loss, 100 * found.loss,
                 100 * found.weights);
     return found;

@@ -45,9 +45,9 @@ TEST(TunerPlugin, OfSomeRanksIsAnErrorOnAll) {
       std::vector<std::int32_t> values(10'000, rank);
       const tutti_status status =
           tutti_all_reduce(values.data(), values.data(), values.size(), tutti_int32, tutti_sum, comm, nullptr);
-      const std::string told = last_error();
-      const bool named = told.find("TUTTI_TUNER_PLUGIN") != std::string::npos;
-      if (status != tutti_invalid_usage || !named) ::fprintf(stderr, "%d: %s\n", status, told.c_str());
+      const std::string reported = last_error();
+      const bool named = reported.find("TUTTI_TUNER_PLUGIN") != std::string::npos;
+      if (status != tutti_invalid_usage || !named) ::fprintf(stderr, "%d: %s\n", status, reported.c_str());
       (void)tutti_comm_destroy(comm);
       return status == tutti_invalid_usage && named ? 0 : 1;
     });

@@ -177,12 +177,12 @@ TEST(Config, TakesNcclsNamesOfAlgorithmsAndProtocols) {
     const Config config = read({{"NCCL_ALGO", algorithm}, {"NCCL_PROTO", protocol}}).config;
     return config.algorithm + " " + config.protocol;
   };
-  EXPECT_EQ(taken("Ring", "Simple"), "ring bulk");
-  EXPECT_EQ(taken("tree", "LL"), "double_binary_tree lines");
+  EXPECT_EQ(taken("Ring", "Simple"), "ring Simple");
+  EXPECT_EQ(taken("tree", "LL"), "double_binary_tree LL");
   EXPECT_EQ(taken("Ring,Tree", "LL,LL128,Simple"), " ");
-  EXPECT_EQ(taken("None,Tree", "LL128"), "double_binary_tree rows");
-  EXPECT_EQ(taken("allreduce:tree", "ll"), "double_binary_tree lines");
-  EXPECT_EQ(taken("broadcast:ring;allreduce:tree", "ll"), "double_binary_tree lines");
+  EXPECT_EQ(taken("None,Tree", "LL128"), "double_binary_tree LL128");
+  EXPECT_EQ(taken("allreduce:tree", "ll"), "double_binary_tree LL");
+  EXPECT_EQ(taken("broadcast:ring;allreduce:tree", "ll"), "double_binary_tree LL");
   EXPECT_EQ(taken("^tree", "^LL"), " ");
   EXPECT_EQ(read({{"TUTTI_ALGORITHM", "two_shot"}, {"NCCL_ALGO", "Ring"}}).config.algorithm, "two_shot");
 }
@@ -190,7 +190,7 @@ TEST(Config, TakesNcclsNamesOfAlgorithmsAndProtocols) {
 TEST(Config, TellsWhetherNcclsNameForces) {
   const Config nccls = read({{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "LL"}}).config;
   EXPECT_TRUE(nccls.nccls_algorithm && nccls.nccls_protocol);
-  const Config ours = read({{"NCCL_ALGO", "Ring"}, {"TUTTI_ALGORITHM", "ring"}, {"TUTTI_PROTOCOL", "bulk"}}).config;
+  const Config ours = read({{"NCCL_ALGO", "Ring"}, {"TUTTI_ALGORITHM", "ring"}, {"TUTTI_PROTOCOL", "Simple"}}).config;
   EXPECT_FALSE(ours.nccls_algorithm || ours.nccls_protocol);
 }
 

@@ -25,7 +25,7 @@ class ManyCpus {
   ManyCpus(const ManyCpus&) = delete;
   ManyCpus& operator=(const ManyCpus&) = delete;
 
-  int tell(std::size_t bytes, cpu_set_t* set) const {
+  int notify(std::size_t bytes, cpu_set_t* set) const {
     if (bytes * 8 < built_for_) {
       errno = EINVAL;
       return -1;
@@ -51,7 +51,7 @@ class ManyCpus {
 }  // namespace tutti::test
 
 extern "C" int sched_getaffinity(pid_t thread, std::size_t bytes, cpu_set_t* set) noexcept {
-  if (const auto* many = tutti::test::ManyCpus::now) return many->tell(bytes, set);
+  if (const auto* many = tutti::test::ManyCpus::now) return many->notify(bytes, set);
   std::memset(set, 0, bytes);
   return ::syscall(SYS_sched_getaffinity, thread, bytes, set) < 0 ? -1 : 0;
 }

@@ -19,7 +19,7 @@ TEST(OwnCpus, AreThoseThatTheKernelLetsTheThreadHave) {
   const Cpus cpus = own_cpus();
   ASSERT_FALSE(cpus.empty());
   EXPECT_TRUE(std::is_sorted(cpus.begin(), cpus.end()));
-  std::vector<cpu_set_t> sets(kMostOwnCpus / CPU_SETSIZE);
+  std::vector<cpu_set_t> sets(kMaxOwnCpus / CPU_SETSIZE);
   const std::size_t bytes = sets.size() * sizeof sets[0];
   ASSERT_EQ(::sched_getaffinity(0, bytes, sets.data()), 0);
   EXPECT_EQ(cpus.size(), static_cast<std::size_t>(CPU_COUNT_S(bytes, sets.data())));
@@ -30,7 +30,7 @@ TEST(OwnCpus, AreThoseOfTheThreadAlone) {
   const Cpus before = own_cpus();
   ASSERT_FALSE(before.empty());
   std::thread([&] {
-    std::vector<cpu_set_t> sets(kMostOwnCpus / CPU_SETSIZE);
+    std::vector<cpu_set_t> sets(kMaxOwnCpus / CPU_SETSIZE);
     const std::size_t bytes = sets.size() * sizeof sets[0];
     CPU_SET_S(before.back(), bytes, sets.data());
     ASSERT_EQ(::sched_setaffinity(0, bytes, sets.data()), 0);
@@ -46,7 +46,7 @@ TEST(OwnCpus, AreToldByKernelsOfMoreThanOneSetHolds) {
 }
 
 TEST(OwnCpus, AreNoneWhereNoSetFits) {
-  const test::ManyCpus kernel({0}, 2 * kMostOwnCpus);
+  const test::ManyCpus kernel({0}, 2 * kMaxOwnCpus);
   EXPECT_TRUE(own_cpus().empty());
   EXPECT_EQ(errno, EINVAL);
 }

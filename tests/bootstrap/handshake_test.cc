@@ -144,15 +144,15 @@ TEST(Handshake, DropsGarbageOfAnyLength) {
 
 struct Channels {
   ControlChannel a, b;
-  int wire_a, wire_b;
+  int socket_a, socket_b;
 };
 
 Channels channels() {
   Ends ends = connect(kClaim, credentials(1), credentials(1));
   EXPECT_TRUE(exchange(ends).ok());
-  const int wire_a = ends.caller.descriptor(), wire_b = ends.answerer.descriptor();
-  return {ControlChannel(std::move(ends.caller).finish()), ControlChannel(std::move(ends.answerer).finish()), wire_a,
-          wire_b};
+  const int socket_a = ends.caller.descriptor(), socket_b = ends.answerer.descriptor();
+  return {ControlChannel(std::move(ends.caller).finish()), ControlChannel(std::move(ends.answerer).finish()), socket_a,
+          socket_b};
 }
 
 TEST(ControlChannel, CarriesMessagesBothWays) {
@@ -173,10 +173,10 @@ TEST(ControlChannel, RefusesARepeatedMessage) {
   Channels ends = channels();
   ASSERT_TRUE(ends.a.send(Message::data).ok());
   char message[256];
-  const ssize_t bytes = ::recv(ends.wire_b, message, sizeof message, MSG_PEEK);
+  const ssize_t bytes = ::recv(ends.socket_b, message, sizeof message, MSG_PEEK);
   ASSERT_GT(bytes, 0);
   ASSERT_TRUE(ends.b.receive(64).ok());
-  ASSERT_EQ(::send(ends.wire_a, message, static_cast<std::size_t>(bytes), 0), bytes);
+  ASSERT_EQ(::send(ends.socket_a, message, static_cast<std::size_t>(bytes), 0), bytes);
   EXPECT_EQ(ends.b.receive(64).status().message(), "a message was altered on its way");
 }
 
@@ -184,15 +184,15 @@ TEST(ControlChannel, RefusesAMessageSentBackToItsAuthor) {
   Channels ends = channels();
   ASSERT_TRUE(ends.a.send(Message::data).ok());
   char message[256];
-  const ssize_t bytes = ::recv(ends.wire_b, message, sizeof message, 0);
-  ASSERT_EQ(::send(ends.wire_b, message, static_cast<std::size_t>(bytes), 0), bytes);
+  const ssize_t bytes = ::recv(ends.socket_b, message, sizeof message, 0);
+  ASSERT_EQ(::send(ends.socket_b, message, static_cast<std::size_t>(bytes), 0), bytes);
   EXPECT_EQ(ends.a.receive(64).status().message(), "a message was altered on its way");
 }
 
 TEST(ControlChannel, RefusesALengthBeforeItAllocates) {
   Channels ends = channels();
   const std::uint32_t header[2] = {0xffffffff, 5 | 1 << 16};
-  ASSERT_EQ(::send(ends.wire_a, header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
+  ASSERT_EQ(::send(ends.socket_a, header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
   EXPECT_EQ(ends.b.receive(64).status().message(), "a peer sent 4294967295 bytes where at most 64 were awaited");
 }
 

@@ -316,7 +316,7 @@ TEST(Meeting, NamesTheCureWhereARankComesTwice) {
   }
 }
 
-// The rank has gone long before rank 0's patience ends.
+// The rank has gone long before rank 0's deadline ends.
 TEST(Meeting, SaysThatARankCameWithoutTheSecret) {
   const MeetingPoint meeting = on_this_host();
   char path[] = "/tmp/tutti-secret-XXXXXX";

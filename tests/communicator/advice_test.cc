@@ -111,8 +111,8 @@ TEST_P(Advised, RanksThatHearDifferentThingsFailAll) {
         stand_in_ = StandIn();
         stand_in_.answer = answer;
         Communicators ranks = make_ranks(count, options());
-        for (const std::string& told : sums(ranks, elements))
-          EXPECT_NE(told.find("their tuner plugins say different things"), std::string::npos) << told;
+        for (const std::string& reported : sums(ranks, elements))
+          EXPECT_NE(reported.find("their tuner plugins say different things"), std::string::npos) << reported;
       }
     }
   }
@@ -147,10 +147,10 @@ TEST_P(Advised, RanksHaveTheIdOfTheirCommunicator) {
            return {};
          }))
       EXPECT_TRUE(status.ok()) << status.message();
-    std::map<std::uint64_t, int> told;
-    for (const std::uint64_t id : stand_in_.communicators) ++told[id];
-    EXPECT_EQ(told.size(), 2U);
-    for (const auto& [id, times] : told) {
+    std::map<std::uint64_t, int> reported;
+    for (const std::uint64_t id : stand_in_.communicators) ++reported[id];
+    EXPECT_EQ(reported.size(), 2U);
+    for (const auto& [id, times] : reported) {
       EXPECT_EQ(times, 2);
       EXPECT_TRUE(ids.insert(id).second);
     }
@@ -164,10 +164,10 @@ TEST_P(Advised, RanksHaveTheIdOfTheirCommunicator) {
            return {};
          }))
       EXPECT_TRUE(status.ok()) << status.message();
-    const std::set<std::uint64_t> told(stand_in_.communicators.begin(), stand_in_.communicators.end());
+    const std::set<std::uint64_t> reported(stand_in_.communicators.begin(), stand_in_.communicators.end());
     ASSERT_EQ(stand_in_.communicators.size(), 3U);
-    ASSERT_EQ(told.size(), 1U);
-    EXPECT_TRUE(ids.insert(*told.begin()).second) << "shrink " << turn;
+    ASSERT_EQ(reported.size(), 1U);
+    EXPECT_TRUE(ids.insert(*reported.begin()).second) << "shrink " << turn;
   }
 }
 
@@ -193,7 +193,7 @@ TEST(Advice, TellsPluginsOfUnevenHosts) {
   EXPECT_EQ(stand_in.ranks, 4U);
   EXPECT_EQ(stand_in.hosts, 2U);
   EXPECT_EQ(stand_in.domains.fewest_ranks, 1);
-  EXPECT_EQ(stand_in.domains.most_ranks, 3);
+  EXPECT_EQ(stand_in.domains.max_ranks, 3);
 }
 
 }  // namespace

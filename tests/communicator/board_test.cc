@@ -58,9 +58,9 @@ TEST(Board, CountsCpusBeyondItsBits) {
 
 TEST(Board, RanksWaitNoLongerThanTheFirstOfThem) {
   const Board board = Board::create(2).value();
-  EXPECT_EQ(board.outwait_until({20}).at_ns, 20);
-  EXPECT_EQ(board.outwait_until({30}).at_ns, 20);
-  EXPECT_EQ(board.outwait_until({10}).at_ns, 10) << "whatever a peer wrote";
+  EXPECT_EQ(board.remote_access_deadline({20}).at_ns, 20);
+  EXPECT_EQ(board.remote_access_deadline({30}).at_ns, 20);
+  EXPECT_EQ(board.remote_access_deadline({10}).at_ns, 10) << "whatever a peer wrote";
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace tutti::test {
 
 inline constexpr float kUntouched = -12345;
 
-// Small integers, so that sums are exact, and no two neighbours, ranks or blocks alike.
+// Small integers, so that sums are exact, and no two peers, ranks or blocks alike.
 inline float element(Rank rank, std::size_t index) {
   return static_cast<float>((rank * 7 + index * 3 + index / 5) % 61);
 }
@@ -30,7 +30,7 @@ inline Case case_of(Collective collective, Rank ranks, std::size_t count) {
   return made;
 }
 
-// How its last call went: "ring bulk", "direct_mapped ".
+// How its last call went: "ring Simple", "direct_mapped ".
 inline std::string way_of(const Communicator& communicator) {
   const Ran ran = communicator.last_run();
   return std::string(ran.algorithm) + " " + ran.protocol;

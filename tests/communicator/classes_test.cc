@@ -5,22 +5,22 @@
 #include <map>
 #include <random>
 
-#include "src/communicator/host/learning.h"
+#include "src/communicator/host/autotuning.h"
 #include "src/communicator/planning/planning.h"
 
 namespace tutti::test {
 namespace {
 
-Learning::Contest contest_of(std::vector<double> predicted_us) {
-  Learning::Contest made = {{}, Trial(predicted_us)};
+Autotuning::TuningClass tuning_class_of(std::vector<double> predicted_us) {
+  Autotuning::TuningClass made = {{}, Autotuner(predicted_us)};
   made.candidates.resize(predicted_us.size());
   return made;
 }
 
 // Two ways through lanes; of calls whose buffers all ranks can map these, too, and a mapped one, predicted to take
 // so long.
-Learning::Class class_of(double mapped_us) {
-  Learning::Class made{Collective::all_gather, 30, contest_of({1, 1.5}), {}};
+Autotuning::Class class_of(double mapped_us) {
+  Autotuning::Class made{Collective::all_gather, 30, tuning_class_of({1, 1.5}), {}};
   made.lanes.candidates[0].choice.algorithm = "ring";
   made.lanes.candidates[1].choice.algorithm = "direct";
   std::vector<Candidate> all = made.lanes.candidates;
@@ -32,26 +32,26 @@ Learning::Class class_of(double mapped_us) {
   mapped.predicted_us = mapped_us;
   const auto faster = [&](const Candidate& other) { return other.predicted_us < mapped_us; };
   all.insert(std::find_if_not(all.begin(), all.end(), faster), mapped);
-  made.mapped = contest_of({all[0].predicted_us, all[1].predicted_us, all[2].predicted_us});
+  made.mapped = tuning_class_of({all[0].predicted_us, all[1].predicted_us, all[2].predicted_us});
   made.mapped->candidates = all;
   return made;
 }
 
 // A call that takes so long on this rank, which is alone; the way that it goes.
 using Times = std::map<std::string_view, std::int64_t>;
-std::string_view run(Learning::Class& learned, bool could_be_mapped, const Times& took_ns) {
-  const bool mapped = could_be_mapped && learned.by_mapped() != nullptr;
-  const Choice& way = mapped ? *learned.by_mapped() : learned.through_lanes();
+std::string_view run(Autotuning::Class& tuned, bool could_be_mapped, const Times& took_ns) {
+  const bool mapped = could_be_mapped && tuned.by_mapped() != nullptr;
+  const Choice& way = mapped ? *tuned.by_mapped() : tuned.through_lanes();
   const std::string_view name = way.algorithm;
-  Learning::Contest* ended = learned.took(mapped, took_ns.at(name));
-  if (ended != nullptr) learned.conclude(*ended, ended->trial.seen(), 1);
+  Autotuning::TuningClass* ended = tuned.took(mapped, took_ns.at(name));
+  if (ended != nullptr) tuned.conclude(*ended, ended->autotuner.seen(), 1);
   return name;
 }
 
 // How many calls of this kind there are until nothing is on trial any more.
-int until_settled(Learning::Class& learned, bool could_be_mapped, const Times& took_ns) {
+int until_settled(Autotuning::Class& tuned, bool could_be_mapped, const Times& took_ns) {
   int calls = 0;
-  for (; calls < 5000 && !learned.settled(); ++calls) run(learned, could_be_mapped, took_ns);
+  for (; calls < 5000 && !tuned.settled(); ++calls) run(tuned, could_be_mapped, took_ns);
   return calls;
 }
 
@@ -60,39 +60,39 @@ const Times kDirectWins = {{"ring", 1500}, {"direct", 1000}, {"direct_mapped", 3
 
 TEST(Classes, KeepMappedMemoryWhereItIsFaster) {
   for (const double predicted_us : {0.6, 1.2, 1.9}) {
-    Learning::Class learned = class_of(predicted_us);
-    EXPECT_LT(until_settled(learned, true, kMappedWins), 5000);
-    ASSERT_NE(learned.by_mapped(), nullptr) << predicted_us;
-    EXPECT_TRUE(learned.mapped->measured());
-    EXPECT_FALSE(learned.lanes.measured()) << "none went through lanes alone";
-    EXPECT_EQ(learned.through_lanes().algorithm, "ring") << "as predicted";
+    Autotuning::Class tuned = class_of(predicted_us);
+    EXPECT_LT(until_settled(tuned, true, kMappedWins), 5000);
+    ASSERT_NE(tuned.by_mapped(), nullptr) << predicted_us;
+    EXPECT_TRUE(tuned.mapped->measured());
+    EXPECT_FALSE(tuned.lanes.measured()) << "none went through lanes alone";
+    EXPECT_EQ(tuned.through_lanes().algorithm, "ring") << "as predicted";
   }
 }
 
 // Then nobody asks where buffers are, whatever calls come.
 TEST(Classes, LeaveMappedMemoryWhereLanesAreFaster) {
   for (const double predicted_us : {0.8, 1.2, 1.9}) {
-    Learning::Class learned = class_of(predicted_us);
-    EXPECT_LT(until_settled(learned, true, kDirectWins), 5000);
-    EXPECT_EQ(learned.by_mapped(), nullptr) << predicted_us;
-    EXPECT_EQ(learned.through_lanes().algorithm, "direct") << predicted_us;
-    EXPECT_FALSE(learned.lanes.measured()) << "that is what mapped calls have come to";
+    Autotuning::Class tuned = class_of(predicted_us);
+    EXPECT_LT(until_settled(tuned, true, kDirectWins), 5000);
+    EXPECT_EQ(tuned.by_mapped(), nullptr) << predicted_us;
+    EXPECT_EQ(tuned.through_lanes().algorithm, "direct") << predicted_us;
+    EXPECT_FALSE(tuned.lanes.measured()) << "that is what mapped calls have come to";
   }
 }
 
 // What is mapped is tried among calls that are, and no call of private memory passes for one.
 TEST(Classes, LearnBothWhereCallsAlternate) {
   for (const std::uint32_t every : {2U, 3U, 40U}) {
-    Learning::Class learned = class_of(0.6);
+    Autotuning::Class tuned = class_of(0.6);
     std::uint32_t calls = 0;
-    for (; calls < 20'000 && !learned.settled(); ++calls) run(learned, calls % every == 0, kMappedWins);
-    ASSERT_TRUE(learned.settled()) << every;
-    EXPECT_TRUE(learned.mapped->measured() && learned.lanes.measured()) << every;
-    ASSERT_NE(learned.by_mapped(), nullptr) << every;
-    EXPECT_EQ(learned.by_mapped()->algorithm, "direct_mapped");
-    EXPECT_EQ(learned.through_lanes().algorithm, "ring");
-    EXPECT_DOUBLE_EQ(learned.mapped->trial.measured_us()[0], 0.6);
-    EXPECT_DOUBLE_EQ(learned.lanes.trial.measured_us()[0], 1);
+    for (; calls < 20'000 && !tuned.settled(); ++calls) run(tuned, calls % every == 0, kMappedWins);
+    ASSERT_TRUE(tuned.settled()) << every;
+    EXPECT_TRUE(tuned.mapped->measured() && tuned.lanes.measured()) << every;
+    ASSERT_NE(tuned.by_mapped(), nullptr) << every;
+    EXPECT_EQ(tuned.by_mapped()->algorithm, "direct_mapped");
+    EXPECT_EQ(tuned.through_lanes().algorithm, "ring");
+    EXPECT_DOUBLE_EQ(tuned.mapped->autotuner.measured_us()[0], 0.6);
+    EXPECT_DOUBLE_EQ(tuned.lanes.autotuner.measured_us()[0], 1);
   }
 }
 
@@ -100,34 +100,34 @@ TEST(Classes, LearnBothWhereCallsAlternate) {
 TEST(Classes, StopAskingWhereOnlyOneKindOfCallComes) {
   for (const bool mapped : {true, false}) {
     for (const int before : {0, 1, 16, 17, 18, 23}) {
-      Learning::Class learned = class_of(0.6);
-      for (int i = 0; i < before; ++i) run(learned, !mapped, kMappedWins);
-      ASSERT_FALSE(learned.settled()) << before;
-      EXPECT_LT(until_settled(learned, mapped, kMappedWins), 1500) << before;
-      EXPECT_EQ(learned.mapped->measured(), mapped) << "of a trial that has not ended";
-      EXPECT_EQ(learned.lanes.measured(), !mapped) << "of a trial that has not ended";
-      ASSERT_NE(learned.by_mapped(), nullptr) << "as predicted";
+      Autotuning::Class tuned = class_of(0.6);
+      for (int i = 0; i < before; ++i) run(tuned, !mapped, kMappedWins);
+      ASSERT_FALSE(tuned.settled()) << before;
+      EXPECT_LT(until_settled(tuned, mapped, kMappedWins), 1500) << before;
+      EXPECT_EQ(tuned.mapped->measured(), mapped) << "of a trial that has not ended";
+      EXPECT_EQ(tuned.lanes.measured(), !mapped) << "of a trial that has not ended";
+      ASSERT_NE(tuned.by_mapped(), nullptr) << "as predicted";
     }
   }
 }
 
 // However long calls of the other kind come in between.
 TEST(Classes, WaitWhileTheOtherKindIsOnTrial) {
-  Learning::Class learned = class_of(0.6);
+  Autotuning::Class tuned = class_of(0.6);
   for (int turn = 0; turn < 4; ++turn) {
-    for (int i = 0; i < 100; ++i) run(learned, turn % 2 == 0, kMappedWins);
-    EXPECT_FALSE(learned.mapped->trial.settled()) << turn;
-    EXPECT_FALSE(learned.lanes.trial.settled()) << turn;
+    for (int i = 0; i < 100; ++i) run(tuned, turn % 2 == 0, kMappedWins);
+    EXPECT_FALSE(tuned.mapped->autotuner.settled()) << turn;
+    EXPECT_FALSE(tuned.lanes.autotuner.settled()) << turn;
   }
 }
 
 TEST(Classes, TellNothingOfATrialThatWasGivenUp) {
-  Learning::Class learned = class_of(0.6);
-  learned.mapped->trial.settle(0);
-  for (int i = 0; i < 60; ++i) run(learned, false, kMappedWins);
-  ASSERT_GT(learned.lanes.trial.measured_us()[0], 0) << "the test is to come to a part of it";
-  EXPECT_EQ(until_settled(learned, true, kMappedWins), 64);
-  EXPECT_EQ(learned.lanes.trial.measured_us(), std::vector<double>(2, 0));
+  Autotuning::Class tuned = class_of(0.6);
+  tuned.mapped->autotuner.settle(0);
+  for (int i = 0; i < 60; ++i) run(tuned, false, kMappedWins);
+  ASSERT_GT(tuned.lanes.autotuner.measured_us()[0], 0) << "the test is to come to a part of it";
+  EXPECT_EQ(until_settled(tuned, true, kMappedWins), 64);
+  EXPECT_EQ(tuned.lanes.autotuner.measured_us(), std::vector<double>(2, 0));
 }
 
 // Each has times of its own; what the calls are is the same for all.
@@ -136,7 +136,7 @@ TEST(Classes, GoTheSameWayOnAllRanks) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 200; ++round) {
-    std::vector<Learning::Class> ranks(3, class_of(0.5 + static_cast<double>(random() % 14) / 10));
+    std::vector<Autotuning::Class> ranks(3, class_of(0.5 + static_cast<double>(random() % 14) / 10));
     for (auto& rank : ranks) ASSERT_TRUE(rank.mapped);
     const auto often = 1 + random() % 8;
     for (int call = 0; call < 3000 && !ranks[0].settled(); ++call) {
@@ -145,15 +145,15 @@ TEST(Classes, GoTheSameWayOnAllRanks) {
         ASSERT_EQ(rank.by_mapped() == nullptr, ranks[0].by_mapped() == nullptr) << round;
         ASSERT_EQ(rank.through_lanes().algorithm, ranks[0].through_lanes().algorithm) << round;
       }
-      std::vector<Learning::Contest*> ended;
+      std::vector<Autotuning::TuningClass*> ended;
       for (auto& rank : ranks) {
         ended.push_back(rank.took(mapped, static_cast<std::int64_t>(random() % 5000)));
         ASSERT_EQ(ended.back() == nullptr, ended[0] == nullptr) << round;
       }
       if (ended[0] == nullptr) continue;
-      std::vector<std::uint64_t> sums(ended[0]->trial.seen().size());
-      for (const Learning::Contest* each : ended) {
-        const auto seen = each->trial.seen();
+      std::vector<std::uint64_t> sums(ended[0]->autotuner.seen().size());
+      for (const Autotuning::TuningClass* each : ended) {
+        const auto seen = each->autotuner.seen();
         ASSERT_EQ(seen.size(), sums.size()) << "ranks speak of different trials";
         for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += seen[i];
       }
@@ -173,15 +173,15 @@ TEST(Classes, EveryCandidateIsThereForEveryCall) {
     problem.collective = static_cast<Collective>(c);
     problem.ranks = 4;
     for (const bool grows : {true, false}) {
-      Learning learning(options, 0, "");
+      Autotuning autotuning(options, 0, "");
       for (std::uint64_t i = 0; i < 2000; i += 4) {
         Query query = query_of(problem, (grows ? i + 4 : 2000 - i) * (i % 8 == 0 ? 1 : 16));
         query.machine = &machine;
         query.mapped = true;
-        const Learning::Class& learned = learning.class_of(query, candidates(query).value());
+        const Autotuning::Class& tuned = autotuning.class_of(query, candidates(query).value());
         std::vector<Candidate> all = candidates(query).value();
-        if (!learned.mapped) std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.mapped; });
-        const auto& tried = learned.mapped ? learned.mapped->candidates : learned.lanes.candidates;
+        if (!tuned.mapped) std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.mapped; });
+        const auto& tried = tuned.mapped ? tuned.mapped->candidates : tuned.lanes.candidates;
         ASSERT_EQ(tried.size(), all.size());
         for (const Candidate& candidate : tried) {
           const auto choice = choose_like(candidate.choice, query);

@@ -80,7 +80,7 @@ class NoMoreFiles {
   rlimit before_ = {};
 };
 
-void expect_told_of_files(Communicator& peer) {
+void expect_files_reported(Communicator& peer) {
   EXPECT_EQ(peer.failure().code(), Code::system);
   EXPECT_NE(peer.failure().message().find("Too many open files"), std::string::npos) << peer.failure().message();
 }
@@ -91,7 +91,7 @@ TEST(Descriptors, ThatACollectiveCannotStartWithoutAreToldToAll) {
   std::vector<float> buffer(16);
   const NoMoreFiles limited;
   EXPECT_EQ(ranks[1]->start(all_reduce(buffer)).status().code(), Code::system);
-  expect_told_of_files(*ranks[0]);
+  expect_files_reported(*ranks[0]);
 }
 
 TEST(Descriptors, ThatAreTooFewForTheRanksOfAProcessAreCountedFirst) {
@@ -114,7 +114,7 @@ TEST(Descriptors, ThatAMessageLacksAreToldToAll) {
   ASSERT_TRUE(recv.ok());
   const NoMoreFiles limited;
   EXPECT_EQ(recv.value()->advance().status().code(), Code::system);
-  expect_told_of_files(*ranks[0]);
+  expect_files_reported(*ranks[0]);
 }
 
 }  // namespace

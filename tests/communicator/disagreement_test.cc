@@ -10,7 +10,7 @@ namespace {
 // What the ranks are told of an all-reduce for which each has options of its own: in the words of the one that found
 // it, which both have.
 template <typename Change>
-std::string told_of(const Change& change) {
+std::string reported_of(const Change& change) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [&](Communicator& communicator) {
     std::vector<float> buffer(5000);
@@ -36,43 +36,43 @@ bool apart(const std::string& words, const std::string& what, const std::string&
 }
 
 TEST(Disagreement, NamesAnAlgorithmThatOneRankForces) {
-  const std::string words = told_of([](CommunicatorOptions& options, Rank rank) {
-    options.wire = "bf16";
+  const std::string words = reported_of([](CommunicatorOptions& options, Rank rank) {
+    options.compression = "bf16";
     if (rank == 0) options.algorithm = "ring";
   });
   EXPECT_TRUE(apart(words, "algorithm ", "ring", "none")) << words;
   EXPECT_FALSE(has(words, "protocol")) << words;
-  EXPECT_FALSE(has(words, "wire format")) << words;
+  EXPECT_FALSE(has(words, "compression format")) << words;
   EXPECT_FALSE(has(words, "TUTTI_TUNE")) << words;
 }
 
-TEST(Disagreement, NamesTheWireFormats) {
-  const std::string words =
-      told_of([](CommunicatorOptions& options, Rank rank) { options.wire = rank == 0 ? "int8_b32" : "bf16"; });
-  EXPECT_TRUE(apart(words, "wire format ", "int8_b32", "bf16")) << words;
-  EXPECT_TRUE(has(words, "TUTTI_NCCL_WIRE")) << words;
+TEST(Disagreement, NamesTheCompressionFormats) {
+  const std::string words = reported_of(
+      [](CommunicatorOptions& options, Rank rank) { options.compression = rank == 0 ? "int8_b32" : "bf16"; });
+  EXPECT_TRUE(apart(words, "compression format ", "int8_b32", "bf16")) << words;
+  EXPECT_TRUE(has(words, "TUTTI_NCCL_COMPRESS")) << words;
   EXPECT_FALSE(has(words, "algorithm")) << words;
   EXPECT_FALSE(has(words, "channels")) << words;
 }
 
-TEST(Disagreement, NamesTheRankThatWantsNoWireFormat) {
+TEST(Disagreement, NamesTheRankWithoutCompression) {
   const std::string words =
-      told_of([](CommunicatorOptions& options, Rank rank) { options.wire = rank == 0 ? "raw" : "int4"; });
-  EXPECT_TRUE(apart(words, "wire format ", "raw", "int4")) << words;
+      reported_of([](CommunicatorOptions& options, Rank rank) { options.compression = rank == 0 ? "raw" : "int4"; });
+  EXPECT_TRUE(apart(words, "compression format ", "raw", "int4")) << words;
 }
 
 TEST(Disagreement, NamesAllThatIsAskedApart) {
-  const std::string words = told_of([](CommunicatorOptions& options, Rank rank) {
-    if (rank == 0) options.protocol = "bulk";
+  const std::string words = reported_of([](CommunicatorOptions& options, Rank rank) {
+    if (rank == 0) options.protocol = "Simple";
     if (rank == 1) options.algorithm = "two_shot";
   });
-  EXPECT_TRUE(apart(words, "protocol ", "bulk", "none")) << words;
+  EXPECT_TRUE(apart(words, "protocol ", "Simple", "none")) << words;
   EXPECT_TRUE(apart(words, "algorithm ", "none", "two_shot")) << words;
 }
 
 TEST(Disagreement, BlamesWhatIsLearnedWhereNothingElseDiffers) {
-  const std::string words = told_of([](CommunicatorOptions& options, Rank rank) {
-    options.wire = "int8";  // So that nothing is tried.
+  const std::string words = reported_of([](CommunicatorOptions& options, Rank rank) {
+    options.compression = "int8";  // So that nothing is tried.
     options.tune = rank == 0 ? Tune::all : Tune::off;
   });
   EXPECT_TRUE(has(words, "TUTTI_TUNE")) << words;

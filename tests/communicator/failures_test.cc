@@ -31,8 +31,8 @@ TEST(Failures, ShowBothCallsOnEveryRankWhenCountsDiffer) {
 // What every rank is told of a mismatch, be it by the call or, where that waited for nobody, after it.
 void expect_both(Communicators& ranks, const std::vector<Status>& statuses, const std::vector<std::string>& calls) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const std::string told = statuses[rank].ok() ? ranks[rank]->failure().message() : statuses[rank].message();
-    for (const std::string& call : calls) EXPECT_NE(told.find(call), std::string::npos) << rank << ": " << told;
+    const std::string reported = statuses[rank].ok() ? ranks[rank]->failure().message() : statuses[rank].message();
+    for (const std::string& call : calls) EXPECT_NE(reported.find(call), std::string::npos) << rank << ": " << reported;
   }
 }
 
@@ -196,7 +196,7 @@ TEST(Failures, TellOfARankThatLeavesACollectiveOut) {
   expect_leave(statuses, statuses[0].message());
 }
 
-// The root of a small broadcast waits for nobody once it is wired, so only the other rank can tell.
+// The root of a small broadcast waits for nobody once it is connected, so only the other rank can tell.
 TEST(Failures, TellOfARankThatLeavesWhileTheOthersGoOn) {
   Communicators ranks = make_ranks(2);
   std::vector<float> buffers[2] = {std::vector<float>(16), std::vector<float>(16)};

@@ -1,5 +1,5 @@
-// Error feedback and stochastic rounding of calls in wire formats: nothing that rounding takes is lost, and random
-// numbers are the same in every run.
+// Error feedback and stochastic rounding of calls in compression formats: nothing that rounding takes is lost, and
+// random numbers are the same in every run.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,17 +14,17 @@ namespace {
 
 using Floats = std::vector<float>;
 
-CommunicatorOptions sending(const std::string& wire, const std::string& algorithm, AskedRounding rounding = {}) {
+CommunicatorOptions sending(const std::string& compression, const std::string& algorithm, AskedRounding rounding = {}) {
   CommunicatorOptions options;
   options.timeout_ms = 60'000;
-  options.wire = wire;
+  options.compression = compression;
   options.algorithm = algorithm;
-  options.wire_rounding = rounding;
+  options.compression_rounding = rounding;
   options.force();
   return options;
 }
 
-struct Trial {
+struct Autotuner {
   Problem problem;
   std::size_t count = 0;
   Reduction reduction = Reduction::sum;
@@ -36,15 +36,15 @@ struct Buffers {
   std::vector<Floats> inputs, outputs, residuals;  // By rank.
 };
 
-Buffers buffers_of(const Trial& trial, unsigned seed) {
+Buffers buffers_of(const Autotuner& autotuner, unsigned seed) {
   Buffers buffers;
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
-  for (Rank rank = 0; rank < trial.problem.ranks; ++rank) {
-    const std::size_t inputs = input_blocks(trial.problem, rank) * trial.count;
+  for (Rank rank = 0; rank < autotuner.problem.ranks; ++rank) {
+    const std::size_t inputs = input_blocks(autotuner.problem, rank) * autotuner.count;
     buffers.inputs.emplace_back(inputs);
     for (float& value : buffers.inputs.back()) value = normal(random);
-    buffers.outputs.emplace_back(output_blocks(trial.problem, rank) * trial.count, NAN);
+    buffers.outputs.emplace_back(output_blocks(autotuner.problem, rank) * autotuner.count, NAN);
     buffers.residuals.emplace_back(inputs);
     for (float& value : buffers.residuals.back()) value = 0.01F * normal(random);
   }
@@ -52,28 +52,28 @@ Buffers buffers_of(const Trial& trial, unsigned seed) {
 }
 
 // Calls with copies of the inputs, which some calls overwrite.
-void run(Communicators& ranks, const Trial& trial, const CommunicatorOptions& options, Buffers& buffers) {
+void run(Communicators& ranks, const Autotuner& autotuner, const CommunicatorOptions& options, Buffers& buffers) {
   std::vector<Floats> passed = buffers.inputs;
   const auto statuses = on_all(ranks, [&](Communicator& communicator) {
     const Rank rank = communicator.rank();
     const bool has_output = !buffers.outputs[rank].empty();
-    const bool own_block = trial.problem.collective == Collective::reduce_scatter;
-    float* const place = passed[rank].data() + (own_block ? rank * trial.count : 0);
+    const bool own_block = autotuner.problem.collective == Collective::reduce_scatter;
+    float* const place = passed[rank].data() + (own_block ? rank * autotuner.count : 0);
     Call call;
-    call.collective = trial.problem.collective;
-    call.reduction = trial.reduction;
-    call.root = trial.problem.root;
-    call.count = trial.count;
+    call.collective = autotuner.problem.collective;
+    call.reduction = autotuner.reduction;
+    call.root = autotuner.problem.root;
+    call.count = autotuner.count;
     call.input = reinterpret_cast<const std::byte*>(passed[rank].data());
-    call.output = reinterpret_cast<std::byte*>(trial.in_place ? place : buffers.outputs[rank].data());
+    call.output = reinterpret_cast<std::byte*>(autotuner.in_place ? place : buffers.outputs[rank].data());
     if (!buffers.residuals.empty()) call.residual = buffers.residuals[rank].data();
     Status status = communicator.run(call, &options);
-    if (trial.in_place && has_output) std::copy_n(place, trial.count, buffers.outputs[rank].begin());
+    if (autotuner.in_place && has_output) std::copy_n(place, autotuner.count, buffers.outputs[rank].begin());
     return status;
   });
   for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
   for (Rank rank = 0; rank < ranks.size(); ++rank) {
-    const bool overwritten = trial.in_place && !buffers.outputs[rank].empty();
+    const bool overwritten = autotuner.in_place && !buffers.outputs[rank].empty();
     if (!overwritten) {
       ASSERT_EQ(passed[rank], buffers.inputs[rank]) << "rank " << rank << "'s input is not the library's";
     }
@@ -81,18 +81,18 @@ void run(Communicators& ranks, const Trial& trial, const CommunicatorOptions& op
 }
 
 // What all ranks have given, with the residuals before and without those after, is what came out.
-void expect_nothing_lost(const Trial& trial, const Buffers& before, const Buffers& after) {
+void expect_nothing_lost(const Autotuner& autotuner, const Buffers& before, const Buffers& after) {
   double moved = 0;
-  for (Rank rank = 0; rank < trial.problem.ranks; ++rank) {
-    const bool scattered = trial.problem.collective == Collective::reduce_scatter;
+  for (Rank rank = 0; rank < autotuner.problem.ranks; ++rank) {
+    const bool scattered = autotuner.problem.collective == Collective::reduce_scatter;
     for (std::size_t i = 0; i < after.outputs[rank].size(); ++i) {
-      const std::size_t at = i + (scattered ? rank * trial.count : 0);
+      const std::size_t at = i + (scattered ? rank * autotuner.count : 0);
       double given = 0;
-      for (Rank peer = 0; peer < trial.problem.ranks; ++peer) {
+      for (Rank peer = 0; peer < autotuner.problem.ranks; ++peer) {
         given += static_cast<double>(before.inputs[peer][at]) + before.residuals[peer][at] - after.residuals[peer][at];
         moved += std::abs(before.residuals[peer][at] - after.residuals[peer][at]);
       }
-      if (trial.reduction == Reduction::avg) given /= trial.problem.ranks;
+      if (autotuner.reduction == Reduction::avg) given /= autotuner.problem.ranks;
       ASSERT_NEAR(after.outputs[rank][i], given, 2e-5) << "rank " << rank << ", element " << i;
     }
   }
@@ -102,27 +102,27 @@ void expect_nothing_lost(const Trial& trial, const Buffers& before, const Buffer
 void expect_nothing_lost_by_any_algorithm(Communicators& ranks, const std::vector<std::vector<Rank>>& groups) {
   for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::reduce}) {
     const auto n = static_cast<Rank>(ranks.size());
-    Trial trial{.problem = {.collective = collective, .ranks = n, .root = 0, .groups = {}}};
-    trial.problem.root = collective == Collective::reduce ? n / 2 : 0;
-    Problem grouped = trial.problem;
+    Autotuner autotuner{.problem = {.collective = collective, .ranks = n, .root = 0, .groups = {}}};
+    autotuner.problem.root = collective == Collective::reduce ? n / 2 : 0;
+    Problem grouped = autotuner.problem;
     grouped.groups = groups;
     for (const Algorithm* algorithm : catalogue(collective)) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped || !algorithm->supports(grouped) || !algorithm->bears_rounding(grouped)) continue;
       unsigned seed = 0;
-      for (const char* wire : {"int8", "int4", "fp8_e4m3"}) {
-        for (trial.count = 100; trial.count <= 40'001; trial.count = trial.count * 20 + 1) {
+      for (const char* compression : {"int8", "int4", "fp8_e4m3"}) {
+        for (autotuner.count = 100; autotuner.count <= 40'001; autotuner.count = autotuner.count * 20 + 1) {
           ++seed;
-          trial.reduction = seed % 2 == 0 ? Reduction::sum : Reduction::avg;
-          trial.in_place = seed % 3 == 0;
+          autotuner.reduction = seed % 2 == 0 ? Reduction::sum : Reduction::avg;
+          autotuner.in_place = seed % 3 == 0;
           const auto rounding = seed % 4 == 0 ? Rounding::stochastic : Rounding::nearest;
-          SCOPED_TRACE(describe(trial.problem) + " by " + algorithm->name() + ", " + wire + " of " +
-                       std::to_string(trial.count) + ", seed " + std::to_string(seed));
-          const Buffers before = buffers_of(trial, seed);
+          SCOPED_TRACE(describe(autotuner.problem) + " by " + algorithm->name() + ", " + compression + " of " +
+                       std::to_string(autotuner.count) + ", seed " + std::to_string(seed));
+          const Buffers before = buffers_of(autotuner, seed);
           Buffers after = before;
-          ASSERT_NO_FATAL_FAILURE(run(ranks, trial, sending(wire, algorithm->name(), {rounding, 5}), after));
-          ASSERT_STREQ(ranks[0]->last_run().wire, wire);
-          ASSERT_NO_FATAL_FAILURE(expect_nothing_lost(trial, before, after));
+          ASSERT_NO_FATAL_FAILURE(run(ranks, autotuner, sending(compression, algorithm->name(), {rounding, 5}), after));
+          ASSERT_STREQ(ranks[0]->last_run().compression, compression);
+          ASSERT_NO_FATAL_FAILURE(expect_nothing_lost(autotuner, before, after));
         }
       }
     }
@@ -182,51 +182,52 @@ TEST(FeedbackOf16Bits, DeliversInTheMeanWhatWasGiven) {
 
 TEST(Residuals, StayAsTheyAreWhereMessagesAreRaw) {
   Communicators ranks = make_ranks(2);
-  Trial trial{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, .count = 20};
-  const Buffers before = buffers_of(trial, 1);
+  Autotuner autotuner{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, .count = 20};
+  const Buffers before = buffers_of(autotuner, 1);
   for (const bool in_place : {false, true}) {
-    trial.in_place = in_place;
+    autotuner.in_place = in_place;
     Buffers after = before;
-    run(ranks, trial, sending("int8", ""), after);  // Which would not make so few narrower.
-    EXPECT_STREQ(ranks[0]->last_run().wire, "raw");
+    run(ranks, autotuner, sending("int8", ""), after);  // Which would not make so few narrower.
+    EXPECT_STREQ(ranks[0]->last_run().compression, "raw");
     EXPECT_EQ(after.residuals, before.residuals);
-    for (std::size_t i = 0; i < trial.count; ++i)
+    for (std::size_t i = 0; i < autotuner.count; ++i)
       EXPECT_EQ(after.outputs[0][i], before.inputs[0][i] + before.inputs[1][i]);
   }
 }
 
 TEST(Residuals, OutliveWhatIsNotFinite) {
   Communicators ranks = make_ranks(2);
-  const Trial trial{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, .count = 5000};
-  Buffers buffers = buffers_of(trial, 2);
+  const Autotuner autotuner{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, .count = 5000};
+  Buffers buffers = buffers_of(autotuner, 2);
   const float spoilt = std::exchange(buffers.inputs[1][300], INFINITY);
-  run(ranks, trial, sending("int8", ""), buffers);
+  run(ranks, autotuner, sending("int8", ""), buffers);
   EXPECT_FALSE(std::isfinite(buffers.outputs[0][300]));
   for (const Floats& residual : buffers.residuals) {
     for (const float rest : residual) ASSERT_TRUE(std::isfinite(rest));
   }
   buffers.inputs[1][300] = spoilt;
   const Buffers before = buffers;
-  run(ranks, trial, sending("int8", ""), buffers);
-  expect_nothing_lost(trial, before, buffers);
+  run(ranks, autotuner, sending("int8", ""), buffers);
+  expect_nothing_lost(autotuner, before, buffers);
 }
 
-CommunicatorOptions at_random(const char* wire, std::uint64_t seed, const char* algorithm = "") {
-  return sending(wire, algorithm, {Rounding::stochastic, seed});
+CommunicatorOptions at_random(const char* compression, std::uint64_t seed, const char* algorithm = "") {
+  return sending(compression, algorithm, {Rounding::stochastic, seed});
 }
 
 TEST(RandomRounding, IsTheSameOnAllRanksByAnyAlgorithm) {
   for (const Rank n : {Rank{3}, Rank{4}}) {
     Communicators ranks = make_ranks(n);
     for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::broadcast}) {
-      Trial trial{.problem = {.collective = collective, .ranks = n, .root = 0, .groups = {}}, .count = 7001};
+      Autotuner autotuner{.problem = {.collective = collective, .ranks = n, .root = 0, .groups = {}}, .count = 7001};
       for (const Algorithm* algorithm : catalogue(collective)) {
         const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
-        if (mapped || !algorithm->supports(trial.problem) || !algorithm->bears_rounding(trial.problem)) continue;
-        SCOPED_TRACE(describe(trial.problem) + " by " + algorithm->name());
-        Buffers buffers = buffers_of(trial, 3);
+        if (mapped || !algorithm->supports(autotuner.problem) || !algorithm->bears_rounding(autotuner.problem))
+          continue;
+        SCOPED_TRACE(describe(autotuner.problem) + " by " + algorithm->name());
+        Buffers buffers = buffers_of(autotuner, 3);
         buffers.residuals.clear();
-        run(ranks, trial, at_random("int8", 1, algorithm->name()), buffers);
+        run(ranks, autotuner, at_random("int8", 1, algorithm->name()), buffers);
         for (const Floats& output : buffers.outputs) ASSERT_EQ(output, buffers.outputs[0]);
       }
     }
@@ -261,14 +262,14 @@ TEST(RandomRounding, IsTheSameOnAllRanksOf16Bits) {
 }
 
 TEST(RandomRounding, IsTheSameInEveryRunOfASeed) {
-  const Trial trial{.problem = {.collective = Collective::all_reduce, .ranks = 3, .groups = {}}, .count = 5000};
+  const Autotuner autotuner{.problem = {.collective = Collective::all_reduce, .ranks = 3, .groups = {}}, .count = 5000};
   const auto three_calls = [&](std::uint64_t seed) {
     Communicators ranks = make_ranks(3);
     std::vector<Floats> outputs;
     for (int call = 0; call < 3; ++call) {
-      Buffers buffers = buffers_of(trial, 4);
+      Buffers buffers = buffers_of(autotuner, 4);
       buffers.residuals.clear();
-      run(ranks, trial, at_random("int8", seed), buffers);
+      run(ranks, autotuner, at_random("int8", seed), buffers);
       outputs.push_back(buffers.outputs[0]);
     }
     return outputs;
@@ -290,25 +291,25 @@ struct Errors {
 Errors errors_of(Collective collective, const char* algorithm, int calls, std::uint64_t seed) {
   constexpr Rank kRanks = 4;
   Communicators ranks = make_ranks(kRanks);
-  Trial trial{.problem = {.collective = collective, .ranks = kRanks, .root = 0, .groups = {}}, .count = 640};
-  Buffers buffers = buffers_of(trial, 5);
+  Autotuner autotuner{.problem = {.collective = collective, .ranks = kRanks, .root = 0, .groups = {}}, .count = 640};
+  Buffers buffers = buffers_of(autotuner, 5);
   buffers.residuals.clear();
   for (Floats& input : buffers.inputs) {
     input = buffers.inputs[0];
     for (std::size_t i = 0; i < input.size(); i += 32) input[i] = kLargest;
   }
-  std::vector<double> sums(trial.count, 0);
+  std::vector<double> sums(autotuner.count, 0);
   Errors errors;
   for (int call = 0; call < calls; ++call) {
-    run(ranks, trial, at_random("int4", seed, algorithm), buffers);
-    for (std::size_t i = 0; i < trial.count; ++i) {
+    run(ranks, autotuner, at_random("int4", seed, algorithm), buffers);
+    for (std::size_t i = 0; i < autotuner.count; ++i) {
       const double exact = static_cast<double>(kRanks) * buffers.inputs[0][i];
       const double error = i % 32 == 0 ? 0 : buffers.outputs[0][i] - exact;
       sums[i] += error;
       errors.each += error * error;
     }
   }
-  const double elements = static_cast<double>(trial.count) * 31 / 32;
+  const double elements = static_cast<double>(autotuner.count) * 31 / 32;
   errors.each /= elements * calls;
   for (const double sum : sums) errors.of_means += sum / calls * sum / calls / elements;
   return errors;
@@ -331,12 +332,12 @@ TEST(RandomRounding, IsRightInTheMean) {
 
 TEST(RandomRounding, SaysItsError) {
   Communicators ranks = make_ranks(2);
-  const Trial trial{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, .count = 1000};
-  Buffers buffers = buffers_of(trial, 6);
+  const Autotuner autotuner{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, .count = 1000};
+  Buffers buffers = buffers_of(autotuner, 6);
   buffers.residuals.clear();
-  run(ranks, trial, sending("int8", ""), buffers);
+  run(ranks, autotuner, sending("int8", ""), buffers);
   const double nearest = ranks[0]->last_run().error;
-  run(ranks, trial, at_random("int8", 1), buffers);
+  run(ranks, autotuner, at_random("int8", 1), buffers);
   EXPECT_NEAR(ranks[0]->last_run().error / nearest, std::sqrt(2.0), 0.02);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 // The second message takes several slots, and is one all the same.
 TEST(Finalize, TellsBothEndsOfMessagesThatNobodyReceived) {
-  const std::string told =
+  const std::string reported =
       "rank 0 sent rank 1 3 messages on lossy, of which rank 1 received 1 before both left: "
       "send(40000 int32, to rank 1) is the first that is lost";
   CommunicatorOptions options;
@@ -26,7 +26,7 @@ TEST(Finalize, TellsBothEndsOfMessagesThatNobodyReceived) {
   });
   for (const Rank rank : {0, 1}) {
     EXPECT_EQ(statuses[rank].code(), Code::invalid_usage);
-    EXPECT_EQ(statuses[rank].message(), told);
+    EXPECT_EQ(statuses[rank].message(), reported);
   }
   EXPECT_TRUE(statuses[2].ok()) << statuses[2].message();  // It is no end of that lane.
   for (const auto& communicator : ranks) EXPECT_TRUE(communicator->failure().ok()) << communicator->failure().message();

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "algorithms/catalogue.h"
-#include "src/plan/embedding.h"
+#include "src/plan/rank_mapping.h"
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/cases.h"
 
@@ -24,8 +24,8 @@ class OnHosts : public testing::TestWithParam<HostOf> {
     problem.collective = collective;
     problem.ranks = static_cast<Rank>(ranks_.size());
     problem.root = has_root(collective) ? problem.ranks / 2 : 0;
-    const Embedding embedding = embedding_of(GetParam());
-    if (embeds(embedding, problem)) problem.groups = embedding.groups;
+    const RankMapping rank_mapping = rank_mapping_of(GetParam());
+    if (embeds(rank_mapping, problem)) problem.groups = rank_mapping.groups;
     return problem;
   }
 
@@ -91,7 +91,7 @@ TEST_P(OnHosts, AreKnownToPartsOfTheCommunicator) {
   CommunicatorOptions options;
   options.algorithm = "hierarchical";
   options.force();
-  const bool grouped = !embedding_of(hosts).groups.empty();
+  const bool grouped = !rank_mapping_of(hosts).groups.empty();
   std::vector<std::int64_t> wrong(parts.size(), -1);
   const Problem problem = {.ranks = static_cast<Rank>(parts.size()), .groups = {}};
   const auto ends = on_all(parts, [&](Communicator& part) {
@@ -120,7 +120,7 @@ TEST(Hosts, PartsShareTheirCpusWithTheOthers) {
   EXPECT_EQ(Hosts::together(4).of({0, 1}).ranks_per_cpu(), 1) << "nobody said";
 }
 
-// So many shards that a piece has no room for one element of each: the tuner takes what does not mind.
+// So many shards that a chunk has no room for one element of each: the tuner takes what does not mind.
 TEST(Hosts, OfManySizesAreServed) {
   CommunicatorOptions options;
   options.timeout_ms = 60'000;
@@ -171,7 +171,7 @@ TEST(Hosts, AreNeededByAlgorithmsThatKnowThem) {
 
 // As NCCL takes its own variables: programs that set them go on.
 TEST(Hosts, HeedWhatNcclsVariablesForceWhereItFits) {
-  for (const char* forced : {"lines", "hierarchical"}) {
+  for (const char* forced : {"LL", "hierarchical"}) {
     for (const bool nccls : {false, true}) {
       CommunicatorOptions options;
       options.timeout_ms = 60'000;

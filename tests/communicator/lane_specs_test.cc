@@ -9,21 +9,21 @@ namespace tutti::test {
 namespace {
 
 std::uint32_t slots(LaneForm form, Slots wanted) {
-  return 1U << spec_of({.peer = 1, .form = form}, 0, Protocol::bulk, wanted).slot_shift;
+  return 1U << spec_of({.peer = 1, .form = form}, 0, Protocol::simple, wanted).slot_shift;
 }
 
 TEST(LaneSpecs, HaveTheSlotsThatProofsCountOn) {
   for (const LaneForm form : {LaneForm::one_way, LaneForm::round_trip, LaneForm::swap}) {
     EXPECT_EQ(slots(form, Slots::one), 1U);
-    EXPECT_EQ(slots(form, Slots::several), kBulkSlots);
-    EXPECT_GT(slots(form, Slots::most), kBulkSlots);
+    EXPECT_EQ(slots(form, Slots::several), kSimpleSlots);
+    EXPECT_GT(slots(form, Slots::most), kSimpleSlots);
   }
 }
 
 // Lanes of one pair and tag lie beside each other if they have not equally many slots.
 TEST(LaneSpecs, DifferByTheirSlots) {
   const LaneUse use = {.peer = 1};
-  EXPECT_NE(spec_of(use, 0, Protocol::bulk, Slots::several), spec_of(use, 0, Protocol::bulk, Slots::most));
+  EXPECT_NE(spec_of(use, 0, Protocol::simple, Slots::several), spec_of(use, 0, Protocol::simple, Slots::most));
 }
 
 }  // namespace

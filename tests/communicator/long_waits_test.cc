@@ -14,18 +14,18 @@ namespace {
 
 std::mutex mutex;
 std::string lines;
-std::atomic<int> told = 0;
+std::atomic<int> reported = 0;
 
 class LongWaits : public ::testing::Test {
  protected:
   void SetUp() override {
     lines.clear();
-    told = 0;
+    reported = 0;
     set_log_sink([](std::string_view line) {
       if (line.find("has waited") == std::string_view::npos) return;
       const std::lock_guard lock(mutex);
       lines += line;
-      ++told;
+      ++reported;
     });
   }
   void TearDown() override { set_log_sink(nullptr); }
@@ -45,8 +45,8 @@ TEST_F(LongWaits, AreToldWithTheRankThatIsMissing) {
     CommunicatorOptions options = communicator.options();
     options.timeout_ms = 4000;
     for (int i = 0; i < 3; ++i) TUTTI_CHECK_OK(communicator.run(all_reduce(buffer), &options));
-    EXPECT_EQ(told, 0);
-    while (communicator.rank() == 1 && told == 0 && !over) std::this_thread::yield();
+    EXPECT_EQ(reported, 0);
+    while (communicator.rank() == 1 && reported == 0 && !over) std::this_thread::yield();
     Status status = communicator.run(all_reduce(buffer), &options);
     over = true;
     return status;
@@ -63,7 +63,7 @@ TEST_F(LongWaits, AreToldOnceOfAWait) {
   CommunicatorOptions options = ranks[0]->options();
   options.timeout_ms = 200;
   EXPECT_EQ(ranks[0]->run(all_reduce(buffer), &options).code(), Code::timeout);
-  EXPECT_EQ(told, 1);
+  EXPECT_EQ(reported, 1);
 }
 
 TEST_F(LongWaits, OfMessagesAreToldAsWell) {

@@ -155,8 +155,8 @@ TEST(MachineName, IsReadAsItWasWritten) {
   EXPECT_EQ(host->hosts, "2x1");
   EXPECT_EQ(host->carrier, "tcp");
   EXPECT_EQ(parse_machine_name("0.1.0, hosts 1x4, 1 rank on 1 CPU of A on B, NUMA domains 2x2, shm")->carrier, "shm");
-  const auto device =
-      parse_machine_name("0.1.0, 4 ranks on NVIDIA A100 each, 32 teams, links 4 NV 25 GB/s and 2 PHB, laid out as 01");
+  const auto device = parse_machine_name(
+      "0.1.0, 4 ranks on NVIDIA A100 each, 32 thread blocks, links 4 NV 25 GB/s and 2 PHB, laid out as 01");
   ASSERT_TRUE(device.has_value());
   EXPECT_TRUE(device->on_devices);
   EXPECT_EQ(device->ranks, 4U);
@@ -165,10 +165,11 @@ TEST(MachineName, IsReadAsItWasWritten) {
 
 // Those of files that were written before names said it all.
 TEST(MachineName, OfEarlierVersionsIsOfNoMachine) {
-  for (const char* name : {"0.1.0, hosts 1x2, 1 CPUs of AMD EPYC, no transport asked for", "another", "",
-                           "0.1.0, hosts 1x2, 2 CPUs of AMD EPYC, tcp", "0.1.0, 4 ranks on NVIDIA H200 each, 32 teams",
-                           "0.1.0, 4 ranks on NVIDIA H200 each, 32 teams in turns, by memory of the host",
-                           "0.1.0, 4 ranks on NVIDIA H200 each, 32 teams, links along rings"})
+  for (const char* name :
+       {"0.1.0, hosts 1x2, 1 CPUs of AMD EPYC, no transport asked for", "another", "",
+        "0.1.0, hosts 1x2, 2 CPUs of AMD EPYC, tcp", "0.1.0, 4 ranks on NVIDIA H200 each, 32 thread blocks",
+        "0.1.0, 4 ranks on NVIDIA H200 each, 32 thread blocks in turns, by memory of the host",
+        "0.1.0, 4 ranks on NVIDIA H200 each, 32 thread blocks, links along rings"})
     EXPECT_FALSE(parse_machine_name(name).has_value()) << name;
 }
 

@@ -13,7 +13,7 @@ TEST(MachineOf, EncodesAsFastAsTheLeastOfItsCpus) {
   Hosts hosts = Hosts::apart(4);
   std::vector<Location> locations(4);
   const auto int8_of = [](const Hosts& of) {
-    return machine_of(of).costs.encode_gbytes_per_s[static_cast<std::size_t>(WireFormat::int8)];
+    return machine_of(of).costs.encode_gbytes_per_s[static_cast<std::size_t>(CompressionFormat::int8)];
   };
   const double usual = int8_of(hosts);
   const Instructions instructions[] = {Instructions::avx512, Instructions::avx2, Instructions::avx512,

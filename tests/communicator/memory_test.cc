@@ -155,8 +155,8 @@ TEST(Memory, ThatASplitLacksIsToldToAll) {
       return std::move(part).status();
     });
     EXPECT_EQ(statuses[1].code(), came ? Code::system : Code::ok) << which << ": " << statuses[1].message();
-    const Status told = ranks[0]->failure();  // Its own part of the split may have been done before.
-    EXPECT_EQ(told.code(), came ? Code::system : Code::ok) << which << ": " << told.message();
+    const Status reported = ranks[0]->failure();  // Its own part of the split may have been done before.
+    EXPECT_EQ(reported.code(), came ? Code::system : Code::ok) << which << ": " << reported.message();
   }
   EXPECT_GT(which, 40 + kStride);
 }

@@ -49,7 +49,7 @@ struct Sight {
 };
 
 // Rank 1 of two.
-std::string tell(Bootstrap& bootstrap, std::string view) {
+std::string notify(Bootstrap& bootstrap, std::string view) {
   std::vector<Sight> sights(bootstrap.ranks());
   sights[1] = {{1}, view.size()};
   TUTTI_ASSERT(bootstrap.all_gather(std::as_writable_bytes(std::span(sights)), sizeof(Sight), watch()).ok());
@@ -80,12 +80,12 @@ TEST(HostsKnownToAll, FailWhereARankDies) {
 
 TEST(HostsKnownToAll, FailWhereARankTellsATreeWithoutARoot) {
   for (const std::string& said :
-       join(2, [](Bootstrap& bootstrap) { return tell(bootstrap, packed(ring_of_switches())); }))
+       join(2, [](Bootstrap& bootstrap) { return notify(bootstrap, packed(ring_of_switches())); }))
     EXPECT_NE(said.find("the topology that rank 1 told"), std::string::npos) << said;
 }
 
 TEST(HostsKnownToAll, FailWhereARankTellsNothingThatIsOne) {
-  for (const std::string& said : join(2, [](Bootstrap& bootstrap) { return tell(bootstrap, "switches"); }))
+  for (const std::string& said : join(2, [](Bootstrap& bootstrap) { return notify(bootstrap, "switches"); }))
     EXPECT_NE(said.find("the topology that rank 1 told"), std::string::npos) << said;
 }
 

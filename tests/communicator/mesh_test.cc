@@ -152,7 +152,7 @@ TEST(Contact, EndsInItsConnectionWithItsOwner) {
   for (const FrameKind kind : {FrameKind::socket, FrameKind::proposal}) {
     FurtherEnds ends(kind);
     ReceivedFrame received = ends.receive();
-    ASSERT_TRUE(received.contact.far());
+    ASSERT_TRUE(received.contact.is_remote());
     EXPECT_EQ(received.contact.context(), ends.own.context());
     Contact kept = std::move(received.contact);
     received = ReceivedFrame();

@@ -1,4 +1,4 @@
-// What a call is planned to be: whether its pieces overlap, and that they do where links take time.
+// What a call is planned to be: whether its chunks overlap, and that they do where links take time.
 #include "src/communicator/planning/planning.h"
 
 #include <gtest/gtest.h>
@@ -110,8 +110,8 @@ TEST(PlannedOverHosts, IsNotByHostsWhereTheseAreTooUneven) {
   EXPECT_FALSE(ask({50'000, 1}, ""));  // More shards than tags.
 }
 
-// Ranks that obey a loop, where moving a unit takes a rank some time, and the link of its host some more. The link is
-// busy with one message at a time; all else is at once.
+// Ranks that run_plan a loop, where moving a unit takes a rank some time, and the link of its host some more. The link
+// is busy with one message at a time; all else is at once.
 class Timetable {
  public:
   static constexpr double kRankTime = 1;
@@ -133,7 +133,7 @@ class Timetable {
     for (bool moved = true; moved;) {
       moved = false;
       for (Rank rank = 0; rank < ranks_.size(); ++rank) {
-        while (ranks_[rank].next < ranks_[rank].steps.size() && obey(rank)) moved = true;
+        while (ranks_[rank].next < ranks_[rank].steps.size() && run_plan(rank)) moved = true;
       }
     }
     for (const OfRank& rank : ranks_) {
@@ -145,7 +145,7 @@ class Timetable {
 
  private:
   struct OfRank {
-    std::vector<Step> steps;  // Of all pieces, in the loop's order.
+    std::vector<Step> steps;  // Of all chunks, in the loop's order.
     std::size_t next = 0;
     double clock = 0;
   };
@@ -153,10 +153,10 @@ class Timetable {
   void write_down(Rank rank) {
     const Plan& plan = plans_[rank];
     const std::size_t stages = plan.shape.stages.size();
-    for (std::uint32_t turn = 0; turn < loop_.pieces + loop_.skew * (stages - 1); ++turn) {
+    for (std::uint32_t turn = 0; turn < loop_.chunks + loop_.skew * (stages - 1); ++turn) {
       for (std::size_t stage = 0; stage < stages; ++stage) {
         const std::uint32_t behind = loop_.skew * static_cast<std::uint32_t>(stage);
-        if (turn < behind || turn - behind >= loop_.pieces) continue;
+        if (turn < behind || turn - behind >= loop_.chunks) continue;
         const std::uint32_t end = stage + 1 < stages ? plan.shape.stages[stage + 1] : plan.shape.rounds;
         for (std::uint32_t i = plan.rounds[plan.shape.stages[stage]]; i < plan.rounds[end]; ++i)
           ranks_[rank].steps.push_back(plan.steps[i]);
@@ -164,7 +164,7 @@ class Timetable {
     }
   }
 
-  bool obey(Rank self) {
+  bool run_plan(Rank self) {
     OfRank& rank = ranks_[self];
     const Step& step = rank.steps[rank.next];
     for (const Operand& source : step.sources) {
@@ -201,19 +201,19 @@ class Timetable {
   std::map<std::tuple<Rank, Rank, std::uint32_t>, std::deque<double>> lanes_;
 };
 
-// With links as busy as ranks are, pieces one after the other take twice as long as either.
+// With links as busy as ranks are, chunks one after the other take twice as long as either.
 TEST(PlannedOverHosts, KeepsLinksAndRanksBusyAtOnce) {
-  constexpr std::uint32_t kPieces = 32;
+  constexpr std::uint32_t kChunks = 32;
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{2, 2}, {4, 4}, {2, 2, 2}, {2, 2, 2, 2}}) {
     const Problem problem = problem_on(Collective::all_reduce, hosts);
     const auto proved = prove_plans(*find(Collective::all_reduce, "hierarchical"), problem, true, kSlots);
     ASSERT_TRUE(proved.ok());
     const std::vector<Plan>& plans = proved.value().plans;
-    const Loop overlapping = {.pieces = kPieces, .skew = loop_of(proved.value().overlaps, kSlots).skew};
+    const Loop overlapping = {.chunks = kChunks, .skew = loop_of(proved.value().overlaps, kSlots).skew};
     const double ranks_only = Timetable(plans, overlapping, 0).end();
     const auto k = static_cast<double>(hosts.size());
-    const double link_time = ranks_only / (kPieces * plans[0].shape.units * 2 * (k - 1) / k);  // As long as the ranks.
-    const double serial = Timetable(plans, {.pieces = kPieces}, link_time).end();
+    const double link_time = ranks_only / (kChunks * plans[0].shape.units * 2 * (k - 1) / k);  // As long as the ranks.
+    const double serial = Timetable(plans, {.chunks = kChunks}, link_time).end();
     const double at_once = Timetable(plans, overlapping, link_time).end();
     EXPECT_LT(at_once, 0.7 * serial) << describe(problem);
     EXPECT_LT(at_once, 1.3 * ranks_only) << describe(problem);
@@ -222,13 +222,13 @@ TEST(PlannedOverHosts, KeepsLinksAndRanksBusyAtOnce) {
 
 TEST(Predictions, AreOfTheChannelsOfAChoice) {
   Query query = query_of({.collective = Collective::all_reduce, .ranks = 8, .groups = {}}, 1 << 26);
-  query.teams = 32;
+  query.thread_blocks = 32;
   Choice choice = choose(query).value();
   ASSERT_GT(choice.channels, 1U);
   const double on_all = predicted_us(query, choice).value();
   choice.channels = 1;
   EXPECT_GT(predicted_us(query, choice).value(), 1.5 * on_all);
-  query.teams = 0;
+  query.thread_blocks = 0;
   choice = choose(query).value();
   const double on_host = predicted_us(query, choice).value();
   choice.channels = 8;  // As a plugin may say.

@@ -33,13 +33,13 @@ std::string text_of(const NetworkFigures& figures) {
 
 // What was seen, or why not; "left over" if a wire has something to read that nobody has sent since.
 std::string look(Bootstrap& bootstrap, const Hosts& hosts, bool wanted) {
-  const std::vector<Wire> wires = bootstrap.take_wires();
-  auto seen = probe_network(bootstrap, hosts, wires, wanted, watch());
+  const std::vector<PeerSocket> peer_sockets = bootstrap.take_peer_sockets();
+  auto seen = probe_network(bootstrap, hosts, peer_sockets, wanted, watch());
   if (!seen.ok()) return std::move(seen).status().message();
   if (!bootstrap.barrier(watch()).ok()) return "no barrier";
   char byte = 0;
-  for (const Wire& wire : wires) {
-    if (wire.socket && (::recv(wire.socket.get(), &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN)) return "left over";
+  for (const PeerSocket& link : peer_sockets) {
+    if (link.socket && (::recv(link.socket.get(), &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN)) return "left over";
   }
   if (!bootstrap.barrier(watch()).ok()) return "no second barrier";  // The peers have looked.
   return seen.value() ? text_of(*seen.value()) : "nothing";

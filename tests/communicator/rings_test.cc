@@ -10,7 +10,7 @@
 #include "src/plan/verify.h"
 #include "src/topology/presets.h"
 #include "src/topology/ways.h"
-#include "src/tuner/embed.h"
+#include "src/tuner/map_ranks.h"
 #include "tests/communicator/crossed_gpus.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 using Order = std::vector<Rank>;
 
-constexpr std::uint32_t kMost = 8;
+constexpr std::uint32_t kMax = 8;
 
 // A ring has no first rank and may be gone round either way.
 bool is_ring(Order order, const Order& wanted) {
@@ -34,25 +34,25 @@ bool is_ring(Order order, const Order& wanted) {
 }
 
 TEST(RingsOfRanks, GoAlongNvLinks) {
-  for (const Embedding& embedding : ring_orders(on_crossed_gpus({0, 0, 0, 0}), kMost).each) {
-    EXPECT_TRUE(is_ring(embedding.order, {0, 2, 1, 3})) << testing::PrintToString(embedding.order);
-    EXPECT_TRUE(embedding.groups.empty());
+  for (const RankMapping& rank_mapping : ring_orders(on_crossed_gpus({0, 0, 0, 0}), kMax).each) {
+    EXPECT_TRUE(is_ring(rank_mapping.order, {0, 2, 1, 3})) << testing::PrintToString(rank_mapping.order);
+    EXPECT_TRUE(rank_mapping.groups.empty());
   }
 }
 
 TEST(RingsOfRanks, KeepHostsInOnePiece) {
-  const Embedding embedding = ring_orders(on_crossed_gpus({0, 1, 0, 1, 0, 1, 0, 1}), kMost).each.front();
-  ASSERT_EQ(embedding.order.size(), 8u);
-  EXPECT_EQ(embedding.groups, (std::vector<Order>{{4, 4}}));
-  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(embedding.order[i] % 2, i / 4);
+  const RankMapping rank_mapping = ring_orders(on_crossed_gpus({0, 1, 0, 1, 0, 1, 0, 1}), kMax).each.front();
+  ASSERT_EQ(rank_mapping.order.size(), 8u);
+  EXPECT_EQ(rank_mapping.groups, (std::vector<Order>{{4, 4}}));
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(rank_mapping.order[i] % 2, i / 4);
 }
 
 // Four of five, in another order: along the NVLinks of the GPUs that they are on.
 TEST(RingsOfRanks, OfAPartAreThoseOfItsGpus) {
   const Hosts part = on_crossed_gpus({0, 0, 0, 0, 1}).of({3, 0, 1, 2});
   EXPECT_EQ(gpu_of(part.location(0)), bus_of(3));
-  const Embedding embedding = ring_orders(part, kMost).each.front();
-  EXPECT_TRUE(is_ring(embedding.order, {0, 1, 3, 2})) << testing::PrintToString(embedding.order);
+  const RankMapping rank_mapping = ring_orders(part, kMax).each.front();
+  EXPECT_TRUE(is_ring(rank_mapping.order, {0, 1, 3, 2})) << testing::PrintToString(rank_mapping.order);
 }
 
 // [{from, to}]: bricks of NVLink from GPU to GPU, each way.
@@ -68,12 +68,12 @@ Bricks bricks_of(const Topology& topology) {
   return bricks;
 }
 
-// How often each pair of ranks speaks, in a piece of each channel.
-Bricks spoken(const std::vector<Embedding>& embeddings, const Problem& problem, const char* algorithm) {
+// How often each pair of ranks speaks, in a chunk of each channel.
+Bricks spoken(const std::vector<RankMapping>& rank_mappings, const Problem& problem, const char* algorithm) {
   Bricks messages;
-  for (const Embedding& embedding : embeddings) {
-    for (const Plan& plan : emit_plans(*find(problem.collective, algorithm), logical(embedding, problem))) {
-      const Plan mine = embedded(embedding, problem, plan);
+  for (const RankMapping& rank_mapping : rank_mappings) {
+    for (const Plan& plan : emit_plans(*find(problem.collective, algorithm), logical(rank_mapping, problem))) {
+      const Plan mine = embedded(rank_mapping, problem, plan);
       for (std::size_t i = 0; i < mine.steps.size(); ++i)
         for (const Operand& target : mine.steps[i].targets)
           if (target.place == Place::lane) ++messages[{mine.steps.self(), target.peer}];
@@ -85,10 +85,10 @@ Bricks spoken(const std::vector<Embedding>& embeddings, const Problem& problem, 
 // Rings of one brick each: all bricks of the cube are used, both ways, and nothing else is.
 TEST(RingsOfRanks, UseEveryNvLinkOfAMeshByChannels) {
   const Topology cube = hybrid_cube_mesh();
-  const std::vector<Embedding> embeddings = ring_orders(on_gpus_of(cube, std::vector<Rank>(8, 0)), kMost).each;
-  ASSERT_EQ(embeddings.size(), 6u);
+  const std::vector<RankMapping> rank_mappings = ring_orders(on_gpus_of(cube, std::vector<Rank>(8, 0)), kMax).each;
+  ASSERT_EQ(rank_mappings.size(), 6u);
   const Problem problem = {.collective = Collective::all_gather, .ranks = 8, .groups = {}};
-  Bricks messages = spoken(embeddings, problem, "ring");
+  Bricks messages = spoken(rank_mappings, problem, "ring");
   for (auto& [pair, count] : messages) count /= problem.ranks - 1;
   EXPECT_EQ(messages, bricks_of(cube));
 }
@@ -98,11 +98,11 @@ TEST(RingsOfRanks, GoRoundALinkThatIsMissing) {
   std::erase_if(cube.links, [&](const Link& link) {
     return link.kind == LinkKind::nvlink && cube.nodes[link.a].index == 0 && cube.nodes[link.b].index == 4;
   });
-  const std::vector<Embedding> embeddings = ring_orders(on_gpus_of(cube, std::vector<Rank>(8, 0)), kMost).each;
-  EXPECT_EQ(embeddings.size(), 4u);
+  const std::vector<RankMapping> rank_mappings = ring_orders(on_gpus_of(cube, std::vector<Rank>(8, 0)), kMax).each;
+  EXPECT_EQ(rank_mappings.size(), 4u);
   const Bricks there = bricks_of(cube);
   const Problem problem = {.collective = Collective::reduce_scatter, .ranks = 8, .groups = {}};
-  for (const auto& [pair, count] : spoken(embeddings, problem, "ring")) {
+  for (const auto& [pair, count] : spoken(rank_mappings, problem, "ring")) {
     ASSERT_TRUE(there.contains(pair)) << pair.first << " to " << pair.second;
     EXPECT_LE(count / (problem.ranks - 1), there.at(pair));
   }
@@ -124,24 +124,24 @@ TEST(RingsOfRanks, KeepProofs) {
                                                            {Collective::all_reduce, "hierarchical_tree"},
                                                            {Collective::reduce, "hierarchical_tree"}};
   for (const std::vector<Rank>& host_of : {std::vector<Rank>(8, 0), {0, 1, 0, 1, 1, 0, 0, 1, 0}}) {
-    const std::vector<Embedding> embeddings = ring_orders(on_gpus_of(hybrid_cube_mesh(), host_of), kMost).each;
-    EXPECT_GT(embeddings.size(), 1u);
+    const std::vector<RankMapping> rank_mappings = ring_orders(on_gpus_of(hybrid_cube_mesh(), host_of), kMax).each;
+    EXPECT_GT(rank_mappings.size(), 1u);
     for (const auto& [collective, name] : algorithms) {
       Problem problem = {.collective = collective, .ranks = static_cast<Rank>(host_of.size()), .root = 0, .groups = {}};
-      if (std::string_view(name).starts_with("hierarchical")) problem.groups = embeddings.front().groups;
+      if (std::string_view(name).starts_with("hierarchical")) problem.groups = rank_mappings.front().groups;
       if (has_root(collective)) problem.root = 3;
-      for (const Embedding& embedding : embeddings) {
+      for (const RankMapping& rank_mapping : rank_mappings) {
         for (const bool in_place : {false, true}) {
           problem.in_place = in_place;
           if (!find(collective, name)->supports(problem)) continue;
           std::vector<Plan> plans(problem.ranks);
-          for (Plan& plan : emit_plans(*find(collective, name), logical(embedding, problem))) {
+          for (Plan& plan : emit_plans(*find(collective, name), logical(rank_mapping, problem))) {
             fuse(plan);
-            const Plan mine = embedded(embedding, problem, plan);
+            const Plan mine = embedded(rank_mapping, problem, plan);
             plans[mine.steps.self()] = mine;
           }
           EXPECT_EQ(verify(plans).status().message(), "")
-              << name << " " << describe(problem) << " " << testing::PrintToString(embedding.order);
+              << name << " " << describe(problem) << " " << testing::PrintToString(rank_mapping.order);
         }
       }
     }
@@ -166,9 +166,9 @@ Hosts on_reversed_gpus(const Topology& topology) {
 }
 
 TEST(RailsOfRanks, AreThoseOfTheNearestPorts) {
-  const Embedding embedding = rail_embedding(on_reversed_gpus(preset("dgx-h100").value()));
-  EXPECT_EQ(embedding.groups, (std::vector<Order>{{8, 8}}));
-  EXPECT_EQ(embedding.order, (Order{0, 1, 2, 3, 4, 5, 6, 7, 15, 14, 13, 12, 11, 10, 9, 8}));
+  const RankMapping rank_mapping = rail_rank_mapping(on_reversed_gpus(preset("dgx-h100").value()));
+  EXPECT_EQ(rank_mapping.groups, (std::vector<Order>{{8, 8}}));
+  EXPECT_EQ(rank_mapping.order, (Order{0, 1, 2, 3, 4, 5, 6, 7, 15, 14, 13, 12, 11, 10, 9, 8}));
 }
 
 // To whom there a rank sends, of hosts with so many ranks each.
@@ -181,11 +181,11 @@ std::vector<Rank> on_other_hosts(const Plan& plan, Rank size) {
 }
 
 // All plans as they are embedded by rails, and each rank's own.
-std::vector<Plan> on_rails(const Embedding& embedding, const Problem& problem) {
+std::vector<Plan> on_rails(const RankMapping& rank_mapping, const Problem& problem) {
   std::vector<Plan> plans(problem.ranks);
-  for (Plan& plan : emit_plans(*find(problem.collective, "hierarchical"), logical(embedding, problem))) {
+  for (Plan& plan : emit_plans(*find(problem.collective, "hierarchical"), logical(rank_mapping, problem))) {
     fuse(plan);
-    const Plan mine = embedded(embedding, problem, plan);
+    const Plan mine = embedded(rank_mapping, problem, plan);
     plans[mine.steps.self()] = mine;
   }
   return plans;
@@ -193,20 +193,20 @@ std::vector<Plan> on_rails(const Embedding& embedding, const Problem& problem) {
 
 // Blocks that belong to ranks go with them, and what is between hosts stays on a rail.
 TEST(RailsOfRanks, AreKeptByBlocksThatBelongToRanks) {
-  const Embedding rails = rail_embedding(on_reversed_gpus(preset("dgx-h100").value()));
-  const Embedding dealt = embedding_of(std::vector<Rank>{0, 1, 0, 1, 1, 0, 1});
+  const RankMapping rails = rail_rank_mapping(on_reversed_gpus(preset("dgx-h100").value()));
+  const RankMapping dealt = rank_mapping_of(std::vector<Rank>{0, 1, 0, 1, 1, 0, 1});
   ASSERT_FALSE(dealt.order.empty());
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
     ASSERT_TRUE(takes_blocks_along("hierarchical", collective));
     for (const bool in_place : {false, true}) {
-      for (const Embedding* embedding : {&rails, &dealt}) {
+      for (const RankMapping* rank_mapping : {&rails, &dealt}) {
         const Problem problem = {.collective = collective,
-                                 .ranks = static_cast<Rank>(embedding->order.size()),
+                                 .ranks = static_cast<Rank>(rank_mapping->order.size()),
                                  .in_place = in_place,
-                                 .groups = embedding->groups};
-        const std::vector<Plan> plans = on_rails(*embedding, problem);
+                                 .groups = rank_mapping->groups};
+        const std::vector<Plan> plans = on_rails(*rank_mapping, problem);
         EXPECT_EQ(verify(plans).status().message(), "") << describe(problem);
-        if (embedding == &dealt) continue;
+        if (rank_mapping == &dealt) continue;
         for (const Plan& plan : plans)
           for (const Rank peer : on_other_hosts(plan, 8)) EXPECT_EQ(peer, 15 - plan.steps.self());
       }
@@ -239,20 +239,20 @@ TEST(TreesOfRanks, SpeakForHostsNearThePortOfTheChannel) {
   const std::vector<NodeId> ports = usable_ports(topology);
   for (const Collective collective : {Collective::all_reduce, Collective::reduce}) {
     std::set<NodeId> used;
-    const RingOrders orders = ring_orders(hosts, kMost);
+    const RingOrders orders = ring_orders(hosts, kMax);
     EXPECT_EQ(orders.each.size(), 8u);
-    for (const Embedding& embedding : orders.each) {
-      const Problem problem = {.collective = collective, .ranks = 24, .groups = embedding.groups};
+    for (const RankMapping& rank_mapping : orders.each) {
+      const Problem problem = {.collective = collective, .ranks = 24, .groups = rank_mapping.groups};
       std::set<NodeId> near = {ports.begin(), ports.end()};  // To all that speak for a host of this channel.
-      for (const Plan& plan : emit_plans(*find(collective, "hierarchical_tree"), logical(embedding, problem))) {
-        const Plan mine = embedded(embedding, problem, plan);
+      for (const Plan& plan : emit_plans(*find(collective, "hierarchical_tree"), logical(rank_mapping, problem))) {
+        const Plan mine = embedded(rank_mapping, problem, plan);
         if (on_other_hosts(mine, 8).empty()) continue;
         for (const NodeId gpu : topology.all(NodeKind::gpu)) {
           if (topology.nodes[gpu].index != mine.steps.self() % 8) continue;
           std::erase_if(near, [&](NodeId port) { return way(topology, gpu, port).kind != WayKind::pix; });
         }
       }
-      EXPECT_FALSE(near.empty()) << testing::PrintToString(embedding.order);
+      EXPECT_FALSE(near.empty()) << testing::PrintToString(rank_mapping.order);
       used.insert(near.begin(), near.end());
     }
     EXPECT_EQ(used.size(), 8u);
@@ -260,20 +260,20 @@ TEST(TreesOfRanks, SpeakForHostsNearThePortOfTheChannel) {
 }
 
 TEST(RailsOfRanks, AreAsNumberedWhereNoPortIsKnown) {
-  const Embedding embedding = rail_embedding(on_reversed_gpus(hybrid_cube_mesh()));
-  EXPECT_EQ(embedding.groups, (std::vector<Order>{{8, 8}}));
-  EXPECT_TRUE(embedding.order.empty());
-  EXPECT_TRUE(rail_embedding(Hosts::together(4)).groups.empty());
+  const RankMapping rank_mapping = rail_rank_mapping(on_reversed_gpus(hybrid_cube_mesh()));
+  EXPECT_EQ(rank_mapping.groups, (std::vector<Order>{{8, 8}}));
+  EXPECT_TRUE(rank_mapping.order.empty());
+  EXPECT_TRUE(rail_rank_mapping(Hosts::together(4)).groups.empty());
 }
 
 TEST(RingsOfRanks, AreAsNumberedWhereNothingIsKnown) {
-  EXPECT_TRUE(ring_orders(Hosts::together(4), kMost).each.front().order.empty());
+  EXPECT_TRUE(ring_orders(Hosts::together(4), kMax).each.front().order.empty());
   Hosts hosts = on_crossed_gpus({0, 0, 0, 0});
   std::vector<Location> locations = hosts.locations();
   set_gpu(locations[2], "0000:ff:00.0");  // Hidden from who looked.
   hosts.place(locations);
-  ASSERT_EQ(ring_orders(hosts, kMost).each.size(), 1u);
-  EXPECT_TRUE(ring_orders(hosts, kMost).each.front().order.empty());
+  ASSERT_EQ(ring_orders(hosts, kMax).each.size(), 1u);
+  EXPECT_TRUE(ring_orders(hosts, kMax).each.front().order.empty());
 }
 
 }  // namespace

@@ -30,13 +30,13 @@ TEST(Settings, NameATransport) {
 
 TEST(Settings, OnHostMemoryAskForNothingOfGpus) {
   EXPECT_EQ(refused_on_host_memory(config_of({})), std::vector<std::string>());
-  EXPECT_EQ(refused_on_host_memory(config_of({{"TUTTI_PROTOCOL", "lines"}, {"TUTTI_CHANNELS", "1"}})),
+  EXPECT_EQ(refused_on_host_memory(config_of({{"TUTTI_PROTOCOL", "LL"}, {"TUTTI_CHANNELS", "1"}})),
             std::vector<std::string>());
-  const auto both = refused_on_host_memory(config_of({{"TUTTI_PROTOCOL", "rows"}, {"TUTTI_CHANNELS", "3"}}));
+  const auto both = refused_on_host_memory(config_of({{"TUTTI_PROTOCOL", "LL128"}, {"TUTTI_CHANNELS", "3"}}));
   ASSERT_EQ(both.size(), 2U);
-  EXPECT_EQ(both[0].find("protocol rows is for GPUs"), 0U) << both[0];
+  EXPECT_EQ(both[0].find("protocol LL128 is for GPUs"), 0U) << both[0];
   EXPECT_EQ(both[1].find("3 channels: there is 1 on host memory"), 0U) << both[1];
-  EXPECT_EQ(refused(config_of({{"TUTTI_PROTOCOL", "rows"}, {"TUTTI_CHANNELS", "3"}})), std::vector<std::string>());
+  EXPECT_EQ(refused(config_of({{"TUTTI_PROTOCOL", "LL128"}, {"TUTTI_CHANNELS", "3"}})), std::vector<std::string>());
 }
 
 TEST(Settings, OfNcclAreLeftOpenWhereTheyCannotBe) {
@@ -56,7 +56,7 @@ TEST(Settings, KeepNothingInATuneFileUnlessSomethingIsLearnt) {
 }
 
 TEST(Settings, LearnNothingWhereTheChoiceIsForced) {
-  const std::map<std::string, std::string> forcing = {{"TUTTI_ALGORITHM", "ring"},      {"TUTTI_PROTOCOL", "bulk"},
+  const std::map<std::string, std::string> forcing = {{"TUTTI_ALGORITHM", "ring"},      {"TUTTI_PROTOCOL", "Simple"},
                                                       {"TUTTI_TUNER_PLUGIN", "advice"}, {"NCCL_ALGO", "Ring"},
                                                       {"NCCL_PROTO", "Simple"},         {"TUTTI_DETERMINISTIC", "1"}};
   for (const auto& [name, value] : forcing) {
@@ -67,7 +67,7 @@ TEST(Settings, LearnNothingWhereTheChoiceIsForced) {
   EXPECT_EQ(idle_tuning(config_of({{"TUTTI_TUNE", "1"}, {"NCCL_PROTO", "LL128"}})), "") << "that is for GPUs";
 }
 
-int idle_files_told = 0;
+int unused_files_reported = 0;
 
 // Before anything of this process reads its environment.
 const int kTuneFileIsSet = ::setenv("TUTTI_TUNE_FILE", "/nonexistent/tuned", 1);
@@ -76,12 +76,12 @@ TEST(Settings, AreSaidToBeIdleOnce) {
   ASSERT_EQ(kTuneFileIsSet, 0);
   ASSERT_EQ(config().tune_file, "/nonexistent/tuned");
   set_log_sink([](std::string_view line) {
-    if (line.find("TUTTI_TUNE_FILE has no effect") != std::string_view::npos) ++idle_files_told;
+    if (line.find("TUTTI_TUNE_FILE has no effect") != std::string_view::npos) ++unused_files_reported;
   });
   make_ranks(1);
-  EXPECT_EQ(idle_files_told, 1);
+  EXPECT_EQ(unused_files_reported, 1);
   make_ranks(2);
-  EXPECT_EQ(idle_files_told, 1);
+  EXPECT_EQ(unused_files_reported, 1);
   set_log_sink(nullptr);
 }
 

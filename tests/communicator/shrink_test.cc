@@ -85,10 +85,10 @@ TEST(Shrink, GoesOnAfterAFailure) {
     const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
       if (communicator.rank() == culprit) return {};
       std::vector<float> buffer(100'000);
-      CommunicatorOptions impatient = communicator.options();
-      impatient.timeout_ms = 20;
-      const Status told = communicator.run(all_reduce(buffer), &impatient);
-      if (told.code() != Code::timeout) return internal_error("not told: " + told.message());
+      CommunicatorOptions short_timeout = communicator.options();
+      short_timeout.timeout_ms = 20;
+      const Status reported = communicator.run(all_reduce(buffer), &short_timeout);
+      if (reported.code() != Code::timeout) return internal_error("not told: " + reported.message());
       communicator.abort();  // Once more; a peer may be in its shrink by now, and is not disturbed.
       return go_on(communicator, {culprit});
     });

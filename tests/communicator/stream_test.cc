@@ -19,10 +19,10 @@ class TwoHosts : public testing::Test {
   void SetUp() override {
     auto ends = open_socket_pair(SOCK_STREAM);
     ASSERT_TRUE(ends.ok());
-    wires_[0].socket = std::move(ends.value().first);
-    wires_[1].socket = std::move(ends.value().second);
+    peer_sockets_[0].socket = std::move(ends.value().first);
+    peer_sockets_[1].socket = std::move(ends.value().second);
     for (std::size_t i = 0; i < 2; ++i) {
-      rings_[i].next = rings_[i].previous = &wires_[i];
+      rings_[i].next = rings_[i].previous = &peer_sockets_[i];
       rings_[i].ranks = 1;
     }
   }
@@ -46,19 +46,19 @@ class TwoHosts : public testing::Test {
 
   bool is_empty(std::size_t i) const {
     char byte = 0;
-    return ::recv(wires_[i].socket.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+    return ::recv(peer_sockets_[i].socket.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
   }
 
-  std::array<Wire, 2> wires_;
+  std::array<PeerSocket, 2> peer_sockets_;
   std::array<StreamRing, 2> rings_;
 };
 
-StreamLimits limits_of(std::uint64_t unit_bytes, std::uint64_t most_bytes) {
+StreamLimits limits_of(std::uint64_t unit_bytes, std::uint64_t max_bytes) {
   StreamLimits limits;
   limits.unit_bytes = unit_bytes;
-  limits.most_bytes = most_bytes;
-  limits.least_us = limits.most_us = 1e9;
-  limits.window_bytes = most_bytes;
+  limits.max_bytes = max_bytes;
+  limits.min_us = limits.max_us = 1e9;
+  limits.window_bytes = max_bytes;
   return limits;
 }
 
@@ -78,8 +78,8 @@ TEST_F(TwoHosts, SendAllWhereTimeSuffices) {
   const auto seen = run({limits, limits}, 1);
   for (std::size_t i = 0; i < 2; ++i) {
     ASSERT_EQ(seen[i].size(), 1U);
-    EXPECT_EQ(seen[i][0].bytes, limits.most_bytes);
-    EXPECT_EQ(seen[i][0].sent_bytes, limits.most_bytes);
+    EXPECT_EQ(seen[i][0].bytes, limits.max_bytes);
+    EXPECT_EQ(seen[i][0].sent_bytes, limits.max_bytes);
     EXPECT_LE(seen[i][0].late_bytes, seen[i][0].bytes);
     EXPECT_LE(seen[i][0].us / 2, seen[i][0].late_us);
     EXPECT_TRUE(is_empty(i));
@@ -90,13 +90,13 @@ TEST_F(TwoHosts, SendAllWhereTimeSuffices) {
 TEST_F(TwoHosts, EndWhereTheSenderSays) {
   const StreamLimits long_ones = limits_of(1024, 300 * 1024);
   StreamLimits short_ones = long_ones;
-  short_ones.most_us = 0;
+  short_ones.max_us = 0;
   const auto seen = run({short_ones, long_ones}, 1);
   ASSERT_EQ(seen[0].size() + seen[1].size(), 2U);
   EXPECT_EQ(seen[0][0].sent_bytes, 1024U);
   EXPECT_EQ(seen[1][0].bytes, 1024U);
-  EXPECT_EQ(seen[0][0].bytes, long_ones.most_bytes);
-  EXPECT_EQ(seen[1][0].sent_bytes, long_ones.most_bytes);
+  EXPECT_EQ(seen[0][0].bytes, long_ones.max_bytes);
+  EXPECT_EQ(seen[1][0].sent_bytes, long_ones.max_bytes);
   for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(is_empty(i));
 }
 

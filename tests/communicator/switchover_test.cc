@@ -189,7 +189,7 @@ TEST(Switchover, OneOfTwoSeesTheOther) {
 // first by each.
 void change_over_in_threads() {
   constexpr std::uint32_t kTurns = 60;
-  constexpr std::uint64_t kMost = 1'000'000, kAhead = 3;
+  constexpr std::uint64_t kMax = 1'000'000, kAhead = 3;
   alignas(64) std::uint64_t words[kRanks + 1][8] = {};
   const Switchover view(&words[kRanks][0], {&words[0][0], &words[1][0], &words[2][0]});
   std::vector<std::vector<std::uint64_t>> first(kRanks), named(kRanks);
@@ -198,13 +198,13 @@ void change_over_in_threads() {
     return std::all_of(adopted.begin(), adopted.end(), [&](const auto& own) { return own >= turns; });
   };
   const auto hindmost = [&] {
-    std::uint64_t least = kMost;
+    std::uint64_t least = kMax;
     for (Rank rank = 0; rank < kRanks; ++rank) least = std::min(least, load_acquire(&words[rank][0]));
     return least;
   };
   const auto run = [&](Rank self) {
     bool confirmed = false;
-    for (std::uint64_t number = 1; number < kMost && !all_have(kTurns); ++number) {
+    for (std::uint64_t number = 1; number < kMax && !all_have(kTurns); ++number) {
       while (number > hindmost() + kAhead) std::this_thread::yield();
       const std::uint32_t turn = adopted[self] + 1;
       if (turn > kTurns) {
@@ -221,7 +221,7 @@ void change_over_in_threads() {
         confirmed = view.propose(turn, kOutcome, 1);
       }
     }
-    (void)view.show(self, kMost, kTurns + 1);
+    (void)view.show(self, kMax, kTurns + 1);
   };
   std::vector<std::thread> threads;
   for (Rank self = 0; self < kRanks; ++self) threads.emplace_back(run, self);

@@ -114,8 +114,8 @@ TEST_F(ByFile, NothingThatIsToldNamesTheHost) {
   }
   ASSERT_TRUE(write_topology_file(file_, topology).ok());
   const auto body = [](Communicator& communicator) {
-    const Topology& told = communicator.mesh()->hosts().topology()->of(0);
-    return told.notes.empty() ? std::string("no notes") : told.notes.front();
+    const Topology& reported = communicator.mesh()->hosts().topology()->of(0);
+    return reported.notes.empty() ? std::string("no notes") : reported.notes.front();
   };
   for (const std::string& said : join(2, body)) EXPECT_EQ(said, "2 GPUs of an unknown model: no NVLinks are assumed");
 }

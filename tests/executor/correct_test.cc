@@ -1,5 +1,6 @@
-// An input that is rounded with its residual, by a team's workers against the CPU: the same bits, whatever the numbers.
-#include "src/executor/team/correct.h"
+// An input that is rounded with its residual, by a thread block's workers against the CPU: the same bits, whatever the
+// numbers.
+#include "src/executor/thread_block/correct.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/executor/cpu/wire_encoder.h"
+#include "src/executor/cpu/slot_encoder.h"
 #include "tests/executor/warp_of_threads.h"
 
 namespace tutti::test {
@@ -18,7 +19,7 @@ namespace {
 constexpr std::uint64_t kKey = 0x123456789abcdef0;
 
 struct Case {
-  WireFormat format;
+  CompressionFormat format;
   DataType type;
   std::uint64_t count, blocks;
   bool dithers, in_place;
@@ -59,7 +60,7 @@ class Corrections : public testing::TestWithParam<int> {
   }
 
   static void by_cpu(const Case& at, Buffers& buffers) {
-    const WireEncoder encoder(at.format, at.type);
+    const SlotEncoder encoder(at.format, at.type);
     const std::uint64_t block_bytes = at.count * size_of(at.type);
     std::byte* const held = at.in_place ? buffers.input.data() : buffers.held.data();
     for (std::uint64_t block = 0; block < at.blocks; ++block) {
@@ -70,20 +71,20 @@ class Corrections : public testing::TestWithParam<int> {
   }
 
   template <typename Run>
-  static void by_team(const Case& at, Buffers& buffers, Run&& run) {
-    const TeamRounding rounding = {.input_key = kKey, .dithers = at.dithers ? 1U : 0U};
+  static void by_thread_block(const Case& at, Buffers& buffers, Run&& run) {
+    const KernelRounding rounding = {.input_key = kKey, .dithers = at.dithers ? 1U : 0U};
     run(CorrectTask{.input = buffers.input.data(),
                     .held = at.in_place ? buffers.input.data() : buffers.held.data(),
                     .residual = buffers.residual.data(),
                     .rounding = &rounding,
                     .count = at.count,
                     .blocks = at.blocks,
-                    .wire = at.format,
+                    .compression = at.format,
                     .type = at.type});
   }
 
   static void by_threads(const CorrectTask& task) {
-    visit_form(task.wire, [&]<class Form>(Type<Form>) {
+    visit_form(task.compression, [&]<class Form>(Type<Form>) {
       std::vector<std::thread> threads;
       for (std::uint32_t worker = 0; worker < WarpOfThreads::kWorkers; ++worker)
         threads.emplace_back([&, worker] {
@@ -103,17 +104,18 @@ TEST_P(Corrections, HaveTheBitsOfTheCpu) {
     for (const std::uint64_t count : {1U, 127U, 128U, 645U}) {
       for (const std::uint64_t blocks : {1U, 3U}) {
         for (const bool dithers : {false, true}) {
-          const Case at = {static_cast<WireFormat>(GetParam()), type, count, blocks, dithers, random_() % 2 == 0};
+          const Case at = {
+              static_cast<CompressionFormat>(GetParam()), type, count, blocks, dithers, random_() % 2 == 0};
           const Buffers given = buffers_of(at);
           Buffers wanted = given, found = given;
           by_cpu(at, wanted);
-          by_team(at, found, [](const CorrectTask& task) {
+          by_thread_block(at, found, [](const CorrectTask& task) {
             for (std::uint32_t worker = 0; worker < 3; ++worker) correct(task, {worker, 3});
           });
           ASSERT_TRUE(found == wanted) << name(type) << " " << count << " x " << blocks << ", seed " << seed_;
           if (count < 128) continue;
           found = given;
-          by_team(at, found, by_threads);
+          by_thread_block(at, found, by_threads);
           ASSERT_TRUE(found == wanted) << "a warp's: " << name(type) << " " << count << " x " << blocks << ", seed "
                                        << seed_;
         }
@@ -122,8 +124,9 @@ TEST_P(Corrections, HaveTheBitsOfTheCpu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, Corrections, testing::Range(1, int{kWireFormats}),
-                         [](const auto& format) { return std::string(name(static_cast<WireFormat>(format.param))); });
+INSTANTIATE_TEST_SUITE_P(Formats, Corrections, testing::Range(1, int{kCompressionFormats}), [](const auto& format) {
+  return std::string(name(static_cast<CompressionFormat>(format.param)));
+});
 
 }  // namespace
 }  // namespace tutti::test

@@ -9,10 +9,10 @@ namespace {
 constexpr std::size_t kLargestPooled = std::size_t{4} << 20;
 constexpr std::uint64_t kTimeoutNs = 10'000'000'000;  // Nothing has come: it is a deadlock.
 
-// What a rank's teams and the host tell each other.
+// What a rank's thread blocks and the host tell each other.
 struct Shown {
   std::uint32_t failed = 0;
-  TeamTold told;
+  KernelProgress reported;
 };
 
 void must(Status status) {
@@ -31,8 +31,8 @@ CudaEngine::CudaEngine(Launches launches, Room room)
       reach_(*device_),
       pool_({.max_blocks_per_chunk = 4, .largest_required_pool_block = kLargestPooled}, &reach_),
       own_(*device_) {
-  shown_ = device_->allocate_host(kMostCalls * sizeof(Shown)).value();
-  streams_.resize(launches == Launches::together ? 1 : kMostCalls);
+  shown_ = device_->allocate_host(kMaxCalls * sizeof(Shown)).value();
+  streams_.resize(launches == Launches::together ? 1 : kMaxCalls);
   for (cudaStream_t& stream : streams_) must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 }
 
@@ -41,8 +41,8 @@ CudaEngine::~CudaEngine() {
   device_->free_host(shown_);
 }
 
-std::string CudaEngine::run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) {
-  team_bytes_ = 0;
+std::string CudaEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
+  thread_block_bytes_ = 0;
   for (std::size_t rank = 0; rank < calls.size(); ++rank) reinterpret_cast<Shown*>(shown_.host)[rank] = {};
   std::vector<std::vector<BatchCall>> operations(calls.front().size());
   for (std::uint32_t rank = 0; rank < calls.size(); ++rank) {
@@ -57,13 +57,13 @@ std::string CudaEngine::run(const std::vector<std::vector<TeamCall>>& calls, std
   workspaces_.clear();
   std::string complaint = complaints(calls.size());
   for (std::size_t rank = 0; rank < calls.size() && complaint.empty(); ++rank) {
-    if (reinterpret_cast<const Shown*>(shown_.host)[rank].told.begun != operations.size())
+    if (reinterpret_cast<const Shown*>(shown_.host)[rank].reported.begun != operations.size())
       complaint = "rank " + std::to_string(rank) + " has not said that its last call began";
   }
   return complaint;
 }
 
-BatchCall CudaEngine::prepared(const TeamCall& call, std::uint32_t channels, std::uint32_t rank) {
+BatchCall CudaEngine::prepared(const KernelCall& call, std::uint32_t channels, std::uint32_t rank) {
   const ChannelLayout layout(*reinterpret_cast<const Image*>(call.image));
   auto* shown = reinterpret_cast<Shown*>(shown_.device) + rank;
   BatchCall entry;
@@ -71,9 +71,9 @@ BatchCall CudaEngine::prepared(const TeamCall& call, std::uint32_t channels, std
   entry.channels = channels;
   entry.watch.failed = &shown->failed;
   entry.watch.timeout_ns = kTimeoutNs;
-  entry.watch.told = &shown->told;
+  entry.watch.reported = &shown->reported;
   if (room_ == Room::shared_memory) {
-    team_bytes_ = std::max(team_bytes_, layout.bytes);
+    thread_block_bytes_ = std::max(thread_block_bytes_, layout.bytes);
     return entry;
   }
   const std::size_t bytes = std::size_t{layout.bytes} * channels;
@@ -84,22 +84,22 @@ BatchCall CudaEngine::prepared(const TeamCall& call, std::uint32_t channels, std
 }
 
 void CudaEngine::launch(const std::vector<BatchCall>& operation) {
-  TeamBatch batch;
+  KernelBatch batch;
   if (launches_ == Launches::together) {
     std::copy(operation.begin(), operation.end(), batch.calls);
-    must(device_->launch(batch, static_cast<std::uint32_t>(operation.size()), team_bytes_, streams_[0]));
+    must(device_->launch(batch, static_cast<std::uint32_t>(operation.size()), thread_block_bytes_, streams_[0]));
     return;
   }
   for (std::size_t rank = 0; rank < operation.size(); ++rank) {
     batch.calls[0] = operation[rank];
-    must(device_->launch(batch, 1, team_bytes_, streams_[rank]));
+    must(device_->launch(batch, 1, thread_block_bytes_, streams_[rank]));
   }
 }
 
 std::string CudaEngine::complaints(std::size_t ranks) const {
   std::string text;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const TeamReport& report = reinterpret_cast<const Shown*>(shown_.host)[rank].told.report;
+    const KernelReport& report = reinterpret_cast<const Shown*>(shown_.host)[rank].reported.report;
     if (report.written == 0) continue;
     text += "rank " + std::to_string(rank) + ", channel " + std::to_string(report.channel) + ", step " +
             std::to_string(report.step) + ", signature " + std::to_string(report.signature) +

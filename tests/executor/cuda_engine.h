@@ -1,4 +1,4 @@
-// A GPU that runs the teams of all ranks.
+// A GPU that runs the thread blocks of all ranks.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,7 +16,7 @@ namespace tutti::test {
 // How ranks share the GPU: one kernel for all of them, or one each, in a stream of its own.
 enum class Launches : std::uint8_t { together, apart };
 
-// Where a team has its program.
+// Where a thread block has its program.
 enum class Room : std::uint8_t { shared_memory, workspace };
 
 class CudaEngine final : public Engine {
@@ -30,11 +30,11 @@ class CudaEngine final : public Engine {
   std::pmr::memory_resource* memory() override { return &pool_; }
   // Words and rows are one access in a GPU's own memory, and nowhere else for sure.
   std::pmr::memory_resource* lanes() override { return &own_; }
-  std::string run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) override;
+  std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
  private:
   void launch(const std::vector<BatchCall>& operation);
-  BatchCall prepared(const TeamCall& call, std::uint32_t channels, std::uint32_t rank);
+  BatchCall prepared(const KernelCall& call, std::uint32_t channels, std::uint32_t rank);
   std::string complaints(std::size_t ranks) const;
 
   const Launches launches_;
@@ -45,7 +45,7 @@ class CudaEngine final : public Engine {
   DeviceArena own_;
   std::vector<std::pair<void*, std::size_t>> workspaces_;  // Of own_, until the run is over.
   HostMemory shown_;                                       // Of each rank: its report, and how far it has come.
-  std::uint32_t team_bytes_ = 0;
+  std::uint32_t thread_block_bytes_ = 0;
   std::vector<cudaStream_t> streams_;
 };
 

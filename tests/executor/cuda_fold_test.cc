@@ -71,7 +71,7 @@ class KernelFolds : public testing::TestWithParam<int> {
   void on_device(const Case& shape, std::byte* scratch, std::byte* input, std::byte* output) {
     const std::vector<std::byte> made = image_of(shape);
     std::pmr::vector<std::byte> image(made.begin(), made.end(), engine_.memory());
-    TeamCall call;
+    KernelCall call;
     call.image = image.data();
     call.self = {input, output};
     call.scratch = scratch;

@@ -1,42 +1,42 @@
 // Every algorithm of the catalogue through the kernel, on a GPU that all ranks share.
-#include "tests/executor/catalogue_voyages.h"
+#include "tests/executor/catalogue_calls.h"
 #include "tests/executor/cuda_engine.h"
 
 namespace tutti::test {
 namespace {
 
-class Kernels : public CatalogueVoyages {
+class Kernels : public CatalogueCalls {
  protected:
-  void sail_all(Rank ranks, CudaEngine& engine) {
+  void run_all(Rank ranks, CudaEngine& engine) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
     if (!emit(ranks, root)) return;
-    voyage_.engine = &engine;
-    for (const Protocol protocol : {Protocol::bulk, Protocol::lines, Protocol::rows}) {
-      voyage_.protocol = protocol;
-      for (const VoyageShape& shape : shapes()) ASSERT_NO_FATAL_FAILURE(sail(shape));
+    test_call_.engine = &engine;
+    for (const Protocol protocol : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
+      test_call_.protocol = protocol;
+      for (const TestCallShape& shape : shapes()) ASSERT_NO_FATAL_FAILURE(run(shape));
     }
   }
 };
 
 TEST_P(Kernels, OfOneLaunchEndWithExactlyTheRightNumbers) {
   CudaEngine engine(Launches::together, Room::shared_memory);
-  for (const Rank ranks : {2U, 4U, 5U, 6U, 7U, 8U}) ASSERT_NO_FATAL_FAILURE(sail_all(ranks, engine));
+  for (const Rank ranks : {2U, 4U, 5U, 6U, 7U, 8U}) ASSERT_NO_FATAL_FAILURE(run_all(ranks, engine));
 }
 
 // By themselves, so that a tool which makes each call a hundred times as long has few of them.
 TEST_P(Kernels, OfThreeRanksEndWithExactlyTheRightNumbers) {
   CudaEngine engine(Launches::together, Room::shared_memory);
-  ASSERT_NO_FATAL_FAILURE(sail_all(3, engine));
+  ASSERT_NO_FATAL_FAILURE(run_all(3, engine));
 }
 
 TEST_P(Kernels, InStreamsOfTheirOwnEndWithExactlyTheRightNumbers) {
   CudaEngine engine(Launches::apart, Room::shared_memory);
-  for (const Rank ranks : {2U, 5U, 8U}) ASSERT_NO_FATAL_FAILURE(sail_all(ranks, engine));
+  for (const Rank ranks : {2U, 5U, 8U}) ASSERT_NO_FATAL_FAILURE(run_all(ranks, engine));
 }
 
 TEST_P(Kernels, WithProgramsInGlobalMemoryEndWithExactlyTheRightNumbers) {
   CudaEngine engine(Launches::together, Room::workspace);
-  ASSERT_NO_FATAL_FAILURE(sail_all(3, engine));
+  ASSERT_NO_FATAL_FAILURE(run_all(3, engine));
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, Kernels, testing::ValuesIn(cases::flat_entries()), cases::title_of);

@@ -4,7 +4,7 @@ namespace tutti::test {
 
 // Never destroyed, as a GPU is not.
 HostDevice& current_host_device() {
-  static HostDevice& device = *new HostDevice({.teams = 64});
+  static HostDevice& device = *new HostDevice({.thread_blocks = 64});
   return device;
 }
 

@@ -1,4 +1,4 @@
-// The twin as the calling thread's current device, for programs that link it in the place of CUDA's.
+// The emulator as the calling thread's current device, for programs that link it in the place of CUDA's.
 #pragma once
 
 #include "tests/executor/host_device.h"

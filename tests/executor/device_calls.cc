@@ -9,7 +9,7 @@
 namespace tutti::test {
 namespace {
 
-const Image& image_of(const TeamCall& call) { return *reinterpret_cast<const Image*>(call.image); }
+const Image& image_of(const KernelCall& call) { return *reinterpret_cast<const Image*>(call.image); }
 
 }  // namespace
 
@@ -20,23 +20,23 @@ std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm) {
   return plans;
 }
 
-std::string DeviceEngine::run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) {
-  std::pmr::vector<TeamWords> words(1, &reach_);
+std::string DeviceEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
+  std::pmr::vector<BlockWords> words(1, &reach_);
   std::vector<DeviceStream> streams(streams_ == Streams::one ? 1 : calls.size());
   for (DeviceStream& stream : streams) stream = rig_.make_stream();
   Status status;
   for (std::size_t operation = 0; operation < calls[0].size(); ++operation) {
-    std::vector<TeamBatch> batches(streams.size());
+    std::vector<KernelBatch> batches(streams.size());
     std::vector<std::uint32_t> counts(streams.size(), 0);
-    std::uint32_t team_bytes = 0;
+    std::uint32_t thread_block_bytes = 0;
     for (std::size_t rank = 0; rank < calls.size(); ++rank) {
-      const TeamCall& call = calls[rank][operation];
+      const KernelCall& call = calls[rank][operation];
       const std::size_t at = rank % streams.size();
       batches[at].calls[counts[at]++] = {.call = call, .watch = words[0].watch(operation + 1), .channels = channels};
-      team_bytes = std::max(team_bytes, ChannelLayout(image_of(call)).bytes);
+      thread_block_bytes = std::max(thread_block_bytes, ChannelLayout(image_of(call)).bytes);
     }
     for (std::size_t i = 0; i < streams.size() && status.ok(); ++i)
-      status = rig_.device().launch(batches[i], counts[i], team_bytes, streams[i]);
+      status = rig_.device().launch(batches[i], counts[i], thread_block_bytes, streams[i]);
   }
   if (!status.ok()) store_release(&words[0].failed, 1U);
   for (DeviceStream stream : streams) {
@@ -45,21 +45,21 @@ std::string DeviceEngine::run(const std::vector<std::vector<TeamCall>>& calls, s
     rig_.destroy_stream(stream);
   }
   if (!status.ok()) return status.message();
-  return words[0].told.report.written != 0 ? "a team has given up" : "";
+  return words[0].reported.report.written != 0 ? "a thread block has given up" : "";
 }
 
 DeviceCalls::~DeviceCalls() {
   for (std::byte* memory : memory_) rig_.device().free(memory);
 }
 
-void DeviceCalls::prepare(const Problem& problem, std::string_view algorithm, const Voyage& voyage) {
-  voyage_ = voyage;
-  voyage_.engine = &engine_;
-  voyage_.plans[0] = plans_of(problem, algorithm);
+void DeviceCalls::prepare(const Problem& problem, std::string_view algorithm, const TestCall& test_call) {
+  test_call_ = test_call;
+  test_call_.engine = &engine_;
+  test_call_.plans[0] = plans_of(problem, algorithm);
   words_.assign(problem.ranks, {});
-  convoy_.reset();  // Its lanes are taken again.
-  convoy_ = std::make_unique<Convoy>(voyage_, transport_, std::vector<bool>(problem.ranks, false));
-  calls_ = convoy_->calls();
+  rank_set_.reset();  // Its lanes are taken again.
+  rank_set_ = std::make_unique<RankSet>(test_call_, transport_, std::vector<bool>(problem.ranks, false));
+  calls_ = rank_set_->calls();
 }
 
 std::byte* DeviceCalls::take(std::size_t bytes) {
@@ -76,7 +76,7 @@ BatchCall DeviceCalls::call(Rank rank, std::uint32_t operation) {
   entry.call.image = image;
   entry.watch = words_[rank].watch(operation + 1);
   entry.watch.failed = &words_[0].failed;
-  entry.channels = voyage_.channels;
+  entry.channels = test_call_.channels;
   return entry;
 }
 
@@ -87,14 +87,14 @@ BatchCall DeviceCalls::in_workspace(BatchCall call) {
 }
 
 Status DeviceCalls::launch(const std::vector<BatchCall>& calls, DeviceStream stream) {
-  TeamBatch batch;
-  std::uint32_t team_bytes = 0;
+  KernelBatch batch;
+  std::uint32_t thread_block_bytes = 0;
   for (const BatchCall& call : calls) {
     if (call.call.workspace != nullptr) continue;
-    team_bytes = std::max(team_bytes, ChannelLayout(image_of(calls_[call.call.rank][0])).bytes);
+    thread_block_bytes = std::max(thread_block_bytes, ChannelLayout(image_of(calls_[call.call.rank][0])).bytes);
   }
   std::copy(calls.begin(), calls.end(), batch.calls);
-  return rig_.device().launch(batch, static_cast<std::uint32_t>(calls.size()), team_bytes, stream);
+  return rig_.device().launch(batch, static_cast<std::uint32_t>(calls.size()), thread_block_bytes, stream);
 }
 
 }  // namespace tutti::test

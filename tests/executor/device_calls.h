@@ -1,4 +1,4 @@
-// Calls of ranks that a test launches on a device one by one, and what the teams tell of them.
+// Calls of ranks that a test launches on a device one by one, and what the thread blocks tell of them.
 #pragma once
 
 #include <memory_resource>
@@ -6,25 +6,25 @@
 
 #include "tests/executor/device_memory.h"
 #include "tests/executor/device_rig.h"
-#include "tests/executor/sailor.h"
+#include "tests/executor/rank_harness.h"
 
 namespace tutti::test {
 
 // The plans of an algorithm as ranks run them.
 std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm);
 
-// What teams tell, and what tells them to stop.
-struct TeamWords {
-  TeamTold told;
+// What thread blocks tell, and what tells them to stop.
+struct BlockWords {
+  KernelProgress reported;
   std::uint32_t failed = 0;
 
   // Some time, so that what hangs on a GPU costs other tests little.
-  TeamWatch watch(std::uint64_t number) {
-    return {.failed = &failed, .timeout_ns = 20'000'000'000, .told = &told, .number = number, .turns = nullptr};
+  KernelWatch watch(std::uint64_t number) {
+    return {.failed = &failed, .timeout_ns = 20'000'000'000, .reported = &reported, .number = number, .turns = nullptr};
   }
 };
 
-// Runs whole voyages: all ranks' calls of an operation in one launch, or a stream for each rank.
+// Runs whole test_calls: all ranks' calls of an operation in one launch, or a stream for each rank.
 class DeviceEngine final : public Engine {
  public:
   enum class Streams { one, one_per_rank };
@@ -34,7 +34,7 @@ class DeviceEngine final : public Engine {
   std::pmr::memory_resource* memory() override { return &reach_; }
   // Words and rows are one access in a device's own memory, and nowhere else for sure.
   std::pmr::memory_resource* lanes() override { return &lanes_; }
-  std::string run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) override;
+  std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
  private:
   DeviceRig& rig_;
@@ -52,20 +52,20 @@ class DeviceCalls {
   DeviceCalls& operator=(const DeviceCalls&) = delete;
 
   // A collective by an algorithm; `voyage` has the rest.
-  void prepare(const Problem& problem, std::string_view algorithm, const Voyage& voyage);
+  void prepare(const Problem& problem, std::string_view algorithm, const TestCall& test_call);
 
   // The call of a rank, with an image in memory of the device. Its number is that of the operation, counted from 1.
-  // Made before a team waits for a peer: to take memory may wait for the device.
+  // Made before a thread block waits for a peer: to take memory may wait for the device.
   BatchCall call(Rank rank, std::uint32_t operation = 0);
-  // The same in memory of the device instead of the teams'.
+  // The same in memory of the device instead of the thread blocks'.
   BatchCall in_workspace(BatchCall call);
   Status launch(const std::vector<BatchCall>& calls, DeviceStream stream);
 
-  Convoy& convoy() { return *convoy_; }
-  // Written by teams: may be looked at while they run.
-  TeamReport& report(Rank rank) { return words_[rank].told.report; }
-  std::uint64_t begun(Rank rank) const { return load_acquire(&words_[rank].told.begun); }
-  void fail() { store_release(&words_[0].failed, 1U); }  // Tells all teams to stop.
+  RankSet& rank_set() { return *rank_set_; }
+  // Written by thread blocks: may be looked at while they run.
+  KernelReport& report(Rank rank) { return words_[rank].reported.report; }
+  std::uint64_t begun(Rank rank) const { return load_acquire(&words_[rank].reported.begun); }
+  void fail() { store_release(&words_[0].failed, 1U); }  // Tells all thread blocks to stop.
 
  private:
   std::pmr::memory_resource& reach() { return *engine_.memory(); }
@@ -73,12 +73,12 @@ class DeviceCalls {
 
   DeviceRig& rig_;
   DeviceEngine engine_;
-  Voyage voyage_;
+  TestCall test_call_;
   ShmTransport transport_{0};
-  std::unique_ptr<Convoy> convoy_;
-  std::vector<std::vector<TeamCall>> calls_;
-  std::pmr::vector<TeamWords> words_;  // By rank; all watch the first one's `failed`.
-  std::vector<std::byte*> memory_;     // Of the device.
+  std::unique_ptr<RankSet> rank_set_;
+  std::vector<std::vector<KernelCall>> calls_;
+  std::pmr::vector<BlockWords> words_;  // By rank; all watch the first one's `failed`.
+  std::vector<std::byte*> memory_;      // Of the device.
 };
 
 }  // namespace tutti::test

@@ -20,13 +20,13 @@ inline Problem of_ranks(Rank ranks, Collective collective = Collective::all_redu
   return {.collective = collective, .ranks = ranks, .groups = {}};
 }
 
-inline Voyage voyage_of(std::uint32_t channels) {
-  Voyage voyage;
-  voyage.loop.slots = 4;
-  voyage.count = kCount;
-  voyage.granule = 4;
-  voyage.channels = channels;
-  return voyage;
+inline TestCall test_call_of(std::uint32_t channels) {
+  TestCall test_call;
+  test_call.loop.slots = 4;
+  test_call.count = kCount;
+  test_call.granule = 4;
+  test_call.channels = channels;
+  return test_call;
 }
 
 template <typename Claim>
@@ -59,7 +59,7 @@ class Devices : public testing::TestWithParam<DeviceKind> {
   }
   void TearDown() override {
     if (rig_ == nullptr) return;
-    calls_->fail();  // Where a test has failed, teams may wait.
+    calls_->fail();  // Where a test has failed, thread blocks may wait.
     for (DeviceStream stream : {a_, b_, c_}) rig_->destroy_stream(stream);
     calls_.reset();
   }
@@ -71,9 +71,9 @@ class Devices : public testing::TestWithParam<DeviceKind> {
     EXPECT_TRUE(status.ok()) << status.message();
   }
   void prepare(const char* algorithm, Rank ranks = 2, std::uint32_t operations = 1) {
-    Voyage voyage = voyage_of(2);
-    voyage.operations = operations;
-    calls_->prepare(of_ranks(ranks), algorithm, voyage);
+    TestCall test_call = test_call_of(2);
+    test_call.operations = operations;
+    calls_->prepare(of_ranks(ranks), algorithm, test_call);
   }
   // The call sends what it can, and gives up.
   void give_up(BatchCall call) {

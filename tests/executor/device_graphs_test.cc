@@ -37,10 +37,10 @@ TEST_P(DeviceGraphs, GiveTheRightNumbersEveryTime) {
   expect_done(b_);
   EXPECT_EQ(calls_->begun(0), 0U);  // Nothing has run.
   for (std::uint32_t replay = 0; replay < 3; ++replay) {
-    calls_->convoy().load(0, 10 + replay);
+    calls_->rank_set().load(0, 10 + replay);
     ASSERT_TRUE(graph->replay(c_).ok());
     expect_done(c_);
-    EXPECT_EQ(calls_->convoy().complaint(), "");
+    EXPECT_EQ(calls_->rank_set().complaint(), "");
     EXPECT_TRUE(std::equal(copied.begin(), copied.end(), reinterpret_cast<Number*>(zero.call.self.output)));
   }
 }

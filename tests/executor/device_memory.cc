@@ -7,7 +7,7 @@ namespace tutti::test {
 namespace {
 
 constexpr std::size_t kRoom = std::size_t{8} << 20;
-constexpr std::size_t kAlignment = 256;  // Of all pieces.
+constexpr std::size_t kAlignment = 256;  // Of all chunks.
 
 }  // namespace
 
@@ -34,10 +34,10 @@ void* DeviceArena::do_allocate(std::size_t bytes, std::size_t alignment) {
   }
   const std::size_t room = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (alignment > kAlignment || room > kRoom - used_) throw std::bad_alloc();
-  std::byte* piece = memory_ + used_;
+  std::byte* chunk = memory_ + used_;
   used_ += room;
   ++taken_;
-  return piece;
+  return chunk;
 }
 
 }  // namespace tutti::test

@@ -1,15 +1,15 @@
-// What tests pass to a device's teams: memory that the host reaches too, and memory that it does not.
+// What tests pass to a device's thread blocks: memory that the host reaches too, and memory that it does not.
 #pragma once
 
 #include <map>
 #include <memory_resource>
 #include <vector>
 
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 
 namespace tutti::test {
 
-// Memory of the host that a device's teams reach, at the same addresses. A thread at a time.
+// Memory of the host that a device's thread blocks reach, at the same addresses. A thread at a time.
 class DeviceReach final : public std::pmr::memory_resource {
  public:
   explicit DeviceReach(Device& device) : device_(device) {}
@@ -23,8 +23,8 @@ class DeviceReach final : public std::pmr::memory_resource {
   std::map<void*, HostMemory> taken_;
 };
 
-// The device's own, for lanes: zeroed, one piece behind the other. When all has come back it begins anew; no team may
-// use any of it then. A thread at a time.
+// The device's own, for lanes: zeroed, one chunk behind the other. When all has come back it begins anew; no thread
+// block may use any of it then. A thread at a time.
 class DeviceArena final : public std::pmr::memory_resource {
  public:
   explicit DeviceArena(Device& device);

@@ -1,4 +1,4 @@
-// Calls on a device that do not end well, and what their teams tell.
+// Calls on a device that do not end well, and what their thread blocks tell.
 #include "tests/executor/device_fixture.h"
 
 namespace tutti::test {
@@ -6,7 +6,7 @@ namespace {
 
 class DeviceReports : public Devices {
  protected:
-  void expect_timeout(Rank peer, const TeamReport& report) {
+  void expect_timeout(Rank peer, const KernelReport& report) {
     EXPECT_EQ(report.written, 1U);
     EXPECT_EQ(report.mismatch, 0U);
     EXPECT_EQ(report.peer, peer);
@@ -33,11 +33,11 @@ TEST_P(DeviceReports, NameWhoDidNotCome) {
 }
 
 TEST_P(DeviceReports, NameWhoDidNotMakeRoom) {
-  Voyage voyage = voyage_of(2);
-  voyage.operations = 1;
-  voyage.loop.pieces = 8;  // Twice as many as there are slots.
-  voyage.granule = 1;
-  calls_->prepare(of_ranks(2, Collective::broadcast), "chain", voyage);
+  TestCall test_call = test_call_of(2);
+  test_call.operations = 1;
+  test_call.loop.chunks = 8;  // Twice as many as there are slots.
+  test_call.granule = 1;
+  calls_->prepare(of_ranks(2, Collective::broadcast), "chain", test_call);
   give_up(calls_->call(0));
   expect_timeout(1, calls_->report(0));
   EXPECT_EQ(calls_->report(0).sends, 1U);
@@ -54,7 +54,7 @@ TEST_P(DeviceReports, NameTheChannelThatWaits) {
   EXPECT_EQ(calls_->report(0).channel, 1U);
 }
 
-// Another worker of the team waits for a rank that is not there.
+// Another worker of the thread block waits for a rank that is not there.
 TEST_P(DeviceReports, NameWhoMadeAnotherCall) {
   for (const char* algorithm : {"one_shot", "two_shot_mapped"}) {
     for (int i = 0; i < 20; ++i) {

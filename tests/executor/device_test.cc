@@ -5,7 +5,7 @@
 #include "algorithms/catalogue.h"
 #include "src/base/atomic.h"
 #include "tests/executor/device_fixture.h"
-#include "tests/executor/fleet.h"
+#include "tests/executor/threaded_ranks.h"
 
 namespace tutti::test {
 namespace {
@@ -113,7 +113,7 @@ TEST_P(Devices, DoTheWorkOfAStreamInOrder) {
   expect_done(a_);
   expect_done(b_);
   EXPECT_TRUE(end->reached().value());
-  EXPECT_EQ(calls_->convoy().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().complaint(), "");
   EXPECT_TRUE(copied.equals(zero));
 }
 
@@ -136,7 +136,7 @@ TEST_P(Devices, HoldAStreamUntilAnEvent) {
   EXPECT_TRUE(copied.equals(zero));
   expect_done(a_);
   expect_done(b_);
-  EXPECT_EQ(calls_->convoy().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().complaint(), "");
 }
 
 TEST_P(Devices, HoldNothingUntilAnEventIsRecorded) {
@@ -172,18 +172,18 @@ TEST_P(Devices, TakeTheTimeBetweenTwoMarks) {
 // ---- Calls ----
 
 TEST_P(Devices, RunCallsOfOneLaunchAndOfSeveralStreams) {
-  Fleet fleet(1);
+  ThreadedRanks threaded_ranks(1);
   for (const Algorithm* algorithm : catalogue(Collective::all_reduce)) {
     if (!algorithm->supports(of_ranks(2))) continue;
-    for (const Protocol protocol : {Protocol::bulk, Protocol::lines, Protocol::rows}) {
+    for (const Protocol protocol : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
       for (const auto streams : {DeviceEngine::Streams::one, DeviceEngine::Streams::one_per_rank}) {
         DeviceEngine engine(*rig_, streams);
-        Voyage voyage = voyage_of(2);
-        voyage.plans[0] = plans_of(of_ranks(2), algorithm->name());
-        voyage.protocol = protocol;
-        voyage.straight = streams == DeviceEngine::Streams::one;
-        voyage.engine = &engine;
-        EXPECT_EQ(fleet.run(voyage), "") << algorithm->name() << ", protocol " << int(protocol);
+        TestCall test_call = test_call_of(2);
+        test_call.plans[0] = plans_of(of_ranks(2), algorithm->name());
+        test_call.protocol = protocol;
+        test_call.straight = streams == DeviceEngine::Streams::one;
+        test_call.engine = &engine;
+        EXPECT_EQ(threaded_ranks.run(test_call), "") << algorithm->name() << ", protocol " << int(protocol);
       }
     }
   }
@@ -201,7 +201,7 @@ TEST_P(Devices, TellWhenACallBegins) {
   ASSERT_TRUE(calls_->launch({one[1]}, b_).ok());
   expect_done(a_);
   expect_done(b_);
-  EXPECT_EQ(calls_->convoy().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().complaint(), "");
 }
 
 TEST_P(Devices, RunCallsInAWorkspace) {
@@ -210,7 +210,7 @@ TEST_P(Devices, RunCallsInAWorkspace) {
   for (const Rank rank : {0U, 1U}) calls.push_back(calls_->in_workspace(calls_->call(rank)));
   ASSERT_TRUE(calls_->launch(calls, a_).ok());
   expect_done(a_);
-  EXPECT_EQ(calls_->convoy().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().complaint(), "");
 }
 
 TEST_P(Devices, HoldStreamsUntilAWordHasItsValue) {
@@ -242,12 +242,12 @@ TEST_P(Devices, HaveQueuesForTheLibrary) {
 TEST_P(Devices, RefuseWhatDoesNotFit) {
   prepare("two_shot");
   std::vector<BatchCall> calls(2, calls_->call(0));
-  calls[0].channels = device().traits().teams / 2;
-  calls[1].channels = device().traits().teams / 2 + 1;
+  calls[0].channels = device().traits().thread_blocks / 2;
+  calls[1].channels = device().traits().thread_blocks / 2 + 1;
   EXPECT_FALSE(calls_->launch(calls, a_).ok());
-  TeamBatch batch;
+  KernelBatch batch;
   batch.calls[0] = calls_->call(0);
-  EXPECT_FALSE(device().launch(batch, 1, device().traits().team_bytes + 1, a_).ok());
+  EXPECT_FALSE(device().launch(batch, 1, device().traits().thread_block_bytes + 1, a_).ok());
   EXPECT_FALSE(device().launch(batch, 0, 0, a_).ok());
   expect_done(a_);
   EXPECT_EQ(calls_->begun(0), 0U);

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 
 namespace tutti::test {
 namespace {

@@ -24,7 +24,7 @@ bool started = false;
 long number_of(const void* gpu) { return static_cast<const char*>(gpu) - gpus; }
 
 // Bus that a link leads to; -1: it is down.
-int far_end(long gpu, unsigned link) {
+int remote_end(long gpu, unsigned link) {
   if (gpu < 2) return link == 3 || link == 7 ? static_cast<int>(1 - gpu) : -1;
   return gpu < 4 ? kSwitchBus : -1;
 }
@@ -59,12 +59,12 @@ int nvmlDeviceGetPciInfo_v3(void* gpu, PciInfo* info) {
 
 int nvmlDeviceGetNvLinkState(void* gpu, unsigned link, int* enabled) {
   if (number_of(gpu) == 4) return kNotSupported;
-  *enabled = far_end(number_of(gpu), link) >= 0 ? 1 : 0;
+  *enabled = remote_end(number_of(gpu), link) >= 0 ? 1 : 0;
   return 0;
 }
 
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* gpu, unsigned link, PciInfo* info) {
-  info->bus = static_cast<unsigned>(far_end(number_of(gpu), link));
+  info->bus = static_cast<unsigned>(remote_end(number_of(gpu), link));
   return 0;
 }
 

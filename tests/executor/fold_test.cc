@@ -17,20 +17,20 @@ namespace tutti::test {
 namespace {
 
 // What vectors have written is stored back, and what the C library has written is not.
-TEST(CacheManners, StoreBackWhatIsReadBeforeItIsOverwritten) {
-  const CacheManners manners = {.stored_back_bytes = 3072, .libc_copies_bytes = 4096};
-  EXPECT_FALSE(manners.stores_back(3071));
-  EXPECT_TRUE(manners.stores_back(1 << 20));
-  EXPECT_TRUE(manners.of_copies().stores_back(4095));
-  EXPECT_FALSE(manners.of_copies().stores_back(4096));
-  EXPECT_FALSE(CacheManners{}.of_copies().stores_back(1 << 20));
+TEST(CachePolicy, StoreBackWhatIsReadBeforeItIsOverwritten) {
+  const CachePolicy cache_policy = {.stored_back_bytes = 3072, .libc_copies_bytes = 4096};
+  EXPECT_FALSE(cache_policy.stores_back(3071));
+  EXPECT_TRUE(cache_policy.stores_back(1 << 20));
+  EXPECT_TRUE(cache_policy.of_copies().stores_back(4095));
+  EXPECT_FALSE(cache_policy.of_copies().stores_back(4096));
+  EXPECT_FALSE(CachePolicy{}.of_copies().stores_back(1 << 20));
 }
 
 // ---- One element at a time ----
 
 template <typename T>
 auto number(T element) {
-  if constexpr (is_narrow<T>) {
+  if constexpr (is_compressed<T>) {
     return to_float(element);
   } else {
     return element;
@@ -39,7 +39,7 @@ auto number(T element) {
 
 template <typename T, typename Number>
 T rounded(Number value) {
-  if constexpr (is_narrow<T>) {
+  if constexpr (is_compressed<T>) {
     return from_float<T>(value);
   } else if constexpr (std::is_floating_point_v<T>) {
     return std::isnan(value) ? std::numeric_limits<T>::quiet_NaN() : value;
@@ -145,7 +145,7 @@ class Area {
 template <typename T>
 T small_number(std::mt19937& random) {
   const int value = static_cast<int>(random() % 64) - 32;
-  if constexpr (is_narrow<T>) {
+  if constexpr (is_compressed<T>) {
     return from_float<T>(static_cast<float>(value) / 8);
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(value) / 8;
@@ -237,7 +237,7 @@ TEST_P(Fold, EqualsTheReferenceInEveryBit) {
   }
 }
 
-// Short folds are made of pieces of every power of two; each of their sums must come out.
+// Short folds are made of chunks of every power of two; each of their sums must come out.
 TEST_P(Fold, HasNoCountThatItGetsWrong) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));

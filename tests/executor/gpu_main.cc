@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
     return 77;
   }
   const tutti::DeviceTraits& traits = device.value()->traits();
-  std::printf("on %s: %u teams of %u bytes\n", traits.name.c_str(), traits.teams, traits.team_bytes);
+  std::printf("on %s: %u thread blocks of %u bytes\n", traits.name.c_str(), traits.thread_blocks,
+              traits.thread_block_bytes);
   return RUN_ALL_TESTS();
 }

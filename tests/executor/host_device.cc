@@ -15,14 +15,14 @@
 #include <thread>
 
 #include "src/base/pages.h"
-#include "src/executor/team/correct.h"
-#include "src/executor/team/narrow_machine.h"
-#include "tests/executor/host_team.h"
+#include "src/executor/thread_block/compressed_machine.h"
+#include "src/executor/thread_block/correct.h"
+#include "tests/executor/host_thread_block.h"
 
 namespace tutti::test {
 namespace {
 
-constexpr int kLeftovers = 0xA5;  // What others have left in a team's memory.
+constexpr int kLeftovers = 0xA5;  // What others have left in a thread block's memory.
 constexpr auto kLook = std::chrono::microseconds(20);
 
 std::byte* take(std::size_t bytes, std::size_t alignment) {
@@ -39,12 +39,12 @@ std::size_t sum_of(const std::map<std::byte*, std::size_t>& memory) {
 }
 
 // What a GPU would answer with an illegal access.
-Status check_memory(const BatchCall& entry, std::uint32_t team_bytes) {
+Status check_memory(const BatchCall& entry, std::uint32_t thread_block_bytes) {
   const std::uint32_t needed = ChannelLayout(*reinterpret_cast<const Image*>(entry.call.image)).bytes;
   const bool own = entry.call.workspace == nullptr;
-  const std::uint32_t given = own ? team_bytes : entry.workspace_bytes;
+  const std::uint32_t given = own ? thread_block_bytes : entry.workspace_bytes;
   if (needed <= given) return {};
-  return internal_error("a team works in " + std::to_string(needed) + " bytes, but its " +
+  return internal_error("a thread block works in " + std::to_string(needed) + " bytes, but its " +
                         (own ? "memory" : "workspace") + " has " + std::to_string(given));
 }
 
@@ -55,8 +55,8 @@ HostDevice::HostDevice(const HostDeviceOptions& options)
       traits_{.name = "threads of the host (device " + std::to_string(options.ordinal) + ")",
               .identity = {0x77, static_cast<std::uint8_t>(options.ordinal)},
               .ordinal = options.ordinal,
-              .teams = options.teams,
-              .team_bytes = options.team_bytes,
+              .thread_blocks = options.thread_blocks,
+              .thread_block_bytes = options.thread_block_bytes,
               .company = options.company,
               .queues = options.queues,
               .memory = MemoryKind::host,
@@ -92,7 +92,7 @@ HostStream& HostDevice::stream_of(DeviceStream stream) {
 }
 
 HostDeviceUsage HostDevice::usage() const {
-  const TwinMemory::Usage taken = memory_.taken();
+  const EmulatorMemory::Usage taken = memory_.taken();
   const std::lock_guard lock(mutex_);
   std::size_t mapped_bytes = 0;
   for (const auto& [memory, mapped] : mapped_) mapped_bytes += mapped.bytes;
@@ -263,72 +263,75 @@ Result<std::unique_ptr<DeviceTimer>> HostDevice::make_timer() {
 }
 
 // As a kernel's grid, all calls are as wide as the widest.
-Status HostDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) {
-  if (count == 0 || count > kMostCalls) return invalid_argument("a launch of " + std::to_string(count) + " calls");
+Status HostDevice::launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
+                          DeviceStream stream) {
+  if (count == 0 || count > kMaxCalls) return invalid_argument("a launch of " + std::to_string(count) + " calls");
   std::uint32_t widest = 0;
   for (std::uint32_t i = 0; i < count; ++i) widest = std::max(widest, batch.calls[i].channels);
-  if (widest * count > traits_.teams) {
-    return unsupported("a launch of " + std::to_string(widest * count) + " teams on " + traits_.name + ", which runs " +
-                       std::to_string(traits_.teams) + " at the same time");
+  if (widest * count > traits_.thread_blocks) {
+    return unsupported("a launch of " + std::to_string(widest * count) + " thread blocks on " + traits_.name +
+                       ", which runs " + std::to_string(traits_.thread_blocks) + " at the same time");
   }
-  if (team_bytes > traits_.team_bytes) {
-    return unsupported("a team with " + std::to_string(team_bytes) + " bytes of memory on " + traits_.name +
-                       ", which gives " + std::to_string(traits_.team_bytes));
+  if (thread_block_bytes > traits_.thread_block_bytes) {
+    return unsupported("a thread block with " + std::to_string(thread_block_bytes) + " bytes of memory on " +
+                       traits_.name + ", which gives " + std::to_string(traits_.thread_block_bytes));
   }
   for (std::uint32_t i = 0; i < count; ++i) {
-    if ((batch.calls[i].call.task.wire != WireFormat::none) != has_narrow_messages(batch))
+    if ((batch.calls[i].call.task.compression != CompressionFormat::none) != has_compressed_messages(batch))
       return invalid_argument("a launch of calls with narrow messages and of others");
   }
-  const Batch work{batch, count, widest * count, team_bytes};
+  const Batch work{batch, count, widest * count, thread_block_bytes};
   ++held_launches_;
   const std::lock_guard driver(driver_);
   --held_launches_;
   return stream_of(stream).put([this, work] { return run(work); });
 }
 
-// All its teams begin together, once there is room for them beside those of other streams.
+// All its thread blocks begin together, once there is room for them beside those of other streams.
 Status HostDevice::run(const Batch& batch) {
-  for (std::uint32_t i = 0; i < batch.count; ++i) TUTTI_CHECK_OK(check_memory(batch.calls.calls[i], batch.team_bytes));
-  if (options_.company == Company::none) {
+  for (std::uint32_t i = 0; i < batch.count; ++i)
+    TUTTI_CHECK_OK(check_memory(batch.calls.calls[i], batch.thread_block_bytes));
+  if (options_.company == ComputeSharing::none) {
     run_alone(batch);
     return {};
   }
   std::unique_lock lock(mutex_);
-  teams_freed_.wait(lock, [&] { return options_.teams - teams_busy_ >= batch.teams; });
-  teams_busy_ += batch.teams;
+  blocks_freed_.wait(lock, [&] { return options_.thread_blocks - blocks_busy_ >= batch.thread_blocks; });
+  blocks_busy_ += batch.thread_blocks;
   lock.unlock();
-  run_teams(batch);
+  run_thread_blocks(batch);
   lock.lock();
-  teams_busy_ -= batch.teams;
-  teams_freed_.notify_all();
+  blocks_busy_ -= batch.thread_blocks;
+  blocks_freed_.notify_all();
   return {};
 }
 
-// Who waits there for a team of another launch waits forever. The file's lock goes with a process that is killed.
+// Who waits there for a thread block of another launch waits forever. The file's lock goes with a process that is
+// killed.
 void HostDevice::run_alone(const Batch& batch) {
   const std::lock_guard lock(turn_);
   struct flock turn = {};
   turn.l_type = F_WRLCK;
   while (options_.turns >= 0 && ::fcntl(options_.turns, F_SETLKW, &turn) != 0) TUTTI_ASSERT(errno == EINTR);
-  run_teams(batch);
+  run_thread_blocks(batch);
   turn.l_type = F_UNLCK;
   if (options_.turns >= 0) TUTTI_ASSERT(::fcntl(options_.turns, F_SETLK, &turn) == 0);
 }
 
-void HostDevice::run_teams(const Batch& batch) const {
-  const bool narrow = has_narrow_messages(batch.calls);
-  std::list<HostWorker::Shared> teams;
+void HostDevice::run_thread_blocks(const Batch& batch) const {
+  const bool compressed = has_compressed_messages(batch.calls);
+  std::list<HostWorker::Shared> thread_blocks;
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < batch.count; ++i) {
     const BatchCall& entry = batch.calls.calls[i];
     for (std::uint32_t channel = 0; channel < entry.channels; ++channel) {
-      HostWorker::Shared& team = teams.emplace_back(options_.workers, batch.team_bytes);
-      std::memset(team.memory().data(), kLeftovers, team.memory().size());
+      HostWorker::Shared& block = thread_blocks.emplace_back(options_.workers, batch.thread_block_bytes);
+      std::memset(block.memory().data(), kLeftovers, block.memory().size());
       for (std::uint32_t worker = 0; worker < options_.workers; ++worker) {
-        threads.emplace_back([&entry, &team, channel, worker, narrow] {
-          const WatchedHostTeam own(team, worker, entry.watch);
-          narrow ? run_call<NarrowMachine>(entry, channel, own, team.memory().data())
-                 : run_call(entry, channel, own, team.memory().data());
+        threads.emplace_back([&entry, &block, channel, worker, compressed] {
+          const WatchedHostThreadBlock own(block, worker, entry.watch);
+          compressed ? run_call<CompressedMachine>(entry, channel, own, block.memory().data())
+                     : run_call(entry, channel, own, block.memory().data());
         });
       }
     }

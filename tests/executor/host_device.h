@@ -1,5 +1,5 @@
-// The twin of a GPU for tests: streams are queues, teams are threads of the host, and memory is the host's. It fails
-// where a GPU would, and as late: what goes wrong in a stream is said when the stream is synchronised.
+// The emulator of a GPU for tests: streams are queues, thread blocks are threads of the host, and memory is the host's.
+// It fails where a GPU would, and as late: what goes wrong in a stream is said when the stream is synchronised.
 #pragma once
 
 #include <condition_variable>
@@ -7,23 +7,23 @@
 #include <mutex>
 #include <set>
 
-#include "src/executor/team/run_call.h"
+#include "src/executor/thread_block/run_call.h"
+#include "tests/executor/emulator_memory.h"
 #include "tests/executor/host_stream.h"
-#include "tests/executor/twin_memory.h"
 #include "transports/shm/segment.h"
 
 namespace tutti::test {
 
 struct HostDeviceOptions {
-  std::uint32_t workers = 2;  // Of each team.
-  std::uint32_t teams = 16;   // Under way at the same time, whatever streams they are in.
-  std::uint32_t team_bytes = 64 << 10;
+  std::uint32_t workers = 2;         // Of each thread block.
+  std::uint32_t thread_blocks = 16;  // Under way at the same time, whatever streams they are in.
+  std::uint32_t thread_block_bytes = 64 << 10;
   std::uint32_t ordinal = 0;
   std::size_t memory_bytes = std::size_t{1} << 30;  // That allocate() has to give.
   std::uint64_t unreachable = 0;                    // Bit k: reaches no memory of other devices k, nor opens it.
   DeviceDistance distance = {};                     // To all others.
   bool shares_by_file = false;                      // allocate_shared() gives a file.
-  Company company = Company::all_processes;
+  ComputeSharing company = ComputeSharing::all_processes;
   std::uint32_t queues = ~0U;        // That traits() tells; each stream has a thread of its own.
   int turns = -1;                    // company is none: of a file that all processes lock which are to take turns.
   bool orders_writes = true;         // Of network cards.
@@ -82,7 +82,8 @@ class HostDevice final : public Device {
   Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) override {
     return stream_of(stream).keep(std::move(kept));
   }
-  Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) override;
+  Status launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
+                DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
   Status correct(const CorrectTask& task, DeviceStream stream) override;
   Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
@@ -93,8 +94,8 @@ class HostDevice final : public Device {
  private:
   // A launch in its turn.
   struct Batch {
-    TeamBatch calls;
-    std::uint32_t count = 0, teams = 0, team_bytes = 0;
+    KernelBatch calls;
+    std::uint32_t count = 0, thread_blocks = 0, thread_block_bytes = 0;
   };
 
   struct Mapped {
@@ -104,7 +105,7 @@ class HostDevice final : public Device {
 
   Status run(const Batch& batch);
   void run_alone(const Batch& batch);
-  void run_teams(const Batch& batch) const;
+  void run_thread_blocks(const Batch& batch) const;
   Status check_reach(std::uint32_t ordinal) const;
   Result<std::byte*> adopt(File file, std::size_t bytes);
   void wait_for_all();
@@ -116,9 +117,9 @@ class HostDevice final : public Device {
   std::mutex driver_;  // Held by free().
   std::atomic<bool> freeing_{false};
   std::atomic<std::uint32_t> held_launches_{0};
-  std::condition_variable teams_freed_;
-  std::uint32_t teams_busy_ = 0;
-  TwinMemory memory_;                          // Other processes can open it,
+  std::condition_variable blocks_freed_;
+  std::uint32_t blocks_busy_ = 0;
+  EmulatorMemory memory_;                      // Other processes can open it,
   std::multimap<std::byte*, Segment> opened_;  // and this one theirs, as often as it likes.
   std::map<std::byte*, std::size_t> host_allocated_;
   std::map<std::byte*, Mapped> mapped_;

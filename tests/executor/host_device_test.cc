@@ -1,4 +1,4 @@
-// What only the twin of a GPU does: it is as strict as one can be.
+// What only the emulator of a GPU does: it is as strict as one can be.
 #include "tests/executor/host_device.h"
 
 #include <cstdlib>
@@ -104,13 +104,15 @@ TEST_F(HostDevices, KeepCapturesApart) {
   device_.destroy_stream(other);
 }
 
-class TwoTeams : public Devices {};
+class TwoThreadBlocks : public Devices {};
 
-INSTANTIATE_TEST_SUITE_P(Host, TwoTeams,
-                         testing::Values(DeviceKind{"two_teams", [] { return host_rig({.teams = 2}); }}), kind_of);
+INSTANTIATE_TEST_SUITE_P(Host, TwoThreadBlocks,
+                         testing::Values(DeviceKind{"two_thread_blocks",
+                                                    [] { return host_rig({.thread_blocks = 2}); }}),
+                         kind_of);
 
 // Calls of two streams that wait for each other on a device that has room for one at a time.
-TEST_P(TwoTeams, AreAllThatIsUnderWay) {
+TEST_P(TwoThreadBlocks, AreAllThatIsUnderWay) {
   prepare("two_shot");
   for (const Rank rank : {0U, 1U}) {
     BatchCall call = calls_->call(rank);
@@ -125,7 +127,8 @@ TEST_P(TwoTeams, AreAllThatIsUnderWay) {
 class OneLaunch : public Devices {};
 
 INSTANTIATE_TEST_SUITE_P(Host, OneLaunch,
-                         testing::Values(DeviceKind{"one_launch", [] { return host_rig({.company = Company::none}); }}),
+                         testing::Values(DeviceKind{"one_launch",
+                                                    [] { return host_rig({.company = ComputeSharing::none}); }}),
                          kind_of);
 
 // However much room there is: this is how a GPU without MPS treats processes.
@@ -141,12 +144,12 @@ TEST_P(OneLaunch, IsAllThatIsUnderWay) {
   EXPECT_NE(calls_->report(0).written + calls_->report(1).written, 0U);
 }
 
-class HostTwins : public Devices {};
+class HostEmulators : public Devices {};
 
-INSTANTIATE_TEST_SUITE_P(Host, HostTwins, testing::Values(DeviceKind{"host", [] { return host_rig(); }}), kind_of);
+INSTANTIATE_TEST_SUITE_P(Host, HostEmulators, testing::Values(DeviceKind{"host", [] { return host_rig(); }}), kind_of);
 
 // What is freed too early waits for ever on a GPU.
-TEST_P(HostTwins, FreeAfterAllWork) {
+TEST_P(HostEmulators, FreeAfterAllWork) {
   prepare("two_shot");
   ASSERT_TRUE(calls_->launch({calls_->call(0)}, a_).ok());
   const BatchCall one = calls_->call(1);
@@ -166,9 +169,9 @@ TEST_P(HostTwins, FreeAfterAllWork) {
   expect_done(b_);
 }
 
-TEST_P(HostTwins, SayWhichMemoryIsTooSmall) {
+TEST_P(HostEmulators, SayWhichMemoryIsTooSmall) {
   prepare("two_shot");
-  TeamBatch batch;
+  KernelBatch batch;
   batch.calls[0] = calls_->call(0);
   ASSERT_TRUE(device().launch(batch, 1, 16, a_).ok());
   EXPECT_EQ(rig_->synchronize(a_).code(), Code::internal);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/communicator/stream.h"
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 
 namespace tutti::test {
 

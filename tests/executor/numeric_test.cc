@@ -1,4 +1,4 @@
-// Narrow floats against a reference that knows only what their fields mean.
+// Compressed floats against a reference that knows only what their fields mean.
 #include "src/executor/factor.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace tutti::test {
 namespace {
 
 template <typename T>
-struct Narrow : testing::Test {
+struct Compressed : testing::Test {
   using Bits = decltype(T::bits);
   static constexpr std::uint32_t kCodes = 1u << (8 * sizeof(T));
   static constexpr std::uint32_t kSign = kCodes / 2;
@@ -61,10 +61,10 @@ struct Narrow : testing::Test {
   }
 };
 
-using NarrowTypes = testing::Types<Float16, BFloat16, Float8E4M3, Float8E5M2>;
-TYPED_TEST_SUITE(Narrow, NarrowTypes);
+using CompressedTypes = testing::Types<Float16, BFloat16, Float8E4M3, Float8E5M2>;
+TYPED_TEST_SUITE(Compressed, CompressedTypes);
 
-TYPED_TEST(Narrow, WidensEveryCodeToItsMeaning) {
+TYPED_TEST(Compressed, WidensEveryCodeToItsMeaning) {
   for (std::uint32_t code = 0; code < this->kCodes; ++code) {
     const double meaning = this->meaning(code);
     const float widened = to_float(this->element(code));
@@ -77,7 +77,7 @@ TYPED_TEST(Narrow, WidensEveryCodeToItsMeaning) {
   }
 }
 
-TYPED_TEST(Narrow, KeepsEveryCodeThatIsFinite) {
+TYPED_TEST(Compressed, KeepsEveryCodeThatIsFinite) {
   for (std::uint32_t code = 0; code < this->kCodes; ++code) {
     const float widened = to_float(this->element(code));
     if (!std::isfinite(widened)) continue;
@@ -85,7 +85,7 @@ TYPED_TEST(Narrow, KeepsEveryCodeThatIsFinite) {
   }
 }
 
-TYPED_TEST(Narrow, RoundsTiesToEvenAndTheirNeighboursAway) {
+TYPED_TEST(Compressed, RoundsTiesToEvenAndTheirNeighboursAway) {
   for (std::uint32_t code = 0; code + 1 < this->kSign; ++code) {
     const double tie = (this->meaning(code) + this->meaning(code + 1)) / 2;
     if (!std::isfinite(tie)) continue;
@@ -98,7 +98,7 @@ TYPED_TEST(Narrow, RoundsTiesToEvenAndTheirNeighboursAway) {
   }
 }
 
-TYPED_TEST(Narrow, OverflowsAsItsFormatSays) {
+TYPED_TEST(Compressed, OverflowsAsItsFormatSays) {
   constexpr float largest = std::numeric_limits<float>::max();
   const std::uint32_t overflow = this->kSaturates ? this->nearest(largest) : this->nearest(INFINITY);
   EXPECT_EQ(overflow, static_cast<std::uint32_t>(Format<TypeParam>::overflow));
@@ -107,13 +107,13 @@ TYPED_TEST(Narrow, OverflowsAsItsFormatSays) {
   this->expect_nearest(largest);
 }
 
-TYPED_TEST(Narrow, HasOneNan) {
+TYPED_TEST(Compressed, HasOneNan) {
   for (const std::uint32_t bits : {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xffffffffu, 0x7fffffffu}) {
     EXPECT_EQ(from_float<TypeParam>(std::bit_cast<float>(bits)).bits, Format<TypeParam>::nan);
   }
 }
 
-TYPED_TEST(Narrow, RoundsAnyFloatToTheNearest) {
+TYPED_TEST(Compressed, RoundsAnyFloatToTheNearest) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -197,7 +197,7 @@ TEST(Minimum, AndMaximumDoNotDependOnTheOrder) {
   }
 }
 
-TEST(Visit, MeetsEveryTypeInItsSize) {
+TEST(RemoteAccess, MeetsEveryTypeInItsSize) {
   for (std::uint32_t i = 0; i < kDataTypes; ++i) {
     const auto type = static_cast<DataType>(i);
     EXPECT_EQ(visit(type, []<typename T>(Type<T>) { return sizeof(T); }), size_of(type)) << name(type);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/executor/team/channel.h"
+#include "src/executor/thread_block/channel.h"
 
 namespace tutti::test {
 namespace {
@@ -23,13 +23,13 @@ class LoneWorker {
 
 // One channel of a rank's call.
 struct Lone {
-  const TeamCall* call;
+  const KernelCall* call;
   std::uint32_t channel;
-  TeamTurn turn;
+  KernelTurn turn;
 
   // Whether it got ahead.
   bool advance(std::byte* memory) {
-    const TeamTurn before = turn;
+    const KernelTurn before = turn;
     Channel<LoneWorker> run(*call, channel, {}, memory, &turn);
     const Progress progress = run.run();
     if (progress == Progress::done) turn.state = TurnState::done;
@@ -38,32 +38,33 @@ struct Lone {
   }
 };
 
-std::string run_to_the_end(std::vector<Lone>& teams, std::byte* memory) {
+std::string run_to_the_end(std::vector<Lone>& thread_blocks, std::byte* memory) {
   for (int idle = 0; idle < kIdleRounds; ++idle) {
     std::size_t done = 0;
-    for (Lone& team : teams) {
-      if (team.turn.state < TurnState::done && team.advance(memory)) idle = 0;
-      if (team.turn.state == TurnState::failed) return "a message of another call";
-      if (team.turn.state == TurnState::done) ++done;
+    for (Lone& block : thread_blocks) {
+      if (block.turn.state < TurnState::done && block.advance(memory)) idle = 0;
+      if (block.turn.state == TurnState::failed) return "a message of another call";
+      if (block.turn.state == TurnState::done) ++done;
     }
-    if (done == teams.size()) return "";
+    if (done == thread_blocks.size()) return "";
   }
   return "no rank gets ahead";
 }
 
 }  // namespace
 
-std::string OneThreadEngine::run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) {
+std::string OneThreadEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
   std::uint32_t bytes = 0;
   for (const auto& own : calls)
     bytes = std::max(bytes, ChannelLayout(*reinterpret_cast<const Image*>(own.front().image)).bytes);
   std::vector<Pack> memory(bytes / sizeof(Pack) + 1);
   for (std::size_t operation = 0; operation < calls.front().size(); ++operation) {
-    std::vector<Lone> teams;
+    std::vector<Lone> thread_blocks;
     for (const auto& own : calls) {
-      for (std::uint32_t channel = 0; channel < channels; ++channel) teams.push_back({&own[operation], channel, {}});
+      for (std::uint32_t channel = 0; channel < channels; ++channel)
+        thread_blocks.push_back({&own[operation], channel, {}});
     }
-    const std::string complaint = run_to_the_end(teams, reinterpret_cast<std::byte*>(memory.data()));
+    const std::string complaint = run_to_the_end(thread_blocks, reinterpret_cast<std::byte*>(memory.data()));
     if (!complaint.empty()) return complaint + " in operation " + std::to_string(operation);
   }
   return "";

@@ -1,8 +1,9 @@
-// Runs the teams of all ranks in the caller's thread: each is one worker that gives up as soon as it would wait, and is
-// taken up again when the others have had their turn. Waits for nobody, so that a busy machine does not slow it down.
+// Runs the thread blocks of all ranks in the caller's thread: each is one worker that gives up as soon as it would
+// wait, and is taken up again when the others have had their turn. Waits for nobody, so that a busy machine does not
+// slow it down.
 #pragma once
 
-#include "src/executor/team/batch.h"
+#include "src/executor/thread_block/batch.h"
 #include "tests/executor/engine.h"
 #include "tests/executor/zeroed_memory.h"
 
@@ -12,7 +13,7 @@ class OneThreadEngine final : public Engine {
  public:
   std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
   std::pmr::memory_resource* lanes() override { return &lanes_; }
-  std::string run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) override;
+  std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
  private:
   ZeroedMemory lanes_;

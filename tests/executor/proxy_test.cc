@@ -43,15 +43,15 @@ class Proxies : public testing::Test {
   void TearDown() override {
     for (auto& proxy : proxies_) proxy.reset();
   }
-  // As a team does: in memory only.
+  // As a thread block does: in memory only.
   void post() {
     store_relaxed(&writing_.view.words->lengths[posted_ % kMaxLengths], 8U);
     store_release(&writing_.view.words->posted, ++posted_);
   }
   template <typename Done>
   static bool comes(const Done& done) {
-    const Deadline patience = Deadline::after_ms(kPatienceMs);
-    while (!done() && !patience.passed()) std::this_thread::yield();
+    const Deadline deadline = Deadline::after_ms(kTimeoutMs);
+    while (!done() && !deadline.passed()) std::this_thread::yield();
     return done();
   }
   bool arrives() {

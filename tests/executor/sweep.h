@@ -1,9 +1,10 @@
-// Every algorithm with every type and reduction, by teams, against the bits of a CPU that obeys the same plan. Units
-// are cut alike whatever the protocol, pieces and channels are, so that every element is folded in the same order.
+// Every algorithm with every type and reduction, by thread blocks, against the bits of a CPU that obeys the same plan.
+// Units are cut alike whatever the protocol, chunks and channels are, so that every element is folded in the same
+// order.
 #pragma once
 
-#include "tests/executor/catalogue_voyages.h"
-#include "tests/executor/sailor.h"
+#include "tests/executor/catalogue_calls.h"
+#include "tests/executor/rank_harness.h"
 #include "tests/executor/zeroed_memory.h"
 
 namespace tutti::test {
@@ -11,7 +12,7 @@ namespace tutti::test {
 // Reductions that leave a single source as it is, and those that do not: plans are laid out in another way for them.
 enum class Reductions : std::uint8_t { plain, scaling };
 
-class Sweep : public CatalogueVoyages {
+class Sweep : public CatalogueCalls {
  protected:
   // Another sequence for each algorithm, so that few shapes of each are many of all.
   void SetUp() override {
@@ -24,52 +25,54 @@ class Sweep : public CatalogueVoyages {
   void sweep(Rank ranks, Engine& engine, std::uint32_t share) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
     if (!emit(ranks, root)) return;
-    voyage_.engine = &engine;
+    test_call_.engine = &engine;
     cpu_.engine = &on_cpu_;
-    std::copy(std::begin(voyage_.plans), std::end(voyage_.plans), std::begin(cpu_.plans));
-    for (const std::uint32_t pieces : {1U, 1U, 3U}) {
-      ASSERT_NO_FATAL_FAILURE(choose_loop(pieces));
+    std::copy(std::begin(test_call_.plans), std::end(test_call_.plans), std::begin(cpu_.plans));
+    for (const std::uint32_t chunks : {1U, 1U, 3U}) {
+      ASSERT_NO_FATAL_FAILURE(choose_loop(chunks));
       for (const std::uint32_t bytes : {1U, 2U, 4U, 8U}) {
         for (const Reductions reductions : {Reductions::plain, Reductions::scaling}) {
           if (random_() % share != 0) continue;
-          ASSERT_NO_FATAL_FAILURE(sail(bytes, reductions));
+          ASSERT_NO_FATAL_FAILURE(run(bytes, reductions));
         }
       }
     }
   }
 
  private:
-  // Where lanes of a CPU lie; it runs no teams.
+  // Where lanes of a CPU lie; it runs no thread blocks.
   class CpuPlace final : public Engine {
    public:
     std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
     std::pmr::memory_resource* lanes() override { return &lanes_; }
-    std::string run(const std::vector<std::vector<TeamCall>>&, std::uint32_t) override { return "no teams here"; }
+    std::string run(const std::vector<std::vector<KernelCall>>&, std::uint32_t) override {
+      return "no thread blocks here";
+    }
 
    private:
     ZeroedMemory lanes_;
   };
 
-  void choose_loop(std::uint32_t pieces) {
-    const bool scratch = voyage_.plans[0][0].shape.scratch > 0;
-    voyage_.loop = {.pieces = pieces, .skew = pieces > 1 && !scratch ? 1U : 0U, .slots = kMaxSlots / 2};
-    const auto proof = verify(voyage_.plans[0], voyage_.loop);
+  void choose_loop(std::uint32_t chunks) {
+    const bool scratch = test_call_.plans[0][0].shape.scratch > 0;
+    test_call_.loop = {.chunks = chunks, .skew = chunks > 1 && !scratch ? 1U : 0U, .slots = kMaxSlots / 2};
+    const auto proof = verify(test_call_.plans[0], test_call_.loop);
     ASSERT_TRUE(proof.ok());
-    ASSERT_TRUE(suffices(proof.value(), voyage_.loop));
-    voyage_.loop.slots = std::bit_ceil(proof.value().slots);
-    voyage_.granule = kGranule;
+    ASSERT_TRUE(suffices(proof.value(), test_call_.loop));
+    test_call_.loop.slots = std::bit_ceil(proof.value().slots);
+    test_call_.granule = kGranule;
   }
 
   // What no slot of any protocol is too small for, and not so much that it takes long.
   std::uint64_t some_elements() {
-    constexpr std::uint64_t kMost = 300;
-    const std::uint64_t longest = longest_message(voyage_.plans[0]);
-    if (longest == 0) return 1 + random_() % kMost;
-    const std::uint64_t units = voyage_.plans[0][0].shape.units;
+    constexpr std::uint64_t kMax = 300;
+    const std::uint64_t longest = longest_message(test_call_.plans[0]);
+    if (longest == 0) return 1 + random_() % kMax;
+    const std::uint64_t units = test_call_.plans[0][0].shape.units;
     const std::uint64_t slot = slot_elements(cpu_);
     const std::uint64_t room = std::max<std::uint64_t>(slot / longest / kGranule, 1) * kGranule;
-    const std::uint64_t limit = voyage_.loop.pieces == 1 ? slot / longest * units : units * (2 * room + 1);
-    return 1 + random_() % std::min(limit, kMost);
+    const std::uint64_t limit = test_call_.loop.chunks == 1 ? slot / longest * units : units * (2 * room + 1);
+    return 1 + random_() % std::min(limit, kMax);
   }
 
   // Every type of so many bytes with every reduction. What only moves needs no more than one of them.
@@ -90,45 +93,45 @@ class Sweep : public CatalogueVoyages {
     return made;
   }
 
-  void sail(std::uint32_t bytes, Reductions reductions) {
-    voyage_.tasks = tasks(bytes, reductions);
-    if (voyage_.tasks.empty()) return;
-    voyage_.operations = static_cast<std::uint32_t>(voyage_.tasks.size());
-    voyage_.element_bytes = cpu_.element_bytes = bytes;
-    voyage_.count = some_elements();
-    cpu_.loop = voyage_.loop;
-    cpu_.granule = voyage_.granule;
-    cpu_.count = voyage_.count;
-    cpu_.operations = voyage_.operations;
-    cpu_.tasks = voyage_.tasks;
-    const bool may_be_in_place = !voyage_.plans[1].empty();
+  void run(std::uint32_t bytes, Reductions reductions) {
+    test_call_.tasks = tasks(bytes, reductions);
+    if (test_call_.tasks.empty()) return;
+    test_call_.operations = static_cast<std::uint32_t>(test_call_.tasks.size());
+    test_call_.element_bytes = cpu_.element_bytes = bytes;
+    test_call_.count = some_elements();
+    cpu_.loop = test_call_.loop;
+    cpu_.granule = test_call_.granule;
+    cpu_.count = test_call_.count;
+    cpu_.operations = test_call_.operations;
+    cpu_.tasks = test_call_.tasks;
+    const bool may_be_in_place = !test_call_.plans[1].empty();
     std::vector<bool> in_place;
-    for (std::size_t rank = 0; rank < voyage_.plans[0].size(); ++rank)
+    for (std::size_t rank = 0; rank < test_call_.plans[0].size(); ++rank)
       in_place.push_back(may_be_in_place && random_() % 2 == 0);
-    Convoy wanted(cpu_, transport_, in_place);
-    ASSERT_EQ(wanted.sail_in_turns(), "") << shape();
-    for (const Protocol protocol : {Protocol::bulk, Protocol::lines, Protocol::rows}) {
-      voyage_.protocol = protocol;
-      voyage_.forms = random_() % 2 == 0 ? Forms::as_proved : Forms::one_way;
-      voyage_.straight = random_() % 2 == 0;
-      voyage_.channels = 1 + random_() % 2;
-      Convoy convoy(voyage_, transport_, in_place);
-      ASSERT_EQ(voyage_.engine->run(convoy.calls(), voyage_.channels), "") << shape();
-      ASSERT_EQ(convoy.differs_from(wanted), "") << shape();
+    RankSet wanted(cpu_, transport_, in_place);
+    ASSERT_EQ(wanted.run_in_turns(), "") << shape();
+    for (const Protocol protocol : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
+      test_call_.protocol = protocol;
+      test_call_.forms = random_() % 2 == 0 ? Forms::as_proved : Forms::one_way;
+      test_call_.straight = random_() % 2 == 0;
+      test_call_.channels = 1 + random_() % 2;
+      RankSet rank_set(test_call_, transport_, in_place);
+      ASSERT_EQ(test_call_.engine->run(rank_set.calls(), test_call_.channels), "") << shape();
+      ASSERT_EQ(rank_set.differs_from(wanted), "") << shape();
     }
   }
 
   std::string shape() const {
-    return describe(voyage_.plans[0][0].problem) + ", " + std::to_string(voyage_.count) + " elements of " +
-           std::to_string(voyage_.element_bytes) + " bytes, " + std::to_string(voyage_.loop.pieces) +
-           " pieces, protocol " + std::to_string(int(voyage_.protocol)) + ", forms " +
-           std::to_string(int(voyage_.forms)) + (voyage_.straight ? ", straight, " : ", ") +
-           std::to_string(voyage_.channels) + " channels, seed " + std::to_string(kSeed);
+    return describe(test_call_.plans[0][0].problem) + ", " + std::to_string(test_call_.count) + " elements of " +
+           std::to_string(test_call_.element_bytes) + " bytes, " + std::to_string(test_call_.loop.chunks) +
+           " pieces, protocol " + std::to_string(int(test_call_.protocol)) + ", forms " +
+           std::to_string(int(test_call_.forms)) + (test_call_.straight ? ", straight, " : ", ") +
+           std::to_string(test_call_.channels) + " channels, seed " + std::to_string(kSeed);
   }
 
   ShmTransport transport_{0};
   CpuPlace on_cpu_;
-  Voyage cpu_;
+  TestCall cpu_;
 };
 
 }  // namespace tutti::test

@@ -1,7 +1,7 @@
 // Every algorithm, protocol, type and reduction by what a kernel does, on threads of the host.
 #include "tests/executor/sweep.h"
 
-#include "tests/executor/host_team.h"
+#include "tests/executor/host_thread_block.h"
 #include "tests/executor/one_thread_engine.h"
 
 namespace tutti::test {
@@ -13,20 +13,20 @@ constexpr std::uint32_t kShare = 4;  // Sanitizers make all of it some ten times
 constexpr std::uint32_t kShare = 1;
 #endif
 
-class TeamSweep : public Sweep {};
+class BlockSweep : public Sweep {};
 
-TEST_P(TeamSweep, HasTheBitsOfTheCpu) {
+TEST_P(BlockSweep, HasTheBitsOfTheCpu) {
   OneThreadEngine engine;
   for (const Rank ranks : {1U, 2U, 4U, 8U}) ASSERT_NO_FATAL_FAILURE(sweep(ranks, engine, kShare));
 }
 
 // Few shapes: threads wait for each other, on a busy machine long.
-TEST_P(TeamSweep, OfSeveralWorkersHasTheBitsOfTheCpu) {
+TEST_P(BlockSweep, OfSeveralWorkersHasTheBitsOfTheCpu) {
   HostEngine engine(2);
   ASSERT_NO_FATAL_FAILURE(sweep(2, engine, 64));
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, TeamSweep, testing::ValuesIn(cases::flat_entries()), cases::title_of);
+INSTANTIATE_TEST_SUITE_P(Catalogue, BlockSweep, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
 }  // namespace tutti::test

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 
 namespace tutti::test {
 namespace {

@@ -3,68 +3,69 @@
 #include <algorithm>
 #include <thread>
 
-#include "src/executor/team/run_call.h"
-#include "tests/executor/host_team.h"
+#include "src/executor/thread_block/run_call.h"
+#include "tests/executor/host_thread_block.h"
 
 namespace tutti::test {
 namespace {
 
 // In which nothing is seen to move: it does not show that a rank has come to a meeting, nor that a worker was too
-// impatient for another of its team.
+// short_timeout for another of its thread block.
 constexpr int kIdleRounds = 1000;
 
 }  // namespace
 
-std::string TurnsEngine::run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) {
+std::string TurnsEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
   const std::uint32_t failed = 0;
-  TeamTold told;
+  KernelProgress reported;
   std::vector<Sharer> sharers(calls.size());
   for (std::size_t rank = 0; rank < calls.size(); ++rank)
-    sharers[rank] = {.calls = &calls[rank], .turns = std::vector<TeamTurn>(channels)};
+    sharers[rank] = {.calls = &calls[rank], .turns = std::vector<KernelTurn>(channels)};
   const auto all_done = [&] {
     return std::all_of(sharers.begin(), sharers.end(), [](const Sharer& each) { return each.done(); });
   };
   for (int idle = 0; !all_done(); ++idle) {
     bool moved = false;
     for (Sharer& sharer : sharers) {
-      const TeamWatch watch = {.failed = &failed, .timeout_ns = 0, .told = &told, .number = 1, .turns = nullptr};
+      const KernelWatch watch = {
+          .failed = &failed, .timeout_ns = 0, .reported = &reported, .number = 1, .turns = nullptr};
       moved = (!sharer.done() && take_turn(sharer, watch)) || moved;
     }
-    if (told.report.written != 0) return "a team has failed";
+    if (reported.report.written != 0) return "a thread block has failed";
     if (moved) idle = 0;
     if (idle == kIdleRounds) return "no rank gets ahead";
   }
   return "";
 }
 
-bool TurnsEngine::take_turn(Sharer& sharer, TeamWatch watch) {
+bool TurnsEngine::take_turn(Sharer& sharer, KernelWatch watch) {
   ++launches_;
-  const std::vector<TeamTurn> before = sharer.turns;
+  const std::vector<KernelTurn> before = sharer.turns;
   watch.turns = sharer.turns.data();
   launch(sharer, watch);
   const bool done = std::all_of(sharer.turns.begin(), sharer.turns.end(),
-                                [](const TeamTurn& turn) { return turn.state == TurnState::done; });
+                                [](const KernelTurn& turn) { return turn.state == TurnState::done; });
   const bool moved = !std::equal(before.begin(), before.end(), sharer.turns.begin(), [](const auto& a, const auto& b) {
     return a.state == b.state && a.cursor == b.cursor;
   });
   if (done) {
     ++sharer.operation;
-    std::fill(sharer.turns.begin(), sharer.turns.end(), TeamTurn{});
+    std::fill(sharer.turns.begin(), sharer.turns.end(), KernelTurn{});
   }
   return moved;
 }
 
-void TurnsEngine::launch(const Sharer& sharer, TeamWatch watch) const {
+void TurnsEngine::launch(const Sharer& sharer, KernelWatch watch) const {
   BatchCall entry;
   entry.call = (*sharer.calls)[sharer.operation];
   entry.watch = watch;
   entry.channels = static_cast<std::uint32_t>(sharer.turns.size());
   const ChannelLayout layout(*reinterpret_cast<const Image*>(entry.call.image));
   for (std::uint32_t channel = 0; channel < entry.channels; ++channel) {
-    HostWorker::Shared team(workers_, layout.bytes);
+    HostWorker::Shared block(workers_, layout.bytes);
     std::vector<std::thread> others;
     const auto work = [&](std::uint32_t worker) {
-      run_call(entry, channel, WatchedHostTeam(team, worker, entry.watch), team.memory().data());
+      run_call(entry, channel, WatchedHostThreadBlock(block, worker, entry.watch), block.memory().data());
     };
     for (std::uint32_t worker = 1; worker < workers_; ++worker) others.emplace_back(work, worker);
     work(0);

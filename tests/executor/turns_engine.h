@@ -1,7 +1,7 @@
-// Runs teams one launch at a time, as processes that share a GPU have it: no rank is under way beside another.
+// Runs thread blocks one launch at a time, as processes that share a GPU have it: no rank is under way beside another.
 #pragma once
 
-#include "src/executor/team/batch.h"
+#include "src/executor/thread_block/batch.h"
 #include "tests/executor/engine.h"
 
 namespace tutti::test {
@@ -10,22 +10,22 @@ class TurnsEngine final : public Engine {
  public:
   explicit TurnsEngine(std::uint32_t workers) : workers_(workers) {}
   std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
-  std::string run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) override;
+  std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
   std::uint64_t launches() const { return launches_; }  // So far.
 
  private:
   struct Sharer {
-    const std::vector<TeamCall>* calls = nullptr;
+    const std::vector<KernelCall>* calls = nullptr;
     std::size_t operation = 0;
-    std::vector<TeamTurn> turns;  // Of this operation, by channel.
+    std::vector<KernelTurn> turns;  // Of this operation, by channel.
     bool done() const { return operation == calls->size(); }
   };
-  void launch(const Sharer& sharer, TeamWatch watch) const;
+  void launch(const Sharer& sharer, KernelWatch watch) const;
   // Whether a launch got ahead.
-  bool take_turn(Sharer& sharer, TeamWatch watch);
+  bool take_turn(Sharer& sharer, KernelWatch watch);
 
-  std::uint32_t workers_;  // Of each team.
+  std::uint32_t workers_;  // Of each thread block.
   std::uint64_t launches_ = 0;
 };
 

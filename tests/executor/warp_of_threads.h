@@ -5,7 +5,7 @@
 #include <barrier>
 #include <cstdint>
 
-#include "src/wire/format.h"
+#include "src/compression/format.h"
 
 namespace tutti::test {
 
@@ -13,9 +13,9 @@ class WarpOfThreads {
  public:
   static constexpr std::uint32_t kWorkers = 32;
   template <std::uint32_t kBlock>
-  static constexpr std::uint32_t kGroups = kBlock == kWireGroup ? 3 : 2;
+  static constexpr std::uint32_t kGroups = kBlock == kCompressionGroup ? 3 : 2;
   template <std::uint32_t kBlock>
-  static constexpr std::uint32_t kShare = kWireGroup / kWorkers;
+  static constexpr std::uint32_t kShare = kCompressionGroup / kWorkers;
 
   WarpOfThreads(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
   std::uint32_t first() const { return worker_ / kWorkers; }

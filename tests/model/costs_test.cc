@@ -25,29 +25,29 @@ TEST(Costs, OneProcessForManyDevicesNeedsLongerForMoreOfThemAndTheirChannels) {
 
 TEST(Costs, FiguresHaveNames) {
   Costs costs;
-  EXPECT_TRUE(set_figure(costs, "hop_us.network.lines", 7).ok());
-  EXPECT_EQ(costs.hop_us[static_cast<std::size_t>(LinkClass::network)][static_cast<std::size_t>(Protocol::lines)], 7);
+  EXPECT_TRUE(set_figure(costs, "hop_us.network.LL", 7).ok());
+  EXPECT_EQ(costs.hop_us[static_cast<std::size_t>(LinkClass::network)][static_cast<std::size_t>(Protocol::ll)], 7);
   EXPECT_TRUE(set_figure(costs, "efficiency.c2c", 0.5).ok());
   EXPECT_EQ(costs.efficiency[static_cast<std::size_t>(LinkKind::c2c)], 0.5);
-  EXPECT_TRUE(set_figure(costs, "slices.rows", 3).ok());
-  EXPECT_EQ(costs.slices[static_cast<std::size_t>(Protocol::rows)], 3U);
+  EXPECT_TRUE(set_figure(costs, "slices.LL128", 3).ok());
+  EXPECT_EQ(costs.slices[static_cast<std::size_t>(Protocol::ll128)], 3U);
   EXPECT_TRUE(set_figure(costs, "launch_us.eager-many", 0).ok());
 }
 
 TEST(Costs, FiguresThatCannotBeAreRefused) {
   Costs costs;
-  for (const auto& [name, value] : {std::pair{"channel_gbytes_per_s.bulk", 0.0},
-                                    {"piece_bytes.lines", 0.0},
-                                    {"base_us.bulk", -1.0},
-                                    {"base_us.bulk", std::numeric_limits<double>::infinity()},
-                                    {"base_us.bulk", std::numeric_limits<double>::quiet_NaN()},
-                                    {"slots.bulk", 0.0},
-                                    {"slots.bulk", 1.5},
-                                    {"most_channels", 1e12}})
+  for (const auto& [name, value] : {std::pair{"channel_gbytes_per_s.Simple", 0.0},
+                                    {"chunk_bytes.LL", 0.0},
+                                    {"base_us.Simple", -1.0},
+                                    {"base_us.Simple", std::numeric_limits<double>::infinity()},
+                                    {"base_us.Simple", std::numeric_limits<double>::quiet_NaN()},
+                                    {"slots.Simple", 0.0},
+                                    {"slots.Simple", 1.5},
+                                    {"max_channels", 1e12}})
     EXPECT_FALSE(set_figure(costs, name, value).ok()) << name << " " << value;
   Status unknown = set_figure(costs, "hop_us.network", 1);
   ASSERT_FALSE(unknown.ok());
-  EXPECT_NE(unknown.message().find("hop_us.network.bulk"), std::string::npos) << unknown.message();
+  EXPECT_NE(unknown.message().find("hop_us.network.Simple"), std::string::npos) << unknown.message();
 }
 
 TEST(Figures, EveryPresetHasThemAndNewerGenerationsCarryMore) {

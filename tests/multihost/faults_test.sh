@@ -22,12 +22,12 @@ esac
 
 # Many small steps: rows for rank 0 to show, and far more of them than anybody waits for.
 measure() { run_rank "$1" "${tool[@]}" -b 64K -e 1M -i 4 -n 100 -c 0 2>"/dev/shm/errors.$1"; }
-tell_first_row() { measure 0 | { ! grep -qm 1 '^ *[1-9]' || tell row 0; cat >/dev/null; }; }
+print_first_row() { measure 0 | { ! grep -qm 1 '^ *[1-9]' || tell row 0; cat >/dev/null; }; }
 
 make_hosts 2x2
-start 0 tell_first_row
+start 0 print_first_row
 for rank in 1 2 3; do start "$rank" measure "$rank" >/dev/null; done
-await_news
+await_notification
 [ "$who" = row ] || fail "rank $who ended with status $what before anything was broken"
 
 # lost[rank]: whom it may name.
@@ -44,7 +44,7 @@ case "$fault" in
 esac
 until=$((SECONDS + bound_s + 1))  # It counts whole seconds.
 while [ ${#running[@]} -gt 0 ]; do
-  await_news $until || fail "rank ${!running[*]} still runs $bound_s s after the fault"
+  await_notification $until || fail "rank ${!running[*]} still runs $bound_s s after the fault"
   status_of[$who]="$what"
 done
 

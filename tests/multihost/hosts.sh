@@ -76,7 +76,7 @@ make_host() {
   local host="$1" address words
   exec {words}< <(exec "${namespaces[@]}" --uts --ipc bash -c "$keeper" keeper "host$host")
   read -r "host_pid[$host]" <&$words || { echo "host$host could not be made" >&2; exit 2; }
-  # The switch learns nothing: it gives all frames to all, so that refusing them makes a host deaf.
+  # The switch autotunes nothing: it gives all frames to all, so that refusing them makes a host deaf.
   ip link add dev "port$host" master switch type veth peer name eth0 netns "${host_pid[$host]}"
   bridge link set dev "port$host" learning off
   ip link set dev "port$host" addrgenmode none
@@ -146,15 +146,15 @@ note_end() {
   tell "$rank" "$status"
 }
 
-# To the script, whose `await_news` it ends: RANK STATUS, or two words of a command's own.
+# To the script, whose `await_notification` it ends: RANK STATUS, or two words of a command's own.
 tell() { echo "$1 $2" >&"$news"; }
 
-# await_news [UNTIL]: the next rank that ends, in the order in which they do, or what a command tells -> who, what. Fails
+# await_notification [UNTIL]: the next rank that ends, in the order in which they do, or what a command tells -> who, what. Fails
 # if there is none before SECONDS is UNTIL.
-await_news() {
-  local patience=()
-  [ -z "${1:-}" ] || patience=(-t "$(($1 > SECONDS ? $1 - SECONDS : 1))")
-  read -r "${patience[@]}" who what <&"$news" || return 1
+await_notification() {
+  local deadline=()
+  [ -z "${1:-}" ] || deadline=(-t "$(($1 > SECONDS ? $1 - SECONDS : 1))")
+  read -r "${deadline[@]}" who what <&"$news" || return 1
   [ -z "${running[$who]:-}" ] || unset "running[$who]"
 }
 

@@ -66,11 +66,11 @@ for rank in 0 1 2; do
   start "$rank" run_rank "$rank" sh -c 'echo begun "$RANK" >&3; exec sleep infinity' 3>&"$news" 2>/dev/null
 done
 for rank in 0 1 2; do
-  await_news
+  await_notification
   expect "the news of a rank" "$who" begun
 done
 kill_rank 1
-await_news
+await_notification
 expect "the rank that ended, and how" "$who $what" "1 137"
 for rank in 0 2; do
   on_host "${host_of[$rank]}" sh -c 'grep -qszx "RANK=$0" /proc/[0-9]*/environ' "$rank" || fail "rank $rank is gone, too"

@@ -43,7 +43,7 @@ for ((rank = 1; rank < ${#host_of[@]}; rank++)); do start "$rank" show_errors "$
 
 until="" failed="" result=0
 while [ ${#running[@]} -gt 0 ]; do
-  if ! await_news $until; then
+  if ! await_notification $until; then
     echo "run.sh: ended by force, $grace s after rank $failed failed: rank ${!running[*]}" >&2
     break
   fi

@@ -22,10 +22,10 @@ run() {
 
 # Nothing but the first process of each host, once the run has ended: what runs ends by itself, though maybe a bit later.
 expect_nobody() {
-  local host patience=$((SECONDS + 30))
+  local host deadline=$((SECONDS + 30))
   for host in 0 1; do
     while on_host "$host" sh -c 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" " " | grep -q -e "[-]-host-part"'; do
-      [ $SECONDS -lt $patience ] || fail "$1: a process is left on host$host"
+      [ $SECONDS -lt $deadline ] || fail "$1: a process is left on host$host"
     done
   done
 }

@@ -5,20 +5,20 @@
 namespace tutti::test {
 namespace {
 
-constexpr int kMostRanks = 8;
+constexpr int kMaxRanks = 8;
 
 // Streams last as long as the program, as the device does.
 struct Streams {
   Streams() {
     for (DeviceStream& stream : streams) stream = current_host_device().make_stream();
   }
-  DeviceStream streams[kMostRanks];
+  DeviceStream streams[kMaxRanks];
 };
 
 }  // namespace
 
 const int* device_list() {
-  static constexpr int devices[kMostRanks] = {};
+  static constexpr int devices[kMaxRanks] = {};
   return devices;
 }
 

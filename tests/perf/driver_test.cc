@@ -1,4 +1,4 @@
-// The driver that all contestants share: what it does around the calls that it times.
+// The driver that all competitors share: what it does around the calls that it times.
 #include "perf/peers/driver.h"
 
 #include <gtest/gtest.h>

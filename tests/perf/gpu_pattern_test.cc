@@ -13,7 +13,7 @@ constexpr std::size_t kCount = 4'099;  // No multiple of anything that threads c
 
 class Gpu : public testing::Test {
  protected:
-  Gpu() : pattern_(stream()) { check(cudaMalloc(&memory_, kMost), "cudaMalloc"); }
+  Gpu() : pattern_(stream()) { check(cudaMalloc(&memory_, kMax), "cudaMalloc"); }
   ~Gpu() override { cudaFree(memory_); }
 
   static cudaStream_t stream() {
@@ -33,7 +33,7 @@ class Gpu : public testing::Test {
     return copy;
   }
 
-  static constexpr std::size_t kMost = kCount * 8 * 5;
+  static constexpr std::size_t kMax = kCount * 8 * 5;
   GpuPattern pattern_;
   void* memory_ = nullptr;
 };

@@ -41,16 +41,16 @@ class Gpu(unittest.TestCase):
         self.assertAlmostEqual(measured["results"][0]["of_floor"], 0.8)
 
     def test_targets_are_those_of_the_worst_row(self):
-        self.assertEqual([met for *_, met in report.verdicts(bench())], [True, True, True, True])
+        self.assertEqual([met for *_, met in report.results(bench())], [True, True, True, True])
         slow = bench()
         slow["large"][1]["tutti_us"] = 12.0  # 0.75 of the floor, 1.2 times as long as by hand.
-        self.assertEqual([met for *_, met in report.verdicts(slow)], [False, False, True, True])
-        self.assertFalse(list(report.verdicts(bench(small_us=6.5)))[3][3])
+        self.assertEqual([met for *_, met in report.results(slow)], [False, False, True, True])
+        self.assertFalse(list(report.results(bench(small_us=6.5)))[3][3])
 
     def test_small_messages_are_not_held_to_the_floor_of_large_ones(self):
         mixed = bench()
         mixed["large"][0]["tutti_us"] = mixed["large"][0]["hand_us"] = 1000.0
-        self.assertTrue(list(report.verdicts(mixed))[0][3])
+        self.assertTrue(list(report.results(mixed))[0][3])
 
     def test_the_table_says_what_failed(self):
         result = {"machine": {"gpu": "A GPU", "driver": "1", "cuda": "13.0"}, "date": "today", "commit": "abc", "dirty": True,
@@ -73,19 +73,19 @@ class Gpu(unittest.TestCase):
         self.assertFalse([arguments for arguments in calls if re.search(r"(-c|--check)[ =]?0", " ".join(arguments))])
 
     def test_what_was_learned_is_measured_with_the_file_that_another_run_has_made(self):
-        for learns in (True, False):
+        for autotunes in (True, False):
             one, calls = run_of(), {}
 
             def perf(title, tool, *arguments, environment=None):
                 calls[title] = (list(map(str, arguments)), environment)
-                return {"results": []} if learns or "learning" not in title else None
+                return {"results": []} if autotunes or "learning" not in title else None
 
             one.perf = perf
             run.measure_collectives(one, None, [])
-            self.assertEqual("all_reduce, 8 ranks, learned" in calls, learns)
+            self.assertEqual("all_reduce, 8 ranks, learned" in calls, autotunes)
             first, environment = calls["all_reduce, 8 ranks, learning"]
             self.assertEqual(environment, {"TUTTI_TUNE": "1", "TUTTI_TUNE_FILE": os.path.join(one.folder, "tuned")})
-            if not learns:
+            if not autotunes:
                 continue
             rows, again = calls["all_reduce, 8 ranks, learned"]
             self.assertEqual((again, first[:len(rows)]), (environment, rows))

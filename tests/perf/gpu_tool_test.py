@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The perf tools with --memory cuda, on a twin of a GPU or without one: gpu_tool_test.py TWIN_PERF ALL_REDUCE_PERF"""
+"""The perf tools with --memory cuda, on a emulator of a GPU or without one: gpu_tool_test.py EMULATOR_PERF ALL_REDUCE_PERF"""
 
 import json
 import os
@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 ALL_REDUCE_PERF = sys.argv.pop()
-TWIN_PERF = sys.argv.pop()
+EMULATOR_PERF = sys.argv.pop()
 LAUNCHER = ("TUTTI_", "OMPI_", "PMI_", "SLURM_", "RANK", "WORLD_SIZE", "MASTER_")
 
 
@@ -20,11 +20,11 @@ def run(program, *options, **environment):
                           env={**inherited, **environment})
 
 
-class OnATwin(unittest.TestCase):
+class OnTheEmulator(unittest.TestCase):
     def measure(self, *options):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "out.json")
-            result = run(TWIN_PERF, "-b", "8", "-e", "2K", "-f", "16", "-n", "2", "-w", "1", "--channels", "2", "-J", path,
+            result = run(EMULATOR_PERF, "-b", "8", "-e", "2K", "-f", "16", "-n", "2", "-w", "1", "--channels", "2", "-J", path,
                          *options)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertEqual(result.stderr, "")
@@ -36,7 +36,7 @@ class OnATwin(unittest.TestCase):
             self.assertGreater(row["out_of_place"]["time"], 0)
             self.assertEqual(row["in_place"]["nwrong"], 0)
         self.assertEqual([rank["rank"] for rank in written["devices"]], list(range(len(written["devices"]))))
-        self.assertEqual({rank["memory"] for rank in written["devices"]}, {"device 0 twin"})
+        self.assertEqual({rank["memory"] for rank in written["devices"]}, {"device 0 emulator"})
         return written
 
     def test_two_threads_share_a_gpu_unless_told_otherwise(self):
@@ -55,17 +55,17 @@ class OnATwin(unittest.TestCase):
             written = self.measure(*ranks, "-R", "1", "--algorithm", "two_shot_mapped")
             for row in written["results"]:
                 self.assertEqual(row["in_place"]["algorithm"], "two_shot_mapped")
-        result = run(TWIN_PERF, "--ranks", "2", "-e", "8", "--algorithm", "two_shot_mapped")
+        result = run(EMULATOR_PERF, "--ranks", "2", "-e", "8", "--algorithm", "two_shot_mapped")
         self.assertIn("nor in windows", result.stderr)
 
     def test_replays_graphs(self):
         written = self.measure("-t", "2", "-g", "2", "-G", "3")
         self.assertEqual((written["config"]["cudagraph"], written["config"]["memory"]), (3, "cuda"))
 
-    def test_messages_may_be_narrow(self):
-        row = self.measure("-g", "3", "--wire", "int8")["results"][-1]
+    def test_messages_can_be_compressed(self):
+        row = self.measure("-g", "3", "--compress", "int8")["results"][-1]
         for way in ("in_place", "out_of_place"):
-            self.assertEqual((row[way]["wire"], row[way]["protocol"]), ("int8", "bulk"))
+            self.assertEqual((row[way]["wire"], row[way]["protocol"]), ("int8", "Simple"))
             self.assertGreater(row[way]["error"], 0)
 
     def test_calls_learn_and_later_runs_take_what_they_have_come_to(self):
@@ -73,7 +73,7 @@ class OnATwin(unittest.TestCase):
             file, path = os.path.join(folder, "tuned"), os.path.join(folder, "out.json")
 
             def tuned(*options, **environment):
-                result = run(TWIN_PERF, "-g", "2", "-b", "8K", "-e", "8K", "-n", "1", "-w", "1", "-J", path, *options,
+                result = run(EMULATOR_PERF, "-g", "2", "-b", "8K", "-e", "8K", "-n", "1", "-w", "1", "-J", path, *options,
                              TUTTI_LOG="info", TUTTI_TUNE="1", TUTTI_TUNE_FILE=file, **environment)
                 self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
                 with open(path) as written:
@@ -97,7 +97,7 @@ class OnATwin(unittest.TestCase):
             self.assertNotIn("all_reduce from 8192 bytes on", words)
 
     def test_refuses_a_root_that_is_no_rank(self):
-        result = run(TWIN_PERF, "-t", "2", "-g", "2", "-r", "4", "-e", "8")
+        result = run(EMULATOR_PERF, "-t", "2", "-g", "2", "-r", "4", "-e", "8")
         self.assertEqual(result.returncode, 2)
         self.assertIn("--root 4: there are 4 ranks", result.stderr)
 

@@ -35,7 +35,7 @@ def part(*rows, control="bbr", setting="loopback", **more):
 
 def verdict(parts, words):
     """Of the one target whose text has these words, by congestion control."""
-    return {control: next(one for one in verdicts if words in one.what) for control, verdicts in report.targets(parts)}
+    return {control: next(one for one in results if words in one.what) for control, results in report.targets(parts)}
 
 
 def stage_of(name, host_pids=(), cores=(0, 1)):
@@ -68,9 +68,9 @@ class Parsing(unittest.TestCase):
 
 class Limits(unittest.TestCase):
     def test_hosts_are_spared_no_bytes(self):
-        self.assertEqual(settings.named("2x1").least_from_host(MIB), MIB)
-        self.assertEqual(settings.named("2x2@1gbit").least_from_host(MIB), MIB)
-        self.assertEqual(settings.named("4x1").least_from_host(MIB), MIB * 3 // 2)
+        self.assertEqual(settings.named("2x1").min_from_host(MIB), MIB)
+        self.assertEqual(settings.named("2x2@1gbit").min_from_host(MIB), MIB)
+        self.assertEqual(settings.named("4x1").min_from_host(MIB), MIB * 3 // 2)
 
     def test_links_need_time_for_headers_but_not_for_a_burst(self):
         slow, fast = settings.named("2x1@100mbit"), settings.named("2x1@1gbit")
@@ -151,7 +151,7 @@ class Report(unittest.TestCase):
 
 class Launching(unittest.TestCase):
     def commands(self, stage, name):
-        one = next(one for one in field.contestants_on(stage) if one.name == name)
+        one = next(one for one in field.competitors_on(stage) if one.name == name)
         return [" ".join(command) for command in one.commands("", "DIRECTORY", stage.cores)]
 
     def test_ranks_are_dealt_to_hosts_in_order(self):
@@ -170,7 +170,7 @@ class Launching(unittest.TestCase):
 
     def test_no_path_of_this_machine_is_stored(self):
         stage = stage_of("2x1", (71, 72))
-        for one in field.contestants_on(stage):
+        for one in field.competitors_on(stage):
             self.assertNotIn(ROOT, " ".join(one.settings(stage.cores)["commands"]), one.name)
         self.assertIn(ROOT, self.commands(stage, "openmpi tcp")[0])  # Where it runs it is needed.
 

@@ -10,7 +10,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "perf", "peers"))
 sys.dont_write_bytecode = True
-import contestants  # noqa: E402
+import competitors  # noqa: E402
 import machine  # noqa: E402
 import report  # noqa: E402
 import run  # noqa: E402
@@ -92,11 +92,11 @@ class Peers(unittest.TestCase):
                 self.assertLess(len(file.readlines()), 110)  # A row is a line.
         self.assertEqual(os.path.basename(path), "network-a-cpu.json")
 
-    def test_contestants_say_how_to_run_them_again(self):
-        settings = {one.name: one.settings([0, 1]) for one in contestants.contestants()}
+    def test_competitors_say_how_to_run_them_again(self):
+        settings = {one.name: one.settings([0, 1]) for one in competitors.competitors()}
         self.assertEqual(settings["gloo"]["commands"][1], "gloo_driver DIRECTORY 1 2 1 plain")
         self.assertIn("--mca btl_vader_single_copy_mechanism none", settings["openmpi nocma+malloc"]["commands"][0])
-        crowd = {one.name: one.settings([0, 1, 0, 1]) for one in contestants.crowd()}
+        crowd = {one.name: one.settings([0, 1, 0, 1]) for one in competitors.crowd()}
         self.assertEqual([command.split()[3:5] for command in crowd["gloo"]["commands"]],
                          [["4", "0"], ["4", "1"], ["4", "0"], ["4", "1"]])
         self.assertTrue(crowd["openmpi"]["commands"][0].endswith("-n 4 openmpi_driver DIRECTORY 0,1,0,1"))

@@ -28,64 +28,64 @@ def cell(chosen, same=None, choice=None, **times):
 
 class Regret(unittest.TestCase):
     def test_is_the_chosen_by_the_best(self):
-        factor, best, _ = regret.regret(cell("a/bulk", a_bulk=[3, 3, 9], b_bulk=[2, 2, 2]))
-        self.assertEqual((factor, best), (1.5, "b/bulk"))
+        factor, best, _ = regret.regret(cell("a/Simple", a_Simple=[3, 3, 9], b_Simple=[2, 2, 2]))
+        self.assertEqual((factor, best), (1.5, "b/Simple"))
 
     def test_is_none_where_the_best_was_chosen(self):
-        self.assertEqual(regret.regret(cell("a/bulk", a_bulk=[1], b_bulk=[2]))[0], 1)
+        self.assertEqual(regret.regret(cell("a/Simple", a_Simple=[1], b_Simple=[2]))[0], 1)
 
     def test_pools_those_that_run_the_same_steps(self):
-        same = {"b/bulk": "a/bulk"}
-        factor, best, medians = regret.regret(cell("b/bulk", same, choice=[], a_bulk=[1, 1], b_bulk=[3], c_bulk=[2]))
-        self.assertEqual((factor, best, medians["a/bulk"]), (1, "a/bulk", 1))
+        same = {"b/Simple": "a/Simple"}
+        factor, best, medians = regret.regret(cell("b/Simple", same, choice=[], a_Simple=[1, 1], b_Simple=[3], c_Simple=[2]))
+        self.assertEqual((factor, best, medians["a/Simple"]), (1, "a/Simple", 1))
 
     def test_takes_what_was_chosen_and_what_was_forced_together(self):
-        found = cell("a/bulk", choice=[5, 5], a_bulk=[1, 1, 1, 1], b_bulk=[1])
+        found = cell("a/Simple", choice=[5, 5], a_Simple=[1, 1, 1, 1], b_Simple=[1])
         self.assertEqual(regret.regret(found)[0], 1)
-        self.assertEqual(regret.regret(cell("a/bulk", choice=[2], a_bulk=[], b_bulk=[1]))[0], 2)
+        self.assertEqual(regret.regret(cell("a/Simple", choice=[2], a_Simple=[], b_Simple=[1]))[0], 2)
 
     def test_noise_is_how_far_the_choice_is_from_itself(self):
-        self.assertEqual(regret.noise(cell("a/bulk", choice=[2, 9, 2], a_bulk=[1])), 2)
-        self.assertEqual(regret.noise(cell("a/bulk", choice=[1], a_bulk=[2, 8, 2])), 2)
-        self.assertEqual(regret.noise(cell("a/bulk", choice=[3], a_bulk=[])), 1)
+        self.assertEqual(regret.noise(cell("a/Simple", choice=[2, 9, 2], a_Simple=[1])), 2)
+        self.assertEqual(regret.noise(cell("a/Simple", choice=[1], a_Simple=[2, 8, 2])), 2)
+        self.assertEqual(regret.noise(cell("a/Simple", choice=[3], a_Simple=[])), 1)
 
     def test_counts_noisy_cells(self):
-        cells = {"reduce shm, 2 ranks": {"8": cell("a/bulk", choice=[1.2], a_bulk=[1.2], b_bulk=[1]),
-                                         "64": cell("a/bulk", choice=[1.5], a_bulk=[1.1], b_bulk=[1]),
-                                         "128": cell("a/bulk", choice=[1.04], a_bulk=[1.04], b_bulk=[1])}}
+        cells = {"reduce shm, 2 ranks": {"8": cell("a/Simple", choice=[1.2], a_Simple=[1.2], b_Simple=[1]),
+                                         "64": cell("a/Simple", choice=[1.5], a_Simple=[1.1], b_Simple=[1]),
+                                         "128": cell("a/Simple", choice=[1.04], a_Simple=[1.04], b_Simple=[1])}}
         all_cells = regret.table(cells, 0).split("\n")[-2].split("|")
         self.assertEqual([field.strip() for field in all_cells[2:-1]],
                          ["3", "33%", "0%", "1.113", "1.20", "33%", "0", "-", "-", "-"])
 
     def test_luck_is_no_regret_in_a_pass_that_is_held_out(self):
-        lucky = cell("a/bulk", a_bulk=[2, 2, 2, 2], b_bulk=[1, 1, 1, 9], c_bulk=[9, 9, 9, 9])
+        lucky = cell("a/Simple", a_Simple=[2, 2, 2, 2], b_Simple=[1, 1, 1, 9], c_Simple=[9, 9, 9, 9])
         self.assertEqual(regret.held_out(lucky), 2)
         # Of b and c each was fast when nobody could have known.
-        self.assertEqual(regret.held_out(cell("a/bulk", a_bulk=[2, 2], b_bulk=[1, 4], c_bulk=[4, 1])), 0.5)
-        self.assertEqual(regret.held_out(cell("a/bulk", a_bulk=[1, 1, 1], b_bulk=[2, 2, 2])), 1)
+        self.assertEqual(regret.held_out(cell("a/Simple", a_Simple=[2, 2], b_Simple=[1, 4], c_Simple=[4, 1])), 0.5)
+        self.assertEqual(regret.held_out(cell("a/Simple", a_Simple=[1, 1, 1], b_Simple=[2, 2, 2])), 1)
 
     def test_holds_out_nothing_of_one_pass_or_of_passes_that_failed(self):
-        self.assertIsNone(regret.held_out(cell("a/bulk", a_bulk=[2], b_bulk=[1])))
-        self.assertIsNone(regret.held_out(cell("a/bulk", a_bulk=[2, 2], b_bulk=[1])))
+        self.assertIsNone(regret.held_out(cell("a/Simple", a_Simple=[2], b_Simple=[1])))
+        self.assertIsNone(regret.held_out(cell("a/Simple", a_Simple=[2, 2], b_Simple=[1])))
 
     def test_takes_all_calls_where_ranks_run_ahead_and_the_median_elsewhere(self):
-        timing = {"algorithm": "direct", "protocol": "bulk", "time": 2.5, "spell_us": 0.5}
-        self.assertEqual(regret.ran(timing, True), ("direct", "bulk", 2.5))
-        self.assertEqual(regret.ran(timing, False), ("direct", "bulk", 0.5))
+        timing = {"algorithm": "direct", "protocol": "Simple", "time": 2.5, "spell_us": 0.5}
+        self.assertEqual(regret.ran(timing, True), ("direct", "Simple", 2.5))
+        self.assertEqual(regret.ran(timing, False), ("direct", "Simple", 0.5))
 
     def test_names_the_worst_cells_first_and_counts_the_near_ones(self):
-        cells = {"reduce shm, 2 ranks": {"8": cell("a/bulk", a_bulk=[1], b_bulk=[1]),
-                                         "64": cell("a/bulk", a_bulk=[4], b_bulk=[2])},
-                 "reduce tcp, 2 ranks": {"8": cell("a/bulk", a_bulk=[1.2], b_bulk=[1])}}
+        cells = {"reduce shm, 2 ranks": {"8": cell("a/Simple", a_Simple=[1], b_Simple=[1]),
+                                         "64": cell("a/Simple", a_Simple=[4], b_Simple=[2])},
+                 "reduce tcp, 2 ranks": {"8": cell("a/Simple", a_Simple=[1.2], b_Simple=[1])}}
         lines = regret.table(cells, 2).split("\n")
-        self.assertTrue(lines[2].startswith("| reduce shm, 2 ranks, 64 B | a/bulk | 4 | b/bulk | 2 | 2.00 |"))
+        self.assertTrue(lines[2].startswith("| reduce shm, 2 ranks, 64 B | a/Simple | 4 | b/Simple | 2 | 2.00 |"))
         self.assertTrue(lines[3].startswith("| reduce tcp, 2 ranks, 8 B |"))
         self.assertTrue(any(line.startswith("| shm, 2 ranks | 2 | 50% | 50% | 1.500 | 2.00 |") for line in lines))
         self.assertTrue(any(line.startswith("| all | 3 | 33% | 33% | 1.400 | 2.00 |") for line in lines))
 
     def test_counts_where_the_choice_failed(self):
-        cells = {"reduce shm, 2 ranks": {"8": cell("a/bulk", a_bulk=[1], b_bulk=[1])},
-                 "reduce tcp, 2 ranks": {"64": cell("", b_bulk=[1]), "8": cell("", b_bulk=[1])}}
+        cells = {"reduce shm, 2 ranks": {"8": cell("a/Simple", a_Simple=[1], b_Simple=[1])},
+                 "reduce tcp, 2 ranks": {"64": cell("", b_Simple=[1]), "8": cell("", b_Simple=[1])}}
         text = regret.table(cells, 2)
         self.assertIn("The choice failed in 2 cells", text)
         self.assertIn("- reduce tcp, 2 ranks: 8, 64 B", text)
@@ -93,19 +93,19 @@ class Regret(unittest.TestCase):
 
     def test_keeps_the_cells_of_a_choice_that_crashed(self):
         options = SimpleNamespace(build="", passes=2, sizes=[8])
-        field = [("", "", None), ("ring", "bulk", None)]
-        rows = {"": None, "ring": [(8, "ring", "bulk", 2.0)]}
-        with mock.patch.multiple(regret, contestants=lambda *_: field, same_steps=lambda *_: {"ring/bulk": "ring/bulk"},
-                                 run=lambda options, collective, ranks, place, contestant, *_: rows[contestant[0]]):
+        field = [("", "", None), ("ring", "Simple", None)]
+        rows = {"": None, "ring": [(8, "ring", "Simple", 2.0)]}
+        with mock.patch.multiple(regret, competitors=lambda *_: field, same_steps=lambda *_: {"ring/Simple": "ring/Simple"},
+                                 run=lambda options, collective, ranks, place, competitor, *_: rows[competitor[0]]):
             cells = regret.measure(options, "reduce", 2, "shm", {})
         self.assertEqual(cells[8]["chosen"], "")
-        self.assertEqual(cells[8]["times"], {"ring/bulk": [2.0, 2.0]})
+        self.assertEqual(cells[8]["times"], {"ring/Simple": [2.0, 2.0]})
 
     def test_holds_out_passes_of_those_that_went_on_to_the_end(self):
-        self.assertEqual(regret.held_out(cell("a/bulk", a_bulk=[2, 2, 2, 2], b_bulk=[1, 1, 1, 1], c_bulk=[9, 9, 9])), 2)
+        self.assertEqual(regret.held_out(cell("a/Simple", a_Simple=[2, 2, 2, 2], b_Simple=[1, 1, 1, 1], c_Simple=[9, 9, 9])), 2)
 
     def test_holds_out_no_second_chance_for_what_was_chosen(self):
-        found = cell("a/bulk", choice=[1, 3, 1, 3], a_bulk=[3, 1, 3, 1], b_bulk=[0.5] * 4)
+        found = cell("a/Simple", choice=[1, 3, 1, 3], a_Simple=[3, 1, 3, 1], b_Simple=[0.5] * 4)
         self.assertEqual(regret.held_out(found), 4)
 
     def test_a_middle_is_steady_between_two_modes(self):
@@ -119,29 +119,29 @@ class Regret(unittest.TestCase):
         self.assertEqual(regret.quick([3, 1, 90]), 2)
         self.assertEqual(regret.quick([4]), 4)
 
-    # Processes are slow as a whole every other time, by more than the choice is: who measures once per contestant is blind.
+    # Processes are slow as a whole every other time, by more than the choice is: who measures once per competitor is blind.
     def test_finds_a_choice_that_is_not_the_best_among_processes_of_two_speeds(self):
         seed = random.randrange(1 << 32)
         luck = random.Random(seed)
         found = []
         for _ in range(40):
-            def run(options, collective, ranks, place, contestant, *_):
-                name, us = contestant[0] or "b", {"a": 1, "b": 1.2, "c": 1.3, "d": 4}[contestant[0] or "b"]
-                return [(8, name, "bulk", us * luck.choice([1, 1.4]) * luck.uniform(0.97, 1.03))]
-            field = [("", "", None)] + [(name, "bulk", None) for name in "abcd"]
-            with mock.patch.multiple(regret, contestants=lambda *_: field, run=run,
-                                     same_steps=lambda *_: {f"{name}/bulk": f"{name}/bulk" for name in "abcd"}):
+            def run(options, collective, ranks, place, competitor, *_):
+                name, us = competitor[0] or "b", {"a": 1, "b": 1.2, "c": 1.3, "d": 4}[competitor[0] or "b"]
+                return [(8, name, "Simple", us * luck.choice([1, 1.4]) * luck.uniform(0.97, 1.03))]
+            field = [("", "", None)] + [(name, "Simple", None) for name in "abcd"]
+            with mock.patch.multiple(regret, competitors=lambda *_: field, run=run,
+                                     same_steps=lambda *_: {f"{name}/Simple": f"{name}/Simple" for name in "abcd"}):
                 measured = regret.measure(SimpleNamespace(build="", passes=12, sizes=[8]), "reduce", 2, "shm", {})[8]
-            self.assertEqual(len(measured["times"]["d/bulk"]), regret.LEAST_PASSES, f"seed {seed}")
-            self.assertEqual(len(measured["times"]["b/bulk"]), 12, f"seed {seed}")
+            self.assertEqual(len(measured["times"]["d/Simple"]), regret.MIN_PASSES, f"seed {seed}")
+            self.assertEqual(len(measured["times"]["b/Simple"]), 12, f"seed {seed}")
             found.append(regret.regret(measured)[0])
         self.assertGreater(sum(factor > regret.NEAR for factor in found), 24, f"seed {seed}")
         self.assertAlmostEqual(sum(found) / len(found), 1.2, delta=0.1, msg=f"seed {seed}")
 
     def test_judges_the_second_best_if_asked(self):
-        found = regret.with_second(cell("a/bulk", {"d/bulk": "a/bulk"}, a_bulk=[2], b_bulk=[3], c_bulk=[5], d_bulk=[2]))
-        self.assertEqual(regret.regret(found)[:2], (1.5, "a/bulk"))
-        self.assertIsNone(regret.with_second(cell("a/bulk", a_bulk=[2])))
+        found = regret.with_second(cell("a/Simple", {"d/Simple": "a/Simple"}, a_Simple=[2], b_Simple=[3], c_Simple=[5], d_Simple=[2]))
+        self.assertEqual(regret.regret(found)[:2], (1.5, "a/Simple"))
+        self.assertIsNone(regret.with_second(cell("a/Simple", a_Simple=[2])))
 
     def test_leaves_out_scratch_that_nobody_touches(self):
         def plan(build, command, collective, *rest):
@@ -253,7 +253,7 @@ class Results(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, "nothing was measured\n"), done.stderr)
 
     def test_come_back_as_they_were_stored(self):
-        results = {"reduce shm, 2 ranks": {"8": cell("a/bulk", a_bulk=[1, 2], b_bulk=[3]), "64": cell("", a_bulk=[1])}}
+        results = {"reduce shm, 2 ranks": {"8": cell("a/Simple", a_Simple=[1, 2], b_Simple=[3]), "64": cell("", a_Simple=[1])}}
         with tempfile.TemporaryDirectory() as folder:
             options = SimpleNamespace(output=folder + "/kept.json", passes=2)
             regret_results.store(options, results)
@@ -261,9 +261,9 @@ class Results(unittest.TestCase):
             self.assertEqual(os.listdir(folder), ["kept.json"])
 
     def test_that_somebody_changed_are_refused(self):
-        whole = cell("a/bulk", a_bulk=[1], b_bulk=[2])
-        broken = [3, {**whole, "times": []}, {**whole, "chosen": "c/bulk"}, {**whole, "same": {}},
-                  {**whole, "choice": ["x"]}, {**whole, "times": {"a/bulk": [], "b/bulk": [2]}, "choice": []},
+        whole = cell("a/Simple", a_Simple=[1], b_Simple=[2])
+        broken = [3, {**whole, "times": []}, {**whole, "chosen": "c/Simple"}, {**whole, "same": {}},
+                  {**whole, "choice": ["x"]}, {**whole, "times": {"a/Simple": [], "b/Simple": [2]}, "choice": []},
                   {name: part for name, part in whole.items() if name != "same"}]
         with tempfile.TemporaryDirectory() as folder:
             for one in [{"reduce": {}}, {"reduce shm, 2 ranks": []}, {"reduce shm, 2 ranks": {"big": whole}},

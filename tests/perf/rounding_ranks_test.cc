@@ -10,7 +10,7 @@ namespace tutti::test {
 namespace {
 
 constexpr Rank kRanks = 4;
-constexpr std::uint64_t kCount = 70 * kWireGroup;
+constexpr std::uint64_t kCount = 70 * kCompressionGroup;
 constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
 
 using Outputs = std::vector<std::vector<std::byte>>;
@@ -20,7 +20,7 @@ Outputs outputs_of(DataType type) { return Outputs(kRanks, std::vector<std::byte
 Outputs by_communicators(Communicators& ranks, Exact& exact, const Carriage& carriage, const Algorithm& algorithm) {
   CommunicatorOptions options;
   options.timeout_ms = 60'000;
-  options.wire = name(carriage.format);
+  options.compression = name(carriage.format);
   options.algorithm = algorithm.name();
   options.force();
   Outputs outputs = outputs_of(carriage.type);
@@ -35,7 +35,7 @@ Outputs by_communicators(Communicators& ranks, Exact& exact, const Carriage& car
     return communicator.run(call, &options);
   });
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
-  EXPECT_STREQ(ranks[0]->last_run().wire, name(carriage.format));
+  EXPECT_STREQ(ranks[0]->last_run().compression, name(carriage.format));
   return outputs;
 }
 
@@ -43,7 +43,7 @@ Outputs by_crew(Exact& exact, const Problem& problem, const Carriage& carriage, 
   Outputs outputs = outputs_of(carriage.type);
   std::vector<RankBuffers> buffers;
   for (Rank rank = 0; rank < kRanks; ++rank) buffers.push_back({exact.input(rank), outputs[rank].data()});
-  const Status status = Crew(algorithm, problem, kCount).run(carriage, buffers, {.pieces = 3});
+  const Status status = Crew(algorithm, problem, kCount).run(carriage, buffers, {.chunks = 3});
   EXPECT_TRUE(status.ok()) << status.message();
   return outputs;
 }
@@ -56,9 +56,9 @@ TEST(RoundingRanks, HaveTheBitsOfCommunicators) {
     for (const Algorithm* algorithm : catalogue(Collective::all_reduce)) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
-      for (std::uint32_t f = 1; f < kWireFormats; ++f) {
-        const Carriage carriage = {static_cast<WireFormat>(f), type};
-        if (wire_bytes(carriage.format) >= kWireGroup * size_of(type)) continue;
+      for (std::uint32_t f = 1; f < kCompressionFormats; ++f) {
+        const Carriage carriage = {static_cast<CompressionFormat>(f), type};
+        if (compressed_bytes(carriage.format) >= kCompressionGroup * size_of(type)) continue;
         SCOPED_TRACE(std::string(algorithm->name()) + ", " + name(type) + " as " + name(carriage.format));
         EXPECT_EQ(by_crew(exact, problem, carriage, *algorithm), by_communicators(ranks, exact, carriage, *algorithm));
       }

@@ -56,9 +56,9 @@ TEST(RoundingData, CancelsAndHasOutliersAsItSays) {
   EXPECT_LT(rest, 0.01 * size);
   EXPECT_GT(rest, 0);
   const std::vector<float> outliers = of(Data::outlier, 0), one = of(Data::single, 0);
-  for (std::size_t group = 0; group < outliers.size(); group += kWireGroup) {
+  for (std::size_t group = 0; group < outliers.size(); group += kCompressionGroup) {
     int large = 0, present = 0;
-    for (std::size_t i = group; i < group + kWireGroup; ++i) {
+    for (std::size_t i = group; i < group + kCompressionGroup; ++i) {
       large += std::fabs(outliers[i]) > 10 ? 1 : 0;
       present += one[i] != 0 ? 1 : 0;
     }
@@ -76,14 +76,14 @@ TEST(RoundingErrors, AreThoseOfItsDefinition) {
   const Exact exact = exact_of(Data::gaussian);
   std::vector<float> values(exact.results().begin(), exact.results().end());
   Errors none;
-  add_errors(exact, exact.output(0), values, WireFormat::int8, none);
+  add_errors(exact, exact.output(0), values, CompressionFormat::int8, none);
   EXPECT_LT(none.relative(), 1e-6);
   double square = 0;
   for (const double value : exact.results()) square += value * value;
   const auto rms = static_cast<float>(std::sqrt(square / 256));
   for (float& value : values) value += 0.01f * rms;
   Errors shifted;
-  add_errors(exact, exact.output(0), values, WireFormat::int8, shifted);
+  add_errors(exact, exact.output(0), values, CompressionFormat::int8, shifted);
   EXPECT_NEAR(shifted.relative(), 0.01, 1e-5);
   EXPECT_NEAR(shifted.bias(), 0.01, 1e-5);
   EXPECT_LT(shifted.cosine(), 1);
@@ -96,29 +96,29 @@ TEST(RoundingErrors, CountWhatIsNotFinite) {
   const Exact exact = exact_of(Data::not_finite, 1024);
   std::vector<float> values(exact.results().begin(), exact.results().end());
   Errors right;
-  add_errors(exact, exact.output(0), values, WireFormat::fp16, right);
+  add_errors(exact, exact.output(0), values, CompressionFormat::fp16, right);
   EXPECT_EQ(right.lost + right.wrong + right.spoilt + right.stray, 0U);
   Errors as_integers;  // Infinities should have become NaN.
-  add_errors(exact, exact.output(0), values, WireFormat::int8, as_integers);
+  add_errors(exact, exact.output(0), values, CompressionFormat::int8, as_integers);
   EXPECT_EQ(as_integers.wrong, 2U);
   std::vector<float> lost = values;
   for (float& value : lost) value = std::isfinite(value) ? value : 1;
   Errors losing;
-  add_errors(exact, exact.output(0), lost, WireFormat::int8, losing);
+  add_errors(exact, exact.output(0), lost, CompressionFormat::int8, losing);
   EXPECT_EQ(losing.lost, 4U);
-  for (std::size_t i = 0; i < kWireGroup; ++i) values[i] = std::numeric_limits<float>::quiet_NaN();
+  for (std::size_t i = 0; i < kCompressionGroup; ++i) values[i] = std::numeric_limits<float>::quiet_NaN();
   values[1023] = kInfinite;
   Errors spoilt;
-  add_errors(exact, exact.output(0), values, WireFormat::int8, spoilt);
-  EXPECT_EQ(spoilt.spoilt, kWireGroup - 1);
+  add_errors(exact, exact.output(0), values, CompressionFormat::int8, spoilt);
+  EXPECT_EQ(spoilt.spoilt, kCompressionGroup - 1);
   EXPECT_EQ(spoilt.stray, 1U);
   Errors stray;
-  add_errors(exact, exact.output(0), values, WireFormat::fp16, stray);
-  EXPECT_EQ(stray.stray, kWireGroup);
+  add_errors(exact, exact.output(0), values, CompressionFormat::fp16, stray);
+  EXPECT_EQ(stray.stray, kCompressionGroup);
 }
 
 // Two ranks, each with one value everywhere: what both end with.
-std::vector<float> sum_of(WireFormat format, DataType type, float first, float second) {
+std::vector<float> sum_of(CompressionFormat format, DataType type, float first, float second) {
   constexpr std::uint64_t kCount = 384;
   const Problem problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}};
   Crew crew(*find(Collective::all_reduce, "two_shot"), problem, kCount);
@@ -126,20 +126,21 @@ std::vector<float> sum_of(WireFormat format, DataType type, float first, float s
   for (const Rank rank : {0U, 1U}) {
     const std::vector<float> values(kCount, rank == 0 ? first : second);
     if (type == DataType::float32) std::memcpy(memory[rank].data(), values.data(), memory[rank].size());
-    else find_codec(WireFormat::fp16).encode(values.data(), kCount, memory[rank].data(), range_of(type), nullptr);
+    else
+      find_codec(CompressionFormat::fp16).encode(values.data(), kCount, memory[rank].data(), range_of(type), nullptr);
   }
   const RankBuffers buffers[] = {{memory[0].data(), memory[2].data()}, {memory[1].data(), memory[3].data()}};
   EXPECT_TRUE(crew.run({format, type}, buffers, {}).ok());
   EXPECT_EQ(memory[2], memory[3]) << "ranks differ, " << name(format);
-  EXPECT_TRUE(crew.run({format, type}, buffers, {.pieces = 3, .backwards = true}).ok());
+  EXPECT_TRUE(crew.run({format, type}, buffers, {.chunks = 3, .backwards = true}).ok());
   EXPECT_EQ(memory[2], memory[3]) << "ranks differ, " << name(format);
   return read(type, memory[3].data(), kCount);
 }
 
 TEST(RoundingCrew, Adds) {
-  for (std::uint32_t f = 1; f < kWireFormats; ++f) {
-    const auto format = static_cast<WireFormat>(f);
-    const double near = format == WireFormat::mxfp8 ? 0.13 : 0.01;
+  for (std::uint32_t f = 1; f < kCompressionFormats; ++f) {
+    const auto format = static_cast<CompressionFormat>(f);
+    const double near = format == CompressionFormat::mxfp8 ? 0.13 : 0.01;
     for (const float value : sum_of(format, DataType::float32, 1, 2)) EXPECT_NEAR(value, 3, 3 * near) << name(format);
   }
 }
@@ -147,13 +148,13 @@ TEST(RoundingCrew, Adds) {
 // Above 65504 a sum counts as infinite at once, although float16 would still round it down. Each rank owns sums to
 // which it adds its own part as it is: those of the first rank, in the first group, are 65504 + 8.
 TEST(RoundingCrew, HasOneResultWhereSumsEndBeyondFloat16) {
-  for (std::uint32_t f = 1; f < kWireFormats; ++f) {
-    const auto format = static_cast<WireFormat>(f);
-    if (wire_bytes(format) == 2 * kWireGroup) continue;  // Not narrower than the tensor.
+  for (std::uint32_t f = 1; f < kCompressionFormats; ++f) {
+    const auto format = static_cast<CompressionFormat>(f);
+    if (compressed_bytes(format) == 2 * kCompressionGroup) continue;  // Not narrower than the tensor.
     SCOPED_TRACE(name(format));
     const std::vector<float> beyond = sum_of(format, DataType::float16, 65504, 8);
     for (std::size_t i = 0; i < beyond.size(); ++i)
-      EXPECT_TRUE(i < kWireGroup ? !std::isfinite(beyond[i]) : std::fabs(beyond[i] - 65504) < 0.13 * 65504)
+      EXPECT_TRUE(i < kCompressionGroup ? !std::isfinite(beyond[i]) : std::fabs(beyond[i] - 65504) < 0.13 * 65504)
           << beyond[i];
     for (const float value : sum_of(format, DataType::float16, 65504, 0)) EXPECT_NEAR(value, 65504, 0.13 * 65504);
     for (const float value : sum_of(format, DataType::float16, 65504, 65504)) EXPECT_FALSE(std::isfinite(value));

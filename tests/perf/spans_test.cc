@@ -5,7 +5,7 @@
 namespace perf {
 namespace {
 
-Row row(std::uint64_t bytes, const char* algorithm, const char* protocol = "bulk") {
+Row row(std::uint64_t bytes, const char* algorithm, const char* protocol = "Simple") {
   Row made;
   made.bytes = bytes;
   made.out_of_place.algorithm = algorithm;
@@ -14,15 +14,15 @@ Row row(std::uint64_t bytes, const char* algorithm, const char* protocol = "bulk
 }
 
 TEST(Spans, EndWhereSomethingElseRan) {
-  const std::vector<Row> rows = {row(8, "one_shot", "lines"), row(32, "recursive_doubling", "lines"),
-                                 row(128, "one_shot", "lines"), row(512, "one_shot", "lines"), row(2048, "ring")};
+  const std::vector<Row> rows = {row(8, "one_shot", "LL"), row(32, "recursive_doubling", "LL"),
+                                 row(128, "one_shot", "LL"), row(512, "one_shot", "LL"), row(2048, "ring")};
   EXPECT_EQ(spans_of(rows, &Row::out_of_place),
-            "one_shot (lines) 8 and 128 to 512 B, recursive_doubling (lines) 32 B, ring (bulk) 2048 B");
+            "one_shot (LL) 8 and 128 to 512 B, recursive_doubling (LL) 32 B, ring (Simple) 2048 B");
 }
 
 TEST(Spans, HaveSizesThatRanInSeveralWays) {
   const std::vector<Row> rows = {row(8, "ring"), row(16, "ring"), row(16, "direct"), row(32, "ring")};
-  EXPECT_EQ(spans_of(rows, &Row::out_of_place), "ring (bulk) 8 to 32 B, direct (bulk) 16 B");
+  EXPECT_EQ(spans_of(rows, &Row::out_of_place), "ring (Simple) 8 to 32 B, direct (Simple) 16 B");
 }
 
 TEST(Spans, LeaveOutWhatWasNothing) {

@@ -49,7 +49,7 @@ class Tool(unittest.TestCase):
             self.assertGreaterEqual(timing["median_us"], timing["min_us"])
             self.assertGreaterEqual(timing["spell_us"], timing["min_us"])
             for form in ("out_of_place", "in_place"):
-                self.assertIn(row[form]["protocol"], ("lines", "bulk"))
+                self.assertIn(row[form]["protocol"], ("LL", "Simple"))
                 self.assertNotEqual(row[form]["algorithm"], "")
 
     def test_measures_between_threads(self):
@@ -130,8 +130,8 @@ class Tool(unittest.TestCase):
     def test_says_what_ran_behind_the_table(self):
         sizes = ("-b", "64", "-e", "4K", "-f", "8")
         for options, environment in ((("--algorithm", "ring"), {}), ((), {"TUTTI_ALGORITHM": "ring"})):
-            result = run("--ranks", "2", *sizes, "--protocol", "bulk", *options, **environment)
-            self.assertRegex(result.stdout, r"\n# Algorithms +: ring \(bulk\) 64 to 4096 B\n#\n# Collective test")
+            result = run("--ranks", "2", *sizes, "--protocol", "Simple", *options, **environment)
+            self.assertRegex(result.stdout, r"\n# Algorithms +: ring \(Simple\) 64 to 4096 B\n#\n# Collective test")
             self.assertEqual([len(row) for row in rows(result.stdout)], [13] * 3)
         result = run("-t", "2", *sizes, "--algorithm", "two_shot_mapped")  # No messages.
         self.assertRegex(result.stdout, r"\n# Algorithms +: two_shot_mapped 64 to 4096 B\n")
@@ -160,11 +160,11 @@ class Tool(unittest.TestCase):
         result = run("-e", "8", "--algorithm", "bruck", **LAUNCHED)
         self.assertIn("--algorithm bruck", result.stderr)
 
-    def test_refuses_wire_formats_before_there_are_ranks(self):
+    def test_refuses_compression_formats_before_there_are_ranks(self):
         for started in (("--ranks", "2"), ("-t", "2")):
-            result = run(*started, "-e", "8", "--wire", "nosuch")
+            result = run(*started, "-e", "8", "--compress", "nosuch")
             self.assertEqual((result.returncode, rows(result.stdout)), (2, []))
-            self.assertRegex(result.stderr, r"^all_reduce_perf: --wire nosuch: .*'nosuch' is no wire format; there are raw, .*\n$")
+            self.assertRegex(result.stderr, r"^all_reduce_perf: --compress nosuch: .*'nosuch' is no compression format; there are raw, .*\n$")
 
     def test_forces_the_environments_choice_on_what_is_measured_alone(self):
         result = run("--ranks", "2", "-e", "8", TUTTI_ALGORITHM="hierarchical")

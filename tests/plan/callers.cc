@@ -50,8 +50,8 @@ std::uint32_t choose_elements(std::span<const Plan> plans, std::mt19937_64& rand
   return units + static_cast<std::uint32_t>(random() % (units + 1));
 }
 
-std::string element_of_piece(std::uint32_t element, std::uint32_t piece) {
-  return "element " + std::to_string(element) + " of piece " + std::to_string(piece);
+std::string element_of_chunk(std::uint32_t element, std::uint32_t chunk) {
+  return "element " + std::to_string(element) + " of piece " + std::to_string(chunk);
 }
 
 }  // namespace
@@ -68,22 +68,22 @@ bool Geometry::holds(Place place, std::uint32_t unit) const {
 }
 
 Callers::Callers(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed)
-    : plans_(plans), pieces_(loop.pieces), banks_(loop.banks), random_(seed), secret_(random_()) {
+    : plans_(plans), chunks_(loop.chunks), banks_(loop.banks), random_(seed), secret_(random_()) {
   const std::uint32_t elements = choose_elements(plans, random_);
   for (Rank rank = 0; rank < plans.size(); ++rank) {
     RankMemory& state = ranks_.emplace_back();
     state.geometry = geometry_of(plans[rank], rank, elements);
-    state.memory.resize(std::size_t{state.geometry.blocks()} * elements * pieces_);
+    state.memory.resize(std::size_t{state.geometry.blocks()} * elements * chunks_);
     state.scratch.resize(std::size_t{state.geometry.begin(state.geometry.scratch_units)} * banks_);
     for (Value& value : state.scratch) value = garbage();
     overwrite(state);
   }
 }
 
-Value& Callers::user(Rank rank, std::uint32_t piece, Place place, std::uint32_t element) {
+Value& Callers::user(Rank rank, std::uint32_t chunk, Place place, std::uint32_t element) {
   RankMemory& state = ranks_[rank];
   const std::uint32_t base = place == Place::input ? state.geometry.input_base : state.geometry.output_base;
-  return state.memory[(std::size_t{piece} * state.geometry.blocks() + base) * state.geometry.elements + element];
+  return state.memory[(std::size_t{chunk} * state.geometry.blocks() + base) * state.geometry.elements + element];
 }
 
 Value& Callers::scratch(Rank rank, std::uint64_t bank, std::uint32_t element) {
@@ -106,10 +106,10 @@ std::string Callers::enter(Rank rank) {
   RankMemory& state = ranks_[rank];
   if (state.memory != state.as_left) return "its caller's memory was written between operations";
   overwrite(state);
-  for (std::uint32_t piece = 0; piece < pieces_; ++piece) {
+  for (std::uint32_t chunk = 0; chunk < chunks_; ++chunk) {
     for (std::uint32_t i = 0; i < state.geometry.input_blocks * state.geometry.elements; ++i) {
-      const std::uint64_t id = contribution(rank, state.operation, piece, i);
-      user(rank, piece, Place::input, i) = {id, mix(id)};
+      const std::uint64_t id = contribution(rank, state.operation, chunk, i);
+      user(rank, chunk, Place::input, i) = {id, mix(id)};
     }
   }
   state.as_left = state.memory;
@@ -118,11 +118,11 @@ std::string Callers::enter(Rank rank) {
 
 std::string Callers::leave(Rank rank) {
   RankMemory& state = ranks_[rank];
-  for (std::uint32_t piece = 0; piece < pieces_; ++piece) {
+  for (std::uint32_t chunk = 0; chunk < chunks_; ++chunk) {
     for (std::uint32_t i = 0; i < state.geometry.output_blocks * state.geometry.elements; ++i) {
-      Value& value = user(rank, piece, Place::output, i);
-      if (value.sum != expected(rank, piece, i)) return "wrong output in " + element_of_piece(i, piece);
-      if (!has_bits_of_others(rank, piece, i, value)) return "other bits than others in " + element_of_piece(i, piece);
+      Value& value = user(rank, chunk, Place::output, i);
+      if (value.sum != expected(rank, chunk, i)) return "wrong output in " + element_of_chunk(i, chunk);
+      if (!has_bits_of_others(rank, chunk, i, value)) return "other bits than others in " + element_of_chunk(i, chunk);
       value = state.as_left[static_cast<std::size_t>(&value - state.memory.data())];
     }
   }
@@ -136,18 +136,18 @@ std::string Callers::at_the_end(Rank rank) const {
   return ranks_[rank].memory == ranks_[rank].as_left ? "" : "its caller's memory was written after its return";
 }
 
-std::uint64_t Callers::contribution(Rank rank, std::uint32_t operation, std::uint32_t piece,
+std::uint64_t Callers::contribution(Rank rank, std::uint32_t operation, std::uint32_t chunk,
                                     std::uint32_t element) const {
-  return mix(mix(secret_ + rank) + mix(operation * 1000ull + piece) + element);
+  return mix(mix(secret_ + rank) + mix(operation * 1000ull + chunk) + element);
 }
 
-std::uint64_t Callers::expected(Rank rank, std::uint32_t piece, std::uint32_t i) const {
+std::uint64_t Callers::expected(Rank rank, std::uint32_t chunk, std::uint32_t i) const {
   const Problem& problem = plans_[rank].problem;
   const std::uint32_t elements = ranks_[rank].geometry.elements;
   const Rank block = i / elements;
   const std::uint32_t own = rank * elements + i % elements;  // In a memory of n blocks, the one meant for this rank.
   const auto from = [&](Rank source, std::uint32_t element) {
-    return contribution(source, ranks_[rank].operation, piece, element);
+    return contribution(source, ranks_[rank].operation, chunk, element);
   };
   switch (problem.collective) {
     case Collective::all_gather:
@@ -166,9 +166,9 @@ std::uint64_t Callers::expected(Rank rank, std::uint32_t piece, std::uint32_t i)
   return sum * kPreMultiplier * (problem.ranks > 1 ? kAverage : 1);
 }
 
-bool Callers::has_bits_of_others(Rank rank, std::uint32_t piece, std::uint32_t element, const Value& value) {
+bool Callers::has_bits_of_others(Rank rank, std::uint32_t chunk, std::uint32_t element, const Value& value) {
   if (plans_[rank].problem.collective != Collective::all_reduce) return true;
-  return bits_.try_emplace({ranks_[rank].operation, piece, element}, value.tree).first->second == value.tree;
+  return bits_.try_emplace({ranks_[rank].operation, chunk, element}, value.tree).first->second == value.tree;
 }
 
 }  // namespace tutti::test

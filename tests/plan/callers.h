@@ -32,7 +32,7 @@ void for_each_operand(const Step& step, Visit visit) {
   }
 }
 
-// Where a rank's units lie among the elements of its memory (of one piece; of one bank, for scratch).
+// Where a rank's units lie among the elements of its memory (of one chunk; of one bank, for scratch).
 struct Geometry {
   std::uint32_t units = 1, elements = 1;  // Per block.
   std::uint32_t input_blocks = 0, output_blocks = 0;
@@ -53,7 +53,7 @@ class Callers {
   Callers(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
 
   const Geometry& geometry(Rank rank) const { return ranks_[rank].geometry; }
-  Value& user(Rank rank, std::uint32_t piece, Place place, std::uint32_t element);
+  Value& user(Rank rank, std::uint32_t chunk, Place place, std::uint32_t element);
   Value& scratch(Rank rank, std::uint64_t bank, std::uint32_t element);
 
   std::uint32_t length_of(const Operand& memory) const;  // In elements.
@@ -73,12 +73,12 @@ class Callers {
 
   Value garbage() { return {random_(), random_()}; }
   void overwrite(RankMemory& state);
-  std::uint64_t contribution(Rank rank, std::uint32_t operation, std::uint32_t piece, std::uint32_t element) const;
-  std::uint64_t expected(Rank rank, std::uint32_t piece, std::uint32_t element) const;
-  bool has_bits_of_others(Rank rank, std::uint32_t piece, std::uint32_t element, const Value& value);
+  std::uint64_t contribution(Rank rank, std::uint32_t operation, std::uint32_t chunk, std::uint32_t element) const;
+  std::uint64_t expected(Rank rank, std::uint32_t chunk, std::uint32_t element) const;
+  bool has_bits_of_others(Rank rank, std::uint32_t chunk, std::uint32_t element, const Value& value);
 
   std::span<const Plan> plans_;
-  std::uint32_t pieces_, banks_;
+  std::uint32_t chunks_, banks_;
   std::mt19937_64 random_;
   std::uint64_t secret_;
   std::vector<RankMemory> ranks_;

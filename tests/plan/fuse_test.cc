@@ -173,7 +173,7 @@ TEST(Fuse, MakesThreeStagesOfATwoShot) {
     ASSERT_EQ(plans[1].steps.size(), 5u);
     EXPECT_EQ(describe(plans[1].steps[2], 1), "lane 0 + input[1] + lane 2 -> output[1], lane 0, lane 2 (complete)");
     for (const std::uint32_t skew : {0u, 1u, 2u, 5u}) {
-      EXPECT_EQ(verify(plans, {.pieces = 20, .skew = skew}).status().message(), "");
+      EXPECT_EQ(verify(plans, {.chunks = 20, .skew = skew}).status().message(), "");
     }
   }
 }

@@ -29,7 +29,7 @@ TEST(Lanes, OfAFusedTwoShotMakeRoundTrips) {
   for (const Rank ranks : {2u, 3u, 7u}) {
     const std::vector<Plan> plans = fused(kTwoShot, ranks);
     for (Rank self = 0; self < ranks; ++self) {
-      const std::vector<LaneUse> uses = lanes_of(plans, self, {.pieces = 9, .skew = 1, .slots = 2});
+      const std::vector<LaneUse> uses = lanes_of(plans, self, {.chunks = 9, .skew = 1, .slots = 2});
       EXPECT_EQ(uses.size(), 4 * (ranks - 1));
       for (const LaneUse& use : uses) {
         EXPECT_EQ(use.form, LaneForm::round_trip);
@@ -44,19 +44,19 @@ TEST(Lanes, OfAFusedTwoShotMakeRoundTrips) {
   }
 }
 
-// How many pieces the asker sends ahead of the answers: a loop that fills before it drains has one more under way.
+// How many chunks the asker sends ahead of the answers: a loop that fills before it drains has one more under way.
 TEST(Lanes, MakeRoundTripsOnlyWithASlotForEachMessageUnderWay) {
   struct Border {
     Loop loop;
     std::uint32_t slots;  // Exactly enough.
   };
-  const Border borders[] = {{{.pieces = 1}, 1},
-                            {{.pieces = 9}, 1},
-                            {{.pieces = 2, .skew = 1, .order = StageOrder::earliest_first}, 2},
-                            {{.pieces = 9, .skew = 1, .order = StageOrder::earliest_first}, 3},
-                            {{.pieces = 9, .skew = 2, .order = StageOrder::earliest_first}, 5},
-                            {{.pieces = 9, .skew = 2}, 4},
-                            {{.pieces = 9, .skew = 1, .order = StageOrder::earliest_first, .longest = 2}, 6}};
+  const Border borders[] = {{{.chunks = 1}, 1},
+                            {{.chunks = 9}, 1},
+                            {{.chunks = 2, .skew = 1, .order = StageOrder::earliest_first}, 2},
+                            {{.chunks = 9, .skew = 1, .order = StageOrder::earliest_first}, 3},
+                            {{.chunks = 9, .skew = 2, .order = StageOrder::earliest_first}, 5},
+                            {{.chunks = 9, .skew = 2}, 4},
+                            {{.chunks = 9, .skew = 1, .order = StageOrder::earliest_first, .longest = 2}, 6}};
   for (const Border& border : borders) {
     for (const Rank ranks : {2U, 3U}) {
       SCOPED_TRACE("skew " + std::to_string(border.loop.skew) + " slots " + std::to_string(border.slots));
@@ -71,7 +71,7 @@ TEST(Lanes, MakeRoundTripsOnlyWithASlotForEachMessageUnderWay) {
 }
 
 TEST(Lanes, OfStrandsAreOneWay) {
-  const Loop loop{.pieces = 9, .strands = true, .slots = 16};
+  const Loop loop{.chunks = 9, .strands = true, .slots = 16};
   for (const LaneUse& use : lanes_of(fused(kTwoShot, 2), 0, loop)) EXPECT_EQ(use.form, LaneForm::one_way);
 }
 
@@ -186,7 +186,7 @@ TEST(Lanes, KnowTheLongestMessageOfAllRanks) {
 }
 
 TEST(Lanes, OfOneTagForBothWaysMakeNone) {
-  for (const LaneUse& use : lanes_of(fused(kTwoShotOfOneTag, 3), 0, {.pieces = 9, .skew = 1})) {
+  for (const LaneUse& use : lanes_of(fused(kTwoShotOfOneTag, 3), 0, {.chunks = 9, .skew = 1})) {
     EXPECT_EQ(use.form, LaneForm::one_way);
   }
 }
@@ -207,7 +207,7 @@ TEST(Lanes, OfAOneShotSwap) {
 TEST(Lanes, ThatOverlapPiecesSwapOnlyWithASlotForEach) {
   const std::vector<Plan> plans = emit_plans(DirectAllGather(), problem(Collective::all_gather, 2));
   for (const std::uint32_t skew : {1U, 3U}) {
-    Loop loop{.pieces = 8, .skew = skew, .order = StageOrder::earliest_first, .slots = skew};
+    Loop loop{.chunks = 8, .skew = skew, .order = StageOrder::earliest_first, .slots = skew};
     for (const LaneUse& use : lanes_of(plans, 0, loop)) EXPECT_EQ(use.form, LaneForm::one_way) << skew;
     loop.slots = skew + 1;
     for (const LaneUse& use : lanes_of(plans, 0, loop)) EXPECT_EQ(use.form, LaneForm::swap) << skew;

@@ -46,18 +46,18 @@ std::vector<Subject> subjects() {
   };
   return {
       {"ring", emit_plans(kRing, all_reduce(4)), {}},
-      {"ring in place, skewed", emit_plans(kRing, all_reduce(3, true)), {.pieces = 4, .skew = 1, .banks = 2}},
-      {"ring, strands", emit_plans(kRing, all_reduce(3)), {.pieces = 3, .strands = true, .banks = 3}},
+      {"ring in place, skewed", emit_plans(kRing, all_reduce(3, true)), {.chunks = 4, .skew = 1, .banks = 2}},
+      {"ring, strands", emit_plans(kRing, all_reduce(3)), {.chunks = 3, .strands = true, .banks = 3}},
       {"fused ring", fused(kRing, all_reduce(4), Across::stages), {}},
       {"two-shot", emit_plans(kTwoShot, all_reduce(3)), {}},
-      {"fused two-shot, skewed", fused(kTwoShot, all_reduce(3), Across::rounds), {.pieces = 5, .skew = 1}},
+      {"fused two-shot, skewed", fused(kTwoShot, all_reduce(3), Across::rounds), {.chunks = 5, .skew = 1}},
       {"all-gather", emit_plans(kRingAllGather, problem(Collective::all_gather, 4, true)), {}},
       {"reduce-scatter", emit_plans(kDirectReduceScatter, problem(Collective::reduce_scatter, 4)), {}},
-      {"tree", emit_plans(TreeBroadcast(), problem(Collective::broadcast, 6)), {.pieces = 2}},
+      {"tree", emit_plans(TreeBroadcast(), problem(Collective::broadcast, 6)), {.chunks = 2}},
       {"one-shot", emit_plans(OneShot(), all_reduce(3)), {}},
       {"push", emit_plans(PushAllReduce(), all_reduce(3)), {.banks = 2}},
       {"mapped", emit_plans(MappedAllReduce(), all_reduce(3)), {}},
-      {"mapped in place", emit_plans(MappedAllReduce(), all_reduce(3, true)), {.pieces = 2}},
+      {"mapped in place", emit_plans(MappedAllReduce(), all_reduce(3, true)), {.chunks = 2}},
   };
 }
 
@@ -65,8 +65,8 @@ std::vector<Subject> subjects() {
 std::string fault(std::span<const Plan> plans, Loop loop, std::uint32_t slots) {
   loop.slots = slots;
   for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
-    const RefereeVerdict verdict = referee_run(plans, loop, seed);
-    if (!verdict.ok) return verdict.text;
+    const RefereeResult result = referee_run(plans, loop, seed);
+    if (!result.ok) return result.text;
   }
   return "";
 }

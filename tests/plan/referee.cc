@@ -17,14 +17,14 @@ struct Message {
   std::vector<Value> values;
 };
 
-using Wire = std::tuple<Rank, Rank, std::uint16_t>;  // Writer, reader, tag.
+using Compression = std::tuple<Rank, Rank, std::uint16_t>;  // Writer, reader, tag.
 
 constexpr std::uint32_t kHandOver = ~0u;
 constexpr std::uint32_t kUnknown = ~0u;
 
-// One slice of one step of one piece; with step == kHandOver, a strand has finished its stage of the piece.
+// One slice of one step of one chunk; with step == kHandOver, a strand has finished its stage of the chunk.
 struct Action {
-  std::uint32_t piece, stage, round, slice, step;
+  std::uint32_t chunk, stage, round, slice, step;
 };
 
 // A thread of control: a rank, or one stage of it.
@@ -56,13 +56,13 @@ class Referee {
         loop_(loop),
         random_(seed),
         callers_(plans, loop, random_()),
-        operations_(std::max(2u, (loop.banks + 1) / loop.pieces + 1)),
+        operations_(std::max(2u, (loop.banks + 1) / loop.chunks + 1)),
         ranks_(plans.size()) {
     for (Rank rank = 0; rank < ranks_.size(); ++rank) add_processes(rank);
     slot_elements_ = (longest_message() + loop.longest - 1) / loop.longest;
   }
 
-  RefereeVerdict run() {
+  RefereeResult run() {
     bool can_go_on = true;
     while (text_.empty() && can_go_on) can_go_on = advance_somebody();
     if (text_.empty()) judge_the_end();
@@ -84,32 +84,32 @@ class Referee {
     }
     for (std::uint32_t stage = 0; stage < stages; ++stage) {
       Process& process = processes_.emplace_back(rank);
-      for (std::uint32_t piece = 0; piece < loop_.pieces; ++piece) {
-        add_stage(process, piece, stage);
-        process.actions.push_back({piece, stage, 0, 0, kHandOver});
+      for (std::uint32_t chunk = 0; chunk < loop_.chunks; ++chunk) {
+        add_stage(process, chunk, stage);
+        process.actions.push_back({chunk, stage, 0, 0, kHandOver});
       }
     }
   }
 
   void add_turns(Process& process, std::uint32_t stages) {
     const bool latest_first = loop_.order == StageOrder::latest_first && loop_.skew > 0;
-    for (std::uint32_t turn = 0; turn < loop_.pieces + loop_.skew * (stages - 1); ++turn) {
+    for (std::uint32_t turn = 0; turn < loop_.chunks + loop_.skew * (stages - 1); ++turn) {
       for (std::uint32_t i = 0; i < stages; ++i) {
         const std::uint32_t stage = latest_first ? stages - 1 - i : i;
-        const std::uint32_t piece = turn - loop_.skew * stage;  // Wraps round where there is none yet.
-        if (piece < loop_.pieces) add_stage(process, piece, stage);
+        const std::uint32_t chunk = turn - loop_.skew * stage;  // Wraps round where there is none yet.
+        if (chunk < loop_.chunks) add_stage(process, chunk, stage);
       }
     }
   }
 
-  void add_stage(Process& process, std::uint32_t piece, std::uint32_t stage) {
+  void add_stage(Process& process, std::uint32_t chunk, std::uint32_t stage) {
     const Plan& plan = plans_[process.rank];
     const bool last = stage + 1 == plan.shape.stages.size();
     const std::uint32_t end = last ? plan.shape.rounds : plan.shape.stages[stage + 1];
     for (std::uint32_t round = plan.shape.stages[stage]; round < end; ++round) {
       for (std::uint32_t slice = 0; slice < loop_.longest; ++slice) {
         for (std::uint32_t step = plan.rounds[round]; step < plan.rounds[round + 1]; ++step) {
-          process.actions.push_back({piece, stage, round, slice, step});
+          process.actions.push_back({chunk, stage, round, slice, step});
         }
       }
     }
@@ -168,10 +168,10 @@ class Referee {
     return true;
   }
 
-  // A strand needs the stage before to have finished the piece.
+  // A strand needs the stage before to have finished the chunk.
   bool may_begin(const Process& process, const Action& action) const {
-    const std::uint64_t piece = std::uint64_t{process.operation} * loop_.pieces + action.piece;
-    return !loop_.strands || action.stage == 0 || ranks_[process.rank].handed_over[action.stage - 1] > piece;
+    const std::uint64_t chunk = std::uint64_t{process.operation} * loop_.chunks + action.chunk;
+    return !loop_.strands || action.stage == 0 || ranks_[process.rank].handed_over[action.stage - 1] > chunk;
   }
 
   bool finish_operation(Process& process) {
@@ -297,7 +297,7 @@ class Referee {
   // The elements of this slice of an operand; fewer, and a failure, if it leaves its memory.
   std::vector<Value*> cells(const Process& process, const Action& action, const Operand& operand) {
     const Geometry& geometry = callers_.geometry(operand.peer);
-    const std::uint64_t bank = (std::uint64_t{process.operation} * loop_.pieces + action.piece) % loop_.banks;
+    const std::uint64_t bank = (std::uint64_t{process.operation} * loop_.chunks + action.chunk) % loop_.banks;
     std::vector<Value*> result;
     std::uint32_t position = 0;
     for (std::uint32_t i = 0; i < operand.count; ++i) {
@@ -310,21 +310,24 @@ class Referee {
         if (position++ / slot_elements_ != action.slice) continue;
         result.push_back(operand.place == Place::scratch
                              ? &callers_.scratch(operand.peer, bank, element)
-                             : &callers_.user(operand.peer, action.piece, operand.place, element));
+                             : &callers_.user(operand.peer, action.chunk, operand.place, element));
       }
     }
     return result;
   }
 
-  // Verdicts ---------------------------------------------------------------------------------------------------------
+  // PluginChoices
+  // ---------------------------------------------------------------------------------------------------------
 
   void judge_the_end() {
     for (const Process& process : processes_) {
       if (!process.finished) fail(process, "is blocked for ever");
     }
     for (Rank rank = 0; rank < ranks_.size(); ++rank) complain(rank, callers_.at_the_end(rank));
-    for (const auto& [wire, lane] : lanes_) complain(std::get<1>(wire), lane.empty() ? "" : "a message is left over");
-    for (const auto& [wire, count] : flags_) complain(std::get<1>(wire), count == 0 ? "" : "a signal is left over");
+    for (const auto& [compression, lane] : lanes_)
+      complain(std::get<1>(compression), lane.empty() ? "" : "a message is left over");
+    for (const auto& [compression, count] : flags_)
+      complain(std::get<1>(compression), count == 0 ? "" : "a signal is left over");
   }
 
   void complain(Rank rank, const std::string& what) {
@@ -336,7 +339,7 @@ class Referee {
     std::string where;
     if (process.next < process.actions.size()) {
       const Action& action = process.actions[process.next];
-      where = "piece " + std::to_string(action.piece) + ", round " + std::to_string(action.round) + ", step " +
+      where = "chunk " + std::to_string(action.chunk) + ", round " + std::to_string(action.round) + ", step " +
               std::to_string(action.step) + " ";
     }
     complain(process.rank, where + what);
@@ -352,14 +355,14 @@ class Referee {
   std::vector<RankState> ranks_;
   std::deque<Process> processes_;
   std::vector<std::size_t> ready_;
-  std::map<Wire, std::deque<Message>> lanes_;
-  std::map<Wire, std::uint64_t> flags_;
+  std::map<Compression, std::deque<Message>> lanes_;
+  std::map<Compression, std::uint64_t> flags_;
   std::string text_;
 };
 
 }  // namespace
 
-RefereeVerdict referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed) {
+RefereeResult referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed) {
   return Referee(plans, loop, seed).run();
 }
 

@@ -11,7 +11,7 @@
 
 namespace tutti::test {
 
-struct RefereeVerdict {
+struct RefereeResult {
   bool ok = true;
   std::string text;  // What went wrong first, and where; empty when ok.
 };
@@ -23,6 +23,6 @@ struct RefereeVerdict {
 //   average of several ranks), so both must happen exactly once; a hash of every expression tells whether ranks have
 //   the same bits.
 // `ok` means right in this schedule; only many seeds make a judgement.
-RefereeVerdict referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
+RefereeResult referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
 
 }  // namespace tutti::test

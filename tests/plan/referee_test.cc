@@ -21,8 +21,8 @@ const MappedAllReduce kMapped;
 
 std::string first_complaint(std::span<const Plan> plans, const Loop& loop = {}) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    const RefereeVerdict verdict = referee_run(plans, loop, seed);
-    if (!verdict.ok) return "seed " + std::to_string(seed) + ": " + verdict.text;
+    const RefereeResult result = referee_run(plans, loop, seed);
+    if (!result.ok) return "seed " + std::to_string(seed) + ": " + result.text;
   }
   return "";
 }
@@ -46,11 +46,11 @@ Plan without(const Plan& plan, Keeps keeps) {
 
 TEST(Referee, AcceptsTheSamplesUnderEveryLoop) {
   const Loop loops[] = {{},
-                        {.pieces = 3, .slots = 2},
-                        {.pieces = 4, .skew = 1, .slots = 2},
-                        {.pieces = 4, .skew = 2, .order = StageOrder::earliest_first, .slots = 4},
-                        {.pieces = 3, .strands = true, .slots = 2},
-                        {.pieces = 2, .slots = 6, .longest = 3}};
+                        {.chunks = 3, .slots = 2},
+                        {.chunks = 4, .skew = 1, .slots = 2},
+                        {.chunks = 4, .skew = 2, .order = StageOrder::earliest_first, .slots = 4},
+                        {.chunks = 3, .strands = true, .slots = 2},
+                        {.chunks = 2, .slots = 6, .longest = 3}};
   for (const Loop& loop : loops) {
     for (const bool in_place : {false, true}) {
       for (const Rank n : {1, 2, 3, 5, 8}) {

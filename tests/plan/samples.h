@@ -14,7 +14,7 @@ class Sample : public Algorithm {
   const char* name() const override { return "sample"; }
   const char* summary() const override { return "for tests"; }
   bool supports(const Problem& problem) const override { return problem.collective == collective_; }
-  Effort effort(const Problem&) const override { return {}; }
+  CostLaw cost_law(const Problem&) const override { return {}; }
 
  private:
   Collective collective_;
@@ -98,7 +98,7 @@ class AllReduce : public Sequence {
   const char* name() const override { return "sample"; }
   const char* summary() const override { return "for tests"; }
   bool supports(const Problem& problem) const override { return problem.collective == Collective::all_reduce; }
-  Effort effort(const Problem&) const override { return {}; }
+  CostLaw cost_law(const Problem&) const override { return {}; }
   std::shared_ptr<const Composition> compose(const Problem& problem) const override {
     auto composition = std::make_shared<Composition>();
     Part part;

@@ -40,7 +40,7 @@ class Parts : public Sequence {
   const char* name() const override { return "parts"; }
   const char* summary() const override { return "for tests"; }
   bool supports(const Problem&) const override { return true; }
-  Effort effort(const Problem&) const override { return {}; }
+  CostLaw cost_law(const Problem&) const override { return {}; }
   std::shared_ptr<const Composition> compose(const Problem&) const override { return composition_; }
 
  private:

@@ -63,7 +63,7 @@ TEST(Verify, NamesWhatNothingWrote) {
   EXPECT_EQ(broadcast_failure(root, leaf), "");
   leaf.copy(scratch(1), output(1));
   EXPECT_EQ(broadcast_failure(root, leaf),
-            "piece 0, rank 1, round 0, step 1: unwritten: reads scratch[1] of rank 1, which nothing has written");
+            "chunk 0, rank 1, round 0, step 1: unwritten: reads scratch[1] of rank 1, which nothing has written");
 }
 
 TEST(Verify, NamesWhatIsMissing) {
@@ -71,7 +71,7 @@ TEST(Verify, NamesWhatIsMissing) {
   root.send(input(0), 1);
   leaf.recv(0, output(0));
   EXPECT_EQ(broadcast_failure(root, leaf),
-            "piece 0, rank 1: at its return output[1] of rank 1: missing: nothing has written it");
+            "chunk 0, rank 1: at its return output[1] of rank 1: missing: nothing has written it");
 }
 
 TEST(Verify, NamesMessagesWithoutAnEnd) {
@@ -223,11 +223,11 @@ TEST(Verify, NeedsMoreSlotsWhereSkewKeepsMessagesInFlight) {
   const std::vector<Plan> plans = emit_plans(kTwoShot, problem(Collective::all_reduce, 3));
   std::uint32_t before = 0;
   for (const std::uint32_t skew : {0u, 2u, 5u}) {
-    const Proof proof = verify(plans, {.pieces = 30, .skew = skew}).value();
+    const Proof proof = verify(plans, {.chunks = 30, .skew = skew}).value();
     EXPECT_GT(proof.slots, before);
     before = proof.slots;
   }
-  EXPECT_EQ(verify(emit_plans(kRing, problem(Collective::all_reduce, 3)), {.pieces = 30, .skew = 5}).value().slots, 1u);
+  EXPECT_EQ(verify(emit_plans(kRing, problem(Collective::all_reduce, 3)), {.chunks = 30, .skew = 5}).value().slots, 1u);
 }
 
 TEST(Verify, CountsBanksOverOperations) {
@@ -239,7 +239,7 @@ TEST(Verify, CountsBanksOverOperations) {
   EXPECT_EQ(failure(plans, {.banks = 2}), "");
 }
 
-// Stage 0 receives into scratch, stage 1 copies it from there: pieces in between need banks of their own.
+// Stage 0 receives into scratch, stage 1 copies it from there: chunks in between need banks of their own.
 TEST(Verify, CountsBanksOverSkewedPieces) {
   class Late : public Sample {
    public:
@@ -252,15 +252,15 @@ TEST(Verify, CountsBanksOverSkewedPieces) {
     }
   };
   const std::vector<Plan> plans = emit_plans(Late(), problem(Collective::broadcast, 2, true));
-  EXPECT_EQ(failure(plans, {.pieces = 9, .skew = 0, .banks = 1}), "");
-  EXPECT_EQ(failure(plans, {.pieces = 9, .skew = 2, .banks = 2}),
+  EXPECT_EQ(failure(plans, {.chunks = 9, .skew = 0, .banks = 1}), "");
+  EXPECT_EQ(failure(plans, {.chunks = 9, .skew = 2, .banks = 2}),
             "");  // The latest stage first: just read, now written.
-  EXPECT_NE(failure(plans, {.pieces = 9, .skew = 2, .banks = 1}).find("another piece"), std::string::npos);
+  EXPECT_NE(failure(plans, {.chunks = 9, .skew = 2, .banks = 1}).find("another piece"), std::string::npos);
   EXPECT_NE(
-      failure(plans, {.pieces = 9, .skew = 2, .order = StageOrder::earliest_first, .banks = 2}).find("another piece"),
+      failure(plans, {.chunks = 9, .skew = 2, .order = StageOrder::earliest_first, .banks = 2}).find("another piece"),
       std::string::npos);
-  EXPECT_EQ(failure(plans, {.pieces = 9, .skew = 2, .order = StageOrder::earliest_first, .banks = 9}), "");
-  EXPECT_NE(failure(plans, {.pieces = 9, .strands = true, .banks = 2}).find("race"), std::string::npos);
+  EXPECT_EQ(failure(plans, {.chunks = 9, .skew = 2, .order = StageOrder::earliest_first, .banks = 9}), "");
+  EXPECT_NE(failure(plans, {.chunks = 9, .strands = true, .banks = 2}).find("race"), std::string::npos);
 }
 
 TEST(Verify, WantsEntryAndExitOfMappedMemory) {
@@ -288,7 +288,7 @@ TEST(Verify, WantsEntryAndExitOfMappedMemory) {
 TEST(Verify, WantsOneStrandAtEachEndOfALane) {
   const Problem all_reduce = problem(Collective::all_reduce, 3);
   const AllReduce two_tags(kRingReduceScatter, kRingAllGather, 1);
-  const Loop strands{.pieces = 4, .strands = true, .banks = 4};
+  const Loop strands{.chunks = 4, .strands = true, .banks = 4};
   EXPECT_EQ(failure(emit_plans(two_tags, all_reduce), strands), "");
   EXPECT_NE(failure(emit_plans(kRing, all_reduce), strands).find("two strands"), std::string::npos);
 }

@@ -106,9 +106,9 @@ struct CarrierPair {
   }
   template <typename Done>
   void until(const Done& done) {
-    const Deadline patience = Deadline::after_ms(60'000);
+    const Deadline deadline = Deadline::after_ms(60'000);
     while (!done()) {
-      ASSERT_FALSE(patience.passed()) << "it hangs";
+      ASSERT_FALSE(deadline.passed()) << "it hangs";
       ASSERT_NO_FATAL_FAILURE(advance());
     }
   }

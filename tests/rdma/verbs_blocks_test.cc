@@ -129,9 +129,9 @@ TEST_P(VerbsBlocks, LetSleepWhenAllHasBeenReadBack) {
     pair_.until([&] { return pair_.writer.carrier->acknowledged() && (forgotten || is_here()); });
     if (number % 2 == 0) continue;
     // What else is under way, as receipts are, has an end.
-    const Deadline patience = Deadline::after_ms(10'000);
+    const Deadline deadline = Deadline::after_ms(10'000);
     while (!pair_.reader.carrier->arm() || ::poll(&waiting, 1, 0) != 0) {
-      ASSERT_FALSE(patience.passed()) << "nobody can sleep after message " << number;
+      ASSERT_FALSE(deadline.passed()) << "nobody can sleep after message " << number;
       ASSERT_NO_FATAL_FAILURE(pair_.advance());
     }
   }
@@ -144,9 +144,9 @@ TEST_P(VerbsBlocks, ForgetLanesWithMessagesThatAreReadBack) {
   pair_.reader.halves.clear();
   reader_slots_ = nullptr;
   EXPECT_FALSE(pair_.reader.carrier->holds_back());
-  const std::uint64_t told = pair_.reader.arrivals;
+  const std::uint64_t reported = pair_.reader.arrivals;
   pair_.until([&] { return pair_.writer.carrier->acknowledged(); });
-  EXPECT_EQ(pair_.reader.arrivals, told);
+  EXPECT_EQ(pair_.reader.arrivals, reported);
 }
 
 // A connection's lanes do.
@@ -196,9 +196,9 @@ TEST(VerbsBlock, MayBeReachedBeforeTheOtherEndIsKnownToHaveFewerRails) {
     ASSERT_TRUE(landing.ok());
     ASSERT_TRUE(writer.carrier->attach(lane, writer.add(lane, LaneEnd::writer), landing.value()).ok());
     ASSERT_TRUE(writer.put(lane, 0, 4096).value());
-    const Deadline patience = Deadline::after_ms(60'000);
-    for (const std::uint64_t told = reader.arrivals; reader.arrivals == told;) {
-      ASSERT_FALSE(patience.passed()) << "it hangs";
+    const Deadline deadline = Deadline::after_ms(60'000);
+    for (const std::uint64_t reported = reader.arrivals; reader.arrivals == reported;) {
+      ASSERT_FALSE(deadline.passed()) << "it hangs";
       ASSERT_TRUE(writer.advance().ok() && reader.advance().ok());
     }
     ++lane;

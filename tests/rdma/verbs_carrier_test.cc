@@ -69,7 +69,7 @@ TEST_P(VerbsCarrierOver, MessagesOfAllSizesArriveInOrder) {
     EXPECT_EQ(head.signature, head.lane * 1000 + head.number);
     EXPECT_TRUE(is_filled(slot_of(pair.reader.halves.at(head.lane).view, head.number), head)) << head.number;
   };
-  std::map<std::uint32_t, std::uint64_t> told;
+  std::map<std::uint32_t, std::uint64_t> reported;
   pair.until([&] {
     const std::uint32_t lane = random() % kLanes;
     const std::uint64_t number = put[lane];
@@ -85,10 +85,10 @@ TEST_P(VerbsCarrierOver, MessagesOfAllSizesArriveInOrder) {
       if (taken.ok() && taken.value()) ++put[lane];
     }
     const std::uint32_t other = random() % kLanes;
-    if (came[other] > told[other] && random() % 4 == 0) {
+    if (came[other] > reported[other] && random() % 4 == 0) {
       const auto credited = pair.reader.carrier->credit(other, came[other]);
       EXPECT_TRUE(credited.ok());
-      if (credited.ok() && credited.value()) told[other] = came[other];
+      if (credited.ok() && credited.value()) reported[other] = came[other];
     }
     return pair.reader.arrivals == kLanes * kMessages;
   });
@@ -131,8 +131,8 @@ class VerbsRails : public testing::Test {
     ASSERT_TRUE(writer_.carrier->attach(lane, half, std::as_bytes(std::span(&landing, 1))).ok());
   }
   void advance_until_left(std::uint32_t lane) {
-    const Deadline patience = Deadline::after_ms(60'000);
-    while (writer_.gone[lane] == 0 && !patience.passed()) {
+    const Deadline deadline = Deadline::after_ms(60'000);
+    while (writer_.gone[lane] == 0 && !deadline.passed()) {
       const Status advanced = writer_.advance();
       ASSERT_TRUE(advanced.ok()) << advanced.message();
     }
@@ -189,8 +189,8 @@ TEST(VerbsCarrier, SendsNoMoreThanTheOtherEndHasRoomFor) {
   EXPECT_GT(count, Rail::kRecords / 2);
   EXPECT_LT(count, Rail::kRecords);
   // What has been acknowledged by the device makes no room while the other rank does nothing.
-  const Deadline patience = Deadline::after_ms(60'000);
-  while (!pair.writer.carrier->acknowledged() && !patience.passed()) ASSERT_TRUE(pair.writer.advance().ok());
+  const Deadline deadline = Deadline::after_ms(60'000);
+  while (!pair.writer.carrier->acknowledged() && !deadline.passed()) ASSERT_TRUE(pair.writer.advance().ok());
   EXPECT_TRUE(pair.writer.carrier->acknowledged());
   EXPECT_EQ(fill_up(pair.writer, put, kLanes), 0U);
   // It says nothing itself, but that it has room again.
@@ -209,9 +209,9 @@ TEST(VerbsCarrier, GoesOnAfterNeitherEndHadRoom) {
   std::uint32_t credited = 0;
   const auto credit_all = [&] {
     while (credited < 1000) {
-      const auto told = pair.reader.carrier->credit(credited % kLanes, credited);
-      EXPECT_TRUE(told.ok());
-      if (!told.ok() || !told.value()) return;
+      const auto reported = pair.reader.carrier->credit(credited % kLanes, credited);
+      EXPECT_TRUE(reported.ok());
+      if (!reported.ok() || !reported.value()) return;
       ++credited;
     }
   };
@@ -263,9 +263,9 @@ TEST(VerbsCarrier, SaysThatAnEndIsDead) {
   pair.connect(0);
   pair.reader.carrier.reset();
   ASSERT_TRUE(pair.writer.put(0, 0, 4096).value());
-  const Deadline patience = Deadline::after_ms(60'000);
+  const Deadline deadline = Deadline::after_ms(60'000);
   Status status;
-  while (status.ok() && !patience.passed()) status = pair.writer.advance();
+  while (status.ok() && !deadline.passed()) status = pair.writer.advance();
   EXPECT_EQ(status.code(), Code::remote);
   for (const char* word : {"rxe0 port 1", "gid 1", "10.77.0.1", "10.77.0.2", "retry", "TUTTI_IB_HCA"})
     EXPECT_NE(status.message().find(word), std::string::npos) << word << " is not in: " << status.message();

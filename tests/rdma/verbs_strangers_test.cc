@@ -19,7 +19,7 @@ TEST(VerbsCarrier, ConnectsToNoNonsense) {
   EXPECT_FALSE(refuses([](VerbsAddress&) {}));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.version = kVerbsVersion + 1; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rails = 0; }));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rails = kMostPorts + 1; }));
+  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rails = kMaxPorts + 1; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rail[0].mtu = 9; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rail[0].ethernet = 0; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rail[0].queue_pair = 1 << 24; }));
@@ -48,9 +48,9 @@ TEST(VerbsCarrier, SaysThatAWriteWasRefused) {
   ASSERT_TRUE(
       pair.writer.carrier->attach(0, pair.writer.add(0, LaneEnd::writer), std::as_bytes(std::span(&landing, 1))).ok());
   ASSERT_TRUE(pair.writer.put(0, 0, 4096).value());
-  const Deadline patience = Deadline::after_ms(60'000);
+  const Deadline deadline = Deadline::after_ms(60'000);
   Status status;
-  while (status.ok() && !patience.passed()) status = pair.writer.advance();
+  while (status.ok() && !deadline.passed()) status = pair.writer.advance();
   EXPECT_NE(status.message().find("rxe0 port 1"), std::string::npos) << status.message();
   EXPECT_NE(status.message().find("refuses"), std::string::npos) << status.message();
 }
@@ -76,9 +76,9 @@ class VerbsStranger : public testing::Test {
     const std::vector<std::byte> data(bytes);
     EXPECT_TRUE(rail_->send(record, data, {}).ok());
     const std::uint64_t before = end_.arrivals;
-    const Deadline patience = Deadline::after_ms(60'000);
+    const Deadline deadline = Deadline::after_ms(60'000);
     Status status;
-    while (status.ok() && end_.arrivals == before && !patience.passed()) status = end_.advance();
+    while (status.ok() && end_.arrivals == before && !deadline.passed()) status = end_.advance();
     return status;
   }
   void expect_refused(const VerbsRecord& record, std::size_t bytes) {

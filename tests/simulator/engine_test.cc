@@ -22,7 +22,7 @@ class WrongRing : public Algorithm {
   const char* summary() const override { return "for tests"; }
   bool supports(const Problem&) const override { return true; }
   Shape shape(const Problem&) const override { return {.units = 2, .rounds = 1, .stages = {0}}; }
-  Effort effort(const Problem&) const override { return {}; }
+  CostLaw cost_law(const Problem&) const override { return {}; }
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
     const Rank next = (self + 1) % problem.ranks, previous = (self + problem.ranks - 1) % problem.ranks;
     if (wrong_ == Wrong::receives_first) steps.recv(previous, output(1));

@@ -129,7 +129,7 @@ TEST(Fold, HoldsOnRandomMachines) {
     costs.step_us.fill(one_of({0.05, 0.3}));
     SimulatedCall call;
     call.bytes = one_of({1e3, 1e5, 3e6});
-    call.piece_bytes = one_of({1e4, 1e5});
+    call.chunk_bytes = one_of({1e4, 1e5});
     call.channels = static_cast<std::uint32_t>(one_of({1, 4}));
     if (hosts * gpus > 1) compare(cluster, costs, call, kClose);
   }

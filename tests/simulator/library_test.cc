@@ -55,7 +55,7 @@ TEST(Library, ASlotHoldsAllSlicesOfAMessage) {
   const Wanted wanted = {Collective::broadcast, "direct"};
   Costs costs = plain_costs();
   SimulatedCall call = whole(64e3);
-  call.piece_bytes = 1e3;
+  call.chunk_bytes = 1e3;
   call.loop.skew = 0;
   call.loop.slots = 1;
   const double unsliced = simulated(network, costs, wanted, call).time_us;
@@ -73,7 +73,7 @@ TEST(Library, NarrowMessagesAreCutByTheirOwnLength) {
   costs.slices.fill(2);
   const double way = 3 + 2 * kNvlinkLatency;
   SimulatedCall call = whole(4e6);
-  call.wire = WireFormat::int8;
+  call.compression = CompressionFormat::int8;
   const double bytes = 1e6 * 130 / 512, us = bytes * 1e-5;  // Of a round, on a link.
   costs.shortest_slice_bytes = bytes / 1.5;
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (us + way), 1e-2);
@@ -102,7 +102,7 @@ TEST(Library, HopsGrowWithMessagesUntilTheyAreLong) {
   Costs costs = plain_costs();
   costs.ramp_us[kNvlink] = 6;
   costs.ramp_bytes[kNvlink] = 1e6;
-  costs.wire_bytes.fill(2);  // Lengths are those of the data.
+  costs.compressed_bytes.fill(2);  // Lengths are those of the data.
   const double half = simulated(network, costs, kRing, whole(2e6)).time_us;
   EXPECT_NEAR(half, 5 + 3 * (10 + kWay + 3), 1e-3);
   const double twice = simulated(network, costs, kRing, whole(8e6)).time_us;
@@ -132,18 +132,18 @@ TEST(Library, PortsInTurnCarryWhatOneAloneCannot) {
 
 TEST(Library, CallsAreCutByBytesOfARank) {
   Costs costs;
-  costs.most_channels = 24;
+  costs.max_channels = 24;
   costs.channel_bytes = {4096, 4096, 4096};
-  costs.piece_bytes = {1e6, 1e5, 1e4};
-  costs.chain_piece_bytes = {3, 2, 1};
+  costs.chunk_bytes = {1e6, 1e5, 1e4};
+  costs.chain_chunk_bytes = {3, 2, 1};
   SimulatedCall call{.bytes = 4096 * 3};
   cut(call, costs, Collective::all_gather, 8);
   EXPECT_EQ(call.channels, 3U);
-  EXPECT_EQ(call.piece_bytes, 1e6);
-  call = {.bytes = 8 * 4096 * 2, .protocol = Protocol::lines};
+  EXPECT_EQ(call.chunk_bytes, 1e6);
+  call = {.bytes = 8 * 4096 * 2, .protocol = Protocol::ll};
   cut(call, costs, Collective::broadcast, 8);
   EXPECT_EQ(call.channels, 2U);
-  EXPECT_EQ(call.piece_bytes, 2);
+  EXPECT_EQ(call.chunk_bytes, 2);
   call.bytes = 1e12;
   cut(call, costs, Collective::broadcast, 8);
   EXPECT_EQ(call.channels, 24U);

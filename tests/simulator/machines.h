@@ -63,7 +63,7 @@ inline Costs plain_costs(double launch = 5, double hop = 2) {
   costs.base_us.fill(launch);
   for (auto& hops : costs.hop_us) hops.fill(hop);
   costs.channel_gbytes_per_s.fill(1e9);
-  costs.most_channels = 8;
+  costs.max_channels = 8;
   return costs;
 }
 
@@ -90,11 +90,11 @@ inline Outcome simulated(const Network& network, const Costs& costs, const Wante
   return std::move(outcome).value();
 }
 
-// One piece, one channel.
+// One chunk, one channel.
 inline SimulatedCall whole(double bytes) {
   SimulatedCall call;
   call.bytes = bytes;
-  call.piece_bytes = 1e15;
+  call.chunk_bytes = 1e15;
   return call;
 }
 

@@ -34,7 +34,7 @@ SimulationLimits by_switches(bool fold = true) {
 
 SimulatedCall in_chunks(double bytes, double chunk_bytes) {
   SimulatedCall call = whole(bytes);
-  call.piece_bytes = chunk_bytes;
+  call.chunk_bytes = chunk_bytes;
   return call;
 }
 

@@ -21,9 +21,9 @@ Protocol chosen(std::uint32_t sm, Collective collective, Rank ranks, double byte
 TEST(NcclProtocol, ChangesWhereTheLoggedCostsOfItsRingsCross) {
   struct Costs {
     Rank ranks;
-    std::array<double, 3> us, gbytes_per_s;  // Lines, rows, bulk.
+    std::array<double, 3> us, gbytes_per_s;  // Lines, rows, Simple.
   };
-  constexpr std::array<Protocol, 3> kOrder = {Protocol::lines, Protocol::rows, Protocol::bulk};
+  constexpr std::array<Protocol, 3> kOrder = {Protocol::ll, Protocol::ll128, Protocol::simple};
   for (const Costs& logged :
        {Costs{2, {7.8, 17.8, 15.2}, {141, 331, 360}}, Costs{4, {10.2, 25.4, 28.8}, {94, 220.8, 240}},
         Costs{6, {12.6, 33.0, 42.4}, {84.6, 198.7, 216}}}) {
@@ -38,36 +38,36 @@ TEST(NcclProtocol, ChangesWhereTheLoggedCostsOfItsRingsCross) {
 }
 
 TEST(NcclProtocol, RingsOfOneRoundForEachBlockChangeLater) {
-  EXPECT_EQ(chosen(90, Collective::all_reduce, 4, 4 * kMiB), Protocol::rows);
-  EXPECT_EQ(chosen(90, Collective::all_gather, 4, 2 * kMiB), Protocol::lines);
-  EXPECT_EQ(chosen(80, Collective::reduce_scatter, 8, 8 * kMiB), Protocol::rows);
-  EXPECT_EQ(chosen(80, Collective::reduce_scatter, 8, 16 * kMiB), Protocol::bulk);
+  EXPECT_EQ(chosen(90, Collective::all_reduce, 4, 4 * kMiB), Protocol::ll128);
+  EXPECT_EQ(chosen(90, Collective::all_gather, 4, 2 * kMiB), Protocol::ll);
+  EXPECT_EQ(chosen(80, Collective::reduce_scatter, 8, 8 * kMiB), Protocol::ll128);
+  EXPECT_EQ(chosen(80, Collective::reduce_scatter, 8, 16 * kMiB), Protocol::simple);
 }
 
 // Its estimate of a chain has one hop, however many there are, so rows never pay.
 TEST(NcclProtocol, ChainsHaveNoRows) {
-  EXPECT_EQ(chosen(80, Collective::broadcast, 8, kMiB / 2), Protocol::lines);
-  EXPECT_EQ(chosen(80, Collective::broadcast, 8, kMiB), Protocol::bulk);
-  EXPECT_EQ(chosen(80, Collective::reduce, 8, 16 * kMiB), Protocol::bulk);
+  EXPECT_EQ(chosen(80, Collective::broadcast, 8, kMiB / 2), Protocol::ll);
+  EXPECT_EQ(chosen(80, Collective::broadcast, 8, kMiB), Protocol::simple);
+  EXPECT_EQ(chosen(80, Collective::reduce, 8, 16 * kMiB), Protocol::simple);
 }
 
 TEST(NcclProtocol, MessagesToPeersHaveLinesByWhatEachGets) {
-  EXPECT_EQ(chosen(90, Collective::all_to_all, 8, 8 * 16384), Protocol::lines);
-  EXPECT_EQ(chosen(90, Collective::all_to_all, 8, 16 * 16384), Protocol::bulk);
+  EXPECT_EQ(chosen(90, Collective::all_to_all, 8, 8 * 16384), Protocol::ll);
+  EXPECT_EQ(chosen(90, Collective::all_to_all, 8, 16 * 16384), Protocol::simple);
 }
 
 TEST(NcclProtocol, OfOlderDevicesNothingIsKnown) {
   EXPECT_EQ(nccl_protocol(70, Collective::all_reduce, 8, 8).status().code(), Code::unsupported);
 }
 
-// A ring rests once for each piece, when its last message is copied and nothing is sent: with two stages, twice.
+// A ring rests once for each chunk, when its last message is copied and nothing is sent: with two stages, twice.
 TEST(OneStage, ARingRestsOnceForEachPiece) {
   using namespace test;
   const Network network = network_of(cluster_of(1, 2));
   Costs costs = plain_costs();
   costs.channel_gbytes_per_s.fill(400);
   SimulatedCall call = whole(800e6);
-  call.piece_bytes = 4e6;  // 100 of them, 40 us on a link of 100 GB/s and 10 in a channel.
+  call.chunk_bytes = 4e6;  // 100 of them, 40 us on a link of 100 GB/s and 10 in a channel.
   const Wanted ring = {Collective::all_reduce, "ring"};
   SimulationLimits limits;
   const double staged = simulated(network, costs, ring, call, limits).time_us;

@@ -3,7 +3,7 @@
 
 #include "src/simulator/simulate.h"
 #include "src/simulator/trace.h"
-#include "src/tuner/embed.h"
+#include "src/tuner/map_ranks.h"
 #include "tests/simulator/machines.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
 
@@ -17,12 +17,12 @@ using test::whole;
 
 const Wanted kRing = {Collective::all_reduce, "ring"};
 
-std::vector<Embedding> rings_of(const Topology& topology, std::uint32_t most) {
+std::vector<RankMapping> rings_of(const Topology& topology, std::uint32_t most) {
   TopologyMerger merger;
   merger.add("host", topology);
   std::vector<Station> stations;
   for (const NodeId gpu : topology.all(NodeKind::gpu)) stations.push_back({0, gpu});
-  std::vector<Embedding> orders;
+  std::vector<RankMapping> orders;
   for (std::vector<Rank>& order : find_rank_rings(merger.take(), stations, most).orders)
     orders.push_back({.groups = {}, .order = std::move(order)});
   return orders;
@@ -45,7 +45,7 @@ TEST(Orders, OfOneAreAsNone) {
   const Network network = test::network_of(test::cluster_of(1, 4));
   SimulationLimits none, one;
   none.fold = false;
-  one.orders = {Embedding{.groups = {}, .order = {0, 1, 2, 3}}};
+  one.orders = {RankMapping{.groups = {}, .order = {0, 1, 2, 3}}};
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
     const Wanted ring = {collective, "ring"};
     const Outcome a = simulated(network, plain_costs(), ring, on_channels(4e6, 4), none);
@@ -92,13 +92,13 @@ TEST(Orders, HaveRowsOfTheirRanksInATrace) {
 TEST(Orders, UseEveryLinkOfAMesh) {
   const Network network = test::network_of(cube());
   constexpr double kBytes = 240e6;
-  const double least_us = 2 * 7.0 / 8 * kBytes / 150e3;
+  const double min_us = 2 * 7.0 / 8 * kBytes / 150e3;
   SimulationLimits limits;
   limits.orders = rings_of(network.cluster().host, 8);
   ASSERT_EQ(limits.orders.size(), 6u);
   const Outcome all = simulated(network, plain_costs(), kRing, on_channels(kBytes, 6), limits);
-  EXPECT_GE(all.time_us, least_us);
-  EXPECT_LT(all.time_us, 1.15 * least_us);
+  EXPECT_GE(all.time_us, min_us);
+  EXPECT_LT(all.time_us, 1.15 * min_us);
   ASSERT_EQ(all.links.size(), 1u);
   EXPECT_EQ(all.links[0].kind, LinkKind::nvlink);
   limits.orders.resize(1);

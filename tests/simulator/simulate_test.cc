@@ -44,7 +44,7 @@ TEST(Simulate, ChannelsStepsAndProtocolsCost) {
   costs.channel_gbytes_per_s.fill(10);
   costs.step_us.fill(0.5);
   costs.base_us = {6, 8, 6};
-  costs.wire_bytes = {1, 2, 1};
+  costs.compressed_bytes = {1, 2, 1};
   SimulatedCall call = whole(1e6);
   // Rank 0 sends for 100 us, rank 1 takes for as long; the link of 100 GB/s is faster.
   const Wanted wanted = {Collective::broadcast, "direct"};
@@ -52,20 +52,21 @@ TEST(Simulate, ChannelsStepsAndProtocolsCost) {
   call.channels = 4;
   EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 1 + 25.5 + kWay + 25.5, 1e-3);
   call.channels = 99;  // More than there are: 8, so that the link of 100 GB/s is slower for twice the bytes.
-  call.protocol = Protocol::lines;
+  call.protocol = Protocol::ll;
   EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 3 + 20 + kWay + 13, 1e-3);
 }
 
 // What is passed on goes as it came.
 TEST(Simulate, NarrowMessagesAreEncodedAndDecoded) {
   Costs costs = plain_costs();
-  const auto int8 = static_cast<std::size_t>(WireFormat::int8), bf16 = static_cast<std::size_t>(WireFormat::bf16);
+  const auto int8 = static_cast<std::size_t>(CompressionFormat::int8),
+             bf16 = static_cast<std::size_t>(CompressionFormat::bf16);
   costs.encode_gbytes_per_s[int8] = 10;
   costs.decode_gbytes_per_s[int8] = 20;
   costs.encode_gbytes_per_s[bf16] = 40;
   costs.decode_gbytes_per_s[bf16] = 50;
   SimulatedCall call = whole(1e6);
-  call.wire = WireFormat::int8;
+  call.compression = CompressionFormat::int8;
   const Network pair = network_of(cluster_of(1, 2));
   const Outcome sent = simulated(pair, costs, {Collective::broadcast, "direct"}, call);
   EXPECT_NEAR(sent.time_us, 5 + 100 + kWay + 50, 1e-3);
@@ -94,11 +95,11 @@ TEST(Simulate, TooManyHostsForAPlanAreToldFromHostsThatItIsNotFor) {
 TEST(Simulate, SlotsBoundWhatIsUnderWay) {
   const Network network = network_of(cluster_of(1, 2));
   SimulatedCall call = whole(64e3);
-  call.piece_bytes = 1e3;
+  call.chunk_bytes = 1e3;
   call.loop.skew = 0;
   call.loop.slots = 1;
   const Wanted wanted = {Collective::broadcast, "direct"};
-  // Each piece waits for the slot to come back: 0.01 us on the link, there, and back.
+  // Each chunk waits for the slot to come back: 0.01 us on the link, there, and back.
   EXPECT_NEAR(simulated(network, plain_costs(), wanted, call).time_us, 5 + 64 * (0.01 + kWay) + 63 * kWay, 1e-2);
   call.loop.slots = 64;
   EXPECT_NEAR(simulated(network, plain_costs(), wanted, call).time_us, 5 + 64 * 0.01 + kWay, 1e-2);
@@ -116,10 +117,10 @@ TEST(Simulate, ASlotComesBackAfterTheStepThatTookIt) {
   Costs costs = plain_costs();
   costs.channel_gbytes_per_s.fill(0.1);
   SimulatedCall call = whole(8e3);
-  call.piece_bytes = 1e3;  // 10 us of a channel each.
+  call.chunk_bytes = 1e3;  // 10 us of a channel each.
   call.loop.skew = 0;
   call.loop.slots = 2;
-  // Every other piece waits for a slot: taken 10 + 2.5 us after it was begun to be sent, for 10, and 2.5 back.
+  // Every other chunk waits for a slot: taken 10 + 2.5 us after it was begun to be sent, for 10, and 2.5 back.
   EXPECT_NEAR(simulated(network, costs, {Collective::broadcast, "direct"}, call).time_us,
               5 + 10 + 3 * 25 + (10 + kWay + 10), 1e-2);
 }
@@ -215,7 +216,7 @@ TEST(Simulate, EventsAreToldBeforeTheyAreRun) {
       if (!algorithm->supports(problem)) continue;
       const auto simulation = Simulation::make(network, costs, *algorithm, problem);
       for (const double bytes : {6.0, 6e6, 6e7}) {
-        const SimulatedCall call{.bytes = bytes, .piece_bytes = 4e5};
+        const SimulatedCall call{.bytes = bytes, .chunk_bytes = 4e5};
         EXPECT_EQ(simulation.value().events_of(call), simulation.value().run(call).value().events)
             << algorithm->name() << " " << bytes;
       }
@@ -228,16 +229,16 @@ TEST(Simulate, PiecesThatFollowAreTakenToFollowEvenly) {
   for (const std::string_view name : {"hierarchical", "hierarchical_ring", "double_binary_tree", "two_shot"}) {
     SimulatedCall call;
     call.bytes = 256e6;
-    call.piece_bytes = 64e3;
+    call.chunk_bytes = 64e3;
     SimulationLimits few;
     few.fold = false;
-    few.most_events = 1;
+    few.max_events = 1;
     SimulationLimits all = few;
-    all.most_events = 1'000'000'000;
+    all.max_events = 1'000'000'000;
     const Wanted wanted = {Collective::all_reduce, name};
     const Outcome some = simulated(network, plain_costs(), wanted, call, few);
     const Outcome every = simulated(network, plain_costs(), wanted, call, all);
-    EXPECT_LT(some.simulated_pieces, every.simulated_pieces);
+    EXPECT_LT(some.simulated_chunks, every.simulated_chunks);
     EXPECT_NEAR(some.time_us, every.time_us, every.time_us * 0.02) << name;
     EXPECT_NEAR(some.data_bytes, every.data_bytes, every.data_bytes * 1e-6) << name;
     EXPECT_NEAR(some.chain.sum(), some.time_us, some.time_us * 1e-3) << name;
@@ -306,8 +307,8 @@ TEST(Simulate, RefusesMoreThanItCanHold) {
     return simulation.ok() ? "" : std::move(simulation).status().message();
   };
   EXPECT_EQ(complaint({}), "");
-  EXPECT_NE(complaint({.most_operands = 8 * 14}).find("operands"), std::string::npos);
-  EXPECT_NE(complaint({.most_lanes = 8 * 7 - 1}).find("lanes"), std::string::npos);
+  EXPECT_NE(complaint({.max_operands = 8 * 14}).find("operands"), std::string::npos);
+  EXPECT_NE(complaint({.max_lanes = 8 * 7 - 1}).find("lanes"), std::string::npos);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ tutti_add_test(NAME tools.explain_says_in_its_help_what_bytes_are LABELS tools C
 
 # The transport that is asked for.
 tutti_add_test(NAME tools.explain_heeds_a_transport LABELS tools COMMAND env TUTTI_TRANSPORT=tcp ${expect} 0
-               ", between hosts, all on the [^\n]*\nTUTTI_TRANSPORT asks for tcp.\n.* with bulk is chosen.* lines +between hosts messages go in bulk"
+               ", between hosts, all on the [^\n]*\nTUTTI_TRANSPORT asks for tcp.\n.* with Simple is chosen.* LL +between hosts messages go in Simple"
                ${here} --ranks 2)
 tutti_add_test(NAME tools.explain_prefers_the_transport_that_it_is_told LABELS tools COMMAND env TUTTI_TRANSPORT=tcp ${expect} 0
                "^all_reduce of 2 ranks, [^\n]*, on host memory, all on[^\n]*\nalgorithm" ${here} --ranks 2 --transport shm)
@@ -50,14 +50,14 @@ tutti_add_test(NAME tools.explain_asks_other_hosts_for_no_devices LABELS tools
 
 # NCCL's variables are without effect where calls cannot heed them, as there.
 tutti_add_test(NAME tools.explain_leaves_ll128_to_gpus LABELS tools COMMAND env NCCL_PROTO=LL128 ${expect} 0
-               "\nNCCL_PROTO has no effect here: LL128 is for GPUs.\n.*one_shot with (bulk|lines) is chosen" ${here} --ranks 2)
+               "\nNCCL_PROTO has no effect here: LL128 is for GPUs.\n.*one_shot with (Simple|LL) is chosen" ${here} --ranks 2)
 tutti_add_test(NAME tools.explain_heeds_ll128_on_gpus LABELS tools COMMAND env NCCL_PROTO=LL128 ${expect} 0
-               "\nNCCL_PROTO forces rows.\n.* with rows is chosen" ${here} --ranks 2 --memory cuda)
+               "\nNCCL_PROTO forces LL128.\n.* with LL128 is chosen" ${here} --ranks 2 --memory cuda)
 tutti_add_test(NAME tools.explain_leaves_ll_to_hosts LABELS tools COMMAND env NCCL_PROTO=LL ${expect} 0
-               "\nNCCL_PROTO has no effect here: between hosts messages go in bulk.* with bulk is chosen" ${here} --groups 2x2)
+               "\nNCCL_PROTO has no effect here: between hosts messages go in Simple.* with Simple is chosen" ${here} --groups 2x2)
 tutti_add_test(NAME tools.explain_refuses_rows_of_our_own LABELS tools COMMAND env TUTTI_PROTOCOL=rows ${expect} 1
-               "protocol 'rows' is for GPUs" ${here} --ranks 2)
-foreach(protocol "" "--protocol;lines")
+               "protocol 'LL128' is for GPUs" ${here} --ranks 2)
+foreach(protocol "" "--protocol;LL")
   string(REPLACE "--protocol;" "_beside_" suffix "${protocol}")
   tutti_add_test(NAME tools.explain_refuses_channels_of_our_own${suffix} LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 1
                  "2 channels: there is 1 on host memory" ${here} --ranks 2 ${protocol})
@@ -66,7 +66,7 @@ tutti_add_test(NAME tools.explain_leaves_channels_to_gpus LABELS tools COMMAND e
                ${here} --ranks 2 --memory cuda)
 
 # Types are of what is rounded.
-tutti_add_test(NAME tools.explain_refuses_types_of_nothing LABELS tools COMMAND ${expect} 2 "--type is of what is rounded: give --wire"
+tutti_add_test(NAME tools.explain_refuses_types_of_nothing LABELS tools COMMAND ${expect} 2 "--type is of what is rounded: give --compress"
                ${here} --ranks 2 --type bfloat16)
-tutti_add_test(NAME tools.explain_takes_types_of_what_the_environment_rounds LABELS tools COMMAND env TUTTI_WIRE=int8
-               ${expect} 0 "TUTTI_WIRE asks for int8" ${here} --ranks 2 --type bfloat16)
+tutti_add_test(NAME tools.explain_takes_types_of_what_the_environment_rounds LABELS tools COMMAND env TUTTI_COMPRESS=int8
+               ${expect} 0 "TUTTI_COMPRESS asks for int8" ${here} --ranks 2 --type bfloat16)

@@ -17,8 +17,8 @@ namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kTimes = 32;
-constexpr double kMostGrowth = 10 * kTimes;  // Caches do not grow. A square would be 32 * kTimes.
-constexpr int kTries = 3;                    // Of which the best counts, until it is good.
+constexpr double kMaxGrowth = 10 * kTimes;  // Caches do not grow. A square would be 32 * kTimes.
+constexpr int kTries = 3;                   // Of which the best counts, until it is good.
 
 double cpu_seconds() {
   timespec now;
@@ -63,12 +63,12 @@ class Growth : public testing::Test {
   void expect_linear(std::uint32_t small, const Make& make) {
     const std::string one = make(small), other = make(kTimes * small);
     double least = std::numeric_limits<double>::infinity(), most = least;
-    for (int i = 0; i < kTries && (i == 0 || most > kMostGrowth * least); ++i) {
+    for (int i = 0; i < kTries && (i == 0 || most > kMaxGrowth * least); ++i) {
       least = std::min(least, seconds_of(one));
       most = std::min(most, seconds_of(other));
     }
     std::printf("%u times as long: %.1f times %.3f ms\n", kTimes, most / least, 1e3 * least);
-    EXPECT_LE(most, kMostGrowth * least);
+    EXPECT_LE(most, kMaxGrowth * least);
   }
 
   Topology topology_;

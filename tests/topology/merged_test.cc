@@ -41,7 +41,7 @@ TEST(Merged, IsUnfoldedHostByHost) {
 TEST(Merged, OfTooManyShowsOneOfEachKind) {
   TopologyMerger merger;
   const Topology board = preset("dgx-h100").value();
-  const std::size_t hosts = kMostNodes / board.nodes.size() + 1;
+  const std::size_t hosts = kMaxNodes / board.nodes.size() + 1;
   for (std::size_t host = 0; host < hosts; ++host) merger.add("host" + std::to_string(host), board);
   const Topology all = unfolded(merger.take());
   EXPECT_EQ(all.hosts, (std::vector<std::string>{"host0"}));
@@ -63,20 +63,20 @@ TEST(Packed, ComesBackAsItWas) {
 TEST(Packed, IsRefusedWhereItHasTooMuch) {
   Topology topology;
   topology.hosts = {""};
-  for (std::uint32_t i = 0; i < kMostNodesTold; ++i) {
+  for (std::uint32_t i = 0; i < kMaxNodesSent; ++i) {
     Node node;
     node.name = std::to_string(i);
     topology.add(node);
   }
-  EXPECT_TRUE(can_be_told(topology));
+  EXPECT_TRUE(fits_broadcast(topology));
   EXPECT_TRUE(unpacked(packed(topology), "rank 3").ok());
   Topology linked = topology;
-  linked.links.assign(kMostLinksTold + 1, {0, 1, LinkKind::smp, 1, 1, 1});
+  linked.links.assign(kMaxLinksSent + 1, {0, 1, LinkKind::smp, 1, 1, 1});
   Node node;
   node.name = "one more";
   topology.add(node);
   for (const Topology& large : {topology, linked}) {
-    EXPECT_FALSE(can_be_told(large));
+    EXPECT_FALSE(fits_broadcast(large));
     const Status refused = unpacked(packed(large), "rank 3").status();
     EXPECT_NE(refused.message().find("rank 3: "), std::string::npos) << refused.message();
     EXPECT_NE(refused.message().find("more than 1024 and"), std::string::npos) << refused.message();

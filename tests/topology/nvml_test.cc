@@ -20,7 +20,7 @@ class StandInNvml : public RecordedMachine {
     sources_.nvml = std::string(TUTTI_STAND_IN_NVML) + (without.empty() ? "" : "_without_" + without) + ".so";
     Result<Library> stand_in = Library::open(sources_.nvml);  // It stays, and what it was told, while that looks.
     void (*tell)(const char*) = nullptr;
-    if (!stand_in.ok() || !stand_in.value().find("stand_in_is_told", tell)) {
+    if (!stand_in.ok() || !stand_in.value().find("stand_in_receives", tell)) {
       ADD_FAILURE() << sources_.nvml;
       return {};
     }

@@ -1,7 +1,7 @@
 // A libnvidia-ml.so.1 of a machine with three GPUs: two with four NVLinks between them, and a switch that the first
 // leads two more to; the third is without. What is asked wrongly gets an error, as from the real one.
 //
-// stand_in_is_told() takes words, of which each changes something: `init` and names of calls fail, those of GPUs with
+// stand_in_receives() takes words, of which each changes something: `init` and names of calls fail, those of GPUs with
 // an index behind them ("name2"). `c2c`: the first and the third GPU are one with a processor, by ten links, of which
 // one is down, and by five; the second has five that are switched off. `c2c_down`, `c2c_rateless`: the same with links
 // that are all down, and whose rate is not told. `garbage1`, `same1`: a bus id that is none, and that of the first GPU.
@@ -81,7 +81,7 @@ void answer(int gpu, Field& field) {
 
 extern "C" {
 
-[[gnu::visibility("default")]] void stand_in_is_told(const char* text) { words = text; }
+[[gnu::visibility("default")]] void stand_in_receives(const char* text) { words = text; }
 
 [[gnu::visibility("default")]] int nvmlInit_v2() { return told("init") ? kNotLoaded : kSuccess; }
 [[gnu::visibility("default")]] int nvmlShutdown() { return 0; }

@@ -23,7 +23,7 @@ class Carriers : public testing::Test {
   void stream(std::uint64_t messages) {
     ends->until([&] {
       if (out.next < messages && slot_free(out)) post(out, message_of(out.next, 3000));
-      while (bulk_arrived(in)) EXPECT_TRUE(next_is(in, message_of(in.next, 3000)));
+      while (simple_arrived(in)) EXPECT_TRUE(next_is(in, message_of(in.next, 3000)));
       return in.next == messages || ends->ends[0]->lost() || ends->ends[1]->lost();
     });
   }

@@ -14,7 +14,7 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::uint32_t kMost = 16 << 20;
+constexpr std::uint32_t kMax = 16 << 20;
 
 std::vector<std::string> names() {
   std::vector<std::string> all = {"shm"};
@@ -48,7 +48,7 @@ class Conformance : public testing::TestWithParam<std::string> {
     LaneState out = ends->writing(spec), in = ends->reading(spec);
     ends->until([&] {
       if (out.next < messages && slot_free(out)) post(out, message_of(out.next, size(out.next)));
-      while (in.next < messages && bulk_arrived(in)) {
+      while (in.next < messages && simple_arrived(in)) {
         const std::uint64_t number = in.next;
         EXPECT_TRUE(next_is(in, message_of(number, size(number)))) << "message " << number;
       }
@@ -63,12 +63,12 @@ class Conformance : public testing::TestWithParam<std::string> {
 
 void Conformance::stream_between_threads(const LaneSpec& spec, std::uint64_t messages, std::size_t bytes) {
   LaneState out = ends->writing(spec), in = ends->reading(spec);
-  const Deadline patience = Deadline::after_ms(kPatienceMs);
+  const Deadline deadline = Deadline::after_ms(kTimeoutMs);
   std::vector<std::vector<std::byte>> sent;
   for (std::uint64_t kind = 0; kind < 3; ++kind) sent.push_back(message_of(kind, bytes));
   std::atomic<bool> over = false;
   std::thread writer([&] {
-    while (out.next < messages && !patience.passed()) {
+    while (out.next < messages && !deadline.passed()) {
       if (slot_free(out)) {
         post(out, sent[out.next % sent.size()]);
         ends->advance(0);
@@ -77,17 +77,17 @@ void Conformance::stream_between_threads(const LaneSpec& spec, std::uint64_t mes
       ends->advance(0);
       if (!slot_free(out)) ends->wait(0, 1);
     }
-    while (!ends->drained(0) && !patience.passed()) ends->wait(0, 1);
+    while (!ends->drained(0) && !deadline.passed()) ends->wait(0, 1);
     over = true;
   });
-  while (in.next < messages && !patience.passed()) {
-    if (bulk_arrived(in)) {
+  while (in.next < messages && !deadline.passed()) {
+    if (simple_arrived(in)) {
       const std::uint64_t number = in.next;
       EXPECT_TRUE(next_is(in, sent[number % sent.size()])) << "message " << number;
       continue;
     }
     ends->advance(1);
-    if (!bulk_arrived(in)) ends->wait(1, 1);
+    if (!simple_arrived(in)) ends->wait(1, 1);
   }
   while (!over) ends->advance(1);
   writer.join();
@@ -105,8 +105,8 @@ TEST_P(Conformance, CarriesMessagesOfAllSizesInOrder) {
 }
 
 TEST_P(Conformance, CarriesTheLargestSlots) {
-  const std::size_t sizes[] = {kMost, 0, kMost - 1, 3, 5 << 20};
-  stream(lane_of(1, kMost), 10, [&](std::uint64_t number) { return sizes[number % std::size(sizes)]; });
+  const std::size_t sizes[] = {kMax, 0, kMax - 1, 3, 5 << 20};
+  stream(lane_of(1, kMax), 10, [&](std::uint64_t number) { return sizes[number % std::size(sizes)]; });
 }
 
 TEST_P(Conformance, WrapsAroundWithTheFewestSlots) {
@@ -128,7 +128,7 @@ TEST_P(Conformance, CarriesNoMoreThanThereAreSlots) {
   EXPECT_FALSE(slot_free(out));
   // Credits come back before the slots that plans count on have run out.
   for (std::uint64_t taken = 0; taken < fit / 2; ++taken) {
-    ASSERT_TRUE(bulk_arrived(in));
+    ASSERT_TRUE(simple_arrived(in));
     EXPECT_TRUE(next_is(in, message_of(taken, 64 << 10)));
   }
   ends->until([&] { return slot_free(out); });
@@ -153,11 +153,11 @@ TEST_P(Conformance, CarriesManyLanesBothWays) {
     for (int i = 0; i < kLanes; ++i) {
       const auto lane = random() % kLanes;
       if (out[lane].next < kMessages && slot_free(out[lane])) post(out[lane], message_of(lane, 100 + lane));
-      if (bulk_arrived(in[lane]) && slot_free(answering[lane])) {
+      if (simple_arrived(in[lane]) && slot_free(answering[lane])) {
         EXPECT_TRUE(next_is(in[lane], message_of(lane, 100 + lane)));
         post(answering[lane], message_of(lane + 1000, 3000));
       }
-      if (bulk_arrived(answers[lane])) {
+      if (simple_arrived(answers[lane])) {
         EXPECT_TRUE(next_is(answers[lane], message_of(lane + 1000, 3000)));
         ++answered;
       }
@@ -179,32 +179,32 @@ TEST_P(Conformance, WakesWhoWaits) {
   LaneState out = ends->writing(lane_of(1, 4096)), in = ends->reading(lane_of(1, 4096));
   LaneState answering = ends->writing(back(lane_of(1, 4096))), answers = ends->reading(back(lane_of(1, 4096)));
   constexpr std::uint64_t kRounds = 300;
-  const Deadline patience = Deadline::after_ms(kPatienceMs);
+  const Deadline deadline = Deadline::after_ms(kTimeoutMs);
   const auto receive = [&](int end, LaneState& lane) {
-    while (!bulk_arrived(lane) && !patience.passed()) {
+    while (!simple_arrived(lane) && !deadline.passed()) {
       ends->advance(end);
-      if (!bulk_arrived(lane)) ends->wait(end, kPatienceMs);
+      if (!simple_arrived(lane)) ends->wait(end, kTimeoutMs);
     }
     EXPECT_TRUE(next_is(lane, message_of(lane.next, 64)));
   };
   const auto send = [&](int end, LaneState& lane) {
-    while (!slot_free(lane) && !patience.passed()) ends->advance(end);
+    while (!slot_free(lane) && !deadline.passed()) ends->advance(end);
     post(lane, message_of(lane.next, 64));
     ends->advance(end);
   };
   std::thread peer([&] {
-    for (std::uint64_t round = 0; round < kRounds && !patience.passed(); ++round) {
+    for (std::uint64_t round = 0; round < kRounds && !deadline.passed(); ++round) {
       receive(1, in);
       send(1, answering);
     }
   });
-  for (std::uint64_t round = 0; round < kRounds && !patience.passed(); ++round) {
+  for (std::uint64_t round = 0; round < kRounds && !deadline.passed(); ++round) {
     send(0, out);
     receive(0, answers);
   }
   peer.join();
   EXPECT_EQ(answers.next, kRounds) << ends->why();
-  EXPECT_FALSE(patience.passed()) << "nobody was woken" << ends->why();
+  EXPECT_FALSE(deadline.passed()) << "nobody was woken" << ends->why();
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, Conformance, testing::ValuesIn(names()), [](const auto& test) { return test.param; });

@@ -49,7 +49,7 @@ TEST_P(ConnectionsOver, KeepContextsApart) {
   post(first, message_of(1, 100));
   post(second, message_of(2, 100));
   ends->ends[0]->send(2, message_of(3, 50));
-  ends->until([&] { return bulk_arrived(in_first) && bulk_arrived(in_second) && ends->ends[1]->has_notes(); });
+  ends->until([&] { return simple_arrived(in_first) && simple_arrived(in_second) && ends->ends[1]->has_notes(); });
   EXPECT_TRUE(next_is(in_first, message_of(1, 100)));
   EXPECT_TRUE(next_is(in_second, message_of(2, 100)));
   EXPECT_FALSE(ends->ends[1]->take(1));
@@ -61,7 +61,7 @@ TEST_P(ConnectionsOver, TellAllCreditsWhenAsked) {
   const auto ends = connect();
   LaneState out = ends->writing(lane_of(1)), in = ends->reading(lane_of(1));
   post(out, message_of(0, 10));
-  ends->until([&] { return bulk_arrived(in); });
+  ends->until([&] { return simple_arrived(in); });
   take(in);
   ends->until([&] { return ends->ends[0]->drained(0); });
   for (int i = 0; i < 100; ++i) {
@@ -69,7 +69,7 @@ TEST_P(ConnectionsOver, TellAllCreditsWhenAsked) {
     ends->advance(1);
   }
   EXPECT_EQ(load_acquire(&out.view.credits->taken), 0U);  // One alone is not worth a message.
-  ends->ends[1]->tell_credits();
+  ends->ends[1]->send_credits();
   ends->until([&] { return ends->ends[1]->drained(0); });
   ends->until([&] { return load_acquire(&out.view.credits->taken) == 1; });
 }
@@ -81,10 +81,10 @@ TEST_P(ConnectionsOver, AreDrainedWhenAllGoesOnByItself) {
     LaneState out = ends->writing(lane_of(1, 1 << 20)), in = ends->reading(lane_of(1, 1 << 20));
     while (slot_free(out)) post(out, message_of(out.next, bytes));
     ends->until([&] { return ends->ends[0]->drained(0); });
-    const Deadline patience = Deadline::after_ms(kPatienceMs);
-    while (load_acquire(&in.view.words->posted) < out.next && !patience.passed()) ends->advance(1);
+    const Deadline deadline = Deadline::after_ms(kTimeoutMs);
+    while (load_acquire(&in.view.words->posted) < out.next && !deadline.passed()) ends->advance(1);
     for (std::uint64_t number = 0; number < out.next; ++number) {
-      ASSERT_TRUE(bulk_arrived(in)) << number;
+      ASSERT_TRUE(simple_arrived(in)) << number;
       EXPECT_TRUE(next_is(in, message_of(number, bytes)));
     }
   }
@@ -95,7 +95,7 @@ TEST_P(ConnectionsOver, RefuseLanesThatCannotBe) {
   for (const std::uint32_t bytes : {0U, 100U, 1U << 30})
     EXPECT_FALSE(ends->ends[0]->open(0, lane_of(1, bytes), LaneEnd::writer).ok()) << bytes;
   LaneSpec lines = lane_of(1);
-  lines.protocol = Protocol::lines;
+  lines.protocol = Protocol::ll;
   EXPECT_FALSE(ends->ends[0]->open(0, lines, LaneEnd::writer).ok());
   (void)ends->writing(lane_of(2));
   EXPECT_FALSE(ends->ends[0]->open(0, lane_of(2), LaneEnd::reader).ok());
@@ -123,7 +123,7 @@ TEST_P(ConnectionsOver, OutliveAContextInAnyPhase) {
     for (std::uint64_t i = 0; i < 20; ++i) {
       ends->until([&] { return slot_free(other); });
       post(other, message_of(i, kSlotBytes));
-      ends->until([&] { return bulk_arrived(in_other); });
+      ends->until([&] { return simple_arrived(in_other); });
       ASSERT_TRUE(next_is(in_other, message_of(i, kSlotBytes))) << "turn " << turn;
     }
   }
@@ -135,7 +135,7 @@ TEST_P(ConnectionsOver, TakeManyContextsOneAfterTheOther) {
     LaneState out = ends->writing(lane_of(1, 4096), context), in = ends->reading(lane_of(1, 4096), context);
     for (std::uint64_t number = 0; number < 3; ++number) {
       post(out, message_of(number, 4096));
-      ends->until([&] { return bulk_arrived(in); });
+      ends->until([&] { return simple_arrived(in); });
       ASSERT_TRUE(next_is(in, message_of(number, 4096))) << "context " << context;
     }
     ends->ends[context % 2]->close(context);
@@ -188,7 +188,7 @@ TEST_P(ConnectionsOver, SayWhyTheyWereLostInAnyPhase) {
     EXPECT_NE(left.reason().find(gone == 0 ? "(there)" : "(here)"), std::string::npos) << left.reason();
     EXPECT_TRUE(left.drained(0));
     left.send(0, {});
-    left.tell_credits();
+    left.send_credits();
     left.wait(1);
     left.close(0);
   }
@@ -204,11 +204,11 @@ TEST_P(ConnectionsOver, BringWhatWasSentBeforeTheEnd) {
     ends->ends[0]->send(0, message_of(7, 20));
     std::thread leaving([&] { ends->ends[0].reset(); });
     TcpConnection& reader = *ends->ends[1];
-    const Deadline patience = Deadline::after_ms(kPatienceMs);
-    while (!reader.lost() && !patience.passed()) reader.advance();
+    const Deadline deadline = Deadline::after_ms(kTimeoutMs);
+    while (!reader.lost() && !deadline.passed()) reader.advance();
     leaving.join();
     for (std::uint64_t number = 0; number < HalfLane::kSlots; ++number) {
-      ASSERT_TRUE(bulk_arrived(in)) << number << " of " << bytes << " bytes; " << reader.reason();
+      ASSERT_TRUE(simple_arrived(in)) << number << " of " << bytes << " bytes; " << reader.reason();
       EXPECT_TRUE(next_is(in, message_of(number, bytes)));
     }
     EXPECT_EQ(reader.take(0), message_of(7, 20));
@@ -233,7 +233,7 @@ class ProcessesOver : public ConnectionsOver {
     LaneState in = {.view = std::move(connection->open(0, lane_of(1), LaneEnd::reader)).value()};
     for (;;) {
       connection->advance();
-      if (!bulk_arrived(in)) {
+      if (!simple_arrived(in)) {
         connection->wait(1);
         continue;
       }
@@ -260,9 +260,9 @@ TEST_P(ProcessesOver, SayThatTheOtherEndWasKilled) {
   theirs.reset();
   const auto connection = connect(std::move(mine), false, source);
   LaneState out = {.view = std::move(connection->open(0, lane_of(1), LaneEnd::writer)).value()};
-  const Deadline patience = Deadline::after_ms(kPatienceMs);
+  const Deadline deadline = Deadline::after_ms(kTimeoutMs);
   const auto drive = [&](std::uint64_t until) {
-    while (out.next < until && !connection->lost() && !patience.passed()) {
+    while (out.next < until && !connection->lost() && !deadline.passed()) {
       if (slot_free(out)) post(out, message_of(out.next % 16, kSlotBytes));
       connection->advance();
     }
@@ -289,10 +289,10 @@ TEST_P(ProcessesOver, TakeNoHarmWhenTheOtherEndIsStopped) {
   std::unique_ptr<CarrierSource> source;
   const auto connection = connect(std::move(mine), false, source);
   LaneState out = {.view = std::move(connection->open(0, lane_of(1), LaneEnd::writer)).value()};
-  const Deadline patience = Deadline::after_ms(kPatienceMs);
+  const Deadline deadline = Deadline::after_ms(kTimeoutMs);
   const auto drive = [&](std::uint64_t messages) {
     for (const std::uint64_t until = out.next + messages; out.next < until && !connection->lost();) {
-      ASSERT_FALSE(patience.passed()) << "it hangs";
+      ASSERT_FALSE(deadline.passed()) << "it hangs";
       if (slot_free(out)) post(out, message_of(out.next % 16, kSlotBytes));
       connection->advance();
     }

@@ -101,12 +101,12 @@ std::vector<std::byte> message_of(std::uint64_t number, std::size_t bytes) {
 
 void post(LaneState& lane, const std::vector<std::byte>& message) {
   if (!message.empty()) std::memcpy(slot_of(lane.view, lane.next), message.data(), message.size());
-  bulk_post(lane, kSignature, message.size());
+  simple_post(lane, kSignature, message.size());
 }
 
 bool next_is(LaneState& lane, const std::vector<std::byte>& message) {
   const bool right =
-      bulk_matches(lane, kSignature) &&
+      simple_matches(lane, kSignature) &&
       load_relaxed(&lane.view.words->lengths[lane.next % kMaxLengths]) == message.size() &&
       (message.empty() || std::memcmp(slot_of(lane.view, lane.next), message.data(), message.size()) == 0);
   take(lane);

@@ -17,7 +17,7 @@
 namespace tutti::test {
 
 inline constexpr Signature kSignature = {0x5eed};
-inline constexpr int kPatienceMs = 60'000;  // A hang becomes a failure.
+inline constexpr int kTimeoutMs = 60'000;  // A hang becomes a failure.
 
 class Ends {
  public:
@@ -38,9 +38,9 @@ class Ends {
   }
   template <typename Done>
   void until(const Done& done) {
-    const Deadline patience = Deadline::after_ms(kPatienceMs);
+    const Deadline deadline = Deadline::after_ms(kTimeoutMs);
     while (!done()) {
-      ASSERT_FALSE(patience.passed()) << "it hangs" << why();
+      ASSERT_FALSE(deadline.passed()) << "it hangs" << why();
       advance(0);
       advance(1);
     }

@@ -21,7 +21,7 @@ namespace tutti::test {
 namespace {
 
 constexpr Signature kSignature = {0x5eed};
-constexpr std::int64_t kPatienceMs = 60'000;  // A hang becomes a failure.
+constexpr std::int64_t kTimeoutMs = 60'000;  // A hang becomes a failure.
 
 enum class Home : std::uint8_t { one_process, two_processes };
 
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Shm, Lanes, testing::Values(Home::one_process, Home::tw
 
 template <class Met>
 bool wait_until(const Met& met) {
-  const Deadline deadline = Deadline::after_ms(kPatienceMs);
+  const Deadline deadline = Deadline::after_ms(kTimeoutMs);
   for (std::uint32_t polls = 0; !met(); ++polls) {
     if (polls % 64 == 63) std::this_thread::yield();
     if (polls % 4096 == 4095 && deadline.passed()) return false;
@@ -114,12 +114,12 @@ bool write_slice(LaneState& lane, const std::byte* from, std::uint64_t bytes) {
   if (!wait_until([&] { return slot_free(lane); })) return false;
   std::byte* slot = slot_of(lane.view, lane.next);
   if (bytes > 0) std::memcpy(slot, from, bytes);
-  bulk_post(lane, kSignature, 0);
+  simple_post(lane, kSignature, 0);
   return true;
 }
 
 bool read_slice(LaneState& lane, std::byte* to, std::uint64_t bytes) {
-  if (!wait_until([&] { return bulk_arrived(lane); }) || !bulk_matches(lane, kSignature)) return false;
+  if (!wait_until([&] { return simple_arrived(lane); }) || !simple_matches(lane, kSignature)) return false;
   const std::byte* slot = slot_of(lane.view, lane.next);
   if (bytes > 0) std::memcpy(to, slot, bytes);
   take(lane);
@@ -200,9 +200,9 @@ TEST_P(Lanes, HoldTheWriterBackUntilASlotIsTaken) {
     LaneState reader = {reading_ends[shift].forward}, writer = {writing_ends[shift].forward};
     for (int round = 0; round < 3; ++round) {
       std::uint32_t fit = 0;
-      for (; slot_free(writer) && fit < 100; ++fit) bulk_post(writer, kSignature, 0);
+      for (; slot_free(writer) && fit < 100; ++fit) simple_post(writer, kSignature, 0);
       EXPECT_EQ(fit, round == 0 ? 1U << shift : 1U);
-      ASSERT_TRUE(bulk_arrived(reader));
+      ASSERT_TRUE(simple_arrived(reader));
       take(reader);
     }
   }
@@ -244,8 +244,8 @@ TEST_P(Lanes, BringTheAnswerOfARoundTripInTheSameSlot) {
         LaneState there = {lanes[0].forward}, back = {lanes[0].partner};
         for (std::uint64_t number = 0; number < 500; ++number) {
           *slot_of(there.view, there.next) = std::byte{static_cast<std::uint8_t>(number)};
-          bulk_post(there, kSignature, 0);
-          if (!wait_until([&] { return bulk_arrived(back); })) return "no answer";
+          simple_post(there, kSignature, 0);
+          if (!wait_until([&] { return simple_arrived(back); })) return "no answer";
           const auto answer = std::to_integer<std::uint8_t>(*slot_of(back.view, back.next));
           if (answer != static_cast<std::uint8_t>(number + 1)) return "a wrong answer";
           take(back);
@@ -255,12 +255,12 @@ TEST_P(Lanes, BringTheAnswerOfARoundTripInTheSameSlot) {
       [](std::vector<LanePair>& lanes) -> std::string {
         LaneState there = {lanes[0].forward}, back = {lanes[0].partner};
         for (int number = 0; number < 500; ++number) {
-          if (!wait_until([&] { return bulk_arrived(there); })) return "no question";
+          if (!wait_until([&] { return simple_arrived(there); })) return "no question";
           std::byte* slot = slot_of(there.view, there.next);
           if (slot != slot_of(back.view, back.next)) return "the answer has a slot of its own";
           *slot = static_cast<std::byte>(std::to_integer<std::uint8_t>(*slot) + 1);
           take(there);
-          bulk_post(back, kSignature, 0);
+          simple_post(back, kSignature, 0);
         }
         return "ok";
       });
@@ -276,8 +276,8 @@ TEST_P(Lanes, SwapTheirSlotsWithoutTouchingThePartners) {
     for (std::uint64_t number = 0; number < 500; ++number) {
       const auto mine = static_cast<std::uint8_t>(mark + number);
       *slot_of(out.view, out.next) = std::byte{mine};
-      bulk_post(out, kSignature, 0);
-      if (!wait_until([&] { return bulk_arrived(in); })) return "nothing came";
+      simple_post(out, kSignature, 0);
+      if (!wait_until([&] { return simple_arrived(in); })) return "nothing came";
       const auto came = std::to_integer<std::uint8_t>(*slot_of(in.view, in.next));
       if (came != static_cast<std::uint8_t>(mine + 128)) return "message " + std::to_string(number) + " is wrong";
       take(in);
@@ -308,7 +308,7 @@ TEST_P(KilledLanes, GiveTheReaderWhatAKilledWriterPosted) {
   EXPECT_EQ(processes.report(0), "killed by signal 9");
   LaneState lane = {reading()[0].forward};
   EXPECT_EQ(read_messages(lane, {4096, 4096, 4096}), "ok");
-  for (int look = 0; look < 1000; ++look) ASSERT_FALSE(bulk_arrived(lane));
+  for (int look = 0; look < 1000; ++look) ASSERT_FALSE(simple_arrived(lane));
 }
 
 TEST_P(KilledLanes, StopTheWriterWhenAKilledReaderTakesNoMore) {
@@ -329,7 +329,7 @@ TEST_P(KilledLanes, StopTheWriterWhenAKilledReaderTakesNoMore) {
   processes.kill(0);
   EXPECT_EQ(processes.report(0), "killed by signal 9");
   int fit = 0;
-  for (; slot_free(lane) && fit < 100; ++fit) bulk_post(lane, kSignature, 0);
+  for (; slot_free(lane) && fit < 100; ++fit) simple_post(lane, kSignature, 0);
   EXPECT_EQ(fit, 4);
 }
 

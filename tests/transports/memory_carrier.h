@@ -32,7 +32,7 @@ enum class Fault : std::uint8_t {
 };
 
 // What two ends share.
-struct MemoryWire {
+struct MemoryPipe {
   struct Message {
     MessageHead head;
     const std::byte* data;
@@ -54,11 +54,11 @@ struct MemoryWire {
 
 class MemoryCarrier : public Carrier {
  public:
-  MemoryCarrier(std::shared_ptr<MemoryWire> wire, int which, Fault fault)
-      : wire_(std::move(wire)), mine_(wire_->ends[which]), other_(wire_->ends[1 - which]), fault_(fault) {}
+  MemoryCarrier(std::shared_ptr<MemoryPipe> pipe, int which, Fault fault)
+      : pipe_(std::move(pipe)), mine_(pipe_->ends[which]), other_(pipe_->ends[1 - which]), fault_(fault) {}
 
   ~MemoryCarrier() override {  // What the other end has not fetched is gone.
-    const std::lock_guard lock(wire_->mutex);
+    const std::lock_guard lock(pipe_->mutex);
     other_.messages.clear();
     mine_.landed.clear();
   }
@@ -77,7 +77,7 @@ class MemoryCarrier : public Carrier {
     return ReachedBlock{block.memory, "memory"};
   }
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
-    const std::lock_guard lock(wire_->mutex);
+    const std::lock_guard lock(pipe_->mutex);
     mine_.landed[lane] = {reading.memory.slots, reading.view};
     return std::vector<std::byte>(3, std::byte{1});
   }
@@ -86,7 +86,7 @@ class MemoryCarrier : public Carrier {
     return landing.size() == 3 ? Status() : remote_error("a strange landing");
   }
   void forget(std::uint32_t lane, LaneEnd end) override {
-    const std::lock_guard lock(wire_->mutex);
+    const std::lock_guard lock(pipe_->mutex);
     if (end == LaneEnd::reader) {
       mine_.landed.erase(lane);
     } else {
@@ -95,7 +95,7 @@ class MemoryCarrier : public Carrier {
   }
 
   Result<bool> put(const MessageHead& head, const std::byte* data) override {
-    const std::lock_guard lock(wire_->mutex);
+    const std::lock_guard lock(pipe_->mutex);
     if (fault_ == Fault::no_room && (calls_++ % 2) == 0) return false;
     MessageHead said = head;
     if (fault_ == Fault::wrong_number && head.number == 2) ++said.number;
@@ -106,7 +106,7 @@ class MemoryCarrier : public Carrier {
     return true;
   }
   Result<bool> credit(std::uint32_t lane, std::uint64_t taken) override {
-    const std::lock_guard lock(wire_->mutex);
+    const std::lock_guard lock(pipe_->mutex);
     if (fault_ == Fault::no_room && (calls_++ % 2) == 0) return false;
     if (fault_ == Fault::undue_credits) taken += 1000;
     other_.credits.emplace_back(lane, taken);
@@ -115,10 +115,10 @@ class MemoryCarrier : public Carrier {
     return true;
   }
   Status advance(CarrierEvents& events) override {
-    const std::lock_guard lock(wire_->mutex);
+    const std::lock_guard lock(pipe_->mutex);
     std::uint64_t rings = 0;
     (void)!::read(mine_.bell.get(), &rings, sizeof rings);
-    for (const MemoryWire::Message& message : mine_.messages) {
+    for (const MemoryPipe::Message& message : mine_.messages) {
       const bool late = fault_ == Fault::break_down_later && message.head.number == 2;
       if (fault_ == Fault::break_down || late) return remote_error("memory is out of order");
       const MessageHead& head = message.head;
@@ -137,18 +137,18 @@ class MemoryCarrier : public Carrier {
 
   int descriptor() const override { return mine_.bell.get(); }
   bool arm() override {
-    const std::lock_guard lock(wire_->mutex);
+    const std::lock_guard lock(pipe_->mutex);
     return mine_.messages.empty() && mine_.credits.empty() && mine_.gone.empty();
   }
 
  private:
-  static void ring(MemoryWire::End& end) {
+  static void ring(MemoryPipe::End& end) {
     const std::uint64_t once = 1;
     (void)!::write(end.bell.get(), &once, sizeof once);
   }
 
-  std::shared_ptr<MemoryWire> wire_;
-  MemoryWire::End &mine_, &other_;
+  std::shared_ptr<MemoryPipe> pipe_;
+  MemoryPipe::End &mine_, &other_;
   Fault fault_;
   std::uint64_t calls_ = 0;
   std::map<std::uint32_t, LaneMemory> attached_;
@@ -160,14 +160,14 @@ class MemorySource : public CarrierSource {
   explicit MemorySource(Fault first = Fault::none, Fault second = Fault::none) : faults_{first, second} {}
   Result<std::unique_ptr<Carrier>> make() override {
     const int which = made_++ % 2;
-    if (which == 0) wire_ = std::make_shared<MemoryWire>();
-    return std::unique_ptr<Carrier>(std::make_unique<MemoryCarrier>(wire_, which, faults_[which]));
+    if (which == 0) pipe_ = std::make_shared<MemoryPipe>();
+    return std::unique_ptr<Carrier>(std::make_unique<MemoryCarrier>(pipe_, which, faults_[which]));
   }
 
  private:
   Fault faults_[2];
   int made_ = 0;
-  std::shared_ptr<MemoryWire> wire_;
+  std::shared_ptr<MemoryPipe> pipe_;
 };
 
 }  // namespace tutti::test

@@ -33,7 +33,7 @@ class Protected : public testing::TestWithParam<Protection> {
 TEST_P(Protected, RecordsComeBackInTheirOrder) {
   Records out(GetParam(), kSecret), in(GetParam(), kSecret);
   Bytes wire;
-  const std::size_t sizes[] = {1, 2, 15, 16, 17, 4096, Records::kMostPlain};
+  const std::size_t sizes[] = {1, 2, 15, 16, 17, 4096, Records::kMaxPlain};
   for (const std::size_t bytes : sizes) out.close(random_bytes(bytes, bytes), wire);
   std::span<std::byte> left(wire);
   for (const std::size_t bytes : sizes) {

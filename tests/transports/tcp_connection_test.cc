@@ -29,7 +29,7 @@ class Strangers : public testing::Test {
     victim = std::make_unique<TcpConnection>(std::move(first), false, "here");
     stranger = std::move(second);
   }
-  void say(WireHeader header, const std::vector<std::byte>& payload = {}, bool honest = true) {
+  void say(TcpFrameHeader header, const std::vector<std::byte>& payload = {}, bool honest = true) {
     header.bytes = header.bytes == 0 ? static_cast<std::uint32_t>(payload.size()) : header.bytes;
     if (honest) header.check = check_of(header);
     std::vector<std::byte> bytes(sizeof header + payload.size());
@@ -37,17 +37,17 @@ class Strangers : public testing::Test {
     if (!payload.empty()) std::memcpy(bytes.data() + sizeof header, payload.data(), payload.size());
     ASSERT_EQ(::send(stranger.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   }
-  void tell_lane(const LaneSpec& lane, std::uint32_t number) {
-    WireHeader header;
-    header.kind = WireKind::lane;
+  void notify_lane(const LaneSpec& lane, std::uint32_t number) {
+    TcpFrameHeader header;
+    header.kind = TcpFrameKind::lane;
     header.lane = number;
     std::vector<std::byte> payload(sizeof lane);
     std::memcpy(payload.data(), &lane, sizeof lane);
     say(header, payload);
   }
   void expect_lost(const char* why) {
-    const Deadline patience = Deadline::after_ms(60'000);
-    while (!victim->lost() && !patience.passed()) victim->advance();
+    const Deadline deadline = Deadline::after_ms(60'000);
+    while (!victim->lost() && !deadline.passed()) victim->advance();
     ASSERT_TRUE(victim->lost()) << "it took " << why;
     EXPECT_NE(victim->reason().find(why), std::string::npos) << victim->reason();
   }
@@ -56,58 +56,58 @@ class Strangers : public testing::Test {
 };
 
 TEST_F(Strangers, MaySendNothingDamaged) {
-  WireHeader header;
+  TcpFrameHeader header;
   header.check = check_of(header) + 1;
   say(header, {}, false);
   expect_lost("damaged");
 }
 
 TEST_F(Strangers, MaySendNoMessageWithoutALane) {
-  say(WireHeader{.lane = 3});
+  say(TcpFrameHeader{.lane = 3});
   expect_lost("no such lane");
 }
 
 TEST_F(Strangers, MaySendNoMessageLongerThanASlot) {
-  tell_lane(spec(1, 4096), 0);
-  say(WireHeader{.bytes = 4097});
+  notify_lane(spec(1, 4096), 0);
+  say(TcpFrameHeader{.bytes = 4097});
   expect_lost("longer than a slot");
 }
 
 TEST_F(Strangers, MaySendNoMessageTwice) {
-  tell_lane(spec(1, 4096), 0);
-  say(WireHeader{.number = 0});
-  say(WireHeader{.number = 0});
+  notify_lane(spec(1, 4096), 0);
+  say(TcpFrameHeader{.number = 0});
+  say(TcpFrameHeader{.number = 0});
   expect_lost("out of turn");
 }
 
 TEST_F(Strangers, MaySendNoMoreThanThereAreSlots) {
-  tell_lane(spec(1, 4096), 0);
-  for (std::uint64_t number = 0; number <= HalfLane::kSlots; ++number) say(WireHeader{.number = number});
+  notify_lane(spec(1, 4096), 0);
+  for (std::uint64_t number = 0; number <= HalfLane::kSlots; ++number) say(TcpFrameHeader{.number = number});
   expect_lost("there is no slot");
 }
 
 TEST_F(Strangers, MayNotGiveCreditsForWhatWasNotSent) {
   LaneState out = {.view = std::move(victim->open(0, spec(1), LaneEnd::writer)).value()};
   post(out, message_of(0, 10));
-  say(WireHeader{.kind = WireKind::credit, .number = 2});
+  say(TcpFrameHeader{.kind = TcpFrameKind::credit, .number = 2});
   expect_lost("were not sent");
 }
 
 TEST_F(Strangers, MayNotTellOfALaneTwice) {
-  tell_lane(spec(1), 0);
-  tell_lane(spec(1), 1);
+  notify_lane(spec(1), 0);
+  notify_lane(spec(1), 1);
   expect_lost("twice");
 }
 
 TEST_F(Strangers, MayNotWriteWhatThisEndWrites) {
   LaneState out = {.view = std::move(victim->open(0, spec(1, 4096), LaneEnd::writer)).value()};
-  tell_lane(spec(1, 4096), 0);
+  notify_lane(spec(1, 4096), 0);
   expect_lost("this end writes");
   EXPECT_EQ(load_acquire(&out.view.words->posted), 0U);
 }
 
 TEST_F(Strangers, MayNotSendLongNotes) {
-  say(WireHeader{.kind = WireKind::note, .bytes = kMostNoteBytes + 1});
+  say(TcpFrameHeader{.kind = TcpFrameKind::note, .bytes = kMaxNoteBytes + 1});
   expect_lost("a note of");
 }
 
@@ -121,10 +121,10 @@ TEST_F(Strangers, MayTalkNonsense) {
     victim = std::make_unique<TcpConnection>(std::move(first), false, "here");
     stranger = std::move(second);
     (void)victim->open(0, spec(1, 4096), LaneEnd::writer).ok();
-    tell_lane(spec(static_cast<std::uint16_t>(random() % 3), 4096), random() % 2);
+    notify_lane(spec(static_cast<std::uint16_t>(random() % 3), 4096), random() % 2);
     for (int i = 0; i < 10 && !victim->lost(); ++i) {
-      WireHeader header;
-      header.kind = static_cast<WireKind>(random() % 6);
+      TcpFrameHeader header;
+      header.kind = static_cast<TcpFrameKind>(random() % 6);
       header.lane = random() % 3;
       header.context = random() % 2;
       header.number = random() % 4;

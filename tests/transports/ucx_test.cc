@@ -53,7 +53,7 @@ class UcxEnds : public testing::Test {
     return half_of(*ends_[end], which, slot_bytes);
   }
   void advance(int end) {
-    const Status status = ends_[end]->advance(heard_[end]);
+    const Status status = ends_[end]->advance(received_[end]);
     ASSERT_TRUE(status.ok()) << status.message();
   }
   void advance() {
@@ -61,7 +61,7 @@ class UcxEnds : public testing::Test {
   }
 
   std::unique_ptr<Carrier> ends_[2];  // The first reads, the second writes.
-  Heard heard_[2];
+  Heard received_[2];
 };
 
 // Before, while and after it is fetched. An end that keeps to the rules does not close a lane before its messages have
@@ -82,11 +82,11 @@ TEST_F(UcxEnds, KeepTheMemoryOfALaneThatWasClosedTooEarlyUntilItsMessageHasCome)
       ends_[0]->forget(lane, LaneEnd::reader);
     }
     const Deadline deadline = Deadline::after_ms(30'000);
-    while (heard_[1].left_[lane] == 0 && !deadline.passed()) advance();
-    ASSERT_EQ(heard_[1].left_[lane], 1U) << "after " << lane << " steps";
+    while (received_[1].left_[lane] == 0 && !deadline.passed()) advance();
+    ASSERT_EQ(received_[1].left_[lane], 1U) << "after " << lane << " steps";
     ends_[1]->forget(lane, LaneEnd::writer);
   }
-  EXPECT_LT(heard_[0].arrived_.size(), kLanes) << "none was closed too early";
+  EXPECT_LT(received_[0].arrived_.size(), kLanes) << "none was closed too early";
   for (std::uint32_t lane = 0; lane + 1 < kLanes; ++lane) EXPECT_TRUE(freed[lane].expired()) << lane;
 }
 
@@ -111,7 +111,7 @@ TEST_F(UcxEnds, NeedNoWriterForWhatHasBeenPassedOn) {
   ASSERT_TRUE(ends_[1]->passed_on());
   const auto all_arrived = [&] {
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-      if (heard_[0].arrived_[lane] < HalfLane::kSlots) return false;
+      if (received_[0].arrived_[lane] < HalfLane::kSlots) return false;
     }
     return true;
   };

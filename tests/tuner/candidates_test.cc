@@ -27,7 +27,7 @@ TEST(Candidates, AreAllThatArePossibleTheBestFirst) {
       EXPECT_EQ(choose(asked).value().algorithm, found.front().choice.algorithm);
       std::size_t possible = 0;
       for (const Algorithm* algorithm : asked.catalogue) {
-        for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
+        for (const Protocol protocol : {Protocol::ll, Protocol::simple, Protocol::ll128}) {
           const bool listed = has(found, algorithm->name(), protocol);
           EXPECT_EQ(ruled_out(asked, *algorithm, protocol).empty(), listed) << algorithm->name();
           possible += listed ? 1 : 0;
@@ -49,9 +49,9 @@ TEST(Candidates, AreOnlyWhatIsForced) {
   const std::vector<Candidate> rings = candidates(asked).value();
   for (const Candidate& candidate : rings) EXPECT_EQ(candidate.choice.algorithm, "ring");
   EXPECT_EQ(rings.size(), 2U);
-  asked.protocol = "lines";
+  asked.protocol = "LL";
   EXPECT_EQ(candidates(asked).value().size(), 1U);
-  asked.protocol = "rows";
+  asked.protocol = "LL128";
   EXPECT_FALSE(candidates(asked).ok());
   asked.protocol = "";
   asked.algorithm = "hierarchical";
@@ -65,7 +65,7 @@ TEST(Candidates, BeginOnDevicesWithWhatIsChosen) {
       for (const std::uint64_t bytes : {64ULL, 1ULL << 15, 1ULL << 20}) {
         for (const bool network : {false, true}) {
           Query asked = query(static_cast<Collective>(i), ranks, bytes);
-          asked.teams = 16;
+          asked.thread_blocks = 16;
           asked.network = network;
           const Choice choice = choose(asked).value();
           const std::vector<Candidate> found = candidates(asked).value();
@@ -83,20 +83,20 @@ TEST(Candidates, SayWhyOthersAreNone) {
   const auto why = [&](const char* algorithm, Protocol protocol) {
     return ruled_out(asked, *find(Collective::all_reduce, algorithm), protocol);
   };
-  EXPECT_EQ(why("ring", Protocol::lines),
-            "not considered unless asked for: messages of more than 560 bytes are as fast in bulk or faster");
-  EXPECT_EQ(why("two_shot_mapped", Protocol::bulk), "it works in memory that all ranks can map, and this is private");
-  EXPECT_EQ(why("hierarchical", Protocol::bulk), "it works across hosts of several ranks");
-  EXPECT_EQ(why("ring", Protocol::rows), "rows are for devices");
-  EXPECT_EQ(why("ring", Protocol::bulk), "");
+  EXPECT_EQ(why("ring", Protocol::ll),
+            "not considered unless asked for: messages of more than 560 bytes are as fast in Simple or faster");
+  EXPECT_EQ(why("two_shot_mapped", Protocol::simple), "it works in memory that all ranks can map, and this is private");
+  EXPECT_EQ(why("hierarchical", Protocol::simple), "it works across hosts of several ranks");
+  EXPECT_EQ(why("ring", Protocol::ll128), "LL128 is for devices");
+  EXPECT_EQ(why("ring", Protocol::simple), "");
   asked.problem.groups = {{2, 2}};
-  EXPECT_EQ(why("hierarchical_tree", Protocol::bulk), "nobody has measured it on host memory yet");
+  EXPECT_EQ(why("hierarchical_tree", Protocol::simple), "nobody has measured it on host memory yet");
   asked.algorithm = "hierarchical_tree";
-  EXPECT_EQ(why("hierarchical_tree", Protocol::bulk), "");
+  EXPECT_EQ(why("hierarchical_tree", Protocol::simple), "");
   asked.algorithm = "";
   asked.problem.groups.clear();
   asked.problem.ranks = 1000;
-  EXPECT_EQ(why("two_shot", Protocol::bulk), "each rank would have lanes to all others");
+  EXPECT_EQ(why("two_shot", Protocol::simple), "each rank would have lanes to all others");
 }
 
 // Emitting nothing and walking no rank: for ten thousand ranks it is asked of algorithms what they would take, and of
@@ -109,7 +109,7 @@ class Counting : public Algorithm {
   bool supports(const Problem& problem) const override { return algorithm_.supports(problem); }
   Shape shape(const Problem&) const override { return ++walked_, Shape(); }
   void emit(const Problem&, Rank, std::uint32_t, Steps&) const override { ++walked_; }
-  Effort effort(const Problem& problem) const override { return algorithm_.effort(problem); }
+  CostLaw cost_law(const Problem& problem) const override { return algorithm_.cost_law(problem); }
   std::uint32_t walked() const { return walked_; }
 
  private:
@@ -136,15 +136,15 @@ TEST(Candidates, AreFoundWithoutWalkingPlans) {
 // Twice the bytes never take less time, nor a machine whose links are slower.
 TEST(Predictions, GrowWithBytesAndSlowerLinks) {
   for (const cases::Entry& entry : cases::flat_entries()) {
-    const Effort effort = entry.algorithm->effort({.collective = entry.collective, .ranks = 8, .groups = {}});
+    const CostLaw cost_law = entry.algorithm->cost_law({.collective = entry.collective, .ranks = 8, .groups = {}});
     Machine slow = machine_of_devices();
     for (Level& level : slow.levels) level.rank_gbytes_per_s = level.member_gbytes_per_s = 1;
     double before = 0;
     for (double bytes = 8; bytes < 1e9; bytes *= 2) {
-      const Load load = {.block_bytes = bytes, .piece_bytes = 65536};
-      const double now = predict(effort, load, machine_of_devices()).total_us();
+      const Load load = {.block_bytes = bytes, .chunk_bytes = 65536};
+      const double now = predict(cost_law, load, machine_of_devices()).total_us();
       EXPECT_GE(now, before) << cases::title(entry) << " " << bytes;
-      EXPECT_GE(predict(effort, load, slow).total_us(), now) << cases::title(entry) << " " << bytes;
+      EXPECT_GE(predict(cost_law, load, slow).total_us(), now) << cases::title(entry) << " " << bytes;
       before = now;
     }
   }
@@ -157,12 +157,12 @@ TEST(Predictions, TakeTheLongerOfLinksAndWork) {
   EXPECT_DOUBLE_EQ((Prediction{.launch_us = 1, .hops_us = 2, .links_us = 3, .work_us = 40}).total_us(), 43);
 }
 
-// A ring of k pieces waits k times; messages that all go out first are awaited once.
+// A ring of k chunks waits k times; messages that all go out first are awaited once.
 TEST(Predictions, ChargeEveryPieceOfAPlanInLockstep) {
   const Problem problem{.collective = Collective::all_gather, .ranks = 4, .groups = {}};
-  const auto hops = [&](const char* algorithm, double pieces) {
-    const Load load = {.block_bytes = 65536 * pieces, .piece_bytes = 65536};
-    return predict(find(Collective::all_gather, algorithm)->effort(problem), load, machine_of_hosts()).hops_us;
+  const auto hops = [&](const char* algorithm, double chunks) {
+    const Load load = {.block_bytes = 65536 * chunks, .chunk_bytes = 65536};
+    return predict(find(Collective::all_gather, algorithm)->cost_law(problem), load, machine_of_hosts()).hops_us;
   };
   EXPECT_NEAR(hops("ring", 10), 10 * hops("ring", 1), 1e-9);
   EXPECT_NEAR(hops("direct", 10), hops("direct", 1), 1e-9);

@@ -77,13 +77,13 @@ TEST(Choose, MakesFewerMessagesWhereRanksShareCores) {
 // A line comes sooner, but nobody is there to see it.
 TEST(Choose, TakesTheProtocolOfLessWorkWhereRanksShareCores) {
   Query asked = query(Collective::all_gather, 4, 512);
-  EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
+  EXPECT_EQ(choose(asked).value().protocol, Protocol::ll);
   Machine machine = machine_of_hosts();
   machine.ranks_per_core = 2;
   asked.machine = &machine;
-  EXPECT_EQ(choose(asked).value().protocol, Protocol::bulk);
+  EXPECT_EQ(choose(asked).value().protocol, Protocol::simple);
   asked.block_bytes = 64;
-  EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
+  EXPECT_EQ(choose(asked).value().protocol, Protocol::ll);
 }
 
 // Two lines are less to move than a counter and data; three are not, where nobody waits for them.
@@ -94,11 +94,11 @@ TEST(Choose, TakesFewLinesOnTheWayToARootWhereRanksShareCores) {
        {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter}) {
     Query asked = query(collective, 4, 112);
     asked.machine = &machine;
-    EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
+    EXPECT_EQ(choose(asked).value().protocol, Protocol::ll);
     asked.block_bytes = 120;
-    EXPECT_EQ(choose(asked).value().protocol, Protocol::bulk);
+    EXPECT_EQ(choose(asked).value().protocol, Protocol::simple);
     asked.machine = nullptr;
-    EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
+    EXPECT_EQ(choose(asked).value().protocol, Protocol::ll);
   }
 }
 
@@ -131,7 +131,7 @@ TEST(Choose, WaitsForOneMessageAtATimeWhereRanksShareCores) {
   EXPECT_EQ(choose(asked).value().algorithm, "ring");
   asked.block_bytes = 64 << 10;
   EXPECT_EQ(choose(asked).value().algorithm, "ring");
-  asked.block_bytes = 128 << 10;  // Its pieces wait for each other in turn.
+  asked.block_bytes = 128 << 10;  // Its chunks wait for each other in turn.
   EXPECT_EQ(choose(asked).value().algorithm, "direct");
 }
 
@@ -178,7 +178,7 @@ TEST(Choose, KeepsMessagesBetweenHostsLong) {
     asked.problem.groups = {std::move(hosts)};
     const Choice choice = choose(asked).value();
     EXPECT_EQ(choice.algorithm, "hierarchical");
-    return choice.piece_bytes / asked.problem.groups[0].size();
+    return choice.chunk_bytes / asked.problem.groups[0].size();
   };
   EXPECT_EQ(across({2, 2}), 32U << 10);
   EXPECT_EQ(across({8, 8}), 32U << 10);
@@ -195,26 +195,26 @@ TEST(Choose, KeepsMessagesOverHostsLongWhateverTheRanks) {
       asked.problem.groups = {std::vector<Rank>(hosts, 2)};
       const Choice choice = choose(asked).value();
       EXPECT_EQ(choice.algorithm, "hierarchical");
-      EXPECT_EQ(choice.piece_bytes, 64U << 10);
+      EXPECT_EQ(choice.chunk_bytes, 64U << 10);
     }
   }
 }
 
-// Where nothing is reduced, two ranks take shorter pieces while their buffers can be in caches; over a network never.
+// Where nothing is reduced, two ranks take shorter chunks while their buffers can be in caches; over a network never.
 TEST(Choose, CutsWhatTwoRanksOnlyCopyFinerInCaches) {
-  const auto piece = [](Collective collective, Rank ranks, std::uint64_t bytes, bool network = false) {
+  const auto chunk = [](Collective collective, Rank ranks, std::uint64_t bytes, bool network = false) {
     Query asked = query(collective, ranks, bytes);
     asked.network = network;
-    return choose(asked).value().piece_bytes;
+    return choose(asked).value().chunk_bytes;
   };
   for (const Collective collective : {Collective::broadcast, Collective::gather, Collective::scatter}) {
-    EXPECT_EQ(piece(collective, 2, 4096), 32U << 10);
-    EXPECT_EQ(piece(collective, 2, 8 << 20), 32U << 10);
-    EXPECT_EQ(piece(collective, 2, (8 << 20) + 64), 64U << 10);
-    EXPECT_EQ(piece(collective, 3, 1 << 20), 64U << 10);
-    EXPECT_EQ(piece(collective, 2, 1 << 20, true), 128U << 10);
+    EXPECT_EQ(chunk(collective, 2, 4096), 32U << 10);
+    EXPECT_EQ(chunk(collective, 2, 8 << 20), 32U << 10);
+    EXPECT_EQ(chunk(collective, 2, (8 << 20) + 64), 64U << 10);
+    EXPECT_EQ(chunk(collective, 3, 1 << 20), 64U << 10);
+    EXPECT_EQ(chunk(collective, 2, 1 << 20, true), 128U << 10);
   }
-  EXPECT_EQ(piece(Collective::reduce, 2, 1 << 20), 64U << 10);
+  EXPECT_EQ(chunk(Collective::reduce, 2, 1 << 20), 64U << 10);
 }
 
 // The room knows algorithms by their names alone.
@@ -238,7 +238,7 @@ TEST(Choose, TakesLinesOnlyWhereTheLongestMessageFits) {
       const std::vector<Plan> plans =
           cases::fused(emit_plans(*entry.algorithm, asked.problem), cases::Fusion::whole_stages);
       const std::uint64_t longest = longest_message(plans) * kBlock / plans[0].shape.units;
-      EXPECT_TRUE(longest <= 560 || choose(asked).value().protocol == Protocol::bulk)
+      EXPECT_TRUE(longest <= 560 || choose(asked).value().protocol == Protocol::simple)
           << cases::title(entry) << " of " << ranks;
     }
   }
@@ -256,20 +256,20 @@ TEST(Choose, HasItsCrossoversWhereTheyWereMeasured) {
   EXPECT_EQ(chosen(65, 1 << 20).algorithm, "ring");
   EXPECT_EQ(chosen(2, 1 << 20, true).algorithm, "two_shot_mapped");
   EXPECT_EQ(chosen(2, 8, true).algorithm, "one_shot");
-  EXPECT_EQ(chosen(2, 8).protocol, Protocol::lines);
-  EXPECT_EQ(chosen(2, 1 << 20).protocol, Protocol::bulk);
+  EXPECT_EQ(chosen(2, 8).protocol, Protocol::ll);
+  EXPECT_EQ(chosen(2, 1 << 20).protocol, Protocol::simple);
 }
 
 TEST(Choose, ObeysWhatIsForced) {
   Query asked = query(Collective::all_reduce, 2, 8);
   asked.algorithm = "ring";
-  asked.protocol = "bulk";
+  asked.protocol = "Simple";
   const Choice choice = choose(asked).value();
   EXPECT_EQ(choice.algorithm, "ring");
-  EXPECT_EQ(choice.protocol, Protocol::bulk);
+  EXPECT_EQ(choice.protocol, Protocol::simple);
   asked.protocol = "smoke";
   EXPECT_EQ(choose(asked).status().message(),
-            "there is no protocol 'smoke'; the protocols are lines, bulk and, on GPUs, rows");
+            "there is no protocol 'smoke'; the protocols are LL, Simple and, on GPUs, LL128");
 }
 
 }  // namespace

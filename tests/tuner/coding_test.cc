@@ -17,9 +17,9 @@ namespace {
 
 using test::query;
 
-// As WireFold does it, by the rank that has most of it to do.
-Coded counted(const Plan& plan) {
-  Coded coded;
+// As CompressedFold does it, by the rank that has most of it to do.
+Compressed counted(const Plan& plan) {
+  Compressed compressed;
   const Keeps keeps = keeps_of(plan.problem.collective);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step step = plan.steps[i];
@@ -36,20 +36,20 @@ Coded counted(const Plan& plan) {
     }
     const bool passes_on = sources == 1 && received == 1;
     if (passes_on) {
-      coded.decoded += stored * length;
+      compressed.decoded += stored * length;
       continue;
     }
     const bool kept = stored > 0 && (keeps == Keeps::sums     ? step.fold == Fold::complete
                                      : keeps == Keeps::copies ? received == 0
                                                               : false);
-    coded.decoded += (received + (kept ? 1 : 0)) * length;
-    coded.encoded += sent > 0 || kept ? length : 0;
+    compressed.decoded += (received + (kept ? 1 : 0)) * length;
+    compressed.encoded += sent > 0 || kept ? length : 0;
   }
-  return coded;
+  return compressed;
 }
 
 // Of encoding and decoding together, within a third.
-TEST(Coded, IsAboutWhatPlansHave) {
+TEST(Compressed, IsAboutWhatPlansHave) {
   std::size_t known = 0;
   for (const cases::Entry& entry : cases::all_entries()) {
     for (const std::vector<Rank>& hosts : {std::vector<Rank>{2}, {3}, {4}, {5}, {8}, {16}, {4, 4}, {2, 2, 2}}) {
@@ -65,11 +65,11 @@ TEST(Coded, IsAboutWhatPlansHave) {
       fuse_stages(plans);
       double most = 0;
       for (const Plan& plan : plans) {
-        const Coded coded = counted(plan);
-        most = std::max(most, coded.encoded + coded.decoded);
+        const Compressed compressed = counted(plan);
+        most = std::max(most, compressed.encoded + compressed.decoded);
       }
-      const Coded told = coded_of(problem, algorithm.effort(problem));
-      EXPECT_NEAR(told.encoded + told.decoded, most, most / 3);
+      const Compressed reported = coded_of(problem, algorithm.cost_law(problem));
+      EXPECT_NEAR(reported.encoded + reported.decoded, most, most / 3);
       ++known;
     }
   }
@@ -92,7 +92,7 @@ Query bounded(Rank ranks, std::uint64_t bytes, double bound) {
 TEST(Bounds, LeaveMessagesRawWhereRanksShareMemory) {
   for (const std::uint64_t bytes : {64ULL, 4096ULL, 1ULL << 16, 1ULL << 20, 1ULL << 24, 1ULL << 28}) {
     for (const double bound : {0.003, 0.01, 0.1, 0.9})
-      EXPECT_EQ(choose(bounded(2, bytes, bound)).value().wire, WireFormat::none) << bytes << " " << bound;
+      EXPECT_EQ(choose(bounded(2, bytes, bound)).value().compression, CompressionFormat::none) << bytes << " " << bound;
   }
 }
 
@@ -105,13 +105,14 @@ TEST(Bounds, TakeWhatKeepsToThemOverASlowLink) {
     return choose(asked).value();
   };
   for (const Rank ranks : {2U, 3U, 4U, 8U, 16U, 32U}) {
-    EXPECT_EQ(taken(ranks, 0.01).wire, WireFormat::int8) << ranks;  // At any number of ranks, by two shots.
-    EXPECT_EQ(taken(ranks, 0.0025).wire, WireFormat::bf16) << ranks;
-    EXPECT_EQ(taken(ranks, 0.5).wire, WireFormat::int6) << ranks;  // int4 is for who asks for it.
-    EXPECT_EQ(taken(ranks, 0.001).wire, WireFormat::none) << ranks;
+    EXPECT_EQ(taken(ranks, 0.01).compression, CompressionFormat::int8)
+        << ranks;  // At any number of ranks, by two shots.
+    EXPECT_EQ(taken(ranks, 0.0025).compression, CompressionFormat::bf16) << ranks;
+    EXPECT_EQ(taken(ranks, 0.5).compression, CompressionFormat::int6) << ranks;  // int4 is for who asks for it.
+    EXPECT_EQ(taken(ranks, 0.001).compression, CompressionFormat::none) << ranks;
   }
-  EXPECT_EQ(taken(2, 0.01, 64).wire, WireFormat::none);  // A group has 130 bytes.
-  EXPECT_EQ(taken(2, 1e-9).wire, WireFormat::none);
+  EXPECT_EQ(taken(2, 0.01, 64).compression, CompressionFormat::none);  // A group has 130 bytes.
+  EXPECT_EQ(taken(2, 1e-9).compression, CompressionFormat::none);
 }
 
 // Of each format, only algorithms that keep to the bound; a ring rounds once a hop.
@@ -125,11 +126,11 @@ TEST(Bounds, AllowRingsWhereTheirErrorFits) {
       bool ring = false;
       const std::vector<Candidate> found = candidates(asked).value();
       for (const Candidate& one : found) {
-        const Effort effort = find(Collective::all_reduce, one.choice.algorithm)->effort(asked.problem);
-        EXPECT_LE(expected_error(one.choice.wire, effort), bound) << one.choice.algorithm;
-        ring |= one.choice.algorithm == "ring" && one.choice.wire == WireFormat::int8;
+        const CostLaw cost_law = find(Collective::all_reduce, one.choice.algorithm)->cost_law(asked.problem);
+        EXPECT_LE(expected_error(one.choice.compression, cost_law), bound) << one.choice.algorithm;
+        ring |= one.choice.algorithm == "ring" && one.choice.compression == CompressionFormat::int8;
       }
-      const double of_ring = wire_error(WireFormat::int8) * std::sqrt((ranks + 1) / 2.0);
+      const double of_ring = compression_error(CompressionFormat::int8) * std::sqrt((ranks + 1) / 2.0);
       if (of_ring < 0.9 * bound || of_ring > bound) {
         EXPECT_EQ(ring, of_ring < bound) << ranks << " " << bound;
       }
@@ -148,10 +149,10 @@ TEST(Bounds, GiveUpNoDigitsForLittle) {
     const auto least = [&](bool raw) {
       double us = 1e9;
       for (const Candidate& one : found)
-        if ((one.choice.wire == WireFormat::none) == raw) us = std::min(us, one.predicted_us);
+        if ((one.choice.compression == CompressionFormat::none) == raw) us = std::min(us, one.predicted_us);
       return us;
     };
-    const bool rounds = found.front().choice.wire != WireFormat::none;
+    const bool rounds = found.front().choice.compression != CompressionFormat::none;
     EXPECT_EQ(rounds, 1.1 * least(false) < least(true)) << bytes;
     rounded += rounds ? 1 : 0;
     held_back += !rounds && least(false) < least(true) ? 1 : 0;
@@ -167,17 +168,17 @@ TEST(Bounds, KnowHowWideElementsAre) {
   asked.network = true;
   asked.machine = &slow;
   asked.type = DataType::bfloat16;
-  EXPECT_EQ(choose(asked).value().wire, WireFormat::none);
+  EXPECT_EQ(choose(asked).value().compression, CompressionFormat::none);
   asked.max_relative_error = 0.01;
-  EXPECT_EQ(choose(asked).value().wire, WireFormat::int8);
+  EXPECT_EQ(choose(asked).value().compression, CompressionFormat::int8);
 }
 
 // An algorithm that is forced stays, and nothing is refused where it bears no rounding.
 TEST(Bounds, HeedWhatIsForced) {
   const Machine slow = linked(1);
-  for (const auto& [algorithm, wire] : {std::pair("ring", WireFormat::none),
-                                        {"two_shot", WireFormat::int8},
-                                        {"recursive_doubling", WireFormat::none}}) {
+  for (const auto& [algorithm, compression] : {std::pair("ring", CompressionFormat::none),
+                                               {"two_shot", CompressionFormat::int8},
+                                               {"recursive_doubling", CompressionFormat::none}}) {
     Query asked = bounded(16, 1 << 24, 0.01);
     asked.network = true;
     asked.machine = &slow;
@@ -185,9 +186,9 @@ TEST(Bounds, HeedWhatIsForced) {
     const Choice choice = choose(asked).value();
     EXPECT_EQ(choice.algorithm, algorithm);
     if (std::string_view(algorithm) != "ring") {
-      EXPECT_EQ(choice.wire, wire) << algorithm;
+      EXPECT_EQ(choice.compression, compression) << algorithm;
     } else {
-      EXPECT_EQ(choice.wire, WireFormat::bf16);  // Its eight roundings leave room for that alone.
+      EXPECT_EQ(choice.compression, CompressionFormat::bf16);  // Its eight roundings leave room for that alone.
     }
   }
 }
@@ -196,9 +197,9 @@ TEST(Bounds, HeedWhatIsForced) {
 TEST(Predictions, KnowWhatFormatsCost) {
   Query asked = query(Collective::all_reduce, 2, 1 << 24);
   const Candidate raw = candidates(asked).value().front();
-  asked.wire = WireFormat::int8;
+  asked.compression = CompressionFormat::int8;
   const Candidate rounded = candidates(asked).value().front();
-  EXPECT_EQ(rounded.choice.wire, WireFormat::int8);
+  EXPECT_EQ(rounded.choice.compression, CompressionFormat::int8);
   EXPECT_GT(rounded.parts.work_us, 1.1 * raw.parts.work_us);
   asked.type = DataType::bfloat16;  // Twice the elements, and each is made float32 first.
   EXPECT_GT(candidates(asked).value().front().parts.work_us, 1.9 * rounded.parts.work_us);
@@ -207,7 +208,7 @@ TEST(Predictions, KnowWhatFormatsCost) {
   asked.network = true;
   asked.machine = &slow;
   const double links_us = candidates(asked).value().front().parts.links_us;
-  asked.wire = WireFormat::none;
+  asked.compression = CompressionFormat::none;
   EXPECT_NEAR(candidates(asked).value().front().parts.links_us / links_us, 512.0 / 130, 0.01);
 }
 

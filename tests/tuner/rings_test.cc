@@ -81,7 +81,7 @@ std::vector<Ring> all_rings(const RingQuestion& question) {
 class Packing {
  public:
   Packing(const RingQuestion& question, std::vector<Ring> all, double rate, std::size_t most)
-      : question_(question), all_(std::move(all)), rate_(rate), most_(most) {}
+      : question_(question), all_(std::move(all)), rate_(rate), max_(most) {}
   std::size_t pack() {
     go_on(0);
     return best_;
@@ -90,7 +90,7 @@ class Packing {
  private:
   void go_on(std::size_t first) {
     best_ = std::max(best_, taken_.size());
-    for (std::size_t i = first; i < all_.size() && best_ < most_; ++i) {
+    for (std::size_t i = first; i < all_.size() && best_ < max_; ++i) {
       taken_.push_back(all_[i]);
       if (rate_of(question_, taken_) >= rate_ * (1 - 1e-9)) go_on(i);
       taken_.pop_back();
@@ -99,7 +99,7 @@ class Packing {
   const RingQuestion& question_;
   std::vector<Ring> all_;
   double rate_;
-  std::size_t most_;
+  std::size_t max_;
   std::vector<Ring> taken_;
   std::size_t best_ = 0;
 };
@@ -108,13 +108,13 @@ double best_sum(const RingQuestion& question) {
   const std::vector<Ring> all = all_rings(question);
   std::set<double> rates;
   for (const double rate : question.rates)
-    for (std::uint32_t rings = 1; rings <= question.most_rings * question.stations; ++rings) rates.insert(rate / rings);
+    for (std::uint32_t rings = 1; rings <= question.max_rings * question.stations; ++rings) rates.insert(rate / rings);
   double best = 0;
   for (const double rate : rates) {
     std::vector<Ring> fit;
     for (const Ring& ring : all)
       if (rate_of(question, {ring}) >= rate * (1 - 1e-9)) fit.push_back(ring);
-    const std::size_t rings = fit.empty() ? 0 : Packing(question, fit, rate, question.most_rings).pack();
+    const std::size_t rings = fit.empty() ? 0 : Packing(question, fit, rate, question.max_rings).pack();
     best = std::max(best, rate * static_cast<double>(rings));
   }
   return best;
@@ -128,8 +128,8 @@ void expect_sound(const RingQuestion& question, const RingSet& found) {
     for (std::uint32_t i = 0; i < sorted.size(); ++i) ASSERT_EQ(sorted[i], i);
   }
   EXPECT_EQ(found.gbytes_per_s, rate_of(question, found.rings));
-  EXPECT_LE(found.rings.size(), question.most_rings);
-  EXPECT_LE(found.visits, kMostVisits);
+  EXPECT_LE(found.rings.size(), question.max_rings);
+  EXPECT_LE(found.visits, kMaxVisits);
 }
 
 TEST(Rings, AreTheBestThereAre) {
@@ -139,7 +139,7 @@ TEST(Rings, AreTheBestThereAre) {
   for (int i = 0; i < 500; ++i) {
     const std::uint32_t stations = 2 + below(random, 4);
     RingQuestion question = random_question(i, stations, random);
-    question.most_rings = 4;
+    question.max_rings = 4;
     const RingSet found = find_rings(question);
     ASSERT_NO_FATAL_FAILURE(expect_sound(question, found));
     EXPECT_NEAR(found.gbytes_per_s * static_cast<double>(found.rings.size()), best_sum(question), 1e-6)
@@ -155,7 +155,7 @@ TEST(Rings, OfEightAreAsWideAsAny) {
   for (int i = 0; i < 120; ++i) {
     const std::uint32_t stations = 6 + below(random, 3);
     RingQuestion question = random_question(i, stations, random);
-    question.most_rings = 1;
+    question.max_rings = 1;
     const RingSet found = find_rings(question);
     ASSERT_NO_FATAL_FAILURE(expect_sound(question, found));
     double best = 0;
@@ -174,7 +174,7 @@ TEST(Rings, CountEachRateThatIsTried) {
     question.uses[1].push_back({static_cast<std::uint32_t>(question.rates.size()), 1});
     question.rates.push_back(2 + 0.01 * i);
   }
-  question.most_rings = 1;
+  question.max_rings = 1;
   const RingSet found = find_rings(question);
   EXPECT_GE(found.visits, 1'000u);
   EXPECT_DOUBLE_EQ(found.gbytes_per_s, 1);
@@ -194,7 +194,7 @@ RingQuestion with_gates(std::uint32_t stations, std::uint32_t gates) {
 // Whoever asks may have a small stack, as our own threads have: of all stations in as many rings a search goes
 // thousands of steps deep.
 TEST(Rings, AreFoundOnASmallStack) {
-  const RingQuestion question = with_gates(kMostStations, 28);
+  const RingQuestion question = with_gates(kMaxStations, 28);
   RingSet found;
   {
     const auto thread = ServiceThread::start([&] { found = find_rings(question); });
@@ -206,9 +206,9 @@ TEST(Rings, AreFoundOnASmallStack) {
 
 // Calls are as deep as there are rings, whoever asks for more.
 TEST(Rings, AreNoMoreThanSoMany) {
-  RingQuestion question = with_gates(4, kMostRings + 8);
-  question.most_rings = kMostRings + 8;
-  EXPECT_EQ(find_rings(question).rings.size(), kMostRings);
+  RingQuestion question = with_gates(4, kMaxRings + 8);
+  question.max_rings = kMaxRings + 8;
+  EXPECT_EQ(find_rings(question).rings.size(), kMaxRings);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ namespace {
 using test::Folder;
 
 TuneCache::Machine machine(const std::string& name) {
-  return {name, {{Collective::reduce, 4, {{"direct", Protocol::bulk, 8, 1, 2, 3}}}}};
+  return {name, {{Collective::reduce, 4, {{"direct", Protocol::simple, 8, 1, 2, 3}}}}};
 }
 
 mode_t mode_of(const std::string& path) {

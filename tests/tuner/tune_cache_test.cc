@@ -29,12 +29,12 @@ TuneCache some_cache() {
   cache.keep("0.1.0, hosts 2, machine of one",
              {Collective::all_gather,
               33,
-              {{"direct", Protocol::bulk, 32768, 1, 11.25, 10.5}, {"ring", Protocol::bulk, 65536, 1, 12, 0}}});
+              {{"direct", Protocol::simple, 32768, 1, 11.25, 10.5}, {"ring", Protocol::simple, 65536, 1, 12, 0}}});
   cache.keep("0.1.0, hosts 2, machine of one",
-             {Collective::all_reduce, 6, {{"one_shot", Protocol::lines, 560, 2, 0.1, 0.07}}});
+             {Collective::all_reduce, 6, {{"one_shot", Protocol::ll, 560, 2, 0.1, 0.07}}});
   cache.keep("0.1.0, hosts 2, machine of one",
-             {Collective::all_gather, 33, {{"direct_mapped", Protocol::bulk, 65536, 1, 9.5, 7.25}}, true});
-  cache.keep("another", {Collective::scatter, 0, {{"direct", Protocol::rows, 1, 1, 3, 1e9}}});
+             {Collective::all_gather, 33, {{"direct_mapped", Protocol::simple, 65536, 1, 9.5, 7.25}}, true});
+  cache.keep("another", {Collective::scatter, 0, {{"direct", Protocol::ll128, 1, 1, 3, 1e9}}});
   return cache;
 }
 
@@ -50,7 +50,7 @@ TEST(TuneCache, SizeClassesAreHalvesOfPowersOfTwo) {
     const std::uint32_t now = size_class(bytes);
     const bool begins = (bytes & (bytes - 1)) == 0 || (bytes % 3 == 0 && (bytes / 3 & (bytes / 3 - 1)) == 0);
     ASSERT_EQ(now != last, begins) << bytes;
-    ASSERT_EQ(least_bytes(now) == bytes, begins) << bytes;
+    ASSERT_EQ(min_bytes(now) == bytes, begins) << bytes;
     ASSERT_GE(now, last);
     last = now;
   }
@@ -68,7 +68,7 @@ TEST(TuneCache, ReadsWhatItHasWritten) {
 
 TEST(TuneCache, TakesEmptyFilesAndRemarks) {
   EXPECT_TRUE(parse_tune_cache("").ok());
-  auto parsed = parse_tune_cache("tutti-tune 2\n# by hand\n\nmachine m\nclass reduce 4\nkept direct bulk 8 1 2 3\n");
+  auto parsed = parse_tune_cache("tutti-tune 2\n# by hand\n\nmachine m\nclass reduce 4\nkept direct Simple 8 1 2 3\n");
   ASSERT_TRUE(parsed.ok());
   ASSERT_EQ(parsed.value().machines.size(), 1U);
   EXPECT_EQ(parsed.value().machines[0].name, "m");
@@ -76,7 +76,7 @@ TEST(TuneCache, TakesEmptyFilesAndRemarks) {
 
 // Which knows of no calls by mapped memory.
 TEST(TuneCache, TakesTheVersionBefore) {
-  auto old = parse_tune_cache("tutti-tune 1\nmachine m\nclass reduce 4\nkept direct bulk 8 1 2 3\n");
+  auto old = parse_tune_cache("tutti-tune 1\nmachine m\nclass reduce 4\nkept direct Simple 8 1 2 3\n");
   ASSERT_TRUE(old.ok());
   EXPECT_FALSE(old.value().machines[0].classes[0].mapped);
   EXPECT_EQ(format(old.value()).substr(0, 13), "tutti-tune 2\n");
@@ -100,18 +100,19 @@ TEST(TuneCache, KeepsTheLatestOfEachClass) {
 
 TEST(TuneCache, SaysWhichLineIsWrong) {
   const std::string head = "tutti-tune 2\nmachine m\n";
-  const std::string kept = "kept direct bulk 8 1 2 3\n";
+  const std::string kept = "kept direct Simple 8 1 2 3\n";
   EXPECT_NE(refusal("something else\n").find("line 1 "), std::string::npos);
   EXPECT_NE(refusal("tutti-tune 3\n").find("line 1 "), std::string::npos);
   EXPECT_NE(refusal("tutti-tune 2\nclass reduce 4\n").find("line 2 "), std::string::npos);
   for (const char* line :
        {"class reduce", "class reduce 128", "class reduce -1", "class send 4", "class reduce 4 5", "class reduce 4 map",
-        "class reduce 4 mapped 5", "kept direct bulk 8 1 2 3", "tried direct bulk 8 1 2 3", "else"}) {
+        "class reduce 4 mapped 5", "kept direct Simple 8 1 2 3", "tried direct Simple 8 1 2 3", "else"}) {
     EXPECT_NE(refusal(head + line + "\n" + kept).find("line 3 "), std::string::npos) << line;
   }
-  for (const char* line : {"kept direct bulk 8 1 2", "kept direct sand 8 1 2 3", "kept direct bulk -8 1 2 3",
-                           "kept direct bulk 8 1 nan 3", "kept direct bulk 8 1 2 inf", "kept direct bulk 8 1 2 -3",
-                           "kept direct bulk 99999999999999999999 1 2 3", "tried direct bulk 8 1 2 3"}) {
+  for (const char* line :
+       {"kept direct Simple 8 1 2", "kept direct sand 8 1 2 3", "kept direct Simple -8 1 2 3",
+        "kept direct Simple 8 1 nan 3", "kept direct Simple 8 1 2 inf", "kept direct Simple 8 1 2 -3",
+        "kept direct Simple 99999999999999999999 1 2 3", "tried direct Simple 8 1 2 3"}) {
     EXPECT_NE(refusal(head + "class reduce 4\n" + line + "\n").find("line 4 "), std::string::npos) << line;
   }
   EXPECT_NE(refusal(head + "class reduce 4\n"), "");
@@ -218,7 +219,7 @@ TEST(TuneCache, FileStaysSmallEnoughToBeRead) {
     TunedClass& tuned = large.classes.emplace_back();
     tuned.collective = static_cast<Collective>(i / 128);
     tuned.size_class = i % 128;
-    tuned.candidates.assign(30, {std::string(20, 'a'), Protocol::bulk, 32768, 1, 0.1, 0.1});
+    tuned.candidates.assign(30, {std::string(20, 'a'), Protocol::simple, 32768, 1, 0.1, 0.1});
   }
   for (const char* name : {"first", "second", "first", "third"}) {
     large.name = name;

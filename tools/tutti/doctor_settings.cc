@@ -27,7 +27,7 @@ void warn(const std::string& words) { std::printf("warning: %s\n", words.c_str()
 
 std::string refused_here() {
   const Config& from = config();
-  if (from.nccls_protocol && from.protocol == "rows")
+  if (from.nccls_protocol && from.protocol == "LL128")
     warn("NCCL_PROTO has no effect on host memory: LL128 is for GPUs");
   std::vector<std::string> refused = refused_settings(environment(), from);
   const std::vector<std::string> on_host_memory = refused_on_host_memory(from);

@@ -25,7 +25,7 @@
 namespace tutti::tool {
 namespace {
 
-constexpr std::uint32_t kTeams = 32;  // Of a device that nobody has asked.
+constexpr std::uint32_t kThreadBlocks = 32;  // Of a device that nobody has asked.
 
 struct ExplainRequest {
   Query query;
@@ -36,7 +36,7 @@ struct ExplainRequest {
   bool measured_by_name = false;  // --tune-file names it.
   ExplainedTopology topology;     // Of no name: hosts of the same kind as this one, or devices of theirs.
   Machine machine;  // Of the topology, where one was named; else as communicators here would take theirs to be.
-  std::string wire;
+  std::string compression;
   double link_gbits_per_s = 0;  // Of a host to others; 0: as assumed.
   bool json = false, help = false;
 };
@@ -55,7 +55,7 @@ enum Option {
   kCores,
   kAlgorithm,
   kProtocol,
-  kWire,
+  kCompress,
   kMaxRelativeError,
   kType,
   kLink,
@@ -78,7 +78,7 @@ constexpr option kOptions[] = {
     {"cores", required_argument, nullptr, kCores},
     {"algorithm", required_argument, nullptr, kAlgorithm},
     {"protocol", required_argument, nullptr, kProtocol},
-    {"wire", required_argument, nullptr, kWire},
+    {"wire", required_argument, nullptr, kCompress},
     {"max-relative-error", required_argument, nullptr, kMaxRelativeError},
     {"type", required_argument, nullptr, kType},
     {"link", required_argument, nullptr, kLink},
@@ -89,7 +89,7 @@ constexpr option kOptions[] = {
     {},
 };
 
-constexpr Rank kMostRanks = 1'000'000;
+constexpr Rank kMaxRanks = 1'000'000;
 
 Status parse_groups(ExplainRequest& request, const std::string& text) {
   const std::vector<Groups> layouts = TUTTI_TRY(parse_layouts(text));
@@ -102,26 +102,26 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
   switch (option) {
     case kCollective: request.query.problem.collective = TUTTI_TRY(parse_collective(value)); break;
     case kBytes: request.query.block_bytes = static_cast<std::uint64_t>(TUTTI_TRY(parse_bytes(value))); break;
-    case kRanks: request.query.problem.ranks = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
+    case kRanks: request.query.problem.ranks = TUTTI_TRY(parse_count(value, 1, kMaxRanks)); break;
     case kGroups: return parse_groups(request, value);
     case kHosts: request.topology.hosts = value; break;
     case kTopology: request.topology.name = value; break;
     case kGpu: request.topology.gpu = value; break;
     case kMemory:
       if (value != "host" && value != "cuda") return invalid_argument("memory is host or cuda");
-      request.query.teams = value == "cuda" ? kTeams : 0;
+      request.query.thread_blocks = value == "cuda" ? kThreadBlocks : 0;
       break;
     case kTransport:
       if (value != "shm" && value != "tcp") return invalid_argument("a transport is shm or tcp here");
       request.query.network = value == "tcp";
       break;
     case kMapped: request.query.mapped = true; break;
-    case kCores: request.terms.cores = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
+    case kCores: request.terms.cores = TUTTI_TRY(parse_count(value, 1, kMaxRanks)); break;
     case kAlgorithm: request.forced.algorithm = value; break;
     case kProtocol: request.forced.protocol = value; break;
-    case kWire:
-      request.wire = value;
-      request.query.wire = TUTTI_TRY(parse_wire(value));
+    case kCompress:
+      request.compression = value;
+      request.query.compression = TUTTI_TRY(parse_compression(value));
       break;
     case kMaxRelativeError: request.query.max_relative_error = TUTTI_TRY(parse_number(value, 1)); break;
     case kType: request.query.type = TUTTI_TRY(parse_float_type(value)); break;
@@ -165,21 +165,21 @@ Status lay_out(ExplainRequest& request, const GivenOptions& given) {
 // Ranks of one host, of which nobody has named another: they would run here.
 bool are_here(const ExplainRequest& request, const GivenOptions& given) {
   const bool several_hosts = given.has(kGroups) && request.groups.front().size() > 1;
-  return request.query.teams == 0 && !several_hosts && !given.has(kLink);
+  return request.query.thread_blocks == 0 && !several_hosts && !given.has(kLink);
 }
 
-Status heed_transport(ExplainRequest& request, const GivenOptions& given) {
+Status apply_transport(ExplainRequest& request, const GivenOptions& given) {
   if (given.has(kTransport)) return {};
   const Rank hosts = given.has(kTopology) ? 0
                      : given.has(kGroups) ? static_cast<Rank>(request.groups.front().size())
                                           : 1;
-  TUTTI_CHECK_OK(tutti::heed_transport(hosts, request.query, request.terms.environment));
+  TUTTI_CHECK_OK(tutti::apply_transport(hosts, request.query, request.terms.environment));
   return are_here(request, given) ? check_asked_transport(config()) : Status();
 }
 
 // Ranks that share cores are on one machine, with no links between them.
 Status share_cores(ExplainRequest& request, const GivenOptions& given) {
-  if (request.query.teams > 0) {
+  if (request.query.thread_blocks > 0) {
     if (!given.has(kCores)) return {};
     return invalid_argument("--cores are those of ranks on host memory: leave out --memory cuda");
   }
@@ -196,25 +196,28 @@ Status share_cores(ExplainRequest& request, const GivenOptions& given) {
 }
 
 // How messages travel, and what that is said of.
-Status settle_wire(ExplainRequest& request, const GivenOptions& given) {
+Status settle_compression(ExplainRequest& request, const GivenOptions& given) {
   Query& query = request.query;
   std::string& words = request.terms.environment;
-  TUTTI_CHECK_OK(check_wire_or_bound("--wire and --max-relative-error", request.wire, query.max_relative_error));
-  if (request.wire.empty() && query.max_relative_error == 0) TUTTI_CHECK_OK(heed_wire(query, words));
-  const bool rounds = !request.wire.empty() || query.wire != WireFormat::none || query.max_relative_error > 0;
+  TUTTI_CHECK_OK(
+      check_compression_or_bound("--compress and --max-relative-error", request.compression, query.max_relative_error));
+  if (request.compression.empty() && query.max_relative_error == 0) TUTTI_CHECK_OK(apply_compression(query, words));
+  const bool rounds =
+      !request.compression.empty() || query.compression != CompressionFormat::none || query.max_relative_error > 0;
   if (given.has(kType) && !rounds)
-    return invalid_argument("--type is of what is rounded: give --wire or --max-relative-error");
-  if (query.wire == WireFormat::none || message_bytes(query, query.wire) < query.block_bytes) return {};
-  words += (words.empty() ? "" : " ") + std::string("In ") + name(query.wire) + " such messages of " +
+    return invalid_argument("--type is of what is rounded: give --compress or --max-relative-error");
+  if (query.compression == CompressionFormat::none || message_bytes(query, query.compression) < query.block_bytes)
+    return {};
+  words += (words.empty() ? "" : " ") + std::string("In ") + name(query.compression) + " such messages of " +
            name(query.type) + " would not be shorter: they go as they are.";
-  query.wire = WireFormat::none;  // As calls do.
+  query.compression = CompressionFormat::none;  // As calls do.
   return {};
 }
 
 // What was said together.
 Status settle(ExplainRequest& request, const GivenOptions& given) {
   Query& query = request.query;
-  request.machine = usual_machine(query.teams > 0);
+  request.machine = usual_machine(query.thread_blocks > 0);
   if (given.has(kTopology)) {
     if (!given.has(kRanks)) query.problem.ranks = 0;
     KnownTopology known = TUTTI_TRY(explain_on(request.topology, query));
@@ -222,7 +225,7 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
     request.asked.links = std::move(known.links);
   }
   if (given.has(kGroups)) TUTTI_CHECK_OK(lay_out(request, given));
-  TUTTI_CHECK_OK(heed_transport(request, given));
+  TUTTI_CHECK_OK(apply_transport(request, given));
   if (query.mapped && query.network)
     return invalid_argument(
         "--mapped is of memory that all ranks can map, which needs one host and no transport but shm");
@@ -233,9 +236,9 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
     Level& network = request.machine.levels[1];
     network.member_gbytes_per_s = network.rank_gbytes_per_s = request.link_gbits_per_s / 8;
   }
-  TUTTI_CHECK_OK(settle_wire(request, given));
+  TUTTI_CHECK_OK(settle_compression(request, given));
   const bool one_host = given.has(kTopology) ? !request.asked.links.empty() : !query.network;
-  if (query.teams > 0 && !one_host) {
+  if (query.thread_blocks > 0 && !one_host) {
     if (request.measured_by_name)
       return invalid_argument(
           "--tune-file has nothing of calls between devices of several hosts: these are not tried "
@@ -246,7 +249,7 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
   query.catalogue = catalogue(query.problem.collective);
   if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)
     return no_such_algorithm(request.forced.algorithm, query.problem.collective);
-  return heed_environment(query, request.forced, request.terms.environment);
+  return apply_environment(query, request.forced, request.terms.environment);
 }
 
 // What is there, and what would have no effect.

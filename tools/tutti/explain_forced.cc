@@ -28,10 +28,10 @@ std::string against(const Problem& problem) {
 std::string against_protocol(const Query& query) {
   const Config& from = config();
   if (!from.nccls_protocol) return {};
-  if (query.teams == 0 && from.protocol == "rows") return "LL128 is for GPUs";
-  if (query.network && from.protocol != "bulk") return "between hosts messages go in bulk, which is Simple";
-  if (query.teams > 0 && from.protocol != "bulk" && query.wire != WireFormat::none)
-    return "on devices messages in a wire format go in bulk, which is Simple";
+  if (query.thread_blocks == 0 && from.protocol == "LL128") return "LL128 is for GPUs";
+  if (query.network && from.protocol != "Simple") return "between hosts messages go in Simple, which is Simple";
+  if (query.thread_blocks > 0 && from.protocol != "Simple" && query.compression != CompressionFormat::none)
+    return "on devices messages in a compression format go in Simple, which is Simple";
   return {};
 }
 
@@ -39,7 +39,7 @@ void say(std::string& words, const std::string& sentence) { words += (words.empt
 
 }  // namespace
 
-Status heed_environment(const Query& query, ForcedNames& names, std::string& words) {
+Status apply_environment(const Query& query, ForcedNames& names, std::string& words) {
   const Config& from = config();
   if (names.algorithm.empty() && !from.algorithm.empty()) {
     TUTTI_CHECK_OK(check_algorithm("TUTTI_ALGORITHM", from.algorithm));
@@ -56,10 +56,10 @@ Status heed_environment(const Query& query, ForcedNames& names, std::string& wor
     if (why.empty()) names.protocol = from.protocol;
   }
   // There whatever else is chosen.
-  return query.teams == 0 ? check_on_host_memory("", from.channels) : Status();
+  return query.thread_blocks == 0 ? check_on_host_memory("", from.channels) : Status();
 }
 
-Status heed_transport(Rank hosts, Query& query, std::string& words) {
+Status apply_transport(Rank hosts, Query& query, std::string& words) {
   const std::string& asked = config().transport;
   if (asked.empty()) return {};
   TUTTI_CHECK_OK(check_transport("TUTTI_TRANSPORT", asked));
@@ -81,16 +81,17 @@ Status heed_transport(Rank hosts, Query& query, std::string& words) {
   return {};
 }
 
-Status heed_wire(Query& query, std::string& words) {
+Status apply_compression(Query& query, std::string& words) {
   const Config& from = config();
   if (!from.refused.empty()) return invalid_argument(from.refused);
-  TUTTI_CHECK_OK(check_bounded_rounding("TUTTI_WIRE_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
-                                        from.wire_stochastic ? Rounding::stochastic : Rounding::nearest,
+  TUTTI_CHECK_OK(check_bounded_rounding("TUTTI_COMPRESS_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
+                                        from.compression_stochastic ? Rounding::stochastic : Rounding::nearest,
                                         from.max_relative_error));
-  if (!from.wire.empty()) query.wire = TUTTI_TRY(parse_wire(from.wire));
+  if (!from.compression.empty()) query.compression = TUTTI_TRY(parse_compression(from.compression));
   query.max_relative_error = from.max_relative_error;
-  TUTTI_CHECK_OK(check_wire_or_bound("TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR", from.wire, query.max_relative_error));
-  if (query.wire != WireFormat::none) say(words, "TUTTI_WIRE asks for " + from.wire + ".");
+  TUTTI_CHECK_OK(check_compression_or_bound("TUTTI_COMPRESS and TUTTI_MAX_RELATIVE_ERROR", from.compression,
+                                            query.max_relative_error));
+  if (query.compression != CompressionFormat::none) say(words, "TUTTI_COMPRESS asks for " + from.compression + ".");
   if (query.max_relative_error > 0) say(words, "TUTTI_MAX_RELATIVE_ERROR bounds the error.");
   return {};
 }

@@ -15,13 +15,13 @@ struct ForcedNames {
 // Names that were given are kept; in place of others come those of TUTTI_ALGORITHM and TUTTI_PROTOCOL, or of NCCL's
 // variables, where a communicator would heed them for such calls. `words`: a sentence for each of these variables,
 // behind those that are there. Fails as creating a communicator does.
-Status heed_environment(const Query& query, ForcedNames& names, std::string& words);
+Status apply_environment(const Query& query, ForcedNames& names, std::string& words);
 
 // TUTTI_TRANSPORT, for ranks of so many hosts; 0: of a topology, which says by itself what leads from rank to rank.
 // Ranks that ask for another than shm are apart, whatever hosts they are on: groups are forgotten then.
-Status heed_transport(Rank hosts, Query& query, std::string& words);
+Status apply_transport(Rank hosts, Query& query, std::string& words);
 
-// Of formats and bounds: TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR, the latter on host memory.
-Status heed_wire(Query& query, std::string& words);
+// Of formats and bounds: TUTTI_COMPRESS and TUTTI_MAX_RELATIVE_ERROR, the latter on host memory.
+Status apply_compression(Query& query, std::string& words);
 
 }  // namespace tutti::tool

@@ -7,7 +7,7 @@
 
 #include "src/base/config.h"
 #include "src/communicator/planning/machine_name.h"
-#include "src/tuner/measure.h"
+#include "src/tuner/autotuner.h"
 
 namespace tutti::tool {
 namespace {
@@ -57,7 +57,7 @@ std::uint32_t cores_of(std::string_view sharing, Rank ranks) {
 bool is_of(const std::string& name, const AskedMachine& asked, const Query& query) {
   if (name.find(asked.named) == std::string::npos) return false;
   const std::optional<NamedMachine> machine = parse_machine_name(name);
-  if (!machine || machine->on_devices != (query.teams > 0)) return false;
+  if (!machine || machine->on_devices != (query.thread_blocks > 0)) return false;
   if (machine->on_devices) {
     const bool linked = !asked.named.empty() || asked.links.empty() || machine->links == asked.links;
     return machine->ranks == query.problem.ranks && linked;
@@ -79,7 +79,7 @@ Classes classes_of(const TuneCache::Machine& machine, const Query& query) {
 }
 
 // As communicators see it: where something is forced, or a plugin is asked, nothing is tried.
-bool is_tried(const Query& query) {
+bool is_tunable(const Query& query) {
   const Config& from = config();
   return query.problem.ranks > 1 && query.algorithm.empty() && query.protocol.empty() && from.algorithm.empty() &&
          from.protocol.empty() && !from.has_plugin();
@@ -99,33 +99,35 @@ Kept kept_of(const TunedClass* tuned, const std::vector<Candidate>& candidates) 
 bool tries_mapped(const Query& query, const std::vector<Candidate>& candidates) {
   std::vector<double> predicted_us;
   for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
-  const bool crowded = query.machine != nullptr && query.machine->ranks_per_core > 1;
-  const Trial trial(predicted_us, trial_terms(has_root(query.problem.collective), crowded));
+  const bool oversubscribed = query.machine != nullptr && query.machine->ranks_per_core > 1;
+  const Autotuner autotuner(predicted_us, autotuner_options(has_root(query.problem.collective), oversubscribed));
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (candidates[i].choice.mapped && trial.tries(i)) return true;
+    if (candidates[i].choice.mapped && autotuner.tries(i)) return true;
   }
   return false;
 }
 
 // On devices calls in windows, or on one of them, are apart from the rest.
 Kept kept_of_devices(const Classes& classes, const Query& query, std::vector<Candidate> all) {
-  std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.wire != WireFormat::none; });
+  std::erase_if(all,
+                [](const Candidate& candidate) { return candidate.choice.compression != CompressionFormat::none; });
   return kept_of(query.mapped ? classes.mapped : classes.lanes, all);
 }
 
 // As src/communicator/host/learning.cc goes about it. Where mapped memory has lost, all calls go through lanes: as is
 // kept of those that do or, with nothing kept of them, in the way that has won.
 Result<Kept> kept_of(const Classes& classes, const Query& query) {
-  if (!is_tried(query)) return Kept{};
+  if (!is_tunable(query)) return Kept{};
   Query asked = query;
-  if (query.teams == 0) asked.mapped = false;
+  if (query.thread_blocks == 0) asked.mapped = false;
   const std::vector<Candidate> predicted = TUTTI_TRY(candidates(asked));
-  // Trials are of messages that go as they are.
-  if (predicted.empty() || predicted.front().choice.wire != WireFormat::none) return Kept{};
-  if (query.teams > 0) return kept_of_devices(classes, query, predicted);
+  // Autotuners are of messages that go as they are.
+  if (predicted.empty() || predicted.front().choice.compression != CompressionFormat::none) return Kept{};
+  if (query.thread_blocks > 0) return kept_of_devices(classes, query, predicted);
   asked.mapped = !query.network;
   std::vector<Candidate> all = TUTTI_TRY(candidates(asked));
-  std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.wire != WireFormat::none; });
+  std::erase_if(all,
+                [](const Candidate& candidate) { return candidate.choice.compression != CompressionFormat::none; });
   std::vector<Candidate> through_lanes = all;
   std::erase_if(through_lanes, [](const Candidate& candidate) { return candidate.choice.mapped; });
   Kept lanes = kept_of(classes.lanes, through_lanes);
@@ -138,7 +140,7 @@ Result<Kept> kept_of(const Classes& classes, const Query& query) {
 }  // namespace
 
 double Measured::us(const Choice& choice) const {
-  if (choice.wire != WireFormat::none) return 0;
+  if (choice.compression != CompressionFormat::none) return 0;
   for (const TunedCandidate& one : tuned.candidates)
     if (one.algorithm == choice.algorithm && one.protocol == choice.protocol) return one.measured_us;
   return 0;

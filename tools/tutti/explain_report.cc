@@ -5,15 +5,15 @@
 
 #include "algorithms/catalogue.h"
 #include "src/base/json.h"
+#include "src/tuner/autotuner.h"
 #include "src/tuner/coding.h"
-#include "src/tuner/measure.h"
 
 namespace tutti::tool {
 namespace {
 
 std::string named(const Choice& choice) {
   return std::string(choice.algorithm) + " with " + name(choice.protocol) +
-         (choice.wire == WireFormat::none ? "" : " in " + std::string(name(choice.wire)));
+         (choice.compression == CompressionFormat::none ? "" : " in " + std::string(name(choice.compression)));
 }
 
 // The part in which the winner gains most.
@@ -35,16 +35,16 @@ std::string reason(const Candidate& winner, const Candidate& other) {
 }
 
 // Whether anything may be rounded.
-bool rounds(const Query& query) { return query.wire != WireFormat::none || query.max_relative_error > 0; }
+bool rounds(const Query& query) { return query.compression != CompressionFormat::none || query.max_relative_error > 0; }
 
 double error_of(const Query& query, const Choice& choice) {
-  return expected_error(choice.wire, find(query.problem.collective, choice.algorithm)->effort(query.problem));
+  return expected_error(choice.compression, find(query.problem.collective, choice.algorithm)->cost_law(query.problem));
 }
 
 struct RuledOut {
   const Algorithm* algorithm;
   Protocol protocol;
-  WireFormat wire;
+  CompressionFormat compression;
   std::string why;
 };
 
@@ -53,12 +53,12 @@ std::vector<RuledOut> all_ruled_out(const Query& query) {
   std::vector<RuledOut> all;
   Query asked = query;
   for (const Algorithm* algorithm : query.catalogue) {
-    for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
-      for (const WireFormat wire : formats_of(query)) {
-        asked.wire = wire;
+    for (const Protocol protocol : {Protocol::ll, Protocol::simple, Protocol::ll128}) {
+      for (const CompressionFormat compression : formats_of(query)) {
+        asked.compression = compression;
         const std::string why = ruled_out(asked, *algorithm, protocol);
-        if (!why.empty()) all.push_back({algorithm, protocol, wire, why});
-        if (!why.empty() && wire == WireFormat::none) break;
+        if (!why.empty()) all.push_back({algorithm, protocol, compression, why});
+        if (!why.empty() && compression == CompressionFormat::none) break;
       }
     }
   }
@@ -69,7 +69,7 @@ std::string prediction(const Query& query, const std::vector<Candidate>& found) 
   if (found.empty()) return "nothing that is asked for is possible";
   const std::string winner = named(found.front().choice);
   if (found.size() == 1) return winner + " is chosen: nothing else is possible";
-  if (query.teams > 0) {
+  if (query.thread_blocks > 0) {
     const auto* best = &found.front();
     for (const Candidate& other : found)
       if (other.predicted_us < best->predicted_us) best = &other;
@@ -90,13 +90,13 @@ std::string rounded(double us) {
 
 // Why what is kept need not have taken the least time.
 std::string what_replaces() {
-  const TrialTerms terms;
+  const AutotunerOptions terms;
   return "only what is " + rounded(100 * (1 - terms.better)) + " % better in all, and better in " +
          rounded(100 * terms.oftener) + " % of the rounds, replaces the first choice";
 }
 
 // With trials what is kept of those before, without what is predicted.
-std::string verdict(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
+std::string result(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
   const std::string predicted = prediction(query, found);
   if (!measured.kept) return predicted;
   const std::string kept = named(*measured.kept);
@@ -131,7 +131,7 @@ void print_heading(const Query& query, const ExplainedTerms& terms) {
   const auto block = static_cast<double>(query.block_bytes), whole = bytes_of_nccl_tests(query);
   std::printf("%s, blocks of %.0f bytes", describe(query.problem).c_str(), block);
   if (whole > block) std::printf(" (%.0f as nccl-tests and tutti simulate count)", whole);
-  const bool on_devices = query.teams > 0;
+  const bool on_devices = query.thread_blocks > 0;
   std::printf(", %s%s%s%s\n", on_devices ? "on devices" : "on host memory",
               query.network  ? ", between hosts"
               : query.mapped ? " that all can map"
@@ -155,7 +155,7 @@ void print_text(const Query& query, const std::vector<Candidate>& found, const M
                 name(candidate.choice.protocol), candidate.predicted_us, parts.launch_us, parts.hops_us, parts.links_us,
                 parts.work_us, text.c_str());
     if (rounds(query))
-      std::printf("        %-8s %7.2g", name(candidate.choice.wire), error_of(query, candidate.choice));
+      std::printf("        %-8s %7.2g", name(candidate.choice.compression), error_of(query, candidate.choice));
     std::printf("\n");
   }
   const bool shown = std::any_of(found.begin(), found.end(),
@@ -164,11 +164,11 @@ void print_text(const Query& query, const std::vector<Candidate>& found, const M
   else if (!measured.named_file.empty() && !measured.kept)
     std::printf("%s has %s\n", measured.named_file.c_str(),
                 !measured.machine.empty() ? "such calls, but as none of these"
-                : query.teams > 0         ? "nothing of such calls on such devices"
+                : query.thread_blocks > 0 ? "nothing of such calls on such devices"
                                           : "nothing of such calls on such hosts");
   for (const std::string& other : measured.others)
     std::printf("measured as well on %s: see --machine\n", other.c_str());
-  std::printf("%s.\n", verdict(query, found, measured).c_str());
+  std::printf("%s.\n", result(query, found, measured).c_str());
   std::printf("left out:\n");
   const std::vector<RuledOut> all = all_ruled_out(query);
   for (auto one = all.begin(); one != all.end();) {
@@ -177,8 +177,8 @@ void print_text(const Query& query, const std::vector<Candidate>& found, const M
     });
     std::string formats;  // For the same reason.
     for (auto each = one; each != next; ++each)
-      formats += (formats.empty() ? "in " : ", ") + std::string(name(each->wire));
-    const bool all_alike = one->wire == query.wire || !rounds(query);
+      formats += (formats.empty() ? "in " : ", ") + std::string(name(each->compression));
+    const bool all_alike = one->compression == query.compression || !rounds(query);
     std::printf("  %-20s %-8s %s%s%s\n", one->algorithm->name(), name(one->protocol), all_alike ? "" : formats.c_str(),
                 all_alike ? "" : ": ", one->why.c_str());
     one = next;
@@ -187,17 +187,17 @@ void print_text(const Query& query, const std::vector<Candidate>& found, const M
 
 namespace {
 
-void print_levels(const Effort& effort) {
+void print_levels(const CostLaw& cost_law) {
   std::printf("\"levels\": [");
-  for (std::size_t i = 0; i < Effort::kLevels; ++i) {
-    const Traffic& level = effort.levels[i];
+  for (std::size_t i = 0; i < CostLaw::kLevels; ++i) {
+    const Traffic& level = cost_law.levels[i];
     std::printf(
         "%s{\"depth\": %g, \"chain\": %g, \"stalls\": %g, \"sent\": %g, \"received\": %g, \"messages\": %g, "
         "\"between\": %g}",
         i == 0 ? "" : ", ", level.depth, level.chain, level.stalls, level.sent, level.received, level.messages,
         level.between);
   }
-  std::printf("], \"folded\": %g, \"copied\": %g, \"longest\": %g", effort.folded, effort.copied, effort.longest);
+  std::printf("], \"folded\": %g, \"copied\": %g, \"longest\": %g", cost_law.folded, cost_law.copied, cost_law.longest);
 }
 
 }  // namespace
@@ -214,17 +214,17 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
   for (const Candidate& candidate : found) {
     const Choice& choice = candidate.choice;
     std::printf(
-        "%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"wire\": \"%s\", \"piece_bytes\": %llu, \"predicted_us\": "
+        "%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"wire\": \"%s\", \"chunk_bytes\": %llu, \"predicted_us\": "
         "%g, "
         "\"launch_us\": %g, \"hops_us\": %g, \"links_us\": %g, \"work_us\": %g, \"measured_us\": ",
-        comma, std::string(choice.algorithm).c_str(), name(choice.protocol), name(choice.wire),
-        static_cast<unsigned long long>(choice.piece_bytes), candidate.predicted_us, candidate.parts.launch_us,
+        comma, std::string(choice.algorithm).c_str(), name(choice.protocol), name(choice.compression),
+        static_cast<unsigned long long>(choice.chunk_bytes), candidate.predicted_us, candidate.parts.launch_us,
         candidate.parts.hops_us, candidate.parts.links_us, candidate.parts.work_us);
     const double us = measured.us(choice);
     if (us > 0) std::printf("%g, ", us);
     else std::printf("null, ");
     std::printf("\"expected_error\": %g, ", error_of(query, choice));
-    print_levels(find(query.problem.collective, choice.algorithm)->effort(query.problem));
+    print_levels(find(query.problem.collective, choice.algorithm)->cost_law(query.problem));
     std::printf("}");
     comma = ",";
   }
@@ -235,12 +235,12 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
     std::printf("%s%s", comma, json_quoted(other).c_str());
     comma = ", ";
   }
-  std::printf("],\n\"verdict\": %s,\n\"ruled_out\": [", json_quoted(verdict(query, found, measured)).c_str());
+  std::printf("],\n\"verdict\": %s,\n\"ruled_out\": [", json_quoted(result(query, found, measured)).c_str());
   comma = "";
   const std::vector<RuledOut> others = all_ruled_out(query);
   for (const RuledOut& one : others) {
     std::printf("%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"wire\": \"%s\", \"why\": \"%s\"}", comma,
-                one.algorithm->name(), name(one.protocol), name(one.wire), one.why.c_str());
+                one.algorithm->name(), name(one.protocol), name(one.compression), one.why.c_str());
     comma = ",";
   }
   std::printf("]}\n");

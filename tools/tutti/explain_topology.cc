@@ -24,12 +24,12 @@ std::vector<NodeId> gpus_by_rank(const Topology& host) {
 }  // namespace
 
 Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query) {
-  constexpr std::uint32_t kMostHosts = 1U << 24;
+  constexpr std::uint32_t kMaxHosts = 1U << 24;
   Cluster cluster;
   cluster.host = TUTTI_TRY(named_topology(topology.name, topology.gpu));
   cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
   if (!topology.hosts.empty()) {
-    Result<std::uint32_t> hosts = parse_count(topology.hosts, 1, kMostHosts);
+    Result<std::uint32_t> hosts = parse_count(topology.hosts, 1, kMaxHosts);
     if (!hosts.ok()) return std::move(hosts).status().during("reading --hosts");
     cluster.hosts = hosts.value();
   }
@@ -44,8 +44,8 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   KnownTopology known = {network.machine(costs), ""};
   query.problem = problem_on(network, query.problem.collective);
   query.network = known.machine.levels.back().links == LinkClass::network;
-  query.teams = costs.most_channels;
-  query.only_rings = orders_on(network, costs.most_channels).only_rings;
+  query.thread_blocks = costs.max_channels;
+  query.only_rings = orders_on(network, costs.max_channels).only_rings;
   const Topology& host = network.cluster().host;
   if (network.cluster().hosts == 1) known.links = links_in_words(host, gpus_by_rank(host));
   return known;

@@ -20,9 +20,9 @@ struct KnownTopology {
   std::string links;  // As src/communicator/planning/machine_name.h has them; empty: of several hosts.
 };
 
-// Fills in the problem of the query, its teams and whether it goes over a network. The query's ranks, if it has any,
-// must be those of the topology. invalid_argument where there is no such topology, or no GPUs in it, or where nobody
-// says what they are.
+// Fills in the problem of the query, its thread blocks and whether it goes over a network. The query's ranks, if it has
+// any, must be those of the topology. invalid_argument where there is no such topology, or no GPUs in it, or where
+// nobody says what they are.
 Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query);
 
 }  // namespace tutti::tool

@@ -29,10 +29,10 @@ const Algorithm* plan_of_nvls(Collective collective) {
 Status check_nvls(const SimulateRequest& request) {
   if (plan_of_nvls(request.collective) == nullptr)
     return unsupported(std::string("NCCL does no ") + name(request.collective) + " by nvls");
-  if (!request.wire.empty() && request.wire != name(WireFormat::none))
+  if (!request.compression.empty() && request.compression != name(CompressionFormat::none))
     return unsupported("nvls has no narrow messages: switches add raw numbers");
-  if (!request.protocol.empty() && request.protocol != name(Protocol::bulk))
-    return unsupported("nvls has no " + request.protocol + ": what switches add has no flags in it; it goes in bulk");
+  if (!request.protocol.empty() && request.protocol != name(Protocol::simple))
+    return unsupported("nvls has no " + request.protocol + ": what switches add has no flags in it; it goes in Simple");
   return {};
 }
 
@@ -46,12 +46,12 @@ void cut_as_nvls(SimulatedCall& call, const Network& network) {
   };
   constexpr std::array<Shorter, 3> kShorter = {{{64, 65536}, {8, 32768}, {2, 16384}}};
   call.channels = sm_of(network) >= 100 ? kChannelsOfBlackwell : kChannelsOfHopper;
-  const double heads = std::min(network.ranks(), kMostNvlsHeads);
+  const double heads = std::min(network.ranks(), kMaxNvlsHeads);
   double chunk_bytes = kLongest;
   for (const Shorter& each : kShorter)
     if (call.bytes < each.chunks * call.channels * heads * chunk_bytes)
       chunk_bytes = std::min(chunk_bytes, each.chunk_bytes);
-  call.piece_bytes = chunk_bytes * heads / network.ranks();
+  call.chunk_bytes = chunk_bytes * heads / network.ranks();
 }
 
 bool nccl_has(std::string_view algorithm) {

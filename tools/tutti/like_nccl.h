@@ -12,14 +12,14 @@ namespace tutti::tool {
 
 inline constexpr std::string_view kNvls = "nvls";
 
-// The plan that ranks obey whose switches make its folds and stores (ProgramLimits::multicast): two_shot_mapped of an
-// all-reduce, direct_mapped of an all-gather or a reduce-scatter. Null of others, which NCCL does not do so.
+// The plan that ranks run_plan whose switches make its folds and stores (ProgramLimits::multicast): two_shot_mapped of
+// an all-reduce, direct_mapped of an all-gather or a reduce-scatter. Null of others, which NCCL does not do so.
 const Algorithm* plan_of_nvls(Collective collective);
 
 // `unsupported` where NVLS is not for such calls, whatever the network.
 Status check_nvls(const SimulateRequest& request);
 
-// Channels, and the chunks of these, as NCCL cuts such a call; pieces of it in peers' memory are as long.
+// Channels, and the chunks of these, as NCCL cuts such a call; chunks of it in peers' memory are as long.
 void cut_as_nvls(SimulatedCall& call, const Network& network);
 
 // Whether it is one of those that follow.

@@ -14,10 +14,10 @@ namespace tutti::tool {
 
 namespace {
 
-constexpr double kMostBytes = 1e15;
-constexpr Rank kMostRanks = 65536;             // Of one rank alone.
-constexpr Rank kMostRanksLaidOut = 1'000'000;  // Of predictions, which write no plans.
-constexpr Rank kMostRanksAtOnce = 1024;        // Of all ranks together: their steps grow with the square of the ranks.
+constexpr double kMaxBytes = 1e15;
+constexpr Rank kMaxRanks = 65536;             // Of one rank alone.
+constexpr Rank kMaxRanksLaidOut = 1'000'000;  // Of predictions, which write no plans.
+constexpr Rank kMaxRanksAtOnce = 1024;        // Of all ranks together: their steps grow with the square of the ranks.
 constexpr std::string_view kCommands = "plan, verify, explain, topo, simulate, doctor, version, help";
 
 // The parts of "3+5" or "1,7", by their separator.
@@ -32,7 +32,7 @@ Result<std::vector<std::string_view>> split(std::string_view text, char separato
   }
 }
 
-Result<Rank> parse_number(std::string_view text, Rank least = 1) { return parse_count(text, least, kMostRanks); }
+Result<Rank> parse_number(std::string_view text, Rank least = 1) { return parse_count(text, least, kMaxRanks); }
 
 Result<std::vector<Rank>> parse_ranges(std::string_view text) {
   std::vector<Rank> values;
@@ -57,7 +57,7 @@ Result<Groups> parse_even(std::string_view text) {
     const Rank size = TUTTI_TRY(parse_number(sizes[level]));
     if (level > 0) groups.emplace(groups.begin(), parts, size);
     parts *= size;
-    if (parts > kMostRanksLaidOut) return invalid_argument("more than " + std::to_string(kMostRanksLaidOut) + " ranks");
+    if (parts > kMaxRanksLaidOut) return invalid_argument("more than " + std::to_string(kMaxRanksLaidOut) + " ranks");
   }
   return groups;
 }
@@ -109,7 +109,7 @@ Result<double> parse_bytes(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value, std::chars_format::fixed);
   const double bytes = value * factor;
-  if (error != std::errc() || end != digits.end() || !(bytes >= 1 && bytes <= kMostBytes))
+  if (error != std::errc() || end != digits.end() || !(bytes >= 1 && bytes <= kMaxBytes))
     return invalid_argument("'" + std::string(text) + "' is no number of bytes: 8, 64K, 1.5M, 1G");
   return std::floor(bytes);
 }
@@ -160,10 +160,10 @@ Status apply(Request& request, int option, std::string_view value) {
 Status check_size(const Request& request) {
   const bool alone = request.command == "plan" && request.rank && !request.fused && !request.dot;
   for (const Rank ranks : request.ranks) {
-    if (ranks <= (alone ? kMostRanks : kMostRanksAtOnce)) continue;
-    if (alone) return invalid_argument("a plan is written for at most " + std::to_string(kMostRanks) + " ranks");
+    if (ranks <= (alone ? kMaxRanks : kMaxRanksAtOnce)) continue;
+    if (alone) return invalid_argument("a plan is written for at most " + std::to_string(kMaxRanks) + " ranks");
     return invalid_argument("plans of " + std::to_string(ranks) + " ranks are too large to be held at once; at most " +
-                            std::to_string(kMostRanksAtOnce) + ", or the plan of one --rank without --fused and --dot");
+                            std::to_string(kMaxRanksAtOnce) + ", or the plan of one --rank without --fused and --dot");
   }
   return {};
 }

@@ -41,7 +41,7 @@ Result<double> parse_bytes(std::string_view text);
 
 // Above 0.
 Result<double> parse_number(const std::string& text, double below);
-// Of those that may travel in a wire format.
+// Of those that may travel in a compression format.
 Result<DataType> parse_float_type(const std::string& text);
 
 Result<Request> parse_request(int argc, char** argv);

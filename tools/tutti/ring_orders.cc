@@ -6,13 +6,13 @@
 
 #include "src/communicator/planning/rings.h"
 #include "src/tuner/choose.h"
-#include "src/tuner/embed.h"
+#include "src/tuner/map_ranks.h"
 
 namespace tutti::tool {
 
 namespace {
 
-constexpr Rank kMostRanksInOrders = 4096;
+constexpr Rank kMaxRanksInOrders = 4096;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ HostRings orders_on(const Network& network, std::uint32_t most) {
   std::vector<NodeId> gpus = host.all(NodeKind::gpu);
   const bool alike = hosts == 1 && !host.all(NodeKind::nvswitch).empty();
   if (most == 0 || alike || host.hosts.size() > 1 || gpus.size() < network.ranks_per_host() ||
-      network.ranks() > kMostRanksInOrders)
+      network.ranks() > kMaxRanksInOrders)
     return {};
   std::sort(gpus.begin(), gpus.end(), [&](NodeId a, NodeId b) { return host.nodes[a].index < host.nodes[b].index; });
   TopologyMerger merger;
@@ -36,9 +36,9 @@ HostRings orders_on(const Network& network, std::uint32_t most) {
   return found;
 }
 
-std::vector<Embedding> orders_of(const Network& network, const HostRings& rings, std::string_view algorithm) {
+std::vector<RankMapping> orders_of(const Network& network, const HostRings& rings, std::string_view algorithm) {
   const bool counts = network.cluster().hosts == 1 || algorithm == "hierarchical_tree";
-  return goes_round(algorithm) && counts ? rings.orders : std::vector<Embedding>();
+  return goes_round(algorithm) && counts ? rings.orders : std::vector<RankMapping>();
 }
 
 }  // namespace tutti::tool

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "src/model/network.h"
-#include "src/plan/embedding.h"
+#include "src/plan/rank_mapping.h"
 
 namespace tutti::tool {
 
 struct HostRings {
-  std::vector<Embedding> orders;
+  std::vector<RankMapping> orders;
   bool only_rings = false;  // See Query.
 };
 
@@ -22,6 +22,6 @@ HostRings orders_on(const Network& network, std::uint32_t most);
 
 // Those that an algorithm is simulated with. Of several hosts only trees have them: there it counts which ranks speak
 // for their host, while in rings of hosts all do.
-std::vector<Embedding> orders_of(const Network& network, const HostRings& rings, std::string_view algorithm);
+std::vector<RankMapping> orders_of(const Network& network, const HostRings& rings, std::string_view algorithm);
 
 }  // namespace tutti::tool

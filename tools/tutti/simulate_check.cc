@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <string_view>
 
+#include "src/compression/format.h"
 #include "src/tuner/choose.h"
-#include "src/wire/format.h"
 #include "tools/tutti/like_nccl.h"
 
 namespace tutti::tool {
 namespace {
 
 // As communicators on devices refuse it.
-Status check_wire_and_protocol(const SimulateRequest& request, const Network& network) {
-  if (request.protocol.empty() || request.protocol == name(Protocol::bulk)) return {};
-  if (!asks_for_narrower(request) || network.cluster().host.all(NodeKind::gpu).empty()) return {};
-  return unsupported("--wire " + request.wire + " with --protocol " + request.protocol +
-                     ": on devices narrow messages go in bulk; take that protocol, or leave it open");
+Status check_compression_and_protocol(const SimulateRequest& request, const Network& network) {
+  if (request.protocol.empty() || request.protocol == name(Protocol::simple)) return {};
+  if (!asks_for_compression(request) || network.cluster().host.all(NodeKind::gpu).empty()) return {};
+  return unsupported("--compress " + request.compression + " with --protocol " + request.protocol +
+                     ": on devices narrow messages go in Simple; take that protocol, or leave it open");
 }
 
 // Whether some ranks are so far from each other: the last one is on the last host.
@@ -53,8 +53,8 @@ Status check_of_algorithm(const SimulateRequest& request) {
   const bool mapped = algorithm.ends_with("_mapped");
   if (request.slots > 0 && (mapped || algorithm == kNvls))
     return invalid_argument("--slots: " + algorithm + " works in peers' memory, and has no lanes with slots");
-  if (request.piece_bytes > 0 && mapped)
-    return invalid_argument("--piece: " + algorithm + " works in peers' memory, and is not cut into pieces");
+  if (request.chunk_bytes > 0 && mapped)
+    return invalid_argument("--chunk: " + algorithm + " works in peers' memory, and is not cut into pieces");
   if (request.asks_for_rings && !goes_round(algorithm))
     return invalid_argument("--rings is of rings, chains and trees of hosts: the ranks of " + algorithm +
                             " do not go round");
@@ -63,32 +63,33 @@ Status check_of_algorithm(const SimulateRequest& request) {
 
 }  // namespace
 
-bool asks_for_narrower(const SimulateRequest& request) {
-  if (request.wire.empty()) return false;
-  const Result<WireFormat> wire = parse_wire(request.wire);
-  return wire.ok() && wire.value() != WireFormat::none && wire_bytes(wire.value()) < kWireGroup * size_of(request.type);
+bool asks_for_compression(const SimulateRequest& request) {
+  if (request.compression.empty()) return false;
+  const Result<CompressionFormat> compression = parse_compression(request.compression);
+  return compression.ok() && compression.value() != CompressionFormat::none &&
+         compressed_bytes(compression.value()) < kCompressionGroup * size_of(request.type);
 }
 
 Status check_on(const SimulateRequest& request, const Network& network, const Costs& costs) {
   TUTTI_CHECK_OK(check_within_a_box(request, network));
   TUTTI_CHECK_OK(check_of_algorithm(request));
-  if (request.channels > costs.most_channels)
+  if (request.channels > costs.max_channels)
     return invalid_argument("--channels " + std::to_string(request.channels) + ": at most " +
-                            std::to_string(costs.most_channels) +
-                            " of a rank are under way at once by the figures of " + std::string(costs.name));
+                            std::to_string(costs.max_channels) + " of a rank are under way at once by the figures of " +
+                            std::string(costs.name));
   if (request.root >= network.ranks())
     return invalid_argument("--root " + std::to_string(request.root) + ": ranks count from 0 to " +
                             std::to_string(network.ranks() - 1));
   const bool several = network.ranks() > network.ranks_per_host() && !network.switched();
-  if (request.like_nccl && (several || costs.most_channels == 1))
+  if (request.like_nccl && (several || costs.max_channels == 1))
     return unsupported(
         "--like nccl is of the GPUs of one host, or joined by NVSwitches: what NCCL chooses between hosts is "
         "not known here");
-  if (request.algorithm.empty() && network.ranks() > kMostRanksCompared)
+  if (request.algorithm.empty() && network.ranks() > kMaxRanksCompared)
     return unsupported("so many ranks, " + std::to_string(network.ranks()) + ", take too long by each algorithm that " +
-                       "there is: name one with --algorithm (up to " + std::to_string(kMostRanksCompared) +
+                       "there is: name one with --algorithm (up to " + std::to_string(kMaxRanksCompared) +
                        " all are compared)");
-  TUTTI_CHECK_OK(check_wire_and_protocol(request, network));
+  TUTTI_CHECK_OK(check_compression_and_protocol(request, network));
   if (request.trace.empty()) return {};
   if (request.algorithm.empty()) return invalid_argument("--trace is of one --algorithm");
   return {};
@@ -118,8 +119,9 @@ std::vector<std::string> notes_on(const SimulateRequest& request, const Network&
   const auto is_ordered = [](const CheckedProgram& checked) { return checked.ordered; };
   if (request.asks_for_rings && request.rings > 0 && std::none_of(programs.begin(), programs.end(), is_ordered))
     notes.emplace_back("--rings makes no difference: ranks go round as they are numbered");
-  if (!request.wire.empty() && request.wire != name(WireFormat::none) && !asks_for_narrower(request))
-    notes.push_back("--wire " + request.wire + " is no shorter than " + name(request.type) +
+  if (!request.compression.empty() && request.compression != name(CompressionFormat::none) &&
+      !asks_for_compression(request))
+    notes.push_back("--compress " + request.compression + " is no shorter than " + name(request.type) +
                     ": elements go as they are");
   return notes;
 }

@@ -12,13 +12,13 @@
 namespace tutti::tool {
 
 // Of more ranks an algorithm has to be named.
-inline constexpr Rank kMostRanksCompared = 1 << 17;
+inline constexpr Rank kMaxRanksCompared = 1 << 17;
 
 // invalid_argument where an option would do nothing, `unsupported` where something is asked for that is not to be had.
 Status check_on(const SimulateRequest& request, const Network& network, const Costs& costs);
 
 // Whether elements are asked to travel in fewer bytes than they have.
-bool asks_for_narrower(const SimulateRequest& request);
+bool asks_for_compression(const SimulateRequest& request);
 
 struct CheckedProgram {
   const SimProgram* program = nullptr;

@@ -28,12 +28,12 @@ namespace tutti::tool {
 namespace {
 
 // Of each candidate while many are compared.
-constexpr std::uint64_t kMostStepsOfMany = 2'000'000;
-constexpr std::uint64_t kMostEventsOfMany = 1'000'000;    // Unless the loop takes more to fill and to drain.
-constexpr std::uint64_t kMostEventsCompared = 4'000'000;  // Beyond, it is left out.
-constexpr std::size_t kMostTracedRanks = 64;
+constexpr std::uint64_t kMaxStepsOfMany = 2'000'000;
+constexpr std::uint64_t kMaxEventsOfMany = 1'000'000;    // Unless the loop takes more to fill and to drain.
+constexpr std::uint64_t kMaxEventsCompared = 4'000'000;  // Beyond, it is left out.
+constexpr std::size_t kMaxTracedRanks = 64;
 // For more of them an algorithm is run once, by the tuner's protocol, instead of once for each.
-constexpr Rank kMostRanksByProtocols = 1024;
+constexpr Rank kMaxRanksByProtocols = 1024;
 constexpr std::uint64_t kManyEvents = 30'000'000;  // Of which it is said that they take long.
 
 bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
@@ -56,15 +56,15 @@ class Simulations {
     limits.fold = request_.folded && request_.trace.empty() && request_.jitter == 0;
     limits.program.one_stage = request_.like_nccl;
     if (all) {
-      limits.program.most_steps = kMostStepsOfMany;
-      limits.most_events = kMostEventsOfMany;
+      limits.program.max_steps = kMaxStepsOfMany;
+      limits.max_events = kMaxEventsOfMany;
     }
     for (const Algorithm* algorithm : catalogue(request_.collective)) {
       if (!all && request_.algorithm != algorithm->name()) continue;
       if (all && (!algorithm->supports(problem) || !can_be_mapped(*algorithm))) continue;
       if (all && request_.like_nccl && !nccl_has(algorithm->name())) continue;
       if (!all) TUTTI_CHECK_OK(check_named(*algorithm));
-      const bool refused = asks_for_narrower(request_) && !can_be_narrow(*algorithm, problem);
+      const bool refused = asks_for_compression(request_) && !can_be_compressed(*algorithm, problem);
       if (all && refused) continue;
       if (refused)
         return unsupported(std::string(algorithm->name()) + " has no messages that could be rounded: its ranks would " +
@@ -100,9 +100,9 @@ class Simulations {
 
   Status check_named(const Algorithm& algorithm) const {
     if (request_.like_nccl) TUTTI_CHECK_OK(check_nccl_has(algorithm.name(), request_.collective));
-    if (!is_mapped(algorithm) || request_.protocol.empty() || request_.protocol == name(Protocol::bulk)) return {};
+    if (!is_mapped(algorithm) || request_.protocol.empty() || request_.protocol == name(Protocol::simple)) return {};
     return unsupported(std::string(algorithm.name()) + " has no messages that could go in " + request_.protocol +
-                       ": what it reads and writes in peers' memory goes in bulk");
+                       ": what it reads and writes in peers' memory goes in Simple");
   }
 
   // As NCCL has it, if it has; what is not asked for by name need not be there.
@@ -120,7 +120,7 @@ class Simulations {
 
   Result<std::vector<SimulatedRun>> run(double bytes) {
     std::vector<SimulatedRun> runs;
-    double least_us = 0;
+    double min_us = 0;
     const std::vector<Candidate> candidates = TUTTI_TRY(candidates_of(bytes));
     for (const Candidate& candidate : candidates) {
       SimulatedCall call = candidate.call;
@@ -138,8 +138,8 @@ class Simulations {
       }
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
       call.trace = nullptr;
-      if (least_us == 0 || outcome.value().time_us < least_us) {
-        least_us = outcome.value().time_us;
+      if (min_us == 0 || outcome.value().time_us < min_us) {
+        min_us = outcome.value().time_us;
         traced_ = std::move(trace);
       }
       runs.push_back({std::string(candidate.shown), call, std::move(outcome).value(), seconds.count()});
@@ -167,7 +167,7 @@ class Simulations {
   }
 
   const std::vector<LeftOut>& left_out() const { return left_out_; }
-  // "ring with bulk: what went wrong", once for all sizes.
+  // "ring with Simple: what went wrong", once for all sizes.
   const std::set<std::string>& failed() const { return failed_; }
   // Of the best run.
   const std::vector<TraceEvent>& traced() const { return traced_; }
@@ -195,11 +195,12 @@ class Simulations {
     for (const auto& [shown, algorithm, simulation, ordered] : simulations_) {
       const std::vector<std::string_view> wanted = TUTTI_TRY(protocols(*algorithm, bytes));
       for (const std::string_view protocol : wanted) {
-        for (const WireFormat wire : formats(*algorithm, protocol)) {
-          SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, wire, bytes));
+        for (const CompressionFormat compression : formats(*algorithm, protocol)) {
+          SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, compression, bytes));
           if (shown == kNvls) cut_as_nvls(call, network_);
           override(call);
-          if (call.wire != wire && request_.wire.empty()) continue;  // It is not narrower, and raw is there.
+          if (call.compression != compression && request_.compression.empty())
+            continue;  // It is not narrower, and raw is there.
           candidates.push_back({shown, algorithm, &simulation, call, simulation.events_of(call)});
         }
       }
@@ -214,7 +215,7 @@ class Simulations {
     const auto fewer = [](const Candidate& a, const Candidate& b) { return a.events < b.events; };
     const std::uint64_t fewest = std::min_element(candidates.begin(), candidates.end(), fewer)->events;
     std::erase_if(candidates, [&](const Candidate& candidate) {
-      const bool out = candidate.events > std::max(kMostEventsCompared, fewest);
+      const bool out = candidate.events > std::max(kMaxEventsCompared, fewest);
       if (out) leave_out(candidate.name(), bytes);
       return out;
     });
@@ -232,9 +233,9 @@ class Simulations {
   Status check_trace() const {
     if (request_.trace.empty()) return {};
     const Rank rows = network_.ranks() * simulations_.front().simulation.program().orders;
-    if (rows <= kMostTracedRanks) return {};
+    if (rows <= kMaxTracedRanks) return {};
     return invalid_argument(
-        "--trace shows at most " + std::to_string(kMostTracedRanks) + " ranks, not " + std::to_string(rows) +
+        "--trace shows at most " + std::to_string(kMaxTracedRanks) + " ranks, not " + std::to_string(rows) +
         (rows > network_.ranks() ? ", as each counts in each order: fewer --rings have fewer" : ""));
   }
 
@@ -245,33 +246,33 @@ class Simulations {
     return far.ok() && far.value().links != LinkClass::network;
   }
 
-  static bool can_be_narrow(const Algorithm& algorithm, const Problem& problem) {
+  static bool can_be_compressed(const Algorithm& algorithm, const Problem& problem) {
     return !is_mapped(algorithm) && algorithm.bears_rounding(problem);
   }
 
-  // On devices narrow messages go in bulk; a protocol of no name is the tuner's.
-  std::vector<WireFormat> formats(const Algorithm& algorithm, std::string_view protocol) const {
-    if (!request_.wire.empty()) return {parse_wire(request_.wire).value()};
-    std::vector<WireFormat> all = {WireFormat::none};
+  // On devices narrow messages go in Simple; a protocol of no name is the tuner's.
+  std::vector<CompressionFormat> formats(const Algorithm& algorithm, std::string_view protocol) const {
+    if (!request_.compression.empty()) return {parse_compression(request_.compression).value()};
+    std::vector<CompressionFormat> all = {CompressionFormat::none};
     const Problem problem = problem_on(network_, request_.collective, request_.root);
-    const bool bulk = !on_device_ || protocol == "bulk" || protocol.empty();
-    if (request_.max_relative_error == 0 || !bulk || !can_be_narrow(algorithm, problem)) return all;
-    const Effort effort = algorithm.effort(problem);
-    for (const WireFormat format : kBoundedFormats)
-      if (keeps_to(request_.max_relative_error, format, effort)) all.push_back(format);
+    const bool simple = !on_device_ || protocol == "Simple" || protocol.empty();
+    if (request_.max_relative_error == 0 || !simple || !can_be_compressed(algorithm, problem)) return all;
+    const CostLaw cost_law = algorithm.cost_law(problem);
+    for (const CompressionFormat format : kBoundedFormats)
+      if (keeps_to(request_.max_relative_error, format, cost_law)) all.push_back(format);
     return all;
   }
 
   Result<std::vector<std::string_view>> protocols(const Algorithm& algorithm, double bytes) const {
     using Names = std::vector<std::string_view>;
     if (is_mapped(algorithm)) {
-      const bool suits = request_.protocol.empty() || request_.protocol == name(Protocol::bulk);
-      return suits ? Names{"bulk"} : Names{};
+      const bool suits = request_.protocol.empty() || request_.protocol == name(Protocol::simple);
+      return suits ? Names{"Simple"} : Names{};
     }
     if (!request_.protocol.empty()) return Names{request_.protocol};
-    if (on_device_ && goes_narrow(algorithm, bytes)) return Names{"bulk"};
-    if (!on_device_ || network_.ranks() > kMostRanksByProtocols) return Names{""};
-    if (!request_.like_nccl) return Names{"lines", "rows", "bulk"};
+    if (on_device_ && is_compressed(algorithm, bytes)) return Names{"Simple"};
+    if (!on_device_ || network_.ranks() > kMaxRanksByProtocols) return Names{""};
+    if (!request_.like_nccl) return Names{"LL", "LL128", "Simple"};
     return Names{name(TUTTI_TRY(nccl_protocol(network_, request_.collective, bytes)))};
   }
 
@@ -284,28 +285,29 @@ class Simulations {
             .protocol = protocol,
             .type = request_.type,
             .network = network_.ranks() > network_.ranks_per_host(),
-            .teams = on_device_ ? costs_.most_channels : 0};
+            .thread_blocks = on_device_ ? costs_.max_channels : 0};
   }
 
   // Whether calls of so many bytes are rounded as was asked for: few of them may be no shorter in a format.
-  bool goes_narrow(const Algorithm& algorithm, double bytes) const {
-    if (!asks_for_narrower(request_)) return false;
+  bool is_compressed(const Algorithm& algorithm, double bytes) const {
+    if (!asks_for_compression(request_)) return false;
     const Query query = query_of(algorithm, "", bytes);
-    return message_bytes(query, parse_wire(request_.wire).value()) < query.block_bytes;
+    return message_bytes(query, parse_compression(request_.compression).value()) < query.block_bytes;
   }
 
-  Result<SimulatedCall> call_of(const Algorithm& algorithm, std::string_view protocol, WireFormat wire, double bytes) {
+  Result<SimulatedCall> call_of(const Algorithm& algorithm, std::string_view protocol, CompressionFormat compression,
+                                double bytes) {
     Query query = query_of(algorithm, protocol, bytes);
-    if (message_bytes(query, wire) < query.block_bytes) query.wire = wire;  // As calls do.
+    if (message_bytes(query, compression) < query.block_bytes) query.compression = compression;  // As calls do.
     const Choice choice = TUTTI_TRY(choose(query));
     SimulatedCall call;
-    call.wire = query.wire;
+    call.compression = query.compression;
     call.type = request_.type;
     call.bytes = bytes;
     call.protocol = choice.protocol;
     call.launch = request_.launch;
     call.channels = choice.channels;
-    call.piece_bytes = static_cast<double>(choice.piece_bytes);
+    call.chunk_bytes = static_cast<double>(choice.chunk_bytes);
     call.loop = choice.loop;
     call.loop.slots = costs_.slots[static_cast<std::size_t>(call.protocol)];
     if (on_device_) cut(call, costs_, request_.collective, network_.ranks());
@@ -316,7 +318,7 @@ class Simulations {
   // What was asked for stands.
   void override(SimulatedCall& call) const {
     if (request_.channels > 0) call.channels = request_.channels;
-    if (request_.piece_bytes > 0) call.piece_bytes = request_.piece_bytes;
+    if (request_.chunk_bytes > 0) call.chunk_bytes = request_.chunk_bytes;
     if (request_.slots > 0) call.loop.slots = request_.slots;
   }
 
@@ -354,7 +356,7 @@ Status simulate_command(int argc, char** argv) {
   for (const auto& [figure, value] : request.figures) TUTTI_CHECK_OK(set_figure(costs, figure, value));
   TUTTI_CHECK_OK(check_on(request, network, costs));
   Simulations simulations(request, networks, costs);
-  if (network.ranks() > kMostRanksCompared)
+  if (network.ranks() > kMaxRanksCompared)
     std::fprintf(stderr, "tutti: making plans for %u ranks, which may take minutes\n", network.ranks());
   TUTTI_CHECK_OK(simulations.prepare());
   std::vector<std::vector<SimulatedRun>> sizes;

@@ -11,7 +11,9 @@
 namespace tutti::tool {
 namespace {
 
-bool is_narrow(const SimulateRequest& request) { return !request.wire.empty() || request.max_relative_error > 0; }
+bool is_compressed(const SimulateRequest& request) {
+  return !request.compression.empty() || request.max_relative_error > 0;
+}
 
 // Parts of the critical path by name; what is nothing is left out.
 std::vector<std::pair<std::string, double>> parts_of(const Chain& chain) {
@@ -27,11 +29,11 @@ std::vector<std::pair<std::string, double>> parts_of(const Chain& chain) {
   return parts;
 }
 
-void show_row(const SimulatedRun& run, bool shows_wire) {
+void show_row(const SimulatedRun& run, bool shows_compression) {
   std::printf("%14.0f %12.2f %9.2f %9.2f  %-18s %-6s %4u %8u", run.call.bytes, run.outcome.time_us,
               run.outcome.algorithm_gbytes_per_s, run.outcome.bus_gbytes_per_s, run.algorithm.c_str(),
-              name(run.call.protocol), run.call.channels, run.outcome.pieces);
-  if (shows_wire) std::printf(" %s", name(run.call.wire));
+              name(run.call.protocol), run.call.channels, run.outcome.chunks);
+  if (shows_compression) std::printf(" %s", name(run.call.compression));
   std::printf("\n");
 }
 
@@ -53,10 +55,10 @@ void show_details(const SimulatedRun& run) {
 void show_json(const SimulatedRun& run) {
   const Outcome& outcome = run.outcome;
   std::printf(
-      "      {\"algorithm\": %s, \"protocol\": %s, \"wire\": %s, \"channels\": %u, \"pieces\": %u, "
+      "      {\"algorithm\": %s, \"protocol\": %s, \"wire\": %s, \"channels\": %u, \"chunks\": %u, "
       "\"simulated_pieces\": %u,\n",
       json_quoted(run.algorithm).c_str(), json_quoted(name(run.call.protocol)).c_str(),
-      json_quoted(name(run.call.wire)).c_str(), run.call.channels, outcome.pieces, outcome.simulated_pieces);
+      json_quoted(name(run.call.compression)).c_str(), run.call.channels, outcome.chunks, outcome.simulated_chunks);
   std::printf("       \"time_us\": %.6g, \"alg_bw\": %.6g, \"bus_bw\": %.6g, \"events\": %llu, \"seconds\": %.4g,\n",
               outcome.time_us, outcome.algorithm_gbytes_per_s, outcome.bus_gbytes_per_s,
               static_cast<unsigned long long>(outcome.events), run.seconds);
@@ -85,8 +87,9 @@ void show_json(const SimulatedRun& run) {
 }  // namespace
 
 std::string words_of(std::string_view algorithm, const SimulatedCall& call) {
-  const std::string narrow = call.wire == WireFormat::none ? "" : std::string(" in ") + name(call.wire);
-  return std::string(algorithm) + " with " + name(call.protocol) + narrow;
+  const std::string compressed =
+      call.compression == CompressionFormat::none ? "" : std::string(" in ") + name(call.compression);
+  return std::string(algorithm) + " with " + name(call.protocol) + compressed;
 }
 
 void begin_report(const SimulateRequest& request, const Network& network, const Costs& costs) {
@@ -94,21 +97,21 @@ void begin_report(const SimulateRequest& request, const Network& network, const 
               counted(network.ranks(), "rank").c_str(), counted(network.cluster().hosts, "host").c_str(),
               request.topology.c_str(), static_cast<int>(costs.name.size()), costs.name.data(), name(request.launch));
   std::printf("#%13s %12s %9s %9s  %-18s %-6s %4s %8s%s\n", "size (B)", "time (us)", "algbw", "busbw", "algorithm",
-              "proto", "chan", "pieces", is_narrow(request) ? " wire" : "");
+              "proto", "chan", "chunks", is_compressed(request) ? " wire" : "");
 }
 
 void report(const SimulateRequest& request, const std::vector<SimulatedRun>& runs) {
   const bool one_size = request.bytes.size() == 1;
-  for (std::size_t i = 0; i < (one_size ? runs.size() : 1); ++i) show_row(runs[i], is_narrow(request));
+  for (std::size_t i = 0; i < (one_size ? runs.size() : 1); ++i) show_row(runs[i], is_compressed(request));
   if (one_size) show_details(runs[0]);
   std::fflush(stdout);
 }
 
 void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const Missing& missing) {
-  std::set<std::string> told;
+  std::set<std::string> reported;
   for (const std::vector<SimulatedRun>& runs : sizes)
     for (const std::string& note : runs[0].outcome.notes)
-      if (told.insert(note).second && told.size() <= 8) std::printf("# note: %s\n", note.c_str());
+      if (reported.insert(note).second && reported.size() <= 8) std::printf("# note: %s\n", note.c_str());
   const char* separator = "# left out, as they take long to simulate; --algorithm runs one: ";
   for (const LeftOut& each : missing.left_out) {
     std::printf("%s%s", separator, each.what.c_str());

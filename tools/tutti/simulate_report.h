@@ -18,12 +18,12 @@ struct SimulatedRun {
   double seconds = 0;  // That the simulation took.
 };
 
-// "ring with bulk in int8"
+// "ring with Simple in int8"
 std::string words_of(std::string_view algorithm, const SimulatedCall& call);
 
 // What was not tried, as it takes too long to be compared.
 struct LeftOut {
-  std::string what;       // "ring", "one_shot with bulk".
+  std::string what;       // "ring", "one_shot with Simple".
   double from_bytes = 0;  // 0: of all sizes.
 };
 

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "src/communicator/forced.h"
+#include "src/compression/format.h"
 #include "src/tuner/choose.h"
 #include "src/tuner/rings.h"
-#include "src/wire/format.h"
 #include "tools/tutti/given.h"
 #include "tools/tutti/request.h"
 
@@ -35,8 +35,8 @@ const char* const kSimulateUsage =
     "  --algorithm A           (all: the best of those that can be simulated soon is named; what calls would run as "
     "is\n"
     "                          what tutti explain --topology predicts to be best)\n"
-    "  --protocol P            lines, bulk or rows (the best; in peers' memory bulk)\n"
-    "  --wire F                what messages are rounded to: bf16, int8 and so on (raw)\n"
+    "  --protocol P            LL, Simple or LL128 (the best; in peers' memory Simple)\n"
+    "  --compress F                what messages are rounded to: bf16, int8 and so on (raw)\n"
     "  --max-relative-error X  instead: the best of raw and the formats that are expected to keep to it\n"
     "  --type T                float32, float16 or bfloat16, of what is rounded (float32)\n"
     "  --like nccl             algorithms and protocols as NCCL chooses them, nvls among them, which switches make of "
@@ -45,9 +45,9 @@ const char* const kSimulateUsage =
     "                          in peers' memory; a piece after the other through all stages, as it loops; of GPUs of "
     "one\n"
     "                          host or joined by NVSwitches, to be compared with its times (as Tutti does)\n"
-    "  --channels N  --piece B  --slots N    (as the library does that was measured)\n"
+    "  --channels N  --chunk B  --slots N    (as the library does that was measured)\n"
     "  --launch MODE           eager, eager-many or graph (eager)\n"
-    "  --figure NAME=X         one of the costs of docs/simulator.md: hop_us.network.bulk=10; may be repeated\n"
+    "  --figure NAME=X         one of the costs of docs/simulator.md: hop_us.network.Simple=10; may be repeated\n"
     "  --jitter X  --seed N    steps and latencies grow by an exponentially distributed part of mean X (0)\n"
     "  --rings N               of ranks, along what joins the GPUs of a host, that channels have in turns, where ranks "
     "only\n"
@@ -74,12 +74,12 @@ enum Option {
   kBytes,
   kAlgorithm,
   kProtocol,
-  kWire,
+  kCompress,
   kMaxRelativeError,
   kType,
   kLike,
   kChannels,
-  kPiece,
+  kChunk,
   kSlots,
   kLaunch,
   kFigure,
@@ -108,12 +108,12 @@ constexpr option kOptions[] = {
     {"bytes", required_argument, nullptr, kBytes},
     {"algorithm", required_argument, nullptr, kAlgorithm},
     {"protocol", required_argument, nullptr, kProtocol},
-    {"wire", required_argument, nullptr, kWire},
+    {"wire", required_argument, nullptr, kCompress},
     {"max-relative-error", required_argument, nullptr, kMaxRelativeError},
     {"type", required_argument, nullptr, kType},
     {"like", required_argument, nullptr, kLike},
     {"channels", required_argument, nullptr, kChannels},
-    {"piece", required_argument, nullptr, kPiece},
+    {"chunk", required_argument, nullptr, kChunk},
     {"slots", required_argument, nullptr, kSlots},
     {"launch", required_argument, nullptr, kLaunch},
     {"figure", required_argument, nullptr, kFigure},
@@ -127,17 +127,17 @@ constexpr option kOptions[] = {
     {},
 };
 
-constexpr double kMostBytes = 1e15;
-constexpr std::uint32_t kMostCount = 1U << 24;
-constexpr std::uint32_t kLeastSlots = 2;  // That a ring of two stages needs.
-constexpr std::uint32_t kMostSlots = 1024;
-constexpr std::uint32_t kMostTiers = 3;
-constexpr double kLeastLeft = 0.001;
+constexpr double kMaxBytes = 1e15;
+constexpr std::uint32_t kMaxCount = 1U << 24;
+constexpr std::uint32_t kMinSlots = 2;  // That a ring of two stages needs.
+constexpr std::uint32_t kMaxSlots = 1024;
+constexpr std::uint32_t kMaxTiers = 3;
+constexpr double kMinLeft = 0.001;
 
 Result<double> parse_real(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
-  if (error != std::errc() || end != text.end() || !(value >= 0 && value <= kMostBytes))
+  if (error != std::errc() || end != text.end() || !(value >= 0 && value <= kMaxBytes))
     return invalid_argument("'" + std::string(text) + "' is no number from 0 to 1e15");
   return value;
 }
@@ -163,14 +163,14 @@ Result<Fault> parse_slow(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos) return invalid_argument("it wants a link and what is left of it: host3:mlx5_0=0.5");
   const double rate = TUTTI_TRY(parse_real(std::string_view(text).substr(equals + 1)));
-  if (rate < kLeastLeft || rate > 1)
+  if (rate < kMinLeft || rate > 1)
     return invalid_argument("what is left of a link is from 0.001 to 1; --fail is of ports of which nothing is");
   return Fault{.link = text.substr(0, equals), .rate = rate};
 }
 
 Result<std::pair<std::string, double>> parse_figure(const std::string& text) {
   const std::size_t equals = text.rfind('=');
-  if (equals == std::string::npos) return invalid_argument("it wants a name and a value: hop_us.network.bulk=10");
+  if (equals == std::string::npos) return invalid_argument("it wants a name and a value: hop_us.network.Simple=10");
   const double value = TUTTI_TRY(parse_real(std::string_view(text).substr(equals + 1)));
   return std::pair(text.substr(0, equals), value);
 }
@@ -184,11 +184,11 @@ Status add_fault(Cluster& cluster, Fault fault) {
 
 Status apply_to_cluster(Cluster& cluster, int option, const std::string& value) {
   switch (option) {
-    case kHosts: cluster.hosts = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
-    case kRanksPerHost: cluster.ranks_per_host = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
-    case kRails: cluster.rails = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
-    case kTiers: cluster.tiers = TUTTI_TRY(parse_count(value, 1, kMostTiers)); break;
-    case kHostsPerLeaf: cluster.hosts_per_leaf = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
+    case kHosts: cluster.hosts = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
+    case kRanksPerHost: cluster.ranks_per_host = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
+    case kRails: cluster.rails = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
+    case kTiers: cluster.tiers = TUTTI_TRY(parse_count(value, 1, kMaxTiers)); break;
+    case kHostsPerLeaf: cluster.hosts_per_leaf = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
     case kOversubscription: cluster.oversubscription = TUTTI_TRY(parse_real(value)); break;
     case kSlow: return add_fault(cluster, TUTTI_TRY(parse_slow(value)));
     default: return add_fault(cluster, {.link = value, .rate = 0});
@@ -201,16 +201,16 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
     case kTopology: request.topology = value; break;
     case kGpu: request.gpu = value; break;
     case kCollective: request.collective = TUTTI_TRY(parse_collective(value)); break;
-    case kRoot: request.root = TUTTI_TRY(parse_count(value, 0, kMostCount)); break;
+    case kRoot: request.root = TUTTI_TRY(parse_count(value, 0, kMaxCount)); break;
     case kBytes: request.bytes = TUTTI_TRY(parse_sizes(value)); break;
     case kAlgorithm: request.algorithm = value == "all" ? "" : value; break;
     case kProtocol:
       request.protocol = value;
       TUTTI_CHECK_OK(check_protocol(value));
       break;
-    case kWire:
-      request.wire = value;
-      TUTTI_CHECK_OK(parse_wire(value).status());
+    case kCompress:
+      request.compression = value;
+      TUTTI_CHECK_OK(parse_compression(value).status());
       break;
     case kMaxRelativeError: request.max_relative_error = TUTTI_TRY(parse_number(value, 1)); break;
     case kType: request.type = TUTTI_TRY(parse_float_type(value)); break;
@@ -218,15 +218,15 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
       if (value != "nccl") return invalid_argument("calls can be made as nccl makes them, not as '" + value + "'");
       request.like_nccl = true;
       break;
-    case kChannels: request.channels = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
-    case kPiece: request.piece_bytes = TUTTI_TRY(parse_bytes(value)); break;
-    case kSlots: request.slots = TUTTI_TRY(parse_count(value, kLeastSlots, kMostSlots)); break;
+    case kChannels: request.channels = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
+    case kChunk: request.chunk_bytes = TUTTI_TRY(parse_bytes(value)); break;
+    case kSlots: request.slots = TUTTI_TRY(parse_count(value, kMinSlots, kMaxSlots)); break;
     case kLaunch: request.launch = TUTTI_TRY(parse_launch_mode(value)); break;
     case kFigure: request.figures.push_back(TUTTI_TRY(parse_figure(value))); break;
     case kJitter: request.jitter = TUTTI_TRY(parse_real(value)); break;
-    case kSeed: request.seed = TUTTI_TRY(parse_count(value, 0, kMostCount)); break;
+    case kSeed: request.seed = TUTTI_TRY(parse_count(value, 0, kMaxCount)); break;
     case kRings:
-      request.rings = TUTTI_TRY(parse_count(value, 0, kMostRings));
+      request.rings = TUTTI_TRY(parse_count(value, 0, kMaxRings));
       request.asks_for_rings = true;
       break;
     case kUnfolded: request.folded = false; break;
@@ -246,10 +246,11 @@ Status check(const SimulateRequest& request, const GivenOptions& given) {
     return invalid_argument("simulate wants --topology and --bytes; tutti simulate --help lists what else there is");
   if (request.root > 0 && !has_root(request.collective))
     return invalid_argument("--root has no meaning for " + std::string(name(request.collective)) + ": it has none");
-  TUTTI_CHECK_OK(check_wire_or_bound("--wire and --max-relative-error", request.wire, request.max_relative_error));
+  TUTTI_CHECK_OK(check_compression_or_bound("--compress and --max-relative-error", request.compression,
+                                            request.max_relative_error));
   if (given.has(kSeed) && request.jitter == 0) return invalid_argument("--seed is of --jitter: give that, too");
-  if (given.has(kType) && request.wire.empty() && request.max_relative_error == 0)
-    return invalid_argument("--type is of what is rounded: give --wire or --max-relative-error");
+  if (given.has(kType) && request.compression.empty() && request.max_relative_error == 0)
+    return invalid_argument("--type is of what is rounded: give --compress or --max-relative-error");
   if (!request.trace.empty() && request.bytes.size() > 1)
     return invalid_argument("--trace is of one size: --bytes gives several");
   return {};

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/communicator/neighbours/lane_budget.h"
+#include "src/communicator/peers/lane_budget.h"
 #include "src/model/network.h"
 #include "src/plan/problem.h"
 
@@ -19,22 +19,22 @@ struct SimulateRequest {
   Cluster cluster;  // Its topology is filled in later.
   Collective collective = Collective::all_reduce;
   std::vector<double> bytes;
-  std::string algorithm;  // Empty or "all": whichever is best.
-  std::string protocol;   // Empty: as the tuner chooses, or whichever is best.
-  std::string wire;       // Empty: raw.
+  std::string algorithm;    // Empty or "all": whichever is best.
+  std::string protocol;     // Empty: as the tuner chooses, or whichever is best.
+  std::string compression;  // Empty: raw.
   double max_relative_error = 0;
   DataType type = DataType::float32;  // Of what may travel narrower.
   bool like_nccl = false;             // Protocols and loops as NCCL has them.
   Rank root = 0;
   std::uint32_t channels = 0;  // 0: as the tuner chooses.
   std::uint32_t slots = 0;     // Likewise.
-  double piece_bytes = 0;      // Likewise.
+  double chunk_bytes = 0;      // Likewise.
   LaunchMode launch = LaunchMode::eager;
   double jitter = 0;
   std::uint64_t seed = 1;
   std::vector<std::pair<std::string, double>> figures;  // Of costs.h, by name: in place of those of the topology.
   bool folded = true;
-  std::uint32_t rings = kMostLaneChannels;
+  std::uint32_t rings = kMaxLaneChannels;
   bool asks_for_rings = false;
   std::string trace;
   std::string between_hosts;  // An option that was given and is of the network between hosts; empty: none.

@@ -4,10 +4,10 @@
 #include <numeric>
 
 #include "src/base/cpu_list.h"
-#include "src/communicator/neighbours/lane_budget.h"
+#include "src/communicator/peers/lane_budget.h"
 #include "src/topology/describe.h"
 #include "src/topology/ways.h"
-#include "src/tuner/embed.h"
+#include "src/tuner/map_ranks.h"
 
 namespace tutti::tool {
 namespace {
@@ -115,11 +115,11 @@ Result<TopoRings> rings_of(const Topology& topology, const std::vector<std::uint
     if (members.empty()) continue;
     const bool several = hosts.size() > 1;
     const std::string where = topology.hosts[hosts.front()] + (several ? " ... " + topology.hosts[hosts.back()] : "");
-    const Circuits inside = find_circuits(topology, members, {}, kMostLaneChannels);
+    const Circuits inside = find_circuits(topology, members, {}, kMaxLaneChannels);
     rings.text += headed("rings inside " + where, inside) + described(topology, inside, several);
     for (const Circuit& circuit : inside.each) rings.drawn.push_back(drawn(topology, circuit));
     if (ports.empty()) continue;
-    const Circuits outside = find_circuits(topology, members, ports, kMostLaneChannels);
+    const Circuits outside = find_circuits(topology, members, ports, kMaxLaneChannels);
     rings.text += headed("rings from " + where + " to other hosts", outside) + described(topology, outside, several);
     if (!outside.each.empty() && members.size() > 1)
       rings.text +=

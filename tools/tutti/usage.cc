@@ -20,10 +20,10 @@ constexpr const char* kUsage =
     "tutti explain --collective all_reduce --bytes 64K --ranks 2     what a call would run as, what else, and why\n"
     "    [--groups 4x8] [--memory host|cuda] [--transport shm|tcp] [--mapped] [--cores 2]\n"
     "    [--topology dgx-h100 --hosts 4] [--gpu MODEL]               on machines that are not here, of GPUs\n"
-    "    [--algorithm A] [--protocol lines|bulk|rows] [--json]\n"
+    "    [--algorithm A] [--protocol LL|LL128|Simple] [--json]\n"
     "    [--tune-file F [--machine PART-OF-ITS-NAME]]                and what it has taken, on host memory and on "
     "GPUs\n"
-    "    [--wire int8 | --max-relative-error 0.01] [--type bfloat16] [--link GBITS]\n"
+    "    [--compress int8 | --max-relative-error 0.01] [--type bfloat16] [--link GBITS]\n"
     "                                                                in messages that are rounded; over a slow link\n"
     "tutti topo [--file F | --preset dgx-h100] [--gpu MODEL]         what is connected to what: this machine, a file "
     "of\n"
@@ -47,7 +47,7 @@ constexpr const char* kOfExplain =
     "explain --cores: how many all ranks share; unless it is given, ranks on host memory share those of this machine, "
     "but for\n"
     "    --groups of several hosts and a --link: there each has its own\n"
-    "explain heeds TUTTI_TRANSPORT, TUTTI_ALGORITHM, TUTTI_PROTOCOL, TUTTI_WIRE, TUTTI_MAX_RELATIVE_ERROR and "
+    "explain heeds TUTTI_TRANSPORT, TUTTI_ALGORITHM, TUTTI_PROTOCOL, TUTTI_COMPRESS, TUTTI_MAX_RELATIVE_ERROR and "
     "TUTTI_TUNE_FILE,\n"
     "    unless options say otherwise\n";
 

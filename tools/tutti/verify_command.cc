@@ -29,7 +29,7 @@ struct Task {
 struct Tally {
   std::uint64_t problems = 0;
   std::uint64_t plans = 0;     // Sets of all ranks' plans that were proved.
-  std::uint64_t messages = 0;  // Of one piece, over all of them.
+  std::uint64_t messages = 0;  // Of one chunk, over all of them.
   std::uint32_t slots = 0;     // The most that any needs.
   std::int64_t time_ns = 0;
   std::vector<std::string> failures{};
@@ -86,7 +86,7 @@ Tally verify_problem(const Algorithm& algorithm, const Problem& problem) {
   std::vector<Plan> plans = emit_plans(algorithm, problem);
   prove(plans, {}, "as written", tally);
   for (Plan& plan : plans) fuse(plan);
-  prove(plans, {.pieces = 2, .skew = 1, .slots = 2, .banks = 2}, "fused, in a skewed loop", tally);
+  prove(plans, {.chunks = 2, .skew = 1, .slots = 2, .banks = 2}, "fused, in a skewed loop", tally);
   fuse_stages(plans);
   prove(plans, {}, "fused over stages", tally);
   tally.time_ns = now_ns() - begin_ns;

@@ -11,10 +11,10 @@ namespace {
 
 // Address space, not memory: little for few lanes, and few descriptors for many.
 constexpr std::size_t kFirstSegmentBytes = std::size_t{32} << 20;
-constexpr std::size_t kMostDoublings = 3;
+constexpr std::size_t kMaxDoublings = 3;
 
-constexpr std::uint32_t kMostSlotShift = 3;  // Two sets of them, and kMaxSlots messages are known by their signatures.
-static_assert(2U << kMostSlotShift <= kMaxSlots);
+constexpr std::uint32_t kMaxSlotShift = 3;  // Two sets of them, and kMaxSlots messages are known by their signatures.
+static_assert(2U << kMaxSlotShift <= kMaxSlots);
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Result<LaneAddress> ShmTransport::create(const LaneSpec& spec) {
   const std::size_t room = kControlBytes + alignment + round_up(slots, kWordsBytes);
   if (own_.empty() || used_ + room > own_.back().size()) {
     const std::size_t bytes =
-        std::max(kFirstSegmentBytes << std::min(own_.size(), kMostDoublings), round_up(room, kPageBytes));
+        std::max(kFirstSegmentBytes << std::min(own_.size(), kMaxDoublings), round_up(room, kPageBytes));
     Segment made = TUTTI_TRY(Segment::create("tutti-lanes", bytes));
     own_.push_back(std::move(made));
     used_ = 0;
@@ -55,9 +55,9 @@ Result<LanePair> ShmTransport::view(const LaneSpec& spec, std::uint32_t owner, c
   }
   const Segment& memory = owner == self_ ? own_[address.segment] : peer->second;
   const std::size_t size = memory.size();
-  if (spec.slot_shift > kMostSlotShift) {
+  if (spec.slot_shift > kMaxSlotShift) {
     return invalid_usage("a lane with 2^" + std::to_string(spec.slot_shift) + " slots cannot be: at most " +
-                         std::to_string(1 << kMostSlotShift));
+                         std::to_string(1 << kMaxSlotShift));
   }
   const std::size_t slots = slots_bytes(spec);
   if (address.words % kWordsBytes != 0 || address.words > size || size - address.words < kControlBytes ||

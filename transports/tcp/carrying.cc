@@ -25,12 +25,12 @@ void TcpConnection::introduce() {
     payload.assign(text, text + name.size() + 1);
     payload.insert(payload.end(), address.begin(), address.end());
   }
-  tell(WireKind::carrier, 0, 0, std::move(payload));
+  notify(TcpFrameKind::carrier, 0, 0, std::move(payload));
   if (!carrier_) take_way(Way::tcp);
 }
 
 // An end without one has said so, and needs no answer.
-Status TcpConnection::meet_carrier(const WireHeader& header, const std::byte* payload) {
+Status TcpConnection::meet_carrier(const TcpFrameHeader& header, const std::byte* payload) {
   if (met_) return remote_error("a carrier was offered twice");
   met_ = true;
   if (!carrier_) return {};
@@ -46,7 +46,7 @@ Status TcpConnection::meet_carrier(const WireHeader& header, const std::byte* pa
   }
   Status connected = carrier_->connect({zero + 1, end});
   reaches_ = connected.ok();
-  tell(WireKind::settled, 0, 0, {}, reaches_ ? 1 : 0);
+  notify(TcpFrameKind::settled, 0, 0, {}, reaches_ ? 1 : 0);
   if (reaches_ || !insists_) return {};
   (void)send_some();
   return {connected.code(), advised(connected.message())};
@@ -70,11 +70,11 @@ void TcpConnection::take_way(Way way) {
 
 Status TcpConnection::land(std::uint32_t number, HalfLane& reading) {
   std::vector<std::byte> landing = TUTTI_TRY(carrier_->land(number, reading));
-  tell(WireKind::landing, reading.context, number, std::move(landing));
+  notify(TcpFrameKind::landing, reading.context, number, std::move(landing));
   return {};
 }
 
-Status TcpConnection::accept_landing(const WireHeader& header, const std::byte* payload) {
+Status TcpConnection::accept_landing(const TcpFrameHeader& header, const std::byte* payload) {
   if (way_ != Way::carrier) return remote_error("a landing came without a carrier");
   HalfLane* half = TUTTI_TRY(lanes_.find_writing(header.lane));
   if (half == nullptr) return {};
@@ -113,21 +113,21 @@ Status TcpConnection::carry() {
   for (const auto& [number, half] : lanes_.reading()) {
     if (!owes_credits(*half)) continue;
     const std::uint64_t taken = load_acquire(&half->view.credits->taken);
-    const bool told = TUTTI_TRY(carrier_->credit(number, taken));
-    if (!told) return {};
+    const bool reported = TUTTI_TRY(carrier_->credit(number, taken));
+    if (!reported) return {};
     ++moves_;
-    half->told = taken;
-    half->tell_all = false;
+    half->reported = taken;
+    half->send_all = false;
   }
   return {};
 }
 
 // Also what it holds back, if that takes no longer than words may wait for messages.
 Status TcpConnection::advance_carrier() {
-  const Deadline patience = Deadline::after_ms(kWordsWaitMs);
+  const Deadline deadline = Deadline::after_ms(kWordsWaitMs);
   do {
     TUTTI_CHECK_OK(carrier_->advance(*this));
-  } while (carrier_->holds_back() && !patience.passed());
+  } while (carrier_->holds_back() && !deadline.passed());
   return {};
 }
 
@@ -148,8 +148,9 @@ Status TcpConnection::credited(std::uint32_t number, std::uint64_t taken) {
   HalfLane* half = TUTTI_TRY(lanes_.find_writing(number));
   if (half == nullptr) return {};
   HalfLane& lane = *half;
-  if (taken < lane.told || taken > lane.carried) return remote_error("credits came for messages that were not sent");
-  lane.told = taken;
+  if (taken < lane.reported || taken > lane.carried)
+    return remote_error("credits came for messages that were not sent");
+  lane.reported = taken;
   carried_ = carried_ || way_ == Way::carrier;
   ++moves_;
   // A slot that the carrier may have to read again is not free yet.
@@ -168,7 +169,7 @@ void TcpConnection::left(std::uint32_t number, std::uint64_t messages) {
   HalfLane& lane = *half.value();
   lane.left = messages;
   ++moves_;
-  store_release(&lane.view.credits->taken, std::min(lane.told, lane.left));
+  store_release(&lane.view.credits->taken, std::min(lane.reported, lane.left));
 }
 
 }  // namespace tutti

@@ -46,7 +46,7 @@ TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, Carriag
       }),
       carrier_(std::move(carriage.carrier)) {
   keep_alive(stream_.socket());
-  outgoing_.reserve(kMostOutgoing);
+  outgoing_.reserve(kMaxOutgoing);
   introduce();
 }
 
@@ -60,8 +60,8 @@ TcpConnection::~TcpConnection() {
   bool stopped = false;
   while (!lost() && !deadline.passed()) {
     const bool carried = way_ != Way::carrier || carrier_->acknowledged();
-    const bool told = untold_.empty() && first_ == outgoing_.size() && stream_.held() == 0;
-    if (!stopped && carried && told) {
+    const bool reported = unsent_.empty() && first_ == outgoing_.size() && stream_.held() == 0;
+    if (!stopped && carried && reported) {
       stopped = true;
       if (::shutdown(stream_.socket().get(), SHUT_WR) != 0) return;
     }
@@ -84,7 +84,7 @@ Result<LaneView> TcpConnection::open(std::uint32_t context, const LaneSpec& spec
   half->ready = way_ == Way::tcp;
   std::vector<std::byte> payload(sizeof spec);
   std::memcpy(payload.data(), &spec, sizeof spec);
-  tell(WireKind::lane, context, number, std::move(payload));
+  notify(TcpFrameKind::lane, context, number, std::move(payload));
   return half->view;
 }
 
@@ -116,7 +116,7 @@ Result<ReachedBlock> TcpConnection::reach(const DeviceBlock& block) {
 void TcpConnection::close(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
   end_context(context);
-  bury();
+  reap_closed_lanes();
 }
 
 void TcpConnection::end_context(std::uint32_t context) {
@@ -139,7 +139,7 @@ void TcpConnection::end_context(std::uint32_t context) {
 
 // What the carrier still moves keeps its memory: messages of this end until they have left, and the slots that the
 // other end may write into until it has closed as well.
-void TcpConnection::bury() {
+void TcpConnection::reap_closed_lanes() {
   const bool carried = way_ == Way::carrier;
   if (carried && lost()) return;
   std::vector<std::uint32_t> over;
@@ -151,7 +151,7 @@ void TcpConnection::bury() {
       if (carried) carrier_->forget(number, LaneEnd::writer);
     }
     ended.writing.clear();
-    if (!std::exchange(ended.told, true)) tell(WireKind::closed, ended.context, 0, {});
+    if (!std::exchange(ended.reported, true)) notify(TcpFrameKind::closed, ended.context, 0, {});
     const bool closed_there = lanes_.closed_there(ended.context);
     if (carried && !closed_there) continue;
     for (const auto& [number, half] : ended.reading) {
@@ -173,7 +173,7 @@ std::uint32_t TcpConnection::new_context() {
 void TcpConnection::send(std::uint32_t context, std::span<const std::byte> note, std::uint32_t passes) {
   const std::lock_guard lock(mutex_);
   if (lost()) return;
-  tell(WireKind::note, context, passes, {note.begin(), note.end()});
+  notify(TcpFrameKind::note, context, passes, {note.begin(), note.end()});
   exchange();
 }
 
@@ -226,7 +226,7 @@ void TcpConnection::exchange() {
     while (!lost() && receive_some()) {
     }
   } while (again_);
-  if (!lanes_.ended().empty()) bury();
+  if (!lanes_.ended().empty()) reap_closed_lanes();
 }
 
 bool TcpConnection::drained(std::uint32_t context) {
@@ -240,10 +240,10 @@ bool TcpConnection::has_unsent(std::uint32_t context) const {
   if (stream_.held() > 0) return true;
   const auto belongs = [&](const Outgoing& out) { return out.context == context; };
   if (std::any_of(outgoing_.begin() + static_cast<std::ptrdiff_t>(first_), outgoing_.end(), belongs)) return true;
-  if (std::any_of(untold_.begin(), untold_.end(), belongs)) return true;
+  if (std::any_of(unsent_.begin(), unsent_.end(), belongs)) return true;
   const LaneTable::Numbers &writing = lanes_.writing(), &reading = lanes_.reading();
   const auto owes = [&](const LaneTable::Numbered& lane) {
-    return lane.half->context == context && lane.half->tell_all;
+    return lane.half->context == context && lane.half->send_all;
   };
   if (std::any_of(reading.begin(), reading.end(), owes)) return true;
   if (way_ == Way::carrier && !carrier_->passed_on()) return true;
@@ -264,7 +264,7 @@ bool TcpConnection::prepare_wait(std::span<pollfd, kPolled> polled) {
   polled[1] = {-1, POLLIN, 0};
   const std::lock_guard lock(mutex_);
   if (lost()) polled[0].fd = -1;
-  if (first_ < outgoing_.size() || !untold_.empty() || stream_.held() > 0) polled[0].events |= POLLOUT;
+  if (first_ < outgoing_.size() || !unsent_.empty() || stream_.held() > 0) polled[0].events |= POLLOUT;
   if (way_ != Way::carrier || lost()) return true;
   if (!carrier_->arm()) return false;
   polled[1].fd = carrier_->descriptor();

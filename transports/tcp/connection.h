@@ -22,9 +22,9 @@
 #include "src/base/socket.h"
 #include "src/base/status.h"
 #include "transports/carrier.h"
+#include "transports/tcp/frame.h"
 #include "transports/tcp/lane_table.h"
 #include "transports/tcp/stream.h"
-#include "transports/tcp/wire.h"
 
 namespace tutti {
 
@@ -62,7 +62,7 @@ class TcpConnection : private CarrierEvents {
   // A number for a further communicator, which this end alone gives.
   std::uint32_t new_context();
 
-  // At most kMostNoteBytes. `passes`: a context that who takes the note has a part in from then on; where nobody takes
+  // At most kMaxNoteBytes. `passes`: a context that who takes the note has a part in from then on; where nobody takes
   // it, the other end closes that one itself. 0: none.
   void send(std::uint32_t context, std::span<const std::byte> note, std::uint32_t passes = 0);
   std::optional<Note> take(std::uint32_t context);
@@ -79,7 +79,7 @@ class TcpConnection : private CarrierEvents {
   // Whether all that was posted and sent by one communicator goes on by itself.
   bool drained(std::uint32_t context);
   // Also the credits that would have been told later.
-  void tell_credits();
+  void send_credits();
   // Sleeps until there is something to carry, `timeout_ms` at most.
   void wait(int timeout_ms);
   // What to poll(2) for, to the same end: nothing of a connection that is lost. False: there is something already.
@@ -95,12 +95,12 @@ class TcpConnection : private CarrierEvents {
   std::string interface_name() const;  // Of this host; empty: none that we know.
 
  private:
-  static constexpr std::size_t kMostOutgoing = 64;
+  static constexpr std::size_t kMaxOutgoing = 64;
   static constexpr std::size_t kStagingBytes = 8192;
 
   // A header and its payload, on their way out.
   struct Outgoing {
-    WireHeader header;
+    TcpFrameHeader header;
     const std::byte* data = nullptr;
     std::vector<std::byte> own;  // Where the data are not those of a slot.
     std::uint32_t context = 0;
@@ -114,35 +114,35 @@ class TcpConnection : private CarrierEvents {
 
   // All with the lock held.
   void collect();
-  bool overtakes(const Outgoing& told);
-  void tell(WireKind kind, std::uint32_t context, std::uint32_t lane, std::vector<std::byte> payload,
-            std::uint64_t number = 0);
+  bool overtakes(const Outgoing& reported);
+  void notify(TcpFrameKind kind, std::uint32_t context, std::uint32_t lane, std::vector<std::byte> payload,
+              std::uint64_t number = 0);
   static bool owes_credits(const HalfLane& reading);
   void deliver(HalfLane& lane, std::uint32_t bytes, std::uint32_t signature);
   bool has_unsent(std::uint32_t context) const;
-  void put(WireHeader header, std::uint32_t context, const std::byte* data, std::vector<std::byte> own = {});
+  void put(TcpFrameHeader header, std::uint32_t context, const std::byte* data, std::vector<std::byte> own = {});
   bool send_some();
   bool flush();
   bool fails(int error);
   bool receive_some();
   Status parse();
-  Status take_in(const WireHeader& header, const std::byte* payload);
-  Status begin_message(const WireHeader& header);
+  Status take_in(const TcpFrameHeader& header, const std::byte* payload);
+  Status begin_message(const TcpFrameHeader& header);
   void end_message();
-  Status accept_lane(const WireHeader& header, const std::byte* payload);
-  Status accept_note(const WireHeader& header, const std::byte* payload);
+  Status accept_lane(const TcpFrameHeader& header, const std::byte* payload);
+  Status accept_note(const TcpFrameHeader& header, const std::byte* payload);
   void end_context(std::uint32_t context);
   void lose(const std::string& why);
   void exchange();
-  void bury();
+  void reap_closed_lanes();
 
   // carrying.cc
   void introduce();
-  Status meet_carrier(const WireHeader& header, const std::byte* payload);
+  Status meet_carrier(const TcpFrameHeader& header, const std::byte* payload);
   Status settle(bool other_reaches);
   void take_way(Way way);
   Status land(std::uint32_t number, HalfLane& reading);
-  Status accept_landing(const WireHeader& header, const std::byte* payload);
+  Status accept_landing(const TcpFrameHeader& header, const std::byte* payload);
   Status carry();
   std::string advised(const std::string& why) const;
   Status advance_carrier();
@@ -175,13 +175,13 @@ class TcpConnection : private CarrierEvents {
   std::unique_ptr<Carrier> carrier_;  // The memory of lanes outlives it.
   std::map<std::uint32_t, std::deque<WaitingNote>> notes_;
 
-  std::deque<Outgoing> untold_;          // Lanes and notes: before messages.
+  std::deque<Outgoing> unsent_;          // Lanes and notes: before messages.
   std::vector<Outgoing> outgoing_;       // From first_ on.
   std::size_t first_ = 0, written_ = 0;  // And how much of the first is written.
 
   std::array<std::byte, kStagingBytes> staging_;
   std::size_t begin_ = 0, end_ = 0;  // What of it has not been parsed.
-  WireHeader arriving_;              // The message whose data are coming.
+  TcpFrameHeader arriving_;          // The message whose data are coming.
   HalfLane* into_ = nullptr;         // Its lane; null: none is coming, or it is dropped.
   std::byte* at_ = nullptr;          // Where its next byte goes.
   std::size_t missing_ = 0;          // Bytes of it.

@@ -56,7 +56,7 @@ class LaneTable {
     std::uint32_t context = 0;
     std::vector<std::pair<std::uint32_t, std::unique_ptr<HalfLane>>> writing, reading;
     std::vector<std::unique_ptr<HalfLane>> unnumbered;
-    bool told = false;  // The other end has been, or will be, told.
+    bool reported = false;  // The other end has been, or will be, told.
   };
   void close(std::uint32_t context);
   std::vector<Ended>& ended() { return ended_; }

@@ -52,17 +52,17 @@ Status TcpConnection::parse() {
       if (missing_ == 0) end_message();
       continue;
     }
-    WireHeader header;
+    TcpFrameHeader header;
     if (left < sizeof header) break;
     std::memcpy(&header, from, sizeof header);
-    if (header.check != check_of(header) || header.version != kWireVersion)
+    if (header.check != check_of(header) || header.version != kFrameVersion)
       return remote_error("what came is damaged, or of another version of tutti");
-    if (header.kind == WireKind::message) {
+    if (header.kind == TcpFrameKind::message) {
       begin_ += sizeof header;
       TUTTI_CHECK_OK(begin_message(header));
       continue;
     }
-    if (header.bytes > kMostNoteBytes) return remote_error("a note of " + std::to_string(header.bytes) + " bytes came");
+    if (header.bytes > kMaxNoteBytes) return remote_error("a note of " + std::to_string(header.bytes) + " bytes came");
     if (left < sizeof header + header.bytes) break;
     TUTTI_CHECK_OK(take_in(header, from + sizeof header));
     begin_ += sizeof header + header.bytes;
@@ -72,36 +72,36 @@ Status TcpConnection::parse() {
   return {};
 }
 
-Status TcpConnection::take_in(const WireHeader& header, const std::byte* payload) {
-  const bool follows = header.kind == WireKind::note || header.kind == WireKind::closed;
+Status TcpConnection::take_in(const TcpFrameHeader& header, const std::byte* payload) {
+  const bool follows = header.kind == TcpFrameKind::note || header.kind == TcpFrameKind::closed;
   if (follows && way_ == Way::carrier && !broken_) {  // What was put before it; a failure may be what it tells of.
     Status advanced = advance_carrier();
     if (!advanced.ok()) broken_ = std::move(advanced);
   }
   switch (header.kind) {
-    case WireKind::credit:
+    case TcpFrameKind::credit:
       if (way_ == Way::carrier) break;
       return credited(header.lane, header.number);
-    case WireKind::lane: return accept_lane(header, payload);
-    case WireKind::note: return accept_note(header, payload);
-    case WireKind::carrier: return meet_carrier(header, payload);
-    case WireKind::settled: return settle(header.number != 0);
-    case WireKind::landing: return accept_landing(header, payload);
-    case WireKind::closed:
+    case TcpFrameKind::lane: return accept_lane(header, payload);
+    case TcpFrameKind::note: return accept_note(header, payload);
+    case TcpFrameKind::carrier: return meet_carrier(header, payload);
+    case TcpFrameKind::settled: return settle(header.number != 0);
+    case TcpFrameKind::landing: return accept_landing(header, payload);
+    case TcpFrameKind::closed:
       lanes_.close_there(header.context);
-      bury();
+      reap_closed_lanes();
       return {};
-    case WireKind::message: break;
+    case TcpFrameKind::message: break;
   }
   return remote_error("a message of an unknown kind came");
 }
 
-Status TcpConnection::accept_note(const WireHeader& header, const std::byte* payload) {
+Status TcpConnection::accept_note(const TcpFrameHeader& header, const std::byte* payload) {
   const std::uint32_t passes = header.lane;
   if (passes != 0 && (passes - next_context_) % 2 == 0) return remote_error("a note came with a context of this end");
   if (lanes_.closed_here(header.context)) {
     if (passes != 0) end_context(passes);
-    bury();
+    reap_closed_lanes();
     return {};
   }
   notes_[header.context].push_back({{payload, payload + header.bytes}, passes});
@@ -110,7 +110,7 @@ Status TcpConnection::accept_note(const WireHeader& header, const std::byte* pay
   return {};
 }
 
-Status TcpConnection::accept_lane(const WireHeader& header, const std::byte* payload) {
+Status TcpConnection::accept_lane(const TcpFrameHeader& header, const std::byte* payload) {
   LaneSpec spec;
   if (header.bytes != sizeof spec) return remote_error("a lane came out of turn");
   std::memcpy(&spec, payload, sizeof spec);
@@ -119,7 +119,7 @@ Status TcpConnection::accept_lane(const WireHeader& header, const std::byte* pay
   return land(header.lane, *half);
 }
 
-Status TcpConnection::begin_message(const WireHeader& header) {
+Status TcpConnection::begin_message(const TcpFrameHeader& header) {
   if (way_ == Way::carrier) return remote_error("a message came beside the carrier");
   into_ = TUTTI_TRY(lanes_.find_reading(header.lane));
   arriving_ = header;

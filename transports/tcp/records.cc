@@ -43,7 +43,7 @@ std::array<std::uint8_t, 12> Records::next_nonce() {
 }
 
 void Records::close(std::span<const std::byte> plain, std::vector<std::byte>& out) {
-  TUTTI_ASSERT(ready && !plain.empty() && plain.size() <= kMostPlain);
+  TUTTI_ASSERT(ready && !plain.empty() && plain.size() <= kMaxPlain);
   const auto bytes = static_cast<std::uint32_t>(plain.size());
   const std::size_t at = out.size();
   out.resize(at + kHead + plain.size() + kTag);
@@ -64,7 +64,7 @@ Result<std::optional<Records::Opened>> Records::open(std::span<std::byte> in) {
   if (in.size() < kHead) return std::optional<Opened>();
   std::uint32_t bytes = 0;
   for (std::size_t i = 0; i < kHead; ++i) bytes |= static_cast<std::uint32_t>(in[i]) << (8 * i);
-  if (bytes == 0 || bytes > kMostPlain) return remote_error(kDamaged);
+  if (bytes == 0 || bytes > kMaxPlain) return remote_error(kDamaged);
   const std::size_t whole = kHead + bytes + kTag;
   if (in.size() < whole) return std::optional<Opened>();
   std::byte* text = in.data() + kHead;

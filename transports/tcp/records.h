@@ -27,7 +27,7 @@ using RecordKey = std::array<std::uint8_t, 32>;
 // One direction, from one end to the other. Each direction has a key of its own.
 class Records {
  public:
-  static constexpr std::size_t kMostPlain = 64 * 1024;
+  static constexpr std::size_t kMaxPlain = 64 * 1024;
   static constexpr std::size_t kHead = 4, kTag = 16;  // The length of what is between them, little endian.
 
   Records(Protection protection, const RecordKey& key) : protection_(protection), key_(key) {}
@@ -35,7 +35,7 @@ class Records {
   Records(const Records&) = delete;
   Records& operator=(const Records&) = delete;
 
-  // Puts `plain`, of 1 to kMostPlain bytes, at the end of `out` as a record.
+  // Puts `plain`, of 1 to kMaxPlain bytes, at the end of `out` as a record.
   void close(std::span<const std::byte> plain, std::vector<std::byte>& out);
   // The record at the beginning of `in`, if it is there as a whole: what was put into it, and how long it is itself.
   // The text lies in `in`, which it may change. Fails, with kDamaged, for what is not the other end's next record.

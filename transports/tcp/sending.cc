@@ -13,12 +13,13 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMostVectors = 32;
+constexpr std::size_t kMaxVectors = 32;
 constexpr std::int64_t kHoldNs = 100'000'000;
 
 }  // namespace
 
-void TcpConnection::put(WireHeader header, std::uint32_t context, const std::byte* data, std::vector<std::byte> own) {
+void TcpConnection::put(TcpFrameHeader header, std::uint32_t context, const std::byte* data,
+                        std::vector<std::byte> own) {
   if (data == nullptr) header.bytes = static_cast<std::uint32_t>(own.size());
   header.check = check_of(header);
   outgoing_.push_back({header, data, std::move(own), context});
@@ -30,17 +31,17 @@ void TcpConnection::collect() {
     outgoing_.clear();
     first_ = 0;
   }
-  while (!untold_.empty() && outgoing_.size() < kMostOutgoing) {
-    if (overtakes(untold_.front())) return;
-    put(untold_.front().header, untold_.front().context, nullptr, std::move(untold_.front().own));
-    untold_.pop_front();
+  while (!unsent_.empty() && outgoing_.size() < kMaxOutgoing) {
+    if (overtakes(unsent_.front())) return;
+    put(unsent_.front().header, unsent_.front().context, nullptr, std::move(unsent_.front().own));
+    unsent_.pop_front();
   }
-  if (!untold_.empty() || way_ != Way::tcp) return;
+  if (!unsent_.empty() || way_ != Way::tcp) return;
   for (const auto& [number, half] : lanes_.writing()) {
     HalfLane& lane = *half;
     const std::uint64_t posted = load_acquire(&lane.view.words->posted);
-    for (; lane.carried < posted && outgoing_.size() < kMostOutgoing; ++lane.carried) {
-      WireHeader header;
+    for (; lane.carried < posted && outgoing_.size() < kMaxOutgoing; ++lane.carried) {
+      TcpFrameHeader header;
       header.lane = number;
       header.number = lane.carried;
       header.bytes = load_relaxed(&lane.view.words->lengths[lane.carried % kMaxLengths]);
@@ -49,25 +50,25 @@ void TcpConnection::collect() {
     }
   }
   for (const auto& [number, half] : lanes_.reading()) {
-    if (outgoing_.size() == kMostOutgoing) return;
+    if (outgoing_.size() == kMaxOutgoing) return;
     if (!owes_credits(*half)) continue;
-    WireHeader header;
-    header.kind = WireKind::credit;
+    TcpFrameHeader header;
+    header.kind = TcpFrameKind::credit;
     header.lane = number;
-    header.number = half->told = load_acquire(&half->view.credits->taken);
-    half->tell_all = false;
+    header.number = half->reported = load_acquire(&half->view.credits->taken);
+    half->send_all = false;
     put(header, half->context, nullptr);
   }
 }
 
 // What was put and credited before a note goes by the carrier, and is to be there first: who hears that a rank leaves,
 // or has failed, looks for what it still sent. Not for ever: others keep the carrier busy.
-bool TcpConnection::overtakes(const Outgoing& told) {
-  const WireKind kind = told.header.kind;
-  if (way_ != Way::carrier || lost() || (kind != WireKind::note && kind != WireKind::closed)) return false;
+bool TcpConnection::overtakes(const Outgoing& reported) {
+  const TcpFrameKind kind = reported.header.kind;
+  if (way_ != Way::carrier || lost() || (kind != TcpFrameKind::note && kind != TcpFrameKind::closed)) return false;
   const LaneTable::Numbers& reading = lanes_.reading();
   const auto owes = [&](const LaneTable::Numbered& lane) {
-    return lane.half->context == told.context && lane.half->tell_all;
+    return lane.half->context == reported.context && lane.half->send_all;
   };
   const std::int64_t now = now_ns();
   if (holding_since_ns_ == 0) holding_since_ns_ = now;
@@ -77,26 +78,26 @@ bool TcpConnection::overtakes(const Outgoing& told) {
   return false;
 }
 
-void TcpConnection::tell(WireKind kind, std::uint32_t context, std::uint32_t lane, std::vector<std::byte> payload,
-                         std::uint64_t number) {
-  WireHeader header;
+void TcpConnection::notify(TcpFrameKind kind, std::uint32_t context, std::uint32_t lane, std::vector<std::byte> payload,
+                           std::uint64_t number) {
+  TcpFrameHeader header;
   header.kind = kind;
   header.context = context;
   header.lane = lane;
   header.number = number;
-  untold_.push_back({header, nullptr, std::move(payload), context});
+  unsent_.push_back({header, nullptr, std::move(payload), context});
 }
 
 // So many that the other end is to be told of them.
 bool TcpConnection::owes_credits(const HalfLane& reading) {
-  const std::uint64_t owed = load_acquire(&reading.view.credits->taken) - reading.told;
-  return owed >= (reading.tell_all ? 1 : HalfLane::kSlots / 2);
+  const std::uint64_t owed = load_acquire(&reading.view.credits->taken) - reading.reported;
+  return owed >= (reading.send_all ? 1 : HalfLane::kSlots / 2);
 }
 
-void TcpConnection::tell_credits() {
+void TcpConnection::send_credits() {
   const std::lock_guard lock(mutex_);
   for (const auto& [number, half] : lanes_.reading())
-    half->tell_all = load_acquire(&half->view.credits->taken) != half->told;
+    half->send_all = load_acquire(&half->view.credits->taken) != half->reported;
   exchange();
 }
 
@@ -117,7 +118,7 @@ bool TcpConnection::fails(int error) {
 bool TcpConnection::send_some() {
   collect();
   if (first_ == outgoing_.size()) return flush();
-  std::array<iovec, kMostVectors> vectors;
+  std::array<iovec, kMaxVectors> vectors;
   std::size_t count = 0, total = 0;
   std::size_t skip = written_;
   for (std::size_t i = first_; i < outgoing_.size() && count + 2 <= vectors.size(); ++i) {
@@ -136,8 +137,8 @@ bool TcpConnection::send_some() {
   if (sent < 0) return fails(errno);
   ++moves_;
   written_ += static_cast<std::size_t>(sent);
-  while (first_ < outgoing_.size() && written_ >= sizeof(WireHeader) + outgoing_[first_].header.bytes)
-    written_ -= sizeof(WireHeader) + outgoing_[first_++].header.bytes;
+  while (first_ < outgoing_.size() && written_ >= sizeof(TcpFrameHeader) + outgoing_[first_].header.bytes)
+    written_ -= sizeof(TcpFrameHeader) + outgoing_[first_++].header.bytes;
   return static_cast<std::size_t>(sent) == total || stream_.takes_more();
 }
 

@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kShort = 1024;
-constexpr std::size_t kMostIncoming = 2 * (Records::kMostPlain + Records::kHead + Records::kTag);
+constexpr std::size_t kMaxIncoming = 2 * (Records::kMaxPlain + Records::kHead + Records::kTag);
 
 std::size_t gather(std::span<const iovec> parts, std::byte* to, std::size_t most) {
   std::size_t at = 0;
@@ -35,9 +35,9 @@ ByteStream::ByteStream(Socket socket, const Seal& seal, bool calls) : socket_(st
   };
   closing_ = records(true);
   opening_ = records(false);
-  text_.resize(Records::kMostPlain);
-  outgoing_.reserve(Records::kMostPlain + Records::kHead + Records::kTag);
-  incoming_.resize(kMostIncoming);
+  text_.resize(Records::kMaxPlain);
+  outgoing_.reserve(Records::kMaxPlain + Records::kHead + Records::kTag);
+  incoming_.resize(kMaxIncoming);
 }
 
 // The system takes a short message faster from one place than from several.

@@ -69,14 +69,14 @@ void UcxEnd::fail(const std::string& why) {
 
 // ---- The connection ----
 
-Status UcxEnd::tell(CarrierEvents& events) {
+Status UcxEnd::notify(CarrierEvents& events) {
   armed_ = false;
   if (std::exchange(rung_, false)) {
     std::uint64_t rings = 0;
     (void)!::read(bell_.get(), &rings, sizeof rings);
   }
   for (Reading* lane : arrived_) {
-    lane->has_news = false;
+    lane->has_notifications = false;
     for (Arrival* next = &lane->arrivals[lane->next % kSlots]; next->state == Arrival::State::there;
          next = &lane->arrivals[lane->next % kSlots]) {
       next->state = Arrival::State::none;
@@ -124,7 +124,7 @@ bool UcxEnd::may_part() {
   pass_on();
   if (!passed_on()) return false;
   if (parts_) return true;
-  if (count_heard_ == count_put_ || alone_) {
+  if (count_received_ == count_put_ || alone_) {
     parts_ = say(farewell_, {.kind = UcxWordKind::farewell});
   } else if (!asked_) {
     asked_ = say(question_, {.kind = UcxWordKind::question});

@@ -16,8 +16,8 @@
 #include "src/base/owned.h"
 #include "src/base/status.h"
 #include "transports/carrier.h"
+#include "transports/ucx/frame.h"
 #include "transports/ucx/library.h"
-#include "transports/ucx/wire.h"
 
 namespace tutti {
 
@@ -41,7 +41,7 @@ class UcxEnd {
   Status put(const MessageHead& head, const std::byte* data);
   Result<bool> credit(std::uint32_t lane, std::uint64_t taken);
   // What has come, and what has left, since the last time.
-  Status tell(CarrierEvents& events);
+  Status notify(CarrierEvents& events);
   // Nothing is kept in this process of what was put and credited.
   bool passed_on() const { return busy_ == 0 && !unpassed_ && !passing_; }
 
@@ -108,7 +108,7 @@ class UcxEnd {
     ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;
     bool on_device = false;
     std::uint64_t next = 0;  // To be told of.
-    bool has_news = false;
+    bool has_notifications = false;
     bool forgotten = false;                // What still comes is dropped.
     std::array<Arrival, kSlots> arrivals;  // By number.
     Speech credit;
@@ -141,7 +141,8 @@ class UcxEnd {
   std::uint64_t busy_ = 0;  // Requests of UCX that will call back, but for the flush.
   bool unpassed_ = false;   // Something was sent since the last flush began,
   bool passing_ = false;    // which is under way.
-  std::uint64_t count_put_ = 0, count_arrived_ = 0, count_heard_ = 0;  // The last: of those put, known to have arrived.
+  std::uint64_t count_put_ = 0, count_arrived_ = 0,
+                count_received_ = 0;  // The last: of those put, known to have arrived.
   Speech question_, answer_, farewell_;
   bool asked_ = false, parts_ = false, alone_ = false;  // The other end has left.
   File bell_, both_;

@@ -8,12 +8,12 @@
 #include "src/base/log.h"
 #include "transports/carrier.h"
 #include "transports/ucx/end.h"
-#include "transports/ucx/wire.h"
+#include "transports/ucx/frame.h"
 
 namespace tutti {
 namespace {
 
-constexpr int kMostRounds = 16;  // Of progress at a time: others have things to do as well.
+constexpr int kMaxRounds = 16;  // Of progress at a time: others have things to do as well.
 constexpr std::int64_t kPartingMs = 1000;
 constexpr std::int64_t kTogetherNs = 200'000'000;  // Ends that part within this of each other do so together.
 
@@ -83,10 +83,10 @@ Status UcxEngine::ask_address() {
     const auto* from = reinterpret_cast<const std::byte*>(asked.address);
     address_.assign(from, from + bytes);
     ucx().worker_release_address(worker_.get(), asked.address);
-    if (bytes + sizeof(UcxAddressHead) <= kMostCarrierBytes) return {};
+    if (bytes + sizeof(UcxAddressHead) <= kMaxCarrierBytes) return {};
   }
   return unsupported("UCX has an address of " + std::to_string(bytes) + " bytes here, and " +
-                     std::to_string(kMostCarrierBytes - sizeof(UcxAddressHead)) +
+                     std::to_string(kMaxCarrierBytes - sizeof(UcxAddressHead)) +
                      " can be told: give it fewer devices with UCX_NET_DEVICES or UCX_TLS");
 }
 
@@ -162,7 +162,7 @@ UcxEngine::Registered UcxEngine::registered(const LaneMemory& memory) const {
 
 void UcxEngine::progress() {
   const UcxWords words;
-  for (int round = 0; round < kMostRounds && ucx().worker_progress(worker_.get()) > 0; ++round) {
+  for (int round = 0; round < kMaxRounds && ucx().worker_progress(worker_.get()) > 0; ++round) {
   }
   if (!asked_.empty()) std::erase_if(asked_, [](UcxEnd* end) { return end->answer(); });
 }
@@ -212,8 +212,8 @@ void UcxEngine::part(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& 
   if (now_ns() - parted_ns_ > kTogetherNs) parting_ = Deadline::after_ms(kPartingMs);
   for (progress(); !end->may_part() && !parting_.passed(); progress()) wait_a_little(lock);
   end->close();
-  const Deadline patience = Deadline::after_ms(kPartingMs);
-  for (progress(); !end->closed() && !patience.passed(); progress()) wait_a_little(lock);
+  const Deadline deadline = Deadline::after_ms(kPartingMs);
+  for (progress(); !end->closed() && !deadline.passed(); progress()) wait_a_little(lock);
   parted_ns_ = now_ns();
   ends_.erase(end->token());
   std::erase(asked_, end.get());

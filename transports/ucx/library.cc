@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr unsigned kMajor = 1, kLeastMinor = 13;  // The oldest that this was tried with.
+constexpr unsigned kMajor = 1, kMinMinor = 13;  // The oldest that this was tried with.
 
 thread_local UcxWords* words = nullptr;
 
@@ -104,9 +104,9 @@ Result<UcxLibrary> open_ucx_library(const char* ucp_path, const char* ucs_path) 
   if (!missing.empty()) return unsupported(std::string(ucp_path) + " (" + version + ") has no " + missing);
   unsigned major = 0, minor = 0, release = 0;
   all.get_version(&major, &minor, &release);
-  if (major != kMajor || minor < kLeastMinor)
+  if (major != kMajor || minor < kMinMinor)
     return unsupported(std::string(ucp_path) + " is UCX " + version + ", and " + std::to_string(kMajor) + "." +
-                       std::to_string(kLeastMinor) + " or later is needed");
+                       std::to_string(kMinMinor) + " or later is needed");
   return all;
 }
 

@@ -67,7 +67,7 @@ class UcxCarrier : public Carrier {
   Status advance(CarrierEvents& events) override {
     const std::lock_guard lock(engine_->mutex());
     engine_->progress();
-    return end_->tell(events);
+    return end_->notify(events);
   }
   bool passed_on() override {
     const std::lock_guard lock(engine_->mutex());

@@ -64,12 +64,12 @@ void UcxEnd::come(Arrival& arrival, ucs_status_t status) {
   ++count_arrived_;
   if (arrival.lane->forgotten) return;
   arrival.state = Arrival::State::there;
-  if (!std::exchange(arrival.lane->has_news, true)) arrived_.push_back(arrival.lane);
+  if (!std::exchange(arrival.lane->has_notifications, true)) arrived_.push_back(arrival.lane);
   ring();
 }
 
 void UcxEnd::take_word(const UcxWord& word) {
-  count_heard_ = std::max(count_heard_, std::min(word.arrived, count_put_));
+  count_received_ = std::max(count_received_, std::min(word.arrived, count_put_));
   switch (word.kind) {
     case UcxWordKind::question: engine_.owe_answer(*this); return;
     case UcxWordKind::answer: asked_ = false; return;

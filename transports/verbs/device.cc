@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kMostPortNumbers = 8;  // Of one device; a number beyond its last is refused.
+constexpr std::uint32_t kMaxPortNumbers = 8;  // Of one device; a number beyond its last is refused.
 
 bool is_ipv4(const ibv_gid& gid) {
   constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -96,7 +96,7 @@ std::string look_at(VerbsPort& port, const VerbsOptions& options) {
 void add_ports(const std::shared_ptr<VerbsDevice>& device, const VerbsOptions& options, std::vector<VerbsPort>& ports,
                std::string& reasons) {
   const HcaFilter filter(options.hca);
-  for (std::uint32_t number = 1; number <= kMostPortNumbers; ++number) {
+  for (std::uint32_t number = 1; number <= kMaxPortNumbers; ++number) {
     ibv_port_attr attributes = {};
     if (number > 1 && ibv().query_port(device->context(), static_cast<std::uint8_t>(number), &attributes) != 0) return;
     VerbsPort port;
@@ -201,7 +201,7 @@ Result<std::vector<VerbsPort>> find_verbs_ports(const VerbsOptions& options) {
   std::sort(ports.begin(), ports.end(), [](const VerbsPort& one, const VerbsPort& other) {
     return std::pair(one.device->name(), one.number) < std::pair(other.device->name(), other.number);
   });
-  if (ports.size() > kMostPorts) ports.resize(kMostPorts);
+  if (ports.size() > kMaxPorts) ports.resize(kMaxPorts);
   return ports;
 }
 

@@ -67,9 +67,9 @@ struct VerbsPort {
 
 std::string describe(const ibv_gid& gid);
 
-inline constexpr std::size_t kMostPorts = 8;
+inline constexpr std::size_t kMaxPorts = 8;
 
-// Those that are up and that `options` admit, kMostPorts at most, by name. If there is none, the error says of each
+// Those that are up and that `options` admit, kMaxPorts at most, by name. If there is none, the error says of each
 // why.
 Result<std::vector<VerbsPort>> find_verbs_ports(const VerbsOptions& options);
 

@@ -11,7 +11,7 @@ namespace tutti {
 namespace {
 
 constexpr std::uint32_t kPacketNumbers = 1 << 24;
-constexpr std::uint8_t kMostHops = 64;
+constexpr std::uint8_t kMaxHops = 64;
 constexpr std::uint8_t kForEver = 7;     // Of the retries of an end that has no room. It always has: see Rail.
 constexpr std::uint8_t kRoomTimer = 12;  // 0.64 ms.
 
@@ -112,7 +112,7 @@ ibv_qp_attr QueuePair::way_to(const RailAddress& other) const {
   ibv_global_route& route = attributes.ah_attr.grh;
   std::copy(other.gid.begin(), other.gid.end(), std::begin(route.dgid.raw));
   route.sgid_index = static_cast<std::uint8_t>(port_.gid_index);
-  route.hop_limit = kMostHops;
+  route.hop_limit = kMaxHops;
   route.traffic_class = options_.traffic_class;
   return attributes;
 }

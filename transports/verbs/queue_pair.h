@@ -7,7 +7,7 @@
 #include "src/base/owned.h"
 #include "src/base/status.h"
 #include "transports/verbs/device.h"
-#include "transports/verbs/wire.h"
+#include "transports/verbs/frame.h"
 
 namespace tutti {
 

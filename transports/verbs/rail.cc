@@ -42,33 +42,33 @@ Status Rail::make_room(std::span<const std::uint32_t> places) {
 }
 
 Status Rail::send(VerbsRecord record, std::span<const std::byte> data, const Write& write) {
-  record.received = told_ = received_;
+  record.received = reported_ = received_;
   std::byte* place = outgoing(sent_);
   std::memcpy(place, &record, sizeof record);
   if (!data.empty()) std::memcpy(place + sizeof record, data.data(), data.size());
   tickets_[sent_ % kRecords] = {record.head.lane, record.head.number, write.bytes > 0};
 
   const auto bytes = static_cast<std::uint32_t>(sizeof record + data.size());
-  ibv_sge telling = {reinterpret_cast<std::uint64_t>(place), bytes, region_.get()->lkey};
-  ibv_send_wr tell = {};
-  tell.wr_id = sent_;
-  tell.sg_list = &telling;
-  tell.num_sge = 1;
-  tell.opcode = IBV_WR_SEND;
-  tell.send_flags = IBV_SEND_SIGNALED;
-  if (bytes <= pair_.inline_bytes()) tell.send_flags |= IBV_SEND_INLINE;
+  ibv_sge sge = {reinterpret_cast<std::uint64_t>(place), bytes, region_.get()->lkey};
+  ibv_send_wr send = {};
+  send.wr_id = sent_;
+  send.sg_list = &sge;
+  send.num_sge = 1;
+  send.opcode = IBV_WR_SEND;
+  send.send_flags = IBV_SEND_SIGNALED;
+  if (bytes <= pair_.inline_bytes()) send.send_flags |= IBV_SEND_INLINE;
   ++sent_;
-  if (write.bytes == 0) return pair_.post(tell);
+  if (write.bytes == 0) return pair_.post(send);
 
   ibv_sge writing = {reinterpret_cast<std::uint64_t>(write.from), write.bytes, write.from_key};
   ibv_send_wr put = {};
-  put.wr_id = tell.wr_id;
+  put.wr_id = send.wr_id;
   put.sg_list = &writing;
   put.num_sge = 1;
   put.opcode = IBV_WR_RDMA_WRITE;
   put.wr.rdma.remote_addr = write.to;
   put.wr.rdma.rkey = write.to_key;
-  put.next = &tell;
+  put.next = &send;
   return pair_.post(put);
 }
 
@@ -81,12 +81,13 @@ Status Rail::poll() {
 // What was under way when a connection ends is completed as well. The first that says more than that says why.
 Status Rail::failure() const {
   const std::span<const ibv_wc> polled(polled_.data(), static_cast<std::size_t>(waiting_));
-  const ibv_wc* told = nullptr;
+  const ibv_wc* reported = nullptr;
   for (const ibv_wc& one : polled) {
     if (one.status == IBV_WC_SUCCESS) continue;
-    if (told == nullptr || (told->status == IBV_WC_WR_FLUSH_ERR && one.status != IBV_WC_WR_FLUSH_ERR)) told = &one;
+    if (reported == nullptr || (reported->status == IBV_WC_WR_FLUSH_ERR && one.status != IBV_WC_WR_FLUSH_ERR))
+      reported = &one;
   }
-  return told == nullptr ? Status() : pair_.failure(*told);
+  return reported == nullptr ? Status() : pair_.failure(*reported);
 }
 
 Status Rail::advance(RailEvents& events) {
@@ -106,7 +107,7 @@ Status Rail::advance(RailEvents& events) {
     received_ += static_cast<std::uint32_t>(freed);
   }
   // Where nothing else goes there, so that the other end may go on.
-  if (received_ - told_ >= kRecords / 2 && room() > 0) return send({}, {}, {});
+  if (received_ - reported_ >= kRecords / 2 && room() > 0) return send({}, {}, {});
   return {};
 }
 

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "src/base/status.h"
+#include "transports/verbs/frame.h"
 #include "transports/verbs/queue_pair.h"
-#include "transports/verbs/wire.h"
 
 namespace tutti {
 
@@ -91,8 +91,8 @@ class Rail {
 
   // Records, modulo 2^32.
   std::uint32_t sent_ = 0, completed_ = 0;
-  std::uint32_t taken_ = 0;                // Of those sent: as far as the other end has told.
-  std::uint32_t received_ = 0, told_ = 0;  // Of the other end's, and what it has been told of that.
+  std::uint32_t taken_ = 0;                    // Of those sent: as far as the other end has told.
+  std::uint32_t received_ = 0, reported_ = 0;  // Of the other end's, and what it has been told of that.
   std::array<Ticket, kRecords> tickets_;
   std::array<ibv_wc, kBatch> polled_;
   int waiting_ = 0;  // Of those polled, not taken in yet.

@@ -19,7 +19,7 @@ struct RailMemory {
   // It may outlive the carrier.
   std::vector<std::shared_ptr<VerbsDevice>> devices;
   std::vector<MemoryRegion> regions;
-  std::array<const ibv_mr*, kMostPorts> of_rail = {};
+  std::array<const ibv_mr*, kMaxPorts> of_rail = {};
 
   bool holds(const std::byte* place) const { return place >= at && place < at + bytes; }
 };

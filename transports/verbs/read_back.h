@@ -1,5 +1,5 @@
-// What rails have written into memory of a GPU is there for its teams when each rail's device has read a byte of it: a
-// read does not overtake writes, though it asks no driver. Each has a queue pair with itself for that.
+// What rails have written into memory of a GPU is there for its thread blocks when each rail's device has read a byte
+// of it: a read does not overtake writes, though it asks no driver. Each has a queue pair with itself for that.
 #pragma once
 
 #include <algorithm>

@@ -48,7 +48,7 @@ Status VerbsCarrier::connect(std::span<const std::byte> bytes) {
   VerbsAddress other;
   if (bytes.size() != sizeof other) return remote_error("the other end's address is none of " + describe());
   std::memcpy(&other, bytes.data(), sizeof other);
-  if (other.version != kVerbsVersion || other.rails == 0 || other.rails > kMostPorts)
+  if (other.version != kVerbsVersion || other.rails == 0 || other.rails > kMaxPorts)
     return remote_error("the other end's address is none of " + describe());
   rails_.resize(std::min<std::size_t>(rails_.size(), other.rails));
   if (read_back_ != nullptr) read_back_->keep(rails_.size());
@@ -137,7 +137,7 @@ Result<std::vector<std::byte>> VerbsCarrier::land(std::uint32_t lane, const Half
   landing.address = reinterpret_cast<std::uint64_t>(made.slots.at);
   landing.bytes = made.slots.bytes;
   for (std::size_t i = 0; i < rails_.size(); ++i) landing.keys[i] = made.slots.memory->of_rail[i]->rkey;
-  landing.most_eager = made.slots.on_device() ? 0 : std::uint32_t{kEagerBytes};
+  landing.max_eager = made.slots.on_device() ? 0 : std::uint32_t{kEagerBytes};
   if (!reading_.emplace(lane, std::move(made)).second) return internal_error("a lane landed twice");
   next_reading_ = std::max(next_reading_, lane + 1);
   std::vector<std::byte> bytes(sizeof landing);
@@ -153,7 +153,7 @@ Status VerbsCarrier::attach(std::uint32_t lane, const HalfLane& writing, std::sp
   if (made.landing.bytes != made.slots.bytes)
     return remote_error("the reader's slots of a lane have " + std::to_string(made.landing.bytes) + " bytes, not " +
                         std::to_string(made.slots.bytes) + ", over " + describe());
-  made.most_eager = made.slots.on_device() ? 0 : std::min<std::size_t>(made.landing.most_eager, kEagerBytes);
+  made.max_eager = made.slots.on_device() ? 0 : std::min<std::size_t>(made.landing.max_eager, kEagerBytes);
   if (!writing_.emplace(lane, std::move(made)).second) return internal_error("a lane was attached twice");
   return {};
 }
@@ -168,7 +168,7 @@ void VerbsCarrier::forget(std::uint32_t lane, LaneEnd end) {
     return;
   }
   writing_.erase(lane);
-  std::erase(untold_, lane);
+  std::erase(unsent_, lane);
 }
 
 // ---- Sending ----
@@ -197,7 +197,7 @@ Result<bool> VerbsCarrier::put(const MessageHead& head, const std::byte* data) {
   VerbsRecord record;
   record.head = head;
   std::uint16_t& under_way = lane.under_way[head.number % HalfLane::kSlots];
-  if (head.bytes <= lane.most_eager) {
+  if (head.bytes <= lane.max_eager) {
     if (!home(head.lane).has_room()) return false;
     record.kind = RecordKind::eager;
     TUTTI_CHECK_OK(home(head.lane).send(record, {data, head.bytes}, {}));
@@ -239,7 +239,7 @@ void VerbsCarrier::written(std::uint32_t number, std::uint64_t message) {
 void VerbsCarrier::leave(std::uint32_t number, Writing& lane) {
   const std::uint64_t before = lane.left;
   while (lane.left < lane.put && lane.under_way[lane.left % HalfLane::kSlots] == 0) ++lane.left;
-  if (lane.left != before && std::exchange(lane.told, false)) untold_.push_back(number);
+  if (lane.left != before && std::exchange(lane.reported, false)) unsent_.push_back(number);
 }
 
 // ---- Receiving ----
@@ -248,12 +248,12 @@ Status VerbsCarrier::advance(CarrierEvents& events) {
   events_ = &events;
   for (const auto& rail : rails_) TUTTI_CHECK_OK(rail->advance(*this));
   TUTTI_CHECK_OK(read_back());
-  for (const std::uint32_t number : untold_) {
+  for (const std::uint32_t number : unsent_) {
     Writing& lane = writing_.at(number);
-    lane.told = true;
+    lane.reported = true;
     events.left(number, lane.left);
   }
-  untold_.clear();
+  unsent_.clear();
   return {};
 }
 
@@ -283,13 +283,13 @@ Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> 
   for (;;) {
     Arrival& first = lane.arrivals[lane.next % HalfLane::kSlots];
     if (first.came == 0 || first.came < first.parts) return {};
-    TUTTI_CHECK_OK(tell(first.head, lane));
+    TUTTI_CHECK_OK(notify(first.head, lane));
     first = {};
     ++lane.next;
   }
 }
 
-Status VerbsCarrier::tell(const MessageHead& head, const Reading& lane) {
+Status VerbsCarrier::notify(const MessageHead& head, const Reading& lane) {
   if (lane.slots.memory->ordered) return events_->arrived(head);
   held_.push_back({head, lane.slots.memory});
   return {};
@@ -313,7 +313,7 @@ Status VerbsCarrier::read_back() {
 }
 
 bool VerbsCarrier::arm() {
-  if (!untold_.empty()) return false;
+  if (!unsent_.empty()) return false;
   // All, even if one has something: the others' may be what is waited for next time. A failure is found by advance().
   bool quiet = true;
   for (const auto& rail : rails_) {

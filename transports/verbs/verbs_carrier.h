@@ -54,10 +54,10 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   struct Writing {
     Slots slots;
     VerbsLanding landing;
-    std::size_t most_eager = 0;                                  // Bytes that go with their record.
+    std::size_t max_eager = 0;                                   // Bytes that go with their record.
     std::array<std::uint16_t, HalfLane::kSlots> under_way = {};  // Parts of message k that are, at k % kSlots.
     std::uint64_t put = 0, left = 0;                             // Messages.
-    bool told = true;                                            // The connection knows what has left.
+    bool reported = true;                                        // The connection knows what has left.
   };
   struct Arrival {
     MessageHead head;
@@ -87,7 +87,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   Status came(const VerbsRecord& record, std::span<const std::byte> data) override;
   Status came(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane);
   void written(std::uint32_t lane, std::uint64_t number) override;
-  Status tell(const MessageHead& head, const Reading& lane);
+  Status notify(const MessageHead& head, const Reading& lane);
   Status read_back();
 
   VerbsOptions options_;
@@ -96,7 +96,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   std::unordered_map<std::uint32_t, Writing> writing_;
   std::unordered_map<std::uint32_t, Reading> reading_;
   std::uint32_t next_reading_ = 0;     // Lanes have been read up to this number; none gets it twice.
-  std::vector<std::uint32_t> untold_;  // Lanes of which messages have left.
+  std::vector<std::uint32_t> unsent_;  // Lanes of which messages have left.
   CarrierEvents* events_ = nullptr;    // During advance().
 
   std::vector<std::weak_ptr<const RailMemory>> blocks_;

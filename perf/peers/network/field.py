@@ -3,8 +3,8 @@
 import os
 import shlex
 
-import contestants
-from contestants import KEEP_MEMORY, SEGMENTED
+import competitors
+from competitors import KEEP_MEMORY, SEGMENTED
 
 MIB = 1 << 20
 TUTTI = "tutti"  # The first of ours, in every setting; others of the kind are named after their transport or algorithm.
@@ -15,17 +15,17 @@ YIELDING = "--mca mpi_yield_when_idle 1"
 HUGE = 64 * MIB  # Above, only those take part that may win: memory is not without end.
 
 
-class Contestant(contestants.Contestant):
+class Competitor(competitors.Competitor):
     """One library with one setting on a stage. kind: tutti, default, tuned."""
 
     def __init__(self, stage, name, kind, launch, **limits):
         program = limits.pop("driver", launch.split()[0] + "_driver")
         super().__init__(name, kind, program, launch, collectives=("all_reduce",), **limits)
         self.stage = stage
-        self.least_bytes = limits.get("least_bytes", 0)
+        self.min_bytes = limits.get("min_bytes", 0)
 
     def takes(self, collective, size):
-        return super().takes(collective, size) and size >= self.least_bytes
+        return super().takes(collective, size) and size >= self.min_bytes
 
     def may_be_long(self, size):
         return self.stage.setting.rate != "" and size >= MIB
@@ -46,13 +46,13 @@ def ours(stage):
     """A further transport of Tutti's is one line here."""
     setting = stage.setting
     only_tcp = {"TUTTI_IB_DISABLE": "1"}  # RDMA devices of the machine are not on the stage's network.
-    make = lambda name, **environment: Contestant(stage, name, "tutti", "tutti host",
+    make = lambda name, **environment: Competitor(stage, name, "tutti", "tutti host",
                                                   environment={**only_tcp, **environment})
     if setting.ranks > setting.hosts > 1:  # What shares a host shares memory.
         return [make(TUTTI), make("tutti ring", TUTTI_ALGORITHM="ring"),
                 make("tutti hierarchical", TUTTI_ALGORITHM="hierarchical"),
-                Contestant(stage, "tutti phases", "tutti", f"tutti phases {setting.ranks // setting.hosts}",
-                           environment=only_tcp, least_bytes=MIB)]
+                Competitor(stage, "tutti phases", "tutti", f"tutti phases {setting.ranks // setting.hosts}",
+                           environment=only_tcp, min_bytes=MIB)]
     return [make(TUTTI, TUTTI_TRANSPORT="tcp")]
 
 
@@ -62,14 +62,14 @@ def peers(stage):
     ucx = {"UCX_TLS": "tcp,posix,self" if shared else "tcp,self",
            "UCX_NET_DEVICES": stage.interface}
     tcp = TCP_BETWEEN_HOSTS if shared else ONLY_TCP
-    yielding = f" {YIELDING}" if stage.crowded else ""
-    make = lambda *arguments, **limits: Contestant(stage, *arguments, **limits)
+    yielding = f" {YIELDING}" if stage.oversubscribed else ""
+    make = lambda *arguments, **limits: Competitor(stage, *arguments, **limits)
     found = [
         make("openmpi tcp", "default", f"openmpi {tcp}"),
         make("openmpi tcp malloc", "tuned", f"openmpi {tcp}{yielding}", environment=KEEP_MEMORY),
-        make("openmpi ucx", "default", f"openmpi {OVER_UCX}", environment=ucx, most_bytes=HUGE),
+        make("openmpi ucx", "default", f"openmpi {OVER_UCX}", environment=ucx, max_bytes=HUGE),
         make("openmpi ucx malloc", "tuned", f"openmpi {OVER_UCX}{yielding}", environment={**ucx, **KEEP_MEMORY},
-             most_bytes=HUGE),
+             max_bytes=HUGE),
         make("mpich", "default", "mpich", environment=ucx),
         make("mpich malloc", "tuned", "mpich", environment={**ucx, **KEEP_MEMORY}),
         make("gloo", "default", "gloo plain {address}"),
@@ -78,12 +78,12 @@ def peers(stage):
         return found
     return found + [
         make("openmpi tcp seg+malloc", "tuned", f"openmpi {tcp} {SEGMENTED}{yielding}", environment=KEEP_MEMORY,
-             least_bytes=MIB, most_bytes=HUGE),
-        # Pinned, its thread may wait for a tick of the scheduler before it learns what has come.
-        make("gloo unpinned", "default", "gloo plain {address}", most_bytes=16 * MIB),
-        make("gloo busy", "tuned", "gloo busy {address}", most_bytes=16 * MIB),
+             min_bytes=MIB, max_bytes=HUGE),
+        # Pinned, its thread may wait for a tick of the scheduler before it autotunes what has come.
+        make("gloo unpinned", "default", "gloo plain {address}", max_bytes=16 * MIB),
+        make("gloo busy", "tuned", "gloo busy {address}", max_bytes=16 * MIB),
     ]
 
 
-def contestants_on(stage):
+def competitors_on(stage):
     return ours(stage) + peers(stage)

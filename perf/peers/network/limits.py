@@ -7,7 +7,7 @@ import time
 
 ROUNDS = 300
 PINGS = 3
-PATIENCE_S = 20
+TIMEOUT_S = 20
 
 
 def stream_gbps(text):
@@ -49,7 +49,7 @@ class Limits:
         serving = subprocess.Popen(command(0, server), stdout=subprocess.DEVNULL, **quiet)
         try:
             for _ in range(50):  # The server may not be listening yet.
-                said = subprocess.run(asking, stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, **quiet)
+                said = subprocess.run(asking, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, **quiet)
                 found = understand(said.stdout) if said.returncode == 0 else None
                 if found is not None:
                     return found

@@ -15,9 +15,9 @@ from network import field, report, settings  # noqa: E402
 from network.limits import Limits  # noqa: E402
 
 ATTEMPTS = 2  # At a row during which the link between the cores changed, or that somebody else disturbed.
-BUSY = 0.1  # Of the machine, that somebody else may use while our contestants sleep.
+BUSY = 0.1  # Of the machine, that somebody else may use while our competitors sleep.
 LOOK_S = 0.15
-PATIENCE_S = 5  # With somebody else, before each row.
+TIMEOUT_S = 5  # With somebody else, before each row.
 IDLE_S = 1
 
 
@@ -40,8 +40,8 @@ def chosen(one, options):
 
 
 def start(stage, options, folder):
-    """The contestants that got ready, and all that were to."""
-    wanted = [one for one in field.contestants_on(stage) if chosen(one, options)]
+    """The competitors that got ready, and all that were to."""
+    wanted = [one for one in field.competitors_on(stage) if chosen(one, options)]
     running = []
     for index, one in enumerate(wanted):
         if not os.path.exists(os.path.join(options.build, one.driver)):
@@ -65,7 +65,7 @@ def busy_share():
 
 
 def await_quiet():
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while (share := busy_share()) > BUSY and time.monotonic() < end:
         pass
     return share
@@ -141,7 +141,7 @@ def main():
     finally:
         for one in running:
             one.stop()
-    result["contestants"] = [one.settings(stage.cores) for one in wanted]
+    result["competitors"] = [one.settings(stage.cores) for one in wanted]
     result["absent"] = {one.name: one.why for one in wanted if one.why}
     result["failed"] = [one.name for one in wanted if one.kind == "tutti" and (one.failed or one.why)]
     with open(os.path.join(options.folder, "part.json"), "w") as file:

@@ -66,7 +66,7 @@ def limit_lines(parts):
         yield f"# {part['setting']} {part['congestion']}: {said}{'; missing: ' + missing if missing else ''}"
 
 
-class Verdict:
+class PluginChoice:
     """A target over several rows: what was worst of them, and whether that is enough."""
 
     def __init__(self, what, wanted, at_least=True):
@@ -98,61 +98,61 @@ class Verdict:
         return f"| {self.what} | {sign} {self.wanted:g} | {value:.3g} at {where} | {verdict} |"
 
 
-def judge_row(row, part, verdicts):
+def judge_row(row, part, results):
     ours = row["ours"].get("tutti")
     if ours is None or row["link"].endswith(BUSY):
         return
     where, size = f"{row['setting']} {size_name(row['bytes'])}", row["bytes"]
     if row["setting"] in ("loopback", "2x1"):
         if size <= 64 * KIB:
-            verdicts["small"].see(ours["tuned"], where)
+            results["small"].see(ours["tuned"], where)
         if size >= MIB:
-            verdicts["large tuned"].see(ours["tuned"], where)
-            verdicts["large default"].see(ours["default"], where)
-            verdicts["stream"].see(ours["limit"], where)
+            results["large tuned"].see(ours["tuned"], where)
+            results["large default"].see(ours["default"], where)
+            results["stream"].see(ours["limit"], where)
         half_us = part["limits"].get("half_round_trip_us")
         if size == 8 and half_us:
-            verdicts["latency"].see(ours["us"] / (half_us + 0.5), where)
+            results["latency"].see(ours["us"] / (half_us + 0.5), where)
         exchange_us = part["limits"].get("exchange_us")  # Not in runs that were stored before it was asked.
         if size == 8 and exchange_us:
-            verdicts["exchange"].see(exchange_us / ours["us"], where)
+            results["exchange"].see(exchange_us / ours["us"], where)
     if row["setting"] == "2x1@1gbit" and size >= 16 * MIB:
-        verdicts["link"].see(ours["limit"], where)
+        results["link"].see(ours["limit"], where)
     if row["setting"].startswith("2x2@") and FLAT in row["ours"] and HIERARCHICAL in row["ours"]:
         ratio = row["ours"][FLAT]["us"] / row["ours"][HIERARCHICAL]["us"]
-        verdicts["hierarchy"].see(abs(ratio / BYTE_RATIO - 1), f"{where} ({ratio:.2f})")
+        results["hierarchy"].see(abs(ratio / BYTE_RATIO - 1), f"{where} ({ratio:.2f})")
     if row["setting"].startswith("2x2@") and PHASES in row["ours"] and HIERARCHICAL in row["ours"]:
-        verdicts["overlap"].see(row["ours"][PHASES]["us"] / row["ours"][HIERARCHICAL]["us"], where)
+        results["overlap"].see(row["ours"][PHASES]["us"] / row["ours"][HIERARCHICAL]["us"], where)
 
 
 def targets(parts):
-    """The issue's, judged for each congestion control by itself: (control, verdicts)."""
+    """The issue's, judged for each congestion control by itself: (control, results)."""
     for control in dict.fromkeys(part["congestion"] for part in parts):
-        verdicts = {
-            "small": Verdict("2 ranks, 8 B to 64 KiB: best tuned peer / ours", 1.3),
-            "latency": Verdict("2 ranks, 8 B: ours / (half a spinning round trip + 0.5 us)", 1.3, False),
-            "exchange": Verdict("2 ranks, 8 B: a bare spinning exchange of both / ours", 0.9),
-            "large tuned": Verdict("2 ranks, 1 MiB and more: best tuned peer / ours", 1.1),
-            "large default": Verdict("2 ranks, 1 MiB and more: best peer as installed / ours", 1.7),
-            "stream": Verdict("2 ranks, 1 MiB and more: stream rate's time / ours", 0.9),
-            "link": Verdict("1 Gbit/s, 16 MiB and more: link's time / ours", 0.95),
-            "hierarchy": Verdict(f"2x2 on slow links: flat / hierarchical, off from {BYTE_RATIO}", 0.1, False),
-            "overlap": Verdict("2x2 on slow links: phases one after the other / hierarchical", 1),
-            "idle": Verdict("idle communicator, of a core", 0.01, False),
+        results = {
+            "small": PluginChoice("2 ranks, 8 B to 64 KiB: best tuned peer / ours", 1.3),
+            "latency": PluginChoice("2 ranks, 8 B: ours / (half a spinning round trip + 0.5 us)", 1.3, False),
+            "exchange": PluginChoice("2 ranks, 8 B: a bare spinning exchange of both / ours", 0.9),
+            "large tuned": PluginChoice("2 ranks, 1 MiB and more: best tuned peer / ours", 1.1),
+            "large default": PluginChoice("2 ranks, 1 MiB and more: best peer as installed / ours", 1.7),
+            "stream": PluginChoice("2 ranks, 1 MiB and more: stream rate's time / ours", 0.9),
+            "link": PluginChoice("1 Gbit/s, 16 MiB and more: link's time / ours", 0.95),
+            "hierarchy": PluginChoice(f"2x2 on slow links: flat / hierarchical, off from {BYTE_RATIO}", 0.1, False),
+            "overlap": PluginChoice("2x2 on slow links: phases one after the other / hierarchical", 1),
+            "idle": PluginChoice("idle communicator, of a core", 0.01, False),
         }
         for part in parts:
             if part["congestion"] != control:
                 continue
             for row in part["rows"]:
-                judge_row(row, part, verdicts)
+                judge_row(row, part, results)
             for name, share in part.get("idle", {}).items():
-                verdicts["idle"].see(share, f"{part['setting']} {name}")
-        yield control, list(verdicts.values())
+                results["idle"].see(share, f"{part['setting']} {name}")
+        yield control, list(results.values())
 
 
 def target_lines(parts):
     yield "| target | wanted | worst seen | verdict |\n|---|---|---|---|"
-    for control, verdicts in targets(parts):
-        for verdict in verdicts:
+    for control, results in targets(parts):
+        for verdict in results:
             yield verdict.line().replace("| ", f"| {control}: ", 1)
     yield "# A peer that is killed or cut off: ctest -L multihost (killed, cut, deaf, unplugged)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tutti beside its peers over TCP: on the loopback, between hosts that namespaces play, and over slow links.
 
-Within a row the contestants take turns, as in perf/peers/run.py. All connections of a row, the limits' too, have the
+Within a row the competitors take turns, as in perf/peers/run.py. All connections of a row, the limits' too, have the
 congestion control that the row names; rows of several are not compared. Hosts take root, or user namespaces; without
 them only the loopback is measured, with the congestion control that is there."""
 
@@ -32,7 +32,7 @@ def parse():
     parser.add_argument("--results", default=os.path.join(ROOT, "perf", "results"))
     parser.add_argument("--seconds", type=float, default=840, help="no row begins later")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--only", default="", help="contestants whose name contains one of these, and tutti: mpich,gloo")
+    parser.add_argument("--only", default="", help="competitors whose name contains one of these, and tutti: mpich,gloo")
     parser.add_argument("--sizes", default="", help="only these, named as in the table: '8 B,1 MiB'")
     parser.add_argument("--settings", default="", help="only these, of " +
                         ", ".join(setting.name for setting in settings.SETTINGS))

@@ -1,4 +1,4 @@
-"""Where contestants meet: the loopback, hosts, and hosts with slow links; and at which sizes."""
+"""Where competitors meet: the loopback, hosts, and hosts with slow links; and at which sizes."""
 
 import dataclasses
 import os
@@ -41,14 +41,14 @@ class Setting:
         found = re.fullmatch(r"(\d+)(m|g)bit", self.rate)
         return int(found.group(1)) * {"m": 1, "g": 1000}[found.group(2)] if found else 0
 
-    def least_from_host(self, size):
+    def min_from_host(self, size):
         """Bytes that no all-reduce can spare a host to send, if all send the same."""
         return 2 * (self.hosts - 1) * size // self.hosts
 
     def link_us(self, size):
         """What a slow link needs for these bytes and their headers, if what it lets pass at once takes no time."""
-        wire_bytes = self.least_from_host(size) * WIRE_BYTES_PER_SEGMENT / BYTES_PER_SEGMENT
-        return max(wire_bytes - self.burst_bytes, 0) * 8 / self.bits_per_us()
+        compressed_bytes = self.min_from_host(size) * WIRE_BYTES_PER_SEGMENT / BYTES_PER_SEGMENT
+        return max(compressed_bytes - self.burst_bytes, 0) * 8 / self.bits_per_us()
 
     def moved_bytes(self, size):
         """That all ranks together send, if each is alone on its host."""
@@ -85,7 +85,7 @@ class Stage:
         self.network = f"{self.SUBNET}.0/24" if host_pids else "127.0.0.0/8"
 
     @property
-    def crowded(self):
+    def oversubscribed(self):
         return len(set(self.cores)) < len(self.cores)
 
     def address(self, rank):

@@ -33,15 +33,16 @@ Board::Board(Segment memory, Rank ranks) : memory_(std::move(memory)) {
   for (Rank rank = 0; rank < ranks; ++rank) entries_.push_back(first + rank);
 }
 
-void Board::set_apart(const std::vector<Rank>& far) {
-  for (const Rank rank : far) {
-    far_.push_back(std::make_unique<BoardEntry>());
-    entries_[rank] = far_.back().get();
+void Board::set_apart(const std::vector<Rank>& is_remote) {
+  for (const Rank rank : is_remote) {
+    spans_hosts_.push_back(std::make_unique<BoardEntry>());
+    entries_[rank] = spans_hosts_.back().get();
   }
 }
 
-bool Board::is_far(Rank rank) const {
-  return std::any_of(far_.begin(), far_.end(), [&](const auto& entry) { return entry.get() == entries_[rank]; });
+bool Board::is_remote(Rank rank) const {
+  return std::any_of(spans_hosts_.begin(), spans_hosts_.end(),
+                     [&](const auto& entry) { return entry.get() == entries_[rank]; });
 }
 
 Result<Board> Board::create(Rank ranks) {
@@ -73,8 +74,8 @@ void Board::fail(Rank finder, const Status& status, FailureReason reason) const 
   store_release(&head.failed, 1U);
 }
 
-Deadline Board::outwait_until(const Deadline& wanted) const {
-  std::int64_t& until_ns = header().outwait_until_ns;
+Deadline Board::remote_access_deadline(const Deadline& wanted) const {
+  std::int64_t& until_ns = header().remote_access_deadline_ns;
   compare_exchange(&until_ns, std::int64_t{0}, wanted.at_ns);
   return {std::min(load_acquire(&until_ns), wanted.at_ns)};
 }
@@ -147,14 +148,14 @@ std::optional<CallRecord> Board::call(Rank rank, std::uint64_t sequence) const {
 void Board::show_cpus(Rank self) const {
   BoardEntry& own = entry(self);
   if (load_relaxed(&own.cpus_shown) != 0) return;
-  for (const std::uint32_t cpu : own_cpus()) own.cpus[cpu % kMostCpus / 64] |= std::uint64_t{1} << cpu % 64;
+  for (const std::uint32_t cpu : own_cpus()) own.cpus[cpu % kMaxCpus / 64] |= std::uint64_t{1} << cpu % 64;
   store_release(&own.cpus_shown, 1U);
 }
 
 std::optional<std::uint32_t> Board::cpus() const {
-  std::array<std::uint64_t, kMostCpus / 64> all = {};
+  std::array<std::uint64_t, kMaxCpus / 64> all = {};
   for (Rank rank = 0; rank < ranks(); ++rank) {
-    if (is_far(rank)) continue;
+    if (is_remote(rank)) continue;
     if (load_acquire(&entry(rank).cpus_shown) == 0) return std::nullopt;
     for (std::size_t i = 0; i < all.size(); ++i) all[i] |= entry(rank).cpus[i];
   }
@@ -169,18 +170,19 @@ std::uint64_t Board::last(Rank rank) const {
   return last;
 }
 
-TrialsHeader& Board::trials() const {
-  return *reinterpret_cast<TrialsHeader*>(memory_.data() + sizeof(BoardHeader) + entries_.size() * sizeof(BoardEntry));
+AutotunerHeader& Board::autotuners() const {
+  return *reinterpret_cast<AutotunerHeader*>(memory_.data() + sizeof(BoardHeader) +
+                                             entries_.size() * sizeof(BoardEntry));
 }
 
-TrialEntry& Board::trial_entry(std::uint32_t place, Rank rank) const {
-  return reinterpret_cast<TrialEntry*>(&trials() + 1)[place * entries_.size() + rank];
+AutotunerEntry& Board::autotuner_entry(std::uint32_t place, Rank rank) const {
+  return reinterpret_cast<AutotunerEntry*>(&autotuners() + 1)[place * entries_.size() + rank];
 }
 
 Switchover Board::switchover(std::uint32_t place) const {
   std::vector<std::uint64_t*> shown;
-  for (Rank rank = 0; rank < ranks(); ++rank) shown.push_back(&trial_entry(place, rank).shown);
-  return {&trials().places[place].word, std::move(shown)};
+  for (Rank rank = 0; rank < ranks(); ++rank) shown.push_back(&autotuner_entry(place, rank).shown);
+  return {&autotuners().places[place].word, std::move(shown)};
 }
 
 std::string describe(const CallRecord& record) {

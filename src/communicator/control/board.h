@@ -51,47 +51,49 @@ inline constexpr std::uint8_t kUnequalCollective = 255;  // In `collective`: all
 inline constexpr std::uint8_t kSplitCollective = 254;    // The all_gather with which the ranks agree on a split.
 inline constexpr std::uint32_t kCallHistory = 16;
 
-inline constexpr std::uint32_t kMostCpus = 1024;
-inline constexpr std::uint32_t kMostVisitors = 64;  // Teams of a rank that are in its peers' memory at the same time.
+inline constexpr std::uint32_t kMaxCpus = 1024;
+inline constexpr std::uint32_t kMaxRemoteAccesses =
+    64;  // ThreadBlocks of a rank that are in its peers' memory at the same time.
 
 struct alignas(128) BoardEntry {
-  std::uint32_t cpu = ~0U;                  // Where the rank last was, so that who waits for it knows whether to yield.
-  std::uint32_t left = 0;                   // 1: the rank has finalized.
-  std::uint32_t region_news = 0;            // Messages about its regions that the rank has sent to its peers so far.
-  std::uint32_t cpus_shown = 0;             // 1: `cpus` is there.
-  std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; CPU c at c % kMostCpus.
-  std::uint64_t moves = 0;                  // Launches of the rank that got ahead, where its device is shared in turns.
+  std::uint32_t cpu = ~0U;                 // Where the rank last was, so that who waits for it knows whether to yield.
+  std::uint32_t left = 0;                  // 1: the rank has finalized.
+  std::uint32_t region_notifications = 0;  // Messages about its regions that the rank has sent to its peers so far.
+  std::uint32_t cpus_shown = 0;            // 1: `cpus` is there.
+  std::uint64_t cpus[kMaxCpus / 64] = {};  // Those the rank may run on; CPU c at c % kMaxCpus.
+  std::uint64_t moves = 0;                 // Launches of the rank that got ahead, where its device is shared in turns.
   // Not 0: the rank may be reading and writing its peers' memory; see visit.h. On a line that nobody reads meanwhile.
-  alignas(128) std::uint32_t visits = 0;
-  alignas(128) std::uint32_t team_visits[kMostVisitors] = {};  // The same of its teams on a device, by channel.
-  alignas(128) CallRecord calls[kCallHistory];                 // Call k at k % kCallHistory.
+  alignas(128) std::uint32_t remote_accesses = 0;
+  alignas(128) std::uint32_t
+      block_accesses[kMaxRemoteAccesses] = {};  // The same of its thread blocks on a device, by channel.
+  alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
 };
 static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord));
 
 // ---- Calls on devices that are on trial ----
 
-inline constexpr std::uint32_t kMostTrials =
-    32;  // Classes of them; each has a place, in the order of their first calls.
-inline constexpr std::size_t kMostFigures = 56;     // That a rank tells of a stage of one.
-inline constexpr std::size_t kMostKept = 2 * 1024;  // Verdicts that rank 0 tells the others.
+inline constexpr std::uint32_t kMaxAutotuners =
+    32;                                         // Classes of them; each has a place, in the order of their first calls.
+inline constexpr std::size_t kMaxFigures = 56;  // That a rank tells of a stage of one.
+inline constexpr std::size_t kMaxKept = 2 * 1024;  // PluginChoices that rank 0 tells the others.
 
 // What a rank tells of a class.
-struct alignas(128) TrialEntry {
-  std::uint64_t shown = 0;  // Number of its latest call; see Switchover.
-  std::uint32_t told = 0;   // Number of the stage whose figures these are, written behind them.
+struct alignas(128) AutotunerEntry {
+  std::uint64_t shown = 0;     // Number of its latest call; see Switchover.
+  std::uint32_t reported = 0;  // Number of the stage whose figures these are, written behind them.
   std::uint32_t reserved = 0;
-  std::uint32_t seen_ns[kMostFigures] = {};
+  std::uint32_t seen_ns[kMaxFigures] = {};
 };
-static_assert(sizeof(TrialEntry) == 256);
+static_assert(sizeof(AutotunerEntry) == 256);
 
-struct alignas(128) TrialsHeader {
+struct alignas(128) AutotunerHeader {
   struct alignas(64) Place {
     std::uint64_t word = 0;  // Of a Switchover.
   };
-  Place places[kMostTrials];
-  std::uint32_t kept[kMostKept] = {};
+  Place places[kMaxAutotuners];
+  std::uint32_t kept[kMaxKept] = {};
 };
-static_assert(sizeof(TrialsHeader) == 64 * kMostTrials + 4 * kMostKept);
+static_assert(sizeof(AutotunerHeader) == 64 * kMaxAutotuners + 4 * kMaxKept);
 
 struct alignas(128) BoardHeader {
   std::uint32_t version = 0;
@@ -99,9 +101,9 @@ struct alignas(128) BoardHeader {
   std::uint32_t claimed = 0;  // The first failure wins and is kept.
   std::uint32_t failed = 0;   // 1: `code` and `message` are there.
   std::uint32_t code = 0;
-  std::uint32_t rank = 0;                        // Who found it.
-  std::uint32_t reason = 0;                      // A FailureReason.
-  alignas(8) std::int64_t outwait_until_ns = 0;  // See Board::outwait_until(); 0: nobody has asked.
+  std::uint32_t rank = 0;                                 // Who found it.
+  std::uint32_t reason = 0;                               // A FailureReason.
+  alignas(8) std::int64_t remote_access_deadline_ns = 0;  // See Board::remote_access_deadline(); 0: nobody has asked.
   char message[984] = {};
 };
 static_assert(sizeof(BoardHeader) == 1024);
@@ -114,21 +116,21 @@ class Board {
   static Result<Board> create(Rank ranks);
   static Result<Board> adopt(File file, Rank ranks);
   static std::size_t bytes(Rank ranks) {
-    return bytes_for_teams(ranks) + sizeof(TrialsHeader) + ranks * kMostTrials * sizeof(TrialEntry);
+    return bytes_for_gpus(ranks) + sizeof(AutotunerHeader) + ranks * kMaxAutotuners * sizeof(AutotunerEntry);
   }
 
-  // The part of it that teams on devices see, from its beginning.
-  static std::size_t bytes_for_teams(Rank ranks) { return sizeof(BoardHeader) + ranks * sizeof(BoardEntry); }
+  // The part of it that thread blocks on devices see, from its beginning.
+  static std::size_t bytes_for_gpus(Rank ranks) { return sizeof(BoardHeader) + ranks * sizeof(BoardEntry); }
 
   Board() = default;
   const Segment& segment() const { return memory_; }
 
   // Before anything else: these are on other hosts.
-  void set_apart(const std::vector<Rank>& far);
+  void set_apart(const std::vector<Rank>& is_remote);
 
   Rank ranks() const { return header().ranks; }
-  bool is_far(Rank rank) const;
-  Rank ranks_here() const { return ranks() - static_cast<Rank>(far_.size()); }
+  bool is_remote(Rank rank) const;
+  Rank ranks_here() const { return ranks() - static_cast<Rank>(spans_hosts_.size()); }
   BoardEntry& entry(Rank rank) const { return *entries_[rank]; }
   bool failed() const { return load_acquire(&header().failed) != 0; }
   const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
@@ -144,7 +146,7 @@ class Board {
 
   // Of a communicator that has failed: until when its ranks wait for each other to leave their memory, which is what
   // the first of them said. A later time than `wanted` is none of ours.
-  Deadline outwait_until(const Deadline& wanted) const;
+  Deadline remote_access_deadline(const Deadline& wanted) const;
 
   // The call `sequence` of `rank` if it is still on the board, whole.
   std::optional<CallRecord> call(Rank rank, std::uint64_t sequence) const;
@@ -158,8 +160,8 @@ class Board {
   std::uint64_t last(Rank rank) const;
 
   // Where all ranks are on one host.
-  TrialsHeader& trials() const;
-  TrialEntry& trial_entry(std::uint32_t place, Rank rank) const;
+  AutotunerHeader& autotuners() const;
+  AutotunerEntry& autotuner_entry(std::uint32_t place, Rank rank) const;
   Switchover switchover(std::uint32_t place) const;
 
  private:
@@ -168,7 +170,7 @@ class Board {
 
   Segment memory_;
   std::vector<BoardEntry*> entries_;
-  std::vector<std::unique_ptr<BoardEntry>> far_;
+  std::vector<std::unique_ptr<BoardEntry>> spans_hosts_;
 };
 
 std::string describe(const CallRecord& record);  // "all_reduce(1024 float32, sum)"

@@ -13,7 +13,7 @@ Contact& Contact::operator=(Contact&& other) noexcept {
 }
 
 Contact::~Contact() {
-  if (far()) connection_->close(context_);
+  if (is_remote()) connection_->close(context_);
 }
 
 }  // namespace tutti

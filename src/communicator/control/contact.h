@@ -22,8 +22,8 @@ class Contact {
   Contact& operator=(Contact&& other) noexcept;  // What was held ends.
   ~Contact();
 
-  bool far() const { return connection_ != nullptr; }
-  explicit operator bool() const { return far() || socket_; }
+  bool is_remote() const { return connection_ != nullptr; }
+  explicit operator bool() const { return is_remote() || socket_; }
   const Socket& socket() const { return socket_; }
   TcpConnection& connection() const { return *connection_; }
   std::uint32_t context() const { return context_; }

@@ -51,7 +51,7 @@ bool passes_contact(const ReceivedFrame& received) {
 Mesh::Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts)
     : self_(self), hosts_(std::move(hosts)), peers_(contacts.size()), mutex_(std::make_unique<std::mutex>()) {
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
-    if (contacts[peer].far()) far_ranks_.push_back(peer);
+    if (contacts[peer].is_remote()) remote_ranks_.push_back(peer);
     peers_[peer].contact = std::move(contacts[peer]);
   }
 }
@@ -80,7 +80,7 @@ Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::st
 }
 
 Result<bool> Mesh::try_send(Rank peer, const Frame& frame, int descriptor) {
-  if (far(peer)) return send_note(peer, frame, descriptor);
+  if (is_remote(peer)) return send_note(peer, frame, descriptor);
   iovec data = {const_cast<Frame*>(&frame), sizeof frame};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message = {};
@@ -146,7 +146,9 @@ std::optional<Mesh::Arrival> Mesh::pull_socket(Peer& peer) {
   return std::nullopt;
 }
 
-std::optional<Mesh::Arrival> Mesh::pull(Rank rank) { return far(rank) ? pull_note(rank) : pull_socket(peers_[rank]); }
+std::optional<Mesh::Arrival> Mesh::pull(Rank rank) {
+  return is_remote(rank) ? pull_note(rank) : pull_socket(peers_[rank]);
+}
 
 Status Mesh::judge(Rank peer, const Arrival& arrival) const {
   const std::string who = "rank " + std::to_string(peer);
@@ -159,7 +161,7 @@ Status Mesh::judge(Rank peer, const Arrival& arrival) const {
   }
   const bool due = frame.kind == FrameKind::board || frame.kind == FrameKind::region ||
                    frame.kind == FrameKind::socket || frame.kind == FrameKind::memory;
-  if (due && !far(peer) && !arrival.received.file)
+  if (due && !is_remote(peer) && !arrival.received.file)
     return invalid_usage(who + " sent a control message without its descriptor");
   return {};
 }
@@ -190,7 +192,7 @@ void Mesh::wait(Rank peer, int timeout_ms) {
     if (!peers_[peer].inbox.empty()) return;
     if (peers_[peer].left) poll_state.fd = -1;  // Nothing more will come, though poll would never sleep again.
   }
-  if (far(peer) && !has_left(peer)) return connection(peer).wait(timeout_ms);
+  if (is_remote(peer) && !has_left(peer)) return connection(peer).wait(timeout_ms);
   ::poll(&poll_state, 1, timeout_ms);
 }
 
@@ -216,7 +218,7 @@ bool Mesh::has_left(Rank peer) {
 bool Mesh::has_died(Rank rank) {
   Peer& peer = peers_[rank];
   if (rank == self_ || peer.left) return false;
-  if (far(rank)) {
+  if (is_remote(rank)) {
     connection(rank).look(now_ns());
     connection(rank).advance();
     if (!connection(rank).lost()) return false;
@@ -232,7 +234,7 @@ void Mesh::leave() {
   Frame frame;
   frame.kind = FrameKind::goodbye;
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
-    if (far(peer)) {
+    if (is_remote(peer)) {
       (void)send(peer, frame).ok();
       continue;
     }

@@ -34,15 +34,15 @@ enum class FrameKind : std::uint32_t {
 };
 
 // What ranks of other hosts, who do not see the board, are told of what would be on it.
-enum class NewsKind : std::uint32_t {
+enum class NotificationKind : std::uint32_t {
   failure = 101,
   call = 102,     // The last call of the rank.
   leaving = 103,  // The same, and it makes no other.
 };
 
-struct News {
+struct Notification {
   Rank peer = 0;
-  NewsKind kind = NewsKind::failure;
+  NotificationKind kind = NotificationKind::failure;
   std::vector<std::byte> payload;
 };
 
@@ -86,7 +86,7 @@ class Mesh {
   std::optional<Rank> find_dead();
   bool is_dead(Rank peer);
   // "rank 1 died during ...", with what is known of it.
-  std::string obituary(Rank peer, const std::string& when) const;
+  std::string death_report(Rank peer, const std::string& when) const;
   bool has_left(Rank peer);  // As far as was received.
   // Tells the peers that this rank leaves in good order.
   void leave();
@@ -98,9 +98,9 @@ class Mesh {
   Status send(Rank peer, Frame frame, const Passage& passage);
 
   // ---- Ranks of other hosts ----
-  bool far(Rank peer) const { return peers_[peer].contact.far(); }
-  bool any_far() const { return !far_ranks_.empty(); }
-  const std::vector<Rank>& far_ranks() const { return far_ranks_; }
+  bool is_remote(Rank peer) const { return peers_[peer].contact.is_remote(); }
+  bool any_remote() const { return !remote_ranks_.empty(); }
+  const std::vector<Rank>& remote_ranks() const { return remote_ranks_; }
   Rank leader() const { return hosts_.leader_of(self_); }  // The lowest rank on this host.
   const Hosts& hosts() const { return hosts_; }
   TcpConnection& connection(Rank peer) const { return peers_[peer].contact.connection(); }
@@ -110,11 +110,11 @@ class Mesh {
   void push();             // Only what goes out.
   bool has_notes() const;  // That came by the last advance().
   void drain_for(std::int64_t timeout_ms);
-  void tell(NewsKind kind, std::span<const std::byte> payload);  // All of them.
-  std::optional<News> hear();
+  void notify(NotificationKind kind, std::span<const std::byte> payload);  // All of them.
+  std::optional<Notification> receive();
 
  private:
-  // What came in one piece, not yet judged.
+  // What came in one chunk, not yet judged.
   struct Arrival {
     ReceivedFrame received;
     bool whole = false;      // Of the length and version of a frame.
@@ -135,9 +135,9 @@ class Mesh {
 
   Rank self_;
   Hosts hosts_;
-  std::vector<Rank> far_ranks_;
+  std::vector<Rank> remote_ranks_;
   std::vector<Peer> peers_;
-  std::deque<News> news_;
+  std::deque<Notification> notifications_;
   std::unique_ptr<std::mutex> mutex_;  // Guards what is received: any thread may look for the dead.
 };
 

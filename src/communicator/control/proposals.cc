@@ -44,13 +44,13 @@ ExcludedList ExcludedList::of(const std::vector<Rank>& sorted) {
   list.digest = 0xcbf29ce484222325ULL;
   for (const Rank rank : sorted) list.digest = (list.digest ^ rank) * 0x100000001b3ULL;
   list.count = static_cast<std::uint32_t>(sorted.size());
-  std::copy_n(sorted.begin(), std::min<std::size_t>(sorted.size(), kMostShown), list.first.begin());
+  std::copy_n(sorted.begin(), std::min<std::size_t>(sorted.size(), kMaxShown), list.first.begin());
   return list;
 }
 
 std::string ExcludedList::describe() const {
   if (count == 0) return "nobody";
-  const std::uint32_t shown = std::min(count, kMostShown);
+  const std::uint32_t shown = std::min(count, kMaxShown);
   std::string text = count == 1 ? "rank " : "ranks ";
   for (std::uint32_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + std::to_string(first[i]);
   return count == shown ? text : text + " and " + std::to_string(count - shown) + " more";

@@ -18,11 +18,11 @@ namespace tutti {
 // A list of ranks that are left out: its digest, which tells lists apart, and for messages its beginning. What travels:
 // fixed-width plain data.
 struct ExcludedList {
-  static constexpr std::uint32_t kMostShown = 32;
+  static constexpr std::uint32_t kMaxShown = 32;
   std::uint64_t digest = 0;
   std::uint32_t count = 0;
   std::uint32_t reserved = 0;
-  std::array<std::uint32_t, kMostShown> first{};
+  std::array<std::uint32_t, kMaxShown> first{};
 
   static ExcludedList of(const std::vector<Rank>& sorted);
   bool operator==(const ExcludedList&) const = default;

@@ -52,9 +52,9 @@ namespace {
 }  // namespace
 
 Result<std::byte*> Regions::allocate(std::size_t bytes) {
-  constexpr std::size_t kMostBytes = std::numeric_limits<std::ptrdiff_t>::max();
+  constexpr std::size_t kMaxBytes = std::numeric_limits<std::ptrdiff_t>::max();
   const std::size_t page = mapped_page_bytes();
-  if (bytes == 0 || bytes > kMostBytes - page) {
+  if (bytes == 0 || bytes > kMaxBytes - page) {
     return invalid_argument("size is " + std::to_string(bytes) +
                             (bytes == 0 ? ": pass the bytes that are wanted" : ", more than there is address space"));
   }
@@ -183,9 +183,9 @@ void PassedRegions::withdraw() {
   if (withdrawn == seen_) return;
   bool all = true;
   for (auto entry = holders_.begin(); entry != holders_.end();) {
-    const bool told = !Regions::of_process().holds(entry->first) && withdraw(entry->first, entry->second);
-    all = all && (told || Regions::of_process().holds(entry->first));
-    entry = told ? holders_.erase(entry) : std::next(entry);
+    const bool reported = !Regions::of_process().holds(entry->first) && withdraw(entry->first, entry->second);
+    all = all && (reported || Regions::of_process().holds(entry->first));
+    entry = reported ? holders_.erase(entry) : std::next(entry);
   }
   if (all) seen_ = withdrawn;
 }

@@ -82,16 +82,16 @@ class PeerRegions {
   // Unmaps what the peer has withdrawn.
   Status drop(Rank peer, const Frame& frame);
   // Whether there is more to collect from the peer than there was the last time.
-  bool has_news(Rank peer, std::uint32_t messages) {
-    if (peer >= news_.size()) news_.resize(peer + 1);
-    return std::exchange(news_[peer], messages) != messages;
+  bool has_notifications(Rank peer, std::uint32_t messages) {
+    if (peer >= notifications_.size()) notifications_.resize(peer + 1);
+    return std::exchange(notifications_[peer], messages) != messages;
   }
   // Where this process sees a peer's buffer; null if the region has not come yet, or does not hold so much.
   std::byte* locate(Rank peer, const BufferReference& reference, std::uint64_t bytes) const;
 
  private:
   std::map<std::pair<Rank, std::uint64_t>, Segment> regions_;
-  std::vector<std::uint32_t> news_;
+  std::vector<std::uint32_t> notifications_;
 };
 
 }  // namespace tutti

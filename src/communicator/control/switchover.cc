@@ -13,8 +13,8 @@ namespace {
 enum class State : std::uint64_t { none, offered, confirmed, called_off };
 
 constexpr int kTurnShift = 2, kOutcomeShift = 8, kFromShift = 24;
-constexpr std::uint32_t kMostTurns = 1U << (kOutcomeShift - kTurnShift);
-constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << (64 - kFromShift);
+constexpr std::uint32_t kMaxTurns = 1U << (kOutcomeShift - kTurnShift);
+constexpr std::uint64_t kMaxNumbers = std::uint64_t{1} << (64 - kFromShift);
 
 std::uint64_t word_of(const Switchover::Decision& decision, State state) {
   return static_cast<std::uint64_t>(state) | std::uint64_t{decision.turn} << kTurnShift |
@@ -24,7 +24,7 @@ std::uint64_t word_of(const Switchover::Decision& decision, State state) {
 State state_of(std::uint64_t word) { return static_cast<State>(word % (1U << kTurnShift)); }
 
 Switchover::Decision decision_of(std::uint64_t word) {
-  return {.turn = static_cast<std::uint32_t>(word >> kTurnShift) % kMostTurns,
+  return {.turn = static_cast<std::uint32_t>(word >> kTurnShift) % kMaxTurns,
           .outcome = static_cast<std::uint16_t>(word >> kOutcomeShift),
           .from = word >> kFromShift};
 }
@@ -57,7 +57,7 @@ Switchover::Proposal Switchover::prepare(std::uint32_t turn, std::uint16_t outco
   for (const std::uint64_t* shown : shown_) furthest = std::max(furthest, load_acquire(shown));
   Decision decision = {turn, outcome, furthest + margin};
   if (latest.turn == turn) decision.from = std::max(decision.from, latest.from + 1);
-  TUTTI_ASSERT(margin > 0 && turn > 0 && turn < kMostTurns && decision.from < kMostNumbers);
+  TUTTI_ASSERT(margin > 0 && turn > 0 && turn < kMaxTurns && decision.from < kMaxNumbers);
   return {.offered = decision};
 }
 

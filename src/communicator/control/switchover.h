@@ -37,7 +37,7 @@ class Switchover {
   // `word`: one for all; `shown`: one of each rank, which it alone writes. They outlive the view.
   Switchover(std::uint64_t* word, std::vector<std::uint64_t*> shown) : word_(word), shown_(std::move(shown)) {}
 
-  // What the rank's operation `number`, 1 or more, has to obey of this turn; none: it goes as before.
+  // What the rank's operation `number`, 1 or more, has to run_plan of this turn; none: it goes as before.
   std::optional<Decision> arrive(Rank self, std::uint64_t number, std::uint32_t turn) const {
     Arrival arrival = show(self, number, turn);
     while (!step(arrival)) continue;

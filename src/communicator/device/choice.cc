@@ -7,41 +7,42 @@
 namespace tutti {
 
 // Small messages have their data and flag in one access, which must arrive together. For memory of the host nobody
-// promises that on every way from a GPU to it: there data goes in bulk, followed by a counter.
+// promises that on every way from a GPU to it: there data goes in Simple, followed by a counter.
 // And a group of elements that messages carry encoded together is more than most small messages are.
-Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptions& options, WireFormat wire) const {
-  const bool narrow = wire != WireFormat::none;
-  if (!neighbours_.through_host() && !narrow) return std::string_view(options.protocol);
-  if (options.protocol.empty() || options.protocol == "bulk") return std::string_view("bulk");
-  if (options.protocol != "lines" && options.protocol != "rows") return std::string_view(options.protocol);
+Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptions& options,
+                                                         CompressionFormat compression) const {
+  const bool compressed = compression != CompressionFormat::none;
+  if (!peers_.through_host() && !compressed) return std::string_view(options.protocol);
+  if (options.protocol.empty() || options.protocol == "Simple") return std::string_view("Simple");
+  if (options.protocol != "LL" && options.protocol != "LL128") return std::string_view(options.protocol);
   const std::string why = "protocol '" + options.protocol + "' " +
-                          (narrow ? "carries no messages in wire format " + std::string(name(wire))
-                                  : "does not go through host memory, as it does between some of these ranks");
-  if (!options.nccls_protocol) return unsupported(why + ": take bulk, or leave the choice open");
+                          (compressed ? "carries no messages in compression format " + std::string(name(compression))
+                                      : "does not go through host memory, as it does between some of these ranks");
+  if (!options.nccls_protocol) return unsupported(why + ": take Simple, or leave the choice open");
   warn_of_nccls("NCCL_PROTO", why);
-  return std::string_view("bulk");
+  return std::string_view("Simple");
 }
 
 // Sees what all ranks share: of windows, what the program promises.
 Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& problem,
                                            const CommunicatorOptions& options) const {
-  const WireRequest wire = wire_request(call, options, ranks_);
-  const std::string_view protocol = TUTTI_TRY(protocol_of(options, wire.wire));
+  const CompressionRequest compression = compression_request(call, options, ranks_);
+  const std::string_view protocol = TUTTI_TRY(protocol_of(options, compression.compression));
   const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Those of the peers, too.
-  const bool mapped = (neighbours_.on_one_device() || windows_of(call).both()) && knows_factors;
+  const bool mapped = (peers_.on_one_device() || windows_of(call).both()) && knows_factors;
   return Query{.problem = problem,
                .block_bytes = call.count * size_of(call.type),
                .mapped = mapped,
                .algorithm = forced_algorithm(options, problem),
                .protocol = protocol,
-               .wire = wire.wire,
-               .max_relative_error = wire.max_relative_error,
+               .compression = compression.compression,
+               .max_relative_error = compression.max_relative_error,
                .type = call.type,
-               .network = neighbours_.network(),
-               .teams = neighbours_.teams(),
+               .network = peers_.network(),
+               .thread_blocks = peers_.thread_blocks(),
                .only_rings = rounds_.only_rings,
                .channels = options.channels,
-               .lane_channels = neighbours_.lanes().channels,
+               .lane_channels = peers_.lanes().channels,
                .orders = static_cast<std::uint32_t>(rounds_.each.size()),
                .catalogue = catalogue(problem.collective),
                .machine = &machine_};
@@ -67,17 +68,18 @@ Result<double> DeviceCommunicator::predict_us(const Call& call, const Communicat
   const Query query = TUTTI_TRY(query_of(call, problem, options));
   Choice choice = TUTTI_TRY(choose_plan(call, query));
   CallRecord unused;
-  const bool advised = TUTTI_TRY(advice_.heed(query, choice, unused));
+  const bool advised = TUTTI_TRY(advice_.apply(query, choice, unused));
   if (advised) limit_channels(query, choice);
   return predicted_us(query, choice);
 }
 
 // Looked at once for each plan, since it is that of all ranks.
-bool DeviceCommunicator::lanes_fit(const Algorithm& algorithm, const Problem& problem, const Embedding& embedding) {
+bool DeviceCommunicator::lanes_fit(const Algorithm& algorithm, const Problem& problem,
+                                   const RankMapping& rank_mapping) {
   for (const Fit& known : fits_)
     if (known.algorithm == &algorithm && known.problem == problem) return known.fits;
   const bool fits = algorithm.supports(problem) && suits_hosts(algorithm.shape(problem).units, problem) &&
-                    tags_of(emit_plans(algorithm, logical(embedding, problem))) <= kMostLaneTags;
+                    tags_of(emit_plans(algorithm, logical(rank_mapping, problem))) <= kMaxLaneTags;
   fits_.push_back({&algorithm, problem, fits});
   return fits;
 }
@@ -85,15 +87,15 @@ bool DeviceCommunicator::lanes_fit(const Algorithm& algorithm, const Problem& pr
 // With its hosts, unless what the tuner chooses for them has more lanes than there is room for: all ranks see alike.
 Result<Problem> DeviceCommunicator::problem_for(const Call& call, const CommunicatorOptions& options) {
   Problem problem = problem_of(call, ranks_);
-  const Embedding& embedding = embedding_for(problem);
-  if (!embeds(embedding, problem) && !takes_blocks_along("hierarchical", problem.collective)) return problem;
-  problem.groups = embedding.groups;
+  const RankMapping& rank_mapping = rank_mapping_for(problem);
+  if (!embeds(rank_mapping, problem) && !takes_blocks_along("hierarchical", problem.collective)) return problem;
+  problem.groups = rank_mapping.groups;
   if (!forced_algorithm(options, problem).empty()) return problem;
   const Query query = TUTTI_TRY(query_of(call, problem, options));
   const Choice choice = TUTTI_TRY(choose_plan(call, query));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
   if (!wants_hosts(*algorithm, call.collective)) return problem;
-  if (!lanes_fit(*algorithm, problem, embedding)) problem.groups.clear();
+  if (!lanes_fit(*algorithm, problem, rank_mapping)) problem.groups.clear();
   return problem;
 }
 

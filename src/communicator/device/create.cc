@@ -7,10 +7,10 @@
 #include <tuple>
 #include <utility>
 
+#include "src/communicator/device/deferred_device_frees.h"
 #include "src/communicator/device/device_communicator.h"
-#include "src/communicator/device/giving_back.h"
 #include "src/communicator/device/turns.h"
-#include "src/communicator/neighbours/leavings.h"
+#include "src/communicator/peers/deferred_frees.h"
 #include "src/communicator/planning/rings.h"
 #include "src/executor/proxy/proxy.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 // What a device may still use, as the board: better lost than taken from it.
 struct Lost {
-  PeerSet neighbours;
+  PeerSet peers;
   std::unique_ptr<Communicator> control;
   std::unique_ptr<Turns> turns;
   std::unique_ptr<Proxy> proxy;
@@ -38,85 +38,86 @@ void unmap(const std::shared_ptr<Device>& device, const HostMemory& mapped, cons
   Result<Segment> own = Segment::adopt(std::move(file).value(), segment.size());
   if (!own.ok() || own.value().data() != mapped.host) return device->unmap_host(mapped);
   auto pages = std::make_shared<Segment>(std::move(own).value());  // Shared with nobody: functions are copied.
-  give_back([device, mapped, pages = std::move(pages)] { device->unmap_host(mapped); });
+  free_deferred([device, mapped, pages = std::move(pages)] { device->unmap_host(mapped); });
 }
 
 }  // namespace
 
 Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
     std::vector<std::unique_ptr<Communicator>> members, const std::shared_ptr<Device>& device) {
-  sweep_leavings();
-  give_back_kept();
-  std::vector<PeerSet> neighbours = TUTTI_TRY(PeerSet::meet(members, device));
+  sweep_deferred_frees();
+  free_retained();
+  std::vector<PeerSet> peers = TUTTI_TRY(PeerSet::meet(members, device));
   std::vector<std::unique_ptr<Communicator>> made;
   std::vector<Communicator*> controls;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    std::unique_ptr<DeviceCommunicator> each(new DeviceCommunicator(std::move(members[i]), std::move(neighbours[i])));
+    std::unique_ptr<DeviceCommunicator> each(new DeviceCommunicator(std::move(members[i]), std::move(peers[i])));
     controls.push_back(each->control_.get());
-    each->prepare_to_learn();
+    each->prepare_to_autotune();
     Status ready = each->make_events();
     if (ready.ok() && each->ranks() > 1) ready = each->settle();
     if (!ready.ok()) return each->fail(std::move(ready));
     made.push_back(std::move(each));
   }
-  // To take memory may wait for the device: no team may be waiting there for a rank that still does. And nobody may go
-  // before all have found each other.
+  // To take memory may wait for the device: no thread block may be waiting there for a rank that still does. And nobody
+  // may go before all have found each other.
   TUTTI_CHECK_OK(PeerSet::await_all(controls));
   for (const auto& each : made) {
     DeviceCommunicator& joined = *each->on_device();
     joined.joining_ = joined.board().last(joined.rank());
-    if (joined.learning_ != nullptr) joined.learning_->see_kept();
+    if (joined.autotuning_ != nullptr) joined.autotuning_->see_kept();
   }
   return made;
 }
 
-DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, PeerSet neighbours)
+DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, PeerSet peers)
     : process_(::getpid()),
       control_(std::move(control)),
       rank_(control_->rank()),
       ranks_(control_->ranks()),
-      neighbours_(std::move(neighbours)),
-      embedding_(embedding_of(neighbours_.hosts().leaders())),
-      by_rails_(rail_embedding(neighbours_.hosts())),
-      machine_(machine_of_gpus(neighbours_.hosts())),
-      advice_(control_->options().tuner_plugin, neighbours_.hosts()),
-      rounds_(ring_orders(neighbours_.hosts(), std::min(neighbours_.teams(), neighbours_.lanes().channels))),
-      links_(rank_, neighbours_),
-      windows_(*control_, neighbours_) {}
+      peers_(std::move(peers)),
+      rank_mapping_(rank_mapping_of(peers_.hosts().leaders())),
+      by_rails_(rail_rank_mapping(peers_.hosts())),
+      machine_(machine_of_gpus(peers_.hosts())),
+      advice_(control_->options().tuner_plugin, peers_.hosts()),
+      rounds_(ring_orders(peers_.hosts(), std::min(peers_.thread_blocks(), peers_.lanes().channels))),
+      links_(rank_, peers_),
+      windows_(*control_, peers_) {}
 
 // A child of fork() has no part in any of it: neither the threads, whose locks may be taken for ever, nor the device,
 // nor the board.
 void DeviceCommunicator::forget() {
-  (void)new auto(std::tuple(std::move(neighbours_), std::move(control_), std::move(turns_), std::move(latest_),
-                            std::move(captured_), std::move(joins_), std::move(proxy_), std::move(learning_)));
+  (void)new auto(std::tuple(std::move(peers_), std::move(control_), std::move(turns_), std::move(latest_),
+                            std::move(captured_), std::move(joins_), std::move(proxy_), std::move(autotuning_)));
 }
 
-// Teams look at the host's memory until they have ended, which is soon after a failure. What is lost has opened and
-// taken all that its calls work in; what is not, only others may still have open.
+// ThreadBlocks look at the host's memory until they have ended, which is soon after a failure. What is lost has opened
+// and taken all that its calls work in; what is not, only others may still have open.
 DeviceCommunicator::~DeviceCommunicator() {
   if (process_ != ::getpid()) {
     forget();
     return;
   }
-  if (settled_) outwait_visitors();
+  if (settled_) wait_for_remote_access();
   if (turns_ != nullptr) turns_->close();  // If it is lost, its thread ends by itself.
   const Result<bool> done = idle();
   const bool over = done.ok() && done.value() && (turns_ == nullptr || turns_->quiet());
   if (settled_ && !over) {
     if (proxy_ != nullptr) proxy_->look_no_more();
-    lose({std::move(neighbours_), std::move(control_), std::move(turns_), std::move(proxy_)});
+    lose({std::move(peers_), std::move(control_), std::move(turns_), std::move(proxy_)});
     return;
   }
   if (proxy_ != nullptr) drain();
   proxy_.reset();
-  for (auto& lanes : neighbours_.close_far_lanes()) give_back([lanes = std::move(lanes)]() mutable { lanes.reset(); });
-  if (neighbours_.has_strangers()) keep_until_all_have_left(neighbours_.shared_home(), board());
-  sweep_leavings();
+  for (auto& lanes : peers_.close_remote_lanes())
+    free_deferred([lanes = std::move(lanes)]() mutable { lanes.reset(); });
+  if (peers_.has_strangers()) keep_until_all_have_left(peers_.shared_home(), board());
+  sweep_deferred_frees();
   if (!settled_) return;
   turns_.reset();
   windows_.let_go();
   unmap(home().shared_device(), board_memory_, board().segment());
-  device().free_host(told_);
+  device().free_host(reported_);
 }
 
 Result<std::unique_ptr<Communicator>> DeviceCommunicator::split(int color, int key,
@@ -132,7 +133,7 @@ Result<std::unique_ptr<Communicator>> DeviceCommunicator::shrink(const std::vect
                                                                  const CommunicatorOptions& options) {
   std::vector<std::unique_ptr<Communicator>> parts(1);
   auto part = control_->shrink(excluded, options);
-  if (has_failed()) outwait_visitors();
+  if (has_failed()) wait_for_remote_access();
   parts[0] = TUTTI_TRY(std::move(part));
   auto made = TUTTI_TRY(make(std::move(parts), home().shared_device()));
   return std::move(made[0]);

@@ -1,7 +1,7 @@
-// A rank whose buffers lie in the memory of a device: calls are enqueued in the caller's streams, where teams of the
-// device obey their plans. It joins, splits, fails and ends as the communicator on host memory does that it is made of.
-// Its functions lie in create.cc, choice.cc, learn.cc, prepare.cc, wire.cc, rounding.cc, in_windows.cc, messages.cc,
-// streams.cc, network.cc and failing.cc; enqueue.cc puts their jobs into streams.
+// A rank whose buffers lie in the memory of a device: calls are enqueued in the caller's streams, where thread blocks
+// of the device run_plan their plans. It joins, splits, fails and ends as the communicator on host memory does that it
+// is made of. Its functions lie in create.cc, choice.cc, learn.cc, prepare.cc, wire.cc, rounding.cc, in_windows.cc,
+// messages.cc, streams.cc, network.cc and failing.cc; enqueue.cc puts their jobs into streams.
 #pragma once
 
 #include <array>
@@ -15,16 +15,16 @@
 #include <vector>
 
 #include "src/communicator/communicator.h"
-#include "src/communicator/device/learning.h"
-#include "src/communicator/device/rounding_pieces.h"
+#include "src/communicator/device/autotuning.h"
+#include "src/communicator/device/rounding_chunks.h"
 #include "src/communicator/device/windows.h"
-#include "src/communicator/neighbours/links.h"
+#include "src/communicator/peers/links.h"
 #include "src/communicator/planning/advice.h"
 #include "src/communicator/planning/planning.h"
 #include "src/communicator/planning/rings.h"
 #include "src/executor/compiled_plan.h"
-#include "src/executor/team/batch.h"
-#include "src/executor/team/correct.h"
+#include "src/executor/thread_block/batch.h"
+#include "src/executor/thread_block/correct.h"
 
 namespace tutti {
 
@@ -41,7 +41,7 @@ struct DeviceJob {
   CorrectTask correct;  // Of no format: none.
   bool launches = false;
   BatchCall entry;
-  std::uint32_t team_bytes = 0;
+  std::uint32_t thread_block_bytes = 0;
 };
 
 // How far loops may run ahead, whatever the lane's form.
@@ -67,7 +67,9 @@ class DeviceCommunicator final : public Communicator {
   bool on_one_host() const override { return control_->on_one_host(); }
   const Mesh* mesh() const override { return control_->mesh(); }
   const CommunicatorOptions& options() const override { return control_->options(); }
-  WireStatistics wire_statistics() const override { return wire_counter_.of(board().last(rank())); }
+  CompressionStatistics compression_statistics() const override {
+    return compression_counter_.of(board().last(rank()));
+  }
   const Board& board() const override { return control_->board(); }
   void announce(CallRecord& record) override { control_->announce(record); }
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
@@ -92,12 +94,12 @@ class DeviceCommunicator final : public Communicator {
   void abort() override { control_->abort(); }
   Status fail(Status status) override { return control_->fail(std::move(status)); }
   Status call_off(const Status& reason) override { return control_->call_off(reason); }
-  void outwait_visitors() override;
+  void wait_for_remote_access() override;
   using Communicator::failure;
   Status failure() override;
 
   // Until what it was given is done, of which graphs' replays are no part; then failure(), and if it has failed, until
-  // no team is in this rank's memory any more, as by outwait_visitors().
+  // no thread block is in this rank's memory any more, as by wait_for_remote_access().
   Status await_own_calls();
 
   // Of the memory that calls may lie in, so that peers work there: see windows.h. No call that does is under way, nor
@@ -112,7 +114,7 @@ class DeviceCommunicator final : public Communicator {
   std::uint64_t proxy_rounds() const;
 
   Device& device() const { return home().device(); }
-  const PeerSet& neighbours() const { return neighbours_; }
+  const PeerSet& peers() const { return peers_; }
   std::size_t device_bytes() const { return home().bytes(); }  // That it has taken there so far.
 
   // ---- For enqueue.cc, which calls them in the order of the calls. ----
@@ -145,8 +147,8 @@ class DeviceCommunicator final : public Communicator {
   Status end(DeviceStream callers, DeviceStream stream);
 
  private:
-  DeviceCommunicator(std::unique_ptr<Communicator> control, PeerSet neighbours);
-  DeviceHome& home() const { return neighbours_.home(); }
+  DeviceCommunicator(std::unique_ptr<Communicator> control, PeerSet peers);
+  DeviceHome& home() const { return peers_.home(); }
   void forget();
 
   // ---- prepare.cc ----
@@ -155,16 +157,16 @@ class DeviceCommunicator final : public Communicator {
     const Algorithm* algorithm;
     Protocol protocol;
     bool pipelined;
-    WireFormat wire = WireFormat::none;
+    CompressionFormat compression = CompressionFormat::none;
     bool operator==(const PlanKey&) const = default;
   };
   // Of this rank, once for each order of ranks that channels take in turns.
-  struct WiredPlan {
+  struct ConnectedPlan {
     PlanKey key;
     std::vector<std::vector<LaneSpec>> specs;  // Of its lanes and flags.
     std::vector<std::unique_ptr<CompiledPlan>> compiled;
     std::uint32_t scratch_units = 0;
-    Room room;
+    SlotLimits limits;
     Ran ran, at_random;  // Calls by it, as who asks is told; and where numbers are rounded at random.
     std::vector<const Program*> programs() const;
   };
@@ -179,14 +181,14 @@ class DeviceCommunicator final : public Communicator {
   struct Prepared {
     CallKey key;
     // On trial: each call may be made by another of these, by candidate.
-    DeviceLearning::Class* learned = nullptr;
+    DeviceAutotuning::Class* tuned = nullptr;
     std::map<std::size_t, std::unique_ptr<Prepared>> tried;
     bool corrects = false;  // What it reads is the input with its residual, rounded.
     bool mapped = false;
-    const WiredPlan* plan = nullptr;  // Stays.
+    const ConnectedPlan* plan = nullptr;  // Stays.
     CallRecord record;
     BatchCall entry;
-    std::uint32_t team_bytes = 0;
+    std::uint32_t thread_block_bytes = 0;
     std::byte* memory = nullptr;  // On the device: the image, then the ends of lanes.
     std::size_t memory_bytes = 0;
     std::byte* workspace = nullptr;
@@ -209,16 +211,16 @@ class DeviceCommunicator final : public Communicator {
   Result<Prepared*> prepared_in(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options);
   // `way`: as a call of another size went; null: as the tuner or a plugin says.
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Choice* way);
-  Result<std::string_view> protocol_of(const CommunicatorOptions& options, WireFormat wire) const;
+  Result<std::string_view> protocol_of(const CommunicatorOptions& options, CompressionFormat compression) const;
   Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
   Result<Choice> choose_plan(const Call& call, const Query& query) const;
   Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options);
-  bool lanes_fit(const Algorithm& algorithm, const Problem& problem, const Embedding& embedding);
-  // How a program's teams work.
+  bool lanes_fit(const Algorithm& algorithm, const Problem& problem, const RankMapping& rank_mapping);
+  // How a program's thread blocks work.
   struct Manner {
-    bool meets = false;                  // In the peers' memory.
-    Protocol protocol = Protocol::bulk;  // Of its lanes.
-    bool copies = false;                 // A fold of one source is a copy.
+    bool meets = false;                    // In the peers' memory.
+    Protocol protocol = Protocol::simple;  // Of its lanes.
+    bool copies = false;                   // A fold of one source is a copy.
   };
   Status put_on_device(const std::vector<const Program*>& programs, const Launch& launch, Manner manner,
                        Prepared& prepared);
@@ -228,29 +230,30 @@ class DeviceCommunicator final : public Communicator {
                            Signature signature);
 
   // ---- learn.cc ----
-  void prepare_to_learn();
-  bool learns(const Call& call, const CommunicatorOptions& options) const;
-  bool may_be_tried(const Candidate& candidate, const Query& query, std::uint64_t most_scratch_bytes);
-  Result<std::unique_ptr<Prepared>> prepare_as(std::size_t candidate, const Contest& contest, const Call& call,
+  void prepare_to_autotune();
+  bool autotunes(const Call& call, const CommunicatorOptions& options) const;
+  bool may_be_tuned(const Candidate& candidate, const Query& query, std::uint64_t max_scratch_bytes);
+  Result<std::unique_ptr<Prepared>> prepare_as(std::size_t candidate, const TuningClass& tuning, const Call& call,
                                                const CommunicatorOptions& options);
-  Result<std::unique_ptr<Prepared>> prepare_learning(const Call& call, const CommunicatorOptions& options);
+  Result<std::unique_ptr<Prepared>> prepare_autotuning(const Call& call, const CommunicatorOptions& options);
   Result<Prepared*> tried(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options,
-                          const DeviceLearning::Turn& turn);
-  void make_tried(const Call& call, const CommunicatorOptions& options);
-  std::string place_of_trials() const;
+                          const DeviceAutotuning::Turn& turn);
+  void make_tuned(const Call& call, const CommunicatorOptions& options);
+  std::string place_of_autotuners() const;
 
   // ---- wire.cc ----
-  Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
-  const Embedding& embedding_for(const Problem& problem) const;
-  std::span<const Embedding> embeddings_of(const Algorithm& algorithm, const Problem& problem) const;
+  Result<ConnectedPlan*> connected_plan(const PlanKey& key, const Choice& choice);
+  const RankMapping& rank_mapping_for(const Problem& problem) const;
+  std::span<const RankMapping> rank_mappings_of(const Algorithm& algorithm, const Problem& problem) const;
   Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
-  Status add_order(const Embedding& embedding, const ProvedPlans& proved, Protocol protocol, WiredPlan& wired);
-  Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
+  Status add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, Protocol protocol,
+                   ConnectedPlan& connected);
+  Status compression(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, ConnectedPlan& connected);
 
   // ---- rounding.cc ----
   static bool asks_of_rounding(const Prepared& prepared, const AskedRounding& asked);
   Status bind_rounding(const Prepared& prepared, const Call& call, const AskedRounding& asked, DeviceJob& job);
-  Result<const TeamRounding*> show_rounding(TeamRounding rounding, std::uint32_t channels);
+  Result<const KernelRounding*> show_rounding(KernelRounding rounding, std::uint32_t channels);
 
   // ---- in_windows.cc ----
   // Numbers of the windows that a call's buffers lie in.
@@ -270,34 +273,34 @@ class DeviceCommunicator final : public Communicator {
   // ---- network.cc ----
   Status start_proxy();
   bool look(std::int64_t still_ns);
-  Status hear_of_call(Rank peer, std::uint64_t sequence);
+  Status receive_call(Rank peer, std::uint64_t sequence);
   void drain();
   void expect_call();
-  Status tell_end(DeviceStream stream);
+  Status report_end(DeviceStream stream);
   std::string latest_call() const;
   std::string by_network(Rank peer) const;
 
   // ---- failing.cc ----
   Result<bool> idle();
-  const TeamTold& told() const { return *reinterpret_cast<const TeamTold*>(told_.host); }
-  Status explain(const TeamReport& report);
+  const KernelProgress& reported() const { return *reinterpret_cast<const KernelProgress*>(reported_.host); }
+  Status explain(const KernelReport& report);
   Status compare_calls() const;  // With those of the peers, as far as both are known.
 
   const int process_;  // That made it.
   std::unique_ptr<Communicator> control_;
   Rank rank_, ranks_;
-  PeerSet neighbours_;
-  const Embedding embedding_, by_rails_;
+  PeerSet peers_;
+  const RankMapping rank_mapping_, by_rails_;
   const Machine machine_;
   Advice advice_;
   const RingOrders rounds_;  // Of plans that go round.
   DeviceLinks links_;
   DeviceWindows windows_;
   std::atomic<bool> settled_ = false;       // The next two are there, for any thread: they are written once.
-  HostMemory board_memory_, told_;          // The board, and a TeamTold.
-  std::unique_ptr<Turns> turns_;            // Null: teams wait for their peers on the device.
+  HostMemory board_memory_, reported_;      // The board, and a KernelProgress.
+  std::unique_ptr<Turns> turns_;            // Null: thread blocks wait for their peers on the device.
   std::unique_ptr<Proxy> proxy_;            // Null: all ranks are on one host.
-  std::uint64_t told_call_ = 0;             // As far as the proxy has told others.
+  std::uint64_t reported_call_ = 0;         // As far as the proxy has told others.
   std::atomic<bool> messages_ = false;      // Not collectives came last.
   std::atomic<std::uint32_t> expected_{0};  // Call that the proxy was told of last.
   const MeetingPlace* place_ = nullptr;     // On the device.
@@ -320,11 +323,11 @@ class DeviceCommunicator final : public Communicator {
     bool fits;
   };
   std::vector<Fit> fits_;
-  std::unique_ptr<DeviceLearning> learning_;         // Null: nothing is.
+  std::unique_ptr<DeviceAutotuning> autotuning_;     // Null: nothing is.
   std::vector<std::unique_ptr<Prepared>*> readied_;  // Where that is: filled for calls that may still be refused.
-  WireCounter wire_counter_;
-  RoundingPieces rounding_pieces_;
-  std::vector<std::unique_ptr<WiredPlan>> plans_;
+  CompressionCounter compression_counter_;
+  RoundingChunks rounding_chunks_;
+  std::vector<std::unique_ptr<ConnectedPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   std::vector<std::unique_ptr<Prepared>> kept_;  // Graphs may replay them.
 };

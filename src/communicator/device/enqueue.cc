@@ -18,9 +18,9 @@ bool is_message(const Call& call) { return call.kind == Kind::send || call.kind 
 
 // When a call runs. Calls of one wave run side by side, and ranks that talk to each other are in the same: collectives
 // by their position; then messages by which it is between its two ranks, and by how far ahead its receiver is. So a
-// rank has a send and a recv in each wave, for which it needs two teams. Where its share of the device is one, messages
-// run one at a time, in an order that all ranks have: by their receivers as well. Both ends of the first that is not
-// done have nothing before it.
+// rank has a send and a recv in each wave, for which it needs two thread blocks. Where its share of the device is one,
+// messages run one at a time, in an order that all ranks have: by their receivers as well. Both ends of the first that
+// is not done have nothing before it.
 using Wave = std::tuple<bool, std::uint32_t, Rank, Rank>;
 
 class Waves {
@@ -38,7 +38,7 @@ class Waves {
     const bool sends = entry.call.kind == Kind::send;
     const Rank ahead =
         sends ? entry.call.root + communicator.ranks() - self : self + communicator.ranks() - entry.call.root;
-    const bool one_at_a_time = communicator.neighbours().teams() == 1;
+    const bool one_at_a_time = communicator.peers().thread_blocks() == 1;
     const Rank receiver = sends ? entry.call.root : self;
     return {true, messages_[{&communicator, entry.call.root, sends}]++, ahead % communicator.ranks(),
             one_at_a_time ? receiver : 0};
@@ -49,7 +49,7 @@ class Waves {
   std::map<Wave, std::vector<const DeviceCall*>> waves_;
 };
 
-// Calls of one device that run side by side, at most kMostCalls.
+// Calls of one device that run side by side, at most kMaxCalls.
 class Departure {
  public:
   explicit Departure(std::vector<const DeviceCall*> calls) : calls_(std::move(calls)) {}
@@ -75,16 +75,16 @@ class Departure {
       const DeviceJob job = TUTTI_TRY(is_message(call->call) ? communicator.message(call->call, call->options)
                                                              : communicator.collective(call->call, call->options));
       if (job.copy_to != nullptr) TUTTI_CHECK_OK(device().copy(job.copy_to, job.copy_from, job.copy_bytes, stream()));
-      if (job.correct.wire != WireFormat::none) TUTTI_CHECK_OK(device().correct(job.correct, stream()));
+      if (job.correct.compression != CompressionFormat::none) TUTTI_CHECK_OK(device().correct(job.correct, stream()));
       if (!job.launches) continue;
       if (communicator.in_turns()) {
         in_turns_[&communicator].push_back(job);
         continue;
       }
-      Family& family = families_[communicator.neighbours().family()];
+      Family& family = families_[communicator.peers().family()];
       family.jobs.push_back(job);
       family.ranks.insert(&communicator);
-      family.share = communicator.neighbours().teams();
+      family.share = communicator.peers().thread_blocks();
     }
     TUTTI_CHECK_OK(launch_all());
     for (const DeviceCall* call : calls_)
@@ -97,7 +97,7 @@ class Departure {
   struct Family {
     std::vector<DeviceJob> jobs;
     std::set<const DeviceCommunicator*> ranks;
-    std::uint32_t share = 0;  // Teams of each of them.
+    std::uint32_t share = 0;  // ThreadBlocks of each of them.
   };
 
   Device& device() const { return calls_.front()->communicator->device(); }
@@ -105,9 +105,9 @@ class Departure {
 
   // Then what its ranks do here takes as long as they take.
   bool of_one_communicator() const {
-    const std::uint64_t family = calls_.front()->communicator->neighbours().family();
+    const std::uint64_t family = calls_.front()->communicator->peers().family();
     return std::all_of(calls_.begin(), calls_.end(), [&](const DeviceCall* call) {
-      return !is_message(call->call) && call->communicator->neighbours().family() == family;
+      return !is_message(call->call) && call->communicator->peers().family() == family;
     });
   }
 
@@ -158,8 +158,10 @@ class Departure {
 
   // Whether messages of all or of none are narrow: one kernel does them.
   static bool alike(const std::vector<DeviceJob>& jobs) {
-    const auto narrow = [](const DeviceJob& job) { return job.entry.call.task.wire != WireFormat::none; };
-    return std::all_of(jobs.begin(), jobs.end(), narrow) || std::none_of(jobs.begin(), jobs.end(), narrow);
+    const auto compressed = [](const DeviceJob& job) {
+      return job.entry.call.task.compression != CompressionFormat::none;
+    };
+    return std::all_of(jobs.begin(), jobs.end(), compressed) || std::none_of(jobs.begin(), jobs.end(), compressed);
   }
 
   Status launch(const std::vector<DeviceJob>& jobs) const {
@@ -167,18 +169,18 @@ class Departure {
     if (!alike(jobs))
       return invalid_usage(
           std::string(
-              "some ranks make a call whose messages are in a wire format, and others one whose are not: ranks "
+              "some ranks make a call whose messages are in a compression format, and others one whose are not: ranks "
               "of a communicator make the same calls, in the same format or under the same bound on the error (") +
-          kWireIsAskedBy + ")");
+          kCompressionIsSetBy + ")");
     const DeviceLaunch all = launch_of(jobs);
-    return device().launch(all.batch, all.count, all.team_bytes, stream());
+    return device().launch(all.batch, all.count, all.thread_block_bytes, stream());
   }
 
   static DeviceLaunch launch_of(const std::vector<DeviceJob>& jobs) {
     DeviceLaunch all;
     for (const DeviceJob& job : jobs) {
       all.batch.calls[all.count++] = job.entry;
-      all.team_bytes = std::max(all.team_bytes, job.team_bytes);
+      all.thread_block_bytes = std::max(all.thread_block_bytes, job.thread_block_bytes);
     }
     return all;
   }
@@ -210,9 +212,9 @@ class Schedule {
   // Those of a wave wait for each other: in one launch, or they would have to be in several streams.
   Status check() const {
     for (const Group& group : groups_) {
-      if (group.calls.size() <= kMostCalls) continue;
+      if (group.calls.size() <= kMaxCalls) continue;
       return unsupported("one thread has " + std::to_string(group.calls.size()) +
-                         " calls that must run side by side on one device, more than " + std::to_string(kMostCalls) +
+                         " calls that must run side by side on one device, more than " + std::to_string(kMaxCalls) +
                          ": drive fewer ranks by a thread");
     }
     return {};
@@ -233,14 +235,14 @@ class Schedule {
     std::uint32_t widest = 0;
     for (const auto* calls : {&some, &more}) {
       for (const DeviceCall* call : *calls) {
-        shares[call->communicator] = call->communicator->neighbours().teams();
+        shares[call->communicator] = call->communicator->peers().thread_blocks();
         widest = std::max(widest, call->communicator->message_channels(call->call));
       }
     }
-    std::uint32_t room = 0;
-    for (const auto& [communicator, share] : shares) room += share;
+    std::uint32_t limits = 0;
+    for (const auto& [communicator, share] : shares) limits += share;
     const std::size_t count = some.size() + more.size();
-    return count <= kMostCalls && count * widest <= room;
+    return count <= kMaxCalls && count * widest <= limits;
   }
 
   // Messages between the same two ranks share a lane, and go one after the other.
@@ -266,17 +268,18 @@ enum class Refused { question, failure };
 // of its communicator, none of which has shown theirs. Those of other communicators are awaited by their peers.
 void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason, Refused which) {
   for (const DeviceCall& call : calls) call.communicator->forget_ready();
-  const std::uint64_t family = refused.communicator->neighbours().family();
+  const std::uint64_t family = refused.communicator->peers().family();
   std::map<const DeviceCommunicator*, std::uint32_t> own;
   for (const DeviceCall& call : calls) ++own[call.communicator];
   for (const DeviceCall& call : calls) {
-    const bool same = call.communicator->neighbours().family() == family;
+    const bool same = call.communicator->peers().family() == family;
     if (same && own[call.communicator] == 1 && which == Refused::question) continue;
     (void)call.communicator->call_off(reason);
   }
 }
 
-// All that can be found wrong, and all memory that is taken, comes before any launch, whose teams may wait for others.
+// All that can be found wrong, and all memory that is taken, comes before any launch, whose thread blocks may wait for
+// others.
 Status get_ready(std::span<const DeviceCall> calls) {
   std::map<const DeviceCommunicator*, std::size_t> roundings;
   for (const DeviceCall& call : calls) {

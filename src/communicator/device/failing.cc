@@ -20,15 +20,15 @@ Result<bool> DeviceCommunicator::idle() {
   return latest_->reached();
 }
 
-// Teams end by themselves: done, told to stop, or at their deadline.
+// ThreadBlocks end by themselves: done, told to stop, or at their deadline.
 Status DeviceCommunicator::await_own_calls() {
   while (!has_failed()) {
     const bool done = TUTTI_TRY(idle());
     if (done) break;
     std::this_thread::sleep_for(std::chrono::microseconds(kAskUs));
   }
-  Status status = failure();  // The peers are told as well, and their teams leave.
-  if (!status.ok()) outwait_visitors();
+  Status status = failure();  // The peers are told as well, and their thread blocks leave.
+  if (!status.ok()) wait_for_remote_access();
   return status;
 }
 
@@ -36,26 +36,26 @@ Status DeviceCommunicator::await_own_calls() {
 Status DeviceCommunicator::finalize() {
   TUTTI_CHECK_OK(await_own_calls());
   if (proxy_ != nullptr) drain();
-  if (learning_ != nullptr) learning_->write();
+  if (autotuning_ != nullptr) autotuning_->write();
   windows_.let_go();
-  neighbours_.let_go();
+  peers_.let_go();
   return control_->finalize();
 }
 
 Status DeviceCommunicator::leave() {
   TUTTI_CHECK_OK(await_own_calls());
   if (proxy_ != nullptr) drain();
-  if (learning_ != nullptr) learning_->write();
+  if (autotuning_ != nullptr) autotuning_->write();
   windows_.let_go();
-  neighbours_.let_go();
+  peers_.let_go();
   return control_->leave();
 }
 
-// The peers' teams, and this rank's own: something else in their stream may hold those up for long.
-void DeviceCommunicator::outwait_visitors() {
-  control_->outwait_visitors();
-  const Deadline wanted = Deadline::after_ms(kOutwaitMs);
-  const Deadline deadline = board().failed() ? board().outwait_until(wanted) : wanted;
+// The peers' thread blocks, and this rank's own: something else in their stream may hold those up for long.
+void DeviceCommunicator::wait_for_remote_access() {
+  control_->wait_for_remote_access();
+  const Deadline wanted = Deadline::after_ms(kRemoteAccessMs);
+  const Deadline deadline = board().failed() ? board().remote_access_deadline(wanted) : wanted;
   while (!deadline.passed()) {
     const Result<bool> done = idle();
     if (!done.ok() || (done.value() && (turns_ == nullptr || turns_->quiet()))) return;
@@ -64,11 +64,11 @@ void DeviceCommunicator::outwait_visitors() {
 }
 
 bool DeviceCommunicator::has_failed() const {
-  return board().failed() || (settled_ && load_acquire(&told().report.written) != 0);
+  return board().failed() || (settled_ && load_acquire(&reported().report.written) != 0);
 }
 
-// Teams of calls that differ may wait for each other, each where the other never comes: until their deadline, unless
-// somebody asks before.
+// ThreadBlocks of calls that differ may wait for each other, each where the other never comes: until their deadline,
+// unless somebody asks before.
 Status DeviceCommunicator::compare_calls() const {
   const std::uint64_t own = board().last(rank_);
   for (Rank peer = 0; peer < ranks_; ++peer) {
@@ -84,30 +84,30 @@ Status DeviceCommunicator::compare_calls() const {
 }
 
 Status DeviceCommunicator::failure() {
-  if (!board().failed() && has_failed()) return control_->fail(explain(told().report));
+  if (!board().failed() && has_failed()) return control_->fail(explain(reported().report));
   if (!board().failed()) {
     Status differ = compare_calls();
     if (!differ.ok()) return control_->fail(std::move(differ));
   }
-  return settled_ && neighbours_.network() ? control_->failure(latest_call()) : control_->failure();
+  return settled_ && peers_.network() ? control_->failure(latest_call()) : control_->failure();
 }
 
 // In whose words it was: the calls that this rank has announced last are still on the board.
-Status DeviceCommunicator::explain(const TeamReport& report) {
+Status DeviceCommunicator::explain(const KernelReport& report) {
   const std::uint64_t last = board().last(rank_);
   std::string call = "a message or an earlier call";
   for (std::uint64_t sequence = last; sequence > 0 && sequence + kCallHistory > last; --sequence) {
     const auto ours = board().call(rank_, sequence);
     if (!ours || signature_of(*ours).word != report.signature) continue;
     call = describe(*ours) + " #" + std::to_string(sequence);
-    const bool far = board().is_far(report.peer);
-    if (far && report.mismatch != 0) TUTTI_CHECK_OK(hear_of_call(report.peer, sequence));
+    const bool is_remote = board().is_remote(report.peer);
+    if (is_remote && report.mismatch != 0) TUTTI_CHECK_OK(receive_call(report.peer, sequence));
     const auto theirs = board().call(report.peer, sequence);
     if (theirs && theirs->signature != ours->signature)
       return disagreement(options().name, {rank_, *ours}, {report.peer, *theirs});
     if (theirs) TUTTI_CHECK_OK(broken_promise(*ours, report.peer, *theirs));
     if (board().last(report.peer) < sequence)
-      call += "; rank " + std::to_string(report.peer) + (far ? kUnheardOf : " has not called it");
+      call += "; rank " + std::to_string(report.peer) + (is_remote ? kUnheardOf : " has not called it");
     break;
   }
   if (!options().name.empty()) call += " on " + options().name;

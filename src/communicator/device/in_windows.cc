@@ -16,7 +16,7 @@ Status DeviceCommunicator::withdraw_window(WindowHandle window) {
 
 // None where the other ranks could not know: which buffers a root has.
 DeviceCommunicator::CallWindows DeviceCommunicator::windows_of(const Call& call) const {
-  if (!windows_.any() || neighbours_.on_one_device() || call.kind != Kind::collective) return {};
+  if (!windows_.any() || peers_.on_one_device() || call.kind != Kind::collective) return {};
   if (has_root(call.collective) || call.count == 0) return {};
   const Problem problem = problem_of(call, ranks_);
   const std::uint64_t block_bytes = call.count * size_of(call.type);

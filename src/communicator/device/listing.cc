@@ -4,8 +4,8 @@
 
 #include "src/base/config.h"
 #include "src/communicator/carriers.h"
-#include "src/communicator/neighbours/direct_slots.h"
-#include "src/executor/team/device.h"
+#include "src/communicator/peers/direct_slots.h"
+#include "src/executor/thread_block/device.h"
 
 namespace tutti {
 namespace {

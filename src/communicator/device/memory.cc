@@ -2,8 +2,8 @@
 
 #include <pthread.h>
 
-#include "src/communicator/device/giving_back.h"
-#include "src/communicator/neighbours/leavings.h"
+#include "src/communicator/device/deferred_device_frees.h"
+#include "src/communicator/peers/deferred_frees.h"
 
 namespace tutti {
 namespace {
@@ -12,8 +12,8 @@ namespace {
 Result<std::byte*> take(Device& device, std::size_t bytes) {
   Result<std::byte*> memory = device.allocate(bytes);
   if (memory.ok()) return memory;
-  sweep_leavings();
-  give_back_kept();
+  sweep_deferred_frees();
+  free_retained();
   device.free_kept();
   return device.allocate(bytes);
 }
@@ -56,7 +56,7 @@ bool DeviceMemory::free(std::byte* memory) {
     device = std::move(found->second);
     owners_.erase(found);
   }
-  give_back([device, memory] { device->free(memory); });
+  free_deferred([device, memory] { device->free(memory); });
   return true;
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 
 namespace tutti {
 
@@ -18,7 +18,7 @@ class DeviceMemory {
   // Of the calling thread's current device.
   Result<std::byte*> allocate(std::size_t bytes);
   // False if no memory of a device begins there. May wait for the device, or leave it for later: see
-  // giving_back.h.
+  // deferred_device_frees.h.
   bool free(std::byte* memory);
 
  private:

@@ -13,8 +13,8 @@ constexpr std::uint64_t kChannelBytes = 256 * 1024;
 // The same at both ends.
 std::uint32_t DeviceCommunicator::message_channels(const Call& call) const {
   const std::uint64_t most =
-      std::clamp(neighbours_.teams() / 4, 1U,
-                 std::min(kMostMessageChannels, neighbours_.lanes().channels));  // Several peers at a time.
+      std::clamp(peers_.thread_blocks() / 4, 1U,
+                 std::min(kMaxMessageChannels, peers_.lanes().channels));  // Several peers at a time.
   return static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(call.count * size_of(call.type) / kChannelBytes, 1, most));
 }
@@ -58,9 +58,10 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   Launch launch;
   launch.channels = message_channels(call);
   launch.even_if_empty = true;
-  const Choice choice = {.algorithm = "message", .piece_bytes = base.slot_bytes, .loop = {}};
-  const Room room = {.algorithm = "message", .slot_bytes = base.slot_bytes, .granule_bytes = 128, .balanced = true};
-  TUTTI_CHECK_OK(cut_call(call, choice, room, 1, launch));
+  const Choice choice = {.algorithm = "message", .chunk_bytes = base.slot_bytes, .loop = {}};
+  const SlotLimits limits = {
+      .algorithm = "message", .slot_bytes = base.slot_bytes, .granule_bytes = 128, .balanced = true};
+  TUTTI_CHECK_OK(cut_call(call, choice, limits, 1, launch));
   prepared->entry.call.task.type = call.type;
   TUTTI_CHECK_OK(put_on_device({&compiled.program()}, launch, {}, *prepared));
   return prepared;

@@ -1,5 +1,5 @@
-// Ranks on devices of several hosts: a thread carries what the teams of this one post for other hosts, and what comes
-// from there.
+// Ranks on devices of several hosts: a thread carries what the thread blocks of this one post for other hosts, and what
+// comes from there.
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t kDrainMs = 3000;
 constexpr int kDrainLookMs = 1;
-constexpr std::int64_t kTellNs = 200'000'000;  // A call in which nothing moves for so long is told to other hosts,
-constexpr std::int64_t kRecordMs = 1000;       // and one that does not match is awaited for so long.
+constexpr std::int64_t kReportNs = 200'000'000;  // A call in which nothing moves for so long is told to other hosts,
+constexpr std::int64_t kRecordMs = 1000;         // and one that does not match is awaited for so long.
 
 }  // namespace
 
@@ -23,24 +23,24 @@ constexpr std::int64_t kRecordMs = 1000;       // and one that does not match is
 // and then it looks no more. It may look before it is noted down here.
 Status DeviceCommunicator::start_proxy() {
   ProxyDuty duty;
-  duty.connections = neighbours_.connections();
-  duty.ended = &told().ended;
-  duty.failed = &told().report.written;
+  duty.connections = peers_.connections();
+  duty.ended = &reported().ended;
+  duty.failed = &reported().report.written;
   duty.look = [this](std::int64_t still_ns) { return look(still_ns); };
   proxy_ = TUTTI_TRY(Proxy::start(std::move(duty)));
   return {};
 }
 
-// Of the proxy's thread. What a team has reported is made known, whether the program asks for it or not.
+// Of the proxy's thread. What a thread block has reported is made known, whether the program asks for it or not.
 bool DeviceCommunicator::look(std::int64_t still_ns) {
-  const std::uint64_t begun = load_acquire(&told().begun);
-  if (still_ns >= kTellNs && std::exchange(told_call_, begun) != begun) control_->tell_last_call();
+  const std::uint64_t begun = load_acquire(&reported().begun);
+  if (still_ns >= kReportNs && std::exchange(reported_call_, begun) != begun) control_->report_last_call();
   return failure().ok();
 }
 
 // What a rank of another host has called, which it tells when nothing moves there either.
-Status DeviceCommunicator::hear_of_call(Rank peer, std::uint64_t sequence) {
-  control_->tell_last_call();
+Status DeviceCommunicator::receive_call(Rank peer, std::uint64_t sequence) {
+  control_->report_last_call();
   const Deadline deadline = Deadline::after_ms(kRecordMs);
   while (board().last(peer) < sequence && !deadline.passed()) {
     TUTTI_CHECK_OK(control_->failure());
@@ -58,17 +58,17 @@ void DeviceCommunicator::expect_call() {
   proxy_->expect(expected_);
 }
 
-Status DeviceCommunicator::tell_end(DeviceStream stream) {
+Status DeviceCommunicator::report_end(DeviceStream stream) {
   if (capture_ != 0) return {};
-  auto* on_device = reinterpret_cast<TeamTold*>(told_.device);
+  auto* on_device = reinterpret_cast<KernelProgress*>(reported_.device);
   return device().put_word(&on_device->ended, static_cast<std::uint32_t>(number_), stream);
 }
 
 // The calls are done, and the peers may still need what they have posted. After a failure nobody does.
 void DeviceCommunicator::drain() {
   const Deadline deadline = Deadline::after_ms(kDrainMs);
-  while (!has_failed() && !neighbours_.drained() && !deadline.passed()) {
-    for (TcpConnection* connection : neighbours_.connections()) connection->wait(kDrainLookMs);
+  while (!has_failed() && !peers_.drained() && !deadline.passed()) {
+    for (TcpConnection* connection : peers_.connections()) connection->wait(kDrainLookMs);
   }
 }
 
@@ -76,14 +76,14 @@ void DeviceCommunicator::drain() {
 std::string DeviceCommunicator::latest_call() const {
   const std::uint64_t last = board().last(rank_);
   const auto record = board().call(rank_, last);
-  const bool under_way = load_acquire(&told().ended) != expected_;
+  const bool under_way = load_acquire(&reported().ended) != expected_;
   const std::string when = under_way ? "during " : "after ";
   if (messages_ || !record) return under_way ? "during a message" : "outside of any call";
   return when + describe(*record) + " #" + std::to_string(last);
 }
 
 std::string DeviceCommunicator::by_network(Rank peer) const {
-  if (!mesh()->far(peer)) return "";
+  if (!mesh()->is_remote(peer)) return "";
   return " over " + mesh()->connection(peer).route();
 }
 

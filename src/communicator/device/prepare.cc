@@ -6,17 +6,17 @@
 #include "src/communicator/device/device_communicator.h"
 #include "src/communicator/device/turns.h"
 #include "src/executor/straighten.h"
-#include "src/executor/team/image.h"
-#include "src/executor/team/run_call.h"
+#include "src/executor/thread_block/image.h"
+#include "src/executor/thread_block/run_call.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::size_t kLanesBytes = 5 << 20;  // To one peer, by both protocols.
-constexpr std::size_t kMostReserved = 40 << 20;
-constexpr std::size_t kTrialsBytes = 4 << 20;  // For the images of what calls may try.
+constexpr std::size_t kMaxReserved = 40 << 20;
+constexpr std::size_t kAutotunersBytes = 4 << 20;  // For the images of what calls may try.
 
-// A word of the host, as teams see it.
+// A word of the host, as thread blocks see it.
 template <typename Word>
 Word* as_mapped(const HostMemory& memory, Word* word) {
   return reinterpret_cast<Word*>(memory.device + (reinterpret_cast<const std::byte*>(word) - memory.host));
@@ -36,47 +36,46 @@ Status DeviceCommunicator::settle() {
   if (settled_) return {};
   Device& device = this->device();
   std::size_t reserved = 0;
-  if (neighbours_.all_in_process() && ranks_ > 1)
-    reserved = std::min(neighbours_.writers_at_home() * kLanesBytes, kMostReserved);
-  if (learning_ != nullptr) reserved += kTrialsBytes;
+  if (peers_.all_in_process() && ranks_ > 1) reserved = std::min(peers_.writers_at_home() * kLanesBytes, kMaxReserved);
+  if (autotuning_ != nullptr) reserved += kAutotunersBytes;
   if (reserved > 0) TUTTI_CHECK_OK(home().reserve(reserved));
-  const HostMemory board_memory = TUTTI_TRY(device.map_host(
-      board().segment().data(), round_up(Board::bytes_for_teams(board().ranks()), mapped_page_bytes())));
-  auto told = device.allocate_host(sizeof(TeamTold));
-  const bool has_told = told.ok();
-  Status ready = has_told ? find_place(board_memory) : std::move(told).status();
+  const HostMemory board_memory = TUTTI_TRY(
+      device.map_host(board().segment().data(), round_up(Board::bytes_for_gpus(board().ranks()), mapped_page_bytes())));
+  auto reported = device.allocate_host(sizeof(KernelProgress));
+  const bool has_progress = reported.ok();
+  Status ready = has_progress ? find_place(board_memory) : std::move(reported).status();
   if (!ready.ok()) {
-    if (has_told) device.free_host(told.value());
+    if (has_progress) device.free_host(reported.value());
     device.unmap_host(board_memory);
     return ready;
   }
   board_memory_ = board_memory;
-  told_ = told.value();
+  reported_ = reported.value();
   settled_ = true;
-  if (neighbours_.network()) TUTTI_CHECK_OK(start_proxy());
-  if (neighbours_.in_turns()) turns_ = TUTTI_TRY(Turns::make(home().shared_device(), *control_));
+  if (peers_.network()) TUTTI_CHECK_OK(start_proxy());
+  if (peers_.in_turns()) turns_ = TUTTI_TRY(Turns::make(home().shared_device(), *control_));
   return {};
 }
 
-// One piece of memory: the place, then what it points to.
+// One chunk of memory: the place, then what it points to.
 Status DeviceCommunicator::find_place(const HostMemory& board_memory) {
-  static_assert(kMostVisitors == kMostChannels);
+  static_assert(kMaxRemoteAccesses == kMaxChannels);
   std::vector<MeetingRecord*> records;
-  for (Rank rank = 0; rank < ranks_; ++rank) records.push_back(TUTTI_TRY(neighbours_.records(rank)));
+  for (Rank rank = 0; rank < ranks_; ++rank) records.push_back(TUTTI_TRY(peers_.records(rank)));
   const std::size_t records_at = round_up(sizeof(MeetingPlace), 16);
   const std::size_t meetings_at = records_at + round_up(records.size() * sizeof(MeetingRecord*), 16);
-  const std::size_t windows_at = meetings_at + kMostChannels * sizeof(std::uint64_t);
-  std::byte* memory = TUTTI_TRY(home().take(windows_at + std::size_t{kMostWindows} * ranks_ * sizeof(WindowPart)));
+  const std::size_t windows_at = meetings_at + kMaxChannels * sizeof(std::uint64_t);
+  std::byte* memory = TUTTI_TRY(home().take(windows_at + std::size_t{kMaxWindows} * ranks_ * sizeof(WindowPart)));
   auto* windows = reinterpret_cast<WindowPart*>(memory + windows_at);
   const MeetingPlace place = {.records = reinterpret_cast<MeetingRecord* const*>(memory + records_at),
                               .meetings = reinterpret_cast<std::uint64_t*>(memory + meetings_at),
                               .windows = windows,
-                              .visits = as_mapped(board_memory, board().entry(rank_).team_visits),
+                              .remote_accesses = as_mapped(board_memory, board().entry(rank_).block_accesses),
                               .failed = as_mapped(board_memory, board().failed_word())};
   TUTTI_CHECK_OK(device().upload(memory, std::as_bytes(std::span(&place, 1))));
   TUTTI_CHECK_OK(device().upload(memory + records_at, std::as_bytes(std::span(records))));
   place_ = reinterpret_cast<const MeetingPlace*>(memory);
-  const std::vector<WindowPart> addresses(neighbours_.on_one_device() ? ranks_ : 0, kWholeMemory);
+  const std::vector<WindowPart> addresses(peers_.on_one_device() ? ranks_ : 0, kWholeMemory);
   TUTTI_CHECK_OK(device().upload(memory + windows_at, std::as_bytes(std::span(addresses))));
   windows_.use(windows);
   return {};
@@ -99,7 +98,7 @@ Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions
   TUTTI_CHECK_OK(check_alignment(call));
   const bool message = call.kind != Kind::collective;
   if (only_copies(call) || (call.count == 0 && !message)) return {};
-  if (message && call.root == rank_ && neighbours_.teams() == 1) {
+  if (message && call.root == rank_ && peers_.thread_blocks() == 1) {
     return unsupported("rank " + std::to_string(rank_) + " cannot send to itself: so many ranks share " +
                        device().traits().name + " that it can only do one thing at a time there");
   }
@@ -107,9 +106,10 @@ Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions
   if (turns_ != nullptr) TUTTI_CHECK_OK(turns_->start());
   auto filled = message ? filled_slot(call, message_options(options)) : filled_slot(call, options);
   std::unique_ptr<Prepared>& slot = *TUTTI_TRY(std::move(filled));
-  if (slot->learned != nullptr) learning_->decide(*slot->learned, call);
+  if (slot->tuned != nullptr) autotuning_->decide(*slot->tuned, call);
   const Prepared* prepared = TUTTI_TRY(prepared_in(slot, call, options));
-  if (asks_of_rounding(*prepared, options.wire_rounding)) TUTTI_CHECK_OK(rounding_pieces_.provide(home(), ++roundings));
+  if (asks_of_rounding(*prepared, options.compression_rounding))
+    TUTTI_CHECK_OK(rounding_chunks_.provide(home(), ++roundings));
   return scratch(prepared->scratch_bytes + prepared->copied_bytes).status();
 }
 
@@ -123,7 +123,7 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
     job.copy_bytes = call.count * size_of(call.type);
   } else if (call.count > 0) {
     prepared = TUTTI_TRY(prepared_for(call, options));
-    make_tried(call, options);
+    make_tuned(call, options);
   }
   CallRecord& record = prepared == nullptr ? alone : prepared->record;
   note_windows(call, record);
@@ -131,11 +131,12 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   messages_ = false;
   TUTTI_CHECK_OK(check_windows(record));
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
-  const bool rounds = prepared != nullptr && prepared->entry.call.task.wire != WireFormat::none;
-  if (rounds) wire_counter_.add(prepared->carried);
+  const bool rounds = prepared != nullptr && prepared->entry.call.task.compression != CompressionFormat::none;
+  if (rounds) compression_counter_.add(prepared->carried);
   const Ran* ran = nullptr;
   if (prepared != nullptr)
-    ran = options.wire_rounding.rounding == Rounding::nearest ? &prepared->plan->ran : &prepared->plan->at_random;
+    ran =
+        options.compression_rounding.rounding == Rounding::nearest ? &prepared->plan->ran : &prepared->plan->at_random;
   last_run_.store(ran, std::memory_order_release);
   return prepared == nullptr ? job : job_of(*prepared, call, options, signature_of(record));
 }
@@ -157,17 +158,17 @@ std::unique_ptr<DeviceCommunicator::Prepared>& DeviceCommunicator::slot_of(const
 
 Result<std::unique_ptr<DeviceCommunicator::Prepared>*> DeviceCommunicator::filled_slot(
     const Call& call, const CommunicatorOptions& options) {
-  home().done_before(load_acquire(&told().begun));
+  home().done_before(load_acquire(&reported().begun));
   const CallKey key = key_of(call, options);
   std::unique_ptr<Prepared>& slot = slot_of(key);
   if (slot != nullptr && slot->key == key) return &slot;
   auto fresh = TUTTI_TRY(call.kind != Kind::collective ? prepare_message(call)
-                         : learns(call, options)       ? prepare_learning(call, options)
+                         : autotunes(call, options)    ? prepare_autotuning(call, options)
                                                        : prepare(call, options, nullptr));
   fresh->key = key;
   if (slot != nullptr) retire(std::move(slot));
   slot = std::move(fresh);
-  if (learning_ != nullptr && call.kind == Kind::collective) readied_.push_back(&slot);
+  if (autotuning_ != nullptr && call.kind == Kind::collective) readied_.push_back(&slot);
   return &slot;
 }
 
@@ -179,7 +180,7 @@ Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_for(const Cal
 
 Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_in(std::unique_ptr<Prepared>& slot, const Call& call,
                                                                       const CommunicatorOptions& options) {
-  const DeviceLearning::Turn* turn = learning_ == nullptr ? nullptr : learning_->decided(call);
+  const DeviceAutotuning::Turn* turn = autotuning_ == nullptr ? nullptr : autotuning_->decided(call);
   return turn == nullptr ? slot.get() : tried(slot, call, options, *turn);
 }
 
@@ -203,35 +204,37 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const Query query = TUTTI_TRY(query_of(call, problem, options));
   Choice choice = TUTTI_TRY(way == nullptr ? choose_plan(call, query) : choose_like(*way, query));
-  const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
+  const bool advised = TUTTI_TRY(advice_.apply(query, choice, prepared->record));
   if (advised) limit_channels(query, choice);
-  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, neighbours_.network()}));
+  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {rank_mapping_, peers_.network()}));
   prepared->mapped = choice.mapped;
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
-  prepared->corrects = choice.wire != WireFormat::none && call.residual != nullptr;
+  prepared->corrects = choice.compression != CompressionFormat::none && call.residual != nullptr;
   const bool apart = prepared->corrects && input_blocks(problem, rank_) != output_blocks(problem, rank_);
   const bool copies_input = problem.in_place && (apart || !algorithm->supports(problem));
   if (copies_input) problem.in_place = false;
   if (copies_input || (prepared->corrects && !problem.in_place))
     prepared->copied_bytes = input_blocks(problem, rank_) * block_bytes;
-  WiredPlan* plan = TUTTI_TRY(wired_plan(
-      {problem, algorithm, choice.protocol, message_bytes(query, choice.wire) > choice.piece_bytes, choice.wire},
-      choice));
+  ConnectedPlan* plan =
+      TUTTI_TRY(connected_plan({problem, algorithm, choice.protocol,
+                                message_bytes(query, choice.compression) > choice.chunk_bytes, choice.compression},
+                               choice));
   prepared->plan = plan;
   TUTTI_CHECK_OK(links_.lay(plan->specs, choice.channels));
   Launch launch;
   launch.channels = choice.channels;
-  TUTTI_CHECK_OK(cut_call(call, choice, plan->room, ranks_, launch, choice.wire));
-  prepared->scratch_bytes =
-      plan->scratch_units == 0 ? 0 : round_up((plan->scratch_units / plan->room.units + 1) * block_bytes, kPackGranule);
+  TUTTI_CHECK_OK(cut_call(call, choice, plan->limits, ranks_, launch, choice.compression));
+  prepared->scratch_bytes = plan->scratch_units == 0
+                                ? 0
+                                : round_up((plan->scratch_units / plan->limits.units + 1) * block_bytes, kPackGranule);
   FoldTask& task = prepared->entry.call.task;
   task.type = call.type;
   task.reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
-  task.wire = choice.wire;
+  task.compression = choice.compression;
   task.ranks = ranks_;
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,
-                               {choice.mapped, choice.mapped ? Protocol::bulk : choice.protocol, copies}, *prepared));
+                               {choice.mapped, choice.mapped ? Protocol::simple : choice.protocol, copies}, *prepared));
   if (launch.cut.group > 1) prepared->carried = carried_by(plan->programs(), launch);
   return prepared;
 }
@@ -255,9 +258,10 @@ Status DeviceCommunicator::put_on_device(const std::vector<const Program*>& prog
   }
   std::vector<std::byte> bytes = join_images(std::move(images));
   const std::size_t images_bytes = bytes.size();
-  std::uint32_t team_bytes = 0;
+  std::uint32_t thread_block_bytes = 0;
   for (std::size_t at = 0; at < images_bytes; at += images_bytes / programs.size())
-    team_bytes = std::max(team_bytes, ChannelLayout(*reinterpret_cast<const Image*>(bytes.data() + at)).bytes);
+    thread_block_bytes =
+        std::max(thread_block_bytes, ChannelLayout(*reinterpret_cast<const Image*>(bytes.data() + at)).bytes);
   const std::vector<LaneState*> ends = TUTTI_TRY(links_.on_device(ends_of, launch.channels));
   const auto* table = reinterpret_cast<const std::byte*>(ends.data());
   bytes.insert(bytes.end(), table, table + ends.size() * sizeof(LaneState*));
@@ -271,12 +275,12 @@ Status DeviceCommunicator::put_on_device(const std::vector<const Program*>& prog
   entry.call.ends = reinterpret_cast<LaneState* const*>(prepared.memory + images_bytes);
   if (launch.cut.group == 1) entry.call.place = place_;
   entry.call.rank = rank_;
-  prepared.team_bytes = team_bytes;
-  if (prepared.team_bytes <= device().traits().team_bytes) return {};
-  prepared.workspace_bytes = std::size_t{launch.channels} * prepared.team_bytes;
+  prepared.thread_block_bytes = thread_block_bytes;
+  if (prepared.thread_block_bytes <= device().traits().thread_block_bytes) return {};
+  prepared.workspace_bytes = std::size_t{launch.channels} * prepared.thread_block_bytes;
   prepared.workspace = TUTTI_TRY(home().take_any(prepared.workspace_bytes));
   entry.call.workspace = prepared.workspace;
-  entry.workspace_bytes = std::exchange(prepared.team_bytes, 0);
+  entry.workspace_bytes = std::exchange(prepared.thread_block_bytes, 0);
   return {};
 }
 
@@ -295,8 +299,8 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   DeviceJob job;
   job.launches = true;
   job.entry = prepared.entry;
-  job.team_bytes = prepared.team_bytes;
-  TeamCall& entry = job.entry.call;
+  job.thread_block_bytes = prepared.thread_block_bytes;
+  KernelCall& entry = job.entry.call;
   entry.self = {const_cast<std::byte*>(call.input), call.output};
   const CallWindows windows = prepared.mapped ? windows_of(call) : CallWindows{};
   entry.input_window = static_cast<std::uint16_t>(windows.input);
@@ -308,8 +312,8 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
     entry.task.scale_in_memory = 1;
     entry.task.integer_scale = reinterpret_cast<std::int64_t>(call.factor);
   }
-  const std::size_t room = prepared.scratch_bytes + prepared.copied_bytes;
-  if (room > 0) entry.scratch = TUTTI_TRY(scratch(room));
+  const std::size_t limits = prepared.scratch_bytes + prepared.copied_bytes;
+  if (limits > 0) entry.scratch = TUTTI_TRY(scratch(limits));
   if (prepared.copied_bytes > 0) {
     entry.input_window = kNotShown;  // Who works in place in peers' memory does so in their outputs.
     entry.self.input = entry.scratch + prepared.scratch_bytes;
@@ -319,14 +323,14 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
     job.copy_from = call.input;
     job.copy_bytes = prepared.copied_bytes;
   }
-  if (asks_of_rounding(prepared, options.wire_rounding))
-    TUTTI_CHECK_OK(bind_rounding(prepared, call, options.wire_rounding, job));
+  if (asks_of_rounding(prepared, options.compression_rounding))
+    TUTTI_CHECK_OK(bind_rounding(prepared, call, options.compression_rounding, job));
   prepared.latest = number_;
   prepared.replayed = prepared.replayed || capture_ != 0;
-  TeamWatch& watch = job.entry.watch;
+  KernelWatch& watch = job.entry.watch;
   watch.failed = as_mapped(board_memory_, board().failed_word());
   watch.timeout_ns = options.timeout_ms <= 0 ? 0 : static_cast<std::uint64_t>(options.timeout_ms) * 1'000'000;
-  watch.told = reinterpret_cast<TeamTold*>(told_.device);
+  watch.reported = reinterpret_cast<KernelProgress*>(reported_.device);
   watch.number = number_;
   return job;
 }

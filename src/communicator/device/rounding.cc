@@ -7,7 +7,7 @@
 namespace tutti {
 
 bool DeviceCommunicator::asks_of_rounding(const Prepared& prepared, const AskedRounding& asked) {
-  if (prepared.entry.call.task.wire == WireFormat::none) return false;
+  if (prepared.entry.call.task.compression == CompressionFormat::none) return false;
   return prepared.corrects || asked.rounding == Rounding::stochastic;
 }
 
@@ -16,13 +16,13 @@ Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& c
                                          DeviceJob& job) {
   const bool dithers = asked.rounding == Rounding::stochastic;
   const CallNumbers numbers = numbers_of(call, rank_, ranks_, prepared.record.sequence - joining_, asked.seed);
-  TeamRounding rounding = {.key = numbers.key,
-                           .input_key = numbers.input_key,
-                           .losses = prepared.corrects ? call.residual : nullptr,
-                           .elements = numbers.elements,
-                           .firsts = {numbers.first_input, numbers.first_output},
-                           .dithers = dithers ? 1U : 0U};
-  TeamCall& entry = job.entry.call;
+  KernelRounding rounding = {.key = numbers.key,
+                             .input_key = numbers.input_key,
+                             .losses = prepared.corrects ? call.residual : nullptr,
+                             .elements = numbers.elements,
+                             .firsts = {numbers.first_input, numbers.first_output},
+                             .dithers = dithers ? 1U : 0U};
+  KernelCall& entry = job.entry.call;
   entry.rounding = TUTTI_TRY(show_rounding(rounding, job.entry.channels));
   if (!prepared.corrects) return {};
   job.correct = {.input = call.input,
@@ -31,28 +31,28 @@ Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& c
                  .rounding = entry.rounding,
                  .count = call.count,
                  .blocks = input_blocks(problem_of(call, ranks_), rank_),
-                 .wire = entry.task.wire,
+                 .compression = entry.task.compression,
                  .type = call.type};
   return {};
 }
 
-// A call's own piece of memory, until a later call has begun. A graph has it for as long as it can run, and counts in
+// A call's own chunk of memory, until a later call has begun. A graph has it for as long as it can run, and counts in
 // it how often it has, by channel: else its calls would draw the same numbers each time, and the mean of them would not
 // be right.
-Result<const TeamRounding*> DeviceCommunicator::show_rounding(TeamRounding rounding, std::uint32_t channels) {
-  std::byte bytes[RoundingPieces::kBytes] = {};
+Result<const KernelRounding*> DeviceCommunicator::show_rounding(KernelRounding rounding, std::uint32_t channels) {
+  std::byte bytes[RoundingChunks::kBytes] = {};
   const bool counts = capture_ != 0 && rounding.dithers != 0;
   const std::size_t used = sizeof rounding + (counts ? channels * sizeof(std::uint32_t) : 0);
-  std::byte* memory = TUTTI_TRY(rounding_pieces_.take(home()));
+  std::byte* memory = TUTTI_TRY(rounding_chunks_.take(home()));
   if (counts) rounding.runs = reinterpret_cast<std::uint32_t*>(memory + sizeof rounding);
   std::memcpy(bytes, &rounding, sizeof rounding);
   TUTTI_CHECK_OK(device().upload(memory, std::span(bytes, used)));
   if (capture_ == 0) {
-    home().retire(memory, RoundingPieces::kBytes, number_);
+    home().retire(memory, RoundingChunks::kBytes, number_);
   } else {
-    TUTTI_CHECK_OK(device().keep_for_graph(stream_, rounding_pieces_.lend(memory)));
+    TUTTI_CHECK_OK(device().keep_for_graph(stream_, rounding_chunks_.lend(memory)));
   }
-  return reinterpret_cast<const TeamRounding*>(memory);
+  return reinterpret_cast<const KernelRounding*>(memory);
 }
 
 }  // namespace tutti

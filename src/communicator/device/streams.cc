@@ -33,7 +33,7 @@ Status DeviceCommunicator::end_together(const std::set<DeviceCommunicator*>& mem
       std::count_if(members.begin(), members.end(), [&](const auto* member) { return member->mark() == event; });
   if (event.use_count() != sharers + 1) event = TUTTI_TRY((*members.begin())->device().make_event());
   for (DeviceCommunicator* member : members) {
-    if (member->proxy_ != nullptr) TUTTI_CHECK_OK(member->tell_end(stream));
+    if (member->proxy_ != nullptr) TUTTI_CHECK_OK(member->report_end(stream));
   }
   TUTTI_CHECK_OK(event->record(stream));
   for (DeviceCommunicator* member : members) {

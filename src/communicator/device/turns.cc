@@ -14,15 +14,16 @@
 #include "src/base/clock.h"
 #include "src/base/pages.h"
 #include "src/communicator/control/board.h"
-#include "src/communicator/device/giving_back.h"
+#include "src/communicator/device/deferred_device_frees.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::int64_t kNapNs = 20'000;
-constexpr std::int64_t kLongestNs = 1'000'000;   // Between two launches, or looks at what the stream asks.
-constexpr std::int64_t kLateNs = 2'000'000'000;  // Behind the deadline: teams that wait have long told for whom.
-// After a failure: teams that have begun before it have ended by then, and those that begin later do nothing.
+constexpr std::int64_t kLongestNs = 1'000'000;  // Between two launches, or looks at what the stream asks.
+constexpr std::int64_t kLateNs =
+    2'000'000'000;  // Behind the deadline: thread blocks that wait have long told for whom.
+// After a failure: thread blocks that have begun before it have ended by then, and those that begin later do nothing.
 constexpr std::int64_t kGraceNs = 500'000'000;
 
 void nap(std::int64_t ns) {
@@ -51,7 +52,7 @@ Turns::~Turns() {
   if (queue_ != nullptr) device_->drop_queue(queue_);
   if (mapped_.host == nullptr) return;
   auto desk = std::make_shared<Segment>(std::move(memory_));  // Shared with nobody: functions are copied.
-  give_back([device = device_, desk = std::move(desk), mapped = mapped_] { device->unmap_host(mapped); });
+  free_deferred([device = device_, desk = std::move(desk), mapped = mapped_] { device->unmap_host(mapped); });
 }
 
 Status Turns::start() {
@@ -74,8 +75,8 @@ Result<Turns::Request*> Turns::note(const DeviceLaunch& launch, Comes comes) {
     if (request->timeout_ns == 0 || (timeout_ns != 0 && timeout_ns < request->timeout_ns))
       request->timeout_ns = timeout_ns;
   }
-  if (request->turns > kMostTurns)
-    return internal_error("calls with " + std::to_string(request->turns) + " teams are to take turns together");
+  if (request->turns > kMaxTurns)
+    return internal_error("calls with " + std::to_string(request->turns) + " thread blocks are to take turns together");
   const std::lock_guard lock(mutex_);
   do {
     ++latest_;
@@ -196,24 +197,24 @@ void Turns::launch_jobs() {
   }
 }
 
-// Teams have moved if their places have: peers see nothing of what comes before a step is done.
+// ThreadBlocks have moved if their places have: peers see nothing of what comes before a step is done.
 void Turns::run(const Request& request) {
-  std::fill_n(desk().turns, request.turns, TeamTurn{});
+  std::fill_n(desk().turns, request.turns, KernelTurn{});
   const std::int64_t began_ns = now_ns();
   std::int64_t pause_ns = kNapNs;
   for (bool first = true; !over(); first = false) {
     const std::uint64_t seen = moves_of_peers();
     end_late_calls(request, began_ns);
-    const std::vector<TeamTurn> before(desk().turns, desk().turns + request.turns);
+    const std::vector<KernelTurn> before(desk().turns, desk().turns + request.turns);
     Status launched = launch(request);
     if (!launched.ok()) {
       (void)control_.fail(std::move(launched));
       return;
     }
-    const bool moved =
-        !std::equal(before.begin(), before.end(), desk().turns,
-                    [](const TeamTurn& a, const TeamTurn& b) { return a.state == b.state && a.cursor == b.cursor; });
-    if (moved || first) tell_peers();
+    const bool moved = !std::equal(
+        before.begin(), before.end(), desk().turns,
+        [](const KernelTurn& a, const KernelTurn& b) { return a.state == b.state && a.cursor == b.cursor; });
+    if (moved || first) notify_peers();
     if (count(request, TurnState::done) == request.turns) return;
     if (count(request, TurnState::failed) > 0) failed_ = true;
     pause_ns = moved ? kNapNs : std::min(2 * pause_ns, kLongestNs);
@@ -223,7 +224,8 @@ void Turns::run(const Request& request) {
 }
 
 Status Turns::launch(const Request& request) {
-  TUTTI_CHECK_OK(device_->launch(request.launch.batch, request.launch.count, request.launch.team_bytes, queue_));
+  TUTTI_CHECK_OK(
+      device_->launch(request.launch.batch, request.launch.count, request.launch.thread_block_bytes, queue_));
   TUTTI_CHECK_OK(event_->record(queue_));
   for (;;) {
     const bool reached = TUTTI_TRY(event_->reached());
@@ -232,10 +234,10 @@ Status Turns::launch(const Request& request) {
   }
 }
 
-// Their teams tell whom they wait for, if they still do.
+// Their thread blocks tell whom they wait for, if they still do.
 void Turns::end_late_calls(const Request& request, std::int64_t began_ns) {
   const auto waited_ns = static_cast<std::uint64_t>(now_ns() - began_ns);
-  TeamTurn* turn = desk().turns;
+  KernelTurn* turn = desk().turns;
   for (std::uint32_t i = 0; i < request.launch.count; ++i) {
     const BatchCall& call = request.launch.batch.calls[i];
     const bool late = call.watch.timeout_ns != 0 && waited_ns > call.watch.timeout_ns;
@@ -245,7 +247,7 @@ void Turns::end_late_calls(const Request& request, std::int64_t began_ns) {
 
 std::uint32_t Turns::count(const Request& request, TurnState state) const {
   return static_cast<std::uint32_t>(std::count_if(desk().turns, desk().turns + request.turns,
-                                                  [&](const TeamTurn& turn) { return turn.state == state; }));
+                                                  [&](const KernelTurn& turn) { return turn.state == state; }));
 }
 
 std::uint64_t Turns::moves_of_peers() const {
@@ -256,7 +258,7 @@ std::uint64_t Turns::moves_of_peers() const {
   return moves;
 }
 
-void Turns::tell_peers() const {
+void Turns::notify_peers() const {
   std::uint64_t& moves = control_.board().entry(control_.rank()).moves;
   store_release(&moves, moves + 1);
 }

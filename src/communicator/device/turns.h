@@ -1,8 +1,9 @@
 // The calls of a rank that shares its device with ranks which it cannot run beside: a GPU without MPS gives its
-// processes turns in time, and a team that waits would burn the turn of the peer that it waits for. So the caller's
-// stream only tells that a call has come, and is held until it is done. A thread launches the call's teams again and
-// again; each launch ends as soon as they wait, and the next takes them up from there. A launch may itself be held up
-// by what waits for the held stream; so another thread, which asks nothing of the device, lets streams go.
+// processes turns in time, and a thread block that waits would burn the turn of the peer that it waits for. So the
+// caller's stream only tells that a call has come, and is held until it is done. A thread launches the call's thread
+// blocks again and again; each launch ends as soon as they wait, and the next takes them up from there. A launch may
+// itself be held up by what waits for the held stream; so another thread, which asks nothing of the device, lets
+// streams go.
 #pragma once
 
 #include <atomic>
@@ -14,16 +15,16 @@
 
 #include "src/base/service_thread.h"
 #include "src/communicator/communicator.h"
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 #include "transports/shm/segment.h"
 
 namespace tutti {
 
 // What Device::launch() takes.
 struct DeviceLaunch {
-  TeamBatch batch;
+  KernelBatch batch;
   std::uint32_t count = 0;
-  std::uint32_t team_bytes = 0;
+  std::uint32_t thread_block_bytes = 0;
 };
 
 // Whether a request comes once, or whenever a graph is replayed.
@@ -51,19 +52,20 @@ class Turns {
   bool quiet();
 
  private:
-  static constexpr std::uint32_t kMostTurns = 128;  // Teams of one request: of a rank's collective, or its messages.
+  static constexpr std::uint32_t kMaxTurns =
+      128;  // ThreadBlocks of one request: of a rank's collective, or its messages.
 
-  // Whole pages of the host, where streams and teams reach them. They are ours: the thread may still look there when
-  // the process ends, and the device has taken its own memory away.
+  // Whole pages of the host, where streams and thread blocks reach them. They are ours: the thread may still look there
+  // when the process ends, and the device has taken its own memory away.
   struct Desk {
     std::uint32_t asked = 0;  // A request's number, by the stream; 0: it is done.
-    TeamTurn turns[kMostTurns];
+    KernelTurn turns[kMaxTurns];
   };
   struct Request {
     DeviceLaunch launch;
     Comes comes = Comes::once;
     std::uint32_t number = 0;
-    std::uint32_t turns = 0;      // Of its teams.
+    std::uint32_t turns = 0;      // Of its thread blocks.
     std::int64_t timeout_ns = 0;  // The shortest of its calls; 0: none.
   };
 
@@ -89,15 +91,15 @@ class Turns {
   void run(const Request& request);
   Status launch(const Request& request);
   void end_late_calls(const Request& request, std::int64_t began_ns);
-  std::uint32_t count(const Request& request, TurnState state) const;  // Of its teams.
+  std::uint32_t count(const Request& request, TurnState state) const;  // Of its thread blocks.
   std::uint64_t moves_of_peers() const;
-  void tell_peers() const;
+  void notify_peers() const;
 
   const std::shared_ptr<Device> device_;
   Communicator& control_;
   Segment memory_;  // A Desk, and the rest of its last page.
   HostMemory mapped_;
-  std::atomic<bool> failed_{false};  // Some team has: it has reported why.
+  std::atomic<bool> failed_{false};  // Some thread block has: it has reported why.
   DeviceStream queue_ = nullptr;
   std::unique_ptr<DeviceEvent> event_;  // After the latest launch.
   std::mutex mutex_;                    // Of what follows.

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "src/base/log.h"
-#include "src/communicator/neighbours/gather.h"
+#include "src/communicator/peers/gather.h"
 
 namespace tutti {
 namespace {
@@ -16,12 +16,12 @@ WindowHandle next_handle() {
 }
 
 // No failure: calls go on without the window.
-void tell(const Status& why) { log(LogLevel::info, "a buffer becomes no window: %s", why.message().c_str()); }
+void notify(const Status& why) { log(LogLevel::info, "a buffer becomes no window: %s", why.message().c_str()); }
 
 }  // namespace
 
 // A rank's part of a window, as the others need to know it.
-struct DeviceWindows::Card {
+struct DeviceWindows::WindowInfo {
   std::uint64_t address = 0;  // For ranks of its process,
   DeviceShare share;          // and of others.
   std::uint64_t bytes = 0;
@@ -29,32 +29,32 @@ struct DeviceWindows::Card {
   std::uint32_t shown = 0;  // 0: others cannot reach it.
 };
 
-DeviceWindows::Card DeviceWindows::card_of(const WindowBuffer& own) const {
-  static_assert(sizeof(Card) == 96);
-  Card card;
-  card.address = reinterpret_cast<std::uint64_t>(own.memory);
-  card.bytes = own.bytes;
-  card.promises = own.promise == WindowPromise::symmetric ? 1 : 0;
-  card.shown = 1;
-  if (neighbours_.on_one_device()) return card;
-  auto share = neighbours_.home().device().share_of(own.memory, own.bytes);
-  card.shown = share.ok() ? 1 : 0;
-  if (share.ok()) card.share = share.value();
-  if (!share.ok()) tell(std::move(share).status());
-  return card;
+DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own) const {
+  static_assert(sizeof(WindowInfo) == 96);
+  WindowInfo info;
+  info.address = reinterpret_cast<std::uint64_t>(own.memory);
+  info.bytes = own.bytes;
+  info.promises = own.promise == WindowPromise::symmetric ? 1 : 0;
+  info.shown = 1;
+  if (peers_.on_one_device()) return info;
+  auto share = peers_.home().device().share_of(own.memory, own.bytes);
+  info.shown = share.ok() ? 1 : 0;
+  if (share.ok()) info.share = share.value();
+  if (!share.ok()) notify(std::move(share).status());
+  return info;
 }
 
 Result<WindowHandle> DeviceWindows::show(const WindowBuffer& own) {
-  const auto all = TUTTI_TRY(gather<Card>({&control_}, {{card_of(own)}}));
-  const std::vector<Card>& cards = all.front();
+  const auto all = TUTTI_TRY(gather<WindowInfo>({&control_}, {{info_of(own)}}));
+  const std::vector<WindowInfo>& infos = all.front();
   // Whoever goes through host memory reaches no record of the other's, let alone its buffers.
-  const bool possible = !neighbours_.through_host() && std::all_of(cards.begin(), cards.end(), [](const Card& card) {
-    return card.promises != 0 && card.shown != 0;
+  const bool possible = !peers_.through_host() && std::all_of(infos.begin(), infos.end(), [](const WindowInfo& info) {
+    return info.promises != 0 && info.shown != 0;
   });
   const std::uint32_t number = free_number();
   if (!possible || number == 0) return WindowHandle{0};
-  const Status opened = open(cards, number);
-  if (!opened.ok()) tell(opened);
+  const Status opened = open(infos, number);
+  if (!opened.ok()) notify(opened);
   auto answers = gather<std::uint32_t>({&control_}, {{opened.ok() ? 1U : 0U}});
   if (!answers.ok()) {
     close(number);
@@ -74,19 +74,19 @@ Result<WindowHandle> DeviceWindows::show(const WindowBuffer& own) {
   return window.handle;
 }
 
-Status DeviceWindows::open(const std::vector<Card>& cards, std::uint32_t number) {
-  Device& device = neighbours_.home().device();
+Status DeviceWindows::open(const std::vector<WindowInfo>& infos, std::uint32_t number) {
+  Device& device = peers_.home().device();
   std::vector<WindowPart> parts;
-  for (Rank rank = 0; rank < cards.size(); ++rank) {
-    if (neighbours_.is_here(rank)) {
-      parts.push_back({cards[rank].address, cards[rank].bytes});
+  for (Rank rank = 0; rank < infos.size(); ++rank) {
+    if (peers_.is_here(rank)) {
+      parts.push_back({infos[rank].address, infos[rank].bytes});
       continue;
     }
-    std::byte* memory = TUTTI_TRY(device.open(cards[rank].share.handle));
+    std::byte* memory = TUTTI_TRY(device.open(infos[rank].share.handle));
     windows_[number].opened.push_back(memory);
-    parts.push_back({reinterpret_cast<std::uint64_t>(memory) + cards[rank].share.offset, cards[rank].bytes});
+    parts.push_back({reinterpret_cast<std::uint64_t>(memory) + infos[rank].share.offset, infos[rank].bytes});
   }
-  WindowPart* row = parts_ + std::size_t{number} * cards.size();
+  WindowPart* row = parts_ + std::size_t{number} * infos.size();
   return device.upload(reinterpret_cast<std::byte*>(row), std::as_bytes(std::span(parts)));
 }
 
@@ -94,18 +94,18 @@ Status DeviceWindows::withdraw(WindowHandle handle) {
   const std::uint32_t number = number_of(handle);
   const std::vector<WindowPart> none(control_.ranks());
   auto* row = reinterpret_cast<std::byte*>(parts_ + std::size_t{number} * none.size());
-  TUTTI_CHECK_OK(neighbours_.home().device().upload(row, std::as_bytes(std::span(none))));
+  TUTTI_CHECK_OK(peers_.home().device().upload(row, std::as_bytes(std::span(none))));
   close(number);
   --count_;
   // Ranks of one process may be driven by one thread, which withdraws one after the other.
-  if (!neighbours_.each_in_its_own_process()) return {};
+  if (!peers_.each_in_its_own_process()) return {};
   return await_all();
 }
 
 Status DeviceWindows::await_all() { return PeerSet::await_all({&control_}); }
 
 void DeviceWindows::close(std::uint32_t number) {
-  for (std::byte* memory : windows_[number].opened) neighbours_.home().device().close(memory);
+  for (std::byte* memory : windows_[number].opened) peers_.home().device().close(memory);
   windows_[number] = {};
 }
 
@@ -125,7 +125,7 @@ std::uint32_t DeviceWindows::free_number() {
   for (std::uint32_t number = 1; number < windows_.size(); ++number) {
     if (windows_[number].handle == 0) return number;
   }
-  if (windows_.size() == kMostWindows) return 0;
+  if (windows_.size() == kMaxWindows) return 0;
   windows_.emplace_back();
   return static_cast<std::uint32_t>(windows_.size() - 1);
 }

@@ -1,12 +1,12 @@
-// Memory that each rank of a communicator has shown to the others, so that their teams read and write it where it lies:
-// in other processes, and on other devices. All ranks show and withdraw theirs in the same order, so that they number
-// windows alike.
+// Memory that each rank of a communicator has shown to the others, so that their thread blocks read and write it where
+// it lies: in other processes, and on other devices. All ranks show and withdraw theirs in the same order, so that they
+// number windows alike.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "src/communicator/neighbours/neighbours.h"
+#include "src/communicator/peers/peer_set.h"
 
 namespace tutti {
 
@@ -27,9 +27,9 @@ using WindowHandle = std::uint64_t;
 class DeviceWindows {
  public:
   // Outlived by both, and by what use() gives.
-  DeviceWindows(Communicator& control, const PeerSet& neighbours) : control_(control), neighbours_(neighbours) {}
+  DeviceWindows(Communicator& control, const PeerSet& peers) : control_(control), peers_(peers) {}
 
-  // Where teams look parts up: a row of ranks for each number, on the device, and zeroed.
+  // Where thread blocks look parts up: a row of ranks for each number, on the device, and zeroed.
   void use(WindowPart* parts) { parts_ = parts; }
 
   // Blocks until all ranks have come. 0 on all ranks where one cannot show its buffer, or does not promise, or where
@@ -47,23 +47,23 @@ class DeviceWindows {
   std::uint32_t find(const std::byte* memory, std::size_t bytes) const;
 
  private:
-  struct Card;
+  struct WindowInfo;
   struct Window {
     WindowHandle handle = 0;  // 0: the number is free.
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
     std::vector<std::byte*> opened;  // Of other processes.
   };
-  Card card_of(const WindowBuffer& own) const;
+  WindowInfo info_of(const WindowBuffer& own) const;
   std::uint32_t number_of(WindowHandle handle) const;
   std::uint32_t free_number();  // 0: there is none.
   // Brings every rank's part within reach.
-  Status open(const std::vector<Card>& cards, std::uint32_t number);
+  Status open(const std::vector<WindowInfo>& infos, std::uint32_t number);
   void close(std::uint32_t number);
   Status await_all();
 
   Communicator& control_;
-  const PeerSet& neighbours_;
+  const PeerSet& peers_;
   WindowPart* parts_ = nullptr;
   std::vector<Window> windows_{1};  // By number; 0 is none.
   std::uint32_t count_ = 0;

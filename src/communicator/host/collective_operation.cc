@@ -8,7 +8,7 @@ namespace tutti {
 
 CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared,
                                          const Call& call, const CommunicatorOptions& options)
-    : owner_(owner), prepared_(prepared), call_(call), rounding_(options.wire_rounding) {
+    : owner_(owner), prepared_(prepared), call_(call), rounding_(options.compression_rounding) {
   owner.begin(prepared, options);
   owner.announce(prepared, call);
 }
@@ -27,7 +27,7 @@ Result<bool> CollectiveOperation::get_ready() {
     HostCommunicator::Prepared* chosen = &prepared_;
     if (mapped) chosen = TUTTI_TRY(owner_.mapped_variant(prepared_, call_));
     prepared_.ran_mapped = mapped;
-    if (owner_.latest_ == &prepared_ || prepared_.learned != nullptr) owner_.show_ran(prepared_);
+    if (owner_.latest_ == &prepared_ || prepared_.tuned != nullptr) owner_.show_ran(prepared_);
     chosen_ = chosen;
   }
   const auto awaited = TUTTI_TRY(owner_.awaited_by(call_, *chosen_));
@@ -37,8 +37,8 @@ Result<bool> CollectiveOperation::get_ready() {
   }
   if (chosen_->plan == nullptr) return true;
   if (chosen_ != &prepared_) {
-    visit_.emplace(owner_.board_, owner_.rank_);
-    TUTTI_CHECK_OK(visit_->check());
+    remote_access_.emplace(owner_.board_, owner_.rank_);
+    TUTTI_CHECK_OK(remote_access_->check());
   }
   owner_.bind_buffers(prepared_, *chosen_, call_, rounding_);
   return true;
@@ -46,7 +46,7 @@ Result<bool> CollectiveOperation::get_ready() {
 
 Result<bool> CollectiveOperation::advance() {
   Result<bool> done = caught([this] { return go_on(); });
-  if (!done.ok()) return owner_.told(std::move(done).status());
+  if (!done.ok()) return owner_.reported(std::move(done).status());
   return done;
 }
 
@@ -56,13 +56,13 @@ Result<bool> CollectiveOperation::go_on() {
     if (!ready_) return false;
   }
   if (chosen_->plan == nullptr) return true;
-  if (owner_.far_) owner_.mesh_.advance();
+  if (owner_.spans_hosts_) owner_.mesh_.advance();
   const Cursor before = chosen_->interpreter->cursor();
   const Progress progress = chosen_->interpreter->advance();
-  if (!(chosen_->interpreter->cursor() == before)) patience_ = {};
+  if (!(chosen_->interpreter->cursor() == before)) wait_state_ = {};
   if (progress == Progress::done) {
-    if (visit_) TUTTI_CHECK_OK(visit_->check());
-    visit_.reset();
+    if (remote_access_) TUTTI_CHECK_OK(remote_access_->check());
+    remote_access_.reset();
     return owner_.drained();
   }
   awaited_ = chosen_->interpreter->blocked().operand->peer;
@@ -77,7 +77,7 @@ Status CollectiveOperation::complete() {
   }
   if (chosen_->plan == nullptr) return {};
   TUTTI_CHECK_OK(owner_.complete(*chosen_));
-  return visit_ ? visit_->check() : Status();
+  return remote_access_ ? remote_access_->check() : Status();
 }
 
 }  // namespace tutti

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "src/communicator/control/visit.h"
+#include "src/communicator/control/remote_access.h"
 #include "src/communicator/host/host_communicator.h"
 
 namespace tutti {
@@ -15,7 +15,7 @@ class CollectiveOperation final : public Operation {
                       const CommunicatorOptions& options);
 
   Result<bool> advance() override;
-  Status wait() override { return owner_.wait_for(awaited_, patience_); }
+  Status wait() override { return owner_.wait_for(awaited_, wait_state_); }
   // Until it is done, alone in its thread.
   Status complete();
 
@@ -27,10 +27,10 @@ class CollectiveOperation final : public Operation {
   HostCommunicator& owner_;
   HostCommunicator::Prepared& prepared_;          // As announced.
   HostCommunicator::Prepared* chosen_ = nullptr;  // It, or its mapped variant.
-  HostCommunicator::Patience patience_;
+  HostCommunicator::WaitState wait_state_;
   Call call_;
   AskedRounding rounding_;
-  std::optional<Visit> visit_;  // Of a mapped variant.
+  std::optional<RemoteAccess> remote_access_;  // Of a mapped variant.
   Rank awaited_ = 0;
   bool ready_ = false;
 };

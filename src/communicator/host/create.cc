@@ -30,7 +30,7 @@ Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const W
     auto received = TUTTI_TRY(mesh.receive(peer));
     if (received && received->frame.kind == kind) return std::move(*received);
     if (received) return invalid_usage("rank " + std::to_string(peer) + " sent something else than was agreed");
-    if (const auto dead = mesh.find_dead()) return remote_error(mesh.obituary(*dead, "while joining"));
+    if (const auto dead = mesh.find_dead()) return remote_error(mesh.death_report(*dead, "while joining"));
     if (watch.aborted()) return aborted_error("aborted while joining");
     if (watch.deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not answer while joining");
     mesh.wait(peer, watch.poll_ms());
@@ -39,7 +39,7 @@ Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const W
 
 Result<Board> adopt_board(const Mesh& mesh, File file, Rank ranks) {
   Board board = TUTTI_TRY(Board::adopt(std::move(file), ranks));
-  board.set_apart(mesh.far_ranks());
+  board.set_apart(mesh.remote_ranks());
   return board;
 }
 
@@ -52,9 +52,9 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch)
   Frame frame;
   frame.kind = FrameKind::board;
   for (Rank peer = rank + 1; peer < ranks; ++peer) {
-    if (!mesh.far(peer)) TUTTI_CHECK_OK(mesh.send(peer, frame, board.segment().descriptor()));
+    if (!mesh.is_remote(peer)) TUTTI_CHECK_OK(mesh.send(peer, frame, board.segment().descriptor()));
   }
-  board.set_apart(mesh.far_ranks());
+  board.set_apart(mesh.remote_ranks());
   return board;
 }
 
@@ -62,9 +62,9 @@ namespace {
 
 // Once in the process. Where TUTTI_TUNE or TUTTI_DETERMINISTIC is set, too, it is idle on purpose.
 void warn_of_idle_tune_file() {
-  static std::atomic_flag told;
+  static std::atomic_flag reported;
   const std::string idle = config().tune == Tune::off && !config().deterministic ? idle_tuning(config()) : "";
-  if (!idle.empty() && !told.test_and_set()) log(LogLevel::warn, "%s", idle.c_str());
+  if (!idle.empty() && !reported.test_and_set()) log(LogLevel::warn, "%s", idle.c_str());
 }
 
 }  // namespace
@@ -77,16 +77,16 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       board_(std::move(board)),
       links_(mesh_, regions_, rank),
       one_process_(spread == Spread::one_process),
-      far_(mesh_.any_far()),
-      embedding_(embedding_of(mesh_.hosts().leaders())),
-      by_domains_(embedding_of(mesh_.hosts().leaders(), mesh_.hosts().domains())),
+      spans_hosts_(mesh_.any_remote()),
+      rank_mapping_(rank_mapping_of(mesh_.hosts().leaders())),
+      by_domains_(rank_mapping_of(mesh_.hosts().leaders(), mesh_.hosts().domains())),
       // Of ranks on devices these are not the calls of the program.
       advice_(options_.memory == Memory::host ? options_.tuner_plugin : "", mesh_.hosts()),
       machine_(machine_of(mesh_.hosts())),
       passed_regions_(mesh_, rank_, ranks_),
       peer_memory_(ranks_),
       timeout_ms_(options_.timeout_ms),
-      learning_(options_, rank, rank == 0 ? machine_name(options_, mesh_.hosts()) : "") {
+      autotuning_(options_, rank, rank == 0 ? machine_name(options_, mesh_.hosts()) : "") {
   options_.force();
 }
 
@@ -106,7 +106,7 @@ Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& option
 
 Protection protection_of(const Config& config) {
   if (config.encrypt) return Protection::encrypted;
-  return config.check_wire ? Protection::checked : Protection::none;
+  return config.check_compression ? Protection::checked : Protection::none;
 }
 
 // What was asked for by name, or chosen; no carriers: TCP.
@@ -132,13 +132,13 @@ std::string carrier_name(const CommunicatorOptions& options, const Chosen& chose
   return protection == Protection::encrypted ? "tcp encrypted" : "tcp checked";
 }
 
-Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, std::vector<Wire> wires, const Chosen& chosen,
-                                         Protection protection) {
+Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, std::vector<PeerSocket> peer_sockets,
+                                         const Chosen& chosen, Protection protection) {
   std::vector<Socket> sockets = bootstrap.take_sockets();
   std::vector<Contact> contacts(bootstrap.ranks());
   for (Rank peer = 0; peer < contacts.size(); ++peer) {
-    Wire& wire = wires[peer];
-    if (!wire.socket) {
+    PeerSocket& link = peer_sockets[peer];
+    if (!link.socket) {
       contacts[peer] = Contact(std::move(sockets[peer]));
       continue;
     }
@@ -149,8 +149,8 @@ Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, std::vector<Wire>
       if (!made.ok()) return Status(Code::system, std::move(made).status().message() + "; " + chosen.instead);
       carriage.carrier = std::move(made).value();
     }
-    contacts[peer] = Contact(std::make_shared<TcpConnection>(std::move(wire.socket), wire.called, std::move(wire.route),
-                                                             std::move(carriage), Seal{protection, wire.session}));
+    contacts[peer] = Contact(std::make_shared<TcpConnection>(std::move(link.socket), link.called, std::move(link.route),
+                                                             std::move(carriage), Seal{protection, link.session}));
   }
   return contacts;
 }
@@ -168,7 +168,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   join.protection = static_cast<std::uint32_t>(protection);
   BetweenHosts between_hosts;
   if (options.transport.empty() && protection == Protection::none)
-    join.far_offer = [&between_hosts] { return between_hosts.offer(); };
+    join.remote_offer = [&between_hosts] { return between_hosts.offer(); };
   join.abort = options.abort;
   Result<Location> location = own_location(options.gpu);
   if (location.ok()) join.location = location.value();
@@ -185,15 +185,15 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   Result<Chosen> chosen = caught(choose_carriers);
   TUTTI_CHECK_OK(bootstrap->agree(chosen.ok() ? Status() : std::move(chosen).status(), watch));
   hosts.value().carried_by(carrier_name(options, chosen.value(), protection));
-  std::vector<Wire> wires = bootstrap->take_wires();
+  std::vector<PeerSocket> peer_sockets = bootstrap->take_peer_sockets();
   // What predictions say of loopback was measured before.
   const bool loopback = join.apart && hosts.value().one_machine();
   // On GPUs, too, whose calls may be given a bound on errors later.
   const bool probed = options.probes && !loopback && chosen.value().carriers == nullptr;
-  hosts.value().measured(TUTTI_TRY(probe_network(*bootstrap, hosts.value(), wires, probed, watch)));
+  hosts.value().measured(TUTTI_TRY(probe_network(*bootstrap, hosts.value(), peer_sockets, probed, watch)));
   if (rank == 0 && hosts.value().network()) log(LogLevel::info, "%s", describe(*hosts.value().network()).c_str());
   Result<std::vector<Contact>> contacts =
-      caught([&] { return contacts_of(*bootstrap, std::move(wires), chosen.value(), protection); });
+      caught([&] { return contacts_of(*bootstrap, std::move(peer_sockets), chosen.value(), protection); });
   TUTTI_CHECK_OK(bootstrap->agree(contacts.ok() ? Status() : std::move(contacts).status(), watch));
   std::uint64_t number = 0;
   std::memcpy(&number, id.communicator.data(), sizeof number);
@@ -256,14 +256,14 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
 // of ~Mesh is read before it, and no call is done before the peers are out of its buffers.
 Status HostCommunicator::leave() {
   TUTTI_CHECK_OK(await_ticket(tickets_.load()));
-  learning_.write();
+  autotuning_.write();
   if (board_.failed()) return board_.failure(rank_);
   store_release(&board_.entry(rank_).left, 1U);
-  if (!far_) return {};
+  if (!spans_hosts_) return {};
   for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (mesh_.far(peer)) mesh_.connection(peer).tell_credits();
+    if (mesh_.is_remote(peer)) mesh_.connection(peer).send_credits();
   }
-  tell_call(NewsKind::leaving);
+  report_call(NotificationKind::leaving);
   return {};
 }
 
@@ -274,27 +274,27 @@ Status HostCommunicator::finalize() {
   record_ = nullptr;
   timeout_ms_ = options_.timeout_ms;  // Not that of the last call.
   for (Rank peer = 0; peer < ranks_; ++peer) {
-    Patience patience;
-    while (load_acquire(&board_.entry(peer).left) == 0) TUTTI_CHECK_OK(wait_for(peer, patience));
+    WaitState wait_state;
+    while (load_acquire(&board_.entry(peer).left) == 0) TUTTI_CHECK_OK(wait_for(peer, wait_state));
   }
-  if (far_) TUTTI_CHECK_OK(compare_last_calls());
+  if (spans_hosts_) TUTTI_CHECK_OK(compare_last_calls());
   return find_lost_messages();
 }
 
 void HostCommunicator::abort() {
   store_release(&aborted_, 1U);
   board_.fail(rank_, aborted_error("rank " + std::to_string(rank_) + " aborted the communicator"));
-  tell_failure();
+  report_failure();
 }
 
 Status HostCommunicator::failure(const std::string& when) {
-  if (!board_.failed()) hear_news();
+  if (!board_.failed()) poll_notifications();
   if (board_.failed()) return board_.failure(rank_);
   const auto dead = mesh_.find_dead();
   if (!dead) return {};
-  hear_news();  // Of why it ended, if it said so.
+  poll_notifications();  // Of why it ended, if it said so.
   if (board_.failed()) return board_.failure(rank_);
-  return fail(remote_error(mesh_.obituary(*dead, when)));
+  return fail(remote_error(mesh_.death_report(*dead, when)));
 }
 
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {

@@ -1,14 +1,14 @@
-// Running prepared calls, and telling the peers of them.
+// Running prepared calls, and note_failure the peers of them.
 #include <string>
 
 #include "src/base/atomic.h"
 #include "src/base/caught.h"
 #include "src/base/clock.h"
-#include "src/communicator/control/visit.h"
+#include "src/communicator/control/remote_access.h"
 #include "src/communicator/group.h"
+#include "src/communicator/host/autotuning_operation.h"
 #include "src/communicator/host/collective_operation.h"
 #include "src/communicator/host/host_communicator.h"
-#include "src/communicator/host/learning_operation.h"
 #include "src/communicator/host/message_operation.h"
 #include "src/communicator/planning/planning.h"
 #include "src/executor/factor.h"
@@ -17,7 +17,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kRecordMs = 100;  // A rank tells what it called right after it first sends.
-constexpr std::int64_t kFarRecordMs = 1000;
+constexpr std::int64_t kRemoteRecordMs = 1000;
 
 }  // namespace
 
@@ -25,25 +25,26 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
   if (board_.failed()) [[unlikely]]
     return board_.failure(rank_);
-  if (far_) TUTTI_CHECK_OK(hear_before_call());
+  if (spans_hosts_) TUTTI_CHECK_OK(poll_before_call());
   Status status = caught([&] {
     const bool again = latest_ != nullptr && !latest_->moves.empty() && call.kind == Kind::collective &&
                        latest_->serves(call, chosen.forced);
-    return again ? run_brief(*latest_, call, chosen) : run_unheard(call, chosen);
+    return again ? run_brief(*latest_, call, chosen) : run_collective(call, chosen);
   });
   if (status.ok()) [[likely]]
     return status;
-  status = told(std::move(status));
-  outwait_visitors();
+  status = reported(std::move(status));
+  wait_for_remote_access();
   return status;
 }
 
-void HostCommunicator::outwait_visitors() {
+void HostCommunicator::wait_for_remote_access() {
   if (!board_.failed()) return;
-  tutti::outwait_visitors(board_, mesh_, rank_, board_.outwait_until(Deadline::after_ms(kOutwaitMs)));
+  tutti::wait_for_remote_access(board_, mesh_, rank_,
+                                board_.remote_access_deadline(Deadline::after_ms(kRemoteAccessMs)));
 }
 
-Status HostCommunicator::run_unheard(const Call& call, const CommunicatorOptions& chosen) {
+Status HostCommunicator::run_collective(const Call& call, const CommunicatorOptions& chosen) {
   if (call.kind != Kind::collective) {
     timeout_ms_ = chosen.timeout_ms;
     std::unique_ptr<Operation> started = TUTTI_TRY(start_messages(call));
@@ -53,7 +54,7 @@ Status HostCommunicator::run_unheard(const Call& call, const CommunicatorOptions
   }
   Prepared* prepared = latest_;
   if (prepared == nullptr || !prepared->serves(call, chosen.forced)) {
-    if (learns(call, chosen)) return run_learning(call, chosen);
+    if (autotunes(call, chosen)) return run_autotuning(call, chosen);
     prepared = TUTTI_TRY(prepare_call(call, chosen));
   }
   return run_prepared(*prepared, call, chosen);
@@ -63,7 +64,7 @@ Status HostCommunicator::run_prepared(Prepared& prepared, const Call& call, cons
   if (!prepared.moves.empty()) return run_brief(prepared, call, chosen);
   if (prepared.interpreter && prepared.mapped_algorithm == nullptr) {  // The usual case: nothing to find out.
     begin(prepared, chosen);
-    return run_at_once(prepared, call, chosen.wire_rounding);
+    return run_at_once(prepared, call, chosen.compression_rounding);
   }
   CollectiveOperation operation(*this, prepared, call, chosen);
   return operation.complete();
@@ -72,35 +73,37 @@ Status HostCommunicator::run_prepared(Prepared& prepared, const Call& call, cons
 Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, const CommunicatorOptions* options) {
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
   if (board_.failed()) return board_.failure(rank_);
-  if (far_) TUTTI_CHECK_OK(hear_before_call());
-  auto started = caught([&] { return start_unheard(call, chosen); });
+  if (spans_hosts_) TUTTI_CHECK_OK(poll_before_call());
+  auto started = caught([&] { return start_collective(call, chosen); });
   if (started.ok()) return started;
-  return told(std::move(started).status());
+  return reported(std::move(started).status());
 }
 
-Result<std::unique_ptr<Operation>> HostCommunicator::start_unheard(const Call& call,
-                                                                   const CommunicatorOptions& chosen) {
+Result<std::unique_ptr<Operation>> HostCommunicator::start_collective(const Call& call,
+                                                                      const CommunicatorOptions& chosen) {
   if (call.kind != Kind::collective) {
     timeout_ms_ = chosen.timeout_ms;
     return start_messages(call);
   }
-  if (learns(call, chosen)) {
-    auto learning = std::make_unique<LearningOperation>(*this, call, chosen);
-    TUTTI_CHECK_OK(learning->begin());
-    return std::unique_ptr<Operation>(std::move(learning));
+  if (autotunes(call, chosen)) {
+    auto autotuning = std::make_unique<AutotuningOperation>(*this, call, chosen);
+    TUTTI_CHECK_OK(autotuning->begin());
+    return std::unique_ptr<Operation>(std::move(autotuning));
   }
   Prepared* prepared = TUTTI_TRY(prepare_call(call, chosen));
   return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared, call, chosen));
 }
 
 Ran HostCommunicator::last_run() const {
-  const WiredPlan* plan = ran_.load(std::memory_order_acquire);
+  const ConnectedPlan* plan = ran_.load(std::memory_order_acquire);
   if (plan == nullptr) return {};
-  const WireFormat wire = plan->key.wire;
+  const CompressionFormat compression = plan->key.compression;
   return {.algorithm = plan->key.algorithm->name(),
           .protocol = plan->slot_bytes == 0 ? "" : tutti::name(plan->key.protocol),
-          .wire = tutti::name(wire),
-          .error = wire == WireFormat::none ? 0 : wire_error_after(wire, plan->roundings, ran_rounding_)};
+          .compression = tutti::name(compression),
+          .error = compression == CompressionFormat::none
+                       ? 0
+                       : compression_error_after(compression, plan->roundings, ran_rounding_)};
 }
 
 void HostCommunicator::show_ran(const Prepared& prepared) {
@@ -111,7 +114,7 @@ void HostCommunicator::begin(Prepared& prepared, const CommunicatorOptions& opti
   prepared.record.sequence = ++sequence_;
   record_ = &prepared.record;
   timeout_ms_ = options.timeout_ms;
-  if (crowded_) show_cpu();
+  if (oversubscribed_) show_cpu();
 }
 
 void HostCommunicator::announce(Prepared& prepared, const Call& call) {
@@ -124,7 +127,7 @@ void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen,
   Launch& launch = chosen.launch;
   launch.signature = signature_of(announced.record);
   launch.self = {const_cast<std::byte*>(call.input), call.output};
-  if (chosen.wire_fold) wire_counter_.add(chosen.carried);
+  if (chosen.compressed_fold) compression_counter_.add(chosen.carried);
   if (chosen.copy_input && !chosen.corrects) launch.self.input = copy_of(call.input, chosen.input_bytes);
   if (chosen.scratch_bytes > 0) launch.scratch = scratch(chosen.scratch_bytes);
   if (call.reduction == Reduction::pre_mul_sum) {
@@ -132,7 +135,7 @@ void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen,
     if (call.factor != nullptr) factor = factor_of(call.type, call.factor);
     chosen.interpreter->machine().scale(factor.scale, factor.integer_scale);
   }
-  if (chosen.wire_fold) bind_rounding(chosen, call, asked);
+  if (chosen.compressed_fold) bind_rounding(chosen, call, asked);
   chosen.interpreter->start();
 }
 
@@ -141,7 +144,7 @@ Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call, const
   bind_buffers(prepared, prepared, call, asked);
   const Progress progress = prepared.interpreter->advance();
   board_.announce(rank_, prepared.record);
-  return progress == Progress::done && !far_ ? Status() : wait_and_advance(prepared, progress);
+  return progress == Progress::done && !spans_hosts_ ? Status() : wait_and_advance(prepared, progress);
 }
 
 Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options) {
@@ -169,24 +172,24 @@ Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const C
 
 Status HostCommunicator::await_peer(const Blocked& blocked) {
   const Rank peer = blocked.operand->peer;
-  Patience patience;
+  WaitState wait_state;
   while (!blocked.over()) {
-    if (crowded_) {
-      TUTTI_CHECK_OK(wait_for(peer, patience));
+    if (oversubscribed_) {
+      TUTTI_CHECK_OK(wait_for(peer, wait_state));
       continue;
     }
     pause();
-    if (++patience.polls <= kQuickPolls) continue;
+    if (++wait_state.polls <= kQuickPolls) continue;
     pause();
     pause();
-    if (patience.polls % kPollsPerLook == 0) TUTTI_CHECK_OK(look_around(peer, patience));
+    if (wait_state.polls % kPollsPerLook == 0) TUTTI_CHECK_OK(look_around(peer, wait_state));
   }
   return {};
 }
 
 Status HostCommunicator::complete(Prepared& prepared) {
   const Progress progress = prepared.interpreter->advance();
-  return progress == Progress::done && !far_ ? Status() : wait_and_advance(prepared, progress);
+  return progress == Progress::done && !spans_hosts_ ? Status() : wait_and_advance(prepared, progress);
 }
 
 // Alone in its thread, it polls just what it waits for.
@@ -195,17 +198,17 @@ Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress)
   for (; progress != Progress::done; progress = interpreter.advance()) {
     const Rank peer = interpreter.blocked().operand->peer;
     if (progress == Progress::mismatch) return mismatch_with(peer);
-    Patience patience;
+    WaitState wait_state;
     while (!interpreter.blocked().over()) {
-      if (!crowded_ && !far_ && ++patience.polls % kPollsPerLook != 0) {
+      if (!oversubscribed_ && !spans_hosts_ && ++wait_state.polls % kPollsPerLook != 0) {
         pause();
         pause();  // Two let the peer's store through soonest.
         continue;
       }
-      TUTTI_CHECK_OK(crowded_ || far_ ? wait_for(peer, patience) : look_around(peer, patience));
+      TUTTI_CHECK_OK(oversubscribed_ || spans_hosts_ ? wait_for(peer, wait_state) : look_around(peer, wait_state));
     }
   }
-  return far_ ? drain() : Status();
+  return spans_hosts_ ? drain() : Status();
 }
 
 Status HostCommunicator::compare_calls() {
@@ -223,10 +226,10 @@ Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
 
 // What arrived from `peer` carries another signature. Its record is there or comes at once, unless it is far ahead.
 Status HostCommunicator::mismatch_with(Rank peer) {
-  const Deadline soon = Deadline::after_ms(mesh_.far(peer) ? kFarRecordMs : kRecordMs);
-  if (mesh_.far(peer)) tell_call(NewsKind::call);
+  const Deadline soon = Deadline::after_ms(mesh_.is_remote(peer) ? kRemoteRecordMs : kRecordMs);
+  if (mesh_.is_remote(peer)) report_call(NotificationKind::call);
   do {
-    if (far_) hear_news();
+    if (spans_hosts_) poll_notifications();
     if (board_.failed()) return board_.failure(rank_);
     TUTTI_CHECK_OK(compare_calls());
   } while (board_.last(peer) < record_->sequence && !soon.passed());
@@ -238,21 +241,21 @@ Status HostCommunicator::mismatch_with(Rank peer) {
                             (options_.tune == Tune::off ? "" : ", or only some ranks name a TUTTI_TUNE_FILE")));
 }
 
-Status HostCommunicator::told(Status status) {
+Status HostCommunicator::reported(Status status) {
   return is_question(status) ? std::move(status) : fail(std::move(status));
 }
 
 Status HostCommunicator::fail(Status status) {
   board_.fail(rank_, status);
   status = published(std::move(status));
-  tell_failure();
+  report_failure();
   return status;
 }
 
 Status HostCommunicator::call_off(const Status& reason) {
   board_.fail(rank_, reason, FailureReason::called_off);
   Status status = published(Status(reason.code(), reason.message()));
-  tell_failure();
+  report_failure();
   return status;
 }
 

@@ -18,21 +18,21 @@
 #include "src/bootstrap/watch.h"
 #include "src/communicator/communicator.h"
 #include "src/communicator/control/board.h"
-#include "src/communicator/host/learning.h"
+#include "src/communicator/host/autotuning.h"
 #include "src/communicator/host/links.h"
 #include "src/communicator/planning/advice.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/brief.h"
 #include "src/executor/cpu/machine.h"
 #include "src/executor/straighten.h"
-#include "src/plan/embedding.h"
+#include "src/plan/rank_mapping.h"
 #include "src/plan/verify.h"
 #include "src/tuner/choose.h"
 
 namespace tutti {
 
 // Slots of each lane of large messages; the loop may run this far ahead.
-inline constexpr std::uint32_t kBulkSlots = 4;
+inline constexpr std::uint32_t kSimpleSlots = 4;
 
 // Where the ranks of a communicator live.
 enum class Spread : std::uint8_t { one_process, many_processes };
@@ -44,7 +44,7 @@ class HostCommunicator final : public Communicator {
 
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return ranks_; }
-  bool on_one_host() const override { return !far_; }
+  bool on_one_host() const override { return !spans_hosts_; }
   const Mesh* mesh() const override { return &mesh_; }
   const CommunicatorOptions& options() const override { return options_; }
   const Board& board() const override { return board_; }
@@ -54,9 +54,9 @@ class HostCommunicator final : public Communicator {
   }
 
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
-  void tell_last_call() override { tell_call(NewsKind::call); }
+  void report_last_call() override { report_call(NotificationKind::call); }
   Ran last_run() const override;
-  WireStatistics wire_statistics() const override { return wire_counter_.of(board_.last(rank_)); }
+  CompressionStatistics compression_statistics() const override { return compression_counter_.of(board_.last(rank_)); }
 
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
@@ -70,7 +70,7 @@ class HostCommunicator final : public Communicator {
   void abort() override;
   Status fail(Status status) override;
   Status call_off(const Status& reason) override;
-  void outwait_visitors() override;
+  void wait_for_remote_access() override;
   Status failure() override { return failure("outside of any call"); }
   Status failure(const std::string& when) override;
 
@@ -83,7 +83,7 @@ class HostCommunicator final : public Communicator {
 
  private:
   friend class CollectiveOperation;
-  friend class LearningOperation;
+  friend class AutotuningOperation;
   friend class MessageOperation;
 
   // ---- prepare.cc ----
@@ -105,10 +105,10 @@ class HostCommunicator final : public Communicator {
     const Algorithm* algorithm;
     Protocol protocol;
     bool pipelined;  // Pieces may overlap: the order of steps, and so the form of lanes, depends on it.
-    WireFormat wire = WireFormat::none;
+    CompressionFormat compression = CompressionFormat::none;
     bool operator==(const PlanKey&) const = default;
   };
-  struct WiredPlan {
+  struct ConnectedPlan {
     PlanKey key;
     Plan plan;  // This rank's, after fusing.
     std::vector<LaneUse> uses;
@@ -116,7 +116,7 @@ class HostCommunicator final : public Communicator {
     std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not come yet.
     std::unique_ptr<CompiledPlan> compiled;  // Once none is awaited.
     MachineMemory memory;
-    double roundings = 0;             // Of a result in a wire format; see Effort.
+    double roundings = 0;             // Of a result in a compression format; see CostLaw.
     bool overlaps = false;            // Pieces do overlap.
     bool balanced = false;            // Proved: a message may take several slots.
     std::uint32_t longest_units = 1;  // Of the longest message of any rank.
@@ -126,14 +126,14 @@ class HostCommunicator final : public Communicator {
   // communicator runs one collective at a time, so one interpreter serves all calls of the shape.
   struct Prepared {
     CallKey key;
-    WiredPlan* plan = nullptr;  // Null: nothing to do.
+    ConnectedPlan* plan = nullptr;  // Null: nothing to do.
     Choice choice;
     Launch launch;
     StraightProgram straight;
-    std::optional<WireFold> wire_fold;  // Where messages round; the interpreter's machine points to it,
-    CallRounding rounding;              // and to this.
-    Carried carried;                    // Of such a call.
-    std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is wired.
+    std::optional<CompressedFold> compressed_fold;  // Where messages round; the interpreter's machine points to it,
+    CallRounding rounding;                          // and to this.
+    Carried carried;                                // Of such a call.
+    std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is connected.
     CallRecord record;
     bool in_place = false;
     std::int64_t in_place_distance = 0;           // Of the output from the input, in bytes, where they are one buffer.
@@ -146,7 +146,7 @@ class HostCommunicator final : public Communicator {
     std::uint64_t scratch_bytes = 0;
     std::uint64_t input_bytes = 0;
     std::vector<Move> moves;             // Of a call that runs at once and needs nothing but its buffers; else none.
-    Learning::Class* learned = nullptr;  // On trial: each call may be made by another of these, and none is `latest_`.
+    Autotuning::Class* tuned = nullptr;  // On trial: each call may be made by another of these, and none is `latest_`.
     std::map<WayName, std::unique_ptr<Prepared>> tried;
     // The question of every call, whether it is like the one before.
     bool serves(const Call& call, std::uint32_t forced) const {
@@ -166,18 +166,18 @@ class HostCommunicator final : public Communicator {
   Status lay_out(const Call& call, const Choice& choice, Prepared& prepared) const;
   void bind(const Call& call, Prepared& prepared) const;
   // That with NUMA domains serves who asks for an algorithm that knows groups.
-  const Embedding& embedding_for(const Problem& flat, std::string_view named) const;
-  Result<WiredPlan*> wired_plan(const PlanKey& key);
-  Status wire(const std::vector<Plan>& plans, WiredPlan& wired);
+  const RankMapping& rank_mapping_for(const Problem& flat, std::string_view named) const;
+  Result<ConnectedPlan*> connected_plan(const PlanKey& key);
+  Status connect_lanes(const std::vector<Plan>& plans, ConnectedPlan& connected);
   // The rank whose address a plan or a prepared call still waits for; none: ready to run.
-  Result<std::optional<Rank>> awaited_by(WiredPlan& wired);
+  Result<std::optional<Rank>> awaited_by(ConnectedPlan& connected);
   Result<std::optional<Rank>> awaited_by(const Call& call, Prepared& prepared);
-  void compile(WiredPlan& wired);
+  void compile(ConnectedPlan& connected);
 
   // ---- execute.cc ----
-  Status run_unheard(const Call& call, const CommunicatorOptions& options);
+  Status run_collective(const Call& call, const CommunicatorOptions& options);
   Status run_prepared(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
-  Result<std::unique_ptr<Operation>> start_unheard(const Call& call, const CommunicatorOptions& options);
+  Result<std::unique_ptr<Operation>> start_collective(const Call& call, const CommunicatorOptions& options);
   // The next collective of this rank is this; announce() tells the peers.
   void begin(Prepared& prepared, const CommunicatorOptions& options);
   void announce(Prepared& prepared, const Call& call);
@@ -204,13 +204,13 @@ class HostCommunicator final : public Communicator {
   };
   // A stage of the trial of such calls has ended.
   struct Ended {
-    Learning::Class* learned = nullptr;
-    Learning::Contest* contest = nullptr;
+    Autotuning::Class* tuned = nullptr;
+    Autotuning::TuningClass* tuning = nullptr;
   };
-  bool learns(const Call& call, const CommunicatorOptions& options) const;
-  Result<std::unique_ptr<Prepared>> prepare_learning(const Call& call, const CommunicatorOptions& options);
+  bool autotunes(const Call& call, const CommunicatorOptions& options) const;
+  Result<std::unique_ptr<Prepared>> prepare_autotuning(const Call& call, const CommunicatorOptions& options);
   Result<Prepared*> next_tried(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options);
-  Status run_learning(const Call& call, const CommunicatorOptions& options);
+  Status run_autotuning(const Call& call, const CommunicatorOptions& options);
   Aside recalling(const Call& call, const CommunicatorOptions& options);
   Aside summing(const Call& call, const CommunicatorOptions& options, const Ended& ended,
                 std::vector<std::uint64_t>& sums_ns) const;
@@ -219,7 +219,7 @@ class HostCommunicator final : public Communicator {
 
   // ---- waiting.cc ----
   // What a wait has cost so far.
-  struct Patience {
+  struct WaitState {
     std::uint32_t polls = 0;
     std::int64_t began_ns = 0;
     std::int64_t yielded_ns = 0;
@@ -227,8 +227,8 @@ class HostCommunicator final : public Communicator {
     bool saw_leave = false;
     bool saw_failure = false;
     bool saw_death = false;
-    bool told_call = false;  // To other hosts.
-    bool reported = false;   // To people.
+    bool reported_call = false;  // To other hosts.
+    bool reported = false;       // To people.
   };
   static constexpr std::uint32_t kPollsPerLook = 1024;
   // Between two near cores a message is there after so many, with a pause each. Later ones are more patient, so that
@@ -237,14 +237,14 @@ class HostCommunicator final : public Communicator {
   // Until the peer has moved.
   Status await_peer(const Blocked& blocked);
   // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
-  Status wait_for(Rank peer, Patience& patience);
-  Status look_around(Rank peer, Patience& patience);
-  void report_long_wait(Rank peer, std::int64_t waited_ms, Patience& patience) const;
+  Status wait_for(Rank peer, WaitState& wait_state);
+  Status look_around(Rank peer, WaitState& wait_state);
+  void report_long_wait(Rank peer, std::int64_t waited_ms, WaitState& wait_state) const;
   std::string whom(Rank peer) const;
-  Status notice_failure(Patience& patience);
-  Status probe_peers(Patience& patience);
+  Status notice_failure(WaitState& wait_state);
+  Status probe_peers(WaitState& wait_state);
   // Fails when a rank leaves that others still count on.
-  Status notice_leaving(Rank awaited, Patience& patience);
+  Status notice_leaving(Rank awaited, WaitState& wait_state);
   Status leaves(Rank leaver, Rank other, const std::string& call);
   std::string not_receiving() const;
   std::string absent() const;  // "; rank 1 has not called it"
@@ -253,7 +253,7 @@ class HostCommunicator final : public Communicator {
   void show_cpu();
   bool shares_cpu_with(Rank peer) const;
   bool one_here_is_behind() const;
-  void find_crowd();
+  void find_oversubscription();
   Status compare_calls();
   Status mismatch(Rank peer, const CallRecord& theirs);
   Status mismatch_with(Rank peer);
@@ -261,7 +261,7 @@ class HostCommunicator final : public Communicator {
   Status published(Status own);
   // What stops this rank stops all, who would wait for it in vain; a question does not. Where something else has
   // before, this may only be a consequence of it, and the cause is what is returned.
-  Status told(Status status);
+  Status reported(Status status);
   std::string current_call() const;
   std::string name() const;  // For messages: " on gradients".
   std::string leaving() const;
@@ -271,15 +271,15 @@ class HostCommunicator final : public Communicator {
 
   // ---- far.cc ----
   // Takes in what ranks of other hosts have told.
-  void hear_news();
-  void tell_failure();
-  Status hear_before_call();
+  void poll_notifications();
+  void report_failure();
+  Status poll_before_call();
   Status compare_last_calls() const;
-  void tell_call(NewsKind kind);
-  std::string unheard_of() const;
-  Status wait_far(Rank peer, Patience& patience);
+  void report_call(NotificationKind kind);
+  std::string never_received() const;
+  Status wait_remote(Rank peer, WaitState& wait_state);
   void find_others(std::int64_t now);
-  void tell_of_long_wait(std::int64_t now, Patience& patience);
+  void report_remote_wait(std::int64_t now, WaitState& wait_state);
   // What a call has posted is with the system when it is done: nobody else carries it to other hosts.
   bool drained();
   Status drain();
@@ -287,7 +287,7 @@ class HostCommunicator final : public Communicator {
   // ---- mapped.cc ----
   BufferReference refer(const std::byte* memory, std::uint64_t bytes);
   void show_buffers(Prepared& prepared, const Call& call);
-  Status hear_of_regions();
+  Status receive_regions();
   enum class Sight : std::uint8_t { waiting, hidden, mapped };
   Result<Sight> see_buffers(const Prepared& prepared, Rank& awaited);
   Status locate_buffers(const Prepared& prepared);
@@ -320,31 +320,31 @@ class HostCommunicator final : public Communicator {
   PeerRegions regions_;
   Links links_;
   bool one_process_;  // All ranks are threads of this process.
-  bool far_;          // There are ranks on other hosts.
-  const Embedding embedding_;
-  const Embedding by_domains_;  // Hosts and the NUMA domains of each; nothing where there are no several of them.
+  bool spans_hosts_;  // There are ranks on other hosts.
+  const RankMapping rank_mapping_;
+  const RankMapping by_domains_;  // Hosts and the NUMA domains of each; nothing where there are no several of them.
   Advice advice_;
   const Machine machine_;  // As the tuner is to see it; the same on all ranks.
   std::mutex hearing_;
-  bool shares_cpu_ = false;    // As the last look found.
-  std::int64_t heard_ns_ = 0;  // When a call has last looked for news.
+  bool shares_cpu_ = false;       // As the last look found.
+  std::int64_t received_ns_ = 0;  // When a call has last looked for news.
   PassedRegions passed_regions_;
   std::vector<RankBuffers> peer_memory_;  // Of the mapped call that runs.
-  bool crowded_ = false;                  // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
-  bool crowd_known_ = false;
+  bool oversubscribed_ = false;           // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
+  bool oversubscription_known_ = false;
   std::int64_t timeout_ms_;             // Of the call that runs.
   std::uint32_t aborted_ = 0;           // 1: by abort(), since the last shrink() began.
   std::uint64_t sequence_ = 0;          // Collectives so far.
   const CallRecord* record_ = nullptr;  // Of the collective that runs.
   const Call* message_ = nullptr;       // The send or recv that waits.
   CallRecord unequal_record_;           // Of the all_to_all_v that runs.
-  std::vector<std::unique_ptr<WiredPlan>> plans_;
+  std::vector<std::unique_ptr<ConnectedPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   Prepared* latest_ = nullptr;
-  Learning learning_;
+  Autotuning autotuning_;
   std::atomic<Rounding> ran_rounding_{Rounding::nearest};
-  std::atomic<const WiredPlan*> ran_{nullptr};  // What the latest ran as, for any thread: plans stay as they are.
-  WireCounter wire_counter_;
+  std::atomic<const ConnectedPlan*> ran_{nullptr};  // What the latest ran as, for any thread: plans stay as they are.
+  CompressionCounter compression_counter_;
   std::vector<std::byte> scratch_, input_copy_;
   std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and whether this rank sends on it.
   std::atomic<std::uint64_t> tickets_{0};             // Calls through streams so far, and how many of them are done.

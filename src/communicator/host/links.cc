@@ -22,8 +22,8 @@ Status Links::offer(const LaneSpec& spec) { return make(spec).status(); }
 
 Result<bool> Links::make(const LaneSpec& spec) {
   if (links_.contains(spec)) return true;
-  if (mesh_.far(other(spec))) {
-    TUTTI_CHECK_OK(attach_far(spec));
+  if (mesh_.is_remote(other(spec))) {
+    TUTTI_CHECK_OK(attach_remote(spec));
     return true;
   }
   if (owner(spec) != self_) return true;
@@ -33,8 +33,8 @@ Result<bool> Links::make(const LaneSpec& spec) {
     made = made_.emplace(spec, address).first;
   }
   if (spec.writer != self_) {
-    const bool told = TUTTI_TRY(tell(spec, made->second));
-    if (!told) return false;
+    const bool reported = TUTTI_TRY(notify(spec, made->second));
+    if (!reported) return false;
   }
   TUTTI_CHECK_OK(attach(spec, self_, made->second));
   made_.erase(made);
@@ -42,7 +42,7 @@ Result<bool> Links::make(const LaneSpec& spec) {
 }
 
 // The segment's descriptor goes with the first lane in it that gets through.
-Result<bool> Links::tell(const LaneSpec& spec, const LaneAddress& address) {
+Result<bool> Links::notify(const LaneSpec& spec, const LaneAddress& address) {
   Frame frame;
   frame.kind = FrameKind::lane;
   const LaneOffer lane = {spec, address};
@@ -111,7 +111,7 @@ std::optional<ReceivedFrame> Links::take_passed(Rank peer, FrameKind kind) {
 }
 
 // Each end makes its own half, so neither waits for the other. A pair of lanes shares nothing between hosts.
-Status Links::attach_far(const LaneSpec& spec) {
+Status Links::attach_remote(const LaneSpec& spec) {
   const Rank peer = other(spec);
   const auto open = [&](const LaneSpec& lane, LaneState& writing, LaneState& reading) -> Status {
     const bool writes = lane.writer == self_;

@@ -43,10 +43,10 @@ class Links {
   };
   static Rank owner(const LaneSpec& spec);
   Rank other(const LaneSpec& spec) const { return spec.writer == self_ ? spec.reader : spec.writer; }
-  Status attach_far(const LaneSpec& spec);
+  Status attach_remote(const LaneSpec& spec);
   // Both return whether the other end has been told.
   Result<bool> make(const LaneSpec& spec);
-  Result<bool> tell(const LaneSpec& spec, const LaneAddress& address);
+  Result<bool> notify(const LaneSpec& spec, const LaneAddress& address);
   Status take_in(Rank peer, ReceivedFrame received);
   Status attach(const LaneSpec& spec, Rank owner, const LaneAddress& address);
 

@@ -34,21 +34,22 @@ void HostCommunicator::show_buffers(Prepared& prepared, const Call& call) {
   passed_regions_.withdraw();
   prepared.record.input = refer(call.input, input_blocks(problem, rank_) * block_bytes);
   prepared.record.output = refer(call.output, output_blocks(problem, rank_) * block_bytes);
-  std::uint32_t& shown = board_.entry(rank_).region_news;
+  std::uint32_t& shown = board_.entry(rank_).region_notifications;
   if (load_relaxed(&shown) != passed_regions_.messages()) store_release(&shown, passed_regions_.messages());
 }
 
 // What peers have passed is mapped, and what they have withdrawn is not, even where this call does not look at it.
-Status HostCommunicator::hear_of_regions() {
+Status HostCommunicator::receive_regions() {
   for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (regions_.has_news(peer, load_acquire(&board_.entry(peer).region_news))) TUTTI_CHECK_OK(links_.collect(peer));
+    if (regions_.has_notifications(peer, load_acquire(&board_.entry(peer).region_notifications)))
+      TUTTI_CHECK_OK(links_.collect(peer));
   }
   return {};
 }
 
 // Whether all ranks show their buffers; peer_memory_ then says where they are here.
 Result<HostCommunicator::Sight> HostCommunicator::see_buffers(const Prepared& prepared, Rank& awaited) {
-  if (!one_process_) TUTTI_CHECK_OK(hear_of_regions());
+  if (!one_process_) TUTTI_CHECK_OK(receive_regions());
   if (!shows(prepared.record)) return Sight::hidden;
   for (Rank peer = 0; peer < ranks_; ++peer) {
     const auto record = board_.call(peer, prepared.record.sequence);
@@ -106,12 +107,12 @@ Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& p
     PlanKey key = prepared.plan->key;
     key.algorithm = prepared.mapped_algorithm;
     key.problem.in_place = prepared.in_place;
-    key.protocol = Protocol::bulk;
-    key.wire = WireFormat::none;
+    key.protocol = Protocol::simple;
+    key.compression = CompressionFormat::none;
     key.pipelined = false;
     variant->record = prepared.record;
     variant->in_place = prepared.in_place;
-    variant->plan = TUTTI_TRY(wired_plan(key));
+    variant->plan = TUTTI_TRY(connected_plan(key));
     variant->choice = choice;
     variant->launch.peers = peer_memory_.data();
     prepared.mapped = std::move(variant);

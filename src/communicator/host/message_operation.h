@@ -29,7 +29,7 @@ class MessageOperation final : public Operation {
   HostCommunicator::Turns& turns_;
   std::uint64_t turn_;
   MachineMemory memory_;
-  HostCommunicator::Patience patience_;
+  HostCommunicator::WaitState wait_state_;
   std::int64_t timeout_ms_;  // Messages of one group may have their own.
   std::unique_ptr<CompiledPlan> compiled_;
   Launch launch_;

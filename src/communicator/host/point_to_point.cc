@@ -103,14 +103,14 @@ Result<bool> MessageOperation::open() {
   memory_.reserve(1);
   interpreter_.emplace(
       compiled_->program(), launch_,
-      CpuMachine(memory_, find_fold(call_.type, Reduction::sum), {.manners = cache_manners().of_copies()}),
+      CpuMachine(memory_, find_fold(call_.type, Reduction::sum), {.cache_policy = cache_policy().of_copies()}),
       memory_.pointers());
   return true;
 }
 
 Result<bool> MessageOperation::advance() {
   Result<bool> done = caught([this] { return go_on(); });
-  if (!done.ok()) return owner_.told(std::move(done).status());
+  if (!done.ok()) return owner_.reported(std::move(done).status());
   return done;
 }
 
@@ -120,10 +120,10 @@ Result<bool> MessageOperation::go_on() {
     const bool opened = TUTTI_TRY(open());
     if (!opened) return false;
   }
-  if (owner_.far_) owner_.mesh_.advance();
+  if (owner_.spans_hosts_) owner_.mesh_.advance();
   const Cursor before = interpreter_->cursor();
   const Progress progress = interpreter_->advance();
-  if (!(interpreter_->cursor() == before)) patience_ = {};
+  if (!(interpreter_->cursor() == before)) wait_state_ = {};
   if (progress == Progress::mismatch) return owner_.fail(disagree());
   if (progress != Progress::done || !owner_.drained()) return false;
   ++turns_.served;
@@ -134,7 +134,7 @@ Result<bool> MessageOperation::go_on() {
 Status MessageOperation::wait() {
   owner_.message_ = &call_;
   owner_.timeout_ms_ = timeout_ms_;
-  Status status = owner_.wait_for(call_.root, patience_);
+  Status status = owner_.wait_for(call_.root, wait_state_);
   owner_.message_ = nullptr;
   return status;
 }
@@ -206,7 +206,7 @@ Status HostCommunicator::find_lost_messages() {
     if (lost.messages > 0) return lost_message(spec, lost, sends ? turns.served - lost.messages : turns.served, name());
   }
   // From another host messages come to ranks that never ask for any; on one host nobody could send them.
-  for (const Rank peer : mesh_.far_ranks()) {
+  for (const Rank peer : mesh_.remote_ranks()) {
     const LaneSpec spec = message_spec(peer, rank_, kUserTag);
     const auto lane = mesh_.connection(peer).find(mesh_.context(peer), spec);
     if (!lane || turns_.contains({spec, false})) continue;

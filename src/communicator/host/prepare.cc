@@ -44,12 +44,13 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
   auto& slot = calls_[mix(key.count * 31 + key.shape * 7 + key.in_place + key.forced) % calls_.size()];
   if (slot == nullptr || !(slot->key == key)) {
     board_.show_cpus(rank_);
-    auto fresh = TUTTI_TRY(learns(call, options) ? prepare_learning(call, options) : prepare(call, options, nullptr));
+    auto fresh =
+        TUTTI_TRY(autotunes(call, options) ? prepare_autotuning(call, options) : prepare(call, options, nullptr));
     fresh->key = key;
     if (latest_ == slot.get()) latest_ = nullptr;
     slot = std::move(fresh);
   }
-  if (slot->learned != nullptr) return next_tried(slot, call, options);
+  if (slot->tuned != nullptr) return next_tried(slot, call, options);
   latest_ = slot.get();
   show_ran(*latest_);
   return latest_;
@@ -57,31 +58,31 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
 
 Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOptions& options) const {
   Problem problem = problem_of(call, ranks_);
-  const Embedding& embedding = embedding_for(problem, options.algorithm);
-  if (embeds(embedding, problem)) problem.groups = embedding.groups;
+  const RankMapping& rank_mapping = rank_mapping_for(problem, options.algorithm);
+  if (embeds(rank_mapping, problem)) problem.groups = rank_mapping.groups;
   // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
   const std::string_view named = forced_algorithm(options, problem);
-  if (far_ && !options.protocol.empty() && options.protocol != "bulk") {
+  if (spans_hosts_ && !options.protocol.empty() && options.protocol != "Simple") {
     const std::string why = "protocol '" + options.protocol + "' is for ranks of one host";
-    if (!options.nccls_protocol) return unsupported(why + ": take bulk, or leave it open");
+    if (!options.nccls_protocol) return unsupported(why + ": take Simple, or leave it open");
     warn_of_nccls("NCCL_PROTO", why);
   }
-  const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
-  const WireRequest wire = wire_request(call, options, ranks_);
+  const std::string_view protocol = spans_hosts_ ? "Simple" : std::string_view(options.protocol);
+  const CompressionRequest compression = compression_request(call, options, ranks_);
   Query query = query_of(problem, call.count * size_of(call.type));
-  query.wire = wire.wire;
-  query.max_relative_error = wire.max_relative_error;
+  query.compression = compression.compression;
+  query.max_relative_error = compression.max_relative_error;
   query.type = call.type;
   query.machine = &machine_;
   query.algorithm = named;
   query.protocol = protocol;
   query.mapped = named.ends_with("_mapped");
-  query.network = far_;
+  query.network = spans_hosts_;
   return query;
 }
 
 bool HostCommunicator::may_be_mapped(const Call& call) const {
-  if (far_ || call.reduction == Reduction::pre_mul_sum) return false;  // Peers keep their factors.
+  if (spans_hosts_ || call.reduction == Reduction::pre_mul_sum) return false;  // Peers keep their factors.
   if (one_process_) return true;
   const Problem problem = problem_of(call, ranks_);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
@@ -98,7 +99,7 @@ Result<double> HostCommunicator::predict_us(const Call& call, const Communicator
   Query query = TUTTI_TRY(query_for(call, options));
   Choice choice = TUTTI_TRY(choose(query));
   CallRecord unused;
-  const bool advised = TUTTI_TRY(advice_.heed(query, choice, unused));
+  const bool advised = TUTTI_TRY(advice_.apply(query, choice, unused));
   if (!advised && query.algorithm.empty() && may_be_mapped(call)) {
     Query mapped = query;
     mapped.mapped = true;
@@ -120,15 +121,15 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   const Problem problem = query.problem;
   const bool forced = !query.algorithm.empty();
   Choice choice = TUTTI_TRY(way == nullptr ? choose(query) : choose_like(way->lanes, query));
-  const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
-  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
+  const bool advised = TUTTI_TRY(advice_.apply(query, choice, prepared->record));
+  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {rank_mapping_, spans_hosts_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
   TUTTI_CHECK_OK(check_rounding(query, choice));
   Problem mine = problem;
   mine.in_place = prepared->in_place;
   if (choice.mapped) {
-    if (far_)
+    if (spans_hosts_)
       return unsupported("algorithm '" + std::string(choice.algorithm) +
                          "' works in memory that all ranks can map, and these are on several hosts");
     if (!algorithm->supports(mine))
@@ -144,37 +145,38 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     query.mapped = false;
     choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
-  } else if (!far_ && !forced && !advised && query.wire == WireFormat::none &&
+  } else if (!spans_hosts_ && !forced && !advised && query.compression == CompressionFormat::none &&
              call.reduction != Reduction::pre_mul_sum) {  // Peers keep their factors.
     query.problem = mine;
     query.protocol = "";
     if (way == nullptr) prepared->mapped_algorithm = mapped_algorithm(query);
     else if (way->mapped != nullptr) prepared->mapped_algorithm = one_that_does(mine, way->mapped->algorithm);
   }
-  prepared->corrects = choice.wire != WireFormat::none && call.residual != nullptr;
+  prepared->corrects = choice.compression != CompressionFormat::none && call.residual != nullptr;
   const bool apart = prepared->corrects && input_blocks(mine, rank_) != output_blocks(mine, rank_);
   prepared->copy_input = mine.in_place && (apart || !algorithm->supports(mine));
   if (prepared->copy_input) mine.in_place = false;
-  const bool pipelined = message_bytes(query, choice.wire) > choice.piece_bytes;
-  prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, pipelined, choice.wire}));
+  const bool pipelined = message_bytes(query, choice.compression) > choice.chunk_bytes;
+  prepared->plan = TUTTI_TRY(connected_plan({mine, algorithm, choice.protocol, pipelined, choice.compression}));
   prepared->choice = choice;
   return prepared;
 }
 
 Status HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepared& prepared) const {
-  const WiredPlan& plan = *prepared.plan;
-  const Room room = {.algorithm = plan.key.algorithm->name(),
-                     .units = plan.compiled->program().units,
-                     .longest_units = plan.longest_units,
-                     .slot_bytes = plan.slot_bytes,
-                     .granule_bytes = granule_bytes(plan.key.protocol),
-                     .overlaps = plan.overlaps,
-                     .balanced = plan.balanced};
-  TUTTI_CHECK_OK(cut_call(call, choice, room, ranks_, prepared.launch, plan.key.wire));
-  if (plan.key.wire != WireFormat::none) prepared.carried = carried_by(plan.compiled->program(), prepared.launch);
+  const ConnectedPlan& plan = *prepared.plan;
+  const SlotLimits limits = {.algorithm = plan.key.algorithm->name(),
+                             .units = plan.compiled->program().units,
+                             .longest_units = plan.longest_units,
+                             .slot_bytes = plan.slot_bytes,
+                             .granule_bytes = granule_bytes(plan.key.protocol),
+                             .overlaps = plan.overlaps,
+                             .balanced = plan.balanced};
+  TUTTI_CHECK_OK(cut_call(call, choice, limits, ranks_, prepared.launch, plan.key.compression));
+  if (plan.key.compression != CompressionFormat::none)
+    prepared.carried = carried_by(plan.compiled->program(), prepared.launch);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   prepared.scratch_bytes =
-      plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / room.units + 1) * block_bytes;
+      plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / limits.units + 1) * block_bytes;
   prepared.input_bytes = input_blocks(problem_of(call, ranks_), rank_) * block_bytes;
   return {};
 }
@@ -190,74 +192,75 @@ Result<std::optional<Rank>> HostCommunicator::awaited_by(const Call& call, Prepa
 }
 
 void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
-  WiredPlan& plan = *prepared.plan;
+  ConnectedPlan& plan = *prepared.plan;
   FoldArguments arguments;
   arguments.ranks = ranks_;
-  arguments.manners = cache_manners();
+  arguments.cache_policy = cache_policy();
   const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
   // A step that fills the slots of several ranks, or streams, may write them by vectors.
-  if (!reduces(call.collective) && ranks_ == 2 && output_bytes < arguments.manners.streamed_bytes)
-    arguments.manners = arguments.manners.of_copies();
+  if (!reduces(call.collective) && ranks_ == 2 && output_bytes < arguments.cache_policy.streamed_bytes)
+    arguments.cache_policy = arguments.cache_policy.of_copies();
   const Reduction reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
   const FoldFunction function = find_fold(call.type, reduction);
   plan.memory.reserve(plan.compiled->program().widest);
   prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuMachine(plan.memory, function, arguments),
                                plan.memory.pointers());
-  prepared.interpreter->machine().stream_output(!prepared.in_place && output_bytes >= arguments.manners.streamed_bytes);
-  prepared.interpreter->machine().fetch_buffers(output_bytes >= arguments.manners.fetched_bytes);
-  const bool rounds = plan.key.wire != WireFormat::none;
+  prepared.interpreter->machine().stream_output(!prepared.in_place &&
+                                                output_bytes >= arguments.cache_policy.streamed_bytes);
+  prepared.interpreter->machine().fetch_buffers(output_bytes >= arguments.cache_policy.fetched_bytes);
+  const bool rounds = plan.key.compression != CompressionFormat::none;
   if (rounds) {
-    prepared.wire_fold.emplace(plan.key.wire, call.type, reduction, keeps_of(call.collective));
-    prepared.interpreter->machine().encode(&*prepared.wire_fold);
+    prepared.compressed_fold.emplace(plan.key.compression, call.type, reduction, keeps_of(call.collective));
+    prepared.interpreter->machine().encode(&*prepared.compressed_fold);
   }
   const bool copies = !rounds && call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   prepared.straight = straighten(plan.compiled->program(), prepared.launch,
                                  {.copies = copies,
-                                  .stored_back_bytes = rounds ? kNoBytes : arguments.manners.stored_back_bytes,
-                                  .stored_back_end_bytes = arguments.manners.stored_back_end_bytes});
+                                  .stored_back_bytes = rounds ? kNoBytes : arguments.cache_policy.stored_back_bytes,
+                                  .stored_back_end_bytes = arguments.cache_policy.stored_back_end_bytes});
   prepared.launch.straight = prepared.straight.view();
   const bool plain = !prepared.copy_input && prepared.scratch_bytes == 0 && call.reduction != Reduction::pre_mul_sum &&
                      prepared.interpreter->machine().plain();
-  if (plain && !far_ && prepared.mapped_algorithm == nullptr)
+  if (plain && !spans_hosts_ && prepared.mapped_algorithm == nullptr)
     prepared.moves = brief(prepared.launch, plan.compiled->program().widest);
 }
 
 // Unasked nobody gets it before somebody has measured where it pays. Of the algorithms over hosts only the all-reduce
 // knows more than one level: to the others the groups are hosts, each of whose links blocks cross once.
-const Embedding& HostCommunicator::embedding_for(const Problem& flat, std::string_view named) const {
+const RankMapping& HostCommunicator::rank_mapping_for(const Problem& flat, std::string_view named) const {
   const Algorithm* algorithm = find(flat.collective, named);
   if (algorithm == nullptr || by_domains_.groups.empty() || !wants_hosts(*algorithm, flat.collective))
-    return embedding_;
+    return rank_mapping_;
   Problem grouped = flat;
   grouped.groups = by_domains_.groups;
   const bool levels = flat.collective == Collective::all_reduce || by_domains_.groups.size() == 1;
   const bool does = levels && embeds(by_domains_, flat) && algorithm->supports(grouped);
-  return does && suits_hosts(algorithm->shape(grouped).units, grouped) ? by_domains_ : embedding_;
+  return does && suits_hosts(algorithm->shape(grouped).units, grouped) ? by_domains_ : rank_mapping_;
 }
 
-Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey& key) {
+Result<HostCommunicator::ConnectedPlan*> HostCommunicator::connected_plan(const PlanKey& key) {
   for (const auto& known : plans_) {
     if (known->key == key) return known.get();
   }
-  const bool rounds = key.wire != WireFormat::none;
+  const bool rounds = key.compression != CompressionFormat::none;
   const bool by_domains = !key.problem.groups.empty() && key.problem.groups == by_domains_.groups;
   const ProvedPlans proved =
-      TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kBulkSlots,
-                            by_domains ? by_domains_ : embedding_, rounds ? Messages::rounded : Messages::exact));
-  auto wired = std::make_unique<WiredPlan>();
-  wired->roundings = key.algorithm->effort(key.problem).rounded;
-  wired->overlaps = proved.overlaps;
-  wired->balanced = proved.balanced;
-  wired->key = key;
-  TUTTI_CHECK_OK(wire(proved.plans, *wired));
-  plans_.push_back(std::move(wired));
+      TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSimpleSlots,
+                            by_domains ? by_domains_ : rank_mapping_, rounds ? Messages::rounded : Messages::exact));
+  auto connected = std::make_unique<ConnectedPlan>();
+  connected->roundings = key.algorithm->cost_law(key.problem).rounded;
+  connected->overlaps = proved.overlaps;
+  connected->balanced = proved.balanced;
+  connected->key = key;
+  TUTTI_CHECK_OK(connect_lanes(proved.plans, *connected));
+  plans_.push_back(std::move(connected));
   return plans_.back().get();
 }
 
-Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) {
-  const PlanKey& key = wired.key;
+Status HostCommunicator::connect_lanes(const std::vector<Plan>& plans, ConnectedPlan& connected) {
+  const PlanKey& key = connected.key;
   const Protocol protocol = key.protocol;
-  Loop loop = loop_of(wired.overlaps, kBulkSlots);
+  Loop loop = loop_of(connected.overlaps, kSimpleSlots);
   const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
   loop.slots = 1;
   const std::vector<LaneUse> alone = lanes_of(plans, rank_, loop);
@@ -265,48 +268,49 @@ Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) 
   std::vector<LaneSpec> specs;
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const LaneUse& use = uses[i];
-    specs.push_back(spec_of(use, rank_, protocol, slots_of(use, alone[i], few && !mesh_.far(use.peer))));
-    wired.slot_bytes =
-        protocol == Protocol::lines ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
+    specs.push_back(spec_of(use, rank_, protocol, slots_of(use, alone[i], few && !mesh_.is_remote(use.peer))));
+    connected.slot_bytes =
+        protocol == Protocol::ll ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
   }
-  wired.longest_units = std::max(longest_message(plans), 1U);  // All ranks cut alike.
+  connected.longest_units = std::max(longest_message(plans), 1U);  // All ranks cut alike.
   const Plan& mine = plans[rank_];
   std::vector<LaneSpec> all = flags_of(mine);
   all.insert(all.end(), specs.begin(), specs.end());
   for (const LaneSpec& spec : all) TUTTI_CHECK_OK(links_.offer(spec));
-  wired.awaited = std::move(all);
-  wired.plan = mine;
-  wired.uses = uses;
-  wired.specs = specs;
+  connected.awaited = std::move(all);
+  connected.plan = mine;
+  connected.uses = uses;
+  connected.specs = specs;
   return {};
 }
 
-Result<std::optional<Rank>> HostCommunicator::awaited_by(WiredPlan& wired) {
-  while (!wired.awaited.empty()) {
-    const LaneSpec& spec = wired.awaited.back();
+Result<std::optional<Rank>> HostCommunicator::awaited_by(ConnectedPlan& connected) {
+  while (!connected.awaited.empty()) {
+    const LaneSpec& spec = connected.awaited.back();
     const bool ready = TUTTI_TRY(links_.ready(spec));
     if (!ready) return std::optional(spec.writer == rank_ ? spec.reader : spec.writer);
-    wired.awaited.pop_back();
+    connected.awaited.pop_back();
   }
-  if (wired.compiled == nullptr) compile(wired);
+  if (connected.compiled == nullptr) compile(connected);
   return std::optional<Rank>();
 }
 
-void HostCommunicator::compile(WiredPlan& wired) {
-  const std::vector<LaneUse>& uses = wired.uses;
-  const std::vector<LaneSpec>& specs = wired.specs;
-  wired.compiled = std::make_unique<CompiledPlan>(wired.plan, [&](const Operand& operand, bool sends) -> LaneState* {
-    const Rank writer = sends ? rank_ : operand.peer;
-    const LaneEnd end = sends ? LaneEnd::writer : LaneEnd::reader;
-    if (operand.place == Place::flag)
-      return links_.end(flag_spec(writer, sends ? operand.peer : rank_, operand.tag), writer, operand.tag, end);
-    for (std::size_t i = 0; i < uses.size(); ++i) {
-      const bool same_way = (uses[i].direction == Direction::sends) == sends;
-      if (same_way && uses[i].peer == operand.peer && uses[i].tag == operand.tag)
-        return links_.end(specs[i], writer, operand.tag, end);
-    }
-    return nullptr;
-  });
+void HostCommunicator::compile(ConnectedPlan& connected) {
+  const std::vector<LaneUse>& uses = connected.uses;
+  const std::vector<LaneSpec>& specs = connected.specs;
+  connected.compiled =
+      std::make_unique<CompiledPlan>(connected.plan, [&](const Operand& operand, bool sends) -> LaneState* {
+        const Rank writer = sends ? rank_ : operand.peer;
+        const LaneEnd end = sends ? LaneEnd::writer : LaneEnd::reader;
+        if (operand.place == Place::flag)
+          return links_.end(flag_spec(writer, sends ? operand.peer : rank_, operand.tag), writer, operand.tag, end);
+        for (std::size_t i = 0; i < uses.size(); ++i) {
+          const bool same_way = (uses[i].direction == Direction::sends) == sends;
+          if (same_way && uses[i].peer == operand.peer && uses[i].tag == operand.tag)
+            return links_.end(specs[i], writer, operand.tag, end);
+        }
+        return nullptr;
+      });
 }
 
 HostCommunicator::CallKey HostCommunicator::key_of(const Call& call, const CommunicatorOptions& options) const {

@@ -35,7 +35,7 @@ void HostCommunicator::correct_input(Prepared& prepared, const Call& call, const
   const bool in_place = prepared.in_place && !prepared.copy_input;
   std::byte* const held = in_place ? call.output : room_for_copy(prepared.input_bytes);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
-  const WireEncoder& encoder = prepared.wire_fold->encoder();
+  const SlotEncoder& encoder = prepared.compressed_fold->encoder();
   for (std::uint64_t block = 0; block * block_bytes < prepared.input_bytes; ++block) {
     const std::uint64_t first = block * call.count;
     const Dither here = dither == nullptr ? Dither{} : Dither{dither->seed, first};

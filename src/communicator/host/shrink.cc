@@ -64,9 +64,9 @@ Status Shrinking::propose_to_all() {
   Status status = open_sockets().during(rank_name(terms_.self) + " makes sockets for the shrink" + terms_.name);
   for (Rank member = 0; member < ranks(); ++member) {
     if (member == self_) continue;
-    Status told = links_.collect(members_[member]);
-    if (told.ok()) told = propose(member);
-    if (status.ok()) status = std::move(told);
+    Status reported = links_.collect(members_[member]);
+    if (reported.ok()) reported = propose(member);
+    if (status.ok()) status = std::move(reported);
   }
   for (const Rank rank : terms_.excluded) (void)proposals_.make(mesh_, rank, list_, {}).ok();
   return status;
@@ -78,7 +78,7 @@ Status Shrinking::agree() {
     std::vector<Rank> missing;
     for (Rank member = 0; member < ranks(); ++member) {
       if (member == self_) continue;
-      const bool here = TUTTI_TRY(hear(member));
+      const bool here = TUTTI_TRY(receive(member));
       if (!here) missing.push_back(members_[member]);
     }
     if (missing.empty()) break;
@@ -96,14 +96,14 @@ Status Shrinking::agree() {
 }
 
 // Whether both have proposed. A peer's last words are read before it is called dead.
-Result<bool> Shrinking::hear(Rank member) {
+Result<bool> Shrinking::receive(Rank member) {
   const Rank peer = members_[member];
   const bool dead = mesh_.is_dead(peer);
   TUTTI_CHECK_OK(links_.collect(peer));
   const Proposals::Pair& pair = proposals_.with(peer);
   if (proposed_[member] && !pair.made) return gave_up(peer);
   if (pair.theirs && !(*pair.theirs == list_)) return disagreement(peer);
-  if (dead) return remote_error(mesh_.obituary(peer, "before or during the shrink" + terms_.name));
+  if (dead) return remote_error(mesh_.death_report(peer, "before or during the shrink" + terms_.name));
   if (pair.theirs) TUTTI_CHECK_OK(propose(member));
   if (pair.theirs) return proposed_[member] && (member > self_ || pair.contact);
   if (mesh_.has_left(peer))
@@ -152,7 +152,7 @@ Result<ReceivedFrame> Shrinking::await(Rank member, FrameKind kind) {
     auto received = TUTTI_TRY(part_->receive(member));
     if (received && received->frame.kind == kind) return std::move(*received);
     if (received) return invalid_usage(rank_name(members_[member]) + " sent something else than was agreed");
-    if (dead) return remote_error(mesh_.obituary(members_[*dead], "during the shrink" + terms_.name));
+    if (dead) return remote_error(mesh_.death_report(members_[*dead], "during the shrink" + terms_.name));
     TUTTI_CHECK_OK(keep_waiting({members_[member]}, "to finish"));
     part_->wait(member, static_cast<int>(std::min<std::int64_t>(deadline_.left_ms(), kLookMs)));
   }
@@ -163,7 +163,7 @@ Result<Board> Shrinking::share_board() {
     Frame frame;
     frame.kind = FrameKind::consent;
     TUTTI_CHECK_OK(part_->send(0, frame));
-    if (!part_->far(0)) {
+    if (!part_->is_remote(0)) {
       ReceivedFrame received = TUTTI_TRY(await(0, FrameKind::board));
       return tutti::adopt_board(*part_, std::move(received.file), ranks());
     }
@@ -174,7 +174,7 @@ Result<Board> Shrinking::share_board() {
   Frame frame;
   frame.kind = FrameKind::consent;
   for (Rank member = 1; member < ranks(); ++member) {
-    if (part_->far(member)) TUTTI_CHECK_OK(part_->send(member, frame));
+    if (part_->is_remote(member)) TUTTI_CHECK_OK(part_->send(member, frame));
   }
   return tutti::share_board(*part_, 0, ranks(), Watch{deadline_});
 }

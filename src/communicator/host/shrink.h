@@ -46,7 +46,7 @@ class Shrinking {
   Status open_sockets();
   Status propose(Rank member);
   Status propose_to_all();
-  Result<bool> hear(Rank member);
+  Result<bool> receive(Rank member);
   Status gave_up(Rank peer) const;
   Status disagreement(Rank peer) const;
   Result<ReceivedFrame> await(Rank member, FrameKind kind);

@@ -49,7 +49,7 @@ Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key)
   gather.input = reinterpret_cast<const std::byte*>(&wishes[rank_]);
   gather.output = reinterpret_cast<std::byte*>(wishes.data());
   CommunicatorOptions options = options_;  // Not what the caller forces upon collectives of its own.
-  options.algorithm = options.protocol = options.wire = "";
+  options.algorithm = options.protocol = options.compression = "";
   options.max_relative_error = 0;
   options.forced = kSplitCollective;  // Its own form of call: it matches no all_gather of the caller's.
   if (auto prepared = prepare_call(gather, options); prepared.ok()) {
@@ -65,9 +65,9 @@ Result<ReceivedFrame> HostCommunicator::await_passed(Rank peer, FrameKind kind, 
   for (;;) {
     TUTTI_CHECK_OK(links_.collect(peer));
     if (auto passed = links_.take_passed(peer, kind)) return std::move(*passed);
-    if (far_) hear_news();
+    if (spans_hosts_) poll_notifications();
     if (board_.failed()) return board_.failure(rank_);
-    if (const auto dead = mesh_.find_dead()) return remote_error(mesh_.obituary(*dead, "while " + doing));
+    if (const auto dead = mesh_.find_dead()) return remote_error(mesh_.death_report(*dead, "while " + doing));
     if (deadline.passed())
       return timeout_error("rank " + std::to_string(peer) + " did not come in time while " + doing);
     mesh_.wait(peer, Watch{deadline, board_.failed_word()}.poll_ms());
@@ -117,7 +117,7 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(const std::vec
 // A rank that fails here, or lacks memory, has peers that wait for it: all are told.
 Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key, const CommunicatorOptions& options) {
   auto members = caught([&] { return agree_on_members(color, key); });
-  if (!members.ok()) return told(std::move(members).status()).during("gathering the colours of a split");
+  if (!members.ok()) return reported(std::move(members).status()).during("gathering the colours of a split");
   if (members.value().empty()) return std::unique_ptr<Communicator>();
   auto part = caught([&] { return make_part(members.value(), options_of_part(options, options_.name, color)); });
   if (part.ok()) return part;

@@ -17,9 +17,9 @@ namespace {
 constexpr std::uint32_t kPollsBeforeYield = 16;  // While ranks on other CPUs are at work, as those here have been.
 constexpr std::int64_t kYieldNs = 200'000;       // Between looks around while yielding.
 constexpr std::int64_t kProbeNs = 5'000'000;     // Between looks at the peers' sockets.
-constexpr Rank kMostListed = 16;
+constexpr Rank kMaxListed = 16;
 constexpr std::int64_t kLongMs = 30'000;  // Then a rank says whom it waits for;
-constexpr std::int64_t kLeastLongMs = 10;
+constexpr std::int64_t kMinLongMs = 10;
 constexpr std::int64_t kLongOfLimit = 4;  // or, where that is sooner, after this part of its time limit.
 
 }  // namespace
@@ -30,21 +30,21 @@ void HostCommunicator::show_cpu() {
   if (load_relaxed(&shown) != cpu) store_relaxed(&shown, cpu);
 }
 
-Status HostCommunicator::wait_for(Rank peer, Patience& patience) {
-  ++patience.polls;
-  if (far_) return wait_far(peer, patience);
-  const bool yields = crowded_ && (patience.polls % kPollsBeforeYield == 0 || shares_cpu_with(peer) ||
-                                   (patience.polls == 1 && one_here_is_behind()));
+Status HostCommunicator::wait_for(Rank peer, WaitState& wait_state) {
+  ++wait_state.polls;
+  if (spans_hosts_) return wait_remote(peer, wait_state);
+  const bool yields = oversubscribed_ && (wait_state.polls % kPollsBeforeYield == 0 || shares_cpu_with(peer) ||
+                                          (wait_state.polls == 1 && one_here_is_behind()));
   if (!yields) {
     pause();
-    return patience.polls % kPollsPerLook == 0 ? look_around(peer, patience) : Status();
+    return wait_state.polls % kPollsPerLook == 0 ? look_around(peer, wait_state) : Status();
   }
   ::sched_yield();  // May take as long as all that others of this CPU do.
   const std::int64_t now = now_ns();
-  if (patience.yielded_ns == 0) patience.yielded_ns = now;
-  if (now - patience.yielded_ns < kYieldNs) return {};
-  patience.yielded_ns = 0;
-  return look_around(peer, patience);
+  if (wait_state.yielded_ns == 0) wait_state.yielded_ns = now;
+  if (now - wait_state.yielded_ns < kYieldNs) return {};
+  wait_state.yielded_ns = 0;
+  return look_around(peer, wait_state);
 }
 
 // Whether a rank that shares this one's CPU has not begun this call: others will wait for it, too.
@@ -56,33 +56,32 @@ bool HostCommunicator::one_here_is_behind() const {
   return false;
 }
 
-Status HostCommunicator::look_around(Rank peer, Patience& patience) {
-  if (far_) hear_news();
-  if (board_.failed()) return notice_failure(patience);
+Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
+  if (spans_hosts_) poll_notifications();
+  if (board_.failed()) return notice_failure(wait_state);
   const std::int64_t now = now_ns();
-  if (patience.began_ns == 0) patience.began_ns = patience.probed_ns = now;
-  if (!crowd_known_) find_crowd();
+  if (wait_state.began_ns == 0) wait_state.began_ns = wait_state.probed_ns = now;
+  if (!oversubscription_known_) find_oversubscription();
   show_cpu();  // It may have changed while waiting.
-  if (!crowded_ && (!crowd_known_ || shares_cpu_with(peer))) ::sched_yield();
-  const std::int64_t waited_ms = (now - patience.began_ns) / 1'000'000;
+  if (!oversubscribed_ && (!oversubscription_known_ || shares_cpu_with(peer))) ::sched_yield();
+  const std::int64_t waited_ms = (now - wait_state.began_ns) / 1'000'000;
   if (timeout_ms_ > 0 && waited_ms >= timeout_ms_) {
     return fail(timeout_error(current_call() + " waited " + std::to_string(timeout_ms_) + " ms for " + whom(peer)));
   }
-  report_long_wait(peer, waited_ms, patience);
-  if (far_) tell_of_long_wait(now, patience);
+  report_long_wait(peer, waited_ms, wait_state);
+  if (spans_hosts_) report_remote_wait(now, wait_state);
   TUTTI_CHECK_OK(compare_calls());
-  TUTTI_CHECK_OK(notice_leaving(peer, patience));
-  if (now - patience.probed_ns < kProbeNs) return {};
-  patience.probed_ns = now;
-  return probe_peers(patience);
+  TUTTI_CHECK_OK(notice_leaving(peer, wait_state));
+  if (now - wait_state.probed_ns < kProbeNs) return {};
+  wait_state.probed_ns = now;
+  return probe_peers(wait_state);
 }
 
 // A rank that is stopped, late or stuck is silent, and the time limit may be far off. Once a wait: it may be meant so.
-void HostCommunicator::report_long_wait(Rank peer, std::int64_t waited_ms, Patience& patience) const {
-  const std::int64_t long_ms =
-      timeout_ms_ > 0 ? std::clamp(timeout_ms_ / kLongOfLimit, kLeastLongMs, kLongMs) : kLongMs;
-  if (patience.reported || waited_ms < long_ms) return;
-  patience.reported = true;
+void HostCommunicator::report_long_wait(Rank peer, std::int64_t waited_ms, WaitState& wait_state) const {
+  const std::int64_t long_ms = timeout_ms_ > 0 ? std::clamp(timeout_ms_ / kLongOfLimit, kMinLongMs, kLongMs) : kLongMs;
+  if (wait_state.reported || waited_ms < long_ms) return;
+  wait_state.reported = true;
   const std::string limit =
       timeout_ms_ > 0 ? "it will give up after " + std::to_string(timeout_ms_) + " ms" : "it has no time limit";
   log(LogLevel::warn, "rank %u has waited %lld ms for %s, in %s; %s", rank_, static_cast<long long>(waited_ms),
@@ -96,8 +95,8 @@ std::string HostCommunicator::whom(Rank peer) const {
 }
 
 // What the peers sent before it failed is here by now: a call that needs no more than that comes to its end.
-Status HostCommunicator::notice_failure(Patience& patience) {
-  if (std::exchange(patience.saw_failure, true)) return board_.failure(rank_);
+Status HostCommunicator::notice_failure(WaitState& wait_state) {
+  if (std::exchange(wait_state.saw_failure, true)) return board_.failure(rank_);
   return {};
 }
 
@@ -115,13 +114,13 @@ std::string HostCommunicator::absent() const {
   std::string list;
   Rank count = 0;
   for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (mesh_.far(peer) || board_.last(peer) >= record_->sequence || ++count > kMostListed) continue;
+    if (mesh_.is_remote(peer) || board_.last(peer) >= record_->sequence || ++count > kMaxListed) continue;
     list += (count == 1 ? "" : ", ") + std::to_string(peer);
   }
-  if (count == 0) return unheard_of();
-  if (count == 1) return "; rank " + list + " has not called it" + unheard_of();
-  if (count > kMostListed) list += " and " + std::to_string(count - kMostListed) + " more";
-  return "; ranks " + list + " have not called it" + unheard_of();
+  if (count == 0) return never_received();
+  if (count == 1) return "; rank " + list + " has not called it" + never_received();
+  if (count > kMaxListed) list += " and " + std::to_string(count - kMaxListed) + " more";
+  return "; ranks " + list + " have not called it" + never_received();
 }
 
 // The peer may be leaving another communicator, in which others wait for us. Messages are not on the board.
@@ -136,12 +135,12 @@ std::string HostCommunicator::not_leaving(Rank peer) const {
 }
 
 // A rank that leaves has come to the end of all its calls, while slower ones may still be in the last of them.
-Status HostCommunicator::notice_leaving(Rank awaited, Patience& patience) {
+Status HostCommunicator::notice_leaving(Rank awaited, WaitState& wait_state) {
   const auto has_left = [this](Rank peer) { return load_acquire(&board_.entry(peer).left) != 0; };
   if (record_ == nullptr && message_ != nullptr) {
     if (!has_left(awaited)) return {};
-    if (patience.saw_leave) return leaves(awaited, rank_, current_call());
-    patience.saw_leave = true;  // What it has sent before is here now, and taken by the next look.
+    if (wait_state.saw_leave) return leaves(awaited, rank_, current_call());
+    wait_state.saw_leave = true;  // What it has sent before is here now, and taken by the next look.
     return {};
   }
   for (Rank peer = 0; peer < ranks_; ++peer) {
@@ -167,20 +166,21 @@ bool HostCommunicator::shares_cpu_with(Rank peer) const {
 
 // Ranks may be bound to CPUs, each to others: what counts is how many they have together. Shown by a rank's first
 // call or wait: the thread that makes a communicator need not be the one that uses it.
-void HostCommunicator::find_crowd() {
+void HostCommunicator::find_oversubscription() {
   board_.show_cpus(rank_);
   const auto cpus = board_.cpus();
-  crowd_known_ = cpus.has_value();
-  crowded_ = crowd_known_ && board_.ranks_here() > *cpus;
+  oversubscription_known_ = cpus.has_value();
+  oversubscribed_ = oversubscription_known_ && board_.ranks_here() > *cpus;
 }
 
-Status HostCommunicator::probe_peers(Patience& patience) {
+Status HostCommunicator::probe_peers(WaitState& wait_state) {
   const auto dead = mesh_.find_dead();
   if (!dead) return {};
-  if (far_ && !std::exchange(patience.saw_death, true)) return {};  // What it sent before may be all that is needed.
-  if (far_) hear_news();                                            // Of why it ended, if it said so.
+  if (spans_hosts_ && !std::exchange(wait_state.saw_death, true))
+    return {};                             // What it sent before may be all that is needed.
+  if (spans_hosts_) poll_notifications();  // Of why it ended, if it said so.
   if (board_.failed()) return board_.failure(rank_);
-  return fail(remote_error(mesh_.obituary(*dead, "during " + current_call())));
+  return fail(remote_error(mesh_.death_report(*dead, "during " + current_call())));
 }
 
 }  // namespace tutti

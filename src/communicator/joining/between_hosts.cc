@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-FarOffer BetweenHosts::offer() {
+RemoteOffer BetweenHosts::offer() {
   Result<std::unique_ptr<CarrierSource>> opened = open_unasked();
   if (!opened.ok()) return {"", std::move(opened).status().message()};
   opened_ = std::move(opened).value();
@@ -16,11 +16,11 @@ FarOffer BetweenHosts::offer() {
 }
 
 std::unique_ptr<CarrierSource> BetweenHosts::choose(const Bootstrap& bootstrap) {
-  if (bootstrap.far_offers().empty()) return nullptr;  // All ranks are on one host.
+  if (bootstrap.remote_offers().empty()) return nullptr;  // All ranks are on one host.
   const auto named = [&](Rank rank) {
     return "rank " + std::to_string(rank) + " (" + describe(bootstrap.peer(rank)) + ")";
   };
-  const std::string why = why_tcp(bootstrap.far_offers(), named);
+  const std::string why = why_tcp(bootstrap.remote_offers(), named);
   if (why.empty()) {
     log(LogLevel::info, "between hosts %s: all ranks have it", kUnasked);
     return std::move(opened_);
@@ -30,9 +30,9 @@ std::unique_ptr<CarrierSource> BetweenHosts::choose(const Bootstrap& bootstrap) 
   return nullptr;
 }
 
-std::string why_tcp(const std::vector<FarOffer>& offers, const std::function<std::string(Rank)>& named) {
+std::string why_tcp(const std::vector<RemoteOffer>& offers, const std::function<std::string(Rank)>& named) {
   for (Rank rank = 0; rank < offers.size(); ++rank) {
-    const FarOffer& offer = offers[rank];
+    const RemoteOffer& offer = offers[rank];
     if (offer.carrier.empty()) return named(rank) + " has no " + kUnasked + ": " + offer.why_none;
     if (offer.carrier != offers.front().carrier)
       return named(0) + " has " + offers.front().carrier + ", and " + named(rank) + " " + offer.carrier;
@@ -44,7 +44,8 @@ Status check_asked_transport(const Config& config) {
   TUTTI_CHECK_OK(check_transport("TUTTI_TRANSPORT", config.transport));
   Result<std::unique_ptr<CarrierSource>> opened = open_carriers(config.transport);
   if (!opened.ok()) return std::move(opened).status().during("opening " + config.transport + ", for TUTTI_TRANSPORT");
-  if (opened.value() != nullptr && (config.encrypt || config.check_wire)) return sends_as_they_are(config.transport);
+  if (opened.value() != nullptr && (config.encrypt || config.check_compression))
+    return sends_as_they_are(config.transport);
   return {};
 }
 
@@ -55,7 +56,7 @@ std::string describe_between_hosts() {
     Status possible = check_asked_transport(config());
     return possible.ok() ? asked + ", for TUTTI_TRANSPORT" : "none: " + std::move(possible).message();
   }
-  if (config().encrypt || config().check_wire) return "tcp, for TUTTI_ENCRYPT and TUTTI_CHECK";
+  if (config().encrypt || config().check_compression) return "tcp, for TUTTI_ENCRYPT and TUTTI_CHECK";
   Result<std::string> found = describe_unasked();
   if (found.ok()) return std::string(kUnasked) + ", where all ranks have it: " + found.value();
   return "tcp, no " + std::string(kUnasked) + ": " + std::move(found).status().message();

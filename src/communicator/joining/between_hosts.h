@@ -18,7 +18,7 @@ namespace tutti {
 class BetweenHosts {
  public:
   // What this process has, opened.
-  FarOffer offer();
+  RemoteOffer offer();
   // What is taken of it: null for TCP. Logs what was chosen, and why.
   std::unique_ptr<CarrierSource> choose(const Bootstrap& bootstrap);
   // For messages of what was chosen and does not work.
@@ -30,7 +30,7 @@ class BetweenHosts {
 };
 
 // Empty: all ranks have the same. If not, whose fault it is; `named`: "rank 3 (host-b pid 42)".
-std::string why_tcp(const std::vector<FarOffer>& offers, const std::function<std::string(Rank)>& named);
+std::string why_tcp(const std::vector<RemoteOffer>& offers, const std::function<std::string(Rank)>& named);
 
 // Whether this process can have the transport that TUTTI_TRANSPORT names, if it names one, and what TUTTI_ENCRYPT and
 // TUTTI_CHECK ask for over it. Opens its devices, and closes them again: those that this process's settings name,

@@ -50,7 +50,7 @@ std::string packed_view(const std::string& gpu) {
     return "";
   }
   std::string view = packed(found.value());
-  if (view.size() <= kMostBroadcastBytes && can_be_told(found.value())) return view;
+  if (view.size() <= kMaxBroadcastBytes && fits_broadcast(found.value())) return view;
   log(LogLevel::warn, "the topology of this host stays unknown: it is too large to be told");
   return "";
 }
@@ -88,10 +88,10 @@ Result<Hosts> hosts_known_to_all(Bootstrap& bootstrap, const Watch& watch) {
     if (leaders[rank] != rank) continue;
     const Sight& sight = sights[rank];
     const std::string name = hostname_of(bootstrap.peer(rank));
-    if (sight.bytes > 0 && sight.bytes <= kMostBroadcastBytes && !known.contains(sight)) {
-      std::string told = rank == self ? view : std::string(sight.bytes, '\0');
-      TUTTI_CHECK_OK(bootstrap.broadcast(rank, std::as_writable_bytes(std::span(told)), watch));
-      known[sight] = TUTTI_TRY(unpacked(told, "the topology that rank " + std::to_string(rank) + " told"));
+    if (sight.bytes > 0 && sight.bytes <= kMaxBroadcastBytes && !known.contains(sight)) {
+      std::string reported = rank == self ? view : std::string(sight.bytes, '\0');
+      TUTTI_CHECK_OK(bootstrap.broadcast(rank, std::as_writable_bytes(std::span(reported)), watch));
+      known[sight] = TUTTI_TRY(unpacked(reported, "the topology that rank " + std::to_string(rank) + " told"));
     }
     merger.add(name, known[sight]);
   }

@@ -17,7 +17,7 @@
 #include "src/topology/fill.h"
 #include "src/topology/tree.h"
 #include "src/topology/ways.h"
-#include "src/tuner/embed.h"
+#include "src/tuner/map_ranks.h"
 
 namespace tutti {
 namespace {
@@ -106,8 +106,8 @@ Location location_here(const std::string& gpu) {
 
 Result<Location> own_location(const std::string& gpu) {
   const std::string bus_id = gpu.empty() ? gpu : normal_bus_id(gpu);
-  const std::optional<Topology> told = TUTTI_TRY(by_file(bus_id));
-  Location location = told ? location_in(*told, bus_id) : location_here(bus_id);
+  const std::optional<Topology> reported = TUTTI_TRY(by_file(bus_id));
+  Location location = reported ? location_in(*reported, bus_id) : location_here(bus_id);
   set_gpu(location, bus_id);
   location.instructions = number_of(widest_instructions());
   location.wants_topology = !bus_id.empty() || !config().topo_dump_file.empty() ? 1 : 0;
@@ -115,8 +115,8 @@ Result<Location> own_location(const std::string& gpu) {
 }
 
 Result<Topology> own_topology(const std::string& gpu) {
-  std::optional<Topology> told = TUTTI_TRY(by_file(gpu));
-  if (told) return std::move(*told);
+  std::optional<Topology> reported = TUTTI_TRY(by_file(gpu));
+  if (reported) return std::move(*reported);
   Discovery discovery = TUTTI_TRY(discover());
   return filled_in(std::move(discovery.topology));
 }

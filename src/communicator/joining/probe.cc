@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kBudgetUs = 40'000;  // Nothing is begun that would not fit, but for one message and one stream.
 constexpr double kFirstPartUs = 0.4 * kBudgetUs;  // Of messages, and of streams from one rank of each host.
-constexpr double kMostWaited = 0.5;               // Of the time for a CPU; or links look slow that are not.
+constexpr double kMaxWaited = 0.5;                // Of the time for a CPU; or links look slow that are not.
 constexpr std::uint64_t kMessageBytes = 8;
 constexpr int kMessages = 9;
 constexpr double kMessagesUs = 4'000;  // All but the first.
@@ -87,7 +87,7 @@ class Probe {
   // The median of so many, one after the other.
   Result<double> messages_us(int times) {
     StreamLimits limits;
-    limits.unit_bytes = limits.most_bytes = kMessageBytes;
+    limits.unit_bytes = limits.max_bytes = kMessageBytes;
     std::vector<double> took_us(static_cast<std::size_t>(times));
     const bool takes_part = ring_.next != nullptr && ring_.turn == 0;
     Status own;
@@ -100,7 +100,7 @@ class Probe {
     std::nth_element(took_us.begin(), took_us.begin() + times / 2, took_us.end());
     Streamed median;
     median.us = took_us[static_cast<std::size_t>(times / 2)];
-    const std::vector<ProbeRecord> records = TUTTI_TRY(told(std::move(own), median, takes_part));
+    const std::vector<ProbeRecord> records = TUTTI_TRY(reported(std::move(own), median, takes_part));
     double slowest = 1e-3;
     for (const ProbeRecord& record : records) slowest = std::max(slowest, record.seen.us);
     return slowest;
@@ -112,9 +112,9 @@ class Probe {
     const auto window = static_cast<std::uint64_t>(kWindowBytes * std::clamp(turn_us / 250, 1.0, 6.0));
     StreamLimits limits;
     limits.unit_bytes = kUnitBytes;
-    limits.most_bytes = std::max<std::uint64_t>(kStreamBytes / members / kUnitBytes, 1) * kUnitBytes;
-    limits.least_us = std::clamp(12 * turn_us, kStreamUs, 8 * kStreamUs);
-    limits.most_us = std::max(limits.least_us, 20'000.0);
+    limits.max_bytes = std::max<std::uint64_t>(kStreamBytes / members / kUnitBytes, 1) * kUnitBytes;
+    limits.min_us = std::clamp(12 * turn_us, kStreamUs, 8 * kStreamUs);
+    limits.max_us = std::max(limits.min_us, 20'000.0);
     limits.window_bytes = std::max(window / members, kUnitBytes);
     limits.gone_bytes = gone_bytes_ / members;
     limits.slack_bytes = kSlackBytes / members;
@@ -130,15 +130,15 @@ class Probe {
     Result<Streamed> seen = takes_part ? stream(ring_, limits_of(members, message_us), watch_) : Streamed();
     const Streamed own = seen.ok() ? seen.value() : Streamed();
     const std::vector<ProbeRecord> records =
-        TUTTI_TRY(told(seen.ok() ? Status() : std::move(seen).status(), own, takes_part));
+        TUTTI_TRY(reported(seen.ok() ? Status() : std::move(seen).status(), own, takes_part));
     std::map<Rank, double> hosts;  // In bytes per us, by their first ranks.
-    std::uint64_t least_sent = kStreamBytes;
+    std::uint64_t min_sent = kStreamBytes;
     for (Rank rank = 0; rank < records.size(); ++rank) {
       if (records[rank].takes_part == 0) continue;
       hosts[hosts_.leader_of(rank)] += rate_of(records[rank].seen, kSlackBytes / members);
-      least_sent = std::min(least_sent, records[rank].seen.sent_bytes);
+      min_sent = std::min(min_sent, records[rank].seen.sent_bytes);
     }
-    gone_bytes_ += least_sent * members;
+    gone_bytes_ += min_sent * members;
     const auto slowest =
         std::min_element(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     return slowest->second / 1000;
@@ -152,7 +152,7 @@ class Probe {
   }
 
   // What all ranks saw, and how long it took, on all alike. Fails on all if it did on one.
-  Result<std::vector<ProbeRecord>> told(Status own, const Streamed& seen, bool takes_part) {
+  Result<std::vector<ProbeRecord>> reported(Status own, const Streamed& seen, bool takes_part) {
     if (!own.ok()) hang_up();
     std::vector<ProbeRecord> records(bootstrap_.ranks());
     records[bootstrap_.rank()] = {seen, static_cast<double>(now_ns() - began_ns_) / 1000,
@@ -199,18 +199,19 @@ double stepped(double value) { return std::exp2(std::round(2 * std::log2(value))
 }  // namespace
 
 Result<std::optional<NetworkFigures>> probe_network(Bootstrap& bootstrap, const Hosts& hosts,
-                                                    std::span<const Wire> wires, bool wanted, const Watch& watch) {
+                                                    std::span<const PeerSocket> peer_sockets, bool wanted,
+                                                    const Watch& watch) {
   if (hosts.share_one()) return std::optional<NetworkFigures>();
   const bool agreed = TUTTI_TRY(wanted_by_all(bootstrap, wanted, watch));
   if (!agreed) return std::optional<NetworkFigures>();
-  const StreamRing ring = ring_of(hosts, bootstrap.rank(), wires);
+  const StreamRing ring = ring_of(hosts, bootstrap.rank(), peer_sockets);
   Probe probe(bootstrap, hosts, ring, watch);
   const double message_us = TUTTI_TRY(probe.message_us());
   const double of_rank = TUTTI_TRY(probe.gbytes_per_s(false, message_us, kFirstPartUs));
   double of_host = of_rank;
   if (ring.ranks > 1 && probe.fits(kBudgetUs))
     of_host = TUTTI_TRY(probe.gbytes_per_s(true, message_us, 0.8 * kBudgetUs));
-  if (probe.waited_us() > kMostWaited * probe.elapsed_us()) {
+  if (probe.waited_us() > kMaxWaited * probe.elapsed_us()) {
     if (bootstrap.rank() == 0)
       log(LogLevel::info, "links between hosts were not measured: a rank waited for a CPU for %.3g of %.3g ms",
           probe.waited_us() / 1000, probe.elapsed_us() / 1000);

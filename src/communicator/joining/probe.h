@@ -16,7 +16,8 @@ namespace tutti {
 // of which call it; none where one does not want it, or there is one host. Wires are as they were before. Fails on all
 // ranks alike.
 Result<std::optional<NetworkFigures>> probe_network(Bootstrap& bootstrap, const Hosts& hosts,
-                                                    std::span<const Wire> wires, bool wanted, const Watch& watch);
+                                                    std::span<const PeerSocket> peer_sockets, bool wanted,
+                                                    const Watch& watch);
 
 // "between hosts a message takes 14.1 us, a rank sends 0.125 GB/s, a host 0.125 GB/s,
 // seen in 15.9 ms".

@@ -38,37 +38,38 @@ Status check_list(const Environment& environment, const std::string& variable,
   return {};
 }
 
-Status check_nccl_wire_bound(const Environment& environment) {
-  const std::string text = environment.get("TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR").value_or("0");
+Status check_nccl_compression_bound(const Environment& environment) {
+  const std::string text = environment.get("TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR").value_or("0");
   double bound = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bound);
   if (error != std::errc() || end != text.data() + text.size() || !(bound >= 0 && bound < 1))
-    return invalid_usage("TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR is \"" + text +
+    return invalid_usage("TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR is \"" + text +
                          "\", but must be 0, or a number above 0 and below 1");
-  if (bound == 0 || environment.get("TUTTI_NCCL_WIRE").value_or("").empty()) return {};
-  return invalid_usage("TUTTI_NCCL_WIRE and TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR are both set: give one of the two");
+  if (bound == 0 || environment.get("TUTTI_NCCL_COMPRESS").value_or("").empty()) return {};
+  return invalid_usage(
+      "TUTTI_NCCL_COMPRESS and TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR are both set: give one of the two");
 }
 
-Status check_nccl_wire(const Environment& environment) {
-  TUTTI_CHECK_OK(check_nccl_wire_bound(environment));
-  const std::string bytes = environment.get("TUTTI_NCCL_WIRE_MIN_BYTES").value_or("0");
+Status check_nccl_compression(const Environment& environment) {
+  TUTTI_CHECK_OK(check_nccl_compression_bound(environment));
+  const std::string bytes = environment.get("TUTTI_NCCL_COMPRESS_MIN_BYTES").value_or("0");
   std::uint64_t parsed = 0;
   const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), parsed);
   if (error != std::errc() || end != bytes.data() + bytes.size())
-    return invalid_usage("TUTTI_NCCL_WIRE_MIN_BYTES is \"" + bytes + "\", but must be a whole number of bytes");
-  TUTTI_CHECK_OK(check_list(environment, "TUTTI_NCCL_WIRE_TYPES", {"float32", "float16", "bfloat16"}));
+    return invalid_usage("TUTTI_NCCL_COMPRESS_MIN_BYTES is \"" + bytes + "\", but must be a whole number of bytes");
+  TUTTI_CHECK_OK(check_list(environment, "TUTTI_NCCL_COMPRESS_TYPES", {"float32", "float16", "bfloat16"}));
   TUTTI_CHECK_OK(check_list(
-      environment, "TUTTI_NCCL_WIRE_COLLECTIVES",
+      environment, "TUTTI_NCCL_COMPRESS_COLLECTIVES",
       {"all_reduce", "reduce_scatter", "reduce", "all_gather", "broadcast", "gather", "scatter", "all_to_all"}));
-  return check_wire_format("TUTTI_NCCL_WIRE", environment.get("TUTTI_NCCL_WIRE").value_or(""));
+  return check_compression_format("TUTTI_NCCL_COMPRESS", environment.get("TUTTI_NCCL_COMPRESS").value_or(""));
 }
 
 // NCCL's LL128 is for GPUs, and leaves the choice open elsewhere.
 std::string protocol_on_host_memory(const Config& config) {
-  return config.nccls_protocol && config.protocol == "rows" ? "" : config.protocol;
+  return config.nccls_protocol && config.protocol == "LL128" ? "" : config.protocol;
 }
 
-std::string why_nothing_is_learnt(const Config& config) {
+std::string why_not_autotuned(const Config& config) {
   if (config.deterministic) return "TUTTI_DETERMINISTIC is 1";
   if (config.has_plugin()) return "TUTTI_TUNER_PLUGIN names who chooses";
   if (!config.algorithm.empty())
@@ -84,14 +85,15 @@ std::vector<std::string> refused_settings(const Environment& environment, const 
   const Status checks[] = {
       check_algorithm("TUTTI_ALGORITHM", config.algorithm),
       check_protocol("TUTTI_PROTOCOL", config.protocol),
-      check_wire_format("TUTTI_WIRE", config.wire),
-      check_wire_or_bound("TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR", config.wire, config.max_relative_error),
-      check_bounded_rounding("TUTTI_WIRE_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
-                             config.wire_stochastic ? Rounding::stochastic : Rounding::nearest,
+      check_compression_format("TUTTI_COMPRESS", config.compression),
+      check_compression_or_bound("TUTTI_COMPRESS and TUTTI_MAX_RELATIVE_ERROR", config.compression,
+                                 config.max_relative_error),
+      check_bounded_rounding("TUTTI_COMPRESS_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
+                             config.compression_stochastic ? Rounding::stochastic : Rounding::nearest,
                              config.max_relative_error),
       check_asked_transport(config),
       check_nccl_memory(environment),
-      check_nccl_wire(environment),
+      check_nccl_compression(environment),
       config.refused.empty() ? Status() : invalid_usage(config.refused),
       check_secret_file(config.secret_file).during("reading TUTTI_SECRET_FILE"),
       check_interface(config.socket_ifname),
@@ -115,7 +117,7 @@ std::vector<std::string> refused_on_host_memory(const Config& config) {
 }
 
 std::string idle_tuning(const Config& config) {
-  const std::string why = why_nothing_is_learnt(config);
+  const std::string why = why_not_autotuned(config);
   const bool tunes = config.tune != Tune::off, keeps = !config.tune_file.empty();
   if (why.empty() || (!tunes && !keeps)) return "";
   if (tunes && keeps) return "TUTTI_TUNE and TUTTI_TUNE_FILE have no effect: " + why;

@@ -59,15 +59,15 @@ class Exchange {
   };
 
   // Of the peer's end, or of the way: if a rank has died, those that it met in the tree know.
-  static Status lost(const Wire& wire, const char* why) {
-    return remote_error("the connection " + wire.route + " was lost while joining: " + why);
+  static Status lost(const PeerSocket& link, const char* why) {
+    return remote_error("the connection " + link.route + " was lost while joining: " + why);
   }
 
   // Enough has been acknowledged in the later half, and at no time nothing for long: a slow link is not seen before it
   // has carried what its limit held back, nor any link while this rank, or what carries its messages, is kept from
   // running.
   bool is_over(double elapsed_us) const {
-    if (elapsed_us < limits_.least_us || elapsed_us >= limits_.most_us) return elapsed_us >= limits_.most_us;
+    if (elapsed_us < limits_.min_us || elapsed_us >= limits_.max_us) return elapsed_us >= limits_.max_us;
     const Arrival* at_half = &at(acknowledged_, elapsed_us / 2);
     const Arrival* const last = &acknowledged_.back();
     if (last - at_half < kHeard || last->bytes - at_half->bytes < limits_.window_bytes) return false;
@@ -89,7 +89,7 @@ class Exchange {
     const std::uint64_t on_the_way = std::min<std::uint64_t>(static_cast<std::uint64_t>(queued), sent_);
     if (acknowledged_.empty() || acknowledged_.back().bytes != sent_ - on_the_way)
       acknowledged_.push_back({elapsed_us, sent_ - on_the_way});
-    const std::uint64_t left = limits_.most_bytes - sent_;
+    const std::uint64_t left = limits_.max_bytes - sent_;
     ends_ = left <= limits_.unit_bytes || is_over(elapsed_us);
     if (ends_) {
       in_run_ = limits_.unit_bytes;
@@ -125,7 +125,7 @@ class Exchange {
   Result<bool> receive() {
     if (all_came_) return false;
     // No more than may be of this stream: the next may follow at once.
-    const std::size_t most = std::min<std::uint64_t>(room_.size(), limits_.most_bytes - arrived_.back().bytes);
+    const std::size_t most = std::min<std::uint64_t>(room_.size(), limits_.max_bytes - arrived_.back().bytes);
     const auto received = ::recv(ring_.previous->socket.get(), room_.data(), most, MSG_DONTWAIT);
     if (received == 0) return lost(*ring_.previous, "it was closed");
     if (received < 0 && errno != EAGAIN && errno != EINTR) return lost(*ring_.previous, std::strerror(errno));
@@ -165,7 +165,7 @@ class Exchange {
 
 }  // namespace
 
-StreamRing ring_of(const Hosts& hosts, Rank self, std::span<const Wire> wires) {
+StreamRing ring_of(const Hosts& hosts, Rank self, std::span<const PeerSocket> peer_sockets) {
   std::vector<std::vector<Rank>> members;
   std::size_t own = 0;
   StreamRing ring;
@@ -182,8 +182,8 @@ StreamRing ring_of(const Hosts& hosts, Rank self, std::span<const Wire> wires) {
   for (const std::vector<Rank>& ranks : members) least = std::min(least, ranks.size());
   ring.ranks = static_cast<std::uint32_t>(least);
   if (ring.turn >= least) return ring;
-  ring.next = &wires[members[(own + 1) % members.size()][ring.turn]];
-  ring.previous = &wires[members[(own + members.size() - 1) % members.size()][ring.turn]];
+  ring.next = &peer_sockets[members[(own + 1) % members.size()][ring.turn]];
+  ring.previous = &peer_sockets[members[(own + members.size() - 1) % members.size()][ring.turn]];
   return ring;
 }
 

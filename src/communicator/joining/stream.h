@@ -12,22 +12,22 @@ namespace tutti {
 
 // Whom a rank sends to, and who sends to it, on the hosts before and after; null: it has no part.
 struct StreamRing {
-  const Wire* next = nullptr;
-  const Wire* previous = nullptr;
+  const PeerSocket* next = nullptr;
+  const PeerSocket* previous = nullptr;
   std::uint32_t turn = 0;   // Among the ranks of its host.
   std::uint32_t ranks = 0;  // Of each host that have a part.
 };
 
-StreamRing ring_of(const Hosts& hosts, Rank self, std::span<const Wire> wires);
+StreamRing ring_of(const Hosts& hosts, Rank self, std::span<const PeerSocket> peer_sockets);
 
 // What a rank sends; units and the most of bytes are the same on all. No more is on the way than the window, which
 // grows with what has arrived at the other end. A stream that may end early is followed by another only when all know
 // of it.
 struct StreamLimits {
   std::uint64_t unit_bytes = 0;  // Streams are of whole ones; the last is marked.
-  std::uint64_t most_bytes = 0;  // In whole units.
-  double least_us = 0;           // Who has sent for so long ends, if in the later half enough has arrived to judge by,
-  double most_us = 0;            // or for so long, whatever has.
+  std::uint64_t max_bytes = 0;   // In whole units.
+  double min_us = 0;             // Who has sent for so long ends, if in the later half enough has arrived to judge by,
+  double max_us = 0;             // or for so long, whatever has.
   std::uint64_t window_bytes = 0;  // At least.
   std::uint64_t gone_bytes = 0;    // In streams before.
   std::uint64_t slack_bytes = 0;   // So much of all that has gone may have passed some limit of the rate at once.

@@ -17,7 +17,7 @@ AdvisedRanks advised(const Hosts& hosts) {
           .ranks = hosts.ranks(),
           .hosts = members.size(),
           .fewest_per_host = *fewest,
-          .most_per_host = *most};
+          .max_per_host = *most};
 }
 
 }  // namespace
@@ -26,21 +26,21 @@ Advice::Advice(const std::string& plugin, const Hosts& hosts) {
   if (hosts.ranks() > 1) adviser_ = TunerAdviser::make(TunerPlugin::of_process(plugin), advised(hosts));
 }
 
-Result<bool> Advice::heed(const Query& query, Choice& choice, CallRecord& record) {
+Result<bool> Advice::apply(const Query& query, Choice& choice, CallRecord& record) {
   if (adviser_ == nullptr || !query.algorithm.empty()) return false;
   std::vector<Candidate> all = TUTTI_TRY(candidates(query));
   // A plugin tells algorithms and protocols apart; how messages carry their elements is ours to say.
-  std::erase_if(all, [&](const Candidate& candidate) { return candidate.choice.wire != choice.wire; });
+  std::erase_if(all, [&](const Candidate& candidate) { return candidate.choice.compression != choice.compression; });
   const Question question = {.collective = query.problem.collective,
                              .ranks = query.problem.ranks,
                              .block_bytes = query.block_bytes,
                              .registered = query.mapped,
-                             .teams = query.teams};
-  const Verdict verdict = adviser_->ask(question, all);
-  if (verdict.silent()) return false;
-  if (verdict.candidate) choice = all[*verdict.candidate].choice;
-  if (verdict.channels != 0) choice.channels = verdict.channels;
-  record.signature = mix(record.signature + 0x9e3779b97f4a7c15ULL * hash(verdict, all));
+                             .thread_blocks = query.thread_blocks};
+  const PluginChoice advised = adviser_->ask(question, all);
+  if (advised.silent()) return false;
+  if (advised.candidate) choice = all[*advised.candidate].choice;
+  if (advised.channels != 0) choice.channels = advised.channels;
+  record.signature = mix(record.signature + 0x9e3779b97f4a7c15ULL * hash(advised, all));
   record.advised = 1;
   return true;
 }

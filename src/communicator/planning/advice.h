@@ -17,7 +17,7 @@ class Advice {
 
   // Whether the plugin says something of a call whose algorithm nobody has forced. Then the choice is its own, and the
   // record shows it, since each rank hears its own plugin: those that hear something else find that calls differ.
-  Result<bool> heed(const Query& query, Choice& choice, CallRecord& record);
+  Result<bool> apply(const Query& query, Choice& choice, CallRecord& record);
 
  private:
   std::unique_ptr<TunerAdviser> adviser_;

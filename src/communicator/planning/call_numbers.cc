@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "src/communicator/planning/planning.h"
-#include "src/wire/philox.h"
+#include "src/compression/philox.h"
 
 namespace tutti {
 namespace {

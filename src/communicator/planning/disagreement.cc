@@ -14,28 +14,30 @@ std::string protocol_name(std::uint8_t number) {
   return or_none(number == 0 || number > std::size(kProtocols) ? std::string_view() : kProtocols[number - 1]);
 }
 
-std::string wire_name(std::uint8_t number) {
+std::string compression_name(std::uint8_t number) {
   if (number == Asked::kBound) return "within a bound on the error";
-  const char* known = name(static_cast<WireFormat>(number));
+  const char* known = name(static_cast<CompressionFormat>(number));
   return known == nullptr ? "raw" : known;
 }
 
 // "; rank 0 asks for algorithm ring and rank 1 for none (options.algorithm or TUTTI_ALGORITHM)": for each that differs.
 std::string asked_apart(const RanksCall& ours, const RanksCall& theirs) {
   std::string text;
-  const auto tell = [&](const char* what, const std::string& mine, const std::string& other, const char* where) {
+  const auto notify = [&](const char* what, const std::string& mine, const std::string& other, const char* where) {
     if (mine == other) return;
     text += "; rank " + std::to_string(ours.rank) + " asks for " + what + mine + " and rank " +
             std::to_string(theirs.rank) + " for " + other + " (" + where + ")";
   };
   const Asked& mine = ours.record.asked;
   const Asked& other = theirs.record.asked;
-  tell("algorithm ", or_none(algorithm_name(mine.algorithm)), or_none(algorithm_name(other.algorithm)),
-       "options.algorithm or TUTTI_ALGORITHM");
-  tell("protocol ", protocol_name(mine.protocol), protocol_name(other.protocol), "options.protocol or TUTTI_PROTOCOL");
-  tell("wire format ", wire_name(mine.wire), wire_name(other.wire), kWireIsAskedBy);
-  tell("channels ", std::to_string(mine.channels), std::to_string(other.channels),
-       "options.channels or TUTTI_CHANNELS; 0 is any number");
+  notify("algorithm ", or_none(algorithm_name(mine.algorithm)), or_none(algorithm_name(other.algorithm)),
+         "options.algorithm or TUTTI_ALGORITHM");
+  notify("protocol ", protocol_name(mine.protocol), protocol_name(other.protocol),
+         "options.protocol or TUTTI_PROTOCOL");
+  notify("compression format ", compression_name(mine.compression), compression_name(other.compression),
+         kCompressionIsSetBy);
+  notify("channels ", std::to_string(mine.channels), std::to_string(other.channels),
+         "options.channels or TUTTI_CHANNELS; 0 is any number");
   return text;
 }
 
@@ -47,7 +49,8 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
     return ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and what the "
            "plugin reads must be alike on all ranks";
   return ", with other bounds on errors (options.max_relative_error, TUTTI_MAX_RELATIVE_ERROR or "
-         "TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR), or another TUTTI_TUNE or TUTTI_DETERMINISTIC, or on some of them alone "
+         "TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), or another TUTTI_TUNE or TUTTI_DETERMINISTIC, or on some of them "
+         "alone "
          "a TUTTI_TUNE_FILE or, beside TUTTI_TUNE, a tuner "
          "plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
 }

@@ -9,7 +9,7 @@ LaneSpec spec_with_slots(LaneForm form, Protocol protocol, Slots slots, const Sl
   LaneSpec spec;
   spec.form = form;
   spec.protocol = protocol;
-  spec.slot_bytes = is_small(protocol) ? sizes.lines : sizes.bulk;
+  spec.slot_bytes = is_small(protocol) ? sizes.ll : sizes.simple;
   spec.slot_shift = slots == Slots::one ? 0 : slots == Slots::several ? 2 : 3;
   return spec;
 }
@@ -33,7 +33,7 @@ LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, Slots slots, 
 }
 
 LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag, const SlotSizes& sizes) {
-  LaneSpec spec = spec_with_slots(LaneForm::one_way, Protocol::bulk, Slots::most, sizes);
+  LaneSpec spec = spec_with_slots(LaneForm::one_way, Protocol::simple, Slots::most, sizes);
   spec.writer = writer;
   spec.reader = reader;
   spec.tag = tag;

@@ -12,12 +12,12 @@ namespace tutti {
 
 // Bytes of a slot, by protocol.
 struct SlotSizes {
-  std::uint32_t bulk = 128 * 1024;
-  std::uint32_t lines = 10 * kLineBytes;  // 560 bytes of data.
+  std::uint32_t simple = 128 * 1024;
+  std::uint32_t ll = 10 * kLineBytes;  // 560 bytes of data.
 };
 
 // How many slots a lane has. The more there are, the further a writer runs ahead, and the less of them stays in the
-// nearest caches: a call of many pieces gains nothing from more than its plan takes, and short calls, one after the
+// nearest caches: a call of many chunks gains nothing from more than its plan takes, and short calls, one after the
 // other, do. Lanes that go back with data in them need no credits, and have no more than their plans take.
 enum class Slots : std::uint8_t { one, several, most };
 

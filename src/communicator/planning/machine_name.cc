@@ -19,7 +19,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kLongestModel = 100;
-constexpr std::size_t kMostKinds = 4;  // In words; beyond those the layout tells machines apart.
+constexpr std::size_t kMaxKinds = 4;  // In words; beyond those the layout tells machines apart.
 constexpr std::string_view kLinks = "links ", kHosts = "hosts ";
 constexpr std::string_view kOldLinks = "links along rings";  // As earlier versions ended, which told no others.
 
@@ -34,8 +34,8 @@ std::string processor() {
 
 std::string joined(const std::vector<std::string>& kinds, const std::string& between) {
   std::string all;
-  for (std::size_t i = 0; i < kinds.size() && i < kMostKinds; ++i) all += (i == 0 ? "" : between) + kinds[i];
-  return all + (kinds.size() > kMostKinds ? between + "more" : "");
+  for (std::size_t i = 0; i < kinds.size() && i < kMaxKinds; ++i) all += (i == 0 ? "" : between) + kinds[i];
+  return all + (kinds.size() > kMaxKinds ? between + "more" : "");
 }
 
 // [rank]: the first of its group. Whether the number of groups and ranks says all of it.

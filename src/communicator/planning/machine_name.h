@@ -3,7 +3,7 @@
 //
 //   0.1.0, hosts 1x2, 1 rank on 1 CPU of AMD EPYC 7763, shm
 //   0.1.0, hosts 2x2, 2 ranks on 8 CPUs of AMD EPYC 7763, NUMA domains 4x1, tcp, about 10 Gbit/s, under 100 us
-//   0.1.0, 4 ranks on NVIDIA A100 each, 32 teams, links 4 NV 25 GB/s and 2 PHB, laid out as 1f3c09ab
+//   0.1.0, 4 ranks on NVIDIA A100 each, 32 thread blocks, links 4 NV 25 GB/s and 2 PHB, laid out as 1f3c09ab
 //
 // Rank 0 alone reads and writes the file, so nobody else has to come to the same name; but what it sees, all do. The
 // same job comes to the same name again: nothing in it says which CPUs or GPUs those are, and links between hosts are

@@ -15,7 +15,7 @@ namespace tutti {
 namespace {
 
 constexpr Rank kAlwaysVerified = 16;  // Ranks up to which every plan is proved again before it runs.
-constexpr std::uint64_t kMostPieces = 1U << 30;
+constexpr std::uint64_t kMaxChunks = 1U << 30;
 
 std::string names_for(const Problem& problem) {
   std::string names;
@@ -30,19 +30,19 @@ std::string complaint_of_hosts(const Problem& problem, const Whereabouts& ranks)
   const std::string works = ": it works across hosts, and ";
   if (!ranks.several_hosts) return works + "all these ranks are on one host";
   if (!problem.groups.empty()) return works + "the hosts that it takes differ less in size";
-  if (ranks.embedding.groups.empty()) return works + "here each rank is alone on its host, or is taken to be";
+  if (ranks.rank_mapping.groups.empty()) return works + "here each rank is alone on its host, or is taken to be";
   return works + "wants ranks of a host to be numbered one after the other for " + name(problem.collective);
 }
 
 // Parts so small that `longest` of them, one of each unit of a message, fit a slot; as small as they can be if they
 // never do.
-std::uint64_t pieces_for(std::uint64_t unit_bytes, std::uint32_t longest, std::uint64_t slot_bytes,
+std::uint64_t chunks_for(std::uint64_t unit_bytes, std::uint32_t longest, std::uint64_t slot_bytes,
                          std::uint64_t granule) {
-  const std::uint64_t room = std::max<std::uint64_t>(slot_bytes / granule / longest, 1) * granule;
-  return std::max<std::uint64_t>((unit_bytes + room - 1) / room, 1);
+  const std::uint64_t limits = std::max<std::uint64_t>(slot_bytes / granule / longest, 1) * granule;
+  return std::max<std::uint64_t>((unit_bytes + limits - 1) / limits, 1);
 }
 
-// Where pieces would overlap too far for the slots, they do not.
+// Where chunks would overlap too far for the slots, they do not.
 Status prove(ProvedPlans& proved, std::uint32_t slots, Messages messages) {
   auto proof = verify(proved.plans, loop_of(proved.overlaps, slots), messages);
   if (proof.ok() && proved.overlaps && !suffices(proof.value(), loop_of(true, slots))) {
@@ -95,8 +95,8 @@ namespace {
 void adopt(const NetworkFigures& seen, const Costs& costs, bool one_machine, Level& level) {
   constexpr double kOfCpus = 1;
   const double both_ends_us =
-      costs.hop_us[static_cast<std::size_t>(level.links)][static_cast<std::size_t>(Protocol::bulk)] + level.message_us +
-      level.receive_us;
+      costs.hop_us[static_cast<std::size_t>(level.links)][static_cast<std::size_t>(Protocol::simple)] +
+      level.message_us + level.receive_us;
   level.latency_us = std::max(0.0, seen.message_us - both_ends_us);
   if (one_machine && seen.host_gbytes_per_s >= kOfCpus) return;
   level.rank_gbytes_per_s = seen.rank_gbytes_per_s;
@@ -147,10 +147,10 @@ Result<double> predicted_us(const Query& query, const Choice& choice) {
   if (choice.mapped) asked.protocol = "";  // Where memory is mapped a protocol that is forced is one of no messages.
   for (const Candidate& candidate : TUTTI_TRY(candidates(asked))) {
     Choice known = candidate.choice;
-    if (known.algorithm != choice.algorithm || known.wire != choice.wire ||
+    if (known.algorithm != choice.algorithm || known.compression != choice.compression ||
         (!choice.mapped && known.protocol != choice.protocol))
       continue;
-    if (query.teams > 0) known.channels = choice.channels;  // On host memory there is one.
+    if (query.thread_blocks > 0) known.channels = choice.channels;  // On host memory there is one.
     return prediction_of(asked, known).total_us();
   }
   return unsupported("nothing is predicted of algorithm '" + std::string(choice.algorithm) + "' with protocol '" +
@@ -167,7 +167,7 @@ Result<Choice> choose_like(const Choice& other, const Query& query) {
   const std::vector<Candidate> all = TUTTI_TRY(candidates(query));
   const auto found = std::find_if(all.begin(), all.end(), [&](const Candidate& candidate) {
     return candidate.choice.algorithm == other.algorithm && candidate.choice.protocol == other.protocol &&
-           candidate.choice.wire == other.wire;
+           candidate.choice.compression == other.compression;
   });
   return found == all.end() ? choose(query) : Result<Choice>(found->choice);
 }
@@ -182,38 +182,38 @@ Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& p
 }
 
 Loop loop_of(bool overlaps, std::uint32_t slots) {
-  const std::uint32_t pieces = overlaps ? 2 * slots : 1;
-  return {.pieces = pieces,
+  const std::uint32_t chunks = overlaps ? 2 * slots : 1;
+  return {.chunks = chunks,
           .skew = overlaps ? 1U : 0U,
           .order = StageOrder::earliest_first,
           .slots = slots,
-          .banks = pieces};
+          .banks = chunks};
 }
 
 Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
-                                const Embedding& embedding, Messages messages) {
+                                const RankMapping& rank_mapping, Messages messages) {
   ProvedPlans proved;
-  proved.plans = emit_plans(algorithm, logical(embedding, problem));
+  proved.plans = emit_plans(algorithm, logical(rank_mapping, problem));
   for (Plan& plan : proved.plans) fuse(plan);
   fuse_stages(proved.plans);
   proved.overlaps = pipelined;  // Where lanes have the slots for it, as the proof says.
   if (problem.ranks <= kAlwaysVerified || config().verify)
     TUTTI_CHECK_OK(prove(proved, slots, messages)
                        .during("proving " + std::string(algorithm.name()) + " for " + describe(problem)));
-  proved.plans = embed(embedding, problem, std::move(proved.plans));
+  proved.plans = map_ranks(rank_mapping, problem, std::move(proved.plans));
   return proved;
 }
 
 Status check_rounding(const Query& query, const Choice& choice) {
   const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
-  if (choice.wire == WireFormat::none || algorithm == nullptr) return {};
+  if (choice.compression == CompressionFormat::none || algorithm == nullptr) return {};
   if (!choice.mapped && algorithm->bears_rounding(query.problem)) return {};
-  return unsupported("algorithm '" + std::string(choice.algorithm) + "' with wire format " + name(choice.wire) + ": " +
-                     ruled_out(query, *algorithm, choice.protocol) +
+  return unsupported("algorithm '" + std::string(choice.algorithm) + "' with compression format " +
+                     name(choice.compression) + ": " + ruled_out(query, *algorithm, choice.protocol) +
                      "; leave the algorithm open, or let messages be raw");
 }
 
-WireRequest wire_request(const Call& call, const CommunicatorOptions& options, Rank ranks) {
+CompressionRequest compression_request(const Call& call, const CommunicatorOptions& options, Rank ranks) {
   const bool is_float =
       call.type == DataType::float32 || call.type == DataType::float16 || call.type == DataType::bfloat16;
   if (ranks == 1 || call.kind != Kind::collective || !is_float) return {};
@@ -223,42 +223,45 @@ WireRequest wire_request(const Call& call, const CommunicatorOptions& options, R
     if (reduces(call.collective) && !adds) return {};
     return {.max_relative_error = options.max_relative_error};
   }
-  const auto wire = parse_wire(options.wire.empty() ? "raw" : options.wire);
-  if (!wire.ok()) return {};
-  const bool narrower = wire_bytes(wire.value(), call.count, call.type) < call.count * size_of(call.type);
-  return {.wire = narrower ? wire.value() : WireFormat::none};
+  const auto compression = parse_compression(options.compression.empty() ? "raw" : options.compression);
+  if (!compression.ok()) return {};
+  const bool narrower = compressed_bytes(compression.value(), call.count, call.type) < call.count * size_of(call.type);
+  return {.compression = narrower ? compression.value() : CompressionFormat::none};
 }
 
-// In a wire format a group takes the place of an element: so many elements, so many bytes in messages.
-Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch, WireFormat wire) {
-  const std::uint64_t group = wire == WireFormat::none ? 1 : kWireGroup;
-  const std::uint64_t bytes = wire == WireFormat::none ? size_of(call.type) : wire_bytes(wire);
+// In a compression format a group takes the place of an element: so many elements, so many bytes in messages.
+Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits, Rank ranks, Launch& launch,
+                CompressionFormat compression) {
+  const std::uint64_t group = compression == CompressionFormat::none ? 1 : kCompressionGroup;
+  const std::uint64_t bytes =
+      compression == CompressionFormat::none ? size_of(call.type) : compressed_bytes(compression);
   const std::uint64_t groups = (call.count + group - 1) / group;
-  const std::uint64_t unit_bytes = (groups + room.units - 1) / room.units * bytes;
-  const std::uint64_t granule = wire == WireFormat::none ? std::max<std::uint64_t>(room.granule_bytes, bytes) : bytes;
-  const std::uint64_t slot = std::min<std::uint64_t>(choice.piece_bytes, room.slot_bytes);
-  const std::uint64_t wanted = slot == 0 ? 1 : pieces_for(unit_bytes, room.longest_units, slot, granule);
-  const std::uint64_t pieces = (wanted + launch.channels - 1) / launch.channels;
-  const std::uint64_t parts = pieces * launch.channels;
+  const std::uint64_t unit_bytes = (groups + limits.units - 1) / limits.units * bytes;
+  const std::uint64_t granule =
+      compression == CompressionFormat::none ? std::max<std::uint64_t>(limits.granule_bytes, bytes) : bytes;
+  const std::uint64_t slot = std::min<std::uint64_t>(choice.chunk_bytes, limits.slot_bytes);
+  const std::uint64_t wanted = slot == 0 ? 1 : chunks_for(unit_bytes, limits.longest_units, slot, granule);
+  const std::uint64_t chunks = (wanted + launch.channels - 1) / launch.channels;
+  const std::uint64_t parts = chunks * launch.channels;
   const std::uint64_t granules = (unit_bytes + granule - 1) / granule;
   const std::uint64_t part_bytes = (granules + parts - 1) / parts * granule;
-  const bool fits = slot == 0 || room.longest_units * part_bytes <= room.slot_bytes;
-  if (pieces > kMostPieces || (!fits && !room.balanced)) {
-    return unsupported(std::string(room.algorithm) + " sends messages that do not fit the slots of " +
-                       std::to_string(room.slot_bytes) + " bytes: force no protocol, or another algorithm");
+  const bool fits = slot == 0 || limits.longest_units * part_bytes <= limits.slot_bytes;
+  if (chunks > kMaxChunks || (!fits && !limits.balanced)) {
+    return unsupported(std::string(limits.algorithm) + " sends messages that do not fit the slots of " +
+                       std::to_string(limits.slot_bytes) + " bytes: force no protocol, or another algorithm");
   }
   launch.element_bytes = static_cast<std::uint32_t>(size_of(call.type));
-  launch.group_bytes = static_cast<std::uint16_t>(wire_bytes(wire));
+  launch.group_bytes = static_cast<std::uint16_t>(compressed_bytes(compression));
   launch.keeps = keeps_of(call.collective);
   launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
   launch.loop = choice.loop;
-  launch.loop.pieces = static_cast<std::uint32_t>(pieces);
-  launch.loop.skew = room.overlaps && pieces > 1 ? choice.loop.skew : 0;
-  launch.cut = {.units = room.units,
+  launch.loop.chunks = static_cast<std::uint32_t>(chunks);
+  launch.loop.skew = limits.overlaps && chunks > 1 ? choice.loop.skew : 0;
+  launch.cut = {.units = limits.units,
                 .parts = static_cast<std::uint32_t>(parts),
                 .granule = static_cast<std::uint16_t>(granule / bytes * group),
                 .group = static_cast<std::uint16_t>(group)};
-  launch.slice_elements = slot == 0 ? groups * group * room.units * ranks : room.slot_bytes / bytes * group;
+  launch.slice_elements = slot == 0 ? groups * group * limits.units * ranks : limits.slot_bytes / bytes * group;
   return {};
 }
 

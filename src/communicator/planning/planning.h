@@ -7,15 +7,15 @@
 
 #include "algorithms/catalogue.h"
 #include "src/communicator/call.h"
+#include "src/communicator/compression_counter.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/hosts.h"
-#include "src/communicator/wire_counter.h"
+#include "src/compression/format.h"
 #include "src/executor/run.h"
-#include "src/plan/embedding.h"
 #include "src/plan/plan.h"
+#include "src/plan/rank_mapping.h"
 #include "src/plan/verify.h"
 #include "src/tuner/candidates.h"
-#include "src/wire/format.h"
 
 namespace tutti {
 
@@ -44,7 +44,7 @@ Status disagreement(const std::string& communicator, const RanksCall& ours, cons
 
 // Where the ranks are, for those who ask why the problem has no groups.
 struct Whereabouts {
-  const Embedding& embedding;
+  const RankMapping& rank_mapping;
   bool several_hosts;
 };
 
@@ -80,26 +80,26 @@ struct ProvedPlans {
   bool balanced = false;    // Proved: a message may take several slots.
 };
 
-// Of plans whose number of pieces is not known yet: enough of them to show what happens with more.
+// Of plans whose number of chunks is not known yet: enough of them to show what happens with more.
 Loop loop_of(bool overlaps, std::uint32_t slots);
 
-// `pipelined`: pieces may overlap, on lanes with so many slots. Where there are few ranks every plan is proved again,
+// `pipelined`: chunks may overlap, on lanes with so many slots. Where there are few ranks every plan is proved again,
 // for its logical ranks.
 Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
-                                const Embedding& embedding = {}, Messages messages = Messages::exact);
+                                const RankMapping& rank_mapping = {}, Messages messages = Messages::exact);
 
 // How messages are to carry the call's elements: in the format that options ask for, where there are any messages and
 // that is narrower; or, where they say how large the error may be, in what the tuner takes.
-struct WireRequest {
-  WireFormat wire = WireFormat::none;
+struct CompressionRequest {
+  CompressionFormat compression = CompressionFormat::none;
   double max_relative_error = 0;
 
-  bool raw() const { return wire == WireFormat::none && max_relative_error == 0; }
+  bool raw() const { return compression == CompressionFormat::none && max_relative_error == 0; }
 };
-WireRequest wire_request(const Call& call, const CommunicatorOptions& options, Rank ranks);
+CompressionRequest compression_request(const Call& call, const CommunicatorOptions& options, Rank ranks);
 
 // What a plan's messages have to fit into.
-struct Room {
+struct SlotLimits {
   const char* algorithm = "";       // In messages.
   std::uint32_t units = 1;          // Per block.
   std::uint32_t longest_units = 1;  // Of the longest message of any rank.
@@ -109,9 +109,9 @@ struct Room {
   bool balanced = false;
 };
 
-// Cuts a call into pieces for launch.channels channels.
-Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch,
-                WireFormat wire = WireFormat::none);
+// Cuts a call into chunks for launch.channels channels.
+Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits, Rank ranks, Launch& launch,
+                CompressionFormat compression = CompressionFormat::none);
 
 // What a rank sends in a launch of its program that cut_call() has cut: of all channels together.
 Carried carried_by(const Program& program, const Launch& launch);

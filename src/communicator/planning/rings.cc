@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/tuner/embed.h"
+#include "src/tuner/map_ranks.h"
 
 namespace tutti {
 namespace {
@@ -21,30 +21,30 @@ NodeId gpu_on(const Topology& topology, const std::string& bus_id) {
 }  // namespace
 
 RingOrders ring_orders(const Hosts& hosts, std::uint32_t most) {
-  const Embedding embedding = embedding_of(hosts.leaders());
-  if (hosts.topology() == nullptr) return {.each = {embedding}};
+  const RankMapping rank_mapping = rank_mapping_of(hosts.leaders());
+  if (hosts.topology() == nullptr) return {.each = {rank_mapping}};
   std::vector<Station> stations;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
     const std::string gpu = gpu_of(hosts.location(rank));
-    if (gpu.empty()) return {.each = {embedding}};
+    if (gpu.empty()) return {.each = {rank_mapping}};
     const std::uint32_t host = hosts.host_number(rank);
     stations.push_back({host, gpu_on(hosts.topology()->of(host), gpu)});
   }
   RankRings rings = find_rank_rings(*hosts.topology(), stations, most);
-  if (rings.orders.empty()) return {.each = {embedding}};
+  if (rings.orders.empty()) return {.each = {rank_mapping}};
   RingOrders orders;
   orders.only_rings = rings.only_rings;
   for (std::vector<Rank>& order : rings.orders) {
     if (std::is_sorted(order.begin(), order.end())) order.clear();
-    orders.each.push_back({embedding.groups, std::move(order)});
+    orders.each.push_back({rank_mapping.groups, std::move(order)});
   }
   return orders;
 }
 
-Embedding rail_embedding(const Hosts& hosts) {
-  Embedding embedding = embedding_of(hosts.leaders());
-  if (embedding.groups.empty() || hosts.topology() == nullptr) return embedding;
-  const Embedding numbered = embedding;
+RankMapping rail_rank_mapping(const Hosts& hosts) {
+  RankMapping rank_mapping = rank_mapping_of(hosts.leaders());
+  if (rank_mapping.groups.empty() || hosts.topology() == nullptr) return rank_mapping;
+  const RankMapping numbered = rank_mapping;
   std::map<std::pair<const Topology*, std::string>, NodeId> known;  // By kind of host and GPU.
   std::vector<NodeId> ports;                                        // [rank]
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
@@ -57,17 +57,17 @@ Embedding rail_embedding(const Hosts& hosts) {
     if (place->second == kNoNode) return numbered;
     ports.push_back(place->second);
   }
-  if (embedding.order.empty()) {
-    embedding.order.resize(hosts.ranks());
-    std::iota(embedding.order.begin(), embedding.order.end(), 0U);
+  if (rank_mapping.order.empty()) {
+    rank_mapping.order.resize(hosts.ranks());
+    std::iota(rank_mapping.order.begin(), rank_mapping.order.end(), 0U);
   }
-  auto first = embedding.order.begin();
-  for (const Rank members : embedding.groups[0]) {
+  auto first = rank_mapping.order.begin();
+  for (const Rank members : rank_mapping.groups[0]) {
     std::stable_sort(first, first + members, [&](Rank a, Rank b) { return ports[a] < ports[b]; });
     first += members;
   }
-  if (std::is_sorted(embedding.order.begin(), embedding.order.end())) embedding.order.clear();
-  return embedding;
+  if (std::is_sorted(rank_mapping.order.begin(), rank_mapping.order.end())) rank_mapping.order.clear();
+  return rank_mapping;
 }
 
 bool takes_blocks_along(std::string_view algorithm, Collective collective) {

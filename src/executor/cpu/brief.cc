@@ -46,7 +46,7 @@ class Briefing {
   std::vector<Move> take() { return std::move(moves_); }
 
  private:
-  bool small(const StraightLane& at) const { return launch_.straight.lines && !at.flag; }
+  bool small(const StraightLane& at) const { return launch_.straight.ll && !at.flag; }
 
   void look() {
     looks_ = true;
@@ -56,7 +56,7 @@ class Briefing {
   }
 
   MoveKind receiving(const StraightLane& at, std::uint64_t bytes) const {
-    if (small(at)) return bytes <= kLineData ? MoveKind::line : MoveKind::lines;
+    if (small(at)) return bytes <= kLineData ? MoveKind::line : MoveKind::ll;
     return at.flag ? MoveKind::flag : MoveKind::message;
   }
 
@@ -79,7 +79,7 @@ class Briefing {
 
 std::vector<Move> brief(const Launch& launch, std::uint32_t outgoing) {
   const Straight& straight = launch.straight;
-  if (straight.stages == nullptr || launch.cut.parts != 1 || launch.loop.pieces != 1) return {};
+  if (straight.stages == nullptr || launch.cut.parts != 1 || launch.loop.chunks != 1) return {};
   Briefing briefing(launch, outgoing);
   const StraightStep* const end = straight.steps + straight.stages[straight.stage_count];
   for (const StraightStep* step = straight.steps; step != end; ++step) {

@@ -1,4 +1,4 @@
-// A straight program that runs in one piece, as a list of moves in which all that does not change from call to call has
+// A straight program that runs in one chunk, as a list of moves in which all that does not change from call to call has
 // been looked up. Obeyed by a thread that waits where it stands: nothing is kept for it to come back to. What the moves
 // mean is what StraightRun does; a call may be run by either.
 #pragma once
@@ -14,7 +14,7 @@ enum class MoveKind : std::uint8_t {
   look,      // Nothing was awaited so far, and now something will be.
   linger,    // Leaves the peer the time to answer.
   line,      // Receives a small message that lies in one line,
-  lines,     // in several,
+  ll,        // in several,
   message,   // a message in a slot,
   flag,      // or none.
   room,      // Waits until the next slot may be written.
@@ -43,7 +43,7 @@ struct Move {
 };
 static_assert(sizeof(Move) == 48);
 
-// Empty if the program is not straight or not of one piece, or has steps without data. `outgoing`: the operand of the
+// Empty if the program is not straight or not of one chunk, or has steps without data. `outgoing`: the operand of the
 // machine whose stage holds a small message that is put together.
 std::vector<Move> brief(const Launch& launch, std::uint32_t outgoing);
 
@@ -62,17 +62,17 @@ class BriefRun {
         case MoveKind::linger: linger(); break;
         case MoveKind::line: {
           const std::byte* const line = slot_of(move.lane->view, move.lane->next);
-          if (load_acquire(flag_of(line)) != line_flag(*move.lane, signature_)) TUTTI_CHECK_OK(receive_lines(move));
+          if (load_acquire(flag_of(line)) != line_flag(*move.lane, signature_)) TUTTI_CHECK_OK(receive_ll(move));
           machine_.source(move.index, const_cast<std::byte*>(line) + line_begin(move.bytes));
           break;
         }
-        case MoveKind::lines: TUTTI_CHECK_OK(receive_lines(move)); break;
+        case MoveKind::ll: TUTTI_CHECK_OK(receive_ll(move)); break;
         case MoveKind::message:
-          if (!bulk_arrived(*move.lane) || !bulk_matches(*move.lane, signature_)) TUTTI_CHECK_OK(receive(move));
+          if (!simple_arrived(*move.lane) || !simple_matches(*move.lane, signature_)) TUTTI_CHECK_OK(receive(move));
           machine_.source(move.index, slot_of(move.lane->view, move.lane->next));
           break;
         case MoveKind::flag:
-          if (!bulk_arrived(*move.lane) || !bulk_matches(*move.lane, signature_)) TUTTI_CHECK_OK(receive(move));
+          if (!simple_arrived(*move.lane) || !simple_matches(*move.lane, signature_)) TUTTI_CHECK_OK(receive(move));
           break;
         case MoveKind::room:
           if (!slot_free(*move.lane)) TUTTI_CHECK_OK(await_room(move));
@@ -89,7 +89,7 @@ class BriefRun {
         case MoveKind::send:
           send(*move.lane, machine_.stage(static_cast<std::uint32_t>(move.offset)), move.bytes);
           break;
-        case MoveKind::post: bulk_post(*move.lane, signature_, move.bytes); break;
+        case MoveKind::post: simple_post(*move.lane, signature_, move.bytes); break;
         case MoveKind::take: take(*move.lane); break;
       }
     }
@@ -108,16 +108,16 @@ class BriefRun {
   }
 
   void send(LaneState& lane, const std::byte* data, std::uint64_t bytes) {
-    send_lines(lane, signature_, data, bytes);
+    send_ll(lane, signature_, data, bytes);
     count_message(lane);
   }
 
-  [[gnu::noinline]] Status receive_lines(const Move& move) {
+  [[gnu::noinline]] Status receive_ll(const Move& move) {
     Blocked blocked{.operand = move.operand, .lane = move.lane};
     std::byte* data = nullptr;
     for (;;) {
       const Progress progress =
-          tutti::receive_lines(*move.lane, signature_, move.bytes, machine_.stage(move.index), data, blocked);
+          tutti::receive_ll(*move.lane, signature_, move.bytes, machine_.stage(move.index), data, blocked);
       if (progress == Progress::done) break;
       TUTTI_CHECK_OK(hooks_.await(blocked, progress));
     }
@@ -128,7 +128,7 @@ class BriefRun {
   [[gnu::noinline]] Status receive(const Move& move) {
     std::byte* data = nullptr;
     for (;;) {
-      const Progress progress = receive_bulk(*move.lane, signature_, data);
+      const Progress progress = receive_simple(*move.lane, signature_, data);
       if (progress == Progress::done) return {};
       TUTTI_CHECK_OK(hooks_.await(Blocked{.operand = move.operand, .lane = move.lane}, progress));
     }

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "src/base/types.h"
-#include "src/executor/cpu/cache_manners.h"
-#include "src/wire/format.h"
+#include "src/compression/format.h"
+#include "src/executor/cpu/cache_policy.h"
 
 namespace tutti {
 
@@ -25,7 +25,7 @@ struct FoldArguments {
   double scale = 1;  // pre_mul_sum of floats; integers take `integer_scale`.
   std::int64_t integer_scale = 1;
 
-  CacheManners manners = {};
+  CachePolicy cache_policy = {};
 
   // Sources that are fetched ahead, beyond their end, too: more of the same buffer will follow. Bit i is the i-th
   // source.
@@ -42,15 +42,15 @@ struct FoldArguments {
 using FoldFunction = void (*)(const FoldArguments&);
 FoldFunction find_fold(DataType type, Reduction reduction);
 
-// With messages in a wire format among the operands: see wire_sum.h.
-struct WireSumArguments;
-using WireSumFunction = void (*)(const WireSumArguments&);
+// With messages in a compression format among the operands: see compressed_sum.h.
+struct CompressedSumArguments;
+using CompressedSumFunction = void (*)(const CompressedSumArguments&);
 
 // The kernels are compiled once for each of these; find_fold() takes the last that this CPU runs.
 struct FoldKernels {
   const char* name;  // "avx2"
   FoldFunction (*find_fold)(DataType, Reduction);
-  WireSumFunction (*find_wire_sum)(WireFormat);
+  CompressedSumFunction (*find_compressed_sum)(CompressionFormat);
 };
 struct FoldKernelList {
   const FoldKernels* first;

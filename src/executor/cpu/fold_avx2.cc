@@ -5,6 +5,6 @@
 
 namespace tutti {
 
-const FoldKernels kFoldAvx2 = {"avx2", find_fold_in<Avx2>, find_wire_sum_avx2};
+const FoldKernels kFoldAvx2 = {"avx2", find_fold_in<Avx2>, find_compressed_sum_avx2};
 
 }  // namespace tutti

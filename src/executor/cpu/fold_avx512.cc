@@ -5,6 +5,6 @@
 
 namespace tutti {
 
-const FoldKernels kFoldAvx512 = {"avx512", find_fold_in<Avx512>, find_wire_sum_avx512};
+const FoldKernels kFoldAvx512 = {"avx512", find_fold_in<Avx512>, find_compressed_sum_avx512};
 
 }  // namespace tutti

@@ -5,6 +5,6 @@
 
 namespace tutti {
 
-const FoldKernels kFoldBaseline = {"baseline", find_fold_in<Baseline>, find_wire_sum_baseline};
+const FoldKernels kFoldBaseline = {"baseline", find_fold_in<Baseline>, find_compressed_sum_baseline};
 
 }  // namespace tutti

@@ -54,7 +54,7 @@ class Kernel {
   // A register is full of the widest thing that an element becomes on its way.
   static constexpr bool kOrders = kReduction == Reduction::min || kReduction == Reduction::max;
   static constexpr bool kDivides = kReduction == Reduction::avg;
-  static constexpr bool kAddsInFloat = is_narrow<T> && !kOrders;
+  static constexpr bool kAddsInFloat = is_compressed<T> && !kOrders;
   static constexpr bool kDividesIntegers = kDivides && !Format<T>::is_float;
   static constexpr unsigned kLaneBytes = kAddsInFloat       ? sizeof(float)
                                          : kDividesIntegers ? (sizeof(T) < 4 ? sizeof(float) : sizeof(double))
@@ -81,7 +81,7 @@ class Kernel {
     if constexpr (kTargets == 0) {
       if (arguments.streamed_targets != 0) i = kernel.start_streaming(operands, count);
     }
-    if (arguments.manners.fetches_targets && count * sizeof(T) >= kPreparedBytes) {
+    if (arguments.cache_policy.fetches_targets && count * sizeof(T) >= kPreparedBytes) {
       constexpr std::uint64_t kAhead = kAheadBytes / sizeof(T);
       const std::uint64_t fresh = fresh_targets(operands);
       for (; count - i >= kAhead + kBlock; i += kBlock) {
@@ -232,7 +232,7 @@ inline void copy_by_libc(const FoldArguments& arguments, std::uint64_t bytes) {
 template <class Isa>
 void copy_bytes(const FoldArguments& arguments, std::uint64_t bytes) {
   using Bytes = Kernel<Isa, std::uint8_t, Reduction::sum>;
-  if (bytes >= arguments.manners.libc_copies_bytes && arguments.streamed_targets == 0 && !stores_back(arguments))
+  if (bytes >= arguments.cache_policy.libc_copies_bytes && arguments.streamed_targets == 0 && !stores_back(arguments))
     return copy_by_libc(arguments, bytes);
   if (arguments.streamed_targets == 0 && arguments.target_count == 1)
     return Bytes::template run<1, 1>(arguments, bytes);

@@ -5,9 +5,9 @@
 
 namespace tutti {
 
-WireSumFunction find_wire_sum_baseline(WireFormat format);
-WireSumFunction find_wire_sum_avx2(WireFormat format);
-WireSumFunction find_wire_sum_avx512(WireFormat format);
+CompressedSumFunction find_compressed_sum_baseline(CompressionFormat format);
+CompressedSumFunction find_compressed_sum_avx2(CompressionFormat format);
+CompressedSumFunction find_compressed_sum_avx512(CompressionFormat format);
 
 extern const FoldKernels kFoldBaseline;
 extern const FoldKernels kFoldAvx2;    // On x86.

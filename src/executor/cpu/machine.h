@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "src/executor/cpu/wire_fold.h"
+#include "src/executor/cpu/compressed_fold.h"
 #include "src/executor/interpreter.h"
 
 namespace tutti {
@@ -41,9 +41,9 @@ class MachineMemory {
   std::vector<std::uint8_t> encoded_;  // 1 but for operands of the next fold that are memory.
 };
 
-// How the messages of a call in a wire format are encoded, beyond the format. Elements are counted as in the larger of
-// input and output, so that one has the same number wherever it lies on its way. Scratch is laid out like that, over
-// and over.
+// How the messages of a call in a compression format are encoded, beyond the format. Elements are counted as in the
+// larger of input and output, so that one has the same number wherever it lies on its way. Scratch is laid out like
+// that, over and over.
 struct CallRounding {
   bool dithers = false;  // By random numbers: those of the elements' numbers under this key.
   std::uint64_t key = 0;
@@ -95,9 +95,9 @@ class CpuMachine {
     set_plain();
   }
 
-  // Messages carry numbers in a wire format. `fold` outlives the machine.
-  void encode(const WireFold* fold) {
-    wire_ = fold;
+  // Messages carry numbers in a compression format. `fold` outlives the machine.
+  void encode(const CompressedFold* fold) {
+    compression_ = fold;
     set_plain();
   }
 
@@ -105,7 +105,7 @@ class CpuMachine {
   void round(const CallRounding* rounding) { rounding_ = rounding; }
 
   bool stores_back(const LaneState& lane, std::uint64_t bytes) const {
-    return wire_ == nullptr && arguments_.manners.stores_back(bytes) && goes_back_empty(lane.view);
+    return compression_ == nullptr && arguments_.cache_policy.stores_back(bytes) && goes_back_empty(lane.view);
   }
 
   // ---- Worker 0 of 1 ----
@@ -121,10 +121,10 @@ class CpuMachine {
 
   Progress receive_small(LaneState& lane, Signature signature, std::uint64_t bytes, std::uint32_t index,
                          std::byte*& data, Blocked& blocked) {
-    return receive_lines(lane, signature, bytes, stage(index), data, blocked);
+    return receive_ll(lane, signature, bytes, stage(index), data, blocked);
   }
   static void send_small(const LaneState& lane, Signature signature, const std::byte* data, std::uint64_t bytes) {
-    send_lines(lane, signature, data, bytes);
+    send_ll(lane, signature, data, bytes);
   }
 
   std::byte* stage(std::uint32_t operand) { return stage_ + operand * MachineMemory::kStageBytes; }
@@ -162,8 +162,8 @@ class CpuMachine {
     const bool only_input = sources == 1 && own_ == 0;
     arguments_.own = scales_ ? own_ : FoldArguments::kNone;
     own_ = FoldArguments::kNone;
-    if (wire_ != nullptr) {
-      (*wire_)(arguments_, encoded(only_input, count));
+    if (compression_ != nullptr) {
+      (*compression_)(arguments_, encoded(only_input, count));
       std::fill_n(encoded_sources_, sources, 1);
       std::fill_n(encoded_targets_, targets, 1);
     } else {
@@ -190,7 +190,7 @@ class CpuMachine {
     return encoded;
   }
   void set_plain() {
-    plain_ = !scales_ && !streams_output_ && !fetches_buffers_ && wire_ == nullptr;
+    plain_ = !scales_ && !streams_output_ && !fetches_buffers_ && compression_ == nullptr;
     arguments_.own = own_ = FoldArguments::kNone;
   }
 
@@ -201,7 +201,7 @@ class CpuMachine {
   std::uint8_t* encoded_sources_;
   std::uint8_t* encoded_targets_;
   std::byte* stage_;
-  const WireFold* wire_ = nullptr;
+  const CompressedFold* compression_ = nullptr;
   const CallRounding* rounding_ = nullptr;
   std::uint64_t first_ = 0;  // Number of the next fold's first element.
   Dither dither_ = {};       // Of that.

@@ -1,5 +1,5 @@
 #include "src/executor/cuda/kernel.h"
-#include "src/executor/team/correct.h"
+#include "src/executor/thread_block/correct.h"
 
 namespace tutti {
 namespace {

@@ -11,7 +11,7 @@
 #include "src/executor/cuda/cuda_event.h"
 #include "src/executor/cuda/kernel.h"
 #include "src/executor/cuda/nvml.h"
-#include "src/executor/team/correct.h"
+#include "src/executor/thread_block/correct.h"
 
 namespace tutti {
 namespace {
@@ -44,8 +44,8 @@ Result<std::shared_ptr<Device>> CudaDevice::make(int ordinal) {
   return std::shared_ptr<Device>(std::move(device));
 }
 
-// Streams of the same priority may share a queue of the hardware: there, uploads would wait for teams that wait for
-// them.
+// Streams of the same priority may share a queue of the hardware: there, uploads would wait for thread blocks that wait
+// for them.
 Status CudaDevice::make_stream(cudaStream_t& stream) {
   int least = 0, most = 0;
   TUTTI_CHECK_OK(check(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange"));
@@ -80,35 +80,35 @@ Status CudaDevice::find_traits() {
   int ordering = CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE;  // Also where the driver does not know.
   (void)driver().attribute(&ordering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, ordinal_);
   traits_.orders_writes = ordering >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
-  traits_.company = mps != 0 ? Company::all_processes : Company::one_process;
+  traits_.company = mps != 0 ? ComputeSharing::all_processes : ComputeSharing::one_process;
   return {};
 }
 
-// As much shared memory as there is, and how many teams that leaves.
+// As much shared memory as there is, and how many thread blocks that leaves.
 Status CudaDevice::prepare_kernel() {
   cudaFuncAttributes kernel;
-  const cudaError_t error = cudaFuncGetAttributes(&kernel, team_kernel());
+  const cudaError_t error = cudaFuncGetAttributes(&kernel, plan_kernel());
   if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction) {
     cudaGetLastError();
     return unsupported("this library has no code for " + traits_.name +
                        ": build it with CMAKE_CUDA_ARCHITECTURES=native on this machine");
   }
   TUTTI_CHECK_OK(check(error, "cudaFuncGetAttributes"));
-  int most = 0, processors = 0, teams = 0;
+  int most = 0, processors = 0, thread_blocks = 0;
   TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal_),
                        "cudaDeviceGetAttribute(MaxSharedMemoryPerBlockOptin)"));
   TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ordinal_),
                        "cudaDeviceGetAttribute(MultiProcessorCount)"));
   const auto taken = static_cast<std::uint32_t>(kernel.sharedSizeBytes) + kSpareBytes;
-  traits_.team_bytes = (static_cast<std::uint32_t>(most) - taken) / 16 * 16;
-  const int bytes = static_cast<int>(traits_.team_bytes);
-  traits_.teams = ~0U;
-  for (const void* each : {team_kernel(), narrow_team_kernel()}) {
+  traits_.thread_block_bytes = (static_cast<std::uint32_t>(most) - taken) / 16 * 16;
+  const int bytes = static_cast<int>(traits_.thread_block_bytes);
+  traits_.thread_blocks = ~0U;
+  for (const void* each : {plan_kernel(), compressed_kernel()}) {
     TUTTI_CHECK_OK(check(cudaFuncSetAttribute(each, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                          "cudaFuncSetAttribute(MaxDynamicSharedMemorySize)"));
-    TUTTI_CHECK_OK(check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&teams, each, kThreads, bytes),
+    TUTTI_CHECK_OK(check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&thread_blocks, each, kThreads, bytes),
                          "cudaOccupancyMaxActiveBlocksPerMultiprocessor"));
-    traits_.teams = std::min(traits_.teams, static_cast<std::uint32_t>(teams * processors));
+    traits_.thread_blocks = std::min(traits_.thread_blocks, static_cast<std::uint32_t>(thread_blocks * processors));
   }
   return {};
 }
@@ -332,13 +332,15 @@ Status CudaDevice::keep_for_graph(DeviceStream stream, std::shared_ptr<void> kep
   return check(error, "cudaGraphRetainUserObject");
 }
 
-Status CudaDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) {
+Status CudaDevice::launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
+                          DeviceStream stream) {
   std::uint32_t channels = 0;
   for (std::uint32_t i = 0; i < count; ++i) channels = std::max(channels, batch.calls[i].channels);
-  if (channels * count > traits_.teams || team_bytes > traits_.team_bytes) {
+  if (channels * count > traits_.thread_blocks || thread_block_bytes > traits_.thread_block_bytes) {
     return internal_error("a launch of " + std::to_string(count) + " calls with " + std::to_string(channels) +
-                          " channels of " + std::to_string(team_bytes) + " bytes on " + traits_.name + ", which has " +
-                          std::to_string(traits_.teams) + " teams of " + std::to_string(traits_.team_bytes));
+                          " channels of " + std::to_string(thread_block_bytes) + " bytes on " + traits_.name +
+                          ", which has " + std::to_string(traits_.thread_blocks) + " thread blocks of " +
+                          std::to_string(traits_.thread_block_bytes));
   }
   const OnDevice here(ordinal_);
   cudaLaunchAttribute cooperative = {};
@@ -347,12 +349,12 @@ Status CudaDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(channels, count);
   config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = team_bytes;
+  config.dynamicSmemBytes = thread_block_bytes;
   config.stream = as_stream(stream);
   config.attrs = &cooperative;
   config.numAttrs = count > 1 ? 1 : 0;
-  void* arguments[] = {const_cast<TeamBatch*>(&batch)};
-  const void* kernel = has_narrow_messages(batch) ? narrow_team_kernel() : team_kernel();
+  void* arguments[] = {const_cast<KernelBatch*>(&batch)};
+  const void* kernel = has_compressed_messages(batch) ? compressed_kernel() : plan_kernel();
   return check(cudaLaunchKernelExC(&config, kernel, arguments), "cudaLaunchKernelExC");
 }
 
@@ -366,7 +368,8 @@ Status CudaDevice::correct(const CorrectTask& task, DeviceStream stream) {
   const OnDevice here(ordinal_);
   constexpr std::uint64_t kGroupsOfBlock = kThreads / 32;
   const std::uint64_t blocks = (task.groups_of_block() * task.blocks + kGroupsOfBlock - 1) / kGroupsOfBlock;
-  const auto grid = static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, std::uint64_t{4} * traits_.teams));
+  const auto grid =
+      static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, std::uint64_t{4} * traits_.thread_blocks));
   void* arguments[] = {const_cast<CorrectTask*>(&task)};
   return check(cudaLaunchKernel(correct_kernel(), dim3(grid), dim3(kThreads), arguments, 0, as_stream(stream)),
                "cudaLaunchKernel");
@@ -376,7 +379,7 @@ Status CudaDevice::put_word(std::uint32_t* word, std::uint32_t value, DeviceStre
   const OnDevice here(ordinal_);
   return driver()
       .write_word(as_stream(stream), as_address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT)
-      .during("telling the host " + in_stream_of(traits_));
+      .during("note_failure the host " + in_stream_of(traits_));
 }
 
 Status CudaDevice::hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) {

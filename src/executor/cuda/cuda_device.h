@@ -13,7 +13,7 @@
 #include "src/executor/cuda/cuda_memory.h"
 #include "src/executor/cuda/foreign_memory.h"
 #include "src/executor/cuda/host_pages.h"
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 
 namespace tutti {
 
@@ -53,7 +53,8 @@ class CudaDevice final : public Device {
   Result<std::uint64_t> capture_of(DeviceStream stream) override;
   Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) override;
 
-  Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) override;
+  Status launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
+                DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
   Status correct(const CorrectTask& task, DeviceStream stream) override;
   Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;

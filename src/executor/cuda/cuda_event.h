@@ -4,7 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "src/base/owned.h"
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 
 namespace tutti {
 

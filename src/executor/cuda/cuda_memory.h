@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "src/executor/cuda/virtual_memory.h"
-#include "src/executor/team/kept_memory.h"
+#include "src/executor/thread_block/kept_memory.h"
 
 namespace tutti {
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <mutex>
 
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 
 namespace tutti {
 

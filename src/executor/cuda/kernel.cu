@@ -1,20 +1,20 @@
 #include "src/executor/cuda/kernel.h"
 
-#include "src/executor/cuda/team.cuh"
-#include "src/executor/team/run_call.h"
+#include "src/executor/cuda/thread_block.cuh"
+#include "src/executor/thread_block/run_call.h"
 
 namespace tutti {
 namespace {
 
-extern __shared__ Pack team_memory[];
+extern __shared__ Pack kernel_memory[];
 
-__global__ void __launch_bounds__(kThreads) obey(const __grid_constant__ TeamBatch batch) {
+__global__ void __launch_bounds__(kThreads) run_plan(const __grid_constant__ KernelBatch batch) {
   const BatchCall& entry = batch.calls[blockIdx.y];
-  run_call(entry, blockIdx.x, CudaTeam(entry.watch), reinterpret_cast<std::byte*>(team_memory));
+  run_call(entry, blockIdx.x, CudaThreadBlock(entry.watch), reinterpret_cast<std::byte*>(kernel_memory));
 }
 
 }  // namespace
 
-const void* team_kernel() { return reinterpret_cast<const void*>(&obey); }
+const void* plan_kernel() { return reinterpret_cast<const void*>(&run_plan); }
 
 }  // namespace tutti

@@ -17,7 +17,7 @@ using Gpu = void*;
 constexpr int kSuccess = 0;
 constexpr int kEnabled = 1;
 constexpr int kNvlinkCapability = 2;  // Of those that P2P may have.
-constexpr unsigned kMostLinks = 18;
+constexpr unsigned kMaxLinks = 18;
 
 struct PciInfo {
   char short_id[16];
@@ -69,7 +69,7 @@ struct Nvml::Functions {
     PciInfo place = {};
     if (pci_of(other, &place) != kSuccess) return 0;
     std::uint32_t direct = 0, up = 0;
-    for (unsigned link = 0; link < kMostLinks; ++link) {
+    for (unsigned link = 0; link < kMaxLinks; ++link) {
       int enabled = 0;
       PciInfo end = {};
       if (link_state(one, link, &enabled) != kSuccess || enabled != kEnabled) continue;

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 
 namespace tutti {
 

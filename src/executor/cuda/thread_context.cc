@@ -6,10 +6,10 @@
 namespace tutti {
 namespace {
 
-constexpr int kMostDevices = 64;
+constexpr int kMaxDevices = 64;
 
 // Primary contexts by device, retained once and for good: the driver may be gone before the process's last thread is.
-constinit std::array<std::atomic<CUcontext>, kMostDevices> retained = {};
+constinit std::array<std::atomic<CUcontext>, kMaxDevices> retained = {};
 
 CUcontext retain(const Driver& driver, int ordinal) {
   CUdevice device = 0;
@@ -29,7 +29,7 @@ bool is_on(const Driver& driver, int ordinal) {
 }  // namespace
 
 ThreadContext::ThreadContext(const Driver& driver, int ordinal) : driver_(driver) {
-  if (!driver.pushes_contexts() || ordinal < 0 || ordinal >= kMostDevices) return;
+  if (!driver.pushes_contexts() || ordinal < 0 || ordinal >= kMaxDevices) return;
   CUcontext current = nullptr;
   if (!driver.get_context(&current).ok()) return;
   CUcontext primary = retained[static_cast<std::size_t>(ordinal)].load(std::memory_order_acquire);

@@ -1,5 +1,5 @@
 // The device of a library that was built without any.
-#include "src/executor/team/device.h"
+#include "src/executor/thread_block/device.h"
 
 namespace tutti {
 

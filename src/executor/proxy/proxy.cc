@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kSpinNs = 100'000;        // After the last that moved: a peer's answer takes less.
 constexpr std::int64_t kFirstNapNs = 10'000;     // Then naps get longer,
-constexpr std::int64_t kCallNapNs = 100'000;     // up to this while a call is under way: teams wake nobody,
+constexpr std::int64_t kCallNapNs = 100'000;     // up to this while a call is under way: thread blocks wake nobody,
 constexpr std::int64_t kGraphNapNs = 1'000'000;  // and to this where a graph may bring one, or the call is nobody's.
 constexpr std::int64_t kIdleNs = 1'000'000'000;  // Nothing needs it to wake then.
 constexpr std::int64_t kLookNs = 5'000'000;      // Between two looks at peers while nothing moves,
@@ -58,7 +58,7 @@ void Proxy::look_no_more() {
 
 // Who is about to sleep says so, and then looks once more at what it was told.
 void Proxy::wake() {
-  ++told_;
+  ++reported_;
   if (!sleeps_) return;
   const std::uint64_t once = 1;
   (void)!::write(bell_.get(), &once, sizeof once);
@@ -81,7 +81,7 @@ void Proxy::work() {
   settle();
   moved_ns_ = looked_ns_ = now_ns();
   while (!ends_) {
-    const std::uint64_t told = told_;
+    const std::uint64_t reported = reported_;
     const bool busy = expects_calls();
     rounds_.fetch_add(1, std::memory_order_relaxed);
     const bool moved = carry();
@@ -97,9 +97,9 @@ void Proxy::work() {
       continue;
     }
     sleeps_ = true;
-    if (told == told_) sleep(longest_nap_ns(busy));
+    if (reported == reported_) sleep(longest_nap_ns(busy));
     sleeps_ = false;
-    if (told != told_) {  // What was enqueued begins soon.
+    if (reported != reported_) {  // What was enqueued begins soon.
       moved_ns_ = now_ns();
       nap_ns_ = kFirstNapNs;
     }

@@ -1,7 +1,7 @@
 // The thread that carries the lanes of a rank on a device to and from other hosts, since a device cannot: it runs the
 // connections on which those lanes have halves, beside whoever else uses these. While a call is under way it polls;
-// when nothing has moved for a while it naps, until a socket wakes it, or to look whether teams have posted; without a
-// call it sleeps.
+// when nothing has moved for a while it naps, until a socket wakes it, or to look whether thread blocks have posted;
+// without a call it sleeps.
 #pragma once
 
 #include <poll.h>
@@ -28,8 +28,8 @@ struct ProxyDuty {
   const std::uint32_t* failed = nullptr;  // The same; not 0: a call has ended in a failure, which is to be made known.
   // Looks for news of the peers, and whether they live. Asked when a call is under way in which nothing has moved for
   // so long, now and then where a graph may have brought one, and when a note has come. A peer that dies while there is
-  // no call is found by the next, or when the program asks. False: the communicator has failed, and no team waits for
-  // the proxy.
+  // no call is found by the next, or when the program asks. False: the communicator has failed, and no thread block
+  // waits for the proxy.
   std::function<bool(std::int64_t still_ns)> look;
 };
 
@@ -71,7 +71,7 @@ class Proxy {
   ProxyDuty duty_;
   Bell bell_;
   std::mutex looking_;
-  std::atomic<std::uint64_t> told_{0};  // Times that expect() and the like were called.
+  std::atomic<std::uint64_t> reported_{0};  // Times that expect() and the like were called.
   std::atomic<std::uint32_t> expected_{0};
   std::atomic<bool> graphs_{false}, lost_{false}, ends_{false}, sleeps_{false};
   std::atomic<std::uint64_t> rounds_{0};

@@ -28,9 +28,10 @@ Result<Discovery> discover(const Sources& sources) {
   Discovery discovery;
   TopologyTree tree;
   if (!sources.hwloc.empty()) {
-    Result<Topology> told = ask_hwloc(sources.hwloc);
-    report(discovery, "hwloc", told.ok() ? Result<std::string>("processors and PCI") : std::move(told).status());
-    if (told.ok()) tree.take(std::move(told).value());
+    Result<Topology> reported = ask_hwloc(sources.hwloc);
+    report(discovery, "hwloc",
+           reported.ok() ? Result<std::string>("processors and PCI") : std::move(reported).status());
+    if (reported.ok()) tree.take(std::move(reported).value());
   }
   if (tree.topology.nodes.empty()) {
     tree.host(host_name());

@@ -17,8 +17,8 @@
 namespace tutti {
 namespace {
 
-constexpr unsigned kMostNvLinks = 18;
-constexpr unsigned kMostC2cLinks = 64;  // A driver's count is not believed beyond.
+constexpr unsigned kMaxNvLinks = 18;
+constexpr unsigned kMaxC2cLinks = 64;  // A driver's count is not believed beyond.
 
 std::string bus_id_of(const NvmlPci& pci) {
   return normal_bus_id(std::string_view(pci.bus_id, ::strnlen(pci.bus_id, sizeof pci.bus_id)));
@@ -126,24 +126,24 @@ class Driver {
 
   std::map<End, unsigned> nvlinks_of(NodeId id, void* device) {
     std::map<End, unsigned> ends;
-    int untold = 0;  // The first problem.
+    int unreported = 0;  // The first problem.
     bool nowhere = false;
-    for (unsigned link = 0; link < kMostNvLinks; ++link) {
+    for (unsigned link = 0; link < kMaxNvLinks; ++link) {
       unsigned active = 0, kind = kNvmlEndIsSwitch;
       NvmlPci pci = {};
       int problem = nvml_.link_active(device, link, &active);
       if (problem == kNvmlInvalidArgument || problem == kNvmlNotSupported) continue;  // There is no such link.
       if (problem == 0 && active == 0) continue;
       if (problem == 0) problem = nvml_.link_end(device, link, &pci);
-      if (untold == 0) untold = problem;
+      if (unreported == 0) unreported = problem;
       if (problem != 0) continue;
       const std::string bus_id = bus_id_of(pci);
       nowhere = nowhere || !is_bus_id(bus_id);
       if (!is_bus_id(bus_id)) continue;
-      const bool told = nvml_.link_end_kind != nullptr && nvml_.link_end_kind(device, link, &kind) == 0;
-      ++ends[{bus_id, told ? kind == kNvmlEndIsSwitch : false}];
+      const bool reported = nvml_.link_end_kind != nullptr && nvml_.link_end_kind(device, link, &kind) == 0;
+      ++ends[{bus_id, reported ? kind == kNvmlEndIsSwitch : false}];
     }
-    if (untold != 0) note("the driver does not tell of all NVLinks of " + node(id).name, untold);
+    if (unreported != 0) note("the driver does not tell of all NVLinks of " + node(id).name, unreported);
     if (nowhere)
       tree_.note("the driver does not tell where all NVLinks of " + node(id).name + " lead: a bus id is none");
     return ends;
@@ -151,8 +151,9 @@ class Driver {
 
   // Returns how many ends there are.
   std::size_t connect_nvlinks() {
-    const auto told = [](const Gpu& gpu) { return !gpu.ends.empty(); };
-    if (std::any_of(gpus_.begin(), gpus_.end(), told))  // Whoever told of some before knows no more than the driver.
+    const auto reported = [](const Gpu& gpu) { return !gpu.ends.empty(); };
+    if (std::any_of(gpus_.begin(), gpus_.end(),
+                    reported))  // Whoever told of some before knows no more than the driver.
       std::erase_if(tree_.topology.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
     std::size_t connected = 0;
     std::set<std::pair<NodeId, NodeId>> done;
@@ -173,17 +174,17 @@ class Driver {
   // Returns of how many links. A driver that knows the mode alone does not tell how many there are.
   unsigned connect_c2c(NodeId id, void* device) {
     NvmlC2cMode mode = {};
-    const bool told = nvml_.c2c_mode != nullptr && nvml_.c2c_mode(device, &mode) == 0;
-    if (told && mode.is_enabled == 0) return 0;
+    const bool reported = nvml_.c2c_mode != nullptr && nvml_.c2c_mode(device, &mode) == 0;
+    if (reported && mode.is_enabled == 0) return 0;
     const unsigned count = field(device, kNvmlC2cLinks).value_or(0);
-    if (!told && count == 0) return 0;
+    if (!reported && count == 0) return 0;
     unsigned active = count == 0 ? 1 : 0;
-    bool rates_told = count > 0;
+    bool has_rates = count > 0;
     double megabytes = 0;
-    for (unsigned link = 0; link < std::min(count, kMostC2cLinks); ++link) {
+    for (unsigned link = 0; link < std::min(count, kMaxC2cLinks); ++link) {
       if (field(device, kNvmlC2cLinkIsActive, link) != 1u) continue;
       const unsigned rate = field(device, kNvmlC2cLinkMegabytes, link).value_or(0);
-      rates_told = rates_told && rate > 0;
+      has_rates = has_rates && rate > 0;
       megabytes += rate;
       ++active;
     }
@@ -192,10 +193,10 @@ class Driver {
       return 0;
     }
     const double published = c2c_gbytes_per_s(node(id).sm);
-    if (!rates_told)
+    if (!has_rates)
       tree_.note("the driver does not tell the rate of NVLink-C2C of " + node(id).name + ": taken for " +
                  std::to_string(std::lround(published)) + " GB/s each way");
-    tree_.connect(domain_of(id), id, LinkKind::c2c, rates_told ? megabytes / 1000 : published, active);
+    tree_.connect(domain_of(id), id, LinkKind::c2c, has_rates ? megabytes / 1000 : published, active);
     return active;
   }
 

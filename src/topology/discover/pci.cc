@@ -40,9 +40,9 @@ Speed speed_of(const std::string& folder) {
 
 NodeId domain_of(const TopologyTree& tree, const std::string& folder) {
   const std::vector<NodeId> domains = tree.topology.all(NodeKind::numa);
-  const std::int64_t told = number_in(folder + "/numa_node").value_or(-1);
+  const std::int64_t reported = number_in(folder + "/numa_node").value_or(-1);
   for (const NodeId id : domains)
-    if (tree.topology.nodes[id].index == told) return id;
+    if (tree.topology.nodes[id].index == reported) return id;
   return domains.front();  // Of machines with one, the system says -1.
 }
 

@@ -78,7 +78,7 @@ class HwlocReader {
   Status add_numa(const pugi::xml_node& at) {
     Node node;
     node.host = host_;
-    node.index = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(at, "os_index", 0, kMostDomains - 1)));
+    node.index = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(at, "os_index", 0, kMaxDomains - 1)));
     node.name = "numa" + std::to_string(node.index);
     if (tree_.has(host_, node.name))
       return xml_.complain(at, "NUMANode " + std::to_string(node.index) + " is there twice");
@@ -118,8 +118,8 @@ class HwlocReader {
   }
 
   Result<double> speed_of(const pugi::xml_node& at) const {
-    const double told = TUTTI_TRY(xml_.number(at, "pci_link_speed", 0, 1e5));
-    return told > 0 ? told : pci_gbytes_per_s(8, 16);
+    const double reported = TUTTI_TRY(xml_.number(at, "pci_link_speed", 0, 1e5));
+    return reported > 0 ? reported : pci_gbytes_per_s(8, 16);
   }
 
   Result<NodeId> add_bridge(const pugi::xml_node& at, NodeId parent) {

@@ -85,7 +85,7 @@ class JsonReader {
     TUTTI_CHECK_OK(only(json, "a host", {"name", "nodes"}));
     const std::string name = TUTTI_TRY(text(json, "a host", "name"));
     if (name.empty()) return complain("a host has no name");
-    if (topology_.hosts.size() >= kMostNodes) return complain("too many hosts");
+    if (topology_.hosts.size() >= kMaxNodes) return complain("too many hosts");
     if (!hosts_.insert(name).second) return complain("there are two hosts '" + name + "'");
     topology_.hosts.push_back(name);
     for (const Json& node : TUTTI_TRY(list(json, "host '" + name + "'", "nodes"))) TUTTI_CHECK_OK(read_node(node));
@@ -93,7 +93,7 @@ class JsonReader {
   }
 
   Status read_node(const Json& json) {
-    if (topology_.nodes.size() >= kMostNodes) return complain("too many nodes");
+    if (topology_.nodes.size() >= kMaxNodes) return complain("too many nodes");
     TUTTI_CHECK_OK(
         only(json, "a node",
              {"kind", "name", "bus_id", "model", "index", "sm", "gpudirect", "gbytes_per_s", "down", "cpus"}));

@@ -77,12 +77,12 @@ class Reader {
 
   // NCCL writes -1, or that in 16 bits, where the system does not tell.
   Result<std::uint32_t> domain_of(const pugi::xml_node& cpu, std::uint32_t host) {
-    const std::string_view told = cpu.attribute("numaid").value();
-    if (told != "-1" && told != "65535" && told != "0xffff")
-      return static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(cpu, "numaid", 0, kMostDomains - 1)));
+    const std::string_view reported = cpu.attribute("numaid").value();
+    if (reported != "-1" && reported != "65535" && reported != "0xffff")
+      return static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(cpu, "numaid", 0, kMaxDomains - 1)));
     std::uint32_t index = 0;
     while (tree_.has(host, "numa" + std::to_string(index))) ++index;
-    if (index >= kMostDomains) return xml_.complain(cpu, "too many NUMA domains");
+    if (index >= kMaxDomains) return xml_.complain(cpu, "too many NUMA domains");
     tree_.note("a processor without the number of its NUMA domain: taken for " + std::to_string(index));
     return index;
   }
@@ -220,8 +220,8 @@ class Reader {
       tree_.note(tree_.topology.nodes[other].name + " says that its NVLinks lead to itself: left out");
       return {};
     }
-    const auto told = told_by_.try_emplace({std::min(other, link.gpu), std::max(other, link.gpu)}, link.gpu).first;
-    if (told->second != link.gpu) return {};  // Told by the other end as well.
+    const auto reported = seen_by_.try_emplace({std::min(other, link.gpu), std::max(other, link.gpu)}, link.gpu).first;
+    if (reported->second != link.gpu) return {};  // Told by the other end as well.
     if (tree_.full()) return xml_.complain(link.at, "too many nodes");
     tree_.connect(link.gpu, other, LinkKind::nvlink, nvlink_gbytes_per_s(tree_.topology.nodes[link.gpu].sm, count),
                   count);
@@ -231,7 +231,7 @@ class Reader {
   const Xml& xml_;
   TopologyTree tree_;
   std::vector<NvLink> nvlinks_;
-  std::map<std::pair<NodeId, NodeId>, NodeId> told_by_;
+  std::map<std::pair<NodeId, NodeId>, NodeId> seen_by_;
   std::vector<double> smp_;  // [host]
   NodeId socket_ = 0;        // Of which the children are read.
 };

@@ -25,7 +25,7 @@ using Logger = void (*)(std::int32_t level, unsigned long flags, const char* fil
 struct NvlinkDomains {
   std::int32_t count;
   std::int32_t fewest_ranks;
-  std::int32_t most_ranks;
+  std::int32_t max_ranks;
 };
 static_assert(sizeof(NvlinkDomains) == 12);
 
@@ -33,11 +33,11 @@ static_assert(sizeof(NvlinkDomains) == 12);
 struct Constants {
   double base_latencies[kRows][kColumns];
   double link_latencies[3][kRows][kColumns];
-  double most_ll[4][3];
-  double most_ring_ll128_per_channel[4][3];
-  double most_tree_ll128_per_channel[4][3];
-  double most_tree_per_channel[4][3];
-  double most_nvls_tree_per_channel[4][3];
+  double max_ll[4][3];
+  double max_ring_ll128_per_channel[4][3];
+  double max_tree_ll128_per_channel[4][3];
+  double max_tree_per_channel[4][3];
+  double max_nvls_tree_per_channel[4][3];
 };
 static_assert(sizeof(Constants) == 1152);
 

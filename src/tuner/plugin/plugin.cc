@@ -93,7 +93,7 @@ std::unique_ptr<TunerAdviser> TunerAdviser::make(const TunerPlugin* plugin, cons
   std::int32_t error = kSuccess;
   if (plugin->newer_ != nullptr) {
     NvlinkDomains domains = {static_cast<std::int32_t>(ranks.hosts), static_cast<std::int32_t>(ranks.fewest_per_host),
-                             static_cast<std::int32_t>(ranks.most_per_host)};
+                             static_cast<std::int32_t>(ranks.max_per_host)};
     Constants constants = {};  // What a plugin writes there is about a model that is not ours.
     error = plugin->newer_->init(&context, ranks.communicator, ranks.ranks, ranks.hosts, log_for_plugin, &domains,
                                  &constants);
@@ -113,10 +113,10 @@ TunerAdviser::~TunerAdviser() {
   log(LogLevel::warn, "tuner plugin %s: %s", plugin_.name().c_str(), said(function, error).c_str());
 }
 
-Result<Verdict> TunerAdviser::consult(const Question& question, std::span<const Candidate> candidates) const {
+Result<PluginChoice> TunerAdviser::consult(const Question& question, std::span<const Candidate> candidates) const {
   const std::optional<std::int32_t> collective = number_of(question.collective);
   const Projection ours = project(question.collective, candidates);
-  if (!collective || !ours.any) return Verdict();
+  if (!collective || !ours.any) return PluginChoice();
   Table table = ours.table;
   std::int32_t channels = 0;
   const Advise advise = plugin_.newer_ != nullptr ? plugin_.newer_->advise : plugin_.older_->advise;
@@ -127,17 +127,17 @@ Result<Verdict> TunerAdviser::consult(const Question& question, std::span<const 
   if (const std::string vain = wanted_in_vain(ours, table); !vain.empty() && logs(LogLevel::info))
     log(LogLevel::info, "tuner plugin %s wants %s, which there is not for %s", plugin_.name().c_str(), vain.c_str(),
         tutti::name(question.collective));
-  return judge(ours, table, question.teams == 0 ? 0 : channels);
+  return judge(ours, table, question.thread_blocks == 0 ? 0 : channels);
 }
 
-Verdict TunerAdviser::ask(const Question& question, std::span<const Candidate> candidates) {
+PluginChoice TunerAdviser::ask(const Question& question, std::span<const Candidate> candidates) {
   const std::lock_guard lock(asking_);
-  Result<Verdict> verdict = consult(question, candidates);
-  if (verdict.ok()) return verdict.value();
+  Result<PluginChoice> advised = consult(question, candidates);
+  if (advised.ok()) return advised.value();
   log(std::exchange(warned_, true) ? LogLevel::info : LogLevel::warn,
       "tuner plugin %s is not heeded for %s of %llu bytes: %s", plugin_.name().c_str(),
       tutti::name(question.collective), static_cast<unsigned long long>(bytes_of(question)),
-      std::move(verdict).status().message().c_str());
+      std::move(advised).status().message().c_str());
   return {};
 }
 

@@ -41,7 +41,7 @@ struct AdvisedRanks {
   std::size_t ranks = 1;
   std::size_t hosts = 1;
   std::size_t fewest_per_host = 1;
-  std::size_t most_per_host = 1;
+  std::size_t max_per_host = 1;
 };
 
 // Of one rank of one communicator. Any thread.
@@ -55,11 +55,11 @@ class TunerAdviser {
 
   // Which of the candidates (the best first) the plugin wants. Its failures and answers that make no sense are logged,
   // the first as a warning, and leave the choice as it is.
-  Verdict ask(const Question& question, std::span<const Candidate> candidates);
+  PluginChoice ask(const Question& question, std::span<const Candidate> candidates);
 
  private:
   TunerAdviser(const TunerPlugin& plugin, void* context) : plugin_(plugin), context_(context) {}
-  Result<Verdict> consult(const Question& question, std::span<const Candidate> candidates) const;
+  Result<PluginChoice> consult(const Question& question, std::span<const Candidate> candidates) const;
 
   const TunerPlugin& plugin_;
   void* context_;

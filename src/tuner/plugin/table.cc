@@ -30,8 +30,8 @@ std::optional<std::size_t> row_of(Collective collective, std::string_view algori
 }
 
 std::size_t column_of(Protocol protocol) {
-  if (protocol == Protocol::bulk) return 2;
-  return protocol == Protocol::lines ? 0 : 1;
+  if (protocol == Protocol::simple) return 2;
+  return protocol == Protocol::ll ? 0 : 1;
 }
 
 std::string name_of(std::size_t row, std::size_t column) {
@@ -84,20 +84,20 @@ Projection project(Collective collective, std::span<const Candidate> candidates)
   return made;
 }
 
-std::uint32_t hash(const Verdict& verdict, std::span<const Candidate> candidates) {
-  if (verdict.silent()) return 0;
-  std::uint32_t made = 2166136261U ^ verdict.channels;
-  if (!verdict.candidate) return made;
-  const Choice& choice = candidates[*verdict.candidate].choice;
+std::uint32_t hash(const PluginChoice& advised, std::span<const Candidate> candidates) {
+  if (advised.silent()) return 0;
+  std::uint32_t made = 2166136261U ^ advised.channels;
+  if (!advised.candidate) return made;
+  const Choice& choice = candidates[*advised.candidate].choice;
   return hashed(hashed(made, choice.algorithm), name(choice.protocol));
 }
 
-Result<Verdict> judge(const Projection& before, const Table& after, std::int32_t channels) {
+Result<PluginChoice> judge(const Projection& before, const Table& after, std::int32_t channels) {
   bool changed = false;
   bool placed = false;  // Our own choice is.
   std::string no_number;
   std::optional<std::size_t> fastest;
-  float least_us = 0;
+  float min_us = 0;
   for_places([&](std::size_t row, std::size_t column) {
     const float entry = after[row][column];
     if (std::isnan(entry)) no_number = name_of(row, column);
@@ -107,16 +107,16 @@ Result<Verdict> judge(const Projection& before, const Table& after, std::int32_t
     placed = placed || candidate == 0;
     if (!is_time(entry)) return;
     const auto mine = static_cast<std::size_t>(candidate);
-    if (fastest && (entry > least_us || (entry == least_us && mine > *fastest))) return;
+    if (fastest && (entry > min_us || (entry == min_us && mine > *fastest))) return;
     fastest = mine;
-    least_us = entry;
+    min_us = entry;
   });
   if (!no_number.empty()) return invalid_argument("it says that " + no_number + " takes a time that is no number");
   if (!fastest) return invalid_argument("it leaves nothing to choose");
-  Verdict verdict;
-  if (changed) verdict.candidate = fastest;
-  if (channels > 0 && (changed || placed)) verdict.channels = static_cast<std::uint32_t>(channels);
-  return verdict;
+  PluginChoice advised;
+  if (changed) advised.candidate = fastest;
+  if (channels > 0 && (changed || placed)) advised.channels = static_cast<std::uint32_t>(channels);
+  return advised;
 }
 
 std::string wanted_in_vain(const Projection& before, const Table& after) {

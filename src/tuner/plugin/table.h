@@ -19,8 +19,8 @@ struct Question {
   Collective collective = Collective::all_reduce;
   Rank ranks = 1;
   std::uint64_t block_bytes = 0;
-  bool registered = false;  // Its buffers are, on all ranks.
-  std::uint32_t teams = 0;  // Channels that there may be; 0: on host memory, where there is one.
+  bool registered = false;          // Its buffers are, on all ranks.
+  std::uint32_t thread_blocks = 0;  // Channels that there may be; 0: on host memory, where there is one.
 };
 
 // The number that NCCL gives the collective; none: its tuners are not asked.
@@ -36,19 +36,19 @@ struct Projection {
 // Of several candidates in one place, the first. What NCCL has no name for is left out.
 Projection project(Collective collective, std::span<const Candidate> candidates);
 
-struct Verdict {
+struct PluginChoice {
   std::optional<std::size_t> candidate;  // None: our own choice stands.
   std::uint32_t channels = 0;            // 0: ours.
 
   bool silent() const { return !candidate && channels == 0; }
 };
 // What all ranks must have in common; 0 of a silent one.
-std::uint32_t hash(const Verdict& verdict, std::span<const Candidate> candidates);
+std::uint32_t hash(const PluginChoice& advised, std::span<const Candidate> candidates);
 
 // The fastest of the table, if the plugin has changed it in a place that has a candidate; among equals, the candidate
 // that comes first. Fails for a table with a time that is no number, or that leaves nothing to choose. `channels`: 0 or
 // less where the plugin leaves them; they hold for what has a place in the table.
-Result<Verdict> judge(const Projection& before, const nccl_tuner::Table& after, std::int32_t channels);
+Result<PluginChoice> judge(const Projection& before, const nccl_tuner::Table& after, std::int32_t channels);
 
 // "Tree/LL128": of a place that it wants and where there is nothing; empty: of none.
 std::string wanted_in_vain(const Projection& before, const nccl_tuner::Table& after);

@@ -37,7 +37,7 @@ TEST_P(DeviceAdvice, IsHeeded) {
     EXPECT_EQ(stand_in_.asked.bytes, count * sizeof(std::int64_t));
     for (Rank rank = 0; rank < 3; ++rank) {
       EXPECT_STREQ(ranks[rank].last_run().algorithm, "ring");
-      EXPECT_STREQ(ranks[rank].last_run().protocol, "bulk");
+      EXPECT_STREQ(ranks[rank].last_run().protocol, "Simple");
     }
   }
   EXPECT_EQ(stand_in_.answers, 6) << "by each rank for each shape of call, and for nothing that comes before";
@@ -59,8 +59,8 @@ TEST_P(DeviceAdvice, ThatDiffersEndsTheCall) {
   }
   ranks.synchronize();
   for (Rank rank = 0; rank < 2; ++rank) {
-    const std::string told = ranks[rank].failure().message();
-    EXPECT_NE(told.find("their tuner plugins say different things"), std::string::npos) << told;
+    const std::string reported = ranks[rank].failure().message();
+    EXPECT_NE(reported.find("their tuner plugins say different things"), std::string::npos) << reported;
   }
 }
 

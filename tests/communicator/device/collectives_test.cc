@@ -80,7 +80,7 @@ TEST_P(DeviceCollectives, OfThreadsEndWithTheRightNumbers) {
   }
 }
 
-// More shapes than are kept, several times: what is dropped is taken again only when no team uses it.
+// More shapes than are kept, several times: what is dropped is taken again only when no thread block uses it.
 TEST_P(DeviceCollectives, OfMoreShapesThanAreKeptStayRightInLittleMemory) {
   constexpr Rank kRanks = 2;
   DeviceRanks ranks(*rig_, kRanks);

@@ -14,11 +14,11 @@
 namespace tutti::test {
 
 // How long a call of a test may wait. On a GPU none waits without end: what hangs there costs other tests their time.
-inline std::int64_t patience_ms(DeviceRig& rig, std::int64_t timeout_ms) {
-  constexpr std::int64_t kMost = 20'000;
-  const bool endless = timeout_ms <= 0 || timeout_ms > kMost;
-  const bool twin = dynamic_cast<const HostDevice*>(&rig.device()) != nullptr;
-  return endless && !twin ? kMost : timeout_ms;
+inline std::int64_t test_timeout_ms(DeviceRig& rig, std::int64_t timeout_ms) {
+  constexpr std::int64_t kMax = 20'000;
+  const bool endless = timeout_ms <= 0 || timeout_ms > kMax;
+  const bool emulator = dynamic_cast<const HostDevice*>(&rig.device()) != nullptr;
+  return endless && !emulator ? kMax : timeout_ms;
 }
 
 // The tests of a program may be run for another transport, which the environment names.
@@ -68,7 +68,7 @@ class DeviceRanks {
   DeviceCall call(Rank rank, const Call& call) {
     DeviceCall made = {
         .communicator = &(*this)[rank], .call = call, .options = (*this)[rank].options(), .stream = stream(rank)};
-    made.options.timeout_ms = patience_ms(rig_, made.options.timeout_ms);
+    made.options.timeout_ms = test_timeout_ms(rig_, made.options.timeout_ms);
     return made;
   }
 

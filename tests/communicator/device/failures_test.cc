@@ -15,7 +15,7 @@ class DeviceFailures : public OnDevices {
   DeviceCall all_reduce(DeviceRanks& ranks, Rank rank, std::uint64_t count, std::int64_t timeout_ms = 60'000) {
     auto* buffer = ranks.take<float>(kCount, 1);
     DeviceCall call = ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, count, buffer, buffer));
-    call.options.timeout_ms = patience_ms(*rig_, timeout_ms);
+    call.options.timeout_ms = test_timeout_ms(*rig_, timeout_ms);
     return call;
   }
   std::vector<DeviceCall> of_all(DeviceRanks& ranks, std::uint64_t count = kCount, std::int64_t timeout_ms = 60'000) {

@@ -14,7 +14,7 @@ namespace tutti::test {
 namespace {
 
 constexpr int kForks = 50;
-constexpr unsigned kPatience = 20;  // Seconds: a child that hangs would do so for ever.
+constexpr unsigned kTimeoutSeconds = 20;  // Seconds: a child that hangs would do so for ever.
 
 // Two ranks that call again and again in turns, by threads of the test's, the streams' and their own.
 class Callers {
@@ -57,7 +57,7 @@ class Callers {
     EXPECT_EQ(values[1], 3);
   }
 
-  std::unique_ptr<DeviceRig> rig_ = host_rig({.company = Company::none});
+  std::unique_ptr<DeviceRig> rig_ = host_rig({.company = ComputeSharing::none});
   const DeviceStream stream_ = rig_->make_stream();
   Communicators ranks_;
   std::atomic<bool> done_ = false;
@@ -69,7 +69,7 @@ TEST(DeviceFork, LeavesTheChildAbleToEndItsCopiesOfRanksInTurns) {
   for (int i = 0; i < kForks && !testing::Test::HasFailure(); ++i) {
     Processes processes;
     processes.start([&]() -> std::string {
-      ::alarm(kPatience);
+      ::alarm(kTimeoutSeconds);
       callers.end_ranks();
       return "ended";
     });
@@ -87,7 +87,7 @@ TEST(DeviceFork, LeavesTheChildAbleToAskWhetherMemoryIsADevices) {
   for (int i = 0; i < kForks && !testing::Test::HasFailure(); ++i) {
     Processes processes;
     processes.start([&]() -> std::string {
-      ::alarm(kPatience);
+      ::alarm(kTimeoutSeconds);
       return DeviceMemory::of_process().free(&none) ? "a device's" : "none";
     });
     EXPECT_EQ(processes.report(0), "none") << "fork " << i;

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "src/base/atomic.h"
-#include "src/communicator/device/giving_back.h"
+#include "src/communicator/device/deferred_device_frees.h"
 #include "tests/communicator/device/device_ranks.h"
 
 namespace tutti::test {
@@ -45,7 +45,7 @@ class BusyDevice {
   }
 
  private:
-  std::unique_ptr<DeviceRig> rig_ = host_rig({.company = Company::none, .free_holds_launches = true});
+  std::unique_ptr<DeviceRig> rig_ = host_rig({.company = ComputeSharing::none, .free_holds_launches = true});
   HostMemory word_;
   DeviceStream stream_;
   std::thread freeing_;
@@ -63,7 +63,7 @@ class HeldStreams : public testing::Test {
     ASSERT_TRUE(enqueue({&call, 1}).ok());
     await([this] { return busy_.held_launches() == 1; });
   }
-  // The launch is still stuck; when it is not any more, its teams come too late, and no other follows.
+  // The launch is still stuck; when it is not any more, its thread blocks come too late, and no other follows.
   void expect_let_go(Code code, const char* words) {
     EXPECT_TRUE(busy_.rig().synchronize(ranks_.stream(0)).ok());
     EXPECT_EQ(busy_.held_launches(), 1U);
@@ -108,13 +108,13 @@ TEST_F(HeldStreams, LeaveWhatIsGivenBackForLater) {
   const std::uint64_t mappings = device.usage().mappings;
   call(0);
   bool freed = false;
-  give_back([&] { freed = true; });
+  free_deferred([&] { freed = true; });
   others.reset();
   EXPECT_FALSE(freed);
   EXPECT_EQ(device.usage().mappings, mappings);
   ranks_[1].abort();
   expect_let_go(Code::aborted, "rank 1 aborted");
-  give_back_kept();
+  free_retained();
   EXPECT_TRUE(freed);
   EXPECT_LT(device.usage().mappings, mappings);
 }

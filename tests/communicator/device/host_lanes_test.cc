@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "src/base/log.h"
-#include "src/communicator/neighbours/routes.h"
+#include "src/communicator/peers/lane_placement.h"
 #include "tests/communicator/device/device_processes.h"
 #include "tests/communicator/device/islands.h"
 
@@ -49,7 +49,7 @@ TEST(HostLanes, GoBesideLanesOnDevices) {
 
 TEST(HostLanes, GoBesideLanesOnDevicesThatRanksHaveInTurns) {
   std::vector<HostDeviceOptions> devices = alone(2);
-  for (HostDeviceOptions& device : devices) device.company = Company::none;
+  for (HostDeviceOptions& device : devices) device.company = ComputeSharing::none;
   Islands islands(devices, 2);
   EXPECT_TRUE(islands[0][0].in_turns() && maps_lanes(islands.usage(0), 2));
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 4); });
@@ -62,8 +62,8 @@ TEST(HostLanes, AreNotThereWhereAllReachEachOther) {
 }
 
 TEST(HostLanes, JoinDevicesThatWouldReachEachOtherFromCpuToCpu) {
-  const HostDeviceOptions far = {.distance = {.path = Path::system, .known = true}};
-  Islands islands({far, far}, 1);
+  const HostDeviceOptions is_remote = {.distance = {.path = Path::system, .known = true}};
+  Islands islands({is_remote, is_remote}, 1);
   EXPECT_TRUE(maps_lanes(islands.usage(0), 1));
   EXPECT_TRUE(maps_lanes(islands.usage(1), 1));
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_collectives(own, first, 2); });
@@ -71,13 +71,13 @@ TEST(HostLanes, JoinDevicesThatWouldReachEachOtherFromCpuToCpu) {
 
 TEST(HostLanes, RefuseSmallMessagesByName) {
   CommunicatorOptions options;
-  options.protocol = "lines";
+  options.protocol = "LL";
   Islands islands(alone(2), 1, options);
   islands.expect_right([](DeviceRanks& own, Rank) -> std::string {
     auto* buffer = own.take<float>(10, 1);
     const DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 10, buffer, buffer));
-    const std::string told = enqueue({&call, 1}).message();
-    return told.find("protocol 'lines' does not go through host memory") != std::string::npos ? "right" : told;
+    const std::string reported = enqueue({&call, 1}).message();
+    return reported.find("protocol 'LL' does not go through host memory") != std::string::npos ? "right" : reported;
   });
 }
 
@@ -101,7 +101,7 @@ TEST_F(HostLanesOfProcesses, JoinThoseInTurns) {
   constexpr Rank kRanks = 3;
   const File turns(::memfd_create("tutti-turns", MFD_CLOEXEC));
   const auto in_turns = [&] {
-    return host_rig({.unreachable = kNobody, .company = Company::none, .turns = turns.get()});
+    return host_rig({.unreachable = kNobody, .company = ComputeSharing::none, .turns = turns.get()});
   };
   const auto work = [](DeviceRanks& own, Rank first) {
     return own[0].in_turns() ? run_all(own, first, kRanks) : "not in turns";

@@ -1,5 +1,5 @@
-// Calls in a held stream, whose communicator has failed and ended before the stream is let go: what their teams work in
-// is still there, and is nobody else's.
+// Calls in a held stream, whose communicator has failed and ended before the stream is let go: what their thread blocks
+// work in is still there, and is nobody else's.
 #include <algorithm>
 #include <functional>
 
@@ -68,10 +68,10 @@ class LateRank {
     std::byte* own;
   };
   Lanes lanes() {
-    auto* records = reinterpret_cast<std::byte*>(part().neighbours().records(1 - rank_).value());
-    return {records - part().neighbours().lanes().bytes, part().neighbours().home().inboxes()};
+    auto* records = reinterpret_cast<std::byte*>(part().peers().records(1 - rank_).value());
+    return {records - part().peers().lanes().bytes, part().peers().home().inboxes()};
   }
-  // In place of teams that are among their stores and loads: the same stores again, and loads.
+  // In place of thread blocks that are among their stores and loads: the same stores again, and loads.
   void keep(const Lanes& lanes) {
     ASSERT_TRUE(rig_.device().copy(copies_[0], lanes.theirs, kBytes, stream()).ok());
     ASSERT_TRUE(rig_.synchronize(stream()).ok());

@@ -1,5 +1,5 @@
 // Lanes between devices of a host.
-#include "src/communicator/neighbours/links.h"
+#include "src/communicator/peers/links.h"
 
 #include "src/communicator/host/host_communicator.h"
 #include "tests/communicator/device/device_ranks.h"
@@ -12,14 +12,14 @@ TEST(DeviceLinks, HaveAllTheSlotsThatTheirRoomIsMeasuredFor) {
   const std::unique_ptr<DeviceRig> rig = host_rig({});
   const std::shared_ptr<Device> device(&rig->device(), [](Device*) {});
   const Communicators members = std::move(Communicator::create_all(1, {})).value();
-  auto neighbours = std::move(PeerSet::meet(members, device)).value();
-  const DeviceLinks links(0, neighbours.front());
+  auto peers = std::move(PeerSet::meet(members, device)).value();
+  const DeviceLinks links(0, peers.front());
   for (const LaneForm form : {LaneForm::one_way, LaneForm::round_trip, LaneForm::swap}) {
-    for (const Protocol protocol : {Protocol::lines, Protocol::bulk}) {
+    for (const Protocol protocol : {Protocol::ll, Protocol::simple}) {
       const LaneSpec spec = links.spec({.peer = 1, .form = form}, protocol);
       EXPECT_EQ(spec.slot_shift, 3U);
       EXPECT_EQ(spec.slot_shift, message_spec(0, 1, 0).slot_shift);
-      EXPECT_GT(1U << spec.slot_shift, kBulkSlots);
+      EXPECT_GT(1U << spec.slot_shift, kSimpleSlots);
       EXPECT_EQ(spec.form, LaneForm::one_way);
     }
   }

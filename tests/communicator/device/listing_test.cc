@@ -1,4 +1,4 @@
-// What is said of the ways from a device to other hosts; the device is the twin.
+// What is said of the ways from a device to other hosts; the device is the emulator.
 #include "src/communicator/device/listing.h"
 
 #include <gtest/gtest.h>

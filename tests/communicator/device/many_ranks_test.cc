@@ -4,7 +4,7 @@
 #include <set>
 
 #include "algorithms/catalogue.h"
-#include "src/communicator/neighbours/inbox.h"
+#include "src/communicator/peers/inbox.h"
 #include "tests/communicator/device/device_processes.h"
 
 namespace tutti::test {
@@ -31,7 +31,7 @@ TEST(LaneBudget, IsOfWholePagesWhateverTheirSize) {
     EXPECT_EQ(large.bytes % (64 * 1024), 0U) << ranks;
     EXPECT_EQ(large.bytes, round_up(small.bytes, 64 * 1024)) << ranks;
     EXPECT_EQ(large.channels, small.channels) << ranks;
-    EXPECT_EQ(large.slots.bulk, small.slots.bulk) << ranks;
+    EXPECT_EQ(large.slots.simple, small.slots.simple) << ranks;
   }
 }
 
@@ -39,8 +39,8 @@ TEST(LaneBudget, RefusesMoreRanksThanItsMemoryIsFor) {
   EXPECT_TRUE(budget_for(90).ok());  // As the header says.
   auto refused = budget_for(91);
   ASSERT_FALSE(refused.ok());
-  const std::string told = std::move(refused).status().message();
-  EXPECT_NE(told.find("take at most 90 ranks"), std::string::npos) << told;
+  const std::string reported = std::move(refused).status().message();
+  EXPECT_NE(reported.find("take at most 90 ranks"), std::string::npos) << reported;
 }
 
 // In the worst order: the lanes of a few channels of each plan, then those of more.
@@ -49,19 +49,19 @@ TEST(LaneBudget, HoldsAllLanesThatPlansMayHave) {
     const LaneBudget budget = budget_for(ranks).value();
     Inbox inbox(nullptr, budget.bytes);
     for (std::uint16_t channel = 0; channel < budget.channels; ++channel) {
-      for (std::uint16_t tag = 0; tag < kMostLaneTags; ++tag) {
+      for (std::uint16_t tag = 0; tag < kMaxLaneTags; ++tag) {
         LaneSpec spec = message_spec(0, 1, tag, budget.slots);
         spec.channel = channel;
         ASSERT_TRUE(inbox.lane(spec).ok()) << ranks;
-        spec.protocol = Protocol::lines;
-        spec.slot_bytes = budget.slots.lines;
+        spec.protocol = Protocol::ll;
+        spec.slot_bytes = budget.slots.ll;
         ASSERT_TRUE(inbox.lane(spec).ok()) << ranks;
         LaneSpec flag = flag_spec(0, 1, tag);
         flag.channel = channel;
         ASSERT_TRUE(inbox.lane(flag).ok()) << ranks;
       }
     }
-    for (std::uint32_t channel = 0; channel < std::min(budget.channels, kMostMessageChannels); ++channel) {
+    for (std::uint32_t channel = 0; channel < std::min(budget.channels, kMaxMessageChannels); ++channel) {
       LaneSpec message = message_spec(0, 1, 0, budget.slots);
       message.channel = static_cast<std::uint16_t>(kMessageChannel + channel);
       ASSERT_TRUE(inbox.lane(message).ok()) << ranks;
@@ -74,7 +74,7 @@ TEST(LaneBudget, HoldsAllHalvesOfLanesToOtherHosts) {
   for (const Rank ranks : {2U, 8U, 40U, 90U}) {
     const LaneBudget budget = budget_for(ranks).value();
     LaneTable table([](std::size_t) -> Result<LaneMemory> { return internal_error("not lent"); });
-    const std::size_t bytes = 2 * budget.far_bytes();
+    const std::size_t bytes = 2 * budget.remote_bytes();
     table.lend(1, {.memory = HalfLane::allocate_shared(bytes).value(), .bytes = bytes, .slots = nullptr});
     for (const bool writes : {true, false}) {
       const auto open = [&](std::uint32_t channel, std::uint16_t tag) {
@@ -83,9 +83,9 @@ TEST(LaneBudget, HoldsAllHalvesOfLanesToOtherHosts) {
         return table.half(1, spec, writes ? LaneEnd::writer : LaneEnd::reader).ok();
       };
       for (std::uint32_t channel = 0; channel < budget.channels; ++channel) {
-        for (std::uint16_t tag = 0; tag < 2 * kMostLaneTags; ++tag) ASSERT_TRUE(open(channel, tag)) << ranks;
+        for (std::uint16_t tag = 0; tag < 2 * kMaxLaneTags; ++tag) ASSERT_TRUE(open(channel, tag)) << ranks;
       }
-      for (std::uint32_t channel = 0; channel < std::min(budget.channels, kMostMessageChannels); ++channel)
+      for (std::uint32_t channel = 0; channel < std::min(budget.channels, kMaxMessageChannels); ++channel)
         ASSERT_TRUE(open(kMessageChannel + channel, 0)) << ranks;
     }
     ASSERT_FALSE(table.half(1, message_spec(0, 1, 77, budget.slots), LaneEnd::writer).ok());
@@ -100,12 +100,12 @@ TEST(LaneBudget, IsForAsManyTagsAsTheCatalogueHas) {
         const Problem problem{.collective = static_cast<Collective>(kind), .ranks = ranks, .groups = {}};
         if (!algorithm->supports(problem)) continue;
         const std::uint32_t tags = tags_of(emit_plans(*algorithm, problem));
-        EXPECT_LE(tags, kMostLaneTags) << algorithm->name() << ' ' << ranks;
+        EXPECT_LE(tags, kMaxLaneTags) << algorithm->name() << ' ' << ranks;
         most = std::max(most, tags);
       }
     }
   }
-  EXPECT_EQ(most, kMostLaneTags);
+  EXPECT_EQ(most, kMaxLaneTags);
 }
 
 using TagsByPair = std::map<std::pair<Rank, Rank>, std::set<std::uint16_t>>;
@@ -130,12 +130,12 @@ void add_tags(const Algorithm& algorithm, Problem problem, TagsByPair& tags) {
     for (problem.root = 0; problem.root < roots; ++problem.root) {
       if (!algorithm.supports(problem)) continue;
       const std::vector<Plan> plans = emit_plans(algorithm, problem);
-      if (tags_of(plans) <= kMostLaneTags) add_tags(plans, tags);
+      if (tags_of(plans) <= kMaxLaneTags) add_tags(plans, tags);
     }
   }
 }
 
-// What far_bytes() is for.
+// What remote_bytes() is for.
 TEST(LaneBudget, IsForAllTagsToOtherHosts) {
   std::size_t most = 0;
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{2, 2}, {3, 1}, {4, 4, 4}, {2, 2, 2, 2, 2}, {3, 2}}) {
@@ -148,10 +148,10 @@ TEST(LaneBudget, IsForAllTagsToOtherHosts) {
     }
     for (const auto& [pair, used] : tags) most = std::max(most, used.size());
   }
-  EXPECT_EQ(most, 2 * kMostLaneTags);
+  EXPECT_EQ(most, 2 * kMaxLaneTags);
 }
 
-std::unique_ptr<DeviceRig> wide_rig() { return host_rig({.workers = 1, .teams = 64, .shares_by_file = true}); }
+std::unique_ptr<DeviceRig> wide_rig() { return host_rig({.workers = 1, .thread_blocks = 64, .shares_by_file = true}); }
 
 // Each collective with every protocol that it has here, and with as many channels as it may take.
 std::string run_long_and_short(DeviceRanks& own, Rank first, Rank ranks) {

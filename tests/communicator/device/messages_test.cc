@@ -49,7 +49,7 @@ class Mail : public Fixture {
 };
 
 class DeviceMessages : public Mail<OnDevices> {};
-class DeviceMessagesOnFewTeams : public Mail<testing::Test> {};
+class DeviceMessagesOnFewThreadBlocks : public Mail<testing::Test> {};
 
 // Everybody to everybody, oneself included, several each, of all lengths and in any order: one thread drives them.
 TEST_P(DeviceMessages, OfAGroupArriveWhole) {
@@ -108,15 +108,15 @@ TEST_P(DeviceMessages, OfThreadsArriveWhole) {
   ASSERT_NO_FATAL_FAILURE(expect_arrived(letters));
 }
 
-// As many ranks as the device has teams, everybody to everybody: a send and a recv of a rank cannot be under way at
-// once. Driven by one thread, or by as many, each with its messages in an order of its own.
-TEST_F(DeviceMessagesOnFewTeams, ArriveWhole) {
+// As many ranks as the device has thread blocks, everybody to everybody: a send and a recv of a rank cannot be under
+// way at once. Driven by one thread, or by as many, each with its messages in an order of its own.
+TEST_F(DeviceMessagesOnFewThreadBlocks, ArriveWhole) {
   constexpr Rank kRanks = 4;
-  const auto rig = host_rig({.teams = kRanks});
+  const auto rig = host_rig({.thread_blocks = kRanks});
   CommunicatorOptions options;
   options.timeout_ms = 60'000;
   DeviceRanks ranks(*rig, kRanks, options);
-  ASSERT_EQ(ranks[0].neighbours().teams(), 1U);
+  ASSERT_EQ(ranks[0].peers().thread_blocks(), 1U);
   for (const bool threads : {false, true}) {
     std::vector<Letter> letters;
     for (Rank from = 0; from < kRanks; ++from) {
@@ -147,8 +147,8 @@ TEST_F(DeviceMessagesOnFewTeams, ArriveWhole) {
   }
 }
 
-TEST_F(DeviceMessagesOnFewTeams, ToOneselfAreRefusedByName) {
-  const auto rig = host_rig({.teams = 2});
+TEST_F(DeviceMessagesOnFewThreadBlocks, ToOneselfAreRefusedByName) {
+  const auto rig = host_rig({.thread_blocks = 2});
   DeviceRanks ranks(*rig, 2);
   const Letter letter = write(ranks, 1, 1, 0, 100);
   const DeviceCall calls[] = {half(ranks, letter, Kind::send), half(ranks, letter, Kind::recv)};

@@ -96,7 +96,7 @@ TEST_P(DeviceNetwork, GoesRoundAlongTheLinksOfGpus) {
 // Six orders, of which channels take the first ones.
 TEST_P(DeviceNetwork, GoesRoundOnFewerChannelsThanThereAreOrders) {
   const Hosts cube = on_gpus_of(hybrid_cube_mesh(), std::vector<Rank>(8, 0));
-  ASSERT_EQ(ring_orders(cube, kMostLaneChannels).each.size(), 6U);
+  ASSERT_EQ(ring_orders(cube, kMaxLaneChannels).each.size(), 6U);
   CommunicatorOptions options = over_transport();
   options.algorithm = "ring";
   OneOf cases(5);
@@ -185,7 +185,7 @@ TEST_P(DeviceNetwork, HasNoWindows) {
 }
 
 TEST_P(DeviceNetwork, RefusesWhatWorksInMemoryOfOneHost) {
-  for (const char* forced : {"two_shot_mapped", "lines"}) {
+  for (const char* forced : {"two_shot_mapped", "LL"}) {
     CommunicatorOptions options = by_network();
     (forced[0] == 'l' ? options.protocol : options.algorithm) = forced;
     DeviceRanks ranks(*rig_, 2, options);
@@ -218,7 +218,7 @@ TEST_P(DeviceNetwork, EndsWaitsOnOtherHostsByAnAbortOfWhichNobodyAsks) {
   DeviceRanks ranks(*rig_, members_of({0, 1}));
   auto* buffer = ranks.take<float>(1000, 1);
   DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, 1000, buffer, buffer));
-  call.options.timeout_ms = patience_ms(*rig_, 0);
+  call.options.timeout_ms = test_timeout_ms(*rig_, 0);
   ASSERT_TRUE(enqueue({&call, 1}).ok());
   ranks[1].abort();
   ranks.synchronize();
@@ -256,7 +256,7 @@ TEST_P(DeviceNetwork, TakesUpLanesAgainInNewCommunicators) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceNetwork, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 // Devices of one host that do not reach each other have their lanes in its memory, beside those to other hosts.
-TEST(DeviceNetworkOfTwins, GoesBesideLanesInHostMemory) {
+TEST(DeviceNetworkOnEmulators, GoesBesideLanesInHostMemory) {
   constexpr Rank kRanks = 4;
   Communicators members = members_of({0, 0, 1, 1});
   std::vector<std::string> said(kRanks);
@@ -276,15 +276,15 @@ TEST(DeviceNetworkOfTwins, GoesBesideLanesInHostMemory) {
   for (const auto& rig : rigs) EXPECT_EQ(dynamic_cast<HostDevice&>(rig->device()).usage().mappings, 0U);
 }
 
-// A network card reads back what it has written there, where it reaches the device.
-TEST(DeviceNetworkOfTwins, GoesBetweenDevicesThatDoNotOrderWrites) {
+// A network info reads back what it has written there, where it reaches the device.
+TEST(DeviceNetworkOnEmulators, GoesBetweenDevicesThatDoNotOrderWrites) {
   const auto rig = host_rig({.orders_writes = false});
   DeviceRanks ranks(*rig, 2, by_network());
   EXPECT_EQ(run_all(ranks, 0, 2), "right");
 }
 
 // What it sent is with the system when it leaves, though the peer has not even come yet.
-TEST(DeviceNetworkOfTwins, DeliversWhatIsPostedByARankThatLeaves) {
+TEST(DeviceNetworkOnEmulators, DeliversWhatIsPostedByARankThatLeaves) {
   constexpr std::uint64_t kCount = 100'000;  // Less than the slots of a lane hold.
   const Gate gate;
   DeviceProcessGroup processes;

@@ -95,7 +95,7 @@ class Part {
   std::uint64_t outputs_ = 0;
 };
 
-// Of every collective: so many elements that they go in pieces, some, and one.
+// Of every collective: so many elements that they go in chunks, some, and one.
 inline std::vector<CallShape> shapes_of(Rank ranks, std::mt19937_64& random) {
   constexpr Collective kAll[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
                                  Collective::broadcast,  Collective::reduce,     Collective::all_to_all,

@@ -46,13 +46,14 @@ std::string told_by(const std::vector<Rank>& threads) {
 TEST(Queues, AreEnoughForThreadsThatDriveSeveralRanks) { EXPECT_EQ(told_by({2, 2}), ""); }
 
 TEST(Queues, ThatAreTooFewAreToldOnce) {
-  const std::string told = told_by({2, 1, 1});
-  EXPECT_NE(told.find("3 threads of this process drive ranks on threads of the host (device 0), which takes the work "
-                      "of 2 streams"),
-            std::string::npos)
-      << told;
-  EXPECT_NE(told.find("CUDA_DEVICE_MAX_CONNECTIONS"), std::string::npos);
-  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << told;
+  const std::string reported = told_by({2, 1, 1});
+  EXPECT_NE(
+      reported.find("3 threads of this process drive ranks on threads of the host (device 0), which takes the work "
+                    "of 2 streams"),
+      std::string::npos)
+      << reported;
+  EXPECT_NE(reported.find("CUDA_DEVICE_MAX_CONNECTIONS"), std::string::npos);
+  EXPECT_EQ(std::count(reported.begin(), reported.end(), '\n'), 1) << reported;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // What calls on devices ask of rounding beyond the format, from call to call: random numbers and residuals, in streams
-// and in graphs. Each call by itself is in wire_test.cc.
+// and in graphs. Each call by itself is in compression_test.cc.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -17,22 +17,22 @@ namespace {
 constexpr Rank kRanks = 3;
 constexpr std::size_t kCount = 4001;
 
-CommunicatorOptions sending(const char* wire, const char* algorithm, AskedRounding rounding = {}) {
+CommunicatorOptions sending(const char* compression, const char* algorithm, AskedRounding rounding = {}) {
   CommunicatorOptions options = over_transport();
   options.timeout_ms = 60'000;
-  options.wire = wire;
+  options.compression = compression;
   options.algorithm = algorithm;
-  options.wire_rounding = rounding;
+  options.compression_rounding = rounding;
   options.force();
   return options;
 }
 
-// Takes all else of what a rank has from its device for smaller pieces.
+// Takes all else of what a rank has from its device for smaller chunks.
 void leave(DeviceHome& home, std::size_t bytes) {
-  constexpr std::size_t kPiece = 256;
+  constexpr std::size_t kChunk = 256;
   const std::size_t before = home.bytes();
-  while (home.bytes() == before) ASSERT_TRUE(home.take(kPiece).ok());
-  ASSERT_TRUE(home.take(home.bytes() - before - kPiece - round_up(bytes, kPiece)).ok());
+  while (home.bytes() == before) ASSERT_TRUE(home.take(kChunk).ok());
+  ASSERT_TRUE(home.take(home.bytes() - before - kChunk - round_up(bytes, kChunk)).ok());
 }
 
 using Floats = std::vector<float>;
@@ -135,14 +135,14 @@ TEST_P(DeviceRounding, OfAGroupIsRefusedBeforeAnyOfItRuns) {
   ASSERT_TRUE(program.enqueue(true).ok());
   program.devices.synchronize();
   for (Rank rank = 0; rank < kRanks; ++rank)
-    leave(program.devices[rank].neighbours().home(), 3 * std::bit_ceil(RoundingPieces::kBytes));
+    leave(program.devices[rank].peers().home(), 3 * std::bit_ceil(RoundingChunks::kBytes));
   for (std::size_t bytes = std::size_t{1} << 30; bytes > 0; bytes /= 2)
     while (rig_->device().allocate(bytes).ok()) continue;
   std::vector<DeviceCall> calls;
   for (int i = 0; i < 8; ++i) program.add_calls(true, calls);
   EXPECT_FALSE(tutti::enqueue(calls).ok());
   for (Rank rank = 0; rank < kRanks; ++rank)
-    EXPECT_EQ(program.devices[rank].wire_statistics().rounded_calls, 1U) << "rank " << rank;
+    EXPECT_EQ(program.devices[rank].compression_statistics().rounded_calls, 1U) << "rank " << rank;
 }
 
 TEST_P(DeviceRounding, SaysItsError) {
@@ -193,8 +193,8 @@ TEST_P(DeviceRounding, OfGraphsLeavesMemoryToLaterOnes) {
   };
   const Delivered wanted = second_run([](Program&) {});
   const Delivered found = second_run([&](Program& program) {
-    DeviceHome& home = program.devices[0].neighbours().home();
-    leave(home, kGraphs / 2 * std::bit_ceil(RoundingPieces::kBytes));
+    DeviceHome& home = program.devices[0].peers().home();
+    leave(home, kGraphs / 2 * std::bit_ceil(RoundingChunks::kBytes));
     const std::size_t before = home.bytes();
     for (std::size_t made = 0; made < kGraphs; ++made) capture(program);
     EXPECT_EQ(home.bytes(), before);

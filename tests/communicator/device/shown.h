@@ -60,7 +60,7 @@ class Shown {
 inline Status all_reduce(DeviceRanks& own, const void* input, void* output, std::int64_t timeout_ms = 60'000) {
   DeviceCall call =
       own.call(0, call_of(Collective::all_reduce, DataType::int32, kCount, input, static_cast<std::byte*>(output)));
-  call.options.timeout_ms = patience_ms(own.rig(), timeout_ms);
+  call.options.timeout_ms = test_timeout_ms(own.rig(), timeout_ms);
   return enqueue({&call, 1});
 }
 

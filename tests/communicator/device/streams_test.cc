@@ -158,7 +158,7 @@ TEST_P(DeviceStreams, AreReplayedAfterManyOtherShapes) {
       calls.back().stream = both[rank];
     }
     ASSERT_TRUE(enqueue(calls).ok());
-    if (count % 100 == 0) ranks.synchronize();  // So that pieces are taken again.
+    if (count % 100 == 0) ranks.synchronize();  // So that chunks are taken again.
   }
   ASSERT_TRUE(graph.value()->replay(ranks.stream(0)).ok());
   ranks.synchronize();

@@ -14,15 +14,15 @@ namespace {
 // Threads of the host that play a device do one call of so many: on a busy machine each of their waits takes long. At
 // 2, 4 and 8 ranks those are different ones, and all of them together every type and reduction.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint32_t kTwinShare = 6;
+constexpr std::uint32_t kEmulatorShare = 6;
 #else
-constexpr std::uint32_t kTwinShare = 3;
+constexpr std::uint32_t kEmulatorShare = 3;
 #endif
 
 constexpr Rank kRankCounts[] = {1, 2, 4, 8};
 constexpr std::size_t kBatch = 6;  // Calls on their way at a time.
-constexpr std::size_t kMostElements = 5000;
-constexpr std::size_t kMemoryBytes = 2 * kBatch * 8 * (kMostElements + 2) * sizeof(std::uint64_t);
+constexpr std::size_t kMaxElements = 5000;
+constexpr std::size_t kMemoryBytes = 2 * kBatch * 8 * (kMaxElements + 2) * sizeof(std::uint64_t);
 
 struct SweepCall {
   TypedShape shape;
@@ -42,7 +42,7 @@ class Turns {
       algorithms_.push_back(algorithm->name());
     }
     if (over_network()) {
-      protocols_.emplace_back("bulk");
+      protocols_.emplace_back("Simple");
     } else {
       protocols_.insert(protocols_.end(), std::begin(kProtocols), std::end(kProtocols));
     }
@@ -82,7 +82,7 @@ std::vector<SweepCall> sweep_calls(Rank ranks, Live live, Extent extent) {
       call.shape.reduction = static_cast<Reduction>(k / kDataTypes);
       call.shape.shape.problem = {.collective = collective, .ranks = ranks, .groups = {}};
       if (has_root(collective)) call.shape.shape.problem.root = static_cast<Rank>(random() % ranks);
-      call.shape.shape.count = 1 + random() % (random() % 16 == 0 ? kMostElements : 300);
+      call.shape.shape.count = 1 + random() % (random() % 16 == 0 ? kMaxElements : 300);
       call.shape.shape.turn = i * kDataTypes * kReductions + k;
       turns.take(call);
       if ((k + std::bit_width(ranks)) % extent.share == 0) calls.push_back(call);
@@ -92,7 +92,7 @@ std::vector<SweepCall> sweep_calls(Rank ranks, Live live, Extent extent) {
 }
 
 std::string run_batch(DeviceRanks& own, Rank index, Rank rank, std::span<const SweepCall> calls, TypedMemory& memory) {
-  const auto told = [&](const SweepCall& call, const std::string& what) {
+  const auto reported = [&](const SweepCall& call, const std::string& what) {
     return what + ", algorithm '" + std::string(call.algorithm) + "', protocol '" + std::string(call.protocol) +
            "', seed " + std::to_string(kSeed);
   };
@@ -105,13 +105,13 @@ std::string run_batch(DeviceRanks& own, Rank index, Rank rank, std::span<const S
     made.options.protocol = call.protocol;
     made.options.force();
     const Status status = enqueue({&made, 1});
-    if (!status.ok()) return told(call, describe(call.shape.shape.problem) + ": " + status.message());
+    if (!status.ok()) return reported(call, describe(call.shape.shape.problem) + ": " + status.message());
   }
   const Status status = own.rig().synchronize(own.stream(index));
   if (!status.ok()) return status.message();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string complaint = parts[i].complaint();
-    if (!complaint.empty()) return told(calls[i], complaint);
+    if (!complaint.empty()) return reported(calls[i], complaint);
   }
   return "";
 }
@@ -131,7 +131,7 @@ std::string run_sweep(DeviceRanks& own, Rank index, Rank rank, std::span<const S
 class SweepOfThreads : public OnDevices {};
 
 TEST_P(SweepOfThreads, EndsWithTheRightBits) {
-  const Extent extent = is_gpu(GetParam()) ? Extent{6, 1} : Extent{1, kTwinShare};
+  const Extent extent = is_gpu(GetParam()) ? Extent{6, 1} : Extent{1, kEmulatorShare};
   for (const Rank n : kRankCounts) {
     DeviceRanks ranks(*rig_, n);
     const std::vector<SweepCall> calls = sweep_calls(n, Live::in_one_process, extent);
@@ -152,7 +152,7 @@ class SweepOfProcesses : public DevicesOfProcesses {};
 
 // On a GPU without MPS they have it in turns, which makes each call some hundred times as long.
 TEST_P(SweepOfProcesses, EndsWithTheRightBits) {
-  const Extent extent = is_gpu(GetParam()) ? Extent{1, 8} : Extent{1, kTwinShare};
+  const Extent extent = is_gpu(GetParam()) ? Extent{1, 8} : Extent{1, kEmulatorShare};
   for (const Rank n : kRankCounts) {
     DeviceProcessGroup processes;
     const auto work = [&](DeviceRanks& own, Rank rank) {

@@ -9,7 +9,7 @@
 
 namespace tutti::test {
 
-inline CommunicatorOptions learning(Tune tune, const std::string& file = "") {
+inline CommunicatorOptions autotuning(Tune tune, const std::string& file = "") {
   CommunicatorOptions options;
   options.memory = Memory::cuda;
   options.tune = tune;
@@ -27,7 +27,7 @@ inline std::string way_of(const DeviceCommunicator& rank) {
 inline std::set<std::string> distinct(const std::vector<std::string>& ways) { return {ways.begin(), ways.end()}; }
 
 // Of all ranks of a communicator, or of some that another process does not have.
-struct TriedShape {
+struct TunedShape {
   Collective collective = Collective::all_reduce;
   std::uint64_t count = 40;
   DataType type = DataType::int32;
@@ -36,9 +36,9 @@ struct TriedShape {
 };
 
 // Calls of one shape, each by itself.
-class TriedCalls {
+class TunedCalls {
  public:
-  TriedCalls(DeviceRanks& ranks, const TriedShape& shape) : ranks_(ranks), shape_(shape) {
+  TunedCalls(DeviceRanks& ranks, const TunedShape& shape) : ranks_(ranks), shape_(shape) {
     for (Rank rank = 0; rank < ranks.size(); ++rank) {
       inputs_.push_back(ranks.take<std::int32_t>(shape.count * shape.all));
       outputs_.push_back(ranks.take<std::int32_t>(shape.count * shape.all));
@@ -99,7 +99,7 @@ class TriedCalls {
   }
 
   DeviceRanks& ranks_;
-  const TriedShape shape_;
+  const TunedShape shape_;
   std::vector<std::int32_t*> inputs_, outputs_;
   std::vector<std::vector<std::string>> ways_;  // By rank and call.
 };

@@ -45,7 +45,7 @@ inline std::int64_t number(const TypedShape& shape, Rank rank, std::uint64_t i) 
 // The bits of a number; integers are cut off.
 template <typename T>
 Bits<T> bits_of(double number) {
-  if constexpr (is_narrow<T>) {
+  if constexpr (is_compressed<T>) {
     return from_float<T>(static_cast<float>(number)).bits;
   } else if constexpr (Format<T>::is_float) {
     return __builtin_bit_cast(Bits<T>, static_cast<T>(number));
@@ -103,10 +103,10 @@ class TypedMemory {
   void begin_anew() { taken_ = 0; }
   // Aligned to the largest element, and not to what a device accesses at once.
   std::byte* take(std::size_t bytes) {
-    std::byte* piece = memory_ + taken_;
+    std::byte* chunk = memory_ + taken_;
     taken_ += (bytes + 2 * sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t) * sizeof(std::uint64_t);
     TUTTI_ASSERT(taken_ <= bytes_);
-    return piece;
+    return chunk;
   }
 
  private:

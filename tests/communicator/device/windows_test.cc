@@ -1,4 +1,5 @@
-// Calls in windows: memory of ranks in several processes, or on several devices, that teams work in where it lies.
+// Calls in windows: memory of ranks in several processes, or on several devices, that thread blocks work in where it
+// lies.
 #include "tests/communicator/device/shown.h"
 
 namespace tutti::test {
@@ -160,10 +161,10 @@ std::string without_a_promise(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return unless(own[0].mapped_calls() == 0, "mapped");
 }
 
-// Of other processes; the twin counts it.
+// Of other processes; the emulator counts it.
 std::uint64_t opened_by(DeviceRig& rig) {
-  const auto* twin = dynamic_cast<const HostDevice*>(&rig.device());
-  return twin == nullptr ? 0 : twin->usage().opened;
+  const auto* emulator = dynamic_cast<const HostDevice*>(&rig.device());
+  return emulator == nullptr ? 0 : emulator->usage().opened;
 }
 
 // Numbers and addresses come again; what was withdrawn is no window.

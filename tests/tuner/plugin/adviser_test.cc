@@ -25,7 +25,8 @@ const std::vector<Candidate> kOurs = [] {
   }
   return made;
 }();
-constexpr Question kQuestion = {.collective = Collective::all_reduce, .ranks = 4, .block_bytes = 4096, .teams = 8};
+constexpr Question kQuestion = {
+    .collective = Collective::all_reduce, .ranks = 4, .block_bytes = 4096, .thread_blocks = 8};
 
 std::string complaint_of_open(const std::string& name) {
   auto opened = TunerPlugin::open(name);
@@ -46,7 +47,7 @@ class Plugins : public testing::TestWithParam<const char*> {
   void TearDown() override { set_log_sink(nullptr); }
 
   std::unique_ptr<TunerAdviser> adviser() const {
-    return TunerAdviser::make(plugin_.get(), {.ranks = 4, .hosts = 2, .fewest_per_host = 1, .most_per_host = 3});
+    return TunerAdviser::make(plugin_.get(), {.ranks = 4, .hosts = 2, .fewest_per_host = 1, .max_per_host = 3});
   }
   static void expect_one_line(const std::string& words) {
     ASSERT_EQ(lines.size(), 1U);
@@ -80,7 +81,7 @@ TEST_P(Plugins, OfANewerVersionAreToldOfHosts) {
   const bool newer = GetParam() == std::string_view(STAND_IN_V5);
   EXPECT_EQ(stand_in_.domains.count, newer ? 2 : 0);
   EXPECT_EQ(stand_in_.domains.fewest_ranks, newer ? 1 : 0);
-  EXPECT_EQ(stand_in_.domains.most_ranks, newer ? 3 : 0);
+  EXPECT_EQ(stand_in_.domains.max_ranks, newer ? 3 : 0);
 }
 
 TEST_P(Plugins, ChooseByTheirTimes) {
@@ -95,7 +96,7 @@ TEST_P(Plugins, ChooseByTheirTimes) {
   Question small = kQuestion;
   small.block_bytes = 8;
   EXPECT_EQ(asked->ask(small, kOurs).candidate, 1U);
-  small.teams = 0;
+  small.thread_blocks = 0;
   EXPECT_EQ(asked->ask(small, kOurs).channels, 0U) << "on host memory there is one";
   EXPECT_TRUE(lines.empty());
 }

@@ -10,12 +10,12 @@ tutti::StandIn stand_in;
 
 namespace tutti::test {
 
-inline std::mutex telling;
+inline std::mutex note_failure;
 
 // `domains`: of version 5.
 inline std::int32_t begin(std::size_t ranks, std::size_t hosts, const nccl_tuner::NvlinkDomains& domains,
                           void** context, std::uint64_t communicator = 0) {
-  const std::lock_guard lock(telling);
+  const std::lock_guard lock(note_failure);
   stand_in.domains = domains;
   stand_in.ranks = ranks;
   stand_in.hosts = hosts;
@@ -28,7 +28,7 @@ inline std::int32_t begin(std::size_t ranks, std::size_t hosts, const nccl_tuner
 inline std::int32_t advise(void* context, std::int32_t collective, std::size_t bytes, std::int32_t, float** table,
                            std::int32_t algorithms, std::int32_t protocols, std::int32_t registered,
                            std::int32_t* channels) {
-  const std::lock_guard lock(telling);
+  const std::lock_guard lock(note_failure);
   if (algorithms != nccl_tuner::kRows || protocols != nccl_tuner::kColumns) return 1;
   auto& times = *reinterpret_cast<nccl_tuner::Table*>(table);
   ++stand_in.answers;
@@ -39,7 +39,7 @@ inline std::int32_t advise(void* context, std::int32_t collective, std::size_t b
 }
 
 inline std::int32_t end(void*) {
-  const std::lock_guard lock(telling);
+  const std::lock_guard lock(note_failure);
   ++stand_in.ended;
   return stand_in.end_error;
 }

@@ -25,13 +25,13 @@ Candidate candidate(std::string_view algorithm, Protocol protocol, double predic
 }
 
 // Best first: two that NCCL has no name for among those that it has.
-const std::vector<Candidate> kOurs = {candidate("two_shot", Protocol::bulk, 3),
-                                      candidate("ring", Protocol::bulk, 5),
-                                      candidate("double_binary_tree", Protocol::bulk, 6),
-                                      candidate("ring", Protocol::lines, 7),
-                                      candidate("ring", Protocol::bulk, 8),
-                                      candidate("double_binary_tree", Protocol::rows, 9),
-                                      candidate("hierarchical", Protocol::bulk, 10)};
+const std::vector<Candidate> kOurs = {candidate("two_shot", Protocol::simple, 3),
+                                      candidate("ring", Protocol::simple, 5),
+                                      candidate("double_binary_tree", Protocol::simple, 6),
+                                      candidate("ring", Protocol::ll, 7),
+                                      candidate("ring", Protocol::simple, 8),
+                                      candidate("double_binary_tree", Protocol::ll128, 9),
+                                      candidate("hierarchical", Protocol::simple, 10)};
 
 TEST(Table, HasTheCandidatesThatNcclHasNamesFor) {
   const Projection projection = project(Collective::all_reduce, kOurs);
@@ -49,15 +49,16 @@ TEST(Table, HasTheCandidatesThatNcclHasNamesFor) {
 }
 
 TEST(Table, KnowsRootedCollectivesByChainsAndTrees) {
-  const std::vector<Candidate> ours = {candidate("direct", Protocol::bulk, 1), candidate("chain", Protocol::bulk, 2),
-                                       candidate("binary_tree", Protocol::lines, 3)};
+  const std::vector<Candidate> ours = {candidate("direct", Protocol::simple, 1),
+                                       candidate("chain", Protocol::simple, 2),
+                                       candidate("binary_tree", Protocol::ll, 3)};
   for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
     const Projection projection = project(collective, ours);
     EXPECT_EQ(projection.table[1][2], 2);
     EXPECT_EQ(projection.table[0][0], 3);
   }
   EXPECT_FALSE(project(Collective::all_gather, ours).any);
-  const std::vector<Candidate> bruck = {candidate("bruck", Protocol::bulk, 4)};
+  const std::vector<Candidate> bruck = {candidate("bruck", Protocol::simple, 4)};
   EXPECT_EQ(project(Collective::all_gather, bruck).table[6][2], 4);
 }
 
@@ -77,7 +78,7 @@ TEST(Table, NumbersCollectivesAndBytesAsNcclDoes) {
   EXPECT_EQ(bytes_of(question), 100U);
 }
 
-class Verdicts : public testing::Test {
+class PluginChoices : public testing::Test {
  protected:
   const Projection before_ = project(Collective::all_reduce, kOurs);
   Table table_ = before_.table;
@@ -86,13 +87,13 @@ class Verdicts : public testing::Test {
   std::string complaint() const { return judge(before_, table_, 0).status().message(); }
 };
 
-TEST_F(Verdicts, AreSilentWhereTheTableIsAsItWas) {
-  const Verdict verdict = judge(before_, table_, 0).value();
-  EXPECT_TRUE(verdict.silent());
-  EXPECT_EQ(hash(verdict, kOurs), 0U);
+TEST_F(PluginChoices, AreSilentWhereTheTableIsAsItWas) {
+  const PluginChoice advised = judge(before_, table_, 0).value();
+  EXPECT_TRUE(advised.silent());
+  EXPECT_EQ(hash(advised, kOurs), 0U);
 }
 
-TEST_F(Verdicts, TakeTheFastestOfAChangedTable) {
+TEST_F(PluginChoices, TakeTheFastestOfAChangedTable) {
   table_[1][0] = 0;
   EXPECT_EQ(chosen(), 3U);
   table_ = before_.table;
@@ -102,14 +103,14 @@ TEST_F(Verdicts, TakeTheFastestOfAChangedTable) {
   EXPECT_EQ(chosen(), 3U);
 }
 
-TEST_F(Verdicts, TakeTheFirstCandidateAmongEquals) {
+TEST_F(PluginChoices, TakeTheFirstCandidateAmongEquals) {
   table_[0][2] = table_[1][0] = table_[1][2] = 0;
   EXPECT_EQ(chosen(), 1U);
   table_[1][2] = 2;
   EXPECT_EQ(chosen(), 2U);
 }
 
-TEST_F(Verdicts, IgnoreWhatThereIsNot) {
+TEST_F(PluginChoices, IgnoreWhatThereIsNot) {
   table_[4][2] = 0;
   EXPECT_EQ(chosen(), std::nullopt);
   EXPECT_EQ(wanted_in_vain(before_, table_), "NVLS/Simple");
@@ -117,7 +118,7 @@ TEST_F(Verdicts, IgnoreWhatThereIsNot) {
   EXPECT_EQ(wanted_in_vain(before_, table_), "");
 }
 
-TEST_F(Verdicts, TakeNoTimeThatIsNone) {
+TEST_F(PluginChoices, TakeNoTimeThatIsNone) {
   table_[1][2] = -7;
   table_[1][0] = kInfinity;
   EXPECT_EQ(chosen(), 2U);
@@ -133,22 +134,22 @@ TEST_F(Verdicts, TakeNoTimeThatIsNone) {
   }
 }
 
-TEST_F(Verdicts, TakeChannelsWhereNcclHasANameForTheChoice) {
+TEST_F(PluginChoices, TakeChannelsWhereNcclHasANameForTheChoice) {
   EXPECT_EQ(judge(before_, table_, 4).value().channels, 0U);  // Ours is two_shot.
   table_[1][2] = 0;
   EXPECT_EQ(judge(before_, table_, 4).value().channels, 4U);
   EXPECT_EQ(judge(before_, table_, -1).value().channels, 0U);
   const std::vector<Candidate> ring_first(kOurs.begin() + 1, kOurs.end());
   const Projection before = project(Collective::all_reduce, ring_first);
-  const Verdict verdict = judge(before, before.table, 4).value();
-  EXPECT_EQ(verdict.candidate, std::nullopt);
-  EXPECT_EQ(verdict.channels, 4U);
+  const PluginChoice advised = judge(before, before.table, 4).value();
+  EXPECT_EQ(advised.candidate, std::nullopt);
+  EXPECT_EQ(advised.channels, 4U);
 }
 
-TEST_F(Verdicts, HashToDifferentNumbersWhereTheyDiffer) {
-  const std::vector<Verdict> verdicts = {{}, {1, 0}, {2, 0}, {3, 0}, {5, 0}, {1, 4}, {1, 5}, {std::nullopt, 4}};
-  for (const Verdict& one : verdicts) {
-    for (const Verdict& other : verdicts) {
+TEST_F(PluginChoices, HashToDifferentNumbersWhereTheyDiffer) {
+  const std::vector<PluginChoice> results = {{}, {1, 0}, {2, 0}, {3, 0}, {5, 0}, {1, 4}, {1, 5}, {std::nullopt, 4}};
+  for (const PluginChoice& one : results) {
+    for (const PluginChoice& other : results) {
       const bool same = one.candidate == other.candidate && one.channels == other.channels;
       EXPECT_EQ(hash(one, kOurs) == hash(other, kOurs), same);
     }

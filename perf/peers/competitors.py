@@ -1,0 +1,190 @@
+"""Who takes part: libraries with settings, each some processes that sleep until it is their turn."""
+
+import os
+import select
+import shlex
+import subprocess
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RANKS = 2
+OVERSUBSCRIBED = 4  # Ranks where cores are shared.
+ALL = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all")
+# Scratch of large calls is otherwise given back to the kernel, and faulted in again, at every call.
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "8589934592",
+               "MALLOC_TOP_PAD_": "67108864"}
+NO_CMA = "--mca btl_vader_single_copy_mechanism none"
+SEGMENTED = ("--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm 5 "
+             "--mca coll_tuned_allreduce_algorithm_segmentsize 262144")
+WIDE = "--mca btl_vader_max_send_size 131072"
+YIELD = "--mca mpi_yield_when_idle 1"  # Open MPI finds out by itself that it shares cores; here nothing is left to it.
+OVER_UCX = "--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any"  # Without a NIC it is not chosen otherwise.
+POSIX_ONLY = {"UCX_TLS": "posix,self"}
+
+
+class Competitor:
+    """One library with one setting. kind: default (as installed), tuned, tutti."""
+
+    def __init__(self, name, kind, driver, launch, **limits):
+        self.name = name
+        self.kind = kind
+        self.driver = driver
+        self.launch = launch  # "openmpi ARGUMENTS", "mpich", or "each ARGUMENTS": one process per rank.
+        self.collectives = limits.get("collectives", ALL)
+        self.max_bytes = limits.get("max_bytes", 1 << 40)
+        self.environment = limits.get("environment", {})
+        self.timeout_s = 60
+        self.processes = []
+        self.log = None
+        self.why = ""  # It is left out, if it is.
+        self.failed = False  # Wrong at least once, or not there any more.
+
+    def takes(self, collective, size):
+        return collective in self.collectives and size <= self.max_bytes
+
+    def may_be_long(self, _size):
+        """Whether a single call may take so long that it needs no warming up."""
+        return False
+
+    def commands(self, build, folder, cores):
+        """The processes to start; one core per rank."""
+        how, _, arguments = self.launch.partition(" ")
+        program = os.path.join(build, self.driver)
+        listed = ",".join(map(str, cores))
+        if how == "each":
+            return [[program, folder, str(rank), str(len(cores)), str(core), *arguments.split()]
+                    for rank, core in enumerate(cores)]
+        launcher = {"openmpi": "mpirun.openmpi --bind-to none --oversubscribe", "mpich": "mpirun.mpich"}[how]
+        if how == "openmpi" and os.geteuid() == 0:
+            launcher += " --allow-run-as-root"
+        return [[*launcher.split(), "-n", str(len(cores)), *shlex.split(arguments), program, folder, listed]]
+
+    def settings(self, cores):
+        """What makes it this competitor, for whoever wants to run it again."""
+        return {"name": self.name, "kind": self.kind, "environment": self.environment,
+                "commands": [shlex.join(command).replace(ROOT + os.sep, "")
+                             for command in self.commands("", "DIRECTORY", cores)]}
+
+    def start(self, build, folder, cores):
+        """False, with a reason on the terminal, if it does not get ready."""
+        os.makedirs(folder)
+        for name in ("command", "answer", "id"):
+            for rank in range(len(cores)):
+                os.mkfifo(os.path.join(folder, f"{name}.{rank}"))
+        # Open for both, so that neither open waits for the driver, and an id waits for those who come late.
+        pipes = {name: [os.open(os.path.join(folder, f"{name}.{rank}"), os.O_RDWR) for rank in range(len(cores))]
+                 for name in ("command", "answer", "id")}
+        self.command_pipes, self.answer_pipes = pipes["command"], pipes["answer"]
+        self.log = os.path.join(folder, "log")
+        with open(self.log, "w") as log:
+            for command in self.commands(build, folder, cores):
+                self.processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                                       env={**os.environ, **self.environment}))
+        if all(answer == "ready" for answer in self.answers(30)):
+            return True
+        self.why = self.last_words() or "it did not get ready"
+        print(f"# {self.name} is left out: {self.why}")
+        self.stop()
+        return False
+
+    def last_words(self):
+        with open(self.log) as log:
+            return " ".join(log.read().split())[-300:]
+
+    def answers(self, seconds):
+        """A line from each rank; an empty one if the driver died or took too long."""
+        lines = []
+        end = time.monotonic() + seconds
+        for pipe in self.answer_pipes:
+            text = b""
+            while not text.endswith(b"\n") and time.monotonic() < end:
+                if select.select([pipe], [], [], 0.2)[0]:
+                    text += os.read(pipe, 1 << 16)
+                elif any(process.poll() is not None for process in self.processes):
+                    break
+            lines.append(text.decode().strip() if text.endswith(b"\n") else "")
+        return lines
+
+    def run(self, collective, size, order):
+        """Times in us, of the slowest rank, one per repetition. None if it failed."""
+        order = {"warmups": 0, "calls": 1, "repetitions": 1, "checked": 0, **order}
+        numbers = " ".join(str(order[name]) for name in ("warmups", "calls", "repetitions", "checked"))
+        order = f"run {collective} {size} {numbers}\n".encode()
+        for pipe in self.command_pipes:
+            os.write(pipe, order)
+        ranks = []
+        for line in self.answers(self.timeout_s):
+            times, found, wrong = line.partition("wrong ")
+            if not found:
+                self.why = f"ended, or hung, at {collective} of {size} bytes. {self.last_words()}"
+                print(f"# {self.name} {self.why} It is left out from here on")
+                self.failed = True
+                self.collectives = ()
+                self.stop()
+                return None
+            if wrong != "0":
+                print(f"# {self.name}: {collective} of {size} bytes has {wrong} wrong elements")
+                self.failed = True
+                return None
+            ranks.append([float(time_us) for time_us in times.split()])
+        return [max(times) for times in zip(*ranks)]
+
+    def stop(self):
+        for pipe in self.command_pipes:
+            os.write(pipe, b"quit\n")
+        for process in self.processes:
+            for insist in (process.terminate, process.kill):  # A launcher that is terminated ends its ranks.
+                try:
+                    process.wait(5)
+                    break
+                except subprocess.TimeoutExpired:
+                    insist()
+            process.wait()
+
+
+def tuned_openmpi(name, arguments, environment=None, **limits):
+    return Competitor(f"openmpi {name}", "tuned", "openmpi_driver", f"openmpi {arguments}",
+                      environment={**KEEP_MEMORY, **(environment or {})}, **limits)
+
+
+def competitors():
+    plain_gloo = ("all_reduce", "all_gather", "broadcast", "all_to_all")
+    return [
+        Competitor("tutti", "tutti", "tutti_driver", "each host"),
+        Competitor("tutti registered", "tutti", "tutti_driver", "each registered"),
+        Competitor("openmpi", "default", "openmpi_driver", "openmpi"),
+        tuned_openmpi("malloc", ""),
+        tuned_openmpi("nocma+malloc", NO_CMA),
+        tuned_openmpi("nocma+seg+malloc", f"{NO_CMA} {SEGMENTED}", collectives=("all_reduce",)),
+        tuned_openmpi("nocma+wide+malloc", f"{NO_CMA} {WIDE}"),
+        tuned_openmpi("nocma+seg+wide+malloc", f"{NO_CMA} {SEGMENTED} {WIDE}", collectives=("all_reduce",)),
+        # Its collectives in shared memory, for broadcast, reduce and all-reduce: for small ones.
+        tuned_openmpi("nocma+sm+malloc", f"{NO_CMA} --mca coll_sm_priority 90", max_bytes=64 << 10),
+        tuned_openmpi("ucx+malloc", OVER_UCX, environment={"UCX_TLS": "posix,cma,self"}),
+        tuned_openmpi("ucx+posix+malloc", OVER_UCX, environment=POSIX_ONLY),
+        Competitor("mpich", "default", "mpich_driver", "mpich"),
+        Competitor("mpich malloc", "tuned", "mpich_driver", "mpich", environment=KEEP_MEMORY),
+        Competitor("mpich posix+malloc", "tuned", "mpich_driver", "mpich", environment={**KEEP_MEMORY, **POSIX_ONLY}),
+        Competitor("gloo", "default", "gloo_driver", "each plain", collectives=plain_gloo),
+        Competitor("gloo busy", "tuned", "gloo_driver", "each busy", collectives=("all_reduce",),
+                   max_bytes=16 << 20),
+    ]
+
+
+def crowd():
+    """Ranks that share cores, two each: what decides is how they wait, so that is what is tuned."""
+    everyone = [
+        Competitor("tutti", "tutti", "tutti_driver", "each host"),
+        Competitor("tutti registered", "tutti", "tutti_driver", "each registered"),
+        Competitor("openmpi", "default", "openmpi_driver", "openmpi"),
+        tuned_openmpi("yield+malloc", YIELD),
+        tuned_openmpi("nocma+yield+malloc", f"{NO_CMA} {YIELD}"),
+        tuned_openmpi("nocma+sm+yield+malloc", f"{NO_CMA} {YIELD} --mca coll_sm_priority 90", max_bytes=64 << 10),
+        Competitor("mpich", "default", "mpich_driver", "mpich", max_bytes=1 << 20),  # It does not yield.
+        Competitor("mpich yield+posix+malloc", "tuned", "mpich_driver", "mpich", max_bytes=1 << 20,
+                   environment={**KEEP_MEMORY, **POSIX_ONLY, "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}),
+        Competitor("gloo", "default", "gloo_driver", "each plain"),
+    ]
+    for one in everyone:
+        one.collectives = ("all_reduce",)
+    return everyone

@@ -1,0 +1,204 @@
+// How communicators end, and how their failures are told.
+#include "src/api/lifecycle.h"
+
+#include "src/api/call_entry.h"
+#include "src/api/ticket.h"
+#include "src/base/atomic.h"
+#include "src/base/log.h"
+#include "src/base/service_thread.h"
+#include "src/communicator/device/device_communicator.h"
+
+namespace tutti {
+namespace {
+
+// No calls any more, by any handle.
+void close(CommHandle& handle) {
+  handle.runner = nullptr;
+  for (const tutti_comm view : handle.shared->views) {
+    if (CommHandle* other = CommHandles::instance().find(view)) other->runner = nullptr;
+  }
+}
+
+void abort(SharedComm& shared) {
+  shared.reported = true;
+  store_release(&shared.abort, 1U);
+  if (shared.communicator != nullptr) shared.communicator->abort();
+}
+
+Status check_ending(const CommHandle& handle, const Ending& ending) {
+  if (!ending.destroys && handle.is_view)
+    return invalid_usage("this handle comes from tutti_comm_with_options: finalize the communicator's own");
+  const bool possible = ending.destroys ? handle.shared->communicator != nullptr : handle.runner != nullptr;
+  return possible ? Status() : no_runner(handle);
+}
+
+Status finalize(CommHandle& handle, const Ending& ending) {
+  Communicator& runner = *handle.runner;
+  Status status = note_failure(*handle.shared, ending.waits ? runner.finalize() : runner.leave());
+  close(handle);
+  return status;
+}
+
+// What may have to wait for the peers.
+Status take_leave(CommHandle& handle, const Ending& ending) {
+  TUTTI_CHECK_OK(check_ending(handle, ending));
+  if (!ending.destroys) return finalize(handle, ending);
+  if (handle.is_view) return {};
+  Status status = handle.shared->communicator->failure();
+  if (!status.ok()) return handle.shared->reported ? Status() : std::move(status);
+  return handle.runner != nullptr ? finalize(handle, ending) : Status();
+}
+
+void report_compression(const CommHandle& handle) {
+  const Communicator* communicator = handle.shared->communicator.get();
+  if (communicator == nullptr || !logs(LogLevel::info)) return;
+  const CompressionStatistics seen = communicator->compression_statistics();
+  if (seen.rounded_calls == 0) return;
+  const std::string& name = communicator->options().name;
+  log(LogLevel::info, "rank %u%s%s: %llu calls rounded, %llu not; %llu bytes of elements went in %llu of messages",
+      handle.rank, name.empty() ? "" : " of ", name.c_str(), static_cast<unsigned long long>(seen.rounded_calls),
+      static_cast<unsigned long long>(seen.raw_calls), static_cast<unsigned long long>(seen.carried.element_bytes),
+      static_cast<unsigned long long>(seen.carried.message_bytes));
+}
+
+void remove(tutti_comm comm, const CommHandle& handle) {
+  const std::shared_ptr<SharedComm> shared = handle.shared;
+  if (handle.is_view) {
+    std::erase(shared->views, comm);
+  } else {
+    report_compression(handle);
+    for (const tutti_comm view : shared->views) CommHandles::instance().remove(view);
+  }
+  CommHandles::instance().remove(comm);
+}
+
+// A thread for each but the first: each waits for the others to take their leave, too.
+std::vector<Status> take_leaves(const std::vector<Ending>& lifecycle, const std::vector<CommHandle*>& handles) {
+  std::vector<Status> statuses(lifecycle.size());
+  const auto take = [&](std::size_t i) { statuses[i] = caught([&] { return take_leave(*handles[i], lifecycle[i]); }); };
+  std::vector<std::unique_ptr<ServiceThread>> threads(lifecycle.size());
+  for (std::size_t i = 1; i < lifecycle.size(); ++i) {
+    auto started = ServiceThread::start([&take, i] { take(i); });
+    if (started.ok()) {
+      threads[i] = std::move(started).value();
+    } else {
+      abort(*handles[i]->shared);  // Nobody shall wait for it.
+      statuses[i] = std::move(started).status();
+    }
+  }
+  take(0);
+  threads.clear();  // Joins them.
+  return statuses;
+}
+
+Status await_own_calls(const std::shared_ptr<SharedComm>& shared) {
+  if (shared->on_device != nullptr) return shared->on_device->await_own_calls();
+  const Ticket turn(shared);
+  return turn.await();
+}
+
+Status end(const Ending& ending) {
+  const CommHandle* handle = TUTTI_TRY(handle_of(ending.comm));
+  TUTTI_CHECK_OK(check_ending(*handle, ending));
+  return group_depth == 0 ? end_all({ending}) : end_with_group(ending);
+}
+
+}  // namespace
+
+Status end_all(const std::vector<Ending>& lifecycle) {
+  Status first;
+  std::vector<Ending> possible;
+  std::vector<CommHandle*> handles;
+  for (const Ending& ending : lifecycle) {
+    auto handle = handle_of(ending.comm);  // Another thread may have ended it since the group was told to.
+    if (handle.ok()) {
+      possible.push_back(ending);
+      handles.push_back(handle.value());
+    } else if (first.ok()) {
+      first = std::move(handle).status();
+    }
+  }
+  if (possible.empty()) return first;
+  for (Status& status : take_leaves(possible, handles)) {
+    if (first.ok()) first = std::move(status);
+  }
+  // A view may be gone by then, with its communicator.
+  for (const Ending& ending : possible) {
+    const CommHandle* handle = CommHandles::instance().find(ending.comm);
+    if (ending.destroys && handle != nullptr) remove(ending.comm, *handle);
+  }
+  return first;
+}
+
+}  // namespace tutti
+
+using tutti::CommHandles;
+using tutti::guarded;
+using tutti::Status;
+
+extern "C" {
+
+tutti_status tutti_comm_synchronize(tutti_comm comm) {
+  return guarded("tutti_comm_synchronize", [&]() -> Status {
+    const tutti::CommHandle* handle = TUTTI_TRY(tutti::handle_of(comm));
+    if (handle->runner == nullptr) return tutti::no_runner(*handle);
+    return tutti::note_failure(*handle->shared, tutti::await_own_calls(handle->shared));
+  });
+}
+
+tutti_status tutti_comm_finalize(tutti_comm comm) {
+  return tutti::held_by_group(
+      guarded("tutti_comm_finalize", [&] { return tutti::end({.comm = comm, .destroys = false}); }));
+}
+
+tutti_status tutti_comm_destroy(tutti_comm comm) {
+  if (comm == nullptr) return tutti_ok;
+  return tutti::held_by_group(
+      guarded("tutti_comm_destroy", [&] { return tutti::end({.comm = comm, .destroys = true}); }));
+}
+
+tutti_status tutti_comm_leave(tutti_comm comm) {
+  if (comm == nullptr) return tutti_ok;
+  return tutti::held_by_group(
+      guarded("tutti_comm_leave", [&] { return tutti::end({.comm = comm, .destroys = true, .waits = false}); }));
+}
+
+tutti_status tutti_comm_abort(tutti_comm comm) {
+  return guarded("tutti_comm_abort", [&]() -> Status {
+    return CommHandles::instance().visit(comm, [](tutti::CommHandle& handle) { tutti::abort(*handle.shared); })
+               ? Status()
+               : tutti::no_communicator(comm);
+  });
+}
+
+tutti_status tutti_comm_async_error(tutti_comm comm, tutti_status* error) {
+  return guarded("tutti_comm_async_error", [&]() -> Status {
+    if (error == nullptr) return tutti::invalid_argument("error is null: pass where to put it");
+    const auto ask = [&](tutti::CommHandle& handle) {
+      tutti::Communicator* communicator = handle.shared->communicator.get();
+      *error = tutti_in_progress;
+      if (communicator == nullptr) return;
+      *error = static_cast<tutti_status>(communicator->failure().code());
+      if (*error != tutti_ok) handle.shared->reported = true;
+    };
+    return CommHandles::instance().visit(comm, ask) ? Status() : tutti::no_communicator(comm);
+  });
+}
+
+const char* tutti_last_error(tutti_comm comm) {
+  const char* text = "";
+  if (comm == nullptr) return tutti::last_error_of_thread();
+  const auto ask = [&](tutti::CommHandle& handle) {
+    std::string& kept = handle.shared->failure;
+    tutti::Communicator* communicator = handle.shared->communicator.get();
+    if (kept.empty() && communicator != nullptr) kept = communicator->failure().message();
+    if (!kept.empty()) handle.shared->reported = true;
+    text = kept.c_str();
+  };
+  guarded("tutti_last_error", [&]() -> Status {
+    return CommHandles::instance().visit(comm, ask) ? Status() : tutti::no_communicator(comm);
+  });
+  return text;
+}
+
+}  // extern "C"

@@ -1,0 +1,103 @@
+// How ranks of different hosts connect: each listens, all tell each other where, and the higher of two calls.
+#include <string.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "src/base/log.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/joining.h"
+
+namespace tutti {
+namespace {
+
+// Much longer than the queue of a listener stays full whom all ranks call at once: who finds no place there tries
+// again.
+constexpr int kConnectMs = 15'000;
+
+std::string described(Rank rank, const PeerRecord& record, const ListenerRecord& place) {
+  const std::string by = place.interface_name[0] == '\0' ? "" : ", " + interface_of(place);
+  return "rank " + std::to_string(rank) + " (" + describe(record) + by + ")";
+}
+
+// Once for each host.
+void warn_of_idle_interfaces(const std::string& ifname) {
+  for (const std::string& entry : idle_entries(ifname))
+    log(LogLevel::warn, "TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME (%s) names %s", ifname.c_str(), entry.c_str());
+}
+
+}  // namespace
+
+// All ranks see alike whether there are other hosts: either all take part, or none does.
+Status Joining::join_peer_sockets() {
+  std::vector<Rank> others;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (!on_same_host(peer)) others.push_back(peer);
+  }
+  if (others.empty()) return {};
+  TUTTI_CHECK_OK(await_peer_sockets().during("rank " + std::to_string(rank_) + " (" + describe(own_.peer) +
+                                             ") prepared for calls of ranks on other hosts"));
+  if (options_.remote_offer) set_offer(place_, options_.remote_offer());
+  std::vector<ListenerRecord> places(ranks_);
+  places[rank_] = place_;
+  TUTTI_CHECK_OK(tree_.all_gather(std::as_writable_bytes(std::span(places)), sizeof(ListenerRecord), watch_));
+  for (const ListenerRecord& place : places) remote_offers_.push_back(offer_of(place));
+  log(LogLevel::trace, "meets %zu ranks of other hosts", others.size());
+  for (const Rank peer : others) {
+    if (peer < rank_) TUTTI_CHECK_OK(call_host({Role::peer, rank_, ranks_, peer}, records_[peer], places[peer]));
+  }
+  phase_ = "the ranks of other hosts to connect over TCP";
+  return serve_until([&] {
+    return std::all_of(others.begin(), others.end(), [this](Rank peer) { return bool(peer_sockets_[peer].socket); });
+  });
+}
+
+// Of several interfaces, those ranks of all hosts take the same one who are the same among the ranks of their host:
+// these have the most to say to each other. Otherwise the one that leads to the rendezvous, unless it may not be used.
+Status Joining::await_peer_sockets() {
+  Address address = own_.tree;
+  const std::vector<Address> several = rails(options_.socket_ifname, id_.address.family);
+  Rank before = 0;
+  for (Rank peer = 0; peer < rank_; ++peer) before += on_same_host(peer) ? 1 : 0;
+  if (before == 0) warn_of_idle_interfaces(options_.socket_ifname);
+  if (several.size() > 1) {
+    address = several[before % several.size()];
+  } else if (!admits(options_.socket_ifname, interface_of(address))) {
+    address = TUTTI_TRY(own_address(options_.socket_ifname, id_.address.family));
+  }
+  address.port = 0;
+  Socket listener = TUTTI_TRY(listen_at({address, "", SOCK_STREAM}));
+  address = TUTTI_TRY(local_address(listener));
+  place_ = record_of(address);
+  greeter_.listen(std::move(listener), Role::peer, credentials_);
+  log(LogLevel::trace, "awaits ranks of other hosts at %s (%s)", describe(place_.address).c_str(),
+      interface_of(place_).c_str());
+  return {};
+}
+
+Status Joining::call_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& place) {
+  const std::string call = described(rank_, own_.peer, place_) + " called " + described(claim.server, peer, place) +
+                           " over TCP at " + describe(place.address);
+  TUTTI_CHECK_OK(check(place, options_.apart ? LoopbackPolicy::allow : LoopbackPolicy::reject).during(call));
+  const std::string purpose = call +
+                              ": if both still run, let TCP through the firewalls between them, or name the interface "
+                              "by which hosts reach each other by TUTTI_SOCKET_IFNAME";
+  const Endpoint endpoint = {seen_from(interface_of(place_), place.address), "", SOCK_STREAM};
+  Socket socket = TUTTI_TRY(open_socket_for(endpoint));
+  Status connecting = connect(socket, endpoint);  // What keeps two ranks apart lies between them, and is nobody's own.
+  if (!connecting.ok()) return remote_error(connecting.message()).during(purpose);
+  watch_connection(socket, kConnectMs);
+  return greet(std::move(socket), claim, {purpose, calls_end_});
+}
+
+Status Joining::accept_peer_socket(Rank other, Greeted greeted) {
+  const bool due = !on_same_host(other) && greeted.called == (other < rank_) && !peer_sockets_[other].socket;
+  if (!due) return remote_error("rank " + std::to_string(other) + " called out of turn");
+  watch_connection(greeted.socket, 0);  // Whoever reads it may be busy for long.
+  std::string route = route_of(greeted.socket, place_, records_[other]);
+  log(LogLevel::trace, "wire to rank %u: %s", other, route.c_str());
+  peer_sockets_[other] = {std::move(greeted.socket), greeted.session, greeted.called, std::move(route)};
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,44 @@
+#include "src/communicator/control/remote_access.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "src/base/atomic.h"
+
+namespace tutti {
+namespace {
+
+// The fence orders what was done before, also to the failed word, before what is looked at next: with one on each side
+// of a failure, not both can miss what the other has stored.
+void show(BoardEntry& own, std::uint32_t remote_accesses) {
+  store_release(&own.remote_accesses, remote_accesses);
+  full_fence();
+}
+
+bool is_there(const BoardEntry& entry) {
+  const auto shown = [](const std::uint32_t& word) { return load_acquire(&word) != 0; };
+  return shown(entry.remote_accesses) ||
+         std::any_of(std::begin(entry.block_accesses), std::end(entry.block_accesses), shown);
+}
+
+}  // namespace
+
+// Who remote_accesses shows that and then looks for failures; who fails shows that and then looks for remote_accesses.
+// One sees the other.
+Status RemoteAccess::check() const {
+  show(board_.entry(self_), 1);
+  return board_.failed() ? board_.failure(self_) : Status();
+}
+
+RemoteAccess::~RemoteAccess() { show(board_.entry(self_), 0); }
+
+void wait_for_remote_access(const Board& board, Mesh& mesh, Rank self, const Deadline& deadline) {
+  show(board.entry(self), 0);
+  for (Rank peer = 0; peer < board.ranks(); ++peer) {
+    const BoardEntry& entry = board.entry(peer);
+    while (is_there(entry) && !deadline.passed() && !mesh.is_dead(peer)) ::sched_yield();
+  }
+}
+
+}  // namespace tutti

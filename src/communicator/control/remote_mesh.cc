@@ -1,0 +1,125 @@
+// The part of a mesh that leads to other hosts.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/clock.h"
+#include "src/communicator/control/mesh.h"
+
+namespace tutti {
+namespace {
+
+// Of a note: what it is, as in a frame.
+struct NoteHead {
+  std::uint32_t version = 1;
+  std::uint32_t kind = 0;
+};
+
+bool is_notification(std::uint32_t kind) {
+  return kind >= static_cast<std::uint32_t>(NotificationKind::failure) &&
+         kind <= static_cast<std::uint32_t>(NotificationKind::leaving);
+}
+
+}  // namespace
+
+Result<bool> Mesh::send_note(Rank peer, const Frame& frame, int descriptor) {
+  if (descriptor >= 0)
+    return unsupported("rank " + std::to_string(peer) +
+                       " is on another host, and memory can be passed within one only");
+  connection(peer).send(context(peer), std::as_bytes(std::span(&frame, 1)), frame.context);
+  return true;
+}
+
+// The next frame among the notes; news are put aside.
+std::optional<Mesh::Arrival> Mesh::pull_note(Rank rank) {
+  connection(rank).advance();
+  while (auto note = connection(rank).take(context(rank))) {
+    NoteHead head;
+    if (note->size() >= sizeof head) std::memcpy(&head, note->data(), sizeof head);
+    if (head.version == 1 && is_notification(head.kind)) {
+      note->erase(note->begin(), note->begin() + sizeof head);
+      notifications_.push_back({rank, static_cast<NotificationKind>(head.kind), std::move(*note)});
+      continue;
+    }
+    Arrival arrival;
+    Frame& frame = arrival.received.frame;
+    arrival.whole = note->size() == sizeof frame && head.version == 1;
+    if (arrival.whole) std::memcpy(&frame, note->data(), sizeof frame);
+    if (arrival.whole && frame.context != 0) arrival.received.contact = peers_[rank].contact.beside(frame.context);
+    if (!arrival.whole || frame.kind != FrameKind::goodbye) return arrival;
+    peers_[rank].left = true;
+  }
+  return std::nullopt;
+}
+
+void Mesh::advance() {
+  for (const Rank peer : remote_ranks_) connection(peer).advance();
+}
+
+void Mesh::push() {
+  for (const Rank peer : remote_ranks_) connection(peer).push();
+}
+
+void Mesh::notify(NotificationKind kind, std::span<const std::byte> payload) {
+  const NoteHead head = {1, static_cast<std::uint32_t>(kind)};
+  std::vector<std::byte> note(sizeof head + payload.size());
+  std::memcpy(note.data(), &head, sizeof head);
+  if (!payload.empty()) std::memcpy(note.data() + sizeof head, payload.data(), payload.size());
+  for (const Rank peer : remote_ranks_) connection(peer).send(context(peer), note);
+}
+
+std::optional<Notification> Mesh::receive() {
+  const std::lock_guard lock(*mutex_);
+  for (const Rank rank : remote_ranks_) {
+    while (auto arrival = pull_note(rank)) peers_[rank].inbox.push_back(std::move(*arrival));
+  }
+  if (notifications_.empty()) return std::nullopt;
+  Notification first = std::move(notifications_.front());
+  notifications_.pop_front();
+  return first;
+}
+
+bool Mesh::has_notes() const {
+  return std::any_of(remote_ranks_.begin(), remote_ranks_.end(),
+                     [this](Rank peer) { return connection(peer).has_notes(); });
+}
+
+void Mesh::drain_for(std::int64_t timeout_ms) {
+  const Deadline deadline = Deadline::after_ms(timeout_ms);
+  for (const Rank peer : remote_ranks_) {
+    while (!connection(peer).drained(context(peer)) && !deadline.passed())
+      connection(peer).wait(static_cast<int>(deadline.left_ms()));
+  }
+}
+
+Result<std::pair<Contact, Passage>> Mesh::further(Rank peer) {
+  std::pair<Contact, Passage> both;
+  if (!is_remote(peer)) {
+    auto sockets = TUTTI_TRY(open_socket_pair(SOCK_SEQPACKET));
+    both.first = Contact(std::move(sockets.first));
+    both.second.socket = std::move(sockets.second);
+    return both;
+  }
+  both.second.context = connection(peer).new_context();
+  both.first = peers_[peer].contact.beside(both.second.context);
+  return both;
+}
+
+Result<bool> Mesh::try_send(Rank peer, Frame frame, const Passage& passage) {
+  frame.context = passage.context;
+  return try_send(peer, frame, passage.socket ? passage.socket.get() : -1);
+}
+
+Status Mesh::send(Rank peer, Frame frame, const Passage& passage) {
+  frame.context = passage.context;
+  return send(peer, frame, passage.socket ? passage.socket.get() : -1);
+}
+
+std::string Mesh::death_report(Rank peer, const std::string& when) const {
+  std::string text = "rank " + std::to_string(peer) + " died " + when;
+  if (!is_remote(peer)) return text;
+  return "rank " + std::to_string(peer) + " died or is out of reach " + when + ": " + connection(peer).reason();
+}
+
+}  // namespace tutti

@@ -1,0 +1,140 @@
+// Calls that are on trial: which may try what, and which way each goes.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "src/communicator/device/device_communicator.h"
+#include "src/communicator/planning/machine_name.h"
+
+namespace tutti {
+namespace {
+
+// What a trial may take of the device for scratch where the first choice takes less.
+constexpr std::uint64_t kMaxScratchBytes = 1 << 20;
+
+std::uint64_t scratch_bytes(const Algorithm& algorithm, const Query& query) {
+  const Shape shape = algorithm.shape(query.problem);
+  return shape.scratch == 0 ? 0 : (shape.scratch / shape.units + 1) * query.block_bytes;
+}
+
+}  // namespace
+
+// Ranks of other hosts do not see the board.
+void DeviceCommunicator::prepare_to_autotune() {
+  if (options().tune == Tune::off || ranks_ == 1 || peers_.network() || options().has_plugin()) return;
+  const auto make_timer = [this] { return device().make_timer(); };
+  autotuning_ = std::make_unique<DeviceAutotuning>(
+      options(), DeviceAutotuning::Means{board(), rank_, make_timer, place_of_autotuners()});
+  autotuning_->show_kept();
+}
+
+// As src/communicator/planning/machine_name.h says, of rank 0's device.
+std::string DeviceCommunicator::place_of_autotuners() const {
+  if (options().tune_file.empty() || rank_ != 0) return "";
+  const std::string& name = device().traits().name;
+  std::string place = options().version + ", " + std::to_string(ranks_) + " ranks on " +
+                      model_in_words(name.substr(0, name.find(" (device"))) + (peers_.on_one_device() ? "" : " each") +
+                      ", " + std::to_string(peers_.thread_blocks()) + " thread blocks";
+  if (peers_.in_turns()) place += " in turns";
+  if (peers_.through_host()) place += ", by memory of the host";
+  if (options().channels > 0) place += ", " + std::to_string(options().channels) + " channels asked for";
+  if (rounds_.only_rings) place += ", along rings";
+  return place + ", links " + links_in_words(peers_.hosts());
+}
+
+bool DeviceCommunicator::autotunes(const Call& call, const CommunicatorOptions& options) const {
+  return autotuning_ != nullptr && is_tunable(call, options) &&
+         compression_request(call, options, ranks_).compression == CompressionFormat::none;
+}
+
+// Seen from what all ranks share: there is room for its lanes, and it takes little memory that it would not take
+// otherwise.
+bool DeviceCommunicator::may_be_tuned(const Candidate& candidate, const Query& query, std::uint64_t max_scratch_bytes) {
+  if (candidate.choice.compression != CompressionFormat::none) return false;
+  const Algorithm& algorithm = *find(query.problem.collective, candidate.choice.algorithm);
+  return lanes_fit(algorithm, query.problem, rank_mapping_for(query.problem)) &&
+         scratch_bytes(algorithm, query) <= max_scratch_bytes;
+}
+
+Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare_autotuning(
+    const Call& call, const CommunicatorOptions& options) {
+  const Problem problem = TUTTI_TRY(problem_for(call, options));
+  const Query query = TUTTI_TRY(query_of(call, problem, options));
+  std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  // Nothing measured says whether a call is rounded: under a bound that is as predicted.
+  if (all.empty() || all.front().choice.compression != CompressionFormat::none) return prepare(call, options, nullptr);
+  const Algorithm& first = *find(query.problem.collective, all.front().choice.algorithm);
+  const std::uint64_t max_scratch_bytes = std::max(kMaxScratchBytes, scratch_bytes(first, query));
+  const auto refused = [&](const Candidate& candidate) { return !may_be_tuned(candidate, query, max_scratch_bytes); };
+  all.erase(std::remove_if(all.begin() + 1, all.end(), refused), all.end());
+  DeviceAutotuning::Class& tuned = autotuning_->class_of(query, std::move(all));
+  if (tuned.settled()) return prepare_as(tuned.tuning.autotuner.next(), tuned.tuning, call, options);
+  auto being_tuned = std::make_unique<Prepared>();
+  being_tuned->tuned = &tuned;
+  return being_tuned;
+}
+
+// What cannot be cut to fit its lanes cannot on any rank: then all go by the first choice.
+Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare_as(
+    std::size_t candidate, const TuningClass& tuning, const Call& call, const CommunicatorOptions& options) {
+  auto made = prepare(call, options, &tuning.candidates[candidate].choice);
+  if (made.ok()) return made;
+  Status why = std::move(made).status();
+  if (why.code() != Code::unsupported || candidate == 0) return why;
+  return prepare(call, options, &tuning.candidates.front().choice);
+}
+
+// One may have taken the slot meanwhile, in a group, whose call comes behind the verdict.
+Result<DeviceCommunicator::Prepared*> DeviceCommunicator::tried(std::unique_ptr<Prepared>& slot, const Call& call,
+                                                                const CommunicatorOptions& options,
+                                                                const DeviceAutotuning::Turn& turn) {
+  if (slot->tuned == nullptr) {
+    if (turn.settled) return slot.get();
+    auto being_tuned = std::make_unique<Prepared>();
+    being_tuned->key = slot->key;
+    being_tuned->tuned = turn.tuned;
+    retire(std::move(slot));
+    slot = std::move(being_tuned);
+  }
+  const auto known = slot->tried.find(turn.candidate);
+  if (known != slot->tried.end()) return known->second.get();
+  auto made = TUTTI_TRY(prepare_as(turn.candidate, turn.tuned->tuning, call, options));
+  made->key = slot->key;
+  return slot->tried.emplace(turn.candidate, std::move(made)).first->second.get();
+}
+
+// Ranks that were not refused, or that do not make these calls next, have nothing of them: so classes and ways that
+// came of them are taken back, which would count and go otherwise elsewhere.
+void DeviceCommunicator::forget_ready() {
+  if (autotuning_ == nullptr) return;
+  for (std::unique_ptr<Prepared>* slot : readied_)
+    if (*slot != nullptr) retire(std::move(*slot));
+  readied_.clear();
+  autotuning_->forget();
+}
+
+// Behind the verdict what it says takes the slot, and calls of this shape are as any others.
+void DeviceCommunicator::make_tuned(const Call& call, const CommunicatorOptions& options) {
+  if (autotuning_ == nullptr) return;
+  readied_.clear();
+  autotuning_->keep();
+  const DeviceAutotuning::Turn* turn = autotuning_->decided(call);
+  if (turn == nullptr) return;
+  std::unique_ptr<Prepared>& slot = slot_of(key_of(call, options));
+  if (turn->settled && slot->tuned != nullptr) {
+    std::unique_ptr<Prepared> kept = std::move(slot->tried[turn->candidate]);
+    slot->tried.erase(turn->candidate);
+    retire(std::exchange(slot, std::move(kept)));
+  }
+  autotuning_->made(call);
+}
+
+Status DeviceCommunicator::start_timing(const Call& call, DeviceStream stream) {
+  return autotuning_ == nullptr || capture_ != 0 ? Status() : autotuning_->start_timing(call, stream);
+}
+
+Status DeviceCommunicator::end_timing(DeviceStream stream) {
+  return autotuning_ == nullptr ? Status() : autotuning_->end_timing(stream);
+}
+
+}  // namespace tutti

@@ -1,0 +1,157 @@
+// From an algorithm to what a rank's thread blocks run_plan: plans, proof, lanes. Once for each order of ranks.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "src/communicator/device/device_communicator.h"
+#include "src/executor/thread_block/ll128.h"
+#include "src/executor/thread_block/words.h"
+#include "src/tuner/choose.h"
+#include "src/tuner/coding.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kWordGranule = kWordData;
+
+bool is_moved(std::string_view algorithm, const RankMapping& rank_mapping, const Problem& problem) {
+  return embeds(rank_mapping, problem) || takes_blocks_along(algorithm, problem.collective);
+}
+
+Rank place_in(const RankMapping& rank_mapping, Rank rank) {
+  const auto found = std::find(rank_mapping.order.begin(), rank_mapping.order.end(), rank);
+  return rank_mapping.order.empty() ? rank : static_cast<Rank>(found - rank_mapping.order.begin());
+}
+
+}  // namespace
+
+std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol) {
+  if (protocol == Protocol::simple) return slots.simple;
+  return static_cast<std::uint32_t>(protocol == Protocol::ll128 ? ll128_capacity(slots.ll) : words_capacity(slots.ll));
+}
+
+std::vector<const Program*> DeviceCommunicator::ConnectedPlan::programs() const {
+  std::vector<const Program*> programs;
+  for (const auto& each : compiled) programs.push_back(&each->program());
+  return programs;
+}
+
+const RankMapping& DeviceCommunicator::rank_mapping_for(const Problem& problem) const {
+  return is_moved("hierarchical", by_rails_, problem) ? by_rails_ : rank_mapping_;
+}
+
+std::span<const RankMapping> DeviceCommunicator::rank_mappings_of(const Algorithm& algorithm,
+                                                                  const Problem& problem) const {
+  return goes_round(algorithm.name()) ? std::span(rounds_.each) : std::span(&rank_mapping_for(problem), 1);
+}
+
+// All ranks come to the same answer: a rank that failed by itself would leave the others waiting.
+Status DeviceCommunicator::check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const {
+  const std::uint32_t tags = peers_.lanes().bytes == 0 ? 0 : tags_of(plans);
+  if (tags <= kMaxLaneTags) return {};
+  return unsupported("algorithm '" + std::string(algorithm.name()) + "' has " + std::to_string(tags) +
+                     " lanes from one rank to another, and between these ranks there is room for " +
+                     std::to_string(kMaxLaneTags) + ": take another, or leave the choice open");
+}
+
+// Orders differ in the logical root, if there is one: without, one proof serves all.
+Result<DeviceCommunicator::ConnectedPlan*> DeviceCommunicator::connected_plan(const PlanKey& key,
+                                                                              const Choice& choice) {
+  for (const auto& known : plans_) {
+    if (known->key == key) return known.get();
+  }
+  const Algorithm& algorithm = *key.algorithm;
+  const Protocol protocol = choice.mapped ? Protocol::simple : key.protocol;
+  auto connected = std::make_unique<ConnectedPlan>();
+  connected->key = key;
+  const bool rounds = key.compression != CompressionFormat::none;
+  connected->ran = {.algorithm = algorithm.name(), .protocol = choice.mapped || ranks_ == 1 ? "" : name(key.protocol)};
+  if (rounds) {
+    connected->ran.compression = name(key.compression);
+    const CostLaw cost_law = algorithm.cost_law(key.problem);
+    connected->ran.error = expected_error(key.compression, cost_law);
+    connected->at_random = connected->ran;
+    connected->at_random.error = compression_error_after(key.compression, cost_law.rounded, Rounding::stochastic);
+  } else {
+    connected->at_random = connected->ran;
+  }
+  connected->limits = {.algorithm = algorithm.name(),
+                       .slot_bytes = choice.mapped ? 0 : slot_data(links_.slots(), protocol),
+                       .granule_bytes = protocol == Protocol::ll ? kWordGranule : kPackGranule,
+                       .overlaps = true,
+                       .balanced = true};
+  std::optional<Problem> asked;
+  ProvedPlans proved;
+  for (const RankMapping& rank_mapping : rank_mappings_of(algorithm, key.problem)) {
+    const Problem problem = logical(rank_mapping, key.problem);
+    if (problem != asked) {
+      proved = TUTTI_TRY(prove_plans(algorithm, problem, key.pipelined, kSlotsAhead, {},
+                                     rounds ? Messages::rounded : Messages::exact));
+      TUTTI_CHECK_OK(check_tags(algorithm, proved.plans));
+      asked = problem;
+    }
+    TUTTI_CHECK_OK(add_order(rank_mapping, proved, protocol, *connected));
+  }
+  plans_.push_back(std::move(connected));
+  return plans_.back().get();
+}
+
+Status DeviceCommunicator::add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, Protocol protocol,
+                                     ConnectedPlan& connected) {
+  const std::string_view algorithm = connected.key.algorithm->name();
+  const bool moves = goes_round(algorithm) || is_moved(algorithm, rank_mapping, connected.key.problem);
+  const RankMapping& order = moves ? rank_mapping : RankMapping();
+  const Rank self = place_in(order, rank_);
+  Loop loop = loop_of(proved.overlaps, kSlotsAhead);
+  if (is_small(protocol)) loop.slots = 1;
+  std::vector<LaneUse> uses = lanes_of(proved.plans, self, loop);
+  for (LaneUse& use : uses)
+    if (!order.order.empty()) use.peer = order.order[use.peer];
+  const Plan mine = embedded(order, connected.key.problem, proved.plans[self]);
+  SlotLimits& limits = connected.limits;
+  limits.units = mine.shape.units;
+  limits.longest_units = std::max(longest_message(proved.plans), limits.longest_units);
+  limits.overlaps = limits.overlaps && proved.overlaps;
+  limits.balanced = limits.balanced && proved.balanced;
+  std::vector<LaneSpec>& specs = connected.specs.emplace_back(flags_of(mine));
+  for (const LaneUse& use : uses) specs.push_back(links_.spec(use, protocol));
+  TUTTI_CHECK_OK(links_.lay(connected.specs, static_cast<std::uint32_t>(connected.specs.size())));
+  return compression(mine, uses, protocol, connected);
+}
+
+// On the first channel that has its order: what is on others is like it.
+Status DeviceCommunicator::compression(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol,
+                                       ConnectedPlan& connected) {
+  const auto channel = static_cast<std::uint32_t>(connected.compiled.size());
+  std::map<std::tuple<Place, Rank, std::uint16_t, bool>, LaneState*> ends;
+  for (const LaneSpec& spec : flags_of(plan)) {
+    const DeviceLinks::Wanted wanted = {.writer = spec.writer, .tag = spec.tag, .channel = channel};
+    if (spec.writer == rank_) {
+      LaneState*& end = ends[{Place::flag, spec.reader, spec.tag, true}];
+      end = TUTTI_TRY(links_.end(spec, wanted));
+    }
+    if (spec.reader != rank_) continue;
+    DeviceLinks::Wanted reads = wanted;
+    reads.which = LaneEnd::reader;
+    ends[{Place::flag, spec.writer, spec.tag, false}] = TUTTI_TRY(links_.end(spec, reads));
+  }
+  for (const LaneUse& use : uses) {
+    const bool sends = use.direction == Direction::sends;
+    const DeviceLinks::Wanted wanted = {.writer = sends ? rank_ : use.peer,
+                                        .tag = use.tag,
+                                        .which = sends ? LaneEnd::writer : LaneEnd::reader,
+                                        .channel = channel};
+    ends[{Place::lane, use.peer, use.tag, sends}] = TUTTI_TRY(links_.end(links_.spec(use, protocol), wanted));
+  }
+  connected.compiled.push_back(
+      std::make_unique<CompiledPlan>(plan, [&](const Operand& operand, bool sends) -> LaneState* {
+        const auto found = ends.find({operand.place, operand.peer, operand.tag, sends});
+        return found == ends.end() ? nullptr : found->second;
+      }));
+  connected.scratch_units = std::max(connected.scratch_units, connected.compiled.back()->scratch_units());
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,182 @@
+// Calls that are on trial: which way each goes, and what the ranks tell each other of it.
+#include "src/base/caught.h"
+#include "src/base/clock.h"
+#include "src/communicator/host/autotuning_operation.h"
+#include "src/communicator/planning/planning.h"
+
+namespace tutti {
+namespace {
+
+// Their own forms of call: they match none of the caller's, nor each other.
+constexpr std::uint32_t kRecalling = 0x74756e65;
+constexpr std::uint32_t kSumming = 0x74756e66;
+
+CommunicatorOptions options_of_aside(const CommunicatorOptions& options, std::uint32_t form) {
+  CommunicatorOptions own = options;
+  own.tune = Tune::off;
+  own.forced = form;
+  return own;
+}
+
+}  // namespace
+
+bool HostCommunicator::autotunes(const Call& call, const CommunicatorOptions& options) const {
+  return ranks_ > 1 && !options_.has_plugin() && is_tunable(call, options) &&
+         compression_request(call, options, ranks_).compression == CompressionFormat::none;
+}
+
+Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_autotuning(
+    const Call& call, const CommunicatorOptions& options) {
+  Query query = TUTTI_TRY(query_for(call, options));
+  const std::vector<Candidate> predicted = TUTTI_TRY(candidates(query));
+  // Nothing measured says whether a call is rounded: under a bound that is as predicted.
+  if (predicted.empty() || predicted.front().choice.compression != CompressionFormat::none)
+    return prepare(call, options, nullptr);
+  query.mapped = !spans_hosts_;
+  std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  std::erase_if(all,
+                [](const Candidate& candidate) { return candidate.choice.compression != CompressionFormat::none; });
+  Autotuning::Class& tuned = autotuning_.class_of(query, std::move(all));
+  const Way way = {tuned.through_lanes(), tuned.by_mapped()};
+  if (tuned.settled()) return prepare(call, options, &way);
+  auto being_tuned = std::make_unique<Prepared>();
+  being_tuned->tuned = &tuned;
+  return being_tuned;
+}
+
+// Once there is a verdict, what it says takes the slot, and calls of this shape are as any others.
+Result<HostCommunicator::Prepared*> HostCommunicator::next_tried(std::unique_ptr<Prepared>& slot, const Call& call,
+                                                                 const CommunicatorOptions& options) {
+  Autotuning::Class& tuned = *slot->tuned;
+  const Way way = {tuned.through_lanes(), tuned.by_mapped()};
+  std::unique_ptr<Prepared>& tried = slot->tried[way.name()];
+  if (tried == nullptr) {
+    tried = TUTTI_TRY(prepare(call, options, &way));
+    tried->key = slot->key;
+    tried->tuned = &tuned;
+  }
+  if (latest_ == slot.get()) latest_ = nullptr;
+  show_ran(*tried);
+  if (!tuned.settled()) {
+    latest_ = nullptr;
+    return tried.get();
+  }
+  std::unique_ptr<Prepared> kept = std::move(tried);
+  kept->tuned = nullptr;
+  slot = std::move(kept);
+  latest_ = slot.get();
+  return latest_;
+}
+
+HostCommunicator::Aside HostCommunicator::recalling(const Call& call, const CommunicatorOptions& options) {
+  autotuning_.kept().read();
+  const CommunicatorOptions own = options_of_aside(options, kRecalling);
+  Aside aside = {{}, own, record_of(call, own)};
+  aside.call.collective = Collective::broadcast;
+  aside.call.type = DataType::int8;
+  const std::span<std::byte> table = std::as_writable_bytes(autotuning_.kept().table());
+  aside.call.count = table.size();
+  aside.call.input = aside.call.output = table.data();
+  return aside;
+}
+
+HostCommunicator::Aside HostCommunicator::summing(const Call& call, const CommunicatorOptions& options,
+                                                  const Ended& ended, std::vector<std::uint64_t>& sums_ns) const {
+  sums_ns = ended.tuning->autotuner.seen();
+  const Autotuning::Class& tuned = *ended.tuned;
+  const std::uint32_t form = kSumming + static_cast<std::uint32_t>(tuned.collective) * 256 + tuned.size_class;
+  const CommunicatorOptions own = options_of_aside(options, form);
+  Aside aside = {{}, own, record_of(call, own)};
+  aside.call.type = DataType::uint64;
+  aside.call.count = sums_ns.size();
+  aside.call.input = aside.call.output = reinterpret_cast<std::byte*>(sums_ns.data());
+  return aside;
+}
+
+// Through lanes: a record that passes for another's does not tell where buffers are.
+Result<HostCommunicator::Prepared*> HostCommunicator::prepare_aside(const Aside& aside) {
+  Prepared* prepared = TUTTI_TRY(prepare_call(aside.call, aside.options));
+  prepared->mapped_algorithm = nullptr;
+  prepared->record = aside.record;
+  return prepared;
+}
+
+void HostCommunicator::conclude(const Ended& ended, const std::vector<std::uint64_t>& sums_ns) {
+  ended.tuned->conclude(*ended.tuning, sums_ns, ranks_);
+  autotuning_.report(*ended.tuned, *ended.tuning);
+}
+
+Status HostCommunicator::run_autotuning(const Call& call, const CommunicatorOptions& options) {
+  if (autotuning_.kept().unreported()) {
+    const Aside aside = recalling(call, options);
+    Prepared* prepared = TUTTI_TRY(prepare_aside(aside));
+    TUTTI_CHECK_OK(run_prepared(*prepared, aside.call, aside.options));
+    autotuning_.kept().reported();
+  }
+  Prepared* prepared = TUTTI_TRY(prepare_call(call, options));
+  Autotuning::Class* tuned = prepared->tuned;
+  const std::int64_t began_ns = now_ns();
+  TUTTI_CHECK_OK(run_prepared(*prepared, call, options));
+  if (tuned == nullptr) return {};
+  const Ended ended = {tuned, tuned->took(prepared->ran_mapped, now_ns() - began_ns)};
+  if (ended.tuning == nullptr) return {};
+  std::vector<std::uint64_t> sums_ns;
+  const Aside aside = summing(call, options, ended, sums_ns);
+  prepared = TUTTI_TRY(prepare_aside(aside));
+  TUTTI_CHECK_OK(run_prepared(*prepared, aside.call, aside.options));
+  conclude(ended, sums_ns);
+  return {};
+}
+
+// ---- Beside other operations ----
+
+Status AutotuningOperation::begin() {
+  if (!owner_.autotuning_.kept().unreported()) return begin_call();
+  const HostCommunicator::Aside aside = owner_.recalling(call_, options_);
+  HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_aside(aside));
+  running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, aside.call, aside.options);
+  return {};
+}
+
+Status AutotuningOperation::begin_call() {
+  part_ = Part::call;
+  prepared_ = TUTTI_TRY(owner_.prepare_call(call_, options_));
+  ended_.tuned = prepared_->tuned;
+  began_ns_ = now_ns();
+  running_ = std::make_unique<CollectiveOperation>(owner_, *prepared_, call_, options_);
+  return {};
+}
+
+Result<bool> AutotuningOperation::advance() {
+  for (;;) {
+    const bool done = TUTTI_TRY(running_->advance());
+    if (!done) return false;
+    Result<bool> ended = caught([this] { return next(); });
+    if (!ended.ok()) return owner_.reported(std::move(ended).status());
+    if (ended.value()) return true;
+  }
+}
+
+Result<bool> AutotuningOperation::next() {
+  running_.reset();
+  switch (part_) {
+    case Part::recall:
+      owner_.autotuning_.kept().reported();
+      TUTTI_CHECK_OK(begin_call());
+      return false;
+    case Part::call: {
+      if (ended_.tuned == nullptr) return true;
+      ended_.tuning = ended_.tuned->took(prepared_->ran_mapped, now_ns() - began_ns_);
+      if (ended_.tuning == nullptr) return true;
+      const HostCommunicator::Aside aside = owner_.summing(call_, options_, ended_, sums_ns_);
+      HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_aside(aside));
+      running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, aside.call, aside.options);
+      part_ = Part::result;
+      return false;
+    }
+    case Part::result: owner_.conclude(ended_, sums_ns_); return true;
+  }
+  return true;
+}
+
+}  // namespace tutti

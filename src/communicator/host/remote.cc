@@ -1,0 +1,150 @@
+// Ranks of other hosts: what would be on the board is told them, and this rank carries its lanes to them itself, while
+// it waits.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "src/base/atomic.h"
+#include "src/base/clock.h"
+#include "src/communicator/host/host_communicator.h"
+#include "src/communicator/planning/planning.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kSpinNs = 50'000;  // Before it sleeps between messages.
+constexpr std::int64_t kReportingMs = 100;
+constexpr std::int64_t kReportNs = 200'000'000;  // Then it tells the others which call it waits in.
+constexpr std::uint32_t kPollsPerClock = 16;
+constexpr std::int64_t kOfferNs = 1'000'000;      // The same where it offers its CPU to others meanwhile.
+constexpr std::int64_t kAloneNs = 2'000;          // A yield takes less where nobody else wants the CPU.
+constexpr std::int64_t kNotificationNs = 50'000;  // Before a call looks for news once more.
+
+}  // namespace
+
+void HostCommunicator::poll_notifications() {
+  if (!spans_hosts_) return;
+  const std::unique_lock lock(hearing_, std::try_to_lock);
+  if (!lock) return;
+  while (const auto notifications = mesh_.receive()) {
+    if (notifications->kind == NotificationKind::failure) {
+      board_.publish(notifications->payload);
+      continue;
+    }
+    for (std::size_t at = 0; at + sizeof(CallRecord) <= notifications->payload.size(); at += sizeof(CallRecord)) {
+      CallRecord record;
+      std::memcpy(&record, notifications->payload.data() + at, sizeof record);
+      if (record.sequence > 0) board_.announce(notifications->peer, record);
+    }
+    if (notifications->kind == NotificationKind::leaving) store_release(&board_.entry(notifications->peer).left, 1U);
+  }
+}
+
+void HostCommunicator::report_failure() {
+  if (!spans_hosts_ || !board_.failed() || !board_.found_by(rank_)) return;
+  mesh_.notify(NotificationKind::failure, board_.failure_record());
+  mesh_.drain_for(kReportingMs);  // Nobody carries it once this call has returned.
+}
+
+// A rank that has come late, or only sends, waits for nobody, and hears of it all the same. But each look is a system
+// call, which ranks that call each other all the time need not add to theirs.
+Status HostCommunicator::poll_before_call() {
+  const std::int64_t now = now_ns();
+  if (now - received_ns_ >= kNotificationNs) {
+    received_ns_ = now;
+    mesh_.advance();
+  }
+  if (!mesh_.has_notes()) return {};
+  poll_notifications();
+  return board_.failed() ? board_.failure(rank_) : Status();
+}
+
+void HostCommunicator::report_call(NotificationKind kind) {
+  std::vector<CallRecord> records;
+  const std::uint64_t last = board_.last(rank_);
+  const std::uint64_t calls = kind == NotificationKind::leaving ? std::min<std::uint64_t>(last, kCallHistory) : 1;
+  for (std::uint64_t call = last + 1 - calls; call > 0 && call <= last; ++call) {
+    if (const auto record = board_.call(rank_, call)) records.push_back(*record);
+  }
+  mesh_.notify(kind, std::as_bytes(std::span(records)));
+}
+
+// Ranks of other hosts have shown their last calls when they left. Where two only send to each other, this is where
+// they hear that they made different ones.
+Status HostCommunicator::compare_last_calls() const {
+  for (const Rank peer : mesh_.remote_ranks()) {
+    const std::uint64_t last = board_.last(peer);
+    for (std::uint64_t call = last; call > 0 && call + kCallHistory > last; --call) {
+      const auto ours = board_.call(rank_, call);
+      const auto theirs = board_.call(peer, call);
+      if (ours && theirs && ours->signature != theirs->signature)
+        return disagreement(options_.name, {rank_, *ours}, {peer, *theirs});
+    }
+  }
+  return {};
+}
+
+// Ranks of other hosts tell their calls when they wait long.
+std::string HostCommunicator::never_received() const {
+  if (record_ == nullptr || !spans_hosts_) return "";
+  std::string list;
+  for (const Rank peer : mesh_.remote_ranks()) {
+    if (board_.last(peer) < record_->sequence) list += (list.empty() ? "" : ", ") + std::to_string(peer);
+  }
+  return list.empty() ? "" : "; not heard of in this call: " + list + ", which may be late, stopped or in another one";
+}
+
+// It spins for as long as an answer usually takes, then sleeps until something comes from the one it waits for. What
+// the call has posted goes out first, to whomever; then the others are looked after now and then.
+Status HostCommunicator::wait_remote(Rank peer, WaitState& wait_state) {
+  if (wait_state.polls == 1) mesh_.push();
+  if (shares_cpu_) ::sched_yield();
+  if (wait_state.polls % kPollsPerClock != 0) {
+    if (mesh_.is_remote(peer)) mesh_.connection(peer).advance();
+    return {};
+  }
+  mesh_.advance();
+  const std::int64_t now = now_ns();
+  if (wait_state.yielded_ns == 0) wait_state.yielded_ns = now;
+  if (now - wait_state.yielded_ns < (shares_cpu_ ? kOfferNs : kSpinNs)) {
+    find_others(now);
+    return {};
+  }
+  if (mesh_.is_remote(peer)) {
+    mesh_.wait(peer, 1);
+  } else {
+    ::sched_yield();
+  }
+  return look_around(peer, wait_state);
+}
+
+// Others that want this CPU, of this job or not, run when it is offered to them. They are what an answer may be waiting
+// for: while there are such, it is offered at each poll.
+void HostCommunicator::find_others(std::int64_t now) {
+  ::sched_yield();
+  shares_cpu_ = now_ns() - now > kAloneNs;
+}
+
+void HostCommunicator::report_remote_wait(std::int64_t now, WaitState& wait_state) {
+  if (wait_state.reported_call || now - wait_state.began_ns < kReportNs) return;
+  wait_state.reported_call = true;
+  report_call(NotificationKind::call);
+}
+
+bool HostCommunicator::drained() {
+  if (!spans_hosts_) return true;
+  for (const Rank peer : mesh_.remote_ranks()) {
+    if (!mesh_.connection(peer).drained(mesh_.context(peer))) return false;
+  }
+  return true;
+}
+
+Status HostCommunicator::drain() {
+  for (const Rank peer : mesh_.remote_ranks()) {
+    WaitState wait_state;
+    while (!mesh_.connection(peer).drained(mesh_.context(peer))) TUTTI_CHECK_OK(wait_for(peer, wait_state));
+  }
+  return {};
+}
+
+}  // namespace tutti

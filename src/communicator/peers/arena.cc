@@ -1,0 +1,62 @@
+#include "src/communicator/peers/arena.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tutti {
+namespace {
+
+// Enough for most of what a communicator comes to need: to allocate more may wait for the device.
+constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
+constexpr std::size_t kMaxChunk = std::size_t{2} << 20;  // That is taken again.
+constexpr std::size_t kMinChunk = 256;
+
+std::size_t class_of(std::size_t bytes) {
+  return static_cast<std::size_t>(std::countr_zero(std::bit_ceil(std::max(bytes, kMinChunk)))) - 8;
+}
+
+}  // namespace
+
+DeviceArena::~DeviceArena() {
+  for (std::byte* chunk : chunks_) device_->recycle(chunk);
+}
+
+Status DeviceArena::reserve(std::size_t bytes) {
+  if (bytes <= left_) return {};
+  const std::size_t chunk = std::max(bytes, kChunkBytes);
+  free_ = TUTTI_TRY(device_->allocate(chunk));
+  left_ = chunk;
+  chunks_.push_back(free_);
+  bytes_ += chunk;
+  return {};
+}
+
+Result<std::byte*> DeviceArena::take(std::size_t bytes) {
+  const std::size_t room = (bytes + kMinChunk - 1) / kMinChunk * kMinChunk;
+  TUTTI_CHECK_OK(reserve(room));
+  std::byte* memory = free_;
+  free_ += room;
+  left_ -= room;
+  return memory;
+}
+
+// What comes back is as long as its class, so that others of the class can have it.
+Result<std::byte*> DeviceArena::take_any(std::size_t bytes) {
+  if (bytes >= kMaxChunk) return take(bytes);
+  const std::size_t which = class_of(bytes);
+  auto& chunks = retired_[which];
+  const auto done =
+      std::find_if(chunks.begin(), chunks.end(), [this](const Retired& chunk) { return chunk.number < done_before_; });
+  if (done == chunks.end()) return take(kMinChunk << which);
+  std::byte* memory = done->memory;
+  chunks.erase(done);
+  return memory;
+}
+
+void DeviceArena::retire(std::byte* memory, std::size_t bytes, std::uint64_t number) {
+  if (memory != nullptr && bytes < kMaxChunk) retired_[class_of(bytes)].push_back({memory, number});
+}
+
+void DeviceArena::done_before(std::uint64_t number) { done_before_ = std::max(done_before_, number); }
+
+}  // namespace tutti

@@ -1,0 +1,51 @@
+// Memory of a device in small chunks: whole allocations are slow, large, and their end waits for the device.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "src/executor/thread_block/device.h"
+
+namespace tutti {
+
+// A thread at a time. All of it is freed with the arena, when no thread block uses it any more.
+class DeviceArena {
+ public:
+  explicit DeviceArena(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  ~DeviceArena();
+  DeviceArena(const DeviceArena&) = delete;
+  DeviceArena& operator=(const DeviceArena&) = delete;
+
+  std::size_t bytes() const { return bytes_; }  // Of the device, in all.
+
+  // Zeroed, aligned to 256 bytes.
+  Result<std::byte*> take(std::size_t bytes);
+  // Takes so much from the device, for what comes.
+  Status reserve(std::size_t bytes);
+  // The same as take(), but it may be a retired chunk with what was in it.
+  Result<std::byte*> take_any(std::size_t bytes);
+  // To be taken again, as soon as call `number` is known to be done: see done_before().
+  void retire(std::byte* memory, std::size_t bytes, std::uint64_t number);
+  // Calls before this one are done.
+  void done_before(std::uint64_t number);
+
+ private:
+  struct Retired {
+    std::byte* memory;
+    std::uint64_t number;
+  };
+  static constexpr std::size_t kClasses = 14;  // Of retired chunks: 256 bytes to 2 MiB.
+
+  std::shared_ptr<Device> device_;
+  std::vector<std::byte*> chunks_;
+  std::byte* free_ = nullptr;
+  std::size_t left_ = 0;
+  std::size_t bytes_ = 0;
+  std::uint64_t done_before_ = 0;
+  std::array<std::vector<Retired>, kClasses> retired_;
+};
+
+}  // namespace tutti

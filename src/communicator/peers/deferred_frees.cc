@@ -1,0 +1,72 @@
+#include "src/communicator/peers/deferred_frees.h"
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+
+#include "src/base/atomic.h"
+
+namespace tutti {
+namespace {
+
+struct Leaving {
+  std::shared_ptr<DeviceHome> home;
+  std::vector<Rank> here;  // On this host: what others have told is not on a board that is adopted again.
+  Board board;
+};
+
+struct DeferredFrees {
+  std::mutex mutex;
+  std::list<Leaving> all;
+};
+
+// Never destroyed: communicators may end after the program's statics.
+DeferredFrees& deferred_frees() {
+  static DeferredFrees& of_process = *new DeferredFrees;
+  return of_process;
+}
+
+bool all_have_left(const Board& board, const std::vector<Rank>& here) {
+  return std::all_of(here.begin(), here.end(), [&](Rank rank) { return load_acquire(&board.entry(rank).left) != 0; });
+}
+
+// Nothing is kept for them any more. Of a failed communicator nobody knows who is still there. While another of its
+// ranks holds the home, as one does that was lost, its thread blocks may work there: the memory stays.
+bool is_over(const Board& board, const std::vector<Rank>& here, const std::shared_ptr<DeviceHome>& home) {
+  if (all_have_left(board, here)) return true;
+  if (!board.failed() || home.use_count() > 1) return false;
+  home->set_inboxes_aside();
+  return true;
+}
+
+}  // namespace
+
+void keep_until_all_have_left(std::shared_ptr<DeviceHome> home, const Board& board) {
+  std::vector<Rank> here;
+  for (Rank rank = 0; rank < board.ranks(); ++rank) {
+    if (!board.is_remote(rank)) here.push_back(rank);
+  }
+  if (is_over(board, here, home)) return;
+  Leaving leaving{std::move(home), std::move(here), {}};
+  Result<File> file = board.segment().duplicate();
+  if (file.ok()) {
+    Result<Board> own = Board::adopt(std::move(file).value(), board.ranks());
+    if (own.ok()) leaving.board = std::move(own).value();
+  }
+  const std::lock_guard lock(deferred_frees().mutex);
+  deferred_frees().all.push_back(std::move(leaving));
+}
+
+void sweep_deferred_frees() {
+  std::list<Leaving> done;  // Freed without the lock: that may take a while.
+  const std::lock_guard lock(deferred_frees().mutex);
+  auto& all = deferred_frees().all;
+  for (auto leaving = all.begin(); leaving != all.end();) {
+    const auto next = std::next(leaving);
+    const bool known = leaving->board.segment().data() != nullptr;  // Else there was no descriptor to watch by.
+    if (known && is_over(leaving->board, leaving->here, leaving->home)) done.splice(done.end(), all, leaving);
+    leaving = next;
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,44 @@
+#include "src/communicator/peers/direct_slots.h"
+
+#include <utility>
+
+#include "src/base/pages.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kUnitBytes = 2 << 20;  // So that it begins where GPUs and their drivers map pages.
+
+Result<ReachedBlock> take(const std::shared_ptr<Device>& device, const DirectSlots& slots, const ReachBlock& reach) {
+  const DeviceTraits& traits = device->traits();
+  DeviceBlock block = {.memory = nullptr,
+                       .bytes = slots.bytes,
+                       .kind = traits.memory,
+                       .ordered = traits.orders_writes,
+                       .insisted = slots.wanted == GpuDirect::on,
+                       .no_dma_buf = "",
+                       .name = traits.name};
+  std::byte* memory = TUTTI_TRY(device->allocate(slots.bytes));
+  block.memory = LaneMemory(memory, [device](std::byte* freed) { device->recycle(freed); });
+  Result<File> dma_buf = device->dma_buf_of(memory, slots.bytes);
+  File descriptor;
+  if (dma_buf.ok()) {
+    descriptor = std::move(dma_buf).value();
+    block.dma_buf = descriptor.get();
+  } else {
+    block.no_dma_buf = std::move(dma_buf).status().message();
+  }
+  return reach(block);
+}
+
+}  // namespace
+
+// A chunk first: what was taken in vain the device keeps for who wants as much again.
+Result<ReachedBlock> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
+                                       const ReachBlock& reach) {
+  if (slots.wanted == GpuDirect::off) return unsupported("TUTTI_GPUDIRECT is off");
+  TUTTI_TRY(take(device, {kUnitBytes, slots.wanted}, reach));
+  return take(device, {round_up(slots.bytes, kUnitBytes), slots.wanted}, reach);
+}
+
+}  // namespace tutti

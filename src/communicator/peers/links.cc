@@ -1,0 +1,78 @@
+#include "src/communicator/peers/links.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tutti {
+namespace {
+
+LaneSpec on_channel(LaneSpec spec, std::uint32_t channel) {
+  spec.channel = static_cast<std::uint16_t>(spec.channel + channel);
+  return spec;
+}
+
+}  // namespace
+
+LaneSpec DeviceLinks::spec(const LaneUse& use, Protocol protocol) const {
+  LaneUse plain = use;
+  plain.form = LaneForm::one_way;
+  return spec_of(plain, self_, protocol, Slots::most, slots());
+}
+
+Status DeviceLinks::lay(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels) {
+  std::set<LaneSpec> wanted;
+  for (std::uint32_t channel = 0; channel < channels; ++channel)
+    for (const LaneSpec& spec : specs[channel % specs.size()]) wanted.insert(on_channel(spec, channel));
+  for (const LaneSpec& spec : wanted) TUTTI_CHECK_OK(peers_.lane(spec).status());
+  return {};
+}
+
+Result<LaneState*> DeviceLinks::end(const LaneSpec& spec, const Wanted& wanted) {
+  const bool forward = wanted.writer == spec.writer && wanted.tag == spec.tag;
+  auto& known = ends_[{spec, forward, wanted.which}];
+  if (known == nullptr) {
+    const LanePair pair = TUTTI_TRY(peers_.lane(on_channel(spec, wanted.channel)));
+    known = std::make_unique<End>();
+    known->spec = spec;
+    known->forward = forward;
+    known->state.view = view_of(pair, forward);
+    by_state_[&known->state] = known.get();
+  }
+  return &known->state;
+}
+
+Result<std::vector<LaneState*>> DeviceLinks::on_device(std::span<const std::span<LaneState* const>> ends,
+                                                       std::uint32_t channels) {
+  struct Missing {
+    End* end;
+    std::uint32_t channel;
+  };
+  std::vector<Missing> missing;
+  std::vector<LaneState> states;
+  std::size_t most = 0;
+  for (std::uint32_t channel = 0; channel < channels; ++channel) {
+    most = std::max(most, ends[channel % ends.size()].size());
+    for (const LaneState* state : ends[channel % ends.size()]) {
+      End& end = *by_state_.at(state);
+      if (end.by_channel.size() <= channel) end.by_channel.resize(channel + 1);
+      if (end.by_channel[channel] != nullptr) continue;
+      const LanePair pair = TUTTI_TRY(peers_.lane(on_channel(end.spec, channel)));
+      missing.push_back({&end, channel});
+      states.emplace_back().view = view_of(pair, end.forward);
+    }
+  }
+  if (!states.empty()) {
+    std::byte* memory = TUTTI_TRY(peers_.home().take_any(states.size() * sizeof(LaneState)));
+    TUTTI_CHECK_OK(peers_.home().device().upload(memory, std::as_bytes(std::span(states))));
+    for (std::size_t i = 0; i < missing.size(); ++i)
+      missing[i].end->by_channel[missing[i].channel] = reinterpret_cast<LaneState*>(memory) + i;
+  }
+  std::vector<LaneState*> table(most * channels);
+  for (std::uint32_t channel = 0; channel < channels; ++channel) {
+    const std::span<LaneState* const> own = ends[channel % ends.size()];
+    for (std::size_t i = 0; i < own.size(); ++i) table[channel * most + i] = by_state_.at(own[i])->by_channel[channel];
+  }
+  return table;
+}
+
+}  // namespace tutti

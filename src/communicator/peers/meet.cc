@@ -1,0 +1,339 @@
+// How the ranks of a communicator find each other on their devices. What they must agree on they gather: who is where,
+// then what each has for the others, then whom each can reach.
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+
+#include "src/base/config.h"
+#include "src/base/log.h"
+#include "src/communicator/control/mesh.h"
+#include "src/communicator/peers/gather.h"
+#include "src/communicator/peers/peer_set.h"
+
+namespace tutti {
+namespace {
+
+// Of the process, not of the one that it was forked from.
+std::uint64_t number_of_process() {
+  static const std::uint64_t number = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+  }();
+  return number + static_cast<std::uint64_t>(::getpid());
+}
+
+Path farthest_p2p() { return config().p2p_disabled ? Path::local : config().p2p_level; }
+
+}  // namespace
+
+// What a rank tells the others of itself.
+struct PeerSet::PeerInfo {
+  std::uint64_t process = 0;  // A random number of the process: ranks with the same one share its memory.
+  std::uint64_t home = 0;
+  DeviceIdentity device = {};
+  std::uint32_t thread_blocks = 0;
+  std::uint32_t failed = 0;  // 1: it has no memory for its inboxes.
+  DeviceHandle inboxes = {};
+  ComputeSharing company = ComputeSharing::all_processes;  // On its device.
+  std::uint32_t by_file = 0;                               // 1: its inboxes are opened by a file that it has passed.
+  Rank driver = 0;                                         // The first of those that one thread drives, with this one.
+
+  bool is_here() const { return process == number_of_process(); }
+  // Whether the two have their device in turns.
+  bool alternates_with(const PeerInfo& other) const {
+    if (device != other.device) return false;
+    return company == ComputeSharing::none || (company == ComputeSharing::one_process && process != other.process);
+  }
+};
+
+Result<std::vector<PeerSet>> PeerSet::meet(const std::vector<std::unique_ptr<Communicator>>& members,
+                                           const std::shared_ptr<Device>& device) {
+  static_assert(sizeof(PeerInfo) == 120);
+  std::vector<Communicator*> each;
+  Set set;
+  std::vector<PeerInfos> infos;
+  for (const auto& member : members) {
+    each.push_back(member.get());
+    set.push_back(PeerSet(*member, std::make_shared<DeviceHome>(device)));
+  }
+  TUTTI_CHECK_OK(exchange_peer_infos(each, set, infos));
+  for (std::size_t i = 0; i < each.size(); ++i) {
+    Status known = set[i].get_to_know(infos[i]);
+    if (!known.ok()) return each[i]->fail(std::move(known));
+    set[i].count_queues(infos[i]);
+  }
+  TUTTI_CHECK_OK(find_routes(each, set, infos));
+  if (set.front().routes_.host_pairs() > 0) TUTTI_CHECK_OK(share_host_memory(each, set));
+  if (set.front().network()) TUTTI_CHECK_OK(open_remote_lanes(each, set));
+  return set;
+}
+
+Status PeerSet::await_all(const std::vector<Communicator*>& members) {
+  return gather(members, std::vector<std::vector<std::uint64_t>>(members.size(), {0})).status();
+}
+
+PeerSet::PeerInfo PeerSet::introduce() {
+  PeerInfo info;
+  info.process = number_of_process();
+  info.home = DeviceHome::publish(shared_home());
+  info.device = home().device().traits().identity;
+  info.thread_blocks = home().device().traits().thread_blocks;
+  info.company = home().device().traits().company;
+  return info;
+}
+
+// All ranks come to the same answers, but the members may be only some of them.
+Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, Set& set, std::vector<PeerInfos>& all) {
+  std::vector<PeerInfos> own;
+  for (PeerSet& each : set) {
+    own.push_back({each.introduce()});
+    own.back()[0].driver = set.front().self_;
+  }
+  all = TUTTI_TRY(gather(members, own));
+  const PeerInfos& infos = all.front();
+  const bool one_host = members.front()->on_one_host();
+  if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); }))
+    return {};
+  auto budget = budget_for(set.front().ranks());
+  if (!budget.ok()) return members.front()->fail(std::move(budget).status());
+  std::vector<File> files(set.size());
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    set[i].budget_ = budget.value();
+    set[i].find_strangers(all[i]);
+    if (set[i].strangers_.empty()) continue;
+    const std::size_t bytes = (set[i].ranks() - 1) * set[i].budget_.bytes;
+    own[i][0].failed = set[i].home().open_inboxes(bytes, own[i][0].inboxes, files[i]).ok() ? 0 : 1;
+    own[i][0].by_file = own[i][0].failed == 0 && files[i] ? 1 : 0;
+  }
+  all = TUTTI_TRY(gather(members, own));
+  return pass_files(members, set, all, files);
+}
+
+void PeerSet::find_strangers(const PeerInfos& infos) {
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    if (is_near(peer) && !infos[peer].is_here()) strangers_.push_back(peer);
+  }
+}
+
+// A few ranks at a time: of descriptors on their way the system allows a user no more than files of a process.
+Status PeerSet::pass_files(const std::vector<Communicator*>& members, Set& set, const std::vector<PeerInfos>& infos,
+                           const std::vector<File>& files) {
+  constexpr Rank kAtOnce = 4;
+  const PeerInfos& all = infos.front();
+  if (std::none_of(all.begin(), all.end(), [](const PeerInfo& info) { return info.by_file != 0; })) return {};
+  const Rank ranks = set.front().ranks();
+  for (Rank first = 0; first < ranks; first += kAtOnce) {
+    const Rank end = std::min(first + kAtOnce, ranks);
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      if (set[i].self_ < first || set[i].self_ >= end || !files[i]) continue;
+      Status passed = set[i].pass_file(*members[i], files[i]);
+      if (!passed.ok()) return members[i]->fail(std::move(passed));
+    }
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      Status taken = set[i].take_files(*members[i], infos[i], first, end);
+      if (!taken.ok()) return members[i]->fail(std::move(taken));
+    }
+    if (end < ranks) TUTTI_CHECK_OK(await_all(members));
+  }
+  return {};
+}
+
+Status PeerSet::pass_file(Communicator& control, const File& file) {
+  for (const Rank peer : strangers_) TUTTI_CHECK_OK(control.pass(peer, file.get()));
+  return {};
+}
+
+Status PeerSet::take_files(Communicator& control, const PeerInfos& infos, Rank first, Rank end) {
+  files_.resize(infos.size());
+  for (const Rank peer : strangers_) {
+    if (peer >= first && peer < end && infos[peer].by_file != 0) files_[peer] = TUTTI_TRY(control.take_passed(peer));
+  }
+  return {};
+}
+
+Status PeerSet::get_to_know(const PeerInfos& infos) {
+  // The fewest that any rank can count on, where several share a device.
+  thread_blocks_ = kMaxChannels;
+  one_device_ = alone_ = true;
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    const PeerInfo& info = infos[peer];
+    const bool reached = info.is_here() && is_near(peer);
+    if (reached && peer != self_) homes_[peer] = DeviceHome::find(info.home);
+    if (reached && homes_[peer] == nullptr)
+      return remote_error("rank " + std::to_string(peer) + " has gone while the ranks met on their devices");
+    if (info.failed != 0)
+      return remote_error("rank " + std::to_string(peer) + " has no memory for lanes on its device");
+    if (!reached) ++foreign_;
+    if (family_ == 0 && info.is_here()) family_ = info.home;
+    in_turns_ = in_turns_ || std::any_of(infos.begin(), infos.end(), [&](const PeerInfo& other) {
+                  return &other != &info && info.alternates_with(other);
+                });
+    const auto sharers =
+        std::count_if(infos.begin(), infos.end(), [&](const PeerInfo& other) { return other.device == info.device; });
+    thread_blocks_ = std::min(thread_blocks_, info.thread_blocks / static_cast<std::uint32_t>(sharers));
+    const auto housemates =
+        std::count_if(infos.begin(), infos.end(), [&](const PeerInfo& other) { return other.process == info.process; });
+    alone_ = alone_ && housemates == 1;
+    one_device_ =
+        one_device_ && is_near(peer) && info.process == infos.front().process && info.device == infos.front().device;
+  }
+  if (thread_blocks_ == 0) return unsupported("so many ranks share a GPU that they cannot all be under way at once");
+  return {};
+}
+
+// Streams that share a queue of the hardware wait behind each other: a rank's second call, which waits for its first,
+// keeps back the call of another rank for which that first one waits. Ranks that one thread drives are launched at
+// once.
+void PeerSet::count_queues(const PeerInfos& infos) const {
+  std::set<Rank> drivers;
+  for (const PeerInfo& info : infos) {
+    if (info.is_here() && info.device == infos[self_].device) drivers.insert(info.driver);
+  }
+  const DeviceTraits& device = home().device().traits();
+  if (drivers.size() <= device.queues || *drivers.begin() != self_) return;
+  const LogRank named(self_);
+  log(LogLevel::warn,
+      "%zu threads of this process drive ranks on %s, which takes the work of %u streams side by side: calls enqueued "
+      "ahead may wait for each other until they time out. Set CUDA_DEVICE_MAX_CONNECTIONS (at most 32) before the "
+      "process first uses CUDA, or let one thread call for several ranks, in groups",
+      drivers.size(), device.name.c_str(), device.queues);
+}
+
+// On one device of one process there is nothing to find out.
+Status PeerSet::find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<PeerInfos>& all) {
+  std::vector<std::vector<LanePlacement>> own;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    auto routes = set[i].try_routes(all[i]);
+    if (!routes.ok()) return members[i]->fail(std::move(routes).status());
+    own.push_back(std::move(routes).value());
+  }
+  const Rank ranks = set.front().ranks();
+  std::vector<std::vector<LanePlacement>> tables(
+      set.size(), std::vector<LanePlacement>(std::size_t{ranks} * ranks, LanePlacement::home));
+  if (!set.front().one_device_) tables = TUTTI_TRY(gather(members, own));
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    Status possible = set[i].check_routes(tables[i], all[i]);
+    if (!possible.ok()) return members[i]->fail(std::move(possible));
+    set[i].files_.clear();
+    set[i].follow(LanePlacements(ranks, std::move(tables[i])));
+  }
+  return {};
+}
+
+// What others say of themselves.
+Status PeerSet::check_routes(const std::vector<LanePlacement>& table, const PeerInfos& infos) const {
+  const std::size_t ranks = infos.size();
+  for (std::size_t pair = 0; pair < table.size(); ++pair) {
+    const auto writer = static_cast<Rank>(pair / ranks), reader = static_cast<Rank>(pair % ranks);
+    const bool near = hosts_.share(writer, reader);
+    const bool together = infos[writer].process == infos[reader].process;
+    if (near ? table[pair] == LanePlacement::host ||
+                   table[pair] == (together ? LanePlacement::home : LanePlacement::inbox)
+             : table[pair] == LanePlacement::network)
+      continue;
+    return invalid_usage("rank " + std::to_string(pair / ranks) + " told an impossible way to rank " +
+                         std::to_string(pair % ranks) + ": its library is of another version");
+  }
+  return {};
+}
+
+Result<std::vector<LanePlacement>> PeerSet::try_routes(const PeerInfos& infos) {
+  std::vector<LanePlacement> routes(ranks(), LanePlacement::home);
+  std::vector<std::string> how(ranks());
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    how[peer] = "another host";
+    if (!is_near(peer)) routes[peer] = LanePlacement::network;
+    if (peer != self_ && is_near(peer)) routes[peer] = TUTTI_TRY(try_route(infos[peer], peer, how[peer]));
+  }
+  if (logs(LogLevel::info) && ranks() > 1) {
+    const LogRank named(self_);
+    log(LogLevel::info, "rank %u on %s, lanes %s", self_, home().device().traits().name.c_str(),
+        describe_routes(how, self_).c_str());
+  }
+  return routes;
+}
+
+// What cannot be opened is no failure: there is host memory.
+Result<LanePlacement> PeerSet::try_route(const PeerInfo& info, Rank peer, std::string& how) {
+  Device& device = home().device();
+  const bool same = info.device == device.traits().identity;
+  const DeviceDistance distance =
+      same ? DeviceDistance{.path = Path::local, .known = true} : device.distance_to(info.device);
+  how = describe(distance);
+  if (!same && !p2p_wanted(distance, farthest_p2p())) {
+    how = "host memory (" + how + ", is farther than TUTTI_P2P_LEVEL)";
+    return LanePlacement::host;
+  }
+  Status reached;
+  if (info.is_here()) {
+    reached = device.reach(home(peer).device());
+    if (reached.ok()) return LanePlacement::home;
+  } else {
+    const std::size_t bytes = (ranks() - 1) * budget_.bytes + kRecordsBytes;
+    auto opened = info.by_file != 0 ? device.open(files_[peer], bytes) : device.open(info.inboxes);
+    if (opened.ok()) {
+      opened_[peer] = opened.value();
+      return LanePlacement::inbox;
+    }
+    reached = std::move(opened).status();
+  }
+  how = "host memory (" + reached.message() + ")";
+  return LanePlacement::host;
+}
+
+// On each host its first rank makes it, whether its own lanes lie there or not, with places for the pairs of all hosts:
+// what nobody maps takes no memory.
+Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
+  auto budget = budget_for(set.front().ranks());
+  if (!budget.ok()) return members.front()->fail(std::move(budget).status());
+  const std::size_t bytes = set.front().routes_.host_pairs() * budget.value().bytes;
+  std::vector<Segment> memory(set.size());
+  const auto share = [&](std::size_t i, bool makes) -> Status {
+    if (!makes) {
+      File file = TUTTI_TRY(members[i]->take_passed(set[i].hosts_.leader_of(set[i].self_)));
+      memory[i] = TUTTI_TRY(Segment::adopt(std::move(file), bytes));
+      return {};
+    }
+    memory[i] = TUTTI_TRY(Segment::create("tutti-host-lanes", bytes));
+    for (Rank peer = 0; peer < members[i]->ranks(); ++peer) {
+      if (peer != set[i].self_ && set[i].is_near(peer)) TUTTI_CHECK_OK(members[i]->pass(peer, memory[i].descriptor()));
+    }
+    return {};
+  };
+  for (const bool makes : {true, false}) {  // First: this thread may drive both ends.
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      if ((set[i].hosts_.leader_of(set[i].self_) == set[i].self_) != makes) continue;
+      Status shared = share(i, makes);
+      if (!shared.ok()) return members[i]->fail(std::move(shared));
+    }
+  }
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    set[i].budget_ = budget.value();
+    memory[i].close_descriptor();
+    Status used =
+        set[i].use_host_memory(std::move(memory[i])).during("sharing host memory with GPUs that are not reached");
+    if (!used.ok()) return members[i]->fail(std::move(used));
+  }
+  return {};
+}
+
+Status PeerSet::open_remote_lanes(const std::vector<Communicator*>& members, Set& set) {
+  const Rank ranks = set.front().ranks();
+  std::vector<std::vector<std::uint32_t>> own(set.size(), std::vector<std::uint32_t>(ranks));
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    for (const Rank peer : members[i]->mesh()->remote_ranks()) {
+      if (set[i].self_ < peer) own[i][peer] = members[i]->mesh()->connection(peer).new_context();
+    }
+  }
+  const auto contexts = TUTTI_TRY(gather(members, own));
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    Status opened = set[i].open_remote_lanes(*members[i]->mesh(), contexts[i]).during("opening lanes to other hosts");
+    if (!opened.ok()) return members[i]->fail(std::move(opened));
+  }
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,122 @@
+#include "src/communicator/peers/peer_set.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "src/base/config.h"
+#include "src/base/log.h"
+#include "src/communicator/control/mesh.h"
+
+namespace tutti {
+namespace {
+
+// Where a writer's lanes begin in the reader's memory.
+std::size_t inbox_at(Rank writer, Rank reader, std::size_t bytes) {
+  return (writer < reader ? writer : writer - 1) * bytes;
+}
+
+}  // namespace
+
+PeerSet::PeerSet(const Communicator& control, std::shared_ptr<DeviceHome> own)
+    : self_(control.rank()),
+      hosts_(control.mesh()->hosts()),
+      homes_(control.ranks()),
+      to_(control.ranks()),
+      from_(control.ranks()),
+      opened_(control.ranks()),
+      records_(control.ranks()),
+      spans_hosts_(control.ranks()) {
+  homes_[self_] = std::move(own);
+}
+
+PeerSet::~PeerSet() { let_go(); }
+
+void PeerSet::let_go() {
+  for (std::byte*& memory : opened_) {
+    if (memory != nullptr) home().device().close(std::exchange(memory, nullptr));
+  }
+}
+
+// All ranks have said what they can: from here on they know the same.
+void PeerSet::follow(LanePlacements routes) {
+  routes_ = std::move(routes);
+  const std::size_t bytes = budget_.bytes;
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    if (peer == self_) continue;
+    if (opened_[peer] != nullptr)
+      records_[peer] = reinterpret_cast<MeetingRecord*>(opened_[peer] + (ranks() - 1) * bytes);
+    if (routes_.between(self_, peer) == LanePlacement::inbox)
+      to_[peer] = Inbox(opened_[peer] + inbox_at(self_, peer, bytes), bytes);
+    if (routes_.between(peer, self_) == LanePlacement::inbox)
+      from_[peer] = Inbox(home().inboxes() + inbox_at(peer, self_, bytes), bytes);
+  }
+  if (routes_.writers_by(LanePlacement::inbox, self_) == 0) home().close_inboxes();
+}
+
+Status PeerSet::use_host_memory(Segment memory) {
+  in_host_ = std::make_unique<HostLanes>(home().shared_device(), std::move(memory));
+  const auto inbox = [this](Rank writer, Rank reader) -> Result<Inbox> {
+    const std::size_t at = routes_.host_pairs_before(writer, reader) * budget_.bytes;
+    return Inbox(TUTTI_TRY(in_host_->show(at, budget_.bytes)), budget_.bytes);
+  };
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    if (peer == self_) continue;
+    if (routes_.between(self_, peer) == LanePlacement::host) to_[peer] = TUTTI_TRY(inbox(self_, peer));
+    if (routes_.between(peer, self_) == LanePlacement::host) from_[peer] = TUTTI_TRY(inbox(peer, self_));
+  }
+  return {};
+}
+
+Status PeerSet::open_remote_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts) {
+  for (const Rank peer : mesh.remote_ranks()) {
+    const std::uint32_t context = contexts[std::size_t{std::min(self_, peer)} * ranks() + std::max(self_, peer)];
+    if (context == 0) return remote_error("rank " + std::to_string(peer) + " has told no lanes between the hosts");
+    const RemotePlace place = {context, budget_, config().gpudirect};
+    spans_hosts_[peer] = TUTTI_TRY(RemoteLanes::make(home().shared_device(), mesh.connection(peer), place));
+  }
+  if (!logs(LogLevel::info)) return {};
+  std::vector<std::string> how(ranks(), "this host");
+  for (const Rank peer : mesh.remote_ranks()) how[peer] = spans_hosts_[peer]->how();
+  const LogRank named(self_);
+  log(LogLevel::info, "rank %u, slots of lanes to other hosts: %s", self_, describe_routes(how, self_).c_str());
+  return {};
+}
+
+std::vector<TcpConnection*> PeerSet::connections() const {
+  std::vector<TcpConnection*> all;
+  for (const auto& lanes : spans_hosts_) {
+    if (lanes != nullptr) all.push_back(&lanes->connection());
+  }
+  return all;
+}
+
+std::vector<std::shared_ptr<RemoteLanes>> PeerSet::close_remote_lanes() {
+  std::vector<std::shared_ptr<RemoteLanes>> all;
+  for (auto& lanes : spans_hosts_) {
+    if (lanes == nullptr) continue;
+    lanes->close();
+    all.push_back(std::move(lanes));
+  }
+  return all;
+}
+
+bool PeerSet::drained() const {
+  return std::all_of(spans_hosts_.begin(), spans_hosts_.end(),
+                     [](const auto& lanes) { return lanes == nullptr || lanes->drained(); });
+}
+
+Result<MeetingRecord*> PeerSet::records(Rank rank) const {
+  if (homes_[rank] == nullptr) return records_[rank];
+  return homes_[rank]->records();
+}
+
+Result<LanePair> PeerSet::lane(const LaneSpec& spec) {
+  if (routes_.between(spec.writer, spec.reader) == LanePlacement::home) return homes_[spec.reader]->lane(spec);
+  const bool writes = spec.writer == self_;
+  RemoteLanes* is_remote = spans_hosts_[writes ? spec.reader : spec.writer].get();
+  if (is_remote != nullptr) return is_remote->lane(spec, writes ? LaneEnd::writer : LaneEnd::reader);
+  return writes ? to_[spec.reader].lane(spec) : from_[spec.writer].lane(spec);
+}
+
+}  // namespace tutti

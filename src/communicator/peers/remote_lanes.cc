@@ -1,0 +1,63 @@
+#include "src/communicator/peers/remote_lanes.h"
+
+#include <utility>
+
+#include "src/base/pages.h"
+#include "src/communicator/peers/direct_slots.h"
+
+namespace tutti {
+
+Result<std::unique_ptr<RemoteLanes>> RemoteLanes::make(std::shared_ptr<Device> device, TcpConnection& connection,
+                                                       const RemotePlace& place) {
+  std::unique_ptr<RemoteLanes> made(new RemoteLanes(std::move(device), connection, place.context));
+  TUTTI_CHECK_OK(made->place_slots(place.budget, place.gpudirect));
+  return made;
+}
+
+// Of both directions. What the carrier does not reach on the device lies in memory of the host.
+Status RemoteLanes::place_slots(const LaneBudget& budget, GpuDirect wanted) {
+  const std::size_t slots_bytes = 2 * budget.remote_slots_bytes();
+  Result<ReachedBlock> reached = take_direct_slots(
+      device_, {slots_bytes, wanted}, [this](const DeviceBlock& block) { return connection_->reach(block); });
+  LaneBlock block;
+  block.bytes = round_up(2 * budget.remote_bytes(), mapped_page_bytes());
+  direct_ = reached.ok();
+  if (direct_) {
+    how_ = reached.value().how;
+    block.slots = std::move(reached.value().memory);
+    block.slots_bytes = slots_bytes;
+    block.bytes = round_up(2 * budget.remote_bytes() - slots_bytes, mapped_page_bytes());
+    block.memory = TUTTI_TRY(HalfLane::allocate_shared(block.bytes));
+  } else {
+    const std::string why = std::move(reached).status().message();
+    if (wanted == GpuDirect::on)
+      return unsupported("TUTTI_GPUDIRECT is on, and slots cannot lie on the device: " + why);
+    how_ = "memory of the host (" + why + ")";
+    block.memory = TUTTI_TRY(connection_->allocate(block.bytes));
+  }
+  memory_ = block.memory;
+  mapped_ = TUTTI_TRY(device_->map_host(memory_.get(), block.bytes));
+  connection_->lend(context_, std::move(block));
+  return {};
+}
+
+// What the connection still brings there it keeps alive itself.
+void RemoteLanes::close() {
+  if (connection_ != nullptr) std::exchange(connection_, nullptr)->close(context_);
+}
+
+RemoteLanes::~RemoteLanes() {
+  close();
+  if (mapped_.host != nullptr) device_->unmap_host(mapped_);
+}
+
+Result<LanePair> RemoteLanes::lane(const LaneSpec& spec, LaneEnd end) {
+  LanePair pair;
+  pair.forward = TUTTI_TRY(connection_->open(context_, spec, end));
+  if (!direct_) pair.forward.slots = as_mapped(pair.forward.slots);
+  pair.forward.words = as_mapped(pair.forward.words);
+  pair.forward.credits = as_mapped(pair.forward.credits);
+  return pair;
+}
+
+}  // namespace tutti

@@ -1,0 +1,132 @@
+#include "src/communicator/planning/tuning_class.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "src/base/hash.h"
+#include "src/base/log.h"
+#include "src/communicator/planning/planning.h"
+
+namespace tutti {
+namespace {
+
+// Integers wrap around, so their sums and products are the same in any order. Floats are rounded at each step.
+bool is_exact(const Call& call) {
+  if (!reduces(call.collective)) return true;
+  switch (call.type) {
+    case DataType::int8:
+    case DataType::uint8:
+    case DataType::int16:
+    case DataType::uint16:
+    case DataType::int32:
+    case DataType::uint32:
+    case DataType::int64:
+    case DataType::uint64: return true;
+    default: return false;
+  }
+}
+
+std::string describe(const Choice& choice) {
+  return std::string(choice.algorithm) + (choice.mapped ? "" : std::string(" ") + name(choice.protocol));
+}
+
+std::size_t number_of(Collective collective, std::uint32_t size_class) {
+  return static_cast<std::size_t>(collective) * SavedTuning::kSizeClasses + size_class;
+}
+
+std::uint32_t code_of(std::string_view algorithm, Protocol protocol) {
+  return hashed(static_cast<std::uint32_t>(protocol) + 1, algorithm);
+}
+
+}  // namespace
+
+bool is_tunable(const Call& call, const CommunicatorOptions& options) {
+  return options.tune != Tune::off && call.kind == Kind::collective && call.count > 0 && options.algorithm.empty() &&
+         options.protocol.empty() && (options.tune == Tune::all || is_exact(call));
+}
+
+TuningClass tuning_class_of(std::vector<Candidate> candidates, const AutotunerOptions& terms) {
+  std::vector<double> predicted_us;
+  for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
+  return {std::move(candidates), Autotuner(predicted_us, terms)};
+}
+
+TunedClass tuned_of(const ClassOfCalls& calls, const TuningClass& tuning) {
+  TunedClass tuned;
+  tuned.collective = calls.collective;
+  tuned.size_class = calls.size_class;
+  tuned.mapped = calls.mapped;
+  for (std::size_t i = 0; i < tuning.candidates.size(); ++i) {
+    const Candidate& candidate = tuning.candidates[i];
+    tuned.candidates.push_back({std::string(candidate.choice.algorithm), candidate.choice.protocol,
+                                candidate.choice.chunk_bytes, candidate.choice.channels, candidate.predicted_us,
+                                tuning.autotuner.measured_us()[i]});
+  }
+  std::swap(tuned.candidates.front(), tuned.candidates[tuning.autotuner.next()]);
+  return tuned;
+}
+
+void report(const ClassOfCalls& calls, const TuningClass& tuning) {
+  if (!logs(LogLevel::info)) return;
+  const auto& measured_us = tuning.autotuner.measured_us();
+  std::string others;
+  for (std::size_t i = 0; i < tuning.candidates.size(); ++i) {
+    if (i == tuning.autotuner.next() || measured_us[i] == 0) continue;
+    char text[64];
+    std::snprintf(text, sizeof text, " %.3g us", measured_us[i]);
+    others += ", " + describe(tuning.candidates[i].choice) + text;
+  }
+  log(LogLevel::info, "%s from %llu bytes on%s by %s: %.3g us%s", name(calls.collective),
+      static_cast<unsigned long long>(min_bytes(calls.size_class)),
+      calls.mapped ? ", in memory that ranks can map," : "", describe(tuning.next()).c_str(),
+      measured_us[tuning.autotuner.next()], others.c_str());
+}
+
+std::uint32_t code_of(std::span<const Candidate> candidates) {
+  std::uint32_t sum = 0;
+  for (const Candidate& candidate : candidates)
+    sum += mix(code_of(candidate.choice.algorithm, candidate.choice.protocol));
+  return sum;
+}
+
+SavedTuning::SavedTuning(const CommunicatorOptions& options, Rank rank, std::string place)
+    : file_(options.tune_file),
+      machine_(std::move(place)),
+      rank_(rank),
+      unsent_(options.tune != Tune::off && !options.tune_file.empty()) {}
+
+void SavedTuning::read() {
+  kept_.resize(kClasses);
+  if (rank_ != 0) return;
+  auto cache = read_tune_cache(file_);
+  if (!cache.ok()) {
+    log(LogLevel::warn, "nothing is taken from TUTTI_TUNE_FILE: %s", std::move(cache).status().message().c_str());
+    return;
+  }
+  const TuneCache::Machine* machine = cache.value().find(machine_);
+  if (machine == nullptr) return;
+  for (const TunedClass& tuned : machine->classes) {
+    Kept& kept = kept_[number_of(tuned.collective, tuned.size_class)];
+    const TunedCandidate& first = tuned.candidates.front();
+    (tuned.mapped ? kept.mapped : kept.lanes) = code_of(first.algorithm, first.protocol);
+  }
+}
+
+// What was kept is none of the candidates: then it is not known.
+void SavedTuning::settle(const ClassOfCalls& calls, TuningClass& tuning) const {
+  if (kept_.empty()) return;
+  const Kept& of_class = kept_[number_of(calls.collective, calls.size_class)];
+  const std::uint32_t kept = calls.mapped ? of_class.mapped : of_class.lanes;
+  for (std::size_t i = 0; i < tuning.candidates.size(); ++i) {
+    const Choice& choice = tuning.candidates[i].choice;
+    if (code_of(choice.algorithm, choice.protocol) == kept) return tuning.autotuner.settle(i);
+  }
+}
+
+void SavedTuning::write(std::vector<TunedClass> classes) const {
+  if (rank_ != 0 || file_.empty() || classes.empty()) return;
+  const Status written = add_to_tune_cache(file_, {machine_, std::move(classes)});
+  if (!written.ok()) log(LogLevel::warn, "nothing is kept in TUTTI_TUNE_FILE: %s", written.message().c_str());
+}
+
+}  // namespace tutti

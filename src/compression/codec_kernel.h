@@ -1,0 +1,291 @@
+// Whole groups, written for GNU vectors and compiled once for each instruction set: an Isa of src/base/vector_*.h. It
+// says
+//   kBytes                   how wide its registers are,
+//   words(x), packed<T>(x)   how it converts between words and narrower integers of as many lanes,
+//   widened<T, kLanes>(bits), narrowed<T, kLanes>(value)   and narrow floats.
+#pragma once
+
+#include "src/base/vector.h"
+#include "src/compression/codec_kernels.h"
+#include "src/compression/forms.h"
+#include "src/compression/packing.h"
+
+namespace tutti {
+
+template <class Isa, class Form>
+class GroupKernel {
+ public:
+  static constexpr unsigned kLanes = Isa::kBytes / sizeof(float);
+  static constexpr unsigned kRegisters = kCompressionGroup / kLanes;
+  using Real = Vector<float, kLanes>;
+  using Word = Vector<std::uint32_t, kLanes>;
+  // A group in registers, where there are as many.
+  struct Values {
+    Real at[kRegisters];
+  };
+
+  static void encode(const float* values, std::uint64_t count, std::byte* compression, GroupRange range,
+                     const Dither* dither) {
+    if (dither != nullptr) return encode_singly<Form>(values, count, compression, range, dither);
+    std::uint64_t i = 0;
+    for (; count - i >= kCompressionGroup; i += kCompressionGroup, compression += kGroupBytes<Form>) {
+      const Values group = load_values(values + i);
+      write(group, compression, range);
+    }
+    if (i == count) return;
+    float padded[kCompressionGroup] = {};
+    std::memcpy(padded, values + i, (count - i) * sizeof(float));
+    encode(padded, kCompressionGroup, compression, range, nullptr);
+  }
+
+  static void decode(const std::byte* compression, std::uint64_t count, float* values) {
+    std::uint64_t i = 0;
+    for (; count - i >= kCompressionGroup; i += kCompressionGroup, compression += kGroupBytes<Form>) {
+      if constexpr (Form::kScaleBytes == 0) store_values(read(compression), values + i);
+      else if (is_finite(compression)) store_values(read_as<true>(compression), values + i);
+      else decode_apart(compression, values + i);
+    }
+    if (i == count) return;
+    float padded[kCompressionGroup];
+    decode(compression, kCompressionGroup, padded);
+    std::memcpy(values + i, padded, (count - i) * sizeof(float));
+  }
+
+  TUTTI_KERNEL static Values load_values(const float* from) {
+    Values values;
+#pragma GCC unroll 16
+    for (unsigned r = 0; r < kRegisters; ++r)
+      values.at[r] = load<float, kLanes>(reinterpret_cast<const std::byte*>(from + r * kLanes));
+    return values;
+  }
+  TUTTI_KERNEL static void store_values(const Values& values, float* to) {
+#pragma GCC unroll 16
+    for (unsigned r = 0; r < kRegisters; ++r) std::memcpy(to + r * kLanes, &values.at[r], sizeof(Real));
+  }
+
+  // What a group on the wire means.
+  TUTTI_KERNEL static Values read(const std::byte* compression) { return read_as<false>(compression); }
+
+  // Encodes a group.
+  TUTTI_KERNEL static void write(const Values& values, std::byte* compression, const GroupRange& range) {
+    Scales scales;
+    if constexpr (Form::kScaleBytes != 0) {
+      const Four largest = largest_of_blocks(values);
+      // Rare, and not worth its instructions in registers.
+      if (any_beyond(largest, limit_of(range))) {
+        float group[kCompressionGroup];
+        store_values(values, group);
+        return encode_singly<Form>(group, kCompressionGroup, compression, range, nullptr);
+      }
+      scales = new_scales(largest, compression, range);
+    }
+    Code unpacked[kBits < 8 ? kCompressionGroup : 1];
+    std::byte* const codes = kBits < 8 ? reinterpret_cast<std::byte*>(unpacked) : compression + kScalesBytes<Form>;
+    store_codes(values, scales, range, codes);
+    if constexpr (kBits < 8) Packing<Isa, kBits>::pack(codes, compression + kScalesBytes<Form>);
+  }
+
+ private:
+  static constexpr int kBits = Form::kCodeBits;
+  // Codes narrower than a byte are packed from bytes.
+  using Code = std::conditional_t<kBits == 16, std::uint16_t, std::uint8_t>;
+  using CodeRegister = Vector<Code, kLanes>;
+
+  // What blocks have, a lane each; where there is one block, all lanes have it.
+  static constexpr unsigned kBlocks = kCompressionGroup / Form::kBlock;
+  static_assert(kBlocks == 1 || kBlocks == 4);
+  using Four = Vector<std::uint32_t, 4>;
+  using FourReals = Vector<float, 4>;
+  struct Scales {
+    FourReals step = {}, inverse = {};
+    TUTTI_KERNEL BlockScale of(unsigned reg) const {
+      const unsigned block = reg * kLanes / Form::kBlock;
+      return {0, step[block], inverse[block], ~0u};
+    }
+  };
+
+  // Magnitudes have no sign bit, and registers compare signed words.
+  using Magnitudes = Vector<std::int32_t, kLanes>;
+  TUTTI_KERNEL static Magnitudes larger(Magnitudes a, Magnitudes b) { return a < b ? b : a; }
+  // Of each lane and that `distance` away.
+  template <int kDistance>
+  TUTTI_KERNEL static Magnitudes larger_of_lanes(Magnitudes a) {
+    Magnitudes other;
+    for (int k = 0; k < static_cast<int>(kLanes); ++k) other[k] = k ^ kDistance;
+    return larger(a, __builtin_shuffle(a, other));
+  }
+  // Of each four lanes, the larger of the first and second half of `a`, then those of `b`; kWidth of one after the
+  // other.
+  template <int kWidth>
+  TUTTI_KERNEL static Magnitudes larger_of_halves(Magnitudes a, Magnitudes b) {
+    Magnitudes low, high;
+    for (int k = 0; k < static_cast<int>(kLanes); ++k) {
+      const int at = k % 4 / (2 * kWidth) * kWidth + k % kWidth + (k / kWidth % 2) * static_cast<int>(kLanes);
+      low[k] = k / 4 * 4 + at;
+      high[k] = low[k] + 2;
+    }
+    return larger(__builtin_shuffle(a, b, low), __builtin_shuffle(a, b, high));
+  }
+
+  TUTTI_KERNEL static Four largest_of_blocks(const Values& values) {
+    constexpr unsigned kEach = kRegisters / kBlocks;
+    Magnitudes largest[kBlocks];
+#pragma GCC unroll 4
+    for (unsigned block = 0; block < kBlocks; ++block) {
+      Magnitudes of_many[kEach < 4 ? kEach : 4];  // So that few wait for each other.
+      constexpr unsigned kMany = sizeof of_many / sizeof of_many[0];
+#pragma GCC unroll 16
+      for (unsigned r = 0; r < kEach; ++r) {
+        const auto bits = __builtin_bit_cast(Magnitudes, values.at[block * kEach + r]);
+        const Magnitudes magnitudes = bits & static_cast<std::int32_t>(kMagnitude);
+        of_many[r % kMany] = r < kMany ? magnitudes : larger(of_many[r % kMany], magnitudes);
+      }
+      largest[block] = of_many[0];
+#pragma GCC unroll 4
+      for (unsigned k = 1; k < kMany; ++k) largest[block] = larger(largest[block], of_many[k]);
+    }
+    Magnitudes all;
+    if constexpr (kBlocks == 4) {
+      all =
+          larger_of_halves<2>(larger_of_halves<1>(largest[0], largest[1]), larger_of_halves<1>(largest[2], largest[3]));
+    } else {
+      all = larger_of_lanes<1>(larger_of_lanes<2>(largest[0]));
+    }
+    if constexpr (kLanes > 4) all = larger_of_lanes<4>(all);
+    if constexpr (kLanes > 8) all = larger_of_lanes<8>(all);
+    struct Parts {
+      Four four[kLanes / 4];
+    };
+    return __builtin_bit_cast(Parts, all).four[0];
+  }
+
+  // Of what comparing gives.
+  template <typename Compared>
+  TUTTI_KERNEL static bool any_of(Compared lanes) {
+    struct Words {
+      std::uint64_t at[sizeof lanes / sizeof(std::uint64_t)];
+    };
+    const auto words = __builtin_bit_cast(Words, lanes);
+    std::uint64_t any = 0;
+    for (const std::uint64_t word : words.at) any |= word;
+    return any != 0;
+  }
+
+  TUTTI_KERNEL static bool any_beyond(Four magnitudes, std::uint32_t limit) {
+    return any_of(~below(magnitudes, limit));
+  }
+
+  TUTTI_KERNEL static Scales new_scales(Four largest, std::byte* compression, const GroupRange& range) {
+    const auto scales = Form::template finite_scale<FourReals>(largest, range);
+    using Stored = std::conditional_t<Form::kScaleBytes == 2, std::uint16_t, std::uint8_t>;
+    const auto bits = converted<Stored, std::uint32_t, 4>(scales.bits);
+    std::memcpy(compression, &bits, kScalesBytes<Form>);
+    return {scales.step, scales.inverse};
+  }
+
+  TUTTI_KERNEL static Scales stored_scales(const std::byte* compression) {
+    Scales scales;
+#pragma GCC unroll 4
+    for (unsigned block = 0; block < kBlocks; ++block) {
+      std::uint16_t bits = 0;
+      std::memcpy(&bits, compression + block * Form::kScaleBytes, Form::kScaleBytes);
+      scales.step[block] = Form::stored(bits).step;
+    }
+    return scales;
+  }
+
+  // Bytes are packed from four registers at once where there is a way.
+  static constexpr bool kFourAtOnce = sizeof(Code) == 1 && requires(Word x) { Isa::packed_four(x, x, x, x); };
+
+  TUTTI_KERNEL static void store_codes(const Values& values, const Scales& scales, const GroupRange& range,
+                                       std::byte* codes) {
+    if constexpr (kFourAtOnce) {
+#pragma GCC unroll 4
+      for (unsigned r = 0; r < kRegisters; r += 4) {
+        Word words[4];
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < 4; ++k)
+          words[k] = Form::template finite_code<Word>(values.at[r + k], scales.of(r + k), range);
+        const auto bytes = Isa::packed_four(words[0], words[1], words[2], words[3]);
+        std::memcpy(codes + r * kLanes, &bytes, sizeof bytes);
+      }
+    } else {
+#pragma GCC unroll 16
+      for (unsigned r = 0; r < kRegisters; ++r) {
+        const CodeRegister code = code_of(values.at[r], scales.of(r), range);
+        std::memcpy(codes + r * sizeof code, &code, sizeof code);
+      }
+    }
+  }
+
+  // Kept apart, so that the usual case has its values in registers.
+  [[gnu::noinline]] static void decode_apart(const std::byte* compression, float* values) {
+    store_values(read(compression), values);
+  }
+
+  // Whether no scale and no code is infinite or NaN.
+  TUTTI_KERNEL static bool is_finite(const std::byte* compression) {
+    const Four steps = __builtin_bit_cast(Four, stored_scales(compression).step) & kMagnitude;
+    return !any_beyond(steps, kInfinity) && !any_special(compression + kScalesBytes<Form>);
+  }
+  TUTTI_KERNEL static bool any_special(const std::byte* codes) {
+    if constexpr (requires { Form::kMaxFinite; }) {
+      using Bytes = Vector<std::int8_t, Isa::kBytes>;
+      Bytes special = {};
+#pragma GCC unroll 16
+      for (unsigned i = 0; i < kCompressionGroup; i += Isa::kBytes)
+        special |= (load<std::int8_t, Isa::kBytes>(codes + i) & 0x7f) > static_cast<std::int8_t>(Form::kMaxFinite);
+      return any_of(special);
+    } else {
+      return false;
+    }
+  }
+
+  template <bool kFinite>
+  TUTTI_KERNEL static Values read_as(const std::byte* compression) {
+    Scales scales;
+    if constexpr (Form::kScaleBytes != 0) scales = stored_scales(compression);
+    const std::byte* codes = compression + kScalesBytes<Form>;
+    Code unpacked[kBits < 8 ? kCompressionGroup : 1];
+    if constexpr (kBits < 8) {
+      Packing<Isa, kBits>::unpack(codes, reinterpret_cast<std::byte*>(unpacked));
+      codes = reinterpret_cast<const std::byte*>(unpacked);
+    }
+    Values values;
+#pragma GCC unroll 16
+    for (unsigned r = 0; r < kRegisters; ++r)
+      values.at[r] = meaning<kFinite>(load<Code, kLanes>(codes + r * kLanes * sizeof(Code)), scales.of(r));
+    return values;
+  }
+
+  TUTTI_KERNEL static CodeRegister code_of(Real x, const BlockScale& scale, const GroupRange& range) {
+    if constexpr (std::is_same_v<Form, HalfForm<Float16>>) {
+      return Isa::template narrowed<Float16, kLanes>(Form::template held<Word>(x, range));
+    } else {
+      return Isa::template packed<Code>(Form::template finite_code<Word>(x, scale, range));
+    }
+  }
+  template <bool kFinite>
+  TUTTI_KERNEL static Real meaning(CodeRegister code, const BlockScale& scale) {
+    if constexpr (std::is_same_v<Form, HalfForm<Float16>>) {
+      return one_nan<Word>(Isa::template widened<Float16, kLanes>(code));
+    } else if constexpr (kFinite && requires { typename Form::Element; }) {
+      return Isa::template widened_finite<typename Form::Element, kLanes>(code) * scale.step;
+    } else if constexpr (kFinite) {
+      return Form::template finite_value<Real>(Word(Isa::words(code)), scale);
+    } else if constexpr (requires { typename Form::Element; }) {
+      return one_nan<Word>(Isa::template widened<typename Form::Element, kLanes>(code) * scale.step);
+    } else {
+      return Form::template value<Real>(Word(Isa::words(code)), scale);
+    }
+  }
+};
+
+template <class Isa>
+Codec find_codec_in(CompressionFormat format) {
+  return visit_form(format, []<class Form>(Type<Form>) {
+    return Codec{GroupKernel<Isa, Form>::encode, GroupKernel<Isa, Form>::decode};
+  });
+}
+
+}  // namespace tutti

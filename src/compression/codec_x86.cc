@@ -1,0 +1,12 @@
+// Which codecs an x86 CPU runs.
+#include "src/base/instructions.h"
+#include "src/compression/codec_kernels.h"
+
+namespace tutti {
+
+CodecKernelList codec_kernels() {
+  static const CodecKernels kernels[] = {kCodecScalar, kCodecBaseline, kCodecAvx2, kCodecAvx512};
+  return {kernels, 2 + static_cast<std::uint32_t>(widest_instructions())};
+}
+
+}  // namespace tutti

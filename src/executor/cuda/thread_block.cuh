@@ -1,0 +1,50 @@
+// A block of a GPU as a ThreadBlock: its threads are the workers of a channel.
+#pragma once
+
+#include "src/executor/thread_block/batch.h"
+#include "src/executor/thread_block/channel.h"
+
+namespace tutti {
+
+__device__ inline std::uint64_t device_ns() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
+// Blocks have a power of two of threads.
+class CudaThreadBlock {
+ public:
+  __device__ explicit CudaThreadBlock(const KernelWatch& watch) : watch_(watch), began_ns_(device_ns()) {}
+
+  __device__ std::uint32_t worker() const { return threadIdx.x; }
+  __device__ std::uint32_t workers() const { return blockDim.x; }
+  __device__ std::uint32_t slice(std::uint32_t number) const { return number & (blockDim.x - 1); }
+  __device__ void join() { __syncthreads(); }
+
+  __device__ Progress agree(Progress progress) {
+    if (!__syncthreads_or(progress != Progress::done)) return Progress::done;
+    return __syncthreads_or(progress == Progress::mismatch) ? Progress::mismatch : Progress::waiting;
+  }
+
+  __device__ bool too_late() const { return load_relaxed(watch_.failed) != 0; }
+
+  // The host's memory is far away: asked once in a while.
+  __device__ bool stopped() {
+    ++polls_;
+    if (watch_.turns != nullptr && polls_ >= kPollsPerTurn) return true;
+    if (polls_ % kPollsPerLook != 0) return false;
+    if (load_acquire(watch_.failed) != 0) return true;
+    return watch_.timeout_ns != 0 && device_ns() - began_ns_ > watch_.timeout_ns;
+  }
+
+ private:
+  static constexpr std::uint32_t kPollsPerLook = 512;
+  static constexpr std::uint32_t kPollsPerTurn = 16;  // Some ten microseconds in vain, of all of a launch.
+
+  const KernelWatch& watch_;
+  std::uint64_t began_ns_;
+  std::uint32_t polls_ = 0;
+};
+
+}  // namespace tutti

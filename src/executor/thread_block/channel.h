@@ -1,0 +1,280 @@
+// One channel of one call, done by a thread block of workers: what a block of the kernel does. The image is copied into
+// memory of the thread block's own, where its addresses are filled in; the ends of lanes are brought there, and back.
+// Host and device compile this source.
+#pragma once
+
+#include "src/executor/factor.h"
+#include "src/executor/thread_block/call.h"
+#include "src/executor/thread_block/compression_rounding.h"
+#include "src/executor/thread_block/image.h"
+#include "src/executor/thread_block/machine.h"
+
+namespace tutti {
+
+// How the thread block's memory is laid out.
+struct ChannelLayout {
+  std::uint32_t states, lanes, peers, pointers, sources, targets, stages, scaled, marks, bytes;
+
+  TUTTI_HOST_DEVICE explicit ChannelLayout(const Image& image) {
+    std::uint32_t at = image.bytes;
+    const auto take = [&](std::uint32_t count, std::uint32_t size) {
+      const std::uint32_t begin = at;
+      at = (at + count * size + 15) / 16 * 16;
+      return begin;
+    };
+    const std::uint32_t widest = image.widest + 1;
+    states = take(image.lane_count, sizeof(LaneState));
+    lanes = take(image.lane_count, sizeof(LaneState*));
+    peers = take(image.meets != 0 ? image.ranks : 0, sizeof(RankBuffers));
+    pointers = take(2 * widest, sizeof(std::byte*));
+    sources = take(widest, sizeof(std::byte*));
+    targets = take(widest, sizeof(std::byte*));
+    stages = take(image.stage_bytes != 0 ? widest + 1 : 0, image.stage_bytes);
+    scaled = take(widest, 1);
+    marks = take(image.launch.cut.group > 1 ? static_cast<std::uint32_t>(sizeof(KernelRounding)) + 2 * widest : 0, 1);
+    bytes = at;
+  }
+};
+
+template <typename ThreadBlock, typename Machine = BlockMachine<ThreadBlock>>
+class Channel {
+ public:
+  // `memory`: ChannelLayout(image).bytes of the thread block's own, aligned to 16. `turn`: where to take the call up,
+  // and where it is noted how far it came; null: it is done in one go.
+  TUTTI_HOST_DEVICE Channel(const KernelCall& call, std::uint32_t channel, ThreadBlock block, std::byte* memory,
+                            KernelTurn* turn = nullptr)
+      : call_(call),
+        channel_(channel),
+        block_(block),
+        memory_(memory),
+        turn_(turn),
+        resumes_(turn != nullptr && turn->state == TurnState::suspended) {}
+
+  // `waiting`: stopped before it was done; blocked() of some worker says by what.
+  TUTTI_HOST_DEVICE Progress run() {
+    // The answer is far away: it comes while the image does. Who takes turns has asked before.
+    const bool too_late = turn_ == nullptr && block_.worker() == 0 && block_.too_late();
+    const auto& first = *reinterpret_cast<const Image*>(call_.image);
+    copy(call_.image + std::size_t{channel_ % call_.images} * first.bytes, memory_, first.bytes);
+    block_.join();
+    Image& image = *reinterpret_cast<Image*>(memory_);
+    const ChannelLayout layout(image);
+    fill_in(image, layout);
+    const Progress begins = block_.agree(too_late ? Progress::waiting : Progress::done);
+    if (begins != Progress::done) return begins;  // The others' memory may be somebody else's by now.
+    const Progress met = image.meets != 0 ? meet(image, layout) : Progress::done;
+    const Progress progress = met == Progress::done ? run_plan(image, layout) : met;
+    if (image.meets != 0) leave();
+    if (progress == Progress::done) put_back(image, layout);
+    return progress;
+  }
+
+  TUTTI_HOST_DEVICE const Blocked& blocked() const { return blocked_; }
+  TUTTI_HOST_DEVICE std::uint32_t absent() const { return absent_; }  // The rank that did not come to a meeting.
+  TUTTI_HOST_DEVICE const Cursor& cursor() const { return cursor_; }
+  // What this worker came to; what run() returned is why the thread block stopped.
+  TUTTI_HOST_DEVICE Progress own() const { return own_; }
+  static constexpr std::uint32_t kNobody = ~0U;
+
+ private:
+  template <typename T>
+  TUTTI_HOST_DEVICE T* at(std::uint32_t offset) const {
+    return reinterpret_cast<T*>(memory_ + offset);
+  }
+  template <typename T>
+  TUTTI_HOST_DEVICE static std::uint64_t number(T* pointer) {
+    return reinterpret_cast<std::uint64_t>(pointer);
+  }
+
+  TUTTI_HOST_DEVICE void copy(const std::byte* from, std::byte* to, std::uint32_t bytes) const {
+    for (std::uint32_t i = block_.worker(); i < bytes / sizeof(Pack); i += block_.workers())
+      reinterpret_cast<Pack*>(to)[i] = reinterpret_cast<const Pack*>(from)[i];
+  }
+
+  TUTTI_HOST_DEVICE std::byte* const* base(Image& image, const ChannelLayout& layout, std::uint64_t which) const {
+    if (which == kBaseInput) return &image.launch.self.input;
+    if (which == kBaseOutput) return &image.launch.self.output;
+    if (which == kBaseScratch) return &image.launch.scratch;
+    return at<std::byte*>(layout.peers) + (which - kBasePeers);
+  }
+
+  // What is before the call in its stream may have written the scalar.
+  TUTTI_HOST_DEVICE static FoldTask with_scalar(FoldTask task) {
+    if (task.scale_in_memory == 0) return task;
+    const Factor factor = factor_of(task.type, reinterpret_cast<const void*>(task.integer_scale));
+    task.scale = factor.scale;
+    task.integer_scale = factor.integer_scale;
+    return task;
+  }
+
+  // Each address by one worker.
+  TUTTI_HOST_DEVICE void fill_in(Image& image, const ChannelLayout& layout) {
+    const std::uint32_t first = block_.worker();
+    const std::uint32_t step = block_.workers();
+    auto* operands = at<Operand>(image.operands);
+    auto* states = at<LaneState>(layout.states);
+    for (std::uint32_t i = first; i < image.lane_count; i += step) {
+      states[i] = *call_.ends[std::uint64_t{channel_} * image.lanes_apart + i];
+      at<LaneState*>(layout.lanes)[i] = states + i;
+    }
+    auto* lanes = at<StraightLane>(image.straight_lanes);
+    for (std::uint32_t i = first; i < image.straight_lane_count; i += step) {
+      lanes[i].lane = states + number(lanes[i].lane);
+      lanes[i].operand = operands + number(lanes[i].operand);
+    }
+    auto* memory = at<StraightMemory>(image.straight_memory);
+    for (std::uint32_t i = first; i < image.straight_memory_count; i += step) {
+      memory[i].base = base(image, layout, number(memory[i].base));
+      memory[i].operand = operands + number(memory[i].operand);
+    }
+    if (first != 0) return;
+    image.task = with_scalar(call_.task);
+    Launch& launch = image.launch;
+    launch.self = call_.self;
+    launch.scratch = call_.scratch;
+    launch.signature = call_.signature;
+    launch.channel = channel_;
+    if (image.meets != 0) launch.peers = at<RankBuffers>(layout.peers);
+    if (image.straight_stage_count == 0) return;
+    launch.straight = {at<std::uint32_t>(image.straight_stages),
+                       at<StraightStep>(image.straight_steps),
+                       lanes,
+                       memory,
+                       image.straight_stage_count,
+                       image.straight_ll != 0};
+  }
+
+  // A buffer of this rank, as the others find it; and of another rank, as this device sees it: false if what the plan
+  // names of it, `bytes` from its beginning, is not all in the window.
+  TUTTI_HOST_DEVICE BufferPlace place_of(const MeetingPlace& place, const std::byte* buffer, std::uint32_t window,
+                                         std::uint32_t ranks) const {
+    if (window == kNotShown) return {};
+    return {number(buffer) - place.windows[window * ranks + call_.rank].base, window, 0};
+  }
+  TUTTI_HOST_DEVICE static bool find(const WindowPart* parts, const BufferPlace& buffer, std::uint32_t ranks,
+                                     std::uint64_t bytes, std::byte*& found) {
+    if (buffer.window >= kMaxWindows) return false;
+    const WindowPart& part = parts[buffer.window * ranks];
+    found = reinterpret_cast<std::byte*>(part.base + buffer.offset);
+    return buffer.offset <= part.bytes && bytes <= part.bytes - buffer.offset;
+  }
+
+  // From here on the thread block may be in the peers' memory. Who fails says so and then looks for thread blocks
+  // there; a thread block shows itself and then looks for failures. One sees the other: false if the thread block has
+  // come too late.
+  TUTTI_HOST_DEVICE bool enter(const MeetingPlace& place) const {
+    store_relaxed(place.remote_accesses + channel_, 1U);
+    full_fence();
+    return load_acquire(place.failed) == 0;
+  }
+  TUTTI_HOST_DEVICE void leave() {
+    block_.join();
+    if (block_.worker() == 0) store_release(call_.place->remote_accesses + channel_, 0U);
+  }
+
+  // Says where this rank's buffers are, and autotunes where the others' are.
+  TUTTI_HOST_DEVICE Progress meet(Image& image, const ChannelLayout& layout) {
+    const MeetingPlace& place = *call_.place;
+    const std::uint64_t meeting = place.meetings[channel_] + (resumes_ ? 0 : 1);  // The records are still there.
+    const std::uint64_t record = std::uint64_t{channel_} * 2 + meeting % 2;
+    MeetingRecord& own = place.records[call_.rank][record];
+    const bool said = turn_ != nullptr && load_relaxed(&own.meeting) == meeting;  // By an earlier launch.
+    if (block_.worker() == 0 && !said) {
+      own.input = place_of(place, call_.self.input, call_.input_window, image.ranks);
+      own.output = place_of(place, call_.self.output, call_.output_window, image.ranks);
+      own.signature = call_.signature.word;
+      store_release(&own.meeting, meeting);
+    }
+    // The last worker, since the first has just been busy: what it looks at is far away.
+    const bool late = block_.worker() == block_.workers() - 1 && !enter(place);
+    if (late) store_relaxed(&image.stop, 1U);
+    Progress progress = Progress::done;
+    for (std::uint32_t peer = block_.worker(); peer < image.ranks && !late; peer += block_.workers()) {
+      const MeetingRecord& theirs = place.records[peer][record];
+      const WindowPart* parts = place.windows + peer;
+      RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
+      if (peer == call_.rank) {  // Another worker says so: who waited for it might name its own rank.
+        buffers = call_.self;
+        continue;
+      }
+      progress = await_in(block_, &image.stop, [&] {
+        if (load_acquire(&theirs.meeting) != meeting) return Progress::waiting;
+        const bool right = theirs.signature == call_.signature.word &&
+                           find(parts, theirs.input, image.ranks, image.peer_input_bytes, buffers.input) &&
+                           find(parts, theirs.output, image.ranks, image.peer_output_bytes, buffers.output);
+        return right ? Progress::done : Progress::mismatch;
+      });
+      if (progress == Progress::done) continue;
+      absent_ = peer;
+      break;
+    }
+    own_ = progress;  // Who is late has nothing to tell: the failure is known.
+    progress = block_.agree(late ? Progress::waiting : progress);
+    if (progress == Progress::done && block_.worker() == 0) place.meetings[channel_] = meeting;
+    return progress;
+  }
+
+  TUTTI_HOST_DEVICE Progress run_plan(Image& image, const ChannelLayout& layout) {
+    const bool straight = image.straight_stage_count > 0;
+    const Program program = {.steps = straight ? nullptr : at<Instruction>(image.steps),
+                             .operands = at<Operand>(image.operands),
+                             .rounds = straight ? nullptr : at<std::uint32_t>(image.rounds),
+                             .stages = straight ? nullptr : at<std::uint32_t>(image.stages),
+                             .lanes = at<LaneState*>(layout.lanes),
+                             .stage_count = image.stage_count,
+                             .units = image.units,
+                             .widest = image.widest};
+    const KernelMemory memory = {.pointers = at<std::byte*>(layout.pointers),
+                                 .sources = at<const std::byte*>(layout.sources),
+                                 .targets = at<std::byte*>(layout.targets),
+                                 .scaled = at<std::uint8_t>(layout.scaled),
+                                 .marks = at<std::uint8_t>(layout.marks),
+                                 .stage = at<std::byte>(layout.stages),
+                                 .stage_bytes = image.stage_bytes,
+                                 .stop = &image.stop};
+    Interpreter<Machine> interpreter(program, image.launch, Machine(block_, memory, image, call_), memory.pointers);
+    if (resumes_) interpreter.resume(turn_->cursor, turn_->more != 0);
+    const Progress progress = interpreter.advance();
+    if (progress == Progress::done) interpreter.machine().end();
+    if (progress == Progress::waiting && turn_ != nullptr) suspend(image, layout, interpreter);
+    if (progress != Progress::done) {
+      blocked_ = interpreter.blocked();
+      cursor_ = interpreter.cursor();
+      own_ = interpreter.machine().own();
+    }
+    return progress;
+  }
+
+  template <typename Interpreter>
+  TUTTI_HOST_DEVICE void suspend(const Image& image, const ChannelLayout& layout, const Interpreter& interpreter) {
+    put_back(image, layout);
+    if (block_.worker() != 0) return;
+    turn_->cursor = interpreter.cursor();
+    turn_->more = interpreter.more() ? 1 : 0;
+    turn_->state = TurnState::suspended;
+  }
+
+  // Where the lanes have got to.
+  TUTTI_HOST_DEVICE void put_back(const Image& image, const ChannelLayout& layout) {
+    block_.join();
+    const auto* states = at<LaneState>(layout.states);
+    for (std::uint32_t i = block_.worker(); i < image.lane_count; i += block_.workers()) {
+      LaneState& end = *call_.ends[std::uint64_t{channel_} * image.lanes_apart + i];
+      end.next = states[i].next;
+      end.seen = states[i].seen;
+    }
+  }
+
+  const KernelCall& call_;
+  const std::uint32_t channel_;
+  ThreadBlock block_;
+  std::byte* memory_;
+  KernelTurn* const turn_;
+  const bool resumes_;
+  Blocked blocked_;
+  Cursor cursor_;
+  std::uint32_t absent_ = kNobody;
+  Progress own_ = Progress::done;
+};
+
+}  // namespace tutti

@@ -1,0 +1,294 @@
+// The fold of a thread block where messages carry numbers in a compression format: they are decoded as they are read,
+// folded in float32, and encoded once as they are sent. What is only passed on goes as it came. Each element is read
+// and written once, in registers in between. Host and device compile this source; the results have the bits of the
+// CPU's folds.
+#pragma once
+
+#include "src/executor/thread_block/compressed_share.h"
+#include "src/executor/thread_block/compression_rounding.h"
+#include "src/executor/thread_block/scalar.h"
+
+namespace tutti {
+
+// Code of its own, so that what few calls ask for takes no registers of the others.
+enum class Rounds : std::uint8_t { to_nearest, as_asked };
+
+// Workers: who has a group together, as GroupCrew says it of this processor.
+template <class Form, class Workers = GroupCrew, Rounds kRounds = Rounds::to_nearest>
+class CompressedBlockFold {
+ public:
+  // `rounding`: not looked at where it is to nearest.
+  TUTTI_HOST_DEVICE CompressedBlockFold(const FoldTask& task, Keeps keeps, const FoldOperands& operands,
+                                        const CompressedMarks& marks, Crew crew, const FoldRounding& rounding = {})
+      : operands_(operands),
+        marks_(marks),
+        crew_(crew.worker, crew.workers),
+        type_(task.type),
+        reduction_(task.reduction),
+        divisor_(task.reduction == Reduction::avg && operands.complete ? task.ranks : 1),
+        factor_(static_cast<float>(task.scale)),
+        passes_(operands.source_count == 1 && is_message(marks.sources[0])),
+        keeps_(keeps == Keeps::sums ? operands.complete : keeps == Keeps::copies && !is_message(marks.sources[0])),
+        rounding_(rounding),
+        sends_(false) {
+    TUTTI_ROLLED
+    for (std::uint32_t k = 0; k < operands.target_count; ++k) sends_ = sends_ || is_message(marks.targets[k]);
+  }
+
+  TUTTI_HOST_DEVICE void run() const {
+    const std::uint64_t groups = (operands_.count + kCompressionGroup - 1) / kCompressionGroup;
+    TUTTI_ROLLED
+    for (std::uint64_t group = crew_.first(); group < groups; group += kGroups * std::uint64_t{crew_.step()}) {
+      bool decoded = false;
+      if constexpr (kRounds == Rounds::as_asked) decoded = was_decoded(group);
+      TUTTI_ROLLED
+      for (std::uint32_t at = crew_.place() * kShare; at < kCompressionGroup; at += Workers::kWorkers * kShare) {
+        Spot spots[kGroups];
+        for (std::uint32_t n = 0; n < kGroups; ++n)
+          spots[n] = Spot::of(group + std::uint64_t{n} * crew_.step(), at, operands_.count, kShare);
+        fold(spots, decoded);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kGroups = kRounds == Rounds::to_nearest ? Workers::template kGroups<Form::kBlock> : 1;
+  using Share = CompressedShare<Form, Workers>;
+  static constexpr std::uint32_t kShare = Share::kCount;
+  using Shares = Share[kGroups];
+  using Values = float[kGroups][kShare];
+  using Spots = Spot[kGroups];
+
+  // All is read before anything is written, which may be in place. `decoded`: as was_decoded() has it.
+  TUTTI_HOST_DEVICE void fold(const Spots& spots, bool decoded) const {
+    Shares shares = {};
+    Values values;
+    sum(spots, shares, values);
+    if (!passes_ && (sends_ || keeps_)) encode(spots, shares, values, decoded);
+    crew_.join();
+    TUTTI_ROLLED
+    for (std::uint32_t k = 0; k < operands_.target_count; ++k) {
+      std::byte* to = operands_.targets[k];
+      if (is_message(marks_.targets[k])) {
+        for (std::uint32_t n = 0; n < kGroups; ++n) shares[n].send(to, spots[n]);
+      } else {
+        store(to, spots, values);
+      }
+    }
+  }
+
+  // Each source while the one before is being added. Leaves in `shares` what is passed on.
+  TUTTI_HOST_DEVICE void sum(const Spots& spots, Shares& shares, Values& values) const {
+    Shares ahead = {};
+    load(0, spots, shares);
+    if (operands_.source_count > 1) load(1, spots, ahead);
+    decode(0, shares, values);
+    if (passes_) return;
+    TUTTI_ROLLED
+    for (std::uint32_t k = 1; k < operands_.source_count; ++k) {
+      Values next;
+      decode(k, ahead, next);
+      if (k + 1 < operands_.source_count) load(k + 1, spots, ahead);
+      combine(values, next);
+    }
+    if (operands_.source_count > 1 || divisor_ > 1 || scales(0)) finish(values);
+  }
+
+  TUTTI_HOST_DEVICE void load(std::uint32_t source, const Spots& spots, Shares& shares) const {
+    const std::byte* from = operands_.sources[source];
+    if (is_message(marks_.sources[source])) {
+      for (std::uint32_t n = 0; n < kGroups; ++n) shares[n].receive(from, spots[n]);
+    } else if (type_ == DataType::float32) {
+      for (std::uint32_t n = 0; n < kGroups; ++n) shares[n].template load<std::uint32_t>(from, spots[n]);
+    } else {
+      for (std::uint32_t n = 0; n < kGroups; ++n) shares[n].template load<std::uint16_t>(from, spots[n]);
+    }
+  }
+
+  TUTTI_HOST_DEVICE void decode(std::uint32_t source, const Shares& shares, Values& values) const {
+    if (is_message(marks_.sources[source])) {
+      for (std::uint32_t n = 0; n < kGroups; ++n) shares[n].decode(values[n]);
+    } else if (type_ == DataType::float32) {
+      each(values, [&](std::uint32_t n, std::uint32_t i) { return __builtin_bit_cast(float, shares[n].words[i]); });
+    } else if (type_ == DataType::float16) {
+      each(values, [&](std::uint32_t n, std::uint32_t i) { return widened<Float16>(shares[n].words[i]); });
+    } else {
+      each(values, [&](std::uint32_t n, std::uint32_t i) { return widened<BFloat16>(shares[n].words[i]); });
+    }
+    if (scales(source)) each(values, [&](std::uint32_t n, std::uint32_t i) { return values[n][i] * factor_; });
+  }
+
+  TUTTI_HOST_DEVICE bool scales(std::uint32_t source) const {
+    return reduction_ == Reduction::pre_mul_sum && marks_.sources[source] == CompressedOperand::own_input;
+  }
+
+  TUTTI_HOST_DEVICE void combine(Values& values, const Values& next) const {
+    switch (reduction_) {
+      case Reduction::prod:
+        return each(values, [&](std::uint32_t n, std::uint32_t i) { return values[n][i] * next[n][i]; });
+      case Reduction::min:
+        return each(values, [&](std::uint32_t n, std::uint32_t i) {
+          return ordered<Reduction::min>(values[n][i], next[n][i]);
+        });
+      case Reduction::max:
+        return each(values, [&](std::uint32_t n, std::uint32_t i) {
+          return ordered<Reduction::max>(values[n][i], next[n][i]);
+        });
+      default: return each(values, [&](std::uint32_t n, std::uint32_t i) { return values[n][i] + next[n][i]; });
+    }
+  }
+
+  // An average over 2^k ranks is exactly as rounded as the division.
+  TUTTI_HOST_DEVICE void finish(Values& values) const {
+    if ((divisor_ & (divisor_ - 1)) == 0) {
+      const float share = 1 / static_cast<float>(divisor_);
+      return each(values,
+                  [&](std::uint32_t n, std::uint32_t i) { return one_nan<std::uint32_t>(values[n][i] * share); });
+    }
+    const auto divisor = static_cast<float>(divisor_);
+    each(values, [&](std::uint32_t n, std::uint32_t i) { return one_nan<std::uint32_t>(values[n][i] / divisor); });
+  }
+
+  TUTTI_HOST_DEVICE void encode(const Spots& spots, Shares& shares, Values& values, bool decoded) const {
+    for (std::uint32_t n = 0; n < kGroups; ++n) {
+      for (std::uint32_t i = 0; i < kShare; ++i) values[n][i] = i < spots[n].count ? values[n][i] : 0;
+      if constexpr (kRounds == Rounds::to_nearest) {
+        shares[n].encode(values[n], range_of(type_), crew_);
+      } else {
+        encode_as_asked(spots[n], shares[n], values[n], decoded);
+      }
+      if (keeps_) shares[n].decode(values[n]);
+    }
+  }
+
+  TUTTI_HOST_DEVICE void encode_as_asked(const Spot& spot, Share& share, const float* values, bool decoded) const {
+    const Dither here = {rounding_.dither.seed, rounding_.dither.first + spot.begin()};
+    if (rounding_.dithers && !decoded) {
+      share.encode(values, range_of(type_), crew_, here);
+    } else {
+      share.encode(values, range_of(type_), crew_);
+    }
+    if (rounding_.losses != nullptr) add_losses(spot, share, values);
+  }
+
+  // What a mean loses, its terms lose as often.
+  TUTTI_HOST_DEVICE void add_losses(const Spot& spot, const Share& share, const float* values) const {
+    float* const losses = rounding_.losses + spot.begin();
+    const auto terms = static_cast<float>(divisor_);
+    float decoded[kShare];
+    share.decode(decoded);
+    for (std::uint32_t i = 0; i < kShare; ++i) {
+      if (i >= spot.count) continue;
+      const float loss = terms * (values[i] - (is_held() ? held(decoded[i]) : decoded[i]));
+      losses[i] += is_finite(loss) ? loss : 0;
+    }
+  }
+
+  // What comes from memory alone may have been decoded before: a group that rounding to nearest gives back as it is has
+  // been, and is not rounded at random again. By all who have the group together.
+  TUTTI_HOST_DEVICE bool was_decoded(std::uint64_t group) const {
+    if (!rounding_.dithers || !is_held() || passes_ || !(sends_ || keeps_)) return false;
+    bool same = true;
+    TUTTI_ROLLED
+    for (std::uint32_t at = crew_.place() * kShare; at < kCompressionGroup; at += Workers::kWorkers * kShare) {
+      const Spot spots[1] = {Spot::of(group, at, operands_.count, kShare)};
+      Share shares[1] = {};
+      float values[1][kShare], decoded[kShare];
+      sum(spots, shares, values);
+      for (std::uint32_t i = 0; i < kShare; ++i) values[0][i] = i < spots[0].count ? values[0][i] : 0;
+      shares[0].encode(values[0], range_of(type_), crew_);
+      shares[0].decode(decoded);
+      for (std::uint32_t i = 0; i < kShare; ++i)
+        same = same && (i >= spots[0].count || __builtin_bit_cast(std::uint32_t, held(decoded[i])) ==
+                                                   __builtin_bit_cast(std::uint32_t, values[0][i]));
+    }
+    return crew_.all(same);
+  }
+
+  TUTTI_HOST_DEVICE bool is_held() const { return operands_.source_count == 1; }
+  // As memory holds it.
+  TUTTI_HOST_DEVICE float held(float value) const { return value_of(type_, bits_of(type_, value)); }
+
+  TUTTI_HOST_DEVICE void store(std::byte* to, const Spots& spots, const Values& values) const {
+    for (std::uint32_t n = 0; n < kGroups; ++n) {
+      if (type_ == DataType::float32) {
+        Share::template store<std::uint32_t>(
+            to, spots[n], [&](std::uint32_t i) { return __builtin_bit_cast(std::uint32_t, values[n][i]); });
+      } else if (type_ == DataType::float16) {
+        Share::template store<std::uint16_t>(
+            to, spots[n], [&](std::uint32_t i) { return KernelScalar::narrowed<Float16>(values[n][i]); });
+      } else {
+        Share::template store<std::uint16_t>(
+            to, spots[n], [&](std::uint32_t i) { return KernelScalar::narrowed<BFloat16>(values[n][i]); });
+      }
+    }
+  }
+
+  TUTTI_HOST_DEVICE static bool is_message(CompressedOperand operand) { return operand == CompressedOperand::message; }
+
+  template <typename Make>
+  TUTTI_NUMERIC static void each(Values& values, Make&& make) {
+    for (std::uint32_t n = 0; n < kGroups; ++n) {
+      for (std::uint32_t i = 0; i < kShare; ++i) values[n][i] = make(n, i);
+    }
+  }
+  template <typename T>
+  TUTTI_NUMERIC static float widened(std::uint32_t bits) {
+    return one_nan<std::uint32_t>(KernelScalar::widened<T>(static_cast<std::uint16_t>(bits)));
+  }
+  template <Reduction kReduction>
+  TUTTI_NUMERIC static float ordered(float a, float b) {
+    using Order = Orders<float, kReduction, Scalar>;
+    const auto least = Order::combine(Order::read(__builtin_bit_cast(std::uint32_t, a)),
+                                      Order::read(__builtin_bit_cast(std::uint32_t, b)));
+    return __builtin_bit_cast(float, Order::write(least));
+  }
+
+  const FoldOperands operands_;
+  const CompressedMarks marks_;
+  const Workers crew_;
+  const DataType type_;
+  const Reduction reduction_;
+  const std::uint32_t divisor_;  // 1: nothing is divided.
+  const float factor_;
+  const bool passes_, keeps_;  // A message as it came; what is stored as it is sent.
+  const FoldRounding rounding_;
+  bool sends_;
+};
+
+// Not inlined, as folds are not.
+template <class Form>
+TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_block_fold_as(const FoldTask& task, Keeps keeps,
+                                                                  const FoldOperands& operands,
+                                                                  const CompressedMarks& marks, Crew crew) {
+  CompressedBlockFold<Form>(task, keeps, operands, marks, crew).run();
+}
+
+template <class Form>
+TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_block_fold_as(const FoldTask& task, Keeps keeps,
+                                                                  const FoldOperands& operands,
+                                                                  const CompressedMarks& marks, Crew crew,
+                                                                  const FoldRounding& rounding) {
+  CompressedBlockFold<Form, GroupCrew, Rounds::as_asked>(task, keeps, operands, marks, crew, rounding).run();
+}
+
+// As block_fold(), where task.wire is a format; `keeps`: see src/plan/step.h. What operands.scaled says is not looked
+// at. Messages begin at the first element of a group. The type is one that travels so.
+TUTTI_HOST_DEVICE inline void compressed_block_fold(const FoldTask& task, Keeps keeps, const FoldOperands& operands,
+                                                    const CompressedMarks& marks, Crew crew) {
+  visit_form(task.compression,
+             [&]<class Form>(Type<Form>) { compressed_block_fold_as<Form>(task, keeps, operands, marks, crew); });
+}
+
+// The same where a call asks for more of rounding. Not inlined: few do.
+TUTTI_HOST_DEVICE [[gnu::noinline]] inline void compressed_block_fold(const FoldTask& task, Keeps keeps,
+                                                                      const FoldOperands& operands,
+                                                                      const CompressedMarks& marks, Crew crew,
+                                                                      const KernelRounding& asked) {
+  const FoldRounding rounding = rounding_of(asked, operands, marks, task.type);
+  visit_form(task.compression, [&]<class Form>(Type<Form>) {
+    compressed_block_fold_as<Form>(task, keeps, operands, marks, crew, rounding);
+  });
+}
+
+}  // namespace tutti

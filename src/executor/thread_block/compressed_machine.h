@@ -1,0 +1,87 @@
+// A thread block's Machine for calls whose messages are narrower than their elements: in Simple, and never in peers'
+// memory.
+#pragma once
+
+#include "src/executor/thread_block/compressed_block_fold.h"
+#include "src/executor/thread_block/machine.h"
+
+namespace tutti {
+
+template <typename ThreadBlock>
+class CompressedMachine : public BlockMachine<ThreadBlock> {
+ public:
+  TUTTI_HOST_DEVICE CompressedMachine(ThreadBlock block, const KernelMemory& memory, const Image& image,
+                                      const KernelCall& call)
+      : BlockMachine<ThreadBlock>(block, memory, image, call),
+        keeps_(image.launch.keeps),
+        rounding_(reinterpret_cast<KernelRounding*>(memory.marks)),
+        sources_(reinterpret_cast<CompressedOperand*>(memory.marks + sizeof(KernelRounding))),
+        targets_(sources_ + image.widest + 1) {
+    if (block.worker() == 0) find_rounding(call.rounding, image.launch);
+  }
+
+  // The call is done on this channel.
+  TUTTI_HOST_DEVICE void end() {
+    if (this->crew().worker == 0 && rounding_->runs != nullptr) ++*rounding_->runs;
+  }
+
+  TUTTI_HOST_DEVICE static constexpr bool plain() { return false; }
+
+  // There are none: see DeviceCommunicator::protocol_of().
+  TUTTI_HOST_DEVICE static Progress receive_small(const LaneState&, Signature, std::uint64_t, std::uint32_t,
+                                                  std::byte*&, Blocked&) {
+    return Progress::mismatch;
+  }
+  TUTTI_HOST_DEVICE static void send_small(const LaneState&, Signature, const std::byte*, std::uint64_t) {}
+
+  // Of a lane.
+  TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
+    BlockMachine<ThreadBlock>::source(index, pointer);
+    sources_[index] = CompressedOperand::message;
+  }
+  TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
+    BlockMachine<ThreadBlock>::source(index, pointer, operand);
+    sources_[index] = kind_of(operand);
+  }
+  TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) {
+    BlockMachine<ThreadBlock>::target(index, pointer);
+    targets_[index] = CompressedOperand::message;
+  }
+  TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
+    BlockMachine<ThreadBlock>::target(index, pointer);
+    targets_[index] = kind_of(operand);
+  }
+
+  TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
+    const FoldOperands operands = this->operands(sources, targets, count, kind);
+    const CompressedMarks marks = {sources_, targets_};
+    if (rounding_->asks())
+      return compressed_block_fold(this->task(), keeps_, operands, marks, this->crew(), *rounding_);
+    compressed_block_fold(this->task(), keeps_, operands, marks, this->crew());
+  }
+
+ private:
+  // The others see it when they agree on the first step.
+  TUTTI_HOST_DEVICE void find_rounding(const KernelRounding* asked, const Launch& launch) {
+    *rounding_ = asked == nullptr ? KernelRounding{} : *asked;
+    rounding_->begins[0] = launch.self.input;
+    rounding_->begins[1] = launch.self.output;
+    rounding_->begins[2] = launch.scratch;
+    if (rounding_->runs == nullptr) return;
+    rounding_->runs += launch.channel;
+    rounding_->key = key_of_run(rounding_->key, *rounding_->runs);
+  }
+
+  TUTTI_HOST_DEVICE static CompressedOperand kind_of(const Operand& operand) {
+    if (!operand.is_memory()) return CompressedOperand::message;
+    if (operand.place == Place::input) return CompressedOperand::own_input;
+    return operand.place == Place::output ? CompressedOperand::output : CompressedOperand::scratch;
+  }
+
+  Keeps keeps_;
+  KernelRounding* rounding_;    // Shared by the thread block.
+  CompressedOperand* sources_;  // Of the next fold.
+  CompressedOperand* targets_;
+};
+
+}  // namespace tutti

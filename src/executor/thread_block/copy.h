@@ -1,0 +1,55 @@
+// The copy of a thread block of workers, in the widest units in which the operands are alike. Host and device compile
+// this source.
+#pragma once
+
+#include "src/executor/thread_block/operands.h"
+
+namespace tutti {
+
+// Units u, u + workers, ... of those that begin at `begin`.
+template <typename Unit, std::uint32_t kCount>
+TUTTI_HOST_DEVICE inline void copy_units(const FoldOperands& operands, Crew crew, std::uint64_t begin,
+                                         std::uint64_t u) {
+  const std::uint64_t stride = crew.workers * sizeof(Unit);
+  const std::uint64_t at = begin + u * sizeof(Unit);
+  Unit units[kCount];
+  const std::byte* from = operands.sources[0] + at;
+  for (std::uint32_t n = 0; n < kCount; ++n) units[n] = load_unit<Unit>(from + n * stride);
+  TUTTI_ROLLED
+  for (std::uint32_t k = 0; k < operands.target_count; ++k) {
+    std::byte* to = operands.targets[k] + at;  // Once: for all that the compiler knows, a store may change it.
+    for (std::uint32_t n = 0; n < kCount; ++n) store_unit(to + n * stride, units[n]);
+  }
+}
+
+// Not inlined, as folds are not.
+template <typename Unit>
+TUTTI_HOST_DEVICE [[gnu::noinline]] void copy_as(const FoldOperands& operands, std::uint64_t bytes, Crew crew) {
+  constexpr std::uint32_t kInFlight = 8;
+  const std::uint64_t stride = crew.workers;
+  const std::uint64_t head = head_before(operands, sizeof(Unit), bytes);
+  const std::uint64_t units = (bytes - head) / sizeof(Unit);
+  std::uint64_t u = crew.worker;
+  TUTTI_ROLLED
+  for (; u + (kInFlight - 1) * stride < units; u += kInFlight * stride)
+    copy_units<Unit, kInFlight>(operands, crew, head, u);
+  TUTTI_ROLLED
+  for (; u < units; u += stride) copy_units<Unit, 1>(operands, crew, head, u);
+  const std::uint64_t loose = bytes - units * sizeof(Unit);  // Before the units and behind them.
+  TUTTI_ROLLED
+  for (std::uint64_t i = crew.worker; i < loose; i += stride)
+    copy_units<std::byte, 1>(operands, crew, 0, i < head ? i : i + units * sizeof(Unit));
+}
+
+// The bits of the one source, to every target.
+TUTTI_HOST_DEVICE inline void block_copy(const FoldOperands& operands, std::uint64_t bytes, Crew crew) {
+  switch (common_alignment(operands)) {
+    case 16: return copy_as<Pack>(operands, bytes, crew);
+    case 8: return copy_as<std::uint64_t>(operands, bytes, crew);
+    case 4: return copy_as<std::uint32_t>(operands, bytes, crew);
+    case 2: return copy_as<std::uint16_t>(operands, bytes, crew);
+    default: return copy_as<std::uint8_t>(operands, bytes, crew);
+  }
+}
+
+}  // namespace tutti

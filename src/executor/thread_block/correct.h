@@ -1,0 +1,102 @@
+// What goes before a call whose input has a residual: the input with its residual, rounded to the format, takes the
+// input's place, and the rest is the residual. The bits of SlotEncoder::correct(). Host and device compile this source.
+#pragma once
+
+#include "src/executor/thread_block/compressed_share.h"
+#include "src/executor/thread_block/compression_rounding.h"
+
+namespace tutti {
+
+// Fixed-width plain data: it goes to a kernel as its argument. Addresses are the device's.
+struct CorrectTask {
+  const std::byte* input = nullptr;
+  std::byte* held = nullptr;  // As much; may be the input.
+  float* residual = nullptr;  // An element for each of the input.
+  const KernelRounding* rounding = nullptr;
+  std::uint64_t count = 0;                                  // Elements of a block,
+  std::uint64_t blocks = 0;                                 // each of which has groups of its own.
+  CompressionFormat compression = CompressionFormat::none;  // None: there is nothing to do.
+  DataType type = DataType::float32;
+
+  TUTTI_HOST_DEVICE std::uint64_t groups_of_block() const {
+    return (count + kCompressionGroup - 1) / kCompressionGroup;
+  }
+};
+
+// Workers: who has a group together, as GroupCrew says it of this processor.
+template <class Form, class Workers = GroupCrew>
+class Correct {
+ public:
+  TUTTI_HOST_DEVICE Correct(const CorrectTask& task, Crew crew)
+      : task_(task),
+        crew_(crew.worker, crew.workers),
+        range_(range_of(task.type)),
+        dithers_(task.rounding->dithers != 0),
+        key_(task.rounding->runs == nullptr ? task.rounding->input_key
+                                            : key_of_run(task.rounding->input_key, *task.rounding->runs)) {}
+
+  TUTTI_HOST_DEVICE void run() const {
+    const std::uint64_t groups = task_.groups_of_block();
+    TUTTI_ROLLED
+    for (std::uint64_t at = crew_.first(); at < groups * task_.blocks; at += crew_.step()) {
+      const std::uint64_t block = at / groups;
+      TUTTI_ROLLED
+      for (std::uint32_t i = crew_.place() * kShare; i < kCompressionGroup; i += Workers::kWorkers * kShare)
+        correct(block * task_.count, Spot::of(at - block * groups, i, task_.count, kShare));
+    }
+  }
+
+ private:
+  using Share = CompressedShare<Form, Workers>;
+  static constexpr std::uint32_t kShare = Share::kCount;
+
+  // `first`: the block's first element.
+  TUTTI_HOST_DEVICE void correct(std::uint64_t first, const Spot& spot) const {
+    const std::uint64_t element_bytes = size_of(task_.type);
+    auto* const residual = reinterpret_cast<std::byte*>(task_.residual + first);
+    Share share = {}, rests = {};
+    rests.template load<std::uint32_t>(residual, spot);
+    if (task_.type == DataType::float32) {
+      share.template load<std::uint32_t>(task_.input + first * element_bytes, spot);
+    } else {
+      share.template load<std::uint16_t>(task_.input + first * element_bytes, spot);
+    }
+    float values[kShare], decoded[kShare];
+    for (std::uint32_t i = 0; i < kShare; ++i) {
+      const float rest = value_of(DataType::float32, rests.words[i]);
+      if (!is_finite(rest)) rests.words[i] = 0;
+      const float sum = value_of(task_.type, share.words[i]) + (is_finite(rest) ? rest : 0);
+      values[i] = i < spot.count ? sum : 0;
+    }
+    if (dithers_) {
+      share.encode(values, range_, crew_, Dither{key_, first + spot.begin()});
+    } else {
+      share.encode(values, range_, crew_);
+    }
+    share.decode(decoded);
+    Share::template store<std::uint32_t>(residual, spot, [&](std::uint32_t i) {
+      const float rest = values[i] - decoded[i];
+      return is_finite(rest) ? __builtin_bit_cast(std::uint32_t, rest) : rests.words[i];
+    });
+    store(task_.held + first * element_bytes, spot, decoded);
+  }
+
+  TUTTI_HOST_DEVICE void store(std::byte* to, const Spot& spot, const float* values) const {
+    const auto bits = [&](std::uint32_t i) { return bits_of(task_.type, values[i]); };
+    if (task_.type == DataType::float32) return Share::template store<std::uint32_t>(to, spot, bits);
+    Share::template store<std::uint16_t>(to, spot,
+                                         [&](std::uint32_t i) { return static_cast<std::uint16_t>(bits(i)); });
+  }
+
+  const CorrectTask& task_;
+  const Workers crew_;
+  const GroupRange range_;
+  const bool dithers_;
+  const std::uint64_t key_;
+};
+
+TUTTI_HOST_DEVICE inline void correct(const CorrectTask& task, Crew crew) {
+  visit_form(task.compression, [&]<class Form>(Type<Form>) { Correct<Form>(task, crew).run(); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,176 @@
+// The fold of a thread block of workers: each folds packs of 16 bytes of its own, several in flight. Host and device
+// compile this source; the results have the bits of the CPU's folds.
+#pragma once
+
+#include "src/executor/thread_block/copy.h"
+#include "src/executor/thread_block/scalar.h"
+
+namespace tutti {
+
+// Every instantiation is code for each architecture, so that only what large messages are made of has several packs in
+// flight, as many as the registers have room for: those of the next source are on their way as well.
+template <typename T, Reduction kReduction>
+constexpr std::uint32_t packs_in_flight() {
+  constexpr bool sums = kReduction == Reduction::sum || kReduction == Reduction::pre_mul_sum;
+  constexpr bool orders = kReduction == Reduction::min || kReduction == Reduction::max;
+  if (sizeof(T) >= 4) return sums ? 4 : orders ? 2 : 1;
+  return sums && sizeof(T) == 2 && Format<T>::is_float ? 3 : 1;
+}
+
+template <typename T, Reduction kReduction>
+class BlockFold {
+ public:
+  TUTTI_HOST_DEVICE BlockFold(const FoldTask& task, const FoldOperands& operands, Crew crew)
+      : operands_(operands), crew_(crew), ranks_(task.ranks) {
+    if constexpr (Format<T>::is_float) {
+      factor_ = static_cast<Accumulator<T>>(task.scale);
+    } else {
+      factor_ = static_cast<Accumulator<T>>(task.integer_scale);
+    }
+  }
+
+  TUTTI_HOST_DEVICE void run() const {
+    const std::uint64_t head = operands_.head / sizeof(T);
+    const std::uint64_t packs = (operands_.count - head) / kWidth;
+    const std::uint64_t begin = head * sizeof(T);
+    const std::uint64_t stride = crew_.workers;
+    std::uint64_t p = crew_.worker;
+    if constexpr (kInFlight > 1) {
+      TUTTI_ROLLED
+      for (; p + (kInFlight - 1) * stride < packs; p += kInFlight * stride) fold_units<Pack, kInFlight>(begin, p);
+    }
+    TUTTI_ROLLED
+    for (; p < packs; p += stride) fold_units<Pack, 1>(begin, p);
+    const std::uint64_t loose = operands_.count - packs * kWidth;  // Before the packs and behind them.
+    TUTTI_ROLLED
+    for (std::uint64_t i = crew_.worker; i < loose; i += stride)
+      fold_units<Bits<T>, 1>(0, i < head ? i : i + packs * kWidth);
+  }
+
+ private:
+  using Element = Arithmetic<T, kReduction, KernelScalar>;
+  using Value = typename Element::Value;
+  static constexpr std::uint32_t kWidth = kPackBytes / sizeof(T);
+  static constexpr std::uint32_t kInFlight = packs_in_flight<T, kReduction>();
+
+  TUTTI_HOST_DEVICE Value read(std::uint32_t source, Bits<T> bits) const {
+    Value value = Element::read(bits);
+    if constexpr (kReduction == Reduction::pre_mul_sum) {
+      if (operands_.scaled[source] != 0) value = Element::multiply(value, factor_);
+    }
+    return value;
+  }
+
+  TUTTI_HOST_DEVICE Bits<T> write(Value value) const {
+    if constexpr (kReduction == Reduction::avg) value = Element::divide(value, ranks_);
+    // An average of 2^k ranks: exactly as rounded as the division. Of a sum it is 1.
+    if constexpr (kReduction == Reduction::sum && Format<T>::is_float) value = Element::multiply(value, factor_);
+    return Element::write(value);
+  }
+
+  // Units u, u + workers, ... of those that begin at `begin`.
+  template <typename Unit, std::uint32_t kCount>
+  TUTTI_HOST_DEVICE void load(std::uint32_t source, std::uint64_t begin, std::uint64_t u, Bits<T>* bits) const {
+    const std::byte* from = operands_.sources[source] + begin + u * sizeof(Unit);
+    for (std::uint32_t n = 0; n < kCount; ++n) {
+      const Unit unit = load_unit<Unit>(from + std::uint64_t{n} * crew_.workers * sizeof(Unit));
+      std::memcpy(bits + n * (sizeof(Unit) / sizeof(T)), &unit, sizeof unit);
+    }
+  }
+
+  // All is read before anything is written, which may be in place; each source while the one before is being added.
+  template <typename Unit, std::uint32_t kCount>
+  TUTTI_HOST_DEVICE void fold_units(std::uint64_t begin, std::uint64_t u) const {
+    constexpr std::uint32_t kElements = kCount * (sizeof(Unit) / sizeof(T));
+    Bits<T> bits[kElements];
+    Bits<T> ahead[kElements] = {};
+    Value values[kElements];
+    load<Unit, kCount>(0, begin, u, bits);
+    if (operands_.source_count > 1) load<Unit, kCount>(1, begin, u, ahead);
+    for (std::uint32_t i = 0; i < kElements; ++i) values[i] = read(0, bits[i]);
+    TUTTI_ROLLED
+    for (std::uint32_t k = 1; k < operands_.source_count; ++k) {
+      for (std::uint32_t i = 0; i < kElements; ++i) bits[i] = ahead[i];
+      if (k + 1 < operands_.source_count) load<Unit, kCount>(k + 1, begin, u, ahead);
+      for (std::uint32_t i = 0; i < kElements; ++i) values[i] = Element::combine(values[i], read(k, bits[i]));
+    }
+    for (std::uint32_t i = 0; i < kElements; ++i) bits[i] = write(values[i]);
+    TUTTI_ROLLED
+    for (std::uint32_t k = 0; k < operands_.target_count; ++k) {
+      std::byte* to = operands_.targets[k] + begin + u * sizeof(Unit);
+      for (std::uint32_t n = 0; n < kCount; ++n) {
+        Unit unit;
+        std::memcpy(&unit, bits + n * (sizeof(Unit) / sizeof(T)), sizeof unit);
+        store_unit(to + std::uint64_t{n} * crew_.workers * sizeof(Unit), unit);
+      }
+    }
+  }
+
+  const FoldOperands operands_;
+  const Crew crew_;
+  const std::uint32_t ranks_;
+  Accumulator<T> factor_{};
+};
+
+// One fold of one type and reduction. Not inlined: the interpreter's registers need not hold those of every type.
+template <typename T, Reduction kReduction>
+TUTTI_HOST_DEVICE [[gnu::noinline]] void fold_as(const FoldTask& task, const FoldOperands& operands, Crew crew) {
+  BlockFold<T, kReduction>(task, operands, crew).run();
+}
+
+// Sums and products of integers wrap, so their sign does not matter.
+template <typename T>
+using Wrapping = std::conditional_t<Format<T>::is_float, T, Accumulator<T>>;
+
+template <typename T>
+TUTTI_HOST_DEVICE inline void fold_of(const FoldTask& task, const FoldOperands& operands, Crew crew) {
+  switch (task.reduction) {
+    case Reduction::sum: return fold_as<Wrapping<T>, Reduction::sum>(task, operands, crew);
+    case Reduction::prod: return fold_as<Wrapping<T>, Reduction::prod>(task, operands, crew);
+    case Reduction::min: return fold_as<T, Reduction::min>(task, operands, crew);
+    case Reduction::max: return fold_as<T, Reduction::max>(task, operands, crew);
+    case Reduction::avg: return fold_as<T, Reduction::avg>(task, operands, crew);
+    case Reduction::pre_mul_sum: return fold_as<Wrapping<T>, Reduction::pre_mul_sum>(task, operands, crew);
+  }
+}
+
+// Sums are the fast ones: what comes to the same is made one.
+TUTTI_HOST_DEVICE inline FoldTask plainest(FoldTask task, const FoldOperands& operands) {
+  if (task.reduction == Reduction::sum) task.scale = 1;
+  if (task.reduction != Reduction::avg) return task;
+  const bool divides = operands.complete && task.ranks > 1;
+  const bool is_float = task.type >= DataType::float16;
+  if (divides && (!is_float || (task.ranks & (task.ranks - 1)) != 0)) return task;
+  task.reduction = Reduction::sum;
+  task.scale = divides ? 1.0 / task.ranks : 1;
+  return task;
+}
+
+// ((s0 op s1) op s2) ..., as FoldFunction of cpu/fold.h has it, to every target. The only dispatch: once per step.
+TUTTI_HOST_DEVICE inline void block_fold(const FoldTask& task, FoldOperands operands, Crew crew) {
+  const FoldTask plain = plainest(task, operands);
+  const bool divides = task.reduction == Reduction::avg && operands.complete && task.ranks > 1;
+  const bool scales = task.reduction == Reduction::pre_mul_sum && operands.scaled[0] != 0;
+  if (operands.source_count == 1 && !divides && !scales) {
+    return block_copy(operands, operands.count * size_of(task.type), crew);
+  }
+  operands.head = pack_head(operands, operands.count * size_of(task.type));
+  switch (task.type) {
+    case DataType::int8: return fold_of<std::int8_t>(plain, operands, crew);
+    case DataType::uint8: return fold_of<std::uint8_t>(plain, operands, crew);
+    case DataType::int16: return fold_of<std::int16_t>(plain, operands, crew);
+    case DataType::uint16: return fold_of<std::uint16_t>(plain, operands, crew);
+    case DataType::int32: return fold_of<std::int32_t>(plain, operands, crew);
+    case DataType::uint32: return fold_of<std::uint32_t>(plain, operands, crew);
+    case DataType::int64: return fold_of<std::int64_t>(plain, operands, crew);
+    case DataType::uint64: return fold_of<std::uint64_t>(plain, operands, crew);
+    case DataType::float16: return fold_of<Float16>(plain, operands, crew);
+    case DataType::bfloat16: return fold_of<BFloat16>(plain, operands, crew);
+    case DataType::float32: return fold_of<float>(plain, operands, crew);
+    case DataType::float64: return fold_of<double>(plain, operands, crew);
+    case DataType::float8_e4m3: return fold_of<Float8E4M3>(plain, operands, crew);
+    case DataType::float8_e5m2: return fold_of<Float8E5M2>(plain, operands, crew);
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,48 @@
+// Who works on a group of elements on a GPU: a warp, four elements a thread.
+#pragma once
+
+#include <cstdint>
+
+#include "src/compression/format.h"
+
+namespace tutti {
+
+// Blocks have whole warps, all of whose threads come here together.
+class GroupCrew {
+ public:
+  static constexpr std::uint32_t kWorkers = 32;
+  // Those of several blocks are the rare ones, and all is code for each architecture.
+  template <std::uint32_t kBlock>
+  static constexpr std::uint32_t kGroups = kBlock == kCompressionGroup ? 3 : 2;
+  template <std::uint32_t kBlock>
+  static constexpr std::uint32_t kShare = kCompressionGroup / kWorkers;
+
+  __device__ GroupCrew(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
+
+  __device__ std::uint32_t first() const { return worker_ / kWorkers; }
+  __device__ std::uint32_t step() const { return workers_ / kWorkers; }
+  __device__ std::uint32_t place() const { return worker_ % kWorkers; }
+
+  template <std::uint32_t kBlock>
+  __device__ static std::uint32_t largest(std::uint32_t own) {
+    constexpr std::uint32_t kTogether = kBlock / kShare<kBlock>;
+    if constexpr (kTogether == kWorkers) {
+      return __reduce_max_sync(kAll, own);
+    } else {
+      for (std::uint32_t apart = kTogether / 2; apart > 0; apart /= 2) {
+        const std::uint32_t other = __shfl_xor_sync(kAll, own, static_cast<int>(apart));
+        own = other > own ? other : own;
+      }
+      return own;
+    }
+  }
+  __device__ static bool all(bool own) { return __all_sync(kAll, own) != 0; }
+  __device__ static void join() { __syncwarp(); }
+
+ private:
+  static constexpr std::uint32_t kAll = ~0U;
+
+  const std::uint32_t worker_, workers_;
+};
+
+}  // namespace tutti

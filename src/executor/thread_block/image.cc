@@ -1,0 +1,150 @@
+#include "src/executor/thread_block/image.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "src/base/status.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kAlignment = 16;
+
+class ImageWriter {
+ public:
+  ImageWriter() : bytes_(sizeof(Image)) {}
+
+  template <typename T>
+  std::uint32_t add(std::span<const T> items) {
+    const std::size_t begin = bytes_.size();
+    bytes_.resize((begin + items.size_bytes() + kAlignment - 1) / kAlignment * kAlignment);
+    if (!items.empty()) std::memcpy(bytes_.data() + begin, items.data(), items.size_bytes());
+    return static_cast<std::uint32_t>(begin);
+  }
+
+  std::vector<std::byte> finish(Image image) {
+    TUTTI_ASSERT(bytes_.size() < ~std::uint32_t{0});
+    image.bytes = static_cast<std::uint32_t>(bytes_.size());
+    std::memcpy(bytes_.data(), &image, sizeof image);
+    return std::move(bytes_);
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// How many operands and lanes a program has.
+struct Extents {
+  std::uint32_t steps = 0, operands = 0, lanes = 0;
+};
+
+Extents extents_of(const Program& program) {
+  Extents extents;
+  if (program.stage_count == 0) return extents;
+  extents.steps = program.rounds[program.stages[program.stage_count]];
+  for (std::uint32_t s = 0; s < extents.steps; ++s) {
+    const Instruction& step = program.steps[s];
+    extents.operands = std::max(extents.operands, step.first + step.sources + step.targets);
+  }
+  for (std::uint32_t k = 0; k < extents.operands; ++k) {
+    if (!program.operands[k].is_memory()) extents.lanes = std::max(extents.lanes, program.operands[k].first + 1);
+  }
+  return extents;
+}
+
+// From the beginning of a peer's buffer to the end of the last unit that some step reads or writes there.
+std::uint64_t bytes_of_peers(std::span<const Operand> operands, Place place, std::uint32_t units,
+                             const Launch& launch) {
+  std::uint64_t end = 0;
+  for (const Operand& operand : operands) {
+    if (operand.place != place || operand.reserved == 0) continue;
+    for (std::uint32_t i = 0; i < operand.count; ++i) end = std::max<std::uint64_t>(end, operand.unit(i) + 1);
+  }
+  const Blocks& blocks = place == Place::input ? launch.input : launch.output;
+  return unit_begin(blocks.count, units, end) * launch.element_bytes;
+}
+
+template <typename Pointer>
+Pointer as_pointer(std::uint64_t number) {
+  return reinterpret_cast<Pointer>(number);
+}
+
+std::uint64_t base_of(const StraightMemory& memory, const Launch& launch) {
+  if (memory.base == &launch.self.input) return kBaseInput;
+  if (memory.base == &launch.self.output) return kBaseOutput;
+  if (memory.base == &launch.scratch) return kBaseScratch;
+  const auto* table = reinterpret_cast<std::byte* const*>(launch.peers);
+  return kBasePeers + static_cast<std::uint64_t>(memory.base - table);
+}
+
+}  // namespace
+
+std::vector<std::byte> make_image(const Program& program, const Launch& launch, const StraightProgram& straight,
+                                  std::uint32_t ranks, bool meets, std::uint64_t stage_bytes) {
+  const Extents extents = extents_of(program);
+  ImageWriter writer;
+  Image image;
+  image.ranks = ranks;
+  image.widest = program.widest;
+  image.meets = meets;
+  image.stage_bytes = static_cast<std::uint32_t>((stage_bytes + kAlignment - 1) / kAlignment * kAlignment);
+  image.lane_count = image.lanes_apart = extents.lanes;
+  image.stage_count = program.stage_count;
+  image.units = program.units;
+  const std::span<const Operand> operands(program.operands, extents.operands);
+  image.operands = writer.add(operands);
+  image.peer_input_bytes = bytes_of_peers(operands, Place::input, program.units, launch);
+  image.peer_output_bytes = bytes_of_peers(operands, Place::output, program.units, launch);
+  const Straight view = straight.view();
+  if (view.stages != nullptr) {
+    std::vector<StraightLane> lanes = straight.lanes;
+    for (StraightLane& lane : lanes) {
+      lane.lane = as_pointer<LaneState*>(lane.operand->first);
+      lane.operand = as_pointer<const Operand*>(static_cast<std::uint64_t>(lane.operand - program.operands));
+    }
+    std::vector<StraightMemory> memory = straight.memory;
+    for (StraightMemory& extent : memory) {
+      extent.base = as_pointer<std::byte* const*>(base_of(extent, launch));
+      extent.operand = as_pointer<const Operand*>(static_cast<std::uint64_t>(extent.operand - program.operands));
+    }
+    image.straight_stages = writer.add(std::span(straight.stages));
+    image.straight_steps = writer.add(std::span(straight.steps));
+    image.straight_lanes = writer.add(std::span<const StraightLane>(lanes));
+    image.straight_memory = writer.add(std::span<const StraightMemory>(memory));
+    image.straight_stage_count = view.stage_count;
+    image.straight_lane_count = static_cast<std::uint32_t>(lanes.size());
+    image.straight_memory_count = static_cast<std::uint32_t>(memory.size());
+    image.straight_ll = view.ll;
+  } else if (program.stage_count > 0) {
+    image.steps = writer.add(std::span(program.steps, extents.steps));
+    image.rounds = writer.add(std::span(program.rounds, program.stages[program.stage_count] + 1));
+    image.stages = writer.add(std::span(program.stages, program.stage_count + 1));
+  }
+  image.launch = launch;
+  image.launch.straight = {};
+  image.launch.self = {};
+  image.launch.scratch = nullptr;
+  image.launch.peers = nullptr;
+  return writer.finish(image);
+}
+
+std::vector<std::byte> join_images(std::vector<std::vector<std::byte>> images) {
+  std::size_t longest = 0;
+  std::uint32_t lanes = 0;
+  for (const std::vector<std::byte>& image : images) {
+    longest = std::max(longest, image.size());
+    lanes = std::max(lanes, reinterpret_cast<const Image*>(image.data())->lane_count);
+  }
+  std::vector<std::byte> joined;
+  for (std::vector<std::byte>& bytes : images) {
+    auto& image = *reinterpret_cast<Image*>(bytes.data());
+    image.bytes = static_cast<std::uint32_t>(longest);
+    image.lanes_apart = lanes;
+    bytes.resize(longest);
+    joined.insert(joined.end(), bytes.begin(), bytes.end());
+  }
+  return joined;
+}
+
+}  // namespace tutti

@@ -1,0 +1,23 @@
+#include "src/executor/thread_block/kept_memory.h"
+
+namespace tutti {
+
+std::byte* KeptMemory::take(const Kind& kind) {
+  const auto kept = kept_.find(kind);
+  if (kept == kept_.end()) return nullptr;
+  std::byte* memory = kept->second;
+  kept_.erase(kept);
+  return memory;
+}
+
+void KeptMemory::set_aside(std::byte* memory, const Kind& kind) {
+  if (kind.shared) aside_.push_back(memory);
+}
+
+std::vector<std::byte*> KeptMemory::give_up() {
+  std::vector<std::byte*> all = std::exchange(aside_, {});
+  for (const auto& [kind, memory] : std::exchange(kept_, {})) all.push_back(memory);
+  return all;
+}
+
+}  // namespace tutti

@@ -1,0 +1,145 @@
+// The interpreter's Machine for worker i of a thread block: the threads of a block on a GPU, or threads of the host
+// that play one in tests. Lanes and operands are shared out among the workers; a fold is done by all of them.
+//
+//   ThreadBlock::worker(), workers()   who this is, of how many
+//   ThreadBlock::slice(number)         which worker something falls to: number modulo workers
+//   ThreadBlock::join()                all workers have got here, and see what was written before
+//   ThreadBlock::agree(progress)       the same, and what they have come to: done if all are
+//   ThreadBlock::stopped()             whether waiting has no sense any more
+//   ThreadBlock::too_late()            whether the communicator has failed: asked by one worker, before the thread
+//   block begins
+#pragma once
+
+#include "src/executor/interpreter.h"
+#include "src/executor/thread_block/call.h"
+#include "src/executor/thread_block/fold.h"
+#include "src/executor/thread_block/image.h"
+#include "src/executor/thread_block/ll128.h"
+#include "src/executor/thread_block/words.h"
+
+namespace tutti {
+
+// What the workers of a thread block share; sized for the program.
+struct KernelMemory {
+  std::byte** pointers = nullptr;  // The interpreter's: 2 * widest.
+  const std::byte** sources = nullptr;
+  std::byte** targets = nullptr;
+  std::uint8_t* scaled = nullptr;  // By source.
+  std::uint8_t* marks = nullptr;   // A KernelRounding; then by source, and by target, a CompressedOperand each.
+  std::byte* stage = nullptr;      // widest + 1 messages.
+  std::uint64_t stage_bytes = 0;   // Of each.
+  std::uint32_t* stop = nullptr;
+};
+
+// Polls until it comes to something, or until waiting has no sense any more. Who finds that messages belong to another
+// call stops the thread block: what the others wait for may never come. `stop`: shared by the thread block.
+template <typename ThreadBlock, typename Poll>
+TUTTI_HOST_DEVICE Progress await_in(ThreadBlock& block, std::uint32_t* stop, Poll&& poll) {
+  for (;;) {
+    const Progress progress = poll();
+    if (progress == Progress::mismatch) store_relaxed(stop, 1U);
+    if (progress != Progress::waiting || load_relaxed(stop) != 0 || block.stopped()) return progress;
+  }
+}
+
+// Not inlined, as folds are not, and with a thread block of its own: what escapes is kept in memory.
+template <typename ThreadBlock>
+TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_ll128(ThreadBlock block, std::uint32_t* stop,
+                                                                       const std::byte* slot, std::uint64_t flag,
+                                                                       std::byte* to, std::uint64_t bytes) {
+  return ll128_receive(slot, flag, to, bytes, block.worker(), block.workers(),
+                       [&](auto&& poll) { return await_in(block, stop, poll); });
+}
+
+template <typename ThreadBlock>
+class BlockMachine {
+ public:
+  TUTTI_HOST_DEVICE BlockMachine(ThreadBlock block, const KernelMemory& memory, const Image& image, const KernelCall&)
+      : block_(block), memory_(memory), task_(image.task) {}
+  TUTTI_HOST_DEVICE void end() {}
+
+  TUTTI_HOST_DEVICE std::byte* stage(std::uint32_t operand) { return memory_.stage + operand * memory_.stage_bytes; }
+  TUTTI_HOST_DEVICE bool plain() const { return task_.reduction != Reduction::pre_mul_sum; }
+
+  TUTTI_HOST_DEVICE static constexpr bool stores_back(const LaneState&, std::uint64_t) { return false; }
+  TUTTI_HOST_DEVICE bool serves(const LaneState* lane) const {
+    const auto number = reinterpret_cast<std::uintptr_t>(lane) / sizeof(LaneState);
+    return block_.slice(static_cast<std::uint32_t>(number)) == block_.worker();
+  }
+  TUTTI_HOST_DEVICE bool takes(std::uint32_t operand) const { return block_.slice(operand) == block_.worker(); }
+  template <typename Poll>
+  TUTTI_HOST_DEVICE Progress await(Poll&& poll) {
+    return await_in(block_, memory_.stop, poll);
+  }
+  TUTTI_HOST_DEVICE Progress agree(Progress progress) {
+    own_ = progress;
+    return block_.agree(progress);
+  }
+  TUTTI_HOST_DEVICE Progress own() const { return own_; }  // What this worker came to when they last agreed.
+  TUTTI_HOST_DEVICE void join() { block_.join(); }
+  TUTTI_HOST_DEVICE const std::byte* copied(const std::byte*) const { return memory_.sources[0]; }
+
+  TUTTI_HOST_DEVICE Progress receive_small(const LaneState& lane, Signature signature, std::uint64_t bytes,
+                                           std::uint32_t index, std::byte*& data, Blocked& blocked) {
+    data = stage(index);
+    blocked.flag = line_flag(lane, signature);
+    const std::byte* slot = slot_of(lane.view, lane.next);
+    Progress progress = Progress::done;
+    if (lane.view.protocol == Protocol::ll128) {
+      blocked.line = receive_ll128(block_, memory_.stop, slot, blocked.flag, data, bytes);
+      return blocked.line == nullptr ? Progress::done : refused(blocked);
+    }
+    blocked.line = words_receive(slot, blocked.flag, data, bytes, block_.worker(), block_.workers(),
+                                 [&](auto&& poll) { return progress = await(poll); });
+    return progress;
+  }
+  TUTTI_HOST_DEVICE void send_small(const LaneState& lane, Signature signature, const std::byte* data,
+                                    std::uint64_t bytes) {
+    std::byte* slot = slot_of(lane.view, lane.next);
+    const std::uint64_t flag = line_flag(lane, signature);
+    lane.view.protocol == Protocol::ll128 ? ll128_send(slot, flag, data, bytes, block_.worker(), block_.workers())
+                                          : words_send(slot, flag, data, bytes, block_.worker(), block_.workers());
+  }
+
+  TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
+    memory_.sources[index] = pointer;
+    memory_.scaled[index] = 0;
+  }
+  TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
+    memory_.sources[index] = pointer;
+    memory_.scaled[index] = operand.place == Place::input;
+  }
+  TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) { memory_.targets[index] = pointer; }
+  TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand&) { target(index, pointer); }
+
+  TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
+    block_fold(task_, operands(sources, targets, count, kind), crew());
+  }
+
+ protected:
+  TUTTI_HOST_DEVICE const FoldTask& task() const { return task_; }
+  TUTTI_HOST_DEVICE Crew crew() const { return {block_.worker(), block_.workers()}; }
+  TUTTI_HOST_DEVICE FoldOperands operands(std::uint32_t sources, std::uint32_t targets, std::uint64_t count,
+                                          Fold kind) const {
+    return {.sources = memory_.sources,
+            .scaled = memory_.scaled,
+            .targets = memory_.targets,
+            .source_count = sources,
+            .target_count = targets,
+            .count = count,
+            .complete = kind == Fold::complete};
+  }
+
+ private:
+  // What a wait has come to that was not for nothing.
+  TUTTI_HOST_DEVICE static Progress refused(const Blocked& blocked) {
+    return flag_mismatch(blocked.line, blocked.flag) ? Progress::mismatch : Progress::waiting;
+  }
+
+  ThreadBlock block_;
+  const KernelMemory& memory_;
+  const FoldTask& task_;
+  Progress own_ = Progress::done;
+};
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+// What a thread block folds, and how its workers reach it: 16 bytes at a time where the operands allow it. Host and
+// device compile this source.
+#pragma once
+
+#include <cstring>
+
+#include "src/base/platform.h"
+#include "src/base/types.h"
+#include "src/compression/format.h"
+
+namespace tutti {
+
+// What is folded, and how; the same for all steps of a call.
+struct FoldTask {
+  DataType type = DataType::float32;
+  Reduction reduction = Reduction::sum;
+  CompressionFormat compression = CompressionFormat::none;  // Of messages.
+  std::uint8_t scale_in_memory = 0;  // 1: `integer_scale` is the address of the scalar, read when the call runs.
+  std::uint32_t ranks = 1;           // avg: the divisor.
+  double scale = 1;                  // pre_mul_sum of floats; integers take `integer_scale`.
+  std::int64_t integer_scale = 1;
+};
+static_assert(sizeof(FoldTask) == 24);
+
+// Operands of one fold; shared by the thread block.
+struct FoldOperands {
+  const std::byte* const* sources = nullptr;
+  const std::uint8_t* scaled = nullptr;  // pre_mul_sum: 1 for this rank's own input.
+  std::byte* const* targets = nullptr;   // Each equal to a source (in place) or disjoint from all.
+  std::uint32_t source_count = 0;
+  std::uint32_t target_count = 0;
+  std::uint64_t count = 0;  // Elements.
+  bool complete = false;    // avg: divided by `ranks`.
+  std::uint64_t head = 0;   // Set by block_fold(): bytes before the first pack.
+};
+
+struct Crew {
+  std::uint32_t worker = 0;
+  std::uint32_t workers = 1;
+};
+
+struct alignas(16) Pack {
+  std::uint64_t halves[2];
+};
+inline constexpr std::uint32_t kPackBytes = sizeof(Pack);
+
+// How far the operands are alike: they have the same addresses modulo this, 16 at most.
+TUTTI_HOST_DEVICE inline std::uint32_t common_alignment(const FoldOperands& operands) {
+  const auto first = reinterpret_cast<std::uintptr_t>(operands.sources[0]);
+  std::uintptr_t differs = kPackBytes;
+  TUTTI_ROLLED
+  for (std::uint32_t k = 1; k < operands.source_count; ++k)
+    differs |= reinterpret_cast<std::uintptr_t>(operands.sources[k]) ^ first;
+  TUTTI_ROLLED
+  for (std::uint32_t k = 0; k < operands.target_count; ++k)
+    differs |= reinterpret_cast<std::uintptr_t>(operands.targets[k]) ^ first;
+  return static_cast<std::uint32_t>(differs & (~differs + 1));
+}
+
+// Bytes before the first boundary of `alignment`, of `bytes` at the most.
+TUTTI_HOST_DEVICE inline std::uint64_t head_before(const FoldOperands& operands, std::uint32_t alignment,
+                                                   std::uint64_t bytes) {
+  const std::uint64_t head = (0 - reinterpret_cast<std::uintptr_t>(operands.sources[0])) & (alignment - 1);
+  return head < bytes ? head : bytes;
+}
+
+// The same of packs; all of it where the operands are not alike in them.
+TUTTI_HOST_DEVICE inline std::uint64_t pack_head(const FoldOperands& operands, std::uint64_t bytes) {
+  return common_alignment(operands) == kPackBytes ? head_before(operands, kPackBytes, bytes) : bytes;
+}
+
+template <typename Unit>
+TUTTI_HOST_DEVICE Unit load_unit(const std::byte* from) {
+  Unit unit;
+  std::memcpy(&unit, __builtin_assume_aligned(from, alignof(Unit)), sizeof unit);
+  return unit;
+}
+template <typename Unit>
+TUTTI_HOST_DEVICE void store_unit(std::byte* to, const Unit& unit) {
+  std::memcpy(__builtin_assume_aligned(to, alignof(Unit)), &unit, sizeof unit);
+}
+
+}  // namespace tutti

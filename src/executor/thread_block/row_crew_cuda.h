@@ -1,0 +1,74 @@
+// Who works on a row on a GPU: 8 threads of a warp side by side, 16 bytes each. Their stores are one access of the
+// warp, of one whole line of the cache.
+#pragma once
+
+#include <cstring>
+
+#include "src/base/atomic.h"
+#include "src/executor/thread_block/row.h"
+
+namespace tutti {
+
+// Blocks have a multiple of 8 threads, and all threads of a crew come here together.
+class RowCrew {
+ public:
+  __device__ RowCrew(std::uint32_t worker, std::uint32_t workers)
+      : worker_(worker), workers_(workers), mask_(0xffU << (worker % 32 / kThreads * kThreads)) {}
+
+  __device__ std::uint32_t first() const { return worker_ / kThreads; }
+  __device__ std::uint32_t step() const { return workers_ / kThreads; }
+  __device__ bool leads() const { return place() == kThreads - 1; }
+  __device__ bool all_done(bool done) const {
+    const bool all = __all_sync(mask_, done) != 0;
+    __syncwarp(mask_);  // What the leader has acquired is there for all.
+    return all;
+  }
+
+  // The last thread has the last 8 bytes of data, and the flag.
+  __device__ void put(std::byte* row, std::uint64_t flag, const std::byte* from, std::uint32_t bytes) const {
+    const std::uint64_t low = word(from, bytes, 2 * place());
+    const std::uint64_t high = leads() ? flag : word(from, bytes, 2 * place() + 1);
+    __syncwarp(mask_);
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(row + place() * 16), "l"(low), "l"(high) : "memory");
+  }
+
+  // All have been told that the flag is there.
+  __device__ void take(const std::byte* row, std::byte* to, std::uint32_t bytes) const {
+    std::uint64_t low, high;
+    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(low), "=l"(high)
+                 : "l"(row + place() * 16)
+                 : "memory");
+    store_word(to, bytes, 2 * place(), low);
+    if (!leads()) store_word(to, bytes, 2 * place() + 1, high);
+  }
+
+ private:
+  static constexpr std::uint32_t kThreads = 8;
+
+  __device__ std::uint32_t place() const { return worker_ % kThreads; }
+
+  // The nth 8 bytes of `bytes`, filled up with zeroes.
+  __device__ static std::uint64_t word(const std::byte* from, std::uint32_t bytes, std::uint32_t nth) {
+    std::uint64_t value = 0;
+    const std::uint32_t begin = nth * 8;
+    if (begin + 8 <= bytes && reinterpret_cast<std::uintptr_t>(from) % 8 == 0) {
+      value = *reinterpret_cast<const std::uint64_t*>(from + begin);
+    } else if (begin < bytes) {
+      std::memcpy(&value, from + begin, bytes - begin < 8 ? bytes - begin : 8);
+    }
+    return value;
+  }
+  __device__ static void store_word(std::byte* to, std::uint32_t bytes, std::uint32_t nth, std::uint64_t value) {
+    const std::uint32_t begin = nth * 8;
+    if (begin + 8 <= bytes) {
+      *reinterpret_cast<std::uint64_t*>(to + begin) = value;
+    } else if (begin < bytes) {
+      std::memcpy(to + begin, &value, bytes - begin);
+    }
+  }
+
+  const std::uint32_t worker_, workers_, mask_;
+};
+
+}  // namespace tutti

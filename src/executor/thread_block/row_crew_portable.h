@@ -1,0 +1,35 @@
+// Who works on a row where workers are threads of the host: one of them.
+#pragma once
+
+#include <cstring>
+
+#include "src/base/atomic.h"
+#include "src/executor/thread_block/row.h"
+
+namespace tutti {
+
+class RowCrew {
+ public:
+  TUTTI_HOST_DEVICE RowCrew(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
+
+  // The crew's rows are first(), first() + step(), ...
+  TUTTI_HOST_DEVICE std::uint32_t first() const { return worker_; }
+  TUTTI_HOST_DEVICE std::uint32_t step() const { return workers_; }
+  // Whether it is this worker that awaits the flag, and whether that came to what it should.
+  TUTTI_HOST_DEVICE bool leads() const { return true; }
+  TUTTI_HOST_DEVICE bool all_done(bool done) const { return done; }
+
+  // kRowData bytes at the most.
+  TUTTI_HOST_DEVICE void put(std::byte* row, std::uint64_t flag, const std::byte* from, std::uint32_t bytes) const {
+    std::memcpy(row, from, bytes);
+    store_release(reinterpret_cast<std::uint64_t*>(row + kRowData), flag);
+  }
+  TUTTI_HOST_DEVICE void take(const std::byte* row, std::byte* to, std::uint32_t bytes) const {
+    std::memcpy(to, row, bytes);
+  }
+
+ private:
+  const std::uint32_t worker_, workers_;
+};
+
+}  // namespace tutti

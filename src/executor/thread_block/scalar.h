@@ -1,0 +1,28 @@
+// One element at a time, by what the processor has for it. Host and device compile this source.
+#pragma once
+
+#include "src/executor/numeric_reduce.h"
+
+// half_widened(bits), half_narrowed(value): as numeric.h has it for every other type.
+#if defined(__CUDA_ARCH__)
+#include "src/executor/thread_block/half_cuda.h"
+#else
+#include "src/executor/thread_block/half_portable.h"
+#endif
+
+namespace tutti {
+
+struct KernelScalar : Scalar {
+  template <typename T>
+  TUTTI_NUMERIC static float widened(Bits<T> bits) {
+    if constexpr (std::is_same_v<T, Float16>) return half_widened(bits);
+    return Scalar::widened<T>(bits);
+  }
+  template <typename T>
+  TUTTI_NUMERIC static Bits<T> narrowed(float value) {
+    if constexpr (std::is_same_v<T, Float16>) return half_narrowed(value);
+    return Scalar::narrowed<T>(value);
+  }
+};
+
+}  // namespace tutti

@@ -1,0 +1,138 @@
+#include "src/nccl/compression.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "src/nccl/calls.h"
+#include "src/nccl/environment.h"
+
+namespace tutti::nccl {
+namespace {
+
+struct Named {
+  std::string_view name;
+  std::uint32_t bit;
+};
+
+constexpr std::uint32_t bit_of(int number) { return 1U << number; }
+constexpr std::uint32_t bit_of(Kind kind) { return bit_of(static_cast<int>(kind)); }
+
+// What has formats at all; see docs/wire-formats.md.
+constexpr Named kTypes[] = {
+    {"float32", bit_of(ncclFloat32)}, {"float16", bit_of(ncclFloat16)}, {"bfloat16", bit_of(ncclBfloat16)}};
+constexpr Named kKinds[] = {{"all_reduce", bit_of(Kind::all_reduce)}, {"reduce_scatter", bit_of(Kind::reduce_scatter)},
+                            {"reduce", bit_of(Kind::reduce)},         {"all_gather", bit_of(Kind::all_gather)},
+                            {"broadcast", bit_of(Kind::broadcast)},   {"gather", bit_of(Kind::gather)},
+                            {"scatter", bit_of(Kind::scatter)},       {"all_to_all", bit_of(Kind::all_to_all)}};
+
+// As src/base/config.cc lists them for `tutti doctor`.
+constexpr const char* kMinBytes = "262144";
+constexpr const char* kUsualTypes = "float32,float16,bfloat16";
+constexpr const char* kUsualKinds = "all_reduce,reduce_scatter,reduce";
+constexpr const char* kAllNames = "*";
+
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words(1);
+  for (const char letter : list) {
+    if (letter != ',') words.back() += letter;
+    if (letter == ',') words.emplace_back();
+  }
+  return words;
+}
+
+std::string value_or(const char* rest, const char* fallback) {
+  std::string value = compression_of_environment(rest);
+  return value.empty() ? fallback : value;
+}
+
+Outcome no_value(const char* rest, const std::string& value, const std::string& wanted) {
+  return invalid_usage(std::string("TUTTI_NCCL_COMPRESS") + rest + " is \"" + value + "\", but must be " + wanted);
+}
+
+Outcome read_list(const char* rest, const char* fallback, std::span<const Named> known, std::uint32_t& bits) {
+  const std::string value = value_or(rest, fallback);
+  for (const std::string& word : words_of(value)) {
+    const auto found = std::find_if(known.begin(), known.end(), [&](const Named& one) { return one.name == word; });
+    if (found == known.end()) {
+      std::string wanted = "a list of";
+      for (const Named& one : known) wanted.append(&one == known.data() ? " " : ", ").append(one.name);
+      return no_value(rest, value, wanted);
+    }
+    bits |= found->bit;
+  }
+  return {};
+}
+
+Outcome read_bytes(std::size_t& bytes) {
+  const std::string value = value_or("_MIN_BYTES", kMinBytes);
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bytes);
+  if (error == std::errc() && end == value.data() + value.size()) return {};
+  return no_value("_MIN_BYTES", value, "a whole number of bytes");
+}
+
+Outcome read_bound(double& bound) {
+  const std::string value = value_or("_MAX_RELATIVE_ERROR", "0");
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bound);
+  if (error == std::errc() && end == value.data() + value.size() && bound >= 0 && bound < 1) return {};
+  return no_value("_MAX_RELATIVE_ERROR", value, "0, or a number above 0 and below 1");
+}
+
+bool is_meant(const std::string& name) {
+  const std::vector<std::string> patterns = words_of(value_or("_COMMS", kAllNames));
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+}
+
+// The larger of the buffers has a block of each rank, or just one.
+std::size_t blocks_of(const Call& call) {
+  const bool one = call.kind == Kind::all_reduce || call.kind == Kind::reduce || call.kind == Kind::broadcast;
+  return one ? 1 : static_cast<std::size_t>(call.communicator->seat.ranks);
+}
+
+bool bears_rounding(const Call& call) {
+  const bool reduces = call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter || call.kind == Kind::reduce;
+  return !reduces || call.made || call.reduction == ncclSum || call.reduction == ncclAvg;
+}
+
+}  // namespace
+
+bool CompressionRule::takes(const Call& call) const {
+  return (types & bit_of(call.type)) != 0 && (kinds & bit_of(call.kind)) != 0 && bears_rounding(call) &&
+         call.count * size_of(call.type) * blocks_of(call) >= min_bytes;
+}
+
+Outcome read_compression_rule(const std::string& name, CompressionRule& rule) {
+  rule = {};
+  CompressionRule read;
+  read.format = compression_of_environment("");
+  TUTTI_NCCL_CHECK(read_bound(read.max_relative_error));
+  if (!read.asks()) return {};
+  if (!read.format.empty() && read.max_relative_error > 0)
+    return invalid_usage(
+        "TUTTI_NCCL_COMPRESS and TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR are both set: give one of the two");
+  TUTTI_NCCL_CHECK(read_bytes(read.min_bytes));
+  TUTTI_NCCL_CHECK(read_list("_TYPES", kUsualTypes, kTypes, read.types));
+  TUTTI_NCCL_CHECK(read_list("_COLLECTIVES", kUsualKinds, kKinds, read.kinds));
+  if (!is_meant(name)) return {};
+  rule = std::move(read);
+  return {};
+}
+
+Outcome make_compressed(tutti_comm comm, const CompressionRule& rule, tutti_comm& compressed) {
+  compressed = nullptr;
+  if (!rule.asks()) return {};
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.compression = rule.format.empty() ? nullptr : rule.format.c_str();
+  options.max_relative_error = rule.max_relative_error;
+  Outcome made = outcome_of(tutti_comm_with_options(comm, &options, &compressed));
+  const char* const variable = rule.format.empty() ? "TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR" : "TUTTI_NCCL_COMPRESS";
+  if (made.failed()) made.why = std::string(variable) + ": " + made.why;
+  return made;
+}
+
+}  // namespace tutti::nccl

@@ -1,0 +1,53 @@
+// How communicators end. None of these waits for a peer, but for what this rank has enqueued, which peers are part of.
+#include "src/nccl/door.h"
+#include "src/nccl/groups.h"
+
+namespace tutti::nccl {
+namespace {
+
+// In a group its calls are still to come.
+Outcome finalize(ncclComm_t comm) {
+  Shared communicator;
+  TUTTI_NCCL_CHECK(find_ready(comm, communicator));
+  TUTTI_NCCL_CHECK(communicator->close());
+  return submit_end(communicator);
+}
+
+Outcome destroy(ncclComm_t comm) {
+  const Shared communicator = find(comm);
+  if (communicator == nullptr) return no_communicator(comm);
+  if (communicator->state().code == ncclInProgress) {
+    return invalid_argument(
+        "the communicator is still in progress: call ncclCommGetAsyncError until it no longer says ncclInProgress, or "
+        "abort it");
+  }
+  if (communicator->settings.mode == Mode::blocking && !communicator->is_joined()) {
+    return invalid_argument("the ranks of the communicator have not joined yet: end its group first, or abort it");
+  }
+  return retire(comm) == nullptr ? no_communicator(comm) : Outcome();
+}
+
+Outcome abort(ncclComm_t comm) {
+  const Shared communicator = retire(comm);
+  if (communicator == nullptr) return no_communicator(comm);
+  communicator->abort();
+  return {};
+}
+
+}  // namespace
+
+TUTTI_NCCL_API(ncclResult_t, CommFinalize, ncclComm_t comm) {
+  return grouped("ncclCommFinalize", [&] { return finalize(comm); });
+}
+
+TUTTI_NCCL_API(ncclResult_t, CommDestroy, ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
+  return guarded("ncclCommDestroy", [&] { return destroy(comm); });
+}
+
+TUTTI_NCCL_API(ncclResult_t, CommAbort, ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
+  return guarded("ncclCommAbort", [&] { return abort(comm); });
+}
+
+}  // namespace tutti::nccl

@@ -1,0 +1,382 @@
+#include "src/simulator/links.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tutti {
+namespace {
+
+constexpr double kUnknown = -1;
+constexpr ResourceId kNoLink = ~0U;
+
+}  // namespace
+
+double Timeline::jittered(double us) {
+  if (jitter == 0) return us;
+  random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+  const double uniform = (static_cast<double>(random >> 11) + 0.5) * 0x1p-53;
+  return us * (1 - jitter * std::log(uniform));
+}
+
+Links::Links(const SimProgram& program, const Network& network, const EngineRequest& request, Timeline& timeline)
+    : program_(program),
+      network_(network),
+      request_(request),
+      timeline_(timeline),
+      protocol_(static_cast<std::size_t>(request.protocol)),
+      interleaves_(request.costs.interleaved_bytes > 0),
+      lanes_(program.lanes.size()),
+      links_(network.resources()),
+      slot_free_(program.lanes.size() * request.loop.slots) {
+  for (ResourceId id = 0; id < links_.size(); ++id)
+    if (program.sharers[id] > 0) lay_link(id);
+  join_links();
+  lay_lanes();
+}
+
+// ---- How it is laid ----
+
+// No less than a tenth: of so many ranks nothing was measured.
+double Links::multicast_part() const {
+  const double doublings = std::log2(network_.ranks() / 8.0);
+  return std::max(0.1, request_.costs.multicast - request_.costs.multicast_falls * doublings);
+}
+
+// Where several links lie side by side, images share them out among each other.
+void Links::lay_link(ResourceId id) {
+  const Resource link = network_.resource(id);
+  const double part = program_.multicast && link.kind == LinkKind::nvlink ? multicast_part() : 1;
+  const double rate = link.gbytes_per_s * request_.costs.efficiency[static_cast<std::size_t>(link.kind)] * part;
+  LinkState& state = links_[id];
+  state.parallel = link.parallel / program_.sharers[id];
+  state.us_per_byte = 1e-3 / rate;
+  if (link.ports > 1 && program_.sharers[id] == 1 && request_.costs.request_bytes > 0) {
+    state.striped = 1;
+    state.parallel = link.ports;
+    state.us_per_byte *= link.ports;
+  }
+  state.first = static_cast<std::uint32_t>(side_by_side_.size());
+  if (state.parallel > 1) side_by_side_.resize(side_by_side_.size() + state.parallel);
+  next_request_.resize(side_by_side_.size());
+}
+
+// Links of a sender's side that all their messages pass one after the other: only the slowest is ever waited for, so it
+// alone keeps account of them. Links side by side carry several at once, so they are no part of such a row.
+void Links::join_links() {
+  std::vector<std::uint32_t> uses(links_.size());
+  std::vector<ResourceId> after(links_.size(), kNoLink), before(links_.size(), kNoLink);
+  std::vector<bool> mixed(links_.size());  // Not always beside the same ones.
+  const auto note = [&](std::vector<ResourceId>& beside, ResourceId id, ResourceId other) {
+    if (uses[id] > 1 && beside[id] != other) mixed[id] = true;
+    beside[id] = other;
+  };
+  for (const LaneLinks& lane : program_.lanes) {
+    const Route& route = lane.route;
+    for (const bool out : {true, false}) {
+      const auto& side = out ? route.out : route.in;
+      const std::size_t count = out ? route.outs - route.shared : route.ins;
+      for (std::size_t i = 0; i < count; ++i) {
+        ++uses[side[i]];
+        note(before, side[i], i > 0 ? side[i - 1] : kNoLink);
+        note(after, side[i], i + 1 < count ? side[i + 1] : kNoLink);
+      }
+    }
+    for (std::size_t i = route.outs - route.shared; i < route.outs; ++i) mixed[route.out[i]] = true;
+  }
+  for (ResourceId id = 0; id < links_.size(); ++id)
+    if (links_[id].parallel > 1) mixed[id] = true;
+  joined_to_.resize(links_.size());
+  for (ResourceId id = 0; id < links_.size(); ++id) joined_to_[id] = id;
+  for (ResourceId id = 0; id < links_.size(); ++id) {
+    if (uses[id] == 0 || mixed[id] || joined_to_[id] != id) continue;
+    ResourceId slowest = id;
+    std::vector<ResourceId> row = {id};
+    for (ResourceId next = after[id]; next != kNoLink && !mixed[next] && before[next] == row.back() &&
+                                      uses[next] == uses[id] && joined_to_[next] == next;
+         next = after[next]) {
+      row.push_back(next);
+      if (links_[next].us_per_byte > links_[slowest].us_per_byte) slowest = next;
+    }
+    for (const ResourceId each : row) joined_to_[each] = slowest;
+  }
+}
+
+void Links::lay_lanes() {
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    const Route& route = program_.lanes[i].route;
+    Lane& lane = lanes_[i];
+    lane.latency_us = route.latency_us;
+    lane.links_class = static_cast<std::uint8_t>(route.links);
+    std::array<ResourceId, 2 * Route::kMax> kept{};
+    std::size_t count = 0;
+    const auto keep = [&](ResourceId id, std::size_t from) {
+      id = joined_to_[id];
+      if (std::find(kept.begin() + static_cast<std::ptrdiff_t>(from), kept.begin() + static_cast<std::ptrdiff_t>(count),
+                    id) == kept.begin() + static_cast<std::ptrdiff_t>(count))
+        kept[count++] = id;
+    };
+    for (std::size_t k = 0; k + route.shared < route.outs; ++k) keep(route.out[k], 0);
+    std::size_t own = count;
+    for (std::size_t k = route.outs - route.shared; k < route.outs; ++k) keep(route.out[k], own);
+    for (std::size_t k = 0; k < route.ins; ++k) keep(route.in[k], own);
+    while (count > kMaxLinks) {  // A longer way than any machine's that is known: the fastest is left out.
+      const auto fastest =
+          std::min_element(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(count),
+                           [&](ResourceId a, ResourceId b) { return links_[a].us_per_byte < links_[b].us_per_byte; });
+      if (static_cast<std::size_t>(fastest - kept.begin()) < own) --own;
+      std::copy(fastest + 1, kept.begin() + static_cast<std::ptrdiff_t>(count), fastest);
+      --count;
+    }
+    lane.own = static_cast<std::uint8_t>(own);
+    lane.others = static_cast<std::uint8_t>(count - own);
+    std::copy_n(kept.begin(), count, lane.links.begin());
+  }
+}
+
+// ---- Links ----
+
+double& Links::free_of(LinkState& link) {
+  if (link.parallel == 1) return link.free_us;
+  const auto first = side_by_side_.begin() + link.first;
+  return *std::min_element(first, first + link.parallel);
+}
+
+// Requests go to the ports in turns, from where the message before has left off. When the first begins; `free` becomes
+// when the last has passed.
+double Links::occupy_ports(const LinkState& link, double at, double bytes, double& free) {
+  constexpr double kMaxRequests = 1U << 30;
+  const auto requests =
+      static_cast<std::uint32_t>(std::clamp(std::ceil(bytes / request_.costs.request_bytes), 1.0, kMaxRequests));
+  const std::uint32_t in_turn = request_.costs.requests_in_turn, round = in_turn * link.parallel;
+  const std::uint32_t begin = next_request_[link.first] % round, end = begin + requests % round;
+  next_request_[link.first] = end;
+  double start = HUGE_VAL;
+  free = at;
+  for (std::uint32_t port = 0; port < link.parallel; ++port) {
+    std::uint32_t own = requests / round * in_turn;
+    for (const std::uint32_t turn : {port * in_turn, port * in_turn + round})
+      own += std::clamp(turn + in_turn, begin, end) - std::clamp(turn, begin, end);
+    if (own == 0) continue;
+    double& port_free = side_by_side_[link.first + port];
+    start = std::min(start, std::max(at, port_free));
+    port_free = std::max(at, port_free) + bytes * own / requests * link.us_per_byte;
+    free = std::max(free, port_free);
+  }
+  return start;
+}
+
+// When the head has passed the link; `finish` becomes no earlier than the tail has.
+double Links::occupy(ResourceId id, double at, double bytes, double& finish) {
+  LinkState& link = links_[id];
+  double start = at, free = 0;
+  if (link.striped) {
+    start = occupy_ports(link, at, bytes, free);
+  } else {
+    double& first_free = free_of(link);
+    start = std::max(at, first_free);
+    free = first_free = start + bytes * link.us_per_byte;
+  }
+  link.bytes += bytes;
+  finish = std::max(finish, free);
+  if (request_.trace != nullptr && request_.trace->size() < request_.max_traced)
+    request_.trace->push_back({true, id, 0, start, free, bytes});
+  return start;
+}
+
+double Links::pass(const Lane& lane, std::size_t first, std::size_t end, const std::array<double, 2>& at_and_bytes,
+                   double& finish) {
+  double at = at_and_bytes[0];
+  for (std::size_t i = first; i < end; ++i) at = occupy(lane.links[i], at, at_and_bytes[1], finish);
+  return at;
+}
+
+double Links::transfer(std::uint32_t number, double bytes) {
+  const Lane& lane = lanes_[number];
+  double finish = timeline_.now;
+  pass(lane, 0, std::size_t{lane.own} + lane.others, {timeline_.now, bytes}, finish);
+  data_bytes_ += bytes;
+  return finish;
+}
+
+LinkKind Links::narrowest(const Lane& lane) const {
+  ResourceId found = lane.links[0];
+  for (std::size_t i = 0; i < std::size_t{lane.own} + lane.others; ++i)
+    if (links_[lane.links[i]].us_per_byte > links_[found].us_per_byte) found = lane.links[i];
+  return network_.resource(found).kind;
+}
+
+std::vector<LinkUse> Links::uses() const {
+  std::vector<LinkUse> uses;
+  uses.reserve(links_.size());
+  for (ResourceId id = 0; id < links_.size(); ++id) {
+    const double bytes = links_[joined_to_[id]].bytes;
+    uses.push_back({bytes * links_[id].us_per_byte / links_[id].parallel, bytes});
+  }
+  return uses;
+}
+
+// ---- Messages ----
+
+Links::Promise Links::next(std::uint32_t number, std::uint32_t rank) {
+  Lane& lane = lanes_[number];
+  if (lane.head == kNobody || messages_[lane.head].arrival_us == kUnknown) {
+    lane.reader = rank;
+    return {.known = false};
+  }
+  const Message& message = messages_[lane.head];
+  return {.known = true, .us = message.arrival_us, .chain = &message.chain};
+}
+
+Links::Promise Links::slot(std::uint32_t number, std::uint32_t rank) {
+  Lane& lane = lanes_[number];
+  const std::uint32_t slots = request_.loop.slots;
+  if (lane.sent < slots) return {};
+  if (lane.taken + slots <= lane.sent) {
+    lane.writer = rank;
+    return {.known = false};
+  }
+  return {.known = true, .us = slot_free_[std::size_t{number} * slots + lane.sent % slots] + signal_us(lane)};
+}
+
+void Links::prefetch_links_of(std::uint32_t message) const {
+  const Lane& lane = lanes_[messages_[message].lane];
+  for (std::size_t i = lane.own; i < std::size_t{lane.own} + lane.others; ++i)
+    __builtin_prefetch(&links_[lane.links[i]]);
+}
+
+void Links::prefetch_next(const End& end) const {
+  const Lane& lane = lanes_[end.lane()];
+  const std::uint32_t slots = request_.loop.slots;
+  if (end.kind() == EndKind::send) {
+    __builtin_prefetch(&slot_free_[std::size_t{end.lane()} * slots + lane.sent % slots]);
+    for (std::size_t i = 0; i < lane.own; ++i) __builtin_prefetch(&links_[lane.links[i]]);
+  } else if (lane.head != kNobody) {
+    prefetch(lane.head);
+  }
+}
+
+void Links::take(const End& end, double end_us) {
+  Lane& lane = lanes_[end.lane()];
+  const std::uint32_t message = lane.head;
+  lane.head = messages_[message].next;
+  if (lane.head == kNobody) lane.tail = kNobody;
+  messages_[message].next = free_message_;
+  free_message_ = message;
+  const std::uint32_t slots = request_.loop.slots;
+  if (end.kind() == EndKind::receive) slot_free_[std::size_t{end.lane()} * slots + lane.taken % slots] = end_us;
+  ++lane.taken;
+  if (lane.writer == kNobody) return;
+  timeline_.wake(lane.writer, end_us + signal_us(lane));
+  lane.writer = kNobody;
+}
+
+std::uint32_t Links::new_message(std::uint32_t number) {
+  std::uint32_t message = free_message_;
+  if (message == kNobody) {
+    message = static_cast<std::uint32_t>(messages_.size());
+    messages_.emplace_back();
+  } else {
+    free_message_ = messages_[message].next;
+  }
+  messages_[message].lane = number;
+  messages_[message].next = kNobody;
+  messages_[message].arrival_us = kUnknown;
+  Lane& lane = lanes_[number];
+  messages_[message].before = lane.tail;
+  (lane.tail == kNobody ? lane.head : messages_[lane.tail].next) = message;
+  lane.tail = message;
+  ++lane.sent;
+  return message;
+}
+
+void Links::send(std::uint32_t number, double bytes, double end_us, const Chain& chain) {
+  const std::uint32_t made = new_message(number);
+  Lane& lane = lanes_[number];
+  Message& message = messages_[made];
+  message.chain = chain;
+  message.begun_us = timeline_.now;
+  message.sent_us = message.finish_us = end_us;
+  message.bytes = static_cast<float>(bytes * request_.costs.compressed_bytes[protocol_]);
+  data_bytes_ += bytes;
+  const double head = pass(lane, 0, lane.own, {timeline_.now, message.bytes}, message.finish_us);
+  message.queued_us = static_cast<float>(head - timeline_.now);
+  if (message.queued_us > 0 && interleaves_ && lane.head != made) interleave(lane, message);
+  if (lane.others == 0) return arrive(made);
+  timeline_.queue.push({head, 1 + program_.lanes[number].distance, made | kMessageBit});
+}
+
+void Links::enter_receiver(std::uint32_t number) {
+  Message& message = messages_[number];
+  const Lane& lane = lanes_[message.lane];
+  const double head =
+      pass(lane, lane.own, std::size_t{lane.own} + lane.others, {timeline_.now, message.bytes}, message.finish_us);
+  message.queued_us += static_cast<float>(head - timeline_.now);
+  arrive(number);
+}
+
+double Links::hop_us(const Lane& lane, double bytes) const {
+  const Costs& costs = request_.costs;
+  const double ramp_us = costs.ramp_us[lane.links_class];
+  const double ramp = ramp_us > 0 ? std::min(bytes / std::max(costs.ramp_bytes[lane.links_class], 1.0), 1.0) : 0;
+  return costs.hop_us[lane.links_class][protocol_] + ramp * ramp_us;
+}
+
+// The message that comes behind another takes its share of what that has left to go: it is no sooner there itself, but
+// that is later.
+void Links::interleave(Lane& lane, const Message& message) {
+  Message& before = messages_[message.before];
+  if (lane.links_class != static_cast<std::uint8_t>(LinkClass::network)) return;
+  const double left_us = before.finish_us - timeline_.now;
+  const double between = std::clamp<double>(request_.costs.interleaved_bytes - before.bytes, 0, message.bytes);
+  const double own_us = message.finish_us - before.finish_us;
+  const double delay_us = std::min({left_us, own_us * between / message.bytes, own_us - request_.costs.lead_us});
+  if (delay_us <= 0) return;
+  before.finish_us += delay_us;
+  if (before.arrival_us == kUnknown) return;
+  before.arrival_us += delay_us;
+  before.chain.links[static_cast<std::size_t>(narrowest(lane))] += static_cast<float>(delay_us);
+  lane.last_arrival_us = std::max(lane.last_arrival_us, before.arrival_us);
+}
+
+void Links::arrive(std::uint32_t number) {
+  Message& message = messages_[number];
+  Lane& lane = lanes_[message.lane];
+  const double bytes = message.bytes / request_.costs.compressed_bytes[protocol_];
+  const double hop = timeline_.jittered(hop_us(lane, bytes)) + lane.latency_us;
+  message.arrival_us = std::max(message.finish_us + hop, lane.last_arrival_us);
+  lane.last_arrival_us = message.arrival_us;
+  Chain& chain = message.chain;
+  chain.hops += static_cast<float>(message.arrival_us - message.finish_us);
+  const double carried = message.finish_us - message.begun_us;
+  if (message.finish_us <= message.sent_us) {
+    chain.channel += static_cast<float>(carried);
+  } else {
+    const double queued = std::min<double>(message.queued_us, carried);
+    chain.queues += static_cast<float>(queued);
+    chain.links[static_cast<std::size_t>(narrowest(lane))] += static_cast<float>(carried - queued);
+  }
+  wake_reader(lane, number);
+}
+
+// It follows what its rank has stored in memory of peers.
+void Links::signal(std::uint32_t number, double end_us, double stored_us, const Chain& chain) {
+  const std::uint32_t made = new_message(number);
+  Lane& lane = lanes_[number];
+  Message& message = messages_[made];
+  const double sent = std::max(end_us, stored_us);
+  message.arrival_us = std::max(sent + timeline_.jittered(signal_us(lane)), lane.last_arrival_us);
+  lane.last_arrival_us = message.arrival_us;
+  message.chain = chain;
+  message.chain.channel += static_cast<float>(end_us - timeline_.now);
+  message.chain.links[static_cast<std::size_t>(narrowest(lane))] += static_cast<float>(sent - end_us);
+  message.chain.hops += static_cast<float>(message.arrival_us - sent);
+  wake_reader(lane, made);
+}
+
+void Links::wake_reader(Lane& lane, std::uint32_t message) {
+  if (lane.reader == kNobody || lane.head != message) return;
+  timeline_.wake(lane.reader, messages_[message].arrival_us);
+  lane.reader = kNobody;
+}
+
+}  // namespace tutti

@@ -1,0 +1,148 @@
+// What is between the ranks while the clock runs: lanes with their messages and slots, and the links that these go
+// over.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "src/simulator/engine.h"
+#include "src/simulator/event_queue.h"
+
+namespace tutti {
+
+inline constexpr std::uint32_t kNobody = ~0U;
+inline constexpr std::uint32_t kMessageBit = 1U << 31;  // Of an event's subject: a message, else a rank.
+
+// The clock, and chance.
+struct Timeline {
+  double now = 0;
+  EventQueue queue;
+  double jitter = 0;
+  std::uint64_t random = 1;
+
+  Timeline(double mean, std::uint64_t seed) : jitter(mean), random(seed * 0x9e3779b97f4a7c15ULL + 1) {}
+  void wake(std::uint32_t rank, double us) { queue.push({us < now ? now : us, 0, rank}); }
+  double jittered(double us);
+};
+
+class Links {
+ public:
+  Links(const SimProgram& program, const Network& network, const EngineRequest& request, Timeline& timeline);
+
+  // When what the rank awaits there is there: the next message or signal, or a slot for one. Unknown: the rank will be
+  // woken when it is.
+  struct Promise {
+    bool known = true;
+    double us = 0;
+    const Chain* chain = nullptr;  // Of a message, until the next call.
+  };
+  Promise next(std::uint32_t lane, std::uint32_t rank);
+  Promise slot(std::uint32_t lane, std::uint32_t rank);
+
+  void take(const End& end, double end_us);
+  // By a step that begins now and ends then, of a rank that has got here by that chain.
+  void send(std::uint32_t lane, double bytes, double end_us, const Chain& chain);
+  void signal(std::uint32_t lane, double end_us, double stored_us, const Chain& chain);
+  // When the last byte has passed the last link.
+  double transfer(std::uint32_t lane, double bytes);
+  // Likewise, of what a step reads as one sum, to which the switches add each part as it leaves its rank; and of what
+  // it writes to all, which leaves it once.
+  double gather(std::span<const End> sources, double bytes);
+  double spread(std::span<const End> targets, double bytes);
+  double latency_us(std::uint32_t lane) const { return lanes_[lane].latency_us; }
+  LinkKind narrowest(std::uint32_t lane) const { return narrowest(lanes_[lane]); }
+  // Whether what goes there is copied by channels, if it is not reduced.
+  bool direct(std::uint32_t lane) const { return request_.costs.direct[lanes_[lane].links_class] != 0; }
+  // By its host to the device, of what is there and will be reduced.
+  double handed_us(std::uint32_t lane) const { return request_.costs.fold_us[lanes_[lane].links_class]; }
+
+  void enter_receiver(std::uint32_t message);
+
+  bool reader_waits(std::uint32_t lane, std::uint32_t rank) const { return lanes_[lane].reader == rank; }
+  std::vector<LinkUse> uses() const;
+  double data_bytes() const { return data_bytes_; }
+  // Into the cache: a message; what is on its way once that is there; what a step will look at.
+  void prefetch(std::uint32_t message) const {
+    __builtin_prefetch(&messages_[message]);
+    __builtin_prefetch(&messages_[message].lane);
+  }
+  void prefetch_lane_of(std::uint32_t message) const { prefetch_lane(messages_[message].lane); }
+  void prefetch_links_of(std::uint32_t message) const;
+  void prefetch_lane(std::uint32_t lane) const { __builtin_prefetch(&lanes_[lane]); }
+  void prefetch_next(const End& end) const;
+
+ private:
+  static constexpr std::size_t kMaxLinks = 6;
+
+  struct alignas(64) Lane {
+    std::uint32_t head = kNobody, tail = kNobody;
+    std::uint32_t sent = 0, taken = 0;
+    std::uint32_t reader = kNobody, writer = kNobody;  // Ranks that wait.
+    double last_arrival_us = 0;
+    float latency_us = 0;
+    std::uint8_t links_class = 0;
+    std::uint8_t own = 0, others = 0;  // Links of the sender's side; those where other messages come in between.
+    std::array<std::uint32_t, kMaxLinks> links{};
+  };
+  static_assert(sizeof(Lane) == 64);
+
+  struct alignas(32) Message {
+    double arrival_us = 0;  // < 0: not known yet.
+    double begun_us = 0, sent_us = 0, finish_us = 0;
+    Chain chain;      // Up to its arrival.
+    float bytes = 0;  // On the wire.
+    float queued_us = 0;
+    std::uint32_t lane = 0;
+    std::uint32_t next = kNobody;    // Of its lane, or of the free ones.
+    std::uint32_t before = kNobody;  // Of its lane: of use as long as that has not been taken.
+  };
+
+  struct alignas(32) LinkState {
+    double free_us = 0;
+    double us_per_byte = 0;
+    double bytes = 0;
+    std::uint32_t parallel : 31 = 1;  // Links side by side.
+    std::uint32_t striped : 1 = 0;    // A message is dealt out to them; otherwise it takes one.
+    std::uint32_t first = 0;          // Of several: when each is free.
+  };
+  static_assert(sizeof(LinkState) == 32);
+
+  double multicast_part() const;  // Of a link's rate.
+  void lay_link(ResourceId id);
+  void lay_lanes();
+  void join_links();
+  double& free_of(LinkState& link);
+  double occupy_ports(const LinkState& link, double at, double bytes, double& free);
+  void interleave(Lane& lane, const Message& message);
+  double occupy(ResourceId id, double at, double bytes, double& finish);
+  double pass(const Lane& lane, std::size_t first, std::size_t end, const std::array<double, 2>& at_and_bytes,
+              double& finish);
+  std::uint32_t new_message(std::uint32_t lane);
+  void arrive(std::uint32_t message);
+  void wake_reader(Lane& lane, std::uint32_t message);
+  double hop_us(const Lane& lane, double bytes) const;
+  double signal_us(const Lane& lane) const {
+    return lane.latency_us + request_.costs.hop_us[lane.links_class][static_cast<std::size_t>(Protocol::ll)];
+  }
+  LinkKind narrowest(const Lane& lane) const;
+
+  const SimProgram& program_;
+  const Network& network_;
+  const EngineRequest& request_;
+  Timeline& timeline_;
+  const std::size_t protocol_;
+  const bool interleaves_;
+  std::vector<Lane> lanes_;
+  std::vector<LinkState> links_;
+  std::vector<ResourceId> joined_to_;  // [resource]: the one whose messages are its own.
+  std::vector<double> side_by_side_;
+  std::vector<std::uint32_t> next_request_;  // Likewise, of links that are striped: at the first.
+  std::vector<Message> messages_;
+  std::vector<double> slot_free_;  // [lane * slots + slot]: when its message had been taken.
+  std::uint32_t free_message_ = kNobody;
+  double data_bytes_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,134 @@
+// The table for devices, whose ranks are thread blocks of many workers. From the sizes that others' measurements
+// suggest (a block of a GPU moves some 10 to 20 GB/s, a meeting of ranks takes a few microseconds); none was measured
+// here yet.
+#include <algorithm>
+#include <bit>
+
+#include "src/tuner/choose.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kOneShotBytes = 256 * kKiB;  // That a rank sends in all.
+constexpr std::uint64_t kLlBytes = 64 * kKiB;        // Above, half of the bytes being flags costs more than it saves.
+constexpr std::uint64_t kMappedBytes = 64 * kKiB;    // Below, flags in two rounds cost more than a copy.
+constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;    // What a slot of such lanes holds.
+constexpr std::uint64_t kLl128ChunkBytes = 7680;     // Likewise. Nothing chooses rows until they are measured.
+constexpr std::uint64_t kSimpleChunkBytes = 64 * kKiB;
+constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word for each worker.
+constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
+constexpr std::uint32_t kMaxLaneChannels = 8;  // More lanes would take more memory than they are worth.
+constexpr Rank kFewRanks = 8;
+constexpr std::uint64_t kFlatBytes = 4 * kKiB;  // Above, what passes between hosts counts, not how often.
+constexpr std::uint64_t kRingBytes =
+    32 * kKiB;  // That all ranks share: above, what links carry counts more than rounds.
+constexpr std::uint64_t kNetworkBytes = 128 * kKiB;
+constexpr std::uint64_t kRoundBytes = 64 * kKiB;  // What a network carries in the time of one more round.
+
+// Whether blocks should cross each host's link once. All-to-all has as much to send between hosts either way.
+bool minds_hosts(const Query& query) {
+  if (query.problem.groups.empty() || query.block_bytes <= kFlatBytes) return false;
+  switch (query.problem.collective) {
+    case Collective::all_reduce:
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::broadcast:
+    case Collective::reduce: return true;
+    default: return false;
+  }
+}
+
+// One round of whole blocks, or two rounds of parts: between two ranks both send as much, and the parts are added while
+// others are under way.
+bool one_round_pays(const Query& query) {
+  const std::uint64_t more_bytes = query.block_bytes * (query.problem.ranks - 2);
+  return query.block_bytes <= kNetworkBytes && more_bytes <= kRoundBytes;
+}
+
+std::string_view all_reduce(const Query& query) {
+  const Rank ranks = query.problem.ranks;
+  if (query.compression != CompressionFormat::none)
+    return "two_shot";  // Of those who make whole sums each, no two would have the same bits.
+  if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
+  const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kLlBytes;
+  if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
+  return query.mapped ? "two_shot_mapped" : "two_shot";
+}
+
+// Where links lead to some ranks only, messages between all of them would go over others' links, or over PCI.
+std::string_view along_links(const Query& query) {
+  const bool whole = query.problem.collective == Collective::all_reduce || has_root(query.problem.collective);
+  if (!query.only_rings || query.block_bytes * (whole ? 1 : query.problem.ranks) <= kRingBytes) return "";
+  switch (query.problem.collective) {
+    case Collective::all_reduce: return query.problem.groups.empty() ? "ring" : "hierarchical_ring";
+    case Collective::all_gather:
+    case Collective::reduce_scatter: return query.problem.groups.empty() ? "ring" : "";
+    case Collective::broadcast: return query.problem.groups.empty() ? "chain" : "";
+    case Collective::reduce: return query.problem.groups.empty() ? "chain" : "hierarchical_tree";
+    default: return "";
+  }
+}
+
+std::string_view algorithm_for(const Query& query) {
+  const std::string_view round = along_links(query);
+  if (!round.empty()) return round;
+  if (minds_hosts(query)) return query.problem.collective == Collective::reduce ? "hierarchical_tree" : "hierarchical";
+  const bool mapped = query.mapped && query.compression == CompressionFormat::none &&
+                      query.block_bytes * query.problem.ranks >= kMappedBytes;
+  const bool few = query.problem.ranks <= kFewRanks;
+  switch (query.problem.collective) {
+    case Collective::all_reduce: return all_reduce(query);
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all: return mapped ? "direct_mapped" : "direct";
+    case Collective::broadcast: return mapped ? "split_mapped" : few ? "direct" : "binary_tree";
+    case Collective::reduce: return few ? "direct" : "binary_tree";
+    case Collective::gather:
+    case Collective::scatter: return "direct";
+  }
+  return "";
+}
+
+Protocol protocol_for(const Query& query) {
+  if (query.protocol.empty() && query.compression != CompressionFormat::none) return Protocol::simple;
+  if (query.protocol.empty()) return query.block_bytes <= kLlBytes ? Protocol::ll : Protocol::simple;
+  return query.protocol == "LL" ? Protocol::ll : query.protocol == "LL128" ? Protocol::ll128 : Protocol::simple;
+}
+
+}  // namespace
+
+bool goes_round(std::string_view algorithm) {
+  return algorithm == "ring" || algorithm == "chain" || algorithm == "hierarchical_ring" ||
+         algorithm == "hierarchical_tree";
+}
+
+void limit_channels(const Query& query, Choice& choice) {
+  if (query.channels != 0) choice.channels = query.channels;
+  choice.channels = std::min(choice.channels, query.thread_blocks);
+  if (!choice.mapped) choice.channels = std::min(choice.channels, query.lane_channels);
+  // Each order of ranks by as many: rings carry the same.
+  const std::uint32_t orders = goes_round(choice.algorithm) ? query.orders : 1;
+  if (query.channels == 0 && choice.channels > orders) choice.channels -= choice.channels % orders;
+}
+
+Choice choose_for_gpus(const Query& query) {
+  Choice choice;
+  choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
+  choice.mapped = choice.algorithm.ends_with("_mapped");
+  choice.compression = query.compression;
+  choice.protocol = protocol_for(query);
+  const bool small = is_small(choice.protocol);
+  choice.chunk_bytes = choice.protocol == Protocol::ll128 ? kLl128ChunkBytes
+                       : small                            ? kLlChunkBytes
+                                                          : kSimpleChunkBytes;
+  const std::uint64_t share = small && !choice.mapped ? kLlChannelBytes : kSimpleChannelBytes;
+  const std::uint64_t most = choice.mapped ? query.thread_blocks : std::min(query.thread_blocks, kMaxLaneChannels);
+  choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, most));
+  limit_channels(query, choice);
+  choice.loop.skew = 1;
+  choice.loop.order = StageOrder::earliest_first;
+  return choice;
+}
+
+}  // namespace tutti

@@ -1,0 +1,39 @@
+// Which format messages on devices are in under a bound on the error. The table says how a call goes in each format,
+// and predictions which of them pays: the table knows neither what encoding takes nor what links carry.
+#include <algorithm>
+
+#include "src/tuner/candidates.h"
+
+namespace tutti {
+namespace {
+
+// Whether the table's way of doing a call can be predicted, and may be taken.
+bool is_possible(const Query& query, const Choice& choice) {
+  const auto named = [&](const Algorithm* algorithm) { return choice.algorithm == algorithm->name(); };
+  const auto found = std::find_if(query.catalogue.begin(), query.catalogue.end(), named);
+  return found != query.catalogue.end() && ruled_out(query, **found, choice.protocol).empty();
+}
+
+}  // namespace
+
+CompressionFormat format_for_gpus(const Query& query) {
+  if (query.max_relative_error == 0) return query.compression;
+  Query asked = query;
+  asked.compression = CompressionFormat::none;
+  const Choice raw = choose_for_gpus(asked);
+  if (!is_possible(asked, raw)) return CompressionFormat::none;
+  double min_us = prediction_of(asked, raw).total_us() / kWorthRounding;
+  CompressionFormat best = CompressionFormat::none;
+  for (const CompressionFormat format : formats_of(query)) {
+    asked.compression = format;
+    const Choice choice = choose_for_gpus(asked);
+    if (format == CompressionFormat::none || !is_possible(asked, choice)) continue;
+    const double us = prediction_of(asked, choice).total_us();
+    if (us >= min_us) continue;
+    min_us = us;
+    best = format;
+  }
+  return best;
+}
+
+}  // namespace tutti

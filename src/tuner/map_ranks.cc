@@ -1,0 +1,252 @@
+#include "src/tuner/map_ranks.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "src/topology/ways.h"
+
+namespace tutti {
+namespace {
+
+// The topology as the search sees it: each link twice, once for each direction, and each port's way to the network.
+class Question {
+ public:
+  Question(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
+           std::uint32_t max_rings)
+      : topology_(topology), nodes_(nodes), ports_(ports) {
+    asked_.max_rings = max_rings;
+    asked_.stations = static_cast<std::uint32_t>(nodes.size());
+    asked_.gates = static_cast<std::uint32_t>(ports.size());
+    for (const Link& link : topology.links) asked_.rates.insert(asked_.rates.end(), 2, link.gbytes_per_s);
+    asked_.uses.resize(std::size_t{asked_.size()} * asked_.size());
+    asked_.latencies_us.resize(asked_.uses.size());
+    for (std::uint32_t from = 0; from < asked_.stations; ++from)
+      for (std::uint32_t to = from + 1; to < asked_.stations && !too_long(); ++to) connect(from, to);
+    for (const NodeId port : ports_) asked_.rates.insert(asked_.rates.end(), 2, topology_.nodes[port].gbytes_per_s);
+    for (std::uint32_t station = 0; station < asked_.stations && !too_long(); ++station) pass_gates(station);
+  }
+  const RingQuestion& asked() const { return asked_; }
+  std::uint64_t steps() const { return steps_; }
+  bool too_long() const { return steps_ > kMaxSteps; }
+  // The same where nothing goes between GPUs but over NVLinks; nothing if that is no other question, or has no answer.
+  std::optional<RingQuestion> over_nvlinks() const {
+    if (by_other_ways_.empty() || by_other_ways_.size() == std::size_t{asked_.stations} * (asked_.stations - 1))
+      return std::nullopt;
+    RingQuestion asked = asked_;
+    for (const std::size_t way : by_other_ways_) asked.uses[way].clear();
+    return asked;
+  }
+
+  // The step of a ring that carries least, as if it were alone.
+  std::size_t slowest(const Ring& ring) const {
+    std::vector<std::uint32_t> trail = ring.stations;
+    if (asked_.gates > 0) trail.push_back(asked_.stations + ring.gate);
+    std::size_t found = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < trail.size() && trail.size() > 1; ++i) {
+      for (const Use& use : asked_.use(trail[i], trail[(i + 1) % trail.size()])) {
+        if (asked_.rates[use.link] / use.part >= least * (1 - 1e-9)) continue;
+        least = asked_.rates[use.link] / use.part;
+        found = i;
+      }
+    }
+    return found;
+  }
+
+ private:
+  // There and back: links carry both ways at once.
+  void connect(std::uint32_t from, std::uint32_t to) {
+    const Way found = way(topology_, nodes_[from], nodes_[to]);
+    steps_ += found.steps;
+    const std::size_t there = std::size_t{from} * asked_.size() + to, back = std::size_t{to} * asked_.size() + from;
+    asked_.latencies_us[there] = asked_.latencies_us[back] = found.latency_us;
+    if (found.kind != WayKind::nvlink) by_other_ways_.insert(by_other_ways_.end(), {there, back});
+    for (const LinkLoad& load : found.loads) {
+      asked_.uses[there].push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
+      asked_.uses[back].push_back({2 * load.link + (load.forth ? 1 : 0), load.part});
+    }
+  }
+
+  // By whichever gate a ring goes on, what its last station sends leaves by the port that is nearest to it, and what
+  // its first receives comes in by that of its own. So a ring passes the gate of the last; the first is near it if it
+  // can.
+  void pass_gates(std::uint32_t station) {
+    const auto own = std::find(ports_.begin(), ports_.end(), nearest_port(topology_, nodes_[station], ports_));
+    if (own == ports_.end()) return;
+    const auto own_gate = static_cast<std::uint32_t>(own - ports_.begin());
+    const Way out = way(topology_, nodes_[station], *own);
+    std::vector<Use> leaves, enters;
+    for (const LinkLoad& load : out.loads) {
+      leaves.push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
+      enters.push_back({2 * load.link + (load.forth ? 1 : 0), load.part});
+    }
+    if (topology_.nodes[*own].gbytes_per_s > 0) {  // Else nobody said: what leads to the port decides.
+      const auto rate = static_cast<std::uint32_t>(2 * (topology_.links.size() + own_gate));
+      leaves.push_back({rate, 1});
+      enters.push_back({rate + 1, 1});
+    }
+    for (std::uint32_t gate = 0; gate < asked_.gates; ++gate) {
+      const std::uint32_t number = asked_.stations + gate;
+      const Way found = way(topology_, nodes_[station], ports_[gate]);
+      steps_ += found.steps;
+      if (found.kind == WayKind::none) continue;
+      const std::size_t there = std::size_t{station} * asked_.size() + number;
+      const std::size_t back = std::size_t{number} * asked_.size() + station;
+      asked_.latencies_us[there] = asked_.latencies_us[back] = found.latency_us;
+      asked_.uses[back] = enters;
+      if (gate == own_gate) asked_.uses[there] = leaves;
+    }
+  }
+
+  const Topology& topology_;
+  const std::span<const NodeId> nodes_, ports_;
+  RingQuestion asked_;
+  std::uint64_t steps_ = 0;
+  std::vector<std::size_t> by_other_ways_;  // Than NVLinks: indices of its uses.
+};
+
+// Rings over NVLinks alone, if there is one: what PCI adds to them it takes from whoever else is there.
+RingSet find_rings(const Question& question, Circuits& circuits) {
+  RingSet found;
+  if (const std::optional<RingQuestion> asked = question.over_nvlinks()) found = find_rings(*asked);
+  circuits.only_rings = !found.rings.empty();
+  circuits.visits = found.visits;
+  if (circuits.only_rings) return found;
+  found = find_rings(question.asked());
+  circuits.visits += found.visits;
+  return found;
+}
+
+}  // namespace
+
+Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
+                       std::uint32_t max_rings) {
+  Circuits circuits;
+  if (nodes.size() > kMaxStations) return circuits;
+  const Question question(topology, nodes, ports, max_rings);
+  circuits.steps = question.steps();
+  if (question.too_long()) return circuits;
+  const RingSet found = find_rings(question, circuits);
+  circuits.gbytes_per_s = found.gbytes_per_s;
+  for (const Ring& ring : found.rings) {
+    Circuit circuit;
+    for (const std::uint32_t station : ring.stations) circuit.nodes.push_back(nodes[station]);
+    if (!ports.empty()) circuit.port = ports[ring.gate];
+    circuit.slowest = question.slowest(ring);
+    circuits.each.push_back(std::move(circuit));
+  }
+  return circuits;
+}
+
+std::vector<NodeId> usable_ports(const Topology& topology) {
+  std::vector<NodeId> ports = topology.all(NodeKind::nic);
+  std::erase_if(ports, [&](NodeId id) { return topology.nodes[id].down; });
+  const auto direct = [&](NodeId id) { return topology.nodes[id].gpudirect; };
+  if (std::any_of(ports.begin(), ports.end(), direct)) std::erase_if(ports, [&](NodeId id) { return !direct(id); });
+  if (ports.size() > kMaxRings) ports.resize(kMaxRings);
+  return ports;
+}
+
+NodeId nearest_port(const Topology& topology, NodeId device, std::span<const NodeId> ports) {
+  std::vector<NodeId> nearest;
+  std::optional<Way> best;
+  for (const NodeId port : ports) {
+    const Way found = way(topology, device, port);
+    if (found.kind == WayKind::none) continue;
+    const bool better = !best || found.kind < best->kind ||
+                        (found.kind == best->kind && found.latency_us < best->latency_us * (1 - 1e-9));
+    const bool same = best && found.kind == best->kind && !better && found.latency_us <= best->latency_us * (1 + 1e-9);
+    if (better) nearest.clear();
+    if (better || same) nearest.push_back(port);
+    if (better) best = found;
+  }
+  return nearest.empty() ? kNoNode : nearest[topology.nodes[device].index % nearest.size()];
+}
+
+namespace {
+
+// The ranks of one host: by node.
+using Residents = std::map<NodeId, std::vector<Rank>>;
+
+std::vector<Rank> ranks_on(const Circuit& circuit, const Residents& residents) {
+  std::vector<Rank> ranks;
+  for (const NodeId node : circuit.nodes) {
+    const std::vector<Rank>& here = residents.at(node);
+    ranks.insert(ranks.end(), here.begin(), here.end());
+  }
+  return ranks;
+}
+
+// The other way through each host, so that at both ends of it as much comes in as goes out: in a tree of hosts one end
+// has more to do than the other.
+void add_reversed(std::span<const Station> stations, RankRings& rings) {
+  const std::size_t count = rings.orders.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<Rank> order = rings.orders[i];
+    for (auto first = order.begin(); first != order.end();) {
+      const std::uint32_t host = stations[*first].host;
+      const auto end = std::find_if(first, order.end(), [&](Rank rank) { return stations[rank].host != host; });
+      std::reverse(first, end);
+      first = end;
+    }
+    rings.orders.push_back(std::move(order));
+  }
+  rings.gbytes_per_s /= 2;
+}
+
+}  // namespace
+
+RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations, std::uint32_t max_rings) {
+  std::vector<std::uint32_t> hosts;  // In the order of their first ranks.
+  std::map<std::uint32_t, Residents> residents;
+  for (Rank rank = 0; rank < stations.size(); ++rank) {
+    const Station& station = stations[rank];
+    if (station.host >= merged.hosts() || station.node >= merged.of(station.host).nodes.size()) return {};
+    if (!residents.contains(station.host)) hosts.push_back(station.host);
+    residents[station.host][station.node].push_back(rank);
+  }
+  // Hosts of one kind whose ranks are on the same nodes are looked at once.
+  std::map<std::pair<std::uint32_t, std::vector<NodeId>>, Circuits> known;
+  std::vector<const Circuits*> of_host;
+  RankRings rings;
+  rings.gbytes_per_s = std::numeric_limits<double>::infinity();
+  std::size_t channels = 0;
+  for (const std::uint32_t host : hosts) {
+    std::vector<NodeId> nodes;
+    for (const auto& [node, ranks] : residents[host]) nodes.push_back(node);
+    const Topology& topology = merged.of(host);
+    const auto [found, is_new] = known.try_emplace({merged.kind_of[host], nodes});
+    if (is_new) {
+      const std::vector<NodeId> ports = hosts.size() > 1 ? usable_ports(topology) : std::vector<NodeId>();
+      found->second = find_circuits(topology, nodes, ports, max_rings);
+      if (found->second.each.empty() && !ports.empty()) found->second = find_circuits(topology, nodes, {}, max_rings);
+    }
+    if (found->second.each.empty()) return {};
+    of_host.push_back(&found->second);
+    rings.only_rings = rings.only_rings || found->second.only_rings;
+    channels = std::max(channels, found->second.each.size());
+  }
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    std::vector<Rank> order;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      const Circuit& circuit = of_host[i]->each[channel % of_host[i]->each.size()];
+      const std::vector<Rank> ranks = ranks_on(circuit, residents[hosts[i]]);
+      order.insert(order.end(), ranks.begin(), ranks.end());
+    }
+    rings.orders.push_back(std::move(order));
+  }
+  // A host with fewer rings than others has some of them twice.
+  for (const Circuits* circuits : of_host) {
+    const std::size_t times = (channels + circuits->each.size() - 1) / circuits->each.size();
+    if (circuits->gbytes_per_s > 0)
+      rings.gbytes_per_s = std::min(rings.gbytes_per_s, circuits->gbytes_per_s / static_cast<double>(times));
+  }
+  if (rings.gbytes_per_s == std::numeric_limits<double>::infinity()) rings.gbytes_per_s = 0;
+  if (hosts.size() > 1 && 2 * channels <= max_rings) add_reversed(stations, rings);
+  return rings;
+}
+
+}  // namespace tutti

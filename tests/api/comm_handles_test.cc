@@ -1,0 +1,398 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/api/fake_communicator.h"
+#include "tutti/tutti.h"
+
+namespace tutti::test {
+namespace {
+
+class CommHandles : public CommHandlesTest {};
+
+TEST_F(CommHandles, ForwardTheCallAsItWasMade) {
+  ASSERT_EQ(tutti_reduce(memory_, nullptr, 5, tutti_bfloat16, tutti_max, 3, comm_, nullptr), tutti_ok);
+  ASSERT_EQ(fake_->calls.size(), 1U);
+  const Call& call = fake_->calls[0];
+  EXPECT_EQ(call.kind, Kind::collective);
+  EXPECT_EQ(call.collective, Collective::reduce);
+  EXPECT_EQ(call.type, DataType::bfloat16);
+  EXPECT_EQ(call.reduction, Reduction::max);
+  EXPECT_EQ(call.root, 3U);
+  EXPECT_EQ(call.count, 5U);
+  EXPECT_EQ(static_cast<const void*>(call.input), memory_);
+}
+
+struct BadCall {
+  const char* expected;  // Part of the sentence.
+  std::function<tutti_status(tutti_comm, float*)> make;
+};
+
+TEST_F(CommHandles, NameWhatIsWrongWithACall) {
+  const BadCall bad_calls[] = {
+      {"tutti_all_reduce: send is null but count is 8",
+       [](tutti_comm c, float* m) { return tutti_all_reduce(nullptr, m, 8, tutti_float32, tutti_sum, c, nullptr); }},
+      {"recv is null",
+       [](tutti_comm c, float* m) { return tutti_all_reduce(m, nullptr, 8, tutti_float32, tutti_sum, c, nullptr); }},
+      {"a buffer of 4 * count",
+       [](tutti_comm c, float* m) { return tutti_all_gather(m, nullptr, 8, tutti_float32, c, nullptr); }},
+      {"type 14 is none",
+       [](tutti_comm c, float* m) { return tutti_all_gather(m, m, 8, static_cast<tutti_type>(14), c, nullptr); }},
+      {"reduction 5 is none",
+       [](tutti_comm c, float* m) { return tutti_all_reduce(m, m, 8, tutti_float32, 5, c, nullptr); }},
+      {"reduction -1 is none",
+       [](tutti_comm c, float* m) { return tutti_all_reduce(m, m, 8, tutti_float32, -1, c, nullptr); }},
+      {"root 4 is no rank",
+       [](tutti_comm c, float* m) { return tutti_broadcast(m, m, 8, tutti_float32, 4, c, nullptr); }},
+      {"root -1 is no rank",
+       [](tutti_comm c, float* m) { return tutti_gather(m, m, 8, tutti_float32, -1, c, nullptr); }},
+      {"peer 9 is no rank", [](tutti_comm c, float* m) { return tutti_send(m, 8, tutti_float32, 9, c, nullptr); }},
+      {"is more elements than",
+       [](tutti_comm c, float* m) {
+         return tutti_broadcast(m, m, static_cast<std::size_t>(-2), tutti_float32, 0, c, nullptr);
+       }},
+      {"send_counts is null",
+       [](tutti_comm c, float* m) {
+         const std::size_t four[4] = {};
+         return tutti_all_to_all_v(m, nullptr, four, m, four, four, tutti_float32, c, nullptr);
+       }},
+  };
+  for (const BadCall& bad : bad_calls) {
+    EXPECT_EQ(bad.make(comm_, memory_), tutti_invalid_argument) << bad.expected;
+    EXPECT_NE(last_error().find(bad.expected), std::string::npos)
+        << last_error() << "\nshould contain " << bad.expected;
+  }
+  EXPECT_TRUE(fake_->calls.empty());
+}
+
+TEST_F(CommHandles, AskForNoBufferThatARankDoesNotUse) {  // The fake is rank 1 of 4.
+  EXPECT_EQ(tutti_broadcast(nullptr, memory_, 8, tutti_float32, 0, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_reduce(memory_, nullptr, 8, tutti_float32, tutti_sum, 0, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_scatter(nullptr, memory_, 8, tutti_float32, 0, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_gather(memory_, nullptr, 8, tutti_float32, 0, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_all_reduce(nullptr, nullptr, 0, tutti_float32, tutti_sum, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_broadcast(nullptr, memory_, 8, tutti_float32, 1, comm_, nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_gather(memory_, nullptr, 8, tutti_float32, 1, comm_, nullptr), tutti_invalid_argument);
+}
+
+TEST_F(CommHandles, RefuseHandlesThatAreNone) {
+  FakeCommunicator* fake = nullptr;
+  const tutti_comm gone = insert_fake(fake);
+  ASSERT_EQ(tutti_comm_destroy(gone), tutti_ok);
+  tutti_stream stream = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  int rank = 0;
+  for (const tutti_comm comm : {tutti_comm(nullptr), gone, reinterpret_cast<tutti_comm>(stream),
+                                reinterpret_cast<tutti_comm>(memory_), reinterpret_cast<tutti_comm>(~0UL)}) {
+    EXPECT_EQ(tutti_comm_rank(comm, &rank), tutti_invalid_argument);
+    EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, comm, nullptr), tutti_invalid_argument);
+    EXPECT_EQ(tutti_comm_abort(comm), tutti_invalid_argument);
+    EXPECT_STREQ(tutti_last_error(comm), comm == nullptr ? last_error().c_str() : "");
+  }
+  EXPECT_EQ(tutti_comm_destroy(gone), tutti_invalid_argument);
+  EXPECT_EQ(all_reduce(1, reinterpret_cast<tutti_stream>(comm_)), tutti_invalid_argument);
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+  EXPECT_EQ(all_reduce(1, stream), tutti_invalid_argument);
+}
+
+TEST_F(CommHandles, DoNotOpenInTheChildOfAFork) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool refused = all_reduce(1) == tutti_invalid_argument && last_error().find("fork") != std::string::npos;
+    ::_exit(refused && fake_->calls.empty() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+}
+
+TEST_F(CommHandles, TellTheCommunicatorsFailure) {
+  tutti_status error = tutti_internal_error;
+  EXPECT_EQ(tutti_comm_async_error(comm_, &error), tutti_ok);
+  EXPECT_EQ(error, tutti_ok);
+  EXPECT_STREQ(tutti_last_error(comm_), "");
+  EXPECT_EQ(tutti_comm_abort(comm_), tutti_ok);
+  EXPECT_EQ(tutti_comm_async_error(comm_, &error), tutti_ok);
+  EXPECT_EQ(error, tutti_aborted);
+  EXPECT_STREQ(tutti_last_error(comm_), "aborted by the test");
+  fake_->answer = Code::timeout;
+  EXPECT_EQ(all_reduce(1), tutti_timeout);
+  EXPECT_EQ(last_error(), "tutti_all_reduce: as the test wants it");
+}
+
+TEST_F(CommHandles, RunNothingAfterFinalize) {
+  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
+  EXPECT_EQ(all_reduce(1), tutti_invalid_usage);
+  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_invalid_usage);
+  int ranks = 0;
+  EXPECT_EQ(tutti_comm_ranks(comm_, &ranks), tutti_ok);
+  EXPECT_EQ(ranks, 4);
+}
+
+TEST_F(CommHandles, PassTheOptionsOfTheHandleThatWasUsed) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.algorithm = "ring";
+  tutti_comm view = nullptr;
+  ASSERT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, view, nullptr), tutti_ok);
+  EXPECT_EQ(fake_->last_algorithm, "ring");
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(fake_->last_algorithm, "");
+  EXPECT_EQ(tutti_comm_finalize(view), tutti_invalid_usage);
+  EXPECT_EQ(tutti_comm_destroy(view), tutti_ok);
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+
+  ASSERT_EQ(tutti_comm_with_options(comm_, nullptr, &view), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(view), tutti_invalid_argument);  // It died with the communicator.
+  comm_ = insert_fake(fake_);
+  for (const char* transport : {"carrier pigeon", "tcp"}) {  // There is none, and the communicator has another.
+    options.transport = transport;
+    EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
+  }
+}
+
+TEST_F(CommHandles, RefuseAnotherNameThanTheCommunicatorHas) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  tutti_comm view = nullptr;
+  options.name = "other";
+  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
+  options.name = "";  // The fake's.
+  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
+}
+
+TEST_F(CommHandles, TakeEmptyNamesForNone) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.algorithm = "ring";
+  tutti_comm view = nullptr, second = nullptr;
+  ASSERT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
+  options.name = options.algorithm = options.protocol = options.transport = options.compression = options.memory = "";
+  ASSERT_EQ(tutti_comm_with_options(view, &options, &second), tutti_ok) << last_error();
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, second, nullptr), tutti_ok);
+  EXPECT_EQ(fake_->last_algorithm, "ring");  // As inherited.
+}
+
+// The fake is rank 1.
+TEST_F(CommHandles, RefuseMessagesToItselfOutsideOfAGroup) {
+  tutti_stream stream = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  for (const tutti_stream where : {tutti_stream(nullptr), stream}) {
+    EXPECT_EQ(tutti_send(memory_, 1, tutti_float32, 1, comm_, where), tutti_invalid_usage);
+    EXPECT_NE(last_error().find("rank 1 sends to itself"), std::string::npos) << last_error();
+    EXPECT_EQ(tutti_recv(memory_, 1, tutti_float32, 1, comm_, where), tutti_invalid_usage);
+    EXPECT_NE(last_error().find("put the send and the recv in one group"), std::string::npos) << last_error();
+  }
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+  EXPECT_TRUE(fake_->calls.empty());
+  EXPECT_EQ(tutti_send(memory_, 1, tutti_float32, 2, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_broadcast(memory_, memory_, 1, tutti_float32, 1, comm_, nullptr), tutti_ok);
+}
+
+TEST_F(CommHandles, KeepTheWordsOfFunctionsOnTopOfThem) {
+  EXPECT_EQ(tutti_report("wrap", tutti_remote_error, "the other end"), tutti_remote_error);
+  EXPECT_EQ(last_error(), "wrap: the other end");
+  EXPECT_EQ(tutti_report("outer", tutti_timeout, tutti_last_error(nullptr)), tutti_timeout);
+  EXPECT_EQ(last_error(), "outer: wrap: the other end");
+}
+
+TEST_F(CommHandles, RefuseTimesThatMeanNothing) {
+  tutti_comm view = nullptr;
+  for (std::int64_t tutti_comm_options::*time :
+       {&tutti_comm_options::timeout_ms, &tutti_comm_options::init_timeout_ms}) {
+    tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+    options.*time = -2;
+    EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
+    EXPECT_NE(last_error().find("timeout_ms is -2: pass a time, 0 for"), std::string::npos) << last_error();
+    options.*time = -1;
+    ASSERT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
+    EXPECT_EQ(tutti_comm_destroy(view), tutti_ok);
+  }
+}
+
+// What is wrong with an algorithm and a protocol from the environment, under which nothing is passed.
+std::string complaint_of(const std::string& algorithm, const std::string& protocol) {
+  CommunicatorOptions environment;
+  environment.algorithm = algorithm;
+  environment.protocol = protocol;
+  return options_over(environment, nullptr).status().message();
+}
+
+TEST_F(CommHandles, RefuseNamesThatNothingHas) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.algorithm = "rong";
+  const tutti_unique_id id = {};
+  tutti_comm comm = nullptr;
+  const std::function<tutti_status()> handles[] = {
+      [&] { return tutti_comm_create(&id, 0, 1, &options, &comm); },
+      [&] { return tutti_comm_create_all(1, &options, &comm); },
+      [&] { return tutti_comm_create_from_environment(&options, &comm); },
+      [&] { return tutti_comm_split(comm_, 0, 0, &options, &comm); },
+      [&] { return tutti_comm_with_options(comm_, &options, &comm); },
+  };
+  for (const auto& handle : handles) {
+    EXPECT_EQ(handle(), tutti_invalid_argument);
+    EXPECT_NE(last_error().find("options.algorithm is \"rong\", but must be one of ring, halving_doubling"),
+              std::string::npos)
+        << last_error();
+  }
+  options.algorithm = nullptr;
+  options.protocol = "smoke";
+  EXPECT_EQ(tutti_comm_create_all(1, &options, &comm), tutti_invalid_argument);
+  EXPECT_NE(last_error().find("options.protocol is \"smoke\", but must be one of LL, Simple, LL128"),
+            std::string::npos);
+  EXPECT_EQ(comm, nullptr);
+
+  options.protocol = "LL128";
+  EXPECT_EQ(tutti_comm_create_all(1, &options, &comm), tutti_unsupported);
+  EXPECT_NE(last_error().find("protocol LL128 is for GPUs"), std::string::npos) << last_error();
+
+  EXPECT_EQ(complaint_of("binary_tree", "LL"), "");
+  EXPECT_EQ(complaint_of("rong", "").find("TUTTI_ALGORITHM is \"rong\""), 0U);
+  EXPECT_EQ(complaint_of("", "smoke").find("TUTTI_PROTOCOL is \"smoke\""), 0U);
+  EXPECT_EQ(complaint_of("hierarchical", ""), "");  // Which wants several hosts: the call says so.
+}
+
+TEST_F(CommHandles, RefuseMoreRanksThanThereCanBe) {
+  tutti_comm comm = nullptr;
+  const tutti_unique_id id = {};
+  EXPECT_EQ(tutti_comm_create(&id, 0, 65537, nullptr, &comm), tutti_invalid_argument);
+  EXPECT_NE(last_error().find("at most 65536"), std::string::npos) << last_error();
+}
+
+TEST_F(CommHandles, TakeOptionsOfOtherVersions) {
+  struct {
+    tutti_comm_options known = TUTTI_COMM_OPTIONS_DEFAULT;
+    std::uint64_t unknown = 0;
+  } newer;
+  newer.known.algorithm = "ring";
+  tutti_comm view = nullptr;
+  newer.known.size = 71;
+  EXPECT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_invalid_argument);
+  newer.known.size = sizeof newer;
+  ASSERT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_ok);
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, view, nullptr), tutti_ok);
+  EXPECT_EQ(fake_->last_algorithm, "ring");
+  newer.unknown = 1;
+  EXPECT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_unsupported);
+  EXPECT_NE(last_error().find("newer tutti"), std::string::npos) << last_error();
+}
+
+TEST_F(CommHandles, RefuseMoreChannelsThanThereAre) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  tutti_comm view = nullptr;
+  options.channels = 2;
+  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_unsupported);
+  CommunicatorOptions environment;
+  environment.channels = 2;
+  EXPECT_EQ(options_over(environment, nullptr).status().code(), Code::unsupported);
+  options.channels = 1;
+  EXPECT_TRUE(options_over(environment, &options).ok());
+}
+
+TEST_F(CommHandles, TellAFailureAtTheLatestWhenTheyClose) {
+  fake_->aborted = true;  // By a peer: nobody here has heard of it.
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_aborted);
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_invalid_argument);
+  const std::function<void()> hearings[] = {[&] { EXPECT_EQ(all_reduce(1), tutti_aborted); },
+                                            [&] { tutti_comm_abort(comm_); },
+                                            [&] { EXPECT_STRNE(tutti_last_error(comm_), ""); },
+                                            [&] {
+                                              tutti_status error;
+                                              EXPECT_EQ(tutti_comm_async_error(comm_, &error), tutti_ok);
+                                            }};
+  for (const auto& receive : hearings) {
+    comm_ = insert_fake(fake_);
+    fake_->aborted = true;
+    fake_->answer = Code::aborted;
+    receive();
+    EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
+  }
+}
+
+TEST_F(CommHandles, GiveAllHandlesOrNone) {
+  std::vector<tutti_comm> taken;
+  FakeCommunicator* fake = nullptr;
+  for (int left = 4096 - 1; left > 2; --left) taken.push_back(insert_fake(fake));
+  tutti_comm comms[3] = {};
+  EXPECT_EQ(tutti_comm_create_all(3, nullptr, comms), tutti_invalid_usage);
+  for (const tutti_comm comm : comms) EXPECT_EQ(comm, nullptr);
+  EXPECT_EQ(tutti_comm_create_all(2, nullptr, comms), tutti_ok);  // Nothing was kept.
+  for (const tutti_comm comm : {comms[0], comms[1]}) EXPECT_EQ(tutti_comm_abort(comm), tutti_ok);
+  taken.insert(taken.end(), {comms[0], comms[1]});
+  for (const tutti_comm comm : taken) EXPECT_EQ(tutti_comm_destroy(comm), tutti_ok);
+}
+
+TEST_F(CommHandles, KeepTheScalarOfACallThatWasMade) {
+  const float scalar = 2.5F;
+  tutti_reduction reduction = 0;
+  ASSERT_EQ(tutti_reduction_create_pre_mul_sum(&scalar, tutti_float32, comm_, &reduction), tutti_ok);
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float64, reduction, comm_, nullptr), tutti_invalid_argument);
+  tutti_group_start();
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, reduction, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_reduction_destroy(reduction, comm_), tutti_ok);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  ASSERT_EQ(fake_->calls.size(), 1U);
+  EXPECT_EQ(fake_->calls[0].reduction, Reduction::pre_mul_sum);
+  EXPECT_EQ(fake_->calls[0].scalar, 2.5);
+  EXPECT_EQ(tutti_reduction_destroy(reduction, comm_), tutti_invalid_argument);
+  EXPECT_EQ(tutti_reduction_destroy(tutti_sum, comm_), tutti_invalid_argument);
+}
+
+TEST_F(CommHandles, RefuseAReductionThatWasMadeForAnotherCommunicator) {
+  FakeCommunicator* other_fake = nullptr;
+  const tutti_comm other = insert_fake(other_fake);
+  const float two = 2, ten = 10;
+  tutti_reduction ours = 0, others = 0;
+  ASSERT_EQ(tutti_reduction_create_pre_mul_sum(&two, tutti_float32, comm_, &ours), tutti_ok);
+  ASSERT_EQ(tutti_reduction_create_pre_mul_sum(&ten, tutti_float32, other, &others), tutti_ok);
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, others, comm_, nullptr), tutti_invalid_argument);
+  EXPECT_NE(last_error().find("one made for this communicator"), std::string::npos);
+  EXPECT_EQ(tutti_reduction_destroy(others, comm_), tutti_invalid_argument);
+  EXPECT_EQ(tutti_comm_destroy(other), tutti_ok);
+}
+
+TEST_F(CommHandles, DecodeTheScalarsOfSmallFloats) {
+  const struct {
+    tutti_type type;
+    std::uint16_t bits;
+    double value;
+  } scalars[] = {{tutti_float16, 0xc100, -2.5}, {tutti_float16, 0x0001, 5.9604644775390625e-08},
+                 {tutti_bfloat16, 0x4020, 2.5}, {tutti_float8_e4m3, 0x7e, 448},
+                 {tutti_float8_e4m3, 0xc4, -3}, {tutti_float8_e5m2, 0x41, 2.5}};
+  for (const auto& scalar : scalars) {
+    tutti_reduction reduction = 0;
+    ASSERT_EQ(tutti_reduction_create_pre_mul_sum(&scalar.bits, scalar.type, comm_, &reduction), tutti_ok);
+    ASSERT_EQ(tutti_all_reduce(memory_, memory_, 1, scalar.type, reduction, comm_, nullptr), tutti_ok);
+    EXPECT_EQ(fake_->calls.back().scalar, scalar.value);
+  }
+}
+
+TEST_F(CommHandles, HandOnWhereAScalarIsToBeRead) {
+  float scalars[2] = {};
+  tutti_reduction reduction = 0;
+  ASSERT_EQ(tutti_reduction_create_pre_mul_sum_at(&scalars[1], tutti_float32, comm_, &reduction), tutti_ok);
+  ASSERT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, reduction, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(fake_->calls.back().reduction, Reduction::pre_mul_sum);
+  EXPECT_EQ(fake_->calls.back().factor, reinterpret_cast<std::byte*>(&scalars[1]));
+  const char* between = reinterpret_cast<const char*>(scalars) + 2;
+  EXPECT_EQ(tutti_reduction_create_pre_mul_sum_at(between, tutti_float32, comm_, &reduction), tutti_invalid_argument);
+  EXPECT_EQ(tutti_reduction_create_pre_mul_sum_at(nullptr, tutti_float32, comm_, &reduction), tutti_invalid_argument);
+}
+
+TEST_F(CommHandles, GiveNoCommunicatorToARankWithoutColour) {
+  tutti_comm part = comm_;
+  EXPECT_EQ(tutti_comm_split(comm_, TUTTI_COLOR_NONE, 0, nullptr, &part), tutti_ok);
+  EXPECT_EQ(part, nullptr);
+  EXPECT_EQ(tutti_comm_split(comm_, -2, 0, nullptr, &part), tutti_invalid_argument);
+  ASSERT_EQ(tutti_comm_split(comm_, 1, 0, nullptr, &part), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(part), tutti_ok);
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,354 @@
+// Ranks that count as hosts of their own: each pair of them has one authenticated TCP connection.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <functional>
+
+#include "src/base/log.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/bootstrap/rendezvous_thread.h"
+#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/processes.h"
+
+namespace tutti::test {
+namespace {
+
+JoinOptions apart(std::int64_t timeout_ms = 60'000) {
+  JoinOptions options;
+  options.timeout_ms = timeout_ms;
+  options.apart = true;
+  return options;
+}
+
+// The first thing that each end of a wire says.
+struct Word {
+  Rank from = 0, to = 0;
+  std::uint32_t called = 0;
+  Secret session{};
+};
+
+std::string hear(const PeerSocket& link, Word& word) {
+  std::size_t heard = 0;
+  while (heard < sizeof word) {
+    pollfd polled = {link.socket.get(), POLLIN, 0};
+    if (::poll(&polled, 1, 60'000) != 1) return "silence on " + link.route;
+    const ssize_t count = ::recv(link.socket.get(), reinterpret_cast<char*>(&word) + heard, sizeof word - heard, 0);
+    if (count <= 0) return "the end of " + link.route;
+    heard += static_cast<std::size_t>(count);
+  }
+  return "";
+}
+
+std::string say(const PeerSocket& link, const Word& word) {
+  const ssize_t count = ::send(link.socket.get(), &word, sizeof word, MSG_NOSIGNAL);
+  return count == sizeof word ? "" : "nothing can be said on " + link.route;
+}
+
+std::string talk(Bootstrap& bootstrap) {
+  const Rank self = bootstrap.rank();
+  const std::vector<PeerSocket> peer_sockets = bootstrap.take_peer_sockets();
+  const std::vector<Socket> sockets = bootstrap.take_sockets();
+  for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
+    const PeerSocket& link = peer_sockets[peer];
+    if (sockets[peer]) return "a unix socket to rank " + std::to_string(peer);
+    if (bootstrap.on_same_host(peer) != (peer == self)) return "rank " + std::to_string(peer) + " is on the wrong host";
+    if (bool(link.socket) == (peer == self)) return "a wire too many or too few to rank " + std::to_string(peer);
+    if (peer == self) continue;
+    if (std::string wrong = say(link, {self, peer, link.called, link.session}); !wrong.empty()) return wrong;
+  }
+  for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
+    const PeerSocket& link = peer_sockets[peer];
+    if (peer == self) continue;
+    Word word;
+    if (std::string wrong = hear(link, word); !wrong.empty()) return wrong;
+    const bool right = word.from == peer && word.to == self && link.called == (peer < self) &&
+                       link.called != (word.called != 0) && word.session == link.session;
+    if (!right) return "rank " + std::to_string(word.from) + " at the other end of " + link.route;
+  }
+  return "ok";
+}
+
+std::string join_and(const std::function<std::string(Bootstrap&)>& work, const UniqueId& id, const Claim& claim,
+                     const JoinOptions& options = apart()) {
+  Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id, claim.rank, claim.ranks, options);
+  return joined.ok() ? work(*joined.value()) : std::move(joined).status().message();
+}
+
+Claim rank_of(Rank rank, Rank ranks) { return {Role::join, rank, ranks, kRendezvous}; }
+
+class PeerSocketsOf : public testing::TestWithParam<Rank> {};
+
+TEST_P(PeerSocketsOf, ProcessesLeadFromEachToEach) {
+  const Rank ranks = GetParam();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  const std::int64_t began = now_ns();
+  Processes processes;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    processes.start([=] { return join_and(talk, id, rank_of(rank, ranks)); });
+  }
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+  std::printf("%u processes apart: %.1f ms\n", ranks, static_cast<double>(now_ns() - began) * 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, PeerSocketsOf, testing::Values(1, 2, 3, 8, 64));
+
+std::string settings(Bootstrap& bootstrap) {
+  const PeerSocket link = std::move(bootstrap.take_peer_sockets()[1 - bootstrap.rank()]);
+  const auto option = [&link](int level, int name) {
+    int value = -1;
+    socklen_t length = sizeof value;
+    ::getsockopt(link.socket.get(), level, name, &value, &length);
+    return value;
+  };
+  const bool waits = (::fcntl(link.socket.get(), F_GETFL) & O_NONBLOCK) == 0;
+  return std::to_string(option(IPPROTO_TCP, TCP_NODELAY)) + std::to_string(option(SOL_SOCKET, SO_KEEPALIVE)) +
+         std::to_string(option(IPPROTO_TCP, TCP_USER_TIMEOUT)) + (waits ? " waits" : "");
+}
+
+// The caller's deadline while it connects must not end the connection to a peer that reads nothing for a while.
+TEST(PeerSockets, WaitForNothingAndForReadersWithoutEnd) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (const Rank rank : {0, 1}) processes.start([=] { return join_and(settings, id, rank_of(rank, 2)); });
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "110");
+}
+
+std::string route(Bootstrap& bootstrap) {
+  const Rank peer = 1 - bootstrap.rank();
+  const PeerSocket link = std::move(bootstrap.take_peer_sockets()[peer]);
+  const std::string right = describe(local_address(link.socket).value()) + " (lo) -> " +
+                            describe(peer_address(link.socket).value()) + " on " + hostname_of(bootstrap.peer(peer));
+  return link.route == right ? link.route : link.route + " instead of " + right;
+}
+
+TEST(PeerSockets, SayWhereTheyLead) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  JoinOptions options = apart();
+  options.socket_ifname = "=lo";
+  for (const Rank rank : {0, 1}) processes.start([=] { return join_and(route, id, rank_of(rank, 2), options); });
+  for (const std::string& text : processes.reports()) {
+    EXPECT_EQ(text.find("127.0.0.1:"), 0U) << text;
+    EXPECT_EQ(text.find("instead of"), std::string::npos) << text;
+  }
+}
+
+TEST(PeerSockets, LeadThroughIpv6) {
+  Address loopback;
+  loopback.family = 6;
+  loopback.bytes[15] = 1;
+  if (!listen_at({loopback, "", SOCK_STREAM}).ok()) GTEST_SKIP() << "this host has no IPv6";
+  const Meeting meeting([&] { return start_rendezvous(here(), loopback, std::nullopt); });
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (const Rank rank : {0, 1}) processes.start([=] { return join_and(route, id, rank_of(rank, 2)); });
+  for (const std::string& text : processes.reports()) {
+    EXPECT_EQ(text.find("[::1]:"), 0U) << text;
+    EXPECT_EQ(text.find("instead of"), std::string::npos) << text;
+  }
+}
+
+TEST(PeerSockets, AreNotMadeBetweenRanksOfAHost) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  JoinOptions together = apart();
+  together.apart = false;
+  Processes processes;
+  for (const Rank rank : {0, 1}) {
+    const auto count = [](Bootstrap& bootstrap) {
+      const std::vector<PeerSocket> peer_sockets = bootstrap.take_peer_sockets();
+      const auto connected =
+          std::count_if(peer_sockets.begin(), peer_sockets.end(), [](const PeerSocket& w) { return bool(w.socket); });
+      return std::to_string(peer_sockets.size()) + " places, " + std::to_string(connected) + " wires";
+    };
+    processes.start([=] { return join_and(count, id, rank_of(rank, 2), together); });
+  }
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "2 places, 0 wires");
+}
+
+TEST(PeerSockets, AreWantedByAllOrByNone) {
+  for (const Rank other : {0, 2}) {
+    const Meeting meeting;
+    const UniqueId id = meeting.id();
+    Processes processes;
+    for (const Rank rank : {0, 1, 2}) {
+      JoinOptions options = apart();
+      options.apart = rank != other;
+      processes.start([=] { return join_and(talk, id, rank_of(rank, 3), options); });
+    }
+    for (const std::string& text : processes.reports()) {
+      EXPECT_NE(text.find(") wants TCP between all ranks, but rank "), std::string::npos) << text;
+      EXPECT_NE(text.find("TUTTI_TRANSPORT must be the same on all ranks"), std::string::npos) << text;
+    }
+  }
+}
+
+std::string offers(Bootstrap& bootstrap) {
+  std::string text;
+  for (const RemoteOffer& offer : bootstrap.remote_offers()) text += "[" + offer.carrier + "|" + offer.why_none + "]";
+  return text;
+}
+
+TEST(PeerSockets, ComeWithWhatEachRankOffers) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  const std::string long_reason(kMaxWhyBytes + 100, 'x');
+  Processes processes;
+  for (const Rank rank : {0, 1, 2}) {
+    JoinOptions options = apart();
+    if (rank == 0) options.remote_offer = [] { return RemoteOffer{"verbs", ""}; };
+    if (rank == 1) options.remote_offer = [&] { return RemoteOffer{"", long_reason}; };
+    processes.start([=] { return join_and(offers, id, rank_of(rank, 3), options); });
+  }
+  for (const std::string& text : processes.reports())
+    EXPECT_EQ(text, "[verbs|][|" + long_reason.substr(0, kMaxWhyBytes - 3) + "...][|]");
+}
+
+// To look at devices takes its time.
+TEST(PeerSockets, AreNotOfferedAnythingBesideOnOneHost) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (const Rank rank : {0, 1}) {
+    processes.start([=] {
+      bool asked = false;
+      JoinOptions options = apart();
+      options.apart = false;
+      options.remote_offer = [&asked] {
+        asked = true;
+        return RemoteOffer{};
+      };
+      return join_and([&asked](Bootstrap& b) { return offers(b) + (asked ? "asked" : "not asked"); }, id,
+                      rank_of(rank, 2), options);
+    });
+  }
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "not asked");
+}
+
+// While a rank joins it does something else as soon as it says `words`.
+std::function<void(std::string_view)> distraction;
+std::string_view words;
+
+std::string join_distracted(std::string_view at, const std::function<void(std::string_view)>& by, const UniqueId& id,
+                            const Claim& claim, const JoinOptions& options = apart()) {
+  words = at;
+  distraction = by;
+  set_log_level(LogLevel::trace);
+  set_log_sink([](std::string_view line) {
+    const std::size_t found = line.find(words);
+    if (found != std::string_view::npos) distraction(line.substr(found + words.size()));
+  });
+  return join_and(talk, id, claim, options);
+}
+
+constexpr std::string_view kListens = "awaits ranks of other hosts at ";  // And has not told anybody where.
+constexpr std::string_view kMeets = "meets 2 ranks of other hosts";       // And has not called anybody.
+
+// Rank 0 of three is distracted; what the others report.
+std::vector<std::string> reports_of_others(std::string_view at, const std::function<void(std::string_view)>& by,
+                                           const JoinOptions& options = apart()) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (const Rank rank : {1, 2}) processes.start([=] { return join_and(talk, id, rank_of(rank, 3), options); });
+  processes.start([&] { return join_distracted(at, by, id, rank_of(0, 3), options); });
+  return {processes.report(0), processes.report(1)};
+}
+
+void expect_named(const std::string& text) {
+  EXPECT_NE(text.find(", lo) called rank 0 ("), std::string::npos) << text;
+  EXPECT_NE(text.find(", lo) over TCP at 127.0.0.1:"), std::string::npos) << text;
+  EXPECT_NE(text.find("firewall"), std::string::npos) << text;
+  EXPECT_NE(text.find("TUTTI_SOCKET_IFNAME"), std::string::npos) << text;
+}
+
+// What a firewall does that refuses.
+TEST(PeerSockets, ThatAreRefusedAreNamedToAll) {
+  const auto stop_listening = [](std::string_view) {
+    for (int file = 3; file < 256; ++file) {
+      int listens = 0;
+      socklen_t length = sizeof listens;
+      const bool asked = ::getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0;
+      if (asked && listens != 0) ::shutdown(file, SHUT_RD);
+    }
+  };
+  for (const std::string& text : reports_of_others(kListens, stop_listening)) {
+    EXPECT_NE(text.find("Connection refused; while rank "), std::string::npos) << text;
+    expect_named(text);
+  }
+}
+
+// Told in time: before the rendezvous gives up, which knows no more than that ranks did not reach each other.
+TEST(PeerSockets, ThatNobodyAnswersAreNamedToAll) {
+  const auto sleep = [](std::string_view) {
+    for (;;) ::pause();
+  };
+  for (const std::string& text : reports_of_others(kMeets, sleep, apart(4000))) {
+    EXPECT_EQ(text.find("nobody answers; while rank "), 0U) << text;
+    expect_named(text);
+  }
+}
+
+TEST(PeerSockets, ToARankThatDiesAreNotWaitedFor) {
+  const auto die = [](std::string_view) { ::raise(SIGKILL); };
+  for (const std::string& text : reports_of_others(kMeets, die)) {
+    EXPECT_EQ(text.find("rank 0 ("), 0U) << text;
+    EXPECT_NE(text.find(") died while joining"), std::string::npos) << text;
+  }
+}
+
+std::vector<Socket> strangers;
+
+void call_as_strangers(std::string_view place) {
+  const std::size_t colon = place.find(':');
+  Address address = loopback_address();
+  address.port = static_cast<std::uint16_t>(std::stoi(std::string(place.substr(colon + 1))));
+  for (int i = 0; i < 40; ++i) {
+    strangers.push_back(connect_to({address, "", SOCK_STREAM}).value());
+    const std::string_view text = i % 3 == 0 ? "" : i % 3 == 1 ? "TiH" : "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+    if (!text.empty() && ::send(strangers.back().get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) std::abort();
+  }
+}
+
+TEST(PeerSockets, AreNotHeldUpByStrangers) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (const Rank rank : {1, 2}) processes.start([=] { return join_and(talk, id, rank_of(rank, 3)); });
+  processes.start([&] {
+    const std::string text = join_distracted(kListens, call_as_strangers, id, rank_of(0, 3));
+    return strangers.size() == 40 ? text : "no strangers came";
+  });
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
+TEST(PeerSockets, NeedAnInterfaceOfTheNameThatIsGiven) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (const Rank rank : {0, 1, 2}) {
+    JoinOptions options = apart();
+    if (rank == 1) options.socket_ifname = "=none0";
+    processes.start([=] { return join_and(talk, id, rank_of(rank, 3), options); });
+  }
+  for (const std::string& text : processes.reports()) {
+    EXPECT_NE(text.find("is called =none0 (TUTTI_SOCKET_IFNAME"), std::string::npos) << text;
+    EXPECT_NE(text.find("; while rank 1 ("), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,248 @@
+// Calls on memory that other ranks can map: that they try mapped algorithms and others, and that all ranks switch
+// together, whichever of them have such memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <span>
+
+#include "src/base/clock.h"
+#include "src/communicator/control/mesh.h"
+#include "src/communicator/control/regions.h"
+#include "src/communicator/group.h"
+#include "src/communicator/host/autotuning.h"
+#include "src/communicator/planning/machine_name.h"
+#include "src/communicator/planning/planning.h"
+#include "tests/base/slow_motion.h"
+#include "tests/communicator/cases.h"
+#include "tests/communicator/met_ranks.h"
+#include "tests/tuner/folder.h"
+
+namespace tutti::test {
+namespace {
+
+using test::Folder;
+
+constexpr std::size_t kMaxBytes = 1 << 20;
+
+CommunicatorOptions autotuning(const std::string& file = "") {
+  CommunicatorOptions options;
+  options.tune = Tune::all;
+  options.tune_file = file;
+  options.version = "0.1.0";
+  options.timeout_ms = 60'000;
+  options.force();
+  return options;
+}
+
+// Of one rank: an input and an output that peers can map, and others that they cannot.
+class Buffers {
+ public:
+  Buffers(const Case& test, Rank rank)
+      : test_(test),
+        rank_(rank),
+        shown_(Regions::of_process().allocate(2 * kMaxBytes).value()),
+        hidden_(2 * kMaxBytes),
+        outputs_(output_blocks(test.problem, rank) * test.count) {
+    const std::vector<float> input = input_of(test, rank);
+    TUTTI_ASSERT(std::max(input.size(), outputs_) * sizeof(float) <= kMaxBytes);
+    const auto bytes = std::as_bytes(std::span(input));  // None, of a rank that only receives.
+    for (std::byte* memory : {shown_, hidden_.data()}) std::copy(bytes.begin(), bytes.end(), memory);
+  }
+  ~Buffers() { EXPECT_TRUE(Regions::of_process().free(shown_).ok()); }
+  Buffers(const Buffers&) = delete;
+
+  Call call(bool shown) {
+    std::byte* memory = shown ? shown_ : hidden_.data();
+    Call call;
+    call.collective = test_.problem.collective;
+    call.root = test_.problem.root;
+    call.count = test_.count;
+    call.input = memory;
+    call.output = memory + kMaxBytes;
+    for (std::size_t i = 0; i < outputs_; i += kStride)
+      std::memcpy(call.output + i * sizeof(float), &kUntouched, sizeof kUntouched);
+    return call;
+  }
+
+  // Of the elements some, which are in all units and chunks.
+  Status check(const Call& call) const {
+    for (std::size_t i = 0; i < outputs_; i += kStride) {
+      float value = 0;
+      std::memcpy(&value, call.output + i * sizeof(float), sizeof value);
+      if (value != expected(test_, rank_, i)) return internal_error("element " + std::to_string(i) + " is wrong");
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::size_t kStride = 1009;
+  const Case test_;
+  const Rank rank_;
+  std::byte* shown_;
+  std::vector<std::byte> hidden_;
+  std::size_t outputs_;
+};
+
+// Which of the ranks pass memory that can be mapped, operation by operation.
+using Showing = std::function<bool(Rank rank, int operation)>;
+const Showing kAll = [](Rank, int) { return true; };
+const Showing kNone = [](Rank, int) { return false; };
+
+// The ways that calls went, by operation, which are those of all ranks.
+std::vector<std::string> run_often(Communicators& ranks, const Case& test, int times, const Showing& shows) {
+  std::vector<std::vector<std::string>> ways(ranks.size());
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+    const Rank rank = communicator.rank();
+    Buffers buffers(test, rank);
+    for (int i = 0; i < times; ++i) {
+      const Call call = buffers.call(shows(rank, i));
+      TUTTI_CHECK_OK(communicator.run(call, nullptr));
+      TUTTI_CHECK_OK(buffers.check(call).during("operation " + std::to_string(i)));
+      ways[rank].push_back(way_of(communicator));
+    }
+    return {};
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) EXPECT_EQ(ways[rank], ways[0]) << "rank " << rank;
+  return ways[0];
+}
+
+bool is_mapped(const std::string& way) { return way.find("_mapped") != std::string::npos; }
+std::set<std::string> distinct(const std::vector<std::string>& ways, std::size_t from = 0) {
+  return {ways.begin() + static_cast<std::ptrdiff_t>(from), ways.end()};
+}
+
+// Every way but one takes longer, by what the test does before it goes on with the call.
+std::string tuned_where_others_are_slow(const std::string& quick, const Case& test) {
+  constexpr std::int64_t kSlowNs = 5'000'000;
+  Communicators ranks = meet(test.problem.ranks, autotuning());
+  std::vector<std::string> last(ranks.size());
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+    Buffers buffers(test, communicator.rank());
+    for (int i = 0; i < 310; ++i) {
+      const Call call = buffers.call(true);
+      std::vector<std::unique_ptr<Operation>> started(1);
+      started[0] = TUTTI_TRY(communicator.start(call, nullptr));
+      const std::int64_t began_ns = now_ns();
+      while (i > 16 && i < 300 && way_of(communicator) != quick && now_ns() - began_ns < kSlowNs) continue;
+      TUTTI_CHECK_OK(drive(started));
+      TUTTI_CHECK_OK(buffers.check(call));
+      last[communicator.rank()] = way_of(communicator);
+    }
+    return {};
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+  for (const std::string& each : last) EXPECT_EQ(each, last[0]);
+  return last[0];
+}
+
+// Once more where other programs may have slowed down what was to be quick.
+TEST(AutotuningMapped, KeepsWhatIsFastest) {
+  for (const char* quick : {"direct_mapped ", "ring Simple", "direct Simple"}) {
+    std::string tuned;
+    for (int i = 0; i < 4 && tuned != quick; ++i)
+      tuned = tuned_where_others_are_slow(quick, case_of(Collective::all_gather, 3, 8'000));
+    EXPECT_EQ(tuned, quick);
+  }
+}
+
+// What nobody asks about is done by nobody in the peers' memory, and what is, by all.
+TEST(AutotuningMapped, CallsGoTheSameWayWhoeverShowsBuffers) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::all_gather, Collective::broadcast, Collective::all_to_all}) {
+    Communicators ranks = meet(3, autotuning());
+    const auto shows = [&](Rank rank, int operation) {
+      std::mt19937 random(seed + static_cast<unsigned>(operation / 7));
+      const auto kind = random() % 4;
+      return kind < 2 || (kind == 2 && rank != random() % 3);
+    };
+    const auto ways = run_often(ranks, case_of(collective, 3, 8'000), 500, shows);
+    ASSERT_FALSE(HasFailure()) << name(collective);
+    EXPECT_GT(distinct(ways).size(), 2U) << name(collective);
+    for (int i = 0; i < 500; ++i) {
+      const bool all = shows(0, i) && shows(1, i) && shows(2, i);
+      EXPECT_TRUE(all || !is_mapped(ways[static_cast<std::size_t>(i)])) << name(collective) << " operation " << i;
+    }
+  }
+}
+
+void leave(Communicators& ranks) {
+  for (const auto& rank : ranks) EXPECT_TRUE(rank->leave().ok());
+  ranks.clear();
+}
+
+// Calls of either kind after which its trial has ended.
+int longest(const Case& test) {
+  const Machine machine = machine_of(Hosts::together(test.problem.ranks));
+  Query query = query_of(test.problem, test.count * sizeof(float));
+  query.machine = &machine;
+  query.mapped = true;
+  const std::vector<Candidate> all = candidates(query).value();
+  std::vector<double> predicted_us;
+  for (const Candidate& candidate : all) predicted_us.push_back(candidate.predicted_us);
+  return static_cast<int>(Autotuner(predicted_us, autotuner_options(false, true)).longest());
+}
+
+TEST(AutotuningMapped, FileKeepsBothKindsOfCalls) {
+  const Folder folder;
+  const CommunicatorOptions options = autotuning(folder.file());
+  const Case copy = case_of(Collective::all_gather, 3, kSlowMotion ? 8'000 : 80'000);
+  Communicators ranks = meet(3, options);
+  const std::string name_here = machine_name(options, ranks.front()->mesh()->hosts());
+  const int times = 2 * longest(copy) + 2;
+  const auto ways = run_often(ranks, copy, times, [](Rank, int i) { return i % 2 == 0; });
+  leave(ranks);
+  auto cache = read_tune_cache(folder.file());
+  ASSERT_TRUE(cache.ok()) << std::move(cache).status().message();
+  const TuneCache::Machine* machine = cache.value().find(name_here);
+  ASSERT_NE(machine, nullptr) << cache.value().machines.size() << format(cache.value());
+  bool by_lanes = false;  // What mapped calls have come to: then the others' trial has no more calls of its own.
+  for (const bool mapped : {true, false}) {
+    const TunedClass wanted = {Collective::all_gather, size_class(copy.count * sizeof(float)), {}, mapped};
+    const auto found = std::find_if(machine->classes.begin(), machine->classes.end(),
+                                    [&](const TunedClass& tuned) { return tuned.same_calls(wanted); });
+    if (by_lanes && found == machine->classes.end()) continue;
+    ASSERT_NE(found, machine->classes.end()) << mapped;
+    const TunedCandidate& kept = found->candidates[0];
+    by_lanes = mapped && !is_mapped(kept.algorithm);
+    const std::string protocol = is_mapped(kept.algorithm) ? "" : name(kept.protocol);
+    EXPECT_EQ(kept.algorithm + " " + protocol, ways[static_cast<std::size_t>(times - (mapped ? 2 : 1))]) << mapped;
+    EXPECT_GT(kept.measured_us, 0) << mapped;
+  }
+}
+
+// Each way in turn, so that one of them is none of the tuner's own.
+TEST(AutotuningMapped, TakesWhatTheFileSaysWasKept) {
+  const Folder folder;
+  const CommunicatorOptions options = autotuning(folder.file());
+  const Case copy = case_of(Collective::broadcast, 3, 16'000);
+  Communicators first = meet(3, options);
+  const std::string machine = machine_name(options, first.front()->mesh()->hosts());
+  leave(first);
+  const auto tuned = [&](bool mapped, const char* algorithm) {
+    TunedClass made = {Collective::broadcast, size_class(64'000), {}, mapped};
+    made.candidates.push_back({algorithm, Protocol::simple, 1, 1, 1, 1});
+    return made;
+  };
+  for (const char* mapped : {"split_mapped", "direct_mapped", "chain", "direct"}) {
+    for (const char* lanes : {"direct", "chain"}) {
+      std::filesystem::remove(folder.file());
+      ASSERT_TRUE(add_to_tune_cache(folder.file(), {machine, {tuned(true, mapped), tuned(false, lanes)}}).ok());
+      Communicators ranks = meet(3, options);
+      const bool asks = is_mapped(mapped);
+      EXPECT_EQ(distinct(run_often(ranks, copy, 40, kAll)),
+                std::set<std::string>{asks ? std::string(mapped) + " " : std::string(lanes) + " Simple"});
+      EXPECT_EQ(distinct(run_often(ranks, copy, 40, kNone)), std::set<std::string>{std::string(lanes) + " Simple"});
+      leave(ranks);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,61 @@
+#include "src/communicator/control/remote_access.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+
+#include "src/base/atomic.h"
+#include "src/base/clock.h"
+
+namespace tutti::test {
+namespace {
+
+class RemoteAccesses : public testing::Test {
+ protected:
+  Board board_ = Board::create(2).value();
+  std::vector<Mesh> meshes_ = Mesh::within_process(Hosts::together(2)).value();
+};
+
+TEST_F(RemoteAccesses, FailWhereTheCommunicatorHas) {
+  const RemoteAccess visit(board_, 0);
+  EXPECT_TRUE(visit.check().ok());
+  board_.fail(1, timeout_error("waited"));
+  EXPECT_EQ(visit.check().code(), Code::timeout);
+}
+
+// Rank 1 leaves when it hears that the communicator has failed, and says so before.
+TEST_F(RemoteAccesses, AreOutwaitedAfterAFailure) {
+  std::atomic<bool> remote_accesses = false, left = false;
+  std::thread other([&] {
+    const RemoteAccess visit(board_, 1);
+    EXPECT_TRUE(visit.check().ok());
+    remote_accesses = true;
+    while (visit.check().ok()) ::sched_yield();
+    left = true;
+  });
+  while (!remote_accesses) ::sched_yield();
+  board_.fail(0, timeout_error("waited"));
+  wait_for_remote_access(board_, meshes_[0], 0, Deadline::after_ms(600'000));
+  EXPECT_TRUE(left);
+  other.join();
+}
+
+TEST_F(RemoteAccesses, OfTheStoppedAreNotOutwaitedForEver) {
+  const RemoteAccess stopped(board_, 1);
+  EXPECT_TRUE(stopped.check().ok());
+  wait_for_remote_access(board_, meshes_[0], 0, Deadline::after_ms(1));
+  EXPECT_EQ(load_acquire(&board_.entry(1).remote_accesses), 1U);
+}
+
+TEST_F(RemoteAccesses, OfTheDeadAreNotOutwaited) {
+  store_release(&board_.entry(1).remote_accesses, 1U);
+  meshes_.pop_back();  // Without a goodbye.
+  const Deadline deadline = Deadline::after_ms(600'000);
+  wait_for_remote_access(board_, meshes_[0], 0, deadline);
+  EXPECT_FALSE(deadline.passed());
+}
+
+}  // namespace
+}  // namespace tutti::test

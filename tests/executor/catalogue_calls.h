@@ -1,0 +1,96 @@
+// Every algorithm of the catalogue as test_calls of all shapes: what tests of interpreters have in common.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+#include "src/plan/lanes.h"
+#include "src/plan/verify.h"
+#include "tests/algorithms/cases.h"
+#include "tests/executor/threaded_ranks.h"
+
+namespace tutti::test {
+
+// One shape of call, and the least slots with which it goes.
+struct TestCallShape {
+  const char* name;
+  Loop loop;
+  std::uint64_t count;
+};
+
+class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
+ protected:
+  static constexpr std::uint64_t kSeed = 20261121;
+  static constexpr std::uint32_t kGranule = 4;
+  static constexpr std::uint32_t kChunks = 5;
+
+  static void SetUpTestSuite() { std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed)); }
+
+  // Plans for ranks in place and out of place; false if the algorithm does not do it.
+  bool emit(Rank ranks, Rank root) {
+    for (const bool in_place : {false, true}) {
+      const Problem problem{
+          .collective = GetParam().collective, .ranks = ranks, .root = root, .in_place = in_place, .groups = {}};
+      test_call_.plans[in_place ? 1 : 0].clear();
+      if (!GetParam().algorithm->supports(problem)) continue;
+      test_call_.plans[in_place ? 1 : 0] =
+          cases::fused(emit_plans(*GetParam().algorithm, problem), cases::Fusion::whole_stages);
+    }
+    return !test_call_.plans[0].empty();
+  }
+
+  // One element; some that fit a slot; chunks that overlap; messages in slices.
+  std::vector<TestCallShape> shapes() {
+    const std::uint64_t slot = slot_elements(test_call_);
+    const std::uint64_t units = test_call_.plans[0][0].shape.units;
+    const std::uint64_t longest = longest_message(test_call_.plans[0]);
+    if (longest == 0) return {{"one element", {}, 1}, {"some elements", {}, 1 + random_() % 40}};
+    const std::uint64_t room = std::max<std::uint64_t>(slot / longest / kGranule, 1) * kGranule;  // Of a unit's part.
+    const bool scratch = test_call_.plans[0][0].shape.scratch > 0;
+    const std::uint32_t skew = scratch ? 0 : 1;
+    const Loop earliest{.chunks = kChunks, .skew = skew, .order = StageOrder::earliest_first};
+    return {{"one element", {}, 1},
+            {"some elements", {}, 1 + random_() % (slot / longest * units)},
+            {"chunks, earliest stage first", earliest, units * (kChunks * room - 3) + units / 2},
+            {"chunks, latest stage first", {.chunks = 3, .skew = skew}, units * (2 * room + 1)},
+            {"slices", {.longest = 3}, std::max(units * 3 * slot / longest, units) - units / 2}};
+  }
+
+  void run(const TestCallShape& shape) {
+    test_call_.loop = shape.loop;
+    test_call_.loop.slots = kMaxSlots / 2;
+    const auto proof = verify(test_call_.plans[0], test_call_.loop);
+    ASSERT_TRUE(proof.ok());
+    if (!suffices(proof.value(), test_call_.loop)) {
+      ASSERT_GT(shape.loop.longest, 1U);  // Slices of an unbalanced plan.
+      return;
+    }
+    test_call_.count = shape.count;
+    test_call_.granule = kGranule;
+    // As few slots as are proved to do, and as many as the lanes of a communicator have.
+    const std::uint32_t fewest = std::bit_ceil(proof.value().slots);
+    judge(shape, fewest, Forms::as_proved);
+    judge(shape, fewest, Forms::one_way);
+    if (fewest < 4) judge(shape, 4, Forms::as_proved);
+  }
+
+  void judge(const TestCallShape& shape, std::uint32_t slots, Forms forms) {
+    test_call_.forms = forms;
+    test_call_.loop.slots = slots;
+    test_call_.way = test_call_.plans[1].empty() ? Way::out_of_place : static_cast<Way>(random_() % 3);
+    test_call_.averages = reduces(GetParam().collective) && random_() % 2 == 0;
+    test_call_.straight = random_() % 2 == 0;
+    test_call_.channels = test_call_.engine != nullptr ? 1 + random_() % 2 : 1;
+    ASSERT_EQ(ranks_.run(test_call_), "")
+        << describe(test_call_.plans[0][0].problem) << ", " << shape.name << ", " << slots << " slots, way "
+        << int(test_call_.way) << ", forms " << int(forms) << ", protocol " << int(test_call_.protocol) << ", "
+        << test_call_.channels << " channels, " << test_call_.count << " elements, seed " << kSeed;
+  }
+
+  std::mt19937_64 random_{kSeed};
+  ThreadedRanks ranks_{kSeed};
+  TestCall test_call_;
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,59 @@
+// Memory of the emulator of a GPU: what it has given, and what it has been given back and keeps, as a GPU does.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "src/executor/thread_block/kept_memory.h"
+#include "transports/shm/segment.h"
+
+namespace tutti::test {
+
+// Any thread.
+class EmulatorMemory {
+ public:
+  // So many bytes in all, of the device with this name.
+  EmulatorMemory(std::string name, std::size_t bytes) : name_(std::move(name)), bytes_(bytes) {}
+
+  // Zeroed; what is kept comes first, as on a GPU.
+  Result<std::byte*> take(const KeptMemory::Kind& kind);
+  void keep(std::byte* memory);
+  void set_aside(std::byte* memory);
+  void free(std::byte* memory);
+  void free_kept();
+
+  // An allocation that is taken. The descriptor stays the device's.
+  struct Place {
+    std::byte* begin = nullptr;
+    std::size_t bytes = 0;
+    int descriptor = -1;
+  };
+  // That holds all of it.
+  std::optional<Place> find(const std::byte* memory, std::size_t bytes) const;
+  Result<File> file_of(std::byte* memory) const;
+
+  struct Usage {
+    std::uint64_t allocations = 0, bytes = 0;
+  };
+  Usage taken() const;
+
+ private:
+  struct Allocation {
+    Segment segment;
+    KeptMemory::Kind kind;
+    bool taken = true;  // Else it is kept, or set aside.
+  };
+  KeptMemory::Kind free_deferred(std::byte* memory);  // Its kind.
+  std::size_t left() const;
+
+  const std::string name_;
+  const std::size_t bytes_;
+  mutable std::mutex mutex_;
+  std::map<std::byte*, Allocation> all_;
+  KeptMemory kept_;
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,85 @@
+#include "tests/executor/host_thread_block.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace tutti::test {
+namespace {
+
+constexpr std::uint32_t kPollsPerTurn = 4;
+constexpr auto kStuck = std::chrono::seconds(60);  // Nothing has moved: it is a deadlock.
+
+}  // namespace
+
+bool Watch::stuck() {
+  thread_local const Watch* watched = nullptr;
+  thread_local std::uint64_t seen = 0;
+  thread_local std::chrono::steady_clock::time_point since;
+  std::this_thread::yield();
+  const auto now = std::chrono::steady_clock::now();
+  if (watched != this || moves != seen) {
+    watched = this;
+    seen = moves;
+    since = now;
+  }
+  return failed || now - since > kStuck;
+}
+
+Progress HostWorker::agree(Progress progress) {
+  shared_->progress_[worker_] = progress;
+  join();
+  Progress agreed = Progress::done;
+  for (const Progress each : shared_->progress_) {
+    if (each != Progress::done && agreed != Progress::mismatch) agreed = each;
+  }
+  join();
+  return agreed;
+}
+
+bool WatchedHostThreadBlock::stopped() {
+  std::this_thread::yield();
+  if (watch_->turns != nullptr && ++polls_ >= kPollsPerTurn) return true;
+  if (load_acquire(watch_->failed) != 0) return true;
+  const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began_;
+  return watch_->timeout_ns != 0 && static_cast<std::uint64_t>(waited.count()) > watch_->timeout_ns;
+}
+
+std::string HostEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
+  Watch watch;
+  std::mutex mutex;
+  std::string complaint;
+  const auto work = [&](std::size_t rank, std::uint32_t channel, HostThreadBlock block, std::byte* memory) {
+    for (std::size_t operation = 0; operation < calls[rank].size(); ++operation) {
+      Channel<HostThreadBlock> run(calls[rank][operation], channel, block, memory);
+      const Progress progress = run.run();
+      block.join();
+      watch.moves.fetch_add(1);
+      if (progress == Progress::done) continue;
+      const std::lock_guard lock(mutex);
+      if (!watch.failed.exchange(true)) {
+        complaint = "rank " + std::to_string(rank) + ", channel " + std::to_string(channel) + ", operation " +
+                    std::to_string(operation) + ", step " + std::to_string(run.cursor().step) +
+                    (progress == Progress::mismatch ? ": a message of another call" : ": waits without end");
+      }
+      return;
+    }
+  };
+  std::vector<std::unique_ptr<HostThreadBlock::Shared>> thread_blocks;
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+    const ChannelLayout layout(*reinterpret_cast<const Image*>(calls[rank].front().image));
+    for (std::uint32_t channel = 0; channel < channels; ++channel) {
+      thread_blocks.push_back(std::make_unique<HostThreadBlock::Shared>(workers_, layout.bytes));
+      HostThreadBlock::Shared& block = *thread_blocks.back();
+      for (std::uint32_t worker = 0; worker < workers_; ++worker)
+        threads.emplace_back(work, rank, channel, HostThreadBlock(block, worker, watch), block.memory().data());
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  return complaint;
+}
+
+}  // namespace tutti::test

@@ -1,0 +1,91 @@
+// Threads of the host that play the blocks of a GPU. What ThreadSanitizer sees of them holds of the device's threads
+// too, which run the same source.
+#pragma once
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "src/executor/thread_block/batch.h"
+#include "tests/executor/engine.h"
+
+namespace tutti::test {
+
+// What all threads of a run watch, so that one that fails ends all.
+struct Watch {
+  std::atomic<bool> failed{false};
+  std::atomic<std::uint64_t> moves{0};
+
+  // For those who wait: whether one has failed, or nothing has moved for long. Gives others the CPU.
+  bool stuck();
+};
+
+// A worker of a thread block, whatever it watches while it waits.
+class HostWorker {
+ public:
+  // What the workers of a thread block share.
+  class Shared {
+   public:
+    Shared(std::uint32_t workers, std::size_t bytes)
+        : workers_(workers), barrier_(workers), progress_(workers), memory_(bytes / sizeof(Pack) + 1) {}
+    std::span<std::byte> memory() { return std::as_writable_bytes(std::span(memory_)); }
+
+   private:
+    friend class HostWorker;
+    std::uint32_t workers_;
+    std::barrier<> barrier_;
+    std::vector<Progress> progress_;
+    std::vector<Pack> memory_;
+  };
+
+  HostWorker(Shared& shared, std::uint32_t worker) : shared_(&shared), worker_(worker) {}
+
+  std::uint32_t worker() const { return worker_; }
+  std::uint32_t workers() const { return shared_->workers_; }
+  std::uint32_t slice(std::uint32_t number) const { return number % shared_->workers_; }
+  void join() { shared_->barrier_.arrive_and_wait(); }
+  Progress agree(Progress progress);
+
+ private:
+  Shared* shared_;
+  std::uint32_t worker_;
+};
+
+class HostThreadBlock : public HostWorker {
+ public:
+  HostThreadBlock(Shared& shared, std::uint32_t worker, Watch& watch) : HostWorker(shared, worker), watch_(&watch) {}
+  bool stopped() const { return watch_->stuck(); }
+  bool too_late() const { return false; }
+
+ private:
+  Watch* watch_;
+};
+
+// Watches what a thread block of a device does.
+class WatchedHostThreadBlock : public HostWorker {
+ public:
+  WatchedHostThreadBlock(Shared& shared, std::uint32_t worker, const KernelWatch& watch)
+      : HostWorker(shared, worker), watch_(&watch), began_(std::chrono::steady_clock::now()) {}
+  bool stopped();
+  bool too_late() const { return load_acquire(watch_->failed) != 0; }
+
+ private:
+  const KernelWatch* watch_;
+  std::uint32_t polls_ = 0;
+  std::chrono::steady_clock::time_point began_;
+};
+
+class HostEngine final : public Engine {
+ public:
+  explicit HostEngine(std::uint32_t workers) : workers_(workers) {}
+  std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
+  std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
+
+ private:
+  std::uint32_t workers_;  // Of each thread block.
+};
+
+}  // namespace tutti::test

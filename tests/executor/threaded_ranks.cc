@@ -1,0 +1,43 @@
+#include "tests/executor/threaded_ranks.h"
+
+#include <thread>
+
+#include "tests/executor/rank_harness.h"
+
+namespace tutti::test {
+namespace {
+
+// Each rank is a thread.
+std::string run(const std::vector<std::unique_ptr<RankHarness>>& harnesses, const TestCall& test_call) {
+  std::vector<std::vector<RankBuffers>> buffers(test_call.operations);
+  for (std::uint32_t operation = 0; operation < test_call.operations; ++operation) {
+    for (const auto& harness : harnesses) buffers[operation].push_back(harness->buffers(operation));
+  }
+  Watch watch;
+  std::vector<std::thread> threads;
+  for (const auto& harness : harnesses) threads.emplace_back([&] { harness->run(buffers, watch); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& harness : harnesses) {
+    if (!harness->stopped_by().empty()) return harness->stopped_by();
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string ThreadedRanks::run(const TestCall& test_call) {
+  std::vector<bool> in_place;
+  for (std::size_t rank = 0; rank < test_call.plans[0].size(); ++rank)
+    in_place.push_back(test_call.way == Way::in_place || (test_call.way == Way::mixed && random_() % 2 == 0));
+  RankSet rank_set(test_call, transport_, in_place);
+  for (const auto& [spec, lane] : rank_set.lanes_made().all()) {
+    if (spec.slot_bytes > 0) ++lanes_[{spec.form, spec.protocol}];
+  }
+  const std::string complaint = test_call.engine == nullptr
+                                    ? run(rank_set.harnesses(), test_call)
+                                    : test_call.engine->run(rank_set.calls(), test_call.channels);
+  for (const auto& harness : rank_set.harnesses()) brief_runs_ += harness->brief_runs();
+  return complaint.empty() ? rank_set.complaint() : complaint;
+}
+
+}  // namespace tutti::test

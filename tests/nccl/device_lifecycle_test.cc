@@ -1,0 +1,173 @@
+// How communicators on a device end: by finalize and destroy in any order, by abort from any thread, by failure.
+#include <atomic>
+
+#include "tests/nccl/clients.h"
+#include "tests/nccl/device_place.h"
+
+namespace tutti::test {
+namespace {
+
+ncclResult_t sum(std::vector<int>& values, ncclComm_t comm, int rank) {
+  return ncclAllReduce(values.data(), values.data(), values.size(), ncclInt32, ncclSum, comm, stream_of(rank));
+}
+
+ncclResult_t state_of(ncclComm_t comm) {
+  ncclResult_t state = ncclInternalError;
+  NCCL_EXPECT_OK(ncclCommGetAsyncError(comm, &state));
+  return state;
+}
+
+// What a blocking communicator says once it has failed.
+ncclResult_t failure_of(ncclComm_t comm) {
+  ncclResult_t state = ncclSuccess;
+  while (state == ncclSuccess) {
+    state = state_of(comm);
+    std::this_thread::yield();
+  }
+  return state;
+}
+
+std::vector<ncclComm_t> make(int ranks) {
+  std::vector<ncclComm_t> comms(static_cast<std::size_t>(ranks));
+  NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), ranks, device_list()));
+  return comms;
+}
+
+const std::vector<int> kThrees(5'000, 3);
+
+TEST(DeviceLifecycle, DestroyWaitsForWhatIsEnqueued) {
+  std::vector<ncclComm_t> comms = make(2);
+  std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
+  StreamGate gate(stream_of(1));
+  for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], comms[rank], rank));
+  std::thread opening([&] { gate.open(); });
+  for (int rank = 0; rank < 2; ++rank) {
+    NCCL_EXPECT_OK(ncclCommDestroy(comms[rank]));
+    EXPECT_EQ(values[rank], kThrees);
+  }
+  opening.join();
+}
+
+TEST(DeviceLifecycle, FinalizeWaitsForWhatIsEnqueued) {
+  const NcclRanks ranks(2);
+  std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
+  StreamGate gate(stream_of(1));
+  for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
+  std::thread opening([&] { gate.open(); });
+  for (int rank = 0; rank < 2; ++rank) {
+    NCCL_EXPECT_OK(ncclCommFinalize(ranks[rank]));
+    EXPECT_EQ(values[rank], kThrees);
+    EXPECT_EQ(ncclCommFinalize(ranks[rank]), ncclInvalidArgument) << "twice";
+    EXPECT_EQ(sum(values[rank], ranks[rank], rank), ncclInvalidArgument);
+    EXPECT_EQ(state_of(ranks[rank]), ncclSuccess);
+  }
+  opening.join();
+}
+
+TEST(DeviceLifecycle, FinalizeAndDestroyInAGroupComeAfterItsCalls) {
+  std::vector<ncclComm_t> comms = make(2);
+  std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
+  NCCL_EXPECT_OK(ncclGroupStart());
+  for (int rank = 0; rank < 2; ++rank) {
+    NCCL_EXPECT_OK(sum(values[rank], comms[rank], rank));
+    NCCL_EXPECT_OK(ncclCommFinalize(comms[rank]));
+    NCCL_EXPECT_OK(ncclCommDestroy(comms[rank]));
+  }
+  NCCL_EXPECT_OK(ncclGroupEnd());
+  for (const auto& value : values) EXPECT_EQ(value, kThrees);
+}
+
+TEST(DeviceLifecycle, OneThreadDestroysSeveralInAnyOrder) {
+  const std::vector<ncclComm_t> some = make(3), others = make(3);
+  std::vector<int> values(3, 1), more(3, 1);
+  NCCL_EXPECT_OK(ncclGroupStart());
+  for (int rank = 0; rank < 3; ++rank) {
+    NCCL_EXPECT_OK(ncclAllReduce(&values[rank], &values[rank], 1, ncclInt32, ncclSum, some[rank], stream_of(rank)));
+    NCCL_EXPECT_OK(ncclAllReduce(&more[rank], &more[rank], 1, ncclInt32, ncclMax, others[rank], stream_of(rank)));
+  }
+  NCCL_EXPECT_OK(ncclGroupEnd());
+  for (int rank = 0; rank < 3; ++rank) {
+    NCCL_EXPECT_OK(ncclCommDestroy(some[rank]));
+    NCCL_EXPECT_OK(ncclCommDestroy(others[2 - rank]));
+  }
+  for (int rank = 0; rank < 3; ++rank) finish(rank);
+  EXPECT_EQ(values, std::vector<int>(3, 3));
+  EXPECT_EQ(more, std::vector<int>(3, 1));
+}
+
+TEST(DeviceLifecycle, LeaveNothingOnTheDevice) {
+  stream_of(0);
+  const HostDeviceUsage before = current_host_device().usage();
+  {
+    const NcclRanks ranks(2);
+    std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
+    for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
+    for (int rank = 0; rank < 2; ++rank) finish(rank);
+  }
+  EXPECT_EQ(current_host_device().usage(), before);
+}
+
+TEST(DeviceLifecycle, AbortEndsACallThatWaitsForAPeer) {
+  NcclRanks ranks(3);
+  std::vector<int> values[] = {std::vector<int>(100, 1), std::vector<int>(100, 1)};
+  for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));  // The third never comes.
+  run_threads(1, [&](int) { NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0))); });
+  for (int rank = 0; rank < 2; ++rank) finish(rank);
+  EXPECT_EQ(failure_of(ranks[1]), ncclRemoteError);
+  EXPECT_STRNE(ncclGetLastError(nullptr), "");
+  EXPECT_EQ(sum(values[1], ranks[1], 1), ncclRemoteError);
+  NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(2)));
+}
+
+// What is before it in its stream does not end, as where several communicators have failed and are aborted in turn.
+TEST(DeviceLifecycle, AbortDoesNotWaitForTheProgramsWork) {
+  std::vector<int> values(100, 1);
+  {
+    const StreamGate gate(stream_of(0));
+    NcclRanks ranks(2);
+    NCCL_EXPECT_OK(sum(values, ranks[0], 0));
+    NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0)));
+  }
+  finish(0);  // What the call looks at is still there, though all ranks are gone.
+}
+
+TEST(DeviceLifecycle, AbortEndsAFinalizeThatWaitsForAPeer) {
+  NcclRanks ranks(2);
+  std::vector<int> values(100, 1);
+  NCCL_EXPECT_OK(sum(values, ranks[0], 0));
+  const ncclComm_t waiting = ranks.give_up(0);
+  std::thread watchdog([&] { NCCL_EXPECT_OK(ncclCommAbort(waiting)); });
+  const ncclResult_t ended = ncclCommFinalize(waiting);
+  EXPECT_TRUE(ended == ncclRemoteError || ended == ncclInvalidArgument) << ncclGetErrorString(ended);
+  watchdog.join();
+  finish(0);
+}
+
+TEST(DeviceLifecycle, AWatchdogMayAskWhileCallsAreMade) {
+  const NcclRanks ranks(2);
+  std::atomic<bool> done = false;
+  std::thread watchdog([&] {
+    while (!done) {
+      for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(state_of(ranks[rank]), ncclSuccess);
+    }
+  });
+  ranks.run([](int rank, ncclComm_t comm) {
+    std::vector<int> values(10, 0);
+    for (int call = 0; call < 20; ++call) NCCL_EXPECT_OK(sum(values, comm, rank));
+    finish(rank);
+  });
+  done = true;
+  watchdog.join();
+}
+
+TEST(DeviceLifecycle, CallsThatDoNotMatchAreToldByTheAsyncError) {
+  const NcclRanks ranks(2);
+  std::vector<int> values[] = {std::vector<int>(100, 1), std::vector<int>(99, 1)};
+  for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
+  EXPECT_EQ(failure_of(ranks[0]), ncclInvalidUsage);
+  expect_sentence("99");
+  for (int rank = 0; rank < 2; ++rank) finish(rank);
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,69 @@
+// In the place of perf/tool/gpu_site.cc: the host's emulator of a GPU, whose memory is the host's.
+#include "perf/tool/fail.h"
+#include "perf/tool/site.h"
+#include "tests/executor/current_host_device.h"
+
+namespace perf {
+namespace {
+
+using tutti::current_host_device;
+using tutti::DeviceStream;
+
+void check(const tutti::Status& status) {
+  if (!status.ok()) fail("the emulator of a GPU: %s", status.message().c_str());
+}
+
+class EmulatorSite final : public Site {
+ public:
+  EmulatorSite() : stream_(current_host_device().make_stream()) {}
+  ~EmulatorSite() override { current_host_device().destroy_stream(stream_); }
+  EmulatorSite(const EmulatorSite&) = delete;
+  EmulatorSite& operator=(const EmulatorSite&) = delete;
+
+  std::string memory() const override { return "cuda:0"; }
+  std::string description() const override { return "device 0 emulator"; }
+  tutti_stream stream() const override { return static_cast<tutti_stream>(stream_); }
+  DeviceStream device_stream() const { return stream_; }
+
+  void* allocate(std::size_t bytes) override { return current_host_device().allocate(bytes).value(); }
+  void free(void* memory) override { current_host_device().free(static_cast<std::byte*>(memory)); }
+  void synchronize() override { check(current_host_device().stream_of(stream_).synchronize()); }
+
+ private:
+  DeviceStream stream_;
+};
+
+class EmulatorReplay final : public Replay {
+ public:
+  EmulatorReplay(tutti::HostGraph graph, DeviceStream stream) : graph_(std::move(graph)), stream_(stream) {}
+  void launch() override { check(graph_.replay(current_host_device().stream_of(stream_))); }
+
+ private:
+  tutti::HostGraph graph_;
+  DeviceStream stream_;
+};
+
+DeviceStream stream_of(Site* site) { return static_cast<EmulatorSite*>(site)->device_stream(); }
+
+void order(DeviceStream before, DeviceStream after) {
+  auto event = current_host_device().make_event();
+  check(event.value()->record(before));
+  check(event.value()->hold(after));
+}
+
+}  // namespace
+
+std::unique_ptr<Site> gpu_site(int) { return std::make_unique<EmulatorSite>(); }
+
+std::unique_ptr<Replay> capture(const std::vector<Site*>& sites, const std::function<void()>& calls) {
+  const DeviceStream first = stream_of(sites.front());
+  check(current_host_device().stream_of(first).begin_capture(tutti::CaptureMode::thread_local_only));
+  for (std::size_t i = 1; i < sites.size(); ++i) order(first, stream_of(sites[i]));
+  calls();
+  for (std::size_t i = 1; i < sites.size(); ++i) order(stream_of(sites[i]), first);
+  auto graph = current_host_device().stream_of(first).end_capture();
+  if (!graph.ok()) check(std::move(graph).status());
+  return std::make_unique<EmulatorReplay>(std::move(graph).value(), first);
+}
+
+}  // namespace perf

@@ -1,0 +1,361 @@
+#include "src/tuner/autotuner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+
+namespace tutti::test {
+namespace {
+
+// What operation number `operation` takes on a rank as a candidate.
+using Durations = std::function<std::int64_t(std::size_t rank, std::size_t candidate, std::uint32_t operation)>;
+
+// Ranks that run the same operations and add up what they have seen.
+struct Ranks {
+  Ranks(std::size_t ranks, std::vector<double> predicted_us, const AutotunerOptions& terms = {})
+      : predicted(std::move(predicted_us)), autotuners(ranks, Autotuner(predicted, terms)) {}
+
+  // Until the verdict. Fails where ranks differ in what they try, or in when they conclude.
+  void run(const Durations& durations) {
+    while (!autotuners[0].settled()) {
+      ASSERT_LT(operations, autotuners[0].longest());
+      const std::size_t candidate = autotuners[0].next();
+      std::size_t ended = 0;
+      for (std::size_t rank = 0; rank < autotuners.size(); ++rank) {
+        ASSERT_EQ(autotuners[rank].next(), candidate) << "rank " << rank << " in operation " << operations;
+        const std::int64_t duration = durations(rank, candidate, operations);
+        total_ns += duration;
+        ended += autotuners[rank].took(duration) ? 1 : 0;
+      }
+      tried.push_back(candidate);
+      ++operations;
+      if (ended == 0) continue;
+      ASSERT_EQ(ended, autotuners.size());
+      conclude();
+    }
+    for (const Autotuner& autotuner : autotuners) {
+      ASSERT_TRUE(autotuner.settled());
+      ASSERT_EQ(autotuner.next(), autotuners[0].next());
+    }
+  }
+
+  void conclude() {
+    std::vector<std::uint64_t> sums(autotuners[0].seen().size());
+    for (const Autotuner& autotuner : autotuners) {
+      const std::vector<std::uint64_t> seen = autotuner.seen();
+      ASSERT_EQ(seen.size(), sums.size());
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += seen[i];
+    }
+    for (Autotuner& autotuner : autotuners) autotuner.conclude(sums, static_cast<std::uint32_t>(autotuners.size()));
+    ++conclusions;
+  }
+
+  std::size_t result() const { return autotuners[0].next(); }
+  std::size_t times_tried(std::size_t candidate) const {
+    return static_cast<std::size_t>(std::count(tried.begin(), tried.end(), candidate));
+  }
+
+  std::vector<double> predicted;
+  std::vector<Autotuner> autotuners;
+  std::vector<std::size_t> tried;  // By operation.
+  std::uint32_t operations = 0;
+  std::uint32_t conclusions = 0;
+  std::int64_t total_ns = 0;
+};
+
+TEST(Autotuner, KeepsTheFastestWhicheverWasPredictedFirst) {
+  for (std::size_t fastest = 0; fastest < 3; ++fastest) {
+    Ranks ranks(2, {10, 11, 12});
+    ranks.run([&](auto, std::size_t candidate, auto) { return candidate == fastest ? 9'000 : 10'000; });
+    EXPECT_EQ(ranks.result(), fastest);
+    EXPECT_LE(ranks.conclusions, 3U);
+  }
+}
+
+TEST(Autotuner, BeginsWithOperationsOfTheFirstChoice) {
+  Ranks ranks(1, {10, 11});
+  ranks.run([](auto, auto, auto) { return 10'000; });
+  const auto first_other = std::find(ranks.tried.begin(), ranks.tried.end(), 1U) - ranks.tried.begin();
+  EXPECT_GE(first_other, 16);
+}
+
+TEST(Autotuner, DoesNotTryWhatIsPredictedToBeFarSlower) {
+  Ranks ranks(2, {10, 19, 21, 200});
+  ranks.run([](auto, std::size_t candidate, auto) { return candidate == 1 ? 12'000 : 11'000; });
+  EXPECT_GT(ranks.times_tried(1), 0U);
+  EXPECT_EQ(ranks.times_tried(2), 0U);
+  EXPECT_EQ(ranks.times_tried(3), 0U);
+}
+
+TEST(Autotuner, OfOneCandidateIsNone) {
+  EXPECT_TRUE(Autotuner(std::vector<double>{10}).settled());
+  EXPECT_TRUE(Autotuner(std::vector<double>{10, 30}).settled());
+  EXPECT_EQ(Autotuner(std::vector<double>{10, 30}).longest(), 0U);
+}
+
+TEST(Autotuner, SpendsNoMoreThanItsBudget) {
+  const AutotunerOptions terms;
+  for (const double best_us : {0.05, 1.0, 50.0, 3000.0, 100'000.0}) {
+    Ranks ranks(1, {best_us, 1.1 * best_us, 1.5 * best_us, 1.9 * best_us});
+    double spent_us = 0;
+    ranks.run([&](auto, std::size_t candidate, auto) {
+      spent_us += ranks.predicted[candidate] - best_us;
+      return static_cast<std::int64_t>(best_us * 1e3);
+    });
+    EXPECT_LE(spent_us, terms.budget_us) << best_us << " us";
+  }
+}
+
+TEST(Autotuner, DropsWhatIsFarBehindAfterAGlance) {
+  Ranks ranks(2, {10, 11, 12});
+  ranks.run([](auto, std::size_t candidate, auto) { return candidate == 1 ? 1'000'000 : 10'000; });
+  EXPECT_LE(ranks.times_tried(1), 17U);
+  EXPECT_EQ(ranks.result(), 0U);
+  EXPECT_GT(ranks.times_tried(2), 20U);
+}
+
+TEST(Autotuner, DropsNothingForAFewSlowOperations) {
+  Ranks ranks(2, {1, 1.1});
+  ranks.run([](auto, std::size_t candidate, std::uint32_t operation) {
+    return operation >= 16 && operation < 26 ? 4'000'000 : candidate == 0 ? 900 : 1000;
+  });
+  EXPECT_EQ(ranks.result(), 0U);
+}
+
+TEST(Autotuner, DropsTheFirstChoiceTooIfItIsFarBehind) {
+  Ranks ranks(2, {10, 11});
+  ranks.run([](auto, std::size_t candidate, auto) { return candidate == 0 ? 1'000'000 : 10'000; });
+  EXPECT_EQ(ranks.result(), 1U);
+  EXPECT_LE(ranks.times_tried(0), 16U + 17U);
+}
+
+TEST(Autotuner, KeepsTheFirstChoiceWhereAnotherIsHardlyBetter) {
+  Ranks ranks(2, {10, 11});
+  ranks.run([](auto, std::size_t candidate, auto) { return candidate == 1 ? 9'950 : 10'000; });
+  EXPECT_EQ(ranks.result(), 0U);
+}
+
+// Each rank's view alone would tell otherwise.
+TEST(Autotuner, GoesByTheTimeOfAllRanksTogether) {
+  Ranks ranks(2, {10, 11});
+  ranks.run([](std::size_t rank, std::size_t candidate, auto) {
+    return rank == 0 ? (candidate == 0 ? 10'000 : 13'000) : (candidate == 0 ? 16'000 : 10'000);
+  });
+  EXPECT_EQ(ranks.result(), 1U);
+  EXPECT_DOUBLE_EQ(ranks.autotuners[1].measured_us()[0], 13);
+  EXPECT_DOUBLE_EQ(ranks.autotuners[1].measured_us()[1], 11.5);
+}
+
+// The first operation of a burst bears what came before it, or makes a plan.
+TEST(Autotuner, DoesNotCountTheOperationAfterAChange) {
+  Ranks ranks(2, {10'000, 11'000});
+  std::size_t last = 0;
+  ranks.run([&](std::size_t rank, std::size_t candidate, auto) {
+    const bool changed = candidate != last;
+    if (rank == 1) last = candidate;
+    return candidate == 1 ? (changed ? 90'000'000 : 9'000'000) : 10'000'000;
+  });
+  EXPECT_EQ(ranks.result(), 1U);
+}
+
+TEST(Autotuner, IsNotMisledByAnOperationThatWasInterrupted) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    Ranks ranks(4, {10, 11, 12, 13});
+    const std::size_t fastest = random() % 4;
+    std::vector<std::uint32_t> left(4);  // Operations of each candidate until it is interrupted, once, on some rank.
+    for (std::uint32_t& each : left) each = 4 * (20 + random() % 150);
+    ranks.run([&](std::size_t, std::size_t candidate, auto) -> std::int64_t {
+      const std::int64_t usual = (candidate == fastest ? 9'000 : 10'500) + static_cast<std::int64_t>(random() % 200);
+      return --left[candidate] == 0 ? usual + 4'000'000 : usual;
+    });
+    ASSERT_EQ(ranks.result(), fastest) << "round " << round;
+  }
+}
+
+TEST(Autotuner, ComesToTheSameVerdictOnAllRanksWhateverTheySee) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<double> predicted(1 + random() % 6);
+    double us = std::exp2(static_cast<double>(random() % 24) - 6);
+    for (double& each : predicted) each = us *= 1 + static_cast<double>(random() % 100) / 200;
+    Ranks ranks(1 + random() % 5, predicted);
+    ranks.run([&](auto...) {
+      return static_cast<std::int64_t>(random() % 7 == 0 ? random() % 1'000'000'000'000 : random() % 100'000) - 5;
+    });
+    ASSERT_FALSE(testing::Test::HasFatalFailure()) << "round " << round;
+  }
+}
+
+// Durations by candidate and by how often it has had its turn: 0 is the first burst behind the idle operations.
+Durations by_burst(std::function<std::int64_t(std::size_t candidate, std::uint32_t burst)> duration) {
+  return [duration = std::move(duration), last = std::size_t{0}, bursts = std::vector<std::uint32_t>(8)](
+             std::size_t, std::size_t candidate, auto) mutable {
+    if (candidate != last) ++bursts[last];
+    last = candidate;
+    return duration(candidate, bursts[candidate]);
+  };
+}
+
+TEST(Autotuner, KeepsTheFirstChoiceWhereAnotherIsBetterByTurns) {
+  Ranks ranks(1, {10, 11});
+  ranks.run(by_burst([](std::size_t candidate, std::uint32_t burst) {
+    return candidate == 0 ? 10'000 : burst % 2 == 1 ? 9'000 : 11'000;  // Of seven bursts that count, the first is one.
+  }));
+  EXPECT_LT(ranks.autotuners[0].measured_us()[1], 9.5);
+  EXPECT_EQ(ranks.result(), 0U);
+}
+
+TEST(Autotuner, DoesNotDropTheFirstChoiceForTwoBadBursts) {
+  Ranks ranks(1, {10, 11});
+  ranks.run(by_burst([](std::size_t candidate, std::uint32_t burst) {
+    return candidate == 1 ? 10'000 : burst == 1 || burst == 2 ? 15'000 : 9'000;
+  }));
+  EXPECT_EQ(ranks.result(), 0U);
+}
+
+// What others have under way when their turn ends is in the way of who comes next.
+TEST(Autotuner, OutlastsWhatRanksRunAhead) {
+  const auto result = [](bool run_ahead) {
+    Ranks ranks(2, {1, 1.1}, autotuner_options(run_ahead, false));
+    std::size_t last = 0;
+    std::uint32_t since = 0;
+    ranks.run([&](std::size_t rank, std::size_t candidate, auto) -> std::int64_t {
+      if (rank == 0) since = candidate == last ? since + 1 : 0;
+      last = candidate;
+      if (candidate == 0) return 1000;
+      return since < 200 ? 5000 : 900;
+    });
+    return ranks.result();
+  };
+  EXPECT_EQ(result(true), 1U);
+  EXPECT_EQ(result(false), 0U);
+}
+
+// A ring of four ranks on two cores: every fourth operation finds all there already. What it takes in a row counts.
+TEST(Autotuner, IsNotTakenInByEveryFourthOperationOfRanksThatShareCores) {
+  for (const double predicted_us : {10.0, 1000.0}) {
+    const auto result = [&](std::int64_t even_ns) {
+      Ranks ranks(4, {predicted_us, 1.1 * predicted_us}, autotuner_options(false, true));
+      ranks.run([&](std::size_t, std::size_t candidate, std::uint32_t operation) -> std::int64_t {
+        if (candidate == 0) return even_ns;
+        return operation % 4 == 0 ? 7'000 : 22'000;  // 18.25 us each.
+      });
+      return ranks.result();
+    };
+    EXPECT_EQ(result(16'000), 0U) << predicted_us;
+    EXPECT_EQ(result(20'000), 1U) << predicted_us;
+  }
+}
+
+// Broadcasts of 0.1 us, by eight candidates that are alike.
+TEST(Autotuner, OfShortCallsWithARootIsBounded) {
+  const AutotunerOptions terms = autotuner_options(true, true);
+  Ranks ranks(2, std::vector<double>(8, 0.1), terms);
+  ranks.run([](std::size_t, std::size_t candidate, auto) { return 100 + static_cast<std::int64_t>(candidate); });
+  EXPECT_EQ(ranks.result(), 0U);
+  EXPECT_LE(ranks.operations, 16U + 8 * 1000 + 3 * 7 * 2500);
+  for (std::size_t candidate = 3; candidate < 8; ++candidate) EXPECT_EQ(ranks.times_tried(candidate), 1000U);
+}
+
+// The first choice goes on beside the two that seemed the best, though it seemed the worst.
+TEST(Autotuner, GoesOnWithTheBestOfAGlanceAndTheFirstChoice) {
+  Ranks ranks(2, std::vector<double>(6, 0.1), autotuner_options(true, false));
+  ranks.run([](std::size_t, std::size_t candidate, auto) { return 190 - 10 * static_cast<std::int64_t>(candidate); });
+  EXPECT_EQ(ranks.result(), 5U);
+  EXPECT_GT(ranks.times_tried(0), 1016U);
+  for (std::size_t candidate = 1; candidate < 4; ++candidate) EXPECT_EQ(ranks.times_tried(candidate), 1000U);
+}
+
+TEST(Autotuner, DropsWhatIsFarBehindOnTheWayToARootAfterAGlanceToo) {
+  Ranks ranks(2, {0.1, 0.11}, autotuner_options(true, false));
+  ranks.run([](std::size_t, std::size_t candidate, auto) { return candidate == 0 ? 100 : 201; });
+  EXPECT_EQ(ranks.result(), 0U);
+  EXPECT_EQ(ranks.operations, 16U + 2 * 1000);
+}
+
+TEST(Autotuner, EndsAsItIsTold) {
+  Autotuner autotuner(std::vector<double>{10, 11, 12});
+  autotuner.settle(2);
+  EXPECT_TRUE(autotuner.settled());
+  EXPECT_EQ(autotuner.next(), 2U);
+  EXPECT_FALSE(autotuner.took(1000));
+  EXPECT_EQ(autotuner.next(), 2U);
+}
+
+// ---- Operations that are enqueued ahead of what they take ----
+
+// Each stage by the numbers of its operations: as it goes where each is timed at once.
+TEST(Autotuner, IsTheSameByTheNumbersOfItsOperations) {
+  for (const bool rooted : {false, true}) {
+    const std::vector<double> predicted = {10, 11, 12, 13};
+    Autotuner autotuner(predicted, autotuner_options_for_gpus(rooted));
+    while (!autotuner.settled()) {
+      std::uint64_t operation = 0;
+      for (bool ended = false; !ended; ++operation) {
+        const Autotuner::Turn turn = autotuner.turn_at(operation);
+        ASSERT_TRUE(turn.tried);
+        ASSERT_EQ(turn.candidate, autotuner.next());
+        ended = turn.counts ? autotuner.took(turn.candidate == 2 ? 9'000 : 10'000) : autotuner.passed();
+      }
+      const Autotuner::Turn later = autotuner.turn_at(operation);
+      EXPECT_FALSE(later.tried || later.counts);
+      EXPECT_EQ(later.candidate, 0U);
+      autotuner.conclude(autotuner.seen(), 1);
+    }
+    EXPECT_EQ(autotuner.next(), 2U);
+    EXPECT_EQ(autotuner.measured_us()[2], 9) << "what does not count was not timed, and is not missed";
+    EXPECT_EQ(autotuner.turn_at(0).candidate, 2U);
+  }
+}
+
+TEST(Autotuner, IsFollowedByThoseWhoHaveSeenSomethingElse) {
+  const std::vector<double> predicted = {10, 11, 12};
+  Autotuner first(predicted, autotuner_options_for_gpus(false)), follower = first;
+  const auto run = [](Autotuner& autotuner, std::int64_t second_ns) {
+    for (std::uint64_t operation = 0;; ++operation)
+      if (autotuner.took(autotuner.turn_at(operation).candidate == 1 ? second_ns : 10'000)) return;
+  };
+  while (!first.settled()) {
+    run(first, 9'000);
+    run(follower, 30'000);
+    EXPECT_EQ(follower.seen().size(), first.seen().size());
+    EXPECT_LE(first.seen().size(), Autotuner::kMaxSeen);
+    first.conclude(first.seen(), 1);
+    follower.follow(first.outcome());
+    for (std::uint64_t operation = 0; operation < 500; ++operation)
+      ASSERT_EQ(follower.turn_at(operation).candidate, first.turn_at(operation).candidate);
+  }
+  EXPECT_TRUE(follower.settled());
+  EXPECT_EQ(follower.next(), 1U);
+}
+
+// Bursts of which nobody has timed an operation say nothing; a candidate without any ends the trial.
+TEST(Autotuner, DoesWithoutWhatWasNotTimed) {
+  const std::vector<double> predicted = {10, 11};
+  for (const bool any : {true, false}) {
+    Autotuner autotuner(predicted, autotuner_options_for_gpus(false));
+    std::uint32_t counted = 0;
+    while (!autotuner.settled()) {
+      for (std::uint64_t operation = 0;; ++operation) {
+        const Autotuner::Turn turn = autotuner.turn_at(operation);
+        const bool timed = turn.counts && (turn.candidate == 0 || any) && ++counted % 3 != 0;
+        const bool ended = timed ? autotuner.took(turn.candidate == 1 ? 9'000 : 10'000) : autotuner.passed();
+        if (ended) break;
+      }
+      autotuner.conclude(autotuner.seen(), 1);
+    }
+    EXPECT_EQ(autotuner.next(), any ? 1U : 0U);
+    EXPECT_EQ(autotuner.measured_us()[0], any ? 10 : 0);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,183 @@
+// What the table for devices says where it looks at more than sizes.
+#include <gtest/gtest.h>
+
+#include "algorithms/catalogue.h"
+#include "src/tuner/candidates.h"
+#include "src/tuner/choose.h"
+#include "src/tuner/coding.h"
+
+namespace tutti::test {
+namespace {
+
+Query query_on(Collective collective, std::uint64_t block_bytes) {
+  Query query;
+  query.problem = {.collective = collective, .ranks = 8, .groups = {}};
+  query.block_bytes = block_bytes;
+  query.thread_blocks = 32;
+  query.catalogue = catalogue(collective);
+  return query;
+}
+
+std::string_view chosen(const Query& query) { return choose(query).value().algorithm; }
+
+// Whatever could be mapped: what all send to all gets in its own way.
+TEST(ChooseForGpus, GoesRoundWhereOnlyRingsFollowNvLinks) {
+  const std::pair<Collective, std::string_view> wanted[] = {{Collective::all_reduce, "ring"},
+                                                            {Collective::all_gather, "ring"},
+                                                            {Collective::reduce_scatter, "ring"},
+                                                            {Collective::broadcast, "chain"},
+                                                            {Collective::reduce, "chain"}};
+  for (const auto& [collective, name] : wanted) {
+    for (const bool mapped : {false, true}) {
+      Query query = query_on(collective, 1 << 20);
+      query.mapped = mapped;
+      EXPECT_NE(chosen(query), name);
+      query.only_rings = true;
+      EXPECT_EQ(chosen(query), name) << tutti::name(collective);
+      query.block_bytes = 64;
+      EXPECT_NE(chosen(query), name) << "so little goes in fewer rounds";
+    }
+  }
+  Query to_all = query_on(Collective::all_to_all, 1 << 20);
+  to_all.only_rings = true;
+  EXPECT_EQ(chosen(to_all), "direct");
+}
+
+// So that a host's link carries each block once.
+TEST(ChooseForGpus, ReducesOverHostsByTrees) {
+  Query query = query_on(Collective::reduce, 1 << 20);
+  query.network = true;
+  EXPECT_EQ(chosen(query), "direct");
+  query.problem.groups = {{4, 4}};
+  EXPECT_EQ(chosen(query), "hierarchical_tree");
+  query.block_bytes = 64;
+  EXPECT_EQ(chosen(query), "direct");
+}
+
+TEST(ChooseForGpus, GoesRoundInsideHostsAndAcross) {
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
+                                      Collective::broadcast, Collective::reduce}) {
+    Query query = query_on(collective, 1 << 20);
+    query.problem.groups = {{4, 4}};
+    query.network = query.only_rings = true;
+    const Algorithm* algorithm = find(collective, chosen(query));
+    ASSERT_NE(algorithm, nullptr) << tutti::name(collective);
+    EXPECT_TRUE(algorithm->supports(query.problem)) << tutti::name(collective);
+  }
+  Query query = query_on(Collective::all_reduce, 1 << 20);
+  query.problem.groups = {{4, 4}};
+  query.network = query.only_rings = true;
+  EXPECT_EQ(chosen(query), "hierarchical_ring");
+}
+
+TEST(ChooseForGpus, TakesWhatBearsRounding) {
+  for (std::uint32_t c = 0; c < kCollectives; ++c) {
+    for (const Rank ranks : {2U, 5U, 8U, 16U}) {
+      for (const std::uint64_t bytes : {130U, 4096U, 65536U, 1U << 20, 64U << 20}) {
+        for (const bool whole : {false, true}) {  // All is mapped; or some are on other hosts.
+          Query query = query_on(static_cast<Collective>(c), bytes);
+          query.problem.ranks = ranks;
+          query.mapped = whole;
+          query.network = !whole;
+          query.compression = CompressionFormat::int8;
+          const Choice choice = choose(query).value();
+          const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
+          ASSERT_NE(algorithm, nullptr) << choice.algorithm;
+          EXPECT_TRUE(!choice.mapped && algorithm->bears_rounding(query.problem)) << choice.algorithm << " " << bytes;
+          EXPECT_EQ(choice.compression, CompressionFormat::int8) << choice.algorithm << " " << bytes;
+        }
+      }
+    }
+  }
+}
+
+TEST(ChooseForGpus, SharesOutElementsNotMessages) {
+  Query query = query_on(Collective::all_reduce, 256 << 10);
+  query.protocol = "Simple";
+  const std::uint32_t raw = choose(query).value().channels;
+  ASSERT_GT(raw, 1U);
+  query.compression = CompressionFormat::int8;
+  EXPECT_EQ(choose(query).value().channels, raw);
+}
+
+TEST(ChooseForGpus, KeepsToTheChannelsThatThereAre) {
+  Query query = query_on(Collective::all_reduce, 16 << 20);
+  const auto channels = [&](std::string_view algorithm) {
+    query.algorithm = algorithm;
+    return choose(query).value().channels;
+  };
+  const std::uint32_t most = channels("two_shot");
+  ASSERT_GT(most, 4U);
+  query.lane_channels = 4;
+  EXPECT_EQ(channels("two_shot"), 4U);
+  query.mapped = true;
+  EXPECT_GT(channels("two_shot_mapped"), 4U) << "it has no lanes";
+  query.orders = 3;
+  EXPECT_EQ(channels("ring"), 3U);
+  EXPECT_EQ(channels("two_shot"), 4U) << "it goes through ranks in no order";
+  query.channels = 2;
+  EXPECT_EQ(channels("ring"), 2U) << "whoever asks for channels gets as many";
+  query.channels = 40;
+  EXPECT_EQ(channels("two_shot_mapped"), query.thread_blocks);
+  EXPECT_EQ(channels("two_shot"), 4U);
+}
+
+// Each channel encodes its part: on few of them that takes longer than it saves.
+TEST(ChooseForGpus, WeighsFormatsOnTheChannelsThatThereAre) {
+  Machine machine = machine_of_devices();
+  machine.levels[1].rank_gbytes_per_s = 10;
+  for (const CompressionFormat each : kBoundedFormats) {
+    const auto at = static_cast<std::size_t>(each);
+    machine.costs.encode_gbytes_per_s[at] = machine.costs.decode_gbytes_per_s[at] = 5;
+  }
+  const auto format = [&](std::uint32_t channels, std::uint32_t lane_channels) {
+    Query query = query_on(Collective::all_reduce, 16 << 20);
+    query.network = true;
+    query.machine = &machine;
+    query.max_relative_error = 0.0101;
+    query.channels = channels;
+    query.lane_channels = lane_channels;
+    return choose(query).value().compression;
+  };
+  EXPECT_EQ(format(0, 8), CompressionFormat::int8);
+  EXPECT_EQ(format(1, 8), CompressionFormat::none);
+  EXPECT_EQ(format(0, 1), CompressionFormat::none);
+}
+
+// Of the formats that keep to a bound the one that is predicted to be quickest, if that is worth its digits.
+TEST(ChooseForGpus, TakesAFormatWithinABoundWhereItPays) {
+  const auto format = [](Query query, double bound) {
+    query.max_relative_error = bound;
+    const Choice choice = choose(query).value();
+    EXPECT_EQ(candidates(query).value().front().choice.compression, choice.compression);
+    EXPECT_EQ(candidates(query).value().front().choice.algorithm, choice.algorithm);
+    return choice.compression;
+  };
+  Query far = query_on(Collective::all_reduce, 16 << 20);
+  far.network = true;
+  EXPECT_EQ(format(far, 0), CompressionFormat::none);
+  EXPECT_EQ(format(far, 0.0025), CompressionFormat::bf16);
+  EXPECT_EQ(format(far, 0.0101), CompressionFormat::int8);
+  EXPECT_EQ(format(far, 0.0001), CompressionFormat::none) << "none keeps to it";
+  far.block_bytes = 2048;
+  EXPECT_EQ(format(far, 0.0101), CompressionFormat::none) << "rounds count, and not bytes";
+  Machine slow = machine_of_devices();
+  slow.levels[1].rank_gbytes_per_s = 0.1;
+  far.machine = &slow;
+  EXPECT_EQ(format(far, 0.0101), CompressionFormat::int8);
+
+  Query near = query_on(Collective::all_reduce, 16 << 20);
+  near.mapped = true;
+  EXPECT_EQ(format(near, 0.0101), CompressionFormat::none) << "in mapped memory nothing is sent";
+  for (const char* forced : {"one_shot", "recursive_doubling"}) {
+    far.algorithm = forced;
+    EXPECT_EQ(format(far, 0.3), CompressionFormat::none) << "it does not bear rounding";
+  }
+  far.algorithm = "";
+  far.network = false;
+  far.protocol = "LL";
+  EXPECT_EQ(format(far, 0.3), CompressionFormat::none) << "formats go in Simple";
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,281 @@
+// Rings through systems that are sold, whole and in parts.
+#include "src/tuner/map_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "src/base/service_thread.h"
+#include "src/topology/presets.h"
+#include "src/topology/ways.h"
+#include "src/tuner/rings.h"
+#include "tests/tuner/hybrid_cube_mesh.h"
+
+namespace tutti::test {
+namespace {
+
+std::vector<NodeId> gpus_of(const Topology& topology, const std::vector<std::uint32_t>& indices) {
+  std::vector<NodeId> found;
+  for (const std::uint32_t index : indices)
+    for (const NodeId id : topology.all(NodeKind::gpu))
+      if (topology.nodes[id].index == index) found.push_back(id);
+  return found;
+}
+
+double sum_of(const Circuits& circuits) { return circuits.gbytes_per_s * static_cast<double>(circuits.each.size()); }
+
+TEST(MapRanks, UsesEveryNvLinkOfASwitchedSystem) {
+  const std::pair<const char*, double> stated[] = {{"dgx-a100", 300}, {"dgx-h100", 450}, {"dgx-b200", 900}};
+  for (const auto& [name, gbytes_per_s] : stated) {
+    const Topology topology = preset(name).value();
+    for (const std::vector<std::uint32_t>& gpus :
+         {std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}, {0, 3, 6}, {1, 2, 4, 5, 7}, {6, 1}}) {
+      const Circuits found = find_circuits(topology, gpus_of(topology, gpus), {});
+      EXPECT_NEAR(sum_of(found), gbytes_per_s, 1e-6) << name << " of " << gpus.size();
+      EXPECT_EQ(found.each.size(), 1u);  // No more than are needed.
+    }
+  }
+}
+
+// Six bricks of each GPU, each way; NCCL finds as much.
+TEST(MapRanks, UsesEveryNvLinkOfAMesh) {
+  const Topology topology = hybrid_cube_mesh();
+  const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
+  EXPECT_NEAR(sum_of(found), 150, 1e-6);
+  for (const Circuit& circuit : found.each)
+    for (std::size_t i = 0; i < circuit.nodes.size(); ++i)
+      EXPECT_EQ(way(topology, circuit.nodes[i], circuit.nodes[(i + 1) % 8]).kind, WayKind::nvlink);
+}
+
+// Where NVLinks lead from each to each, or nowhere, rings have nothing ahead of other ways.
+TEST(MapRanks, KnowsWhereOnlyRingsFollowNvLinks) {
+  const Topology cube = hybrid_cube_mesh(), switched = preset("dgx-h100").value();
+  EXPECT_TRUE(find_circuits(cube, cube.all(NodeKind::gpu), {}).only_rings);
+  EXPECT_FALSE(find_circuits(cube, gpus_of(cube, {0, 1, 2, 3}), {}).only_rings);
+  EXPECT_TRUE(find_circuits(cube, gpus_of(cube, {0, 1, 4, 5}), {}).only_rings);
+  EXPECT_FALSE(find_circuits(cube, gpus_of(cube, {1, 0, 6}), {}).only_rings);  // 6 is not joined to either.
+  EXPECT_FALSE(find_circuits(switched, switched.all(NodeKind::gpu), {}).only_rings);
+  Topology bare = cube;
+  std::erase_if(bare.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
+  EXPECT_FALSE(find_circuits(bare, bare.all(NodeKind::gpu), {}).only_rings);
+}
+
+TEST(MapRanks, GoesRoundAMissingLink) {
+  Topology topology = hybrid_cube_mesh();
+  std::erase_if(topology.links, [&](const Link& link) {
+    return link.kind == LinkKind::nvlink && topology.nodes[link.a].name == "gpu0" &&
+           topology.nodes[link.b].name == "gpu4";
+  });
+  const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
+  EXPECT_NEAR(sum_of(found), 100, 1e-6);  // What is left of gpu0's bricks.
+}
+
+// Halves of a switch that is gone: what the other switches carry.
+TEST(MapRanks, SpreadsOverTheSwitchesThatBothEndsReach) {
+  Topology topology = preset("dgx-h100").value();
+  const NodeId gpu = gpus_of(topology, {3}).front();
+  std::erase_if(topology.links, [&](const Link& link) {
+    return link.kind == LinkKind::nvlink && link.a == gpu && topology.nodes[link.b].name == "nvswitch0";
+  });
+  const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
+  EXPECT_NEAR(sum_of(found), 325, 1e-6);  // Of 18 links 13.
+}
+
+// Where there are sockets only, a ring crosses between them once each way.
+TEST(MapRanks, CrossesSocketsAsSeldomAsItCan) {
+  Topology topology = hybrid_cube_mesh();
+  std::erase_if(topology.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
+  const std::vector<NodeId> mixed = gpus_of(topology, {0, 4, 1, 5, 2});
+  const Circuits found = find_circuits(topology, mixed, {});
+  EXPECT_NEAR(sum_of(found), 15.8, 1e-6);
+  for (const Circuit& circuit : found.each) {
+    int crossings = 0;
+    for (std::size_t i = 0; i < circuit.nodes.size(); ++i)
+      crossings += way(topology, circuit.nodes[i], circuit.nodes[(i + 1) % circuit.nodes.size()]).kind == WayKind::sys;
+    EXPECT_EQ(crossings, 2);
+  }
+}
+
+TEST(MapRanks, LeavesByEachPortWhereItIsNear) {
+  const Topology topology = preset("dgx-a100").value();
+  const std::vector<NodeId> ports = usable_ports(topology);
+  ASSERT_EQ(ports.size(), 8u);
+  const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), ports);
+  EXPECT_NEAR(sum_of(found), 200, 1e-6);
+  std::set<NodeId> used;
+  for (const Circuit& circuit : found.each) {
+    used.insert(circuit.port);
+    EXPECT_EQ(way(topology, circuit.port, circuit.nodes.front()).kind, WayKind::pix);
+    EXPECT_EQ(way(topology, circuit.nodes.back(), circuit.port).kind, WayKind::pix);
+  }
+  EXPECT_EQ(used.size(), 8u);
+}
+
+// What a rank sends leaves by its own port: three GPUs, the third of which is on the other socket, have three ports.
+TEST(MapRanks, LeavesByThePortsOfAPartOfAHost) {
+  const Topology topology = preset("dgx-h100").value();
+  const std::vector<NodeId> ports = usable_ports(topology), gpus = gpus_of(topology, {0, 2, 5});
+  const Circuits found = find_circuits(topology, gpus, ports, 8);
+  EXPECT_EQ(found.each.size(), 3u);
+  EXPECT_NEAR(sum_of(found), 150, 1e-6);
+  std::set<NodeId> leave, enter;
+  for (const Circuit& circuit : found.each) {
+    EXPECT_EQ(circuit.port, nearest_port(topology, circuit.nodes.back(), ports));
+    leave.insert(circuit.nodes.back());
+    enter.insert(circuit.nodes.front());
+  }
+  EXPECT_EQ(leave.size(), 3u);
+  EXPECT_EQ(enter.size(), 3u);
+}
+
+TEST(MapRanks, LeavesOutPortsThatAreDown) {
+  Topology topology = preset("dgx-h100").value();
+  const NodeId down = topology.all(NodeKind::nic)[2];
+  topology.nodes[down].down = true;
+  const std::vector<NodeId> ports = usable_ports(topology);
+  EXPECT_EQ(ports.size(), 7u);
+  const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), ports);
+  EXPECT_NEAR(sum_of(found), 350, 1e-6);
+  EXPECT_EQ(nearest_port(topology, gpus_of(topology, {5}).front(), ports), topology.all(NodeKind::nic)[5]);
+  EXPECT_NE(nearest_port(topology, gpus_of(topology, {2}).front(), ports), down);
+}
+
+TEST(MapRanks, NamesTheSlowestPart) {
+  Topology topology = hybrid_cube_mesh();
+  const std::vector<NodeId> three = gpus_of(topology, {1, 0, 6});  // 6 has no NVLink to either.
+  const Circuits found = find_circuits(topology, three, {});
+  ASSERT_FALSE(found.each.empty());
+  for (const Circuit& circuit : found.each) {
+    const NodeId from = circuit.nodes[circuit.slowest], to = circuit.nodes[(circuit.slowest + 1) % 3];
+    EXPECT_EQ(way(topology, from, to).kind, WayKind::sys);
+  }
+}
+
+TEST(MapRanks, HasNoRingWhereNoLinkLeads) {
+  Topology topology = hybrid_cube_mesh();
+  std::erase_if(topology.links,
+                [](const Link& link) { return link.kind == LinkKind::nvlink || link.kind == LinkKind::smp; });
+  EXPECT_TRUE(find_circuits(topology, topology.all(NodeKind::gpu), {}).each.empty());
+}
+
+TEST(MapRanks, SaysTheSameTwice) {
+  const Topology topology = hybrid_cube_mesh();
+  const Circuits one = find_circuits(topology, topology.all(NodeKind::gpu), {});
+  const Circuits other = find_circuits(topology, topology.all(NodeKind::gpu), {});
+  EXPECT_EQ(one.each, other.each);
+  EXPECT_EQ(one.visits, other.visits);
+  EXPECT_LE(one.visits, 2 * kMaxVisits);
+}
+
+// A rack of 72 GPUs with 72 ports: from the question on.
+TEST(MapRanks, NeedsLittleStack) {
+  const Topology rack = preset("gb200-nvl72").value();
+  Circuits found;
+  {
+    const auto thread =
+        ServiceThread::start([&] { found = find_circuits(rack, rack.all(NodeKind::gpu), usable_ports(rack)); });
+    ASSERT_TRUE(thread.ok());
+  }
+  EXPECT_EQ(found.each.size(), 18u);
+}
+
+// As a peer might tell it: GPUs at many NVSwitches, of which it would take minutes to look at all.
+Topology switched(std::uint32_t gpus, std::uint32_t switches) {
+  Topology topology;
+  topology.hosts = {"told"};
+  for (std::uint32_t i = 0; i < gpus; ++i) topology.add(node(NodeKind::gpu, "gpu" + std::to_string(i), i));
+  for (std::uint32_t i = 0; i < switches; ++i) {
+    const NodeId middle = topology.add(node(NodeKind::nvswitch, "nvswitch" + std::to_string(i)));
+    for (NodeId gpu = 0; gpu < gpus; ++gpu) topology.connect({gpu, middle, LinkKind::nvlink, 1.0 + i, 1, 1});
+  }
+  return topology;
+}
+
+TEST(MapRanks, GivesUpAfterSoManySteps) {
+  const Topology topology = switched(kMaxStations, kMaxLinksSent / kMaxStations);
+  ASSERT_TRUE(fits_broadcast(topology));
+  const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
+  EXPECT_TRUE(found.each.empty());
+  const NodeId last = kMaxStations - 1;
+  EXPECT_LE(found.steps, kMaxSteps + way(topology, 0, last).steps);
+}
+
+TEST(MapRanks, LooksAtNoWayOfTooMany) {
+  const Topology topology = switched(kMaxStations + 1, 1);
+  const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
+  EXPECT_TRUE(found.each.empty());
+  EXPECT_EQ(found.steps, 0u);
+}
+
+class OfRanks : public testing::Test {
+ protected:
+  // Ranks of `hosts` systems, the GPUs of each in this order.
+  void place(std::uint32_t hosts, const std::vector<std::uint32_t>& gpus) {
+    const Topology topology = preset("dgx-h100").value();
+    TopologyMerger merger;
+    for (std::uint32_t host = 0; host < hosts; ++host) {
+      merger.add("host" + std::to_string(host), topology);
+      for (const NodeId gpu : gpus_of(topology, gpus)) stations.push_back({host, gpu});
+    }
+    merged = merger.take();
+  }
+  MergedTopology merged;
+  std::vector<Station> stations;
+};
+
+TEST_F(OfRanks, EveryOrderHasEachRankOnceAndHostsInOnePiece) {
+  place(3, {4, 0, 2, 7});
+  const RankRings rings = find_rank_rings(merged, stations);
+  ASSERT_FALSE(rings.orders.empty());
+  for (const std::vector<Rank>& order : rings.orders) {
+    ASSERT_EQ(order.size(), 12u);
+    for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i] / 4, i / 4);
+    EXPECT_EQ(std::set<Rank>(order.begin(), order.end()).size(), 12u);
+  }
+}
+
+TEST_F(OfRanks, RanksOfOneDeviceAreNeighbours) {
+  place(1, {0, 1, 0, 1, 2});
+  const RankRings rings = find_rank_rings(merged, stations);
+  ASSERT_FALSE(rings.orders.empty());
+  const std::vector<Rank>& order = rings.orders.front();
+  const auto at = [&](Rank rank) { return std::find(order.begin(), order.end(), rank) - order.begin(); };
+  EXPECT_EQ(at(2), at(0) + 1);
+  EXPECT_EQ(at(3), at(1) + 1);
+}
+
+TEST_F(OfRanks, AThousandHostsAreLookedAtOnce) {
+  place(1024, {0, 1, 2, 3, 4, 5, 6, 7});
+  EXPECT_EQ(merged.kinds.size(), 1u);
+  const RankRings rings = find_rank_rings(merged, stations, 8);
+  EXPECT_EQ(rings.orders.size(), 8u);
+  EXPECT_NEAR(rings.gbytes_per_s, 50, 1e-6);
+}
+
+// A host of which a communicator has four GPUs leaves by the four ports that are theirs; twice, each way through it.
+TEST_F(OfRanks, LeaveByThePortsThatAreTheirs) {
+  place(2, {4, 0, 2, 7});
+  const RankRings rings = find_rank_rings(merged, stations, 8);
+  EXPECT_EQ(rings.orders.size(), 8u);
+  EXPECT_NEAR(rings.gbytes_per_s, 25, 1e-6);
+  std::map<Rank, int> ends;
+  for (const std::vector<Rank>& order : rings.orders)
+    for (const std::size_t end : {0, 3, 4, 7}) ++ends[order[end]];
+  for (Rank rank = 0; rank < 8; ++rank) EXPECT_EQ(ends[rank], 4) << "rank " << rank;
+  const std::vector<Rank>& first = rings.orders[0];
+  EXPECT_EQ(std::vector<Rank>(first.rbegin() + 4, first.rend()),
+            std::vector<Rank>(rings.orders[4].begin(), rings.orders[4].begin() + 4));
+}
+
+TEST_F(OfRanks, NothingIsSaidOfRanksThatAreNowhere) {
+  place(1, {0, 1});
+  stations.push_back({0, kNoNode});
+  EXPECT_TRUE(find_rank_rings(merged, stations).orders.empty());
+  stations.back() = {7, 0};
+  EXPECT_TRUE(find_rank_rings(merged, stations).orders.empty());
+}
+
+}  // namespace
+}  // namespace tutti::test
