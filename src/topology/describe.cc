@@ -40,7 +40,7 @@ std::string words(const Node& node) {
   return text;
 }
 
-// "gpu12" by its number.
+// A name split into stem and number: "gpu12" is "gpu" and 12.
 struct NumberedName {
   std::string stem;
   std::optional<std::uint32_t> number;
@@ -50,10 +50,11 @@ struct NumberedName {
 };
 
 NumberedName numbered(const std::string& name) {
-  const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // 0: there is nothing else.
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // 0: the name consists of digits only.
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(name.data() + digits, name.data() + name.size(), number);
-  const bool same = error == std::errc() && std::to_string(number) == name.substr(digits);  // And not 007.
+  // Rejects leading zeros, as in "007".
+  const bool same = error == std::errc() && std::to_string(number) == name.substr(digits);
   if (!same) return {name, {}};
   return {name.substr(0, digits), number};
 }
@@ -97,7 +98,7 @@ class Tree {
     }
   }
 
-  // What leads elsewhere than up and down: how many links to whom, alike ones together.
+  // Describes links outside the PCI and memory tree: count and peers, with equal links grouped.
   std::string across(NodeId id) const {
     std::map<std::string, std::vector<NodeId>> others;
     for (const Link* link : links_of_[id]) {
@@ -109,7 +110,8 @@ class Tree {
     return text;
   }
 
-  // "gpu0, gpu2 ... gpu7 (7)": each name once, in order; how many links there are, where that is not seen at once.
+  // "gpu0, gpu2 ... gpu7 (7)": each name once, in order. The number of links follows where it differs from the number
+  // of names shown.
   std::string listed(const std::vector<NodeId>& nodes) const {
     std::set<NumberedName> names;
     std::set<std::uint32_t> hosts;

@@ -1,4 +1,4 @@
-// A topology in words: the tree of each host, and how far its devices are apart.
+// Text output of a topology: the device tree of each host, and the distances between its devices.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace tutti {
 
-std::string describe(const Topology& topology);            // The tree, and what was assumed.
-std::string describe_distances(const Topology& topology);  // Between GPUs and network ports of each host: kind, GB/s.
+std::string describe(const Topology& topology);            // The tree, then the notes (assumptions made).
+std::string describe_distances(const Topology& topology);  // Matrix of GPUs and NICs per host: path kind and GB/s.
 std::string describe(const Link& link);                    // "pci x16 31.5 GB/s"
-// "NV 450", of a way between these: to a network port, or from it, no more than it sends.
+// For example "NV 450". If an end is a network port, the bandwidth is capped at the port's.
 std::string describe(const Topology& topology, const Way& found, NodeId from, NodeId to);
-std::string short_number(double value);  // Three digits at most.
+std::string short_number(double value);  // Up to three significant digits.
 
 }  // namespace tutti

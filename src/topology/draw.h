@@ -1,4 +1,4 @@
-// A topology as a picture, and the rings that were chosen in it.
+// Pictures of a topology, with the rings that were chosen.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 namespace tutti {
 
 struct DrawnRing {
-  std::vector<NodeId> trail;      // The last leads to the first.
-  std::size_t slowest = 0;        // trail[slowest] and the one behind it.
-  std::vector<std::string> ways;  // From each to the one behind it: "NV 50"; none where there is one node only.
+  std::vector<NodeId> trail;      // In ring order; the last node connects to the first.
+  std::size_t slowest = 0;        // Index of the slowest hop: from trail[slowest] to its successor.
+  std::vector<std::string> ways;  // Label of each hop, such as "NV 50"; empty if there is one node only.
 };
 
-std::string draw_dot(const Topology& topology, const std::vector<DrawnRing>& rings = {});  // For Graphviz.
-// By itself: each host a frame, in it processors above what hangs on them, NVSwitches below. Of links the thickness
-// says what they carry, and pointing at one shows it in words. Switches that lead to one thing only are left out. The
-// first rings are drawn from GPU to GPU, and below the hosts each as a row; its slowest part is red.
+std::string draw_dot(const Topology& topology, const std::vector<DrawnRing>& rings = {});  // Graphviz source.
+// Self-contained SVG. Each host is a frame: processors at the top, their devices below, NVSwitches at the bottom. Line
+// thickness shows bandwidth; hovering over a link shows its description. PCI switches with a single child are omitted.
+// The first ring is also drawn between the GPUs. Below the hosts, each ring is a row with its slowest hop in red.
 std::string draw_svg(const Topology& topology, const std::vector<DrawnRing>& rings = {});
 
 }  // namespace tutti

@@ -26,7 +26,7 @@ std::string quoted(const std::string& text) {
   return safe + "\"";
 }
 
-// The graph has no direction, but for these.
+// Ring hops; the only directed edges of the graph.
 std::string arrows(const DrawnRing& ring, std::size_t channel) {
   std::string text;
   for (std::size_t i = 0; i < ring.ways.size(); ++i) {

@@ -13,13 +13,13 @@ namespace tutti {
 namespace {
 
 constexpr double kBoxWidth = 92, kBoxHeight = 34, kGap = 14, kRow = 78, kMargin = 24;
-constexpr double kRingRow = 34, kLabel = 70, kChip = 50, kStep = 106;  // Of rows, one for each ring.
+constexpr double kRingRow = 34, kLabel = 70, kChip = 50, kStep = 106;  // Geometry of the ring rows.
 constexpr std::size_t kMaxRows = 12;
 constexpr const char* kRing = "#7a3fa0";
 constexpr const char* kSlowest = "#cc0000";
 
 struct Box {
-  double x = 0, y = 0;  // Its centre.
+  double x = 0, y = 0;  // Centre.
   bool shown = false;
 };
 
@@ -114,20 +114,20 @@ class Picture {
   }
 
  private:
-  // What is there for NVSwitches alone, whose work is not on PCI.
+  // True for PCI switches that lead to NVSwitches only, which are drawn without their PCI links.
   bool is_empty(NodeId id) const {
     const std::vector<NodeId>& below = below_[id];
     return topology_.nodes[id].kind == NodeKind::pci_switch &&
            std::all_of(below.begin(), below.end(), [this](NodeId child) { return is_empty(child); });
   }
-  // A switch behind which there is one thing only says nothing.
+  // Skips PCI switches with a single child.
   NodeId first_reporting(NodeId id) const {
     while (topology_.nodes[id].kind == NodeKind::pci_switch && below_[id].size() == 1) id = below_[id].front();
     return id;
   }
   bool shows(NodeId id) const { return topology_.nodes[id].kind != NodeKind::pci_switch || below_[id].size() > 1; }
 
-  // Returns how far right its boxes reach.
+  // Places all boxes of a host and returns the right edge. `lowest` becomes the largest y.
   double place_host(std::uint32_t host, double left, double& lowest) {
     double right = left;
     for (NodeId id = 0; id < topology_.nodes.size(); ++id)
@@ -200,7 +200,7 @@ class Picture {
            escaped(std::string(beginning_of(second, 18))) + "</text></g>\n";
   }
 
-  // Of a ring, from box to box, above them.
+  // Arrows of a ring, drawn from box to box.
   std::string arcs(const DrawnRing& ring) const {
     std::string text;
     for (std::size_t i = 0; i < ring.ways.size(); ++i) {
@@ -223,7 +223,7 @@ class Picture {
                  to.y - 7 * dy + 3.5 * dx, to.x - 7 * dx + 3.5 * dy, to.y - 7 * dy - 3.5 * dx, colour);
   }
 
-  // A ring by itself: its nodes in turn, and by what each is reached from the one before.
+  // One ring as a row: its nodes in order, and the label of each hop.
   std::string row(std::size_t channel, double y) const {
     if (channel + 1 == kMaxRows && rings_.size() > kMaxRows)
       return print("<text x=\"%.0f\" y=\"%.1f\">and %zu more channels</text>\n", kMargin, y + 4,

@@ -3,7 +3,8 @@
 namespace tutti {
 namespace {
 
-// Names and devices: the PCI ID repository (pci-ids.ucw.cz). NVLinks: NVIDIA's data sheets and architecture papers.
+// Names and device ids: the PCI ID repository (pci-ids.ucw.cz). NVLink counts: NVIDIA data sheets and architecture
+// papers.
 constexpr GpuModel kGpuModels[] = {
     {0x15f9, "P100-SXM2-16GB", 60, 4}, {0x1db1, "V100-SXM2-16GB", 70, 6},  {0x1db5, "V100-SXM2-32GB", 70, 6},
     {0x1db8, "V100-SXM3-32GB", 70, 6}, {0x20b0, "A100-SXM4-40GB", 80, 12}, {0x20b2, "A100-SXM4-80GB", 80, 12},
@@ -32,7 +33,7 @@ double smp_gbytes_per_s(std::string_view vendor, std::uint32_t family, std::uint
   if (vendor != "GenuineIntel" || family != 6) return 12;
   if (model >= 0xad) return 40;   // Granite Rapids and later.
   if (model >= 0x8f) return 22;   // Sapphire and Emerald Rapids.
-  return model >= 0x55 ? 10 : 6;  // Skylake, Cascade Lake, Ice Lake; older ones.
+  return model >= 0x55 ? 10 : 6;  // Skylake, Cascade Lake, Ice Lake: 10. Older: 6.
 }
 
 double latency_us(LinkKind kind) {

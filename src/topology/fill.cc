@@ -15,7 +15,7 @@ struct NicModel {
   std::string_view name;
   double megabits_per_s;
 };
-// Names and devices: the PCI ID repository. Speeds: the fastest port that the maker sells.
+// Names and device ids: the PCI ID repository. Speeds: the fastest port that the vendor sells.
 constexpr NicModel kNicModels[] = {
     {0x1d0f, 0xefa0, "EFA", 100'000},           {0x1d0f, 0xefa1, "EFA-2", 100'000},
     {0x1d0f, 0xefa2, "EFA-3", 200'000},         {0x15b3, 0x1017, "ConnectX-5", 100'000},
@@ -26,9 +26,10 @@ constexpr NicModel kNicModels[] = {
 };
 constexpr double kPortSpeeds[] = {10'000, 25'000, 50'000, 100'000, 200'000, 400'000, 800'000};  // Mbit/s
 
-constexpr std::string_view kNvswitches = "nvswitches";  // That are shown as one.
+constexpr std::string_view kNvswitches = "nvswitches";  // Name of the node that represents all NVSwitches.
 
-// What there is is looked through once: there may be as many hosts as nodes.
+// Indexes the topology once in the constructor. A scan per host would be quadratic, because hosts can be as numerous as
+// nodes.
 class Filler {
  public:
   explicit Filler(Topology& topology)
@@ -57,18 +58,19 @@ class Filler {
   }
 
  private:
-  // Once: who reads what somebody has filled in and written finds it there.
+  // Adds a note once. A topology that was filled in, written and read again already contains it.
   void note(const std::string& text) {
     if (notes_.insert(text).second) topology_.notes.push_back(text);
   }
 
-  // Of a host without a name nothing.
+  // Prefix for notes; empty if the host has no name.
   std::string shown(std::uint32_t host) const {
     const std::string& name = topology_.hosts[host];
     return name.empty() ? name : "host '" + name + "': ";
   }
 
-  // Boards with 8 or 16 GPUs have NVSwitches, all links of a GPU into them; those with 4 a mesh of equal parts.
+  // Boards with 8 or 16 GPUs connect all NVLinks to NVSwitches. Boards with 4 GPUs are a full mesh with a third of the
+  // links per pair.
   void add_nvlinks(std::uint32_t host, const GpuModel& model) {
     const std::vector<NodeId>& gpus = gpus_[host];
     const double all = nvlink_gbytes_per_s(model.sm, model.nvlinks);
@@ -90,15 +92,15 @@ class Filler {
     note(whose + " without NVLinks: taken for a board on which all of them lead to NVSwitches, shown as one");
   }
 
-  // With as many strokes behind it as it takes.
+  // Returns an unused node name, made unique by apostrophes.
   std::string free_name(std::uint32_t host) const {
     std::string name(kNvswitches);
     while (names_.contains({host, name})) name += "'";
     return name;
   }
 
-  // The two boards of a DGX-2 are joined switch by switch, by 8 links each, of which no driver tells (NVIDIA's
-  // NVSwitch technical overview, 2018).
+  // A DGX-2 has two boards; 8 NVLinks join each NVSwitch to its counterpart on the other board. No driver reports these
+  // links. Source: NVIDIA's NVSwitch technical overview, 2018.
   void join_boards(std::uint32_t host) {
     const std::vector<NodeId>&gpus = gpus_[host], &switches = nvswitches_[host];
     if (gpus.size() != 16 || switches.size() != 12 || topology_.nodes[gpus[0]].model != "V100-SXM3-32GB") return;
@@ -135,7 +137,8 @@ class Filler {
          (known ? nic.model + " has" : "much as its link of PCI carries"));
   }
 
-  // Nobody puts a fast card behind a slow link: one that is not known has the fastest port that its link carries.
+  // Speed of an unknown NIC: the fastest standard port that its PCI link can carry. Vendors do not pair a fast port
+  // with a slow link.
   static double fastest_port(double pci_gbytes_per_s) {
     double fastest = kPortSpeeds[0];
     for (const double megabits : kPortSpeeds)
@@ -146,9 +149,9 @@ class Filler {
   Topology& topology_;
   const std::vector<std::vector<NodeId>> gpus_, nvswitches_;  // [host]
   std::set<std::string> notes_;
-  std::set<std::pair<std::uint32_t, std::string>> names_;  // That begin as kNvswitches.
-  std::vector<bool> has_nvlinks_, has_trunks_;             // [host]; trunks join NVSwitches.
-  std::vector<double> pci_gbytes_per_s_;                   // [node]: of the link above it.
+  std::set<std::pair<std::uint32_t, std::string>> names_;  // Existing names that begin with kNvswitches.
+  std::vector<bool> has_nvlinks_, has_trunks_;             // [host]; trunks are links between NVSwitches.
+  std::vector<double> pci_gbytes_per_s_;                   // [node]: bandwidth of the link to its parent.
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What a file leaves out and everybody knows: the NVLinks of boards that are sold one way only, and the speed of
-// network cards. What is filled in is noted.
+// Fills in facts that a topology file omits but that follow from the hardware model: NVLinks of standard boards, and
+// port speeds of NICs. Each assumption is recorded as a note.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 
 namespace tutti {
 
-// The model's name where it is listed, "vendor:device" in hexadecimal where it is not, "" for 0:0.
+// Returns the model's name if known, "vendor:device" in hexadecimal if unknown, and "" for 0:0.
 std::string model_of(std::uint32_t vendor, std::uint32_t device);
 
 void fill_in(Topology& topology);
 
-// For files that do not say what their GPUs are. invalid_argument lists the models that there are.
+// Sets the model of all GPUs, for files that omit it. Returns invalid_argument with the list of known models for an
+// unknown `model`.
 Status set_gpu_model(Topology& topology, std::string_view model);
 
 }  // namespace tutti

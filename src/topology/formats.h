@@ -1,9 +1,9 @@
-// Topologies as files: our JSON, NCCL's XML (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE; also vendors' files, which leave to
-// the reader what GPUs and network cards there are) and hwloc's. Built where pugixml and nlohmann-json are; no_formats
-// stands in its place elsewhere.
+// Topology file formats: our JSON, NCCL's XML (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE) and hwloc's XML. Vendor files in
+// NCCL's format may omit GPUs and NICs; the reader infers them. Requires pugixml and nlohmann-json; no_formats replaces
+// this folder in builds without them.
 //
-// A text that is none fails with `origin`, the line, and what is wrong there; nothing outside it is read. At most
-// 64 MiB, 64 levels and 100,000 nodes and hosts are taken, and 128 NUMA domains of a host.
+// Errors begin with `origin` and contain the line and the reason. Readers access nothing but `text`. Limits: 64 MiB, 64
+// levels of nesting, 100,000 nodes, 100,000 hosts, 128 NUMA domains per host.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@
 
 namespace tutti {
 
-inline constexpr std::size_t kLongestTopology = 64u << 20;  // A file, in bytes.
+inline constexpr std::size_t kLongestTopology = 64u << 20;  // Maximum file size in bytes.
 
 Result<Topology> read_nccl_xml(std::string_view text, const std::string& origin);
 Result<Topology> read_hwloc_xml(std::string_view text, const std::string& origin);
 Result<Topology> read_topology_json(std::string_view text, const std::string& origin);
-// Whichever of these it is.
+// Detects the format from the first characters and the root element.
 Result<Topology> read_topology(std::string_view text, const std::string& origin);
 
 Result<std::string> write_topology_json(const Topology& topology);
-// What NCCL's format has no word for (latencies, names of models, switches of a network) is left out.
+// Drops properties that NCCL's format cannot express: latencies, model names, network switches.
 Result<std::string> write_nccl_xml(const Topology& topology);
 
 }  // namespace tutti

@@ -29,7 +29,7 @@ Topology unfolded(const MergedTopology& whole) {
     if (!each && shown[kind]) continue;
     Topology one = whole.kinds[kind];
     one.hosts = {whole.names[host]};
-    if (shown[kind]) one.notes.clear();  // They are the same sentences.
+    if (shown[kind]) one.notes.clear();  // Already copied from the first host of this kind.
     if (!each && counts[kind] > 1)
       one.notes.push_back(whole.names[host] + " stands for " + std::to_string(counts[kind]) + " hosts that are alike");
     shown[kind] = true;

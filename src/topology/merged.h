@@ -1,4 +1,4 @@
-// Many hosts, those that are alike kept once: what a communicator knows of a thousand of them takes the memory of one.
+// A cluster with identical hosts stored once, so that a thousand equal hosts take the memory of one.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace tutti {
 
 struct MergedTopology {
-  std::vector<Topology> kinds;         // Each of one host, without its name.
-  std::vector<std::uint32_t> kind_of;  // [host]: an index of kinds.
+  std::vector<Topology> kinds;         // One host each, without its name.
+  std::vector<std::uint32_t> kind_of;  // [host]: index into kinds.
   std::vector<std::string> names;      // [host]
 
   const Topology& of(std::uint32_t host) const { return kinds[kind_of[host]]; }
@@ -21,29 +21,31 @@ struct MergedTopology {
 
 class TopologyMerger {
  public:
-  // The topology of one host, or as if it were one.
+  // Adds one host. All nodes of `topology` are assigned to it.
   void add(std::string name, Topology topology);
   MergedTopology take() { return std::move(merged_); }
 
  private:
   MergedTopology merged_;
-  std::map<std::string, std::uint32_t> kinds_;  // By what they are packed as.
+  std::map<std::string, std::uint32_t> kinds_;  // Key: packed() bytes.
 };
 
-// Each host by itself again, for files; of so many that no reader would take them, one of each kind, with a note that
-// says how many there are.
+// Expands to one host per entry, for files. If the result would exceed the readers' limits, only one host of each kind
+// is kept, and a note states how many hosts it represents.
 Topology unfolded(const MergedTopology& whole);
 
-// Of a topology that travels, since whoever hears it searches it: five times what the largest preset has, gb200-nvl72
-// with 72 GPUs at 18 NVSwitches (198 nodes, 1530 links). Hosts have 16 GPUs at most.
+// Limits for topologies exchanged between ranks, because receivers run searches on them. The limits are five times the
+// largest preset: gb200-nvl72 with 72 GPUs and 18 NVSwitches has 198 nodes and 1530 links. Ordinary hosts have at most
+// 16 GPUs.
 inline constexpr std::uint32_t kMaxNodesSent = 1024;
 inline constexpr std::uint32_t kMaxLinksSent = 8192;
+// True if the topology is within these limits.
 bool fits_broadcast(const Topology& topology);
 
-// How a topology travels: plain bytes, the same for the same topology.
+// Serialises a topology. Equal topologies give equal bytes.
 std::string packed(const Topology& topology);
-// What is no such thing, has more than can be told, or is no sound topology, is refused, and says that it is from
-// `origin`.
+// Parses the output of packed(). Fails if the bytes are malformed, exceed the limits above, or fail check(). `origin`
+// begins the error message.
 Result<Topology> unpacked(const std::string& bytes, const std::string& origin);
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
-// A topology as bytes: a version, then counts, and each text with its length before it. All ranks of a communicator run
-// on processors that store numbers alike.
+// Binary form: a version, then counts; each text is preceded by its length. Numbers are in native byte order, since all
+// ranks of a communicator run on compatible processors.
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -28,7 +28,7 @@ class Packer {
   std::string bytes_;
 };
 
-// After the first thing that is not there nothing is.
+// After the first failed read, all further reads return zero values, and whole() returns false.
 class Unpacker {
  public:
   explicit Unpacker(const std::string& bytes) : bytes_(bytes) {}
@@ -47,7 +47,7 @@ class Unpacker {
     at_ += size;
     return bytes_.substr(at_ - size, size);
   }
-  // Of things that take `least` bytes each.
+  // Reads a count of items of at least `least` bytes each. Returns 0 if the remaining bytes cannot hold them.
   std::uint32_t count(std::size_t least) {
     const auto many = number<std::uint32_t>();
     return has(many * least) ? many : 0;
@@ -79,7 +79,7 @@ void pack(Packer& packer, const Node& node) {
 }
 constexpr std::size_t kMinNode = 4 * 4 + 3 + 3 * 4 + 8;
 
-// Kinds that there are not become others: check() knows no number beyond the last.
+// Replaces an unknown kind by a valid one and clears `known`, because check() indexes arrays by kind.
 Node unpack_node(Unpacker& unpacker, bool& known) {
   Node node;
   const auto kind = unpacker.number<std::uint8_t>();

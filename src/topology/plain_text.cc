@@ -14,7 +14,7 @@ bool is_text(std::uint32_t character) {
   return character <= 0x10ffff && (character & 0xfffe) != 0xfffe;
 }
 
-// Of the character that begins there; 0: none does.
+// Length in bytes of the allowed character at the beginning of `text`; 0 if there is none.
 std::size_t length_of(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const std::size_t length = first < 0x80   ? 1
@@ -29,7 +29,7 @@ std::size_t length_of(std::string_view text) {
     if (!continues(text[i])) return 0;
     character = character << 6 | (static_cast<unsigned char>(text[i]) & 0x3fU);
   }
-  constexpr std::uint32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};  // What fewer bytes hold has fewer.
+  constexpr std::uint32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};  // Rejects overlong encodings.
   return character >= kMin[length] && is_text(character) ? length : 0;
 }
 

@@ -1,4 +1,5 @@
-// Which text of files may be shown: UTF-8, without what would confuse a terminal or what no file of XML may have.
+// Validation of text from files before it is printed: UTF-8 only, no characters that confuse a terminal or that XML
+// forbids.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +7,12 @@
 
 namespace tutti {
 
-// Where the first byte lies that is not part of a character, as RFC 3629 says, or is of a control character, surrogate
-// or one that Unicode has set aside for nobody; text.size() if there is none.
+// Returns the offset of the first byte that is not part of an allowed character, or text.size(). Rejected: malformed
+// UTF-8 (RFC 3629), control characters, surrogates and Unicode noncharacters.
 std::size_t plain_until(std::string_view text);
-// The same, with tabs and ends of lines taken for text, as in whole files.
+// Like plain_until(), but also allows tabs and line ends, for whole files.
 std::size_t plain_lines_until(std::string_view text);
-// At most so many bytes of its beginning, in whole characters.
+// Returns the longest prefix of at most `most` bytes that does not split a character.
 std::string_view beginning_of(std::string_view text, std::size_t most);
 
 }  // namespace tutti

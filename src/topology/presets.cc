@@ -11,20 +11,20 @@
 namespace tutti {
 namespace {
 
-// What a host with PCI switches under its processors is made of. Sources: NVIDIA's user guides and data sheets of the
-// DGX systems ("System topology"), NVIDIA's architecture papers for NVLinks and NVSwitches.
+// Description of a host with PCI switches below its processors. Sources: NVIDIA user guides and data sheets of the DGX
+// systems ("System topology"); NVIDIA architecture papers for NVLinks and NVSwitches.
 struct Board {
   std::string_view name;
-  const char* gpu;         // Its model.
-  const char* processor;   // As /proc/cpuinfo has it.
+  const char* gpu;         // Model name.
+  const char* processor;   // Spelled as in /proc/cpuinfo.
   std::uint32_t domains;   // NUMA domains with devices.
-  std::uint32_t cores;     // Of each.
-  std::uint32_t switches;  // PCI switches of each.
-  std::uint32_t gpus;      // Behind each PCI switch, with a network port for each.
+  std::uint32_t cores;     // Per domain.
+  std::uint32_t switches;  // PCI switches per domain.
+  std::uint32_t gpus;      // GPUs per PCI switch; each has a network port.
   double pci_gigatransfers;
   double smp_gbytes_per_s;
   double nic_megabits_per_s;
-  std::vector<std::uint32_t> nvlinks;  // [NVSwitch]: links that each GPU has to it.
+  std::vector<std::uint32_t> nvlinks;  // [NVSwitch]: NVLinks from each GPU.
 };
 
 const std::vector<Board>& boards() {
@@ -84,7 +84,7 @@ class Builder {
     return hang(above, std::move(node), gigatransfers);
   }
 
-  // Of a host, or of the first one where it belongs to a rack.
+  // Adds an NVSwitch to its host. The switches of a rack belong to the first host.
   NodeId nvswitch(std::uint32_t host, std::uint32_t index) {
     Node node;
     node.kind = NodeKind::nvswitch;
@@ -144,8 +144,8 @@ Topology built(const Board& board) {
   return std::move(builder.tree().topology);
 }
 
-// 18 hosts of two Grace processors with two GPUs each, whose 18 NVLinks lead to one of the rack's 18 NVSwitches each.
-// Source: NVIDIA GB200 NVL72 data sheet.
+// 18 hosts, each with two Grace processors and two GPUs per processor. Each GPU has one NVLink to each of the rack's 18
+// NVSwitches. Source: NVIDIA GB200 NVL72 data sheet.
 Topology gb200_nvl72() {
   constexpr std::uint32_t kHosts = 18, kSwitches = 18;
   Builder builder;
@@ -162,7 +162,7 @@ Topology gb200_nvl72() {
         gpus.push_back(gpu);
       }
     }
-    builder.tree().connect_sockets(host, 300);  // NVLink-C2C between the two.
+    builder.tree().connect_sockets(host, 300);  // NVLink-C2C between the two processors.
   }
   for (std::uint32_t i = 0; i < kSwitches; ++i) {
     const NodeId middle = builder.nvswitch(0, i);

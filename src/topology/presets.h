@@ -1,5 +1,4 @@
-// Systems that are sold as one, from their makers' published descriptions: for questions about machines that are not
-// here.
+// Commercial systems, built from the vendors' published descriptions, for questions about machines other than this one.
 #pragma once
 
 #include <string>
@@ -9,9 +8,9 @@
 
 namespace tutti {
 
-// "dgx-h100": one host, or of what is a rack (gb200-nvl72) all of its hosts. Storage and management ports are left out.
-// invalid_argument names those that there are.
+// Returns the topology of a system such as "dgx-h100": one host, or all hosts of a rack (gb200-nvl72). Storage and
+// management ports are omitted. Returns invalid_argument with the list of presets for an unknown name.
 Result<Topology> preset(std::string_view name);
-std::string presets();  // Their names, for a sentence.
+std::string presets();  // Comma-separated names, for messages.
 
 }  // namespace tutti

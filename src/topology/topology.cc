@@ -30,12 +30,12 @@ std::string shown(const Topology& topology, const Node& node) {
   return "'" + node.name + "' of host '" + topology.hosts[node.host] + "'";
 }
 
-// GB/s, and us: beyond these nobody has built anything, and sums of times would be no numbers any more.
+// Sanity bounds in GB/s and us. They exceed all real hardware, and sums of times stay finite.
 constexpr double kMinRate = 1e-6, kMaxRate = 1e9, kMaxLatency = 1e9;
 
 bool is_rate(double value) { return value >= kMinRate && value <= kMaxRate; }
 
-// What its port carries.
+// Checks the port bandwidth.
 Status check_rate(const Topology& topology, const Node& node) {
   if (node.gbytes_per_s == 0 || is_rate(node.gbytes_per_s)) return {};
   return invalid_argument(shown(topology, node) + " has a bandwidth that is neither 0, which is unknown, nor from " +
@@ -61,7 +61,7 @@ Status check_link(const Topology& topology, const Link& link) {
   return {};
 }
 
-// Text of files goes to terminals, and into files of other formats.
+// Rejects control characters, because texts from files are printed on terminals and written to other formats.
 Status check_text(const std::string& text, const std::string& what) {
   const std::size_t end = plain_until(text);
   if (end == text.size()) return {};
@@ -86,7 +86,7 @@ Status check_texts(const Topology& topology) {
   return {};
 }
 
-// Nobody hangs on itself, on two, or too deep.
+// Checks that no node is its own ancestor, has two parents, or is too deep.
 Status check_trees(const Topology& topology) {
   constexpr NodeId kNobody = ~0u;
   std::vector<NodeId> above(topology.nodes.size(), kNobody);

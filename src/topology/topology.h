@@ -1,5 +1,5 @@
-// What there is: hosts with their NUMA domains, PCI switches, GPUs, NVSwitches and network ports, and the links between
-// them. How that was learnt, from files or from the machine, is left to the folders of this room.
+// The topology graph: hosts with their NUMA domains, PCI switches, GPUs, NVSwitches and network ports, and the links
+// between them. Discovery and file formats are in the subfolders of this module.
 #pragma once
 
 #include <cstdint>
@@ -19,49 +19,49 @@ const char* name(LinkKind kind);
 Result<NodeKind> parse_node_kind(std::string_view text);
 Result<LinkKind> parse_link_kind(std::string_view text);
 
-inline constexpr std::size_t kMaxNodes = 100'000;      // And hosts.
-inline constexpr std::size_t kMaxDomains = 128;        // NUMA domains of a host.
-inline constexpr std::uint32_t kDeepestTopology = 64;  // Switches above each other.
+inline constexpr std::size_t kMaxNodes = 100'000;      // Also the maximum number of hosts.
+inline constexpr std::size_t kMaxDomains = 128;        // Maximum NUMA domains per host.
+inline constexpr std::uint32_t kDeepestTopology = 64;  // Maximum depth of the PCI tree.
 
-using NodeId = std::uint32_t;  // An index of Topology::nodes.
+using NodeId = std::uint32_t;  // Index into Topology::nodes.
 
 struct Node {
   NodeKind kind = NodeKind::numa;
-  std::uint32_t host = 0;   // An index of Topology::hosts.
-  std::string name;         // "numa0", "gpu3", "mlx5_0"; no two of a host have the same.
-  std::string bus_id;       // Of what is on PCI: "0000:a4:00.0".
-  std::string model;        // As its vendor names it; empty where nobody said.
-  std::uint32_t index = 0;  // numa: the system's number. gpu: the driver's. nic: of its port, from 1.
-  std::uint32_t sm = 0;     // gpu: the compute capability, 90 for 9.0. 0: nobody said.
-  bool gpudirect = false;   // gpu, nic: RDMA may reach the memory of GPUs.
-  double gbytes_per_s = 0;  // nic: what its port carries each way. 0: nobody said.
-  bool down = false;        // nic: the port was not active when it was looked at.
-  std::string cpus;         // numa, cpu: its processors as Linux lists them, "0-23,48-71".
+  std::uint32_t host = 0;   // Index into Topology::hosts.
+  std::string name;         // "numa0", "gpu3", "mlx5_0"; unique within its host.
+  std::string bus_id;       // PCI devices only: "0000:a4:00.0".
+  std::string model;        // Vendor's model name; empty if unknown.
+  std::uint32_t index = 0;  // numa: OS index. gpu: driver index. nic: port number, from 1.
+  std::uint32_t sm = 0;     // gpu: compute capability, 90 for 9.0. 0: unknown.
+  bool gpudirect = false;   // gpu, nic: GPUDirect RDMA is supported.
+  double gbytes_per_s = 0;  // nic: port bandwidth per direction. 0: unknown.
+  bool down = false;        // nic: the port was not active at discovery.
+  std::string cpus;         // numa, cpu: CPU list in Linux syntax, "0-23,48-71".
 
   bool operator==(const Node&) const = default;
 };
 
-// Carries both ways at once. Of PCI and memory: `a` is nearer to the processor.
+// A full-duplex link. For PCI and memory links, `a` is the end nearer to the processor.
 struct Link {
   NodeId a = 0;
   NodeId b = 0;
   LinkKind kind = LinkKind::pci;
-  double gbytes_per_s = 0;  // Each way: 1e9 bytes of data and their headers, line coding taken off.
+  double gbytes_per_s = 0;  // Per direction, in 1e9 bytes/s of data and headers, after line coding.
   double latency_us = 0;    // One way.
-  std::uint32_t width = 1;  // Lanes of PCI, bricks of NVLink.
+  std::uint32_t width = 1;  // PCI lanes or number of NVLinks.
 
   bool operator==(const Link&) const = default;
 };
 
 struct Topology {
-  std::vector<std::string> hosts;  // Their names.
+  std::vector<std::string> hosts;  // Host names.
   std::vector<Node> nodes;
   std::vector<Link> links;
-  std::vector<std::string> notes;  // What was assumed, and what was odd: a sentence each.
+  std::vector<std::string> notes;  // Assumptions and anomalies, one sentence each.
 
   NodeId add(Node node);
   void connect(const Link& link) { links.push_back(link); }
-  // Null where there is none. Of several hosts: the first.
+  // Returns the first node with this name on any host; null if there is none.
   const Node* find(std::string_view node_name) const;
   std::vector<NodeId> all(NodeKind kind) const;
   std::vector<std::vector<NodeId>> by_host(NodeKind kind) const;  // [host]
@@ -69,13 +69,14 @@ struct Topology {
   bool operator==(const Topology&) const = default;
 };
 
-// Whatever the readers of files and the discovery may have overlooked: links that lead nowhere, names that are not
-// unique or would confuse a terminal, rates that are none. Links of PCI and memory lead down from the processor, and
-// make trees. invalid_argument says which does not.
+// Checks invariants that readers and discovery may miss. Names must be unique and printable, rates valid, and links
+// must join existing nodes. PCI and memory links must form trees rooted at processors. Returns invalid_argument with
+// the first violation.
 Status check(const Topology& topology);
-Result<Topology> checked(Topology topology, const std::string& origin);  // The same, of a file.
+// Runs check() and prefixes errors with `origin`.
+Result<Topology> checked(Topology topology, const std::string& origin);
 
-// Both topologies' hosts. Those of the second come behind.
+// Union of both topologies. The hosts of `second` follow the hosts of `first`.
 Topology merged(Topology first, const Topology& second);
 
 }  // namespace tutti

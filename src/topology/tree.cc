@@ -14,7 +14,7 @@ std::string normal_bus_id(std::string_view text) {
   if (std::count(id.begin(), id.end(), ':') == 1) id = "0000:" + id;
   if (id.find('.') == std::string::npos) id += ".0";
   if (id.size() > 12 && id.find_first_not_of('0') >= id.size() - 12)
-    id.erase(0, id.size() - 12);  // NVML's domains are longer.
+    id.erase(0, id.size() - 12);  // NVML writes longer domains.
   return id;
 }
 
@@ -24,7 +24,7 @@ std::string processor_model(const std::string& vendor, std::uint32_t family, std
 }
 
 bool is_bus_id(std::string_view text) {
-  // Digits, and what comes behind them.
+  // Maximum number of digits, and the separator after them.
   constexpr std::pair<std::size_t, std::string_view> kParts[] = {{8, ":"}, {4, ":"}, {2, "."}, {1, ""}};
   for (const auto& [most, behind] : kParts) {
     const std::size_t digits = std::min(text.find_first_not_of("0123456789abcdefABCDEF"), text.size());
@@ -36,7 +36,7 @@ bool is_bus_id(std::string_view text) {
   return text.empty();
 }
 
-// The class is in the upper 16 of 24 bits.
+// The class code is 24 bits; the upper 16 are class and subclass.
 bool is_pci_switch(std::uint64_t pci_class) { return pci_class >> 8 == 0x0604; }
 bool is_gpu(std::uint64_t pci_class) { return pci_class >> 8 == 0x0302 || pci_class >> 8 == 0x0300; }
 bool is_nic(std::uint64_t pci_class) { return pci_class >> 8 == 0x0207 || pci_class >> 8 == 0x0200; }
@@ -82,7 +82,7 @@ const Link& TopologyTree::link_above(NodeId id) const {
   const auto found = std::find_if(links.begin(), links.end(), [&](const Link& link) {
     return link.b == id && (link.kind == LinkKind::pci || link.kind == LinkKind::memory);
   });
-  TUTTI_ASSERT(found != links.end());  // All that is added hangs on something.
+  TUTTI_ASSERT(found != links.end());  // Every node is added with a parent.
   return *found;
 }
 

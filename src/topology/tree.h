@@ -1,4 +1,4 @@
-// A topology while a file is read: names that nobody else has, and what lies between a device and its NUMA domain.
+// A topology under construction: makes names unique and finds the devices between a node and its NUMA domain.
 #pragma once
 
 #include <map>
@@ -11,49 +11,49 @@
 
 namespace tutti {
 
-// PCI, as files write it: "0000:A4:00.0" in lower case; without a domain or function they are 0.
+// Normalises a PCI address: lower case; a missing domain or function becomes 0. Example: "0000:A4:00.0".
 std::string normal_bus_id(std::string_view text);
 
-// "GenuineIntel family 6 model 143", as /proc/cpuinfo has these; empty without a vendor.
+// "GenuineIntel family 6 model 143", with values as in /proc/cpuinfo. Empty if `vendor` is empty.
 std::string processor_model(const std::string& vendor, std::uint32_t family, std::uint32_t model);
 
-bool is_bus_id(std::string_view text);  // "0000:a4:00.0", in whole; NCCL has longer ones: "fffffff:ffff:ff.0".
+bool is_bus_id(std::string_view text);  // Full form "0000:a4:00.0". NCCL also writes longer ones: "fffffff:ffff:ff.0".
 
-// What a device on PCI is by its class code, of which the last two digits may be missing.
+// Device type by 24-bit PCI class code; the last two hexadecimal digits are ignored.
 bool is_pci_switch(std::uint64_t pci_class);
 bool is_gpu(std::uint64_t pci_class);
 bool is_nic(std::uint64_t pci_class);
 bool is_nvswitch(std::uint64_t pci_class);
 
-inline constexpr std::uint32_t kUnnumbered = ~0u;  // The index of a GPU before number_gpus().
+inline constexpr std::uint32_t kUnnumbered = ~0u;  // Index of a GPU before number_gpus().
 
 class TopologyTree {
  public:
   Topology topology;
 
-  // No file is read on where this holds.
+  // True at the size limit; readers must stop then.
   bool full() const { return topology.nodes.size() >= kMaxNodes || topology.hosts.size() >= kMaxNodes; }
-  // The host of this name, which is added if it is not there.
+  // Returns the host with this name and adds it if necessary.
   std::uint32_t host(const std::string& name);
-  // Adds the node under its name, or that and a number if it is taken on its host.
+  // Adds the node. If its name is taken on its host, a number is appended.
   NodeId add(Node node);
   bool has(std::uint32_t host, const std::string& name) const { return names_.contains({host, name}); }
   void connect(NodeId a, NodeId b, LinkKind kind, double gbytes_per_s, std::uint32_t width = 1);
   void note(std::string sentence) { topology.notes.push_back(std::move(sentence)); }
 
-  // The GPU or NVSwitch with this bus id on that host; an NVSwitch is added if there is none.
+  // Returns the GPU or NVSwitch with this bus id; adds an NVSwitch if there is none.
   NodeId nvswitch(std::uint32_t host, const std::string& bus_id);
   const NodeId* on_bus(std::uint32_t host, const std::string& bus_id) const;
 
-  const Link& link_above(NodeId id) const;  // By which it hangs on what is nearer to the processor.
-  // One that was made before, of one host, instead of what is here.
+  const Link& link_above(NodeId id) const;  // Link to the parent in the PCI or memory tree.
+  // Replaces the contents by a complete topology of one host.
   void take(Topology made);
 
-  // GPUs that no file numbered, in the order of their bus ids, as drivers do; names all "gpu<index>".
+  // Numbers the GPUs without an index in bus id order, as drivers do. Renames all GPUs to "gpu<index>".
   void number_gpus();
-  // Sockets of a host: each with each other one.
+  // Connects all NUMA domains of a host pairwise.
   void connect_sockets(std::uint32_t host, double gbytes_per_s);
-  void connect_sockets(const std::vector<double>& gbytes_per_s);  // [host], of all hosts.
+  void connect_sockets(const std::vector<double>& gbytes_per_s);  // [host], for all hosts.
 
  private:
   void connect_all(const std::vector<NodeId>& sockets, double gbytes_per_s);
@@ -61,7 +61,7 @@ class TopologyTree {
   std::map<std::string, std::uint32_t> hosts_;
   std::map<std::pair<std::uint32_t, std::string>, NodeId> buses_;
   std::uint32_t nvswitches_ = 0;
-  std::map<std::pair<std::uint32_t, std::string>, int> names_;  // How often each was asked for.
+  std::map<std::pair<std::uint32_t, std::string>, int> names_;  // Number of requests for each name.
 };
 
 }  // namespace tutti

@@ -13,12 +13,12 @@ namespace {
 
 constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 
-// Ways over NVLinks that are added up. A GPU has 18 links today, and each way leaves by one or more.
+// Maximum number of augmenting NVLink paths. GPUs have up to 18 links today, and each path uses at least one.
 constexpr int kMaxFlows = 128;
 
 using LinkFilter = std::function<bool(const Link&)>;
 
-// What can be reached from a node, and how.
+// Shortest-path, widest-path and maximum-flow searches from one node.
 class Graph {
  public:
   Graph(const Topology& topology, NodeId from)
@@ -38,13 +38,14 @@ class Graph {
     }
   }
 
-  // How each node is reached with least latency.
+  // Least latency from the source to a node.
   struct Reached {
     double latency = kNoEnd;
-    std::size_t by = 0;  // The last link.
+    std::size_t by = 0;  // Last link of the path.
   };
   using Tree = std::vector<Reached>;  // [node]
 
+  // Dijkstra's algorithm by latency, over the links that `takes` accepts.
   Tree nearest(const LinkFilter& takes) {
     Tree tree(topology_.nodes.size());
     std::priority_queue<std::pair<double, NodeId>, std::vector<std::pair<double, NodeId>>, std::greater<>> next;
@@ -66,8 +67,8 @@ class Graph {
     return tree;
   }
 
-  // What the narrowest link of the widest way to each node has, by Dijkstra's search with widths instead of sums. 0:
-  // there is no way.
+  // Bandwidth of the widest path to each node: Dijkstra's algorithm with the minimum in place of the sum. 0:
+  // unreachable.
   std::vector<double> widest(const LinkFilter& takes) {
     std::vector<double> width(topology_.nodes.size(), 0);
     std::priority_queue<std::pair<double, NodeId>> next;
@@ -90,10 +91,10 @@ class Graph {
     return width;
   }
 
-  // All that NVLinks carry to a node at once, by the shortest ways first (Edmonds and Karp 1972), and what each does of
-  // it.
+  // Maximum NVLink flow to a node by shortest augmenting paths (Edmonds and Karp 1972). Appends the share of each link
+  // to `loads`. Returns GB/s.
   double nvlink_flow(NodeId to, std::vector<LinkLoad>& loads) {
-    std::vector<NodeId> before_it;  // Of those who do not pass on only this one is looked at.
+    std::vector<NodeId> before_it;  // Non-forwarding nodes other than `to` are not visited.
     if (!passes_on(to)) {
       for (const std::size_t i : links_of(to)) {
         before_it.push_back(other_end(i, to));
@@ -118,7 +119,7 @@ class Graph {
     return flow;
   }
 
-  // The links from end to end. Empty: there is no way.
+  // Links of the path in order; empty if `to` is unreachable.
   std::vector<std::size_t> links_to(NodeId to, const Tree& tree) const {
     std::vector<std::size_t> links;
     if (tree[to].latency == kNoEnd) return links;
@@ -149,7 +150,8 @@ class Graph {
         visit(topology_.links[i].b, topology_.links[i].a, i);
       }
     };
-    std::vector<std::size_t> inner(topology_.nodes.size()), outer(topology_.nodes.size());  // How many; then, where to.
+    // Counts first, then insert positions.
+    std::vector<std::size_t> inner(topology_.nodes.size()), outer(topology_.nodes.size());
     each_end([&](NodeId at, NodeId other, std::size_t) { ++(passes_on(other) ? inner : outer)[at]; });
     for (NodeId node = 0; node < topology_.nodes.size(); ++node) {
       inner_end_[node] = first_[node] + inner[node];
@@ -168,10 +170,10 @@ class Graph {
     return topology_.links[link].a == node ? topology_.links[link].b : topology_.links[link].a;
   }
 
-  // `used`: the links of the way that was found are added.
+  // Finds one augmenting path and returns its flow; 0 if there is none. Appends its links to `used`.
   double augment(NodeId to, std::vector<std::size_t>& used) {
     const std::size_t nobody = topology_.links.size();
-    std::vector<NodeId> seen = {from_};  // In turn.
+    std::vector<NodeId> seen = {from_};  // Breadth-first queue.
     for (std::size_t next = 0; next < seen.size() && by_[to] == nobody; ++next) {
       const NodeId at = seen[next];
       if (!passes_on(at)) continue;
@@ -186,7 +188,7 @@ class Graph {
       for (const std::size_t i : ends_[at]) go(i);
     }
     double most = by_[to] == nobody ? 0 : kNoEnd;
-    std::vector<std::pair<std::size_t, std::size_t>> way;  // Links, and in which direction.
+    std::vector<std::pair<std::size_t, std::size_t>> way;  // Link and direction.
     for (NodeId at = to; by_[to] != nobody && at != from_; at = other_end(by_[at], at)) {
       way.emplace_back(by_[at], 1 - direction(by_[at], at));
       most = std::min(most, left_[by_[at]][way.back().second]);
@@ -204,13 +206,13 @@ class Graph {
 
   const Topology& topology_;
   NodeId from_;
-  std::vector<std::size_t> first_, inner_end_;  // [node]: where its links begin in links_, and those to others that do
-                                                // not pass on.
+  // [node]: begin of its links in links_, and begin of those to non-forwarding nodes.
+  std::vector<std::size_t> first_, inner_end_;
   std::vector<std::size_t> links_;
   std::vector<std::vector<std::size_t>>
-      ends_;                                 // [node]: links to a node that does not pass on, while it is looked for.
-  std::vector<std::array<double, 2>> left_;  // NVLinks: from a to b, and from b to a.
-  std::vector<std::size_t> by_;              // [node]: while a way is looked for, how it was reached.
+      ends_;                                 // [node]: links to the non-forwarding destination of the current search.
+  std::vector<std::array<double, 2>> left_;  // Residual NVLink capacity: from a to b, and from b to a.
+  std::vector<std::size_t> by_;              // [node]: link by which the current search reached it.
   std::uint64_t steps_;
 };
 
@@ -227,7 +229,7 @@ WayKind kind_of(const Topology& topology, const std::vector<NodeId>& nodes) {
   return switches > 1 ? WayKind::pxb : WayKind::pix;
 }
 
-// Of one that is not over NVLinks.
+// Fills in kind and loads of a path without NVLinks.
 void fill_in(const Topology& topology, const std::vector<std::size_t>& links, Way& way) {
   bool over_c2c = false;
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -254,7 +256,7 @@ std::vector<Way> ways(const Topology& topology, NodeId from, std::span<const Nod
   Graph graph(topology, from);
   const Graph::Tree by_nvlinks = graph.nearest([](const Link& link) { return link.kind == LinkKind::nvlink; });
   std::vector<Way> found(to.size());
-  std::vector<std::size_t> others;  // NVLinks do not lead there.
+  std::vector<std::size_t> others;  // Destinations without an NVLink path.
   for (std::size_t i = 0; i < to.size(); ++i) {
     Way& way = found[i];
     if (to[i] == from) {
@@ -279,7 +281,7 @@ std::vector<Way> ways(const Topology& topology, NodeId from, std::span<const Nod
   std::stable_sort(others.begin(), others.end(),
                    [&](std::size_t a, std::size_t b) { return widths[to[a]] < widths[to[b]]; });
   double wide = 0;
-  Graph::Tree tree;  // Over links that are so wide.
+  Graph::Tree tree;  // Over links of at least this width.
   for (const std::size_t i : others) {
     if (widths[to[i]] > wide) {
       wide = widths[to[i]];

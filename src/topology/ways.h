@@ -1,4 +1,4 @@
-// How far apart two nodes are: over what, how much of it, how long.
+// Paths between two nodes: the kinds of links used, bandwidth and latency.
 #pragma once
 
 #include <cstdint>
@@ -10,43 +10,44 @@
 
 namespace tutti {
 
-// In the order in which one would rather go.
+// Path kinds in order of preference; names as in NCCL and nvidia-smi.
 enum class WayKind : std::uint8_t {
   none,
-  same,    // Itself.
-  nvlink,  // Also over NVSwitches.
-  c2c,     // NVLink-C2C between a processor and a GPU of its own.
-  pix,     // One PCI switch at most.
-  pxb,     // Several, and no processor.
-  phb,     // A processor's own PCI.
-  sys,     // From socket to socket.
+  same,    // The node itself.
+  nvlink,  // NVLink, directly or through NVSwitches.
+  c2c,     // NVLink-C2C between a processor and its own GPU.
+  pix,     // At most one PCI switch.
+  pxb,     // Several PCI switches, no processor.
+  phb,     // Through the PCI host bridge of one processor.
+  sys,     // Across sockets.
   network,
 };
 
 const char* name(WayKind kind);
 
-// What a link carries of what goes a way, in one of its two directions.
+// Share of a path's traffic that one direction of a link carries.
 struct LinkLoad {
-  std::uint32_t link = 0;  // An index of Topology::links.
-  bool forth = true;       // From `a` to `b`.
+  std::uint32_t link = 0;  // Index into Topology::links.
+  bool forth = true;       // Direction from `a` to `b`.
   double part = 1;
 };
 
 struct Way {
   WayKind kind = WayKind::none;
-  double gbytes_per_s = 0;      // Each way. NVLinks in parallel add up.
+  double gbytes_per_s = 0;      // Per direction. Parallel NVLink paths add up.
   double latency_us = 0;        // One way.
-  std::vector<NodeId> nodes;    // From end to end; of several in parallel one.
-  std::vector<LinkLoad> loads;  // Of all links that it takes, also in parallel.
-  std::uint64_t steps = 0;      // Nodes and links that were looked at to find it.
+  std::vector<NodeId> nodes;    // From end to end. One of the paths if there are parallel ones.
+  std::vector<LinkLoad> loads;  // All links used, including those of parallel paths.
+  std::uint64_t steps = 0;      // Nodes and links visited by the search so far; a measure of its cost.
 };
 
-// NVLinks, if they lead there, else the widest way; of these the one of least latency. Only switches and processors
-// pass on what is not for them. A link is looked at some times, and where NVLinks lead some hundred times, at most.
+// Finds the best path. NVLink paths win; otherwise the widest path, and among equally wide ones the one of least
+// latency. Only switches, processors and networks forward traffic. The search visits each link a few times, or up to
+// some hundred times where NVLinks are used.
 Way way(const Topology& topology, NodeId from, NodeId to);
-// The same to each of several nodes, for little more than one takes: one search finds how all are reached, and where
-// NVLinks lead, only switches are gone through for each. Else a search for each width that ways have. `steps` are those
-// up to it.
+// Like way(), for several destinations at little more than the cost of one. One search finds how all nodes are reached.
+// Each NVLink destination adds a flow computation that visits only switches. Destinations without NVLinks add one
+// search per distinct bandwidth. `steps` of each result counts all work up to it.
 std::vector<Way> ways(const Topology& topology, NodeId from, std::span<const NodeId> to);
 
 }  // namespace tutti

@@ -1,9 +1,10 @@
-// The topology of this machine. Each source is optional: what it gives is left out where it is not there, and it says
-// why.
+// Discovery of the topology of this machine.
 //
-// Processors, NUMA domains and PCI come from hwloc, if its library is there, else from sysfs; network ports from sysfs
-// (net, infiniband), what GPUs are and where their NVLinks lead, those of C2C too, from NVML. What NVML fails to tell
-// of a GPU is a note of the topology. Libraries are opened for as long as this takes.
+// Every source is optional. A missing source leaves its part of the topology empty and reports the reason.
+//
+// Processors, NUMA domains and PCI come from hwloc if its library can be opened, otherwise from sysfs. Network ports
+// come from sysfs (net, infiniband). GPU models, NVLinks and NVLink-C2C come from NVML. An NVML query that fails for
+// one GPU becomes a note of the topology. The libraries stay open only during discovery.
 #pragma once
 
 #include <string>
@@ -13,27 +14,27 @@
 
 namespace tutti {
 
-// Where to look.
+// Paths and libraries to read; tests override them.
 struct Sources {
   std::string sys = "/sys";
   std::string proc = "/proc";
-  std::string hwloc = "libhwloc.so.15";  // Empty: not to be asked.
+  std::string hwloc = "libhwloc.so.15";  // Empty: do not use hwloc.
   std::string nvml = "libnvidia-ml.so.1";
 };
 
 struct SourceReport {
   std::string source;
   bool found = false;
-  std::string words;  // What it gave, or why nothing.
+  std::string words;  // Summary of the findings, or the reason why there are none.
 };
 
 struct Discovery {
-  Topology topology;  // Of one host, without guesses (src/topology/fill.h).
+  Topology topology;  // One host. Nothing is guessed; see src/topology/fill.h.
   std::vector<SourceReport> sources;
 };
 
-// Takes as long as NVML and hwloc take to look: milliseconds, on small machines. Fails where nobody knows of a
-// processor.
+// Discovers this machine. Fails only if no processor can be found. The run time is that of NVML and hwloc: milliseconds
+// on small machines.
 Result<Discovery> discover(const Sources& sources = {});
 
 }  // namespace tutti

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// No more than any reader takes, whatever there is to read.
+// Reads at most one chunk more than the readers' size limit, so that endless files do not exhaust memory.
 Result<std::string> read_text(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return invalid_argument(path + " is a directory");

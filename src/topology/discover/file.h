@@ -1,4 +1,4 @@
-// Topologies in files, for whoever names one.
+// Topology files named by the user.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace tutti {
 
-// Ours, NCCL's or hwloc's. Fails with the path, and with the line where the text is none.
+// Reads our JSON, NCCL's XML or hwloc's XML. Errors contain the path, and the line of a malformed text.
 Result<Topology> read_topology_file(const std::string& path);
-// By the end of its name: .json is ours, all others are NCCL's. What was there is replaced.
+// Writes our JSON if `path` ends with .json, otherwise NCCL's XML. An existing file is overwritten.
 Status write_topology_file(const std::string& path, const Topology& topology);
 
-// One host of several: that of this name, or whichever there is if there is one only. What leads to other hosts is left
-// out.
+// Extracts one host: the host called `name`, or the only host whatever its name. Links to other hosts are dropped.
+// Fails if there are several hosts and no host has this name; `origin` begins the error message.
 Result<Topology> only_host(const Topology& topology, const std::string& name, const std::string& origin);
 
 }  // namespace tutti

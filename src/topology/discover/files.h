@@ -1,4 +1,4 @@
-// Small files of the system, as sysfs and procfs have them.
+// Readers for the small files of sysfs and procfs.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace tutti {
 
-// The first line without its end; nothing if it cannot be read.
+// Returns the first line without its line end, or nothing if the file cannot be read.
 std::optional<std::string> first_line(const std::string& path);
-std::optional<std::int64_t> number_in(const std::string& path);  // Decimal, or behind 0x hexadecimal.
+std::optional<std::int64_t> number_in(const std::string& path);  // Decimal, or hexadecimal after 0x.
 std::vector<std::string> entries(
-    const std::string& folder);                 // Names, sorted, numbers by their value; empty if there is none.
-std::string resolved(const std::string& path);  // Without symbolic links; empty if it leads nowhere.
+    const std::string& folder);  // File names, sorted with numbers by value. Empty if the folder does not exist.
+std::string resolved(const std::string& path);  // Without symbolic links. Empty if the path does not exist.
 
 }  // namespace tutti

@@ -18,7 +18,7 @@ bool has_all(const std::string& list, const std::vector<std::uint32_t>& cpus) {
   return std::all_of(cpus.begin(), cpus.end(), [&](std::uint32_t cpu) { return those.contains(cpu); });
 }
 
-// How many devices two folders of sysfs hang on together, from the processor on.
+// Number of path components that two sysfs folders share, counted from the root complex.
 std::size_t shared_devices(const std::string& one, const std::string& other) {
   std::size_t shared = 0;
   for (std::size_t i = 0; i < std::min(one.size(), other.size()) && one[i] == other[i]; ++i) shared += one[i] == '/';
@@ -50,7 +50,7 @@ DevicePlace place_of_device(const std::string& bus_id, const Sources& sources) {
   const std::string device = resolved(sources.sys + "/bus/pci/devices/" + bus_id);
   if (device.empty()) return place;
   place.found = true;
-  const std::int64_t domain = number_in(device + "/numa_node").value_or(-1);  // -1: the board does not say.
+  const std::int64_t domain = number_in(device + "/numa_node").value_or(-1);  // -1: the firmware does not report it.
   if (domain >= 0) place.domain = static_cast<std::uint32_t>(domain);
   std::vector<std::string> nearest;
   std::size_t most = 0;
@@ -61,7 +61,7 @@ DevicePlace place_of_device(const std::string& bus_id, const Sources& sources) {
     most = std::max(most, shared);
   }
   if (nearest.empty()) return place;
-  std::size_t before = 0;  // Devices of this kind that come earlier, roughly: those of the same class.
+  std::size_t before = 0;  // Devices of the same PCI class with a smaller bus id.
   const std::string kind = first_line(device + "/class").value_or("");
   for (const std::string& other : entries(sources.sys + "/bus/pci/devices"))
     before += other < bus_id && first_line(sources.sys + "/bus/pci/devices/" + other + "/class").value_or("") == kind;

@@ -1,5 +1,5 @@
-// Where on this machine something is, asked of sysfs alone: cheap enough for every rank that joins. The same of a
-// topology that was read.
+// Locality of processes and devices on this machine. Reads sysfs only, so that every rank can call it when it joins.
+// One overload reads a topology instead.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,21 @@
 
 namespace tutti {
 
-// As topologies name this machine; "localhost" if it has no name.
+// Host name used in topologies; "localhost" if the machine has no name.
 std::string host_name();
 
-// The NUMA domain that has all of these processors; nothing: there are several, or none is known.
+// Returns the NUMA domain that contains all of `cpus`. Returns nothing if the CPUs span domains or no domain is known.
 std::optional<std::uint32_t> domain_of_cpus(const std::vector<std::uint32_t>& cpus, const Sources& sources = {});
 std::optional<std::uint32_t> domain_of_cpus(const std::vector<std::uint32_t>& cpus, const Topology& host);
 
 struct DevicePlace {
   bool found = false;
   std::optional<std::uint32_t> domain;
-  std::string port;  // The nearest of RDMA, by name; empty: there is none.
+  std::string port;  // Name of the nearest RDMA port; empty if there is none.
 };
-// Of a device on PCI by its bus id, as is_bus_id() takes it. sysfs knows no distances: near is what hangs on the same
-// switches; ports that are equally near are shared out by the device's place in the order of bus ids.
+// Locates a PCI device by its bus id (see is_bus_id()). sysfs has no distances: the nearest port shares the most PCI
+// bridges with the device. Equally near ports are assigned round-robin, by the device's rank among the bus ids of its
+// class.
 DevicePlace place_of_device(const std::string& bus_id, const Sources& sources = {});
 
 }  // namespace tutti

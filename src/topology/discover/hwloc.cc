@@ -1,4 +1,4 @@
-// hwloc is asked for what it would export, which is read like a file: neither its header nor its structures are needed.
+// hwloc exports its topology as XML, and our XML reader parses it. No hwloc header or structure is needed.
 #include <string>
 
 #include "src/base/library.h"
@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// As hwloc.h of version 2 declares them.
+// Functions of hwloc.h, version 2.
 struct Hwloc {
   int (*init)(void**);
   void (*destroy)(void*);
@@ -25,7 +25,7 @@ Result<std::string> export_xml(const Hwloc& hwloc, void* topology) {
   if (hwloc.set_io_types_filter(topology, kKeepImportant) != 0) return system_error("ask hwloc for devices");
   if (hwloc.load(topology) != 0) return system_error("let hwloc look at this machine");
   if (hwloc.export_xmlbuffer(topology, &xml, &length, 0) != 0) return system_error("ask hwloc for its topology");
-  std::string text(xml, length > 0 ? static_cast<std::size_t>(length) - 1 : 0);  // With the zero at its end.
+  std::string text(xml, length > 0 ? static_cast<std::size_t>(length) - 1 : 0);  // hwloc counts the terminating zero.
   hwloc.free_xmlbuffer(topology, xml);
   return text;
 }

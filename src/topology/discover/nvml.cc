@@ -1,5 +1,5 @@
-// What NVIDIA's management library tells of GPUs: their numbers, what they are, and where their NVLinks lead, of which
-// those of C2C lead to the processor. What it fails to tell is noted, and left as it was.
+// Reads GPUs from NVML: driver index, model, compute capability, NVLinks and NVLink-C2C links to the processor. A
+// failed query leaves the value unchanged and adds a note.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,13 +18,14 @@ namespace tutti {
 namespace {
 
 constexpr unsigned kMaxNvLinks = 18;
-constexpr unsigned kMaxC2cLinks = 64;  // A driver's count is not believed beyond.
+constexpr unsigned kMaxC2cLinks = 64;  // Upper bound for the driver's link count.
 
 std::string bus_id_of(const NvmlPci& pci) {
   return normal_bus_id(std::string_view(pci.bus_id, ::strnlen(pci.bus_id, sizeof pci.bus_id)));
 }
 
-// "10de:2330", or nothing: what is not listed (src/topology/fill.h). Listed names tell more than the driver's.
+// True for an unknown model: empty, or "10de:2330" (see model_of()). Names from our table are more precise than the
+// driver's.
 bool is_number(const std::string& model) { return model.empty() || (model.size() == 9 && model[4] == ':'); }
 
 struct End {
@@ -35,7 +36,7 @@ struct End {
 
 struct Gpu {
   NodeId id;
-  std::map<End, unsigned> ends;  // How many of its NVLinks lead there.
+  std::map<End, unsigned> ends;  // NVLinks per remote end.
 };
 
 class Driver {
@@ -66,7 +67,7 @@ class Driver {
   void note(const std::string& sentence, int problem) { tree_.note(sentence + ": " + nvml_.words(problem)); }
   Node& node(NodeId id) { return tree_.topology.nodes[id]; }
 
-  // Nothing: it is lost, or not for us.
+  // Returns the node of a GPU, or nothing if the driver reports the GPU as lost or inaccessible.
   std::optional<NodeId> gpu_of(unsigned index, void*& device) {
     const std::string name = "gpu" + std::to_string(index);
     NvmlPci pci = {};
@@ -93,7 +94,7 @@ class Driver {
     return id;
   }
 
-  // Containers may hide GPUs from sysfs.
+  // Returns the GPU with this bus id. Adds it to the first NUMA domain if sysfs lacks it, as in some containers.
   NodeId gpu_on(const std::string& bus_id) {
     if (const NodeId* known = tree_.on_bus(0, bus_id)) return *known;
     Node gpu;
@@ -126,13 +127,13 @@ class Driver {
 
   std::map<End, unsigned> nvlinks_of(NodeId id, void* device) {
     std::map<End, unsigned> ends;
-    int unreported = 0;  // The first problem.
+    int unreported = 0;  // First error.
     bool nowhere = false;
     for (unsigned link = 0; link < kMaxNvLinks; ++link) {
       unsigned active = 0, kind = kNvmlEndIsSwitch;
       NvmlPci pci = {};
       int problem = nvml_.link_active(device, link, &active);
-      if (problem == kNvmlInvalidArgument || problem == kNvmlNotSupported) continue;  // There is no such link.
+      if (problem == kNvmlInvalidArgument || problem == kNvmlNotSupported) continue;  // No such link.
       if (problem == 0 && active == 0) continue;
       if (problem == 0) problem = nvml_.link_end(device, link, &pci);
       if (unreported == 0) unreported = problem;
@@ -149,29 +150,29 @@ class Driver {
     return ends;
   }
 
-  // Returns how many ends there are.
+  // Adds the NVLinks and returns the number of link ends.
   std::size_t connect_nvlinks() {
     const auto reported = [](const Gpu& gpu) { return !gpu.ends.empty(); };
-    if (std::any_of(gpus_.begin(), gpus_.end(),
-                    reported))  // Whoever told of some before knows no more than the driver.
+    if (std::any_of(gpus_.begin(), gpus_.end(), reported))  // NVML supersedes NVLinks from other sources.
       std::erase_if(tree_.topology.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
     std::size_t connected = 0;
     std::set<std::pair<NodeId, NodeId>> done;
     for (const auto& [gpu, ends] : gpus_) {
       for (const auto& [end, width] : ends) {
         const NodeId* known = tree_.on_bus(0, end.bus_id);
-        if (known == nullptr && !end.is_switch) continue;  // A GPU that is hidden from us.
+        if (known == nullptr && !end.is_switch) continue;  // A GPU that is hidden from this process.
         const NodeId other = known != nullptr ? *known : tree_.nvswitch(0, end.bus_id);
         connected += width;
         done.emplace(gpu, other);
-        if (done.contains({other, gpu})) continue;  // Told by both ends.
+        if (done.contains({other, gpu})) continue;  // Both ends report the link; add it once.
         tree_.connect(gpu, other, LinkKind::nvlink, nvlink_gbytes_per_s(node(gpu).sm, width), width);
       }
     }
     return connected;
   }
 
-  // Returns of how many links. A driver that knows the mode alone does not tell how many there are.
+  // Adds the C2C link and returns the number of active physical links. Drivers that report only the mode give no link
+  // count; the result is then 1.
   unsigned connect_c2c(NodeId id, void* device) {
     NvmlC2cMode mode = {};
     const bool reported = nvml_.c2c_mode != nullptr && nvml_.c2c_mode(device, &mode) == 0;
@@ -214,7 +215,7 @@ class Driver {
     return id;
   }
 
-  // In a container there may be more than the driver gives to us, which counts its own.
+  // Renames GPUs that sysfs shows but the driver does not expose, as in a container. The driver numbers only its own.
   void set_aside_all_others() {
     for (const NodeId id : tree_.topology.all(NodeKind::gpu)) {
       if (std::any_of(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) { return gpu.id == id; })) continue;
@@ -226,7 +227,7 @@ class Driver {
 
   TopologyTree& tree_;
   const NvmlFunctions& nvml_;
-  std::vector<Gpu> gpus_;  // That the driver gives, in its order.
+  std::vector<Gpu> gpus_;  // Exposed by the driver, in its order.
 };
 
 }  // namespace

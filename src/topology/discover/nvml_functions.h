@@ -1,4 +1,4 @@
-// What discovery calls of NVIDIA's management library, declared as nvml.h does. A result of 0 is success.
+// NVML functions used by discovery, declared as in nvml.h. All functions return 0 on success.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ struct NvmlPci {
 };
 static_assert(sizeof(NvmlPci) == 68);
 
-// One of many values that are told by number; `scope` says of which link.
+// One value of nvmlDeviceGetFieldValues. `scope` is the link number.
 struct NvmlField {
   unsigned id, scope;
   long long timestamp_us, latency_us;
   int type, result;
-  unsigned value, upper_half;  // A union of 8 bytes; what is asked for here are small whole numbers.
+  unsigned value, upper_half;  // A union of 8 bytes in nvml.h. All fields queried here are small integers.
 };
 static_assert(sizeof(NvmlField) == 40);
 
@@ -32,7 +32,7 @@ inline constexpr int kNvmlNotSupported = 3;
 inline constexpr unsigned kNvmlEndIsSwitch = 2;
 inline constexpr unsigned kNvmlC2cLinks = 170;
 inline constexpr unsigned kNvmlC2cLinkIsActive = 171;
-inline constexpr unsigned kNvmlC2cLinkMegabytes = 172;  // A second, each way: 44712 of Grace with Hopper or Blackwell.
+inline constexpr unsigned kNvmlC2cLinkMegabytes = 172;  // MB/s per direction: 44712 for Grace with Hopper or Blackwell.
 
 struct NvmlFunctions {
   int (*init)();
@@ -45,12 +45,13 @@ struct NvmlFunctions {
   int (*pci)(void*, NvmlPci*);
   int (*link_active)(void*, unsigned, unsigned*);
   int (*link_end)(void*, unsigned, NvmlPci*);
-  // These may be null.
-  int (*link_end_kind)(void*, unsigned, unsigned*);  // From driver 470 on.
-  int (*fields)(void*, int, NvmlField*);             // They tell of C2C from driver 525 on.
-  int (*c2c_mode)(void*, NvmlC2cMode*);              // Driver 550 has it.
+  // Optional; null if the driver lacks them.
+  int (*link_end_kind)(void*, unsigned, unsigned*);  // Since driver 470.
+  int (*fields)(void*, int, NvmlField*);             // C2C fields since driver 525.
+  int (*c2c_mode)(void*, NvmlC2cMode*);              // Since driver 550.
 
-  // Good for as long as the library is open. unsupported names the first that it has not and must have.
+  // Looks up all functions. The result is valid while `library` is open. Returns unsupported with the first missing
+  // required symbol.
   static Result<NvmlFunctions> of(const Library& library, const std::string& name) {
     NvmlFunctions all = {};
     const char* missing = nullptr;

@@ -1,5 +1,5 @@
-// The parts of discover(), one for each source. Each adds to the tree what it finds, and says what that was, or fails
-// with why it found nothing.
+// Sources of discover(). Each function adds nodes and links to `tree`. It returns a summary of the findings, or fails
+// with the reason why it found nothing.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace tutti {
 
-// NUMA domains with the caches their processors share.
+// NUMA domains, and the groups of CPUs that share a cache.
 Result<std::string> find_processors(TopologyTree& tree, const Sources& sources);
-// GPUs, NVSwitches and network cards, and the switches above them.
+// GPUs, NVSwitches and NICs, with the PCI switches above them.
 Result<std::string> find_pci(TopologyTree& tree, const Sources& sources);
-// Ports of network cards: those of RDMA where there are some, else interfaces. Known cards are named and given a speed.
+// Ports of NICs: RDMA ports where a NIC has any, otherwise its network interfaces. Known NIC models get a name and a
+// speed.
 Result<std::string> find_ports(TopologyTree& tree, const Sources& sources);
 Result<std::string> ask_nvml(TopologyTree& tree, const std::string& library);
-// Processors and PCI together, as a tree of its own.
+// Processors and PCI from hwloc, as a separate topology.
 Result<Topology> ask_hwloc(const std::string& library);
 
 }  // namespace tutti

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kNvidia = 0x10de;
 
-// The folders of a device and of what it hangs on, from the processor down.
+// Returns the sysfs folders of a device and of all PCI bridges above it, starting at the processor.
 std::vector<std::string> line_of(const std::string& device) {
   std::vector<std::string> folders;
   for (std::size_t end = device.find('/', 1); end != std::string::npos; end = device.find('/', end + 1)) {
@@ -28,10 +28,11 @@ struct Speed {
   std::uint32_t lanes;
 };
 
-// Links that say nothing, as those of virtual machines, are taken for generation 3 x16, as NCCL takes them.
+// Links without speed data, as in virtual machines, count as generation 3 x16, as in NCCL.
 Speed speed_of(const std::string& folder) {
   double gigatransfers = 0;
-  const std::string speed = first_line(folder + "/max_link_speed").value_or("");  // A link that rests is slower.
+  // The current speed drops when a link is idle.
+  const std::string speed = first_line(folder + "/max_link_speed").value_or("");
   if (std::sscanf(speed.c_str(), "%lf GT/s", &gigatransfers) != 1 || !(gigatransfers > 0)) gigatransfers = 8;
   const std::int64_t width = number_in(folder + "/current_link_width").value_or(0);
   const auto lanes = static_cast<std::uint32_t>(width > 0 && width <= 32 ? width : 16);
@@ -43,7 +44,7 @@ NodeId domain_of(const TopologyTree& tree, const std::string& folder) {
   const std::int64_t reported = number_in(folder + "/numa_node").value_or(-1);
   for (const NodeId id : domains)
     if (tree.topology.nodes[id].index == reported) return id;
-  return domains.front();  // Of machines with one, the system says -1.
+  return domains.front();  // Machines with one domain report -1.
 }
 
 NodeId bridge(TopologyTree& tree, const std::string& folder, NodeId above) {

@@ -18,7 +18,7 @@ struct Port {
   bool down = false;
 };
 
-// The bus id of the device on PCI that a folder of sysfs is below; empty: none, as of virtual ones.
+// Returns the bus id of the innermost PCI device above a sysfs folder; empty for virtual devices.
 std::string bus_id_above(const std::string& folder) {
   std::string found;
   for (std::size_t begin = 0; begin < folder.size();) {
@@ -30,7 +30,7 @@ std::string bus_id_above(const std::string& folder) {
   return found;
 }
 
-using Ports = std::map<std::string, std::vector<Port>>;  // By bus id.
+using Ports = std::map<std::string, std::vector<Port>>;  // Key: bus id.
 
 std::size_t find_rdma(Ports& ports, const std::string& devices) {
   std::size_t count = 0;
@@ -42,7 +42,7 @@ std::size_t find_rdma(Ports& ports, const std::string& devices) {
       Port port;
       port.number = static_cast<std::uint32_t>(std::strtoul(number.c_str(), nullptr, 10));
       port.name = port.number == 1 ? device : device + ":" + number;
-      port.down = !first_line(folder + "/state").value_or("").starts_with("4:");  // "4: ACTIVE".
+      port.down = !first_line(folder + "/state").value_or("").starts_with("4:");  // "4: ACTIVE" is up.
       double gigabits = 0;
       if (std::sscanf(first_line(folder + "/rate").value_or("").c_str(), "%lf Gb/sec", &gigabits) == 1)
         port.gbytes_per_s = nic_gbytes_per_s(gigabits * 1000);
@@ -53,7 +53,7 @@ std::size_t find_rdma(Ports& ports, const std::string& devices) {
   return count;
 }
 
-// Of cards that have ports of RDMA, interfaces are the same ports once more.
+// Skips NICs with RDMA ports, because their interfaces are the same physical ports.
 std::size_t find_interfaces(Ports& ports, const std::string& interfaces) {
   std::size_t count = 0;
   Ports found;
@@ -63,7 +63,7 @@ std::size_t find_interfaces(Ports& ports, const std::string& interfaces) {
     Port port;
     port.name = name;
     port.down = first_line(interfaces + "/" + name + "/operstate").value_or("up") == "down";
-    const std::int64_t megabits = number_in(interfaces + "/" + name + "/speed").value_or(0);  // -1: not told.
+    const std::int64_t megabits = number_in(interfaces + "/" + name + "/speed").value_or(0);  // -1: unknown.
     if (megabits > 0) port.gbytes_per_s = nic_gbytes_per_s(static_cast<double>(megabits));
     found[bus_id].push_back(std::move(port));
     ++count;
@@ -80,7 +80,7 @@ Result<std::string> find_ports(TopologyTree& tree, const Sources& sources) {
   const std::size_t interfaces = find_interfaces(ports, sources.sys + "/class/net");
   for (const NodeId id : tree.topology.all(NodeKind::nic)) {
     const auto found = ports.find(tree.topology.nodes[id].bus_id);
-    if (found == ports.end()) continue;  // Without a driver.
+    if (found == ports.end()) continue;  // No driver is bound.
     const Node card = tree.topology.nodes[id];
     const Link above = tree.link_above(id);
     bool first = true;

@@ -17,7 +17,7 @@ struct Maker {
   std::uint32_t family = 0, model = 0;
 };
 
-// Of the first processor: they are all alike.
+// Reads the first processor; all processors of a machine are assumed equal.
 Maker maker_of(const std::string& path) {
   Maker maker;
   std::ifstream file(path);
@@ -33,7 +33,7 @@ Maker maker_of(const std::string& path) {
   return maker;
 }
 
-// The processors with which one shares its largest cache that is shared at all.
+// CPU list of the largest cache that this CPU shares; empty if only levels 1 and 2 are shared.
 std::string sharers(const std::string& processor) {
   std::string shared;
   std::int64_t largest = 0;
@@ -82,10 +82,10 @@ Result<std::string> find_processors(TopologyTree& tree, const Sources& sources) 
     char more = 0;
     if (std::sscanf(name.c_str(), "node%u%c", &index, &more) != 1) continue;
     const std::string cpus = first_line(devices + "/node/" + name + "/cpulist").value_or("");
-    if (!cpus.empty()) TUTTI_CHECK_OK(add(index, cpus));  // Others are memory without processors.
+    if (!cpus.empty()) TUTTI_CHECK_OK(add(index, cpus));  // Domains without CPUs are memory only.
   }
   std::size_t domains = tree.topology.all(NodeKind::numa).size();
-  if (domains == 0) {  // A kernel without NUMA.
+  if (domains == 0) {  // A kernel without NUMA support.
     const std::optional<std::string> online = first_line(devices + "/cpu/online");
     if (!online) return system_error("read " + devices + "/cpu/online");
     TUTTI_CHECK_OK(add(0, *online));

@@ -1,4 +1,5 @@
-// hwloc's files, as `lstopo file.xml` writes them (versions 2 and 3): processors, PCI, and what NVML told of NVLinks.
+// Reader of hwloc XML files (versions 2 and 3), as `lstopo file.xml` writes them: processors, PCI, and the NVLinks
+// found by NVML.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -24,7 +25,7 @@ const char* info(const pugi::xml_node& object, const char* name) {
   return object.find_child_by_attribute("info", "name", name).attribute("value").value();
 }
 
-// "0302 [10de:1db8] [10de:131d] a1 00"
+// Parses "0302 [10de:1db8] [10de:131d] a1 00": class, then vendor and device.
 struct PciType {
   std::uint64_t pci_class = 0;
   std::uint32_t vendor = 0, device = 0;
@@ -62,7 +63,8 @@ class HwlocReader {
   }
 
  private:
-  // First: an object may be inside the domain by its nodeset alone. Domains without processors are memory of devices.
+  // Runs before read_object(), since an object may refer to its domain by nodeset only. Domains without processors are
+  // device memory and are skipped.
   Status find_numa(const pugi::xml_node& at, std::uint32_t depth) {
     if (depth > kDeepestTopology) return xml_.complain(at, "too many <object> inside each other");
     if (*info(at, "CPUVendor") != 0) vendor_ = info(at, "CPUVendor");
@@ -91,7 +93,7 @@ class HwlocReader {
     return {};
   }
 
-  // `parent` is what a device there hangs on.
+  // `parent` is the node above the devices of this object.
   Status read_object(const pugi::xml_node& at, NodeId parent, std::uint32_t depth) {
     const auto domain = numa_.find(at.attribute("nodeset").value());
     if (domain != numa_.end()) parent = domain->second;
@@ -103,7 +105,7 @@ class HwlocReader {
     return {};
   }
 
-  // Processors that share a cache: the nearest there are.
+  // A group of CPUs that share an L3 cache.
   Status add_cache(const pugi::xml_node& at, NodeId parent) {
     Node node;
     node.kind = NodeKind::cpu;
@@ -123,7 +125,7 @@ class HwlocReader {
   }
 
   Result<NodeId> add_bridge(const pugi::xml_node& at, NodeId parent) {
-    if (*at.attribute("pci_busid").value() == 0) return parent;  // From the processor to PCI.
+    if (*at.attribute("pci_busid").value() == 0) return parent;  // The host bridge.
     Node node;
     node.kind = NodeKind::pci_switch;
     node.host = host_;
@@ -167,7 +169,8 @@ class HwlocReader {
     return {};
   }
 
-  // A square table, in MB/s, in pieces. Objects that this room leaves out have no name here.
+  // A square matrix of bandwidths in MB/s, split over several elements. Objects that this reader skips are absent from
+  // objects_.
   Status read_nvlinks(const pugi::xml_node& table) {
     std::vector<std::string> names = words(table, "indexes");
     const std::vector<std::string> values = words(table, "u64values");
@@ -209,8 +212,8 @@ class HwlocReader {
   TopologyTree tree_;
   std::uint32_t host_ = 0, caches_ = 0, switches_ = 0, family_ = 0, model_ = 0;
   std::string vendor_;
-  std::map<std::string, NodeId> numa_;     // By nodeset.
-  std::map<std::string, NodeId> objects_;  // As tables name them: "PCIDev:449".
+  std::map<std::string, NodeId> numa_;     // Key: nodeset.
+  std::map<std::string, NodeId> objects_;  // Key: the name used in tables, "PCIDev:449".
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Our own format: {"format": "tutti topology", "version": 1, "hosts": [{"name": "a", "nodes": [{...}]}],
-// "links": [{"from": "a/numa0", "to": "a/gpu0", ...}], "notes": []}. Fields are those of Node and Link; what has the
-// value it has anyway may be left out.
+// Our JSON format: {"format": "tutti topology", "version": 1, "hosts": [{"name": "a", "nodes": [{...}]}], "links":
+// [{"from": "a/numa0", "to": "a/gpu0", ...}], "notes": []}. The fields are those of Node and Link. Fields with their
+// default value may be omitted.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,8 +14,8 @@
 namespace tutti {
 namespace {
 
-using Json = nlohmann::json;             // Its objects find what they have; ordered ones look at all of it.
-using Written = nlohmann::ordered_json;  // In the order of who writes.
+using Json = nlohmann::json;             // Sorted objects: fast lookup. ordered_json searches linearly.
+using Written = nlohmann::ordered_json;  // Keeps the order of insertion.
 
 constexpr const char* kFormat = "tutti topology";
 
@@ -147,7 +147,7 @@ class JsonReader {
   std::string origin_;
   Topology topology_;
   std::set<std::string> hosts_;
-  std::map<std::string, NodeId, std::less<>> paths_;  // "<host>/<node>".
+  std::map<std::string, NodeId, std::less<>> paths_;  // Key: "<host>/<node>".
 };
 
 Written json_of(const Node& node) {
@@ -163,7 +163,7 @@ Written json_of(const Node& node) {
   return json;
 }
 
-// Objects inside each other, without end, would use up the stack of whoever follows them.
+// Rejects deep nesting before parsing, because recursive parsers and destructors would overflow the stack.
 bool too_deep(std::string_view text) {
   std::uint32_t depth = 0;
   bool quoted = false;
@@ -184,7 +184,7 @@ Result<Topology> read_topology_json(std::string_view text, const std::string& or
   Json json;
   try {
     json = Json::parse(text);
-  } catch (const Json::exception& problem) {  // Its words name line and column.
+  } catch (const Json::exception& problem) {  // what() contains line and column.
     return invalid_argument(origin + ": not JSON: " + problem.what());
   }
   return checked(TUTTI_TRY(JsonReader(origin).read(json)), origin);

@@ -1,5 +1,5 @@
-// NCCL's topology files: <system><cpu><pci>...<gpu><nvlink/></gpu> or <nic><net/></nic>. Vendors' files leave out what
-// NCCL finds by itself on the machine: a <pci> of the class of a GPU or network card is one all the same.
+// Reader of NCCL's topology files: <system><cpu><pci>...<gpu><nvlink/></gpu> or <nic><net/></nic>. Vendor files omit
+// elements that NCCL discovers on the machine. Such a <pci> is a GPU or NIC if its class says so.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -17,7 +17,7 @@
 namespace tutti {
 namespace {
 
-constexpr double kUnknownGigatransfers = 8;  // As NCCL takes it where the system does not say: generation 3 x16.
+constexpr double kUnknownGigatransfers = 8;  // NCCL's default for unknown links: generation 3 x16.
 constexpr std::uint32_t kUnknownLanes = 16;
 constexpr std::uint64_t kNvLinkBridge = 0x068001;
 
@@ -75,7 +75,7 @@ class Reader {
     return read_children(cpu, socket_, 1);
   }
 
-  // NCCL writes -1, or that in 16 bits, where the system does not tell.
+  // Reads numaid. NCCL writes -1 (also as 16 bits: 65535) for an unknown domain; the next free number is used then.
   Result<std::uint32_t> domain_of(const pugi::xml_node& cpu, std::uint32_t host) {
     const std::string_view reported = cpu.attribute("numaid").value();
     if (reported != "-1" && reported != "65535" && reported != "0xffff")
@@ -100,7 +100,7 @@ class Reader {
 
   Result<Pci> speed_of(const pugi::xml_node& pci) const {
     Pci speed;
-    const std::string text = pci.attribute("link_speed").value();  // "16 GT/s", "32.0 GT/s PCIe", "".
+    const std::string text = pci.attribute("link_speed").value();  // "16 GT/s", "32.0 GT/s PCIe" or "".
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), speed.gigatransfers);
     const bool speaks = error == std::errc() && std::string_view(text).substr(end - text.data()).starts_with(" GT/s");
     if (!text.empty() && text != "Unknown" && !(speaks && speed.gigatransfers > 0 && speed.gigatransfers <= 1024))
@@ -131,7 +131,7 @@ class Reader {
       node.index = 1;
       return attach(std::move(node), parent, speed);
     }
-    if (!is_pci_switch(pci_class)) return {};  // A disk, or what else there may be.
+    if (!is_pci_switch(pci_class)) return {};  // Other devices, such as disks.
     node.kind = NodeKind::pci_switch;
     node.name = "pci " + node.bus_id;
     const NodeId id = tree_.add(std::move(node));
@@ -140,7 +140,8 @@ class Reader {
     return read_children(pci, id, depth + 1);
   }
 
-  // Virtual machines show bridges of 2.5 GT/s x1 above devices that are faster: what they cross in truth is not told.
+  // Virtual machines show emulated 2.5 GT/s x1 bridges above faster devices. The real link is unknown, so the speed of
+  // the fastest child is used.
   Pci unless_emulated(const pugi::xml_node& pci, const Pci& above) {
     Pci fastest;
     for (const pugi::xml_node child : pci.children("pci")) {
@@ -179,7 +180,7 @@ class Reader {
     return {};
   }
 
-  // A network card with its ports: each is a node.
+  // A NIC; each of its ports becomes a node.
   Status read_nic(const pugi::xml_node& nic, NodeId parent, const Pci* speed, const std::string& bus_id = "") {
     for (const pugi::xml_node net : nic.children("net")) {
       if (tree_.full()) return xml_.complain(net, "too many nodes");
@@ -209,7 +210,7 @@ class Reader {
     NodeId other = 0;
     if (is_nvswitch(target_class) && target_class != kNvLinkBridge) {
       other = tree_.nvswitch(host, target);
-    } else if (target_class == kNvLinkBridge) {  // Of a POWER processor.
+    } else if (target_class == kNvLinkBridge) {  // NVLink to a POWER processor.
       other = link.socket;
     } else if (const NodeId* gpu = tree_.on_bus(host, target)) {
       other = *gpu;
@@ -221,7 +222,7 @@ class Reader {
       return {};
     }
     const auto reported = seen_by_.try_emplace({std::min(other, link.gpu), std::max(other, link.gpu)}, link.gpu).first;
-    if (reported->second != link.gpu) return {};  // Told by the other end as well.
+    if (reported->second != link.gpu) return {};  // The other end reported this link already.
     if (tree_.full()) return xml_.complain(link.at, "too many nodes");
     tree_.connect(link.gpu, other, LinkKind::nvlink, nvlink_gbytes_per_s(tree_.topology.nodes[link.gpu].sm, count),
                   count);
@@ -233,7 +234,7 @@ class Reader {
   std::vector<NvLink> nvlinks_;
   std::map<std::pair<NodeId, NodeId>, NodeId> seen_by_;
   std::vector<double> smp_;  // [host]
-  NodeId socket_ = 0;        // Of which the children are read.
+  NodeId socket_ = 0;        // Processor whose children are being read.
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ constexpr Generation kGenerations[] = {{2.5, "2.5 GT/s PCIe"}, {5, "5.0 GT/s PCI
                                        {16, "16.0 GT/s PCIe"}, {32, "32.0 GT/s PCIe"}, {64, "64.0 GT/s PCIe"}};
 
 void set_speed(pugi::xml_node pci, const Link& link) {
-  // A link whose lanes nobody counted has one, of all its bandwidth.
+  // A link of unknown width is stored as one lane with the full bandwidth; try all widths then.
   const std::vector<std::uint32_t> widths =
       link.width > 1 ? std::vector{link.width} : std::vector<std::uint32_t>{1, 2, 4, 8, 16};
   const Generation* best = nullptr;
@@ -42,7 +42,7 @@ void set_speed(pugi::xml_node pci, const Link& link) {
   pci.append_attribute("link_width") = best_width;
 }
 
-// As far as the model tells; NCCL wants one.
+// CPU architecture guessed from the model name. NCCL requires the attribute.
 const char* arch_of(const std::string& model) {
   for (const char* name : {"arm64", "ARM", "Grace"})
     if (model.find(name) != std::string::npos) return "arm64";
@@ -51,7 +51,7 @@ const char* arch_of(const std::string& model) {
   return "x86_64";
 }
 
-// One that stands for a switch without a place on PCI.
+// Placeholder bus id for a switch that is not on PCI.
 std::string stand_in_bus_id(NodeId id) {
   char text[32];
   std::snprintf(text, sizeof text, "ffff:%02x:%02x.0", id >> 8 & 0xff, id & 0xff);
@@ -92,7 +92,7 @@ class Writer {
     return {};
   }
 
-  // Links of PCI lead down, from the processor.
+  // PCI links point away from the processor.
   void write_below(pugi::xml_node parent, NodeId above) {
     for (const Link& link : topology_.links) {
       if (link.a != above || link.kind != LinkKind::pci) continue;
@@ -115,7 +115,7 @@ class Writer {
     return pci;
   }
 
-  // Ports of a card are together.
+  // Ports of one NIC share a <nic> element.
   static pugi::xml_node nic_of(pugi::xml_node parent, const Node& node, const Link& link) {
     if (node.bus_id.empty()) return parent.append_child("nic");
     const pugi::xml_node card = parent.find_child_by_attribute("pci", "busid", node.bus_id.c_str());
@@ -136,7 +136,8 @@ class Writer {
   void write_gpu(pugi::xml_node pci, NodeId id) {
     const Node& node = topology_.nodes[id];
     pugi::xml_node gpu = pci.append_child("gpu");
-    if (node.index != kUnnumbered) gpu.append_attribute("dev") = node.index;  // Else its driver does not give it.
+    // Unnumbered: the driver does not expose it.
+    if (node.index != kUnnumbered) gpu.append_attribute("dev") = node.index;
     gpu.append_attribute("sm") = node.sm;
     gpu.append_attribute("gdr") = node.gpudirect ? 1 : 0;
     for (const Link& link : topology_.links) {

@@ -1,4 +1,4 @@
-// An XML document whose complaints name the line.
+// An XML document with error messages that contain the line number.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,26 @@ namespace tutti {
 
 class Xml {
  public:
-  // Entities and document types are not looked at.
+  // Does not process entity declarations and document types. `text` must outlive the result.
   static Result<Xml> parse(std::string_view text, const std::string& origin);
 
   pugi::xml_node root() const { return document_->document_element(); }
-  // "<origin>:<line>: <what>".
+  // Returns invalid_argument with "<origin>:<line>: <what>".
   Status complain(const pugi::xml_node& at, const std::string& what) const;
 
-  // The attribute as the normal form of an address on PCI; a complaint if it is none.
+  // Returns the attribute as a normalised PCI address; fails if it is malformed.
   Result<std::string> bus_id(const pugi::xml_node& at, const char* attribute) const;
-  // The attribute as a number: `otherwise` if it is not there or empty; a complaint if it is none, or not within.
+  // Returns the attribute as a number, or `otherwise` if it is absent or empty. Fails unless it is between 0 and
+  // `most`.
   Result<double> number(const pugi::xml_node& at, const char* attribute, double otherwise, double most) const;
-  // A whole one, decimal or behind 0x hexadecimal.
+  // Same contract as number(), for integers: decimal, or hexadecimal after 0x.
   Result<std::uint64_t> whole(const pugi::xml_node& at, const char* attribute, std::uint64_t otherwise,
                               std::uint64_t most) const;
 
  private:
   Xml(std::string_view text, std::string origin) : text_(text), origin_(std::move(origin)) {}
 
-  std::string_view text_;  // The caller's.
+  std::string_view text_;  // Owned by the caller.
   std::string origin_;
   std::unique_ptr<pugi::xml_document> document_;
 };
