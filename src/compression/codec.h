@@ -1,4 +1,5 @@
-// From float32 to the wire and back, on this CPU. Who keeps tensors of other types rounds what is decoded to them.
+// Compression codecs: float32 to a compression format and back, on this CPU. Callers with other tensor types round the
+// decoded values to their type.
 #pragma once
 
 #include <cstddef>
@@ -10,33 +11,34 @@
 
 namespace tutti {
 
-// What the tensor's type can hold, which decides what may be encoded: what is decoded, rounded to the type and encoded
-// again shall give the same bytes. A magnitude above `largest` counts as infinite.
+// Limits of the tensor's type. They guarantee idempotence: decoding, rounding to the tensor's type and encoding again
+// gives the same bytes. A magnitude above `largest` counts as infinite.
 struct GroupRange {
   float largest;
-  // The least scale of int8; that of other formats is a multiple, so that the type holds their codes.
+  // Minimum scale of int8. The minimum scales of other formats are multiples of it, so that the tensor's type can hold
+  // their codes.
   float min_step;
   DataType type;
 };
-// Of float32, float16 or bfloat16. The least steps of the wide types keep what is decoded from being subnormal: no rank
-// flushes what another does not.
+// Range for float32, float16 or bfloat16. For float32 and bfloat16, the minimum scale keeps decoded values from being
+// subnormal. Processors that flush subnormals to zero then agree with those that do not.
 TUTTI_HOST_DEVICE inline GroupRange range_of(DataType type) {
   if (type == DataType::float16) return {65504.0f, 0x1p-22f, type};
   return {type == DataType::bfloat16 ? 0x1.fep127f : 0x1.fffffep127f, 0x1p-124f, type};
 }
 
-// Stochastic rounding: element i of a call is rounded up with the probability that makes the mean right, by the first
-// word of Philox4x32-10 at counter first + i under the key `seed`.
+// Stochastic rounding: each element is rounded up with the probability that makes its expected value exact. The random
+// word of element i is the first word of Philox4x32-10 at counter `first` + i with key `seed`.
 struct Dither {
   std::uint64_t seed;
   std::uint64_t first;
 };
 
-// Writes compressed_bytes() for each group of kCompressionGroup elements that has begun. `dither` null: to nearest,
-// ties to even.
+// Encodes `count` values. Writes compressed_bytes() bytes for each started group of kCompressionGroup elements. A null
+// `dither` means round to nearest, ties to even.
 using Encode = void (*)(const float* values, std::uint64_t count, std::byte* compression, GroupRange range,
                         const Dither* dither);
-// Reads whole groups, and writes `count` values. Any bytes can be decoded.
+// Reads whole groups and writes `count` values. All bit patterns are valid input.
 using Decode = void (*)(const std::byte* compression, std::uint64_t count, float* values);
 
 struct Codec {
@@ -44,7 +46,8 @@ struct Codec {
   Decode decode;
 };
 
-// With the widest instructions of this CPU, which give the bits that all others give. Of any format but `none`.
+// Returns the codec with the widest instructions of this CPU. All instruction sets give identical bytes. `format` must
+// not be `none`.
 Codec find_codec(CompressionFormat format);
 
 }  // namespace tutti

@@ -1,8 +1,8 @@
-// Whole groups, written for GNU vectors and compiled once for each instruction set: an Isa of src/base/vector_*.h. It
-// says
-//   kBytes                   how wide its registers are,
-//   words(x), packed<T>(x)   how it converts between words and narrower integers of as many lanes,
-//   widened<T, kLanes>(bits), narrowed<T, kLanes>(value)   and narrow floats.
+// Encodes and decodes whole groups with GNU vectors. Compiled once per instruction set. Isa (src/base/vector_*.h)
+// provides:
+// - kBytes: the register width;
+// - words(x), packed<T>(x): conversions between 32-bit words and narrower integers of as many lanes;
+// - widened<T, kLanes>(bits), narrowed<T, kLanes>(value): conversions of narrow floats.
 #pragma once
 
 #include "src/base/vector.h"
@@ -19,7 +19,7 @@ class GroupKernel {
   static constexpr unsigned kRegisters = kCompressionGroup / kLanes;
   using Real = Vector<float, kLanes>;
   using Word = Vector<std::uint32_t, kLanes>;
-  // A group in registers, where there are as many.
+  // The 128 values of a group, in registers if the instruction set has enough.
   struct Values {
     Real at[kRegisters];
   };
@@ -63,7 +63,7 @@ class GroupKernel {
     for (unsigned r = 0; r < kRegisters; ++r) std::memcpy(to + r * kLanes, &values.at[r], sizeof(Real));
   }
 
-  // What a group on the wire means.
+  // Decodes a group.
   TUTTI_KERNEL static Values read(const std::byte* compression) { return read_as<false>(compression); }
 
   // Encodes a group.
@@ -71,7 +71,7 @@ class GroupKernel {
     Scales scales;
     if constexpr (Form::kScaleBytes != 0) {
       const Four largest = largest_of_blocks(values);
-      // Rare, and not worth its instructions in registers.
+      // Non-finite values are rare; a vector path for them is not worthwhile.
       if (any_beyond(largest, limit_of(range))) {
         float group[kCompressionGroup];
         store_values(values, group);
@@ -87,11 +87,11 @@ class GroupKernel {
 
  private:
   static constexpr int kBits = Form::kCodeBits;
-  // Codes narrower than a byte are packed from bytes.
+  // Codes narrower than a byte are computed as bytes and packed afterwards.
   using Code = std::conditional_t<kBits == 16, std::uint16_t, std::uint8_t>;
   using CodeRegister = Vector<Code, kLanes>;
 
-  // What blocks have, a lane each; where there is one block, all lanes have it.
+  // Scales of up to four blocks, one per lane. A format with one block repeats its scale in all lanes.
   static constexpr unsigned kBlocks = kCompressionGroup / Form::kBlock;
   static_assert(kBlocks == 1 || kBlocks == 4);
   using Four = Vector<std::uint32_t, 4>;
@@ -104,18 +104,18 @@ class GroupKernel {
     }
   };
 
-  // Magnitudes have no sign bit, and registers compare signed words.
+  // Magnitudes have no sign bit, so signed comparison is correct. Vector units lack unsigned comparison.
   using Magnitudes = Vector<std::int32_t, kLanes>;
   TUTTI_KERNEL static Magnitudes larger(Magnitudes a, Magnitudes b) { return a < b ? b : a; }
-  // Of each lane and that `distance` away.
+  // Lane-wise maximum of each lane and the lane kDistance away.
   template <int kDistance>
   TUTTI_KERNEL static Magnitudes larger_of_lanes(Magnitudes a) {
     Magnitudes other;
     for (int k = 0; k < static_cast<int>(kLanes); ++k) other[k] = k ^ kDistance;
     return larger(a, __builtin_shuffle(a, other));
   }
-  // Of each four lanes, the larger of the first and second half of `a`, then those of `b`; kWidth of one after the
-  // other.
+  // Reduces two registers to one. In each four lanes: the maxima of the first and second halves of `a`, then those of
+  // `b`, in groups of kWidth lanes.
   template <int kWidth>
   TUTTI_KERNEL static Magnitudes larger_of_halves(Magnitudes a, Magnitudes b) {
     Magnitudes low, high;
@@ -132,7 +132,7 @@ class GroupKernel {
     Magnitudes largest[kBlocks];
 #pragma GCC unroll 4
     for (unsigned block = 0; block < kBlocks; ++block) {
-      Magnitudes of_many[kEach < 4 ? kEach : 4];  // So that few wait for each other.
+      Magnitudes of_many[kEach < 4 ? kEach : 4];  // Several accumulators shorten the dependency chain.
       constexpr unsigned kMany = sizeof of_many / sizeof of_many[0];
 #pragma GCC unroll 16
       for (unsigned r = 0; r < kEach; ++r) {
@@ -159,7 +159,7 @@ class GroupKernel {
     return __builtin_bit_cast(Parts, all).four[0];
   }
 
-  // Of what comparing gives.
+  // True if any lane of a comparison result is set.
   template <typename Compared>
   TUTTI_KERNEL static bool any_of(Compared lanes) {
     struct Words {
@@ -194,7 +194,7 @@ class GroupKernel {
     return scales;
   }
 
-  // Bytes are packed from four registers at once where there is a way.
+  // Some instruction sets pack four registers of words to bytes at once.
   static constexpr bool kFourAtOnce = sizeof(Code) == 1 && requires(Word x) { Isa::packed_four(x, x, x, x); };
 
   TUTTI_KERNEL static void store_codes(const Values& values, const Scales& scales, const GroupRange& range,
@@ -218,12 +218,12 @@ class GroupKernel {
     }
   }
 
-  // Kept apart, so that the usual case has its values in registers.
+  // Not inlined, so that the common path keeps its values in registers.
   [[gnu::noinline]] static void decode_apart(const std::byte* compression, float* values) {
     store_values(read(compression), values);
   }
 
-  // Whether no scale and no code is infinite or NaN.
+  // True if neither a scale nor a code is infinite or NaN.
   TUTTI_KERNEL static bool is_finite(const std::byte* compression) {
     const Four steps = __builtin_bit_cast(Four, stored_scales(compression).step) & kMagnitude;
     return !any_beyond(steps, kInfinity) && !any_special(compression + kScalesBytes<Form>);

@@ -1,4 +1,4 @@
-// The codecs of one source file each, which are compiled once for each of several instruction sets.
+// Codec implementations, one source file per instruction set.
 #pragma once
 
 #include "src/compression/codec.h"
@@ -11,18 +11,18 @@ struct CodecKernels {
 };
 
 extern const CodecKernels kCodecScalar;    // One element at a time.
-extern const CodecKernels kCodecBaseline;  // What every CPU can do.
-extern const CodecKernels kCodecAvx2;      // On x86.
-extern const CodecKernels kCodecAvx512;    // On x86.
+extern const CodecKernels kCodecBaseline;  // Baseline instructions of the architecture.
+extern const CodecKernels kCodecAvx2;      // x86 only.
+extern const CodecKernels kCodecAvx512;    // x86 only.
 
-// Those that this CPU runs, the widest last.
+// Codecs that this CPU supports, widest last.
 struct CodecKernelList {
   const CodecKernels* first;
   std::uint32_t count;
 };
 CodecKernelList codec_kernels();
 
-// One element at a time, as an Encode. Of all forms; defined where the flags are those of every CPU.
+// Scalar encoder with the signature of Encode, for all formats. Defined in a file with baseline compiler flags.
 template <class Form>
 void encode_singly(const float* values, std::uint64_t count, std::byte* compression, GroupRange range,
                    const Dither* dither);

@@ -1,4 +1,4 @@
-// Which codecs a CPU other than x86 runs.
+// Codecs for CPUs other than x86.
 #include "src/compression/codec_kernels.h"
 
 namespace tutti {

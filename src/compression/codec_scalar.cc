@@ -1,4 +1,4 @@
-// One element at a time: what all others are compared with, and what rounds by random numbers.
+// Scalar codec: the reference for the vector codecs, and the only implementation of stochastic rounding.
 #include "src/compression/codec_kernels.h"
 #include "src/compression/group.h"
 

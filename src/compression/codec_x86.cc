@@ -1,4 +1,4 @@
-// Which codecs an x86 CPU runs.
+// Codecs for x86 CPUs.
 #include "src/base/instructions.h"
 #include "src/compression/codec_kernels.h"
 

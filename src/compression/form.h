@@ -1,22 +1,23 @@
-// What the bits on the wire mean: the arithmetic of each format, of one element and of one block, for host and device
-// from one source. A Word is a std::uint32_t or a vector of them, a Real a float or a vector of as many.
+// Arithmetic of each compression format, for one element and one block. Host and device share this source. Word is
+// std::uint32_t or a vector of it; Real is float or a vector with as many lanes.
 //
-// A form says
-//   kBlock                             how many elements have a scale in common,
-//   kScaleBytes                        how long that is; 0: there is none,
-//   kCodeBits                          how long an element is,
-//   kSpoils                            whether one that is not finite spoils its block, if there are scales,
-//   bid(x, range)                      an element's part in the block's largest magnitude, as bits,
-//   scale(largest, range)              the scale of a block,
-//   finite_scale<Real>(largest, range) the same, where none of its elements counts as infinite; also of several,
-//   stored(bits)                       the scale with these bits,
-//   code(x, scale, range)              an element's code, to nearest,
-//   finite_code(x, scale, range)       the same, where no element of the block counts as infinite,
-//   dithered(x, scale, range, word)    and by a random word; but where the nearest is the top code of a bfloat16 scale,
-//                                      it is that, so that the scale comes back from what is decoded,
-//   value(code, scale)                 what a code means,
-//   finite_value(code, scale)          the same of integers, where the scale is finite,
-//   Element, kMaxFinite               of floats of eight bits: which, and the largest magnitude that is finite.
+// A form provides:
+//   kBlock                             elements that share a scale
+//   kScaleBytes                        bytes of a scale; 0: no scales
+//   kCodeBits                          bits of a code
+//   kSpoils                            with scales: whether a non-finite element makes its whole block NaN
+//   bid(x, range)                      magnitude bits of x as they count for the block's maximum
+//   scale(largest, range)              scale of a block by its maximum
+//   finite_scale<Real>(largest, range) scale() without infinite elements; also for several blocks at once
+//   stored(bits)                       scale with these encoded bits
+//   code(x, scale, range)              code of x, rounded to nearest
+//   finite_code(x, scale, range)       code() for a block without infinite elements
+//   dithered(x, scale, range, word)    code of x, rounded stochastically by a random word. If the nearest code under a
+//                                      bfloat16 scale is the top code, it is kept, so that the scale can be recovered
+//                                      from the decoded values
+//   value(code, scale)                 decoded value
+//   finite_value(code, scale)          integers: value() for a finite scale
+//   Element, kMaxFinite               8-bit floats: the element type, and the largest finite magnitude code
 #pragma once
 
 #include <cstdint>
@@ -28,10 +29,10 @@ namespace tutti {
 
 template <typename Word, typename Real>
 struct BlockScales {
-  Word bits;     // As on the wire.
-  Real step;     // What a code is multiplied by.
-  Real inverse;  // What an element is multiplied by: 1 / step, rounded once.
-  Word mask;     // Of the bits of a code: none where an element spoils its block.
+  Word bits;     // Encoded bits.
+  Real step;     // Factor for decoding.
+  Real inverse;  // Factor for encoding: 1 / step, rounded once.
+  Word mask;     // ANDed to each code; 0 if a non-finite element spoils the block.
 };
 using BlockScale = BlockScales<std::uint32_t, float>;
 
@@ -39,12 +40,12 @@ inline constexpr std::uint32_t kMagnitude = 0x7fffffffu;
 inline constexpr std::uint32_t kInfinity = 0x7f800000u;
 inline constexpr std::uint32_t kNan = 0x7fc00000u;
 
-// The least magnitude that counts as infinite.
+// Smallest magnitude that counts as infinite.
 TUTTI_NUMERIC std::uint32_t limit_of(const GroupRange& range) {
   return __builtin_bit_cast(std::uint32_t, range.largest) + 1;
 }
 
-// Of magnitudes: compared as below() does, in a way for which registers have one instruction.
+// max(a, least) for magnitudes, as a signed comparison, which vector units do in one instruction.
 template <typename Word>
 TUTTI_NUMERIC Word no_less(Word a, std::uint32_t least) {
   using Compared = std::conditional_t<std::is_integral_v<Word>, std::int32_t, decltype(Word{} < Word{})>;
@@ -60,20 +61,20 @@ TUTTI_NUMERIC Word no_more(Word a, std::uint32_t most) {
   return __builtin_bit_cast(Word, x < y ? x : y);
 }
 
-// The one NaN for any other, whose bits depend on who multiplied it.
+// Replaces every NaN by one bit pattern, because the payload bits depend on the processor.
 template <typename Word, typename Real>
 TUTTI_NUMERIC Real one_nan(Real value) {
   return value == value ? value : __builtin_bit_cast(Real, Word{} + kNan);
 }
 
-// The integer next below or above a magnitude under 2^31, by a random word.
+// Rounds a magnitude below 2^31 stochastically to the integer below or above.
 TUTTI_NUMERIC float round_by(float magnitude, std::uint32_t word) {
   const auto below = static_cast<float>(static_cast<std::uint32_t>(magnitude));
   const float fraction = static_cast<float>(word >> 8) * 0x1p-24f;
   return fraction < magnitude - below ? below + 1 : below;
 }
 
-// The value of T next to a float32, or beyond it, by a random word; what T cannot hold is left to narrow().
+// Rounds a float32 stochastically to an adjacent value of T. Overflow is left to narrow().
 template <typename T>
 TUTTI_NUMERIC float round_float_by(float value, std::uint32_t word) {
   using At = Placement<T>;
@@ -86,15 +87,15 @@ TUTTI_NUMERIC float round_float_by(float value, std::uint32_t word) {
     return __builtin_bit_cast(float, ((magnitude + part) >> At::shift << At::shift) | sign);
   } else {
     const std::uint32_t exponent = (magnitude < At::min_normal ? At::min_normal : magnitude) >> 23;
-    const std::uint32_t last = exponent - Format<T>::mantissa_bits;  // Of the unit in the last place.
+    const std::uint32_t last = exponent - Format<T>::mantissa_bits;  // Biased exponent of the unit in the last place.
     const float units = __builtin_bit_cast(float, magnitude) * __builtin_bit_cast(float, (254 - last) << 23);
     const float rounded = round_by(units, word) * __builtin_bit_cast(float, last << 23);
     return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, rounded) | sign);
   }
 }
 
-// float16 and bfloat16. A tensor's type that holds fewer digits, or smaller ones, than the wire gets no more than it
-// can hold: else it would round what is decoded, and that would be encoded differently.
+// float16 and bfloat16. A value is first rounded to the tensor's type where that type is coarser. Otherwise the
+// receiver would round the decoded value, and its re-encoding would differ.
 template <typename T>
 struct HalfForm {
   static constexpr std::uint32_t kBlock = kCompressionGroup;
@@ -117,7 +118,7 @@ struct HalfForm {
     return one_nan<Word>(widen<T, Real>(code));
   }
 
-  // The element as the tensor's type can hold it on the wire.
+  // Rounds to a value that both the format and the tensor's type can hold.
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Real held(Real x, const GroupRange& range) {
     if constexpr (Placement<T>::rebias == 0) {
@@ -128,11 +129,11 @@ struct HalfForm {
   }
 
  private:
-  // Below 2^-16 a float16 has multiples of 2^-24 only, and its largest bfloat16 is 65280.
+  // float16 has only multiples of 2^-24 below 2^-16. The largest float16 that is also a bfloat16 is 65280.
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Real held_by_half(Real x) {
     constexpr std::uint32_t kMax = 0x477f0000u;
-    constexpr std::uint32_t kBeyond = 0x477fe001u;  // Next after 65504: infinite.
+    constexpr std::uint32_t kBeyond = 0x477fe001u;  // Successor of 65504: infinite.
     constexpr std::uint32_t kFine = 0x37800000u;
     const Word bits = __builtin_bit_cast(Word, x);
     const Word magnitude = bits & kMagnitude;
@@ -145,13 +146,14 @@ struct HalfForm {
   }
 };
 
-// A bfloat16 scale for codes of at most Top::kValue, which is an odd number of kOddBits bits times a power of two.
+// A bfloat16 scale for codes up to Top::kValue, an odd number of kOddBits bits times a power of two.
 //
-// It comes back from what was decoded. The largest code of a block is always the top one, since its magnitude over the
-// scale is within top * (1 -+ 2^-8). Top * scale is exact in float32, so that over top is the scale again. A bfloat16
-// rounds top * scale by up to half a unit in its last place, which over top is nearest to the scale, too, unless it
-// was a tie: scales that end in 1000..., kOddBits in all, make ties, and the next below is taken instead. A float16
-// holds enough digits while the scale is no less than kMinSteps * range.min_step.
+// The scale can be recovered from the decoded values. The largest element of a block always gets the top code: its
+// magnitude divided by the scale is within top * (1 -+ 2^-8). top * scale is exact in float32, so dividing by top gives
+// the scale. A bfloat16 tensor rounds top * scale by up to half a unit in the last place. Dividing by top and rounding
+// still gives the scale, unless that rounding was a tie. Ties occur for scales whose low kOddBits bits are 1000...; the
+// next smaller scale is used for them. A float16 tensor has enough digits if the scale is at least kMinSteps *
+// range.min_step.
 template <class Top>
 struct Scaled {
   static constexpr std::uint32_t kScaleBytes = 2;
@@ -173,8 +175,8 @@ struct Scaled {
   }
 };
 
-// Integers in two's complement, without the least. An element that is not finite spoils its block: the scale is NaN,
-// and the codes are 0.
+// Integers in two's complement, without the most negative one. A non-finite element spoils its block: the scale becomes
+// NaN and all codes 0.
 template <int kBits>
 struct IntegerTop {
   static constexpr int kOddBits = kBits - 1;
@@ -228,17 +230,18 @@ struct IntegerForm : Scaled<IntegerTop<kBits>> {
   static constexpr auto kMax = static_cast<std::uint32_t>(kTop);
   static constexpr std::uint32_t kMask = (1u << kBits) - 1;
   static constexpr std::uint32_t kSign = 1u << (kBits - 1);
-  // The unit in its last place is 1: what is added to it becomes an integer, in its low bits, of which it has none.
+  // The unit in the last place of kRuler is 1. Adding it leaves the rounded integer in the low bits, which are 0 in
+  // kRuler.
   static constexpr float kRuler = 0x1.8p23f;
   static constexpr std::uint32_t kRulerBits = 0x4b400000u;
 };
 
-// Floats of eight bits, of elements that are finite; the scale is of those alone.
+// 8-bit floats. The scale depends on the finite elements only.
 template <typename T>
 struct Float8Codes {
   using Element = T;
   static constexpr int kCodeBits = 8;
-  // The largest code without its sign that is a number.
+  // Largest finite code without sign.
   static constexpr auto kMaxFinite =
       static_cast<std::uint8_t>(Format<T>::highest - (Placement<T>::has_infinity ? 1 : 0));
   static constexpr bool kSpoils = false;
@@ -259,8 +262,8 @@ struct Float8Codes {
     const Word bits = __builtin_bit_cast(Word, x * scale.inverse);
     const Word magnitude = no_more(bits & kMagnitude, (top << At::shift) + At::rebias);
     const Word exponent = no_less(magnitude, At::min_normal) & kInfinity;
-    // What is added to a magnitude so that it becomes a multiple of the code's last place, in its own low bits: there
-    // normal codes lack their exponent, less one.
+    // Adding `ruler` rounds the magnitude to a multiple of the code's last place, and leaves the code in the low bits.
+    // Normal codes then lack their exponent minus one, which is added below.
     constexpr std::uint32_t kBehind = (0u - (At::min_normal >> At::shift)) & 0x7fu;
     static_assert(kBehind % 2 == 0, "ties go to even codes");
     const Word ruler = exponent + (static_cast<std::uint32_t>(At::shift << 23) + kBehind);
@@ -296,7 +299,7 @@ template <typename T>
 struct Float8Top {
   static constexpr int kOddBits = 3;  // 7 times a power of two.
   static constexpr float kValue = Format<T>::exponent_bits == 4 ? 448 : 57344;
-  // The least code times the scale is no less than the least float16.
+  // The smallest code times the scale is then at least the smallest float16.
   static constexpr float kMinSteps = Format<T>::exponent_bits == 4 ? 0x1p7f : 0x1p14f;
 };
 
@@ -316,8 +319,8 @@ struct Float8Form : Scaled<Float8Top<T>>, Float8Codes<T> {
   }
 };
 
-// Blocks of the OCP Microscaling Formats (MX) specification, version 1.0: E4M3 under a scale of E8M0, which is a power
-// of two. Its exponent is that of the largest magnitude less that of the largest code; larger codes saturate.
+// Block format of the OCP Microscaling Formats (MX) specification 1.0: E4M3 elements with an E8M0 scale, a power of
+// two. Scale exponent: that of the block's maximum minus that of the largest code. Larger codes saturate.
 struct MicroForm : Float8Codes<Float8E4M3> {
   static constexpr std::uint32_t kBlock = 32;
   static constexpr std::uint32_t kScaleBytes = 1;

@@ -48,9 +48,9 @@ double compression_error(CompressionFormat format, Rounding rounding) {
   return errors[static_cast<std::uint32_t>(rounding)][static_cast<std::uint32_t>(format)];
 }
 
-// Errors grow the sums, which are rounded again: the second factor is that of a ring, whose rank k adds (k - 1) q^2 to
-// the variance and rounds k. `mxfp8` cuts its largest codes off, always towards zero, which does not average out; how
-// much that is was measured (perf/accuracy), with 2 to 256 ranks.
+// Rounding errors enlarge the partial sums, and these are rounded again. The factor `more` is that of a ring, where
+// rank k adds (k - 1) q^2 to the variance and rounds k times. mxfp8 saturates its largest codes towards zero, which
+// does not average out. Its factor was measured with 2 to 256 ranks (perf/accuracy).
 double compression_error_after(CompressionFormat format, double roundings, Rounding rounding) {
   const double once = compression_error(format, rounding);
   const double variance = once * once * roundings;

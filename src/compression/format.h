@@ -1,5 +1,4 @@
-// What a payload looks like between ranks when it is narrower than its tensor: formats, their names and their sizes.
-// docs/wire-formats.md has every byte of them.
+// Compression formats of messages: names and sizes. docs/wire-formats.md specifies every byte.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +12,28 @@ namespace tutti {
 enum class CompressionFormat : std::uint8_t { none, fp16, bf16, fp8_e4m3, fp8_e5m2, mxfp8, int8, int8_b32, int6, int4 };
 inline constexpr std::uint32_t kCompressionFormats = 10;
 
-// Elements that are encoded together. The last group of a buffer may be shorter; its wire bytes are as many.
+// Elements per group, the unit of encoding. A shorter last group has the same encoded size.
 inline constexpr std::uint32_t kCompressionGroup = 128;
 
-const char* name(CompressionFormat format);  // "int8_b32", of none "raw"; nullptr for a value that is no format.
+const char* name(CompressionFormat format);  // For example "int8_b32"; "raw" for none; nullptr for an invalid value.
 Result<CompressionFormat> parse_compression(std::string_view text);
 
-// Of a group; 0 for `none`.
+// Encoded bytes of a group; 0 for `none`.
 std::uint32_t compressed_bytes(CompressionFormat format);
-// Of so many elements of a type, in whole groups; as they are for `none`.
+// Encoded bytes of `count` elements, rounded up to whole groups. For `none`: the size of the uncompressed elements.
 std::uint64_t compressed_bytes(CompressionFormat format, std::uint64_t count, DataType type);
 
-// What memory of 16-bit floats is, up to its last group: a message without scales. Of float32: `none`.
+// Format whose encoding equals the tensor's memory: fp16 or bf16 for 16-bit floats, `none` for float32.
 CompressionFormat memory_format(DataType type);
 
-// What becomes of a number between two codes.
+// Rounding of values between two codes.
 enum class Rounding : std::uint8_t { nearest, stochastic };
 
-// The root of the mean square of the error over that of the values, for Gaussian values that are encoded once: as
-// tests/wire measures it. 0 for `none`.
+// Relative RMS error of one encoding of Gaussian values, as measured by tests/wire. 0 for `none`.
 double compression_error(CompressionFormat format, Rounding rounding = Rounding::nearest);
 
-// The same of a sum whose terms are rounded so many times on the mean (CostLaw::rounded) while they are added up, and
-// are independent: sqrt(roundings) times as much, and somewhat more where they are many.
+// Relative RMS error of a sum of independent terms, rounded `roundings` times on average (CostLaw::rounded) during the
+// reduction. Close to sqrt(roundings) times compression_error(), and somewhat more for many roundings.
 double compression_error_after(CompressionFormat format, double roundings, Rounding rounding = Rounding::nearest);
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
-// All forms, and what a group of each looks like: the scales of its blocks, then its codes, four of which fill
-// kCodeBits / 2 bytes; all of it little-endian.
+// All forms, and the layout of an encoded group: the scales of its blocks, then the codes. Four codes fill kCodeBits /
+// 2 bytes. Little-endian.
 #pragma once
 
 #include "src/compression/form.h"
@@ -13,7 +13,8 @@ inline constexpr std::uint32_t kFourBytes = Form::kCodeBits / 2;
 template <class Form>
 inline constexpr std::uint32_t kGroupBytes = kScalesBytes<Form> + kCompressionGroup / 4 * kFourBytes<Form>;
 
-// Calls visitor(Type<Form>()) with the form of a format that is not `none`: the only switch over them.
+// Calls visitor(Type<Form>()) with the form of `format`, which must not be `none`. This is the only switch over
+// formats.
 template <typename Visitor>
 TUTTI_HOST_DEVICE decltype(auto) visit_form(CompressionFormat format, Visitor&& visitor) {
   switch (format) {

@@ -1,4 +1,4 @@
-// A group on the wire, by one thread.
+// Encoding and decoding of one group by one thread.
 #pragma once
 
 #include "src/compression/forms.h"
@@ -17,7 +17,7 @@ TUTTI_NUMERIC std::uint64_t get_little(const std::byte* from) {
   return value;
 }
 
-// The scale of the block that begins at `values`, of which `count` elements are there.
+// Scale of the block at `values`. Only its first `count` elements exist.
 template <class Form>
 TUTTI_HOST_DEVICE BlockScale scale_of_block(const float* values, std::uint32_t count, const GroupRange& range) {
   if constexpr (Form::kScaleBytes == 0) {
@@ -32,7 +32,8 @@ TUTTI_HOST_DEVICE BlockScale scale_of_block(const float* values, std::uint32_t c
   }
 }
 
-// `count` of the group's elements are there; the others are 0. `dither`: of the first of them, or null.
+// Encodes a group. Elements from `count` on count as 0. `dither` refers to the group's first element; null means round
+// to nearest.
 template <class Form>
 TUTTI_HOST_DEVICE void encode_group(const float* values, std::uint32_t count, std::byte* compression,
                                     const GroupRange& range, const Dither* dither) {
@@ -55,7 +56,7 @@ TUTTI_HOST_DEVICE void encode_group(const float* values, std::uint32_t count, st
   }
 }
 
-// Writes `count` values, at most a group.
+// Decodes the first `count` values of a group.
 template <class Form>
 TUTTI_HOST_DEVICE void decode_group(const std::byte* compression, std::uint32_t count, float* values) {
   for (std::uint32_t block = 0; block < count; block += Form::kBlock) {

@@ -1,5 +1,5 @@
-// Codes of a group that are narrower than a byte, from bytes and to bytes. Here with shifts that all instruction sets
-// have, eight at a time; packing_x86.h knows better.
+// Packing of codes narrower than a byte. This generic version packs eight codes at a time with shifts, on any
+// instruction set. packing_x86.h specialises it.
 #pragma once
 
 #include "src/base/vector.h"
@@ -40,8 +40,8 @@ struct Packing {
   }
 
  private:
-  // Eight codes of a byte each, in a word, are kBits bytes on the wire. Words are read as they were written just
-  // before, one register at a time, so that none waits until the cache has them.
+  // Eight codes of a byte each form a word, which packs to kBits bytes. A load should match a preceding store of one
+  // register in size and place, so that the store can be forwarded.
   static constexpr unsigned kWords = Isa::kBytes < 32 ? 1 : Isa::kBytes / 32;
   using Words = Vector<std::uint64_t, kWords>;
   static constexpr std::uint64_t kPair = 0x0001000100010001u * ((1u << kBits) - 1);
@@ -49,7 +49,7 @@ struct Packing {
   static constexpr std::uint64_t kEight = (std::uint64_t{1} << 4 * kBits) - 1;
   static constexpr unsigned kGap = 8 - kBits;
 
-  // How many bytes of a word of eight codes may be touched: all but for the last.
+  // Bytes that an access to a packed word may touch: eight, except for the last word of the group.
   TUTTI_KERNEL static constexpr unsigned reach(unsigned word) {
     return kBits == 4 || word == kCompressionGroup / 8 - 1 ? kBits : sizeof(std::uint64_t);
   }

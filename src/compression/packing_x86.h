@@ -1,5 +1,5 @@
-// Packing for AVX2, and for what has AVX2, too: 32 codes at a time, by instructions that add products of neighbours.
-// Included by files only that have the flags for it, before codes are packed.
+// Packing with AVX2: 32 codes at a time, by multiply-add of adjacent pairs. Include only in files compiled with AVX2,
+// before the first use of Packing.
 #pragma once
 
 #include <immintrin.h>
@@ -8,11 +8,11 @@
 
 namespace tutti {
 
-// Two codes to a byte.
+// Two codes per byte.
 template <class Isa>
 requires(Isa::kBytes >= 32) struct Packing<Isa, 4> {
   TUTTI_KERNEL static void pack(const std::byte* codes, std::byte* compression) {
-    const __m256i weights = _mm256_set1_epi16(0x1001);  // 1 and 16.
+    const __m256i weights = _mm256_set1_epi16(0x1001);  // Factors 1 and 16.
 #pragma GCC unroll 2
     for (unsigned i = 0; i < kCompressionGroup; i += 64) {
       const __m256i low = _mm256_maddubs_epi16(load32(codes + i), weights);
@@ -38,12 +38,13 @@ requires(Isa::kBytes >= 32) struct Packing<Isa, 4> {
   }
 };
 
-// Four codes to three bytes: 16 of them are 12 in the low part of 16, where the next ones are written over the rest.
+// Four codes per three bytes. Each 16 codes become 12 bytes at the low end of a 16-byte store; the next store
+// overwrites the rest.
 template <class Isa>
 requires(Isa::kBytes >= 32) struct Packing<Isa, 6> {
   TUTTI_KERNEL static void pack(const std::byte* codes, std::byte* compression) {
-    const __m256i pairs = _mm256_set1_epi16(0x4001);                                                // 1 and 64.
-    const __m256i fours = _mm256_set1_epi32(0x10000001);                                            // 1 and 4096.
+    const __m256i pairs = _mm256_set1_epi16(0x4001);      // Factors 1 and 64.
+    const __m256i fours = _mm256_set1_epi32(0x10000001);  // Factors 1 and 4096.
     const __m256i three = _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1,  //
                                            0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
 #pragma GCC unroll 4
@@ -78,8 +79,8 @@ requires(Isa::kBytes >= 32) struct Packing<Isa, 6> {
   }
 
  private:
-  // Three bytes to a word of four, of twice 12. The second 12 are read with the kBefore before them, lest bytes behind
-  // the group are.
+  // Spreads 24 packed bytes to words of three bytes each. The load of the second 12 bytes begins kBefore bytes early,
+  // so that it does not read past the group.
   template <int kBefore>
   TUTTI_KERNEL static __m256i spread(const std::byte* from) {
     const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));

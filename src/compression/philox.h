@@ -1,6 +1,6 @@
-// Philox4x32-10: random numbers that are a function of a counter and a key, so that host and device draw the same for
-// an element in any order. J. Salmon, M. Moraes, R. Dror, D. Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC
-// 2011.
+// Philox4x32-10, a counter-based random number generator. The result depends only on counter and key, so host and
+// device agree in any order of elements. Source: J. Salmon, M. Moraes, R. Dror, D. Shaw: "Parallel random numbers: as
+// easy as 1, 2, 3", SC 2011.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ TUTTI_HOST_DEVICE inline PhiloxBlock philox(PhiloxBlock counter, std::uint64_t k
   return counter;
 }
 
-// The word of an element.
+// Random word for element `index`.
 TUTTI_HOST_DEVICE inline std::uint32_t philox_word(std::uint64_t index, std::uint64_t key) {
   return philox({{static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, 0}}, key).words[0];
 }
