@@ -16,7 +16,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
     for (const auto& [side, sends] : {std::pair(step.sources, false), std::pair(step.targets, true)}) {
       for (Operand operand : side) {
         if (operand.is_memory()) {
-          // `reserved` tells the interpreter whose memory without comparing ranks.
+          // `reserved` marks peers' memory, so that the interpreter need not compare ranks.
           operand.reserved = operand.peer != plan.steps.self();
           mapped_ = mapped_ || operand.reserved != 0;
           data = true;
@@ -27,7 +27,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
         operands_.push_back(operand);
       }
     }
-    TUTTI_ASSERT(data || !lanes);  // Messages have their lengths from memory.
+    TUTTI_ASSERT(data || !lanes);  // The length of a message follows from a memory operand.
     const auto first = static_cast<std::uint32_t>(operands_.size() - step.sources.size() - step.targets.size());
     steps_.push_back({.first = first,
                       .sources = static_cast<std::uint16_t>(step.sources.size()),

@@ -1,4 +1,4 @@
-// A plan bound to the lanes of one rank: owns what a Program points to.
+// A plan bound to the lanes of one rank. Owns the arrays that its Program points to.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@ namespace tutti {
 
 class CompiledPlan {
  public:
-  // The end of the lane or flag that an operand names, as source (receiving) or target (sending).
+  // Returns this rank's end of the lane or flag named by `operand`. `sends` selects the sending or the receiving end.
   using Bind = std::function<LaneState*(const Operand& operand, bool sends)>;
 
   CompiledPlan(const Plan& plan, const Bind& bind);
-  // Not movable: the program points into it.
+  // Neither copyable nor movable, because program_ points to its members.
   CompiledPlan(const CompiledPlan&) = delete;
   CompiledPlan& operator=(const CompiledPlan&) = delete;
 

@@ -1,5 +1,4 @@
-// The scalar of a pre-multiplied sum, read from the memory that the program keeps it in. Host and device compile this
-// source.
+// Reads the scalar of a pre_mul_sum from the program's memory. Host and device compile this source.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 namespace tutti {
 
 struct Factor {
-  double scale = 1;  // Of floats; integers take the other.
+  double scale = 1;  // For floats; integers use integer_scale.
   std::int64_t integer_scale = 1;
 };
 
@@ -22,12 +21,12 @@ TUTTI_HOST_DEVICE inline Factor factor_as(const void* element) {
   } else if constexpr (Format<T>::is_float) {
     factor.scale = __builtin_bit_cast(T, bits);
   } else {
-    factor.integer_scale = static_cast<std::int64_t>(bits);  // Products wrap, so the sign does not matter.
+    factor.integer_scale = static_cast<std::int64_t>(bits);  // Products wrap, so signedness is irrelevant.
   }
   return factor;
 }
 
-// `element`: aligned to its type.
+// `element` must be aligned to its type.
 TUTTI_HOST_DEVICE inline Factor factor_of(DataType type, const void* element) {
   switch (type) {
     case DataType::int8: return factor_as<std::int8_t>(element);

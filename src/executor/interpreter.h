@@ -1,21 +1,21 @@
-// Obeys a program as a resumable state machine. Host and device compile this source, for worker i of n: all workers of
-// a thread block run it side by side and come to the same decisions. The Machine supplies what differs: how many
-// workers there are, how they fold, and whether they wait. A CPU is worker 0 of 1, and never waits, so one thread can
-// drive several.
+// Interprets a program as a resumable state machine. Host and device compile this source for thread i of n. All threads
+// of a block run it concurrently and make identical decisions. The Machine, the back end, supplies the differences: the
+// number of threads, how they fold, and whether they block. A CPU is thread 0 of 1 and never blocks, so one thread can
+// drive several interpreters.
 //
-//   Machine::source(index, pointer, operand)        what fold() reads: the index-th data operand
-//   Machine::target(index, pointer, operand)        what it writes
-//   Machine::source(index, pointer), target(...)    the same of a lane; of memory, too, where the machine is plain()
-//   Machine::plain()                                it does not need to know which memory it works on
-//   Machine::fold(sources, targets, count, kind)    so many of each, `count` elements; by all workers
-//   Machine::stage(index)                           memory for a small message, at least a slot long
-//   Machine::receive_small(...), send_small(...)    of the protocol of small messages; by all workers
-//   Machine::serves(lane), takes(index)             whether it is this worker that handles that lane or operand
-//   Machine::await(poll)                            what poll() comes to; a thread block waits for it
-//   Machine::agree(progress)                        all workers have got here: what they have come to together
-//   Machine::join()                                 all workers have got here
-//   Machine::stores_back(lane, bytes)               something is stored into the slot that has been read
-//   Machine::copied(pointer)                        the only source, which the worker that took it knows
+//   Machine::source(index, pointer, operand)        set the index-th data operand that fold() reads
+//   Machine::target(index, pointer, operand)        set the index-th data operand that fold() writes
+//   Machine::source(index, pointer), target(...)    the same for lanes; also for memory if plain()
+//   Machine::plain()                                true if the kind of memory is irrelevant
+//   Machine::fold(sources, targets, count, kind)    fold `count` elements of the given operands, by all threads
+//   Machine::stage(index)                           staging buffer for an LL message, at least a slot long
+//   Machine::receive_small(...), send_small(...)    LL transfers, by all threads
+//   Machine::serves(lane), takes(index)             true if this thread handles the lane or operand
+//   Machine::await(poll)                            result of poll(); a thread block waits for it
+//   Machine::agree(progress)                        barrier; combines the progress of all threads
+//   Machine::join()                                 barrier
+//   Machine::stores_back(lane, bytes)               true if a received slot must be stored back
+//   Machine::copied(pointer)                        the only source, which is known to the thread that took it
 #pragma once
 
 #include "src/executor/straight_run.h"
@@ -25,7 +25,7 @@ namespace tutti {
 template <typename Machine>
 class Interpreter {
  public:
-  // `pointers`: 2 * program.widest entries that only this run uses.
+  // `pointers`: 2 * program.widest entries for the exclusive use of this run.
   TUTTI_HOST_DEVICE Interpreter(const Program& program, const Launch& launch, Machine machine, std::byte** pointers)
       : program_(program), launch_(launch), machine_(machine), sources_(pointers), targets_(pointers + program.widest) {
     const std::uint32_t behind = launch.loop.skew * (program.stage_count > 0 ? program.stage_count - 1 : 0);
@@ -33,15 +33,15 @@ class Interpreter {
     start();
   }
 
-  // From the beginning: a launch may be run again, with other buffers.
+  // Restarts from the beginning: a launch may run again with other buffers.
   TUTTI_HOST_DEVICE void start() {
     cursor_ = {};
     stages_ = launch_.straight.stages == nullptr ? program_.stage_count : launch_.straight.stage_count;
     if (turns_ > 0 && !enter_stage()) next_stage();
   }
 
-  // From where another run of the launch stopped while it waited. What it had acquired for its step is acquired again:
-  // nothing is taken before a step is done.
+  // Resumes where an earlier run of the launch stopped. Operands acquired for the current step are acquired again,
+  // because nothing is consumed before a step is done.
   TUTTI_HOST_DEVICE void resume(const Cursor& cursor, bool more) {
     cursor_ = cursor;
     cursor_.acquired = 0;
@@ -49,8 +49,8 @@ class Interpreter {
     find_part();
   }
 
-  // As far as the peers' messages allow. `waiting`: blocked() is what has to move first. `mismatch`: what arrived
-  // belongs to another call.
+  // Runs as far as the peers' messages allow. Returns `waiting` if blocked() must make progress first, and `mismatch`
+  // if a received message belongs to another call.
   TUTTI_HOST_DEVICE Progress advance() {
     const bool straight = launch_.straight.stages != nullptr;
     while (cursor_.turn < turns_) {
@@ -75,7 +75,7 @@ class Interpreter {
     return reversed ? stages_ - 1 - cursor_.stage : cursor_.stage;
   }
 
-  // False if the stage has no chunk in this turn.
+  // Sets the chunk of this stage. Returns false if the stage has no chunk in this iteration.
   TUTTI_HOST_DEVICE bool find_part() {
     const std::uint32_t behind = launch_.loop.skew * stage();
     chunk_ = cursor_.turn - behind;
@@ -144,7 +144,7 @@ class Interpreter {
     return operand.count == 1 || (operand.run == operand.count && adjoin(blocks(operand.place), launch_.cut));
   }
 
-  // The i-th unit of a range, or all of it if it is one extent.
+  // Extent of the i-th unit of a range, or of the whole range if `all`.
   TUTTI_HOST_DEVICE Extent extent(const Operand& operand, std::uint32_t i, bool all) const {
     const Blocks& place = blocks(operand.place);
     const Extent run = all ? run_extent(place, launch_.cut, operand.first, operand.count)
@@ -152,15 +152,15 @@ class Interpreter {
     return part_of(run, launch_.cut, part_);
   }
 
-  // The elements of a message, of which this slice is [begin, begin + count). Where groups are encoded together, each
-  // of its extents counts as whole groups.
+  // Element range [begin, begin + count) of the current slice within a message. With compression, every extent is
+  // rounded up to whole groups.
   struct Window {
     std::uint64_t begin = 0;
-    std::uint64_t count = 0;  // 0: no such slice, or nothing in it.
-    bool in_one = false;      // All data operands are one extent each.
+    std::uint64_t count = 0;  // 0: no such slice, or an empty one.
+    bool in_one = false;      // All data operands are contiguous.
   };
 
-  // What so many elements take of a message.
+  // Elements of message space occupied by `count` elements.
   TUTTI_HOST_DEVICE std::uint64_t room_of(std::uint64_t count) const {
     return launch_.cut.group == 1 ? count : groups_of(count, launch_.cut) * launch_.cut.group;
   }
@@ -202,7 +202,7 @@ class Interpreter {
 
   TUTTI_HOST_DEVICE LaneState& lane_of(const Operand& operand) const { return *program_.lanes[operand.first]; }
 
-  // Empty messages are not sent, which both ends know; flags are signalled all the same.
+  // Messages without elements are not sent; both ends know this. Flags are always signalled.
   TUTTI_HOST_DEVICE bool takes_part(const Operand& operand) const {
     return operand.place == Place::flag || (operand.place == Place::lane && !silent_);
   }
@@ -258,7 +258,7 @@ class Interpreter {
       return;
     }
     const Operand* shape = shape_of(step);
-    std::uint64_t position = 0;  // Of the unit's part in the whole message.
+    std::uint64_t position = 0;  // Position of the unit's part within the message.
     for (std::uint32_t i = 0; i < shape->count && position < slice.begin + slice.count; ++i) {
       const std::uint64_t length = extent(*shape, i, false).count;
       const std::uint64_t from = position < slice.begin ? slice.begin - position : 0;
@@ -275,7 +275,7 @@ class Interpreter {
     return operand;
   }
 
-  // Elements [window.offset, + window.count) of the i-th extents; `at`: where in the slot.
+  // Folds elements [window.offset, + window.count) of the i-th extents. `at` is the position within the slot.
   TUTTI_HOST_DEVICE void fold_extent(const Instruction& step, std::uint32_t i, Extent window, bool all,
                                      std::uint64_t at = 0) {
     const Operand* operands = program_.operands + step.first;
@@ -330,7 +330,7 @@ class Interpreter {
     machine_.join();
   }
 
-  // ---- Straight ----
+  // ---- Straight programs ----
 
   TUTTI_HOST_DEVICE Progress run_straight_stage() {
     StraightRun<Machine> run{launch_, machine_, cursor_, blocked_, machine_.stage(program_.widest), part_};
@@ -348,9 +348,9 @@ class Interpreter {
   std::uint32_t turns_ = 0;
   std::uint32_t stages_ = 0;
   std::uint32_t chunk_ = 0;
-  std::uint32_t part_ = 0;  // The chunk's on this channel.
+  std::uint32_t part_ = 0;  // Index of the chunk among those of all channels.
   bool silent_ = false;     // The step has no elements to send.
-  bool more_ = false;       // Some step of this round has a further slice.
+  bool more_ = false;       // Some step of this round has another slice.
 };
 
 }  // namespace tutti

@@ -8,15 +8,16 @@
 
 namespace tutti {
 
-// This rank's end; private to it. `next` counts the messages (or flags) this end has handled.
+// This rank's private end of a lane. `next` counts the messages or flags handled by this end.
 struct LaneState {
   LaneView view;
   std::uint64_t next = 0;
-  std::uint64_t seen = 0;  // The other end's counter when last read: the line is read again only if this is not enough.
+  // Last value read of the other end's counter. The counter is read again only if this value does not suffice.
+  std::uint64_t seen = 0;
 };
 static_assert(sizeof(LaneState) == 48);
 
-// Who sent what arrives must have made the same call; see communicator/board.h.
+// Identifies the call: messages with another signature are a mismatch; see communicator/board.h.
 struct Signature {
   std::uint32_t word = 0;
 };
@@ -28,13 +29,13 @@ TUTTI_HOST_DEVICE inline bool simple_arrived(LaneState& lane) {
   return lane.seen > lane.next;
 }
 
-// Only after simple_arrived().
+// Call only after simple_arrived() returned true.
 TUTTI_HOST_DEVICE inline bool simple_matches(const LaneState& lane, Signature signature) {
   return load_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots]) == signature.word;
 }
 
-// Whether the slot of the next message may be written. Lanes that share slots have no credits: their plans receive
-// before they send again, which plan/lanes.h proves.
+// True if the slot of the next message may be written. Lanes that share slots have no credits. Their plans receive
+// before they send again, as proved by plan/lanes.h.
 TUTTI_HOST_DEVICE inline bool slot_free(LaneState& lane) {
   if (lane.view.form != LaneForm::one_way || lane.view.slots == nullptr) return true;
   const std::uint64_t slots = std::uint64_t{1} << lane.view.slot_shift;
@@ -43,7 +44,7 @@ TUTTI_HOST_DEVICE inline bool slot_free(LaneState& lane) {
   return lane.next - lane.seen < slots;
 }
 
-// A message that tells of itself has been sent.
+// Counts a sent LL message, which carries its own flags.
 TUTTI_HOST_DEVICE inline void count_message(LaneState& lane) { ++lane.next; }
 
 TUTTI_HOST_DEVICE inline void simple_post(LaneState& lane, Signature signature, std::uint64_t bytes) {
@@ -52,7 +53,7 @@ TUTTI_HOST_DEVICE inline void simple_post(LaneState& lane, Signature signature, 
   store_release(&lane.view.words->posted, ++lane.next);
 }
 
-// The message has been read: its slot may be written again.
+// Consumes the message: its slot may be overwritten.
 TUTTI_HOST_DEVICE inline void take(LaneState& lane) {
   ++lane.next;
   if (lane.view.credits != nullptr && lane.view.slots != nullptr) store_release(&lane.view.credits->taken, lane.next);

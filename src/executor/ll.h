@@ -1,9 +1,9 @@
-// The small-message protocol: a message is a row of 64-byte lines, each with 56 bytes of data and its own flag, so
-// that data and notice arrive in one transfer. After the idea of NCCL's LL and LL128 protocols.
+// The LL protocol: a message is a sequence of 64-byte lines with 56 bytes of data and an 8-byte flag each. Data and
+// notification arrive in one transfer, as in NCCL's LL and LL128 protocols.
 //
-// The last 8 bytes of a line's data lie right before the flag, and are stored with it. A line of up to 8 bytes has them
-// there alone: such a message is one 16-byte store. Data lie in one chunk either way, so that a message of one line can
-// be read where it is.
+// The last 8 data bytes precede the flag and are stored together with it. A line of up to 8 bytes has its data there
+// only, so that the message is one 16-byte store. Data are contiguous in both cases, so a message of one line can be
+// read in place.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace tutti {
 
-inline constexpr std::uint32_t kLineTail = 48;  // Where the last 16 bytes of a line begin: 8 of data, 8 of flag.
+inline constexpr std::uint32_t kLineTail = 48;  // Offset of the last 16 bytes of a line: 8 of data, 8 of flag.
 
 TUTTI_HOST_DEVICE inline std::uint64_t ll_lines_for(std::uint64_t bytes) { return (bytes + kLineData - 1) / kLineData; }
 
-// Message number, direction and signature in one word, so that equality proves all. Lanes that share a slot differ in
-// direction: an answer must not be mistaken for what it answers. The number has 39 bits: at a message each 50 ns it
-// wraps after 7 hours, when all flags it could meet are long overwritten.
+// Message number, direction and signature in one word, so that one comparison checks all. The direction distinguishes
+// the two lanes of a shared slot: an answer differs from its request. The number has 39 bits. At a message every 50 ns
+// it wraps after 7 hours, when all flags of that number are overwritten.
 TUTTI_HOST_DEVICE inline std::uint64_t line_flag(const LaneState& lane, Signature signature) {
   return ((lane.next + 1) << 1 | lane.view.side) << 24 | (signature.word & 0xffffff);
 }
@@ -28,11 +28,11 @@ TUTTI_HOST_DEVICE inline const std::uint64_t* flag_of(const std::byte* line) {
   return reinterpret_cast<const std::uint64_t*>(line + kLineTail + 8);
 }
 
-// Where the data of a line lie that holds `bytes` of them.
+// Offset of the data in a line that holds `bytes`.
 TUTTI_HOST_DEVICE inline std::uint32_t line_begin(std::uint64_t bytes) { return bytes <= 8 ? kLineTail : 0; }
 
-// Copies the message out. Null if all its lines have arrived, else the flag of the first that has not; lines already
-// copied are copied again at the next try.
+// Copies a message out. Returns null if all lines have arrived, else the flag of the first missing line. A retry copies
+// from the beginning.
 TUTTI_HOST_DEVICE inline const std::uint64_t* ll_receive(const std::byte* line, std::uint64_t flag, std::byte* to,
                                                          std::uint64_t bytes) {
   for (; bytes >= kLineData; line += kLineBytes, to += kLineData, bytes -= kLineData) {
@@ -66,7 +66,7 @@ TUTTI_HOST_DEVICE inline void ll_send(std::byte* line, std::uint64_t flag, const
   store_pair(reinterpret_cast<std::uint64_t*>(line + kLineTail), word, flag);
 }
 
-// Another call's signature under the right number is a mismatch. Off the fast path.
+// True if the message number matches but the signature is another call's. Not on the fast path.
 TUTTI_HOST_DEVICE inline bool flag_mismatch(const std::uint64_t* word, std::uint64_t flag) {
   const std::uint64_t found = load_acquire(word);
   return found != flag && found >> 24 == flag >> 24;

@@ -1,4 +1,5 @@
-// How elements are reduced. Lanes says how many at a time: Scalar below, for devices, or a SIMD register of a CPU.
+// Arithmetic of reductions. Lanes determines the number of elements at a time: Scalar for devices, or a SIMD register
+// of a CPU.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace tutti {
 template <typename T>
 using Signed = std::make_signed_t<Bits<T>>;
 
-// What sums and products are made in. Integers wrap, so their sign does not matter.
+// Accumulator type of sums and products. Integers wrap, so signedness is irrelevant.
 template <typename T>
 using Accumulator = std::conditional_t<is_compressed<T>, float, std::conditional_t<Format<T>::is_float, T, Bits<T>>>;
 
@@ -34,7 +35,7 @@ struct Scalar {
   }
 };
 
-// Sum, product, average and scaled sum: elements become accumulators as they are read and elements again at the end.
+// Sum, product, average and scaled sum. Elements are converted to accumulators when read, and back when written.
 template <typename T, Reduction kReduction, typename Lanes>
 struct Sums {
   using Loaded = typename Lanes::template Of<Bits<T>>;
@@ -65,7 +66,7 @@ struct Sums {
 
   TUTTI_NUMERIC static Value multiply(Value a, Value b) {
     if constexpr (std::is_same_v<Value, std::uint16_t>) {
-      return static_cast<Value>(std::uint32_t{a} * b);  // As ints, which they would become, they could overflow.
+      return static_cast<Value>(std::uint32_t{a} * b);  // Promotion to int could overflow.
     } else {
       return static_cast<Value>(a * b);
     }
@@ -83,8 +84,9 @@ struct Sums {
   }
 
  private:
-  // Registers divide no integers. A quotient moved away from zero by half a `divisor`th is at least that far from every
-  // integer on the side of its own, which is more than the rounding error, so cutting off its fraction is exact.
+  // SIMD registers have no integer division. Multiply by the inverse after moving the dividend away from zero by 1/2,
+  // and truncate. The shift keeps the quotient 1/(2 * divisor) away from the next integers. This exceeds the rounding
+  // error, so the result is exact.
   TUTTI_NUMERIC static Value divide_by_inverse(Value sum, std::uint32_t divisor) {
     using Real = std::conditional_t<sizeof(T) < 4, float, double>;
     using Reals = typename Lanes::template Of<Real>;
@@ -96,8 +98,8 @@ struct Sums {
   }
 };
 
-// Minimum and maximum choose, so elements are not converted but mapped to integers of the same order, in which -0 is
-// below +0 and NaN wins. The result does not depend on the order of operands.
+// Minimum and maximum. Elements are mapped to integers of the same order, in which -0 is below +0 and NaN wins. The
+// result does not depend on the order of operands.
 template <typename T, Reduction kReduction, typename Lanes>
 struct Orders {
   using Integer = std::conditional_t<Format<T>::is_float, Signed<T>, T>;
@@ -134,7 +136,7 @@ struct Orders {
  private:
   static constexpr Bits<T> kMagnitude = static_cast<Bits<T>>(~Bits<T>{0}) >> 1;
 
-  // From sign and magnitude to two's complement, and back.
+  // Converts sign-magnitude to two's complement and back.
   TUTTI_NUMERIC static Value flipped(Value value) {
     return value < Value{} ? static_cast<Value>(value ^ static_cast<Integer>(kMagnitude)) : value;
   }

@@ -1,4 +1,4 @@
-// What a step does at the ends of lanes: takes a message where it lies, finds room for one, sends it. Host and device
+// Operations of a step on the ends of lanes: receive a message in place, wait for a free slot, send. Host and device
 // compile this source.
 #pragma once
 
@@ -7,11 +7,11 @@
 
 namespace tutti {
 
-// What has to move before a step can go on; to be polled.
+// The condition that a step waits for; to be polled.
 struct Blocked {
   const Operand* operand = nullptr;  // The lane or flag.
   const LaneState* lane = nullptr;
-  const std::uint64_t* line = nullptr;  // Of a small message: the flag that is missing, and what it has to be.
+  const std::uint64_t* line = nullptr;  // LL: address of the missing flag, and its expected value.
   std::uint64_t flag = 0;
   bool sends = false;
 
@@ -23,7 +23,7 @@ struct Blocked {
 };
 static_assert(sizeof(Blocked) == 40);
 
-// A small message: `data` is where it can be read, in its line or, if it has several, in `stage`.
+// Receives an LL message. `data` becomes its address: in its line if it is a single one, otherwise in `stage`.
 TUTTI_HOST_DEVICE inline Progress receive_ll(LaneState& lane, Signature signature, std::uint64_t bytes,
                                              std::byte* stage, std::byte*& data, Blocked& blocked) {
   std::byte* line = slot_of(lane.view, lane.next);
@@ -39,7 +39,7 @@ TUTTI_HOST_DEVICE inline Progress receive_ll(LaneState& lane, Signature signatur
   return flag_mismatch(blocked.line, blocked.flag) ? Progress::mismatch : Progress::waiting;
 }
 
-// A message in a slot, or a flag.
+// Receives a Simple message in its slot, or a flag.
 TUTTI_HOST_DEVICE inline Progress receive_simple(LaneState& lane, Signature signature, std::byte*& data) {
   if (!simple_arrived(lane)) return Progress::waiting;
   if (!simple_matches(lane, signature)) return Progress::mismatch;
@@ -47,7 +47,7 @@ TUTTI_HOST_DEVICE inline Progress receive_simple(LaneState& lane, Signature sign
   return Progress::done;
 }
 
-// To be counted when it is out.
+// Sends an LL message. Call count_message() afterwards.
 TUTTI_HOST_DEVICE inline void send_ll(const LaneState& lane, Signature signature, const std::byte* data,
                                       std::uint64_t bytes) {
   ll_send(slot_of(lane.view, lane.next), line_flag(lane, signature), data, bytes);

@@ -1,4 +1,4 @@
-// A plan made ready to run on one rank: steps bound to the ends of lanes. Plain data that host and device read.
+// A plan prepared for one rank: steps bound to the ends of lanes. Plain data, read by host and device.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace tutti {
 
 struct Instruction {
-  std::uint32_t first = 0;  // Of its operands; sources, then targets.
+  std::uint32_t first = 0;  // First operand; sources precede targets.
   std::uint16_t sources = 0;
   std::uint16_t targets = 0;
   Fold fold = Fold::partial;
   std::uint8_t flags_only = 0;  // Neither reads nor writes data.
-  std::uint8_t flags = 0;       // 1: awaits or signals some.
+  std::uint8_t flags = 0;       // 1: waits for or signals flags.
   std::uint8_t reserved = 0;
 };
 static_assert(sizeof(Instruction) == 12);
@@ -29,7 +29,7 @@ struct Program {
   LaneState* const* lanes = nullptr;      // Shared by all programs of a channel: lanes outlive plans.
   std::uint32_t stage_count = 0;
   std::uint32_t units = 1;
-  std::uint32_t widest = 0;  // Most operands on one side of a step.
+  std::uint32_t widest = 0;  // Maximum operands on one side of a step.
 };
 static_assert(sizeof(Program) == 56);
 

@@ -1,4 +1,4 @@
-// One launch of a program on one channel: what it works on, and how far it has come.
+// One launch of a program on one channel: its operands, and how far it has come.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@ namespace tutti {
 
 // Constant during a run.
 struct Launch {
-  Straight straight;  // If the program is such.
+  Straight straight;  // If the program is straight.
   RankBuffers self;
   std::byte* scratch = nullptr;
-  const RankBuffers* peers = nullptr;  // Of every rank, where the plan names mapped memory; self included.
+  const RankBuffers* peers = nullptr;  // [rank], self included; for plans that name mapped memory.
   Blocks input, output, scratch_blocks;
   Cut cut;
   std::uint32_t element_bytes = 1;
   std::uint32_t channel = 0;
   std::uint32_t channels = 1;
-  std::uint64_t slice_elements = 0;  // What the smallest slot holds; longer messages go in slices.
+  std::uint64_t slice_elements = 0;  // Capacity of the smallest slot; longer messages are cut to slices.
   bool even_if_empty = false;        // Messages without elements are sent nevertheless.
-  Keeps keeps = Keeps::nothing;      // Of what such messages carry: see src/plan/step.h.
-  std::uint16_t group_bytes = 0;     // Of cut.group elements that a message carries encoded together.
+  Keeps keeps = Keeps::nothing;      // Which stored values are rounded as sent; see src/plan/step.h.
+  std::uint16_t group_bytes = 0;     // Encoded bytes of cut.group elements.
   Loop loop;
   Signature signature;
 
@@ -31,10 +31,10 @@ struct Launch {
 };
 static_assert(sizeof(Launch) == 208);
 
-// The next thing to do: for turn: for stage: for round: for slice: for step.
+// Position in the loops: turn, stage, round, slice, step, from the outermost to the innermost.
 struct Cursor {
   std::uint32_t turn = 0;
-  std::uint32_t stage = 0;  // Position in the order of the turn.
+  std::uint32_t stage = 0;  // Position in the stage order of the turn.
   std::uint32_t round = 0;
   std::uint32_t slice = 0;
   std::uint32_t step = 0;

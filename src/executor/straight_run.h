@@ -1,4 +1,4 @@
-// Obeys a stretch of a straight program: the interpreter's short way. Host and device compile this source.
+// Runs part of a straight program: the interpreter's fast path. Host and device compile this source.
 #pragma once
 
 #include "src/executor/ports.h"
@@ -11,10 +11,10 @@ struct StraightRun {
   Machine& machine;
   Cursor& cursor;
   Blocked& blocked;
-  std::byte* outgoing;  // Where a small message is put together that is not simply copied.
-  std::uint32_t part;   // Of the chunk, on this channel.
+  std::byte* outgoing;  // Staging buffer for LL messages that are not copied directly.
+  std::uint32_t part;   // Index of the chunk among those of all channels.
 
-  // From the cursor's step to `end`.
+  // Runs from the cursor's step to `end`.
   template <bool kLl>
   TUTTI_HOST_DEVICE Progress until(std::uint32_t end) {
     for (; cursor.step < end; ++cursor.step) {
@@ -94,10 +94,10 @@ struct StraightRun {
     for (std::uint32_t k = 0; k < step.receives; ++k) {
       if (machine.serves(lanes[k].lane)) take(*lanes[k].lane);
     }
-    if (kLl) machine.join();  // All workers read the ends of small messages.
+    if (kLl) machine.join();  // All threads read the lane ends of LL messages.
   }
 
-  // Tells the machine where the extents of the chunk lie; returns the first that is read.
+  // Passes the extents of the chunk to the machine. Returns the first extent that is read.
   TUTTI_HOST_DEVICE const std::byte* find_memory(const StraightStep& step) {
     const StraightMemory* memory = launch.straight.memory + step.memory;
     const std::uint64_t before = step.size * part * launch.element_bytes;
@@ -118,7 +118,7 @@ struct StraightRun {
     return first;
   }
 
-  // Of a step that has no data in this chunk.
+  // Runs a step that has no data in this chunk: flags only.
   TUTTI_HOST_DEVICE Progress exchange_flags(const StraightStep& step) {
     const StraightLane* lanes = launch.straight.lanes + step.lanes;
     std::byte* none = nullptr;
@@ -144,7 +144,7 @@ struct StraightRun {
     return Progress::done;
   }
 
-  // At a lane of the step: those that it receives from come first.
+  // Records that the step is blocked at lane `ready`; receiving lanes precede sending ones.
   TUTTI_HOST_DEVICE void block(const StraightStep& step, std::uint32_t ready) {
     const StraightLane& at = launch.straight.lanes[step.lanes + ready];
     cursor.acquired = ready;

@@ -10,7 +10,7 @@ class Straightener {
   Straightener(const Program& program, const Launch& launch, StraightOptions options)
       : program_(program), launch_(launch), options_(options) {}
 
-  // False: it is not straight.
+  // Adds a step. Returns false if it is not straight.
   bool add(const Instruction& step) {
     const Operand* operands = program_.operands + step.first;
     const std::uint32_t count = std::uint32_t{step.sources} + step.targets;
@@ -42,7 +42,7 @@ class Straightener {
     return place == Place::input ? launch_.input : place == Place::output ? launch_.output : launch_.scratch_blocks;
   }
 
-  // All units of an operand, if they are one extent.
+  // Extent of all units of an operand; nothing if they are not contiguous.
   std::optional<Extent> whole(const Operand& operand) const {
     const Blocks& place = blocks(operand.place);
     const bool in_one = operand.run == operand.count && adjoin(place, launch_.cut);
@@ -78,7 +78,7 @@ class Straightener {
     if (operand.place != Place::flag) ++step.inputs;
   }
 
-  // After all sources.
+  // Call after all sources are added.
   void add_target(const Operand& operand, StraightStep& step) {
     if (operand.is_memory()) {
       ++step.writes;
@@ -93,7 +93,7 @@ class Straightener {
     if (!lane.flag && !lane.copy) ++step.outputs;
   }
 
-  // After all targets. Steps that only pass on flags fold nothing.
+  // Call after all targets are added. Steps that only pass flags fold nothing.
   void store_back(StraightStep& step) {
     if (step.outputs == 0) return;
     for (std::uint32_t k = 0; k < step.receives; ++k) {

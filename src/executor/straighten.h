@@ -1,4 +1,4 @@
-// Works out beforehand what a straight run needs to know.
+// Prepares straight programs.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// Owns what a Straight points to.
+// Owns the arrays that a Straight points to.
 struct StraightProgram {
   std::vector<std::uint32_t> stages = {0};
   std::vector<StraightStep> steps;
@@ -22,13 +22,13 @@ struct StraightProgram {
 };
 
 struct StraightOptions {
-  bool copies = false;  // What has one source is copied as it is; nothing scales or divides it.
-  // Messages of so many are stored back into their slots, and from `end` on not.
+  bool copies = false;  // Single sources are copied unchanged: nothing is scaled or divided.
+  // Messages of [stored_back_bytes, stored_back_end_bytes) bytes are stored back into their slots.
   std::uint64_t stored_back_bytes = UINT64_MAX, stored_back_end_bytes = UINT64_MAX;
 };
 
-// Empty if the program is not straight. Points into `program`, `launch` and launch.peers, whose addresses may change
-// from call to call.
+// Returns an empty program if it is not straight. The result points into `program`, `launch` and launch.peers, whose
+// addresses may change between calls.
 StraightProgram straighten(const Program& program, const Launch& launch, StraightOptions options);
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
-// A straight program that runs in one chunk, as a list of moves in which all that does not change from call to call has
-// been looked up. Obeyed by a thread that waits where it stands: nothing is kept for it to come back to. What the moves
-// mean is what StraightRun does; a call may be run by either.
+// A straight program that runs in one chunk, compiled to a list of moves. Everything that is constant between calls is
+// resolved beforehand. BriefRun executes it in the calling thread and blocks in place; it keeps no state to resume. The
+// moves have the semantics of StraightRun, so a call may be run by either.
 #pragma once
 
 #include <vector>
@@ -11,44 +11,45 @@
 namespace tutti {
 
 enum class MoveKind : std::uint8_t {
-  look,      // Nothing was awaited so far, and now something will be.
-  linger,    // Leaves the peer the time to answer.
-  line,      // Receives a small message that lies in one line,
-  ll,        // in several,
-  message,   // a message in a slot,
-  flag,      // or none.
-  room,      // Waits until the next slot may be written.
-  read,      // Memory is the fold's source `index`,
-  write,     // its target,
-  outgoing,  // a small message that is put together,
-  slot,      // the next slot,
-  back,      // or that of the message that has come.
-  fold,      // `bytes`: elements.
-  copy,      // Sends a small message from memory,
-  send,      // or what was folded for it;
-  post,      // what lies in the slot, or a flag.
-  take       // What was received is done with.
+  look,      // Reports progress before the first blocking move.
+  linger,    // Gives the peer time to answer.
+  line,      // Receives an LL message of one line,
+  ll,        // an LL message of several lines,
+  message,   // a Simple message in a slot,
+  flag,      // or a flag.
+  room,      // Waits for a free slot.
+  read,      // Sets source `index` of the fold to memory.
+  write,     // Sets target `index` of the fold to memory,
+  outgoing,  // to the staging buffer of an LL message,
+  slot,      // to the next slot,
+  back,      // or to the slot of the received message.
+  fold,      // Runs the fold; `bytes` counts elements.
+  copy,      // Sends an LL message from memory,
+  send,      // or from its staging buffer.
+  post,      // Posts the slot of a Simple message, or a flag.
+  take       // Frees the slot of a received message.
 };
 
 struct Move {
   MoveKind kind = MoveKind::look;
   Fold fold = Fold::partial;
-  std::uint16_t index = 0;    // Of a source or target. fold: how many sources.
-  std::uint16_t targets = 0;  // Of a fold.
+  std::uint16_t index = 0;    // Source or target index. fold: number of sources.
+  std::uint16_t targets = 0;  // fold: number of targets.
   LaneState* lane = nullptr;
-  const Operand* operand = nullptr;  // The lane's.
-  std::byte* const* base = nullptr;  // The place where the buffer's address is found,
-  std::uint64_t offset = 0;          // and what lies between it and the memory.
+  const Operand* operand = nullptr;  // Operand of the lane.
+  std::byte* const* base = nullptr;  // Where the buffer address is stored.
+  std::uint64_t offset = 0;          // Offset from the buffer address.
   std::uint64_t bytes = 0;
 };
 static_assert(sizeof(Move) == 48);
 
-// Empty if the program is not straight or not of one chunk, or has steps without data. `outgoing`: the operand of the
-// machine whose stage holds a small message that is put together.
+// Compiles a launch. Returns an empty list if the program is not straight, has several chunks, or has steps without
+// data. `outgoing` is the index of the machine's staging buffer for LL messages that are assembled by a fold.
 std::vector<Move> brief(const Launch& launch, std::uint32_t outgoing);
 
-// Hooks: look(), and Status await(const Blocked&, Progress), which returns when the peer has moved, or fails; it is
-// told `mismatch` where what has arrived belongs to another call. The machine is plain().
+// Runs a list of moves. Hooks provides look() and `Status await(const Blocked&, Progress)`. await() returns when the
+// peer has made progress, or fails. Its Progress is `mismatch` if the received message belongs to another call. The
+// machine must be plain().
 template <typename Hooks>
 class BriefRun {
  public:
@@ -97,8 +98,9 @@ class BriefRun {
   }
 
  private:
-  // Both have just sent, and a message needs some 50 ns even between near cores. Who looks sooner takes the line from a
-  // writer who has not written it yet, and both lose more than this takes: a hundred cycles.
+  // Both ranks have just sent, and a message takes about 50 ns even between adjacent cores. Polling earlier would take
+  // the cache line from the writer before it has written. Both ranks would lose more than this wait of about a hundred
+  // cycles.
   static void linger() {
     std::uint64_t value = 1;
     for (int i = 0; i < 32; ++i) {

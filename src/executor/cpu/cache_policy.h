@@ -1,4 +1,4 @@
-// How this machine's caches like to be treated; see docs/decisions/0029.
+// Cache-dependent tuning of copies on this CPU; see docs/decisions/0029.
 #pragma once
 
 #include <cstdint>
@@ -6,22 +6,22 @@
 namespace tutti {
 
 struct CachePolicy {
-  // Messages of so many bytes are stored back into the slots where they have been read. Where a read takes a line from
-  // the core that has written it, that core is slow to get it back, unless the reader has written it, too.
+  // Messages of at least this size are stored back into the slot they were read from. Some caches transfer a line
+  // slowly to its writer after a remote read, unless the reader has also written the line.
   std::uint64_t stored_back_bytes = UINT64_MAX;
-  // But not those of so many: they were written by instructions that do not read what they overwrite.
+  // Messages of at least this size are not stored back, because they were written by non-temporal stores.
   std::uint64_t stored_back_end_bytes = UINT64_MAX;
-  // Lines that will be written are fetched ahead.
+  // Prefetch lines before they are written.
   bool fetches_targets = true;
-  // Copies of so many bytes are left to the C library, which has instructions that do not read what they overwrite.
+  // Copies of at least this size use memcpy(), which may use non-temporal stores.
   std::uint64_t libc_copies_bytes = UINT64_MAX;
-  // Buffers of so many bytes are fetched ahead as they are read.
+  // Buffers of at least this size are prefetched while they are read.
   std::uint64_t fetched_bytes = UINT64_MAX;
-  // Outputs of so many bytes are written past the caches, which they would wash out.
+  // Outputs of at least this size are written with non-temporal stores, so that they do not evict the caches.
   std::uint64_t streamed_bytes = 4 << 20;
 
   bool stores_back(std::uint64_t bytes) const { return bytes >= stored_back_bytes && bytes < stored_back_end_bytes; }
-  // Of calls that reduce nothing: whoever wrote a message has copied it.
+  // Settings for calls without reductions, where every message was written by a copy.
   CachePolicy of_copies() const {
     CachePolicy cache_policy = *this;
     cache_policy.stored_back_end_bytes = libc_copies_bytes;
@@ -29,7 +29,7 @@ struct CachePolicy {
   }
 };
 
-// Of the CPU that this process runs on.
+// Returns the settings for the CPU of this process.
 CachePolicy cache_policy();
 
 }  // namespace tutti

@@ -33,7 +33,8 @@ void CompressedFold::operator()(const FoldArguments& arguments, const Encoded& e
   }
 }
 
-// Returns the elements done. What is passed on is copied by pass_on(), all of it.
+// Sums whole float32 groups in registers and returns the number of elements done. Forwarded messages are copied by
+// pass_on().
 std::uint64_t CompressedFold::sum_groups(const FoldArguments& arguments, const Encoded& encoded) const {
   if (sum_ == nullptr || arguments.own != FoldArguments::kNone) return 0;
   const bool passed = arguments.source_count == 1 && encoded.sources[0] != 0;
@@ -51,7 +52,8 @@ std::uint64_t CompressedFold::sum_groups(const FoldArguments& arguments, const E
   return groups.count;
 }
 
-// Memory from `begin` on, the first element of a group.
+// Copies a forwarded message to all message targets. Decodes it to memory targets from element `begin` on, the first of
+// a group.
 void CompressedFold::pass_on(const FoldArguments& arguments, const Encoded& encoded, std::uint64_t begin) const {
   const std::byte* message = arguments.sources[0];
   const std::uint64_t bytes = (arguments.count + kCompressionGroup - 1) / kCompressionGroup * encoder_.group_bytes();
@@ -70,7 +72,7 @@ void CompressedFold::pass_on(const FoldArguments& arguments, const Encoded& enco
   }
 }
 
-// The source's elements as floats: in `room`, or where they are.
+// Returns a source's elements as float32: converted into `room`, or in place.
 const float* CompressedFold::load(const std::byte* source, bool encoded, const Stretch& stretch, float* room) const {
   if (encoded) {
     encoder_.decode(source + stretch.begin / kCompressionGroup * encoder_.group_bytes(), stretch.count, room);
@@ -115,7 +117,8 @@ bool CompressedFold::keeps(const FoldArguments& arguments, const Encoded& encode
   return keeps_ == Keeps::copies && encoded.sources[0] == 0;
 }
 
-// What comes from memory alone may have been decoded before. What a mean loses, its terms lose as often.
+// Encodes one stretch. A single source in memory may have been decoded before. The error of an average counts once per
+// term.
 void CompressedFold::encode(const FoldArguments& arguments, const Encoded& encoded, const float* values,
                             const Stretch& stretch, std::byte* message) const {
   const bool held = arguments.source_count == 1;

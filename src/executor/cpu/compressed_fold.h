@@ -1,6 +1,6 @@
-// Folds operands some of which are messages in a compression format: these are decoded as they are read, the fold is
-// done in float32, and what is sent is encoded once. What is only passed on goes as it came. Whole groups of float32
-// that are added up go through registers; all else goes through memory, a few groups at a time.
+// A fold with some operands that are compressed messages. These are decoded when read; the fold runs in float32;
+// outgoing messages are encoded once. A message that is only forwarded is copied unchanged. Sums of whole float32
+// groups stay in registers. All other cases go through a buffer, a few groups at a time.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,17 @@ namespace tutti {
 
 class CompressedFold {
  public:
-  // `keeps`: what is stored as sent, see src/plan/step.h. `type`: float32, float16 or bfloat16.
+  // `keeps`: which stored values are rounded as sent (src/plan/step.h). `type`: float32, float16 or bfloat16.
   CompressedFold(CompressionFormat format, DataType type, Reduction reduction, Keeps keeps,
                  const FoldKernels& kernels = widest_fold_kernels());
 
   const SlotEncoder& encoder() const { return encoder_; }
 
-  // As a FoldFunction. The message operands begin at the first element of a group.
+  // Same contract as a FoldFunction. Message operands must begin at the first element of a group.
   void operator()(const FoldArguments& arguments, const Encoded& encoded) const;
 
  private:
-  static constexpr std::uint64_t kStretch =
-      4 * kCompressionGroup;  // Elements at a time, which stay in the nearest cache.
+  static constexpr std::uint64_t kStretch = 4 * kCompressionGroup;  // Elements per iteration; fits the L1 cache.
   struct Stretch;
 
   std::uint64_t sum_groups(const FoldArguments& arguments, const Encoded& encoded) const;
@@ -39,7 +38,7 @@ class CompressedFold {
 
   SlotEncoder encoder_;
   FoldFunction fold_;
-  CompressedSumFunction sum_ = nullptr;  // Of float32, where the reduction is a sum.
+  CompressedSumFunction sum_ = nullptr;  // For sums of float32 only.
   Keeps keeps_;
   bool averages_;
 };

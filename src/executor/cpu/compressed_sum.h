@@ -1,5 +1,5 @@
-// Sums of messages in a compression format and of float32 in memory, a group at a time in registers: decoded, added,
-// encoded and stored with no way through memory between.
+// Sums of compressed messages and of float32 in memory, group by group in registers: decode, add, encode and store
+// without a buffer.
 #pragma once
 
 #include "src/compression/codec.h"
@@ -7,21 +7,21 @@
 
 namespace tutti {
 
-// Which operands of a fold are messages: one byte for each, 0 for memory.
+// Which operands of a fold are compressed messages: one byte per operand, 0 for memory.
 struct Encoded {
   const std::uint8_t* sources = nullptr;
   const std::uint8_t* targets = nullptr;
-  const Dither* dither = nullptr;  // Of the first element; null: to nearest.
-  float* losses = nullptr;         // Where what encoding takes from each element is added; null: nowhere.
+  const Dither* dither = nullptr;  // At the first element; null: round to nearest.
+  float* losses = nullptr;         // Accumulates quantization errors per element; null: discarded.
 };
 
 struct CompressedSumArguments {
-  const FoldArguments& fold;  // Of whole groups; nothing of it is scaled.
-  const Encoded& encoded;     // To nearest, and losses are nobody's.
+  const FoldArguments& fold;  // Whole groups, unscaled.
+  const Encoded& encoded;     // Round to nearest, without losses.
   GroupRange range;
   bool divides = false;   // By fold.ranks.
-  bool kept = false;      // Memory gets what messages mean.
-  bool forwards = false;  // Targets that are messages have theirs.
+  bool kept = false;      // Memory targets receive the decoded message.
+  bool forwards = false;  // Message targets are already written.
 };
 
 }  // namespace tutti

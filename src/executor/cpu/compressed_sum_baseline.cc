@@ -1,4 +1,4 @@
-// What every CPU can do: 128-bit registers in GNU's notation.
+// Baseline instructions: 128-bit GNU vectors.
 #include "src/base/vector_baseline.h"
 #include "src/executor/cpu/compressed_sum_kernel.h"
 #include "src/executor/cpu/fold_kernels.h"

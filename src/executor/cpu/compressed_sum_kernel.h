@@ -1,5 +1,5 @@
-// The sum of compressed_sum.h, written for GNU vectors and compiled once for each instruction set. Of an Isa it asks
-// what codec_kernel.h and fold_kernel.h do.
+// The sum of compressed_sum.h in GNU vectors, compiled once per instruction set. Requires of an Isa what codec_kernel.h
+// and fold_kernel.h require.
 #pragma once
 
 #include "src/compression/codec_kernel.h"
@@ -38,8 +38,8 @@ class CompressedSum {
     }
   }
 
-  // In parts of a register it would be slower than not at all. malloc() has memory that begins within a line: of one
-  // such target registers are put together that begin where lines do.
+  // True if target `t` can be written with non-temporal stores of whole registers; partial ones are slower than none.
+  // malloc() does not align to lines. One such target can be streamed by recombining registers at line boundaries.
   bool can_stream(std::uint32_t t) {
     const std::uint64_t behind = reinterpret_cast<std::uintptr_t>(fold_.targets[t]) % Isa::kBytes;
     if (behind == 0) return true;
@@ -82,7 +82,8 @@ class CompressedSum {
     return sum;
   }
 
-  // `carried`: the last register of the group before, which is not all written yet.
+  // Stores the sum to all targets. `carried` is the last register of the preceding group, of which a part is not yet
+  // written.
   TUTTI_KERNEL void deliver(const Values& sum, std::uint64_t i, Real& carried) const {
     std::byte room[kGroupBytes<Form>];
     std::byte* message = nullptr;
@@ -116,8 +117,8 @@ class CompressedSum {
     }
   }
 
-  // Streams lines, each the end of one register and the beginning of the next. What of the first and the last line is
-  // not the target's, is left alone.
+  // Streams whole lines, each combined from the end of one register and the beginning of the next. The partial first
+  // and last lines are written normally, so that adjacent memory is not touched.
   TUTTI_KERNEL void carry(const Values& values, std::uint64_t i, Real& carried) const {
     using Lanes = Vector<std::int32_t, Group::kLanes>;
     Lanes lanes;
@@ -153,10 +154,10 @@ class CompressedSum {
 
   const CompressedSumArguments& arguments_;
   const FoldArguments& fold_;
-  const bool combines_;                           // NaN may be any, and becomes the one.
-  std::uint64_t streamed_ = 0;                    // Bit t is the t-th target.
-  std::uint64_t fresh_ = 0;                       // Fetched ahead.
-  std::uint32_t carries_ = FoldArguments::kNone;  // The target that begins so many floats behind a line.
+  const bool combines_;                           // NaNs may have any payload and are made canonical.
+  std::uint64_t streamed_ = 0;                    // Bit mask of targets.
+  std::uint64_t fresh_ = 0;                       // Bit mask of prefetched targets.
+  std::uint32_t carries_ = FoldArguments::kNone;  // Target that begins behind_ floats after a line boundary.
   std::uint32_t behind_ = 0;
 };
 

@@ -1,9 +1,9 @@
-// The fold, written for GNU vectors and compiled once for each instruction set. An Isa is one of
-// src/base/vector_*.h. It says
-//   kBytes                                          how wide its registers are,
-//   widened<T, kLanes>(bits), narrowed<T, kLanes>   how it converts narrow floats,
-//   stream(register, to), fence()                   how it stores past the caches,
-//   prepare(to)                                     how it fetches a line that will be written.
+// The CPU fold (reduce and copy) in GNU vectors, compiled once per instruction set. An Isa (src/base/vector_*.h)
+// provides:
+//   kBytes                                          the register width
+//   widened<T, kLanes>(bits), narrowed<T, kLanes>   conversions of narrow floats
+//   stream(register, to), fence()                   non-temporal stores
+//   prepare(to)                                     prefetch for writing
 #pragma once
 
 #include "src/executor/cpu/fold.h"
@@ -13,10 +13,10 @@
 namespace tutti {
 
 inline constexpr unsigned kUnroll = 4;                // Registers per operand in flight.
-inline constexpr std::uint64_t kCopiedBytes = 16384;  // By the C library at once, where there are several targets.
+inline constexpr std::uint64_t kCopiedBytes = 16384;  // Bytes per memcpy() if there are several targets.
 
-// The operands of a fold. With counts known at compile time (not 0) their addresses are kept in registers: through
-// FoldArguments they would be read again after every store, which might have changed them.
+// Operand addresses of a fold. With compile-time counts (not 0) they stay in registers. Otherwise they are reloaded
+// from FoldArguments after every store, since the store might alias them.
 template <class Isa, unsigned kSources, unsigned kTargets>
 struct Operands {
   explicit Operands(const FoldArguments& a) {
@@ -42,7 +42,7 @@ struct Operands<Isa, 0, 0> {
 template <class Isa, typename T, Reduction kReduction>
 class Kernel {
  public:
-  // A function of its own, so that who picks it has nothing to save.
+  // Not inlined, so that the caller need not save registers.
   template <unsigned kSources, unsigned kTargets>
   [[gnu::noinline]] static void run(const FoldArguments& arguments, std::uint64_t count) {
     std::uint64_t i = 0;
@@ -51,7 +51,7 @@ class Kernel {
   }
 
  private:
-  // A register is full of the widest thing that an element becomes on its way.
+  // Lanes are sized by the widest intermediate type of an element.
   static constexpr bool kOrders = kReduction == Reduction::min || kReduction == Reduction::max;
   static constexpr bool kDivides = kReduction == Reduction::avg;
   static constexpr bool kAddsInFloat = is_compressed<T> && !kOrders;
@@ -72,7 +72,8 @@ class Kernel {
     }
   }
 
-  // Returns the elements done. Apart from the rest, so that a fold of few bytes does not pay for its registers.
+  // Processes whole blocks and returns the number of elements done. Not inlined, so that small folds do not pay for its
+  // registers.
   template <unsigned kSources, unsigned kTargets>
   [[gnu::noinline]] static std::uint64_t run_blocks(const FoldArguments& arguments, std::uint64_t count) {
     const Kernel kernel(arguments);
@@ -100,7 +101,7 @@ class Kernel {
     return i;
   }
 
-  // Those whose lines are not read before they are written, nor streamed. Bit i is the i-th target.
+  // Bit mask of the targets that are neither read first nor streamed.
   template <class Operands>
   TUTTI_KERNEL static std::uint64_t fresh_targets(const Operands& operands) {
     std::uint64_t fresh = 0;
@@ -113,7 +114,7 @@ class Kernel {
     return fresh & ~operands.streamed;
   }
 
-  // A block of the sources that will be read.
+  // Prefetches one block of the sources for reading.
   template <class Operands>
   TUTTI_KERNEL static void fetch(const Operands& operands, std::uint64_t fetched, std::uint64_t at) {
     for (unsigned s = 0; s < operands.source_count && s < 64; ++s) {
@@ -123,7 +124,7 @@ class Kernel {
     }
   }
 
-  // A block of the targets that will be written.
+  // Prefetches one block of the targets for writing.
   template <class Operands>
   TUTTI_KERNEL static void prepare(const Operands& operands, std::uint64_t fresh, std::uint64_t at) {
     for (unsigned t = 0; t < operands.target_count && t < 64; ++t) {
@@ -133,7 +134,7 @@ class Kernel {
     }
   }
 
-  // Elements [i, i + kCount * kWidth). All is read before anything is written, which may be in place.
+  // Folds elements [i, i + kCount * kWidth). All reads precede all writes, since targets may be in place.
   template <unsigned kWidth, unsigned kCount, class Operands>
   TUTTI_KERNEL void fold(const Operands& operands, std::uint64_t i) const {
     using Arithmetic = tutti::Arithmetic<T, kReduction, VectorLanes<Isa, kWidth>>;
@@ -176,7 +177,7 @@ class Kernel {
     }
   }
 
-  // What no block covers: register by register, then halves of them.
+  // Processes the remainder: whole registers, then halves, quarters and so on.
   template <unsigned kWidth, class Operands>
   TUTTI_KERNEL void finish(const Operands& operands, std::uint64_t i, std::uint64_t count) const {
     for (; count - i >= kWidth; i += kWidth) {
@@ -189,8 +190,8 @@ class Kernel {
     if constexpr (kWidth > 1) finish<kWidth / 2>(operands, i, count);
   }
 
-  // Brings the streamed targets to the start of a line, if one step does so for all of them; streams none otherwise.
-  // Returns the elements done.
+  // Processes elements up to the first line boundary of the streamed targets. Disables streaming if the targets are not
+  // congruent modulo a line. Returns the number of elements done.
   std::uint64_t start_streaming(Operands<Isa, 0, 0>& operands, std::uint64_t count) const {
     std::uint64_t behind = 0;
     for (unsigned t = 0; t < operands.target_count && t < 64; ++t) {
@@ -219,7 +220,7 @@ inline bool stores_back(const FoldArguments& arguments) {
   return false;
 }
 
-// For several targets in parts that stay in the nearest cache.
+// Copies to several targets in parts that fit the L1 cache.
 inline void copy_by_libc(const FoldArguments& arguments, std::uint64_t bytes) {
   const std::uint64_t most = arguments.target_count == 1 ? bytes : kCopiedBytes;
   for (std::uint64_t begin = 0; begin < bytes; begin += most) {
@@ -241,20 +242,20 @@ void copy_bytes(const FoldArguments& arguments, std::uint64_t bytes) {
   Bytes::template run<0, 0>(arguments, bytes);
 }
 
-// A type whose folds are those of T: for integers, signs matter to order and quotient only.
+// Integer type with the same fold as T. Signedness matters only for min, max and avg.
 template <typename T, Reduction kReduction>
 using Representative = std::conditional_t<Format<T>::is_float || kReduction == Reduction::min ||
                                               kReduction == Reduction::max || kReduction == Reduction::avg,
                                           T, Bits<T>>;
 
-// Sums of floats, and of the integers that counters are made of, are worth kernels for two sources.
+// Types with kernels specialised for two sources: sums of floats and of std::uint32_t (counters).
 template <typename T, Reduction kReduction>
 inline constexpr bool is_frequent = kReduction == Reduction::sum &&
                                     (std::is_same_v<T, std::uint32_t> || (Format<T>::is_float && sizeof(T) > 1));
 
 template <class Isa, typename T, Reduction kReduction>
 void fold(const FoldArguments& a) {
-  // Partial averages and sums of nothing that is scaled are plain sums, and plain sums of one source are copies.
+  // Reduce to simpler cases: partial averages and unscaled pre_mul_sums are sums; sums of one source are copies.
   if constexpr (kReduction == Reduction::avg) {
     if (!a.complete || a.ranks == 1) return fold<Isa, Representative<T, Reduction::sum>, Reduction::sum>(a);
   } else if constexpr (kReduction == Reduction::pre_mul_sum) {

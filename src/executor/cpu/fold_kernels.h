@@ -1,4 +1,4 @@
-// The kernels of one source file each.
+// Kernels, one source file per instruction set.
 #pragma once
 
 #include "src/executor/cpu/fold.h"
@@ -10,7 +10,7 @@ CompressedSumFunction find_compressed_sum_avx2(CompressionFormat format);
 CompressedSumFunction find_compressed_sum_avx512(CompressionFormat format);
 
 extern const FoldKernels kFoldBaseline;
-extern const FoldKernels kFoldAvx2;    // On x86.
-extern const FoldKernels kFoldAvx512;  // On x86.
+extern const FoldKernels kFoldAvx2;    // x86 only.
+extern const FoldKernels kFoldAvx512;  // x86 only.
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// How far ahead folds fetch lines, in bytes.
+// Prefetch distances of folds, in bytes.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 namespace tutti {
 
 inline constexpr std::uint64_t kLineBytes = 64;
-// Stores wait for their lines in order; fetched ahead, many come at once. The lines of a slot are where they were read
-// last: in another core's cache. Small folds are over before that helps.
+// Stores retire in order and wait for their lines; prefetching overlaps these misses. Lines of a slot are in the cache
+// of the core that read them last. Small folds end before prefetching pays.
 inline constexpr std::uint64_t kAheadBytes = 1024;
 inline constexpr std::uint64_t kPreparedBytes = 8192;
-inline constexpr std::uint64_t kFetchedAheadBytes = 8192;  // From memory, which answers late.
+inline constexpr std::uint64_t kFetchedAheadBytes = 8192;  // For memory, which has a longer latency.
 
 }  // namespace tutti

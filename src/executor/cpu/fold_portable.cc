@@ -1,4 +1,4 @@
-// Which kernels a CPU other than x86 runs.
+// Kernels for CPUs other than x86.
 #include "src/executor/cpu/fold_kernels.h"
 
 namespace tutti {

@@ -1,4 +1,4 @@
-// The arithmetic on vectors of elements.
+// Vector arithmetic.
 #pragma once
 
 #include "src/base/vector.h"
@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// The Lanes of numeric_reduce.h: kLanes elements at a time, with narrow floats converted as the instruction set does.
+// The Lanes parameter of numeric_reduce.h for kLanes elements at a time, with the Isa's conversions of narrow floats.
 template <class Isa, unsigned kLanes>
 struct VectorLanes {
   template <typename U>

@@ -1,4 +1,4 @@
-// Which kernels an x86 CPU runs.
+// Kernels for x86 CPUs.
 #include "src/base/instructions.h"
 #include "src/executor/cpu/fold_kernels.h"
 

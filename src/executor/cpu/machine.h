@@ -1,4 +1,4 @@
-// The interpreter's Machine on a CPU: worker 0 of 1, folding with the SIMD kernels that were picked for the launch.
+// The interpreter's Machine for a CPU: thread 0 of 1, with the SIMD fold kernels selected at launch.
 #pragma once
 
 #include <algorithm>
@@ -10,20 +10,20 @@
 
 namespace tutti {
 
-// What a run needs beside its program; sized once, so that no step allocates.
+// Buffers of a run, allocated once, so that steps do not allocate.
 class MachineMemory {
  public:
-  // For programs whose widest step has `widest` operands on a side.
+  // Allocates for programs with at most `widest` operands on one side of a step.
   void reserve(std::uint32_t widest) {
     if (widest < widest_) return;
     widest_ = widest + 1;
     pointers_.resize(std::size_t{2} * widest_);
     sources_.resize(widest_);
-    targets_.resize(std::size_t{2} * widest_);  // Sources, too, may be stored back into.
+    targets_.resize(std::size_t{2} * widest_);  // Twice: sources may also be stored back.
     stage_.resize(std::size_t{widest_ + 1} * kStageBytes);
     encoded_.assign(std::size_t{3} * widest_, 1);
   }
-  static constexpr std::size_t kStageBytes = 640;  // The data of a small message.
+  static constexpr std::size_t kStageBytes = 640;  // Data of one LL message.
 
   std::byte** pointers() { return pointers_.data(); }
   const std::byte** sources() { return sources_.data(); }
@@ -38,19 +38,19 @@ class MachineMemory {
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
   std::vector<std::byte> stage_;
-  std::vector<std::uint8_t> encoded_;  // 1 but for operands of the next fold that are memory.
+  std::vector<std::uint8_t> encoded_;  // Per operand of the next fold: 1 for messages, 0 for memory.
 };
 
-// How the messages of a call in a compression format are encoded, beyond the format. Elements are counted as in the
-// larger of input and output, so that one has the same number wherever it lies on its way. Scratch is laid out like
-// that, over and over.
+// Rounding of compressed messages in one call. Elements are numbered as in the larger of input and output. An element
+// therefore has the same number in every buffer it passes through. Scratch repeats this layout.
 struct CallRounding {
-  bool dithers = false;  // By random numbers: those of the elements' numbers under this key.
+  bool dithers = false;  // Stochastic rounding by element number, with key `key`.
   std::uint64_t key = 0;
-  float* losses = nullptr;  // Of element 0, where what encoding takes from sums is added; null: nowhere.
+  // Error feedback: quantization errors of sums are added here, indexed by element. Null: discarded.
+  float* losses = nullptr;
 
-  const std::byte* begins[3] = {};  // Input, output and scratch,
-  std::uint64_t firsts[3] = {};     // and the number of the first element there.
+  const std::byte* begins[3] = {};  // Start of input, output and scratch.
+  std::uint64_t firsts[3] = {};     // Number of the first element in each.
   std::uint64_t elements = 1;
   std::uint64_t element_bytes = 1;
 
@@ -75,19 +75,19 @@ class CpuMachine {
     arguments_.targets = targets_;
   }
 
-  // Whether the caller's output is written past the caches: it is large, and nothing of it was read.
+  // Enables non-temporal stores to the caller's output: it is large and was not read.
   void stream_output(bool streams) {
     streams_output_ = streams;
     set_plain();
   }
 
-  // Whether the rank's own buffers are fetched ahead of what is read: they are in no cache.
+  // Enables prefetching of this rank's buffers, which are in no cache.
   void fetch_buffers(bool fetches) {
     fetches_buffers_ = fetches;
     set_plain();
   }
 
-  // Of this rank's input, for pre_mul_sum.
+  // Sets the scalar for this rank's input (pre_mul_sum).
   void scale(double factor, std::int64_t integer_factor) {
     arguments_.scale = factor;
     arguments_.integer_scale = integer_factor;
@@ -95,20 +95,20 @@ class CpuMachine {
     set_plain();
   }
 
-  // Messages carry numbers in a compression format. `fold` outlives the machine.
+  // Enables compression. `fold` must outlive the machine.
   void encode(const CompressedFold* fold) {
     compression_ = fold;
     set_plain();
   }
 
-  // Of the next run. Null: to nearest, and nothing is kept. It outlives the run.
+  // Sets the rounding of the next run. Null: round to nearest, no error feedback. `rounding` must outlive the run.
   void round(const CallRounding* rounding) { rounding_ = rounding; }
 
   bool stores_back(const LaneState& lane, std::uint64_t bytes) const {
     return compression_ == nullptr && arguments_.cache_policy.stores_back(bytes) && goes_back_empty(lane.view);
   }
 
-  // ---- Worker 0 of 1 ----
+  // ---- Thread 0 of 1 ----
   static constexpr bool serves(const LaneState*) { return true; }
   static constexpr bool takes(std::uint32_t) { return true; }
   template <typename Poll>
@@ -129,7 +129,7 @@ class CpuMachine {
 
   std::byte* stage(std::uint32_t operand) { return stage_ + operand * MachineMemory::kStageBytes; }
 
-  // Neither scales nor streams, nor knows formats.
+  // True if nothing is scaled, streamed, prefetched or compressed.
   bool plain() const { return plain_; }
 
   void source(std::uint32_t index, std::byte* pointer) { sources_[index] = pointer; }
@@ -174,11 +174,11 @@ class CpuMachine {
   }
 
  private:
-  // Some memory is among the operands of every step, and says which elements they are.
+  // Every step has at least one memory operand, which determines the element numbers.
   void number(const Operand& operand, const std::byte* pointer) {
     if (rounding_ != nullptr && operand.is_memory()) first_ = rounding_->number(operand.place, pointer);
   }
-  // An input that a residual goes with loses nothing any more.
+  // Input alone causes no quantization error if a residual is used, because it was rounded beforehand.
   Encoded encoded(bool only_input, std::uint64_t count) {
     Encoded encoded = {.sources = encoded_sources_, .targets = encoded_targets_};
     if (rounding_ == nullptr) return encoded;
@@ -203,13 +203,13 @@ class CpuMachine {
   std::byte* stage_;
   const CompressedFold* compression_ = nullptr;
   const CallRounding* rounding_ = nullptr;
-  std::uint64_t first_ = 0;  // Number of the next fold's first element.
-  Dither dither_ = {};       // Of that.
+  std::uint64_t first_ = 0;  // Element number of the next fold's first element.
+  Dither dither_ = {};       // Random sequence at first_.
   bool plain_ = true;
   bool scales_ = false;
   bool streams_output_ = false;
   bool fetches_buffers_ = false;
-  std::uint32_t own_ = FoldArguments::kNone;  // Which source is this rank's input, to be scaled.
+  std::uint32_t own_ = FoldArguments::kNone;  // Index of the source that is this rank's input and must be scaled.
 };
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
-// Between messages, floats, and the elements of a tensor: to nearest, by random numbers, and with what rounding takes
-// kept, so that it is added the next time.
+// Converts between compressed messages, float32 and tensor elements. Rounds to nearest or stochastically, and can
+// accumulate quantization errors for error feedback.
 #pragma once
 
 #include <cstddef>
@@ -12,44 +12,46 @@ namespace tutti {
 
 class SlotEncoder {
  public:
-  // `type`: of the tensor; one that travels so.
+  // `type`: the tensor's type; must be compressible.
   SlotEncoder(CompressionFormat format, DataType type);
 
   std::uint64_t group_bytes() const { return group_bytes_; }
   std::uint64_t element_bytes() const { return element_bytes_; }
   const GroupRange& range() const { return range_; }
 
-  // Elements in memory, which may end within a group.
+  // Convert tensor elements to float32 and back. `count` need not be a multiple of a group.
   void load(const std::byte* elements, std::uint64_t count, float* values) const;
   void store(const float* values, std::uint64_t count, std::byte* elements) const;
 
-  // In a codec's words; and by random numbers.
+  // Encode and decode as Codec does; optionally with stochastic rounding.
   void decode(const std::byte* message, std::uint64_t count, float* values) const;
   void encode(const float* values, std::uint64_t count, std::byte* message) const;
   void encode(const float* values, std::uint64_t count, std::byte* message, const Dither& dither) const;
-  // The same of elements that a tensor holds. Groups that were decoded from a message before give its bytes.
+  // Like encode(), for values that the tensor's type represents exactly. Groups decoded from a message are encoded to
+  // the same bytes.
   void encode_held(const float* values, std::uint64_t count, std::byte* message, const Dither& dither) const;
 
-  // losses[i] += terms * (values[i] - what the message says of it). Where that is not finite nothing is added.
+  // losses[i] += terms * (values[i] - decoded message[i]). Non-finite differences are skipped.
   void add_losses(const float* values, const std::byte* message, std::uint64_t count, float terms, float* losses) const;
-  // The same of elements that a tensor holds: none of what was decoded before is lost.
+  // Like add_losses(), for values that the tensor's type represents exactly. Values that were decoded before lose
+  // nothing.
   void add_losses_held(const float* values, const std::byte* message, std::uint64_t count, float terms,
                        float* losses) const;
 
-  // held = what a message says of input + residual, and residual = the rest; of one block of a tensor. `dither` null:
-  // to nearest. A residual that is not finite counts as 0; where the sum or what a message says of it is not, the
-  // residual stays. `held` may be `input`.
+  // Error feedback for one block of a tensor. Sets `held` to the decoded encoding of input + residual, and `residual`
+  // to the remaining difference. A null `dither` means round to nearest. A non-finite residual counts as 0. If the sum
+  // or its decoded encoding is not finite, the residual stays unchanged. `held` may equal `input`.
   void correct(const std::byte* input, std::uint64_t count, float* residual, std::byte* held,
                const Dither* dither) const;
 
  private:
   void add_losses(const float* values, const std::byte* message, std::uint64_t count, float terms, float* losses,
                   bool held) const;
-  // As the tensor holds them; a group at most.
+  // Rounds values to the tensor's type; at most one group.
   void hold(float* values, std::uint64_t count) const;
 
   Codec codec_;
-  Codec memory_ = {};  // Of elements of 16 bits.
+  Codec memory_ = {};  // Codec of 16-bit elements in memory.
   GroupRange range_;
   std::uint64_t group_bytes_;
   std::uint64_t element_bytes_;

@@ -1,5 +1,4 @@
-// What calls of CUDA need around them: the device they are for, leave to be made while a stream is captured, and words
-// for their errors.
+// Helpers around CUDA calls: select the device, permit calls during stream capture, and convert errors.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,20 +10,19 @@
 
 namespace tutti {
 
-// What a CUDA function returned, as a sentence with the device's name; takes the error back from CUDA, which would give
-// it to the thread's next call as well.
+// Converts a CUDA error to a Status with call and device name. Clears the thread's last error, which the next call
+// would otherwise return again.
 Status cuda_status(cudaError_t error, const char* call, const std::string& device);
 
-// Has the thread's calls of CUDA go to a device, and makes them such as may be made while any stream is being captured,
-// until it goes. Where the driver does not let contexts be pushed (see thread_context.h), the device is set and set
-// back, which cannot be undone for a thread that had no context: it has one then, on the device that was its current
-// one.
+// Selects a device for the calling thread and relaxes its stream-capture mode, until destruction. Calls are then
+// permitted while any stream is being captured. If the driver cannot push contexts (see thread_context.h), the device
+// is set and restored instead. A thread without a context then keeps one on its previous current device.
 class OnDevice {
  public:
   explicit OnDevice(int ordinal) : context_(driver(), ordinal) {
     changed_ = !context_.holds() && cudaGetDevice(&before_) == cudaSuccess && before_ != ordinal &&
                cudaSetDevice(ordinal) == cudaSuccess;
-    cudaThreadExchangeStreamCaptureMode(&mode_);  // With a context there, so that it makes none.
+    cudaThreadExchangeStreamCaptureMode(&mode_);  // With a context current, so that this call creates none.
   }
   ~OnDevice() {
     cudaThreadExchangeStreamCaptureMode(&mode_);

@@ -16,18 +16,18 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kSpareBytes = 1024;  // Of a block's shared memory, for the driver.
+constexpr std::uint32_t kSpareBytes = 1024;  // Shared memory per block reserved for the driver.
 
 cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
 CUdeviceptr as_address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
-// As the driver's documentation has it: 8 unless the environment says otherwise, and at most 32. It reads it once.
+// CUDA_DEVICE_MAX_CONNECTIONS, as the driver interprets it: default 8, maximum 32. The driver reads it once.
 std::uint32_t hardware_queues() {
   const int asked = std::atoi(environment().get("CUDA_DEVICE_MAX_CONNECTIONS").value_or("8").c_str());
   return static_cast<std::uint32_t>(std::clamp(asked, 1, 32));
 }
 
-// Words that streams write and wait for: only such processes need them.
+// Context for errors of stream memory operations, which are needed only if processes share the GPU without MPS.
 std::string in_stream_of(const DeviceTraits& device) {
   return "in a stream of " + device.name + ", which processes share without MPS (nvidia-cuda-mps-control -d)";
 }
@@ -44,8 +44,8 @@ Result<std::shared_ptr<Device>> CudaDevice::make(int ordinal) {
   return std::shared_ptr<Device>(std::move(device));
 }
 
-// Streams of the same priority may share a queue of the hardware: there, uploads would wait for thread blocks that wait
-// for them.
+// Creates a stream of the highest priority. Streams of equal priority may share a hardware queue. Uploads queued behind
+// thread blocks that wait for these uploads would deadlock.
 Status CudaDevice::make_stream(cudaStream_t& stream) {
   int least = 0, most = 0;
   TUTTI_CHECK_OK(check(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange"));
@@ -75,16 +75,16 @@ Status CudaDevice::find_traits() {
   if (cooperative == 0)
     return unsupported(traits_.name + " has no cooperative launches, which ranks that share it need");
   int mps = 0;
-  if (cudaDeviceGetAttribute(&mps, cudaDevAttrMpsEnabled, ordinal_) != cudaSuccess) cudaGetLastError();  // Too old.
+  if (cudaDeviceGetAttribute(&mps, cudaDevAttrMpsEnabled, ordinal_) != cudaSuccess) cudaGetLastError();  // Old driver.
   traits_.queues = hardware_queues();
-  int ordering = CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE;  // Also where the driver does not know.
+  int ordering = CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE;  // Also if the driver does not know the attribute.
   (void)driver().attribute(&ordering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, ordinal_);
   traits_.orders_writes = ordering >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
   traits_.company = mps != 0 ? ComputeSharing::all_processes : ComputeSharing::one_process;
   return {};
 }
 
-// As much shared memory as there is, and how many thread blocks that leaves.
+// Requests the maximum shared memory and computes the number of resident thread blocks.
 Status CudaDevice::prepare_kernel() {
   cudaFuncAttributes kernel;
   const cudaError_t error = cudaFuncGetAttributes(&kernel, plan_kernel());
@@ -150,7 +150,7 @@ Status CudaDevice::upload(std::byte* to, std::span<const std::byte> from) {
   return check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 }
 
-// What is short has a page of its own, which is kept when it comes back: to free it would wait for the device.
+// Short requests get a page of their own. Freed pages are cached, because cudaFreeHost() would wait for the device.
 Result<HostMemory> CudaDevice::allocate_host(std::size_t bytes) {
   const OnDevice here(ordinal_);
   const std::size_t room = std::max(bytes, kPageBytes);
@@ -243,14 +243,14 @@ Result<DeviceHandle> CudaDevice::handle_of(std::byte* memory) {
   return handle;
 }
 
-// Pools and mapped ranges have no such handle; nor do other devices reach them as they are.
+// Memory pools and mapped ranges have no IPC handle, and other devices cannot access them without further calls.
 Result<DeviceShare> CudaDevice::share_of(std::byte* memory, std::size_t bytes) {
   const OnDevice here(ordinal_);
   cudaPointerAttributes attributes = {};
   TUTTI_CHECK_OK(check(cudaPointerGetAttributes(&attributes, memory), "cudaPointerGetAttributes"));
   if (attributes.type != cudaMemoryTypeDevice || attributes.device != ordinal_)
     return invalid_argument("it lies in no memory of " + traits_.name);
-  CUdeviceptr allocation = 0;  // What other processes open is whole allocations.
+  CUdeviceptr allocation = 0;  // IPC handles name whole allocations.
   std::size_t allocated = 0;
   TUTTI_CHECK_OK(driver().address_range(&allocation, &allocated, as_address(memory)).during("asking " + traits_.name));
   const std::size_t offset = as_address(memory) - allocation;
@@ -296,9 +296,9 @@ Result<std::uint64_t> CudaDevice::capture_of(DeviceStream stream) {
   const OnDevice here(ordinal_);
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   unsigned long long id = 0;
-  // With three arguments CUDA 12 and 13 agree: what follows in either has defaults.
+  // CUDA 12 and 13 agree on the first three parameters; the others have defaults.
   const cudaError_t error = cudaStreamGetCaptureInfo(as_stream(stream), &capture, &id);
-  if (error == cudaErrorStreamCaptureImplicit) {  // Asking does no harm to that capture.
+  if (error == cudaErrorStreamCaptureImplicit) {  // The query does not invalidate that capture.
     cudaGetLastError();
     return invalid_usage("the call is in the default stream of " + traits_.name +
                          " while a stream that waits for it is being captured into a graph, which would make it part "
@@ -312,7 +312,7 @@ Result<std::uint64_t> CudaDevice::capture_of(DeviceStream stream) {
   return capture == cudaStreamCaptureStatusActive ? std::uint64_t{id} : 0;
 }
 
-// As capture_of(), four arguments are the same in CUDA 12 and 13.
+// Like in capture_of(), CUDA 12 and 13 agree on the first four parameters.
 Status CudaDevice::keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) {
   const OnDevice here(ordinal_);
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -363,7 +363,7 @@ Status CudaDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes,
   return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)), "cudaMemcpyAsync");
 }
 
-// A few blocks for each processor, each of which takes what is left as it goes.
+// A few thread blocks per multiprocessor, in a grid-stride loop.
 Status CudaDevice::correct(const CorrectTask& task, DeviceStream stream) {
   const OnDevice here(ordinal_);
   constexpr std::uint64_t kGroupsOfBlock = kThreads / 32;
@@ -391,7 +391,7 @@ Status CudaDevice::hold_until(const std::uint32_t* word, std::uint32_t value, De
 
 Result<DeviceStream> CudaDevice::make_queue() { return DeviceStream{queues_[queues_given_++ % queues_.size()]}; }
 
-// Others may still have it.
+// Queues are shared and live as long as the device.
 void CudaDevice::drop_queue(DeviceStream) {}
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// A GPU as a Device, by the CUDA runtime. Memory, events and launches; the kernel is in kernel.cu.
+// A GPU as a Device, by the CUDA runtime: memory, events and launches. The kernel is in kernel.cu.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,7 +19,7 @@ namespace tutti {
 
 class CudaDevice final : public Device {
  public:
-  // Fails if the device cannot run our kernel.
+  // Fails if the device cannot run the kernel.
   static Result<std::shared_ptr<Device>> make(int ordinal);
 
   const DeviceTraits& traits() const override { return traits_; }
@@ -70,20 +70,21 @@ class CudaDevice final : public Device {
   Status find_traits();
   Status prepare_kernel();
   Status check(cudaError_t error, const char* call) const { return cuda_status(error, call, traits_.name); }
-  // What was taken; kept again if that fails.
+  // Zeroes memory that was just allocated. Returns it to the cache if this fails.
   Result<std::byte*> zeroed(std::byte* memory, std::size_t bytes);
 
   const int ordinal_;
   DeviceTraits traits_;
   ForeignMemory foreign_;
   CudaMemory memory_;
-  std::mutex mutex_;  // Of the next two.
+  std::mutex mutex_;  // Guards opened_ and kept_host_.
   std::map<std::byte*, VirtualMemory> opened_;
-  std::vector<HostMemory> kept_host_;  // Of a page each.
-  // Made with the device, since to make or destroy one may wait for streams that are held. Handed out in turn.
+  std::vector<HostMemory> kept_host_;  // One page each.
+  // Created with the device, since creating or destroying a stream may wait for blocked streams. Handed out
+  // round-robin.
   std::array<cudaStream_t, 4> queues_ = {};
   std::atomic<std::size_t> queues_given_{0};
-  cudaStream_t stream_ = nullptr;  // For zeroes and uploads; waits for no other, and none for it.
+  cudaStream_t stream_ = nullptr;  // For memset and upload; not synchronised with other streams.
 };
 
 }  // namespace tutti

@@ -26,7 +26,7 @@ Result<bool> CudaEvent::reached() {
   return true;
 }
 
-// In steps of about half a microsecond.
+// Resolution: about half a microsecond.
 Result<std::int64_t> CudaEvent::until_ns(const CudaEvent& later) const {
   const OnDevice here(static_cast<int>(device_.ordinal));
   float ms = 0;

@@ -1,4 +1,4 @@
-// Marks in a stream, by CUDA events.
+// Marks in a stream, as CUDA events.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,13 +10,13 @@ namespace tutti {
 
 class CudaEvent final : public DeviceEvent {
  public:
-  // `device`: its device's; outlives it. Owns the event.
+  // Owns the event. `device` describes its device and must outlive this object.
   CudaEvent(cudaEvent_t event, const DeviceTraits& device) : event_(event), device_(device) {}
 
   Status record(DeviceStream stream) override;
   Status hold(DeviceStream stream) override;
   Result<bool> reached() override;
-  // Until a later event, which has been reached. Both take times.
+  // Elapsed nanoseconds until `later`, which must have been reached. Both events must record times.
   Result<std::int64_t> until_ns(const CudaEvent& later) const;
 
  private:
@@ -26,7 +26,7 @@ class CudaEvent final : public DeviceEvent {
 
 class CudaTimer final : public DeviceTimer {
  public:
-  // `device`: its device's; outlives it.
+  // `device` must outlive the timer.
   static Result<std::unique_ptr<DeviceTimer>> make(const DeviceTraits& device);
 
   Status begin(DeviceStream stream) override { return begin_.record(stream); }
@@ -34,7 +34,7 @@ class CudaTimer final : public DeviceTimer {
   Result<std::optional<std::int64_t>> took_ns() override;
 
  private:
-  // Owns the events, which take times.
+  // Owns the events, which must record times.
   CudaTimer(cudaEvent_t begin, cudaEvent_t end, const DeviceTraits& device)
       : begin_(begin, device), end_(end, device) {}
 

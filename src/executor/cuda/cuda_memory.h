@@ -1,4 +1,4 @@
-// What a GPU has given, and what it has been given back and keeps.
+// Device memory: allocations, and a cache of freed blocks.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,18 @@
 
 namespace tutti {
 
-// Any thread, with the device current. Memory is as it was left.
+// Thread-safe. The device must be current. Memory is not cleared.
 class CudaMemory {
  public:
   explicit CudaMemory(int ordinal) : ordinal_(ordinal) {}
 
   Result<std::byte*> take(std::size_t bytes);
-  // The same, and a file by which other processes open it; none if the device has no such memory: then it is as take()
-  // gives.
+  // Like take(), for memory that other processes can open through `file`. If the device does not support this, `file`
+  // stays empty and the memory is plain.
   Result<std::byte*> take_shared(std::size_t bytes, File& file);
   void keep(std::byte* memory);
-  // Is never taken again; given back by free_kept(), if it was taken with a file: other processes then have it still.
+  // Withdraws memory that other processes may still have mapped. Memory with a file is released by free_kept(); other
+  // processes keep their mappings. Plain memory is never reused.
   void set_aside(std::byte* memory);
   void free(std::byte* memory);
   void free_kept();
@@ -28,7 +29,7 @@ class CudaMemory {
  private:
   struct Taken {
     std::size_t bytes = 0;
-    VirtualMemory shared;  // Empty: it was taken plainly.
+    VirtualMemory shared;  // Empty for plain allocations.
   };
   static KeptMemory::Kind kind_of(const Taken& taken) { return {taken.bytes, taken.shared.data() != nullptr}; }
   std::byte* take_kept(const KeptMemory::Kind& kind);

@@ -7,13 +7,13 @@
 namespace tutti {
 namespace {
 
-constexpr unsigned kAsOf = 12000;  // The version of the driver's interface that the functions are taken of.
+constexpr unsigned kAsOf = 12000;  // Version of the driver interface that is requested.
 
 #if CUDART_VERSION >= 12050
 cudaError_t look_up(const char* name, void** function, cudaDriverEntryPointQueryResult* found) {
   return cudaGetDriverEntryPointByVersion(name, function, kAsOf, cudaEnableDefault, found);
 }
-#else  // It gives the version of the headers, which is 12 here as well.
+#else  // Older runtimes return the version of their headers, which is 12 as well.
 cudaError_t look_up(const char* name, void** function, cudaDriverEntryPointQueryResult* found) {
   static_assert(CUDART_VERSION >= kAsOf);
   return cudaGetDriverEntryPoint(name, function, cudaEnableDefault, found);
@@ -27,7 +27,7 @@ void* find_in_driver(const char* name) {
   return found == cudaDriverEntryPointSuccess ? function : nullptr;
 }
 
-// Both of cuGetErrorString and cuGetErrorName are such; null where there is no driver.
+// Type of cuGetErrorString and cuGetErrorName; null without a driver.
 using FindWords = decltype(&cuGetErrorString);
 
 const char* words_for(CUresult error, FindWords find) {

@@ -1,5 +1,5 @@
-// The functions of CUDA's driver that the runtime has no like of, found at run time: nothing is linked with libcuda,
-// and a machine may have no driver, or an old one without some of them.
+// CUDA driver functions without a runtime counterpart, resolved at run time. The library is not linked with libcuda.
+// The driver may be missing or too old for some functions.
 #pragma once
 
 #include <cuda.h>
@@ -10,14 +10,14 @@
 
 namespace tutti {
 
-// The newest CUDA that the driver is for, as 12040 is for 12.4; 0: there is no driver.
+// Newest CUDA version that the driver supports, as 12040 for 12.4; 0 if there is no driver.
 int driver_version();
 // "12.4"
 std::string version_text(int version);
 
 Status no_driver();
 Status missing_in_driver(const char* function);
-// What a function of the driver returned, as a sentence.
+// Converts a driver result to a Status.
 Status driver_status(CUresult result, const char* function);
 
 template <typename Function>
@@ -26,13 +26,13 @@ class DriverFunction;
 template <typename... Parameters>
 class DriverFunction<CUresult(Parameters...)> {
  public:
-  // `find` gives null where there is no such function.
+  // `find` returns null for an unknown function.
   DriverFunction(const char* name, void* (*find)(const char* name))
       : name_(name), function_(reinterpret_cast<CUresult (*)(Parameters...)>(find(name))) {}
 
   bool known() const { return function_ != nullptr; }
 
-  // Says that the function is missing, or how it failed, by its name.
+  // Calls the function. Fails with its name if it is missing or returns an error.
   Status operator()(Parameters... parameters) const {
     return known() ? driver_status(function_(parameters...), name_) : missing_in_driver(name_);
   }
@@ -42,11 +42,11 @@ class DriverFunction<CUresult(Parameters...)> {
   CUresult (*function_)(Parameters...);
 };
 
-// All that we call. Trivially destroyed: threads may outlive statics.
+// All driver functions used. Trivially destructible, because threads may outlive static objects.
 struct Driver {
   void* (*find)(const char* name);
 
-  // Of contexts and the calling thread.
+  // Contexts and the calling thread.
   DriverFunction<decltype(cuCtxGetCurrent)> get_context{"cuCtxGetCurrent", find};
   DriverFunction<decltype(cuCtxGetDevice)> get_device{"cuCtxGetDevice", find};
   DriverFunction<decltype(cuCtxPushCurrent)> push_context{"cuCtxPushCurrent", find};
@@ -54,7 +54,7 @@ struct Driver {
   DriverFunction<decltype(cuDeviceGet)> find_device{"cuDeviceGet", find};
   DriverFunction<decltype(cuDevicePrimaryCtxRetain)> retain_context{"cuDevicePrimaryCtxRetain", find};
 
-  // Of virtual memory (virtual_memory.h), and of where a program's allocation begins.
+  // Virtual memory management (virtual_memory.h), and the begin of an allocation.
   DriverFunction<decltype(cuDeviceGetAttribute)> attribute{"cuDeviceGetAttribute", find};
   DriverFunction<decltype(cuMemGetAllocationGranularity)> granularity{"cuMemGetAllocationGranularity", find};
   DriverFunction<decltype(cuMemCreate)> create_memory{"cuMemCreate", find};
@@ -69,7 +69,7 @@ struct Driver {
   DriverFunction<decltype(cuMemGetAddressRange)> address_range{"cuMemGetAddressRange", find};
   DriverFunction<decltype(cuMemGetHandleForAddressRange)> range_handle{"cuMemGetHandleForAddressRange", find};
 
-  // Of words that streams write and wait for.
+  // Stream memory operations: write and wait for a word.
   DriverFunction<decltype(cuStreamWriteValue32)> write_word{"cuStreamWriteValue32", find};
   DriverFunction<decltype(cuStreamWaitValue32)> await_word{"cuStreamWaitValue32", find};
 
@@ -84,7 +84,7 @@ struct Driver {
   }
 };
 
-// This machine's, looked up once.
+// The process-wide instance, resolved once.
 const Driver& driver();
 
 }  // namespace tutti

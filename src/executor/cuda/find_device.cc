@@ -1,5 +1,5 @@
-// The devices of this process, each made when it is first asked for, and never destroyed: the driver may be gone before
-// the process's last thread is.
+// The devices of this process, created on first use and never destroyed, because the driver may be unloaded before the
+// last thread ends.
 #include <map>
 #include <mutex>
 
@@ -14,7 +14,7 @@ struct Devices {
   std::map<int, std::shared_ptr<Device>> by_ordinal;
 };
 
-// Why CUDA cannot be used at all.
+// Reports why CUDA is not usable.
 Status no_cuda(cudaError_t error) {
   cudaGetLastError();
   const int version = driver_version();
@@ -29,7 +29,7 @@ Status no_cuda(cudaError_t error) {
   return cuda_status(error, "cudaGetDeviceCount", "this machine");
 }
 
-// At least one.
+// Returns at least 1, or an error.
 Result<int> count_devices() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);

@@ -1,5 +1,5 @@
-// Memory of other processes that a device of this one has opened. Each may be opened once only, whatever the number of
-// ranks here, so that its users are counted.
+// Memory of other processes opened by a device of this process. CUDA allows one mapping per process, so the users are
+// counted.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-// Any thread, with the device current.
+// Thread-safe. The device must be current.
 class ForeignMemory {
  public:
   cudaError_t open(const DeviceHandle& handle, std::byte*& memory);

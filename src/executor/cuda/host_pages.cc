@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-// Of what the program has shown, its end need not be ours.
+// True for host memory registered with CUDA. For memory registered by the program, both ends must be checked.
 bool is_shown(const std::byte* memory) {
   cudaPointerAttributes attributes = {};
   const cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
@@ -20,7 +20,7 @@ bool is_shown(const std::byte* memory) {
 }  // namespace
 
 HostPages& HostPages::of_process() {
-  static auto& pages = *new HostPages;  // Threads may outlive statics.
+  static auto& pages = *new HostPages;  // Never destroyed, because threads may outlive static objects.
   return pages;
 }
 

@@ -1,5 +1,5 @@
-// Memory of the host that devices have been shown. A process may show a page once only, whatever the number of its
-// ranks and devices, so that the users of each are counted here.
+// Host memory registered with CUDA. A process may register a page once only, whatever its number of ranks and devices,
+// so the users are counted.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ namespace tutti {
 
 class HostPages {
  public:
-  // Any thread. `bytes` from `memory` on: as many each time, or it fails.
+  // Thread-safe. Registers `bytes` from `memory` on. Repeated calls for the same address must pass the same size;
+  // others fail.
   Status show(std::byte* memory, std::size_t bytes);
   void hide(std::byte* memory);
 
@@ -22,7 +23,7 @@ class HostPages {
   struct Shown {
     std::size_t users = 0;
     std::size_t bytes = 0;
-    bool ours = false;  // Else the program had shown them before.
+    bool ours = false;  // False: the program registered the pages itself.
   };
   std::mutex mutex_;
   std::map<std::byte*, Shown> shown_;

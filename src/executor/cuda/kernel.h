@@ -1,20 +1,20 @@
-// The kernels that run_plan plans: a block for each channel of each call of a KernelBatch, which is their only
-// argument; and what goes before calls whose inputs have residuals.
+// Kernels that run plans: one thread block per channel of each call of a KernelBatch, the only argument. Also the
+// kernel that applies residuals before a call.
 #pragma once
 
 #include <cstdint>
 
 namespace tutti {
 
-inline constexpr std::uint32_t kThreads = 512;  // Of a block.
+inline constexpr std::uint32_t kThreads = 512;  // Threads per block.
 
-// The symbol to launch, with a grid of (channels, calls) blocks of kThreads threads, and as much dynamic shared memory
-// as the widest call's channel takes (0 for those with a workspace).
+// Returns the symbol to launch. Grid: (channels, calls), blocks of kThreads. Dynamic shared memory: that of the widest
+// call's channel, 0 for calls with a workspace.
 const void* plan_kernel();
-// The same for a batch that has_compressed_messages().
+// Like plan_kernel(), for a batch with has_compressed_messages() (compression).
 const void* compressed_kernel();
-// What a CorrectTask, its only argument, asks for: a warp has a group at a time, so any grid does, of blocks of
-// kThreads.
+// Kernel for a CorrectTask, its only argument. Each warp handles one group at a time, so any grid size is valid. Blocks
+// have kThreads threads.
 const void* correct_kernel();
 
 }  // namespace tutti

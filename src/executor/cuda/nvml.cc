@@ -13,10 +13,10 @@ namespace {
 
 using Gpu = void*;
 
-// The library's numbers.
+// Constants of nvml.h.
 constexpr int kSuccess = 0;
 constexpr int kEnabled = 1;
-constexpr int kNvlinkCapability = 2;  // Of those that P2P may have.
+constexpr int kNvlinkCapability = 2;  // NVML_P2P_CAPS_INDEX_NVLINK.
 constexpr unsigned kMaxLinks = 18;
 
 struct PciInfo {
@@ -38,8 +38,8 @@ std::string uuid_of(const DeviceIdentity& device) {
   return text;
 }
 
-// Of two that NVLink does not connect, by the nearest that they have in common: on one board, one switch, several, a
-// host bridge, a processor, or only the system.
+// Path between GPUs without NVLink, by NVML's common ancestor: same board 0, one switch 10, several switches 20, host
+// bridge 30, NUMA node 40, system 50.
 Path path_to_ancestor(int level) {
   if (level <= 10) return Path::one_switch;
   if (level <= 20) return Path::switches;
@@ -64,7 +64,7 @@ struct Nvml::Functions {
   int (*p2p_status)(Gpu, Gpu, int capability, int* status) = nullptr;
   int (*ancestor)(Gpu, Gpu, int* level) = nullptr;
 
-  // Through switches all links of a GPU lead to all others: there only those that are up can be counted.
+  // Number of NVLinks between two GPUs. Through NVSwitches every link reaches every GPU, so all active links count.
   std::uint32_t links(Gpu one, Gpu other) const {
     PciInfo place = {};
     if (pci_of(other, &place) != kSuccess) return 0;
@@ -103,7 +103,7 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const char* path) {
   return made;
 }
 
-// Never closed: threads may outlive the program's statics.
+// Never closed, because threads may outlive static objects.
 const Nvml* Nvml::of_process() {
   static const Nvml* nvml = []() -> const Nvml* {
     auto opened = open();

@@ -1,4 +1,4 @@
-// How GPUs of a host are connected, by NVIDIA's management library, which is opened at run time if it is there.
+// NVML queries about the interconnect between the GPUs of a host. The library is opened at run time if present.
 #pragma once
 
 #include <memory>
@@ -7,17 +7,17 @@
 
 namespace tutti {
 
-// Any thread.
+// Thread-safe.
 class Nvml {
  public:
   static Result<std::unique_ptr<Nvml>> open(const char* path = "libnvidia-ml.so.1");
-  // The process's; null: there is none.
+  // The process-wide instance; null if NVML is not available.
   static const Nvml* of_process();
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // Not known where the library does not know one of the devices, as in a container that shows only some.
+  // Unknown if NVML does not see one of the devices, as in a container that exposes only some.
   DeviceDistance distance(const DeviceIdentity& one, const DeviceIdentity& other) const;
 
  private:

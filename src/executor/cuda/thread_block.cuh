@@ -1,4 +1,4 @@
-// A block of a GPU as a ThreadBlock: its threads are the workers of a channel.
+// A CUDA thread block as a ThreadBlock: its threads are the workers of one channel.
 #pragma once
 
 #include "src/executor/thread_block/batch.h"
@@ -12,7 +12,7 @@ __device__ inline std::uint64_t device_ns() {
   return now;
 }
 
-// Blocks have a power of two of threads.
+// The number of threads per block must be a power of two.
 class CudaThreadBlock {
  public:
   __device__ explicit CudaThreadBlock(const KernelWatch& watch) : watch_(watch), began_ns_(device_ns()) {}
@@ -29,7 +29,7 @@ class CudaThreadBlock {
 
   __device__ bool too_late() const { return load_relaxed(watch_.failed) != 0; }
 
-  // The host's memory is far away: asked once in a while.
+  // Polled rarely, because host memory is slow to read from the device.
   __device__ bool stopped() {
     ++polls_;
     if (watch_.turns != nullptr && polls_ >= kPollsPerTurn) return true;
@@ -40,7 +40,7 @@ class CudaThreadBlock {
 
  private:
   static constexpr std::uint32_t kPollsPerLook = 512;
-  static constexpr std::uint32_t kPollsPerTurn = 16;  // Some ten microseconds in vain, of all of a launch.
+  static constexpr std::uint32_t kPollsPerTurn = 16;  // About ten microseconds of unsuccessful polling per launch.
 
   const KernelWatch& watch_;
   std::uint64_t began_ns_;

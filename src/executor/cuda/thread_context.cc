@@ -8,7 +8,8 @@ namespace {
 
 constexpr int kMaxDevices = 64;
 
-// Primary contexts by device, retained once and for good: the driver may be gone before the process's last thread is.
+// Primary contexts by device, retained once and never released, because the driver may be unloaded before the last
+// thread ends.
 constinit std::array<std::atomic<CUcontext>, kMaxDevices> retained = {};
 
 CUcontext retain(const Driver& driver, int ordinal) {
@@ -20,7 +21,7 @@ CUcontext retain(const Driver& driver, int ordinal) {
   return context;
 }
 
-// Devices have the same numbers in the driver and the runtime.
+// Driver and runtime number the devices identically.
 bool is_on(const Driver& driver, int ordinal) {
   CUdevice device = -1, wanted = -1;
   return driver.get_device(&device).ok() && driver.find_device(&wanted, ordinal).ok() && device == wanted;

@@ -1,9 +1,9 @@
-// Which device the runtime's calls of a thread are for, for a while.
+// Makes a device current for the CUDA runtime calls of one thread, for a limited time.
 //
-// The runtime has cudaSetDevice for that, which leaves things behind: given back to device 0, a thread that never chose
-// one gets a context there, of hundreds of MB. So the device's primary context is pushed onto the thread's stack of
-// them and popped, and what the thread had is untouched: its context or that it has none, and the device that it has
-// chosen. The primary context itself stays, which is what memory and streams of the device live in.
+// cudaSetDevice() would leave traces. Restoring device 0 in a thread that never chose a device creates a context there,
+// which takes hundreds of MB. This class pushes the device's primary context to the thread's context stack and pops it
+// again. The thread keeps its context, or the absence of one, and its chosen device. The primary context itself stays;
+// memory and streams of the device belong to it.
 #pragma once
 
 #include "src/executor/cuda/driver.h"
@@ -12,14 +12,14 @@ namespace tutti {
 
 class ThreadContext {
  public:
-  // A context of the device that is current already stays, be it the primary one or the program's own.
+  // A current context of the same device is kept, whether it is the primary one or the program's own.
   ThreadContext(const Driver& driver, int ordinal);
   ~ThreadContext();
   ThreadContext(const ThreadContext&) = delete;
   ThreadContext& operator=(const ThreadContext&) = delete;
 
-  // False: the driver would not, as after cudaDeviceReset(), which destroys contexts that others use; the thread is as
-  // it was.
+  // False if the driver refused, as after cudaDeviceReset(), which destroys contexts in use. The thread is then
+  // unchanged.
   bool holds() const { return holds_; }
 
  private:

@@ -1,5 +1,5 @@
-// Memory of a GPU that another process opens by a file descriptor: what the driver calls virtual memory management.
-// Unlike handles of CUDA IPC it needs no common namespace of processes, and it is what multicast will build on.
+// Device memory that another process opens through a file descriptor, by the driver's virtual memory management. Unlike
+// CUDA IPC handles, this needs no common PID namespace. Multicast requires such memory.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace tutti {
 
-// Given back when it ends. Not to be moved to another device.
+// Frees the memory when destroyed. Bound to one device.
 class VirtualMemory {
  public:
-  // Whether the device has such memory. False as well where the driver is too old.
+  // True if the device supports such memory; false if the driver is too old.
   static bool offered(int ordinal);
-  // On the device, which is current: at least so many bytes, which are not zeroed.
+  // Allocates at least `bytes` on the device, which must be current. The memory is not zeroed.
   static Result<VirtualMemory> create(int ordinal, std::size_t bytes);
-  // The memory behind another process's file(), for this device. `bytes`: what it was created with.
+  // Maps memory of another process from its file(), for this device. `bytes` must be the size passed to create().
   static Result<VirtualMemory> open(int ordinal, const File& file, std::size_t bytes);
 
   VirtualMemory() = default;
@@ -34,9 +34,9 @@ class VirtualMemory {
   Status map(int ordinal);
   void release();
 
-  unsigned long long handle_ = 0;  // Of the memory; 0: none.
+  unsigned long long handle_ = 0;  // Allocation handle; 0: none.
   unsigned long long address_ = 0;
-  std::size_t bytes_ = 0;  // A multiple of what the device maps at once.
+  std::size_t bytes_ = 0;  // Rounded up to the allocation granularity.
   bool mapped_ = false;
 };
 

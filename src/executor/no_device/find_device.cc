@@ -1,4 +1,4 @@
-// The device of a library that was built without any.
+// Substitute in builds without CUDA.
 #include "src/executor/thread_block/device.h"
 
 namespace tutti {

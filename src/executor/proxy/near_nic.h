@@ -1,4 +1,4 @@
-// Which CPUs are near a network interface, as the system tells in files.
+// CPUs close to a network interface, by sysfs.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,11 @@
 
 namespace tutti {
 
-// The NUMA node of an interface; none: it has no device, as the loopback, or the machine has no nodes.
+// NUMA node of an interface. Nothing if it has no device (loopback) or the machine has no NUMA nodes.
 std::optional<int> node_of(const std::string& interface_name, const std::string& sysfs = "/sys");
-// The CPUs of a node, ascending; empty: there is none such.
+// CPUs of a NUMA node, ascending; empty if the node does not exist.
 std::vector<std::uint32_t> cpus_of(int node, const std::string& sysfs = "/sys");
-// The calling thread runs there, on CPUs in ascending order, from now on, as far as it may; nowhere there: it stays as
-// it is.
+// Binds the calling thread to those of `cpus` (ascending) that it may use. No effect if there are none.
 void run_on(const std::vector<std::uint32_t>& cpus);
 
 }  // namespace tutti

@@ -16,13 +16,14 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kSpinNs = 100'000;        // After the last that moved: a peer's answer takes less.
-constexpr std::int64_t kFirstNapNs = 10'000;     // Then naps get longer,
-constexpr std::int64_t kCallNapNs = 100'000;     // up to this while a call is under way: thread blocks wake nobody,
-constexpr std::int64_t kGraphNapNs = 1'000'000;  // and to this where a graph may bring one, or the call is nobody's.
-constexpr std::int64_t kIdleNs = 1'000'000'000;  // Nothing needs it to wake then.
-constexpr std::int64_t kLookNs = 5'000'000;      // Between two looks at peers while nothing moves,
-constexpr std::int64_t kMoveNs = 100'000'000;    // and while something does, which may be another communicator's.
+constexpr std::int64_t kSpinNs = 100'000;     // After the last progress; a peer's answer takes less.
+constexpr std::int64_t kFirstNapNs = 10'000;  // Sleeps then get longer,
+constexpr std::int64_t kCallNapNs = 100'000;  // up to this during a call, because thread blocks wake no host thread,
+// up to this if a graph may start a call, or if the communicator has failed.
+constexpr std::int64_t kGraphNapNs = 1'000'000;
+constexpr std::int64_t kIdleNs = 1'000'000'000;  // Nothing requires a wake-up.
+constexpr std::int64_t kLookNs = 5'000'000;      // Between two checks of the peers without progress,
+constexpr std::int64_t kMoveNs = 100'000'000;    // and with progress, which may be another communicator's.
 
 }  // namespace
 
@@ -56,7 +57,7 @@ void Proxy::look_no_more() {
   lost_ = true;
 }
 
-// Who is about to sleep says so, and then looks once more at what it was told.
+// The thread sets sleeps_ and then checks told_ once more before it sleeps, so no notification is lost.
 void Proxy::wake() {
   ++reported_;
   if (!sleeps_) return;
@@ -64,7 +65,7 @@ void Proxy::wake() {
   (void)!::write(bell_.get(), &once, sizeof once);
 }
 
-// Connections may go by several interfaces, near different CPUs: then it stays where it is.
+// Binds the thread near the common interface of all connections. No effect if they use interfaces near different CPUs.
 void Proxy::settle() const {
   std::optional<int> common;
   for (const TcpConnection* connection : duty_.connections) {
@@ -75,8 +76,8 @@ void Proxy::settle() const {
   if (common) run_on(cpus_of(*common));
 }
 
-// Whether a call is under way is asked before what there is to carry: all that a call which is done has posted is
-// carried then. That is why it waits for whoever else runs a connection: they may have looked before it was posted.
+// Reads `ended` before carrying data: everything that a completed call has posted is then carried. For the same reason
+// advance_all() waits for concurrent users of a connection, which may have looked before it was posted.
 void Proxy::work() {
   settle();
   moved_ns_ = looked_ns_ = now_ns();
@@ -99,14 +100,14 @@ void Proxy::work() {
     sleeps_ = true;
     if (reported == reported_) sleep(longest_nap_ns(busy));
     sleeps_ = false;
-    if (reported != reported_) {  // What was enqueued begins soon.
+    if (reported != reported_) {  // A call enqueued now begins soon.
       moved_ns_ = now_ns();
       nap_ns_ = kFirstNapNs;
     }
   }
 }
 
-// A call that nobody waits for any more may never end.
+// A call without waiters may never end.
 std::int64_t Proxy::longest_nap_ns(bool busy) const {
   if (busy) return lost_ ? kGraphNapNs : kCallNapNs;
   return graphs_ && !failed_ ? kGraphNapNs : kIdleNs;
@@ -139,7 +140,7 @@ void Proxy::look_around() {
   failed_ = duty_.look != nullptr && !duty_.look(now - moved_ns_);
 }
 
-// Naps get longer up to `longest_ns`.
+// Sleeps until an event, for increasing times up to `longest_ns`.
 void Proxy::sleep(std::int64_t longest_ns) {
   nap_ns_ = longest_ns == kIdleNs ? kIdleNs : std::clamp(2 * nap_ns_, kFirstNapNs, longest_ns);
   polled_[0] = {bell_.get(), POLLIN, 0};

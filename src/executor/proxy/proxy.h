@@ -1,7 +1,7 @@
-// The thread that carries the lanes of a rank on a device to and from other hosts, since a device cannot: it runs the
-// connections on which those lanes have halves, beside whoever else uses these. While a call is under way it polls;
-// when nothing has moved for a while it naps, until a socket wakes it, or to look whether thread blocks have posted;
-// without a call it sleeps.
+// The proxy thread of a device rank carries its lanes to and from other hosts, which a device cannot do. It advances
+// the connections of these lanes, concurrently with other users of the connections. During a call it polls. After a
+// while without progress it sleeps briefly, until a socket is ready or it is time to look for posted messages. Without
+// a call it sleeps.
 #pragma once
 
 #include <poll.h>
@@ -21,36 +21,34 @@
 namespace tutti {
 
 struct ProxyDuty {
-  std::vector<TcpConnection*> connections;  // They outlive the proxy.
-  // In memory of the host: the number of the last call that is done, written behind it, and seen when all that it has
-  // posted is.
+  std::vector<TcpConnection*> connections;  // Must outlive the proxy.
+  // In host memory: number of the last completed call. Written after everything that this call has posted is visible.
   const std::uint32_t* ended = nullptr;
-  const std::uint32_t* failed = nullptr;  // The same; not 0: a call has ended in a failure, which is to be made known.
-  // Looks for news of the peers, and whether they live. Asked when a call is under way in which nothing has moved for
-  // so long, now and then where a graph may have brought one, and when a note has come. A peer that dies while there is
-  // no call is found by the next, or when the program asks. False: the communicator has failed, and no thread block
-  // waits for the proxy.
+  const std::uint32_t* failed = nullptr;  // In host memory; nonzero after a call has failed, which must be made known.
+  // Checks for failures of peers. Called during a call without progress for `still_ns`, occasionally if a graph may
+  // have started a call, and after a notification. The death of a peer between calls is detected by the next call or
+  // query. Returns false if the communicator has failed; no thread block then waits for the proxy.
   std::function<bool(std::int64_t still_ns)> look;
 };
 
 class Proxy {
  public:
-  // A thread that runs near the network interface of the connections, if all have the same and the system tells where
-  // it is.
+  // Starts the thread. It runs near the network interface of the connections, if all use the same one and its location
+  // is known.
   static Result<std::unique_ptr<Proxy>> start(ProxyDuty duty);
-  ~Proxy();  // What has not been carried by then is not. Not in a child of fork().
+  ~Proxy();  // Stops the thread; uncarried messages are lost. No effect in a child of fork().
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  // Call `number` is about to be enqueued, behind all others. A thread at a time, as the next.
+  // Announces that call `number` is about to be enqueued, after all others. Not thread-safe; same for expect_graphs().
   void expect(std::uint32_t number);
-  // Calls may come at any time, of which nobody tells: a graph has been captured.
+  // Announces that a graph was captured, so that calls may begin at any time without notice.
   void expect_graphs();
 
-  // From now on it does not look any more, and naps longer. Waits while it does.
+  // Stops calls of ProxyDuty::look and allows longer sleeps. Waits for a call in progress.
   void look_no_more();
 
-  // How often it has polled.
+  // Number of polls so far.
   std::uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }
 
  private:
@@ -71,15 +69,15 @@ class Proxy {
   ProxyDuty duty_;
   Bell bell_;
   std::mutex looking_;
-  std::atomic<std::uint64_t> reported_{0};  // Times that expect() and the like were called.
+  std::atomic<std::uint64_t> reported_{0};  // Calls of expect() and similar notifications.
   std::atomic<std::uint32_t> expected_{0};
   std::atomic<bool> graphs_{false}, lost_{false}, ends_{false}, sleeps_{false};
   std::atomic<std::uint64_t> rounds_{0};
 
-  // ---- Of the thread ----
+  // ---- Used by the thread only ----
   std::vector<pollfd> polled_;
   bool failed_ = false;
-  std::uint64_t notes_ = 0;  // At the last look.
+  std::uint64_t notes_ = 0;  // Notifications at the last look.
   std::int64_t moved_ns_ = 0, looked_ns_ = 0, nap_ns_ = 0;
 
   std::unique_ptr<ServiceThread> thread_;

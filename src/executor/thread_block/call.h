@@ -1,4 +1,5 @@
-// A call as a thread block gets it, and how ranks that work in each other's memory meet. Fixed-width plain data.
+// A call as a thread block receives it, and the exchange of buffer addresses between ranks that access each other's
+// memory. Plain data of fixed width.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,10 @@
 
 namespace tutti {
 
-inline constexpr std::uint32_t kMaxWindows = 64;  // Of a communicator; number 0 is none.
+inline constexpr std::uint32_t kMaxWindows = 64;  // Maximum windows per communicator; number 0 is not a window.
 
-// A buffer as every rank can find it: from where a window begins, or, in window 0, an address that all share, if they
-// do. Of a buffer that no peer looks for both are 0.
+// A buffer as every rank can locate it: an offset within a window. In window 0, the offset is an address that all ranks
+// share. Both fields are 0 for buffers that no peer accesses.
 struct BufferPlace {
   std::uint64_t offset = 0;
   std::uint32_t window = 0;
@@ -19,10 +20,11 @@ struct BufferPlace {
 };
 static_assert(sizeof(BufferPlace) == 16);
 
-// Where a rank says which buffers it works on, to those that work in them: one per rank, channel and parity of the
-// meeting. A rank cannot come to a meeting before all have left the last but one, so two are enough.
+// A rank's buffer addresses, published for peers that access them: one record per rank, channel and parity of the
+// meeting. A rank enters a meeting only after all ranks have left the meeting before the previous one, so two records
+// suffice.
 struct alignas(64) MeetingRecord {
-  std::uint64_t meeting = 0;  // Counted from 1; written last.
+  std::uint64_t meeting = 0;  // Counts from 1; written last.
   BufferPlace input, output;
   std::uint32_t signature = 0;
 };
@@ -30,50 +32,49 @@ static_assert(sizeof(MeetingRecord) == 64);
 
 enum class TurnState : std::uint32_t { fresh, suspended, done, failed };
 
-// Where a thread block has got to that takes turns with others on its device: it ends when it has waited a little, and
-// a later launch of the same call takes it up from there. In memory of the host, which clears it before the call, and
-// looks at it when a launch has ended.
+// Progress of a thread block that time-slices the device. It ends after a short wait, and a later launch of the call
+// resumes there. In host memory. The host clears it before the call and reads it after each launch.
 struct alignas(64) KernelTurn {
   TurnState state = TurnState::fresh;
-  std::uint32_t last = 0;  // 1: a thread block that waits gives up and reports. Set by the host.
-  std::uint32_t more = 0;  // 1: some step of the round has a further slice.
+  std::uint32_t last = 0;  // 1: a waiting thread block gives up and reports. Set by the host.
+  std::uint32_t more = 0;  // 1: some step of the round has another slice.
   Cursor cursor;
 };
 static_assert(sizeof(KernelTurn) == 64);
 
-// A rank's part of a window, as another's device sees it. Without bytes: there is none.
+// A rank's part of a window, as seen by another device. bytes == 0: no such part.
 struct WindowPart {
   std::uint64_t base = 0;
   std::uint64_t bytes = 0;
 };
 static_assert(sizeof(WindowPart) == 16);
-inline constexpr WindowPart kWholeMemory = {0, ~std::uint64_t{0}};  // Window 0, where all ranks share addresses.
-inline constexpr std::uint16_t kNotShown = 0xffff;                  // Instead of a window: no peer looks there.
+inline constexpr WindowPart kWholeMemory = {0, ~std::uint64_t{0}};  // Window 0, if all ranks share addresses.
+inline constexpr std::uint16_t kNotShown = 0xffff;  // In place of a window number: no peer accesses the buffer.
 
-// What a rank needs to meet the others. Addresses are its device's.
+// Data for meeting the other ranks. Addresses are those of this rank's device.
 struct MeetingPlace {
-  MeetingRecord* const* records = nullptr;  // Of each rank: [channel * 2 + meeting % 2].
-  std::uint64_t* meetings = nullptr;        // [channel]: this rank's so far.
+  MeetingRecord* const* records = nullptr;  // [rank][channel * 2 + meeting % 2]
+  std::uint64_t* meetings = nullptr;        // [channel]: this rank's meetings so far.
   const WindowPart* windows = nullptr;      // [window * ranks + rank]
   std::uint32_t* remote_accesses =
-      nullptr;  // [channel]: not 0 while this rank's thread block may be in the peers' memory.
-  const std::uint32_t* failed = nullptr;  // Not 0: nobody may go there any more.
+      nullptr;                            // [channel]: nonzero while this rank's thread block may access peers' memory.
+  const std::uint32_t* failed = nullptr;  // Nonzero: peers' memory must not be accessed any more.
 };
 static_assert(sizeof(MeetingPlace) == 40);
 
 struct KernelRounding;
 
-// A call as a thread block gets it. Addresses are the device's.
+// A call as a thread block receives it. Addresses are those of the device.
 struct KernelCall {
-  const std::byte* image = nullptr;  // Of `images` of equal size, one behind the other, the first.
-  LaneState* const* ends = nullptr;  // [channel * lanes_apart + lane], see Image.
+  const std::byte* image = nullptr;  // First of `images` consecutive images of equal size.
+  LaneState* const* ends = nullptr;  // [channel * lanes_apart + lane]; see Image.
   union {
-    const MeetingPlace* place = nullptr;  // Where the plan names peers' memory,
-    const KernelRounding* rounding;       // or messages are narrow; null: these are rounded to nearest.
+    const MeetingPlace* place = nullptr;  // If the plan names peers' memory.
+    const KernelRounding* rounding;       // If messages are compressed; null: round to nearest.
   };
-  std::byte* workspace = nullptr;  // Null: the thread block's memory suffices. Else channel_bytes() per channel.
-  std::uint16_t input_window = 0, output_window = 0;  // In which the buffers lie; or kNotShown.
-  std::uint32_t images = 1;                           // Channel c obeys number c % images.
+  std::byte* workspace = nullptr;                     // channel_bytes() per channel. Null: shared memory suffices.
+  std::uint16_t input_window = 0, output_window = 0;  // Windows of the buffers, or kNotShown.
+  std::uint32_t images = 1;                           // Channel c runs image c % images.
   RankBuffers self;
   std::byte* scratch = nullptr;
   FoldTask task;

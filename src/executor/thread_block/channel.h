@@ -1,6 +1,5 @@
-// One channel of one call, done by a thread block of workers: what a block of the kernel does. The image is copied into
-// memory of the thread block's own, where its addresses are filled in; the ends of lanes are brought there, and back.
-// Host and device compile this source.
+// One channel of one call, run by one thread block. The image is copied into the block's own memory and its addresses
+// are filled in. The lane ends are copied there and written back at the end. Host and device compile this source.
 #pragma once
 
 #include "src/executor/factor.h"
@@ -11,7 +10,7 @@
 
 namespace tutti {
 
-// How the thread block's memory is laid out.
+// Layout of the block's memory.
 struct ChannelLayout {
   std::uint32_t states, lanes, peers, pointers, sources, targets, stages, scaled, marks, bytes;
 
@@ -39,8 +38,8 @@ struct ChannelLayout {
 template <typename ThreadBlock, typename Machine = BlockMachine<ThreadBlock>>
 class Channel {
  public:
-  // `memory`: ChannelLayout(image).bytes of the thread block's own, aligned to 16. `turn`: where to take the call up,
-  // and where it is noted how far it came; null: it is done in one go.
+  // `memory`: ChannelLayout(image).bytes of the block's own, aligned to 16. `turn`: where to resume and where to save
+  // progress; null: the call runs to its end.
   TUTTI_HOST_DEVICE Channel(const KernelCall& call, std::uint32_t channel, ThreadBlock block, std::byte* memory,
                             KernelTurn* turn = nullptr)
       : call_(call),
@@ -50,9 +49,9 @@ class Channel {
         turn_(turn),
         resumes_(turn != nullptr && turn->state == TurnState::suspended) {}
 
-  // `waiting`: stopped before it was done; blocked() of some worker says by what.
+  // Returns `waiting` if stopped before the end; blocked() of some thread gives the reason.
   TUTTI_HOST_DEVICE Progress run() {
-    // The answer is far away: it comes while the image does. Who takes turns has asked before.
+    // This slow read from host memory overlaps the copy of the image. With time slicing it was checked before.
     const bool too_late = turn_ == nullptr && block_.worker() == 0 && block_.too_late();
     const auto& first = *reinterpret_cast<const Image*>(call_.image);
     copy(call_.image + std::size_t{channel_ % call_.images} * first.bytes, memory_, first.bytes);
@@ -61,7 +60,8 @@ class Channel {
     const ChannelLayout layout(image);
     fill_in(image, layout);
     const Progress begins = block_.agree(too_late ? Progress::waiting : Progress::done);
-    if (begins != Progress::done) return begins;  // The others' memory may be somebody else's by now.
+    // After a failure, the peers' memory may be in use for something else.
+    if (begins != Progress::done) return begins;
     const Progress met = image.meets != 0 ? meet(image, layout) : Progress::done;
     const Progress progress = met == Progress::done ? run_plan(image, layout) : met;
     if (image.meets != 0) leave();
@@ -70,9 +70,9 @@ class Channel {
   }
 
   TUTTI_HOST_DEVICE const Blocked& blocked() const { return blocked_; }
-  TUTTI_HOST_DEVICE std::uint32_t absent() const { return absent_; }  // The rank that did not come to a meeting.
+  TUTTI_HOST_DEVICE std::uint32_t absent() const { return absent_; }  // The rank that missed a meeting.
   TUTTI_HOST_DEVICE const Cursor& cursor() const { return cursor_; }
-  // What this worker came to; what run() returned is why the thread block stopped.
+  // This thread's result; run() returns the result of the whole thread block.
   TUTTI_HOST_DEVICE Progress own() const { return own_; }
   static constexpr std::uint32_t kNobody = ~0U;
 
@@ -98,7 +98,7 @@ class Channel {
     return at<std::byte*>(layout.peers) + (which - kBasePeers);
   }
 
-  // What is before the call in its stream may have written the scalar.
+  // Reads the scalar now, because earlier work in the stream may have written it.
   TUTTI_HOST_DEVICE static FoldTask with_scalar(FoldTask task) {
     if (task.scale_in_memory == 0) return task;
     const Factor factor = factor_of(task.type, reinterpret_cast<const void*>(task.integer_scale));
@@ -107,7 +107,7 @@ class Channel {
     return task;
   }
 
-  // Each address by one worker.
+  // Each address is filled in by one thread.
   TUTTI_HOST_DEVICE void fill_in(Image& image, const ChannelLayout& layout) {
     const std::uint32_t first = block_.worker();
     const std::uint32_t step = block_.workers();
@@ -144,8 +144,8 @@ class Channel {
                        image.straight_ll != 0};
   }
 
-  // A buffer of this rank, as the others find it; and of another rank, as this device sees it: false if what the plan
-  // names of it, `bytes` from its beginning, is not all in the window.
+  // place_of() describes a buffer of this rank for its peers. find() locates a peer's buffer for this device. find()
+  // returns false unless the `bytes` that the plan accesses lie within the window.
   TUTTI_HOST_DEVICE BufferPlace place_of(const MeetingPlace& place, const std::byte* buffer, std::uint32_t window,
                                          std::uint32_t ranks) const {
     if (window == kNotShown) return {};
@@ -159,9 +159,9 @@ class Channel {
     return buffer.offset <= part.bytes && bytes <= part.bytes - buffer.offset;
   }
 
-  // From here on the thread block may be in the peers' memory. Who fails says so and then looks for thread blocks
-  // there; a thread block shows itself and then looks for failures. One sees the other: false if the thread block has
-  // come too late.
+  // Announces access to peers' memory. A failing rank sets its flag and then checks for visitors; a thread block
+  // announces itself and then checks the flag. At least one sees the other. Returns false if the thread block is too
+  // late.
   TUTTI_HOST_DEVICE bool enter(const MeetingPlace& place) const {
     store_relaxed(place.remote_accesses + channel_, 1U);
     full_fence();
@@ -172,10 +172,11 @@ class Channel {
     if (block_.worker() == 0) store_release(call_.place->remote_accesses + channel_, 0U);
   }
 
-  // Says where this rank's buffers are, and autotunes where the others' are.
+  // Publishes this rank's buffer addresses and reads those of the peers.
   TUTTI_HOST_DEVICE Progress meet(Image& image, const ChannelLayout& layout) {
     const MeetingPlace& place = *call_.place;
-    const std::uint64_t meeting = place.meetings[channel_] + (resumes_ ? 0 : 1);  // The records are still there.
+    // When resuming, the records are still there.
+    const std::uint64_t meeting = place.meetings[channel_] + (resumes_ ? 0 : 1);
     const std::uint64_t record = std::uint64_t{channel_} * 2 + meeting % 2;
     MeetingRecord& own = place.records[call_.rank][record];
     const bool said = turn_ != nullptr && load_relaxed(&own.meeting) == meeting;  // By an earlier launch.
@@ -185,7 +186,7 @@ class Channel {
       own.signature = call_.signature.word;
       store_release(&own.meeting, meeting);
     }
-    // The last worker, since the first has just been busy: what it looks at is far away.
+    // Done by the last thread, since the first one has just been busy; this read is slow.
     const bool late = block_.worker() == block_.workers() - 1 && !enter(place);
     if (late) store_relaxed(&image.stop, 1U);
     Progress progress = Progress::done;
@@ -193,7 +194,7 @@ class Channel {
       const MeetingRecord& theirs = place.records[peer][record];
       const WindowPart* parts = place.windows + peer;
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
-      if (peer == call_.rank) {  // Another worker says so: who waited for it might name its own rank.
+      if (peer == call_.rank) {  // Skip, so that no timeout report names this rank itself.
         buffers = call_.self;
         continue;
       }
@@ -208,7 +209,7 @@ class Channel {
       absent_ = peer;
       break;
     }
-    own_ = progress;  // Who is late has nothing to tell: the failure is known.
+    own_ = progress;  // A late thread reports nothing, because the failure is known already.
     progress = block_.agree(late ? Progress::waiting : progress);
     if (progress == Progress::done && block_.worker() == 0) place.meetings[channel_] = meeting;
     return progress;
@@ -254,7 +255,7 @@ class Channel {
     turn_->state = TurnState::suspended;
   }
 
-  // Where the lanes have got to.
+  // Writes back the lane counters.
   TUTTI_HOST_DEVICE void put_back(const Image& image, const ChannelLayout& layout) {
     block_.join();
     const auto* states = at<LaneState>(layout.states);

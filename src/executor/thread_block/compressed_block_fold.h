@@ -1,7 +1,6 @@
-// The fold of a thread block where messages carry numbers in a compression format: they are decoded as they are read,
-// folded in float32, and encoded once as they are sent. What is only passed on goes as it came. Each element is read
-// and written once, in registers in between. Host and device compile this source; the results have the bits of the
-// CPU's folds.
+// The fold of a thread block with compressed messages: decode when read, fold in float32, encode once when sent. A
+// message that is only forwarded is copied unchanged. Each element is read and written once and stays in registers in
+// between. Host and device compile this source. Results are bit-identical to the CPU's folds.
 #pragma once
 
 #include "src/executor/thread_block/compressed_share.h"
@@ -10,14 +9,15 @@
 
 namespace tutti {
 
-// Code of its own, so that what few calls ask for takes no registers of the others.
+// Whether rounding options are compiled in. Separate code, so that rarely used options cost the common case no
+// registers.
 enum class Rounds : std::uint8_t { to_nearest, as_asked };
 
-// Workers: who has a group together, as GroupCrew says it of this processor.
+// Workers: the threads that share a group; GroupCrew for this processor.
 template <class Form, class Workers = GroupCrew, Rounds kRounds = Rounds::to_nearest>
 class CompressedBlockFold {
  public:
-  // `rounding`: not looked at where it is to nearest.
+  // `rounding` is ignored for Rounds::to_nearest.
   TUTTI_HOST_DEVICE CompressedBlockFold(const FoldTask& task, Keeps keeps, const FoldOperands& operands,
                                         const CompressedMarks& marks, Crew crew, const FoldRounding& rounding = {})
       : operands_(operands),
@@ -59,7 +59,7 @@ class CompressedBlockFold {
   using Values = float[kGroups][kShare];
   using Spots = Spot[kGroups];
 
-  // All is read before anything is written, which may be in place. `decoded`: as was_decoded() has it.
+  // All reads precede all writes, since targets may be in place. `decoded` is the result of was_decoded().
   TUTTI_HOST_DEVICE void fold(const Spots& spots, bool decoded) const {
     Shares shares = {};
     Values values;
@@ -77,7 +77,8 @@ class CompressedBlockFold {
     }
   }
 
-  // Each source while the one before is being added. Leaves in `shares` what is passed on.
+  // Sums the sources into `values`, loading each source while the preceding one is added. Leaves a forwarded message in
+  // `shares`.
   TUTTI_HOST_DEVICE void sum(const Spots& spots, Shares& shares, Values& values) const {
     Shares ahead = {};
     load(0, spots, shares);
@@ -138,7 +139,7 @@ class CompressedBlockFold {
     }
   }
 
-  // An average over 2^k ranks is exactly as rounded as the division.
+  // For averages over 2^k ranks, multiplying by the inverse is as exact as division.
   TUTTI_HOST_DEVICE void finish(Values& values) const {
     if ((divisor_ & (divisor_ - 1)) == 0) {
       const float share = 1 / static_cast<float>(divisor_);
@@ -171,7 +172,7 @@ class CompressedBlockFold {
     if (rounding_.losses != nullptr) add_losses(spot, share, values);
   }
 
-  // What a mean loses, its terms lose as often.
+  // Adds the quantization errors. The error of an average counts once per term.
   TUTTI_HOST_DEVICE void add_losses(const Spot& spot, const Share& share, const float* values) const {
     float* const losses = rounding_.losses + spot.begin();
     const auto terms = static_cast<float>(divisor_);
@@ -184,8 +185,8 @@ class CompressedBlockFold {
     }
   }
 
-  // What comes from memory alone may have been decoded before: a group that rounding to nearest gives back as it is has
-  // been, and is not rounded at random again. By all who have the group together.
+  // True if the group was decoded from a message before: rounding to nearest reproduces it. Such a group must not be
+  // rounded stochastically again. Called by all threads that share the group; applies to a single source in memory.
   TUTTI_HOST_DEVICE bool was_decoded(std::uint64_t group) const {
     if (!rounding_.dithers || !is_held() || passes_ || !(sends_ || keeps_)) return false;
     bool same = true;
@@ -206,7 +207,7 @@ class CompressedBlockFold {
   }
 
   TUTTI_HOST_DEVICE bool is_held() const { return operands_.source_count == 1; }
-  // As memory holds it.
+  // Rounds to the tensor's type.
   TUTTI_HOST_DEVICE float held(float value) const { return value_of(type_, bits_of(type_, value)); }
 
   TUTTI_HOST_DEVICE void store(std::byte* to, const Spots& spots, const Values& values) const {
@@ -249,14 +250,14 @@ class CompressedBlockFold {
   const Workers crew_;
   const DataType type_;
   const Reduction reduction_;
-  const std::uint32_t divisor_;  // 1: nothing is divided.
+  const std::uint32_t divisor_;  // 1: no division.
   const float factor_;
-  const bool passes_, keeps_;  // A message as it came; what is stored as it is sent.
+  const bool passes_, keeps_;  // Forwards a message unchanged; stores values as sent.
   const FoldRounding rounding_;
   bool sends_;
 };
 
-// Not inlined, as folds are not.
+// Not inlined, like the other folds.
 template <class Form>
 TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_block_fold_as(const FoldTask& task, Keeps keeps,
                                                                   const FoldOperands& operands,
@@ -272,15 +273,15 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_block_fold_as(const FoldTask
   CompressedBlockFold<Form, GroupCrew, Rounds::as_asked>(task, keeps, operands, marks, crew, rounding).run();
 }
 
-// As block_fold(), where task.wire is a format; `keeps`: see src/plan/step.h. What operands.scaled says is not looked
-// at. Messages begin at the first element of a group. The type is one that travels so.
+// Like block_fold(), for compression formats (task.wire). `keeps`: see src/plan/step.h. Ignores operands.scaled.
+// Messages must begin at the first element of a group. The type must be compressible.
 TUTTI_HOST_DEVICE inline void compressed_block_fold(const FoldTask& task, Keeps keeps, const FoldOperands& operands,
                                                     const CompressedMarks& marks, Crew crew) {
   visit_form(task.compression,
              [&]<class Form>(Type<Form>) { compressed_block_fold_as<Form>(task, keeps, operands, marks, crew); });
 }
 
-// The same where a call asks for more of rounding. Not inlined: few do.
+// Same with stochastic rounding or error feedback. Not inlined, because few calls use it.
 TUTTI_HOST_DEVICE [[gnu::noinline]] inline void compressed_block_fold(const FoldTask& task, Keeps keeps,
                                                                       const FoldOperands& operands,
                                                                       const CompressedMarks& marks, Crew crew,

@@ -1,5 +1,4 @@
-// A thread block's Machine for calls whose messages are narrower than their elements: in Simple, and never in peers'
-// memory.
+// A thread block's Machine for calls with compression. Messages use Simple, and never peers' memory.
 #pragma once
 
 #include "src/executor/thread_block/compressed_block_fold.h"
@@ -20,21 +19,21 @@ class CompressedMachine : public BlockMachine<ThreadBlock> {
     if (block.worker() == 0) find_rounding(call.rounding, image.launch);
   }
 
-  // The call is done on this channel.
+  // The call is complete on this channel.
   TUTTI_HOST_DEVICE void end() {
     if (this->crew().worker == 0 && rounding_->runs != nullptr) ++*rounding_->runs;
   }
 
   TUTTI_HOST_DEVICE static constexpr bool plain() { return false; }
 
-  // There are none: see DeviceCommunicator::protocol_of().
+  // No LL messages exist here; see DeviceCommunicator::protocol_of().
   TUTTI_HOST_DEVICE static Progress receive_small(const LaneState&, Signature, std::uint64_t, std::uint32_t,
                                                   std::byte*&, Blocked&) {
     return Progress::mismatch;
   }
   TUTTI_HOST_DEVICE static void send_small(const LaneState&, Signature, const std::byte*, std::uint64_t) {}
 
-  // Of a lane.
+  // Operand in a lane.
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
     BlockMachine<ThreadBlock>::source(index, pointer);
     sources_[index] = CompressedOperand::message;
@@ -61,7 +60,7 @@ class CompressedMachine : public BlockMachine<ThreadBlock> {
   }
 
  private:
-  // The others see it when they agree on the first step.
+  // Other threads see the result after the agreement on the first step.
   TUTTI_HOST_DEVICE void find_rounding(const KernelRounding* asked, const Launch& launch) {
     *rounding_ = asked == nullptr ? KernelRounding{} : *asked;
     rounding_->begins[0] = launch.self.input;
@@ -80,7 +79,7 @@ class CompressedMachine : public BlockMachine<ThreadBlock> {
 
   Keeps keeps_;
   KernelRounding* rounding_;    // Shared by the thread block.
-  CompressedOperand* sources_;  // Of the next fold.
+  CompressedOperand* sources_;  // Operands of the next fold.
   CompressedOperand* targets_;
 };
 

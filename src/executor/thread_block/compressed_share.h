@@ -1,5 +1,5 @@
-// What a worker has of a group of elements: as they lie in memory, or encoded as in a message. Host and device compile
-// this source.
+// One thread's share of a group of elements: as in memory, or encoded as in a message. Host and device compile this
+// source.
 #pragma once
 
 #include "src/compression/forms.h"
@@ -15,12 +15,12 @@
 
 namespace tutti {
 
-// Where a share begins.
+// Position of a share.
 struct Spot {
   std::uint64_t group = 0;
-  std::uint32_t at = 0;     // Element of the group.
-  std::uint32_t count = 0;  // Elements of the share that are there; those behind the last one count as zero.
-  bool there = false;       // The group has begun.
+  std::uint32_t at = 0;     // Element within the group.
+  std::uint32_t count = 0;  // Existing elements of the share; missing ones count as zero.
+  bool there = false;       // The group exists.
 
   TUTTI_HOST_DEVICE static Spot of(std::uint64_t group, std::uint32_t at, std::uint64_t count, std::uint32_t share) {
     const std::uint64_t begin = group * kCompressionGroup + at;
@@ -30,7 +30,7 @@ struct Spot {
   TUTTI_HOST_DEVICE std::uint64_t begin() const { return group * kCompressionGroup + at; }
 };
 
-// An element's bits in memory as a float, with the one NaN where they are to be rounded; and back.
+// Converts memory bits of an element to float, with canonical NaNs for 16-bit types, and back.
 TUTTI_NUMERIC float value_of(DataType type, std::uint32_t bits) {
   if (type == DataType::float32) return __builtin_bit_cast(float, bits);
   const auto half = static_cast<std::uint16_t>(bits);
@@ -46,7 +46,7 @@ TUTTI_NUMERIC bool is_finite(float value) {
   return (__builtin_bit_cast(std::uint32_t, value) & kMagnitude) < kInfinity;
 }
 
-// Four elements of memory, read and written at once.
+// Four elements, accessed at once.
 template <typename Unit>
 struct alignas(4 * sizeof(Unit)) Four {
   Unit units[4];
@@ -56,10 +56,10 @@ template <class Form, class Workers>
 struct CompressedShare {
   static constexpr std::uint32_t kCount = Workers::template kShare<Form::kBlock>;
 
-  // Of memory: the bits of each element. Of a message: the codes of four elements in words[4 * q], and in the next
-  // word what is beyond 32 bits.
+  // From memory: the bits of each element. From a message: the codes of four elements in words[4 * q], and bits beyond
+  // 32 in the next word.
   std::uint32_t words[kCount];
-  std::uint32_t scale;  // Of the block, as on the wire.
+  std::uint32_t scale;  // Encoded scale of the block.
 
   template <typename Unit>
   TUTTI_HOST_DEVICE void load(const std::byte* memory, const Spot& spot) {
@@ -103,7 +103,7 @@ struct CompressedShare {
     }
   }
 
-  // The scale by the worker who has the first of its block.
+  // The thread with the first element of a block stores the scale.
   TUTTI_HOST_DEVICE void send(std::byte* message, const Spot& spot) const {
     if (!spot.there) return;
     std::byte* group = message + spot.group * kGroupBytes<Form>;
@@ -123,7 +123,7 @@ struct CompressedShare {
       return Form::template code<std::uint32_t>(values[i], block, range);
     });
   }
-  // By random numbers: of the share's first element on.
+  // Stochastic rounding; `dither` refers to the share's first element.
   TUTTI_HOST_DEVICE void encode(const float* values, const GroupRange& range, const Workers& crew,
                                 const Dither& dither) {
     encode_by(values, range, crew, [&](std::uint32_t i, const BlockScale& block) {
@@ -144,13 +144,13 @@ struct CompressedShare {
   }
 
  private:
-  // Four codes; and in what they are read and written, since groups are aligned to no more.
+  // Type of four codes, and the unit of access: groups have no larger alignment.
   using Codes = UnsignedOf<Form::kCodeBits == 16 ? 8 : 4>;
   static constexpr std::uint32_t kAlike = kGroupBytes<Form> | kScalesBytes<Form> | kFourBytes<Form>;
   using Part = UnsignedOf<(kAlike & (~kAlike + 1))>;
   using ScaleBits = UnsignedOf<Form::kScaleBytes == 0 ? 1 : Form::kScaleBytes>;
 
-  // `code`: of element i of the share, under the scale of its block.
+  // code(i, scale) returns the code of element i of the share.
   template <typename Code>
   TUTTI_NUMERIC void encode_by(const float* values, const GroupRange& range, const Workers& crew, Code&& code) {
     BlockScale block = {};

@@ -1,5 +1,5 @@
-// What a call asks of rounding beyond its format: random numbers, and that what rounding takes is kept. The same
-// numbers and bits as on host memory. Host and device compile this source.
+// Rounding options of a call: stochastic rounding and error feedback. Numbers and bits equal those of host memory. Host
+// and device compile this source.
 #pragma once
 
 #include "src/compression/codec.h"
@@ -9,28 +9,27 @@
 
 namespace tutti {
 
-// What an operand of a fold is: memory of the rank's, or a message.
+// Kind of a fold's operand: this rank's memory, or a message.
 enum class CompressedOperand : std::uint8_t { own_input, output, scratch, message };
 
-// What the operands of a fold are. Shared by the thread block.
+// Kinds of a fold's operands. Shared by the thread block.
 struct CompressedMarks {
   const CompressedOperand* sources = nullptr;
   const CompressedOperand* targets = nullptr;
 };
 
-// Of a call, in its device's memory; then, with what is the thread block's own, in that of each thread block. Elements
-// are counted as in the longer of input and output, scratch being laid out like that over and over: see
-// docs/wire-formats.md.
+// Rounding options of a call in device memory; each thread block works on a completed copy. Elements are numbered as in
+// the longer of input and output; scratch repeats this layout. See docs/wire-formats.md.
 struct KernelRounding {
-  std::uint64_t key = 0;        // Of the random numbers of messages,
-  std::uint64_t input_key = 0;  // and of those of an input that goes with a residual.
-  // By channel: how often a graph has run the call, which draws other numbers each time. Null: it runs once.
+  std::uint64_t key = 0;        // Random key for messages.
+  std::uint64_t input_key = 0;  // Random key for an input with a residual.
+  // [channel]: how often a graph has run the call; each run uses other random numbers. Null: the call runs once.
   std::uint32_t* runs = nullptr;
-  float* losses = nullptr;  // Of element 0, where what rounding takes from sums is added; null: nowhere.
+  float* losses = nullptr;  // Error feedback: quantization errors of sums are added here, by element. Null: discarded.
   std::uint64_t elements = 1;
-  std::uint64_t firsts[2] = {};     // Numbers of the first elements of input and output.
-  const std::byte* begins[3] = {};  // Of a thread block's: its input, output and scratch.
-  std::uint32_t dithers = 0;        // 1: by random numbers.
+  std::uint64_t firsts[2] = {};     // Number of the first element of input and of output.
+  const std::byte* begins[3] = {};  // In a thread block's copy: its input, output and scratch.
+  std::uint32_t dithers = 0;        // 1: stochastic rounding.
   std::uint32_t reserved = 0;
 
   TUTTI_HOST_DEVICE bool asks() const { return dithers != 0 || losses != nullptr; }
@@ -43,22 +42,22 @@ struct KernelRounding {
 };
 static_assert(sizeof(KernelRounding) == 88);
 
-// Of the first run the key itself, so that it is the host's.
+// Random key of a run. The first run uses `key` itself, as the host does.
 TUTTI_HOST_DEVICE inline std::uint64_t key_of_run(std::uint64_t key, std::uint32_t run) {
   if (run == 0) return key;
   const PhiloxBlock other = philox({{run, 0, 1, 0}}, key);
   return std::uint64_t{other.words[1]} << 32 | other.words[0];
 }
 
-// Of one fold.
+// Rounding of one fold.
 struct FoldRounding {
-  Dither dither = {};       // Of its first element.
-  float* losses = nullptr;  // Of that, too.
+  Dither dither = {};       // At its first element.
+  float* losses = nullptr;  // At its first element.
   bool dithers = false;
 };
 
-// Some memory is among the operands of every step, and the last says which elements they are. An input that a residual
-// goes with loses nothing any more.
+// Every step has a memory operand; the last one determines the element numbers. Input alone loses nothing if a residual
+// is used, because it was rounded beforehand.
 TUTTI_HOST_DEVICE inline FoldRounding rounding_of(const KernelRounding& call, const FoldOperands& operands,
                                                   const CompressedMarks& marks, DataType type) {
   std::uint64_t first = 0;

@@ -1,12 +1,11 @@
-// The copy of a thread block of workers, in the widest units in which the operands are alike. Host and device compile
-// this source.
+// Copy by a thread block, in the widest units to which all operands are congruent. Host and device compile this source.
 #pragma once
 
 #include "src/executor/thread_block/operands.h"
 
 namespace tutti {
 
-// Units u, u + workers, ... of those that begin at `begin`.
+// Copies units u, u + workers, ... of those that begin at `begin`.
 template <typename Unit, std::uint32_t kCount>
 TUTTI_HOST_DEVICE inline void copy_units(const FoldOperands& operands, Crew crew, std::uint64_t begin,
                                          std::uint64_t u) {
@@ -17,12 +16,12 @@ TUTTI_HOST_DEVICE inline void copy_units(const FoldOperands& operands, Crew crew
   for (std::uint32_t n = 0; n < kCount; ++n) units[n] = load_unit<Unit>(from + n * stride);
   TUTTI_ROLLED
   for (std::uint32_t k = 0; k < operands.target_count; ++k) {
-    std::byte* to = operands.targets[k] + at;  // Once: for all that the compiler knows, a store may change it.
+    std::byte* to = operands.targets[k] + at;  // Loaded once: a store might alias the address.
     for (std::uint32_t n = 0; n < kCount; ++n) store_unit(to + n * stride, units[n]);
   }
 }
 
-// Not inlined, as folds are not.
+// Not inlined, like the folds.
 template <typename Unit>
 TUTTI_HOST_DEVICE [[gnu::noinline]] void copy_as(const FoldOperands& operands, std::uint64_t bytes, Crew crew) {
   constexpr std::uint32_t kInFlight = 8;
@@ -35,13 +34,13 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] void copy_as(const FoldOperands& operands, s
     copy_units<Unit, kInFlight>(operands, crew, head, u);
   TUTTI_ROLLED
   for (; u < units; u += stride) copy_units<Unit, 1>(operands, crew, head, u);
-  const std::uint64_t loose = bytes - units * sizeof(Unit);  // Before the units and behind them.
+  const std::uint64_t loose = bytes - units * sizeof(Unit);  // Bytes before and after the units.
   TUTTI_ROLLED
   for (std::uint64_t i = crew.worker; i < loose; i += stride)
     copy_units<std::byte, 1>(operands, crew, 0, i < head ? i : i + units * sizeof(Unit));
 }
 
-// The bits of the one source, to every target.
+// Copies the only source to every target, bit by bit.
 TUTTI_HOST_DEVICE inline void block_copy(const FoldOperands& operands, std::uint64_t bytes, Crew crew) {
   switch (common_alignment(operands)) {
     case 16: return copy_as<Pack>(operands, bytes, crew);

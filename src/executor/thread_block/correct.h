@@ -1,5 +1,5 @@
-// What goes before a call whose input has a residual: the input with its residual, rounded to the format, takes the
-// input's place, and the rest is the residual. The bits of SlotEncoder::correct(). Host and device compile this source.
+// Error feedback before a call. The input plus its residual, rounded to the compression format, replaces the input; the
+// remainder becomes the residual. Bit-identical to SlotEncoder::correct(). Host and device compile this source.
 #pragma once
 
 #include "src/executor/thread_block/compressed_share.h"
@@ -7,15 +7,15 @@
 
 namespace tutti {
 
-// Fixed-width plain data: it goes to a kernel as its argument. Addresses are the device's.
+// Plain data of fixed width: a kernel argument. Addresses are those of the device.
 struct CorrectTask {
   const std::byte* input = nullptr;
-  std::byte* held = nullptr;  // As much; may be the input.
-  float* residual = nullptr;  // An element for each of the input.
+  std::byte* held = nullptr;  // Same size as the input; may be the input.
+  float* residual = nullptr;  // One element per input element.
   const KernelRounding* rounding = nullptr;
-  std::uint64_t count = 0;                                  // Elements of a block,
-  std::uint64_t blocks = 0;                                 // each of which has groups of its own.
-  CompressionFormat compression = CompressionFormat::none;  // None: there is nothing to do.
+  std::uint64_t count = 0;                                  // Elements per block.
+  std::uint64_t blocks = 0;                                 // Each block is encoded in groups of its own.
+  CompressionFormat compression = CompressionFormat::none;  // none: nothing to do.
   DataType type = DataType::float32;
 
   TUTTI_HOST_DEVICE std::uint64_t groups_of_block() const {
@@ -23,7 +23,7 @@ struct CorrectTask {
   }
 };
 
-// Workers: who has a group together, as GroupCrew says it of this processor.
+// Workers: the threads that share a group; GroupCrew for this processor.
 template <class Form, class Workers = GroupCrew>
 class Correct {
  public:
@@ -50,7 +50,7 @@ class Correct {
   using Share = CompressedShare<Form, Workers>;
   static constexpr std::uint32_t kShare = Share::kCount;
 
-  // `first`: the block's first element.
+  // `first`: first element of the block.
   TUTTI_HOST_DEVICE void correct(std::uint64_t first, const Spot& spot) const {
     const std::uint64_t element_bytes = size_of(task_.type);
     auto* const residual = reinterpret_cast<std::byte*>(task_.residual + first);

@@ -1,5 +1,5 @@
-// A device that runs thread blocks on the plans of ranks: a GPU. All that the communicator asks of one is here, so that
-// tests can put threads of the host in its place.
+// A device that runs plans in thread blocks: a GPU. The communicator accesses devices through this interface only.
+// Tests implement it with host threads (the GPU emulator).
 #pragma once
 
 #include <array>
@@ -20,166 +20,166 @@ namespace tutti {
 
 struct CorrectTask;
 
-// A queue of a device's work, the caller's own: a cudaStream_t. Null is one too.
+// A work queue of the device, owned by the caller: a cudaStream_t. Null is the default stream.
 using DeviceStream = void*;
 
-// Which device it is, in all processes of a host: a GPU's UUID.
+// Identifies the device in all processes of a host: the GPU's UUID.
 using DeviceIdentity = std::array<std::uint8_t, 16>;
 
-// What another process opens a device's memory by.
+// Handle by which another process opens device memory.
 using DeviceHandle = std::array<std::byte, 64>;
 
-// From one device to another of the host.
+// Connection between two devices of a host.
 struct DeviceDistance {
-  Path path = Path::host_bridge;  // Where nobody knows.
-  std::uint32_t links = 0;        // Of NVLink.
+  Path path = Path::host_bridge;  // Default if unknown.
+  std::uint32_t links = 0;        // Number of NVLinks.
   bool known = false;
 };
 
-// Whose launches can be under way on a device side by side: those of all processes, as under MPS; those of one process,
-// as on a GPU without, which gives its processes turns in time; or no two.
+// Which launches can run on a device concurrently. all_processes: launches of all processes, as under MPS. one_process:
+// launches of one process; processes are time-sliced, as on a GPU without MPS. none: one launch at a time.
 enum class ComputeSharing : std::uint32_t { all_processes, one_process, none };
 
-// The same for memory inside an allocation: where it begins there.
+// Handle of memory inside an allocation, with its offset there.
 struct DeviceShare {
   DeviceHandle handle = {};
   std::uint64_t offset = 0;
 };
 
 struct DeviceTraits {
-  std::string name;  // In messages: "NVIDIA H200 (device 0)".
+  std::string name;  // For messages: "NVIDIA H200 (device 0)".
   DeviceIdentity identity = {};
-  std::string bus_id = {};               // On PCI: "0000:a4:00.0"; empty where nobody knows.
-  std::uint32_t ordinal = 0;             // As this process counts devices.
-  std::uint32_t thread_blocks = 1;       // That can be under way at the same time.
-  std::uint32_t thread_block_bytes = 0;  // Most memory of its own that a thread block gets.
+  std::string bus_id = {};               // PCI address, "0000:a4:00.0"; empty if unknown.
+  std::uint32_t ordinal = 0;             // Index in this process.
+  std::uint32_t thread_blocks = 1;       // Maximum concurrent thread blocks.
+  std::uint32_t thread_block_bytes = 0;  // Maximum shared memory per thread block.
   ComputeSharing company = ComputeSharing::all_processes;
-  std::uint32_t queues = ~0U;  // Streams of a process whose work waits for nobody else's; more share them.
-  // What network cards are told of its memory: see DeviceBlock.
+  // Hardware queues per process; streams beyond this number share queues and wait for each other.
+  std::uint32_t queues = ~0U;
+  // Passed to NICs; see DeviceBlock.
   MemoryKind memory = MemoryKind::cuda;
   bool orders_writes = false;
 };
 
-// Host memory that the device maps.
+// Host memory mapped by the device.
 struct HostMemory {
   std::byte* host = nullptr;
-  std::byte* device = nullptr;  // The same, as the device's thread blocks see it.
-  std::size_t bytes = 0;        // The device's own affair.
+  std::byte* device = nullptr;  // Address of the same memory on the device.
+  std::size_t bytes = 0;        // For internal use by the device.
 };
 
-// A mark in a stream. A thread at a time; but several may hold() for it.
+// A mark in a stream. Not thread-safe, except that several threads may call hold().
 class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
-  // Moves the mark to where the stream is now.
+  // Moves the mark to the current end of the stream.
   virtual Status record(DeviceStream stream) = 0;
-  // What is put in the stream from now on waits for the mark.
+  // Makes later work of the stream wait for the mark.
   virtual Status hold(DeviceStream stream) = 0;
-  // Whether what was before the mark is done; so is one never recorded.
+  // True if all work before the mark is done, or if the mark was never recorded.
   virtual Result<bool> reached() = 0;
 };
 
-// Two marks in a stream, and how long the device took from the one to the other. A thread at a time; not in a stream
-// that is being captured.
+// Measures the time between two marks in a stream. Not thread-safe. Not for streams under capture.
 class DeviceTimer {
  public:
   virtual ~DeviceTimer() = default;
-  // The first mark, where the stream is now, and then the second.
+  // Put the first and second mark at the current end of the stream.
   virtual Status begin(DeviceStream stream) = 0;
   virtual Status end(DeviceStream stream) = 0;
-  // Nanoseconds; nothing while the device has not come to the second mark.
+  // Elapsed nanoseconds, or nothing while the second mark is not reached.
   virtual Result<std::optional<std::int64_t>> took_ns() = 0;
 };
 
-// Any thread. Nothing waits for the caller's streams, unless it says so, and all may be called while one of them is
-// being captured into a graph. The thread's current device stays what it was.
+// Thread-safe. Unless stated otherwise, no function waits for the caller's streams, and all may be called during stream
+// capture. The thread's current device is preserved.
 class Device {
  public:
   virtual ~Device() = default;
 
   virtual const DeviceTraits& traits() const = 0;
 
-  // Zeroed memory, aligned to 256 bytes.
+  // Returns zeroed memory, aligned to 256 bytes.
   virtual Result<std::byte*> allocate(std::size_t bytes) = 0;
-  // May wait for all work of the device: only for when no thread block waits for a peer any more.
+  // Frees memory. May wait for all work of the device; call it only when no thread block waits for a peer any more.
   virtual void free(std::byte* memory) = 0;
-  // Does not: the device keeps the memory for its next allocate() of as many bytes.
+  // Frees memory without waiting: the device caches it for a later allocate() of the same size.
   virtual void recycle(std::byte* memory) = 0;
-  // The same, for memory where other processes may still write: nobody gets it again.
+  // Withdraws memory that other processes may still write: it is not reused.
   virtual void set_aside(std::byte* memory) = 0;
-  // Gives back what recycle() has kept. May wait, as free(). For when memory is lacking.
+  // Releases the memory cached by recycle(), when memory is scarce. May wait like free().
   virtual void free_kept() = 0;
-  // Done when it returns.
+  // Copies host memory to the device; complete on return.
   virtual Status upload(std::byte* to, std::span<const std::byte> from) = 0;
 
-  // Zeroed memory of the host that thread blocks reach, and the same for memory that is there already: whole pages.
-  // What is mapped several times, always as much from there, is unmapped as often.
+  // Host memory accessible to the device: allocate_host() returns zeroed memory, map_host() registers existing whole
+  // pages. Repeated mappings of an address must have the same size and need as many unmap_host() calls.
   virtual Result<HostMemory> allocate_host(std::size_t bytes) = 0;
   virtual void free_host(const HostMemory& memory) = 0;
   virtual Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) = 0;
-  virtual void unmap_host(const HostMemory& memory) = 0;  // May wait, as free().
+  virtual void unmap_host(const HostMemory& memory) = 0;  // May wait like free().
 
-  // A dma-buf of whole pages of an allocate(), by which drivers of network cards reach them.
+  // Exports whole pages of an allocate() as a dma-buf, for NIC drivers.
   virtual Result<File> dma_buf_of(std::byte* memory, std::size_t bytes) = 0;
 
-  // To a device of this process or of another.
+  // Connection to another device, of this or another process.
   virtual DeviceDistance distance_to(const DeviceIdentity& peer) const = 0;
 
-  // From now on thread blocks of this device reach what the other's allocate() gives, and what programs usually
-  // allocate there.
+  // Enables access of this device to memory from peer.allocate(), and to ordinary allocations of programs there.
   virtual Status reach(const Device& peer) = 0;
 
-  // The same as allocate(), for other processes, and a file that they open it by; without one, they do by handle_of().
-  // Other devices of the process reach it as they do what allocate() gives.
+  // Like allocate(), for memory that other processes open through `file`, or through handle_of() if `file` stays empty.
+  // Other devices of this process access it like memory of allocate().
   virtual Result<std::byte*> allocate_shared(std::size_t bytes, File& file) = 0;
-  // For other processes: of all of an allocate(), which stays until they have closed it.
+  // Returns a handle for other processes to a whole allocate(). The memory must stay until they have closed it.
   virtual Result<DeviceHandle> handle_of(std::byte* memory) = 0;
-  // Of memory that a program has taken from the device in the plain way, which other devices of the process reach too.
-  // Fails for any other.
+  // Returns a handle to part of a plain allocation of the program, which other devices of the process can access too.
+  // Fails for other kinds of memory.
   virtual Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) = 0;
-  // Where this device's thread blocks see the memory of another process, and the end of that. What is opened several
-  // times is closed as often.
+  // Maps memory of another process for this device; close() unmaps it. Repeated open() calls need as many close()
+  // calls.
   virtual Result<std::byte*> open(const DeviceHandle& handle) = 0;
-  virtual Result<std::byte*> open(const File& file, std::size_t bytes) = 0;  // `bytes`: that were allocated.
+  virtual Result<std::byte*> open(const File& file, std::size_t bytes) = 0;  // `bytes`: the allocated size.
   virtual void close(std::byte* memory) = 0;
 
   virtual Result<std::unique_ptr<DeviceEvent>> make_event() = 0;
   virtual Result<std::unique_ptr<DeviceTimer>> make_timer() = 0;
-  // Names the capture that the stream is part of; 0: none, its work runs.
+  // Identifies the capture that the stream belongs to; 0: not capturing.
   virtual Result<std::uint64_t> capture_of(DeviceStream stream) = 0;
-  // Held until the graph that the stream is captured into, what was instantiated of it and their replays are gone, or
-  // until the capture has failed. Then it is let go in any thread, where nothing may be asked of the device.
+  // Keeps an object alive until the captured graph, its instances and their replays are gone, or the capture has
+  // failed. It is then released in any thread, where device calls are not permitted.
   virtual Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) = 0;
 
-  // The calls batch.calls[0..count) side by side, each with `thread_block_bytes` of memory for each of its thread
-  // blocks: count times the channels of the widest count. Messages of all or of none are narrow. Either all of them are
-  // under way at the same time at some point, or it fails; what runs in other streams has to leave them room.
+  // Launches batch.calls[0..count) concurrently, with `thread_block_bytes` of memory per thread block. The number of
+  // thread blocks is `count` times the channels of the widest call. Either all calls or none use compression. All
+  // thread blocks must become resident at the same time, or the launch fails; work in other streams must leave room for
+  // them.
   virtual Status launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
                         DeviceStream stream) = 0;
   virtual Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) = 0;
-  // Waits for nobody, and may use all of the device.
+  // Enqueues error feedback. Waits for no peer, and may use the whole device.
   virtual Status correct(const CorrectTask& task, DeviceStream stream) = 0;
 
-  // In the stream's turn, a word of host memory is written, behind all that was before it in the stream; or nothing
-  // more of the stream is done until the word has this value, and no thread block waits for that. Addresses are the
-  // device's.
+  // Stream-ordered operations on a word of host memory. put_word() writes it after all earlier work of the stream.
+  // hold_until() blocks the stream until the word has this value, without occupying a thread block. Addresses are those
+  // of the device.
   virtual Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) = 0;
   virtual Status hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) = 0;
 
-  // A stream of the library's own, perhaps not for the first time: what is put there ends without the help of what may
-  // be put there later. What the program's streams wait for does not hold it up, unless they are of the highest
-  // priority and many.
+  // Returns a stream of the library's own, possibly shared with earlier callers. Work there never depends on later work
+  // of the same stream. Blocked streams of the program do not delay it, unless they are many and of the highest
+  // priority.
   virtual Result<DeviceStream> make_queue() = 0;
-  virtual void drop_queue(DeviceStream queue) = 0;  // Its work is done.
+  virtual void drop_queue(DeviceStream queue) = 0;  // Call after its work is done.
 };
 
 inline constexpr int kCurrentDevice = -1;
 
-// The device with this number, or the one that is current in the calling thread. Fails where there is none, or where
-// the library was built without.
+// Returns the device with this number, or the calling thread's current device. Fails if it does not exist, or in a
+// build without CUDA.
 Result<std::shared_ptr<Device>> find_device(int ordinal = kCurrentDevice);
 
-// The number of the one that is current in the calling thread, which is left untouched. Fails as above.
+// Returns the number of the calling thread's current device, without changing it. Fails like find_device().
 Result<int> current_device();
 
 }  // namespace tutti

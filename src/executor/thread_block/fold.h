@@ -1,5 +1,5 @@
-// The fold of a thread block of workers: each folds packs of 16 bytes of its own, several in flight. Host and device
-// compile this source; the results have the bits of the CPU's folds.
+// The fold of a thread block: each thread folds 16-byte packs, several in flight. Host and device compile this source.
+// Results are bit-identical to the CPU's folds.
 #pragma once
 
 #include "src/executor/thread_block/copy.h"
@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// Every instantiation is code for each architecture, so that only what large messages are made of has several packs in
-// flight, as many as the registers have room for: those of the next source are on their way as well.
+// Packs in flight per thread, limited by registers, since the next source's packs are loaded at the same time. Every
+// instantiation is code for each architecture, so only types and reductions of large messages get more than one.
 template <typename T, Reduction kReduction>
 constexpr std::uint32_t packs_in_flight() {
   constexpr bool sums = kReduction == Reduction::sum || kReduction == Reduction::pre_mul_sum;
@@ -41,7 +41,7 @@ class BlockFold {
     }
     TUTTI_ROLLED
     for (; p < packs; p += stride) fold_units<Pack, 1>(begin, p);
-    const std::uint64_t loose = operands_.count - packs * kWidth;  // Before the packs and behind them.
+    const std::uint64_t loose = operands_.count - packs * kWidth;  // Elements before and after the packs.
     TUTTI_ROLLED
     for (std::uint64_t i = crew_.worker; i < loose; i += stride)
       fold_units<Bits<T>, 1>(0, i < head ? i : i + packs * kWidth);
@@ -63,12 +63,12 @@ class BlockFold {
 
   TUTTI_HOST_DEVICE Bits<T> write(Value value) const {
     if constexpr (kReduction == Reduction::avg) value = Element::divide(value, ranks_);
-    // An average of 2^k ranks: exactly as rounded as the division. Of a sum it is 1.
+    // Averages over 2^k ranks multiply by the inverse, which is as exact as division. For plain sums the factor is 1.
     if constexpr (kReduction == Reduction::sum && Format<T>::is_float) value = Element::multiply(value, factor_);
     return Element::write(value);
   }
 
-  // Units u, u + workers, ... of those that begin at `begin`.
+  // Loads units u, u + workers, ... of those that begin at `begin`.
   template <typename Unit, std::uint32_t kCount>
   TUTTI_HOST_DEVICE void load(std::uint32_t source, std::uint64_t begin, std::uint64_t u, Bits<T>* bits) const {
     const std::byte* from = operands_.sources[source] + begin + u * sizeof(Unit);
@@ -78,7 +78,8 @@ class BlockFold {
     }
   }
 
-  // All is read before anything is written, which may be in place; each source while the one before is being added.
+  // All reads precede all writes, since targets may be in place. Each source is loaded while the preceding one is
+  // added.
   template <typename Unit, std::uint32_t kCount>
   TUTTI_HOST_DEVICE void fold_units(std::uint64_t begin, std::uint64_t u) const {
     constexpr std::uint32_t kElements = kCount * (sizeof(Unit) / sizeof(T));
@@ -112,13 +113,13 @@ class BlockFold {
   Accumulator<T> factor_{};
 };
 
-// One fold of one type and reduction. Not inlined: the interpreter's registers need not hold those of every type.
+// One fold of one type and reduction. Not inlined, so that the interpreter does not need the registers of every type.
 template <typename T, Reduction kReduction>
 TUTTI_HOST_DEVICE [[gnu::noinline]] void fold_as(const FoldTask& task, const FoldOperands& operands, Crew crew) {
   BlockFold<T, kReduction>(task, operands, crew).run();
 }
 
-// Sums and products of integers wrap, so their sign does not matter.
+// Sums and products of integers wrap, so signedness is irrelevant.
 template <typename T>
 using Wrapping = std::conditional_t<Format<T>::is_float, T, Accumulator<T>>;
 
@@ -134,7 +135,7 @@ TUTTI_HOST_DEVICE inline void fold_of(const FoldTask& task, const FoldOperands& 
   }
 }
 
-// Sums are the fast ones: what comes to the same is made one.
+// Replaces other reductions by an equivalent sum, which is the fastest fold.
 TUTTI_HOST_DEVICE inline FoldTask plainest(FoldTask task, const FoldOperands& operands) {
   if (task.reduction == Reduction::sum) task.scale = 1;
   if (task.reduction != Reduction::avg) return task;
@@ -146,7 +147,8 @@ TUTTI_HOST_DEVICE inline FoldTask plainest(FoldTask task, const FoldOperands& op
   return task;
 }
 
-// ((s0 op s1) op s2) ..., as FoldFunction of cpu/fold.h has it, to every target. The only dispatch: once per step.
+// Computes ((s0 op s1) op s2) ... for every target, as FoldFunction in cpu/fold.h. Dispatches on type and reduction,
+// once per step.
 TUTTI_HOST_DEVICE inline void block_fold(const FoldTask& task, FoldOperands operands, Crew crew) {
   const FoldTask plain = plainest(task, operands);
   const bool divides = task.reduction == Reduction::avg && operands.complete && task.ranks > 1;

@@ -1,4 +1,4 @@
-// Who works on a group of elements on a GPU: a warp, four elements a thread.
+// Thread group for a group of 128 elements on a GPU: a warp, with four elements per thread.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace tutti {
 
-// Blocks have whole warps, all of whose threads come here together.
+// Thread blocks consist of whole warps. All threads of a warp must call these functions together.
 class GroupCrew {
  public:
   static constexpr std::uint32_t kWorkers = 32;
-  // Those of several blocks are the rare ones, and all is code for each architecture.
+  // Groups in flight. Formats with several blocks per group are rare, and every variant is code for each architecture.
   template <std::uint32_t kBlock>
   static constexpr std::uint32_t kGroups = kBlock == kCompressionGroup ? 3 : 2;
   template <std::uint32_t kBlock>

@@ -1,4 +1,4 @@
-// Who works on a group of elements where workers are threads of the host: one of them, block after block.
+// Thread group for a group of 128 elements on the host: one thread, block by block.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,29 @@ namespace tutti {
 class GroupCrew {
  public:
   static constexpr std::uint32_t kWorkers = 1;
-  // Of a crew, under way at a time.
+  // Groups in flight.
   template <std::uint32_t kBlock>
   static constexpr std::uint32_t kGroups = 1;
-  // Elements that a worker takes at a time: all of a block with a scale, or as many as the others of it.
+  // Elements per thread at a time: a block with its scale. On the GPU, a part of a block.
   template <std::uint32_t kBlock>
   static constexpr std::uint32_t kShare = kBlock;
 
   TUTTI_HOST_DEVICE GroupCrew(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
 
-  // The crew's groups are first(), first() + step(), ...; in each the worker's shares are place(), place() + kWorkers.
+  // The thread group handles groups first(), first() + step(), ... In each of them, this thread's shares begin at
+  // place(), place() + kWorkers, ...
   TUTTI_HOST_DEVICE std::uint32_t first() const { return worker_; }
   TUTTI_HOST_DEVICE std::uint32_t step() const { return workers_; }
   TUTTI_HOST_DEVICE static constexpr std::uint32_t place() { return 0; }
 
-  // Of those who have a block together.
+  // Maximum over the threads that share a block.
   template <std::uint32_t kBlock>
   TUTTI_HOST_DEVICE static std::uint32_t largest(std::uint32_t own) {
     return own;
   }
-  // Whether it is so for all of the crew.
+  // True if `own` is true for all threads of the thread group.
   TUTTI_HOST_DEVICE static bool all(bool own) { return own; }
-  // All of the crew have read what others of it may write.
+  // Barrier: all threads have read what others may overwrite.
   TUTTI_HOST_DEVICE static void join() {}
 
  private:

@@ -1,4 +1,4 @@
-// 16-bit floats on a device, which converts them in one instruction each. It has another NaN than ours.
+// float16 conversions on a device, one instruction each. NaN is replaced by the canonical one.
 #pragma once
 
 #include "src/base/numeric.h"

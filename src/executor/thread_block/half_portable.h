@@ -1,4 +1,4 @@
-// 16-bit floats where nothing is known of the processor.
+// float16 conversions in portable code.
 #pragma once
 
 #include "src/executor/numeric_reduce.h"

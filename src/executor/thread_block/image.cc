@@ -34,7 +34,7 @@ class ImageWriter {
   std::vector<std::byte> bytes_;
 };
 
-// How many operands and lanes a program has.
+// Number of steps, operands and lanes of a program.
 struct Extents {
   std::uint32_t steps = 0, operands = 0, lanes = 0;
 };
@@ -53,7 +53,7 @@ Extents extents_of(const Program& program) {
   return extents;
 }
 
-// From the beginning of a peer's buffer to the end of the last unit that some step reads or writes there.
+// Bytes from the begin of a peer's buffer to the end of the last unit that a step accesses.
 std::uint64_t bytes_of_peers(std::span<const Operand> operands, Place place, std::uint32_t units,
                              const Launch& launch) {
   std::uint64_t end = 0;

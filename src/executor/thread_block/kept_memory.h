@@ -1,6 +1,5 @@
-// What a device has been given back and keeps: for the next who asks for as much, since to take memory is slow and to
-// free it waits for the device, or, where others may still write, for nobody. It knows addresses, and touches no
-// memory.
+// Cache of freed device memory. Allocating is slow, and freeing may wait for the device. Memory that other processes
+// may still write is kept but never reused. The class handles addresses only and does not access the memory.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +9,22 @@
 
 namespace tutti {
 
-// A thread at a time.
+// Not thread-safe.
 class KeptMemory {
  public:
   struct Kind {
     std::size_t bytes = 0;
-    bool shared = false;  // By a file: other processes that have opened it have it still when it is freed here.
+    bool shared = false;  // Exported as a file: other processes that mapped it keep it after it is freed here.
     auto operator<=>(const Kind&) const = default;
   };
 
-  // Memory of just this kind, as it was left; null: there is none.
+  // Returns a cached block of exactly this kind, with its old contents; null if there is none.
   std::byte* take(const Kind& kind);
   void keep(std::byte* memory, const Kind& kind) { kept_.emplace(kind, memory); }
-  // Is never taken again.
+  // Withdraws a block from reuse.
   void set_aside(std::byte* memory, const Kind& kind);
-  // All that may be freed, which it forgets: not what others would lose.
+  // Returns and forgets all blocks that may be freed. Plain blocks that were set aside are not among them, because
+  // other processes would lose them.
   std::vector<std::byte*> give_up();
 
  private:

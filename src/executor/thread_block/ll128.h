@@ -1,7 +1,7 @@
-// The protocol between small messages and large ones: a message is a series of 128-byte rows, each with 120 bytes of
-// data and a flag. After NCCL's LL128. A row is stored by one access of 8 workers side by side, which GPUs and NVLink
-// do not tear apart; then it is enough that one of them awaits the flag. Where workers do not go in step (threads of
-// the host), one of them has a row to itself and stores the flag behind the data. Host and device compile this source.
+// The LL128 protocol: a message is a sequence of 128-byte rows with 120 bytes of data and an 8-byte flag each. 8
+// adjacent threads store a row by one access, which GPUs and NVLink do not split, so one thread waits for the flag.
+// Host threads do not run in lockstep, so one thread owns a row and stores the flag after the data. Host and device
+// compile this source.
 #pragma once
 
 #include "src/executor/ports.h"
@@ -14,22 +14,22 @@
 
 namespace tutti {
 
-// The data that a slot of so many bytes holds.
+// Data capacity of a slot of `slot_bytes`.
 TUTTI_HOST_DEVICE constexpr std::uint64_t ll128_capacity(std::uint64_t slot_bytes) {
   return slot_bytes / kRowBytes * kRowData;
 }
 
-// How many rows a message takes: one of no bytes has one, for its flag.
+// Rows of a message. An empty message has one row, for its flag.
 TUTTI_HOST_DEVICE inline std::uint64_t ll128_lines_for(std::uint64_t bytes) {
   return bytes == 0 ? 1 : (bytes + kRowData - 1) / kRowData;
 }
 
-// Of the data that begin at `begin`, the part in their row.
+// Bytes in the row whose data begin at `begin`.
 TUTTI_HOST_DEVICE inline std::uint32_t in_row(std::uint64_t bytes, std::uint64_t begin) {
   return static_cast<std::uint32_t>(bytes - begin < kRowData ? bytes - begin : kRowData);
 }
 
-// Worker `worker` of `workers` sends its share.
+// Sends the rows of thread `worker` of `workers`.
 TUTTI_HOST_DEVICE [[gnu::noinline]] inline void ll128_send(std::byte* slot, std::uint64_t flag, const std::byte* from,
                                                            std::uint64_t bytes, std::uint32_t worker,
                                                            std::uint32_t workers) {
@@ -39,8 +39,8 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] inline void ll128_send(std::byte* slot, std:
     crew.put(slot + r * kRowBytes, flag, from + r * kRowData, in_row(bytes, r * kRowData));
 }
 
-// The worker's share is copied to `to`, which is aligned to 8 bytes. `await` takes a poll and returns what it comes to;
-// null if all has arrived, else the flag that is missing.
+// Copies this thread's rows to `to`, which must be aligned to 8 bytes. `await` takes a poll function and returns its
+// result. Returns null if all rows have arrived, otherwise the address of a missing flag.
 template <typename Await>
 TUTTI_HOST_DEVICE inline const std::uint64_t* ll128_receive(const std::byte* slot, std::uint64_t flag, std::byte* to,
                                                             std::uint64_t bytes, std::uint32_t worker,

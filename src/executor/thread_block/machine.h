@@ -1,13 +1,12 @@
-// The interpreter's Machine for worker i of a thread block: the threads of a block on a GPU, or threads of the host
-// that play one in tests. Lanes and operands are shared out among the workers; a fold is done by all of them.
+// The interpreter's Machine for thread i of a thread block: CUDA threads, or host threads in the GPU emulator. Lanes
+// and operands are distributed over the threads; all threads take part in a fold.
 //
-//   ThreadBlock::worker(), workers()   who this is, of how many
-//   ThreadBlock::slice(number)         which worker something falls to: number modulo workers
-//   ThreadBlock::join()                all workers have got here, and see what was written before
-//   ThreadBlock::agree(progress)       the same, and what they have come to: done if all are
-//   ThreadBlock::stopped()             whether waiting has no sense any more
-//   ThreadBlock::too_late()            whether the communicator has failed: asked by one worker, before the thread
-//   block begins
+//   ThreadBlock::worker(), workers()   index of this thread, and number of threads
+//   ThreadBlock::slice(number)         thread that handles item `number`: number modulo workers
+//   ThreadBlock::join()                barrier with memory ordering
+//   ThreadBlock::agree(progress)       barrier; returns done if all threads are done
+//   ThreadBlock::stopped()             true if waiting is pointless
+//   ThreadBlock::too_late()            true if the communicator has failed; asked by one thread at the beginning
 #pragma once
 
 #include "src/executor/interpreter.h"
@@ -19,20 +18,20 @@
 
 namespace tutti {
 
-// What the workers of a thread block share; sized for the program.
+// Memory shared by the threads of a block; sized for the program.
 struct KernelMemory {
-  std::byte** pointers = nullptr;  // The interpreter's: 2 * widest.
+  std::byte** pointers = nullptr;  // For the interpreter: 2 * widest.
   const std::byte** sources = nullptr;
   std::byte** targets = nullptr;
-  std::uint8_t* scaled = nullptr;  // By source.
-  std::uint8_t* marks = nullptr;   // A KernelRounding; then by source, and by target, a CompressedOperand each.
+  std::uint8_t* scaled = nullptr;  // [source]
+  std::uint8_t* marks = nullptr;   // A KernelRounding, then a CompressedOperand per source and per target.
   std::byte* stage = nullptr;      // widest + 1 messages.
-  std::uint64_t stage_bytes = 0;   // Of each.
+  std::uint64_t stage_bytes = 0;   // Per message.
   std::uint32_t* stop = nullptr;
 };
 
-// Polls until it comes to something, or until waiting has no sense any more. Who finds that messages belong to another
-// call stops the thread block: what the others wait for may never come. `stop`: shared by the thread block.
+// Polls until there is a result or waiting is pointless. On a mismatch it stops all threads of the block, because the
+// messages they wait for may never arrive. `stop` is shared by the block.
 template <typename ThreadBlock, typename Poll>
 TUTTI_HOST_DEVICE Progress await_in(ThreadBlock& block, std::uint32_t* stop, Poll&& poll) {
   for (;;) {
@@ -42,7 +41,7 @@ TUTTI_HOST_DEVICE Progress await_in(ThreadBlock& block, std::uint32_t* stop, Pol
   }
 }
 
-// Not inlined, as folds are not, and with a thread block of its own: what escapes is kept in memory.
+// Not inlined, and with its own copy of the thread block: variables whose address escapes would be kept in memory.
 template <typename ThreadBlock>
 TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_ll128(ThreadBlock block, std::uint32_t* stop,
                                                                        const std::byte* slot, std::uint64_t flag,
@@ -75,7 +74,7 @@ class BlockMachine {
     own_ = progress;
     return block_.agree(progress);
   }
-  TUTTI_HOST_DEVICE Progress own() const { return own_; }  // What this worker came to when they last agreed.
+  TUTTI_HOST_DEVICE Progress own() const { return own_; }  // This thread's result at the last agree().
   TUTTI_HOST_DEVICE void join() { block_.join(); }
   TUTTI_HOST_DEVICE const std::byte* copied(const std::byte*) const { return memory_.sources[0]; }
 
@@ -131,7 +130,7 @@ class BlockMachine {
   }
 
  private:
-  // What a wait has come to that was not for nothing.
+  // Result of a wait that was stopped or refused.
   TUTTI_HOST_DEVICE static Progress refused(const Blocked& blocked) {
     return flag_mismatch(blocked.line, blocked.flag) ? Progress::mismatch : Progress::waiting;
   }

@@ -1,5 +1,5 @@
-// What a thread block folds, and how its workers reach it: 16 bytes at a time where the operands allow it. Host and
-// device compile this source.
+// Operands of a thread block's fold, and access in units of 16 bytes where alignment permits. Host and device compile
+// this source.
 #pragma once
 
 #include <cstring>
@@ -10,14 +10,15 @@
 
 namespace tutti {
 
-// What is folded, and how; the same for all steps of a call.
+// Operation of a fold; constant for all steps of a call.
 struct FoldTask {
   DataType type = DataType::float32;
   Reduction reduction = Reduction::sum;
-  CompressionFormat compression = CompressionFormat::none;  // Of messages.
-  std::uint8_t scale_in_memory = 0;  // 1: `integer_scale` is the address of the scalar, read when the call runs.
-  std::uint32_t ranks = 1;           // avg: the divisor.
-  double scale = 1;                  // pre_mul_sum of floats; integers take `integer_scale`.
+  CompressionFormat compression = CompressionFormat::none;  // Compression of messages.
+  // 1: `integer_scale` is the address of the scalar, which is read when the call runs.
+  std::uint8_t scale_in_memory = 0;
+  std::uint32_t ranks = 1;  // avg: divisor.
+  double scale = 1;         // pre_mul_sum of floats; integers use `integer_scale`.
   std::int64_t integer_scale = 1;
 };
 static_assert(sizeof(FoldTask) == 24);
@@ -26,11 +27,11 @@ static_assert(sizeof(FoldTask) == 24);
 struct FoldOperands {
   const std::byte* const* sources = nullptr;
   const std::uint8_t* scaled = nullptr;  // pre_mul_sum: 1 for this rank's own input.
-  std::byte* const* targets = nullptr;   // Each equal to a source (in place) or disjoint from all.
+  std::byte* const* targets = nullptr;   // Each equals a source (in place) or overlaps none.
   std::uint32_t source_count = 0;
   std::uint32_t target_count = 0;
   std::uint64_t count = 0;  // Elements.
-  bool complete = false;    // avg: divided by `ranks`.
+  bool complete = false;    // avg: divide by `ranks`.
   std::uint64_t head = 0;   // Set by block_fold(): bytes before the first pack.
 };
 
@@ -44,7 +45,7 @@ struct alignas(16) Pack {
 };
 inline constexpr std::uint32_t kPackBytes = sizeof(Pack);
 
-// How far the operands are alike: they have the same addresses modulo this, 16 at most.
+// Largest power of two, up to 16, modulo which all operand addresses are congruent.
 TUTTI_HOST_DEVICE inline std::uint32_t common_alignment(const FoldOperands& operands) {
   const auto first = reinterpret_cast<std::uintptr_t>(operands.sources[0]);
   std::uintptr_t differs = kPackBytes;
@@ -57,14 +58,14 @@ TUTTI_HOST_DEVICE inline std::uint32_t common_alignment(const FoldOperands& oper
   return static_cast<std::uint32_t>(differs & (~differs + 1));
 }
 
-// Bytes before the first boundary of `alignment`, of `bytes` at the most.
+// Bytes before the first boundary of `alignment`; at most `bytes`.
 TUTTI_HOST_DEVICE inline std::uint64_t head_before(const FoldOperands& operands, std::uint32_t alignment,
                                                    std::uint64_t bytes) {
   const std::uint64_t head = (0 - reinterpret_cast<std::uintptr_t>(operands.sources[0])) & (alignment - 1);
   return head < bytes ? head : bytes;
 }
 
-// The same of packs; all of it where the operands are not alike in them.
+// Bytes before the first pack. All bytes if the operands are not congruent modulo a pack.
 TUTTI_HOST_DEVICE inline std::uint64_t pack_head(const FoldOperands& operands, std::uint64_t bytes) {
   return common_alignment(operands) == kPackBytes ? head_before(operands, kPackBytes, bytes) : bytes;
 }

@@ -1,4 +1,4 @@
-// How a row of 128 bytes is divided.
+// Layout of an LL128 row of 128 bytes.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,6 @@
 namespace tutti {
 
 inline constexpr std::uint32_t kRowBytes = 128;
-inline constexpr std::uint32_t kRowData = 120;  // Then the flag.
+inline constexpr std::uint32_t kRowData = 120;  // Data bytes; the flag follows.
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
-// Who works on a row on a GPU: 8 threads of a warp side by side, 16 bytes each. Their stores are one access of the
-// warp, of one whole line of the cache.
+// Thread group for an LL128 row on a GPU: 8 adjacent threads of a warp, 16 bytes each. Their stores form one access to
+// one cache line.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// Blocks have a multiple of 8 threads, and all threads of a crew come here together.
+// The number of threads per block is a multiple of 8. All threads of a group must call these functions together.
 class RowCrew {
  public:
   __device__ RowCrew(std::uint32_t worker, std::uint32_t workers)
@@ -20,11 +20,11 @@ class RowCrew {
   __device__ bool leads() const { return place() == kThreads - 1; }
   __device__ bool all_done(bool done) const {
     const bool all = __all_sync(mask_, done) != 0;
-    __syncwarp(mask_);  // What the leader has acquired is there for all.
+    __syncwarp(mask_);  // The leader's acquire is visible to all threads.
     return all;
   }
 
-  // The last thread has the last 8 bytes of data, and the flag.
+  // The last thread stores the last 8 bytes of data and the flag.
   __device__ void put(std::byte* row, std::uint64_t flag, const std::byte* from, std::uint32_t bytes) const {
     const std::uint64_t low = word(from, bytes, 2 * place());
     const std::uint64_t high = leads() ? flag : word(from, bytes, 2 * place() + 1);
@@ -32,7 +32,7 @@ class RowCrew {
     asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(row + place() * 16), "l"(low), "l"(high) : "memory");
   }
 
-  // All have been told that the flag is there.
+  // Call after all_done() returned true.
   __device__ void take(const std::byte* row, std::byte* to, std::uint32_t bytes) const {
     std::uint64_t low, high;
     asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
@@ -48,7 +48,7 @@ class RowCrew {
 
   __device__ std::uint32_t place() const { return worker_ % kThreads; }
 
-  // The nth 8 bytes of `bytes`, filled up with zeroes.
+  // Word `nth` of `bytes` bytes of data, padded with zeroes.
   __device__ static std::uint64_t word(const std::byte* from, std::uint32_t bytes, std::uint32_t nth) {
     std::uint64_t value = 0;
     const std::uint32_t begin = nth * 8;

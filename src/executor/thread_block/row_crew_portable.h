@@ -1,4 +1,4 @@
-// Who works on a row where workers are threads of the host: one of them.
+// Thread group for an LL128 row on the host: one thread.
 #pragma once
 
 #include <cstring>
@@ -12,14 +12,14 @@ class RowCrew {
  public:
   TUTTI_HOST_DEVICE RowCrew(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
 
-  // The crew's rows are first(), first() + step(), ...
+  // The group's rows are first(), first() + step(), ...
   TUTTI_HOST_DEVICE std::uint32_t first() const { return worker_; }
   TUTTI_HOST_DEVICE std::uint32_t step() const { return workers_; }
-  // Whether it is this worker that awaits the flag, and whether that came to what it should.
+  // leads(): whether this thread waits for the flag. all_done(): whether the leader's wait succeeded.
   TUTTI_HOST_DEVICE bool leads() const { return true; }
   TUTTI_HOST_DEVICE bool all_done(bool done) const { return done; }
 
-  // kRowData bytes at the most.
+  // At most kRowData bytes.
   TUTTI_HOST_DEVICE void put(std::byte* row, std::uint64_t flag, const std::byte* from, std::uint32_t bytes) const {
     std::memcpy(row, from, bytes);
     store_release(reinterpret_cast<std::uint64_t*>(row + kRowData), flag);

@@ -1,5 +1,5 @@
-// What a thread block of a launch does: its channel of its call, and a report to the host if that does not end well.
-// Host and device compile this source.
+// Body of a launched thread block: runs one channel of one call, and reports failures to the host. Host and device
+// compile this source.
 #pragma once
 
 #include "src/executor/thread_block/batch.h"
@@ -10,7 +10,7 @@ namespace tutti {
 template <typename Channel>
 TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel& channel, std::uint32_t number,
                                     Progress progress) {
-  if (channel.own() != progress) return;  // Another worker knows.
+  if (channel.own() != progress) return;  // Another thread has the details.
   const Blocked& blocked = channel.blocked();
   const bool absent = channel.absent() != Channel::kNobody;
   KernelReport& report = entry.watch.reported->report;
@@ -24,17 +24,16 @@ TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel& chann
   store_release(&report.written, 1U);
 }
 
-// A launch that takes turns may have been held up until its stream was let go, after a failure: nothing that its call
-// works with has to be there any more, not even its image. All workers agree.
+// With time slicing, a launch may have been blocked until its stream was released after a failure. The data of its
+// call, including the image, may be gone then. Returns true in that case, on all threads.
 template <typename ThreadBlock>
 TUTTI_HOST_DEVICE bool comes_too_late(ThreadBlock& block) {
   const bool too_late = block.worker() == 0 && block.too_late();
   return block.agree(too_late ? Progress::waiting : Progress::done) != Progress::done;
 }
 
-// All workers of the thread block call it. `memory`: the thread block's own, as much as the call's channels take (see
-// ChannelLayout), unless the call has a workspace. `Machine`: CompressedMachine for a batch that
-// has_compressed_messages().
+// Called by all threads of the block. `memory` is the block's own, of ChannelLayout size, unless the call has a
+// workspace. `Machine` is CompressedMachine for batches with has_compressed_messages() (compression).
 template <template <typename> typename Machine = BlockMachine, typename ThreadBlock>
 TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, ThreadBlock block, std::byte* memory) {
   if (channel >= entry.channels) return;

@@ -1,9 +1,9 @@
-// One element at a time, by what the processor has for it. Host and device compile this source.
+// Scalar arithmetic with the processor's conversions of float16. Host and device compile this source.
 #pragma once
 
 #include "src/executor/numeric_reduce.h"
 
-// half_widened(bits), half_narrowed(value): as numeric.h has it for every other type.
+// half_widened(bits), half_narrowed(value): like the generic conversions of numeric.h.
 #if defined(__CUDA_ARCH__)
 #include "src/executor/thread_block/half_cuda.h"
 #else

@@ -1,7 +1,6 @@
-// The small-message protocol of a thread block of workers: a message is a row of 16-byte words, each with 8 bytes of
-// data and its own flag, so that every worker sends and awaits words of its own. After the idea of NCCL's LL protocol,
-// with a 16-byte word in place of its 8-byte one: the flag has room for the call's signature. Host and device compile
-// this source.
+// The LL protocol of a thread block: a message is a sequence of 16-byte words with 8 bytes of data and an 8-byte flag
+// each. Every thread sends and receives words of its own. Differs from NCCL's LL in the word size (16 instead of 8
+// bytes), because the flag contains the call's signature. Host and device compile this source.
 #pragma once
 
 #include <cstring>
@@ -13,17 +12,17 @@ namespace tutti {
 inline constexpr std::uint32_t kWordBytes = 16;
 inline constexpr std::uint32_t kWordData = 8;
 
-// The data that a slot of so many bytes holds.
+// Data capacity of a slot of `slot_bytes`.
 TUTTI_HOST_DEVICE constexpr std::uint64_t words_capacity(std::uint64_t slot_bytes) {
   return slot_bytes / kWordBytes * kWordData;
 }
 
-// How many words a message takes: one of no bytes has one, for its flag.
+// Words of a message. An empty message has one word, for its flag.
 TUTTI_HOST_DEVICE inline std::uint64_t words_for(std::uint64_t bytes) {
   return bytes == 0 ? 1 : (bytes + kWordData - 1) / kWordData;
 }
 
-// Worker `worker` of `workers` sends its share.
+// Sends the words of thread `worker` of `workers`.
 TUTTI_HOST_DEVICE inline void words_send(std::byte* slot, std::uint64_t flag, const std::byte* from,
                                          std::uint64_t bytes, std::uint32_t worker, std::uint32_t workers) {
   const std::uint64_t words = words_for(bytes);
@@ -35,13 +34,13 @@ TUTTI_HOST_DEVICE inline void words_send(std::byte* slot, std::uint64_t flag, co
   }
 }
 
-// A word that arrives between the two looks is no mismatch: the second look sees a whole flag too, and what equals the
-// one that is awaited only sends the worker to look again. Any other flag with this message's number is another call's:
-// what the slot had before has another number, older or, if it was zeroed, none; and what comes after it is written
-// once this worker has credited the slot.
+// Copies this thread's words to `to`. `await` takes a poll function and returns its result. Returns null if all words
+// have arrived, otherwise the address of a missing flag.
 //
-// The worker's share is copied to `to`. `await` takes a poll and returns what it comes to; null if all has arrived,
-// else the flag that is missing.
+// A word that arrives between the two loads of the poll is no mismatch: the second load then sees the expected flag,
+// and the thread polls again. Any other flag with this message's number belongs to another call. Earlier contents of
+// the slot have a smaller number, or none if zeroed. Later contents are written only after this thread has credited the
+// slot.
 template <typename Await>
 TUTTI_HOST_DEVICE inline const std::uint64_t* words_receive(const std::byte* slot, std::uint64_t flag, std::byte* to,
                                                             std::uint64_t bytes, std::uint32_t worker,
