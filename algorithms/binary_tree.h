@@ -1,5 +1,5 @@
-// The balanced binary tree whose in-order walk visits ranks 0, 1, ..., n - 1. Rank 0 is the root and has one child;
-// odd ranks are leaves. A node sits at the height of its lowest set bit.
+// Balanced binary tree with the ranks in in-order. Rank 0 is the root and has one child; odd ranks are leaves. The
+// height of a node is the index of its lowest set bit.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@ namespace tutti {
 
 struct TreeNode {
   std::optional<Rank> parent;
-  std::optional<Rank> below, above;  // Children: the subtree of lower ranks, and that of higher ranks.
+  std::optional<Rank> below, above;  // Children with subtrees of lower and of higher ranks.
 };
 
 inline TreeNode binary_tree(Rank n, Rank self) {
@@ -28,7 +28,7 @@ inline TreeNode binary_tree(Rank n, Rank self) {
   return node;
 }
 
-// The same tree with the ranks rotated so that `root` is its root.
+// The same tree with ranks rotated by `root`, which becomes the root.
 inline TreeNode binary_tree(Rank n, Rank self, Rank root) {
   TreeNode node = binary_tree(n, (self + n - root) % n);
   for (std::optional<Rank>* rank : {&node.parent, &node.below, &node.above}) {
@@ -37,8 +37,8 @@ inline TreeNode binary_tree(Rank n, Rank self, Rank root) {
   return node;
 }
 
-// Messages on the way from a rank to the root, in the mean. A child above its parent is the top of what is left:
-// itself, at `depth`, and a perfect tree below it, together 2^height ranks.
+// Mean number of hops from a rank to the root. The chain of `above` children starts at rank 0; each has a perfect tree
+// below it. Child and subtree have 2^height ranks, and the child is at `depth`.
 inline double mean_depth(Rank ranks) {
   double total = 0, depth = 1;
   for (Rank left = ranks - 1; left > 0; left -= std::bit_floor(left), ++depth) {

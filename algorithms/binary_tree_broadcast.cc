@@ -1,4 +1,4 @@
-// Broadcast down a balanced binary tree: log2(n) a + 2 S b once chunks stream.
+// Broadcast down a balanced binary tree. Cost: log2(n) alpha + 2 S beta when chunks are pipelined.
 #include "algorithms/binary_tree.h"
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"

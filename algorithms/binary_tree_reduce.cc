@@ -1,4 +1,4 @@
-// Reduce up a balanced binary tree: log2(n) a + S b once chunks stream; inner ranks receive 2 S.
+// Reduction up a balanced binary tree. Cost: log2(n) alpha + S beta when chunks are pipelined; inner ranks receive 2 S.
 #include "algorithms/binary_tree.h"
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"

@@ -1,6 +1,7 @@
-// Binomial gather: in round k the ranks 2^k behind, counted from the root, hand over all the blocks of their subtree.
-// log2(n) a + (n-1)/n S b at the root, in log2(n) messages; inner ranks pass blocks through scratch.
-// R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+// Binomial tree gather. In round i, a rank whose distance to the root has lowest set bit i sends the blocks of its
+// subtree to the rank 2^i before it. Cost at the root: log2(n) alpha + (n-1)/n S beta, in log2(n) messages. Inner ranks
+// stage blocks in scratch.
+// Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
@@ -30,7 +31,7 @@ class BinomialTree : public Entry<Algorithm> {
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks, root = problem.root;
-    const Rank index = (self + n - root) % n;  // Counted from the root.
+    const Rank index = (self + n - root) % n;  // Relative to the root.
     const Rank distance = Rank{1} << round;
     const Place hoard = self == root ? Place::output : Place::scratch;
     if (round == 0 && (self != root || !problem.in_place)) steps.copy(input(0), units(hoard, self, 1));

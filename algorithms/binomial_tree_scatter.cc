@@ -1,6 +1,7 @@
-// Binomial scatter: the gather backwards; a rank gets all the blocks of its subtree and hands on the far half first.
-// log2(n) a + (n-1)/n S b at the root, in log2(n) messages; inner ranks pass blocks through scratch.
-// R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+// Binomial tree scatter: the binomial gather in reverse. A rank receives the blocks of its subtree and forwards the
+// farther half first. Cost at the root: log2(n) alpha + (n-1)/n S beta, in log2(n) messages. Inner ranks stage blocks
+// in scratch.
+// Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
@@ -29,7 +30,7 @@ class BinomialTree : public Entry<Algorithm> {
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks, root = problem.root;
-    const Rank index = (self + n - root) % n;  // Counted from the root.
+    const Rank index = (self + n - root) % n;  // Relative to the root.
     const std::uint32_t rounds = shape(problem).rounds;
     const Rank distance = Rank{1} << (rounds - 1 - round);
     const Place hoard = self == root ? Place::input : Place::scratch;

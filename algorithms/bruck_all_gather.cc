@@ -1,7 +1,9 @@
-// Bruck's all-gather: after round k a rank holds the blocks of 2^(k+1) ranks from itself on, and passes them all back
-// by that distance. ceil(log2 n) a + (n-1)/n S b for any n; near peers first, far ones with the large messages.
-// Blocks lie at their final place at once: a range that wraps round the end is two messages instead of a rotation.
-// J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems", 1997.
+// Bruck's all-gather. After round i a rank holds the blocks of 2^(i+1) consecutive ranks, beginning with its own. In
+// each round it sends all blocks it holds to the rank 2^i before it. Cost: ceil(log2 n) alpha + (n-1)/n S beta for any
+// n. Small messages go to near ranks, large ones to far ranks. Blocks are stored at their final position; a range that
+// wraps around takes two messages instead of a final rotation.
+// Source: J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems",
+// 1997.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"

@@ -1,7 +1,8 @@
-// Bruck's all-to-all: a block that has to go i ranks ahead travels the distances of the bits of i, together with all
-// others that share the bit. log2(n) a + (S/2) log2(n) b for any n, plus two passes through scratch: for tiny blocks of
-// equal counts. J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing
-// systems", 1997.
+// Bruck's all-to-all. A block for the rank at distance i travels the distances of the set bits of i, together with all
+// blocks that share the bit. Cost: log2(n) alpha + (S/2) log2(n) beta for any n, plus two copies through scratch. For
+// tiny blocks of equal counts.
+// Source: J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems",
+// 1997.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
@@ -31,7 +32,7 @@ class Bruck : public Entry<Algorithm> {
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;
-    if (round == 0) {  // scratch(i) = the block that has to go i ranks ahead. One by one: no longer than a message.
+    if (round == 0) {  // scratch(i) is the block for distance i. Separate steps, since no message is longer.
       for (Rank i = 0; i < n; ++i) steps.copy(input((self + i) % n), scratch(i));
     }
     if (n > 1) {
@@ -41,13 +42,13 @@ class Bruck : public Entry<Algorithm> {
       steps.send(with_bit, (self + distance) % n);
       steps.recv((self + n - distance) % n, with_bit);
     }
-    if (round + 1 == shape(problem).rounds) {  // What came i ranks far is from the rank i behind.
+    if (round + 1 == shape(problem).rounds) {  // The block that travelled distance i comes from rank self - i.
       for (Rank i = 0; i < n; ++i) steps.copy(scratch(i), output((self + n - i) % n));
     }
   }
 
  private:
-  // Numbers below n that have the bit.
+  // Numbers below n in which `bit` is set.
   static Rank with_bit(Rank n, Rank bit) {
     const Rank full = n / (2 * bit) * bit, rest = n % (2 * bit);
     return full + (rest > bit ? rest - bit : 0);

@@ -1,7 +1,7 @@
-// Bruck's all-gather backwards: in a round of distance d a rank hands the partial sums of the blocks that lie d and
-// farther ahead to the rank at distance d. ceil(log2 n) a + (n-1)/n S b for any n; far peers first.
-// The mirrored tree of J. Bruck et al., 1997; the same tree as S. Jeaugey, "PAT: a new algorithm for all-gather and
-// reduce-scatter operations at scale", 2025, without its limit on the size of buffers.
+// Bruck's all-gather in reverse. In the round of distance d, a rank sends the partial sums of the blocks at distance d
+// and more to the rank at distance d. Cost: ceil(log2 n) alpha + (n-1)/n S beta for any n. Far ranks first.
+// Sources: the mirrored tree of J. Bruck et al., 1997. The same tree as in S. Jeaugey, "PAT: a new algorithm for
+// all-gather and reduce-scatter operations at scale", 2025, without its limit on buffer size.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
@@ -50,7 +50,7 @@ class Bruck : public Entry<Algorithm> {
   }
 
  private:
-  // A block's share of the rank d ahead goes as far as each bit of d says: in the mean over all d.
+  // Mean number of hops: a share for the rank at distance d takes one hop per set bit of d.
   static double mean_hops(Rank n) {
     double hops = 0;
     for (std::uint32_t bit = 0; n >> bit != 0; ++bit) {
@@ -60,7 +60,7 @@ class Bruck : public Entry<Algorithm> {
     return hops / n;
   }
 
-  // Where n is no power of two, some blocks take no part in the first round: bring them to where the others are.
+  // If n is not a power of two, some blocks do not take part in the first round. Copies them to scratch.
   static void keep_the_rest(Rank first, Rank count, Rank n, Steps& steps) {
     for (const auto& [begin, blocks] : wrapped(first, count, n).runs) {
       if (blocks > 0) steps.copy(input(begin, blocks), scratch(begin, blocks));

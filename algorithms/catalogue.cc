@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-// One line per algorithm: its collective and name. It is made by the function <name>_<collective>().
+// One line per algorithm: collective and name. The function <name>_<collective>() returns the algorithm.
 // clang-format off
 #define TUTTI_CATALOGUE(entry)              \
   entry(all_reduce, ring)                   \

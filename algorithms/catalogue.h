@@ -1,4 +1,4 @@
-// All algorithms that there are: the tuner chooses among them, tests and tools go through them.
+// The catalogue of algorithms; the tuner, tests and tools iterate over it.
 #pragma once
 
 #include <span>
@@ -9,15 +9,16 @@
 
 namespace tutti {
 
-// In no order of merit. For each collective at least one supports any number of ranks, in place or not.
+// Algorithms of a collective, in no particular order. At least one of them supports any number of ranks, in place or
+// not.
 std::span<const Algorithm* const> catalogue(Collective collective);
 
-const Algorithm* find(Collective collective, std::string_view name);  // nullptr where there is none.
+const Algorithm* find(Collective collective, std::string_view name);  // Null if there is none.
 
-// "bruck, direct, ...": for people, sorted.
+// Comma-separated names, sorted, for messages.
 std::string names_of(Collective collective);
 
-// Whether an algorithm of the collective is for ranks of several hosts alone.
+// True if the algorithm supports only ranks of several hosts.
 bool wants_hosts(const Algorithm& algorithm, Collective collective);
 
 }  // namespace tutti

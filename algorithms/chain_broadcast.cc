@@ -1,5 +1,5 @@
-// Chain broadcast: every rank passes on what it gets, in rank order from the root. (n-1) a + S b once chunks stream:
-// full bandwidth, all of the latency. One round: slices and chunks stream through it alike.
+// Chain broadcast: every rank forwards to the next one, in rank order from the root. Cost: (n-1) alpha + S beta when
+// chunks are pipelined: full bandwidth, maximum latency. A single round, so that both slices and chunks are pipelined.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 

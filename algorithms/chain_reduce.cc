@@ -1,4 +1,5 @@
-// Chain reduce: the sum goes from neighbour to neighbour and ends at the root. (n-1) a + S b once chunks stream.
+// Chain reduction: the partial sum moves from rank to rank and ends at the root. Cost: (n-1) alpha + S beta when chunks
+// are pipelined.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
@@ -24,7 +25,7 @@ class Chain : public Entry<Algorithm> {
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
     const Rank n = problem.ranks;
     const bool is_root = self == problem.root;
-    const Rank previous = (self + n - 1) % n;  // The chain begins behind the root.
+    const Rank previous = (self + n - 1) % n;  // The chain begins with the root's successor.
     const Operand target = is_root ? output(0) : lane((self + 1) % n, 1);
     std::vector<Operand> sources;
     if (previous != problem.root) sources.push_back(lane(previous, 1));

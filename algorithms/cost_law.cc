@@ -22,8 +22,8 @@ struct Hosts {
   }
 
   Rank count = 1, smallest, largest;
-  bool aligned = true;  // Hosts begin where distances that are powers of two do.
-  double pairs = 0;     // Of a rank of one host and a rank of another; of the host that is in most.
+  bool aligned = true;  // Power-of-two distances stay aligned to hosts.
+  double pairs = 0;     // Maximum over hosts of the number of pairs with one rank inside and one outside.
 };
 
 Traffic scaled(const Traffic& traffic, double factor) {
@@ -42,7 +42,8 @@ CostLaw inside(const Traffic& traffic) {
   return cost_law;
 }
 
-// What a rank does alike with each other one, where the longest chain is one between hosts.
+// Distributes traffic that is equal for all peers over both levels. The longest chain of messages counts as one between
+// hosts.
 CostLaw shared_out(const Traffic& own, Rank peers, Rank inside, Rank across) {
   CostLaw cost_law;
   cost_law.levels[0] = scaled(own, static_cast<double>(inside) / peers);
@@ -96,7 +97,8 @@ CostLaw with_pipeline(const Problem& problem, const Traffic& own, PipelineKind k
   CostLaw cost_law;
   cost_law.levels[0] = scaled(own, static_cast<double>(hops - crossings) / hops);
   cost_law.levels[1] = scaled(own, static_cast<double>(crossings) / hops);
-  for (Traffic& level : std::span(cost_law.levels).first(2)) {  // The ends of a host face one of each.
+  // The first and last rank of a host have one peer on each level.
+  for (Traffic& level : std::span(cost_law.levels).first(2)) {
     level.sent = own.sent;
     level.received = own.received;
     level.messages = own.messages;
@@ -131,7 +133,8 @@ std::vector<RoundTraffic> rounds_by_distance(Rank ranks) {
   std::vector<RoundTraffic> turns;
   for (std::uint64_t distance = 1; distance < ranks; distance *= 2) {
     const auto blocks = static_cast<double>(std::min(distance, ranks - distance));
-    turns.push_back({.sent = blocks, .received = blocks, .messages = blocks > 1 ? 3.0 : 2.0});  // One of two may wrap.
+    // One of the two ranges may wrap around.
+    turns.push_back({.sent = blocks, .received = blocks, .messages = blocks > 1 ? 3.0 : 2.0});
   }
   return turns;
 }
@@ -144,7 +147,8 @@ std::vector<RoundTraffic> rounds_by_halves(Rank ranks) {
                      .received = static_cast<double>(kept * (1 + odd)),
                      .messages = 2.0 + odd});
   }
-  if (!std::has_single_bit(ranks)) turns.push_back({.messages = 0});  // Of others, once this rank is alone.
+  // Other ranks still communicate after this rank is alone.
+  if (!std::has_single_bit(ranks)) turns.push_back({.messages = 0});
   std::reverse(turns.begin(), turns.end());
   return turns;
 }
@@ -167,7 +171,7 @@ CostLaw with_agents(const Problem& problem, Agents agents) {
   CostLaw cost_law;
   Traffic &inside = cost_law.levels[0], &across = cost_law.levels[1];
   for (const auto& [size, number] : hosts_of_size) {
-    double handled = 1;  // Blocks of other hosts that a host's first rank sees to, and its own.
+    double handled = 1;  // Blocks that a host's first rank handles: its own and those of other hosts.
     for (const auto& [home, homes] : hosts_of_size)
       handled += ((home + size - 1) / size) * (homes - (home == size ? 1 : 0));
     inside.sent = std::max(inside.sent, handled * (size - 1));
@@ -178,7 +182,7 @@ CostLaw with_agents(const Problem& problem, Agents agents) {
   across.sent = across.depth = across.chain = across.stalls = rounds - 1;
   if (problem.ranks > map.hosts()) inside.depth = inside.chain = inside.stalls = rounds;
   if (agents == Agents::sum) {
-    // What is not its agent's own on its way to that, and what comes from other hosts once more.
+    // Each share of a remote host is rounded on its way to the agent, and once more between hosts.
     const double smallest = hosts_of_size.begin()->first;
     cost_law.rounded = ((problem.ranks - rounds) + (problem.ranks - smallest)) / problem.ranks;
     cost_law.folded = inside.sent + across.sent;

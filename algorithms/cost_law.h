@@ -1,5 +1,11 @@
-// How the messages of algorithms that know no hosts fall on the links inside hosts and between them. Exact of one host;
-// of several, an upper bound where it depends on which of a rank's partners are on its host.
+// Cost of algorithms that ignore hosts: how their messages are distributed over the links inside and between hosts.
+// Exact for one host. For several hosts, an upper bound where the cost depends on which peers share a rank's host.
+//
+// Symbols of the cost laws in algorithms/*.cc:
+// - alpha: time of one message in a chain of dependent messages (latency);
+// - beta: time per byte of one link (inverse bandwidth), for the bytes that a rank sends unless stated otherwise;
+// - n: number of ranks; k: number of hosts; g: ranks per host;
+// - S: bytes of the largest buffer of the call.
 #pragma once
 
 #include <span>
@@ -10,42 +16,43 @@
 
 namespace tutti {
 
-// A block to and from each of `others` ranks: all under way at once, or so many rounds, each after the one before.
+// at_once(): one block to and from each of `others` ranks, all concurrently. in_turn(): the same in `rounds` rounds,
+// each of which depends on the preceding one.
 Traffic at_once(double others);
 Traffic in_turn(double rounds, double others);
 
-// Every rank does alike with each other one. `own`: the totals of a rank.
+// Every rank exchanges the same amount with each other rank. `own` is the total of one rank.
 CostLaw with_all(const Problem& problem, const Traffic& own);
 
-// The root with each other rank. `total`: the root's.
+// The root exchanges the same amount with each other rank. `total` is the root's.
 CostLaw with_root(const Problem& problem, const Traffic& total);
 
-// Each rank hands on to the next: all the way round, or from one end to the other.
+// Each rank forwards to the next: around a ring, or along a chain.
 enum class PipelineKind : std::uint8_t { ring, chain };
 CostLaw with_pipeline(const Problem& problem, const Traffic& own, PipelineKind kind);
 
-// With ranks at the distances 1, 2, 4, ..., the i-th as turns[i] says, each once the turn before is over: to rank r +
-// d, round the end, or with that whose number differs in one bit, which leaves a host later.
+// One exchange per round at distances 1, 2, 4, ...; round i has the traffic turns[i] and depends on the preceding one.
+// round_a_circle: the peer is rank + distance modulo n. by_bits: the peer's number differs in one bit, so that the
+// first rounds stay within aligned hosts.
 enum class Partners : std::uint8_t { round_a_circle, by_bits };
 struct RoundTraffic {
   double sent = 0, received = 0;  // Blocks.
   double messages = 2;
 };
 CostLaw with_distances(const Problem& problem, std::span<const RoundTraffic> turns, Partners partners);
-// Of a gather by distances, whatever the number of ranks: as many blocks as ranks are within the distance, or behind
-// it.
+// Rounds of a gather by distances, for any number of ranks. A round moves min(d, n - d) blocks at distance d.
 std::vector<RoundTraffic> rounds_by_distance(Rank ranks);
-// Of halving(), of the rank that takes from two wherever a number of ranks is odd.
+// Rounds of halving() for the rank that receives from two peers whenever the group size is odd.
 std::vector<RoundTraffic> rounds_by_halves(Rank ranks);
 
-// Whose way depends on no host: up or down trees.
+// Communication along trees, whose edges have no relation to hosts.
 CostLaw with_anyone(const Problem& problem, const Traffic& own);
 
-// Over hosts, by HostMap's agents: in turn with the hosts, of which each takes a round.
+// Hierarchical exchange by HostMap's agents: one round per host.
 enum class Agents : std::uint8_t { hand_on, sum };
 CostLaw with_agents(const Problem& problem, Agents agents);
 
-// In peers' memory: a flag to and from each other rank when it comes, and when it goes.
+// Access to peers' memory: each rank exchanges a flag with every other rank at entry and exit.
 CostLaw in_peers_memory(const Problem& problem, double sent, double received);
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
-// Direct all-gather: every rank sends its block to all others in one fan-out, its own output among them.
-// a + (n-1)/n S b: one message deep; for full crossbars, whose ports bear n-1 messages at once.
+// Direct all-gather: every rank sends its block to all others in one step, which also writes its own output. Cost:
+// alpha + (n-1)/n S beta. For full crossbars, where a port handles n-1 concurrent messages.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
@@ -22,7 +22,8 @@ class Direct : public Entry<Algorithm> {
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;
     if (round == 1) {
-      for (Rank i = 1; i < n; ++i) steps.recv((self + n - i) % n, output((self + n - i) % n));  // As they were sent.
+      // In the order of sending.
+      for (Rank i = 1; i < n; ++i) steps.recv((self + n - i) % n, output((self + n - i) % n));
       return;
     }
     std::vector<Operand> targets;

@@ -1,4 +1,5 @@
-// Direct all-to-all: every rank sends all its blocks, then receives all. a + (n-1)/n S b; for full crossbars.
+// Direct all-to-all: every rank sends all its blocks, then receives all. Cost: alpha + (n-1)/n S beta. For full
+// crossbars.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 

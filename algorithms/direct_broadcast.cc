@@ -1,4 +1,5 @@
-// Direct broadcast: the root sends to all in one fan-out. a + (n-1) S b; for few ranks or small messages.
+// Direct broadcast: the root sends to all ranks in one step. Cost: alpha + (n-1) S beta. For few ranks or small
+// messages.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 

@@ -1,5 +1,5 @@
-// Direct gather: all send their blocks to the root. a + (n-1)/n S b at the root: fewest bytes, n-1 messages at
-// one port.
+// Direct gather: all ranks send their blocks to the root. Cost at the root: alpha + (n-1)/n S beta. Minimum number of
+// bytes, but n-1 messages at one port.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 

@@ -1,5 +1,5 @@
-// All-gather in peers' memory: each rank stores its block into every rank's output. (n-1)/n S b and two flag rounds.
-// Entry: all outputs may be written. Exit: all are.
+// All-gather in mapped memory: each rank stores its block into every rank's output. Cost: (n-1)/n S beta and two flag
+// rounds. Entry flags: all outputs may be written. Exit flags: all outputs are written.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"

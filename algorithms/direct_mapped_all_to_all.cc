@@ -1,5 +1,6 @@
-// All-to-all in peers' memory: each rank stores its blocks into their receivers' outputs, one after the other.
-// (n-1)/n S b and two flag rounds, each pair for itself. Not in place: it would overwrite what a peer has not sent yet.
+// All-to-all in mapped memory: each rank stores its blocks into the receivers' outputs, one after the other. Cost:
+// (n-1)/n S beta and two flag rounds, for each pair separately. Not in place, since a store would overwrite blocks that
+// the peer has not sent yet.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 

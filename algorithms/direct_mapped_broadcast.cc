@@ -1,6 +1,6 @@
-// Broadcast in peers' memory: the root stores its block into every rank's output. (n-1) S b, all of it the root's work;
-// pushed and not pulled, because a line that peers only read is slow to write for its owner, who goes on to write it.
-// Entry: the root may write. Exit: it has.
+// Broadcast in mapped memory: the root stores its block into every rank's output. Cost: (n-1) S beta, all at the root.
+// Pushed instead of pulled: a cache line that peers have read is slow to write for its owner, who usually writes it
+// next. Entry flags: the root may write. Exit flags: the root has written.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
@@ -16,7 +16,7 @@ class DirectMapped : public Entry<Algorithm> {
   Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
 
   CostLaw cost_law(const Problem& problem) const override {
-    const double others = problem.ranks - 1;  // Flags are to and from the root alone.
+    const double others = problem.ranks - 1;  // Flags are exchanged with the root only.
     CostLaw cost_law = with_root(problem, {.depth = 2, .sent = others, .messages = 2 * others});
     cost_law.copied = 1;
     return cost_law;

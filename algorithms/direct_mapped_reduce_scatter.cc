@@ -1,5 +1,5 @@
-// Reduce-scatter in peers' memory: each rank folds its block of every rank's input, in rank order. (n-1)/n S b read,
-// and two flag rounds. Entry: all inputs are there. Exit: all are read.
+// Reduce-scatter in mapped memory: each rank reduces its block from all ranks' inputs, in rank order. Cost: (n-1)/n S
+// beta read, and two flag rounds. Entry flags: all inputs are valid. Exit flags: all inputs have been read.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"

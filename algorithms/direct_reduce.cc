@@ -1,4 +1,5 @@
-// Direct reduce: all send to the root, which folds all inputs in one step, in rank order. a + (n-1) S b at the root.
+// Direct reduction: all ranks send to the root, which reduces all inputs in one step, in rank order. Cost at the root:
+// alpha + (n-1) S beta.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 

@@ -1,5 +1,5 @@
-// Direct reduce-scatter: every rank sends each other rank its block, and folds what it gets in one step, in rank order.
-// a + (n-1)/n S b: one message deep; for full crossbars, whose ports bear n-1 messages at once.
+// Direct reduce-scatter: every rank sends each other rank its block, and reduces the received blocks in one step, in
+// rank order. Cost: alpha + (n-1)/n S beta. For full crossbars, where a port handles n-1 concurrent messages.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
@@ -25,7 +25,7 @@ class Direct : public Entry<Algorithm> {
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;
     if (round == 0) {
-      // The next rank first: no two ranks begin with the same peer.
+      // Starts with the next rank, so that no two ranks send to the same peer first.
       for (Rank i = 1; i < n; ++i) steps.send(input((self + i) % n), (self + i) % n);
       return;
     }

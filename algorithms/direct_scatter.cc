@@ -1,5 +1,5 @@
-// Direct scatter: the root sends each rank its block. a + (n-1)/n S b at the root: fewest bytes, n-1 messages at
-// one port.
+// Direct scatter: the root sends each rank its block. Cost at the root: alpha + (n-1)/n S beta. Minimum number of
+// bytes, but n-1 messages at one port.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 

@@ -1,10 +1,11 @@
-// Tree all-reduce over two trees, one for each half of the data: sums go up a balanced binary tree, the result comes
-// down. A rank that is an inner node of the one is a leaf of the other, which is its mirror image where the number of
-// ranks is even, and otherwise the same tree one rank further; then rank 0 alone is inside both. 2 log2(n) a + 2 S b
-// once chunks stream: inside, a rank sends S / 2 up and S down, as a leaf S / 2 up. One tree would have it send 3 S.
-// P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
-// The root turns round in the down stage: in the up stage its message would cross stages, and a skewed loop would need
-// ever more slots.
+// All-reduce over two binary trees, one per half of the data: partial sums go up, the result comes down. A rank that is
+// an inner node of one tree is a leaf of the other. The second tree is the mirror image for even n. For odd n it is
+// shifted by one rank, and only rank 0 is an inner node of both. Cost: 2 log2(n) alpha + 2 S beta when chunks are
+// pipelined. A rank sends S/2 up and S down as an inner node, and S/2 up as a leaf; in a single tree it would send 3 S.
+// Source: P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
+// 2009.
+// The root sends the result in the down stage. Sent in the up stage, its message would cross stages, and a skewed loop
+// would need an unbounded number of slots.
 #include "algorithms/binary_tree.h"
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
@@ -15,7 +16,7 @@ namespace {
 
 struct Tree {
   TreeNode node;
-  std::uint32_t unit = 0;  // The half of the data.
+  std::uint32_t unit = 0;  // Half of the data.
 
   bool is_leaf() const { return !node.below && !node.above; }
   std::uint16_t tag() const { return static_cast<std::uint16_t>(unit); }
@@ -30,7 +31,7 @@ class DoubleBinaryTree : public Entry<Algorithm> {
   Shape shape(const Problem&) const override { return {.units = 2, .rounds = 2, .stages = {0, 1}}; }
 
   CostLaw cost_law(const Problem& problem) const override {
-    // Of the one tree a rank is inside, of the other a leaf.
+    // Each rank is an inner node of one tree and a leaf of the other.
     const Rank n = problem.ranks;
     const double depth = 2.0 * log2_rounded_up(n), children = n > 3 ? 2 : 1;
     const double sent = (children + (n > 2 ? 2 : 1)) / 2, received = sent;
@@ -43,7 +44,7 @@ class DoubleBinaryTree : public Entry<Algorithm> {
     return cost_law;
   }
 
-  // A leaf sends up, and what is inside passes down, before anything of the other tree is awaited.
+  // Leaves send up, and inner nodes forward down, before they wait for anything of the other tree.
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     Tree first = {.node = binary_tree(problem.ranks, self), .unit = 0};
     Tree second = {.node = other_tree(problem.ranks, self), .unit = 1};

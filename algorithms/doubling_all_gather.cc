@@ -1,6 +1,6 @@
-// Recursive doubling: recursive halving backwards; groups that know all their blocks merge two by two.
-// ceil(log2 n) a + (n-1)/n S b where n is a power of two; otherwise one message more in some rounds.
-// R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+// Recursive doubling all-gather: recursive halving in reverse. Groups in which every rank holds all blocks merge in
+// pairs. Cost: ceil(log2 n) alpha + (n-1)/n S beta if n is a power of two; otherwise some rounds have one more message.
+// Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/halving.h"

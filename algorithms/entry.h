@@ -1,13 +1,12 @@
-// What every algorithm of the catalogue says of itself, so that its file holds only the algorithm.
-// Cost laws in these files: a = time of one dependent message, b = time per byte of one link, n ranks, S bytes in the
-// largest buffer of the call. Bytes are those that a rank sends.
+// Base class of catalogue entries: name, summary and supported problems. Cost laws use the symbols defined in
+// cost_law.h.
 #pragma once
 
 #include "src/plan/algorithm.h"
 
 namespace tutti {
 
-// Base: Algorithm, or Sequence for a composition. Supports its collective for any number of ranks, in place or not.
+// Base is Algorithm, or Sequence for compositions. Supports the collective for any number of ranks, in place or not.
 template <typename Base>
 class Entry : public Base {
  public:

@@ -1,5 +1,5 @@
-// All-to-all by exchanges: a round-robin tournament, in round r of which the ranks whose numbers add up to r modulo n
-// swap blocks. n a + (n-1)/n S b, and in place: a block is overwritten by the answer to itself.
+// All-to-all by pairwise exchange, a round-robin tournament: in round r, ranks with sum r modulo n exchange blocks.
+// Cost: n alpha + (n-1)/n S beta. Works in place, because each block is overwritten by the one received in exchange.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 

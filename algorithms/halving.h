@@ -1,14 +1,15 @@
-// Recursive halving of ranks [0, n) for any n: a group [low, high) splits in the middle, the lower half has one rank
-// more if the number is odd, and each rank faces its counterpart in the other half. The odd rank has none: it gives its
-// share to the last rank of the upper half and takes nothing.
+// Recursive halving of ranks [0, n) for any n. A group [low, high) is split in the middle; the lower half has one rank
+// more if the size is odd. Each rank is paired with its counterpart in the other half. The unpaired rank gives its
+// share to the last rank of the upper half and receives nothing.
 #pragma once
 
 #include "algorithms/ranges.h"
 
 namespace tutti {
 
-// What a rank does when its group splits after `depth` halvings; all empty once it is alone. Reduce-scatter goes down:
-// the range `given` to `to`, `kept` from all of `from`. All-gather goes up: `kept` to all of `from`, `given` from `to`.
+// One rank's part in the split of its group after `depth` splits; empty if the rank is alone. A reduce-scatter sends
+// the range `given` to `to` and receives `kept` from all of `from`. An all-gather sends `kept` to all of `from` and
+// receives `given` from `to`.
 struct Halving {
   Range kept, given;
   Rank to = 0;

@@ -1,7 +1,7 @@
-// Recursive halving: in each round a rank gives the blocks of the other half of its group to its counterpart there.
-// ceil(log2 n) a + (n-1)/n S b where n is a power of two; otherwise the odd ranks of halves add at most one message a
-// round. Long distances come first, so the largest messages cross the whole machine.
-// R. Rabenseifner, "Optimization of collective reduction operations", 2004.
+// Recursive halving reduce-scatter: in each round a rank sends the blocks of the other half of its group to its
+// counterpart there. Cost: ceil(log2 n) alpha + (n-1)/n S beta if n is a power of two; otherwise unpaired ranks add at
+// most one message per round. Long distances come first, so the largest messages cross the whole machine.
+// Source: R. Rabenseifner, "Optimization of collective reduction operations", 2004.
 #include <cmath>
 
 #include "algorithms/cost_law.h"
@@ -33,7 +33,7 @@ class RecursiveHalving : public Entry<Algorithm> {
     if (n == 1) return steps.fold({input(0)}, {output(0)}, Fold::complete);
     const Halving half = halving(n, self, round);
     if (half.given.count == 0) return;
-    // Only the odd rank of the first round enters the second without a sum of its own.
+    // Only a rank that was unpaired in the first round enters the second one without a partial sum.
     const bool raw = round == 0 || (round == 1 && halving(n, self, 0).from.empty());
     const Place own = raw ? Place::input : Place::scratch;
 

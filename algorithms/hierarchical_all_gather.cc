@@ -1,8 +1,9 @@
-// All-gather over hosts: each block goes once to each other host, to the rank there whose place is like its owner's,
-// and is handed on within that host. With k hosts, k rounds: in round d hosts receive from the d-th before them, so
-// that no two send to the same one. Each rank sends its block to k-1 hosts and hands k on to g-1 ranks: a host's link
-// carries (k-1)/k S each way instead of g times that. 2 a deep. Source: the multi-leader all-gather of Kandalla et al.,
-// "Designing multi-leader-based allgather algorithms for multi-core clusters" (2009); here every rank leads.
+// Hierarchical all-gather: each block is sent once to each other host, to the rank at its owner's position, and
+// forwarded inside that host. k rounds; in round d, hosts receive from the d-th host before them, so no two send to the
+// same one. Each rank sends its block to k-1 hosts and forwards k blocks to g-1 ranks. A host's link carries (k-1)/k S
+// per direction, instead of g times as much. Latency: 2 alpha per block.
+// Source: the multi-leader all-gather of Kandalla et al., "Designing multi-leader-based allgather algorithms for
+// multi-core clusters", 2009; here every rank is a leader.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 
@@ -24,7 +25,7 @@ class Hierarchical : public EntryOverHosts {
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const HostMap map(problem);
     const Rank hosts = map.hosts(), here = map.host_of(self);
-    const Rank from = (here + hosts - round) % hosts;  // Whose blocks come in this round.
+    const Rank from = (here + hosts - round) % hosts;  // Host whose blocks arrive in this round.
     if (round > 0) steps.send(input(0), map.agent(self, (here + round) % hosts));
     for (Rank block = map.first(from); block < map.end(from); ++block) {
       if (map.agent(block, here) == self) hand_on(problem, map, block, steps);
@@ -36,7 +37,7 @@ class Hierarchical : public EntryOverHosts {
   }
 
  private:
-  // One fan-out: to this rank's output, and to all others of its host.
+  // One step stores the block to this rank's output and sends it to all other ranks of the host.
   static void hand_on(const Problem& problem, const HostMap& map, Rank block, Steps& steps) {
     const Rank self = steps.self(), here = map.host_of(self);
     const Operand source = block == self ? input(0) : lane(block, 1);

@@ -1,10 +1,10 @@
-// All-reduce over levels: reduce-scatter inside each host, all-reduce of every shard across the hosts, all-gather
-// inside each host; the middle is itself hierarchical where there are racks. A host's link carries 2(k-1)/k S b for k
-// hosts, whatever their size. Latency: the sum of the three.
-//   hierarchical       direct inside; across, direct between few hosts, otherwise halving-doubling: 2 a + 2 log2(k) a
-//   hierarchical_ring  rings inside and across: 2(g-1) a + 2(k-1) a for g ranks a host
-// Hosts may be uneven. Shards of hosts of different size do not match, so the block is cut at the union of all hosts'
-// shard borders; each interval has one owner per host, and these are one all-reduce across.
+// Hierarchical all-reduce: reduce-scatter inside each host, all-reduce of every shard across hosts, all-gather inside
+// each host. If the problem has racks, the middle stage is hierarchical too. A host's link carries 2(k-1)/k S beta for
+// k hosts of any size. Latency is the sum of the three stages:
+//   hierarchical       direct inside; direct across few hosts, otherwise halving-doubling: (2 + 2 log2(k)) alpha
+//   hierarchical_ring  rings inside and across: (2(g-1) + 2(k-1)) alpha for g ranks per host
+// Hosts may have different sizes. Their shards then do not match, so the block is cut at the shard borders of all
+// hosts. Each interval has one owner per host, and these owners run one all-reduce.
 #include <algorithm>
 #include <numeric>
 
@@ -18,21 +18,21 @@ namespace {
 
 constexpr std::uint64_t kMaxUnits = 1 << 20;
 constexpr std::uint64_t kMaxTags = 1 << 16;
-constexpr std::uint32_t kInsideTags = 2;    // Of the reduce-scatters, of the all-gathers.
-constexpr std::uint32_t kTagsOfAcross = 2;  // Of the algorithm across the last level's groups, at most.
-// Up to here hosts speak directly: what is sent and what is awaited are stages of their own then, so that while one
-// chunk is between hosts the next are inside them. From 6 on the number of messages costs as much as that gains
-// (measured).
+constexpr std::uint32_t kInsideTags = 2;    // One of the reduce-scatters, one of the all-gathers.
+constexpr std::uint32_t kTagsOfAcross = 2;  // Maximum of the algorithm across the last level's groups.
+// Up to this number of hosts, the direct algorithm is used across. It sends and receives in separate stages, so that
+// one chunk can be between hosts while the next ones are inside. From 6 hosts on, the number of messages costs as much
+// as this gains (measured).
 constexpr Rank kFewHosts = 4;
 
 struct Names {
   const char* reduce_scatter;
   const char* all_gather;
-  const char* across;      // An all-reduce of two tags at most.
-  const char* across_few;  // Likewise, between few hosts.
+  const char* across;      // An all-reduce that uses at most two tags.
+  const char* across_few;  // The same for few hosts.
 };
 
-// Units that hold every shard border of groups of these sizes; 0 if they are too many.
+// Units such that every shard border of groups of these sizes is a unit border; 0 if there are too many.
 std::uint64_t units_of_shards(const std::vector<Rank>& groups) {
   std::uint64_t units = 1;
   for (const Rank size : groups) {
@@ -41,7 +41,7 @@ std::uint64_t units_of_shards(const std::vector<Rank>& groups) {
   return units;
 }
 
-// Where the shards of some host end, in units of shards.
+// Marks the shard borders of all hosts, in units of shards.
 std::vector<bool> borders_of(const std::vector<Rank>& hosts, std::uint32_t shard_units) {
   std::vector<bool> borders(shard_units + 1, false);
   for (const Rank size : hosts) {
@@ -72,7 +72,7 @@ class Hierarchical : public Entry<Sequence> {
     return memo_.get(problem, [&] { return composed(problem); });
   }
 
-  // The largest hosts have most to do inside, and in the smallest a rank has the largest shard to bring across.
+  // The largest hosts have the most work inside; the smallest hosts have the largest shards per rank across.
   CostLaw cost_law(const Problem& problem) const override {
     const std::vector<Rank>& hosts = problem.groups[0];
     const auto [smallest, largest] = std::minmax_element(hosts.begin(), hosts.end());
@@ -82,7 +82,7 @@ class Hierarchical : public Entry<Sequence> {
     const Across across = across_hosts(problem);
     CostLaw gather = inside(Collective::all_gather, names_.all_gather);
     gather.copied = 0;   // In place.
-    gather.rounded = 0;  // What comes from across is.
+    gather.rounded = 0;  // The result from across is already rounded.
     CostLaw cost_law = then(inside(Collective::reduce_scatter, names_.reduce_scatter), gather);
     cost_law = then(cost_law, between_hosts(across.algorithm->cost_law(across.problem), problem, *smallest));
     cost_law.units = units_of_shards(hosts) * across.algorithm->cost_law(across.problem).units;
@@ -90,7 +90,7 @@ class Hierarchical : public Entry<Sequence> {
   }
 
  private:
-  // What hosts would do as ranks, shared out to the ranks of one.
+  // Converts the cost of the algorithm across, where hosts are ranks, to one rank of a host.
   static CostLaw between_hosts(const CostLaw& hosts, const Problem& problem, Rank ranks) {
     CostLaw shared = divided(hosts, ranks);
     const std::uint64_t parts_of_a_rank = (parts_across(problem) + ranks - 1) / ranks;
@@ -113,7 +113,7 @@ class Hierarchical : public Entry<Sequence> {
     const std::uint32_t units = shard_units * shape.units;
 
     std::vector<Part> scatters, gathers;
-    std::uint32_t inside = 0;  // Units of scratch; hosts share it, as no rank is in two.
+    std::uint32_t inside = 0;  // Units of scratch; hosts share them, since no rank is in two hosts.
     Rank first = 0;
     for (const Rank size : hosts) {
       scatters.push_back(inside_host(first, size, units));
@@ -174,7 +174,7 @@ class Hierarchical : public Entry<Sequence> {
       part.input = part.output = Place::output;
       part.scratch = scratch;
       const std::uint64_t tag = kInsideTags + tags * parts.size();
-      TUTTI_ASSERT(tag < kMaxTags);  // supports() has counted them.
+      TUTTI_ASSERT(tag < kMaxTags);  // Checked by supports().
       part.tag = static_cast<std::uint16_t>(tag);
       part.fold = Fold::complete;
       parts.push_back(std::move(part));
@@ -183,7 +183,7 @@ class Hierarchical : public Entry<Sequence> {
     return parts;
   }
 
-  // How many tags the levels from here on use, and how many those above: the parts across are that far apart.
+  // Tags used from this level on. The parts across are this far apart.
   static std::uint64_t tags_of(const Problem& problem) {
     Problem across = problem;
     across.groups.erase(across.groups.begin());

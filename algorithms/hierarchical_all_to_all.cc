@@ -1,8 +1,8 @@
-// All-to-all over hosts of equal size: ranks of a host first sort what they have by the place of its receiver, so that
-// each then sends one message to each other host, to the rank at its own place: k-1 messages across, of g blocks each,
-// instead of n-g of one. 2 a deep; each block moves twice.
-// Source: Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems"
-// (1997), with a radix that is the size of a host.
+// Hierarchical all-to-all for hosts of equal size. The ranks of a host first exchange blocks by the position of the
+// receiver. Each rank then sends one message of g blocks to the rank at its own position on every other host. k-1
+// messages across instead of n-g. Latency: 2 alpha; each block moves twice.
+// Source: Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems",
+// 1997, with the host size as radix.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 
@@ -21,7 +21,7 @@ class Hierarchical : public EntryOverHosts {
     return map.smallest() * map.hosts() == problem.ranks;
   }
 
-  // Scratch: [place of the sender in this host][host of the receiver].
+  // Scratch layout: [sender's position in this host][receiver's host].
   Shape shape(const Problem& problem) const override {
     return {.scratch = problem.ranks, .rounds = 2, .stages = {0, 1}};
   }

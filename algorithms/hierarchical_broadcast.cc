@@ -1,7 +1,7 @@
-// Broadcast over hosts: the root deals out shards within its host; each shard goes from host to host along a rail of
-// its own, one rank of each, which hands it on within its host. As many rails as the smallest host has ranks. A host's
-// link carries S in and S out, each rank's S/rails; (k+1) a deep, S b once chunks stream.
-// Source: the chain of this catalogue between hosts, and van de Geijn's scatter and all-gather within them.
+// Hierarchical broadcast: the root scatters shards inside its host. Each shard travels from host to host along its own
+// rail, which has one rank per host, and is forwarded inside each host. The number of rails is the size of the smallest
+// host. A host's link carries S in and S out, S/rails per rank. Cost: (k+1) alpha + S beta when chunks are pipelined.
+// Sources: chain broadcast between hosts, and van de Geijn's scatter and all-gather inside hosts.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 
@@ -55,14 +55,14 @@ class Hierarchical : public EntryOverHosts {
     HostMap map;
     Rank root, home, count;
 
-    // The root is on rail 0; on other hosts rails are spread over the ranks.
+    // The root is on rail 0. On other hosts the rails are spread over the ranks.
     Rank rank(Rank rail, Rank host) const {
       const Rank size = map.size(host), first = map.first(host);
       return host == home ? first + (root - first + rail) % size : first + rail * (size / count);
     }
   };
 
-  // To its rail in the root's host, and to the root's own output.
+  // Sends a shard to its rail in the root's host, and stores it to the root's own output.
   static void deal(const Problem& problem, Rank shard, const Rails& rails, Steps& steps) {
     const Operand own = input(shard);
     std::vector<Operand> targets;
@@ -71,7 +71,7 @@ class Hierarchical : public EntryOverHosts {
     steps.add({&own, 1}, targets);
   }
 
-  // To the next host, unless that is the root's, and to all of this one that lack it.
+  // Sends a shard to the next host, unless that is the root's, and to all ranks of this host that need it.
   static void pass_on(const Problem& problem, Rank shard, const Rails& rails, Steps& steps) {
     const Rank self = steps.self(), here = rails.map.host_of(self), hosts = rails.map.hosts();
     const bool is_root = self == rails.root;

@@ -1,8 +1,8 @@
-// Reduce-scatter over hosts: what a host's ranks have for a rank of another host is summed by the one of them whose
-// place is like that rank's, and only the sum crosses. With k hosts, k rounds: in round d hosts sum for the d-th behind
-// them, so that no two send to the same one. A host's link carries (k-1)/k S each way instead of g times that; no
-// memory is needed for sums, which go from the fold onto the wire. 2 k a deep.
-// Source: the hierarchical all-gather of this catalogue, backwards.
+// Hierarchical reduce-scatter: the shares of a host's ranks for a rank of another host are summed by the rank at that
+// rank's position, and only the sum is sent. k rounds; in round d, hosts sum for the d-th host after them, so no two
+// send to the same one. A host's link carries (k-1)/k S per direction, instead of g times as much. Sums need no memory,
+// since they are sent directly. Latency: 2 k alpha.
+// Source: the hierarchical all-gather of this catalogue in reverse.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 
@@ -24,7 +24,7 @@ class Hierarchical : public EntryOverHosts {
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const HostMap map(problem);
     const Rank hosts = map.hosts(), here = map.host_of(self);
-    const Rank to = (here + round) % hosts;  // Whose blocks are summed in this round.
+    const Rank to = (here + round) % hosts;  // Host whose blocks are summed in this round.
     for (Rank block = map.first(to); block < map.end(to); ++block) {
       const Rank agent = map.agent(block, here);
       if (agent != self) steps.send(input(block), agent);
@@ -39,7 +39,7 @@ class Hierarchical : public EntryOverHosts {
   }
 
  private:
-  // In rank order, to the block's owner: a rank of another host, or this one.
+  // Sums in rank order for the block's owner: a rank of another host, or this rank.
   static void sum(const HostMap& map, Rank block, Steps& steps) {
     const Rank self = steps.self(), here = map.host_of(self);
     std::vector<Operand> sources;

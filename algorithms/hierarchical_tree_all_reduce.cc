@@ -1,7 +1,8 @@
-// Tree all-reduce over hosts: the sum of each half of the data goes along a chain through each host and up a tree of
-// hosts, and the result comes back. 2(g-1) a + 2 log2(k) a + 2 S b once chunks stream, for k hosts of g ranks; a host's
-// link carries 2 S each way, by the two ranks that speak for it. Which these are is a matter of the order of ranks.
-// Source: host_trees.h. The root turns round in the down stage, as that of double_binary_tree does.
+// All-reduce over two trees of hosts: the partial sum of each half of the data follows a chain through each host and a
+// tree of hosts upwards; the result returns the same way. Cost for k hosts of g ranks: 2(g-1) alpha + 2 log2(k) alpha +
+// 2 S beta when chunks are pipelined. A host's link carries 2 S per direction, through its two leaders. The order of
+// ranks determines the leaders.
+// Source: host_trees.h. The root sends the result in the down stage, as in double_binary_tree.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_trees.h"
 
@@ -35,7 +36,8 @@ class HierarchicalTree : public EntryOverHosts {
     return cost_law;
   }
 
-  // Of the tree in which this rank is lower it gets something sooner on the way up, and later on the way down.
+  // Starts with the tree in which this rank is lower on the way up, and with the other one on the way down, because
+  // data arrive earlier there.
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const HostTrees trees(problem, std::nullopt);
     HostTreeNode first = trees.node(self, 0), second = trees.node(self, 1);

@@ -1,6 +1,6 @@
-// Tree reduce over hosts: each half of the data is summed along a chain through each host and up a tree of hosts, whose
-// root is the root's. (g-1) a + log2(k) a + S b once chunks stream, for k hosts of g ranks; a host's link carries S
-// each way, by the two ranks that speak for it. Source: host_trees.h.
+// Reduction over two trees of hosts: the partial sum of each half of the data follows a chain through each host and a
+// tree of hosts to the root. Cost for k hosts of g ranks: (g-1) alpha + log2(k) alpha + S beta when chunks are
+// pipelined. A host's link carries S per direction, through its two leaders. Source: host_trees.h.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_trees.h"
 
@@ -18,7 +18,7 @@ class HierarchicalTree : public EntryOverHosts {
   CostLaw cost_law(const Problem& problem) const override {
     const HostTreeSizes sizes(problem);
     const double hops = 2.0 * (sizes.largest - 1), depth = sizes.depth(), shared = sizes.largest > 1 ? 1 : 0;
-    const bool alone = sizes.smallest == 1;  // Some rank, which speaks for its host in both trees.
+    const bool alone = sizes.smallest == 1;  // A rank without others on its host is the leader in both trees.
     CostLaw cost_law;
     cost_law.levels[0] = {.depth = hops,
                           .chain = hops / 2,
@@ -34,15 +34,15 @@ class HierarchicalTree : public EntryOverHosts {
     cost_law.folded = 1 + shared / 2;
     cost_law.longest = 0.5;
     cost_law.units = 2;
-    // What comes from other hosts also goes from the speaker of the root's host to the root: in one half from the one
-    // end of the host's chain, in the other from the other.
+    // Sums of other hosts also travel from the leader of the root's host to the root, from opposite ends of the chain
+    // for the two halves.
     const HostMap map(problem);
     const double farther = (map.size(map.host_of(problem.root)) - 1) / 2.0;
     cost_law.rounded = sizes.rounded() + (1 - 1.0 / sizes.hosts) * farther;
     return cost_law;
   }
 
-  // First of the tree in which this rank is lower: there it gets something sooner.
+  // Starts with the tree in which this rank is lower, because data arrive earlier there.
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
     const HostTrees trees(problem, problem.root);
     HostTreeNode first = trees.node(self, 0), second = trees.node(self, 1);

@@ -1,4 +1,4 @@
-// Which ranks share a host, for algorithms that treat links within hosts and between them differently.
+// Assignment of ranks to hosts, for algorithms that distinguish links inside and between hosts.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// Whether the problem says so, of two hosts or more.
+// True if the problem describes at least two hosts, none of them empty.
 inline bool has_hosts(const Problem& problem) {
   if (problem.groups.empty() || problem.groups[0].size() < 2) return false;
   const std::vector<Rank>& sizes = problem.groups[0];
@@ -32,7 +32,8 @@ class HostMap {
   Rank host_of(Rank rank) const {
     return static_cast<Rank>(std::upper_bound(firsts_.begin(), firsts_.end(), rank) - firsts_.begin() - 1);
   }
-  // Who sees to a rank's block on a host: itself, and on others those whose place among their hosts is like its own.
+  // Rank of `host` that handles the block of `rank`: `rank` itself on its own host, otherwise the rank at the
+  // proportional position.
   Rank agent(Rank rank, Rank host) const {
     const Rank home = host_of(rank);
     return firsts_[host] + static_cast<Rank>(std::uint64_t{rank - firsts_[home]} * sizes_[host] / sizes_[home]);
@@ -42,7 +43,7 @@ class HostMap {
   std::vector<Rank> sizes_, firsts_;
 };
 
-// An entry for ranks of several hosts alone.
+// Base of algorithms for ranks of several hosts.
 class EntryOverHosts : public Entry<Algorithm> {
  public:
   using Entry::Entry;

@@ -1,9 +1,10 @@
-// Two trees over all ranks of several hosts, one for each half of the data: a chain through each host, whose first rank
-// speaks for it in a balanced binary tree of the hosts. The chain of the second tree goes the other way, so that a
-// host's ranks at both ends speak for it, and a host that is inside the one tree is a leaf of the other. In the host of
-// a root chains go round and end there; the same ranks speak for it, since they are those near a port.
-// P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009,
-// over hosts instead of ranks; chains inside hosts as in NCCL's trees.
+// Two trees over all ranks of several hosts, one per half of the data. A chain connects the ranks of each host; its
+// first rank, the leader, connects the host to a balanced binary tree of hosts. The chains of the second tree have the
+// opposite direction, so the ranks at both ends of a host are leaders. A host that is an inner node of one tree is a
+// leaf of the other. In the host of a root, the chains wrap around and start at the root. The same ranks remain
+// leaders, since they are near a NIC port.
+// Source: P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
+// 2009, applied to hosts instead of ranks; chains inside hosts as in NCCL's trees.
 #pragma once
 
 #include <optional>
@@ -16,13 +17,13 @@
 namespace tutti {
 
 struct HostTreeNode {
-  std::uint16_t half = 0;  // Of the data; also the tag of the tree's lanes.
+  std::uint16_t half = 0;  // Half of the data; also the tag of the tree's lanes.
   std::optional<Rank> parent;
-  std::vector<Rank> children;  // On other hosts, then on this one.
-  Rank behind = 0;             // Ranks of this host that come behind it in the chain.
-  bool has_hosts = false;      // Other hosts come behind it.
+  std::vector<Rank> children;  // On other hosts first, then on this host.
+  Rank behind = 0;             // Ranks of this host that follow in the chain.
+  bool has_hosts = false;      // Other hosts are among its descendants.
 
-  // Whether it is nearer to the leaves than to the root, seen from the other tree.
+  // True if this node is closer to the leaves than the same rank's node in the other tree.
   bool is_lower_than(const HostTreeNode& other) const {
     return has_hosts != other.has_hosts ? !has_hosts : behind < other.behind;
   }
@@ -30,7 +31,7 @@ struct HostTreeNode {
 
 class HostTrees {
  public:
-  // `root`: of both trees. Without one they are led by the ends of the first host.
+  // `root` becomes the root of both trees. Without it, the leaders of the first host are the roots.
   HostTrees(const Problem& problem, std::optional<Rank> root)
       : map_(problem), root_(root), home_(root ? map_.host_of(*root) : 0) {}
 
@@ -50,7 +51,7 @@ class HostTrees {
   }
 
  private:
-  // All ranks of a host: upwards from the rank that leads it, or downwards, and round.
+  // All ranks of a host in ascending or descending order, from the first one, wrapping around.
   struct Chain {
     Rank first, size, leader;
     bool upwards;
@@ -59,7 +60,8 @@ class HostTrees {
     Rank at(Rank place) const { return first + (leader - first + (upwards ? place : size - place)) % size; }
   };
 
-  // A root is reached from the speaker without going round.
+  // In the root's host the chain has the opposite direction, so that it leads from the leader to the root without
+  // wrapping around.
   Chain chain_of(Rank host, std::uint16_t half) const {
     const bool has_root = root_ && host == home_;
     return {.first = map_.first(host),
@@ -69,8 +71,9 @@ class HostTrees {
   }
   Rank speaker(Rank host, std::uint16_t half) const { return half == 0 ? map_.first(host) : map_.end(host) - 1; }
 
-  // A host's place in the tree of hosts, in which the root's is 0. Odd places are leaves, and the second tree has the
-  // others there: its mirror image where that swaps odd and even, otherwise the same one place further.
+  // Position of a host in the tree of hosts; the root's host has position 0. Odd positions are leaves. In the second
+  // tree other hosts have them: it is the mirror image if that swaps odd and even positions, otherwise it is shifted by
+  // one.
   Rank place_of(Rank host, std::uint16_t half) const {
     const Rank hosts = map_.hosts(), place = (host + hosts - home_) % hosts;
     if (half == 0 || place == 0) return place;
@@ -87,7 +90,7 @@ class HostTrees {
   Rank home_;
 };
 
-// What trees have in common, up alone: of a block, of which each takes a half.
+// Common terms of the trees' costs, for the direction up. In blocks, of which each tree has a half.
 struct HostTreeSizes {
   explicit HostTreeSizes(const Problem& problem)
       : hosts(static_cast<Rank>(problem.groups[0].size())), smallest(problem.groups[0][0]), largest(smallest) {
@@ -96,8 +99,8 @@ struct HostTreeSizes {
       largest = std::max(largest, size);
     }
   }
-  double depth() const { return log2_rounded_up(hosts); }                // Between hosts.
-  double children() const { return hosts > 3 ? 2 : hosts > 2 ? 1 : 0; }  // Of a host inside a tree, but for the root's.
+  double depth() const { return log2_rounded_up(hosts); }                // Hops between hosts.
+  double children() const { return hosts > 3 ? 2 : hosts > 2 ? 1 : 0; }  // For an inner host other than the root's.
   double rounded() const { return (largest - 1) / 2.0 + mean_depth(hosts); }
   Rank hosts, smallest, largest;
 };

@@ -1,4 +1,4 @@
-// Remembers the last few compositions: a plan asks for the same one in every round of every rank.
+// Caches the last few compositions, because a plan requests the same one for every round of every rank.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// Any thread may ask.
+// Thread-safe.
 class Memo {
  public:
   template <typename Make>
@@ -20,7 +20,7 @@ class Memo {
         if (entry.composition != nullptr && entry.problem == problem) return entry.composition;
       }
     }
-    auto composition = std::make_shared<const Composition>(make());  // Without the lock: compositions may nest.
+    auto composition = std::make_shared<const Composition>(make());  // Outside the lock, because compositions may nest.
     const std::lock_guard lock(mutex_);
     entries_[oldest_] = {problem, composition};
     oldest_ = (oldest_ + 1) % entries_.size();

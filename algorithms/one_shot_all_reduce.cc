@@ -1,5 +1,5 @@
-// One-shot all-reduce: every rank sends its whole input to all, and each folds all inputs in rank order, so that all
-// have the same bits. a + (n-1) S b: one message deep, n-1 times the bytes; for messages of a few kilobytes.
+// One-shot all-reduce: every rank sends its whole input to all others, and each reduces all inputs in rank order, so
+// that all ranks get identical bits. Cost: alpha + (n-1) S beta. For messages of a few kilobytes.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
@@ -12,7 +12,7 @@ class OneShot : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
 
-  // Each rank has its own sum, of its own numbers as they are and the others' as they came.
+  // Each rank computes its own sum, from its exact input and the compressed inputs of others.
   bool bears_rounding(const Problem& problem) const override { return problem.ranks == 1; }
 
   CostLaw cost_law(const Problem& problem) const override {

@@ -1,6 +1,6 @@
-// Pairwise all-to-all: in round r every rank sends to the one r + 1 ahead and receives from the one r + 1 behind.
-// (n-1) a + (n-1)/n S b in balanced rounds. Not in place from three ranks on: a block would be overwritten before its
-// own round sends it.
+// Pairwise all-to-all: in round r, every rank sends to the rank r + 1 after it and receives from the rank r + 1 before
+// it. Cost: (n-1) alpha + (n-1)/n S beta, in balanced rounds. Not in place for n > 2, since a block would be
+// overwritten before it is sent.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 

@@ -1,4 +1,4 @@
-// Arithmetic on ranks and ranges of blocks that several algorithms share.
+// Arithmetic on ranks and block ranges shared by several algorithms.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Range {
   Rank first = 0, count = 0;
 };
 
-// Blocks first, first + 1, ... modulo n, as at most two ranges; the second may be empty.
+// Blocks first, first + 1, ... modulo n, as at most two contiguous ranges; the second may be empty.
 struct Wrapped {
   Range runs[2];
 };
@@ -26,7 +26,7 @@ constexpr Wrapped wrapped(Rank first, Rank count, Rank n) {
   return {{{first, before_end}, {0, count - before_end}}};
 }
 
-// A flag for each other rank, the next one first.
+// One flag per peer, in ring order from the next rank on.
 inline std::vector<Operand> flags_of_peers(Rank self, Rank n) {
   std::vector<Operand> flags;
   for (Rank i = 1; i < n; ++i) flags.push_back(flag((self + i) % n));

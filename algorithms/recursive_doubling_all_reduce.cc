@@ -1,8 +1,8 @@
-// Recursive doubling: in round k ranks whose numbers differ in bit k exchange all they have summed. The lower rank's
-// operand is the left one on both sides, so both get the same bits, and the sum is in rank order.
-// log2(n) (a + S b), for small messages at many ranks; where n is no power of two, the ranks too many hand their input
-// to a neighbour first and get the result last: 2 (a + S b) more.
-// R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+// Recursive doubling all-reduce: in round i, ranks whose numbers differ in bit i exchange their partial sums. The lower
+// rank's operand is the left one on both sides, so both get identical bits, and the sum is in rank order. Cost: log2(n)
+// (alpha + S beta). For small messages and many ranks. If n is not a power of two, the excess ranks first send their
+// inputs to a peer and receive the result last, which adds 2 (alpha + S beta).
+// Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
 #include <bit>
 
 #include "algorithms/cost_law.h"
@@ -11,7 +11,8 @@
 namespace tutti {
 namespace {
 
-// The first 2 * extra ranks play in pairs, of which the odd one sits out.
+// The ranks that take part in the exchanges. The first 2 * extra ranks form pairs, of which the odd rank does not take
+// part.
 struct Players {
   explicit Players(Rank n) : count(std::bit_floor(n)), extra(n - count) {}
   bool is_paired(Rank rank) const { return rank < 2 * extra; }
@@ -33,7 +34,7 @@ class RecursiveDoubling : public Entry<Algorithm> {
     return {.rounds = std::max(1u, exchanges + (players.extra > 0 ? 2 : 0)), .stages = {0}};
   }
 
-  // Each rank has its own sum, of its own numbers as they are and the others' as they came.
+  // Each rank computes its own sum, from its exact input and the compressed partial sums of others.
   bool bears_rounding(const Problem& problem) const override { return problem.ranks == 1; }
 
   CostLaw cost_law(const Problem& problem) const override {
@@ -43,7 +44,7 @@ class RecursiveDoubling : public Entry<Algorithm> {
     cost_law.folded = cost_law.levels[0].sent + cost_law.levels[1].sent;
     cost_law.longest = 1;
     if (players.extra == 0) return cost_law;
-    cost_law.folded += 1;  // What the odd ones hand in; and they get the result.
+    cost_law.folded += 1;  // Inputs of the excess ranks, which later receive the result.
     return then(cost_law,
                 with_anyone(problem, {.depth = 2, .chain = 2, .stalls = 2, .sent = 1, .received = 1, .messages = 2}));
   }

@@ -1,7 +1,7 @@
-// All-reduce as a reduce-scatter of n blocks, then an all-gather of them, from the untouched files.
-//   ring              2(n-1) a + 2(n-1)/n S b         P. Patarasuk, X. Yuan, 2009
-//   halving_doubling  2 log2(n) a + 2(n-1)/n S b      R. Rabenseifner, 2004
-//   two_shot          2 a + 2(n-1)/n S b              direct, for full crossbars
+// All-reduce as reduce-scatter and all-gather of n blocks, composed from existing algorithms.
+//   ring              2(n-1) alpha + 2(n-1)/n S beta      P. Patarasuk, X. Yuan, 2009
+//   halving_doubling  2 log2(n) alpha + 2(n-1)/n S beta   R. Rabenseifner, 2004
+//   two_shot          2 alpha + 2(n-1)/n S beta           direct, for full crossbars
 #include <numeric>
 
 #include "algorithms/catalogue.h"

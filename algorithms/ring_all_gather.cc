@@ -1,5 +1,6 @@
-// Ring all-gather: every block goes round the ring. (n-1) a + (n-1)/n S b: fewest bytes, only neighbours speak.
-// P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+// Ring all-gather: every block travels around the ring; each rank communicates with its two ring peers only. Cost:
+// (n-1) alpha + (n-1)/n S beta, the minimum number of bytes.
+// Source: P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 

@@ -1,6 +1,15 @@
-// Ring reduce-scatter: the partial sum of block b starts at rank b + 1 and collects every rank's share on its way round
-// to b. (n-1) a + (n-1)/n S b: fewest bytes, only neighbours speak.
-// P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+// Ring reduce-scatter: the partial sum of block b starts at rank b + 1 and travels around the ring to rank b. Each rank
+// adds its share. Cost: (n-1) alpha + (n-1)/n S beta, the minimum number of bytes.
+// Source: P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+//
+// Example with n = 4. "b2: 3+0" is the partial sum of block 2 over the inputs of ranks 3 and 0. Ranks send to rank + 1.
+//                  rank 0        rank 1        rank 2        rank 3
+//   round 0  send  b3: 0         b0: 1         b1: 2         b2: 3
+//            keep  b2: 3+0       b3: 0+1       b0: 1+2       b1: 2+3
+//   round 1  send  b2: 3+0       b3: 0+1       b0: 1+2       b1: 2+3
+//            keep  b1: 2+3+0     b2: 3+0+1     b3: 0+1+2     b0: 1+2+3
+//   round 2  send  b1: 2+3+0     b2: 3+0+1     b3: 0+1+2     b0: 1+2+3
+//          output  b0: 1+2+3+0   b1: 2+3+0+1   b2: 3+0+1+2   b3: 0+1+2+3
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 
@@ -33,7 +42,8 @@ class Ring : public Entry<Algorithm> {
     const Rank leaving = (self + n - 1 - round) % n;
     const Rank arriving = (leaving + n - 1) % n;
 
-    steps.send(round == 0 ? input(leaving) : scratch(leaving), next);  // First: a ring of receivers would wait forever.
+    // Send first: a ring of receivers would deadlock.
+    steps.send(round == 0 ? input(leaving) : scratch(leaving), next);
     if (arriving == self) {
       steps.reduce(previous, input(self), output(0), Fold::complete);
     } else {

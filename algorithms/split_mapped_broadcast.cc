@@ -1,7 +1,7 @@
-// Broadcast in peers' memory with everybody's help: rank r reads unit r of the root's block and stores it into the
-// output of every rank but the root, which copies its block for itself if it does not broadcast in place.
-// (n-1)/n S b per rank instead of (n-1) S b at the root.
-// Entry: the root's block is there, all outputs may be written. Exit: all is done.
+// Broadcast in mapped memory by all ranks: rank r reads unit r of the root's block and stores it into the output of
+// every rank but the root. The root copies its own block unless in place. Cost: (n-1)/n S beta per rank, instead of
+// (n-1) S beta at the root. Entry flags: the root's block is valid and all outputs may be written. Exit flags: all
+// outputs are written.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
@@ -17,7 +17,7 @@ class SplitMapped : public Entry<Algorithm> {
   Shape shape(const Problem& problem) const override { return {.units = problem.ranks, .rounds = 3, .stages = {0}}; }
 
   CostLaw cost_law(const Problem& problem) const override {
-    // The root's own copy is apart.
+    // Without the root's own copy.
     CostLaw cost_law = in_peers_memory(problem, 1 - 1.0 / problem.ranks, 0);
     cost_law.copied = 1;
     cost_law.units = problem.ranks;

@@ -1,7 +1,7 @@
-// Two-shot all-reduce in peers' memory: each rank folds its unit of every rank's input, in rank order, and stores it
-// into every rank's output. 2(n-1)/n S b without a copy, and two flag rounds. A line that was read is next written by
-// its reader, which host memory rewards. In place too: unit r is touched by rank r alone between entry and exit.
-// Entry: all inputs are there, and all outputs may be written. Exit: all is read and written.
+// Two-shot all-reduce in mapped memory: each rank reduces its unit from all ranks' inputs, in rank order, and stores it
+// into all ranks' outputs. Cost: 2(n-1)/n S beta without a copy, and two flag rounds. The reader of a cache line is its
+// next writer, which suits host caches. Works in place: between entry and exit, only rank r accesses unit r. Entry
+// flags: all inputs are valid and all outputs may be written. Exit flags: all inputs are read and all outputs written.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
