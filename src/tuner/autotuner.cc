@@ -9,15 +9,16 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
-constexpr double kMinUs = 0.01;             // Predictions below count as this.
-constexpr std::uint32_t kShortLead = 1;     // Operations that a burst begins with and that are not counted,
-constexpr std::uint32_t kLongLead = 4;      // and where they are so short that more of them may be under way at once.
-constexpr std::uint32_t kLongGlance = 2;    // Spells of which the least counts,
-constexpr std::uint32_t kShortGlance = 16;  // and operations, so short that one turn of a scheduler meets several.
+constexpr double kMinUs = 0.01;           // Lower bound for predictions.
+constexpr std::uint32_t kShortLead = 1;   // Uncounted operations at the beginning of a burst,
+constexpr std::uint32_t kLongLead = 4;    // and for short operations, of which several may be in progress.
+constexpr std::uint32_t kLongGlance = 2;  // Spells in a glance,
+// and operations in a glance of short ones; exceeds a time slice of the scheduler.
+constexpr std::uint32_t kShortGlance = 16;
 
-constexpr std::uint32_t kStageShift = 8;  // Of an outcome: below are bits of candidates.
+constexpr std::uint32_t kStageShift = 8;  // In outcome(): the stage; lower bits are candidates.
 
-// Some bursts are disturbed, and some lucky. Of nothing: 0.
+// Median of the nonzero values, since some bursts are disturbed and some lucky; 0 if there are none.
 std::uint64_t median(std::span<const std::uint64_t> bursts) {
   std::vector<std::uint64_t> values(bursts.begin(), bursts.end());
   std::erase(values, 0);
@@ -59,7 +60,7 @@ Autotuner::Autotuner(std::span<const double> predicted_us, const AutotunerOption
   remaining_ = {0};
   for (std::size_t i = 1; i < std::min<std::size_t>(predicted_us.size(), terms.max_candidates); ++i) {
     spent_us += (predicted_us[i] - best) * each;
-    if (!(predicted_us[i] <= terms.margin * best) || !(spent_us <= terms.budget_us)) break;  // Nor those behind it.
+    if (!(predicted_us[i] <= terms.margin * best) || !(spent_us <= terms.budget_us)) break;  // Later ones are slower.
     remaining_.push_back(i);
   }
   tried_ = remaining_.size();
@@ -195,7 +196,7 @@ void Autotuner::conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t r
   }
   if (stage_ == Stage::rest) return settle(winner_of(sums_ns));
   const double most = (stage_ == Stage::glance ? terms_.far_behind : terms_.behind) * best;
-  // Two bursts do not outweigh a prediction.
+  // Two bursts do not outweigh a prediction: the default gets a larger margin.
   const auto max_of = [&](std::size_t candidate) {
     return candidate == 0 ? std::max(most, terms_.far_behind * best) : most;
   };
@@ -207,12 +208,12 @@ void Autotuner::conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t r
 
 void Autotuner::proceed(Stage stage) {
   if (stage == Stage::first) {
-    for (auto& each : bursts_) each.clear();  // Of few operations, and the first ones.
+    for (auto& each : bursts_) each.clear();  // The glance had few operations, and the first ones.
   }
   enter(stage);
 }
 
-// The first choice goes on wherever it has not been left out before.
+// Keeps the fastest candidates; the default stays unless it was excluded before.
 void Autotuner::keep_best(std::span<const double> sums) {
   if (remaining_.size() <= terms_.max_after_glance) return;
   const auto others = remaining_.begin() + (remaining_.front() == 0 ? 1 : 0);
@@ -221,7 +222,7 @@ void Autotuner::keep_best(std::span<const double> sums) {
   std::sort(remaining_.begin(), remaining_.end());
 }
 
-// The best of those that take the place of the first choice, if that is still there.
+// Returns the fastest candidate that beats the default, or the fastest one if the default is excluded.
 std::size_t Autotuner::winner_of(std::span<const std::uint64_t> sums_ns) const {
   std::size_t best = 0;
   for (std::size_t turn = 1; turn < remaining_.size(); ++turn) {
@@ -231,7 +232,7 @@ std::size_t Autotuner::winner_of(std::span<const std::uint64_t> sums_ns) const {
   return remaining_[best];
 }
 
-// The same rounds of both: what the machine does meanwhile meets both alike.
+// Compares equal rounds of both candidates, since disturbances affect both alike.
 bool Autotuner::beats_first(std::size_t turn, std::span<const std::uint64_t> sums_ns) const {
   const std::size_t rounds = sums_ns.size() / remaining_.size();
   std::size_t won = 0, seen = 0;

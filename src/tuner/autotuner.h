@@ -1,18 +1,22 @@
-// The trial of some candidates by what calls really take: which of them the next operation runs as, and which one is
-// kept. Pure: durations are handed in, and what ranks have to tell each other is handed out.
+// Autotuning of one class of calls: selects which candidate each operation uses, and finally the fastest. The class has
+// no side effects: callers pass durations in and exchange sums between ranks.
 //
-// Operations are counted, and all ranks make the same calls in the same order: so all try the same candidate at the
-// same operation. Each rank has durations of its own; a stage of the trial therefore ends with sums over all ranks, of
-// each burst, from which everybody draws the same conclusion. How they are summed up is the caller's business.
+// Operations are counted, and all ranks make the same calls in the same order. All ranks therefore use the same
+// candidate for the same operation. Durations differ between ranks, so each stage ends with sums over all ranks, per
+// burst, from which all ranks draw the same conclusion. The caller computes these sums.
 //
-// Who enqueues operations ahead of what they take asks for the candidate of each by its number in the stage, and hands
-// in durations later, in the order of the operations; some may be nobody's to time. One rank draws the conclusion
-// there, and the others follow it, from the same operation on.
+// A caller that enqueues operations before earlier durations are known asks for candidates by operation number within
+// the stage. It passes durations in later, in the order of the operations; some operations need not be timed. One rank
+// concludes, and the others follow from the same operation on.
 //
-// The stages: some operations pass by the first choice, so that what is called a few times is never tried. Then each
-// candidate gets a glance, after which those far behind are out; then bursts by turns, after which those behind are
-// out; then more bursts of the rest, and a verdict. The first operations of a burst are not counted: they make plans
-// and lanes, and end what others have left in the caches and on the links.
+// Stages:
+// - idle: some operations use the default, so that rarely used calls are not tuned;
+// - glance: one short burst per candidate; excludes slow ones;
+// - first: alternating bursts; excludes slower ones;
+// - rest: more bursts of the remaining candidates, then the result.
+//
+// The first operations of a burst are not counted: they create plans and lanes, and absorb effects of preceding
+// operations on caches and links.
 #pragma once
 
 #include <array>
@@ -24,80 +28,81 @@ namespace tutti {
 
 struct AutotunerOptions {
   std::uint32_t max_candidates = 8;
-  double margin = 2;              // Predicted to take more than this times the best: not tried.
-  double budget_us = 250'000;     // That all candidates but the best may cost more than it, as predicted.
-  std::uint32_t idle = 16;        // Operations before the trial.
-  double burst_us = 200;          // That a burst is to last, as predicted,
-  std::uint32_t min_counted = 3;  // in so many operations,
+  double margin = 2;              // Maximum predicted time relative to the best candidate.
+  double budget_us = 250'000;     // Maximum predicted extra time of all candidates over the best one.
+  std::uint32_t idle = 16;        // Operations before tuning begins.
+  double burst_us = 200;          // Target duration of a burst, as predicted,
+  std::uint32_t min_counted = 3;  // with this minimum and the following maximum of counted operations.
   std::uint32_t max_counted = 100;
-  double far_behind = 2;  // Times the best, after the glance.
-  double behind = 1.25;   // Likewise, after the first bursts.
-  double better = 0.99;   // Times the first choice: what replaces it takes no more than this,
-  double oftener = 0.75;  // and less in so much of the rounds: else they differ by noise.
-  // Ranks run ahead of each other, as on the way from or to a root: a few operations say nothing of what one takes, so
-  // that bursts are long, and a glance is half a burst.
+  double far_behind = 2;  // Maximum time relative to the best one, after the glance,
+  double behind = 1.25;   // and after the first bursts.
+  double better = 0.99;   // Maximum time relative to the default of a candidate that replaces it,
+  double oftener = 0.75;  // and minimum share of rounds in which it must be faster; excludes noise.
+  // Ranks run ahead of each other, as in calls with a root. The time of a few operations is then meaningless: bursts
+  // are long, and a glance is half a burst.
   bool run_ahead = false;
-  // Operations in a row, of which the glance takes the quickest: where ranks share cores, who has waited for all others
-  // is quick in the next one, so the quickest operation says nothing of what one takes.
+  // Consecutive operations per sample of the glance, which takes the fastest sample. On oversubscribed cores, a rank
+  // that has waited for all others is fast in its next operation, so a single operation says nothing.
   std::uint32_t spell = 1;
-  std::uint32_t max_after_glance = 8;  // Candidates, the best of them and the first choice.
+  std::uint32_t max_after_glance = 8;  // Maximum candidates after the glance: the fastest, and the default.
 };
 
-// Of calls with a root or without, of ranks that share cores or do not: a burst is to outlast what ranks run ahead, and
-// some turns of the scheduler.
+// Parameters for calls with or without a root, and with or without oversubscribed cores. A burst must be longer than
+// the ranks' lead over each other, and longer than some time slices of the scheduler.
 AutotunerOptions autotuner_options(bool rooted, bool oversubscribed);
-// The same of calls on devices, which are timed in their streams: that takes marks, of which a burst is to need few.
-// Without operations before the trial.
+// Parameters for devices. Timing in streams takes events, so bursts need few of them. No operations before tuning.
 AutotunerOptions autotuner_options_for_gpus(bool rooted);
 
 class Autotuner {
  public:
-  // What each candidate is predicted to take, the best first; the same on all ranks.
+  // `predicted_us`: predicted times of the candidates, fastest first; the same on all ranks.
   explicit Autotuner(std::span<const double> predicted_us, const AutotunerOptions& terms = {});
 
   bool settled() const { return stage_ == Stage::settled; }
-  // Of the next operation, an index into what was predicted. Once settled: the verdict.
+  // Candidate for the next operation, an index into `predicted_us`. Once settled: the result.
   std::size_t next() const { return remaining_[turn_]; }
-  bool tries(std::size_t candidate) const;  // It may still be the verdict.
-  // An operation took so long on this rank. True: a stage has ended, and conclude() comes before the next operation.
+  bool tries(std::size_t candidate) const;  // True if the candidate may still be the result.
+  // Records the duration of an operation on this rank. If it returns true, a stage has ended, and conclude() must
+  // precede the next operation.
   bool took(std::int64_t duration_ns);
-  // The same for one that nobody has timed on this rank.
+  // Like took(), for an operation that was not timed on this rank.
   bool passed();
-  // What this rank has seen: of each candidate that is not out, each burst; 0: nothing. Summed up over all ranks, each,
-  // or 0 where one of them has seen nothing; of a candidate of which that is all nobody can tell, and they give up:
+  // Burst times on this rank, for each remaining candidate and burst; 0: not timed. conclude() takes the sums over all
+  // ranks, with 0 where any rank has 0. If a candidate has only zeroes, tuning is given up.
   std::vector<std::uint64_t> seen() const;
   void conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks);
 
-  // ---- For those who enqueue ahead ----
-  static constexpr std::size_t kMaxFollowed = 8;             // Candidates that are tried,
-  static constexpr std::size_t kMaxSeen = 7 * kMaxFollowed;  // and what there is of them in seen().
+  // ---- For callers that enqueue ahead ----
+  static constexpr std::size_t kMaxFollowed = 8;             // Maximum candidates,
+  static constexpr std::size_t kMaxSeen = 7 * kMaxFollowed;  // and maximum size of seen().
   struct Turn {
     std::size_t candidate = 0;
-    bool tried = false;   // It is an operation of the stage: took() or passed() is told of it.
-    bool counts = false;  // What it takes is part of what is seen.
+    bool tried = false;   // Part of the stage; must be reported by took() or passed().
+    bool counts = false;  // Its duration is part of the measurement.
   };
-  // Of the stage's operation with this number, from 0. Those behind the last one go by the first that is not out.
+  // Candidate of operation number `operation` (from 0) of the stage. Operations after its end use the first remaining
+  // candidate.
   Turn turn_at(std::uint64_t operation) const;
-  // What the last conclude() came to, for the others, which are in the stage that it ended.
+  // Result of the last conclude(), for ranks that follow. They are still in the stage that it ended.
   std::uint16_t outcome() const;
   void follow(std::uint16_t outcome);
 
-  void settle(std::size_t winner);  // Without a trial.
-  // Without its end: the first of those that are not out yet, and as if nothing had been measured.
+  void settle(std::size_t winner);  // Ends tuning without measurements.
+  // Ends tuning early with the first remaining candidate. Discards all measurements.
   void give_up();
 
-  // What the verdict was drawn from: the mean over the ranks, in us; 0: the candidate was not tried, or not known yet.
+  // Measured mean over the ranks in us, per candidate; 0: not measured.
   const std::vector<double>& measured_us() const { return measured_us_; }
-  // After so many operations there is a verdict.
+  // Maximum number of operations until there is a result.
   std::uint32_t longest() const;
 
  private:
   enum class Stage : std::uint8_t { idle, glance, first, rest, settled };
   struct Extent {
-    std::uint32_t rounds, uncounted, counted;  // Bursts of each candidate; operations of a burst.
+    std::uint32_t rounds, uncounted, counted;  // Bursts per candidate; operations per burst.
   };
   Extent extent(Stage stage) const;
-  std::uint32_t operations(Stage stage) const;  // Of each candidate.
+  std::uint32_t operations(Stage stage) const;  // Per candidate.
   bool end_operation();
   bool end_burst();
   void begin_burst();
@@ -108,20 +113,20 @@ class Autotuner {
   bool beats_first(std::size_t turn, std::span<const std::uint64_t> sums_ns) const;
 
   AutotunerOptions terms_;
-  std::uint32_t counted_ = 0;  // Operations of a burst.
-  std::size_t tried_ = 1;      // Candidates, the first ones.
+  std::uint32_t counted_ = 0;  // Counted operations per burst.
+  std::size_t tried_ = 1;      // Number of candidates in the tuning.
   std::vector<std::size_t> remaining_;
-  std::vector<std::vector<std::uint64_t>> bursts_;  // Of each candidate: nanoseconds of an operation.
+  std::vector<std::vector<std::uint64_t>> bursts_;  // [candidate]: ns per operation of each burst.
   std::vector<double> measured_us_;
   Stage stage_ = Stage::idle;
-  std::size_t turn_ = 0;           // Of the remaining ones.
-  std::uint32_t round_ = 0;        // Of the stage.
-  std::uint32_t operation_ = 0;    // Of the burst,
-  std::uint32_t timed_ = 0;        // and of them those that count and were timed,
-  std::uint32_t spell_timed_ = 0;  // of its spell, too.
+  std::size_t turn_ = 0;           // Index into remaining_.
+  std::uint32_t round_ = 0;        // Within the stage.
+  std::uint32_t operation_ = 0;    // Within the burst.
+  std::uint32_t timed_ = 0;        // Counted and timed operations of the burst.
+  std::uint32_t spell_timed_ = 0;  // Counted and timed operations of the current spell.
   std::uint64_t sum_ns_ = 0;
   std::uint64_t spell_ns_ = 0;
-  std::uint64_t min_ns_ = 0;  // Of an operation, in the quickest spell of the burst.
+  std::uint64_t min_ns_ = 0;  // ns per operation in the fastest spell of the burst.
 };
 
 }  // namespace tutti

@@ -8,11 +8,12 @@
 namespace tutti {
 namespace {
 
-// Hosts of many different sizes share blocks out in so many units that a chunk has a few bytes of each, or none.
+// With hosts of many different sizes, blocks can have so many units that a chunk contains a few bytes of each, or none.
 constexpr std::uint64_t kMaxUnitsOfMessage = 1024;
-constexpr double kMaxPeers = 63;  // Lanes take memory. An all-to-all has them all the same.
-// By mapped memory a call begins when each rank has said where its buffers are and has heard all others, and nobody
-// goes ahead of them, on a way from or to a root neither. Who shares a core needs it twice, to say it and to hear it.
+constexpr double kMaxPeers = 63;  // Lanes take memory. All-to-all needs them in any case.
+// With mapped memory, a call begins after a rank has published its buffer addresses and read those of all others; no
+// rank runs ahead, not even in calls with a root. A rank on an oversubscribed core needs two turns, to publish and to
+// read.
 constexpr double kHopsToMeet = 1;
 constexpr double kTurnsToMeet = 2;
 
@@ -49,7 +50,7 @@ std::string against_protocol(const Query& query, const Algorithm& algorithm, Pro
   return "";
 }
 
-// Of host memory.
+// Host memory only.
 std::string against_size(const Query& query, const Algorithm& algorithm, Protocol protocol, const CostLaw& cost_law) {
   if (query.thread_blocks > 0) return "";
   const Collective collective = query.problem.collective;
@@ -85,7 +86,7 @@ Candidate candidate_of(const Query& query, const Algorithm& algorithm, Protocol 
   return candidate;
 }
 
-// Of one format.
+// Adds the candidates with the format in query.wire.
 void add_candidates(const Query& query, std::vector<Candidate>& found) {
   for (const Algorithm* algorithm : query.catalogue) {
     for (const Protocol protocol : {Protocol::ll, Protocol::simple, Protocol::ll128}) {
@@ -94,7 +95,7 @@ void add_candidates(const Query& query, std::vector<Candidate>& found) {
   }
 }
 
-// What a device does unasked, it can do.
+// True if the device table selects this algorithm and protocol, which are then always feasible.
 bool is_of_table(const Query& query, const Algorithm& algorithm, Protocol protocol) {
   if (query.thread_blocks == 0 || !algorithm.supports(query.problem)) return false;
   const bool compressed = query.compression != CompressionFormat::none;
@@ -160,7 +161,7 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
                    .type = query.type,
                    .values_bytes = static_cast<double>(query.block_bytes / size_of(query.type) * sizeof(float)),
                    .blocks = coded_of(query.problem, cost_law)};
-    if (query.thread_blocks > 0) {  // A thread block has memory to wait for, and makes 16 bits float32 meanwhile.
+    if (query.thread_blocks > 0) {  // Memory latency hides the conversion of 16-bit floats.
       load.coding.type = DataType::float32;
       load.coding.values_bytes = static_cast<double>(query.block_bytes);
     }

@@ -1,5 +1,5 @@
-// All that could do a call, by how long it is predicted to take. The list is the same on every rank, since it is made
-// from what all ranks share.
+// Candidates for a call: algorithm, protocol and compression format, ordered by predicted time. The list is the same on
+// every rank, because it depends only on state that all ranks share.
 #pragma once
 
 #include <string>
@@ -10,32 +10,32 @@
 
 namespace tutti {
 
-inline constexpr double kWorthRounding = 1.1;  // Digits are not given up for less.
+inline constexpr double kWorthRounding = 1.1;  // Minimum speedup that justifies a loss of precision.
 
 struct Candidate {
   Choice choice;
   double predicted_us = 0;
-  Prediction parts;  // What that is made of.
+  Prediction parts;  // Components of predicted_us.
 };
 
-// Those that are possible, the best first; of equals the first of the catalogue. Under a bound on the error, which
-// formats are among, one that rounds comes before others only if it is a tenth better. On devices what
-// choose_for_gpus() says is the first, even where others like it are ruled out. Where an algorithm or a protocol is
-// forced, those that agree with it: maybe none. Fails as choose() does.
+// Feasible candidates, fastest first; ties keep catalogue order. With a bound on the error, formats are part of the
+// candidates. A candidate with compression precedes one without only if it is at least 10 % faster. On devices, the
+// choice of choose_for_gpus() comes first, even if similar ones are excluded. A forced algorithm or protocol restricts
+// the list, which may then be empty. Fails like choose().
 Result<std::vector<Candidate>> candidates(const Query& query);
 
-// What a choice among them is predicted to take: in its format, cut and on as many channels as it says.
+// Predicts the time of a choice, with its format, chunk size and channels.
 Prediction prediction_of(const Query& query, const Choice& choice);
 
-// Why the algorithm with the protocol is not among them, as the end of a sentence; "" if it is. Under a bound: in the
-// format that the query names.
+// Returns the reason why the algorithm with this protocol is not a candidate, as the end of a sentence; "" if it is
+// one. With a bound on the error, this refers to the format in query.wire.
 std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol protocol);
 
-// What messages may be in: the format of the query or, under a bound on the error, those that may keep to it.
+// Formats to consider: query.wire or, with a bound on the error, all formats that may satisfy it.
 std::vector<CompressionFormat> formats_of(const Query& query);
 
-// Whether blocks in so many units are in few enough: hosts of many different sizes share blocks out in so many that a
-// chunk has a few bytes of each, or none.
+// True if a block is cut into sufficiently few units. With hosts of many different sizes there can be so many units
+// that a chunk contains only a few bytes of each, or none.
 bool suits_hosts(std::uint64_t units, const Problem& problem);
 
 }  // namespace tutti

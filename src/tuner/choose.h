@@ -1,5 +1,5 @@
-// Which algorithm, protocol, loop and channels a call gets: on host memory what is predicted to take the least time, on
-// devices a table of estimates. The same answer on every rank, because it sees only what all ranks share.
+// Chooses algorithm, protocol, loop and channels of a call. Host memory: the minimum predicted time. Devices: a table
+// of estimates. The result is the same on every rank, because it depends only on state that all ranks share.
 #pragma once
 
 #include <cstdint>
@@ -19,59 +19,60 @@ namespace tutti {
 inline constexpr std::string_view kProtocols[] = {"LL", "Simple", "LL128"};
 
 struct Query {
-  Problem problem;                // in_place is not looked at: ranks may differ in it. Groups: of ranks of a host.
-  std::uint64_t block_bytes = 0;  // Of what one rank contributes or receives, in memory.
-  bool mapped = false;            // Every rank can read and write every rank's buffers.
-  std::string_view algorithm;     // Forced, where not empty.
-  std::string_view protocol;      // One of kProtocols, likewise; rows are for devices.
-  // How messages carry the elements, which are of this type: rounded to a format, or as they are. Where there is a
-  // bound on the relative error (root mean square) of results, above 0, the format is part of the choice.
+  Problem problem;                // in_place is ignored, since ranks may differ in it. Groups: ranks per host.
+  std::uint64_t block_bytes = 0;  // Bytes that one rank contributes or receives, in memory.
+  bool mapped = false;            // Every rank can access every rank's buffers.
+  std::string_view algorithm;     // Forced algorithm; empty: none.
+  std::string_view protocol;      // Forced protocol, one of kProtocols; empty: none. LL128 is for devices only.
+  // Compression format of messages. If max_relative_error > 0, it bounds the relative RMS error of results, and the
+  // format is part of the choice.
   CompressionFormat compression = CompressionFormat::none;
   double max_relative_error = 0;
   DataType type = DataType::float32;
   bool network = false;             // Some ranks are on other hosts.
-  std::uint32_t thread_blocks = 0;  // On a device: channels of a rank that can be under way at once. 0: on host memory.
-  // On devices: within a host NVLinks lead to all ranks along rings, but not from each rank to each other.
+  std::uint32_t thread_blocks = 0;  // Devices: maximum concurrent channels of a rank. 0: host memory.
+  // Devices: NVLinks connect all ranks of a host along rings, but not each pair.
   bool only_rings = false;
-  // On devices, of channels: so many are asked for, where not 0; messages have lanes for so many; and those of plans
-  // that go round take so many orders of ranks in turns.
+  // Devices: channels requested (0: no request), channels that have lanes, and number of ring orders that channels use
+  // in turn.
   std::uint32_t channels = 0;
   std::uint32_t lane_channels = ~0U;
   std::uint32_t orders = 1;
-  std::span<const Algorithm* const> catalogue{};  // Of the collective: what there is to choose among.
-  const Machine* machine = nullptr;               // What it runs on; null: what most do.
+  std::span<const Algorithm* const> catalogue{};  // Algorithms of the collective to choose from.
+  const Machine* machine = nullptr;               // Cost model of the machine; null: a typical one.
 };
 
 struct Choice {
-  std::string_view algorithm;  // A name of the catalogue.
-  bool mapped = false;         // Works in the peers' memory.
+  std::string_view algorithm;  // Name in the catalogue.
+  bool mapped = false;         // Accesses peers' memory.
   CompressionFormat compression = CompressionFormat::none;
   Protocol protocol = Protocol::simple;
-  std::uint64_t chunk_bytes = 0;  // Longest message.
+  std::uint64_t chunk_bytes = 0;  // Maximum message size.
   std::uint32_t channels = 1;
-  Loop loop;  // Pieces are filled in when the longest message is known.
+  Loop loop;  // The number of chunks is set when the longest message is known.
 };
 
-// The first of the candidates. A forced algorithm is taken as it is, whether it does the problem or not. Fails for a
-// forced protocol that there is not, and where nothing is possible.
+// Returns the first candidate. A forced algorithm is returned even if it does not support the problem. Fails for an
+// unknown forced protocol, or if there is no candidate.
 Result<Choice> choose(const Query& query);
 
-// Fails unless it is empty or one of kProtocols; and of a query, unless what is forced can be heeded there.
+// Fails unless the protocol is empty or one of kProtocols. check_query() also checks that forced settings are
+// applicable.
 Status check_protocol(std::string_view protocol);
 Status check_query(const Query& query);
-// Of a block, in messages of a format.
+// Bytes of a block in messages of a format.
 std::uint64_t message_bytes(const Query& query, CompressionFormat compression);
-// How an algorithm is run with a protocol, and messages as the query says.
+// Returns how to run an algorithm with a protocol and the format in query.wire.
 Choice choice_of(const Query& query, std::string_view algorithm, Protocol protocol);
-// The part of choose() that is for devices, and heeds what is forced; messages as the query says, whatever the bound.
+// Device part of choose(); honours forced settings. Uses the format in query.wire, whatever the bound.
 Choice choose_for_gpus(const Query& query);
-// Of a choice on devices: to what the query asks for and leaves room for.
+// Devices: limits the channels to those requested and available.
 void limit_channels(const Query& query, Choice& choice);
-// Whether an algorithm of this name follows the order of ranks, one for each channel: ranks only speak to those before
-// and behind them, and from host to host those at the ends.
+// True if the algorithm depends on the order of ranks, of which each channel may have its own. Ranks of such an
+// algorithm communicate with their ring peers only; between hosts, the first and last rank of a host do.
 bool goes_round(std::string_view algorithm);
-// The format in which messages of a call on devices are predicted to take the least time, of those that are expected to
-// keep to the query's bound; none where rounding does not gain enough. Without a bound that of the query.
+// Devices: returns the format of minimum predicted time that satisfies the query's error bound; none if the gain is too
+// small. Without a bound, returns query.wire.
 CompressionFormat format_for_gpus(const Query& query);
 
 }  // namespace tutti

@@ -1,6 +1,5 @@
-// The table for devices, whose ranks are thread blocks of many workers. From the sizes that others' measurements
-// suggest (a block of a GPU moves some 10 to 20 GB/s, a meeting of ranks takes a few microseconds); none was measured
-// here yet.
+// Table for devices, based on published measurements: a thread block moves some 10 to 20 GB/s, and a synchronisation of
+// ranks takes a few microseconds. Nothing was measured here yet.
 #include <algorithm>
 #include <bit>
 
@@ -10,23 +9,25 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kOneShotBytes = 256 * kKiB;  // That a rank sends in all.
-constexpr std::uint64_t kLlBytes = 64 * kKiB;        // Above, half of the bytes being flags costs more than it saves.
-constexpr std::uint64_t kMappedBytes = 64 * kKiB;    // Below, flags in two rounds cost more than a copy.
-constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;    // What a slot of such lanes holds.
-constexpr std::uint64_t kLl128ChunkBytes = 7680;     // Likewise. Nothing chooses rows until they are measured.
+constexpr std::uint64_t kOneShotBytes = 256 * kKiB;  // Total bytes that a rank sends.
+// Above, flags, which are half of the bytes, cost more than they save.
+constexpr std::uint64_t kLlBytes = 64 * kKiB;
+constexpr std::uint64_t kMappedBytes = 64 * kKiB;  // Below, two flag rounds cost more than a copy.
+constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Slot size of LL lanes.
+// Slot size of LL128 lanes. LL128 is not chosen automatically until it is measured.
+constexpr std::uint64_t kLl128ChunkBytes = 7680;
 constexpr std::uint64_t kSimpleChunkBytes = 64 * kKiB;
-constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word for each worker.
+constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word per thread.
 constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
-constexpr std::uint32_t kMaxLaneChannels = 8;  // More lanes would take more memory than they are worth.
+constexpr std::uint32_t kMaxLaneChannels = 8;  // More lanes would take too much memory.
 constexpr Rank kFewRanks = 8;
-constexpr std::uint64_t kFlatBytes = 4 * kKiB;  // Above, what passes between hosts counts, not how often.
+constexpr std::uint64_t kFlatBytes = 4 * kKiB;  // Above, bytes between hosts matter more than the number of messages.
 constexpr std::uint64_t kRingBytes =
-    32 * kKiB;  // That all ranks share: above, what links carry counts more than rounds.
+    32 * kKiB;  // Total over all ranks; above, link bandwidth matters more than the number of rounds.
 constexpr std::uint64_t kNetworkBytes = 128 * kKiB;
-constexpr std::uint64_t kRoundBytes = 64 * kKiB;  // What a network carries in the time of one more round.
+constexpr std::uint64_t kRoundBytes = 64 * kKiB;  // Bytes that a network transfers in the time of one round.
 
-// Whether blocks should cross each host's link once. All-to-all has as much to send between hosts either way.
+// True if each block should cross a host's link only once. All-to-all has equal traffic between hosts in any case.
 bool minds_hosts(const Query& query) {
   if (query.problem.groups.empty() || query.block_bytes <= kFlatBytes) return false;
   switch (query.problem.collective) {
@@ -39,8 +40,8 @@ bool minds_hosts(const Query& query) {
   }
 }
 
-// One round of whole blocks, or two rounds of parts: between two ranks both send as much, and the parts are added while
-// others are under way.
+// True if one round of whole blocks beats two rounds of parts. With two ranks both send the same amount, but parts can
+// be summed while others are in transit.
 bool one_round_pays(const Query& query) {
   const std::uint64_t more_bytes = query.block_bytes * (query.problem.ranks - 2);
   return query.block_bytes <= kNetworkBytes && more_bytes <= kRoundBytes;
@@ -49,14 +50,14 @@ bool one_round_pays(const Query& query) {
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.compression != CompressionFormat::none)
-    return "two_shot";  // Of those who make whole sums each, no two would have the same bits.
+    return "two_shot";  // If each rank computed whole sums, results would differ in bits.
   if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kLlBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
   return query.mapped ? "two_shot_mapped" : "two_shot";
 }
 
-// Where links lead to some ranks only, messages between all of them would go over others' links, or over PCI.
+// If links connect only some pairs, messages between all ranks would share links, or use PCI.
 std::string_view along_links(const Query& query) {
   const bool whole = query.problem.collective == Collective::all_reduce || has_root(query.problem.collective);
   if (!query.only_rings || query.block_bytes * (whole ? 1 : query.problem.ranks) <= kRingBytes) return "";
@@ -107,7 +108,7 @@ void limit_channels(const Query& query, Choice& choice) {
   if (query.channels != 0) choice.channels = query.channels;
   choice.channels = std::min(choice.channels, query.thread_blocks);
   if (!choice.mapped) choice.channels = std::min(choice.channels, query.lane_channels);
-  // Each order of ranks by as many: rings carry the same.
+  // An equal number of channels per ring order, since all rings have the same bandwidth.
   const std::uint32_t orders = goes_round(choice.algorithm) ? query.orders : 1;
   if (query.channels == 0 && choice.channels > orders) choice.channels -= choice.channels % orders;
 }

@@ -7,22 +7,24 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kChunkBytes = 64 * kKiB;          // Between two ranks: the slots stay in a level-2 cache.
-constexpr std::uint64_t kExchangeChunkBytes = 32 * kKiB;  // Of lanes that swap, which hold twice as many slots.
-constexpr std::uint64_t kCopiedChunkBytes = 32 * kKiB;    // Between two: who only copies has few slots at hand.
-constexpr std::uint64_t kMaxCopiedBytes = 8192 * kKiB;    // Above, buffers are in no cache.
-constexpr std::uint64_t kMinChunkBytes = 16 * kKiB;       // Below, flags cost more than the caches give.
+constexpr std::uint64_t kChunkBytes = 64 * kKiB;          // Two ranks: the slots stay in the L2 cache.
+constexpr std::uint64_t kExchangeChunkBytes = 32 * kKiB;  // Exchange lanes, which have twice as many slots.
+// Two ranks, without reductions: a copying rank has few slots in its cache.
+constexpr std::uint64_t kCopiedChunkBytes = 32 * kKiB;
+constexpr std::uint64_t kMaxCopiedBytes = 8192 * kKiB;  // Above, buffers are in no cache.
+constexpr std::uint64_t kMinChunkBytes = 16 * kKiB;     // Below, flags cost more than caches gain.
 constexpr std::uint64_t kStreamBytes = 128 * kKiB;
-constexpr std::uint64_t kNetworkChunkBytes = 128 * kKiB;  // Fewer system calls; longer ones leave the caches.
-constexpr std::uint64_t kAcrossChunkBytes = 64 * kKiB;    // Over hosts, where a rank speaks with few others.
-constexpr std::uint64_t kShardChunkBytes = 32 * kKiB;     // Of an all-reduce over hosts, to each other one.
+constexpr std::uint64_t kNetworkChunkBytes = 128 * kKiB;  // Few system calls; larger chunks leave the caches.
+// Hierarchical algorithms, in which a rank has few remote peers.
+constexpr std::uint64_t kAcrossChunkBytes = 64 * kKiB;
+constexpr std::uint64_t kShardChunkBytes = 32 * kKiB;  // Hierarchical all-reduce: per remote host.
 
-// The more lanes a rank has to others, the smaller their chunks, so that the slots still fit.
+// The more lanes a rank has, the smaller the chunks, so that all slots fit the cache.
 std::uint64_t shared_among(Rank ranks, std::uint64_t chunk_bytes) {
   return std::max(chunk_bytes / std::bit_ceil(ranks - 1), kMinChunkBytes);
 }
 
-// Of an all-reduce over hosts, messages within one are of a whole shard, and those between hosts of a part for each.
+// Hierarchical all-reduce: messages inside a host are whole shards, and messages between hosts are parts of them.
 std::uint64_t network_chunk_bytes(std::string_view algorithm, const Query& query) {
   if (algorithm != "hierarchical" || query.problem.groups.empty())
     return shared_among(query.problem.ranks, kNetworkChunkBytes);

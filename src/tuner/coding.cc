@@ -26,11 +26,11 @@ Compressed coded_of(const Problem& problem, const CostLaw& cost_law) {
   }
   const double ranks = problem.ranks;
   switch (problem.collective) {
-    // What is reduced goes out and comes in; then the sum goes out, and all of it comes in or is kept as it went out.
+    // Reduced data are sent and received once. The sum is then sent, and is received or stored as sent.
     case Collective::all_reduce: return {cost_law.folded + cost_law.longest, cost_law.folded + 1};
     case Collective::reduce_scatter: return {cost_law.folded, cost_law.folded};
     case Collective::reduce: return {std::min(1.0, all.sent), cost_law.folded};
-    // Blocks of others are passed on as they came where each message has one.
+    // Messages of a single block are forwarded unchanged.
     case Collective::all_gather: return {cost_law.longest > 1 ? ranks - 1 : 1, ranks};
     case Collective::broadcast: return {1, 1};
     case Collective::gather:

@@ -1,5 +1,4 @@
-// What becomes of a call whose messages are in a compression format: how large its error is, and what is encoded and
-// decoded.
+// Effects of compression on a call: expected error, and amount of encoding and decoding.
 #pragma once
 
 #include "src/compression/format.h"
@@ -8,21 +7,21 @@
 
 namespace tutti {
 
-// Relative root mean square of the error of results, where terms are independent Gaussian numbers:
-// docs/wire-formats.md.
+// Relative RMS error of results for independent Gaussian terms; see docs/wire-formats.md.
 double expected_error(CompressionFormat compression, const CostLaw& cost_law);
 
-// Formats that may be taken unasked, the most exact first. Not `int4`, whose error is a tenth; nor `fp16`, which holds
-// numbers from 2^-24 to 2^16 alone, so that nobody can say how large its error is without looking at them.
+// Formats that may be chosen automatically, most exact first. int4 is excluded, since its error is 10 %. fp16 is
+// excluded, since its range is 2^-24 to 2^16 and its error depends on the values.
 inline constexpr CompressionFormat kBoundedFormats[] = {
     CompressionFormat::bf16,     CompressionFormat::int8_b32, CompressionFormat::int8,    CompressionFormat::int6,
     CompressionFormat::fp8_e4m3, CompressionFormat::mxfp8,    CompressionFormat::fp8_e5m2};
 
-// Whether a format keeps to a bound with some room: tensors of 16 bits round once more, and what is expected is a mean.
+// True if the expected error is below the bound with some margin. The margin covers the additional rounding of 16-bit
+// tensors, and the fact that the expected error is a mean.
 bool keeps_to(double max_relative_error, CompressionFormat compression, const CostLaw& cost_law);
 
-// Blocks that the busiest rank encodes and decodes. What is only passed on is not encoded again; by algorithms that
-// halve what they reduce a third more is than this says.
+// Blocks that the busiest rank encodes and decodes. Forwarded messages are not encoded again. For algorithms by
+// recursive halving, the true amount is a third larger.
 struct Compressed {
   double encoded = 0, decoded = 0;
 };

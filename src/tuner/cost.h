@@ -1,4 +1,4 @@
-// How long a call is predicted to take: an algorithm's cost_law, times its bytes, on a machine.
+// Predicted time of a call: the algorithm's cost_law, in bytes, on a machine model.
 #pragma once
 
 #include <cstdint>
@@ -11,37 +11,38 @@
 
 namespace tutti {
 
-// In microseconds. Messages are under way while others are made, so links and work count as the longer of the two.
+// Components in microseconds. Messages are in transit while others are prepared, so links and work overlap, and the
+// larger one counts.
 struct Prediction {
-  double launch_us = 0;  // Until a call begins.
-  double hops_us = 0;    // Messages that wait for each other, on their way.
-  double links_us = 0;   // The busiest link.
-  double work_us = 0;    // The busiest rank: messages made and taken in, copies and sums.
+  double launch_us = 0;  // Until the call begins.
+  double hops_us = 0;    // Latency of dependent messages.
+  double links_us = 0;   // Busiest link.
+  double work_us = 0;    // Busiest rank: sending, receiving, copies and sums.
 
   double total_us() const { return launch_us + hops_us + (links_us > work_us ? links_us : work_us); }
 };
 
-// Of messages in a compression format, beside their bytes.
+// Parameters of compression, besides message sizes.
 struct Coding {
   CompressionFormat compression = CompressionFormat::none;
-  DataType type = DataType::float32;  // Of the elements in memory.
-  double values_bytes = 0;            // Of a block in float32, in which sums are made.
+  DataType type = DataType::float32;  // Type of the elements in memory.
+  double values_bytes = 0;            // Bytes of a block as float32, the type of sums.
   Compressed blocks;
 };
 
 struct Load {
   double block_bytes = 0;  // In messages.
   Protocol protocol = Protocol::simple;
-  double chunk_bytes = 1;  // The longest message.
+  double chunk_bytes = 1;  // Maximum message size.
   std::uint32_t channels = 1;
-  // The level of the machine at which levels[0] of the cost_law are: 1 where every rank is alone on its host.
+  // Machine level that corresponds to levels[0] of the cost_law: 1 if every rank is alone on its host.
   std::size_t level = 0;
-  bool rooted = false;  // Nobody waits for the whole way: calls follow each other.
-  double ranks = 2;     // Of such a call.
-  double copied = 0;    // Blocks that its root copies, whatever the algorithm.
-  double met = 0;       // Hops until all ranks know where the buffers of all are.
+  bool rooted = false;  // Ranks do not wait for the whole chain, so consecutive calls are pipelined.
+  double ranks = 2;     // rooted: number of ranks.
+  double copied = 0;    // rooted: blocks that the root copies with any algorithm.
+  double met = 0;       // Hops until all ranks know all buffer addresses.
   LaunchMode launch = LaunchMode::eager;
-  Coding coding = {};  // Of none, messages have the bytes that memory has.
+  Coding coding = {};  // Without compression, messages have the size of the memory.
 };
 
 Prediction predict(const CostLaw& cost_law, const Load& load, const Machine& machine);

@@ -1,5 +1,5 @@
-// Which format messages on devices are in under a bound on the error. The table says how a call goes in each format,
-// and predictions which of them pays: the table knows neither what encoding takes nor what links carry.
+// Compression format on devices under an error bound. The device table determines how a call runs in each format;
+// predictions determine which format pays, because the table has no cost of encoding and links.
 #include <algorithm>
 
 #include "src/tuner/candidates.h"
@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-// Whether the table's way of doing a call can be predicted, and may be taken.
+// True if the table's choice can be predicted and is feasible.
 bool is_possible(const Query& query, const Choice& choice) {
   const auto named = [&](const Algorithm* algorithm) { return choice.algorithm == algorithm->name(); };
   const auto found = std::find_if(query.catalogue.begin(), query.catalogue.end(), named);

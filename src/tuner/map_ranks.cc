@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-// The topology as the search sees it: each link twice, once for each direction, and each port's way to the network.
+// The topology as a ring search: each link twice, once per direction, and each port's link to the network.
 class Question {
  public:
   Question(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
@@ -31,7 +31,7 @@ class Question {
   const RingQuestion& asked() const { return asked_; }
   std::uint64_t steps() const { return steps_; }
   bool too_long() const { return steps_ > kMaxSteps; }
-  // The same where nothing goes between GPUs but over NVLinks; nothing if that is no other question, or has no answer.
+  // The search restricted to NVLinks between GPUs; nothing if this makes no difference or has no solution.
   std::optional<RingQuestion> over_nvlinks() const {
     if (by_other_ways_.empty() || by_other_ways_.size() == std::size_t{asked_.stations} * (asked_.stations - 1))
       return std::nullopt;
@@ -40,7 +40,7 @@ class Question {
     return asked;
   }
 
-  // The step of a ring that carries least, as if it were alone.
+  // Index of the hop with the least bandwidth of its own.
   std::size_t slowest(const Ring& ring) const {
     std::vector<std::uint32_t> trail = ring.stations;
     if (asked_.gates > 0) trail.push_back(asked_.stations + ring.gate);
@@ -57,7 +57,7 @@ class Question {
   }
 
  private:
-  // There and back: links carry both ways at once.
+  // Adds both directions, since links are full-duplex.
   void connect(std::uint32_t from, std::uint32_t to) {
     const Way found = way(topology_, nodes_[from], nodes_[to]);
     steps_ += found.steps;
@@ -70,9 +70,8 @@ class Question {
     }
   }
 
-  // By whichever gate a ring goes on, what its last station sends leaves by the port that is nearest to it, and what
-  // its first receives comes in by that of its own. So a ring passes the gate of the last; the first is near it if it
-  // can.
+  // A ring leaves a host through the port nearest to its last station, and enters through the port nearest to its first
+  // station. A ring therefore passes through the gate of its last station; the first one is near this gate if possible.
   void pass_gates(std::uint32_t station) {
     const auto own = std::find(ports_.begin(), ports_.end(), nearest_port(topology_, nodes_[station], ports_));
     if (own == ports_.end()) return;
@@ -83,7 +82,7 @@ class Question {
       leaves.push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
       enters.push_back({2 * load.link + (load.forth ? 1 : 0), load.part});
     }
-    if (topology_.nodes[*own].gbytes_per_s > 0) {  // Else nobody said: what leads to the port decides.
+    if (topology_.nodes[*own].gbytes_per_s > 0) {  // Otherwise unknown, and the link to the port decides.
       const auto rate = static_cast<std::uint32_t>(2 * (topology_.links.size() + own_gate));
       leaves.push_back({rate, 1});
       enters.push_back({rate + 1, 1});
@@ -105,10 +104,10 @@ class Question {
   const std::span<const NodeId> nodes_, ports_;
   RingQuestion asked_;
   std::uint64_t steps_ = 0;
-  std::vector<std::size_t> by_other_ways_;  // Than NVLinks: indices of its uses.
+  std::vector<std::size_t> by_other_ways_;  // Indices of uses that are not NVLinks.
 };
 
-// Rings over NVLinks alone, if there is one: what PCI adds to them it takes from whoever else is there.
+// Prefers rings over NVLinks only. Bandwidth gained from PCI would be taken from other traffic.
 RingSet find_rings(const Question& question, Circuits& circuits) {
   RingSet found;
   if (const std::optional<RingQuestion> asked = question.over_nvlinks()) found = find_rings(*asked);
@@ -168,7 +167,7 @@ NodeId nearest_port(const Topology& topology, NodeId device, std::span<const Nod
 
 namespace {
 
-// The ranks of one host: by node.
+// Ranks of one host, by node.
 using Residents = std::map<NodeId, std::vector<Rank>>;
 
 std::vector<Rank> ranks_on(const Circuit& circuit, const Residents& residents) {
@@ -180,8 +179,8 @@ std::vector<Rank> ranks_on(const Circuit& circuit, const Residents& residents) {
   return ranks;
 }
 
-// The other way through each host, so that at both ends of it as much comes in as goes out: in a tree of hosts one end
-// has more to do than the other.
+// Adds all orders with the ranks of each host reversed, so that both ends of a host have equal traffic. In a tree of
+// hosts, one end has more traffic than the other.
 void add_reversed(std::span<const Station> stations, RankRings& rings) {
   const std::size_t count = rings.orders.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -208,7 +207,7 @@ RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station>
     if (!residents.contains(station.host)) hosts.push_back(station.host);
     residents[station.host][station.node].push_back(rank);
   }
-  // Hosts of one kind whose ranks are on the same nodes are looked at once.
+  // Hosts of the same kind with ranks on the same nodes share one search.
   std::map<std::pair<std::uint32_t, std::vector<NodeId>>, Circuits> known;
   std::vector<const Circuits*> of_host;
   RankRings rings;
@@ -238,7 +237,7 @@ RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station>
     }
     rings.orders.push_back(std::move(order));
   }
-  // A host with fewer rings than others has some of them twice.
+  // A host with fewer rings than other hosts uses some of them repeatedly.
   for (const Circuits* circuits : of_host) {
     const std::size_t times = (channels + circuits->each.size() - 1) / circuits->each.size();
     if (circuits->gbytes_per_s > 0)

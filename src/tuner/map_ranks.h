@@ -1,5 +1,6 @@
-// Which way rings go through what there is: over NVLinks first, by each link as often as it can carry, in and out of a
-// host near the port that they use. It sees only what all ranks share, so that all come to the same.
+// Ring search in a topology. NVLinks are preferred, and each link is used up to its capacity. Rings enter and leave a
+// host near the port they use. The result is the same on all ranks, because it depends only on state that all ranks
+// share.
 #pragma once
 
 #include <cstdint>
@@ -15,55 +16,56 @@ namespace tutti {
 
 inline constexpr NodeId kNoNode = ~0u;
 
-// A ring through devices of one host, or of hosts that NVLinks join.
+// A ring through devices of one host, or of several hosts connected by NVLinks.
 struct Circuit {
-  std::vector<NodeId> nodes;  // The last leads to the first, or by the port to those of other hosts.
-  NodeId port = kNoNode;      // The nearest of the last. The first is reached by its own nearest: this one, or near it.
-  // The part of it that is slowest, from one of its nodes, or the port, to the next: what that carries alone.
-  std::size_t slowest = 0;  // nodes[slowest] and the one behind it; nodes.size(): from the port to the first.
+  std::vector<NodeId> nodes;  // The last node connects to the first, or through the port to other hosts.
+  // Nearest port of the last node. The first node receives through its own nearest port, the same one if possible.
+  NodeId port = kNoNode;
+  // The slowest hop, by the bandwidth of that hop alone.
+  std::size_t slowest = 0;  // From nodes[slowest] to its successor; nodes.size(): from the port to the first node.
 
   bool operator==(const Circuit&) const = default;
 };
 
 struct Circuits {
-  std::vector<Circuit> each;  // Empty: there is no way to some node, or it would take too long to look.
-  double gbytes_per_s = 0;    // Of each, while all work at once.
-  bool only_rings = false;    // Over NVLinks, which do not lead from each node to each other.
-  std::uint32_t visits = 0;   // That the searches took, two at most (src/tuner/rings.h).
-  std::uint64_t steps = 0;    // Nodes and links looked at to find the ways between its nodes.
+  std::vector<Circuit> each;  // Empty: a node is unreachable, or the search would take too long.
+  double gbytes_per_s = 0;    // Bandwidth of each ring while all are in use.
+  bool only_rings = false;    // All rings use NVLinks, which do not connect each pair of nodes.
+  std::uint32_t visits = 0;   // Ring searches: visits in total, for at most two searches (src/tuner/rings.h).
+  std::uint64_t steps = 0;    // Path searches between the nodes: nodes and links visited.
 };
 
-// Nodes and links looked at for the ways of a host, before its rings are given up: the topology may be a peer's, and
-// nothing else ends this. The 72 GPUs of gb200-nvl72 with their ports take a quarter of it.
+// Maximum steps of the path searches for a host; beyond, its rings are given up. Nothing else bounds the work, and the
+// topology may come from a peer. The 72 GPUs and ports of gb200-nvl72 take a quarter of it.
 inline constexpr std::uint64_t kMaxSteps = 1ULL << 26;
 
-// `nodes`: GPUs or NUMA domains, each once; no more than kMaxStations (src/tuner/rings.h) are looked at. `ports`:
-// network ports by which rings leave; none: they stay inside.
+// Searches rings through `nodes`: distinct GPUs or NUMA domains, at most kMaxStations (src/tuner/rings.h). `ports`:
+// network ports by which rings leave the host; empty: rings stay inside.
 Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
                        std::uint32_t max_rings = kMaxRings);
 
-// The ports that are up; those that RDMA reaches GPUs by, if there are such.
+// Returns the ports that are up; only those with GPUDirect RDMA if there are any.
 std::vector<NodeId> usable_ports(const Topology& topology);
-// The port that a device reaches best; those that are equally good are shared out by the number of the device. kNoNode:
+// Returns the nearest port of a device. Equally near ports are assigned by the index of the device. Returns kNoNode if
 // there is none.
 NodeId nearest_port(const Topology& topology, NodeId device, std::span<const NodeId> ports);
 
-// Where a rank is: an index of MergedTopology::kind_of, and a node of that host.
+// Location of a rank: index into MergedTopology::kind_of, and a node of that host.
 struct Station {
   std::uint32_t host = 0;
   NodeId node = kNoNode;
 };
 
 struct RankRings {
-  // Of each channel, in turns: the ranks, those of a host one after the other. Empty: nothing is known of some rank's
-  // host, or nothing is gained.
+  // [channel]: order of ranks; ranks of a host are adjacent. Channels beyond use these orders in turn. Empty: a host is
+  // unknown, or rings have no advantage.
   std::vector<std::vector<Rank>> orders;
-  double gbytes_per_s = 0;  // Of each, while all work at once.
-  bool only_rings = false;  // So it is on some host.
+  double gbytes_per_s = 0;  // Bandwidth of each ring while all are in use.
+  bool only_rings = false;  // True if Circuits::only_rings holds on some host.
 };
 
-// Ranks that share a node come one after the other. Hosts are in the order of their first ranks. Of several hosts each
-// ring is there both ways, if that is no more than `max_rings`.
+// Ranks on the same node are adjacent. Hosts are in the order of their first ranks. With several hosts, each ring is
+// also used in reverse, unless this exceeds `max_rings`.
 RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations,
                           std::uint32_t max_rings = kMaxRings);
 

@@ -1,6 +1,6 @@
-// Rates from the one that promises most downwards; at each, as many rings as fit, one after the other, by depth-first
-// search with what earlier ones take subtracted (as NCCL does; ours goes back over rings, too). A ring's reverse is
-// tried first, since links carry both ways at once.
+// Tries rates in the order of the bandwidth they promise. For each rate, depth-first search finds as many rings as fit,
+// with the capacity of earlier rings subtracted. This is NCCL's method, but with backtracking over rings. The reverse
+// of a ring is tried first, since links are full-duplex.
 #include "src/tuner/rings.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr double kSlack = 1 + 1e-9;  // Of sums of rates.
+constexpr double kSlack = 1 + 1e-9;  // Tolerance for sums of rates.
 
 std::uint32_t max_rings(const RingQuestion& question) { return std::min(question.max_rings, kMaxRings); }
 
@@ -35,15 +35,15 @@ struct Candidate {
 
 constexpr std::uint32_t kNobody = ~0u;
 
-// A ring that is being made.
+// A partial ring.
 struct Walk {
   Ring ring;
   std::bitset<kMaxStations> seen;
-  std::uint32_t last = kNobody;  // Seen, and still to come; kNobody: any may be.
+  std::uint32_t last = kNobody;  // Marked as seen, but must come last; kNobody: any station may be last.
 };
 
-// Steps are kept in memory of its own: they are as many as stations and rings together, and a caller's stack may be
-// small. Calls are inside each other once for each ring, of which there are kMaxRings at most.
+// The steps are kept on the heap, because they can be as many as stations times rings, and the caller's stack may be
+// small. Recursion depth is the number of rings, at most kMaxRings.
 class Search {
  public:
   Search(const RingQuestion& question, double rate, std::uint32_t most, std::uint32_t visits)
@@ -82,13 +82,13 @@ class Search {
       walk.seen.set(0);
       return extend(walk);
     }
-    for (std::uint32_t i = 0; i < question_.gates; ++i) {  // They take turns.
+    for (std::uint32_t i = 0; i < question_.gates; ++i) {  // Rings use the gates in turn.
       walk.ring.gate = static_cast<std::uint32_t>((made_.size() + i) % question_.gates);
       begin_at_gate(walk);
     }
   }
 
-  // Who leaves through the gate is chosen before all others: whoever comes last may be far from it.
+  // The station that leaves through the gate is selected first; otherwise it might be far from the gate.
   void begin_at_gate(Walk& walk) {
     const std::uint32_t gate = at(walk);
     choose(gate, walk, Leads::to);
@@ -108,7 +108,8 @@ class Search {
     return walk.ring.stations.empty() ? question_.stations + walk.ring.gate : walk.ring.stations.back();
   }
 
-  // Which stations there are next that have room, the widest way first, then the shortest; those as good as they come.
+  // Pushes the possible next stations with sufficient capacity: widest path first, then shortest; ties keep their
+  // order.
   enum class Leads : std::uint8_t { from, to };
   void choose(std::uint32_t at, const Walk& walk, Leads leads) {
     const std::size_t first = candidates_.size();
@@ -141,7 +142,7 @@ class Search {
     choices_.pop_back();
   }
 
-  // Depth first, from where the walk is.
+  // Depth-first search from the current position.
   void extend(Walk& walk) {
     const std::size_t before = choices_.size();
     if (!arrive(walk)) return;
@@ -160,7 +161,7 @@ class Search {
     }
   }
 
-  // Whether there is a choice where to go on.
+  // Returns true if there are stations to try from here.
   bool arrive(const Walk& walk) {
     const std::size_t seen = walk.ring.stations.size();
     if (done()) return false;
@@ -184,7 +185,7 @@ class Search {
     give_back(at(walk), to);
   }
 
-  // The way out through a gate has been taken before.
+  // The hop out through a gate was taken at the beginning.
   void close(const Ring& ring) {
     const std::uint32_t from = ring.stations.back(), to = ring.stations.front();
     const bool takes = question_.gates == 0 && from != to;
@@ -195,7 +196,7 @@ class Search {
     if (takes) give_back(from, to);
   }
 
-  // The whole ring at once, or not at all.
+  // Takes the reverse ring as a whole, or not at all.
   void reverse_of(Ring ring) {
     std::reverse(ring.stations.begin() + (question_.gates > 0 ? 0 : 1), ring.stations.end());
     std::vector<std::uint32_t> trail = ring.stations;
@@ -220,9 +221,9 @@ class Search {
   const double rate_;
   const std::uint32_t max_;
   std::uint32_t visits_left_;
-  std::vector<double> left_;  // Of each link.
+  std::vector<double> left_;  // Residual capacity of each link.
   std::vector<Ring> made_, best_;
-  // One above the other, and so are the candidates of each, from `first` on; `next` is the one to try.
+  // A stack of choices. The candidates of each begin at `first`; `next` is the one to try.
   struct Choice {
     std::size_t first, next;
   };
@@ -230,8 +231,8 @@ class Search {
   std::vector<Candidate> candidates_;
 };
 
-// What goes out of a station, or into it, at most: the sum over its ways, and no more than a link has that all of them
-// take.
+// Upper bound for the traffic out of (or into) a station: the sum over its paths, limited by links that all of them
+// share.
 double most_through(const RingQuestion& question, std::uint32_t station, bool sends) {
   std::vector<std::uint32_t> ways_over(question.rates.size(), 0);
   std::vector<double> min_part(question.rates.size(), 1);
@@ -267,7 +268,7 @@ void sort_out(std::vector<double>& rates) {
   rates.erase(std::unique(rates.begin(), rates.end(), [](double a, double b) { return a <= b * kSlack; }), rates.end());
 }
 
-// The rate of rings that fit is what a link, or a way, has for each of so many of them.
+// Rates worth trying: the capacity of each link or path divided by 1, 2, 3, ... rings.
 std::vector<double> rates_of(const RingQuestion& question) {
   std::vector<double> wholes;
   std::vector<bool> used(question.rates.size());
@@ -285,7 +286,7 @@ std::vector<double> rates_of(const RingQuestion& question) {
   return rates;
 }
 
-// As they are numbered: where there are too many for a search, or none was found in time.
+// The stations in the given order, if there are too many for a search, or none was found in time.
 Ring plain(const RingQuestion& question) {
   Ring ring;
   ring.stations.resize(question.stations);
@@ -319,7 +320,7 @@ RingSet find_rings(const RingQuestion& question) {
   std::uint32_t visits = kMaxVisits;
   if (question.stations <= kMaxStations) {
     const double most = most_of_all(question);
-    std::vector<std::pair<double, double>> promises;  // What the rings carry together at most, and each.
+    std::vector<std::pair<double, double>> promises;  // Upper bound of the total bandwidth, and rate per ring.
     for (const double rate : rates_of(question)) {
       const double rings = std::min<double>(std::floor(most * kSlack / rate), max_rings(question));
       if (rings >= 1) promises.emplace_back(rings * rate, rate);
@@ -329,7 +330,7 @@ RingSet find_rings(const RingQuestion& question) {
     double carried = 0;
     for (const auto& [promised, rate] : promises) {
       if (promised <= carried * kSlack || visits == 0) break;
-      --visits;  // Of a search that fails at once, too.
+      --visits;  // Even if the search fails at once.
       const auto rings = static_cast<std::uint32_t>(std::lround(promised / rate));
       const std::uint32_t given = std::min(visits, kMaxVisitsAtARate);
       Search search(question, rate, rings, given);

@@ -1,5 +1,5 @@
-// Rings through all of some stations, over links that the rings share: as much together as the search finds. What
-// stations and links are is left to embed.h.
+// Search for rings through all stations over shared links, with maximum total bandwidth. embed.h maps stations and
+// links to a topology.
 #pragma once
 
 #include <cstdint>
@@ -8,50 +8,51 @@
 namespace tutti {
 
 inline constexpr std::uint32_t kMaxRings = 32;
-inline constexpr std::uint32_t kMaxStations = 128;  // Of a search; more are taken as they come.
-// Steps from a station to the next that are tried, in all and at one rate; each rate that is tried counts as one more.
-// Counted, since time is not the same on all ranks.
+// Maximum stations of a search; beyond, stations are used in the given order.
+inline constexpr std::uint32_t kMaxStations = 128;
+// Maximum steps between stations that a search tries: in total, and per rate. Each rate counts as one more. The search
+// is bounded by steps instead of time, so that all ranks get the same result.
 inline constexpr std::uint32_t kMaxVisits = 20'000;
 inline constexpr std::uint32_t kMaxVisitsAtARate = 4'000;
 
-// What going from one station to the next takes of a link, in one direction.
+// Share of one direction of a link that a hop uses.
 struct Use {
-  std::uint32_t link = 0;  // An index of RingQuestion::rates.
-  double part = 1;         // Of the ring's rate.
+  std::uint32_t link = 0;  // Index into RingQuestion::rates.
+  double part = 1;         // Relative to the ring's rate.
 };
 
 struct RingQuestion {
   std::uint32_t stations = 0;
-  // Numbered behind the stations. Each ring passes one, and is said to begin behind it. 0: rings stay inside.
+  // Gates are numbered after the stations. Each ring passes through one gate and begins after it. 0: rings stay inside.
   std::uint32_t gates = 0;
-  std::vector<double> rates;           // Of each link, in one direction: GB/s.
-  std::vector<std::vector<Use>> uses;  // [from * size() + to]; empty: there is no way.
+  std::vector<double> rates;           // GB/s of each link direction.
+  std::vector<std::vector<Use>> uses;  // [from * size() + to]; empty: not connected.
   std::vector<double>
-      latencies_us;  // Likewise: of ways that are equally wide the shortest is tried first. May be empty.
-  std::uint32_t max_rings = kMaxRings;  // Of more, kMaxRings.
+      latencies_us;  // [from * size() + to]: tie-breaker for equally wide paths, shortest first. May be empty.
+  std::uint32_t max_rings = kMaxRings;  // At most kMaxRings.
 
   std::uint32_t size() const { return stations + gates; }
   const std::vector<Use>& use(std::uint32_t from, std::uint32_t to) const { return uses[from * size() + to]; }
 };
 
 struct Ring {
-  std::vector<std::uint32_t> stations;  // The last leads to the first, or through the gate to those of other hosts.
-  std::uint32_t gate = 0;               // From 0; of rings that stay inside 0.
+  std::vector<std::uint32_t> stations;  // The last station connects to the first, or through the gate to other hosts.
+  std::uint32_t gate = 0;               // From 0; 0 for rings that stay inside.
 
   bool operator==(const Ring&) const = default;
 };
 
 struct RingSet {
-  std::vector<Ring> rings;   // Empty: some station cannot be reached.
-  double gbytes_per_s = 0;   // Of each at once, each way: calls are cut into equal parts for them.
-  std::uint32_t visits = 0;  // That it took.
+  std::vector<Ring> rings;   // Empty: a station is unreachable.
+  double gbytes_per_s = 0;   // Per ring and direction, while all are in use. Calls are cut to equal parts.
+  std::uint32_t visits = 0;  // Steps that the search has used.
 };
 
-// Bounded by visits, and the same for the same question. Of equal sums, the fewest rings. It takes some KiB of the
-// stack, however large the question is.
+// Bounded by the number of steps; deterministic. Among equal total bandwidths, the fewest rings win. Uses some KiB of
+// stack, independent of the size of the question.
 RingSet find_rings(const RingQuestion& question);
 
-// What each of these carries if all work at once.
+// Bandwidth of each ring while all of them are in use.
 double rate_of(const RingQuestion& question, const std::vector<Ring>& rings);
 
 }  // namespace tutti

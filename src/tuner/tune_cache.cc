@@ -12,7 +12,7 @@ constexpr std::string_view kFirstLine = "tutti-tune 2";
 constexpr std::string_view kFirstLineOfOld = "tutti-tune 1";
 constexpr std::size_t kLongestLine = 400;
 constexpr std::size_t kMaxMachines = 256;
-constexpr std::size_t kMaxClasses = 4096;  // Of a machine.
+constexpr std::size_t kMaxClasses = 4096;  // Per machine.
 constexpr std::size_t kMaxCandidates = 64;
 constexpr std::uint32_t kMaxSizeClass = 127;
 
@@ -58,7 +58,7 @@ bool parse_candidate(const std::vector<std::string_view>& words, TunedCandidate&
          parse_us(words[6], candidate.measured_us);
 }
 
-// What a line adds to what the lines before it have said; what is wrong with it, or nothing.
+// Parses one line. Returns null on success, otherwise the error.
 const char* take_line(std::string_view line, TuneCache& cache) {
   if (line.size() > kLongestLine) return "is too long";
   if (line.empty() || line[0] == '#') return nullptr;

@@ -1,5 +1,5 @@
-// What trials came to, kept between runs: a file of lines, in which each kind of machine has a part of its own. What is
-// in such a file is believed as far as it names one of the candidates that there are; nothing else is done on its word.
+// Results of autotuning stored between runs: a text file with a section per kind of machine. An entry of the file has
+// an effect only if it names an existing candidate.
 //
 //   tutti-tune 2
 //   machine 0.1.0, hosts 1x2, 2 ranks on 2 CPUs of AMD EPYC, shm
@@ -9,9 +9,9 @@
 //   class all_gather 33 mapped
 //   kept direct_mapped Simple 32768 1 9.5 7.25
 //
-// A class is a collective and the class of its size; mapped: of calls whose buffers all ranks can map, which files of
-// version 1 do not know of. Those are read, and written as version 2. Of a candidate: algorithm, protocol, longest
-// message in bytes, channels, and the time predicted and measured, in us; measured 0: left out.
+// A class is a collective and a size class. mapped: all ranks can map the buffers of these calls; files of version 1
+// lack this word. They can be read, and are written as version 2. A candidate line has algorithm, protocol, maximum
+// message size in bytes, channels, and predicted and measured time in us; measured 0: excluded before it was measured.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace tutti {
 
-// Of a block: two classes for each power of two, 2^k and 1.5 * 2^k being the least of theirs.
+// Size class of a block: two per power of two. 2^k and 1.5 * 2^k are the smallest sizes of their classes.
 std::uint32_t size_class(std::uint64_t bytes);
 std::uint64_t min_bytes(std::uint32_t size_class);
 
@@ -42,7 +42,7 @@ struct TunedCandidate {
 struct TunedClass {
   Collective collective = Collective::all_reduce;
   std::uint32_t size_class = 0;
-  std::vector<TunedCandidate> candidates;  // The one that was kept comes first; there is one.
+  std::vector<TunedCandidate> candidates;  // The selected candidate comes first; there is at least one.
   bool mapped = false;
   bool operator==(const TunedClass&) const = default;
   bool same_calls(const TunedClass& other) const;
@@ -50,7 +50,7 @@ struct TunedClass {
 
 struct TuneCache {
   struct Machine {
-    std::string name;  // One line.
+    std::string name;  // A single line.
     std::vector<TunedClass> classes;
     bool operator==(const Machine&) const = default;
   };
@@ -58,23 +58,24 @@ struct TuneCache {
   bool operator==(const TuneCache&) const = default;
 
   const Machine* find(std::string_view machine) const;
-  // Takes the place of what was known of the same calls.
+  // Adds results of a class; replaces earlier results for the same calls.
   void keep(std::string_view machine, TunedClass tuned);
 };
 
 std::string format(const TuneCache& cache);
-// Fails with the number of the line and what is wrong with it.
+// Errors contain the line number and the reason.
 Result<TuneCache> parse_tune_cache(std::string_view text);
 
-// Fails for what a file of this form cannot name.
+// Fails for a name that the file format cannot represent.
 Status check_machine_name(const std::string& name);
 
-// Both block for as long as the file system does. A file that is not there is empty.
+// Reads a cache file; a missing file is an empty cache. This function and add_to_tune_cache() block as long as the file
+// system does.
 Result<TuneCache> read_tune_cache(const std::string& path);
-// Whoever reads meanwhile sees the old file or the new one. Whoever adds meanwhile waits, and fails after 2 seconds.
-// A link stays one: what it leads to is replaced, on the disk before it has the name, and keeps its mode and its group.
-// Machines that nothing has been added to for longest are dropped where the file would become too large to be read.
-// What is not of this form is left as it is, and a failure.
+// Adds results to a cache file. Concurrent readers see the old or the new file. Concurrent writers wait, and fail after
+// 2 seconds. Symbolic links are followed: the target is replaced by a file that is synced first, and keeps mode and
+// group. If the file would exceed the readers' limit, the machines without updates for longest are dropped. A file of
+// another format is not changed, and is an error.
 Status add_to_tune_cache(const std::string& path, const TuneCache::Machine& machine);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// The file of a tune cache.
+// File access of the tune cache.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -25,7 +25,8 @@ constexpr std::size_t kMaxBytes = 4 << 20;
 constexpr std::int64_t kLongestWaitNs = 2'000'000'000;
 
 Result<std::string> read_text(const std::string& path) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // A pipe would wait for its writer.
+  // A pipe would block until it has a writer.
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file && errno == ENOENT) return std::string();
   if (!file) return system_error("open " + path);
   struct stat state = {};
@@ -58,8 +59,8 @@ Status write_text(int file, std::string_view text, const std::string& path) {
   return {};
 }
 
-// Others may hold it for as long as it takes to read and write the file; who is stopped meanwhile, longer. Where the
-// file system has no locks, there is none to wait for.
+// Locks the file. Other processes hold the lock while they read and write the file, or longer if they are stopped. No
+// effect on file systems without locks.
 Status lock(const File& file, std::int64_t deadline_ns, const std::string& path) {
   while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
@@ -72,12 +73,12 @@ Status lock(const File& file, std::int64_t deadline_ns, const std::string& path)
 
 struct Locked {
   File file;
-  std::string path;  // Where links lead to: what takes its place must not take theirs.
+  std::string path;  // With links resolved, so that rename() replaces the target and not a link.
   struct stat state = {};
 };
 
-// The file, made where there was none, and of all who add to it this one alone. A file that another has taken the
-// place of since is not the one to lock.
+// Opens or creates the file and locks it. If another process has replaced the file meanwhile, the new one is locked
+// instead.
 Result<Locked> lock_file(const std::string& path) {
   const std::int64_t deadline_ns = now_ns() + kLongestWaitNs;
   for (;;) {
@@ -86,7 +87,7 @@ Result<Locked> lock_file(const std::string& path) {
     TUTTI_CHECK_OK(lock(locked.file, deadline_ns, path));
     char real[PATH_MAX] = {};
     if (::realpath(path.c_str(), real) == nullptr && errno != ENOENT) return system_error("follow " + path);
-    locked.path = real;  // Nothing, if it was removed since.
+    locked.path = real;  // Empty if the file was removed meanwhile.
     struct stat named = {};
     if (::fstat(locked.file.get(), &locked.state) != 0) return system_error("look at " + path);
     const bool there = ::stat(locked.path.c_str(), &named) == 0;
@@ -96,21 +97,21 @@ Result<Locked> lock_file(const std::string& path) {
   }
 }
 
-// A group that cannot be kept must not lend its rights to another one.
+// Copies owner, group and mode. If the group cannot be kept, its rights are removed, so that another group does not get
+// them.
 Status keep_rights(int file, const struct stat& old, const std::string& path) {
   const bool same_group = ::fchown(file, old.st_uid, old.st_gid) == 0 || ::fchown(file, -1, old.st_gid) == 0;
   const mode_t mode = old.st_mode & (same_group ? 0777 : 0707);
   return ::fchmod(file, mode) == 0 ? Status() : system_error("set the mode of " + path);
 }
 
-// On the disk before it has the name, or a crash could leave that with nothing. Some file systems know of no such
-// thing.
+// Syncs before rename(), since a crash could otherwise leave an empty file. Some file systems do not support it.
 Status sync(int file, const std::string& path) {
   if (::fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP) return {};
   return system_error("save " + path);
 }
 
-// From a file beside it, whose name nothing has that others write, or have left behind.
+// Writes a new file with a unique name in the same folder and renames it.
 Status replace(const Locked& old, std::string_view text) {
   std::string beside = old.path + ".XXXXXX";
   const File file(::mkostemp(beside.data(), O_CLOEXEC));
@@ -124,7 +125,7 @@ Status replace(const Locked& old, std::string_view text) {
   return done;
 }
 
-// What was added last comes last; what does not fit what is read goes, the oldest machines first.
+// Formats the cache with the latest machine at the end. Drops the oldest machines until the text fits the size limit.
 Result<std::string> text_that_fits(TuneCache& cache, std::string_view latest) {
   auto& machines = cache.machines;
   const auto added =

@@ -1,5 +1,5 @@
-// What a tuner plugin for NCCL exports, versions 4 and 5, in declarations of our own. Its library has an object of the
-// name ncclTunerPlugin_v5 (or _v4), which is one of the structs below.
+// ABI of NCCL tuner plugins, versions 4 and 5, in our own declarations. A plugin library exports an object
+// ncclTunerPlugin_v5 (or _v4), which is one of the structs below.
 // Source: NCCL's plugin/tuner headers and the README of its ext-tuner.
 #pragma once
 
@@ -14,11 +14,11 @@ inline constexpr std::size_t kColumns = 3;  // Protocols: LL, LL128, Simple.
 inline constexpr float kNotAvailable = -1.0F;
 inline constexpr std::int32_t kSuccess = 0;
 
-// Microseconds, or kNotAvailable. Its functions declare it as float**, and mean this.
+// Microseconds, or kNotAvailable. NCCL declares the parameter as float** but passes this array.
 using Table = std::array<std::array<float, kColumns>, kRows>;
 static_assert(sizeof(Table) == 84);
 
-// Levels: 0 none, 1 version, 2 warning, 3 information, 4 abort, 5 trace. Flags: the subsystem, a bit each.
+// Levels: 0 none, 1 version, 2 warning, 3 information, 4 abort, 5 trace. Flags: one bit per subsystem.
 using Logger = void (*)(std::int32_t level, unsigned long flags, const char* file, std::int32_t line,
                         const char* format, ...);
 
@@ -29,7 +29,7 @@ struct NvlinkDomains {
 };
 static_assert(sizeof(NvlinkDomains) == 12);
 
-// Of NCCL's model, by its kinds of links (3), generations of GPUs (4) and numbers of hosts (3).
+// Constants of NCCL's cost model, by link type (3), GPU generation (4) and number of hosts (3).
 struct Constants {
   double base_latencies[kRows][kColumns];
   double link_latencies[3][kRows][kColumns];
@@ -41,7 +41,7 @@ struct Constants {
 };
 static_assert(sizeof(Constants) == 1152);
 
-// Called by any thread that makes a call; for one context, by one at a time. bytes: of the larger of a rank's buffers.
+// Called by any thread, but for one context by one thread at a time. bytes: size of the larger of a rank's buffers.
 using Advise = std::int32_t (*)(void* context, std::int32_t collective, std::size_t bytes, std::int32_t operations,
                                 float** table, std::int32_t algorithms, std::int32_t protocols, std::int32_t registered,
                                 std::int32_t* channels);

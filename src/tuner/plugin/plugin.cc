@@ -35,7 +35,7 @@ std::string file_of(const std::string& name) {
   return file ? name : "libnccl-tuner-" + name + ".so";
 }
 
-// An object of the library, which is there for as long as this is.
+// Returns an exported object; valid while the library is open.
 template <typename Plugin>
 const Plugin* find_plugin(const Library& library, const char* symbol) {
   const Plugin* object = nullptr;
@@ -68,7 +68,7 @@ Result<std::unique_ptr<TunerPlugin>> TunerPlugin::open(const std::string& name) 
   return made;
 }
 
-// Never closed: threads may outlive the program's statics.
+// Never closed, because threads may outlive static objects.
 const TunerPlugin* TunerPlugin::of_process(const std::string& name) {
   if (name.empty() || name == "none") return nullptr;
   static std::mutex& mutex = *new std::mutex;
@@ -94,7 +94,7 @@ std::unique_ptr<TunerAdviser> TunerAdviser::make(const TunerPlugin* plugin, cons
   if (plugin->newer_ != nullptr) {
     NvlinkDomains domains = {static_cast<std::int32_t>(ranks.hosts), static_cast<std::int32_t>(ranks.fewest_per_host),
                              static_cast<std::int32_t>(ranks.max_per_host)};
-    Constants constants = {};  // What a plugin writes there is about a model that is not ours.
+    Constants constants = {};  // Ignored: they belong to NCCL's cost model.
     error = plugin->newer_->init(&context, ranks.communicator, ranks.ranks, ranks.hosts, log_for_plugin, &domains,
                                  &constants);
   } else {

@@ -1,5 +1,5 @@
-// A tuner plugin for NCCL, opened at run time, and what it says to the calls of one communicator. It sees our
-// candidates as far as NCCL has a name for them (table.h).
+// An NCCL tuner plugin loaded at run time, and its advice for the calls of one communicator. The plugin sees those of
+// our candidates that have an NCCL name (table.h).
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,14 @@ namespace tutti {
 
 class TunerPlugin {
  public:
-  // "example": libnccl-tuner-example.so, as the loader finds it; with a slash or ".so" in it: that file.
+  // Loads a plugin. "example" means libnccl-tuner-example.so in the loader's search path; a name with a slash or ".so"
+  // is a file name.
   static Result<std::unique_ptr<TunerPlugin>> open(const std::string& name);
-  // Opens it once for the process, and keeps it. Null for "" and "none", and where it cannot be opened, which the first
-  // call logs as a warning. Any thread.
+  // Loads the plugin once per process and keeps it. Returns null for "" and "none", and if loading fails, which the
+  // first call logs as a warning. Thread-safe.
   static const TunerPlugin* of_process(const std::string& name);
 
-  // With the file and the version: "Example (libnccl-tuner-example.so, version 5)".
+  // With file and version: "Example (libnccl-tuner-example.so, version 5)".
   const std::string& name() const { return name_; }
 
  private:
@@ -31,30 +32,30 @@ class TunerPlugin {
 
   Library opened_;
   std::string name_;
-  const nccl_tuner::PluginV5* newer_ = nullptr;  // One of both.
+  const nccl_tuner::PluginV5* newer_ = nullptr;  // Exactly one of the two is set.
   const nccl_tuner::PluginV4* older_ = nullptr;
 };
 
-// What plugins are told of a communicator.
+// Properties of a communicator passed to plugins.
 struct AdvisedRanks {
-  std::uint64_t communicator = 0;  // The same on all its ranks.
+  std::uint64_t communicator = 0;  // Identifier; the same on all its ranks.
   std::size_t ranks = 1;
   std::size_t hosts = 1;
   std::size_t fewest_per_host = 1;
   std::size_t max_per_host = 1;
 };
 
-// Of one rank of one communicator. Any thread.
+// One rank of one communicator. Thread-safe.
 class TunerAdviser {
  public:
-  // Null where the plugin is, or if it does not start, which is a warning.
+  // Returns null if `plugin` is null, or if the plugin fails to initialise, which is logged as a warning.
   static std::unique_ptr<TunerAdviser> make(const TunerPlugin* plugin, const AdvisedRanks& ranks);
   ~TunerAdviser();
   TunerAdviser(const TunerAdviser&) = delete;
   TunerAdviser& operator=(const TunerAdviser&) = delete;
 
-  // Which of the candidates (the best first) the plugin wants. Its failures and answers that make no sense are logged,
-  // the first as a warning, and leave the choice as it is.
+  // Returns the candidate that the plugin prefers; candidates are fastest first. Failures and invalid answers are
+  // logged, the first one as a warning, and do not affect the choice.
   PluginChoice ask(const Question& question, std::span<const Candidate> candidates);
 
  private:
@@ -63,7 +64,7 @@ class TunerAdviser {
 
   const TunerPlugin& plugin_;
   void* context_;
-  std::mutex asking_;  // Plugins expect a thread at a time.
+  std::mutex asking_;  // Plugins are called by one thread at a time.
   bool warned_ = false;
 };
 

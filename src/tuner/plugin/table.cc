@@ -19,8 +19,8 @@ constexpr const char* kAlgorithmNames[kRows] = {"Tree",     "Ring", "CollNetDire
                                                 "NVLSTree", "PAT"};
 constexpr const char* kProtocolNames[kColumns] = {"LL", "LL128", "Simple"};
 
-// NCCL's broadcast and reduce along a ring end where they would close it: chains. Its PAT is Bruck's algorithm, with
-// the distances in another order.
+// NCCL's broadcast and reduce along a ring are chains. Its PAT is Bruck's algorithm with the distances in another
+// order.
 std::optional<std::size_t> row_of(Collective collective, std::string_view algorithm) {
   const bool rooted = collective == Collective::broadcast || collective == Collective::reduce;
   if (algorithm == (rooted ? "chain" : "ring")) return kRing;
@@ -40,7 +40,7 @@ std::string name_of(std::size_t row, std::size_t column) {
 
 bool is_time(float entry) { return std::isfinite(entry) && entry >= 0; }
 
-// Calls it with each place of the table.
+// Calls visit(row, column) for each entry of the table.
 template <typename Visit>
 void for_places(Visit&& visit) {
   for (std::size_t row = 0; row < kRows; ++row) {
@@ -94,7 +94,7 @@ std::uint32_t hash(const PluginChoice& advised, std::span<const Candidate> candi
 
 Result<PluginChoice> judge(const Projection& before, const Table& after, std::int32_t channels) {
   bool changed = false;
-  bool placed = false;  // Our own choice is.
+  bool placed = false;  // Our own choice is in the table.
   std::string no_number;
   std::optional<std::size_t> fastest;
   float min_us = 0;

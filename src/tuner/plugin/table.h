@@ -1,4 +1,4 @@
-// Our candidates in NCCL's table of algorithms and protocols, and what a plugin's changes to it mean.
+// Our candidates in NCCL's table of algorithms and protocols, and the interpretation of a plugin's changes.
 #pragma once
 
 #include <array>
@@ -19,38 +19,39 @@ struct Question {
   Collective collective = Collective::all_reduce;
   Rank ranks = 1;
   std::uint64_t block_bytes = 0;
-  bool registered = false;          // Its buffers are, on all ranks.
-  std::uint32_t thread_blocks = 0;  // Channels that there may be; 0: on host memory, where there is one.
+  bool registered = false;          // Buffers are registered on all ranks.
+  std::uint32_t thread_blocks = 0;  // Maximum channels; 0: host memory, with one channel.
 };
 
-// The number that NCCL gives the collective; none: its tuners are not asked.
+// NCCL's number of the collective; nothing if NCCL has no tuning for it.
 std::optional<std::int32_t> number_of(Collective collective);
-// As NCCL counts: of what a rank sends or receives, whichever is more.
+// Message size as NCCL counts it: the larger of the bytes that a rank sends and receives.
 std::uint64_t bytes_of(const Question& question);
 
 struct Projection {
-  nccl_tuner::Table table;                                                                  // Predicted, microseconds.
+  nccl_tuner::Table table;                                                                  // Predicted us.
   std::array<std::array<std::int32_t, nccl_tuner::kColumns>, nccl_tuner::kRows> candidate;  // -1: none.
   bool any = false;
 };
-// Of several candidates in one place, the first. What NCCL has no name for is left out.
+// Fills the table. If several candidates share a table entry, the first one is used. Candidates without an NCCL name
+// are omitted.
 Projection project(Collective collective, std::span<const Candidate> candidates);
 
 struct PluginChoice {
-  std::optional<std::size_t> candidate;  // None: our own choice stands.
-  std::uint32_t channels = 0;            // 0: ours.
+  std::optional<std::size_t> candidate;  // Nothing: keep our choice.
+  std::uint32_t channels = 0;            // 0: keep ours.
 
   bool silent() const { return !candidate && channels == 0; }
 };
-// What all ranks must have in common; 0 of a silent one.
+// Value that all ranks must agree on; 0 if silent.
 std::uint32_t hash(const PluginChoice& advised, std::span<const Candidate> candidates);
 
-// The fastest of the table, if the plugin has changed it in a place that has a candidate; among equals, the candidate
-// that comes first. Fails for a table with a time that is no number, or that leaves nothing to choose. `channels`: 0 or
-// less where the plugin leaves them; they hold for what has a place in the table.
+// Returns the fastest entry, if the plugin has changed an entry that has a candidate; among equals, the first
+// candidate. Fails for a table with a NaN, or with no available candidate. `channels`: 0 or less if unchanged by the
+// plugin; used only if the result is in the table.
 Result<PluginChoice> judge(const Projection& before, const nccl_tuner::Table& after, std::int32_t channels);
 
-// "Tree/LL128": of a place that it wants and where there is nothing; empty: of none.
+// Returns an entry such as "Tree/LL128" that the plugin requests but that has no candidate; empty if there is none.
 std::string wanted_in_vain(const Projection& before, const nccl_tuner::Table& after);
 
 }  // namespace tutti
