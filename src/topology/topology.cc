@@ -30,7 +30,7 @@ std::string shown(const Topology& topology, const Node& node) {
   return "'" + node.name + "' of host '" + topology.hosts[node.host] + "'";
 }
 
-// Sanity bounds in GB/s and us. They exceed all real hardware, and sums of times stay finite.
+// Sanity bounds in GB/s and us, beyond all real hardware. Sums of times stay finite within these bounds.
 constexpr double kMinRate = 1e-6, kMaxRate = 1e9, kMaxLatency = 1e9;
 
 bool is_rate(double value) { return value >= kMinRate && value <= kMaxRate; }

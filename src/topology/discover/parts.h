@@ -1,5 +1,5 @@
-// Sources of discover(). Each function adds nodes and links to `tree`. It returns a summary of the findings, or fails
-// with the reason why it found nothing.
+// Sources of discover(). Each function adds nodes and links to `tree` and returns a summary. A function that finds
+// nothing fails with the reason.
 #pragma once
 
 #include <string>
