@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// Limits of the tensor's type. They guarantee idempotence: decoding, rounding to the tensor's type and encoding again
+// Limits of the tensor's type, which guarantee idempotence: decoding, rounding to the tensor's type and encoding again
 // gives the same bytes. A magnitude above `largest` counts as infinite.
 struct GroupRange {
   float largest;

@@ -149,11 +149,11 @@ struct HalfForm {
 // A bfloat16 scale for codes up to Top::kValue, an odd number of kOddBits bits times a power of two.
 //
 // The scale can be recovered from the decoded values. The largest element of a block always gets the top code: its
-// magnitude divided by the scale is within top * (1 -+ 2^-8). top * scale is exact in float32, so dividing by top gives
-// the scale. A bfloat16 tensor rounds top * scale by up to half a unit in the last place. Dividing by top and rounding
-// still gives the scale, unless that rounding was a tie. Ties occur for scales whose low kOddBits bits are 1000...; the
-// next smaller scale is used for them. A float16 tensor has enough digits if the scale is at least kMinSteps *
-// range.min_step.
+// magnitude divided by the scale is within top * (1 -+ 2^-8). The product top * scale is exact in float32, so dividing
+// by top gives the scale. A bfloat16 tensor rounds top * scale by up to half a unit in the last place. Dividing by top
+// and rounding still gives the scale, unless that rounding was a tie. Ties occur for scales whose low kOddBits bits are
+// 1000...; the next smaller scale is used for them. A float16 tensor has enough digits if the scale is at least
+// kMinSteps * range.min_step.
 template <class Top>
 struct Scaled {
   static constexpr std::uint32_t kScaleBytes = 2;

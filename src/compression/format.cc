@@ -49,8 +49,8 @@ double compression_error(CompressionFormat format, Rounding rounding) {
 }
 
 // Rounding errors enlarge the partial sums, and these are rounded again. The factor `more` is that of a ring, where
-// rank k adds (k - 1) q^2 to the variance and rounds k times. mxfp8 saturates its largest codes towards zero, which
-// does not average out. Its factor was measured with 2 to 256 ranks (perf/accuracy).
+// rank k adds (k - 1) q^2 to the variance and rounds k times. The format mxfp8 saturates its largest codes towards
+// zero, which does not average out. The factor for mxfp8 was measured with 2 to 256 ranks (perf/accuracy).
 double compression_error_after(CompressionFormat format, double roundings, Rounding rounding) {
   const double once = compression_error(format, rounding);
   const double variance = once * once * roundings;
