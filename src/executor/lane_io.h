@@ -34,8 +34,8 @@ TUTTI_HOST_DEVICE inline bool simple_matches(const LaneState& lane, Signature si
   return load_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots]) == signature.word;
 }
 
-// True if the slot of the next message may be written. Lanes that share slots have no credits. Their plans receive
-// before they send again, as proved by plan/lanes.h.
+// True if the slot of the next message may be written. Lanes that share slots have no credits: plans for such lanes
+// receive before they send again, as proved by plan/lanes.h.
 TUTTI_HOST_DEVICE inline bool slot_free(LaneState& lane) {
   if (lane.view.form != LaneForm::one_way || lane.view.slots == nullptr) return true;
   const std::uint64_t slots = std::uint64_t{1} << lane.view.slot_shift;

@@ -85,8 +85,8 @@ struct Sums {
 
  private:
   // SIMD registers have no integer division. Multiply by the inverse after moving the dividend away from zero by 1/2,
-  // and truncate. The shift keeps the quotient 1/(2 * divisor) away from the next integers. This exceeds the rounding
-  // error, so the result is exact.
+  // and truncate. The shift keeps the quotient 1/(2 * divisor) away from the next integers. The distance exceeds the
+  // rounding error, so the result is exact.
   TUTTI_NUMERIC static Value divide_by_inverse(Value sum, std::uint32_t divisor) {
     using Real = std::conditional_t<sizeof(T) < 4, float, double>;
     using Reals = typename Lanes::template Of<Real>;

@@ -1,5 +1,5 @@
-// Straight programs: the layout is known in advance, because each message is one slice of one extent. Their steps run
-// in order, from a list in which everything that is constant between chunks and calls is resolved.
+// Straight programs: the layout is known in advance, because each message is one slice of one extent. The steps run in
+// order, from a list in which everything that is constant between chunks and calls is resolved.
 #pragma once
 
 #include "src/executor/program.h"

@@ -11,7 +11,7 @@
 namespace tutti {
 
 enum class MoveKind : std::uint8_t {
-  look,      // Reports progress before the first blocking move.
+  look,      // Precedes the first move that may block.
   linger,    // Gives the peer time to answer.
   line,      // Receives an LL message of one line,
   ll,        // an LL message of several lines,
@@ -48,8 +48,8 @@ static_assert(sizeof(Move) == 48);
 std::vector<Move> brief(const Launch& launch, std::uint32_t outgoing);
 
 // Runs a list of moves. Hooks provides look() and `Status await(const Blocked&, Progress)`. await() returns when the
-// peer has made progress, or fails. Its Progress is `mismatch` if the received message belongs to another call. The
-// machine must be plain().
+// peer has made progress, or fails. The Progress argument is `mismatch` if the received message belongs to another
+// call. The machine must be plain().
 template <typename Hooks>
 class BriefRun {
  public:

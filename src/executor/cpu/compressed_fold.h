@@ -1,6 +1,6 @@
-// A fold with some operands that are compressed messages. These are decoded when read; the fold runs in float32;
-// outgoing messages are encoded once. A message that is only forwarded is copied unchanged. Sums of whole float32
-// groups stay in registers. All other cases go through a buffer, a few groups at a time.
+// A fold with some operands that are compressed messages. Messages are decoded when read and encoded once when sent.
+// The fold runs in float32. A message that is only forwarded is copied unchanged. Sums of whole float32 groups stay in
+// registers. All other cases go through a buffer, a few groups at a time.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ struct CompressedSumArguments {
   GroupRange range;
   bool divides = false;   // By fold.ranks.
   bool kept = false;      // Memory targets receive the decoded message.
-  bool forwards = false;  // Message targets are already written.
+  bool forwards = false;  // The caller writes the message targets.
 };
 
 }  // namespace tutti

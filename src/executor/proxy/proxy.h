@@ -1,7 +1,7 @@
-// The proxy thread of a device rank carries its lanes to and from other hosts, which a device cannot do. It advances
-// the connections of these lanes, concurrently with other users of the connections. During a call it polls. After a
-// while without progress it sleeps briefly, until a socket is ready or it is time to look for posted messages. Without
-// a call it sleeps.
+// The proxy thread of a device rank carries its lanes to and from other hosts, which a device cannot do. The thread
+// advances the connections of these lanes, concurrently with other users of the connections. During a call the thread
+// polls. After a while without progress the thread sleeps briefly, until a socket is ready or it is time to look for
+// posted messages. Between calls the thread sleeps.
 #pragma once
 
 #include <poll.h>
@@ -33,8 +33,8 @@ struct ProxyDuty {
 
 class Proxy {
  public:
-  // Starts the thread. It runs near the network interface of the connections, if all use the same one and its location
-  // is known.
+  // Starts the thread, which runs near the network interface of the connections, if all use the same one and its
+  // location is known.
   static Result<std::unique_ptr<Proxy>> start(ProxyDuty duty);
   ~Proxy();  // Stops the thread; uncarried messages are lost. No effect in a child of fork().
   Proxy(const Proxy&) = delete;

@@ -32,8 +32,8 @@ static_assert(sizeof(MeetingRecord) == 64);
 
 enum class TurnState : std::uint32_t { fresh, suspended, done, failed };
 
-// Progress of a thread block that time-slices the device. It ends after a short wait, and a later launch of the call
-// resumes there. In host memory. The host clears it before the call and reads it after each launch.
+// Progress of a thread block that time-slices the device. The thread block ends after a short wait, and a later launch
+// of the call resumes there. In host memory. The host clears it before the call and reads it after each launch.
 struct alignas(64) KernelTurn {
   TurnState state = TurnState::fresh;
   std::uint32_t last = 0;  // 1: a waiting thread block gives up and reports. Set by the host.

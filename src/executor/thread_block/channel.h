@@ -144,8 +144,8 @@ class Channel {
                        image.straight_ll != 0};
   }
 
-  // place_of() describes a buffer of this rank for its peers. find() locates a peer's buffer for this device. find()
-  // returns false unless the `bytes` that the plan accesses lie within the window.
+  // Locations of buffers. place_of() describes a buffer of this rank for peers; find() locates a peer's buffer for this
+  // device and returns false unless the `bytes` that the plan accesses lie within the window.
   TUTTI_HOST_DEVICE BufferPlace place_of(const MeetingPlace& place, const std::byte* buffer, std::uint32_t window,
                                          std::uint32_t ranks) const {
     if (window == kNotShown) return {};
@@ -194,7 +194,7 @@ class Channel {
       const MeetingRecord& theirs = place.records[peer][record];
       const WindowPart* parts = place.windows + peer;
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
-      if (peer == call_.rank) {  // Skip, so that no timeout report names this rank itself.
+      if (peer == call_.rank) {  // Not awaited: a timeout report would name this rank itself.
         buffers = call_.self;
         continue;
       }

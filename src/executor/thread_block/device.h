@@ -147,7 +147,7 @@ class Device {
   // Identifies the capture that the stream belongs to; 0: not capturing.
   virtual Result<std::uint64_t> capture_of(DeviceStream stream) = 0;
   // Keeps an object alive until the captured graph, its instances and their replays are gone, or the capture has
-  // failed. It is then released in any thread, where device calls are not permitted.
+  // failed. The object may be released in any thread, and its destructor must not call the device.
   virtual Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) = 0;
 
   // Launches batch.calls[0..count) concurrently, with `thread_block_bytes` of memory per thread block. The number of
@@ -160,9 +160,9 @@ class Device {
   // Enqueues error feedback. Waits for no peer, and may use the whole device.
   virtual Status correct(const CorrectTask& task, DeviceStream stream) = 0;
 
-  // Stream-ordered operations on a word of host memory. put_word() writes it after all earlier work of the stream.
-  // hold_until() blocks the stream until the word has this value, without occupying a thread block. Addresses are those
-  // of the device.
+  // Stream-ordered operations on a word of host memory. put_word() writes the word after all earlier work of the
+  // stream. Function hold_until() blocks the stream until the word has this value, without occupying a thread block.
+  // Addresses are those of the device.
   virtual Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) = 0;
   virtual Status hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) = 0;
 

@@ -1,4 +1,4 @@
-// The LL128 protocol: a message is a sequence of 128-byte rows with 120 bytes of data and an 8-byte flag each. 8
+// The LL128 protocol: a message is a sequence of 128-byte rows with 120 bytes of data and an 8-byte flag each. Eight
 // adjacent threads store a row by one access, which GPUs and NVLink do not split, so one thread waits for the flag.
 // Host threads do not run in lockstep, so one thread owns a row and stores the flag after the data. Host and device
 // compile this source.

@@ -1,5 +1,5 @@
-// Thread group for an LL128 row on a GPU: 8 adjacent threads of a warp, 16 bytes each. Their stores form one access to
-// one cache line.
+// Thread group for an LL128 row on a GPU: 8 adjacent threads of a warp, 16 bytes each. The stores of a group form one
+// access to one cache line.
 #pragma once
 
 #include <cstring>
