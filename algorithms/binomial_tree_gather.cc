@@ -1,7 +1,7 @@
-// Binomial tree gather. In round i, a rank whose distance to the root has lowest set bit i sends the blocks of its
-// subtree to the rank 2^i before it. Cost at the root: log2(n) alpha + (n-1)/n S beta, in log2(n) messages. Inner ranks
-// stage blocks in scratch.
-// Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+// Binomial tree gather. Rank numbers are relative to the root. In round i, a rank with lowest set bit i sends the
+// blocks of its subtree to the rank 2^i before it. Cost at the root: log2(n) alpha + (n-1)/n S beta, in log2(n)
+// messages. Inner ranks stage blocks in scratch. Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of
+// collective communication operations in MPICH", 2005.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"

@@ -1,6 +1,6 @@
-// Bruck's all-gather in reverse. In the round of distance d, a rank sends the partial sums of the blocks at distance d
-// and more to the rank at distance d. Cost: ceil(log2 n) alpha + (n-1)/n S beta for any n. Far ranks first.
-// Sources: the mirrored tree of J. Bruck et al., 1997. The same tree as in S. Jeaugey, "PAT: a new algorithm for
+// Bruck's all-gather in reverse. In the round of distance d, a rank sends to the rank at distance d. The message has
+// the partial sums of the blocks at distance d and more. Cost: ceil(log2 n) alpha + (n-1)/n S beta for any n. Far ranks
+// first. Sources: the mirrored tree of J. Bruck et al., 1997. The same tree as in S. Jeaugey, "PAT: a new algorithm for
 // all-gather and reduce-scatter operations at scale", 2025, without its limit on buffer size.
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"

@@ -182,7 +182,7 @@ CostLaw with_agents(const Problem& problem, Agents agents) {
   across.sent = across.depth = across.chain = across.stalls = rounds - 1;
   if (problem.ranks > map.hosts()) inside.depth = inside.chain = inside.stalls = rounds;
   if (agents == Agents::sum) {
-    // Each share of a remote host is rounded on its way to the agent, and once more between hosts.
+    // A share is rounded on its way to its host's agent, unless the agent owns it, and once more between hosts.
     const double smallest = hosts_of_size.begin()->first;
     cost_law.rounded = ((problem.ranks - rounds) + (problem.ranks - smallest)) / problem.ranks;
     cost_law.folded = inside.sent + across.sent;

@@ -1,11 +1,10 @@
 // All-reduce over two binary trees, one per half of the data: partial sums go up, the result comes down. A rank that is
 // an inner node of one tree is a leaf of the other. The second tree is the mirror image for even n. For odd n it is
 // shifted by one rank, and only rank 0 is an inner node of both. Cost: 2 log2(n) alpha + 2 S beta when chunks are
-// pipelined. A rank sends S/2 up and S down as an inner node, and S/2 up as a leaf; in a single tree it would send 3 S.
-// Source: P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
-// 2009.
-// The root sends the result in the down stage. Sent in the up stage, its message would cross stages, and a skewed loop
-// would need an unbounded number of slots.
+// pipelined. A rank sends S/2 up and S down as an inner node, and S/2 up as a leaf. In a single tree, inner nodes would
+// send 3 S. Source: P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction
+// and scan", 2009. The root sends the result in the down stage. Sent in the up stage, its message would cross stages,
+// and a skewed loop would need an unbounded number of slots.
 #include "algorithms/binary_tree.h"
 #include "algorithms/cost_law.h"
 #include "algorithms/entry.h"

@@ -1,9 +1,9 @@
 // Hierarchical all-gather: each block is sent once to each other host, to the rank at its owner's position, and
-// forwarded inside that host. k rounds; in round d, hosts receive from the d-th host before them, so no two send to the
-// same one. Each rank sends its block to k-1 hosts and forwards k blocks to g-1 ranks. A host's link carries (k-1)/k S
-// per direction, instead of g times as much. Latency: 2 alpha per block.
-// Source: the multi-leader all-gather of Kandalla et al., "Designing multi-leader-based allgather algorithms for
-// multi-core clusters", 2009; here every rank is a leader.
+// forwarded inside that host. There are k rounds. In round d, hosts receive from the d-th host before them, so no two
+// send to the same one. Each rank sends its block to k-1 hosts and forwards k blocks to g-1 ranks. A host's link
+// carries (k-1)/k S per direction, instead of g times as much. Latency: 2 alpha per block. Source: the multi-leader
+// all-gather of Kandalla et al., "Designing multi-leader-based allgather algorithms for multi-core clusters", 2009;
+// here every rank is a leader.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 

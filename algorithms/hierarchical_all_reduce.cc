@@ -3,8 +3,8 @@
 // k hosts of any size. Latency is the sum of the three stages:
 //   hierarchical       direct inside; direct across few hosts, otherwise halving-doubling: (2 + 2 log2(k)) alpha
 //   hierarchical_ring  rings inside and across: (2(g-1) + 2(k-1)) alpha for g ranks per host
-// Hosts may have different sizes. Their shards then do not match, so the block is cut at the shard borders of all
-// hosts. Each interval has one owner per host, and these owners run one all-reduce.
+// Shards of hosts of different sizes do not match, so the block is cut at the shard borders of all hosts. Each interval
+// has one owner per host, and these owners run one all-reduce.
 #include <algorithm>
 #include <numeric>
 
@@ -20,9 +20,9 @@ constexpr std::uint64_t kMaxUnits = 1 << 20;
 constexpr std::uint64_t kMaxTags = 1 << 16;
 constexpr std::uint32_t kInsideTags = 2;    // One of the reduce-scatters, one of the all-gathers.
 constexpr std::uint32_t kTagsOfAcross = 2;  // Maximum of the algorithm across the last level's groups.
-// Up to this number of hosts, the direct algorithm is used across. It sends and receives in separate stages, so that
-// one chunk can be between hosts while the next ones are inside. From 6 hosts on, the number of messages costs as much
-// as this gains (measured).
+// Up to this number of hosts, the direct algorithm is used across. The direct algorithm sends and receives in separate
+// stages, so that one chunk can be between hosts while the next ones are inside. From 6 hosts on, the number of
+// messages costs as much as this gains (measured).
 constexpr Rank kFewHosts = 4;
 
 struct Names {

@@ -1,8 +1,7 @@
 // Hierarchical all-to-all for hosts of equal size. The ranks of a host first exchange blocks by the position of the
-// receiver. Each rank then sends one message of g blocks to the rank at its own position on every other host. k-1
-// messages across instead of n-g. Latency: 2 alpha; each block moves twice.
-// Source: Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems",
-// 1997, with the host size as radix.
+// receiver. Each rank then sends one message of g blocks to the rank at its own position on every other host. This
+// takes k-1 messages across instead of n-g. Latency: 2 alpha; each block moves twice. Source: Bruck et al., "Efficient
+// algorithms for all-to-all communications in multiport message-passing systems", 1997, with the host size as radix.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 

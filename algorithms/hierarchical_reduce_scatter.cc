@@ -1,8 +1,7 @@
-// Hierarchical reduce-scatter: the shares of a host's ranks for a rank of another host are summed by the rank at that
-// rank's position, and only the sum is sent. k rounds; in round d, hosts sum for the d-th host after them, so no two
-// send to the same one. A host's link carries (k-1)/k S per direction, instead of g times as much. Sums need no memory,
-// since they are sent directly. Latency: 2 k alpha.
-// Source: the hierarchical all-gather of this catalogue in reverse.
+// Hierarchical reduce-scatter: each block of another host is summed by the rank at its owner's position, and only the
+// sum is sent. There are k rounds. In round d, hosts sum for the d-th host after them, so no two send to the same one.
+// A host's link carries (k-1)/k S per direction, instead of g times as much. Sums need no memory, since they are sent
+// directly. Latency: 2 k alpha. Source: the hierarchical all-gather of this catalogue in reverse.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 

@@ -1,8 +1,8 @@
-// All-reduce over two trees of hosts: the partial sum of each half of the data follows a chain through each host and a
-// tree of hosts upwards; the result returns the same way. Cost for k hosts of g ranks: 2(g-1) alpha + 2 log2(k) alpha +
-// 2 S beta when chunks are pipelined. A host's link carries 2 S per direction, through its two leaders. The order of
-// ranks determines the leaders.
-// Source: host_trees.h. The root sends the result in the down stage, as in double_binary_tree.
+// All-reduce over two trees of hosts: partial sums follow a chain through each host and a tree of hosts upwards, with a
+// tree for each half of the data. The result returns the same way. Cost for k hosts of g ranks: 2(g-1) alpha + 2
+// log2(k) alpha + 2 S beta when chunks are pipelined. A host's link carries 2 S per direction, through its two leaders.
+// The order of ranks determines the leaders. Source: host_trees.h. The root sends the result in the down stage, as in
+// double_binary_tree.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_trees.h"
 
@@ -36,8 +36,7 @@ class HierarchicalTree : public EntryOverHosts {
     return cost_law;
   }
 
-  // Starts with the tree in which this rank is lower on the way up, and with the other one on the way down, because
-  // data arrive earlier there.
+  // Up: starts with the tree in which this rank is lower. Down: starts with the other tree. Data arrive earlier there.
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const HostTrees trees(problem, std::nullopt);
     HostTreeNode first = trees.node(self, 0), second = trees.node(self, 1);

@@ -34,8 +34,8 @@ class HierarchicalTree : public EntryOverHosts {
     cost_law.folded = 1 + shared / 2;
     cost_law.longest = 0.5;
     cost_law.units = 2;
-    // Sums of other hosts also travel from the leader of the root's host to the root, from opposite ends of the chain
-    // for the two halves.
+    // Sums of other hosts also travel from the leader of the root's host to the root. The two halves come from opposite
+    // ends of the chain.
     const HostMap map(problem);
     const double farther = (map.size(map.host_of(problem.root)) - 1) / 2.0;
     cost_law.rounded = sizes.rounded() + (1 - 1.0 / sizes.hosts) * farther;

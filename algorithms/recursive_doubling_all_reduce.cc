@@ -1,8 +1,8 @@
 // Recursive doubling all-reduce: in round i, ranks whose numbers differ in bit i exchange their partial sums. The lower
 // rank's operand is the left one on both sides, so both get identical bits, and the sum is in rank order. Cost: log2(n)
 // (alpha + S beta). For small messages and many ranks. If n is not a power of two, the excess ranks first send their
-// inputs to a peer and receive the result last, which adds 2 (alpha + S beta).
-// Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+// inputs to a peer, and finally receive the result. This adds 2 (alpha + S beta). Source: R. Thakur, R. Rabenseifner,
+// W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
 #include <bit>
 
 #include "algorithms/cost_law.h"
