@@ -12,8 +12,8 @@ constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr double kMinUs = 0.01;           // Lower bound for predictions.
 constexpr std::uint32_t kShortLead = 1;   // Uncounted operations at the beginning of a burst,
 constexpr std::uint32_t kLongLead = 4;    // and for short operations, of which several may be in progress.
-constexpr std::uint32_t kLongGlance = 2;  // Spells in a glance,
-// and operations in a glance of short ones; exceeds a time slice of the scheduler.
+constexpr std::uint32_t kLongGlance = 2;  // Spells in a glance, of which the fastest counts,
+// and operations, if several fit into one time slice of the scheduler.
 constexpr std::uint32_t kShortGlance = 16;
 
 constexpr std::uint32_t kStageShift = 8;  // In outcome(): the stage; lower bits are candidates.
@@ -60,7 +60,8 @@ Autotuner::Autotuner(std::span<const double> predicted_us, const AutotunerOption
   remaining_ = {0};
   for (std::size_t i = 1; i < std::min<std::size_t>(predicted_us.size(), terms.max_candidates); ++i) {
     spent_us += (predicted_us[i] - best) * each;
-    if (!(predicted_us[i] <= terms.margin * best) || !(spent_us <= terms.budget_us)) break;  // Later ones are slower.
+    if (!(predicted_us[i] <= terms.margin * best) || !(spent_us <= terms.budget_us))
+      break;  // Later candidates are slower.
     remaining_.push_back(i);
   }
   tried_ = remaining_.size();

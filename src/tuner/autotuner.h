@@ -6,7 +6,7 @@
 // burst, from which all ranks draw the same conclusion. The caller computes these sums.
 //
 // A caller that enqueues operations before earlier durations are known asks for candidates by operation number within
-// the stage. It passes durations in later, in the order of the operations; some operations need not be timed. One rank
+// the stage. Durations are passed in later, in the order of the operations; some operations need not be timed. One rank
 // concludes, and the others follow from the same operation on.
 //
 // Stages:
@@ -83,7 +83,7 @@ class Autotuner {
   // Candidate of operation number `operation` (from 0) of the stage. Operations after its end use the first remaining
   // candidate.
   Turn turn_at(std::uint64_t operation) const;
-  // Result of the last conclude(), for ranks that follow. They are still in the stage that it ended.
+  // Result of the last conclude(), for ranks that follow and are still in the stage that it ended.
   std::uint16_t outcome() const;
   void follow(std::uint16_t outcome);
 

@@ -11,7 +11,7 @@ namespace {
 // With hosts of many different sizes, blocks can have so many units that a chunk contains a few bytes of each, or none.
 constexpr std::uint64_t kMaxUnitsOfMessage = 1024;
 constexpr double kMaxPeers = 63;  // Lanes take memory. All-to-all needs them in any case.
-// With mapped memory, a call begins after a rank has published its buffer addresses and read those of all others; no
+// With mapped memory, a rank begins a call after it has published its buffer addresses and read those of all others. No
 // rank runs ahead, not even in calls with a root. A rank on an oversubscribed core needs two turns, to publish and to
 // read.
 constexpr double kHopsToMeet = 1;

@@ -1,5 +1,5 @@
-// Chunk sizes, and size limits of LL and mapped memory; predictions take them as given. Measured on host memory. They
-// depend on caches, which the cost model does not describe.
+// Chunk sizes, and size limits of LL and mapped memory; predictions take them as given. Measured on host memory. The
+// best sizes depend on caches, which the cost model does not describe.
 #pragma once
 
 #include "src/tuner/choose.h"

@@ -10,8 +10,8 @@ namespace tutti {
 // Relative RMS error of results for independent Gaussian terms; see docs/wire-formats.md.
 double expected_error(CompressionFormat compression, const CostLaw& cost_law);
 
-// Formats that may be chosen automatically, most exact first. int4 is excluded, since its error is 10 %. fp16 is
-// excluded, since its range is 2^-24 to 2^16 and its error depends on the values.
+// Formats that may be chosen automatically, most exact first. Without int4, whose error is 10 %. Without fp16, whose
+// range is 2^-24 to 2^16, so that the error depends on the values.
 inline constexpr CompressionFormat kBoundedFormats[] = {
     CompressionFormat::bf16,     CompressionFormat::int8_b32, CompressionFormat::int8,    CompressionFormat::int6,
     CompressionFormat::fp8_e4m3, CompressionFormat::mxfp8,    CompressionFormat::fp8_e5m2};

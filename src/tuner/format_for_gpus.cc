@@ -1,5 +1,5 @@
-// Compression format on devices under an error bound. The device table determines how a call runs in each format;
-// predictions determine which format pays, because the table has no cost of encoding and links.
+// Compression format on devices under an error bound. The device table determines how a call runs in each format.
+// Predictions determine which format pays, because the table has no costs of encoding and of links.
 #include <algorithm>
 
 #include "src/tuner/candidates.h"

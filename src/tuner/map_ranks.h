@@ -39,8 +39,8 @@ struct Circuits {
 // topology may come from a peer. The 72 GPUs and ports of gb200-nvl72 take a quarter of it.
 inline constexpr std::uint64_t kMaxSteps = 1ULL << 26;
 
-// Searches rings through `nodes`: distinct GPUs or NUMA domains, at most kMaxStations (src/tuner/rings.h). `ports`:
-// network ports by which rings leave the host; empty: rings stay inside.
+// Searches rings through `nodes`: distinct GPUs or NUMA domains, at most kMaxStations (src/tuner/rings.h), or the
+// result is empty. `ports`: network ports by which rings leave the host; empty: rings stay inside.
 Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
                        std::uint32_t max_rings = kMaxRings);
 

@@ -1,6 +1,6 @@
 // Tries rates in the order of the bandwidth they promise. For each rate, depth-first search finds as many rings as fit,
-// with the capacity of earlier rings subtracted. This is NCCL's method, but with backtracking over rings. The reverse
-// of a ring is tried first, since links are full-duplex.
+// with the capacity of earlier rings subtracted. The method is NCCL's, plus backtracking over rings. The reverse of a
+// ring is tried first, since links are full-duplex.
 #include "src/tuner/rings.h"
 
 #include <algorithm>

@@ -19,7 +19,7 @@ constexpr const char* kAlgorithmNames[kRows] = {"Tree",     "Ring", "CollNetDire
                                                 "NVLSTree", "PAT"};
 constexpr const char* kProtocolNames[kColumns] = {"LL", "LL128", "Simple"};
 
-// NCCL's broadcast and reduce along a ring are chains. Its PAT is Bruck's algorithm with the distances in another
+// NCCL's broadcast and reduce along a ring are chains. NCCL's PAT is Bruck's algorithm with the distances in another
 // order.
 std::optional<std::size_t> row_of(Collective collective, std::string_view algorithm) {
   const bool rooted = collective == Collective::broadcast || collective == Collective::reduce;
