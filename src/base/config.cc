@@ -77,7 +77,7 @@ struct Entry {
 constexpr std::array kEntries = {
     Entry{{"TUTTI_TIMEOUT_MS", nullptr, "600000",
            "longest wait of an operation, in milliseconds; 0 or -1: none. On host memory a rank that has waited for 30 "
-           "s, or a quarter of this, logs for whom"},
+           "s (5 s in finalize and destroy), or a quarter of this, logs the rank that it waits for"},
           "a whole number of milliseconds, 1 to a century, or 0 or -1 for none",
           [](Config& config, const std::string& text) { return parse_time(text, config.timeout_ms); }},
     Entry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000",
