@@ -9,6 +9,7 @@
 
 #include "src/base/log.h"
 #include "src/bootstrap/address.h"
+#include "src/bootstrap/slurm.h"
 #include "tests/bootstrap/processes.h"
 
 namespace tutti::test {
@@ -83,7 +84,19 @@ TEST(Launcher, IsSlurm) {
                          {"SLURM_STEP_ID", "0"}};
   EXPECT_EQ(found(variables).rank, 5U);
   variables["SLURM_NNODES"] = "2";
-  EXPECT_NE(failure(variables).find("set TUTTI_ROOT to host:port"), std::string::npos);
+  EXPECT_NE(failure(variables).find("SLURM_JOB_NODELIST is not set: set TUTTI_ROOT to host:port"), std::string::npos);
+  variables["SLURM_JOB_NODELIST"] = "login";
+  variables["SLURM_STEP_NODELIST"] = "node[01-04,07],gpu-a";
+  EXPECT_EQ(found(variables).meeting.host, "node01");
+  EXPECT_EQ(found(variables).launcher, "Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_NODELIST)");
+  const std::uint16_t port = found(variables).meeting.port;
+  variables["SLURM_STEP_ID"] = "1";
+  EXPECT_NE(found(variables).meeting.port, port);
+  variables["SLURM_JOB_ID"] = "4294967294";
+  EXPECT_GE(found(variables).meeting.port, 10'000);
+  EXPECT_LT(found(variables).meeting.port, 30'000);
+  variables["SLURM_STEP_NODELIST"] = "node[01-04";
+  EXPECT_NE(failure(variables).find("SLURM_STEP_NODELIST is \"node[01-04\", but must be a list"), std::string::npos);
   variables["TUTTI_ROOT"] = "[fd00::2]:4711";
   EXPECT_EQ(found(variables).meeting.host, "fd00::2");
   EXPECT_EQ(found(variables).meeting.port, 4711);
@@ -102,7 +115,8 @@ TEST(Launcher, NamesTheVariableAndItsValue) {
   EXPECT_EQ(failure({{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
             "WORLD_SIZE is \"0\", but must be a whole number, 1 or more");
   EXPECT_EQ(failure({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}), "PMI_RANK is 4, but PMI_SIZE is 4: ranks count from 0");
-  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}}), "TUTTI_RANKS is not set");
+  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}}),
+            "TUTTI_RANK is set, but TUTTI_RANKS is not: set both or unset TUTTI_RANK to run one rank");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "65537"}}),
             "TUTTI_RANKS is 65537, but a communicator has at most 65536 ranks");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host"}}),
@@ -111,25 +125,44 @@ TEST(Launcher, NamesTheVariableAndItsValue) {
             "the port of TUTTI_ROOT is \"99999\", but must be a whole number from 1 to 65535");
 }
 
-// What is logged where only a part of a launcher's variables is set.
-std::string warned_of(const Variables& variables) {
-  static std::string lines;
-  lines.clear();
-  set_log_sink([](std::string_view line) { lines += line; });
-  EXPECT_EQ(found(variables).ranks, 1U);
-  set_log_sink(nullptr);
-  return lines;
+TEST(Slurm, FindsTheFirstHostOfACompressedList) {
+  const auto first = [](const char* list) { return first_host(list).value_or("none"); };
+  EXPECT_EQ(first("node[01-04,07],gpu-a"), "node01");
+  EXPECT_EQ(first("gpu-a,node[01-04]"), "gpu-a");
+  EXPECT_EQ(first("gpu-a"), "gpu-a");
+  EXPECT_EQ(first("n[7]"), "n7");
+  EXPECT_EQ(first("n[007,009-012]-ib"), "n007-ib");
+  EXPECT_EQ(first("rack[0-1]node[03-04],x"), "rack0node03");
+  for (const char* malformed : {"", ",a", "n[", "n[]", "n]1", "n[-3]", "n[01-02"}) EXPECT_EQ(first(malformed), "none");
 }
 
-TEST(Launcher, WarnsWhereItIsSetByHalf) {
-  const auto says = [](const Variables& variables, const char* expected) {
-    const std::string warned = warned_of(variables);
-    EXPECT_NE(warned.find(expected), std::string::npos) << warned;
-  };
-  says({{"WORLD_SIZE", "2"}}, "WORLD_SIZE is set, but RANK is not: running as one rank");
-  says({{"OMPI_COMM_WORLD_RANK", "0"}}, "OMPI_COMM_WORLD_RANK is set, but OMPI_COMM_WORLD_SIZE is not");
-  says({{"TUTTI_ROOT", "host:4711"}}, "TUTTI_ROOT is set, but TUTTI_RANK, with TUTTI_RANKS, is not");
-  EXPECT_EQ(warned_of({{"HOME", "/root"}}), "");
+TEST(Launcher, Fails_WhenAVariableIsMissing) {
+  EXPECT_EQ(failure({{"RANK", "0"}}),
+            "RANK is set, but WORLD_SIZE is not: set both, as torchrun does, or unset RANK to run one rank");
+  EXPECT_EQ(failure({{"WORLD_SIZE", "2"}}),
+            "WORLD_SIZE is set, but RANK is not: set both, as torchrun does, or unset WORLD_SIZE to run one rank");
+  EXPECT_NE(failure({{"OMPI_COMM_WORLD_RANK", "0"}}).find("but OMPI_COMM_WORLD_SIZE is not"), std::string::npos);
+  EXPECT_NE(failure({{"PMI_SIZE", "2"}}).find("but PMI_RANK is not"), std::string::npos);
+  EXPECT_EQ(failure({{"TUTTI_ROOT", "host:4711"}}).find("TUTTI_ROOT is set, but nothing gives this process a rank"),
+            0U);
+}
+
+TEST(Launcher, UsesTheCompleteSet_WhenAnotherIsPartial) {
+  const LaunchedRank launched = found({{"RANK", "0"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
+  EXPECT_EQ(launched.rank, 1U);
+}
+
+// In an allocation of Slurm, programs that srun has not started may run alone.
+TEST(Launcher, WarnsAndRunsAlone_WhenSlurmsVariablesArePartial) {
+  static std::string lines;
+  for (const char* only : {"SLURM_NTASKS", "SLURM_PROCID"}) {
+    lines.clear();
+    set_log_sink([](std::string_view line) { lines += line; });
+    EXPECT_EQ(found({{only, "2"}}).ranks, 1U);
+    set_log_sink(nullptr);
+    EXPECT_NE(lines.find(std::string(only) + " is set, but SLURM_"), std::string::npos) << lines;
+    EXPECT_NE(lines.find("running as one rank; start several with srun"), std::string::npos) << lines;
+  }
 }
 
 std::string join_at(const MeetingPoint& meeting, Rank rank, Rank ranks, int rounds) {
@@ -249,24 +282,48 @@ TEST(Meeting, SaysThatRankZeroDoesNotCome) {
   EXPECT_NE(status.message().find("asking rank 0 for the unique id"), std::string::npos) << status.message();
 }
 
-// Two jobs of one shell meet at one place, and so do two ranks of one number.
-TEST(Meeting, NamesTheCureWhereSomebodyElseListens) {
-  // In a process of its own: who listens stays, with a thread, and the tests to come fork.
-  const auto complaint = [](const MeetingPoint& meeting) {
+// Rank 0 waits for rank 1; its emulator tries to listen at the same place meanwhile.
+TEST(Meeting, NamesBothProcesses_WhenRankZeroIsStartedTwice) {
+  for (const MeetingPoint& meeting : {on_this_host(), at_a_port()}) {
+    const Gate listens, refused;
     Processes processes;
     processes.start([&]() -> std::string {
-      if (!share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).ok()) return "the first does not listen";
-      return share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+      Result<UniqueId> id = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {});
+      listens.open();
+      refused.wait();
+      if (!id.ok()) return "the first does not listen";
+      JoinOptions join;
+      join.timeout_ms = 100;
+      const std::string text = Bootstrap::join(id.value(), 0, 2, join).status().message();
+      return std::to_string(::getpid()) + " " + text;
     });
-    return processes.report(0);
-  };
-  const std::string named = complaint(on_this_host());
-  EXPECT_NE(named.find("Address already in use: another job of this shell, or another rank of this number, is there: "
-                       "set TUTTI_ROOT"),
-            std::string::npos)
-      << named;
-  const std::string at_port = complaint(at_a_port());
-  EXPECT_NE(at_port.find("another job or program has it: choose another port"), std::string::npos) << at_port;
+    processes.start([&]() -> std::string {
+      listens.wait();
+      const std::string text = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+      refused.open();
+      return std::to_string(::getpid()) + " " + text;
+    });
+    const std::string first = processes.report(0);
+    const std::string second = processes.report(1);
+    const std::string first_pid = "pid " + first.substr(0, first.find(' '));
+    const std::string second_pid = "pid " + second.substr(0, second.find(' '));
+    EXPECT_NE(first.find("rank 1 of 2 did not join within 100 ms; rank 0 was started twice: "), std::string::npos)
+        << first;
+    EXPECT_NE(first.find(second_pid), std::string::npos) << first;
+    EXPECT_NE(second.find("rank 0 was started twice: this process ("), std::string::npos) << second;
+    EXPECT_NE(second.find(second_pid), std::string::npos) << second;
+    EXPECT_EQ(second.find("already in use"), std::string::npos) << second;
+    const bool knows_pid = second.find(first_pid + ", which listens at") != std::string::npos;
+    EXPECT_EQ(knows_pid, meeting.host.empty()) << second;
+  }
+}
+
+TEST(Meeting, SaysThatAnotherProgramListens_WhenItIsNotTutti) {
+  const MeetingPoint meeting = at_a_port();
+  const Address place = resolve(meeting.host, meeting.port).value();
+  const Socket other = listen_at({place, "", SOCK_STREAM}).value();
+  const std::string text = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+  EXPECT_NE(text.find("already in use: another program has this port: choose another port"), std::string::npos) << text;
 }
 
 // A user who has set MASTER_PORT does not know the port in the message.
@@ -312,7 +369,23 @@ TEST(Meeting, NamesTheCureWhereARankComesTwice) {
   for (int i = 0; i < 2; ++i) processes.start([=] { return join_at(meeting, 1, 3, 1); });
   processes.start([=] { return join_at(meeting, 0, 3, 1); });
   for (const std::string& text : processes.reports()) {
-    EXPECT_NE(text.find("or another job meets here too: set TUTTI_ROOT"), std::string::npos) << text;
+    EXPECT_EQ(text.find("rank 1 was started twice: "), 0U) << text;
+    EXPECT_NE(text.find("; if these are two jobs, set TUTTI_ROOT"), std::string::npos) << text;
+  }
+}
+
+TEST(Meeting, NamesBothNumbers_WhenWorldSizesDiffer) {
+  const MeetingPoint meeting = on_this_host();
+  Processes processes;
+  for (const Rank ranks : {2, 3}) processes.start([=] { return join_at(meeting, ranks - 2, ranks, 1); });
+  for (const std::string& text : processes.reports()) {
+    EXPECT_EQ(text.find("world sizes differ: rank "), 0U) << text;
+    const bool two_first = text.find("rank 0") < text.find("rank 1 ");
+    EXPECT_NE(text.find(two_first ? "started with 2 ranks, and rank 1" : "started with 3 ranks, and rank 0"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find(two_first ? ") with 3;" : ") with 2;"), std::string::npos) << text;
+    EXPECT_TRUE(text.ends_with("; all ranks of a job must have the same number")) << text;
   }
 }
 
