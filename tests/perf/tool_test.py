@@ -80,6 +80,14 @@ class Tool(unittest.TestCase):
         self.assertNotIn("not pinned", result.stdout)
         self.assertEqual(len(set(re.findall(r" core +(\d+) ", result.stdout))), 2)
 
+    def test_counts_the_launchers_ranks_of_this_host_to_decide_on_pinning(self):
+        cores = len(os.sched_getaffinity(0))
+        launched = {"TUTTI_RANK": "0", "TUTTI_RANKS": "1"}
+        for tasks, pinned in (("1(x8)", True), (f"{cores + 1}(x2),1", cores == 1)):
+            result = run("-b", "8", "-e", "8", "-n", "1", SLURM_STEP_TASKS_PER_NODE=tasks, **launched)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual("not pinned" not in result.stdout, pinned, result.stdout)
+
     def test_lists_the_ignored_options(self):
         result = run("--help")
         self.assertIn("Accepted for nccl-tests and ignored: --run_cycles (-N), --parallel_init (-p), --blocking (-z)",
