@@ -152,10 +152,12 @@ TUTTI_API tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, in
 TUTTI_API tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options, tutti_comm* comms);
 
 /* Rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or Slurm, or one rank if there are
- * none. Ranks started by hand set TUTTI_RANK and TUTTI_RANKS, and those that one process of this host did not start,
- * such as those of several shells, TUTTI_ROOT=host:port as well, where rank 0 is to listen. tutti_comm_launcher says
- * which was taken: "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)"; it lives as long as the communicator, and is "" if there
- * was no launcher or ranks were passed by hand. */
+ * none. A rank without the number of ranks (RANK without WORLD_SIZE), or the reverse, is an error. Under srun on
+ * several hosts, rank 0 listens on the first host of SLURM_STEP_NODELIST. Ranks started by hand set TUTTI_RANK and
+ * TUTTI_RANKS, and those that one process of this host did not start, such as those of several shells,
+ * TUTTI_ROOT=host:port as well, where rank 0 is to listen. tutti_comm_launcher says which was taken: "torchrun (RANK,
+ * WORLD_SIZE, MASTER_ADDR)"; it lives as long as the communicator, and is "" if there was no launcher or ranks were
+ * passed by hand. */
 TUTTI_API tutti_status tutti_comm_create_from_environment(const tutti_comm_options* options, tutti_comm* comm);
 TUTTI_API tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher);
 

@@ -113,7 +113,8 @@ int run_part(const Collective& collective, const Options& options) {
       if (::getppid() != parent) ::_exit(2);
       ::signal(SIGPIPE, SIG_DFL);
       ::close(ends[1]);  // Else we would wait for ourselves to send the id.
-      run_child(collective, options, {number, static_cast<int>(here), static_cast<int>(part.of)}, ends[0]);
+      run_child(collective, options,
+                {number, static_cast<int>(here), static_cast<int>(part.of), static_cast<int>(part.processes)}, ends[0]);
     }
     children.all.push_back({"process " + std::to_string(number) + " on " + host, child});
   }

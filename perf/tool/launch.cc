@@ -35,8 +35,8 @@ int run_alone(const Collective& collective, const Options& options) {
   require(tutti_comm_create_all(threads_of(options), &general, comms.data()), "creating the communicators");
   std::atomic<bool> right = true;
   run_threads(options.threads, 0, [&](int rank) {
-    const int core = options.pin ? pin(rank) : -1;
-    if (!run_thread(collective, options, comms[static_cast<std::size_t>(rank)], core)) right = false;
+    const Pinned pinned = options.pin ? pin(rank, threads_of(options)) : leave_unpinned();
+    if (!run_thread(collective, options, comms[static_cast<std::size_t>(rank)], pinned)) right = false;
   });
   return right ? 0 : 1;
 }
@@ -60,7 +60,7 @@ int fork_processes(const Collective& collective, const Options& options) {
       const tutti_unique_id id = process > 0 ? receive_id(ends[0]) : make_id();
       for (int other = 1; process == 0 && other < count; ++other) send_id(ends[1], id);
       if (process == 0) ::close(ends[1]);
-      std::exit(run_process(collective, options, {process, process, count}, id));
+      std::exit(run_process(collective, options, {process, process, count, count}, id));
     }
     children.all.push_back({"process " + std::to_string(process), child});
   }
@@ -172,7 +172,10 @@ int launch(const Collective& collective, Options options) {
   } else if (tutti_comm launched = launched_rank(options)) {
     int rank = 0;
     require(tutti_comm_rank(launched, &rank), "tutti_comm_rank");
-    return run_thread(collective, options, launched, options.pin ? pin(rank) : -1) ? 0 : 1;
+    int ranks = 0;
+    require(tutti_comm_ranks(launched, &ranks), "tutti_comm_ranks");
+    const Pinned pinned = options.pin ? pin(rank, launched_ranks_here(ranks)) : leave_unpinned();
+    return run_thread(collective, options, launched, pinned) ? 0 : 1;
   } else if (options.memory == Memory::cuda) {  // Processes share a GPU by turns, or through MPS.
     options.processes = 1;
     options.threads = 2;

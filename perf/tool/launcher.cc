@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 
 namespace perf {
@@ -28,6 +29,16 @@ std::string value_of(const char* name) {
     if (std::strncmp(*variable, name, length) == 0 && (*variable)[length] == '=') return *variable + length + 1;
   }
   return "";
+}
+
+int launched_ranks_here(int ranks) {
+  // Slurm lists hosts, as in "4(x2),3"; the first number is that of the first host.
+  for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                           "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
+    const int here = std::atoi(value_of(name).c_str());
+    if (here > 0) return here;
+  }
+  return ranks;
 }
 
 std::optional<Launcher> find_launcher() {

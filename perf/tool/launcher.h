@@ -15,6 +15,9 @@ struct Launcher {
 // None where no variables of a launcher are set. Takes the one that the library would take.
 std::optional<Launcher> find_launcher();
 
+// Number of ranks that the launcher has started on this host; `ranks`, the number of all, if it does not say.
+int launched_ranks_here(int ranks);
+
 // Of the environment. Empty: not set, as the library sees it too.
 std::string value_of(const char* variable);
 

@@ -74,7 +74,7 @@ constexpr Description kDescriptions[] = {
     {"hosts", kHosts, "LIST", "start processes on these through ssh, so many on each: node1:2,node2:2"},
     {"ssh", kSsh, "COMMAND", "what --hosts calls as ssh is called, with options of its own (default ssh)"},
     {"host-part", kHostPart, "PART", nullptr},
-    {"no-pin", kNoPin, nullptr, "do not pin ranks to cores"},
+    {"no-pin", kNoPin, nullptr, "do not pin ranks to cores; they never are where ranks outnumber cores"},
     {"version", kVersion, nullptr, "of the library"},
     {"help", 'h', nullptr, "this"},
     {"run_cycles", 'N', "N", nullptr},
@@ -92,6 +92,16 @@ constexpr Description kDescriptions[] = {
   std::exit(0);
 }
 
+// "--run_cycles (-N), --blocking (-z)"
+std::string ignored_options() {
+  std::string list;
+  for (const Description& option : kDescriptions) {
+    if (option.help != nullptr || option.key >= 256) continue;
+    list += std::string(list.empty() ? "--" : ", --") + option.name + " (-" + static_cast<char>(option.key) + ")";
+  }
+  return list;
+}
+
 [[noreturn]] void print_help() {
   std::printf("usage: %s [options]\n", program_name());
   for (const Description& option : kDescriptions) {
@@ -105,8 +115,9 @@ constexpr Description kDescriptions[] = {
   std::printf(
       "--hosts needs this program and folder at the same place on all hosts. It passes on TUTTI_*, NCCL_*, UCX_* and "
       "LD_LIBRARY_PATH.\n"
-      "Under mpirun, srun or torchrun the ranks are the launcher's, unless --ranks is given. Other options of "
-      "nccl-tests are ignored.\n");
+      "Under mpirun, srun or torchrun the ranks are the launcher's, unless --ranks is given.\n"
+      "Accepted for nccl-tests and ignored: %s.\n",
+      ignored_options().c_str());
   end_of_output();
 }
 

@@ -4,19 +4,30 @@
 
 namespace perf {
 
-int pin(int index) {
+Pinned leave_unpinned() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return -1;
-  int skip = index % CPU_COUNT(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
+  return {-1, CPU_COUNT(&allowed)};
+}
+
+Pinned pin(int index, int ranks_here) {
+  Pinned result = leave_unpinned();
+  const bool bound_already = result.cores == 1;  // By a launcher.
+  if (result.cores == 0 || (ranks_here > result.cores && !bound_already)) return result;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return result;
+  int skip = index % result.cores;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &allowed) || skip-- > 0) continue;
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(core, &one);
-    return ::sched_setaffinity(0, sizeof one, &one) == 0 ? core : -1;
+    if (::sched_setaffinity(0, sizeof one, &one) == 0) result.core = core;
+    return result;
   }
-  return -1;
+  return result;
 }
 
 }  // namespace perf

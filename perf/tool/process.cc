@@ -52,11 +52,12 @@ int run_process(const Collective& collective, const Options& options, const Proc
   std::atomic<bool> right = true;
   run_threads(options.threads, process.number * threads, [&](int rank) {
     const int core_index = process.here * threads + rank % threads;
-    const int core = options.pin ? pin(core_index) : -1;  // First: a communicator looks at where its ranks may run.
+    // First: a communicator looks at where its ranks may run.
+    const Pinned pinned = options.pin ? pin(core_index, process.count_here * threads) : leave_unpinned();
     tutti_comm comm = nullptr;
     const tutti_comm_options general = comm_options(options);
     require(tutti_comm_create(&id, rank, process.count * threads, &general, &comm), "creating the communicator");
-    if (!run_thread(collective, options, comm, core)) right = false;
+    if (!run_thread(collective, options, comm, pinned)) right = false;
   });
   return right ? 0 : 1;
 }

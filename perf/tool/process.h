@@ -14,6 +14,7 @@ struct Process {
   int number = 0;
   int here = 0;   // The same among those of this host.
   int count = 1;  // Of all hosts.
+  int count_here = 1;
 };
 
 tutti_comm_options comm_options(const Options& options);

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "perf/tool/fail.h"
 #include "perf/tool/json.h"
@@ -126,9 +128,11 @@ void Report::begin(const std::vector<Place>& places) {
       options_.graph_launches);
   std::printf("# Using devices\n");
   for (std::size_t rank = 0; rank < places_.size(); ++rank) {
-    std::printf("#  Rank %2zu Group  0 Pid %6d on %10s core %2d %s\n", rank, places_[rank].pid, places_[rank].host,
-                places_[rank].core, places_[rank].memory);
+    const std::string core = places_[rank].core < 0 ? "-" : std::to_string(places_[rank].core);
+    std::printf("#  Rank %2zu Group  0 Pid %6d on %10s core %2s %s\n", rank, places_[rank].pid, places_[rank].host,
+                core.c_str(), places_[rank].memory);
   }
+  print_pinning();
   const char* time = options_.cpu_time ? "cputime" : "time";
   std::printf("#\n# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          \n", "",
               "", "", "", "");
@@ -160,6 +164,21 @@ void Report::add(const Row& row) {
   std::fflush(stdout);
   wrong_ += row.out_of_place.wrong + row.in_place.wrong;
   rows_.push_back(row);
+}
+
+// One line for each host with ranks that are not pinned although --no-pin was not given.
+void Report::print_pinning() const {
+  if (!options_.pin) {
+    std::printf("# Ranks are not pinned (--no-pin)\n");
+    return;
+  }
+  std::map<std::string, int> ranks;
+  for (const Place& place : places_) ++ranks[place.host];
+  std::set<std::string> printed;
+  for (const Place& place : places_) {
+    if (place.core >= 0 || !printed.insert(place.host).second) continue;
+    std::printf("# Ranks are not pinned on %s: %d ranks share %d cores\n", place.host, ranks[place.host], place.cores);
+  }
 }
 
 // In lines of comment, as the table has columns of nccl-tests only.

@@ -43,7 +43,8 @@ struct Row {
 
 struct Place {  // Of one rank.
   int pid = 0;
-  int core = 0;  // -1: not pinned.
+  int core = 0;   // -1: not pinned.
+  int cores = 0;  // Number of cores that the rank may use; 0: unknown.
   char host[64] = {};
   char memory[96] = {};  // "device 0 NVIDIA H200"
 };
@@ -71,6 +72,7 @@ class Report {
   void progress(std::uint64_t bytes, const char* what);
 
  private:
+  void print_pinning() const;
   void print_choices() const;
   void print_autotuning() const;
   void write_json(double average) const;

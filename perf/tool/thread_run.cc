@@ -69,14 +69,14 @@ class ThreadRun {
     allocate(ranks_, options, bytes);
   }
 
-  bool run(int core) {
+  bool run(const Pinned& pinned) {
     if (thread_ == 0) {
       const char* launcher = "";
       require(tutti_comm_launcher(threads_, &launcher), "tutti_comm_launcher");
       report_ = std::make_unique<Report>(collective_, options_, launcher);
       check_output(options_);
     }
-    announce(core);
+    announce(pinned);
     std::uint64_t bytes = options_.min_bytes;
     for (measure_size(bytes); grows(bytes);) measure_size(bytes);
     print_compression();
@@ -100,12 +100,13 @@ class ThreadRun {
     if (all != thread_count_) fail("thread %d: a barrier counted %d of %d threads", thread_, all, thread_count_);
   }
 
-  void announce(int core) {
+  void announce(const Pinned& pinned) {
     std::vector<Place> places(static_cast<std::size_t>(rank_count_));
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       Place place;
       place.pid = static_cast<int>(::getpid());
-      place.core = core;
+      place.core = pinned.core;
+      place.cores = pinned.cores;
       ::gethostname(place.host, sizeof place.host - 1);
       std::snprintf(place.memory, sizeof place.memory, "%s", ranks_[i]->site().description().c_str());
       const std::vector<Place> of_threads = gather(place);
@@ -392,8 +393,8 @@ class ThreadRun {
 
 }  // namespace
 
-bool run_thread(const Collective& collective, const Options& options, tutti_comm threads, int core) {
-  return ThreadRun(collective, options, threads).run(core);
+bool run_thread(const Collective& collective, const Options& options, tutti_comm threads, const Pinned& pinned) {
+  return ThreadRun(collective, options, threads).run(pinned);
 }
 
 }  // namespace perf

@@ -3,11 +3,12 @@
 
 #include "perf/tool/collective.h"
 #include "perf/tool/options.h"
+#include "perf/tool/pin.h"
 
 namespace perf {
 
-// `threads`: a communicator on host memory of all threads that run, which it ends. `core`: where the thread is pinned.
+// `threads`: a communicator on host memory of all threads that run, which it ends. `pinned`: the core of the thread.
 // The thread of rank 0 prints. False: wrong results.
-bool run_thread(const Collective& collective, const Options& options, tutti_comm threads, int core);
+bool run_thread(const Collective& collective, const Options& options, tutti_comm threads, const Pinned& pinned);
 
 }  // namespace perf

@@ -9,8 +9,10 @@
 #include "src/api/environment.h"
 #include "src/api/joining.h"
 #include "src/api/on_device.h"
+#include "src/api/startup_log.h"
 #include "src/api/ticket.h"
 #include "src/base/config.h"
+#include "src/base/log.h"
 #include "src/communicator/forced.h"
 
 namespace tutti {
@@ -18,7 +20,9 @@ namespace {
 
 Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const Seat& seat, CommunicatorOptions options) {
   const std::shared_ptr<Device> device = TUTTI_TRY(device_to_join_on(options));
+  const LogDevice scope(ordinal_of(device));
   auto created = TUTTI_TRY(Communicator::create(id, seat.rank, seat.ranks, std::move(options)));
+  log_created(*created, "unique id");
   return place(std::move(created), device);
 }
 
@@ -245,7 +249,9 @@ tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options,
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
     const auto device = TUTTI_TRY(tutti::device_for(merged));
+    const tutti::LogDevice scope(tutti::ordinal_of(device));
     auto created = TUTTI_TRY(tutti::Communicator::create_all(static_cast<Rank>(ranks), merged));
+    tutti::log_created(*created.front(), "tutti_comm_create_all, all in this process");
     auto made = TUTTI_TRY(tutti::place_all(std::move(created), device));
     const std::vector<tutti_comm> handles = TUTTI_TRY(tutti::admit_all(std::move(made)));
     std::copy(handles.begin(), handles.end(), comms);
@@ -259,7 +265,10 @@ tutti_status tutti_comm_create_from_environment(const tutti_comm_options* option
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
     const auto device = TUTTI_TRY(tutti::device_to_join_on(merged));
+    const tutti::LogDevice scope(tutti::ordinal_of(device));
     auto launched = TUTTI_TRY(tutti::create_launched(merged));
+    const bool alone = launched.launcher.empty();
+    tutti::log_created(*launched.communicator, alone ? "no launcher" : launched.launcher);
     auto placed = TUTTI_TRY(tutti::place(std::move(launched.communicator), device));
     *comm = TUTTI_TRY(tutti::admit(std::move(placed), std::move(launched.launcher)));
     return {};

@@ -7,6 +7,10 @@ Result<std::shared_ptr<Device>> device_for(const CommunicatorOptions& options) {
   return find_device(options.device);
 }
 
+int ordinal_of(const std::shared_ptr<Device>& device) {
+  return device == nullptr ? -1 : static_cast<int>(device->traits().ordinal);
+}
+
 Result<std::shared_ptr<Device>> device_to_join_on(CommunicatorOptions& options) {
   std::shared_ptr<Device> device = TUTTI_TRY(device_for(options));
   if (device != nullptr) options.gpu = device->traits().bus_id;

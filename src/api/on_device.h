@@ -12,6 +12,8 @@ namespace tutti {
 // The device that the options mean; null: host memory.
 Result<std::shared_ptr<Device>> device_for(const CommunicatorOptions& options);
 
+int ordinal_of(const std::shared_ptr<Device>& device);  // -1 for null.
+
 // The same where communicators made with these options will be on it: they say so while they join.
 Result<std::shared_ptr<Device>> device_to_join_on(CommunicatorOptions& options);
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -75,7 +77,7 @@ struct Entry {
 constexpr std::array kEntries = {
     Entry{{"TUTTI_TIMEOUT_MS", nullptr, "600000",
            "longest wait of an operation, in milliseconds; 0 or -1: none. On host memory a rank that has waited for 30 "
-           "s, or a quarter of this, logs for whom"},
+           "s (5 s in finalize and destroy), or a quarter of this, logs the rank that it waits for"},
           "a whole number of milliseconds, 1 to a century, or 0 or -1 for none",
           [](Config& config, const std::string& text) { return parse_time(text, config.timeout_ms); }},
     Entry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000",
@@ -99,9 +101,16 @@ constexpr std::array kEntries = {
            "file of mode 0600 with a second secret of 16 bytes or more, the same on all ranks"},
           "a path",
           [](Config& config, const std::string& text) { return parse(text, config.secret_file); }},
-    Entry{{"TUTTI_LOG", "NCCL_DEBUG", "warn", "what is logged: none, warn, info or trace"},
-          "none, warn, info or trace",
-          [](Config& config, const std::string& text) { return parse_level(text, config.log); }},
+    Entry{
+        {"TUTTI_LOG", "NCCL_DEBUG", "warn",
+         "log level: none, warn (default), info (also settings and transports of each communicator) or trace (also the "
+         "algorithm of each new kind of call); of NCCL's levels VERSION is warn"},
+        "none, warn, info or trace",
+        [](Config& config, const std::string& text) { return parse_level(text, config.log); }},
+    Entry{{"TUTTI_LOG_FILE", "NCCL_DEBUG_FILE", "",
+           "file to which log lines are appended instead of standard error; %h is the host name, %p the process id"},
+          "a path",
+          [](Config& config, const std::string& text) { return parse(text, config.log_file); }},
     Entry{{"TUTTI_ALGORITHM", "NCCL_ALGO", "",
            "algorithm of all collectives that have one of this name: ring; of NCCL's, tree is "
            "double_binary_tree, where it can be, and a list forces none"},
@@ -316,6 +325,11 @@ const ReadConfig& of_process() {
   static const ReadConfig read = [] {
     ReadConfig made = read_config(environment());
     set_log_level(made.config.log);
+    if (!made.config.log_file.empty() && !log_to_file(made.config.log_file)) {
+      log(LogLevel::warn, "log file %s: %s; logging to standard error instead",
+          expand_log_file(made.config.log_file).c_str(), std::strerror(errno));
+    }
+    for (const std::string& note : made.notes) log(LogLevel::info, "%s", note.c_str());
     for (const std::string& warning : made.warnings) log(LogLevel::warn, "%s", warning.c_str());
     return made;
   }();
@@ -364,6 +378,7 @@ ReadConfig read_config(const Environment& environment) {
   scale(read.config.timeout_ms);
   scale(read.config.init_timeout_ms);
   for (std::string& warning : similar_names(environment, variables())) read.warnings.push_back(std::move(warning));
+  read.notes = notes_on_nccls(environment, variables());
   return read;
 }
 

@@ -51,6 +51,7 @@ struct Config {
   std::string socket_ifname;
   std::string secret_file;
   LogLevel log = LogLevel::warn;
+  std::string log_file;  // Pattern, see log_to_file(); empty: standard error.
   std::string algorithm;
   std::string protocol;
   std::string compression;              // Format of messages of floats; empty: as they are.
@@ -111,6 +112,7 @@ struct ReadConfig {
   Config config;
   std::vector<Setting> settings;
   std::vector<std::string> warnings;  // Bad values, which leave the default, and similar_names names.
+  std::vector<std::string> notes;     // Variables of NCCL without effect; logged at level info.
 };
 ReadConfig read_config(const Environment& environment);
 

@@ -1,5 +1,6 @@
 #include "src/base/log.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,12 +17,20 @@ constexpr std::array<const char*, 4> kNames = {"NONE", "WARN", "INFO", "TRACE"};
 
 std::atomic<LogLevel> level_now{LogLevel::warn};
 std::atomic<LogSink> sink_now{nullptr};
-thread_local std::int64_t rank_now = -1;
+std::atomic<int> descriptor_now{STDERR_FILENO};
+thread_local int device_now = -1;
+
+std::string host_name() {
+  char host[64] = "";
+  ::gethostname(host, sizeof host - 1);
+  return host;
+}
 
 void write_whole(std::string_view line) {
+  const int descriptor = descriptor_now.load(std::memory_order_relaxed);
   while (!line.empty()) {
-    const ssize_t count = ::write(STDERR_FILENO, line.data(), line.size());
-    if (count <= 0) return;  // Nobody listens: a log line is no reason to fail.
+    const ssize_t count = ::write(descriptor, line.data(), line.size());
+    if (count <= 0) return;  // A closed descriptor or a full disk must not fail the caller.
     line.remove_prefix(static_cast<std::size_t>(count));
   }
 }
@@ -44,14 +53,11 @@ std::optional<LogLevel> log_level_of(std::string_view name) {
 void log(LogLevel level, const char* format, ...) {
   if (!logs(level)) return;
   char line[1024];
-  char host[64] = "";
-  ::gethostname(host, sizeof host - 1);
-  int length = std::snprintf(line, sizeof line, "%s:%d:%d ", host, ::getpid(), ::gettid());
-  if (rank_now >= 0) {
-    length += std::snprintf(line + length, sizeof line - length, "[%lld] ", static_cast<long long>(rank_now));
-  }
-  length += std::snprintf(line + length, sizeof line - length, "TUTTI %s ", kNames[static_cast<std::size_t>(level)]);
-  const std::size_t room = sizeof line - static_cast<std::size_t>(length) - 1;  // For the newline.
+  char device[16] = "cpu";
+  if (device_now >= 0) std::snprintf(device, sizeof device, "%d", device_now);
+  const int length = std::snprintf(line, sizeof line, "%s:%d:%d [%s] TUTTI %s ", host_name().c_str(), ::getpid(),
+                                   ::gettid(), device, kNames[static_cast<std::size_t>(level)]);
+  const std::size_t room = sizeof line - static_cast<std::size_t>(length) - 1;  // Reserves the newline.
   std::va_list arguments;
   va_start(arguments, format);
   const int text = std::vsnprintf(line + length, room, format, arguments);
@@ -60,8 +66,7 @@ void log(LogLevel level, const char* format, ...) {
   const std::size_t end =
       static_cast<std::size_t>(length) + std::min<std::size_t>(static_cast<std::size_t>(text), room - 1);
   for (std::size_t i = 0; i < end; ++i) {
-    if (static_cast<unsigned char>(line[i]) < ' ' || line[i] == 0x7f)
-      line[i] = '?';  // Names from outside forge no lines.
+    if (static_cast<unsigned char>(line[i]) < ' ' || line[i] == 0x7f) line[i] = '?';  // Prevents forged lines.
   }
   line[end] = '\n';
   const LogSink sink = sink_now.load(std::memory_order_acquire);
@@ -69,7 +74,28 @@ void log(LogLevel level, const char* format, ...) {
   sink != nullptr ? sink(whole) : write_whole(whole);
 }
 
-LogRank::LogRank(std::uint32_t rank) : previous_(rank_now) { rank_now = rank; }
-LogRank::~LogRank() { rank_now = previous_; }
+std::string expand_log_file(const std::string& pattern) {
+  std::string path;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (next == 'h') path += host_name();
+    if (next == 'p') path += std::to_string(::getpid());
+    if (next == '%') path += '%';
+    if (next == 'h' || next == 'p' || next == '%') ++i;
+    else path += pattern[i];
+  }
+  return path;
+}
+
+bool log_to_file(const std::string& pattern) {
+  const int descriptor = ::open(expand_log_file(pattern).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor < 0) return false;
+  const int previous = descriptor_now.exchange(descriptor);
+  if (previous != STDERR_FILENO) ::close(previous);
+  return true;
+}
+
+LogDevice::LogDevice(int device) : previous_(device_now) { device_now = device; }
+LogDevice::~LogDevice() { device_now = previous_; }
 
 }  // namespace tutti

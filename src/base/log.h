@@ -1,35 +1,41 @@
-// Lines for people: "host:pid:tid [rank] TUTTI WARN text", as NCCL's tools expect. Each is one write(2): no locks, no
-// buffers, so that forked children and threads can log at any time.
+// Log lines for users: "host:pid:tid [device] TUTTI WARN text", the format of NCCL. Each line is one write(2) without
+// locks or buffers, so forked children and all threads can log at any time.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace tutti {
 
 enum class LogLevel : std::uint8_t { none, warn, info, trace };
 
-// Cut at about 1,000 bytes; control characters are replaced.
+// Cuts lines at about 1,000 bytes and replaces control characters.
 [[gnu::format(printf, 2, 3)]] void log(LogLevel level, const char* format, ...);
 
 void set_log_level(LogLevel level);                           // warn until config() was read.
-bool logs(LogLevel level);                                    // Ask first where the arguments are costly.
+bool logs(LogLevel level);                                    // Check this first if the arguments are expensive.
 std::optional<LogLevel> log_level_of(std::string_view name);  // "warn", in any case.
 
-// Lines of this thread carry this rank until the end of the scope.
-class LogRank {
+// Appends lines to a file instead of standard error. In `pattern`, %h is the host name, %p the process id, %% a percent
+// sign. Returns false, and changes nothing, if the file cannot be opened; errno says why.
+bool log_to_file(const std::string& pattern);
+std::string expand_log_file(const std::string& pattern);
+
+// Lines of this thread carry this GPU number until the end of the scope, instead of "cpu". Negative: "cpu".
+class LogDevice {
  public:
-  explicit LogRank(std::uint32_t rank);
-  ~LogRank();
-  LogRank(const LogRank&) = delete;
-  LogRank& operator=(const LogRank&) = delete;
+  explicit LogDevice(int device);
+  ~LogDevice();
+  LogDevice(const LogDevice&) = delete;
+  LogDevice& operator=(const LogDevice&) = delete;
 
  private:
-  std::int64_t previous_;
+  int previous_;
 };
 
-// Where lines go instead of standard error, whole and with their newline. Null: back to standard error.
+// Receives whole lines with their newline instead of standard error or the file. Null: back to these.
 using LogSink = void (*)(std::string_view line);
 void set_log_sink(LogSink sink);
 

@@ -108,9 +108,29 @@ std::string protocol_of_nccl(const std::string& value, std::vector<std::string>&
   return translated("NCCL_PROTO", value, kProtocols, warnings);
 }
 
+std::vector<std::string> notes_on_nccls(const Environment& environment, std::span<const Variable> known) {
+  constexpr std::string_view kSubsystems = "NCCL_DEBUG_SUBSYS";
+  constexpr std::string_view kReadElsewhere = "NCCL_COMM_BLOCKING";  // libnccl.so.2 reads it.
+  std::vector<std::string> notes;
+  if (const auto subsystems = environment.get(std::string(kSubsystems))) {
+    notes.push_back(std::string(kSubsystems) + "=" + *subsystems +
+                    " has no effect: log lines have no subsystems; TUTTI_LOG or NCCL_DEBUG sets the level");
+  }
+  std::string ignored;
+  for (const auto& [name, value] : environment.variables()) {
+    if (!name.starts_with("NCCL_") || value.empty() || name == kSubsystems || name == kReadElsewhere) continue;
+    const std::string& written = name;
+    const auto is_alias = [&](const Variable& one) { return one.alias != nullptr && written == one.alias; };
+    if (std::any_of(known.begin(), known.end(), is_alias)) continue;
+    ignored += (ignored.empty() ? "" : ", ") + name;
+  }
+  if (!ignored.empty()) notes.push_back("variables of NCCL that have no effect in Tutti: " + ignored);
+  return notes;
+}
+
 bool parse_level(const std::string& text, LogLevel& level) {
   std::optional<LogLevel> parsed = log_level_of(text);
-  if (text == "VERSION" || text == "ABORT") parsed = LogLevel::warn;
+  if (lower(text) == "version" || lower(text) == "abort") parsed = LogLevel::warn;
   if (!parsed) return false;
   level = *parsed;
   return true;

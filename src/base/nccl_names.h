@@ -1,6 +1,7 @@
 // What values of NCCL's variables mean here: NCCL's names for what we have under others, or beside ours.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,11 @@ namespace tutti {
 std::string algorithm_of_nccl(const std::string& value, std::vector<std::string>& warnings);
 std::string protocol_of_nccl(const std::string& value, std::vector<std::string>& warnings);
 
+// One sentence about NCCL_DEBUG_SUBSYS, and one that lists the other NCCL_ variables that are set and have no effect.
+std::vector<std::string> notes_on_nccls(const Environment& environment, std::span<const Variable> known);
+
 // The next three leave what they were given alone where the text says none of it.
-// NCCL's levels are ours, but for two that say almost nothing, and one that says more than we have.
+// Accepts NCCL's levels, in any case. VERSION and ABORT count as warn.
 bool parse_level(const std::string& text, LogLevel& level);
 // NCCL's older numbers are taken as well.
 bool parse_path(const std::string& text, Path& path);

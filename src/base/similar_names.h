@@ -1,4 +1,4 @@
-// Variables of ours that there are not, and which was meant.
+// Finds environment variables that begin with TUTTI_ and do not exist, and suggests similar names.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// A sentence for each; `known` has one or more.
+// Returns one sentence per unknown variable.
 std::vector<std::string> similar_names(const Environment& environment, std::span<const Variable> known);
 
 }  // namespace tutti

@@ -78,14 +78,13 @@ int family_of(const Endpoint& endpoint) {
   return endpoint.address.family == 4 ? AF_INET : AF_INET6;
 }
 
-// What there is to do about a fixed place where nobody can listen; empty: nothing that we know.
+// Advice for an endpoint at which listen() has failed; empty: none is known.
 std::string remedy_for(int error, const Endpoint& endpoint) {
   if (error == EADDRINUSE && !endpoint.unix_name.empty()) {
-    return ": another job of this shell, or another rank of this number, is there: set TUTTI_ROOT to host:port, for "
-           "each job its own";
+    return ": another process has this name: set TUTTI_ROOT to host:port, a different one for each job";
   }
   if (endpoint.address.port == 0) return "";
-  if (error == EADDRINUSE) return ": another job or program has it: choose another port";
+  if (error == EADDRINUSE) return ": another program has this port: choose another port";
   if (error == EADDRNOTAVAIL) return ": it must be an address of rank 0's host, and this host has no such one";
   if (error == EACCES) return ": choose a port that this user may take, from 1024 on";
   return "";

@@ -58,10 +58,9 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const UniqueId& id, Rank rank
   TUTTI_CHECK_OK(check(id));
   if (ranks > kMaxRanks || rank >= ranks)
     return invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " ranks cannot be");
-  const LogRank scope(rank);
   Joining joining(id, rank, ranks, options);
   TUTTI_CHECK_OK(joining.run());
-  log(LogLevel::info, "joined %u ranks at %s", ranks, describe(id.address).c_str());
+  log(LogLevel::info, "rank %u of %u joined at %s", rank, ranks, describe(id.address).c_str());
   return std::unique_ptr<Bootstrap>(std::make_unique<JoinedBootstrap>(rank, joining));
 }
 

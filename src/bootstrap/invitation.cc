@@ -1,6 +1,7 @@
 // How a launcher's ranks get the unique id that rank 0 made.
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::int64_t kFirstPauseMs = 2;
 constexpr std::int64_t kLongestPauseMs = 100;
+constexpr std::int64_t kTwinMs = 1000;   // A listening rank 0 answers at once; other programs may never do.
 constexpr std::int64_t kDoubtMs = 2000;  // Until a rank that was told a dubious place says so.
 
 std::string name_of(const MeetingPoint& meeting) {
@@ -64,36 +66,22 @@ Result<Credentials> credentials_of(const MeetingPoint& meeting, const std::strin
   return credentials;
 }
 
-// Where more ranks come to the meeting point than one job has: why that may be, and the cure.
+// Advice for ranks that were started twice: two jobs may have the same meeting point.
 std::string two_jobs_at(const MeetingPoint& meeting) {
-  const std::string emulators = ": two ranks of one job have one number, or another job meets here too";
-  if (!meeting.host.empty()) return emulators + ", which needs a port of its own";
-  return emulators + ": set TUTTI_ROOT to host:port, for each job of this shell its own";
+  if (!meeting.host.empty()) return "; if these are two jobs, each needs a port of its own";
+  return "; if these are two jobs, set TUTTI_ROOT to host:port, a different one for each job";
 }
 
-// The port is not the one that the launcher was given.
+// Says where a port comes from that the user has not given as such.
 Status explain_port(Status status, const MeetingPoint& meeting) {
+  if (!status.ok() && meeting.variable.starts_with("SLURM_")) {
+    return {status.code(), status.message() + "; host and port come from " + meeting.variable +
+                               " and SLURM_JOB_ID: set TUTTI_ROOT to host:port to choose others"};
+  }
   if (status.ok() || meeting.variable != "MASTER_ADDR") return status;
   const std::string given = std::to_string(meeting.port - 1);
   return {status.code(), status.message() + "; it is the port after MASTER_PORT, since the launcher itself has " +
                              given + ": set another MASTER_PORT (torchrun --master-port), or TUTTI_ROOT to host:port"};
-}
-
-Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, const RendezvousOptions& options) {
-  Address address = endpoint.unix_name.empty() ? endpoint.address : loopback_address();
-  address.port = 0;
-  if (endpoint.unix_name.empty() && options.secret_file.empty()) {  // TCP does not say who calls.
-    log(LogLevel::warn, "whoever reaches %s may join%s: set TUTTI_SECRET_FILE", describe(endpoint).c_str(),
-        is_loopback(address) ? ", also other users of this host" : "");
-  }
-  Invitation invitation;
-  Result<Socket> listener = listen_at(endpoint);
-  if (!listener.ok()) return explain_port(std::move(listener).status(), meeting);
-  invitation.listener = std::move(listener).value();
-  invitation.credentials = TUTTI_TRY(credentials_of(meeting, options.secret_file));
-  invitation.advice = advice_for(meeting);
-  invitation.two_jobs = two_jobs_at(meeting);
-  return start_rendezvous(options, address, std::move(invitation));
 }
 
 struct Caller {
@@ -115,6 +103,54 @@ Result<Greeted> greet(const Endpoint& endpoint, Handshake handshake, const Watch
     ::poll(polled.data(), polled.size(), watch.poll_ms());
     TUTTI_CHECK_OK(greeter.serve(polled));
   }
+}
+
+// Process that listens at the other end of a unix socket; 0: unknown, as over TCP.
+pid_t listener_of(const Socket& socket) {
+  ucred credentials = {};
+  socklen_t length = sizeof credentials;
+  return ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 ? credentials.pid : 0;
+}
+
+// Called by a rank 0 that cannot listen at the meeting point. Fails if the process that listens there proves to be
+// rank 0 of a job with the same meeting point and secret.
+Status check_for_twin(const MeetingPoint& meeting, const Endpoint& endpoint, const RendezvousOptions& options) {
+  const Watch watch = {Deadline::after_ms(kTwinMs)};
+  JoinRecord own;
+  own.peer = TUTTI_TRY(own_record());
+  const Credentials credentials = TUTTI_TRY(credentials_of(meeting, options.secret_file));
+  Result<Socket> socket = open_socket_for(endpoint);
+  if (!socket.ok() || !connect(socket.value(), endpoint).ok()) return {};
+  const pid_t listener = listener_of(socket.value());
+  auto handshake = Handshake::call(std::move(socket).value(), {Role::invitation, 0, 1, kRendezvous}, credentials, own);
+  if (!handshake.ok() || !greet(endpoint, std::move(handshake).value(), watch).ok()) return {};
+  if (listener == ::getpid())
+    return invalid_usage("this process already waits at " + describe(endpoint) + " for the ranks of a communicator");
+  PeerRecord emulator = own.peer;
+  emulator.pid = static_cast<std::uint32_t>(listener);
+  return invalid_usage("rank 0 was started twice: this process (" + describe(own.peer) + ") has rank 0, and so has " +
+                       (listener == 0 ? "the process that" : describe(emulator) + ", which") + " listens at " +
+                       describe(endpoint) + "; give each process a rank of its own" + two_jobs_at(meeting));
+}
+
+Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, const RendezvousOptions& options) {
+  Address address = endpoint.unix_name.empty() ? endpoint.address : loopback_address();
+  address.port = 0;
+  if (endpoint.unix_name.empty() && options.secret_file.empty()) {  // TCP does not say who calls.
+    log(LogLevel::warn, "whoever reaches %s may join%s: set TUTTI_SECRET_FILE", describe(endpoint).c_str(),
+        is_loopback(address) ? ", also other users of this host" : "");
+  }
+  Invitation invitation;
+  Result<Socket> listener = listen_at(endpoint);
+  if (!listener.ok()) {
+    TUTTI_CHECK_OK(check_for_twin(meeting, endpoint, options));
+    return explain_port(std::move(listener).status(), meeting);
+  }
+  invitation.listener = std::move(listener).value();
+  invitation.credentials = TUTTI_TRY(credentials_of(meeting, options.secret_file));
+  invitation.advice = advice_for(meeting);
+  invitation.two_jobs = two_jobs_at(meeting);
+  return start_rendezvous(options, address, std::move(invitation));
 }
 
 Result<UniqueId> ask(Socket socket, const Endpoint& endpoint, const Caller& caller, const Watch& watch) {

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "src/base/duration.h"
+
 namespace tutti {
 namespace {
 
@@ -177,8 +179,8 @@ Status Joining::serve_until(const std::function<bool()>& met) {
     if (watch_.aborted())
       return aborted_error("rank " + std::to_string(rank_) + " aborted while it waited for " + phase_);
     if (watch_.deadline.passed()) {
-      return timeout_error("rank " + std::to_string(rank_) + " waited " + std::to_string(options_.timeout_ms) +
-                           " ms for " + phase_);
+      return timeout_error("rank " + std::to_string(rank_) + " waited " + describe_ms(options_.timeout_ms) + " for " +
+                           phase_);
     }
     TUTTI_CHECK_OK(serve());
   }

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "src/base/log.h"
+#include "src/bootstrap/slurm.h"
 
 namespace tutti {
 namespace {
@@ -22,8 +23,11 @@ struct Launcher {
   std::array<const char*, 4> job{};  // Variables that tell this job from others on the host; null after the last.
 };
 
+constexpr const char* kOurs = "tutti";
+constexpr const char* kSlurm = "Slurm";
+
 constexpr std::array<Launcher, 5> kLaunchers = {{
-    {"tutti", "TUTTI_RANK", "TUTTI_RANKS", nullptr, {}},
+    {kOurs, "TUTTI_RANK", "TUTTI_RANKS", nullptr, {}},
     {"torchrun",
      "RANK",
      "WORLD_SIZE",
@@ -35,7 +39,7 @@ constexpr std::array<Launcher, 5> kLaunchers = {{
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", {"PMI_JOBID"}},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+    {kSlurm, "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 }};
 
 template <typename Number>
@@ -100,7 +104,7 @@ bool on_one_host(const Environment& environment, const Launcher& launcher, const
     return here ? *here == std::to_string(launched.ranks) : !environment.get("MASTER_ADDR").has_value();
   }
   const std::optional<std::string> hosts = environment.get("SLURM_NNODES");
-  return std::string(launcher.name) != "Slurm" || hosts.value_or("1") == "1";
+  return launcher.name != std::string(kSlurm) || hosts.value_or("1") == "1";
 }
 
 // "host:port" or "[v6 address]:port".
@@ -124,6 +128,15 @@ Result<MeetingPoint> meeting_of(const Environment& environment, const Launcher& 
   }
   if (on_one_host(environment, launcher, launched)) return meeting_of_job(environment, launcher);
   const std::optional<std::string> host = environment.get("MASTER_ADDR");
+  if (!host && launcher.name == std::string(kSlurm)) {
+    const SlurmRoot root = TUTTI_TRY(slurm_root(environment));
+    launched.launcher += ", " + root.variable;
+    MeetingPoint meeting;
+    meeting.variable = root.variable;
+    meeting.host = root.host;
+    meeting.port = root.port;
+    return meeting;
+  }
   if (!host) {
     return invalid_usage(std::string("the ranks of ") + launcher.name +
                          " are on several hosts: set TUTTI_ROOT to host:port, where rank 0 is to listen");
@@ -139,18 +152,30 @@ Result<MeetingPoint> meeting_of(const Environment& environment, const Launcher& 
   return meeting;
 }
 
-// Where no launcher is found, something may still show that one was meant: the ranks would not meet, and not say why.
-void warn_of_halves(const Environment& environment) {
-  const auto warn = [](const char* set, const char* missing) {
-    log(LogLevel::warn, "%s is set, but %s is not: running as one rank", set, missing);
+// Called if no launcher's variables are complete. A part of them means that several ranks were intended: each of them
+// would run alone, and report success. Slurm sets SLURM_NTASKS for whole allocations, and SLURM_PROCID in batch scripts
+// as well, in which a program that srun has not started runs alone on purpose.
+Status check_for_parts(const Environment& environment) {
+  const auto check = [](const Launcher& launcher, const char* set, const char* missing) -> Status {
+    const std::string text = std::string(set) + " is set, but " + missing + " is not";
+    if (launcher.name != std::string(kSlurm)) {
+      const std::string as = std::string(launcher.name) == kOurs ? "" : std::string(", as ") + launcher.name + " does,";
+      return invalid_usage(text + ": set both" + as + " or unset " + set + " to run one rank");
+    }
+    log(LogLevel::warn, "%s: running as one rank; start several with srun", text.c_str());
+    return {};
   };
   for (const Launcher& launcher : kLaunchers) {
     const bool has_rank = environment.get(launcher.rank).has_value();
     const bool has_ranks = environment.get(launcher.ranks).has_value();
-    if (has_rank && !has_ranks) warn(launcher.rank, launcher.ranks);
-    if (has_ranks && !has_rank) warn(launcher.ranks, launcher.rank);
+    if (has_rank && !has_ranks) TUTTI_CHECK_OK(check(launcher, launcher.rank, launcher.ranks));
+    if (has_ranks && !has_rank) TUTTI_CHECK_OK(check(launcher, launcher.ranks, launcher.rank));
   }
-  if (environment.get("TUTTI_ROOT")) warn("TUTTI_ROOT", "TUTTI_RANK, with TUTTI_RANKS,");
+  if (!environment.get("TUTTI_ROOT")) return {};
+  return invalid_usage(
+      "TUTTI_ROOT is set, but nothing gives this process a rank: start it with mpirun, srun or torchrun, set "
+      "TUTTI_RANK "
+      "and TUTTI_RANKS, or unset TUTTI_ROOT to run one rank");
 }
 
 }  // namespace
@@ -165,7 +190,8 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment) {
     const bool ours = &launcher == &kLaunchers.front();
     const bool has_rank = environment.get(launcher.rank).has_value();
     const bool has_ranks = environment.get(launcher.ranks).has_value();
-    if (!(has_rank && has_ranks) && !(ours && (has_rank || has_ranks))) continue;
+    if (ours && has_rank != has_ranks) break;  // An error, even beside another launcher.
+    if (!has_rank || !has_ranks) continue;
     LaunchedRank launched;
     launched.ranks = TUTTI_TRY(read_number(environment, launcher.ranks, 1));
     if (launched.ranks > kMaxRanks) {
@@ -182,7 +208,7 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment) {
     launched.launcher += ")";
     return launched;
   }
-  warn_of_halves(environment);
+  TUTTI_CHECK_OK(check_for_parts(environment));
   return LaunchedRank{};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/duration.h"
 #include "src/base/log.h"
 #include "src/bootstrap/tree.h"
 
@@ -12,11 +13,6 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kMaxListed = 16;
-
-std::string seconds(std::int64_t milliseconds) {
-  const bool whole = milliseconds % 1000 == 0;
-  return whole ? std::to_string(milliseconds / 1000) + " s" : std::to_string(milliseconds) + " ms";
-}
 
 std::string described(Rank rank, const PeerRecord& peer) {
   return "rank " + std::to_string(rank) + " (" + describe(peer) + ")";
@@ -64,9 +60,17 @@ void Rendezvous::serve(const std::vector<pollfd>& polled) {
 
 void Rendezvous::admit(Greeted greeted) {
   if (greeted.claim.role == Role::join) return join(std::move(greeted));
-  if (failure_) return;  // The id is of no use any more: whoever asked will ask again, and may meet the next try.
+  if (greeted.claim.rank == 0) return notice_twin(greeted.record.peer);
+  if (failure_) return;  // The id is useless now: the caller asks again, and may reach the next try.
   ControlChannel channel(std::move(greeted));
-  (void)channel.send(Message::id, bytes_of(id_)).ok();  // If it has gone, it will be missed.
+  (void)channel.send(Message::id, bytes_of(id_)).ok();  // A caller that has gone is reported as missing.
+}
+
+// Only rank 0 starts a rendezvous, so a caller with this rank is a second one: it could not listen here, and calls to
+// find out why. It ends with an error of its own. Its ranks may be missing here, so reports mention it.
+void Rendezvous::notice_twin(const PeerRecord& emulator) {
+  twin_ = "; rank 0 was started twice: " + describe(emulator) + " has rank 0, too" + two_jobs_;
+  log(LogLevel::warn, "%s", twin_.c_str() + 2);
 }
 
 void Rendezvous::join(Greeted greeted) {
@@ -99,8 +103,9 @@ Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
     const auto& [rank, first] = *members_.begin();
     const std::string other = described(rank, first.record.peer);
     if (claim.ranks != ranks_) {
-      return invalid_usage(who + " joins " + std::to_string(claim.ranks) + " ranks, but " + other + " joined " +
-                           std::to_string(ranks_) + two_jobs_);
+      return invalid_usage("world sizes differ: " + who + " was started with " + std::to_string(claim.ranks) +
+                           " ranks, and " + other + " with " + std::to_string(ranks_) +
+                           "; all ranks of a job must have the same number");
     }
     if (record.apart != first.record.apart) {
       return invalid_usage((record.apart != 0 ? who : other) + " wants TCP between all ranks, but " +
@@ -117,8 +122,9 @@ Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
   }
   const auto earlier = members_.find(claim.rank);
   if (earlier == members_.end()) return {};
-  return invalid_usage("rank " + std::to_string(claim.rank) + " is claimed by " +
-                       describe(earlier->second.record.peer) + " and by " + describe(record.peer) + two_jobs_);
+  return invalid_usage("rank " + std::to_string(claim.rank) +
+                       " was started twice: " + describe(earlier->second.record.peer) + " and " +
+                       describe(record.peer) + " have the same rank" + two_jobs_);
 }
 
 void Rendezvous::start() {
@@ -152,17 +158,17 @@ void Rendezvous::receive(Rank rank, Member& member) {
 }
 
 void Rendezvous::keep_time() {
-  const std::string stranger = rank_without_secret();
+  const std::string stranger = rank_without_secret() + twin_;
   if (report_.passed()) {
     log(LogLevel::warn, "waiting for %s to join, %s after the first came%s", missing().c_str(),
-        seconds(report_after_ms_).c_str(), stranger.empty() ? advice_.c_str() : stranger.c_str());
+        describe_ms(report_after_ms_).c_str(), stranger.empty() ? advice_.c_str() : stranger.c_str());
     report_.at_ns += report_after_ms_ * 1'000'000;
     report_after_ms_ *= 2;
   }
   if (!deadline_.passed()) return;
   const char* what = started_ ? " came but did not reach the others within " : " did not join within ";
   const Code code = stranger.empty() ? Code::timeout : Code::invalid_usage;
-  if (!failure_ && !members_.empty()) fail({code, missing() + what + seconds(timeout_ms_) + stranger});
+  if (!failure_ && !members_.empty()) fail({code, missing() + what + describe_ms(timeout_ms_) + stranger});
   finished_ = true;
 }
 

@@ -37,6 +37,7 @@ class Rendezvous {
   void serve(const std::vector<pollfd>& polled);
   void admit(Greeted greeted);
   void join(Greeted greeted);
+  void notice_twin(const PeerRecord& emulator);
   Status refuse(const Claim& claim, const JoinRecord& record) const;
   void start();
   void receive(Rank rank, Member& member);
@@ -51,6 +52,7 @@ class Rendezvous {
   UniqueId id_;
   std::int64_t report_after_ms_;
   std::string advice_, two_jobs_;
+  std::string twin_;  // "; rank 0 was started twice: ..."; empty: no second rank 0 has called.
   Greeter greeter_{kRendezvous};
   std::map<Rank, Member> members_;
   std::vector<Rank> watched_;  // Members in the order in which they are polled.

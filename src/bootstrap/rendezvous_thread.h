@@ -14,7 +14,7 @@ struct Invitation {
   Socket listener;
   Credentials credentials;
   std::string advice;    // What to do where ranks do not find it; see advice_for().
-  std::string two_jobs;  // And where more come than one job has.
+  std::string two_jobs;  // Advice for ranks that were started twice.
 };
 
 // Listens at `address`, at any free port.

@@ -18,6 +18,8 @@ std::string compression_of_environment(const std::string& rest) {
   return value_of(("TUTTI_NCCL_COMPRESS" + rest).c_str());
 }
 
+std::string log_of_environment(const char* name) { return value_of(name); }
+
 std::optional<int> blocking_of_environment() {
   const std::string value = value_of("NCCL_COMM_BLOCKING");
   if (value != "0" && value != "1") return std::nullopt;

@@ -11,6 +11,7 @@ std::string memory_of_environment();  // TUTTI_NCCL_MEMORY
 // TUTTI_NCCL_COMPRESS, and by the rest of their names those beside it: "_MAX_RELATIVE_ERROR", "_MIN_BYTES", "_TYPES",
 // "_COLLECTIVES", "_COMMS".
 std::string compression_of_environment(const std::string& rest);
-std::optional<int> blocking_of_environment();  // NCCL_COMM_BLOCKING, which NCCL lets override a config: 0 or 1.
+std::string log_of_environment(const char* name);  // One of TUTTI_LOG, NCCL_DEBUG and their _FILE variants.
+std::optional<int> blocking_of_environment();      // NCCL_COMM_BLOCKING, which NCCL lets override a config: 0 or 1.
 
 }  // namespace tutti::nccl

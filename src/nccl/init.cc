@@ -2,6 +2,7 @@
 #include <bit>
 #include <utility>
 
+#include "src/nccl/banner.h"
 #include "src/nccl/door.h"
 #include "src/nccl/groups.h"
 #include "src/nccl/memory.h"
@@ -26,6 +27,7 @@ struct Joining {
 // ranks.
 Outcome join(ncclComm_t* out, Joining joining) {
   TUTTI_NCCL_CHECK(check_seat(joining.seat));
+  if (joining.seat.rank == 0) print_version_once();
   joining.settings.memory = memory_on(joining.device);
   const auto communicator = std::make_shared<Communicator>(joining.seat, std::move(joining.settings), joining.device);
   ncclComm_t handle = nullptr;

@@ -150,6 +150,34 @@ TEST(Config, AnswersAMisspeltNameWithTheNearest) {
                                       "there is no variable TUTTI_TIMEOUTS_MS: did you mean TUTTI_TIMEOUT_MS?"}));
 }
 
+TEST(Config, AcceptsNcclsLogVariables) {
+  EXPECT_EQ(read({{"NCCL_DEBUG", "version"}}).config.log, LogLevel::warn);
+  EXPECT_EQ(read({{"NCCL_DEBUG", "TRACE"}}).config.log, LogLevel::trace);
+  EXPECT_EQ(read({{"NCCL_DEBUG_FILE", "/x/%h.%p"}}).config.log_file, "/x/%h.%p");
+  EXPECT_EQ(read({{"NCCL_DEBUG_FILE", "/x"}, {"TUTTI_LOG_FILE", "/y"}}).config.log_file, "/y");
+}
+
+TEST(Config, NotesNcclsVariables_WhenTheyHaveNoEffect) {
+  const ReadConfig config = read({{"NCCL_DEBUG_SUBSYS", "INIT,NET"},
+                                  {"NCCL_NTHREADS", "256"},
+                                  {"NCCL_BUFFSIZE", "1"},
+                                  {"NCCL_ALGO", "Ring"},
+                                  {"NCCL_COMM_BLOCKING", "1"}});
+  EXPECT_TRUE(config.warnings.empty());
+  EXPECT_EQ(config.notes, (std::vector<std::string>{
+                              "NCCL_DEBUG_SUBSYS=INIT,NET has no effect: log lines have no subsystems; TUTTI_LOG or "
+                              "NCCL_DEBUG sets the level",
+                              "variables of NCCL that have no effect in Tutti: NCCL_BUFFSIZE, NCCL_NTHREADS"}));
+}
+
+TEST(Config, SuggestsNoName_WhenNoneIsSimilar) {
+  EXPECT_EQ(
+      read({{"TUTTI_FOO", "1"}}).warnings,
+      (std::vector<std::string>{"there is no variable TUTTI_FOO: it is ignored; tutti doctor lists all variables"}));
+  EXPECT_EQ(read({{"TUTTI_TRANPSORT", "tcp"}}).warnings,
+            (std::vector<std::string>{"there is no variable TUTTI_TRANPSORT: did you mean TUTTI_TRANSPORT?"}));
+}
+
 TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, std::string>>{{"TUTTI_TIMEOUT_MS", "ten"},

@@ -1,9 +1,14 @@
-// The lines that tools parse.
+// Format and destination of log lines.
 #include "src/base/log.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 namespace tutti::test {
@@ -24,8 +29,8 @@ class Log : public testing::Test {
 };
 std::string Log::lines;
 
-TEST_F(Log, WritesHostProcessThreadRankAndLevel) {
-  const LogRank scope(3);
+TEST_F(Log, WritesHostProcessThreadDeviceAndLevel) {
+  const LogDevice scope(3);
   log(LogLevel::info, "joined %d ranks", 8);
   char host[64] = {};
   ::gethostname(host, sizeof host - 1);
@@ -33,10 +38,44 @@ TEST_F(Log, WritesHostProcessThreadRankAndLevel) {
                        " [3] TUTTI INFO joined 8 ranks\n");
 }
 
-TEST_F(Log, LeavesTheRankWithItsScope) {
-  { const LogRank scope(3); }
+TEST_F(Log, NamesTheCpu_WhenTheThreadHasNoDevice) {
+  { const LogDevice scope(3); }
   log(LogLevel::warn, "text");
-  EXPECT_EQ(lines.find('['), std::string::npos) << lines;
+  EXPECT_NE(lines.find(" [cpu] TUTTI WARN text\n"), std::string::npos) << lines;
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// In a child: the file stays open for the life of the process.
+TEST_F(Log, AppendsToTheFileOfThePattern) {
+  char folder[] = "/tmp/tutti-log-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    set_log_sink(nullptr);
+    if (!log_to_file(std::string(folder) + "/%h.%p%%")) ::_exit(1);
+    log(LogLevel::warn, "first");
+    if (log_to_file(std::string(folder) + "/none/log")) ::_exit(2);  // Keeps the file that it has.
+    log(LogLevel::warn, "second");
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  char host[64] = {};
+  ::gethostname(host, sizeof host - 1);
+  const std::string text = content_of(std::string(folder) + "/" + host + "." + std::to_string(child) + "%");
+  EXPECT_NE(text.find("TUTTI WARN first\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("TUTTI WARN second\n"), std::string::npos) << text;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(LogFile, KeepsUnknownPlaceholders) {
+  EXPECT_EQ(expand_log_file("/x/%d.%p"), "/x/%d." + std::to_string(::getpid()));
+  EXPECT_EQ(expand_log_file("100%"), "100%");
 }
 
 TEST_F(Log, DropsWhatNobodyAskedFor) {

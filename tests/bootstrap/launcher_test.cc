@@ -1,15 +1,11 @@
-// Ranks as launchers describe them, and how they find each other.
+// Ranks as the variables of launchers describe them.
 #include "src/bootstrap/launcher.h"
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "src/base/log.h"
-#include "src/bootstrap/address.h"
-#include "tests/bootstrap/processes.h"
+#include "src/bootstrap/slurm.h"
 
 namespace tutti::test {
 namespace {
@@ -83,7 +79,19 @@ TEST(Launcher, IsSlurm) {
                          {"SLURM_STEP_ID", "0"}};
   EXPECT_EQ(found(variables).rank, 5U);
   variables["SLURM_NNODES"] = "2";
-  EXPECT_NE(failure(variables).find("set TUTTI_ROOT to host:port"), std::string::npos);
+  EXPECT_NE(failure(variables).find("SLURM_JOB_NODELIST is not set: set TUTTI_ROOT to host:port"), std::string::npos);
+  variables["SLURM_JOB_NODELIST"] = "login";
+  variables["SLURM_STEP_NODELIST"] = "node[01-04,07],gpu-a";
+  EXPECT_EQ(found(variables).meeting.host, "node01");
+  EXPECT_EQ(found(variables).launcher, "Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_NODELIST)");
+  const std::uint16_t port = found(variables).meeting.port;
+  variables["SLURM_STEP_ID"] = "1";
+  EXPECT_NE(found(variables).meeting.port, port);
+  variables["SLURM_JOB_ID"] = "4294967294";
+  EXPECT_GE(found(variables).meeting.port, 10'000);
+  EXPECT_LT(found(variables).meeting.port, 30'000);
+  variables["SLURM_STEP_NODELIST"] = "node[01-04";
+  EXPECT_NE(failure(variables).find("SLURM_STEP_NODELIST is \"node[01-04\", but must be a list"), std::string::npos);
   variables["TUTTI_ROOT"] = "[fd00::2]:4711";
   EXPECT_EQ(found(variables).meeting.host, "fd00::2");
   EXPECT_EQ(found(variables).meeting.port, 4711);
@@ -102,7 +110,8 @@ TEST(Launcher, NamesTheVariableAndItsValue) {
   EXPECT_EQ(failure({{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
             "WORLD_SIZE is \"0\", but must be a whole number, 1 or more");
   EXPECT_EQ(failure({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}), "PMI_RANK is 4, but PMI_SIZE is 4: ranks count from 0");
-  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}}), "TUTTI_RANKS is not set");
+  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}}),
+            "TUTTI_RANK is set, but TUTTI_RANKS is not: set both or unset TUTTI_RANK to run one rank");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "65537"}}),
             "TUTTI_RANKS is 65537, but a communicator has at most 65536 ranks");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host"}}),
@@ -111,282 +120,44 @@ TEST(Launcher, NamesTheVariableAndItsValue) {
             "the port of TUTTI_ROOT is \"99999\", but must be a whole number from 1 to 65535");
 }
 
-// What is logged where only a part of a launcher's variables is set.
-std::string warned_of(const Variables& variables) {
+TEST(Slurm, FindsTheFirstHostOfACompressedList) {
+  const auto first = [](const char* list) { return first_host(list).value_or("none"); };
+  EXPECT_EQ(first("node[01-04,07],gpu-a"), "node01");
+  EXPECT_EQ(first("gpu-a,node[01-04]"), "gpu-a");
+  EXPECT_EQ(first("gpu-a"), "gpu-a");
+  EXPECT_EQ(first("n[7]"), "n7");
+  EXPECT_EQ(first("n[007,009-012]-ib"), "n007-ib");
+  EXPECT_EQ(first("rack[0-1]node[03-04],x"), "rack0node03");
+  for (const char* malformed : {"", ",a", "n[", "n[]", "n]1", "n[-3]", "n[01-02"}) EXPECT_EQ(first(malformed), "none");
+}
+
+TEST(Launcher, Fails_WhenAVariableIsMissing) {
+  EXPECT_EQ(failure({{"RANK", "0"}}),
+            "RANK is set, but WORLD_SIZE is not: set both, as torchrun does, or unset RANK to run one rank");
+  EXPECT_EQ(failure({{"WORLD_SIZE", "2"}}),
+            "WORLD_SIZE is set, but RANK is not: set both, as torchrun does, or unset WORLD_SIZE to run one rank");
+  EXPECT_NE(failure({{"OMPI_COMM_WORLD_RANK", "0"}}).find("but OMPI_COMM_WORLD_SIZE is not"), std::string::npos);
+  EXPECT_NE(failure({{"PMI_SIZE", "2"}}).find("but PMI_RANK is not"), std::string::npos);
+  EXPECT_EQ(failure({{"TUTTI_ROOT", "host:4711"}}).find("TUTTI_ROOT is set, but nothing gives this process a rank"),
+            0U);
+}
+
+TEST(Launcher, UsesTheCompleteSet_WhenAnotherIsPartial) {
+  const LaunchedRank launched = found({{"RANK", "0"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
+  EXPECT_EQ(launched.rank, 1U);
+}
+
+// In an allocation of Slurm, programs that srun has not started may run alone.
+TEST(Launcher, WarnsAndRunsAlone_WhenSlurmsVariablesArePartial) {
   static std::string lines;
-  lines.clear();
-  set_log_sink([](std::string_view line) { lines += line; });
-  EXPECT_EQ(found(variables).ranks, 1U);
-  set_log_sink(nullptr);
-  return lines;
-}
-
-TEST(Launcher, WarnsWhereItIsSetByHalf) {
-  const auto says = [](const Variables& variables, const char* expected) {
-    const std::string warned = warned_of(variables);
-    EXPECT_NE(warned.find(expected), std::string::npos) << warned;
-  };
-  says({{"WORLD_SIZE", "2"}}, "WORLD_SIZE is set, but RANK is not: running as one rank");
-  says({{"OMPI_COMM_WORLD_RANK", "0"}}, "OMPI_COMM_WORLD_RANK is set, but OMPI_COMM_WORLD_SIZE is not");
-  says({{"TUTTI_ROOT", "host:4711"}}, "TUTTI_ROOT is set, but TUTTI_RANK, with TUTTI_RANKS, is not");
-  EXPECT_EQ(warned_of({{"HOME", "/root"}}), "");
-}
-
-std::string join_at(const MeetingPoint& meeting, Rank rank, Rank ranks, int rounds) {
-  const Watch watch = {Deadline::after_ms(20'000)};
-  JoinOptions join;
-  join.timeout_ms = 20'000;
-  for (int round = 0; round < rounds; ++round) {
-    Result<UniqueId> id = share_unique_id({rank, ranks, "test", meeting}, RendezvousOptions{}, watch);
-    if (!id.ok()) return std::move(id).status().message();
-    Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id.value(), rank, ranks, join);
-    if (!joined.ok()) return std::move(joined).status().message();
-  }
-  return "ok";
-}
-
-MeetingPoint on_this_host() {
-  MeetingPoint meeting;
-  meeting.job = "test." + std::to_string(::getpid());
-  return meeting;
-}
-
-TEST(Meeting, BringsRanksOfAHostTogetherAgainAndAgain) {
-  const MeetingPoint meeting = on_this_host();
-  Processes processes;
-  for (const Rank rank : {3, 2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 4, 5); });
-  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
-}
-
-MeetingPoint at_a_port() {
-  const Socket free_port = listen_at({loopback_address(), "", SOCK_STREAM}).value();
-  MeetingPoint meeting;
-  meeting.host = "localhost";
-  meeting.variable = "TUTTI_ROOT";
-  meeting.port = local_address(free_port).value().port;
-  return meeting;
-}
-
-TEST(Meeting, BringsRanksTogetherAtAPort) {
-  const MeetingPoint meeting = at_a_port();
-  Processes processes;
-  for (const Rank rank : {2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 3, 2); });
-  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
-}
-
-// The ranks disagree on their number, hear of it, and try again at once.
-TEST(Meeting, IsFreeForAnotherTryWhenJoiningHasFailed) {
-  for (const MeetingPoint& meeting : {on_this_host(), at_a_port()}) {
-    const Gate have_id, all_have_id;
-    Processes processes;
-    for (const Rank rank : {0, 1, 2}) {
-      processes.start([=, &have_id, &all_have_id]() -> std::string {
-        const Watch watch = {Deadline::after_ms(20'000)};
-        Result<UniqueId> id = share_unique_id({rank, 3, "test", meeting}, RendezvousOptions{}, watch);
-        have_id.open();
-        all_have_id.wait();
-        if (!id.ok()) return std::move(id).status().message();
-        const Status first = Bootstrap::join(id.value(), rank, rank == 2 ? 4 : 3, {}).status();
-        if (first.code() != Code::invalid_usage) return "first: " + first.message();
-        return join_at(meeting, rank, 3, 2);
-      });
-    }
-    for (int i = 0; i < 3; ++i) have_id.wait();
-    all_have_id.open(3);
-    for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
-  }
-}
-
-// What rank 0 is warned of when it makes an id to be fetched at the meeting point.
-std::string warnings_at(const MeetingPoint& meeting) {
-  static std::string lines;
-  Processes processes;
-  processes.start([&] {
+  for (const char* only : {"SLURM_NTASKS", "SLURM_PROCID"}) {
+    lines.clear();
     set_log_sink([](std::string_view line) { lines += line; });
-    return join_at(meeting, 0, 1, 1) + "; " + lines;
-  });
-  return processes.report(0);
-}
-
-TEST(Meeting, WarnsWhereOtherUsersMayJoin) {
-  EXPECT_EQ(warnings_at(on_this_host()), "ok; ");
-  const std::string warned = warnings_at(at_a_port());
-  EXPECT_NE(warned.find("may join, also other users of this host: set TUTTI_SECRET_FILE"), std::string::npos) << warned;
-}
-
-TEST(Meeting, RefusesAnInterfaceThatThereIsNotEvenWhereItNeedsNone) {
-  RendezvousOptions options;
-  for (const Rank rank : {0, 1}) {
-    options.socket_ifname = "nonsense";
-    const LaunchedRank launched = {rank, 2, "test", on_this_host()};
-    const Status status = share_unique_id(launched, options, {Deadline::after_ms(1)}).status();
-    EXPECT_EQ(status.code(), Code::invalid_argument);
-    EXPECT_NE(status.message().find("is called nonsense (TUTTI_SOCKET_IFNAME"), std::string::npos) << status.message();
+    EXPECT_EQ(found({{only, "2"}}).ranks, 1U);
+    set_log_sink(nullptr);
+    EXPECT_NE(lines.find(std::string(only) + " is set, but SLURM_"), std::string::npos) << lines;
+    EXPECT_NE(lines.find("running as one rank; start several with srun"), std::string::npos) << lines;
   }
-  for (const char* harmless : {"=lo", "^lo,docker"}) {
-    options.socket_ifname = harmless;
-    const LaunchedRank launched = {1, 2, "test", on_this_host()};
-    EXPECT_EQ(share_unique_id(launched, options, {Deadline::after_ms(1)}).status().code(), Code::timeout);
-  }
-}
-
-TEST(Meeting, KeepsLongJobNamesApart) {
-  MeetingPoint first = on_this_host();
-  first.job += std::string(200, 'x');
-  MeetingPoint second = first;
-  second.job += "y";
-  Processes processes;
-  for (const Rank rank : {0, 1}) {
-    processes.start([=] { return join_at(first, rank, 2, 1); });
-    processes.start([=] { return join_at(second, rank, 2, 1); });
-  }
-  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
-}
-
-TEST(Meeting, SaysThatRankZeroDoesNotCome) {
-  const Watch watch = {Deadline::after_ms(100)};
-  const Status status = share_unique_id({1, 2, "test", on_this_host()}, RendezvousOptions{}, watch).status();
-  EXPECT_NE(status.message().find("asking rank 0 for the unique id"), std::string::npos) << status.message();
-}
-
-// Two jobs of one shell meet at one place, and so do two ranks of one number.
-TEST(Meeting, NamesTheCureWhereSomebodyElseListens) {
-  // In a process of its own: who listens stays, with a thread, and the tests to come fork.
-  const auto complaint = [](const MeetingPoint& meeting) {
-    Processes processes;
-    processes.start([&]() -> std::string {
-      if (!share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).ok()) return "the first does not listen";
-      return share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
-    });
-    return processes.report(0);
-  };
-  const std::string named = complaint(on_this_host());
-  EXPECT_NE(named.find("Address already in use: another job of this shell, or another rank of this number, is there: "
-                       "set TUTTI_ROOT"),
-            std::string::npos)
-      << named;
-  const std::string at_port = complaint(at_a_port());
-  EXPECT_NE(at_port.find("another job or program has it: choose another port"), std::string::npos) << at_port;
-}
-
-// A user who has set MASTER_PORT does not know the port in the message.
-TEST(Meeting, SaysWhyItIsAtThePortAfterTheLaunchers) {
-  const Socket taken = listen_at({loopback_address(), "", SOCK_STREAM}).value();
-  const auto port = static_cast<std::uint16_t>(local_address(taken).value().port);
-  MeetingPoint meeting;
-  meeting.host = "127.0.0.1";
-  meeting.port = port;
-  meeting.variable = "MASTER_ADDR";
-  const std::string text = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
-  EXPECT_NE(text.find("127.0.0.1:" + std::to_string(port) + ": Address already in use"), std::string::npos) << text;
-  EXPECT_NE(text.find("it is the port after MASTER_PORT, since the launcher itself has " + std::to_string(port - 1)),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find("set another MASTER_PORT"), std::string::npos) << text;
-  meeting.variable = "TUTTI_ROOT";
-  const std::string ours = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
-  EXPECT_EQ(ours.find("MASTER_PORT"), std::string::npos) << ours;
-}
-
-TEST(Meeting, OnLoopbackIsDoubtedWhereNobodyComes) {
-  const LaunchedRank told = found({{"RANK", "1"},
-                                   {"WORLD_SIZE", "2"},
-                                   {"LOCAL_WORLD_SIZE", "1"},
-                                   {"MASTER_ADDR", "localhost"},
-                                   {"MASTER_PORT", "29400"}});
-  const std::string doubt = "localhost leads each host to itself: where the ranks are on several, set MASTER_ADDR to";
-  EXPECT_NE(advice_for(told.meeting).find(doubt), std::string::npos) << advice_for(told.meeting);
-}
-
-TEST(Meeting, WantsAnAddressOfRankZerosHost) {
-  MeetingPoint elsewhere;
-  elsewhere.host = "192.0.2.1";  // Of documentation alone.
-  elsewhere.port = 5000;
-  const std::string text = share_unique_id({0, 2, "test", elsewhere}, RendezvousOptions{}, {}).status().message();
-  EXPECT_NE(text.find("must be an address of rank 0's host"), std::string::npos) << text;
-}
-
-TEST(Meeting, NamesTheCureWhereARankComesTwice) {
-  const MeetingPoint meeting = on_this_host();
-  Processes processes;
-  for (int i = 0; i < 2; ++i) processes.start([=] { return join_at(meeting, 1, 3, 1); });
-  processes.start([=] { return join_at(meeting, 0, 3, 1); });
-  for (const std::string& text : processes.reports()) {
-    EXPECT_NE(text.find("or another job meets here too: set TUTTI_ROOT"), std::string::npos) << text;
-  }
-}
-
-// The rank has gone long before rank 0's deadline ends.
-TEST(Meeting, SaysThatARankCameWithoutTheSecret) {
-  const MeetingPoint meeting = on_this_host();
-  char path[] = "/tmp/tutti-secret-XXXXXX";
-  const int file = ::mkstemp(path);
-  ASSERT_EQ(::write(file, "0123456789abcdef", 16), 16);
-  ::close(file);
-  const Gate refused;
-  Processes processes;
-  processes.start([&]() -> std::string {
-    Result<UniqueId> id = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {});
-    refused.wait();
-    JoinOptions join;
-    join.timeout_ms = 100;
-    return id.ok() ? Bootstrap::join(id.value(), 0, 2, join).status().message() : std::move(id).status().message();
-  });
-  processes.start([&] {
-    RendezvousOptions with_secret;
-    with_secret.secret_file = path;
-    const Watch watch = {Deadline::after_ms(20'000)};
-    const std::string text = share_unique_id({1, 2, "test", meeting}, with_secret, watch).status().message();
-    refused.open();
-    return text;
-  });
-  const std::string rank_0 = processes.report(0);
-  EXPECT_NE(rank_0.find("rank 1 came, but does not hold the same secret"), std::string::npos) << rank_0;
-  EXPECT_NE(processes.report(1).find("does not hold the same secret"), std::string::npos);
-  ::unlink(path);
-}
-
-bool names_the_cure(std::string_view text) {
-  return text.find("set TUTTI_ROOT to host:port") != std::string_view::npos;
-}
-
-TEST(Meeting, NamesTheCureToRanksThatKnowItByDifferentNames) {
-  MeetingPoint named = on_this_host();
-  const auto told = [&] { return explain_absence(timeout_error("late"), named).message(); };
-  EXPECT_TRUE(names_the_cure(told()));
-  EXPECT_EQ(told().find("several shells"), std::string::npos);
-  named.by_parent = true;
-  EXPECT_NE(told().find("; are the ranks of several shells, users, containers or namespaces? Then"), std::string::npos);
-  EXPECT_EQ(explain_absence(invalid_usage("twice"), named).message(), "twice");
-  MeetingPoint elsewhere = at_a_port();
-  elsewhere.host = "host-a";
-  EXPECT_EQ(explain_absence(timeout_error("late"), elsewhere).message(), "late");
-}
-
-TEST(Meeting, NamesTheCureWhileItsRanksStillWait) {
-  static std::string lines;
-  const MeetingPoint meeting = on_this_host();
-  Processes processes;
-  for (const Rank rank : {0, 1}) {
-    MeetingPoint alone = meeting;
-    alone.job += "." + std::to_string(rank);
-    processes.start([=]() -> std::string {
-      set_log_sink([](std::string_view line) { lines += line; });
-      RendezvousOptions options;
-      options.report_after_ms = 1;
-      Result<UniqueId> id = share_unique_id({rank, 2, "test", alone}, options, {Deadline::after_ms(200)});
-      JoinOptions join;
-      join.timeout_ms = 200;
-      if (id.ok()) (void)Bootstrap::join(id.value(), rank, 2, join).status().ok();
-      return lines;
-    });
-  }
-  const std::string first = processes.report(0);
-  EXPECT_NE(first.find("waiting for rank 1 of 2 to join"), std::string::npos) << first;
-  EXPECT_TRUE(names_the_cure(first)) << first;
-  const std::string second = processes.report(1);
-  EXPECT_NE(second.find("rank 1 is still asking rank 0 for the unique id at "), std::string::npos) << second;
-  EXPECT_TRUE(names_the_cure(second)) << second;
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ TEST(Finalize, NamesTheRankThatDoesNotCome) {
   EXPECT_EQ(status.code(), Code::timeout);
   EXPECT_EQ(
       status.message(),
-      "finalize of an unnamed communicator of 2 ranks waited 200 ms for rank 1, which has made no collective call "
-      "here: a thread that drives several ranks finalizes or destroys them in one group");
+      "finalize of an unnamed communicator of 2 ranks: rank 0 waited 200 ms for rank 1, which has made no collective "
+      "call here: a thread that drives several ranks must finalize or destroy them in one group");
 }
 
 TEST(Finalize, SaysWhatTheRankCalledLastThatDoesNotCome) {
@@ -86,7 +86,7 @@ TEST(Finalize, SaysWhatTheRankCalledLastThatDoesNotCome) {
     return communicator.run(all_reduce(buffer));
   });
   const std::string text = made.value()[0]->finalize().message();
-  EXPECT_EQ(text.find("finalize on gradients waited 200 ms for rank 1, whose last collective call here was #1, "
+  EXPECT_EQ(text.find("finalize on gradients: rank 0 waited 200 ms for rank 1, whose last collective call here was #1, "
                       "all_reduce(16 float32, sum): "),
             0U)
       << text;

@@ -36,7 +36,8 @@ run host0:2,host1 -b 8 -e 64K -f 8 -n 5 -c 1
 says "$said" '^# Out of bounds values : 0 OK'
 ! grep -q 'unique id' "$said" || fail "the id is shown"
 says "$said.errors" 'between hosts tcp: rank 0 \(host0 pid [0-9]+\) has no verbs: TUTTI_IB_DISABLE'
-says "$said.errors" 'joined 3 ranks'
+says "$said.errors" 'rank 2 of 3 joined at'
+says "$said.errors" 'transport: within a host shared memory, between hosts tcp; TCP encryption off'
 expect_nobody "after a run"
 unset TUTTI_LOG
 

@@ -1,6 +1,13 @@
 // How communicators are made, and how that fails.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "tests/nccl/clients.h"
 
@@ -45,6 +52,37 @@ TEST(Init, SaysWhatToDoWithoutAGpu) {
   ncclComm_t comm = nullptr;
   NCCL_EXPECT_OK(ncclCommInitRank(&comm, 1, id, 0)) << "the id is a good one";
   NCCL_EXPECT_OK(ncclCommDestroy(comm));
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// In children, as the line is printed once in a process.
+TEST(Init, PrintsTheVersionOnce_WhenNcclDebugAsksForIt) {
+  for (const char* level : {"VERSION", "info", "NONE"}) {
+    char folder[] = "/tmp/tutti-nccl-XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::unsetenv("TUTTI_LOG");
+      ::unsetenv("TUTTI_LOG_FILE");
+      ::setenv("NCCL_DEBUG", level, 1);
+      ::setenv("NCCL_DEBUG_FILE", (std::string(folder) + "/log.%p").c_str(), 1);
+      ncclComm_t comms[2] = {};
+      for (ncclComm_t& comm : comms) (void)ncclCommInitAll(&comm, 1, nullptr);
+      ::_exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    const std::string text = content_of(std::string(folder) + "/log." + std::to_string(child));
+    const std::string line = "NCCL version 2.28.9+cuda13.0 (served by Tutti ";
+    const std::size_t found = text.find(line);
+    EXPECT_EQ(found != std::string::npos, std::strcmp(level, "NONE") != 0) << level << ": " << text;
+    EXPECT_EQ(text.find(line, found + 1), std::string::npos) << level << ": " << text;
+    std::filesystem::remove_all(folder);
+  }
 }
 
 TEST(Init, SaysWhichMemoryItServes) {

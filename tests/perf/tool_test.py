@@ -61,6 +61,40 @@ class Tool(unittest.TestCase):
         self.assertEqual([rank["rank"] for rank in devices], [0, 1])
         self.assertEqual(len({rank["pid"] for rank in devices}), 1)
 
+    def test_does_not_pin_ranks_that_outnumber_the_cores(self):
+        ranks = len(os.sched_getaffinity(0)) + 1
+        shared = f"share {ranks - 1} cores"
+        for options in (("--ranks", str(ranks)), ("-t", str(ranks))):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "out.json")
+                result = run(*options, "-b", "8", "-e", "8", "-n", "1", "-J", path)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertRegex(result.stdout, f"# Ranks are not pinned on \\S+: {ranks} ranks {shared}\n")
+                with open(path) as file:
+                    self.assertEqual({rank["core"] for rank in json.load(file)["devices"]}, {-1})
+        self.assertIn("# Ranks are not pinned (--no-pin)\n", run("--no-pin", "-b", "8", "-e", "8", "-n", "1").stdout)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one core")
+    def test_pins_ranks_that_have_a_core_each(self):
+        result = run("--ranks", "2", "-b", "8", "-e", "8", "-n", "1")
+        self.assertNotIn("not pinned", result.stdout)
+        self.assertEqual(len(set(re.findall(r" core +(\d+) ", result.stdout))), 2)
+
+    def test_counts_the_launchers_ranks_of_this_host_to_decide_on_pinning(self):
+        cores = len(os.sched_getaffinity(0))
+        launched = {"TUTTI_RANK": "0", "TUTTI_RANKS": "1"}
+        for tasks, pinned in (("1(x8)", True), (f"{cores + 1}(x2),1", cores == 1)):
+            result = run("-b", "8", "-e", "8", "-n", "1", SLURM_STEP_TASKS_PER_NODE=tasks, **launched)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual("not pinned" not in result.stdout, pinned, result.stdout)
+
+    def test_lists_the_ignored_options(self):
+        result = run("--help")
+        self.assertIn("Accepted for nccl-tests and ignored: --run_cycles (-N), --parallel_init (-p), --blocking (-z)",
+                      result.stdout)
+        self.assertIn("--unalign (-u)", result.stdout)
+        self.assertNotIn("host-part", result.stdout)
+
     def test_refuses_what_it_cannot_do(self):
         for options, words in ((("--datatype", "quad"), "--datatype quad"), (("--ranks", "0"), "--ranks 0"),
                                (("-b", "many"), "--minbytes many"), (("--loud",), "--loud"), (("8",), "8: not an option"),

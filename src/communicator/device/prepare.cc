@@ -236,6 +236,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,
                                {choice.mapped, choice.mapped ? Protocol::simple : choice.protocol, copies}, *prepared));
   if (launch.cut.group > 1) prepared->carried = carried_by(plan->programs(), launch);
+  trace_choice(rank_, prepared->record, choice, nullptr);
   return prepared;
 }
 

@@ -12,6 +12,7 @@
 
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
+#include "src/base/duration.h"
 #include "src/base/pages.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/device/deferred_device_frees.h"
@@ -175,8 +176,7 @@ void Turns::await(const Request& request) {
 
 Status Turns::held_up(const Request& request) const {
   return timeout_error("rank " + std::to_string(control_.rank()) + " waited more than " +
-                       std::to_string(request.timeout_ns / 1'000'000) + " ms, and its launches on " +
-                       device_->traits().name +
+                       describe_ms(request.timeout_ns / 1'000'000) + ", and its launches on " + device_->traits().name +
                        " are held up: something in the process waits for the whole device while a stream is held, as "
                        "cudaFree and cudaDeviceSynchronize do; free memory when calls are done, or start MPS");
 }

@@ -246,10 +246,12 @@ class HostCommunicator final : public Communicator {
   // Fails when a rank leaves that others still count on.
   Status notice_leaving(Rank awaited, WaitState& wait_state);
   Status leaves(Rank leaver, Rank other, const std::string& call);
+  // Parts of the message about a wait, see whom() and hint() in waiting.cc.
+  std::string hint() const;
   std::string not_receiving() const;
-  std::string absent() const;  // "; rank 1 has not called it"
-  std::string not_leaving(
-      Rank peer) const;  // What the rank is seen to do that does not finalize, and why it may be so.
+  std::string absent(Rank awaited) const;
+  std::string not_leaving(Rank peer) const;
+  bool finalizes() const;
   void show_cpu();
   bool shares_cpu_with(Rank peer) const;
   bool one_here_is_behind() const;

@@ -159,6 +159,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   const bool pipelined = message_bytes(query, choice.compression) > choice.chunk_bytes;
   prepared->plan = TUTTI_TRY(connected_plan({mine, algorithm, choice.protocol, pipelined, choice.compression}));
   prepared->choice = choice;
+  trace_choice(rank_, prepared->record, choice, prepared->mapped_algorithm);
   return prepared;
 }
 

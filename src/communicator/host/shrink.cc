@@ -4,6 +4,7 @@
 
 #include "src/base/atomic.h"
 #include "src/base/caught.h"
+#include "src/base/duration.h"
 #include "src/communicator/host/host_communicator.h"
 #include "src/communicator/host/join.h"
 
@@ -131,7 +132,7 @@ Status Shrinking::keep_waiting(const std::vector<Rank>& missing, const char* act
       return aborted_error(rank_name(terms_.self) + " aborted the shrink" + terms_.name);
   }
   if (!deadline_.passed()) return {};
-  std::string text = rank_name(terms_.self) + " waited " + std::to_string(terms_.timeout_ms) + " ms for " +
+  std::string text = rank_name(terms_.self) + " waited " + describe_ms(terms_.timeout_ms) + " for " +
                      ExcludedList::of(missing).describe() + " " + action + " the shrink" + terms_.name;
   for (const Rank peer : missing) {
     const Status& reason = proposals_.with(peer).withdrawn;

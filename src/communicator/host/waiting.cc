@@ -8,6 +8,7 @@
 
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
+#include "src/base/duration.h"
 #include "src/base/log.h"
 #include "src/communicator/host/host_communicator.h"
 
@@ -18,9 +19,12 @@ constexpr std::uint32_t kPollsBeforeYield = 16;  // While ranks on other CPUs ar
 constexpr std::int64_t kYieldNs = 200'000;       // Between looks around while yielding.
 constexpr std::int64_t kProbeNs = 5'000'000;     // Between looks at the peers' sockets.
 constexpr Rank kMaxListed = 16;
-constexpr std::int64_t kLongMs = 30'000;  // Then a rank says whom it waits for;
+// A rank warns after a wait of kLongMs, in finalize of kLongFinalizeMs, or after the kLongOfLimit-th part of its time
+// limit if that is sooner. Collective calls may wait for a slow peer for long; finalize waits for nothing but peers.
+constexpr std::int64_t kLongMs = 30'000;
+constexpr std::int64_t kLongFinalizeMs = 5'000;
 constexpr std::int64_t kMinLongMs = 10;
-constexpr std::int64_t kLongOfLimit = 4;  // or, where that is sooner, after this part of its time limit.
+constexpr std::int64_t kLongOfLimit = 4;
 
 }  // namespace
 
@@ -66,7 +70,8 @@ Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
   if (!oversubscribed_ && (!oversubscription_known_ || shares_cpu_with(peer))) ::sched_yield();
   const std::int64_t waited_ms = (now - wait_state.began_ns) / 1'000'000;
   if (timeout_ms_ > 0 && waited_ms >= timeout_ms_) {
-    return fail(timeout_error(current_call() + " waited " + std::to_string(timeout_ms_) + " ms for " + whom(peer)));
+    return fail(timeout_error(current_call() + ": rank " + std::to_string(rank_) + " waited " +
+                              describe_ms(timeout_ms_) + " for " + whom(peer) + hint()));
   }
   report_long_wait(peer, waited_ms, wait_state);
   if (spans_hosts_) report_remote_wait(now, wait_state);
@@ -77,21 +82,29 @@ Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
   return probe_peers(wait_state);
 }
 
-// A rank that is stopped, late or stuck is silent, and the time limit may be far off. Once a wait: it may be meant so.
+// A rank that is stopped, late or stuck sends nothing, and the time limit may be far off. Warns once a wait.
 void HostCommunicator::report_long_wait(Rank peer, std::int64_t waited_ms, WaitState& wait_state) const {
-  const std::int64_t long_ms = timeout_ms_ > 0 ? std::clamp(timeout_ms_ / kLongOfLimit, kMinLongMs, kLongMs) : kLongMs;
+  const std::int64_t max_ms = finalizes() ? kLongFinalizeMs : kLongMs;
+  const std::int64_t long_ms = timeout_ms_ > 0 ? std::clamp(timeout_ms_ / kLongOfLimit, kMinLongMs, max_ms) : max_ms;
   if (wait_state.reported || waited_ms < long_ms) return;
   wait_state.reported = true;
-  const std::string limit =
-      timeout_ms_ > 0 ? "it will give up after " + std::to_string(timeout_ms_) + " ms" : "it has no time limit";
-  log(LogLevel::warn, "rank %u has waited %lld ms for %s, in %s; %s", rank_, static_cast<long long>(waited_ms),
-      whom(peer).c_str(), current_call().c_str(), limit.c_str());
+  const std::string limit = timeout_ms_ > 0 ? "gives up after " + describe_ms(timeout_ms_) : "no time limit";
+  log(LogLevel::warn, "%s: rank %u has waited %s for %s (%s)%s", current_call().c_str(), rank_,
+      describe_ms(waited_ms).c_str(), whom(peer).c_str(), limit.c_str(), hint().c_str());
 }
 
-// "rank 1; rank 1 has not called it"
+bool HostCommunicator::finalizes() const { return record_ == nullptr && message_ == nullptr; }
+
+// "rank 1, which has not called it"
 std::string HostCommunicator::whom(Rank peer) const {
-  const bool finalizes = record_ == nullptr && message_ == nullptr;
-  return "rank " + std::to_string(peer) + (finalizes ? not_leaving(peer) : absent());
+  return "rank " + std::to_string(peer) + (finalizes() ? not_leaving(peer) : absent(peer));
+}
+
+// ": if one thread ..."; empty: none is known.
+std::string HostCommunicator::hint() const {
+  if (!finalizes()) return not_receiving();
+  if (one_process_) return ": a thread that drives several ranks must finalize or destroy them in one group";
+  return ": ranks that share several communicators must destroy them in the same order, or in one group";
 }
 
 // What the peers sent before it failed is here by now: a call that needs no more than that comes to its end.
@@ -100,24 +113,29 @@ Status HostCommunicator::notice_failure(WaitState& wait_state) {
   return {};
 }
 
-// Messages are not on the board, so what the peer does is not known; but most who wait so long to send wait so.
+// Messages are not on the board, so the call of the peer is unknown. A send that waits long usually waits for a peer
+// that sends as well.
 std::string HostCommunicator::not_receiving() const {
   if (message_ == nullptr || message_->kind != Kind::send) return "";
   const std::string peer = "rank " + std::to_string(message_->root);
-  return "; if " + peer + " is in a send to rank " + std::to_string(rank_) +
-         " meanwhile, neither can go on: an exchange belongs in a group (tutti_group_start)";
+  return ": if " + peer + " is in a send to rank " + std::to_string(rank_) +
+         " meanwhile, neither can go on; put the sends and receives of an exchange into a group (tutti_group_start)";
 }
 
-// Who waits longest need not wait for the one that is missing.
-std::string HostCommunicator::absent() const {
-  if (record_ == nullptr) return not_receiving();
+// The rank that waits longest need not wait for the one that is missing.
+std::string HostCommunicator::absent(Rank awaited) const {
+  if (record_ == nullptr) return "";
   std::string list;
   Rank count = 0;
+  Rank first = ranks_;
   for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (mesh_.is_remote(peer) || board_.last(peer) >= record_->sequence || ++count > kMaxListed) continue;
+    if (mesh_.is_remote(peer) || board_.last(peer) >= record_->sequence) continue;
+    first = std::min(first, peer);
+    if (++count > kMaxListed) continue;
     list += (count == 1 ? "" : ", ") + std::to_string(peer);
   }
   if (count == 0) return never_received();
+  if (count == 1 && first == awaited) return ", which has not called it" + never_received();
   if (count == 1) return "; rank " + list + " has not called it" + never_received();
   if (count > kMaxListed) list += " and " + std::to_string(count - kMaxListed) + " more";
   return "; ranks " + list + " have not called it" + never_received();
@@ -126,12 +144,9 @@ std::string HostCommunicator::absent() const {
 // The peer may be leaving another communicator, in which others wait for us. Messages are not on the board.
 std::string HostCommunicator::not_leaving(Rank peer) const {
   const std::uint64_t last = board_.last(peer);
+  if (last == 0) return ", which has made no collective call here";
   const auto record = board_.call(peer, last);
-  std::string text = last == 0 ? ", which has made no collective call here"
-                               : ", whose last collective call here was #" + std::to_string(last);
-  if (last != 0 && record) text += ", " + describe(*record);
-  if (one_process_) return text + ": a thread that drives several ranks finalizes or destroys them in one group";
-  return text + ": ranks that share several communicators destroy them in the same order, or in one group";
+  return ", whose last collective call here was #" + std::to_string(last) + (record ? ", " + describe(*record) : "");
 }
 
 // A rank that leaves has come to the end of all its calls, while slower ones may still be in the last of them.

@@ -194,7 +194,7 @@ void PeerSet::count_queues(const PeerInfos& infos) const {
   }
   const DeviceTraits& device = home().device().traits();
   if (drivers.size() <= device.queues || *drivers.begin() != self_) return;
-  const LogRank named(self_);
+  const LogDevice named(static_cast<int>(home().device().traits().ordinal));
   log(LogLevel::warn,
       "%zu threads of this process drive ranks on %s, which takes the work of %u streams side by side: calls enqueued "
       "ahead may wait for each other until they time out. Set CUDA_DEVICE_MAX_CONNECTIONS (at most 32) before the "
@@ -249,7 +249,7 @@ Result<std::vector<LanePlacement>> PeerSet::try_routes(const PeerInfos& infos) {
     if (peer != self_ && is_near(peer)) routes[peer] = TUTTI_TRY(try_route(infos[peer], peer, how[peer]));
   }
   if (logs(LogLevel::info) && ranks() > 1) {
-    const LogRank named(self_);
+    const LogDevice named(static_cast<int>(home().device().traits().ordinal));
     log(LogLevel::info, "rank %u on %s, lanes %s", self_, home().device().traits().name.c_str(),
         describe_routes(how, self_).c_str());
   }

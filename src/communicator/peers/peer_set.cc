@@ -78,7 +78,7 @@ Status PeerSet::open_remote_lanes(const Mesh& mesh, const std::vector<std::uint3
   if (!logs(LogLevel::info)) return {};
   std::vector<std::string> how(ranks(), "this host");
   for (const Rank peer : mesh.remote_ranks()) how[peer] = spans_hosts_[peer]->how();
-  const LogRank named(self_);
+  const LogDevice named(static_cast<int>(home().device().traits().ordinal));
   log(LogLevel::info, "rank %u, slots of lanes to other hosts: %s", self_, describe_routes(how, self_).c_str());
   return {};
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "src/base/config.h"
+#include "src/base/log.h"
 #include "src/communicator/communicator.h"
 #include "src/communicator/forced.h"
 #include "src/plan/fuse.h"
@@ -296,6 +297,16 @@ Carried carried_by(const std::vector<const Program*>& programs, const Launch& la
     all.message_bytes += one.message_bytes * channels / launch.channels;
   }
   return all;
+}
+
+void trace_choice(Rank rank, const CallRecord& record, const Choice& choice, const Algorithm* mapped) {
+  if (!logs(LogLevel::trace)) return;
+  const std::string in_place =
+      mapped == nullptr ? "" : "; " + std::string(mapped->name()) + " if the buffers of all ranks are mapped";
+  log(LogLevel::trace, "rank %u, new call %s: algorithm %s, protocol %s, compression %s, channels %u%s", rank,
+      describe(record).c_str(), std::string(choice.algorithm).c_str(), choice.mapped ? "none" : name(choice.protocol),
+      choice.compression == CompressionFormat::none ? "none" : name(choice.compression), choice.channels,
+      in_place.c_str());
 }
 
 }  // namespace tutti

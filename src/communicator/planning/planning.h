@@ -98,6 +98,10 @@ struct CompressionRequest {
 };
 CompressionRequest compression_request(const Call& call, const CommunicatorOptions& options, Rank ranks);
 
+// Logs at level trace what a new kind of call runs as. `mapped`: algorithm that replaces it if the buffers of all ranks
+// are mapped; null: none.
+void trace_choice(Rank rank, const CallRecord& record, const Choice& choice, const Algorithm* mapped);
+
 // What a plan's messages have to fit into.
 struct SlotLimits {
   const char* algorithm = "";       // In messages.

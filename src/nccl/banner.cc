@@ -1,0 +1,65 @@
+#include "src/nccl/banner.h"
+
+#include <fcntl.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <initializer_list>
+#include <string>
+
+#include "src/nccl/environment.h"
+#include "tutti/tutti.h"
+
+#define TUTTI_TEXT_OF(number) #number
+#define TUTTI_VERSION_TEXT(major, minor, patch) TUTTI_TEXT_OF(major) "." TUTTI_TEXT_OF(minor) "." TUTTI_TEXT_OF(patch)
+
+namespace tutti::nccl {
+namespace {
+
+// Tools search the library file for "NCCL version" as well.
+__attribute__((used)) const char kBanner[] = "NCCL version 2.28.9+cuda13.0 (served by Tutti " TUTTI_VERSION_TEXT(
+    TUTTI_VERSION_MAJOR, TUTTI_VERSION_MINOR, TUTTI_VERSION_PATCH) ")\n";
+
+bool is_one_of(const std::string& text, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const char* name) { return ::strcasecmp(text.c_str(), name) == 0; });
+}
+
+bool is_asked_for() {
+  return is_one_of(log_of_environment("NCCL_DEBUG"), {"VERSION", "WARN", "INFO", "ABORT", "TRACE"}) ||
+         is_one_of(log_of_environment("TUTTI_LOG"), {"INFO", "TRACE"});
+}
+
+// Replaces %h by the host name, %p by the process id, and %% by a percent sign, as the library's log does.
+std::string expanded(const std::string& pattern) {
+  char host[64] = "";
+  ::gethostname(host, sizeof host - 1);
+  std::string path;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    const bool known = next == 'h' || next == 'p' || next == '%';
+    if (next == 'h') path += host;
+    if (next == 'p') path += std::to_string(::getpid());
+    if (next == '%' || !known) path += pattern[i];
+    if (known) ++i;
+  }
+  return path;
+}
+
+}  // namespace
+
+void print_version_once() {
+  static std::atomic_flag printed;
+  if (!is_asked_for() || printed.test_and_set()) return;
+  std::string file = log_of_environment("TUTTI_LOG_FILE");
+  if (file.empty()) file = log_of_environment("NCCL_DEBUG_FILE");
+  int descriptor = -1;
+  if (!file.empty()) descriptor = ::open(expanded(file).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int target = descriptor < 0 ? STDERR_FILENO : descriptor;
+  [[maybe_unused]] const ssize_t count = ::write(target, kBanner, sizeof kBanner - 1);  // Failures are not reported.
+  if (descriptor >= 0) ::close(descriptor);
+}
+
+}  // namespace tutti::nccl

@@ -1,0 +1,315 @@
+// How ranks that a launcher has started find each other.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "src/base/log.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/launcher.h"
+#include "tests/bootstrap/processes.h"
+
+namespace tutti::test {
+namespace {
+
+std::string join_at(const MeetingPoint& meeting, Rank rank, Rank ranks, int rounds) {
+  const Watch watch = {Deadline::after_ms(20'000)};
+  JoinOptions join;
+  join.timeout_ms = 20'000;
+  for (int round = 0; round < rounds; ++round) {
+    Result<UniqueId> id = share_unique_id({rank, ranks, "test", meeting}, RendezvousOptions{}, watch);
+    if (!id.ok()) return std::move(id).status().message();
+    Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id.value(), rank, ranks, join);
+    if (!joined.ok()) return std::move(joined).status().message();
+  }
+  return "ok";
+}
+
+MeetingPoint on_this_host() {
+  MeetingPoint meeting;
+  meeting.job = "test." + std::to_string(::getpid());
+  return meeting;
+}
+
+TEST(Meeting, BringsRanksOfAHostTogetherAgainAndAgain) {
+  const MeetingPoint meeting = on_this_host();
+  Processes processes;
+  for (const Rank rank : {3, 2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 4, 5); });
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
+MeetingPoint at_a_port() {
+  const Socket free_port = listen_at({loopback_address(), "", SOCK_STREAM}).value();
+  MeetingPoint meeting;
+  meeting.host = "localhost";
+  meeting.variable = "TUTTI_ROOT";
+  meeting.port = local_address(free_port).value().port;
+  return meeting;
+}
+
+TEST(Meeting, BringsRanksTogetherAtAPort) {
+  const MeetingPoint meeting = at_a_port();
+  Processes processes;
+  for (const Rank rank : {2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 3, 2); });
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
+// The ranks disagree on their number, hear of it, and try again at once.
+TEST(Meeting, IsFreeForAnotherTryWhenJoiningHasFailed) {
+  for (const MeetingPoint& meeting : {on_this_host(), at_a_port()}) {
+    const Gate have_id, all_have_id;
+    Processes processes;
+    for (const Rank rank : {0, 1, 2}) {
+      processes.start([=, &have_id, &all_have_id]() -> std::string {
+        const Watch watch = {Deadline::after_ms(20'000)};
+        Result<UniqueId> id = share_unique_id({rank, 3, "test", meeting}, RendezvousOptions{}, watch);
+        have_id.open();
+        all_have_id.wait();
+        if (!id.ok()) return std::move(id).status().message();
+        const Status first = Bootstrap::join(id.value(), rank, rank == 2 ? 4 : 3, {}).status();
+        if (first.code() != Code::invalid_usage) return "first: " + first.message();
+        return join_at(meeting, rank, 3, 2);
+      });
+    }
+    for (int i = 0; i < 3; ++i) have_id.wait();
+    all_have_id.open(3);
+    for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+  }
+}
+
+// What rank 0 is warned of when it makes an id to be fetched at the meeting point.
+std::string warnings_at(const MeetingPoint& meeting) {
+  static std::string lines;
+  Processes processes;
+  processes.start([&] {
+    set_log_sink([](std::string_view line) { lines += line; });
+    return join_at(meeting, 0, 1, 1) + "; " + lines;
+  });
+  return processes.report(0);
+}
+
+TEST(Meeting, WarnsWhereOtherUsersMayJoin) {
+  EXPECT_EQ(warnings_at(on_this_host()), "ok; ");
+  const std::string warned = warnings_at(at_a_port());
+  EXPECT_NE(warned.find("may join, also other users of this host: set TUTTI_SECRET_FILE"), std::string::npos) << warned;
+}
+
+TEST(Meeting, RefusesAnInterfaceThatThereIsNotEvenWhereItNeedsNone) {
+  RendezvousOptions options;
+  for (const Rank rank : {0, 1}) {
+    options.socket_ifname = "nonsense";
+    const LaunchedRank launched = {rank, 2, "test", on_this_host()};
+    const Status status = share_unique_id(launched, options, {Deadline::after_ms(1)}).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_NE(status.message().find("is called nonsense (TUTTI_SOCKET_IFNAME"), std::string::npos) << status.message();
+  }
+  for (const char* harmless : {"=lo", "^lo,docker"}) {
+    options.socket_ifname = harmless;
+    const LaunchedRank launched = {1, 2, "test", on_this_host()};
+    EXPECT_EQ(share_unique_id(launched, options, {Deadline::after_ms(1)}).status().code(), Code::timeout);
+  }
+}
+
+TEST(Meeting, KeepsLongJobNamesApart) {
+  MeetingPoint first = on_this_host();
+  first.job += std::string(200, 'x');
+  MeetingPoint second = first;
+  second.job += "y";
+  Processes processes;
+  for (const Rank rank : {0, 1}) {
+    processes.start([=] { return join_at(first, rank, 2, 1); });
+    processes.start([=] { return join_at(second, rank, 2, 1); });
+  }
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
+TEST(Meeting, SaysThatRankZeroDoesNotCome) {
+  const Watch watch = {Deadline::after_ms(100)};
+  const Status status = share_unique_id({1, 2, "test", on_this_host()}, RendezvousOptions{}, watch).status();
+  EXPECT_NE(status.message().find("asking rank 0 for the unique id"), std::string::npos) << status.message();
+}
+
+// Rank 0 waits for rank 1; its emulator tries to listen at the same place meanwhile.
+TEST(Meeting, NamesBothProcesses_WhenRankZeroIsStartedTwice) {
+  for (const MeetingPoint& meeting : {on_this_host(), at_a_port()}) {
+    const Gate listens, refused;
+    Processes processes;
+    processes.start([&]() -> std::string {
+      Result<UniqueId> id = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {});
+      listens.open();
+      refused.wait();
+      if (!id.ok()) return "the first does not listen";
+      JoinOptions join;
+      join.timeout_ms = 100;
+      const std::string text = Bootstrap::join(id.value(), 0, 2, join).status().message();
+      return std::to_string(::getpid()) + " " + text;
+    });
+    processes.start([&]() -> std::string {
+      listens.wait();
+      const std::string text = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+      refused.open();
+      return std::to_string(::getpid()) + " " + text;
+    });
+    const std::string first = processes.report(0);
+    const std::string second = processes.report(1);
+    const std::string first_pid = "pid " + first.substr(0, first.find(' '));
+    const std::string second_pid = "pid " + second.substr(0, second.find(' '));
+    EXPECT_NE(first.find("rank 1 of 2 did not join within 100 ms; rank 0 was started twice: "), std::string::npos)
+        << first;
+    EXPECT_NE(first.find(second_pid), std::string::npos) << first;
+    EXPECT_NE(second.find("rank 0 was started twice: this process ("), std::string::npos) << second;
+    EXPECT_NE(second.find(second_pid), std::string::npos) << second;
+    EXPECT_EQ(second.find("already in use"), std::string::npos) << second;
+    const bool knows_pid = second.find(first_pid + ", which listens at") != std::string::npos;
+    EXPECT_EQ(knows_pid, meeting.host.empty()) << second;
+  }
+}
+
+TEST(Meeting, SaysThatAnotherProgramListens_WhenItIsNotTutti) {
+  const MeetingPoint meeting = at_a_port();
+  const Address place = resolve(meeting.host, meeting.port).value();
+  const Socket other = listen_at({place, "", SOCK_STREAM}).value();
+  const std::string text = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+  EXPECT_NE(text.find("already in use: another program has this port: choose another port"), std::string::npos) << text;
+}
+
+// A user who has set MASTER_PORT does not know the port in the message.
+TEST(Meeting, SaysWhyItIsAtThePortAfterTheLaunchers) {
+  const Socket taken = listen_at({loopback_address(), "", SOCK_STREAM}).value();
+  const auto port = static_cast<std::uint16_t>(local_address(taken).value().port);
+  MeetingPoint meeting;
+  meeting.host = "127.0.0.1";
+  meeting.port = port;
+  meeting.variable = "MASTER_ADDR";
+  const std::string text = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+  EXPECT_NE(text.find("127.0.0.1:" + std::to_string(port) + ": Address already in use"), std::string::npos) << text;
+  EXPECT_NE(text.find("it is the port after MASTER_PORT, since the launcher itself has " + std::to_string(port - 1)),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("set another MASTER_PORT"), std::string::npos) << text;
+  meeting.variable = "TUTTI_ROOT";
+  const std::string ours = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+  EXPECT_EQ(ours.find("MASTER_PORT"), std::string::npos) << ours;
+}
+
+TEST(Meeting, OnLoopbackIsDoubtedWhereNobodyComes) {
+  const Environment environment({{"RANK", "1"},
+                                 {"WORLD_SIZE", "2"},
+                                 {"LOCAL_WORLD_SIZE", "1"},
+                                 {"MASTER_ADDR", "localhost"},
+                                 {"MASTER_PORT", "29400"}});
+  const LaunchedRank told = find_launched_rank(environment).value();
+  const std::string doubt = "localhost leads each host to itself: where the ranks are on several, set MASTER_ADDR to";
+  EXPECT_NE(advice_for(told.meeting).find(doubt), std::string::npos) << advice_for(told.meeting);
+}
+
+TEST(Meeting, WantsAnAddressOfRankZerosHost) {
+  MeetingPoint elsewhere;
+  elsewhere.host = "192.0.2.1";  // Of documentation alone.
+  elsewhere.port = 5000;
+  const std::string text = share_unique_id({0, 2, "test", elsewhere}, RendezvousOptions{}, {}).status().message();
+  EXPECT_NE(text.find("must be an address of rank 0's host"), std::string::npos) << text;
+}
+
+TEST(Meeting, NamesTheCureWhereARankComesTwice) {
+  const MeetingPoint meeting = on_this_host();
+  Processes processes;
+  for (int i = 0; i < 2; ++i) processes.start([=] { return join_at(meeting, 1, 3, 1); });
+  processes.start([=] { return join_at(meeting, 0, 3, 1); });
+  for (const std::string& text : processes.reports()) {
+    EXPECT_EQ(text.find("rank 1 was started twice: "), 0U) << text;
+    EXPECT_NE(text.find("; if these are two jobs, set TUTTI_ROOT"), std::string::npos) << text;
+  }
+}
+
+TEST(Meeting, NamesBothNumbers_WhenWorldSizesDiffer) {
+  const MeetingPoint meeting = on_this_host();
+  Processes processes;
+  for (const Rank ranks : {2, 3}) processes.start([=] { return join_at(meeting, ranks - 2, ranks, 1); });
+  for (const std::string& text : processes.reports()) {
+    EXPECT_EQ(text.find("world sizes differ: rank "), 0U) << text;
+    const bool two_first = text.find("rank 0") < text.find("rank 1 ");
+    EXPECT_NE(text.find(two_first ? "started with 2 ranks, and rank 1" : "started with 3 ranks, and rank 0"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find(two_first ? ") with 3;" : ") with 2;"), std::string::npos) << text;
+    EXPECT_TRUE(text.ends_with("; all ranks of a job must have the same number")) << text;
+  }
+}
+
+// The rank has gone long before rank 0's deadline ends.
+TEST(Meeting, SaysThatARankCameWithoutTheSecret) {
+  const MeetingPoint meeting = on_this_host();
+  char path[] = "/tmp/tutti-secret-XXXXXX";
+  const int file = ::mkstemp(path);
+  ASSERT_EQ(::write(file, "0123456789abcdef", 16), 16);
+  ::close(file);
+  const Gate refused;
+  Processes processes;
+  processes.start([&]() -> std::string {
+    Result<UniqueId> id = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {});
+    refused.wait();
+    JoinOptions join;
+    join.timeout_ms = 100;
+    return id.ok() ? Bootstrap::join(id.value(), 0, 2, join).status().message() : std::move(id).status().message();
+  });
+  processes.start([&] {
+    RendezvousOptions with_secret;
+    with_secret.secret_file = path;
+    const Watch watch = {Deadline::after_ms(20'000)};
+    const std::string text = share_unique_id({1, 2, "test", meeting}, with_secret, watch).status().message();
+    refused.open();
+    return text;
+  });
+  const std::string rank_0 = processes.report(0);
+  EXPECT_NE(rank_0.find("rank 1 came, but does not hold the same secret"), std::string::npos) << rank_0;
+  EXPECT_NE(processes.report(1).find("does not hold the same secret"), std::string::npos);
+  ::unlink(path);
+}
+
+bool names_the_cure(std::string_view text) {
+  return text.find("set TUTTI_ROOT to host:port") != std::string_view::npos;
+}
+
+TEST(Meeting, NamesTheCureToRanksThatKnowItByDifferentNames) {
+  MeetingPoint named = on_this_host();
+  const auto told = [&] { return explain_absence(timeout_error("late"), named).message(); };
+  EXPECT_TRUE(names_the_cure(told()));
+  EXPECT_EQ(told().find("several shells"), std::string::npos);
+  named.by_parent = true;
+  EXPECT_NE(told().find("; are the ranks of several shells, users, containers or namespaces? Then"), std::string::npos);
+  EXPECT_EQ(explain_absence(invalid_usage("twice"), named).message(), "twice");
+  MeetingPoint elsewhere = at_a_port();
+  elsewhere.host = "host-a";
+  EXPECT_EQ(explain_absence(timeout_error("late"), elsewhere).message(), "late");
+}
+
+TEST(Meeting, NamesTheCureWhileItsRanksStillWait) {
+  static std::string lines;
+  const MeetingPoint meeting = on_this_host();
+  Processes processes;
+  for (const Rank rank : {0, 1}) {
+    MeetingPoint alone = meeting;
+    alone.job += "." + std::to_string(rank);
+    processes.start([=]() -> std::string {
+      set_log_sink([](std::string_view line) { lines += line; });
+      RendezvousOptions options;
+      options.report_after_ms = 1;
+      Result<UniqueId> id = share_unique_id({rank, 2, "test", alone}, options, {Deadline::after_ms(200)});
+      JoinOptions join;
+      join.timeout_ms = 200;
+      if (id.ok()) (void)Bootstrap::join(id.value(), rank, 2, join).status().ok();
+      return lines;
+    });
+  }
+  const std::string first = processes.report(0);
+  EXPECT_NE(first.find("waiting for rank 1 of 2 to join"), std::string::npos) << first;
+  EXPECT_TRUE(names_the_cure(first)) << first;
+  const std::string second = processes.report(1);
+  EXPECT_NE(second.find("rank 1 is still asking rank 0 for the unique id at "), std::string::npos) << second;
+  EXPECT_TRUE(names_the_cure(second)) << second;
+}
+
+}  // namespace
+}  // namespace tutti::test
