@@ -1,10 +1,9 @@
 # One target per module. A module includes only modules on lower levels, so it links only those: tutti_module(plan LINKS tutti_base).
 # Every .cc file of the folder belongs to the module; *_avx2.cc and *_avx512.cc get flags of their own, and, like
 # *_x86.cc, are for x86 only; *_portable.cc is for all others.
-#   APART files: two of the module's files use one name for two things, so these are compiled by themselves where others
-#   are compiled together.
+option(TUTTI_UNITY "Compile several files of a module at once, which takes half the time" OFF)
 function(tutti_module name)
-  cmake_parse_arguments(MODULE "" "FOLDER" "LINKS;APART" ${ARGN})
+  cmake_parse_arguments(MODULE "" "FOLDER" "LINKS" ${ARGN})
   if(NOT MODULE_FOLDER)
     set(MODULE_FOLDER ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -25,11 +24,11 @@ function(tutti_module name)
   add_library(tutti_${name} STATIC ${sources})
   target_include_directories(tutti_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(tutti_${name} PUBLIC ${MODULE_LINKS} PRIVATE tutti_flags)
-  list(TRANSFORM MODULE_APART PREPEND ${MODULE_FOLDER}/)
-  set_source_files_properties(${MODULE_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  if(TUTTI_SANITIZE)  # Half the time. What is shipped is compiled file by file, as it is written.
-    set_target_properties(tutti_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 9
-                                                   EXCLUDE_FROM_ALL ON)  # But for what a test links.
+  if(TUTTI_UNITY)
+    set_target_properties(tutti_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 9)
+  endif()
+  if(TUTTI_SANITIZE)
+    set_target_properties(tutti_${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # Tests build the libraries that they link.
   endif()
 endfunction()
 

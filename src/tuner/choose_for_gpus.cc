@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kOneShotBytes = 256 * kKiB;  // That a rank sends in all.
-constexpr std::uint64_t kLlBytes = 64 * kKiB;        // Above, half of the bytes being flags costs more than it saves.
+constexpr std::uint64_t kMaxLinesBytes = 64 * kKiB;  // Above, half of the bytes being flags costs more than it saves.
 constexpr std::uint64_t kMappedBytes = 64 * kKiB;    // Below, flags in two rounds cost more than a copy.
 constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;    // What a slot of such lanes holds.
 constexpr std::uint64_t kLl128ChunkBytes = 7680;     // Likewise. Nothing chooses rows until they are measured.
@@ -51,7 +51,7 @@ std::string_view all_reduce(const Query& query) {
   if (query.compression != CompressionFormat::none)
     return "two_shot";  // Of those who make whole sums each, no two would have the same bits.
   if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
-  const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kLlBytes;
+  const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kMaxLinesBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
   return query.mapped ? "two_shot_mapped" : "two_shot";
 }
@@ -92,7 +92,7 @@ std::string_view algorithm_for(const Query& query) {
 
 Protocol protocol_for(const Query& query) {
   if (query.protocol.empty() && query.compression != CompressionFormat::none) return Protocol::simple;
-  if (query.protocol.empty()) return query.block_bytes <= kLlBytes ? Protocol::ll : Protocol::simple;
+  if (query.protocol.empty()) return query.block_bytes <= kMaxLinesBytes ? Protocol::ll : Protocol::simple;
   return query.protocol == "LL" ? Protocol::ll : query.protocol == "LL128" ? Protocol::ll128 : Protocol::simple;
 }
 

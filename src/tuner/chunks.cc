@@ -6,16 +6,15 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kChunkBytes = 64 * kKiB;          // Between two ranks: the slots stay in a level-2 cache.
-constexpr std::uint64_t kExchangeChunkBytes = 32 * kKiB;  // Of lanes that swap, which hold twice as many slots.
-constexpr std::uint64_t kCopiedChunkBytes = 32 * kKiB;    // Between two: who only copies has few slots at hand.
-constexpr std::uint64_t kMaxCopiedBytes = 8192 * kKiB;    // Above, buffers are in no cache.
-constexpr std::uint64_t kMinChunkBytes = 16 * kKiB;       // Below, flags cost more than the caches give.
-constexpr std::uint64_t kStreamBytes = 128 * kKiB;
-constexpr std::uint64_t kNetworkChunkBytes = 128 * kKiB;  // Fewer system calls; longer ones leave the caches.
-constexpr std::uint64_t kAcrossChunkBytes = 64 * kKiB;    // Over hosts, where a rank speaks with few others.
-constexpr std::uint64_t kShardChunkBytes = 32 * kKiB;     // Of an all-reduce over hosts, to each other one.
+constexpr std::uint64_t kChunkBytes = 64 * 1024;          // Between two ranks: the slots stay in a level-2 cache.
+constexpr std::uint64_t kExchangeChunkBytes = 32 * 1024;  // Of lanes that swap, which hold twice as many slots.
+constexpr std::uint64_t kCopiedChunkBytes = 32 * 1024;    // Between two: who only copies has few slots at hand.
+constexpr std::uint64_t kMaxCopiedBytes = 8192 * 1024;    // Above, buffers are in no cache.
+constexpr std::uint64_t kMinChunkBytes = 16 * 1024;       // Below, flags cost more than the caches give.
+constexpr std::uint64_t kStreamBytes = 128 * 1024;
+constexpr std::uint64_t kNetworkChunkBytes = 128 * 1024;  // Fewer system calls; longer ones leave the caches.
+constexpr std::uint64_t kAcrossChunkBytes = 64 * 1024;    // Over hosts, where a rank speaks with few others.
+constexpr std::uint64_t kShardChunkBytes = 32 * 1024;     // Of an all-reduce over hosts, to each other one.
 
 // The more lanes a rank has to others, the smaller their chunks, so that the slots still fit.
 std::uint64_t shared_among(Rank ranks, std::uint64_t chunk_bytes) {

@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-inline constexpr std::uint64_t kLineBytes = 64;
+inline constexpr std::uint64_t kCacheLineBytes = 64;
 // Stores wait for their lines in order; fetched ahead, many come at once. The lines of a slot are where they were read
 // last: in another core's cache. Small folds are over before that helps.
 inline constexpr std::uint64_t kAheadBytes = 1024;
