@@ -1,5 +1,5 @@
 # Tests that are not programs of ours: the shape of the tree, the installed package, launchers.
-if(NOT TUTTI_SANITIZE)
+if(NOT TUTTI_SANITIZE AND NOT TUTTI_TEST_FOLDERS)
   find_package(Python3 COMPONENTS Interpreter QUIET)
   if(Python3_FOUND)
     tutti_add_test(NAME tidy LABELS tidy COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/tidy)
@@ -8,7 +8,7 @@ if(NOT TUTTI_SANITIZE)
   if(TARGET tutti)
     tutti_add_test(NAME package.examples LABELS package COMMAND ${PROJECT_SOURCE_DIR}/examples/check_install.sh
                    ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_CXX_COMPILER} ${CMAKE_C_COMPILER})
-    set_tests_properties(package.examples PROPERTIES RUN_SERIAL ON)
+    tutti_test_properties(package.examples PROPERTIES RUN_SERIAL ON)
   endif()
   # What serves tests alone is not on where none are built.
   set(off "off +[^:]+: TUTTI_DEVELOP is OFF")
@@ -18,7 +18,8 @@ if(NOT TUTTI_SANITIZE)
   if(TARGET alltoall_perf AND TUTTI_HAS_MPI)
     tutti_add_test(NAME perf.mpirun LABELS perf COMMAND ${TUTTI_MPIRUN} -n 2 $<TARGET_FILE:alltoall_perf> -b 1K -e 64K -f 4)
     # Open MPI refuses to start as root, or with more ranks than cores, unless told.
-    set_tests_properties(perf.mpirun PROPERTIES RUN_SERIAL ON ENVIRONMENT
-      "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
+    tutti_test_properties(perf.mpirun PROPERTIES RUN_SERIAL ON)
+    tutti_test_environment(perf.mpirun OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+                           OMPI_MCA_rmaps_base_oversubscribe=1)
   endif()
 endif()

@@ -1,10 +1,64 @@
+# tutti_unite(<variable> <name> files...): writes a source file that includes the files, and sets <variable> to its path.
+# CMake's UNITY_BUILD includes absolute paths, so that a compiler cache could not serve clones at other paths.
+function(tutti_unite variable name)
+  set(text "")
+  foreach(file ${ARGN})
+    file(REAL_PATH ${file} path BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${path})
+    string(APPEND text "#include \"${path}\"\n")
+  endforeach()
+  set(unit ${CMAKE_CURRENT_BINARY_DIR}/units/${name}.cc)
+  file(CONFIGURE OUTPUT ${unit} CONTENT "${text}" @ONLY)  # Keeps the time of an unchanged file.
+  set(${variable} ${unit} PARENT_SCOPE)
+endfunction()
+
+# Replaces a module's source files by units of several. Files with compile options of their own stay alone.
+function(tutti_unite_room variable name endings)
+  set(result "")
+  set(batch "")
+  set(number 0)
+  foreach(source ${${variable}})
+    set(unit "")
+    foreach(ending ${endings})
+      if(source MATCHES "_${ending}\\.cc$")
+        set(unit ${ending})  # The last that fits.
+      endif()
+    endforeach()
+    if(unit)
+      list(APPEND batch_${unit} ${source})
+    elseif(endings OR source MATCHES "_(avx2|avx512)\\.cc$")
+      list(APPEND result ${source})
+    else()
+      list(APPEND batch ${source})
+      list(LENGTH batch length)
+      if(length EQUAL 9)
+        tutti_unite(unit tutti_${name}_${number} ${batch})
+        list(APPEND result ${unit})
+        set(batch "")
+        math(EXPR number "${number} + 1")
+      endif()
+    endif()
+  endforeach()
+  if(batch)
+    tutti_unite(unit tutti_${name}_${number} ${batch})
+    list(APPEND result ${unit})
+  endif()
+  foreach(ending ${endings})
+    if(batch_${ending})
+      tutti_unite(unit tutti_${name}_${ending} ${batch_${ending}})
+      list(APPEND result ${unit})
+    endif()
+  endforeach()
+  set(${variable} ${result} PARENT_SCOPE)
+endfunction()
+
 # One target per module. A module includes only modules on lower levels, so it links only those: tutti_module(plan LINKS tutti_base).
 # Every .cc file of the folder belongs to the module; *_avx2.cc and *_avx512.cc get flags of their own, and, like
 # *_x86.cc, are for x86 only; *_portable.cc is for all others.
-#   APART files: two of the module's files use one name for two things, so these are compiled by themselves where others
-#   are compiled together.
+#   UNITS endings: with TUTTI_UNITY, compile *_<ending>.cc at once; without UNITS, nine files at a time.
+option(TUTTI_UNITY "Compile several files of a module at once, which takes half the time" OFF)
 function(tutti_module name)
-  cmake_parse_arguments(MODULE "" "FOLDER" "LINKS;APART" ${ARGN})
+  cmake_parse_arguments(MODULE "" "FOLDER" "LINKS;UNITS" ${ARGN})
   if(NOT MODULE_FOLDER)
     set(MODULE_FOLDER ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -22,93 +76,13 @@ function(tutti_module name)
         "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx2;-mfma;-mf16c;-mbmi2;-mprefer-vector-width=512")
     endif()
   endforeach()
+  if(TUTTI_UNITY)
+    tutti_unite_room(sources ${name} "${ROOM_UNITS}")
+  endif()
   add_library(tutti_${name} STATIC ${sources})
   target_include_directories(tutti_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(tutti_${name} PUBLIC ${MODULE_LINKS} PRIVATE tutti_flags)
-  list(TRANSFORM MODULE_APART PREPEND ${MODULE_FOLDER}/)
-  set_source_files_properties(${MODULE_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  if(TUTTI_SANITIZE)  # Half the time. What is shipped is compiled file by file, as it is written.
-    set_target_properties(tutti_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 9
-                                                   EXCLUDE_FROM_ALL ON)  # But for what a test links.
+  if(TUTTI_SANITIZE OR TUTTI_TEST_FOLDERS)
+    set_target_properties(tutti_${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # Tests build the libraries that they link.
   endif()
-endfunction()
-
-# Tests of these folders start ranks that want the cores for themselves, so ctest runs them one at a time. They are also
-# where threads meet, so ThreadSanitizer sees these only.
-set(TUTTI_TEST_FOLDERS_WITH_RANKS executor transports bootstrap communicator device api nccl)
-
-# What a run on a GPU needs, and no more (tools/dev gpu): what runs tests with these labels, and what measures. Each test
-# has one of them at most, so that it runs once: `cuda` those that need a GPU for all that they do, `device` those of
-# tests/communicator/device and all others that meet one or its emulator, `perf` those of tests/perf.
-add_custom_target(tutti_on_gpu)
-set(TUTTI_LABELS_ON_GPU cuda perf device)
-# Whoever links one of these meets a GPU, or its emulator.
-set(TUTTI_KNOWS_DEVICES tutti_test_device tutti_cuda_engine tutti_current_host_device tutti_nccl_on_emulator tutti_perf_site
-    CUDA::cudart_static)
-
-# Makes a test part of that, if it has one of the labels; and sees to it that none is forgotten or runs twice.
-function(tutti_note_on_gpu name labels program)
-  set(on_gpu ${TUTTI_LABELS_ON_GPU})
-  list(FILTER on_gpu INCLUDE REGEX "^(none|${labels})$")
-  list(LENGTH on_gpu count)
-  if(count GREATER 1)
-    message(FATAL_ERROR "${name}: tools/dev gpu would run it twice: keep one of its labels ${on_gpu}")
-  endif()
-  if(NOT TARGET ${program})
-    return()
-  endif()
-  if(count EQUAL 1)
-    add_dependencies(tutti_on_gpu ${program})
-    return()
-  endif()
-  get_target_property(links ${program} LINK_LIBRARIES)
-  foreach(link ${links})
-    if(link IN_LIST TUTTI_KNOWS_DEVICES)
-      message(FATAL_ERROR "${name}: it links ${link}, but tools/dev gpu would not run it: give it LABELS device")
-    endif()
-  endforeach()
-endfunction()
-
-# One test program per file tests/<module>/<name>_test.cc (or .c), run by ctest as <module>.<name>.
-#   LINKS targets   LABELS labels: `slow` keeps a test out of sanitizer builds, `threads` brings it into tsan's. `alone` is
-#   for tests of folders with ranks that start neither threads, processes nor ranks: not in tsan's, and beside others.
-function(tutti_test file)
-  cmake_parse_arguments(TEST "" "" "LINKS;LABELS" ${ARGN})
-  get_filename_component(stem ${file} NAME_WE)
-  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
-  if(TUTTI_SANITIZE AND "slow" IN_LIST TEST_LABELS)
-    return()
-  endif()
-  if(TUTTI_SANITIZE STREQUAL "thread" AND NOT "threads" IN_LIST TEST_LABELS
-     AND ("alone" IN_LIST TEST_LABELS OR NOT folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS))
-    return()
-  endif()
-  string(REPLACE "_test" "" short ${stem})
-  set(target ${folder}_${stem})
-  add_executable(${target} ${file})
-  target_link_libraries(${target} PRIVATE ${TEST_LINKS} tutti_flags GTest::gtest GTest::gtest_main)
-  target_compile_options(${target} PRIVATE ${TUTTI_TEST_FLAGS})
-  if(TARGET tutti_gtest_parsed)
-    target_precompile_headers(${target} REUSE_FROM tutti_gtest_parsed)
-  endif()
-  tutti_add_test(NAME ${folder}.${short} LABELS ${TEST_LABELS} ${folder} COMMAND ${target})
-  if(folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS AND NOT "alone" IN_LIST TEST_LABELS)
-    set_tests_properties(${TUTTI_TEST_PREFIX}${folder}.${short} PROPERTIES RUN_SERIAL ON)
-  endif()
-endfunction()
-
-# add_test with what all our tests share. The prefix tells apart the tests of several builds in one run of ctest.
-set(TUTTI_TEST_PREFIX "" CACHE STRING "Put before the name of every test: asan/")
-set(TUTTI_TEST_SECONDS 300 CACHE STRING "A test that takes longer has failed")
-function(tutti_add_test)
-  cmake_parse_arguments(TEST "" "NAME" "LABELS;COMMAND" ${ARGN})
-  set(name ${TUTTI_TEST_PREFIX}${TEST_NAME})
-  add_test(NAME ${name} COMMAND ${TEST_COMMAND})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${TUTTI_TEST_SECONDS} SKIP_RETURN_CODE 77 LABELS "${TEST_LABELS}")
-  if(TUTTI_SANITIZE STREQUAL "thread")  # UCX's hooks in libc run where ThreadSanitizer knows no thread any more.
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION "UCX_MEM_MMAP_HOOK_MODE=set:none")
-  endif()
-  list(GET TEST_COMMAND 0 program)
-  list(JOIN TEST_LABELS "|" labels)
-  tutti_note_on_gpu(${name} "${labels}" "${program}")
 endfunction()

@@ -1,4 +1,5 @@
-# cmake --install: the library, its headers, the CMake package Tutti::tutti, tutti.pc, and the tool where it was built.
+# cmake --install: the library, its headers, the CMake package Tutti::tutti, tutti.pc, and those of the tools that were
+# built: tutti and the perf tools.
 if(NOT TARGET tutti)
   return()
 endif()
@@ -13,7 +14,12 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tutti DESTINATION ${CMAKE_INSTAL
 # In a folder of its own: beside libtutti.so it would replace NVIDIA's for every program without being asked.
 install(TARGETS tutti_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tutti NAMELINK_SKIP)
 if(TARGET tutti_tool)
-  install(TARGETS tutti_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS tutti_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
+endif()
+if(TUTTI_PERF_TOOLS)
+  file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(${TUTTI_PERF_TOOLS} PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  install(TARGETS ${TUTTI_PERF_TOOLS} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tutti)

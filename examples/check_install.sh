@@ -13,6 +13,10 @@ test -z "$(find "$work/prefix" -name '*.a')"  # Shared libraries, and no part of
 # What stands in for NCCL is found by those who ask for it, not by every program.
 test "$(find "$work/prefix" -name 'libnccl*' | sed 's|.*/\([^/]*/[^/]*\)$|\1|')" = tutti/libnccl.so.2
 
+# The tools run from where they were installed.
+"$work/prefix/bin/tutti" --version
+"$work/prefix/bin/all_reduce_perf" --ranks 2 -b 8 -e 8 -n 1
+
 "$cmake" -S "$here/c" -B "$work/c" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
 "$cmake" --build "$work/c"
 "$work/c/two_processes"

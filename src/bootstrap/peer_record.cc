@@ -51,11 +51,11 @@ struct ProcessId {
 constinit ProcessId own;
 
 // From the load of the library on: a fork beside the first use would leave the child waiting for the end of it.
-[[maybe_unused]] const int watched = ::pthread_atfork([] { own.mutex.lock(); }, [] { own.mutex.unlock(); },
-                                                      [] {
-                                                        own.drawn = false;
-                                                        own.mutex.unlock();
-                                                      });
+[[maybe_unused]] const int fork_handlers_of_own = ::pthread_atfork([] { own.mutex.lock(); }, [] { own.mutex.unlock(); },
+                                                                   [] {
+                                                                     own.drawn = false;
+                                                                     own.mutex.unlock();
+                                                                   });
 
 Result<std::array<std::uint8_t, 16>> process_id() {
   const std::lock_guard lock(own.mutex);

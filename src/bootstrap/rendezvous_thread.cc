@@ -72,11 +72,11 @@ class RendezvousThreads {
 RendezvousThreads of_process;
 
 // From the load of the library on: a fork beside the first use would leave the child waiting for the end of it.
-[[maybe_unused]] const int watched = ::pthread_atfork([] { of_process.lock(); }, [] { of_process.unlock(); },
-                                                      [] {
-                                                        of_process.forget();
-                                                        of_process.unlock();
-                                                      });
+[[maybe_unused]] const int fork_handlers = ::pthread_atfork([] { of_process.lock(); }, [] { of_process.unlock(); },
+                                                            [] {
+                                                              of_process.forget();
+                                                              of_process.unlock();
+                                                            });
 
 }  // namespace
 

@@ -7,8 +7,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x49747554;  // "TutI"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kIdMagic = 0x49747554;  // "TutI"
+constexpr std::uint32_t kIdVersion = 1;
 
 std::uint64_t checksum_of(const UniqueId& id) {
   const Digest sum = digest({}, {bytes_of(id.version), bytes_of(id.address), bytes_of(id.communicator),
@@ -22,8 +22,8 @@ std::uint64_t checksum_of(const UniqueId& id) {
 
 Result<UniqueId> draw_unique_id(const Address& address) {
   UniqueId id;
-  id.magic = kMagic;
-  id.version = kVersion;
+  id.magic = kIdMagic;
+  id.version = kIdVersion;
   id.address = address;
   TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(id.communicator))));
   TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(id.secret))));
@@ -32,13 +32,13 @@ Result<UniqueId> draw_unique_id(const Address& address) {
 }
 
 Status check(const UniqueId& id) {
-  if (id.magic != kMagic)
+  if (id.magic != kIdMagic)
     return invalid_argument(
         "the unique id is none that tutti made: one rank gets it from tutti_get_unique_id, and brings all of its 128 "
         "bytes to the others");
-  if (id.version != kVersion) {
+  if (id.version != kIdVersion) {
     return invalid_argument("the unique id has version " + std::to_string(id.version) +
-                            ", this library reads version " + std::to_string(kVersion) +
+                            ", this library reads version " + std::to_string(kIdVersion) +
                             ": the ranks run different versions of tutti");
   }
   if (id.checksum != checksum_of(id))

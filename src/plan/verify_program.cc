@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kNone = ~0u;
+constexpr std::uint32_t kNoIndex = ~0u;
 
 Status at_step(const Plan& plan, std::uint32_t step, const std::string& complaint) {
   return internal_error(describe_place(plan, step) + ": " + complaint);
@@ -25,7 +25,7 @@ class Compiler {
     place_memories();
     program_.accesses.reserve(operands_);
     program_.cells.reserve(operands_);
-    first_fifo_.assign(program_.plans.size() * program_.plans.size(), kNone);
+    first_fifo_.assign(program_.plans.size() * program_.plans.size(), kNoIndex);
     for (const Plan& plan : program_.plans) TUTTI_CHECK_OK(compile_steps(plan));
     TUTTI_CHECK_OK(check_balance(program_));
     return std::move(program_);
@@ -91,11 +91,11 @@ class Compiler {
     const auto sources = std::count_if(step.sources.begin(), step.sources.end(), is_data);
     const auto targets = std::count_if(step.targets.begin(), step.targets.end(), is_data);
     if ((sources == 0) != (targets == 0)) return "has sources without targets, or targets without sources";
-    std::uint32_t count = kNone;
+    std::uint32_t count = kNoIndex;
     for (const std::span<const Operand> side : {step.sources, step.targets}) {
       for (const Operand& operand : side) {
         if (!is_data(operand)) continue;
-        if (count == kNone) count = operand.count;
+        if (count == kNoIndex) count = operand.count;
         if (operand.count != count)
           return "its operands differ in length: " + std::to_string(count) + " and " + std::to_string(operand.count) +
                  " units";
@@ -229,7 +229,7 @@ class Compiler {
   // Fifos between two ranks are a chain that begins in a table of all pairs: no hashing on the way.
   std::uint32_t find_fifo(const Fifo& wanted) {
     std::uint32_t* link = &first_fifo_[wanted.writer * program_.plans.size() + wanted.reader];
-    while (*link != kNone) {
+    while (*link != kNoIndex) {
       const Fifo& fifo = program_.fifos[*link];
       if (fifo.place == wanted.place && fifo.tag == wanted.tag) return *link;
       link = &next_fifo_[*link];
@@ -237,7 +237,7 @@ class Compiler {
     *link = static_cast<std::uint32_t>(program_.fifos.size());
     const std::uint32_t found = *link;
     program_.fifos.push_back(wanted);
-    next_fifo_.push_back(kNone);
+    next_fifo_.push_back(kNoIndex);
     fifo_seen_.push_back({});
     return found;
   }

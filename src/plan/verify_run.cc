@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kNone = ~0u;
+constexpr std::uint32_t kUnset = ~0u;
 
 }  // namespace
 
@@ -65,7 +65,7 @@ Status Run::assign(std::uint32_t& end, const Plan& plan, std::uint32_t round, co
   std::uint32_t strand = 0;
   while (strand + 1 < span_.strands && program_.stage_end(strand) <= round) ++strand;
   const std::uint32_t process = plan.steps.self() * span_.strands + strand;
-  if (end != kNone && end != process) {
+  if (end != kUnset && end != process) {
     const Fifo& fifo = program_.fifos[access.index];
     return internal_error("the " + std::string(fifo.place == Place::lane ? "lane" : "flag") + " from rank " +
                           std::to_string(fifo.writer) + " to rank " + std::to_string(fifo.reader) + " (tag " +
@@ -111,12 +111,12 @@ Status Run::finish(Process& process) {
 
 Status Run::advance(Process& process) {
   process.lacks_slot = false;
-  process.lacks_message = kNone;
+  process.lacks_message = kUnset;
   const Plan& plan = program_.plans[process.now.rank];
   const std::vector<std::uint32_t>& first_access = program_.first_access[process.now.rank];
   while (!process.finished) {
     if (!process.inside && !begin_segment(process)) {
-      return process.lacks_message == kNone ? finish(process) : Status();
+      return process.lacks_message == kUnset ? finish(process) : Status();
     }
     for (; process.now.step < process.end; ++process.now.step) {
       const Step step = plan.steps[process.now.step];
@@ -314,7 +314,7 @@ void Run::push(std::uint32_t index, Message message) {
   ++queue.waiting;
   Process& reader = processes_[queue.reader];
   if (reader.lacks_message == index) {
-    reader.lacks_message = kNone;
+    reader.lacks_message = kUnset;
     ready_.push_back(queue.reader);
   }
 }
@@ -333,7 +333,7 @@ bool Run::add_slot() {
 // Nothing goes on, and nobody lacks a slot: all are at their end, or some wait in a circle for messages.
 Status Run::blocked() const {
   for (const Process& process : processes_) {
-    if (process.lacks_message == kNone) continue;
+    if (process.lacks_message == kUnset) continue;
     if (process.lacks_message >= program_.fifos.size()) continue;  // Its strand before is the one to name.
     const Fifo& fifo = program_.fifos[process.lacks_message];
     return store_.complain(process.now, std::string("blocked: waits for a ") +

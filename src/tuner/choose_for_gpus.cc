@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kOneShotBytes = 256 * kKiB;  // Total bytes that a rank sends.
 // Above, flags, which are half of the bytes, cost more than they save.
-constexpr std::uint64_t kLlBytes = 64 * kKiB;
+constexpr std::uint64_t kMaxLlBytes = 64 * kKiB;
 constexpr std::uint64_t kMappedBytes = 64 * kKiB;  // Below, two flag rounds cost more than a copy.
 constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Slot size of LL lanes.
 // Slot size of LL128 lanes. LL128 is not chosen automatically until it is measured.
@@ -52,7 +52,7 @@ std::string_view all_reduce(const Query& query) {
   if (query.compression != CompressionFormat::none)
     return "two_shot";  // If each rank computed whole sums, results would differ in bits.
   if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
-  const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kLlBytes;
+  const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kMaxLlBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
   return query.mapped ? "two_shot_mapped" : "two_shot";
 }
@@ -93,7 +93,7 @@ std::string_view algorithm_for(const Query& query) {
 
 Protocol protocol_for(const Query& query) {
   if (query.protocol.empty() && query.compression != CompressionFormat::none) return Protocol::simple;
-  if (query.protocol.empty()) return query.block_bytes <= kLlBytes ? Protocol::ll : Protocol::simple;
+  if (query.protocol.empty()) return query.block_bytes <= kMaxLlBytes ? Protocol::ll : Protocol::simple;
   return query.protocol == "LL" ? Protocol::ll : query.protocol == "LL128" ? Protocol::ll128 : Protocol::simple;
 }
 

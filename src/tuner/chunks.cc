@@ -6,18 +6,17 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kChunkBytes = 64 * kKiB;          // Two ranks: the slots stay in the L2 cache.
-constexpr std::uint64_t kExchangeChunkBytes = 32 * kKiB;  // Exchange lanes, which have twice as many slots.
+constexpr std::uint64_t kChunkBytes = 64 * 1024;          // Two ranks: the slots stay in the L2 cache.
+constexpr std::uint64_t kExchangeChunkBytes = 32 * 1024;  // Exchange lanes, which have twice as many slots.
 // Two ranks, without reductions: a copying rank has few slots in its cache.
-constexpr std::uint64_t kCopiedChunkBytes = 32 * kKiB;
-constexpr std::uint64_t kMaxCopiedBytes = 8192 * kKiB;  // Above, buffers are in no cache.
-constexpr std::uint64_t kMinChunkBytes = 16 * kKiB;     // Below, flags cost more than caches gain.
-constexpr std::uint64_t kStreamBytes = 128 * kKiB;
-constexpr std::uint64_t kNetworkChunkBytes = 128 * kKiB;  // Few system calls; larger chunks leave the caches.
+constexpr std::uint64_t kCopiedChunkBytes = 32 * 1024;
+constexpr std::uint64_t kMaxCopiedBytes = 8192 * 1024;  // Above, buffers are in no cache.
+constexpr std::uint64_t kMinChunkBytes = 16 * 1024;     // Below, flags cost more than caches gain.
+constexpr std::uint64_t kStreamBytes = 128 * 1024;
+constexpr std::uint64_t kNetworkChunkBytes = 128 * 1024;  // Few system calls; larger chunks leave the caches.
 // Hierarchical algorithms, in which a rank has few remote peers.
-constexpr std::uint64_t kAcrossChunkBytes = 64 * kKiB;
-constexpr std::uint64_t kShardChunkBytes = 32 * kKiB;  // Hierarchical all-reduce: per remote host.
+constexpr std::uint64_t kAcrossChunkBytes = 64 * 1024;
+constexpr std::uint64_t kShardChunkBytes = 32 * 1024;  // Hierarchical all-reduce: per remote host.
 
 // The more lanes a rank has, the smaller the chunks, so that all slots fit the cache.
 std::uint64_t shared_among(Rank ranks, std::uint64_t chunk_bytes) {

@@ -87,7 +87,7 @@ TEST(Regions, RefuseMemoryOfAnotherKind) {
     std::byte* memory;
     std::size_t pages;
     const char* expected;
-  } cases[] = {{of_file.page(0), 1, "regions"},
+  } cases[] = {{of_file.page(0), 1, "communicator_"},
                {shared.page(0), 1, "rw-s"},
                {read_only.page(0), 1, "r--p"},
                {half.page(0), 2, "---p"},
@@ -168,7 +168,7 @@ TEST(Regions, TakeTheSameMemoryFromOneOfSeveralThreads) {
     std::atomic<int> taken = 0;
     std::atomic<int> ready = 0;
     const auto take = [&] {
-      for (++ready; ready < 2;) continue;
+      for (++ready; ready < 2;) std::this_thread::yield();
       if (enroll(mapped.page(0), 16).ok()) ++taken;
     };
     std::thread other(take);

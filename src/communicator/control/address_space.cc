@@ -13,7 +13,7 @@ namespace tutti {
 namespace {
 
 // A line of /proc/self/maps.
-struct Mapping {
+struct MapsEntry {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::string mode;  // "rw-p"
@@ -26,8 +26,8 @@ struct Mapping {
   }
 };
 
-std::optional<Mapping> parse(const std::string& line) {
-  Mapping mapping;
+std::optional<MapsEntry> parse(const std::string& line) {
+  MapsEntry mapping;
   char dash = 0;
   std::string offset, device;
   std::istringstream words(line);
@@ -66,7 +66,7 @@ Result<std::string> find_wrong(const std::byte* memory, std::size_t bytes, const
 
 Status check_ordinary(const std::byte* memory, std::size_t bytes) {
   const std::string wrong =
-      TUTTI_TRY(find_wrong(memory, bytes, [](const Mapping& mapping) { return mapping.ordinary(); }));
+      TUTTI_TRY(find_wrong(memory, bytes, [](const MapsEntry& mapping) { return mapping.ordinary(); }));
   if (wrong.empty()) return {};
   return unsupported(wrong +
                      ": only private anonymous memory that may be written can be registered, as mmap (PROT_WRITE) or "
@@ -76,7 +76,7 @@ Status check_ordinary(const std::byte* memory, std::size_t bytes) {
 Status check_shared(const std::byte* memory, std::size_t bytes, int descriptor) {
   struct stat file = {};
   if (::fstat(descriptor, &file) != 0) return system_error("look at registered memory");
-  const auto is_file = [&](const Mapping& mapping) { return mapping.inode == file.st_ino; };
+  const auto is_file = [&](const MapsEntry& mapping) { return mapping.inode == file.st_ino; };
   const std::string wrong = TUTTI_TRY(find_wrong(memory, bytes, is_file));
   if (wrong.empty()) return {};
   return invalid_usage(wrong + ": the memory went away while it was registered; deregister before free() or munmap()");

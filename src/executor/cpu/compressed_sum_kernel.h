@@ -43,7 +43,7 @@ class CompressedSum {
   bool can_stream(std::uint32_t t) {
     const std::uint64_t behind = reinterpret_cast<std::uintptr_t>(fold_.targets[t]) % Isa::kBytes;
     if (behind == 0) return true;
-    if (Isa::kBytes != kLineBytes || behind % sizeof(float) != 0 || carries_ != FoldArguments::kNone) return false;
+    if (Isa::kBytes != kCacheLineBytes || behind % sizeof(float) != 0 || carries_ != FoldArguments::kNone) return false;
     carries_ = t;
     behind_ = static_cast<std::uint32_t>(behind / sizeof(float));
     return true;
@@ -61,7 +61,7 @@ class CompressedSum {
       return Group::read(fold_.sources[s] + i / kCompressionGroup * kGroupBytes<Form>);
     const std::byte* const from = fold_.sources[s] + i * sizeof(float);
     if (s < 64 && (fold_.fetched_sources >> s & 1) != 0) {
-      for (std::uint64_t line = 0; line < kMemoryBytes; line += kLineBytes)
+      for (std::uint64_t line = 0; line < kMemoryBytes; line += kCacheLineBytes)
         __builtin_prefetch(from + kFetchedAheadBytes + line);
     }
     return Group::load_values(reinterpret_cast<const float*>(from));
@@ -112,7 +112,7 @@ class CompressedSum {
     }
     for (std::uint32_t t = 0; t < fold_.target_count; ++t) {
       if (arguments_.encoded.targets[t] != 0) continue;
-      if (Isa::kBytes == kLineBytes && t == carries_) carry(values, i, carried);
+      if (Isa::kBytes == kCacheLineBytes && t == carries_) carry(values, i, carried);
       else store(values, t, fold_.targets[t] + i * sizeof(float));
     }
   }
@@ -140,7 +140,7 @@ class CompressedSum {
   TUTTI_KERNEL void store(const Values& values, std::uint32_t t, std::byte* to) const {
     const std::uint64_t bit = t < 64 ? std::uint64_t{1} << t : 0;
     if ((fresh_ & bit) != 0) {
-      for (std::uint64_t line = 0; line < kMemoryBytes; line += kLineBytes) Isa::prepare(to + kAheadBytes + line);
+      for (std::uint64_t line = 0; line < kMemoryBytes; line += kCacheLineBytes) Isa::prepare(to + kAheadBytes + line);
     }
     const bool streams = (streamed_ & bit) != 0;
 #pragma GCC unroll 16

@@ -119,7 +119,7 @@ class Kernel {
   TUTTI_KERNEL static void fetch(const Operands& operands, std::uint64_t fetched, std::uint64_t at) {
     for (unsigned s = 0; s < operands.source_count && s < 64; ++s) {
       if ((fetched >> s & 1) == 0) continue;
-      for (std::uint64_t line = 0; line < kBlock * sizeof(T); line += kLineBytes)
+      for (std::uint64_t line = 0; line < kBlock * sizeof(T); line += kCacheLineBytes)
         __builtin_prefetch(operands.sources[s] + at + line);
     }
   }
@@ -129,7 +129,7 @@ class Kernel {
   TUTTI_KERNEL static void prepare(const Operands& operands, std::uint64_t fresh, std::uint64_t at) {
     for (unsigned t = 0; t < operands.target_count && t < 64; ++t) {
       if ((fresh >> t & 1) == 0) continue;
-      for (std::uint64_t line = 0; line < kBlock * sizeof(T); line += kLineBytes)
+      for (std::uint64_t line = 0; line < kBlock * sizeof(T); line += kCacheLineBytes)
         Isa::prepare(operands.targets[t] + at + line);
     }
   }
@@ -196,7 +196,7 @@ class Kernel {
     std::uint64_t behind = 0;
     for (unsigned t = 0; t < operands.target_count && t < 64; ++t) {
       if ((arguments_.streamed_targets >> t & 1) == 0) continue;
-      const std::uint64_t missing = -reinterpret_cast<std::uintptr_t>(operands.targets[t]) % kLineBytes;
+      const std::uint64_t missing = -reinterpret_cast<std::uintptr_t>(operands.targets[t]) % kCacheLineBytes;
       if (missing % sizeof(T) != 0 || (operands.streamed != 0 && missing != behind)) {
         operands.streamed = 0;
         return 0;

@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-inline constexpr std::uint64_t kLineBytes = 64;
+inline constexpr std::uint64_t kCacheLineBytes = 64;
 // Stores retire in order and wait for their lines; prefetching overlaps these misses. Lines of a slot are in the cache
 // of the core that read them last. Small folds end before prefetching pays.
 inline constexpr std::uint64_t kAheadBytes = 1024;

@@ -8,7 +8,7 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::uint64_t kSeed = 20261121;
+constexpr std::uint64_t kMessageSeed = 20261121;
 
 std::int32_t item(Rank from, Rank to, std::uint32_t nth, std::uint64_t i) {
   return static_cast<std::int32_t>(from * 1000003 + to * 10007 + nth * 101 + i);
@@ -42,10 +42,10 @@ class Mail : public Fixture {
       for (std::uint64_t i = 0; i < letter.count; ++i)
         ASSERT_EQ(letter.received[i], item(letter.from, letter.to, letter.nth, i))
             << letter.from << " to " << letter.to << ", number " << letter.nth << ", element " << i << " of "
-            << letter.count << ", seed " << kSeed;
+            << letter.count << ", seed " << kMessageSeed;
     }
   }
-  std::mt19937_64 random_{kSeed};
+  std::mt19937_64 random_{kMessageSeed};
 };
 
 class DeviceMessages : public Mail<OnDevices> {};
