@@ -151,11 +151,11 @@ TUTTI_API tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, in
  * again: 31 ranks are what the usual limit allows (ulimit -n: 1,024). Raise it, or make more ranks processes. */
 TUTTI_API tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options, tutti_comm* comms);
 
-/* Rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or Slurm, or one rank if there are
- * none. Ranks started by hand set TUTTI_RANK and TUTTI_RANKS, and those that one process of this host did not start,
- * such as those of several shells, TUTTI_ROOT=host:port as well, where rank 0 is to listen. tutti_comm_launcher says
- * which was taken: "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)"; it lives as long as the communicator, and is "" if there
- * was no launcher or ranks were passed by hand. */
+/* Like tutti_comm_create, with rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or
+ * Slurm; creates a communicator of one rank if none of these is set. Ranks started by hand set TUTTI_RANK and
+ * TUTTI_RANKS. Ranks that no common process of one host started, for example in several shells, also set
+ * TUTTI_ROOT=host:port, where rank 0 will listen. tutti_comm_launcher returns which variables were used:
+ * "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)", or "" without a launcher; the text lives as long as the communicator. */
 TUTTI_API tutti_status tutti_comm_create_from_environment(const tutti_comm_options* options, tutti_comm* comm);
 TUTTI_API tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher);
 

@@ -259,10 +259,13 @@ tutti_status tutti_comm_create_from_environment(const tutti_comm_options* option
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
     const auto device = TUTTI_TRY(tutti::device_to_join_on(merged));
-    auto launched = TUTTI_TRY(tutti::create_launched(merged));
-    auto placed = TUTTI_TRY(tutti::place(std::move(launched.communicator), device));
-    *comm = TUTTI_TRY(tutti::admit(std::move(placed), std::move(launched.launcher)));
-    return {};
+    const tutti::LaunchedRank launched = TUTTI_TRY(tutti::find_launched_rank(tutti::environment()));
+    const auto make = [&](const std::uint32_t* abort) -> tutti::Result<std::unique_ptr<tutti::Communicator>> {
+      merged.abort = abort;
+      auto joined = TUTTI_TRY(tutti::create_launched(launched, merged));
+      return tutti::place(std::move(joined), device);
+    };
+    return tutti::join({launched.rank, launched.ranks}, make, comm, launched.launcher);
   });
 }
 
