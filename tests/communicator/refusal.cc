@@ -18,7 +18,7 @@ bool Refusal::came() const { return allocations_until_refusal == 0; }
 
 // Not inlined, neither these nor those that free: GCC would see a free() of what some other new has made.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-  std::uint64_t& left = tutti::allocations_until_refusal;
+  std::uint64_t& left = tutti::test::allocations_until_refusal;
   const bool refused = left > 0 && --left == 0;
   void* memory = refused ? nullptr : std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();
