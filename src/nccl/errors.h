@@ -3,9 +3,7 @@
 #pragma once
 
 #include <exception>
-#include <new>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "src/nccl/abi.h"
@@ -38,17 +36,16 @@ const char* last_error();
     if (::tutti::nccl::Outcome checked = (expression); checked.code != ncclSuccess) return checked; \
   } while (false)
 
-// The outcome of `body`, an exception turned into one.
+// Describes an exception that left a module. Throws nothing.
+[[gnu::cold]] Outcome outcome_of(const std::exception& error) noexcept;
+
+// Returns what `body` returns. An exception becomes a failed outcome.
 template <typename Body>
 Outcome caught(Body&& body) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    return {ncclSystemError, "out of memory"};
-  } catch (const std::system_error& error) {
-    return {ncclSystemError, std::string("start a thread: ") + error.what()};
   } catch (const std::exception& error) {
-    return {ncclInternalError, error.what()};
+    return outcome_of(error);
   }
 }
 
