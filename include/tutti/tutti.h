@@ -17,6 +17,8 @@
  *   in one communicator at once would slow down every small call, so nothing does: their results are undefined.
  *   Different communicators are independent. Any thread may call tutti_comm_abort, tutti_comm_async_error and
  *   tutti_last_error at any time, and use streams and events.
+ *   pthread_cancel of a thread in a call takes effect after the call has returned; asynchronous cancellation is not
+ *   supported.
  *   tutti_comm_destroy waits for all ranks: a thread that drives several calls it for all of them in one group, and
  *   ranks that share several communicators end these in the same order, or in one group.
  *

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "src/base/no_cancellation.h"
 #include "src/nccl/abi.h"
 #include "tutti/tutti.h"
 
@@ -49,9 +50,11 @@ Outcome caught(Body&& body) {
   }
 }
 
-// For functions that leave an open group alone; the others use grouped() of groups.h.
+// Runs the body of a C function that leaves an open group alone; other functions use grouped() of groups.h. The thread
+// is not cancelled in it.
 template <typename Body>
 ncclResult_t guarded(const char* function, Body&& body) {
+  const NoCancellation until_return;
   return report(function, caught(std::forward<Body>(body)));
 }
 

@@ -175,6 +175,9 @@ class HostCommunicator final : public Communicator {
   void compile(ConnectedPlan& connected);
 
   // ---- execute.cc ----
+  Status run_between_hosts(const Call& call, const CommunicatorOptions& options);
+  // Runs the call. Reports a failure to all ranks.
+  Status run_and_report(const Call& call, const CommunicatorOptions& options);
   Status run_collective(const Call& call, const CommunicatorOptions& options);
   Status run_prepared(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Operation>> start_collective(const Call& call, const CommunicatorOptions& options);

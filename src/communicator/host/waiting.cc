@@ -1,5 +1,5 @@
-// Waiting for a peer: every wait watches the abort word, the deadline, the peers' lives, and whether the peers are in
-// the same call. Where ranks share CPUs, it knows on which the awaited rank is.
+// Waiting for a peer. Every wait checks for aborts, the timeout, dead peers, and peers in another call. If ranks share
+// CPUs, a wait yields to the rank that it waits for.
 #include <sched.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/base/no_cancellation.h"
 #include "src/communicator/host/host_communicator.h"
 
 namespace tutti {
@@ -57,6 +58,7 @@ bool HostCommunicator::one_here_is_behind() const {
 }
 
 Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
+  const NoCancellation until_return;
   if (spans_hosts_) poll_notifications();
   if (board_.failed()) return notice_failure(wait_state);
   const std::int64_t now = now_ns();
