@@ -1,5 +1,5 @@
-// Waiting for a peer. Every wait checks for aborts, the timeout, dead peers, and peers in another call. If ranks share
-// CPUs, a wait yields to the rank that it waits for.
+// Waiting for a peer. Every wait checks for aborts, the timeout, dead peers, peers in another call, and ranks that wait
+// for each other. If ranks share CPUs, a wait yields to the rank that it waits for.
 #include <sched.h>
 
 #include <algorithm>
@@ -73,6 +73,8 @@ Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
   report_long_wait(peer, waited_ms, wait_state);
   if (spans_hosts_) report_remote_wait(now, wait_state);
   TUTTI_CHECK_OK(compare_calls());
+  show_wait(peer, wait_state);
+  TUTTI_CHECK_OK(notice_deadlock(wait_state));
   TUTTI_CHECK_OK(notice_leaving(peer, wait_state));
   if (now - wait_state.probed_ns < kProbeNs) return {};
   wait_state.probed_ns = now;
