@@ -17,6 +17,8 @@
  *   in one communicator at once would slow down every small call, so nothing does: their results are undefined.
  *   Different communicators are independent. Any thread may call tutti_comm_abort, tutti_comm_async_error and
  *   tutti_last_error at any time, and use streams and events.
+ *   pthread_cancel of a thread in a call takes effect after the call has returned; asynchronous cancellation is not
+ *   supported.
  *   tutti_comm_destroy waits for all ranks: a thread that drives several calls it for all of them in one group, and
  *   ranks that share several communicators end these in the same order, or in one group.
  *
@@ -151,13 +153,13 @@ TUTTI_API tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, in
  * again: 31 ranks are what the usual limit allows (ulimit -n: 1,024). Raise it, or make more ranks processes. */
 TUTTI_API tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options, tutti_comm* comms);
 
-/* Rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or Slurm, or one rank if there are
- * none. A rank without the number of ranks (RANK without WORLD_SIZE), or the reverse, is an error. Under srun on
- * several hosts, rank 0 listens on the first host of SLURM_STEP_NODELIST. Ranks started by hand set TUTTI_RANK and
- * TUTTI_RANKS, and those that one process of this host did not start, such as those of several shells,
- * TUTTI_ROOT=host:port as well, where rank 0 is to listen. tutti_comm_launcher says which was taken: "torchrun (RANK,
- * WORLD_SIZE, MASTER_ADDR)"; it lives as long as the communicator, and is "" if there was no launcher or ranks were
- * passed by hand. */
+/* Like tutti_comm_create, with rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or
+ * Slurm; creates a communicator of one rank if none of these is set. A rank without the number of ranks (RANK without
+ * WORLD_SIZE), or the reverse, is an error. Under srun on several hosts, rank 0 listens on the first host of
+ * SLURM_STEP_NODELIST. Ranks started by hand set TUTTI_RANK and TUTTI_RANKS; ranks that no common process of one host
+ * started, for example in several shells, also set TUTTI_ROOT=host:port, where rank 0 will listen.
+ * tutti_comm_launcher returns which variables were used: "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)", or "" without a
+ * launcher; the text lives as long as the communicator. */
 TUTTI_API tutti_status tutti_comm_create_from_environment(const tutti_comm_options* options, tutti_comm* comm);
 TUTTI_API tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher);
 

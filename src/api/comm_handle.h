@@ -11,6 +11,7 @@
 #include "src/api/handles.h"
 #include "src/api/residuals.h"
 #include "src/base/caught.h"
+#include "src/base/no_cancellation.h"
 #include "src/communicator/communicator.h"
 #include "tutti/tutti.h"
 
@@ -42,11 +43,12 @@ struct SharedComm {
   std::atomic<bool> reported = false;  // The caller knows that the communicator has failed.
 };
 
-// A failure on its way to the caller: whether it is the communicator's, or only of a call that was wrong in itself.
-// Throws nothing.
+// Returns `status`. If it is an error because the communicator has failed, and not only because of a wrong argument,
+// records that the caller knows of the failure. Throws nothing.
 inline Status note_failure(SharedComm& shared, Status status) {
-  // What failure() throws is for want of words: it has failed then, too.
-  if (!status.ok() && !caught([&] { return shared.communicator->failure(); }).ok()) shared.reported = true;
+  if (status.ok()) return status;
+  const NoCancellation until_return;
+  if (!caught([&] { return shared.communicator->failure(); }).ok()) shared.reported = true;
   return status;
 }
 

@@ -266,12 +266,14 @@ tutti_status tutti_comm_create_from_environment(const tutti_comm_options* option
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
     const auto device = TUTTI_TRY(tutti::device_to_join_on(merged));
     const tutti::LogDevice scope(tutti::ordinal_of(device));
-    auto launched = TUTTI_TRY(tutti::create_launched(merged));
-    const bool alone = launched.launcher.empty();
-    tutti::log_created(*launched.communicator, alone ? "no launcher" : launched.launcher);
-    auto placed = TUTTI_TRY(tutti::place(std::move(launched.communicator), device));
-    *comm = TUTTI_TRY(tutti::admit(std::move(placed), std::move(launched.launcher)));
-    return {};
+    const tutti::LaunchedRank launched = TUTTI_TRY(tutti::find_launched_rank(tutti::environment()));
+    const auto make = [&](const std::uint32_t* abort) -> tutti::Result<std::unique_ptr<tutti::Communicator>> {
+      merged.abort = abort;
+      auto joined = TUTTI_TRY(tutti::create_launched(launched, merged));
+      tutti::log_created(*joined, launched.launcher.empty() ? "no launcher" : launched.launcher);
+      return tutti::place(std::move(joined), device);
+    };
+    return tutti::join({launched.rank, launched.ranks}, make, comm, launched.launcher);
   });
 }
 

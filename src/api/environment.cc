@@ -4,7 +4,6 @@
 
 #include "include/tutti/tutti.h"
 #include "src/base/config.h"
-#include "src/bootstrap/launcher.h"
 
 namespace tutti {
 
@@ -39,18 +38,18 @@ RendezvousOptions environment_rendezvous() {
   return options;
 }
 
-Result<LaunchedCommunicator> create_launched(const CommunicatorOptions& options) {
-  const LaunchedRank launched = TUTTI_TRY(find_launched_rank(environment()));
+Result<std::unique_ptr<Communicator>> create_launched(const LaunchedRank& launched,
+                                                      const CommunicatorOptions& options) {
   if (launched.launcher.empty()) {
     auto alone = TUTTI_TRY(Communicator::create_all(1, options));
-    return LaunchedCommunicator{std::move(alone.front()), ""};
+    return std::move(alone.front());
   }
-  const Watch watch = {.deadline = Deadline::after_ms(options.init_timeout_ms)};
+  const Watch watch = {.deadline = Deadline::after_ms(options.init_timeout_ms), .abort = options.abort};
   auto id = share_unique_id(launched, environment_rendezvous(), watch);
   if (!id.ok()) return explain_absence(std::move(id).status(), launched.meeting);
   auto joined = Communicator::create(id.value(), launched.rank, launched.ranks, options);
   if (!joined.ok()) return explain_absence(std::move(joined).status(), launched.meeting);
-  return LaunchedCommunicator{std::move(joined).value(), launched.launcher};
+  return joined;
 }
 
 }  // namespace tutti

@@ -5,13 +5,13 @@
 #include <new>
 #include <utility>
 
+#include "src/base/per_thread.h"
+
 namespace tutti {
 namespace {
 
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
-}
+PerThread<std::string> last_error;
+constexpr const char* kOutOfMemory = "out of memory";
 
 constexpr bool same(tutti_status status, Code code) { return static_cast<int>(status) == static_cast<int>(code); }
 static_assert(same(tutti_ok, Code::ok) && same(tutti_invalid_argument, Code::invalid_argument) &&
@@ -26,7 +26,11 @@ tutti_status report(const char* function, const Status& status) {
   return tutti_report(function, static_cast<tutti_status>(status.code()), status.message().c_str());
 }
 
-const char* last_error_of_thread() { return last_error().c_str(); }
+// Without memory for the text of a failure, report() stored none.
+const char* last_error_of_thread() {
+  const std::string* text = last_error.get();
+  return text == nullptr ? kOutOfMemory : text->c_str();
+}
 
 void call_around_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
   ::pthread_atfork(prepare, parent, child);
@@ -42,12 +46,14 @@ const char* tutti_status_name(tutti_status status) {
 }
 
 tutti_status tutti_report(const char* function, tutti_status status, const char* message) {
+  std::string* last = tutti::last_error.get();
+  if (last == nullptr) return status;
   try {
     std::string text = function == nullptr ? "" : function;
-    text.append(": ").append(message == nullptr ? "" : message);  // Which may be what was the last error until now.
-    tutti::last_error() = std::move(text);
+    text.append(": ").append(message == nullptr ? "" : message);  // `message` may point into *last.
+    *last = std::move(text);
   } catch (const std::bad_alloc&) {
-    tutti::last_error().clear();  // The status still says what happened.
+    *last = tutti::kOutOfMemory;  // Fits the string's own buffer.
   }
   return status;
 }

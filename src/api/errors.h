@@ -4,6 +4,7 @@
 #include <string>
 
 #include "src/base/caught.h"
+#include "src/base/no_cancellation.h"
 #include "src/base/status.h"
 #include "tutti/tutti.h"
 
@@ -18,9 +19,10 @@ inline tutti_status leave(const char* function, const Status& status) {
   return __builtin_expect(status.ok(), 1) ? tutti_ok : report(function, status);
 }
 
-// Runs the body of a C function. Nothing is thrown into C.
+// Runs the body of a C function. No exception leaves it, and the thread is not cancelled in it.
 template <typename Body>
 tutti_status guarded(const char* function, Body&& body) {
+  const NoCancellation until_return;
   return leave(function, caught(std::forward<Body>(body)));
 }
 

@@ -1,6 +1,7 @@
 // Calls that are not simply run: with a made reduction, in a group, in a stream, or behind work that is in streams.
 #include <algorithm>
 #include <map>
+#include <new>
 #include <utility>
 
 #include "src/api/call_entry.h"
@@ -8,6 +9,7 @@
 #include "src/api/on_device.h"
 #include "src/api/streams.h"
 #include "src/api/ticket.h"
+#include "src/base/per_thread.h"
 #include "src/communicator/group.h"
 
 namespace tutti {
@@ -40,9 +42,21 @@ struct Group {
   Status failure;
 };
 
+PerThread<Group> groups;
+thread_local constinit bool group_lacked_memory = false;  // A failure could not be stored in the thread's group.
+
 Group& group_of_thread() {
-  thread_local Group group;
-  return group;
+  Group* group = groups.get();
+  if (group == nullptr) throw std::bad_alloc();
+  return *group;
+}
+
+// The calls since tutti_group_start; the thread's group is empty after that. Throws nothing.
+Group take_group() {
+  Group taken;
+  if (Group* group = groups.get()) taken = std::exchange(*group, {});
+  if (std::exchange(group_lacked_memory, false) && taken.failure.ok()) taken.failure = out_of_memory();
+  return taken;
 }
 
 // Throws nothing.
@@ -327,9 +341,12 @@ Status end_with_group(const Ending& ending) {
 
 tutti_status held_by_group(tutti_status answer) {
   if (answer == tutti_ok || group_depth == 0) return answer;
-  Group& group = group_of_thread();
-  if (!group.failure.ok()) return answer;
-  group.failure = caught([&] { return Status(static_cast<Code>(answer), last_error_of_thread()); });
+  Group* group = groups.get();
+  if (group == nullptr) {
+    group_lacked_memory = true;
+  } else if (group->failure.ok()) {
+    group->failure = caught([&] { return Status(static_cast<Code>(answer), last_error_of_thread()); });
+  }
   return answer;
 }
 
@@ -347,7 +364,7 @@ tutti_status tutti_group_end(void) {
   return tutti::guarded("tutti_group_end", []() -> Status {
     if (tutti::group_depth == 0) return tutti::invalid_usage("no group is open: call tutti_group_start first");
     if (--tutti::group_depth > 0) return {};
-    tutti::Group group = std::exchange(tutti::group_of_thread(), {});
+    tutti::Group group = tutti::take_group();
     Status ran = tutti::run_all(group);
     // Whatever became of the calls: who was told that a handle is destroyed has let go of it.
     Status ended = tutti::end_all(group.lifecycle);
@@ -363,7 +380,7 @@ tutti_status tutti_group_simulate_end(double* time_us) {
     if (tutti::group_depth > 1)
       return tutti::invalid_usage("several groups are open: end the inner ones by tutti_group_end");
     tutti::group_depth = 0;
-    tutti::Group group = std::exchange(tutti::group_of_thread(), {});
+    tutti::Group group = tutti::take_group();
     if (!group.failure.ok()) return std::move(group.failure);
     *time_us = TUTTI_TRY(tutti::predict_all(group));
     return {};

@@ -17,17 +17,17 @@ Result<tutti_comm> insert(std::shared_ptr<SharedComm> shared, const Seat& seat) 
 
 }  // namespace
 
-Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator, std::string launcher) {
+Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator) {
   auto shared = std::make_shared<SharedComm>();
   const Seat seat = {communicator->rank(), communicator->ranks()};
   shared->communicator = std::move(communicator);
   note_device(*shared);
-  shared->launcher = std::move(launcher);
   return insert(std::move(shared), seat);
 }
 
-Status join(const Seat& seat, const MakeCommunicator& make, tutti_comm* comm) {
+Status join(const Seat& seat, const MakeCommunicator& make, tutti_comm* comm, std::string launcher) {
   const auto shared = std::make_shared<SharedComm>();
+  shared->launcher = std::move(launcher);
   const tutti_comm handle = TUTTI_TRY(insert(shared, seat));
   __atomic_store_n(comm, handle, __ATOMIC_RELEASE);
   auto made = caught([&] { return make(&shared->abort); });
@@ -40,7 +40,7 @@ Status join(const Seat& seat, const MakeCommunicator& make, tutti_comm* comm) {
     shared->communicator = std::move(made).value();
     note_device(*shared);
     handle.runner = shared->communicator.get();
-    if (shared->abort != 0) shared->communicator->abort();  // It came after the last look.
+    if (shared->abort != 0) shared->communicator->abort();  // Set after `make` last read it.
   });
   return {};
 }

@@ -13,12 +13,13 @@ struct Seat {
   Rank rank, ranks;
 };
 
-// Of one that is there.
-Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator, std::string launcher = "");
+// Returns a handle to a communicator that exists.
+Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator);
 
-// Makes one while its handle is there already, so that another thread can abort that: `make` watches the word, and
-// gives up when it is not 0. Null again if it fails.
+// Creates a communicator with `make`, which blocks. Stores the handle in *comm before it calls `make`, so that another
+// thread can pass it to tutti_comm_abort. `make` must fail soon after *abort becomes nonzero. If `make` fails, stores
+// null in *comm again and returns the failure. `launcher`: the text for tutti_comm_launcher.
 using MakeCommunicator = std::function<Result<std::unique_ptr<Communicator>>(const std::uint32_t* abort)>;
-Status join(const Seat& seat, const MakeCommunicator& make, tutti_comm* comm);
+Status join(const Seat& seat, const MakeCommunicator& make, tutti_comm* comm, std::string launcher = "");
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// No exception leaves a room: what is thrown becomes a failure, which others can be told of.
+// Turns exceptions into a Status. No exception leaves a module, so that a failure can be reported to other ranks.
 #pragma once
 
 #include <exception>
@@ -8,15 +8,18 @@
 
 namespace tutti {
 
-// Does `work`, which returns a Status or a Result.
+// Throws nothing: out_of_memory() if there is no memory for the message.
+[[gnu::cold]] Status status_of(const std::exception& error) noexcept;
+
+// Returns what `work` returns, a Status or a Result. An exception becomes an error. Throws nothing.
 template <typename Work>
 [[gnu::always_inline]] inline auto caught(Work&& work) -> decltype(work()) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    return Status(Code::system, "out of memory");
+    return out_of_memory();
   } catch (const std::exception& error) {
-    return internal_error(error.what());
+    return status_of(error);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace tutti {
 
@@ -22,8 +23,24 @@ const char* name(Code code) {
   return "unknown code";
 }
 
-Status::Status(Code code, std::string message) {
-  if (code != Code::ok) detail_ = std::make_unique<Detail>(Detail{code, std::move(message)});
+// Short enough for the string's own buffer, which the compiler fills. Statuses on any thread point to it, until the
+// process ends.
+constinit Status::Detail Status::shared_out_of_memory = {Code::system, "out of memory"};
+
+void Status::Deleter::operator()(Detail* detail) const noexcept {
+  if (detail != &shared_out_of_memory) delete detail;
+}
+
+Status::Status(Code code, std::string message) noexcept {
+  if (code == Code::ok) return;
+  detail_.reset(new (std::nothrow) Detail{code, std::move(message)});
+  if (detail_ == nullptr) detail_.reset(&shared_out_of_memory);
+}
+
+Status out_of_memory() noexcept {
+  Status status;
+  status.detail_.reset(&Status::shared_out_of_memory);
+  return status;
 }
 
 const std::string& Status::message() const {
@@ -31,9 +48,15 @@ const std::string& Status::message() const {
   return detail_ ? detail_->message : empty;
 }
 
-Status Status::during(std::string_view action) && {
-  if (detail_) detail_->message.append("; while ").append(action);
-  return std::move(*this);
+Status Status::during(std::string_view action) && noexcept {
+  if (detail_ == nullptr) return {};
+  try {
+    std::string longer = detail_->message;
+    longer.append("; while ").append(action);
+    return {detail_->code, std::move(longer)};
+  } catch (const std::bad_alloc&) {
+    return std::move(*this);
+  }
 }
 
 Status invalid_argument(std::string message) { return {Code::invalid_argument, std::move(message)}; }

@@ -1,5 +1,5 @@
-// How a function says that it failed: a code and one sentence, extended on the way up.
-// Whoever detects an error words it with the values at hand; everybody else passes it on by TUTTI_TRY.
+// Status: success, or an error code with one sentence. The function that detects an error writes the sentence, with the
+// values that caused it. Callers pass the error on with TUTTI_TRY and may append to the sentence.
 #pragma once
 
 #include <cstdint>
@@ -25,27 +25,36 @@ enum class Code : std::uint8_t {
 
 const char* name(Code code);
 
-// Null when fine, so that the good path costs one pointer.
+// A null pointer means success, so success costs one pointer.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message);
+  // Becomes out_of_memory() if there is no memory for the error. Throws nothing.
+  Status(Code code, std::string message) noexcept;
 
   bool ok() const { return detail_ == nullptr; }
   Code code() const { return detail_ ? detail_->code : Code::ok; }
   const std::string& message() const;  // Empty when ok.
 
-  // Appends "; while <action>" to a failure; leaves success alone.
-  Status during(std::string_view action) &&;
+  // Appends "; while <action>" to the message of an error, if there is memory for it. Success stays success.
+  Status during(std::string_view action) && noexcept;
 
  private:
+  friend Status out_of_memory() noexcept;
   struct Detail {
     Code code;
     std::string message;
   };
-  std::unique_ptr<Detail> detail_;
+  struct Deleter {
+    void operator()(Detail* detail) const noexcept;  // Leaves the shared Detail of out_of_memory() alone.
+  };
+  static Detail shared_out_of_memory;
+
+  std::unique_ptr<Detail, Deleter> detail_;
 };
 
+// Code::system, "out of memory". Allocates nothing.
+Status out_of_memory() noexcept;
 Status invalid_argument(std::string message);
 Status invalid_usage(std::string message);
 Status system_error(std::string_view action);  // Adds the text of errno: "open /x: No such file or directory".

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/caught.h"
 #include "src/base/log.h"
 #include "src/base/owned.h"
 #include "src/base/service_thread.h"
@@ -30,8 +31,12 @@ class RendezvousThread {
     made->rendezvous_ = std::move(rendezvous);
     RendezvousThread* self = made.get();
     made->thread_ = TUTTI_TRY(ServiceThread::start([self] {
-      self->rendezvous_->run(self->stop_.get());
-      self->rendezvous_.reset();  // Closes its sockets now, not when the next id is made.
+      const Status served = caught([self]() -> Status {
+        self->rendezvous_->run(self->stop_.get());
+        return {};
+      });
+      if (!served.ok()) log(LogLevel::warn, "the rendezvous stopped: %s", served.message().c_str());
+      self->rendezvous_.reset();  // Closes its sockets now, so that ranks that are still joining fail.
     }));
     return made;
   }
@@ -45,7 +50,7 @@ class RendezvousThread {
   RendezvousThread() = default;
   File stop_;
   std::unique_ptr<Rendezvous> rendezvous_;
-  std::unique_ptr<ServiceThread> thread_;  // Last, so that it ends before what it uses does.
+  std::unique_ptr<ServiceThread> thread_;  // Last member: the thread must end before the others are destroyed.
 };
 
 class RendezvousThreads {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "src/base/caught.h"
+
 namespace tutti {
 
 namespace {
@@ -58,7 +60,7 @@ void Stream::serve() {
     const std::function<Status()> work = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    Status status = work();
+    Status status = caught(work);
     lock.lock();
     if (failure_.ok()) failure_ = std::move(status);
     ++done_;

@@ -3,28 +3,32 @@
 #include <pthread.h>
 
 #include <mutex>
+#include <new>
+#include <system_error>
 
+#include "src/base/per_thread.h"
 #include "src/nccl/door.h"
 
 namespace tutti::nccl {
 namespace {
 
+constexpr const char* kOutOfMemory = "out of memory";
+
 struct LastError {
   std::mutex mutex;
   std::string text;
-  std::string late;  // Given to threads whose own objects are destroyed.
 };
 
-// Never destroyed: threads may fail while the process ends.
+// Never destroyed, because threads may fail while the process ends.
 LastError& of_process() {
   static LastError& last = *new LastError;
   return last;
 }
 
-// When the library is loaded: a fork beside the first use would leave the child waiting for the end of it.
+// Created when the library is loaded. A fork() during the first use would leave the child with a locked guard.
 [[maybe_unused]] const LastError& made_at_load = of_process();
 
-// A child of fork() starts with the parent's sentence, and with the lock free.
+// A child of fork() starts with the parent's text, and with an unlocked mutex.
 [[maybe_unused]] const int whole_in_children = ::pthread_atfork(
     [] { of_process().mutex.lock(); }, [] { of_process().mutex.unlock(); }, [] { of_process().mutex.unlock(); });
 
@@ -43,25 +47,12 @@ const char* text_of(ncclResult_t result) {
   return "unknown result code";
 }
 
-thread_local constinit bool thread_has_ended = false;
-
-struct Kept {
-  std::string text;
-  ~Kept() { thread_has_ended = true; }
-};
-
-// With the lock held. Destructors of globals ask when the main thread's objects are gone.
-const char* keep(LastError& last) {
-  if (thread_has_ended) return (last.late = last.text).c_str();
-  thread_local Kept kept;
-  kept.text = last.text;
-  return kept.text.c_str();
-}
+PerThread<std::string> text_for_thread;
 
 }  // namespace
 
-// A peer that did not come in time is a failed one to its caller: clients of 2.28 know no ncclTimeout. An abort is told
-// alike, since it may be a peer's.
+// Timeouts become ncclRemoteError, because clients of NCCL 2.28 do not know ncclTimeout. So do aborts, because a peer
+// may have aborted.
 ncclResult_t result_of(tutti_status status) {
   switch (status) {
     case tutti_ok: return ncclSuccess;
@@ -84,6 +75,16 @@ Outcome outcome_of(tutti_status status) {
   return outcome;
 }
 
+Outcome outcome_of(const std::exception& error) noexcept {
+  try {
+    if (dynamic_cast<const std::system_error*>(&error) != nullptr)
+      return {ncclSystemError, std::string("start a thread: ") + error.what()};
+    if (dynamic_cast<const std::bad_alloc*>(&error) == nullptr) return {ncclInternalError, error.what()};
+  } catch (const std::bad_alloc&) {
+  }
+  return {ncclSystemError, kOutOfMemory};
+}
+
 ncclResult_t report(const char* function, const Outcome& outcome) {
   if (!outcome.failed()) return outcome.code;
   LastError& last = of_process();
@@ -91,7 +92,7 @@ ncclResult_t report(const char* function, const Outcome& outcome) {
   try {
     last.text.assign(function).append(": ").append(outcome.why);
   } catch (const std::bad_alloc&) {
-    last.text.clear();  // The code still says what happened.
+    last.text = kOutOfMemory;  // Fits the string's own buffer.
   }
   return outcome.code;
 }
@@ -99,11 +100,14 @@ ncclResult_t report(const char* function, const Outcome& outcome) {
 const char* last_error() {
   LastError& last = of_process();
   const std::lock_guard lock(last.mutex);
+  std::string* text = text_for_thread.get();
+  if (text == nullptr) return kOutOfMemory;
   try {
-    return keep(last);
+    *text = last.text;
   } catch (const std::bad_alloc&) {
-    return "";
+    *text = kOutOfMemory;
   }
+  return text->c_str();
 }
 
 TUTTI_NCCL_API(const char*, GetErrorString, ncclResult_t result) { return text_of(result); }

@@ -3,11 +3,10 @@
 #pragma once
 
 #include <exception>
-#include <new>
 #include <string>
-#include <system_error>
 #include <utility>
 
+#include "src/base/no_cancellation.h"
 #include "src/nccl/abi.h"
 #include "tutti/tutti.h"
 
@@ -38,23 +37,24 @@ const char* last_error();
     if (::tutti::nccl::Outcome checked = (expression); checked.code != ncclSuccess) return checked; \
   } while (false)
 
-// The outcome of `body`, an exception turned into one.
+// Describes an exception that left a module. Throws nothing.
+[[gnu::cold]] Outcome outcome_of(const std::exception& error) noexcept;
+
+// Returns what `body` returns. An exception becomes a failed outcome.
 template <typename Body>
 Outcome caught(Body&& body) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    return {ncclSystemError, "out of memory"};
-  } catch (const std::system_error& error) {
-    return {ncclSystemError, std::string("start a thread: ") + error.what()};
   } catch (const std::exception& error) {
-    return {ncclInternalError, error.what()};
+    return outcome_of(error);
   }
 }
 
-// For functions that leave an open group alone; the others use grouped() of groups.h.
+// Runs the body of a C function that leaves an open group alone; other functions use grouped() of groups.h. The thread
+// is not cancelled in it.
 template <typename Body>
 ncclResult_t guarded(const char* function, Body&& body) {
+  const NoCancellation until_return;
   return report(function, caught(std::forward<Body>(body)));
 }
 

@@ -1,4 +1,5 @@
 #include "src/nccl/groups.h"
+#include "src/base/no_cancellation.h"
 
 #include <algorithm>
 #include <memory>
@@ -6,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/no_cancellation.h"
 #include "src/nccl/door.h"
 #include "src/nccl/memory.h"
 #include "src/nccl/threads.h"
@@ -75,8 +77,9 @@ std::vector<Lineup> line_up(std::vector<Job>& jobs) {
   return lineups;
 }
 
-// Ranks of one thread wait for each other.
+// Runs the jobs of each communicator in a thread of its own, because ranks of one thread wait for each other.
 Outcome run_together(std::vector<Job>& jobs) {
+  const NoCancellation until_return;
   std::vector<Lineup> lineups = line_up(jobs);
   std::vector<std::thread> threads;
   threads.reserve(lineups.size());
@@ -88,7 +91,7 @@ Outcome run_together(std::vector<Job>& jobs) {
     });
     if (!started.failed()) continue;
     for (const Lineup& waiting : lineups)
-      waiting.jobs.front().communicator->abort();  // Nobody shall wait for this one.
+      waiting.jobs.front().communicator->abort();  // So that no rank waits for this one.
     lineup.refuse(std::move(started));
   }
   lineups.front().run();

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -228,6 +229,39 @@ TEST(Processes, LetGoOfMemoryThatAPeerHasFreed) {
     return tutti_comm_destroy(comm) == tutti_ok ? 0 : 7;
   });
   EXPECT_EQ(statuses, std::vector<int>(3, 0));
+}
+
+// Rank 1 waits for the unique id of rank 0, and rank 0 for rank 1 to join: neither peer ever starts. Runs in a
+// child that has not called the library before, because the library reads the environment only once.
+int aborts_creation_from_environment(const char* rank) {
+  ::setenv("TUTTI_RANK", rank, 1);
+  ::setenv("TUTTI_RANKS", "2", 1);
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.init_timeout_ms = 20'000;
+  tutti_comm comm = nullptr;
+  std::atomic<bool> returned{false};
+  tutti_status status = tutti_ok;
+  std::thread creating([&] {
+    status = tutti_comm_create_from_environment(&options, &comm);
+    if (status != tutti_aborted) ::fprintf(stderr, "%s\n", last_error().c_str());
+    returned = true;
+  });
+  tutti_comm early = nullptr;
+  while (early == nullptr && !returned) early = __atomic_load_n(&comm, __ATOMIC_ACQUIRE);
+  int own_rank = -1, ranks = 0;
+  const bool known = tutti_comm_rank(early, &own_rank) == tutti_ok && tutti_comm_ranks(early, &ranks) == tutti_ok &&
+                     own_rank == std::atoi(rank) && ranks == 2;
+  const bool aborted = tutti_comm_abort(early) == tutti_ok;
+  creating.join();
+  if (!known || !aborted) return 1;
+  return status == tutti_aborted && comm == nullptr ? 0 : 2;
+}
+
+TEST(CreationFromEnvironment, ReturnsAborted_WhenAnotherThreadAborts) {
+  for (const char* rank : {"0", "1"}) {
+    const auto statuses = run_processes(1, [&](int) { return aborts_creation_from_environment(rank); });
+    EXPECT_EQ(statuses.front(), 0) << "rank " << rank;
+  }
 }
 
 TEST(Creation, CanBeAbortedByAnotherThread) {

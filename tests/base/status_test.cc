@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+#include <stdexcept>
+
+#include "src/base/caught.h"
+
 namespace tutti::test {
 namespace {
 
@@ -12,6 +17,21 @@ TEST(Result, HoldsAValueOrAFailure) {
   Result<int> failure = timeout_error("nobody came");
   EXPECT_FALSE(failure.ok());
   EXPECT_EQ(std::move(failure).status().during("waiting").message(), "nobody came; while waiting");
+}
+
+TEST(Status, KeepsItsCodeAndText_WhenMemoryLacks) {
+  Status status = out_of_memory();
+  EXPECT_EQ(status.code(), Code::system);
+  EXPECT_EQ(status.message(), "out of memory");
+  EXPECT_EQ(std::move(status).during("joining").message(), "out of memory; while joining");
+  EXPECT_EQ(out_of_memory().message(), "out of memory");  // The shared text was not changed.
+}
+
+TEST(Caught, TurnsExceptionsIntoErrors) {
+  EXPECT_EQ(caught([]() -> Status { throw std::bad_alloc(); }).message(), "out of memory");
+  const Status other = caught([]() -> Status { throw std::out_of_range("index 7"); });
+  EXPECT_EQ(other.code(), Code::internal);
+  EXPECT_EQ(other.message(), "index 7");
 }
 
 // It would be neither: ok() says no, and its status says that nothing failed.

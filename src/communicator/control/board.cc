@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kVersion = 4;  // Of what lies where on a board.
+constexpr std::uint32_t kVersion = 5;  // Of the layout of a board.
 
 bool names(const std::string& text, Rank rank) {
   const std::string name = "rank " + std::to_string(rank);

@@ -15,6 +15,7 @@
 #include "src/base/status.h"
 #include "src/base/types.h"
 #include "src/communicator/control/switchover.h"
+#include "src/communicator/control/wait_record.h"
 #include "src/communicator/forced.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
@@ -62,6 +63,7 @@ struct alignas(128) BoardEntry {
   std::uint32_t cpus_shown = 0;            // 1: `cpus` is there.
   std::uint64_t cpus[kMaxCpus / 64] = {};  // Those the rank may run on; CPU c at c % kMaxCpus.
   std::uint64_t moves = 0;                 // Launches of the rank that got ahead, where its device is shared in turns.
+  WaitRecord wait;                         // The last wait of the rank that it has shown.
   // Not 0: the rank may be reading and writing its peers' memory; see visit.h. On a line that nobody reads meanwhile.
   alignas(128) std::uint32_t remote_accesses = 0;
   alignas(128) std::uint32_t

@@ -4,6 +4,7 @@
 #include "src/base/atomic.h"
 #include "src/base/caught.h"
 #include "src/base/clock.h"
+#include "src/base/no_cancellation.h"
 #include "src/communicator/control/remote_access.h"
 #include "src/communicator/group.h"
 #include "src/communicator/host/autotuning_operation.h"
@@ -25,7 +26,16 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
   if (board_.failed()) [[unlikely]]
     return board_.failure(rank_);
-  if (spans_hosts_) TUTTI_CHECK_OK(poll_before_call());
+  return spans_hosts_ ? run_between_hosts(call, chosen) : run_and_report(call, chosen);
+}
+
+Status HostCommunicator::run_between_hosts(const Call& call, const CommunicatorOptions& chosen) {
+  const NoCancellation until_return;
+  TUTTI_CHECK_OK(poll_before_call());
+  return run_and_report(call, chosen);
+}
+
+inline Status HostCommunicator::run_and_report(const Call& call, const CommunicatorOptions& chosen) {
   Status status = caught([&] {
     const bool again = latest_ != nullptr && !latest_->moves.empty() && call.kind == Kind::collective &&
                        latest_->serves(call, chosen.forced);
@@ -40,12 +50,14 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
 
 void HostCommunicator::wait_for_remote_access() {
   if (!board_.failed()) return;
+  const NoCancellation until_return;
   tutti::wait_for_remote_access(board_, mesh_, rank_,
                                 board_.remote_access_deadline(Deadline::after_ms(kRemoteAccessMs)));
 }
 
 Status HostCommunicator::run_collective(const Call& call, const CommunicatorOptions& chosen) {
   if (call.kind != Kind::collective) {
+    const NoCancellation until_return;
     timeout_ms_ = chosen.timeout_ms;
     std::unique_ptr<Operation> started = TUTTI_TRY(start_messages(call));
     std::vector<std::unique_ptr<Operation>> messages;
@@ -54,7 +66,10 @@ Status HostCommunicator::run_collective(const Call& call, const CommunicatorOpti
   }
   Prepared* prepared = latest_;
   if (prepared == nullptr || !prepared->serves(call, chosen.forced)) {
-    if (autotunes(call, chosen)) return run_autotuning(call, chosen);
+    if (autotunes(call, chosen)) {
+      const NoCancellation until_return;
+      return run_autotuning(call, chosen);
+    }
     prepared = TUTTI_TRY(prepare_call(call, chosen));
   }
   return run_prepared(*prepared, call, chosen);
@@ -62,7 +77,8 @@ Status HostCommunicator::run_collective(const Call& call, const CommunicatorOpti
 
 Status HostCommunicator::run_prepared(Prepared& prepared, const Call& call, const CommunicatorOptions& chosen) {
   if (!prepared.moves.empty()) return run_brief(prepared, call, chosen);
-  if (prepared.interpreter && prepared.mapped_algorithm == nullptr) {  // The usual case: nothing to find out.
+  const NoCancellation until_return;
+  if (prepared.interpreter && prepared.mapped_algorithm == nullptr) {  // The usual case: its lanes are connected.
     begin(prepared, chosen);
     return run_at_once(prepared, call, chosen.compression_rounding);
   }

@@ -1,6 +1,6 @@
 // The communicator of ranks whose buffers lie in host memory, on one host or on several. Its functions lie in
 // create.cc, split.cc, shrink.cc, prepare.cc (plans and their wiring), mapped.cc, execute.cc (running), learn.cc,
-// rounding.cc, waiting.cc, far.cc (other hosts) and point_to_point.cc.
+// rounding.cc, waiting.cc, deadlock.cc, far.cc (other hosts) and point_to_point.cc.
 #pragma once
 
 #include <array>
@@ -175,6 +175,9 @@ class HostCommunicator final : public Communicator {
   void compile(ConnectedPlan& connected);
 
   // ---- execute.cc ----
+  Status run_between_hosts(const Call& call, const CommunicatorOptions& options);
+  // Runs the call. Reports a failure to all ranks.
+  Status run_and_report(const Call& call, const CommunicatorOptions& options);
   Status run_collective(const Call& call, const CommunicatorOptions& options);
   Status run_prepared(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Operation>> start_collective(const Call& call, const CommunicatorOptions& options);
@@ -252,6 +255,21 @@ class HostCommunicator final : public Communicator {
   std::string absent(Rank awaited) const;
   std::string not_leaving(Rank peer) const;
   bool finalizes() const;
+
+  // ---- deadlock.cc ----
+  // Shows the other ranks of the host that this one waits for `peer`.
+  void show_wait(Rank peer, const WaitState& wait_state) const;
+  // Fails if this rank is in a send or recv that cannot end, because ranks wait for each other in a cycle.
+  Status notice_deadlock(const WaitState& wait_state);
+  struct PeerWait {
+    Rank rank = 0;
+    Wait wait;
+    CallRecord call;
+  };
+  std::vector<PeerWait> waits_for_this_rank() const;
+
+
+  // ---- waiting.cc ----
   void show_cpu();
   bool shares_cpu_with(Rank peer) const;
   bool one_here_is_behind() const;
@@ -339,7 +357,11 @@ class HostCommunicator final : public Communicator {
   std::uint64_t sequence_ = 0;          // Collectives so far.
   const CallRecord* record_ = nullptr;  // Of the collective that runs.
   const Call* message_ = nullptr;       // The send or recv that waits.
-  CallRecord unequal_record_;           // Of the all_to_all_v that runs.
+  struct {
+    std::int64_t message_began_ns = 0;  // Identifies this rank's wait.
+    std::vector<PeerWait> waits;
+  } seen_waits_;               // What notice_deadlock() saw when these waits were seen first.
+  CallRecord unequal_record_;  // Of the all_to_all_v that runs.
   std::vector<std::unique_ptr<ConnectedPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   Prepared* latest_ = nullptr;

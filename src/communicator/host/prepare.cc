@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "src/base/no_cancellation.h"
 #include "src/communicator/forced.h"
 #include "src/communicator/host/host_communicator.h"
 #include "src/communicator/planning/planning.h"
@@ -43,6 +44,7 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
   const CallKey key = key_of(call, options);
   auto& slot = calls_[mix(key.count * 31 + key.shape * 7 + key.in_place + key.forced) % calls_.size()];
   if (slot == nullptr || !(slot->key == key)) {
+    const NoCancellation until_prepared;
     board_.show_cpus(rank_);
     auto fresh =
         TUTTI_TRY(autotunes(call, options) ? prepare_autotuning(call, options) : prepare(call, options, nullptr));
@@ -50,7 +52,10 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
     if (latest_ == slot.get()) latest_ = nullptr;
     slot = std::move(fresh);
   }
-  if (slot->tuned != nullptr) return next_tried(slot, call, options);
+  if (slot->tuned != nullptr) {
+    const NoCancellation until_prepared;
+    return next_tried(slot, call, options);
+  }
   latest_ = slot.get();
   show_ran(*latest_);
   return latest_;

@@ -1,5 +1,5 @@
-// Waiting for a peer: every wait watches the abort word, the deadline, the peers' lives, and whether the peers are in
-// the same call. Where ranks share CPUs, it knows on which the awaited rank is.
+// Waiting for a peer. Every wait checks for aborts, the timeout, dead peers, peers in another call, and ranks that wait
+// for each other. If ranks share CPUs, a wait yields to the rank that it waits for.
 #include <sched.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "src/base/clock.h"
 #include "src/base/duration.h"
 #include "src/base/log.h"
+#include "src/base/no_cancellation.h"
 #include "src/communicator/host/host_communicator.h"
 
 namespace tutti {
@@ -61,6 +62,7 @@ bool HostCommunicator::one_here_is_behind() const {
 }
 
 Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
+  const NoCancellation until_return;
   if (spans_hosts_) poll_notifications();
   if (board_.failed()) return notice_failure(wait_state);
   const std::int64_t now = now_ns();
@@ -76,6 +78,8 @@ Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
   report_long_wait(peer, waited_ms, wait_state);
   if (spans_hosts_) report_remote_wait(now, wait_state);
   TUTTI_CHECK_OK(compare_calls());
+  show_wait(peer, wait_state);
+  TUTTI_CHECK_OK(notice_deadlock(wait_state));
   TUTTI_CHECK_OK(notice_leaving(peer, wait_state));
   if (now - wait_state.probed_ns < kProbeNs) return {};
   wait_state.probed_ns = now;

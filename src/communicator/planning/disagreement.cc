@@ -1,4 +1,4 @@
-// Ranks that make different calls: what is different, in words.
+// Error messages for ranks that make different calls.
 #include <string>
 
 #include "src/communicator/forced.h"
@@ -57,11 +57,27 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
 
 }  // namespace
 
+namespace {
+
+// "ranks disagree on collective 2 of gradients: rank 0 called all_reduce(10 float32, sum), rank "
+std::string first_call(const std::string& communicator, const RanksCall& first) {
+  return "ranks disagree on collective " + std::to_string(first.record.sequence) +
+         (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(first.rank) + " called " +
+         describe(first.record) + ", rank ";
+}
+
+}  // namespace
+
 Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs) {
-  return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
-                       (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
-                       " called " + describe(ours.record) + ", rank " + std::to_string(theirs.rank) + " called " +
+  return invalid_usage(first_call(communicator, ours) + std::to_string(theirs.rank) + " called " +
                        describe(theirs.record) + difference(ours, theirs));
+}
+
+Status deadlock(const std::string& communicator, const RanksCall& collective, const RanksMessage& message,
+                const std::string& order) {
+  return invalid_usage(first_call(communicator, collective) + std::to_string(message.rank) + " called " +
+                       message.description + ", and they wait for each other: " + order +
+                       "; make the same calls in the same order on all ranks");
 }
 
 }  // namespace tutti

@@ -41,6 +41,14 @@ struct RanksCall {
 // That two ranks of a communicator of this name (or none) made different calls, in the words of the one. In
 // disagreement.cc.
 Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs);
+// The error for a send or recv that waits for a rank in a collective, which waits for it. `order`: which rank waits for
+// which. In disagreement.cc.
+struct RanksMessage {
+  Rank rank;
+  std::string description;  // "send(20 int32, to rank 0)"
+};
+Status deadlock(const std::string& communicator, const RanksCall& collective, const RanksMessage& message,
+                const std::string& order);
 
 // Where the ranks are, for those who ask why the problem has no groups.
 struct Whereabouts {

@@ -1,11 +1,15 @@
 #include "src/topology/discover/files.h"
 
+#include <dirent.h>
+
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <system_error>
+#include <string_view>
+
+#include "src/base/owned.h"
 
 namespace tutti {
 
@@ -25,20 +29,23 @@ std::optional<std::int64_t> number_in(const std::string& path) {
   return value;
 }
 
+// Not std::filesystem::directory_iterator, which ends the process if memory lacks.
 std::vector<std::string> entries(const std::string& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    names.push_back(at->path().filename().string());
+  const Owned<DIR*, ::closedir, nullptr> opened(::opendir(folder.c_str()));
+  if (!opened) return names;
+  while (const dirent* entry = ::readdir(opened.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
   std::sort(names.begin(), names.end(),
             [](const std::string& a, const std::string& b) { return ::strverscmp(a.c_str(), b.c_str()) < 0; });
   return names;
 }
 
 std::string resolved(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path real = std::filesystem::canonical(path, error);
-  return error ? std::string() : real.string();
+  char real[PATH_MAX];
+  return ::realpath(path.c_str(), real) == nullptr ? std::string() : std::string(real);
 }
 
 }  // namespace tutti
