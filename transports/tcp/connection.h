@@ -24,6 +24,7 @@
 #include "transports/carrier.h"
 #include "transports/tcp/frame.h"
 #include "transports/tcp/lane_table.h"
+#include "transports/tcp/silence.h"
 #include "transports/tcp/stream.h"
 
 namespace tutti {
@@ -87,7 +88,8 @@ class TcpConnection : private CarrierEvents {
   bool prepare_wait(std::span<pollfd, kPolled> polled);
 
   bool lost() const { return lost_.load(std::memory_order_acquire); }
-  // Looks, now and then, whether the other end still answers.
+  // Checks, every 200 ms at most, whether the peer's host still acknowledges what is sent to it. If not, the connection
+  // is lost.
   void look(std::int64_t now_ns);
   // Why it was lost, with its route.
   std::string reason();
@@ -133,6 +135,7 @@ class TcpConnection : private CarrierEvents {
   Status accept_note(const TcpFrameHeader& header, const std::byte* payload);
   void end_context(std::uint32_t context);
   void lose(const std::string& why);
+  void reset();
   void exchange();
   void reap_closed_lanes();
 
@@ -156,10 +159,9 @@ class TcpConnection : private CarrierEvents {
   std::atomic<bool> lost_ = false;
   std::atomic<std::uint64_t> waiting_notes_ = 0, notes_so_far_ = 0;
   std::uint32_t next_context_;
-  std::int64_t looked_ns_ = 0, acknowledged_ns_ = 0;
-  std::uint64_t acknowledged_ = 0;  // Bytes.
-  std::uint64_t moves_ = 0;         // Whatever has gone or come, in whatever portions.
-  bool outstanding_ = false;        // When last looked.
+  std::int64_t looked_ns_ = 0;
+  SilenceDetector silence_;
+  std::uint64_t moves_ = 0;  // Counts every transfer in either direction, however many bytes it moved.
 
   bool insists_ = false;
   std::string instead_;
