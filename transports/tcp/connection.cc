@@ -15,8 +15,8 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kLookNs = 200'000'000;  // Minimum time between two checks of TCP's state.
-constexpr std::int64_t kPartingMs = 3000;
-constexpr int kPartingLookMs = 2;
+constexpr std::int64_t kFinishMs = 3000;
+constexpr int kFinishPollMs = 2;  // Acknowledgements do not wake poll(2).
 
 // An idle connection: the kernel asks after a second, and gives up when three questions are not answered.
 void keep_alive(const Socket& socket) {
@@ -48,28 +48,9 @@ TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, Carriag
   introduce();
 }
 
-// What the system has taken is lost if the other end says something to a socket that is closed by then. So this end
-// stops talking, and listens until the other has stopped as well, or has all, or for a moment.
 TcpConnection::~TcpConnection() {
-  const std::lock_guard lock(mutex_);
-  exchange();
-  if (lost() || !stream_.socket()) return;
-  const Deadline deadline = Deadline::after_ms(kPartingMs);
-  bool stopped = false;
-  while (!lost() && !deadline.passed()) {
-    const bool carried = way_ != Way::carrier || carrier_->acknowledged();
-    const bool reported = unsent_.empty() && first_ == outgoing_.size() && stream_.held() == 0;
-    if (!stopped && carried && reported) {
-      stopped = true;
-      if (::shutdown(stream_.socket().get(), SHUT_WR) != 0) return;
-    }
-    if (stopped && stream_.unacknowledged() == 0) break;
-    pollfd polled = {stream_.socket().get(), POLLIN, 0};
-    ::poll(&polled, 1, kPartingLookMs);
-    if (!stopped) exchange();
-    while (!lost() && receive_some()) {
-    }
-  }
+  TcpConnection* const self = this;
+  finish({&self, 1});
 }
 
 // ---- Lanes ----
@@ -317,6 +298,41 @@ void TcpConnection::reset() {
   sockaddr none = {};
   none.sa_family = AF_UNSPEC;
   (void)::connect(stream_.socket().get(), &none, sizeof none);
+}
+
+void TcpConnection::finish(std::span<TcpConnection* const> connections) {
+  const Deadline deadline = Deadline::after_ms(kFinishMs);
+  std::vector<pollfd> polled;
+  for (;;) {
+    polled.clear();
+    for (TcpConnection* connection : connections) {
+      if (!connection->finish_some()) polled.push_back({connection->stream_.socket().get(), POLLIN, 0});
+    }
+    if (polled.empty() || deadline.passed()) break;
+    ::poll(polled.data(), polled.size(), kFinishPollMs);
+  }
+  for (TcpConnection* connection : connections) {
+    const std::lock_guard lock(connection->mutex_);
+    connection->finished_ = true;
+  }
+}
+
+// Closing a socket that receives data afterwards would reset the connection, and the peer could lose what it has not
+// read yet. So this end shuts down the sending side first, and reads until the peer has everything.
+bool TcpConnection::finish_some() {
+  const std::lock_guard lock(mutex_);
+  if (finished_ || !stream_.socket()) return true;
+  if (!stopped_) exchange();
+  while (!lost() && receive_some()) {
+  }
+  if (lost()) return true;
+  const bool carried = way_ != Way::carrier || carrier_->acknowledged();
+  const bool sent = unsent_.empty() && first_ == outgoing_.size() && stream_.held() == 0;
+  if (!stopped_ && carried && sent) {
+    stopped_ = true;
+    if (::shutdown(stream_.socket().get(), SHUT_WR) != 0) return true;
+  }
+  return stopped_ && stream_.unacknowledged() == 0;
 }
 
 }  // namespace tutti

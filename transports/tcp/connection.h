@@ -44,8 +44,11 @@ class TcpConnection : private CarrierEvents {
   // `socket`: connected. `odd`: of its two ends one says so. `route`: for messages, "10.0.0.1:40001 -> 10.0.0.2:4711".
   // `seal`: of what goes over the connection, not over a carrier.
   TcpConnection(Socket socket, bool odd, std::string route, Carriage carriage = {}, const Seal& seal = {});
-  // Waits a few seconds at most, for the other end to have what was sent.
+  // Calls finish() for this connection alone, unless finish() was called before.
   ~TcpConnection();
+  // Sends what is left, stops sending, and waits until each peer's system has acknowledged everything or has stopped as
+  // well. Waits 3 s at most, for all connections together. Nothing may be sent over them afterwards.
+  static void finish(std::span<TcpConnection* const> connections);
 
   // This end's half of a lane, made if it is not there yet; the one who writes tells the other. Valid until close().
   Result<LaneView> open(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
@@ -136,6 +139,7 @@ class TcpConnection : private CarrierEvents {
   void end_context(std::uint32_t context);
   void lose(const std::string& why);
   void reset();
+  bool finish_some();  // Takes the lock. Returns true once there is nothing left to wait for.
   void exchange();
   void reap_closed_lanes();
 
@@ -161,6 +165,8 @@ class TcpConnection : private CarrierEvents {
   std::uint32_t next_context_;
   std::int64_t looked_ns_ = 0;
   SilenceDetector silence_;
+  bool stopped_ = false;     // finish() has shut down the sending side,
+  bool finished_ = false;    // and has ended.
   std::uint64_t moves_ = 0;  // Counts every transfer in either direction, however many bytes it moved.
 
   bool insists_ = false;

@@ -56,6 +56,16 @@ Mesh::Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts)
   }
 }
 
+// Contacts in the inboxes share the connections.
+Mesh::~Mesh() {
+  std::vector<Contact> contacts;
+  for (Peer& peer : peers_) {
+    peer.inbox.clear();
+    contacts.push_back(std::move(peer.contact));
+  }
+  Contact::close_all(std::move(contacts));
+}
+
 Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::string& transport) {
   const std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(transport));
   const Rank ranks = hosts.ranks();

@@ -64,8 +64,10 @@ struct ReceivedFrame {
 
 class Mesh {
  public:
-  // contacts[r] leads to rank r; none to oneself. Those to ranks of other hosts are connections.
+  // contacts[r] leads to rank r; contacts[self] is empty. Contacts to ranks of other hosts are connections.
   Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts);
+  // Closes all contacts; waits 3 s at most for what was sent.
+  ~Mesh();
   Mesh(Mesh&&) = default;
   Mesh& operator=(Mesh&&) = delete;
   // For ranks in one process: pairs of sockets, and connections over loopback where they play ranks of several hosts,

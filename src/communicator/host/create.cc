@@ -194,7 +194,11 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   if (rank == 0 && hosts.value().network()) log(LogLevel::info, "%s", describe(*hosts.value().network()).c_str());
   Result<std::vector<Contact>> contacts =
       caught([&] { return contacts_of(*bootstrap, std::move(peer_sockets), chosen.value(), protection); });
-  TUTTI_CHECK_OK(bootstrap->agree(contacts.ok() ? Status() : std::move(contacts).status(), watch));
+  const bool connected = contacts.ok();
+  if (Status all = bootstrap->agree(connected ? Status() : std::move(contacts).status(), watch); !all.ok()) {
+    if (connected) Contact::close_all(std::move(contacts).value());
+    return all;
+  }
   std::uint64_t number = 0;
   std::memcpy(&number, id.communicator.data(), sizeof number);
   hosts.value().identify(number);
