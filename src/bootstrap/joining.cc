@@ -127,14 +127,25 @@ Status Joining::meet() {
   greeter_.listen(std::move(listener), Role::tree, credentials_);
   TUTTI_CHECK_OK(greet(std::move(socket).value(), {Role::join, rank_, ranks_, kRendezvous}, {}));
   Status met = serve_until([this] { return rendezvous_.connected(); });
-  if (met.code() == Code::system || met.code() == Code::remote) {
-    return std::move(met).during("looking for the rendezvous at " + describe(id_.address) +
-                                 ": the id was used before, or joining has failed there, or the process that made it "
-                                 "has ended: see what that process says");
-  }
+  if (met.code() == Code::system || met.code() == Code::remote) return explain_no_rendezvous(std::move(met));
   if (!met.ok()) return met;
   phase_ = "the other ranks";
   return serve_until([this] { return parent_.has_value(); });
+}
+
+// A port that nobody listens at refuses connections. Anything else lies between the hosts.
+Status Joining::explain_no_rendezvous(Status met) const {
+  const bool between =
+      met.code() == Code::system && met.message().find(std::strerror(ECONNREFUSED)) == std::string::npos;
+  const std::string used =
+      "the id was used before, or joining has failed there, or the process that made it has ended: see what that "
+      "process "
+      "says";
+  const std::string blocked =
+      "no connection came about: let TCP through the firewalls between the hosts, to all ports and not only to that of "
+      "the launcher, or name the interface by which hosts reach each other by TUTTI_SOCKET_IFNAME";
+  return std::move(met).during("looking for the rendezvous at " + describe(id_.address) + ": " +
+                               (between ? blocked : used));
 }
 
 // Nobody calls us in the mesh before we have taken part in the tree. By now the rank is known to be ours alone.

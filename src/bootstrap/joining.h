@@ -36,6 +36,7 @@ class Joining {
   Status outcome(Status own, std::int64_t within_ms);
   Status explain_silence(Status late);
   Status meet();  // The rendezvous, and through it all others.
+  Status explain_no_rendezvous(Status met) const;
   Result<Address> rendezvous_address() const;
   Status join_tree();
   Status call_parent();

@@ -1,11 +1,13 @@
-// Ranks that are stopped while they join.
+// Ranks and rendezvous that do not answer.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <atomic>
 
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/bootstrap/address.h"
 #include "src/bootstrap/bootstrap.h"
 #include "tests/bootstrap/meeting.h"
 #include "tests/bootstrap/processes.h"
@@ -78,6 +80,19 @@ TEST(Bootstrap, NamesRankZeroInTime_WhenItIsStoppedWithTheRendezvous) {
   EXPECT_EQ(text.find("rank 0 ("), 0U) << text;
   EXPECT_NE(text.find("which runs the rendezvous at 127.0.0.1:"), std::string::npos) << text;
   EXPECT_NE(text.find("does not answer: stopped, overloaded or out of reach"), std::string::npos) << text;
+}
+
+// The port drops connection requests, as behind a firewall: its queue is full, and nobody accepts.
+TEST(Bootstrap, SuggestsFirewalls_WhenTheRendezvousCannotBeReached) {
+  const Socket listener = listen_at({loopback_address(), "", SOCK_STREAM}).value();
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  const Address address = local_address(listener).value();
+  std::vector<Socket> queued;
+  for (int i = 0; i < 4; ++i) queued.push_back(connect_to({address, "", SOCK_STREAM}).value());
+  const std::string text = join(draw_unique_id(address).value(), 1, 2, 60'000);
+  EXPECT_NE(text.find("Connection timed out"), std::string::npos) << text;
+  EXPECT_NE(text.find("let TCP through the firewalls between the hosts, to all ports"), std::string::npos) << text;
+  EXPECT_EQ(text.find("the id was used before"), std::string::npos) << text;
 }
 
 }  // namespace
