@@ -14,12 +14,15 @@
 namespace tutti {
 
 enum class Message : std::uint16_t {
-  go = 1,        // Rendezvous to rank: all have joined; a GoRecord.
-  reached = 2,   // Rank to rendezvous: I have reached all that I must.
-  complete = 3,  // Rendezvous to rank: so have all.
-  failure = 4,   // A FailureRecord.
-  data = 5,      // Of an exchange over the tree.
-  id = 6,        // The unique id.
+  go = 1,        // Rendezvous to rank: all ranks have joined. Payload: GoRecord.
+  reached = 2,   // Rank to rendezvous: this rank has connected to all its peers.
+  complete = 3,  // Rendezvous to rank: all ranks have.
+  failure = 4,   // Payload: FailureRecord.
+  data = 5,      // Part of an exchange over the tree.
+  id = 6,        // Payload: the unique id.
+  host = 7,      // Rendezvous to rank: whose process runs the rendezvous. Payload: HostRecord.
+  question = 8,  // In both directions: answer, so that I know that you run.
+  answer = 9,
 };
 
 struct ReceivedMessage {

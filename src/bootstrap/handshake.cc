@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kMagic = 0x316f6c6c65486954;  // "TiHello1"
 // Counts up with whatever ranks of one job must have in common, here and after they have joined: the messages of
 // joining, the frames, board and lanes in shared memory, and how calls are cut into chunks and signed.
-constexpr std::uint32_t kVersion = 7;
+constexpr std::uint32_t kVersion = 8;
 
 // What errno says of a connection: the other host is up, but who was called there has ended; or the system's trouble.
 Status broken(const char* action) {

@@ -56,6 +56,14 @@ struct GoRecord {
 };
 static_assert(sizeof(GoRecord) == 240);
 
+// The process that runs the rendezvous.
+struct HostRecord {
+  PeerRecord process;
+  Rank rank = kRendezvous;  // A rank of that process; kRendezvous: none has joined yet.
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(HostRecord) == 200);
+
 // A connection whose other end is known.
 struct Greeted {
   Claim claim;        // The caller's.

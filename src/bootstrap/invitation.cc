@@ -126,10 +126,10 @@ Status check_for_twin(const MeetingPoint& meeting, const Endpoint& endpoint, con
   if (!handshake.ok() || !greet(endpoint, std::move(handshake).value(), watch).ok()) return {};
   if (listener == ::getpid())
     return invalid_usage("this process already waits at " + describe(endpoint) + " for the ranks of a communicator");
-  PeerRecord emulator = own.peer;
-  emulator.pid = static_cast<std::uint32_t>(listener);
+  PeerRecord duplicate = own.peer;
+  duplicate.pid = static_cast<std::uint32_t>(listener);
   return invalid_usage("rank 0 was started twice: this process (" + describe(own.peer) + ") has rank 0, and so has " +
-                       (listener == 0 ? "the process that" : describe(emulator) + ", which") + " listens at " +
+                       (listener == 0 ? "the process that" : describe(duplicate) + ", which") + " listens at " +
                        describe(endpoint) + "; give each process a rank of its own" + two_jobs_at(meeting));
 }
 

@@ -12,8 +12,9 @@
 namespace tutti {
 namespace {
 
-// Beyond the deadline, so that the rendezvous can tell who is missing.
-constexpr std::int64_t kGraceMs = 2000;
+// Past the deadline, for the rendezvous to report which rank is missing; then for its answer to a question.
+constexpr std::int64_t kGraceMs = 500;
+constexpr std::int64_t kAnswerMs = 500;
 constexpr std::int64_t kOutcomeMs = 1000;
 constexpr std::int64_t kLastWordsMs = 500;
 constexpr std::int64_t kEarlierMs = 1000;
@@ -47,27 +48,45 @@ Joining::Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& o
 Status Joining::run() {
   Status status = take_steps();
   if (status.ok()) return status;
-  if (status.code() == Code::system && !reported_)  // All will hear it: let them know where it happened.
+  const bool late = watch_.deadline.passed() && status.code() == Code::timeout;
+  if (late && rendezvous_.connected() && !reported_) status = explain_silence(std::move(status));
+  if (status.code() == Code::system && !reported_)  // All ranks report this failure, so it names the one that failed.
     status = std::move(status).during("rank " + std::to_string(rank_) + " was joining");
-  // Who dies closes its connections in any order: that to the rendezvous, which knows it by name, may be the last.
+  // A process that dies closes its connections in any order. The rendezvous, which can name it, may notice last.
   if (status.code() == Code::remote && rendezvous_.connected() && !reported_)
     status = outcome(std::move(status), kLastWordsMs);
   tree_.fail(status);
   if (!rendezvous_.connected() || reported_) return status;
   (void)rendezvous_.send_failure(status).ok();
-  return status.code() == Code::aborted ? std::move(status) : outcome(std::move(status), kOutcomeMs);
+  if (status.code() == Code::aborted || (late && !answered_)) return status;
+  return outcome(std::move(status), kOutcomeMs);
 }
 
-// The rendezvous answers with the first failure that it heard of, so that all ranks tell the same.
+// Waits for the rendezvous to report the first failure that it knows, so that all ranks report the same. Returns `own`
+// if it does not.
 Status Joining::outcome(Status own, std::int64_t within_ms) {
+  answered_ = false;
   const Deadline deadline = Deadline::after_ms(within_ms);
-  while (!deadline.passed()) {
+  while (!deadline.passed() && !answered_) {
     pollfd polled = {rendezvous_.descriptor(), rendezvous_.events(), 0};
     if (::poll(&polled, 1, static_cast<int>(deadline.left_ms())) <= 0) continue;
     Status received = poll_rendezvous();
     if (reported_) return received;
   }
   return own;
+}
+
+// The rendezvous reports at the deadline who is missing, unless its process is stopped, or it was given a later
+// deadline.
+Status Joining::explain_silence(Status late) {
+  (void)rendezvous_.send(Message::question).ok();
+  late = outcome(std::move(late), kAnswerMs);
+  if (reported_ || answered_) return late;
+  const std::string process = host_.process.pid == 0 ? "the process that made the unique id" : describe(host_.process);
+  const std::string who =
+      host_.rank == kRendezvous ? process : "rank " + std::to_string(host_.rank) + " (" + process + ")";
+  return timeout_error(who + ", which runs the rendezvous at " + describe(id_.address) +
+                       ", does not answer: stopped, overloaded or out of reach; " + late.message());
 }
 
 Status Joining::take_steps() {
@@ -110,14 +129,25 @@ Status Joining::meet() {
   greeter_.listen(std::move(listener), Role::tree, credentials_);
   TUTTI_CHECK_OK(greet(std::move(socket).value(), {Role::join, rank_, ranks_, kRendezvous}, {}));
   Status met = serve_until([this] { return rendezvous_.connected(); });
-  if (met.code() == Code::system || met.code() == Code::remote) {
-    return std::move(met).during("looking for the rendezvous at " + describe(id_.address) +
-                                 ": the id was used before, or joining has failed there, or the process that made it "
-                                 "has ended: see what that process says");
-  }
+  if (met.code() == Code::system || met.code() == Code::remote) return explain_no_rendezvous(std::move(met));
   if (!met.ok()) return met;
   phase_ = "the other ranks";
   return serve_until([this] { return parent_.has_value(); });
+}
+
+// A port that nobody listens at refuses connections. Anything else lies between the hosts.
+Status Joining::explain_no_rendezvous(Status met) const {
+  const bool between =
+      met.code() == Code::system && met.message().find(std::strerror(ECONNREFUSED)) == std::string::npos;
+  const std::string used =
+      "the id was used before, or joining has failed there, or the process that made it has ended: see what that "
+      "process "
+      "says";
+  const std::string blocked =
+      "no connection came about: let TCP through the firewalls between the hosts, to all ports and not only to that of "
+      "the launcher, or name the interface by which hosts reach each other by TUTTI_SOCKET_IFNAME";
+  return std::move(met).during("looking for the rendezvous at " + describe(id_.address) + ": " +
+                               (between ? blocked : used));
 }
 
 // Nobody calls us in the mesh before we have taken part in the tree. By now the rank is known to be ours alone.
@@ -129,6 +159,7 @@ Status Joining::join_tree() {
     TUTTI_CHECK_OK(call_parent());
   }
   TUTTI_CHECK_OK(serve_until([this] { return tree_.complete(); }));
+  tree_.attend(rendezvous_.descriptor(), [this] { return poll_rendezvous(); });
   records_[rank_] = own_.peer;
   TUTTI_CHECK_OK(tree_.all_gather(std::as_writable_bytes(std::span(records_)), sizeof(PeerRecord), watch_));
   for (PeerRecord& record : records_) record.location = sane(record.location);
@@ -223,7 +254,7 @@ Status Joining::accept(Greeted greeted) {
 }
 
 Status Joining::poll_rendezvous() {
-  (void)rendezvous_.flush().ok();  // What it sent before it closed can be read, even where nothing can be written.
+  (void)rendezvous_.flush().ok();  // A failure to write does not matter: messages sent before it closed can be read.
   Result<std::optional<ReceivedMessage>> received = rendezvous_.receive(kFailureBytes);
   if (!received.ok()) {
     reported_ = true;
@@ -232,6 +263,16 @@ Status Joining::poll_rendezvous() {
   }
   if (!received.value()) return {};
   const ReceivedMessage& message = *received.value();
+  if (message.kind == Message::question) return rendezvous_.send(Message::answer);
+  if (message.kind == Message::answer) {
+    answered_ = true;
+    return {};
+  }
+  if (message.kind == Message::host && message.payload.size() == sizeof host_) {
+    std::memcpy(&host_, message.payload.data(), sizeof host_);
+    host_.process.hostname[sizeof host_.process.hostname - 1] = '\0';
+    return {};
+  }
   if (message.kind == Message::go && message.payload.size() == sizeof(GoRecord)) {
     GoRecord go;
     std::memcpy(&go, message.payload.data(), sizeof go);

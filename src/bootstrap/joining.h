@@ -1,5 +1,5 @@
-// One rank's way from a unique id to a communicator: calls the rendezvous, then its parent in the tree, then the lower
-// ranks on its host and on others, and answers those that call it, all in one loop.
+// Joins one rank to the others, given a unique id: connects to the rendezvous, to the parent in the tree, and to the
+// lower ranks on its host and on other hosts, and accepts connections of the other ranks, all in one loop.
 #pragma once
 
 #include <functional>
@@ -19,10 +19,13 @@ class Joining {
  public:
   Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& options);
 
-  // Tells the others if it fails.
+  // Reports a failure to the other ranks.
   Status run();
 
-  Tree take_tree() { return std::move(tree_); }
+  Tree take_tree() {
+    tree_.attend(-1, {});
+    return std::move(tree_);
+  }
   std::vector<PeerRecord> take_records() { return std::move(records_); }
   std::vector<Socket> take_sockets() { return std::move(sockets_); }
   std::vector<PeerSocket> take_peer_sockets() { return std::move(peer_sockets_); }
@@ -31,7 +34,9 @@ class Joining {
  private:
   Status take_steps();
   Status outcome(Status own, std::int64_t within_ms);
+  Status explain_silence(Status late);
   Status meet();  // The rendezvous, and through it all others.
+  Status explain_no_rendezvous(Status met) const;
   Result<Address> rendezvous_address() const;
   Status join_tree();
   Status call_parent();
@@ -63,7 +68,9 @@ class Joining {
   std::optional<JoinRecord> parent_;  // Known once all have come.
   Deadline calls_end_;                // Likewise: just before the rendezvous gives up, which knows less of the reasons.
   bool complete_ = false;             // All have reached each other.
-  bool reported_ = false;             // The rendezvous said that joining has failed.
+  bool reported_ = false;             // The rendezvous has reported a failure, or has ended.
+  bool answered_ = false;             // The rendezvous has answered a question.
+  HostRecord host_;                   // The process that runs the rendezvous, as far as it has said.
   std::string phase_;                 // What we wait for, in messages.
   Tree tree_;
   std::vector<PeerRecord> records_;

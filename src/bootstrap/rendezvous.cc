@@ -13,6 +13,8 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kMaxListed = 16;
+constexpr std::int64_t kAnswerMs = 250;
+constexpr std::int64_t kRollCallMs = 1000;  // Before the deadline, or a quarter of the time limit if that is less.
 
 std::string described(Rank rank, const PeerRecord& peer) {
   return "rank " + std::to_string(rank) + " (" + describe(peer) + ")";
@@ -20,7 +22,9 @@ std::string described(Rank rank, const PeerRecord& peer) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(const UniqueId& id, std::int64_t report_after_ms) : id_(id), report_after_ms_(report_after_ms) {}
+Rendezvous::Rendezvous(const UniqueId& id, std::int64_t report_after_ms) : id_(id), report_after_ms_(report_after_ms) {
+  if (Result<PeerRecord> own = own_record(); own.ok()) host_.process = own.value();
+}
 
 void Rendezvous::listen(Socket listener, Role role, const Credentials& credentials) {
   greeter_.listen(std::move(listener), role, credentials);
@@ -44,7 +48,7 @@ void Rendezvous::run(int stop) {
 }
 
 Deadline Rendezvous::next_event() const {
-  return {std::min({deadline_.at_ns, report_.at_ns, greeter_.deadline().at_ns})};
+  return {std::min({deadline_.at_ns, report_.at_ns, roll_call_.at_ns, greeter_.deadline().at_ns})};
 }
 
 void Rendezvous::serve(const std::vector<pollfd>& polled) {
@@ -68,9 +72,9 @@ void Rendezvous::admit(Greeted greeted) {
 
 // Only rank 0 starts a rendezvous, so a caller with this rank is a second one: it could not listen here, and calls to
 // find out why. It ends with an error of its own. Its ranks may be missing here, so reports mention it.
-void Rendezvous::notice_twin(const PeerRecord& emulator) {
-  twin_ = "; rank 0 was started twice: " + describe(emulator) + " has rank 0, too" + two_jobs_;
-  log(LogLevel::warn, "%s", twin_.c_str() + 2);
+void Rendezvous::notice_twin(const PeerRecord& duplicate) {
+  duplicate_ = "; rank 0 was started twice: " + describe(duplicate) + " has rank 0, too" + two_jobs_;
+  log(LogLevel::warn, "%s", duplicate_.c_str() + 2);
 }
 
 void Rendezvous::join(Greeted greeted) {
@@ -94,7 +98,18 @@ void Rendezvous::join(Greeted greeted) {
   }
   members_.emplace(claim.rank, Member{std::move(channel), record});
   log(LogLevel::trace, "rank %u of %u has come: %s", claim.rank, ranks_, describe(record.peer).c_str());
+  tell_host(claim.rank);
   if (members_.size() == ranks_) start();
+}
+
+// Should this process be stopped, the ranks can say whose it is.
+void Rendezvous::tell_host(Rank newcomer) {
+  const bool notifications =
+      host_.rank == kRendezvous && members_.at(newcomer).record.peer.process == host_.process.process;
+  if (notifications) host_.rank = newcomer;
+  for (auto& [rank, member] : members_) {
+    if (notifications || rank == newcomer) (void)member.channel.send(Message::host, bytes_of(host_)).ok();
+  }
 }
 
 Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
@@ -131,10 +146,22 @@ void Rendezvous::start() {
   started_ = true;
   report_ = {};
   GoRecord go;
-  if (timeout_ms_ > 0) go.left_ms = std::max<std::int64_t>(deadline_.left_ms(), 1);
+  if (timeout_ms_ > 0) {
+    go.left_ms = std::max<std::int64_t>(deadline_.left_ms(), 1);
+    roll_call_.at_ns = deadline_.at_ns - std::min(timeout_ms_ / 4, kRollCallMs) * 1'000'000;
+  }
   for (auto& [rank, member] : members_) {
     go.parent = members_.at(rank == 0 ? 0 : Tree::parent_of(rank)).record;
     (void)member.channel.send(Message::go, bytes_of(go)).ok();
+  }
+}
+
+// If this process was stopped for a while, the deadline may have passed as well: ranks get time to answer.
+void Rendezvous::call_roll() {
+  roll_call_ = {};
+  deadline_.at_ns = std::max(deadline_.at_ns, Deadline::after_ms(kAnswerMs).at_ns);
+  for (auto& [rank, member] : members_) {
+    if (!member.reached) (void)member.channel.send(Message::question).ok();
   }
 }
 
@@ -145,6 +172,14 @@ void Rendezvous::receive(Rank rank, Member& member) {
     return fail(remote_error(described(rank, member.record.peer) + " died while joining"));
   }
   if (!received.value()) return;
+  if (received.value()->kind == Message::question) {
+    (void)member.channel.send(Message::answer).ok();
+    return;
+  }
+  if (received.value()->kind == Message::answer) {
+    member.answered = true;
+    return;
+  }
   if (received.value()->kind != Message::reached || !started_ || member.reached)
     return fail(failure_in(*received.value()));
   member.reached = true;
@@ -158,18 +193,31 @@ void Rendezvous::receive(Rank rank, Member& member) {
 }
 
 void Rendezvous::keep_time() {
-  const std::string stranger = rank_without_secret() + twin_;
+  const std::string stranger = rank_without_secret() + duplicate_;
   if (report_.passed()) {
     log(LogLevel::warn, "waiting for %s to join, %s after the first came%s", missing().c_str(),
         describe_ms(report_after_ms_).c_str(), stranger.empty() ? advice_.c_str() : stranger.c_str());
     report_.at_ns += report_after_ms_ * 1'000'000;
     report_after_ms_ *= 2;
   }
+  if (roll_call_.passed()) call_roll();
   if (!deadline_.passed()) return;
-  const char* what = started_ ? " came but did not reach the others within " : " did not join within ";
-  const Code code = stranger.empty() ? Code::timeout : Code::invalid_usage;
-  if (!failure_ && !members_.empty()) fail({code, missing() + what + describe_ms(timeout_ms_) + stranger});
+  if (!failure_ && !members_.empty()) fail(late());
   finished_ = true;
+}
+
+// The deadline has passed.
+Status Rendezvous::late() const {
+  const std::string limit = describe_ms(timeout_ms_);
+  const std::string stranger = rank_without_secret() + duplicate_;
+  if (!started_)
+    return {stranger.empty() ? Code::timeout : Code::invalid_usage,
+            missing() + " did not join within " + limit + stranger};
+  const std::string silent = list([](const Member* member) { return !member->reached && !member->answered; });
+  if (!silent.empty())
+    return timeout_error(silent + " joined, but did not answer within " + limit +
+                         ": stopped, overloaded or out of reach");
+  return timeout_error(missing() + " joined, but did not reach the others within " + limit);
 }
 
 // The connections end here; what was sent on them arrives first. The meeting point is free before anybody hears of it,
@@ -202,15 +250,20 @@ std::string Rendezvous::rank_without_secret() const {
 }
 
 std::string Rendezvous::missing() const {
-  std::string list;
+  return list([this](const Member* member) { return member == nullptr || (started_ && !member->reached); });
+}
+
+std::string Rendezvous::list(const std::function<bool(const Member*)>& listed) const {
+  std::string text;
   std::size_t count = 0;
   for (Rank rank = 0; rank < ranks_; ++rank) {
     const auto member = members_.find(rank);
-    if (member != members_.end() && (!started_ || member->second.reached)) continue;
-    if (++count <= kMaxListed) list += (count == 1 ? "" : ", ") + std::to_string(rank);
+    if (!listed(member == members_.end() ? nullptr : &member->second)) continue;
+    if (++count <= kMaxListed) text += (count == 1 ? "" : ", ") + std::to_string(rank);
   }
-  if (count > kMaxListed) list += " and " + std::to_string(count - kMaxListed) + " more";
-  return (count == 1 ? "rank " : "ranks ") + list + " of " + std::to_string(ranks_);
+  if (count == 0) return "";
+  if (count > kMaxListed) text += " and " + std::to_string(count - kMaxListed) + " more";
+  return (count == 1 ? "rank " : "ranks ") + text + " of " + std::to_string(ranks_);
 }
 
 }  // namespace tutti

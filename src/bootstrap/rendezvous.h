@@ -1,7 +1,9 @@
-// The place where ranks meet, run by a thread of the process that made the unique id: it knows who has come, tells all
-// when to go on, and if anything goes wrong before all have reached each other, tells all the same reason.
+// The rendezvous of ranks, run by a thread of the process that made the unique id. It knows which ranks have joined,
+// tells all of them when to go on, and if anything goes wrong before all have reached each other, sends all the same
+// reason.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,13 +35,16 @@ class Rendezvous {
     ControlChannel channel;
     JoinRecord record;
     bool reached = false;
+    bool answered = false;  // The roll call.
   };
   void serve(const std::vector<pollfd>& polled);
   void admit(Greeted greeted);
   void join(Greeted greeted);
-  void notice_twin(const PeerRecord& emulator);
+  void notice_twin(const PeerRecord& duplicate);
   Status refuse(const Claim& claim, const JoinRecord& record) const;
+  void tell_host(Rank newcomer);
   void start();
+  void call_roll();
   void receive(Rank rank, Member& member);
   void keep_time();
   void fail(const Status& status);
@@ -47,12 +52,15 @@ class Rendezvous {
   Deadline next_event() const;
   // "; rank 1 came, but ..."; empty if no such has come, or it has come again with the secret.
   std::string rank_without_secret() const;
-  std::string missing() const;  // "ranks 3, 7 of 8"
+  Status late() const;
+  // "ranks 3, 7 of 8": those for which `listed` is true. Null: the rank has not joined.
+  std::string list(const std::function<bool(const Member*)>& listed) const;
+  std::string missing() const;
 
   UniqueId id_;
   std::int64_t report_after_ms_;
   std::string advice_, two_jobs_;
-  std::string twin_;  // "; rank 0 was started twice: ..."; empty: no second rank 0 has called.
+  std::string duplicate_;  // "; rank 0 was started twice: ..."; empty: no second rank 0 has called.
   Greeter greeter_{kRendezvous};
   std::map<Rank, Member> members_;
   std::vector<Rank> watched_;  // Members in the order in which they are polled.
@@ -64,6 +72,8 @@ class Rendezvous {
   Deadline deadline_ = Deadline::after_ms(3'600'000);  // For the first to come; then as that rank said.
   std::int64_t timeout_ms_ = 0;
   Deadline report_;
+  Deadline roll_call_;  // Shortly before the deadline: ranks that do not answer are stopped or out of reach.
+  HostRecord host_;
   std::optional<std::pair<Code, std::string>> failure_;  // What late ranks are told.
 };
 

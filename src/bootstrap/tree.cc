@@ -134,11 +134,12 @@ Status Tree::turn(const Watch& watch) {
     polled.push_back({neighbour.channel.descriptor(), neighbour.channel.events(), 0});
     ranks.push_back(rank);
   }
+  polled.push_back({attended_, POLLIN, 0});  // poll(2) ignores -1.
   if (::poll(polled.data(), polled.size(), watch.poll_ms()) < 0 && errno != EINTR) return system_error("poll the tree");
-  for (std::size_t i = 0; i < polled.size(); ++i) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (polled[i].revents != 0) TUTTI_CHECK_OK(read(ranks[i], neighbours_[ranks[i]]));
   }
-  return {};
+  return polled.back().revents != 0 && attended_ >= 0 ? serve_attended_() : Status();
 }
 
 Status Tree::read(Rank rank, Neighbour& neighbour) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -31,8 +32,14 @@ class Tree {
   Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch);
   // Up from the root of the broadcast to that of the tree, and down to all others. `bytes`: as many on all ranks.
   Status broadcast(Rank root, std::span<std::byte> bytes, const Watch& watch);
-  // Tells the neighbours, who tell theirs. The first failure is kept.
+  // Sends the failure to the neighbours, which pass it on. Later failures are dropped.
   void fail(const Status& status);
+  // Makes waits of this tree also call `serve` whenever `descriptor` can be read; a wait fails if that fails. -1: no
+  // more.
+  void attend(int descriptor, std::function<Status()> serve) {
+    attended_ = descriptor;
+    serve_attended_ = std::move(serve);
+  }
 
  private:
   struct Neighbour {
@@ -44,13 +51,15 @@ class Tree {
   Status pass_on(Rank root, std::span<std::byte> bytes, const Watch& watch);
   Status take(Rank from, std::span<std::byte> target, const Watch& watch);
   Status finish_sending(const Watch& watch);
-  // Waits for something to happen to any neighbour, and takes in what has come.
+  // Waits for something to happen to any neighbour, and reads what has come.
   Status turn(const Watch& watch);
   Status read(Rank rank, Neighbour& neighbour);
   Status is_late(Rank rank, const Watch& watch) const;
 
   Rank self_;
   Rank ranks_;
+  int attended_ = -1;
+  std::function<Status()> serve_attended_;
   std::map<Rank, Neighbour> neighbours_;
   // Payload that may come: neighbours are known by then, and may be ahead by an exchange.
   std::size_t longest_ = kMaxBroadcastBytes;

@@ -59,6 +59,8 @@ void Processes::start(const Work& work) {
 
 void Processes::kill(std::size_t index) { ::kill(children_[index].pid, SIGKILL); }
 
+void Processes::stop(std::size_t index) { ::kill(children_[index].pid, SIGSTOP); }
+
 std::string Processes::report(std::size_t index) {
   Child& child = children_[index];
   std::string text;

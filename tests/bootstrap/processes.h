@@ -22,6 +22,7 @@ class Processes {
 
   void start(const Work& work);
   void kill(std::size_t index);
+  void stop(std::size_t index);  // SIGSTOP.
   // What the process returned, or "killed by signal 9"; waits for its end.
   std::string report(std::size_t index);
   std::vector<std::string> reports();

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "src/base/clock.h"
 #include "src/communicator/control/proposals.h"
 #include "tests/base/pipe.h"
 
@@ -253,6 +254,33 @@ TEST(Mesh, RefusesFramesOfAnotherShape) {
 }
 
 TEST(Socket, IsNoneWhereNoDescriptorCame) { EXPECT_FALSE(adopt_socket(-1)); }
+
+class Abandonment : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Hosts, Abandonment, testing::Bool());
+
+TEST_P(Abandonment, IsReportedWithItsReasonAndNotAsDeath) {
+  Ends ends(GetParam() ? Hosts::apart(2) : Hosts::together(2));
+  ends.there->abandon(timeout_error("rank 7 did not answer"));
+  ends.there.reset();
+  const Deadline deadline = Deadline::after_ms(60'000);
+  while (!ends.here->find_dead() && !deadline.passed()) (void)ends.here->receive();
+  ASSERT_EQ(ends.here->find_dead(), Rank{1});
+  const Status death = ends.here->death(1, "outside of any call");
+  EXPECT_EQ(death.code(), Code::timeout);
+  EXPECT_EQ(death.message(), "rank 1 gave up creating this communicator: rank 7 did not answer");
+  EXPECT_EQ(ends.here->abandonment(1).message(), "rank 7 did not answer");
+}
+
+// The limit is 3 s for all peers together. The bound is below the 12 s of four peers one after the other.
+TEST(Mesh, ClosesAllConnectionsTogether_WhenNoPeerReads) {
+  std::vector<Mesh> meshes = std::move(Mesh::within_process(Hosts::apart(5))).value();
+  for (Rank peer = 1; peer < 5; ++peer) {
+    for (int i = 0; i < 40'000; ++i) ASSERT_TRUE(meshes[0].send(peer, frame_of(FrameKind::lane)).ok());
+  }
+  const std::int64_t began_ns = now_ns();
+  { const Mesh closed = std::move(meshes[0]); }
+  EXPECT_LT(now_ns() - began_ns, 9'000'000'000);
+}
 
 }  // namespace
 }  // namespace tutti::test

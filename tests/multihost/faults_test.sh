@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Something breaks while 2x2 ranks are all-reducing: each survivor ends soon, by itself, and names whom it lost in which
 # operation.
-#   faults_test.sh killed|cut|deaf|unplugged|barred|refused|unrouted|altered ALL_REDUCE_PERF [ARGUMENTS...]
+#   faults_test.sh killed|cut|deaf|unplugged|barred|barred_small|refused|unrouted|altered ALL_REDUCE_PERF [ARGUMENTS...]
+# barred_small: as barred, but with small messages. Then the barred host has little to send, and receives
+# retransmissions all the time.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
 enter_stage "$@"
@@ -14,14 +16,16 @@ fail() {
 }
 
 case "$fault" in
-  altered | barred | refused)
+  altered | barred | barred_small | refused)
     command -v nft >/dev/null || { echo "skipped: this takes nft, which is not here (nftables)" >&2; exit 77; }
     ;;
 esac
 [ "$fault" != altered ] || export TUTTI_CHECK=wire
 
-# Many small steps: rows for rank 0 to show, and far more of them than anybody waits for.
-measure() { run_rank "$1" "${tool[@]}" -b 64K -e 1M -i 4 -n 100 -c 0 2>"/dev/shm/errors.$1"; }
+# Many small steps: rank 0 shows a row for each, and all of them take longer than the test.
+calls=(-b 64K -e 1M -i 4 -n 100)
+[ "$fault" != barred_small ] || calls=(-b 40 -e 16K -i 4 -n 500) bound_s=8
+measure() { run_rank "$1" "${tool[@]}" "${calls[@]}" -c 0 2>"/dev/shm/errors.$1"; }
 print_first_row() { measure 0 | { ! grep -qm 1 '^ *[1-9]' || tell row 0; cat >/dev/null; }; }
 
 make_hosts 2x2
@@ -36,7 +40,7 @@ case "$fault" in
   cut) lost=("[23]" "[23]" "[01]" "[01]") && cut 1 ;;
   deaf) lost=("[23]" "[23]" "[01]" "[01]") && deafen 1 ;;
   unplugged) lost=("[23]" "[23]" "[01]" "[01]") && unplug 1 ;;
-  barred) lost=("[23]" "[23]" "[01]" "[01]") && bar 1 ;;
+  barred | barred_small) lost=("[23]" "[23]" "[01]" "[01]") && bar 1 ;;
   refused) lost=("[23]" "[23]" "[01]" "[01]") && refuse_out 1 ;;
   unrouted) lost=("[23]" "[23]" "[01]" "[01]") && unroute 1 0 ;;
   altered) lost=("[0-3]" "[0-3]" "[0-3]" "[0-3]") && alter 1 ;;  # One connection notices, and tells all.

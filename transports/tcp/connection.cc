@@ -1,7 +1,7 @@
 #include "transports/tcp/connection.h"
 
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,11 +14,9 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kLookNs = 200'000'000;       // Between two looks whether the other end answers.
-constexpr std::int64_t kSilenceNs = 3'500'000'000;  // Nothing was acknowledged for so long,
-constexpr std::uint8_t kRepeats = 2;                // though what was sent was repeated.
-constexpr std::int64_t kPartingMs = 3000;
-constexpr int kPartingLookMs = 2;
+constexpr std::int64_t kLookNs = 200'000'000;  // Minimum time between two checks of TCP's state.
+constexpr std::int64_t kFinishMs = 3000;
+constexpr int kFinishPollMs = 2;  // Acknowledgements do not wake poll(2).
 
 // An idle connection: the kernel asks after a second, and gives up when three questions are not answered.
 void keep_alive(const Socket& socket) {
@@ -50,28 +48,9 @@ TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, Carriag
   introduce();
 }
 
-// What the system has taken is lost if the other end says something to a socket that is closed by then. So this end
-// stops talking, and listens until the other has stopped as well, or has all, or for a moment.
 TcpConnection::~TcpConnection() {
-  const std::lock_guard lock(mutex_);
-  exchange();
-  if (lost() || !stream_.socket()) return;
-  const Deadline deadline = Deadline::after_ms(kPartingMs);
-  bool stopped = false;
-  while (!lost() && !deadline.passed()) {
-    const bool carried = way_ != Way::carrier || carrier_->acknowledged();
-    const bool reported = unsent_.empty() && first_ == outgoing_.size() && stream_.held() == 0;
-    if (!stopped && carried && reported) {
-      stopped = true;
-      if (::shutdown(stream_.socket().get(), SHUT_WR) != 0) return;
-    }
-    if (stopped && stream_.unacknowledged() == 0) break;
-    pollfd polled = {stream_.socket().get(), POLLIN, 0};
-    ::poll(&polled, 1, kPartingLookMs);
-    if (!stopped) exchange();
-    while (!lost() && receive_some()) {
-    }
-  }
+  TcpConnection* const self = this;
+  finish({&self, 1});
 }
 
 // ---- Lanes ----
@@ -287,8 +266,7 @@ std::string TcpConnection::reason() {
   return reason_ + " (" + route_ + ")";
 }
 
-// What was sent is not acknowledged. TCP_USER_TIMEOUT would say so by itself, but it also ends a connection whose other
-// end is well and just does not read for a while.
+// TCP_USER_TIMEOUT cannot do this: it also ends a connection whose peer is alive and does not read for a while.
 void TcpConnection::look(std::int64_t now_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || lost() || now_ns - looked_ns_ < kLookNs) return;
@@ -296,19 +274,65 @@ void TcpConnection::look(std::int64_t now_ns) {
   tcp_info info = {};
   socklen_t bytes = sizeof info;
   if (::getsockopt(stream_.socket().get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return;
-  const std::uint64_t acknowledged = stream_.sent() - stream_.unacknowledged();
-  // What the own host lets nothing out of has not been sent, for TCP: it knocks until it can.
-  const bool outstanding = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
-  if (acknowledged != acknowledged_ || !std::exchange(outstanding_, outstanding)) acknowledged_ns_ = now_ns;
-  acknowledged_ = acknowledged;
-  const std::int64_t silent_ns = now_ns - acknowledged_ns_;
-  const bool repeated = std::max(info.tcpi_retransmits, info.tcpi_probes) >= kRepeats;
-  if (!outstanding || !repeated || silent_ns < kSilenceNs) return;
-  int error = 0;  // What the network has said meanwhile, which TCP does not believe at once.
+  TcpSample sample;
+  sample.now_ns = now_ns;
+  sample.unacknowledged = stream_.unacknowledged();
+  sample.acknowledged = stream_.sent() - sample.unacknowledged;
+  sample.in_flight = info.tcpi_unacked;
+  sample.window = info.tcpi_snd_wnd;  // 0 before Linux 5.4.
+  sample.retransmits = info.tcpi_retransmits;
+  sample.probes = info.tcpi_probes;
+  const std::int64_t silent_ns = silence_.update(sample);
+  if (silent_ns == 0) return;
+  int error = 0;  // An ICMP error, for example, which does not end a TCP connection by itself.
   bytes = sizeof error;
   (void)::getsockopt(stream_.socket().get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
   const std::string said = error == 0 ? "" : std::string(", ") + std::strerror(error);
   lose("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s" + said);
+  reset();
+}
+
+// Sends a TCP reset. Where only the path from the peer is cut, it reaches the peer, which then knows at once; a FIN
+// would wait behind all unacknowledged data.
+void TcpConnection::reset() {
+  sockaddr none = {};
+  none.sa_family = AF_UNSPEC;
+  (void)::connect(stream_.socket().get(), &none, sizeof none);
+}
+
+void TcpConnection::finish(std::span<TcpConnection* const> connections) {
+  const Deadline deadline = Deadline::after_ms(kFinishMs);
+  std::vector<pollfd> polled;
+  for (;;) {
+    polled.clear();
+    for (TcpConnection* connection : connections) {
+      if (!connection->finish_some()) polled.push_back({connection->stream_.socket().get(), POLLIN, 0});
+    }
+    if (polled.empty() || deadline.passed()) break;
+    ::poll(polled.data(), polled.size(), kFinishPollMs);
+  }
+  for (TcpConnection* connection : connections) {
+    const std::lock_guard lock(connection->mutex_);
+    connection->finished_ = true;
+  }
+}
+
+// Closing a socket that receives data afterwards would reset the connection, and the peer could lose what it has not
+// read yet. So this end shuts down the sending side first, and reads until the peer has everything.
+bool TcpConnection::finish_some() {
+  const std::lock_guard lock(mutex_);
+  if (finished_ || !stream_.socket()) return true;
+  if (!stopped_) exchange();
+  while (!lost() && receive_some()) {
+  }
+  if (lost()) return true;
+  const bool carried = way_ != Way::carrier || carrier_->acknowledged();
+  const bool sent = unsent_.empty() && first_ == outgoing_.size() && stream_.held() == 0;
+  if (!stopped_ && carried && sent) {
+    stopped_ = true;
+    if (::shutdown(stream_.socket().get(), SHUT_WR) != 0) return true;
+  }
+  return stopped_ && stream_.unacknowledged() == 0;
 }
 
 }  // namespace tutti

@@ -24,6 +24,7 @@
 #include "transports/carrier.h"
 #include "transports/tcp/frame.h"
 #include "transports/tcp/lane_table.h"
+#include "transports/tcp/silence.h"
 #include "transports/tcp/stream.h"
 
 namespace tutti {
@@ -43,8 +44,11 @@ class TcpConnection : private CarrierEvents {
   // `socket`: connected. `odd`: of its two ends one says so. `route`: for messages, "10.0.0.1:40001 -> 10.0.0.2:4711".
   // `seal`: of what goes over the connection, not over a carrier.
   TcpConnection(Socket socket, bool odd, std::string route, Carriage carriage = {}, const Seal& seal = {});
-  // Waits a few seconds at most, for the other end to have what was sent.
+  // Calls finish() for this connection alone, unless finish() was called before.
   ~TcpConnection();
+  // Sends what is left, stops sending, and waits until each peer's system has acknowledged everything or has stopped as
+  // well. Waits 3 s at most, for all connections together. Nothing may be sent over them afterwards.
+  static void finish(std::span<TcpConnection* const> connections);
 
   // This end's half of a lane, made if it is not there yet; the one who writes tells the other. Valid until close().
   Result<LaneView> open(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
@@ -87,7 +91,8 @@ class TcpConnection : private CarrierEvents {
   bool prepare_wait(std::span<pollfd, kPolled> polled);
 
   bool lost() const { return lost_.load(std::memory_order_acquire); }
-  // Looks, now and then, whether the other end still answers.
+  // Checks, every 200 ms at most, whether the peer's host still acknowledges what is sent to it. If not, the connection
+  // is lost.
   void look(std::int64_t now_ns);
   // Why it was lost, with its route.
   std::string reason();
@@ -133,6 +138,8 @@ class TcpConnection : private CarrierEvents {
   Status accept_note(const TcpFrameHeader& header, const std::byte* payload);
   void end_context(std::uint32_t context);
   void lose(const std::string& why);
+  void reset();
+  bool finish_some();  // Takes the lock. Returns true once there is nothing left to wait for.
   void exchange();
   void reap_closed_lanes();
 
@@ -156,10 +163,11 @@ class TcpConnection : private CarrierEvents {
   std::atomic<bool> lost_ = false;
   std::atomic<std::uint64_t> waiting_notes_ = 0, notes_so_far_ = 0;
   std::uint32_t next_context_;
-  std::int64_t looked_ns_ = 0, acknowledged_ns_ = 0;
-  std::uint64_t acknowledged_ = 0;  // Bytes.
-  std::uint64_t moves_ = 0;         // Whatever has gone or come, in whatever portions.
-  bool outstanding_ = false;        // When last looked.
+  std::int64_t looked_ns_ = 0;
+  SilenceDetector silence_;
+  bool stopped_ = false;     // finish() has shut down the sending side,
+  bool finished_ = false;    // and has ended.
+  std::uint64_t moves_ = 0;  // Counts every transfer in either direction, however many bytes it moved.
 
   bool insists_ = false;
   std::string instead_;

@@ -1,10 +1,11 @@
-// A rank's way to another one: a socket, where both are on one host, or its part in a connection between hosts. It ends
-// with its owner.
+// A rank's contact to a peer: a socket if both are on the same host, else a context of a connection that several
+// communicators share. Closed by its owner's end.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "src/base/socket.h"
 #include "transports/tcp/connection.h"
@@ -13,9 +14,9 @@ namespace tutti {
 
 class Contact {
  public:
-  Contact() = default;                                             // None.
+  Contact() = default;                                             // No contact.
   explicit Contact(Socket socket) : socket_(std::move(socket)) {}  // SOCK_SEQPACKET.
-  // `context`: of the connection, which other communicators use as well.
+  // `context`: number of this communicator on the connection.
   explicit Contact(std::shared_ptr<TcpConnection> connection, std::uint32_t context = 0)
       : connection_(std::move(connection)), context_(context) {}
   Contact(Contact&& other) noexcept;
@@ -27,8 +28,12 @@ class Contact {
   const Socket& socket() const { return socket_; }
   TcpConnection& connection() const { return *connection_; }
   std::uint32_t context() const { return context_; }
-  // Another part in the same connection.
+  // A contact to the same peer for another communicator, over the same connection.
   Contact beside(std::uint32_t context) const { return Contact(connection_, context); }
+
+  // Closes contacts. Connections that no other communicator uses are finished concurrently, within 3 s in total. Ending
+  // them one by one would wait 3 s for each unreachable peer.
+  static void close_all(std::vector<Contact> contacts);
 
  private:
   Socket socket_;
@@ -36,7 +41,7 @@ class Contact {
   std::uint32_t context_ = 0;
 };
 
-// The other end of a contact that is being made, on its way to the peer: a descriptor, or a number.
+// The other end of a new contact, to be sent to the peer: a socket or the number of a context.
 struct Passage {
   Socket socket;
   std::uint32_t context = 0;

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -42,6 +43,14 @@ Result<ConnectionPair> connect_within_process(CarrierSource* carriers) {
   return ConnectionPair(std::move(first), std::move(second));
 }
 
+// Payload of an abandonment.
+struct Reason {
+  std::uint32_t code;
+  std::uint32_t length;
+  std::array<char, 232> text;
+};
+static_assert(sizeof(Reason) == 240);
+
 bool passes_contact(const ReceivedFrame& received) {
   return received.frame.kind == FrameKind::socket || received.frame.kind == FrameKind::proposal;
 }
@@ -54,6 +63,16 @@ Mesh::Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts)
     if (contacts[peer].is_remote()) remote_ranks_.push_back(peer);
     peers_[peer].contact = std::move(contacts[peer]);
   }
+}
+
+// Contacts in the inboxes share the connections.
+Mesh::~Mesh() {
+  std::vector<Contact> contacts;
+  for (Peer& peer : peers_) {
+    peer.inbox.clear();
+    contacts.push_back(std::move(peer.contact));
+  }
+  Contact::close_all(std::move(contacts));
 }
 
 Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::string& transport) {
@@ -113,7 +132,8 @@ Status Mesh::send(Rank peer, const Frame& frame, int descriptor) {
                       " has left so many control messages unread that no other fits: it is stopped, or makes no calls");
 }
 
-// The next frame on the socket; a goodbye is noted and never returned. Whatever descriptors come are ours to close.
+// Returns the next frame on the socket. A goodbye or an abandonment is noted and never returned. Closes descriptors
+// that nobody asked for.
 std::optional<Mesh::Arrival> Mesh::pull_socket(Peer& peer) {
   Arrival arrival;
   Frame& frame = arrival.received.frame;
@@ -141,9 +161,21 @@ std::optional<Mesh::Arrival> Mesh::pull_socket(Peer& peer) {
   }
   arrival.truncated = (message.msg_flags & MSG_CTRUNC) != 0;
   arrival.whole = count == static_cast<ssize_t>(sizeof frame) && frame.version == 1;
-  if (!arrival.whole || frame.kind != FrameKind::goodbye) return arrival;
-  peer.left = true;
+  if (!arrival.whole || !note_end(peer, frame)) return arrival;
   return std::nullopt;
+}
+
+// Returns whether the frame is the last one of a peer.
+bool Mesh::note_end(Peer& peer, const Frame& frame) {
+  if (frame.kind == FrameKind::goodbye) peer.left = true;
+  if (frame.kind != FrameKind::abandonment) return frame.kind == FrameKind::goodbye;
+  Reason reason;
+  std::memcpy(&reason, frame.payload.data(), sizeof reason);
+  const bool valid = reason.code > 0 && reason.code <= static_cast<std::uint32_t>(Code::internal) &&
+                     reason.length <= reason.text.size();
+  peer.abandoned = valid ? Status(static_cast<Code>(reason.code), std::string(reason.text.data(), reason.length))
+                         : remote_error("it sent no valid reason");
+  return true;
 }
 
 std::optional<Mesh::Arrival> Mesh::pull(Rank rank) {
@@ -196,7 +228,7 @@ void Mesh::wait(Rank peer, int timeout_ms) {
   ::poll(&poll_state, 1, timeout_ms);
 }
 
-// A dead peer's socket hangs up; what it sent before can still be read, a goodbye among it.
+// The socket of a dead peer hangs up. Frames that the peer sent before can still be read; one may be a goodbye.
 std::optional<Rank> Mesh::find_dead() {
   const std::lock_guard lock(*mutex_);
   for (Rank rank = 0; rank < peers_.size(); ++rank) {
@@ -218,6 +250,7 @@ bool Mesh::has_left(Rank peer) {
 bool Mesh::has_died(Rank rank) {
   Peer& peer = peers_[rank];
   if (rank == self_ || peer.left) return false;
+  if (!peer.abandoned.ok()) return true;
   if (is_remote(rank)) {
     connection(rank).look(now_ns());
     connection(rank).advance();
@@ -228,6 +261,34 @@ bool Mesh::has_died(Rank rank) {
   }
   while (auto arrival = pull(rank)) peer.inbox.push_back(std::move(*arrival));
   return !peer.left;
+}
+
+void Mesh::abandon(const Status& reason) {
+  Reason payload = {static_cast<std::uint32_t>(reason.code()), 0, {}};
+  payload.length = static_cast<std::uint32_t>(std::min(reason.message().size(), payload.text.size()));
+  std::memcpy(payload.text.data(), reason.message().data(), payload.length);
+  Frame frame;
+  frame.kind = FrameKind::abandonment;
+  frame.bytes = sizeof payload;
+  std::memcpy(frame.payload.data(), &payload, sizeof payload);
+  for (Rank peer = 0; peer < peers_.size(); ++peer) {
+    if (peers_[peer].contact) (void)try_send(peer, frame).ok();  // A new contact has room for it.
+  }
+  drain_for(kGoodbyeMs);
+}
+
+Status Mesh::abandonment(Rank peer) const {
+  const std::lock_guard lock(*mutex_);
+  const Status& reason = peers_[peer].abandoned;
+  return reason.ok() ? Status() : Status(reason.code(), reason.message());
+}
+
+Status Mesh::death(Rank peer, const std::string& when) const {
+  const std::string who = "rank " + std::to_string(peer);
+  if (const Status reason = abandonment(peer); !reason.ok())
+    return {reason.code(), who + " gave up creating this communicator: " + reason.message()};
+  if (!is_remote(peer)) return remote_error(who + " died " + when);
+  return remote_error(who + " died or is out of reach " + when + ": " + connection(peer).reason());
 }
 
 void Mesh::leave() {

@@ -1,5 +1,5 @@
-// What a rank has to reach each other one by: control messages, descriptors within a host, and the notice of a peer's
-// death. How they were connected and authenticated is the bootstrap's business.
+// Control connections from this rank to every other rank of a communicator: they carry control messages, within a host
+// also file descriptors, and show when a peer dies. The bootstrap connects and authenticates them.
 #pragma once
 
 #include <array>
@@ -30,7 +30,8 @@ enum class FrameKind : std::uint32_t {
   proposal = 7,  // These and the next two: to go on without some ranks, see proposals.h.
   refusal = 8,
   consent = 9,
-  memory = 10,  // For all ranks, see Communicator::pass().
+  memory = 10,       // For all ranks, see Communicator::pass().
+  abandonment = 11,  // See Mesh::abandon().
 };
 
 // What ranks of other hosts, who do not see the board, are told of what would be on it.
@@ -64,8 +65,10 @@ struct ReceivedFrame {
 
 class Mesh {
  public:
-  // contacts[r] leads to rank r; none to oneself. Those to ranks of other hosts are connections.
+  // contacts[r] leads to rank r; contacts[self] is empty. Contacts to ranks of other hosts are connections.
   Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts);
+  // Closes all contacts; waits 3 s at most for what was sent.
+  ~Mesh();
   Mesh(Mesh&&) = default;
   Mesh& operator=(Mesh&&) = delete;
   // For ranks in one process: pairs of sockets, and connections over loopback where they play ranks of several hosts,
@@ -82,14 +85,20 @@ class Mesh {
   Result<std::optional<ReceivedFrame>> receive(Rank peer);
   // Sleeps until the peer has sent something or is gone, `timeout_ms` at most.
   void wait(Rank peer, int timeout_ms);
-  // A rank whose process ended without a goodbye, or that is out of reach. Does not wait. Any thread.
+  // Returns a rank whose process ended without a goodbye, that is out of reach, or that has abandoned the communicator.
+  // Does not wait. Any thread.
   std::optional<Rank> find_dead();
   bool is_dead(Rank peer);
-  // "rank 1 died during ...", with what is known of it.
-  std::string death_report(Rank peer, const std::string& when) const;
+  // Describes the end of a rank that is dead: "rank 1 died during ...".
+  Status death(Rank peer, const std::string& when) const;
+  // Why the peer has abandoned the communicator; fine if it has not, as far as was received.
+  Status abandonment(Rank peer) const;
   bool has_left(Rank peer);  // As far as was received.
   // Tells the peers that this rank leaves in good order.
   void leave();
+  // Tells the peers that this rank gives up creating the communicator, and why. Without that, peers that have created
+  // it would take the closed contacts for the death of this rank.
+  void abandon(const Status& reason);
 
   // ---- Contacts of further communicators ----
   // This end of one, and what to send the peer with a frame.
@@ -125,10 +134,12 @@ class Mesh {
     Contact contact;
     std::deque<Arrival> inbox;  // Found on a socket that has hung up, in order.
     bool left = false;          // Has said goodbye.
+    Status abandoned;           // Why it gave up creating the communicator; fine: it has not.
   };
   std::optional<Arrival> pull(Rank rank);
   static std::optional<Arrival> pull_socket(Peer& peer);
   std::optional<Arrival> pull_note(Rank rank);
+  static bool note_end(Peer& peer, const Frame& frame);
   bool has_died(Rank rank);  // With the lock held.
   Status judge(Rank peer, const Arrival& arrival) const;
   Result<bool> send_note(Rank peer, const Frame& frame, int descriptor);

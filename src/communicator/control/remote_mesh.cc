@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// Of a note: what it is, as in a frame.
+// Beginning of every note, as of a frame.
 struct NoteHead {
   std::uint32_t version = 1;
   std::uint32_t kind = 0;
@@ -31,7 +31,7 @@ Result<bool> Mesh::send_note(Rank peer, const Frame& frame, int descriptor) {
   return true;
 }
 
-// The next frame among the notes; news are put aside.
+// Returns the next frame among the notes. Notification go to their own queue; a goodbye or an abandonment is noted.
 std::optional<Mesh::Arrival> Mesh::pull_note(Rank rank) {
   connection(rank).advance();
   while (auto note = connection(rank).take(context(rank))) {
@@ -47,8 +47,7 @@ std::optional<Mesh::Arrival> Mesh::pull_note(Rank rank) {
     arrival.whole = note->size() == sizeof frame && head.version == 1;
     if (arrival.whole) std::memcpy(&frame, note->data(), sizeof frame);
     if (arrival.whole && frame.context != 0) arrival.received.contact = peers_[rank].contact.beside(frame.context);
-    if (!arrival.whole || frame.kind != FrameKind::goodbye) return arrival;
-    peers_[rank].left = true;
+    if (!arrival.whole || !note_end(peers_[rank], frame)) return arrival;
   }
   return std::nullopt;
 }
@@ -114,12 +113,6 @@ Result<bool> Mesh::try_send(Rank peer, Frame frame, const Passage& passage) {
 Status Mesh::send(Rank peer, Frame frame, const Passage& passage) {
   frame.context = passage.context;
   return send(peer, frame, passage.socket ? passage.socket.get() : -1);
-}
-
-std::string Mesh::death_report(Rank peer, const std::string& when) const {
-  std::string text = "rank " + std::to_string(peer) + " died " + when;
-  if (!is_remote(peer)) return text;
-  return "rank " + std::to_string(peer) + " died or is out of reach " + when + ": " + connection(peer).reason();
 }
 
 }  // namespace tutti

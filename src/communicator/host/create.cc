@@ -30,7 +30,7 @@ Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const W
     auto received = TUTTI_TRY(mesh.receive(peer));
     if (received && received->frame.kind == kind) return std::move(*received);
     if (received) return invalid_usage("rank " + std::to_string(peer) + " sent something else than was agreed");
-    if (const auto dead = mesh.find_dead()) return remote_error(mesh.death_report(*dead, "while joining"));
+    if (const auto dead = mesh.find_dead()) return mesh.death(*dead, "while joining");
     if (watch.aborted()) return aborted_error("aborted while joining");
     if (watch.deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not answer while joining");
     mesh.wait(peer, watch.poll_ms());
@@ -44,8 +44,13 @@ Result<Board> adopt_board(const Mesh& mesh, File file, Rank ranks) {
 }
 
 Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch) {
+  return share_board(mesh, rank, ranks,
+                     [&](Rank peer, FrameKind kind) { return await_frame(mesh, peer, kind, watch); });
+}
+
+Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const AwaitFrame& await) {
   if (rank != mesh.leader()) {
-    ReceivedFrame received = TUTTI_TRY(await_frame(mesh, mesh.leader(), FrameKind::board, watch));
+    ReceivedFrame received = TUTTI_TRY(await(mesh.leader(), FrameKind::board));
     return adopt_board(mesh, std::move(received.file), ranks);
   }
   Board board = TUTTI_TRY(Board::create(ranks));
@@ -194,13 +199,21 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   if (rank == 0 && hosts.value().network()) log(LogLevel::info, "%s", describe(*hosts.value().network()).c_str());
   Result<std::vector<Contact>> contacts =
       caught([&] { return contacts_of(*bootstrap, std::move(peer_sockets), chosen.value(), protection); });
-  TUTTI_CHECK_OK(bootstrap->agree(contacts.ok() ? Status() : std::move(contacts).status(), watch));
+  const bool connected = contacts.ok();
+  if (Status all = bootstrap->agree(connected ? Status() : std::move(contacts).status(), watch); !all.ok()) {
+    if (connected) Contact::close_all(std::move(contacts).value());
+    return all;
+  }
   std::uint64_t number = 0;
   std::memcpy(&number, id.communicator.data(), sizeof number);
   hosts.value().identify(number);
   Mesh mesh(rank, std::move(contacts).value(), std::move(hosts).value());
   Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
-  TUTTI_CHECK_OK(bootstrap->agree(shared.ok() ? Status() : std::move(shared).status(), watch));
+  const bool made = shared.ok();
+  if (Status all = bootstrap->agree(made ? Status() : std::move(shared).status(), watch); !all.ok()) {
+    mesh.abandon(all);
+    return all;
+  }
   Board board = std::move(shared).value();
   return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(rank, std::move(mesh), std::move(board),
                                                                           std::move(options), Spread::many_processes));
@@ -288,13 +301,18 @@ void HostCommunicator::abort() {
 }
 
 Status HostCommunicator::failure(const std::string& when) {
+  Status found = failure_unpublished(when);
+  if (found.ok()) return found;
+  return board_.failed() ? board_.failure(rank_) : fail(std::move(found));
+}
+
+Status HostCommunicator::failure_unpublished(const std::string& when) {
   if (!board_.failed()) poll_notifications();
   if (board_.failed()) return board_.failure(rank_);
   const auto dead = mesh_.find_dead();
   if (!dead) return {};
-  poll_notifications();  // Of why it ended, if it said so.
-  if (board_.failed()) return board_.failure(rank_);
-  return fail(remote_error(mesh_.death_report(*dead, when)));
+  poll_notifications();  // The peer may have reported why it ends.
+  return board_.failed() ? board_.failure(rank_) : mesh_.death(*dead, when);
 }
 
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {

@@ -73,6 +73,8 @@ class HostCommunicator final : public Communicator {
   void wait_for_remote_access() override;
   Status failure() override { return failure("outside of any call"); }
   Status failure(const std::string& when) override;
+  // Like failure(), but leaves it to the caller to report the death of a peer to the other ranks.
+  Status failure_unpublished(const std::string& when);
 
   std::uint64_t take_ticket() override { return tickets_.fetch_add(1); }
   Status await_ticket(std::uint64_t ticket) override;
@@ -315,11 +317,19 @@ class HostCommunicator final : public Communicator {
   Result<Prepared*> mapped_variant(Prepared& prepared, const Call& call);
 
   // ---- split.cc ----
-  // Ranks of this one's part, in its order; none without a colour.
+  // A communicator that is being split off.
+  struct Part {
+    std::vector<Rank> members;  // By their numbers here.
+    Deadline deadline;
+    std::optional<Mesh> mesh;
+  };
+  // Returns the ranks of this rank's part, in its order; none without a colour.
   Result<std::vector<Rank>> agree_on_members(int color, int key);
   Result<ReceivedFrame> await_passed(Rank peer, FrameKind kind, const Deadline& deadline);
-  Result<Mesh> split_mesh(const std::vector<Rank>& members, Rank self, const Deadline& deadline);
-  Result<std::unique_ptr<Communicator>> make_part(const std::vector<Rank>& members, const CommunicatorOptions& options);
+  Result<ReceivedFrame> await_in_part(Part& part, Rank from, FrameKind kind);
+  Status exchange_contacts(const Part& part, std::vector<Contact>& contacts);
+  Result<std::unique_ptr<Communicator>> make_part(Part& part, const CommunicatorOptions& options);
+  std::string during_split() const;
 
   // ---- point_to_point.cc ----
   // Messages of one lane go one after the other.

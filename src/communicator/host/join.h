@@ -1,5 +1,7 @@
-// Steps of making a communicator that creating and splitting share.
+// Steps that creating, splitting and shrinking a communicator share.
 #pragma once
+
+#include <functional>
 
 #include "src/bootstrap/watch.h"
 #include "src/communicator/control/board.h"
@@ -7,13 +9,20 @@
 
 namespace tutti {
 
-// The next frame from the peer, which must be of `kind`: nothing else travels while a communicator is made.
+// Prefix of the reason for which a rank abandons a communicator that is made of another one: it names ranks by their
+// numbers there.
+inline constexpr const char* kInParent = "in the parent communicator, ";
+
+// Waits for the next frame from the peer. Any other kind than `kind` is an error.
 Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const Watch& watch);
 
-// The first rank of each host makes its board and passes it on.
-Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch);
+using AwaitFrame = std::function<Result<ReceivedFrame>(Rank peer, FrameKind kind)>;
 
-// What came from it.
+// The first rank of each host creates the board of that host and sends it to the other ranks there, which wait for it.
+Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch);
+Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const AwaitFrame& await);
+
+// Maps a board that was received.
 Result<Board> adopt_board(const Mesh& mesh, File file, Rank ranks);
 
 }  // namespace tutti

@@ -104,7 +104,7 @@ Result<bool> Shrinking::receive(Rank member) {
   const Proposals::Pair& pair = proposals_.with(peer);
   if (proposed_[member] && !pair.made) return gave_up(peer);
   if (pair.theirs && !(*pair.theirs == list_)) return disagreement(peer);
-  if (dead) return remote_error(mesh_.death_report(peer, "before or during the shrink" + terms_.name));
+  if (dead) return mesh_.death(peer, "before or during the shrink" + terms_.name);
   if (pair.theirs) TUTTI_CHECK_OK(propose(member));
   if (pair.theirs) return proposed_[member] && (member > self_ || pair.contact);
   if (mesh_.has_left(peer))
@@ -141,7 +141,7 @@ Status Shrinking::keep_waiting(const std::vector<Rank>& missing, const char* act
   return timeout_error(text);
 }
 
-// A rank that ends its sockets has said why by then, unless it died.
+// A rank that closes its sockets has sent the reason before, unless it died.
 Result<ReceivedFrame> Shrinking::await(Rank member, FrameKind kind) {
   for (;;) {
     const auto dead = part_->find_dead();
@@ -153,7 +153,8 @@ Result<ReceivedFrame> Shrinking::await(Rank member, FrameKind kind) {
     auto received = TUTTI_TRY(part_->receive(member));
     if (received && received->frame.kind == kind) return std::move(*received);
     if (received) return invalid_usage(rank_name(members_[member]) + " sent something else than was agreed");
-    if (dead) return remote_error(mesh_.death_report(members_[*dead], "during the shrink" + terms_.name));
+    if (dead && !part_->abandonment(*dead).ok()) return part_->abandonment(*dead);
+    if (dead) return mesh_.death(members_[*dead], "during the shrink" + terms_.name);
     TUTTI_CHECK_OK(keep_waiting({members_[member]}, "to finish"));
     part_->wait(member, static_cast<int>(std::min<std::int64_t>(deadline_.left_ms(), kLookMs)));
   }
@@ -189,6 +190,7 @@ void Shrinking::conclude() {
 
 void Shrinking::give_up(const Status& reason) {
   for (Rank rank = 0; rank < terms_.ranks; ++rank) proposals_.withdraw(mesh_, rank, reason);
+  if (part_) part_->abandon({reason.code(), kInParent + reason.message()});
 }
 
 // A failure leaves the parent as it was.

@@ -39,7 +39,7 @@ class Shrinking {
   // After both.
   Mesh take_mesh() { return std::move(*part_); }
   void conclude();
-  // After a failure: the ranks that wait for this one are told why it does not go on.
+  // After a failure: reports the reason to ranks that wait for this one, and to those that have finished the shrink.
   void give_up(const Status& reason);
 
  private:

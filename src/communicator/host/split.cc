@@ -1,4 +1,5 @@
-// Communicators out of communicators: the ranks are known and trusted already, so their sockets are passed along.
+// Splitting a communicator. Its ranks know and trust each other already, so they pass new sockets over those they have.
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,13 +14,15 @@
 namespace tutti {
 namespace {
 
-// Gathered from every rank. Fixed-width plain data.
+constexpr std::int64_t kReasonMs = 1000;  // For a rank that gives up a part to report why.
+
+// Gathered from every rank. Plain data of fixed width.
 struct Wish {
   std::int32_t color = 0;
   std::int32_t key = 0;
 };
 
-// Parent ranks of the new communicator, in its order.
+// Returns the parent ranks of the new communicator, in its order.
 std::vector<Rank> members_of(const std::vector<Wish>& wishes, std::int32_t color) {
   std::vector<Rank> members;
   for (Rank rank = 0; rank < wishes.size(); ++rank) {
@@ -29,7 +32,7 @@ std::vector<Rank> members_of(const std::vector<Wish>& wishes, std::int32_t color
   return members;
 }
 
-// A name that was inherited would not tell the parts apart, nor from their parent.
+// An inherited name gets the colour, so that messages tell the parts from each other and from the parent.
 CommunicatorOptions options_of_part(const CommunicatorOptions& given, const std::string& parent, int color) {
   CommunicatorOptions options = given;
   if (given.name != parent) return options;
@@ -59,24 +62,23 @@ Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key)
   return color < 0 ? std::vector<Rank>() : members_of(wishes, color);
 }
 
-// The peer may have sent addresses of lanes before it, and may not have come here yet.
+// Other frames, such as addresses of lanes, may come first, and the peer may be late.
 Result<ReceivedFrame> HostCommunicator::await_passed(Rank peer, FrameKind kind, const Deadline& deadline) {
-  const std::string doing = kind == FrameKind::socket ? "the communicator was split" : "ranks shared memory";
+  const std::string when = kind == FrameKind::socket ? during_split() : "while ranks shared memory";
   for (;;) {
     TUTTI_CHECK_OK(links_.collect(peer));
     if (auto passed = links_.take_passed(peer, kind)) return std::move(*passed);
-    if (spans_hosts_) poll_notifications();
-    if (board_.failed()) return board_.failure(rank_);
-    if (const auto dead = mesh_.find_dead()) return remote_error(mesh_.death_report(*dead, "while " + doing));
-    if (deadline.passed())
-      return timeout_error("rank " + std::to_string(peer) + " did not come in time while " + doing);
+    TUTTI_CHECK_OK(failure_unpublished(when));
+    if (deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not come in time " + when);
     mesh_.wait(peer, Watch{deadline, board_.failed_word()}.poll_ms());
   }
 }
 
+std::string HostCommunicator::during_split() const { return "during the split" + name(); }
+
 // Of each pair, the rank that comes first in the parent makes the contact.
-Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank self, const Deadline& deadline) {
-  std::vector<Contact> contacts(members.size());
+Status HostCommunicator::exchange_contacts(const Part& part, std::vector<Contact>& contacts) {
+  const std::vector<Rank>& members = part.members;
   Frame frame;
   frame.kind = FrameKind::socket;
   for (Rank other = 0; other < members.size(); ++other) {
@@ -87,10 +89,32 @@ Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank
   }
   for (Rank other = 0; other < members.size(); ++other) {
     if (members[other] >= rank_) continue;
-    ReceivedFrame received = TUTTI_TRY(await_passed(members[other], FrameKind::socket, deadline));
+    ReceivedFrame received = TUTTI_TRY(await_passed(members[other], FrameKind::socket, part.deadline));
     contacts[other] = std::move(received.contact);
   }
-  return Mesh(self, std::move(contacts), mesh_.hosts().of(members, board_.last(rank_)));
+  return {};
+}
+
+// Waits for a frame from rank `from` of the part. Errors name ranks by their numbers in the parent. A rank that gives
+// up the part reports why in the parent.
+Result<ReceivedFrame> HostCommunicator::await_in_part(Part& part, Rank from, FrameKind kind) {
+  const auto name_of = [&](Rank member) { return "rank " + std::to_string(part.members[member]); };
+  std::optional<Deadline> reason_by;
+  for (;;) {
+    const auto dead = part.mesh->find_dead();
+    auto received = TUTTI_TRY(part.mesh->receive(from));
+    if (received && received->frame.kind == kind) return std::move(*received);
+    if (received) return invalid_usage(name_of(from) + " sent an unexpected control message " + during_split());
+    TUTTI_CHECK_OK(failure_unpublished(during_split()));
+    if (dead && !reason_by) reason_by = Deadline::after_ms(kReasonMs);
+    if (dead && reason_by->passed()) return remote_error(name_of(*dead) + " gave up " + during_split());
+    if (part.deadline.passed()) return timeout_error(name_of(from) + " did not answer in time " + during_split());
+    if (dead) {
+      ::poll(nullptr, 0, 1);
+    } else {
+      part.mesh->wait(from, Watch{part.deadline, board_.failed_word()}.poll_ms());
+    }
+  }
 }
 
 Status HostCommunicator::pass(Rank to, int descriptor) {
@@ -104,24 +128,42 @@ Result<File> HostCommunicator::take_passed(Rank from) {
   return std::move(passed.file);
 }
 
-Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(const std::vector<Rank>& members,
-                                                                  const CommunicatorOptions& options) {
+// The mesh outlives a failure, so that the caller can report it there. No rank has the part before all have reached its
+// first rank: until then, each of them sees a failure of the parent.
+Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(Part& part, const CommunicatorOptions& options) {
+  const std::vector<Rank>& members = part.members;
+  const auto ranks = static_cast<Rank>(members.size());
   const auto self = static_cast<Rank>(std::find(members.begin(), members.end(), rank_) - members.begin());
-  const Watch watch{Deadline::after_ms(options.init_timeout_ms), board_.failed_word()};
-  Mesh mesh = TUTTI_TRY(split_mesh(members, self, watch.deadline));
-  Board board = TUTTI_TRY(share_board(mesh, self, static_cast<Rank>(members.size()), watch));
+  std::vector<Contact> contacts(ranks);
+  Status exchanged = exchange_contacts(part, contacts);
+  Mesh& mesh = part.mesh.emplace(self, std::move(contacts), mesh_.hosts().of(members, board_.last(rank_)));
+  TUTTI_CHECK_OK(std::move(exchanged));
+  const auto await = [&](Rank from, FrameKind kind) { return await_in_part(part, from, kind); };
+  Board board = TUTTI_TRY(share_board(mesh, self, ranks, await));
+  Frame frame;
+  frame.kind = FrameKind::consent;
+  if (self != 0) {
+    TUTTI_CHECK_OK(mesh.send(0, frame));
+    TUTTI_CHECK_OK(await(0, FrameKind::consent).status());
+  } else {
+    for (Rank other = 1; other < ranks; ++other) TUTTI_CHECK_OK(await(other, FrameKind::consent).status());
+    for (Rank other = 1; other < ranks; ++other) TUTTI_CHECK_OK(mesh.send(other, frame));
+  }
   return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
       self, std::move(mesh), std::move(board), options, one_process_ ? Spread::one_process : Spread::many_processes));
 }
 
-// A rank that fails here, or lacks memory, has peers that wait for it: all are told.
+// A failure on this rank is reported to all ranks of the parent first, then to ranks that may have the part already.
 Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key, const CommunicatorOptions& options) {
   auto members = caught([&] { return agree_on_members(color, key); });
   if (!members.ok()) return reported(std::move(members).status()).during("gathering the colours of a split");
   if (members.value().empty()) return std::unique_ptr<Communicator>();
-  auto part = caught([&] { return make_part(members.value(), options_of_part(options, options_.name, color)); });
-  if (part.ok()) return part;
-  return fail(std::move(part).status());
+  Part part = {std::move(members).value(), Deadline::after_ms(options.init_timeout_ms), std::nullopt};
+  auto made = caught([&] { return make_part(part, options_of_part(options, options_.name, color)); });
+  if (made.ok()) return made;
+  Status reason = fail(std::move(made).status());
+  if (part.mesh) part.mesh->abandon({reason.code(), kInParent + reason.message()});
+  return reason;
 }
 
 }  // namespace tutti

@@ -195,11 +195,11 @@ void HostCommunicator::find_oversubscription() {
 Status HostCommunicator::probe_peers(WaitState& wait_state) {
   const auto dead = mesh_.find_dead();
   if (!dead) return {};
-  if (spans_hosts_ && !std::exchange(wait_state.saw_death, true))
-    return {};                             // What it sent before may be all that is needed.
-  if (spans_hosts_) poll_notifications();  // Of why it ended, if it said so.
+  // Messages that the peer sent before may complete the call: look for them once more.
+  if (spans_hosts_ && !std::exchange(wait_state.saw_death, true)) return {};
+  if (spans_hosts_) poll_notifications();  // The peer may have reported why it ends.
   if (board_.failed()) return board_.failure(rank_);
-  return fail(remote_error(mesh_.death_report(*dead, "during " + current_call())));
+  return fail(mesh_.death(*dead, "during " + current_call()));
 }
 
 }  // namespace tutti

@@ -1,0 +1,99 @@
+// Ranks and rendezvous that do not answer.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+
+#include "src/base/clock.h"
+#include "src/base/log.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/bootstrap.h"
+#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/processes.h"
+
+namespace tutti::test {
+namespace {
+
+std::string join(const UniqueId& id, Rank rank, Rank ranks, std::int64_t timeout_ms) {
+  JoinOptions options;
+  options.timeout_ms = timeout_ms;
+  return Bootstrap::join(id, rank, ranks, options).status().message();
+}
+
+// Two of three ranks have joined.
+std::atomic<bool>& two_have_joined() {
+  static const Shared<std::atomic<bool>> logged;
+  return *logged;
+}
+
+RendezvousOptions note_when_two_have_joined() {
+  two_have_joined() = false;
+  set_log_sink([](std::string_view line) {
+    if (line.find("waiting for rank 2 of 3 to join") != std::string_view::npos) two_have_joined() = true;
+  });
+  RendezvousOptions options = here();
+  options.report_after_ms = 50;
+  return options;
+}
+
+void await_two_ranks() {
+  const Deadline deadline = Deadline::after_ms(60'000);
+  while (!two_have_joined() && !deadline.passed()) ::poll(nullptr, 0, 1);
+  set_log_sink(nullptr);
+  ASSERT_TRUE(two_have_joined());
+}
+
+TEST(Bootstrap, NamesARank_WhenItIsStoppedAfterItJoined) {
+  const Meeting meeting(note_when_two_have_joined());
+  const UniqueId id = meeting.id();
+  Processes processes;
+  const auto start = [&](Rank rank) { processes.start([=] { return join(id, rank, 3, 3000); }); };
+  start(0);
+  start(1);
+  await_two_ranks();
+  processes.stop(1);
+  start(2);
+  for (const std::size_t rank : {0, 2})
+    EXPECT_EQ(processes.report(rank),
+              "rank 1 of 3 joined, but did not answer within 3 s: stopped, overloaded or out of reach");
+}
+
+// Rank 0 runs the rendezvous, which no longer reports anything. The limit is 2 s and some slack.
+TEST(Bootstrap, NamesRankZeroInTime_WhenItIsStoppedWithTheRendezvous) {
+  const RendezvousOptions options = note_when_two_have_joined();
+  const Shared<UniqueId> id;
+  const Gate made;
+  Processes processes;
+  processes.start([&] {
+    *id = make_unique_id(options).value();
+    made.open();
+    return join(*id, 0, 3, 2000);
+  });
+  made.wait();
+  const std::int64_t began = now_ns();
+  processes.start([&] { return join(*id, 1, 3, 2000); });
+  await_two_ranks();
+  processes.stop(0);
+  const std::string text = processes.report(1);
+  EXPECT_LT((now_ns() - began) / 1'000'000, 4700);
+  EXPECT_EQ(text.find("rank 0 ("), 0U) << text;
+  EXPECT_NE(text.find("which runs the rendezvous at 127.0.0.1:"), std::string::npos) << text;
+  EXPECT_NE(text.find("does not answer: stopped, overloaded or out of reach"), std::string::npos) << text;
+}
+
+// The port drops connection requests, as behind a firewall: its queue is full, and nobody accepts.
+TEST(Bootstrap, SuggestsFirewalls_WhenTheRendezvousCannotBeReached) {
+  const Socket listener = listen_at({loopback_address(), "", SOCK_STREAM}).value();
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  const Address address = local_address(listener).value();
+  std::vector<Socket> queued;
+  for (int i = 0; i < 4; ++i) queued.push_back(connect_to({address, "", SOCK_STREAM}).value());
+  const std::string text = join(draw_unique_id(address).value(), 1, 2, 60'000);
+  EXPECT_NE(text.find("Connection timed out"), std::string::npos) << text;
+  EXPECT_NE(text.find("let TCP through the firewalls between the hosts, to all ports"), std::string::npos) << text;
+  EXPECT_EQ(text.find("the id was used before"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace tutti::test
