@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits figures of src/model/figures.cc to published tables.  perf/simulator/fit.py sm90 [--without all_gather]
+"""Fits figures of tools/simulator/figures.cc to published tables.  perf/simulator/fit.py sm90 [--without all_gather]
 
 Prints the figures that were found, and the errors of the rows that they were fitted to and of those left out; nothing is
 written. The search goes along one figure after the other and keeps what makes the errors smaller.

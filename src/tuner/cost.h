@@ -40,8 +40,7 @@ struct Load {
   double ranks = 2;     // Of such a call.
   double copied = 0;    // Blocks that its root copies, whatever the algorithm.
   double met = 0;       // Hops until all ranks know where the buffers of all are.
-  LaunchMode launch = LaunchMode::eager;
-  Coding coding = {};  // Of none, messages have the bytes that memory has.
+  Coding coding = {};   // Of none, messages have the bytes that memory has.
 };
 
 Prediction predict(const CostLaw& cost_law, const Load& load, const Machine& machine);

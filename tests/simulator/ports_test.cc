@@ -1,10 +1,10 @@
 // Ports that a rank uses together, and messages that have them at the same time.
 #include <gtest/gtest.h>
 
-#include "src/simulator/simulate.h"
 #include "tests/simulator/machines.h"
+#include "tools/simulator/simulate.h"
 
-namespace tutti::test {
+namespace tutti::simulator::test {
 namespace {
 
 using test::network_of;
@@ -104,4 +104,4 @@ TEST(Messages, AreNotCopiedWhereTheyGoDirectly) {
 }
 
 }  // namespace
-}  // namespace tutti::test
+}  // namespace tutti::simulator::test

@@ -1,11 +1,11 @@
-#include "src/model/figures.h"
+#include "tools/simulator/figures.h"
 
 #include <algorithm>
 #include <string>
 
 #include "src/model/machine.h"
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 // Figures without a word of their origin are fitted by perf/simulator/fit.py to the tables in tests/simulator/tables.
@@ -14,8 +14,10 @@ namespace {
 // What NCCL's GPUs have in common, whose tables these are.
 Costs nccl() {
   Costs costs;
-  costs.launch_peer_us = 0.82;     // Of the flat part of an all-to-all of 8 A100; of others nobody has published one.
-  costs.launch_us = {8, 13.4, 2};  // eager: an estimate, below what devices take. eager_many: see launch_device_us.
+  costs.launch_peer_us = 0.82;  // Of the flat part of an all-to-all of 8 A100; of others nobody has published one.
+  costs.launch_us = 8;          // An estimate, below the time that devices take.
+  costs.launch_many_us = 13.4;
+  costs.launch_graph_us = 2;
   costs.step_us = {0.5, 0.1, 0.2};
   costs.compressed_bytes = {1, 2, 128.0 / 120};  // 8 of 16 bytes, 120 of 128: NCCL's protocols.
   costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.969};
@@ -125,8 +127,8 @@ Result<Costs> costs_of(const Topology& topology) {
   if (!gpus) return processor();
   if (sm == 0) return invalid_argument("nobody said what the GPUs are: name their model with --gpu");
   Costs costs = sm >= 100 ? blackwell() : sm >= 90 ? hopper() : ampere();
-  if (launches_slowly(topology)) costs.launch_us[static_cast<std::size_t>(LaunchMode::eager)] = kGraceLaunchUs;
+  if (launches_slowly(topology)) costs.launch_us = kGraceLaunchUs;
   return costs;
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "src/simulator/engine.h"
-#include "src/simulator/event_queue.h"
+#include "tools/simulator/engine.h"
+#include "tools/simulator/event_queue.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 inline constexpr std::uint32_t kNobody = ~0U;
 inline constexpr std::uint32_t kMessageBit = 1U << 31;  // Of an event's subject: a message, else a rank.
@@ -27,9 +27,9 @@ struct Timeline {
   double jittered(double us);
 };
 
-class Links {
+class Wires {
  public:
-  Links(const SimProgram& program, const Network& network, const EngineRequest& request, Timeline& timeline);
+  Wires(const Program& program, const Network& network, const EngineRequest& request, Timeline& timeline);
 
   // When what the rank awaits there is there: the next message or signal, or a slot for one. Unknown: the rank will be
   // woken when it is.
@@ -128,7 +128,7 @@ class Links {
   }
   LinkKind narrowest(const Lane& lane) const;
 
-  const SimProgram& program_;
+  const Program& program_;
   const Network& network_;
   const EngineRequest& request_;
   Timeline& timeline_;
@@ -145,4 +145,4 @@ class Links {
   double data_bytes_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -4,10 +4,10 @@
 #include <numeric>
 #include <optional>
 
-#include "src/model/network.h"
 #include "src/topology/figures.h"
+#include "tools/simulator/network.h"
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 constexpr std::uint64_t kMaxRanks = 1U << 24;
@@ -365,4 +365,4 @@ Status Network::fail_rail(std::uint32_t host, std::uint32_t rail, const std::str
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

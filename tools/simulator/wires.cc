@@ -1,9 +1,9 @@
-#include "src/simulator/links.h"
+#include "tools/simulator/wires.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 constexpr double kUnknown = -1;
@@ -18,7 +18,7 @@ double Timeline::jittered(double us) {
   return us * (1 - jitter * std::log(uniform));
 }
 
-Links::Links(const SimProgram& program, const Network& network, const EngineRequest& request, Timeline& timeline)
+Wires::Wires(const Program& program, const Network& network, const EngineRequest& request, Timeline& timeline)
     : program_(program),
       network_(network),
       request_(request),
@@ -37,13 +37,13 @@ Links::Links(const SimProgram& program, const Network& network, const EngineRequ
 // ---- How it is laid ----
 
 // No less than a tenth: of so many ranks nothing was measured.
-double Links::multicast_part() const {
+double Wires::multicast_part() const {
   const double doublings = std::log2(network_.ranks() / 8.0);
   return std::max(0.1, request_.costs.multicast - request_.costs.multicast_falls * doublings);
 }
 
 // Where several links lie side by side, images share them out among each other.
-void Links::lay_link(ResourceId id) {
+void Wires::lay_link(ResourceId id) {
   const Resource link = network_.resource(id);
   const double part = program_.multicast && link.kind == LinkKind::nvlink ? multicast_part() : 1;
   const double rate = link.gbytes_per_s * request_.costs.efficiency[static_cast<std::size_t>(link.kind)] * part;
@@ -62,7 +62,7 @@ void Links::lay_link(ResourceId id) {
 
 // Links of a sender's side that all their messages pass one after the other: only the slowest is ever waited for, so it
 // alone keeps account of them. Links side by side carry several at once, so they are no part of such a row.
-void Links::join_links() {
+void Wires::join_links() {
   std::vector<std::uint32_t> uses(links_.size());
   std::vector<ResourceId> after(links_.size(), kNoLink), before(links_.size(), kNoLink);
   std::vector<bool> mixed(links_.size());  // Not always beside the same ones.
@@ -101,7 +101,7 @@ void Links::join_links() {
   }
 }
 
-void Links::lay_lanes() {
+void Wires::lay_lanes() {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     const Route& route = program_.lanes[i].route;
     Lane& lane = lanes_[i];
@@ -135,7 +135,7 @@ void Links::lay_lanes() {
 
 // ---- Links ----
 
-double& Links::free_of(LinkState& link) {
+double& Wires::free_of(LinkState& link) {
   if (link.parallel == 1) return link.free_us;
   const auto first = side_by_side_.begin() + link.first;
   return *std::min_element(first, first + link.parallel);
@@ -143,7 +143,7 @@ double& Links::free_of(LinkState& link) {
 
 // Requests go to the ports in turns, from where the message before has left off. When the first begins; `free` becomes
 // when the last has passed.
-double Links::occupy_ports(const LinkState& link, double at, double bytes, double& free) {
+double Wires::occupy_ports(const LinkState& link, double at, double bytes, double& free) {
   constexpr double kMaxRequests = 1U << 30;
   const auto requests =
       static_cast<std::uint32_t>(std::clamp(std::ceil(bytes / request_.costs.request_bytes), 1.0, kMaxRequests));
@@ -166,7 +166,7 @@ double Links::occupy_ports(const LinkState& link, double at, double bytes, doubl
 }
 
 // When the head has passed the link; `finish` becomes no earlier than the tail has.
-double Links::occupy(ResourceId id, double at, double bytes, double& finish) {
+double Wires::occupy(ResourceId id, double at, double bytes, double& finish) {
   LinkState& link = links_[id];
   double start = at, free = 0;
   if (link.striped) {
@@ -183,14 +183,14 @@ double Links::occupy(ResourceId id, double at, double bytes, double& finish) {
   return start;
 }
 
-double Links::pass(const Lane& lane, std::size_t first, std::size_t end, const std::array<double, 2>& at_and_bytes,
+double Wires::pass(const Lane& lane, std::size_t first, std::size_t end, const std::array<double, 2>& at_and_bytes,
                    double& finish) {
   double at = at_and_bytes[0];
   for (std::size_t i = first; i < end; ++i) at = occupy(lane.links[i], at, at_and_bytes[1], finish);
   return at;
 }
 
-double Links::transfer(std::uint32_t number, double bytes) {
+double Wires::transfer(std::uint32_t number, double bytes) {
   const Lane& lane = lanes_[number];
   double finish = timeline_.now;
   pass(lane, 0, std::size_t{lane.own} + lane.others, {timeline_.now, bytes}, finish);
@@ -198,14 +198,14 @@ double Links::transfer(std::uint32_t number, double bytes) {
   return finish;
 }
 
-LinkKind Links::narrowest(const Lane& lane) const {
+LinkKind Wires::narrowest(const Lane& lane) const {
   ResourceId found = lane.links[0];
   for (std::size_t i = 0; i < std::size_t{lane.own} + lane.others; ++i)
     if (links_[lane.links[i]].us_per_byte > links_[found].us_per_byte) found = lane.links[i];
   return network_.resource(found).kind;
 }
 
-std::vector<LinkUse> Links::uses() const {
+std::vector<LinkUse> Wires::uses() const {
   std::vector<LinkUse> uses;
   uses.reserve(links_.size());
   for (ResourceId id = 0; id < links_.size(); ++id) {
@@ -217,7 +217,7 @@ std::vector<LinkUse> Links::uses() const {
 
 // ---- Messages ----
 
-Links::Promise Links::next(std::uint32_t number, std::uint32_t rank) {
+Wires::Promise Wires::next(std::uint32_t number, std::uint32_t rank) {
   Lane& lane = lanes_[number];
   if (lane.head == kNobody || messages_[lane.head].arrival_us == kUnknown) {
     lane.reader = rank;
@@ -227,7 +227,7 @@ Links::Promise Links::next(std::uint32_t number, std::uint32_t rank) {
   return {.known = true, .us = message.arrival_us, .chain = &message.chain};
 }
 
-Links::Promise Links::slot(std::uint32_t number, std::uint32_t rank) {
+Wires::Promise Wires::slot(std::uint32_t number, std::uint32_t rank) {
   Lane& lane = lanes_[number];
   const std::uint32_t slots = request_.loop.slots;
   if (lane.sent < slots) return {};
@@ -238,13 +238,13 @@ Links::Promise Links::slot(std::uint32_t number, std::uint32_t rank) {
   return {.known = true, .us = slot_free_[std::size_t{number} * slots + lane.sent % slots] + signal_us(lane)};
 }
 
-void Links::prefetch_links_of(std::uint32_t message) const {
+void Wires::prefetch_links_of(std::uint32_t message) const {
   const Lane& lane = lanes_[messages_[message].lane];
   for (std::size_t i = lane.own; i < std::size_t{lane.own} + lane.others; ++i)
     __builtin_prefetch(&links_[lane.links[i]]);
 }
 
-void Links::prefetch_next(const End& end) const {
+void Wires::prefetch_next(const End& end) const {
   const Lane& lane = lanes_[end.lane()];
   const std::uint32_t slots = request_.loop.slots;
   if (end.kind() == EndKind::send) {
@@ -255,7 +255,7 @@ void Links::prefetch_next(const End& end) const {
   }
 }
 
-void Links::take(const End& end, double end_us) {
+void Wires::take(const End& end, double end_us) {
   Lane& lane = lanes_[end.lane()];
   const std::uint32_t message = lane.head;
   lane.head = messages_[message].next;
@@ -270,7 +270,7 @@ void Links::take(const End& end, double end_us) {
   lane.writer = kNobody;
 }
 
-std::uint32_t Links::new_message(std::uint32_t number) {
+std::uint32_t Wires::new_message(std::uint32_t number) {
   std::uint32_t message = free_message_;
   if (message == kNobody) {
     message = static_cast<std::uint32_t>(messages_.size());
@@ -289,7 +289,7 @@ std::uint32_t Links::new_message(std::uint32_t number) {
   return message;
 }
 
-void Links::send(std::uint32_t number, double bytes, double end_us, const Chain& chain) {
+void Wires::send(std::uint32_t number, double bytes, double end_us, const Chain& chain) {
   const std::uint32_t made = new_message(number);
   Lane& lane = lanes_[number];
   Message& message = messages_[made];
@@ -305,7 +305,7 @@ void Links::send(std::uint32_t number, double bytes, double end_us, const Chain&
   timeline_.queue.push({head, 1 + program_.lanes[number].distance, made | kMessageBit});
 }
 
-void Links::enter_receiver(std::uint32_t number) {
+void Wires::enter_receiver(std::uint32_t number) {
   Message& message = messages_[number];
   const Lane& lane = lanes_[message.lane];
   const double head =
@@ -314,7 +314,7 @@ void Links::enter_receiver(std::uint32_t number) {
   arrive(number);
 }
 
-double Links::hop_us(const Lane& lane, double bytes) const {
+double Wires::hop_us(const Lane& lane, double bytes) const {
   const Costs& costs = request_.costs;
   const double ramp_us = costs.ramp_us[lane.links_class];
   const double ramp = ramp_us > 0 ? std::min(bytes / std::max(costs.ramp_bytes[lane.links_class], 1.0), 1.0) : 0;
@@ -323,7 +323,7 @@ double Links::hop_us(const Lane& lane, double bytes) const {
 
 // The message that comes behind another takes its share of what that has left to go: it is no sooner there itself, but
 // that is later.
-void Links::interleave(Lane& lane, const Message& message) {
+void Wires::interleave(Lane& lane, const Message& message) {
   Message& before = messages_[message.before];
   if (lane.links_class != static_cast<std::uint8_t>(LinkClass::network)) return;
   const double left_us = before.finish_us - timeline_.now;
@@ -338,7 +338,7 @@ void Links::interleave(Lane& lane, const Message& message) {
   lane.last_arrival_us = std::max(lane.last_arrival_us, before.arrival_us);
 }
 
-void Links::arrive(std::uint32_t number) {
+void Wires::arrive(std::uint32_t number) {
   Message& message = messages_[number];
   Lane& lane = lanes_[message.lane];
   const double bytes = message.bytes / request_.costs.compressed_bytes[protocol_];
@@ -359,7 +359,7 @@ void Links::arrive(std::uint32_t number) {
 }
 
 // It follows what its rank has stored in memory of peers.
-void Links::signal(std::uint32_t number, double end_us, double stored_us, const Chain& chain) {
+void Wires::signal(std::uint32_t number, double end_us, double stored_us, const Chain& chain) {
   const std::uint32_t made = new_message(number);
   Lane& lane = lanes_[number];
   Message& message = messages_[made];
@@ -373,10 +373,10 @@ void Links::signal(std::uint32_t number, double end_us, double stored_us, const 
   wake_reader(lane, made);
 }
 
-void Links::wake_reader(Lane& lane, std::uint32_t message) {
+void Wires::wake_reader(Lane& lane, std::uint32_t message) {
   if (lane.reader == kNobody || lane.head != message) return;
   timeline_.wake(lane.reader, messages_[message].arrival_us);
   lane.reader = kNobody;
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -19,8 +19,9 @@
 #include "src/base/rank.h"
 #include "src/model/machine.h"
 #include "src/topology/ways.h"
+#include "tools/simulator/costs.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 // "host3:mlx5_0" or, of one link, "host3:gpu0-nvswitch1".
 struct Fault {
@@ -156,4 +157,4 @@ class Network {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> moved_;  // {host, rail}: which does its work.
 };
 
-}  // namespace tutti
+}  // namespace tutti::simulator
