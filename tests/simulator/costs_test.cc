@@ -17,12 +17,9 @@ TEST(Costs, OneProcessForManyDevicesNeedsLongerForMoreOfThemAndTheirChannels) {
   costs.launch_graph_us = 2;
   costs.launch_device_us = 3;
   costs.launch_channel_us = 0.5;
-  costs.launch_peer_us = 0.25;
   EXPECT_EQ(launch_us(costs, LaunchMode::eager_many, {.devices = 4, .channels = 2}), 10 + 4 * (3 + 2 * 0.5));
-  EXPECT_EQ(launch_us(costs, LaunchMode::eager_many, {.devices = 4, .channels = 2, .peers = 8}), 10 + 4 * (3 + 2));
   EXPECT_EQ(launch_us(costs, LaunchMode::eager, {.devices = 4, .channels = 2}), 8);
-  EXPECT_EQ(launch_us(costs, LaunchMode::eager, {.devices = 4, .channels = 2, .peers = 8}), 10);
-  EXPECT_EQ(launch_us(costs, LaunchMode::graph, {.devices = 4, .channels = 2, .peers = 8}), 2);
+  EXPECT_EQ(launch_us(costs, LaunchMode::graph, {.devices = 4, .channels = 2}), 2);
 }
 
 TEST(Costs, FiguresHaveNames) {
@@ -65,6 +62,9 @@ TEST(Figures, EveryPresetHasThemAndNewerGenerationsCarryMore) {
   }
   EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().name, costs_of(preset("dgx-b200").value()).value().name);
   EXPECT_EQ(costs_of(preset("dgx-h200").value()).value().name, "H100");
+  // Measurements on Alps (7.8 us) disprove that calls take longer to launch on every Grace processor.
+  EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().launch_us,
+            costs_of(preset("dgx-b200").value()).value().launch_us);
 }
 
 }  // namespace

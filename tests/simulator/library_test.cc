@@ -1,4 +1,4 @@
-// What the measured libraries do beside sending messages: launches, slices, hops that grow, and ports in turn.
+// Launches, slices and slots, as the measured libraries have them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,6 @@ namespace {
 
 using namespace test;
 
-constexpr auto kNvlink = static_cast<std::size_t>(LinkClass::nvlink);
 const Wanted kRing = {Collective::all_gather, "ring"};
 
 TEST(Library, CallsInSeriesTakeWhatTheirHostNeedsIfThatIsLonger) {
@@ -28,14 +27,6 @@ TEST(Library, CallsInSeriesTakeWhatTheirHostNeedsIfThatIsLonger) {
   const Outcome bound = simulated(network, costs, kRing, call);
   EXPECT_NEAR(bound.time_us, device + 4, 1e-9);
   EXPECT_NEAR(bound.chain.sum(), bound.time_us, 1e-3);
-}
-
-TEST(Library, MessagesToPeersArePreparedOneByOne) {
-  const Network network = network_of(cluster_of(1, 4));
-  Costs costs = plain_costs();
-  costs.launch_peer_us = 100;
-  EXPECT_NEAR(simulated(network, costs, {Collective::all_to_all, "direct"}, whole(4e3)).time_us, 4 * 100, 1e-9);
-  EXPECT_LT(simulated(network, costs, kRing, whole(4e3)).time_us, 100);
 }
 
 TEST(Library, SlicesOverlapAHopWithTheLinks) {
@@ -97,28 +88,6 @@ TEST(Library, YoungCallsAreCarriedMoreSlowlyWithinAHost) {
   const double between = simulated(hosts, costs, kRing, call).time_us;
   costs.unsettled_us = 0;
   EXPECT_EQ(simulated(hosts, costs, kRing, call).time_us, between);
-}
-
-TEST(Library, HopsGrowWithMessagesUntilTheyAreLong) {
-  const Network network = network_of(cluster_of(1, 4));
-  Costs costs = plain_costs();
-  costs.ramp_us[kNvlink] = 6;
-  costs.ramp_bytes[kNvlink] = 1e6;
-  costs.compressed_bytes.fill(2);  // Lengths are those of the data.
-  const double half = simulated(network, costs, kRing, whole(2e6)).time_us;
-  EXPECT_NEAR(half, 5 + 3 * (10 + kWay + 3), 1e-3);
-  const double twice = simulated(network, costs, kRing, whole(8e6)).time_us;
-  EXPECT_NEAR(twice, 5 + 3 * (40 + kWay + 6), 1e-3);
-}
-
-TEST(Library, WhatIsReducedIsHandedToTheDeviceFirst) {
-  const Network network = network_of(cluster_of(1, 4));
-  Costs costs = plain_costs();
-  const Wanted reduce = {Collective::reduce_scatter, "ring"};
-  const double before = simulated(network, costs, reduce, whole(4e6)).time_us;
-  costs.fold_us[kNvlink] = 9;
-  EXPECT_NEAR(simulated(network, costs, reduce, whole(4e6)).time_us, before + 3 * 9, 1e-3);
-  EXPECT_NEAR(simulated(network, costs, kRing, whole(4e6)).time_us, before, 1e-3);
 }
 
 // One rank of a host sends to the next host, on each channel by another port.

@@ -34,10 +34,6 @@ std::vector<Figure> figures_of(Costs& costs) {
                              {"launch_us.graph", &costs.launch_graph_us},
                              {"launch_device_us", &costs.launch_device_us},
                              {"launch_channel_us", &costs.launch_channel_us},
-                             {"launch_peer_us", &costs.launch_peer_us},
-                             {"request_bytes", &costs.request_bytes},
-                             {"interleaved_bytes", &costs.interleaved_bytes},
-                             {"lead_us", &costs.lead_us},
                              {"multicast", &costs.multicast},
                              {"multicast_falls", &costs.multicast_falls},
                              {"multicast_base_us", &costs.multicast_base_us},
@@ -47,10 +43,6 @@ std::vector<Figure> figures_of(Costs& costs) {
                              {"shortest_slice_bytes", &costs.shortest_slice_bytes}};
   list(all, "base_us", costs.base_us, protocol);
   for (std::size_t i = 0; i < kLinkClasses; ++i) list(all, "hop_us." + links(i), costs.hop_us[i], protocol);
-  list(all, "ramp_us", costs.ramp_us, links);
-  list(all, "ramp_bytes", costs.ramp_bytes, links);
-  list(all, "fold_us", costs.fold_us, links);
-  list(all, "direct", costs.direct, links);
   list(all, "step_us", costs.step_us, protocol);
   list(all, "channel_gbytes_per_s", costs.channel_gbytes_per_s, protocol);
   list(all, "encode_gbytes_per_s", costs.encode_gbytes_per_s, format);
@@ -64,8 +56,7 @@ std::vector<Figure> figures_of(Costs& costs) {
 }
 
 std::vector<std::pair<std::string, std::uint32_t*>> counts_of(Costs& costs) {
-  std::vector<std::pair<std::string, std::uint32_t*>> all = {{"max_channels", &costs.max_channels},
-                                                             {"requests_in_turn", &costs.requests_in_turn}};
+  std::vector<std::pair<std::string, std::uint32_t*>> all = {{"max_channels", &costs.max_channels}};
   for (std::size_t i = 0; i < kProtocolCount; ++i) {
     const std::string protocol = name(static_cast<Protocol>(i));
     all.emplace_back("slices." + protocol, &costs.slices[i]);
@@ -96,10 +87,8 @@ Result<LaunchMode> parse_launch_mode(std::string_view text) {
 
 double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work) {
   if (mode == LaunchMode::graph) return costs.launch_graph_us;
-  const double peers = work.peers * costs.launch_peer_us;
-  if (mode == LaunchMode::eager) return costs.launch_us + peers;
-  const double each = work.peers > 0 ? peers : work.channels * costs.launch_channel_us;
-  return costs.launch_many_us + work.devices * (costs.launch_device_us + each);
+  if (mode == LaunchMode::eager) return costs.launch_us;
+  return costs.launch_many_us + work.devices * (costs.launch_device_us + work.channels * costs.launch_channel_us);
 }
 
 Status set_figure(Costs& costs, std::string_view name, double value) {

@@ -3,7 +3,7 @@
 //
 // A message of S bytes over links of class c keeps each link on its way busy for compressed_bytes[p] * S /
 // (efficiency[kind]
-// * the link's rate), one message after the other (but see request_bytes and interleaved_bytes). The host needs
+// * the link's rate), one message after the other. The host needs
 // launch_us() for a call and runs ahead of the devices, so calls in series, as benchmarks make them, take the longer of
 // the two.
 #pragma once
@@ -33,23 +33,6 @@ struct Costs : tutti::Costs {
   // Host time for a call of one process for several devices: a constant, then a part for each device, and one for each
   // channel of each device.
   double launch_many_us = 0, launch_device_us = 0, launch_channel_us = 0;
-  double launch_peer_us = 0;  // Instead of channels, for each peer of each device, where each gets bytes of its own.
-  // Longer messages have longer hops, up to ramp_us more from ramp_bytes on: until a port that fetches from a device's
-  // memory has as much under way as it can.
-  std::array<double, kLinkClasses> ramp_us{}, ramp_bytes{};
-  // More of a hop where what comes is reduced: a host that drives the network hands it to the device, and waits.
-  std::array<double, kLinkClasses> fold_us{};
-  // Ports that a rank uses together take a message in requests of so many bytes, each port so many of them in turn: a
-  // short one goes over one port alone. 0: each port has its share of any message.
-  double request_bytes = 0;
-  std::uint32_t requests_in_turn = 1;
-  // Over a network a message shares the links with the one before from the same rank to the same, as long as both have
-  // no more than this under way: requests are dealt out to as many queue pairs. 0: one goes after the other.
-  double interleaved_bytes = 0;
-  double lead_us = 0;  // By which the one before is there first all the same.
-  // Other than 0: what messages of this class carry without reducing it goes from where it is to where it belongs, and
-  // no channel copies it.
-  std::array<double, kLinkClasses> direct{};
   std::array<double, kLinkKinds> efficiency{1, 1, 1, 1, 1, 1};
   // Switches between NVLinks add what all ranks hold, and hand to all what one stores: links carry such transfers at
   // this part of the rate of others if ranks are 8, and at multicast_falls less with each doubling of them. 0: the
@@ -71,12 +54,10 @@ struct Costs : tutti::Costs {
   std::array<std::uint32_t, kProtocolCount> slots{4, 4, 4};  // Of a lane, each for a message with all its slices.
 };
 
-// What a process prepares for a call: on so many devices, and on each of them either channels of one collective, or
-// messages to and from peers, as those of an all-to-all are.
+// What a process launches for a call: a number of channels on each of its devices.
 struct LaunchWork {
   std::uint32_t devices = 1;
   std::uint32_t channels = 1;
-  std::uint32_t peers = 0;
 };
 double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work);
 

@@ -34,9 +34,6 @@ class Engine {
         step_us_(request.costs.step_us[static_cast<std::size_t>(request.protocol)]),
         us_per_byte_(
             1e-3 / (request.costs.channel_gbytes_per_s[static_cast<std::size_t>(request.protocol)] * request.channels)),
-        some_direct_(request.compressed_part == 1 &&
-                     std::any_of(request.costs.direct.begin(), request.costs.direct.end(),
-                                 [](double direct) { return direct != 0; })),
         ranks_(program.classes()) {
     result_.chunk_us.resize(request.chunks);
     const Loop& loop = request.loop;
@@ -127,7 +124,6 @@ class Engine {
   struct Ready {
     double us = 0;
     const Chain* chain = nullptr;  // Null: the rank's own, and then for slots.
-    double handed_us = 0;          // By its host, of what was waited for.
     bool known = true;
   };
 
@@ -193,7 +189,6 @@ class Engine {
   Chain chain_to(const RankState& state, const Ready& ready) const {
     Chain chain = ready.chain == nullptr ? state.chain : *ready.chain;
     if (ready.chain == nullptr) chain.slots += static_cast<float>(ready.us - state.free_us);
-    else chain.hops += static_cast<float>(ready.handed_us);
     return chain;
   }
 
@@ -211,10 +206,8 @@ class Engine {
         ready.known = false;
         return ready;
       }
-      const bool handed = step.folds && end.kind() == EndKind::receive;
-      const double handed_us = handed ? wires_.handed_us(end.lane()) : 0;
-      if (promise.us + handed_us <= ready.us) continue;
-      ready = {.us = promise.us + handed_us, .chain = promise.chain, .handed_us = handed_us, .known = true};
+      if (promise.us <= ready.us) continue;
+      ready = {.us = promise.us, .chain = promise.chain, .known = true};
     }
     return ready;
   }
@@ -227,7 +220,7 @@ class Engine {
     const double bytes = whole * request_.compressed_part;
     if (by_switches(step)) return perform_by_switches(rank, step, chain, bytes * (in + out));
     if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max(in, out));
-    const double copied = some_direct_ && is_direct(step) ? 0 : bytes * std::max({in, out, 1U});
+    const double copied = bytes * std::max({in, out, 1U});
     const double end = timeline_.now + timeline_.jittered(step_us_ + copied * us_per_byte_ + whole * coding_us(step));
     const End* const ends = program_.ends.data() + step.first;
     for (std::uint32_t i = 0; i < step.sources; ++i) wires_.take(ends[i], end);
@@ -249,12 +242,6 @@ class Engine {
     const bool sends = std::any_of(ends + step.sources, ends + step.sources + step.targets, is(EndKind::send));
     const bool encodes = sends && (received == 0 || step.folds);
     return (encodes ? request_.encode_us : 0) + static_cast<double>(received) * request_.decode_us;
-  }
-
-  bool is_direct(const TimedStep& step) const {
-    const auto ends = std::span(program_.ends).subspan(step.first, std::size_t{step.sources} + step.targets);
-    return !step.folds && !ends.empty() &&
-           std::all_of(ends.begin(), ends.end(), [&](End end) { return wires_.direct(end.lane()); });
   }
 
   // Of a step in peers' memory.
@@ -381,7 +368,6 @@ class Engine {
   Wires wires_;
   const double step_us_;
   const double us_per_byte_;
-  const bool some_direct_;
   std::vector<RankState> ranks_;
   EngineResult result_;
   std::uint32_t turns_ = 0;

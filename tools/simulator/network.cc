@@ -106,7 +106,7 @@ Resource Network::resource(ResourceId id) const {
   }
   const LocalLink& local = links_[id % links_.size()];
   const auto slow = slow_.find(id);
-  return {local.kind, local.gbytes_per_s * (slow == slow_.end() ? 1 : slow->second), 1, local.ports};
+  return {local.kind, local.gbytes_per_s * (slow == slow_.end() ? 1 : slow->second), 1};
 }
 
 std::string Network::name(ResourceId id) const {

@@ -171,11 +171,9 @@ Status Network::lay_rails() {
       }
       // Where ports are spread over the channels of several ranks, what these send at once goes over all of them, as
       // far as the ranks' own links carry it.
-      const bool of_channels = cluster_.spread && ranks_per_host_ > 1;
-      if (of_channels) rate = std::min(rate, rate_to_ports(host, rail));
-      const std::uint32_t ports = of_channels ? 1 : static_cast<std::uint32_t>(rail.nics.size());
-      rail.out = link({LinkKind::network, rate, host, name + ways_of(true), ports});
-      rail.in = link({LinkKind::network, rate, host, name + ways_of(false), ports});
+      if (cluster_.spread && ranks_per_host_ > 1) rate = std::min(rate, rate_to_ports(host, rail));
+      rail.out = link({LinkKind::network, rate, host, name + ways_of(true)});
+      rail.in = link({LinkKind::network, rate, host, name + ways_of(false)});
       rails_.back().push_back(std::move(rail));
     }
     max_rails_ = std::max(max_rails_, static_cast<std::uint32_t>(rails_.back().size()));

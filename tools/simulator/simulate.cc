@@ -232,9 +232,7 @@ Outcome Simulation::outcome_of(const Call& call, const EngineRequest& request, E
   if (program.orders > 1)
     outcome.notes.push_back("channels have " + std::to_string(program.orders) + " orders of ranks");
   if (request.channels > 1) outcome.notes.emplace_back("channels of a rank, which do the same, were counted as one");
-  const LaunchWork work = {.devices = network_->ranks_per_host(),
-                           .channels = request.channels * program.orders,
-                           .peers = problem_.collective == Collective::all_to_all ? problem_.ranks : 0};
+  const LaunchWork work = {.devices = network_->ranks_per_host(), .channels = request.channels * program.orders};
   const double host = launch_us(costs_, call.launch, work);
   if (host > outcome.time_us) {
     outcome.chain.launch += static_cast<float>(host - outcome.time_us);

@@ -24,7 +24,6 @@ Wires::Wires(const Program& program, const Network& network, const EngineRequest
       request_(request),
       timeline_(timeline),
       protocol_(static_cast<std::size_t>(request.protocol)),
-      interleaves_(request.costs.interleaved_bytes > 0),
       lanes_(program.lanes.size()),
       links_(network.resources()),
       slot_free_(program.lanes.size() * request.loop.slots) {
@@ -50,14 +49,8 @@ void Wires::lay_link(ResourceId id) {
   LinkState& state = links_[id];
   state.parallel = link.parallel / program_.sharers[id];
   state.us_per_byte = 1e-3 / rate;
-  if (link.ports > 1 && program_.sharers[id] == 1 && request_.costs.request_bytes > 0) {
-    state.striped = 1;
-    state.parallel = link.ports;
-    state.us_per_byte *= link.ports;
-  }
   state.first = static_cast<std::uint32_t>(side_by_side_.size());
   if (state.parallel > 1) side_by_side_.resize(side_by_side_.size() + state.parallel);
-  next_request_.resize(side_by_side_.size());
 }
 
 // Links of a sender's side that all their messages pass one after the other: only the slowest is ever waited for, so it
@@ -141,41 +134,12 @@ double& Wires::free_of(LinkState& link) {
   return *std::min_element(first, first + link.parallel);
 }
 
-// Requests go to the ports in turns, from where the message before has left off. When the first begins; `free` becomes
-// when the last has passed.
-double Wires::occupy_ports(const LinkState& link, double at, double bytes, double& free) {
-  constexpr double kMaxRequests = 1U << 30;
-  const auto requests =
-      static_cast<std::uint32_t>(std::clamp(std::ceil(bytes / request_.costs.request_bytes), 1.0, kMaxRequests));
-  const std::uint32_t in_turn = request_.costs.requests_in_turn, round = in_turn * link.parallel;
-  const std::uint32_t begin = next_request_[link.first] % round, end = begin + requests % round;
-  next_request_[link.first] = end;
-  double start = HUGE_VAL;
-  free = at;
-  for (std::uint32_t port = 0; port < link.parallel; ++port) {
-    std::uint32_t own = requests / round * in_turn;
-    for (const std::uint32_t turn : {port * in_turn, port * in_turn + round})
-      own += std::clamp(turn + in_turn, begin, end) - std::clamp(turn, begin, end);
-    if (own == 0) continue;
-    double& port_free = side_by_side_[link.first + port];
-    start = std::min(start, std::max(at, port_free));
-    port_free = std::max(at, port_free) + bytes * own / requests * link.us_per_byte;
-    free = std::max(free, port_free);
-  }
-  return start;
-}
-
 // When the head has passed the link; `finish` becomes no earlier than the tail has.
 double Wires::occupy(ResourceId id, double at, double bytes, double& finish) {
   LinkState& link = links_[id];
-  double start = at, free = 0;
-  if (link.striped) {
-    start = occupy_ports(link, at, bytes, free);
-  } else {
-    double& first_free = free_of(link);
-    start = std::max(at, first_free);
-    free = first_free = start + bytes * link.us_per_byte;
-  }
+  double& free = free_of(link);
+  const double start = std::max(at, free);
+  free = start + bytes * link.us_per_byte;
   link.bytes += bytes;
   finish = std::max(finish, free);
   if (request_.trace != nullptr && request_.trace->size() < request_.max_traced)
@@ -282,7 +246,6 @@ std::uint32_t Wires::new_message(std::uint32_t number) {
   messages_[message].next = kNobody;
   messages_[message].arrival_us = kUnknown;
   Lane& lane = lanes_[number];
-  messages_[message].before = lane.tail;
   (lane.tail == kNobody ? lane.head : messages_[lane.tail].next) = message;
   lane.tail = message;
   ++lane.sent;
@@ -300,7 +263,6 @@ void Wires::send(std::uint32_t number, double bytes, double end_us, const Chain&
   data_bytes_ += bytes;
   const double head = pass(lane, 0, lane.own, {timeline_.now, message.bytes}, message.finish_us);
   message.queued_us = static_cast<float>(head - timeline_.now);
-  if (message.queued_us > 0 && interleaves_ && lane.head != made) interleave(lane, message);
   if (lane.others == 0) return arrive(made);
   timeline_.queue.push({head, 1 + program_.lanes[number].distance, made | kMessageBit});
 }
@@ -314,35 +276,10 @@ void Wires::enter_receiver(std::uint32_t number) {
   arrive(number);
 }
 
-double Wires::hop_us(const Lane& lane, double bytes) const {
-  const Costs& costs = request_.costs;
-  const double ramp_us = costs.ramp_us[lane.links_class];
-  const double ramp = ramp_us > 0 ? std::min(bytes / std::max(costs.ramp_bytes[lane.links_class], 1.0), 1.0) : 0;
-  return costs.hop_us[lane.links_class][protocol_] + ramp * ramp_us;
-}
-
-// The message that comes behind another takes its share of what that has left to go: it is no sooner there itself, but
-// that is later.
-void Wires::interleave(Lane& lane, const Message& message) {
-  Message& before = messages_[message.before];
-  if (lane.links_class != static_cast<std::uint8_t>(LinkClass::network)) return;
-  const double left_us = before.finish_us - timeline_.now;
-  const double between = std::clamp<double>(request_.costs.interleaved_bytes - before.bytes, 0, message.bytes);
-  const double own_us = message.finish_us - before.finish_us;
-  const double delay_us = std::min({left_us, own_us * between / message.bytes, own_us - request_.costs.lead_us});
-  if (delay_us <= 0) return;
-  before.finish_us += delay_us;
-  if (before.arrival_us == kUnknown) return;
-  before.arrival_us += delay_us;
-  before.chain.links[static_cast<std::size_t>(narrowest(lane))] += static_cast<float>(delay_us);
-  lane.last_arrival_us = std::max(lane.last_arrival_us, before.arrival_us);
-}
-
 void Wires::arrive(std::uint32_t number) {
   Message& message = messages_[number];
   Lane& lane = lanes_[message.lane];
-  const double bytes = message.bytes / request_.costs.compressed_bytes[protocol_];
-  const double hop = timeline_.jittered(hop_us(lane, bytes)) + lane.latency_us;
+  const double hop = timeline_.jittered(request_.costs.hop_us[lane.links_class][protocol_]) + lane.latency_us;
   message.arrival_us = std::max(message.finish_us + hop, lane.last_arrival_us);
   lane.last_arrival_us = message.arrival_us;
   Chain& chain = message.chain;
