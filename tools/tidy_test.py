@@ -1,6 +1,7 @@
 """Proves that every rule of tools/tidy fires on an offence, and that none fires on a clean tree."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,22 @@ class Tidy(unittest.TestCase):
 
     def test_accepts_a_folder_that_sees_its_module(self):
         self.accepts({"transports/transport.h": HEADER, "transports/shm/a.cc": '#include "transports/transport.h"\n'})
+
+    def test_rejects_an_arrow_that_no_include_uses(self):
+        modules = {}
+        with open(TIDY, encoding="utf-8") as file:
+            exec(re.search(r"^ARROWS = .*?^}\n.*?^}\n", file.read(), re.M | re.S).group(), modules)
+        arrows = [*modules["ARROWS"].items(), *modules["FOLDER_ARROWS"].items()]
+        tree = {f"{module}/a.h": "" for module, _ in arrows}
+        for module, targets in arrows:
+            tree.update({f"{target}/a.h": "" for target in targets.replace("*", "").split()})
+            for target in targets.replace("*", "").split():
+                included = "tutti/a.h" if target == "include" else f"{target}/a.h"
+                tree[f"{module}/b.cc"] = tree.get(f"{module}/b.cc", "") + f'#include "{included}"\n'
+        tree["include/tutti/a.h"] = ""
+        self.accepts(tree)
+        tree["src/plan/b.cc"] = ""
+        self.complains("the arrow from src/plan to src/base is unused", tree)
 
     def test_rejects_an_include_that_is_no_path_from_the_root(self):
         self.complains("not a path from the repository root", {"src/base/a.h": HEADER, "src/base/a.cc": '#include "a.h"\n'})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits figures of src/model/figures.cc to published tables.  perf/simulator/fit.py sm90 [--without all_gather]
+"""Fits figures of tools/simulator/figures.cc to published tables.  perf/simulator/fit.py sm90 [--without all_gather]
 
 Prints the figures that were found, and the errors of the rows that they were fitted to and of those left out; nothing is
 written. The search goes along one figure after the other and keeps what makes the errors smaller.
@@ -19,9 +19,7 @@ STARTS = {
     "sm80": {"efficiency.nvlink": 0.8, "base_us.Simple": 100, "base_us.LL128": 60},
     "sm90": {"efficiency.nvlink": 0.8, "base_us.Simple": 80, "base_us.LL128": 20, "channel_gbytes_per_s.LL": 7,
              "unsettled_us": 100, "settle_us": 1500, "multicast": 0.85, "multicast_us": 2},
-    "sm100": {"efficiency.nvlink": 0.8, "base_us.Simple": 30, "base_us.LL128": 9, "efficiency.network": 0.95,
-              "hop_us.network.Simple": 7, "ramp_us.network": 6, "ramp_bytes.network": 20000, "fold_us.network": 11,
-              "multicast": 0.8, "multicast_us": 2},
+    "sm100": {"efficiency.nvlink": 0.8, "base_us.Simple": 30, "base_us.LL128": 9, "multicast": 0.8, "multicast_us": 2},
 }
 SHARPEST = 0.01  # The last steps of the search, as a part of a figure.
 

@@ -46,26 +46,9 @@ def whole_rack(ranks, collective):
     return ["--topology", "gb200-nvl72", "--hosts", str(ranks // 4), "--launch", "eager", "--like", "nccl"]
 
 
-def ctran(collective, requests_in_turn):
-    """How the library cuts calls that was measured, as its source and its report say.
-
-    Blocks go whole, in two halves from 32 KiB on (all-gather: beyond 64 KiB), made by 8 thread blocks; those of an
-    all-gather go from buffer to buffer. A work request has 512 KiB, of an all-reduce 256 KiB.
-    """
-    reduces = collective == "all_reduce"
-    request = (256 if reduces else 512) * KIB
-    channels, queue_pairs = 8, 16
-    figures = {"request_bytes": request, "requests_in_turn": requests_in_turn,
-               "interleaved_bytes": request * queue_pairs,
-               "shortest_slice_bytes": (16 * KIB if reduces else 32 * KIB + 1) / channels,
-               "direct.network": 0 if reduces else 1}
-    return ["--channels", str(channels), "--chunk", "16G",
-            *(argument for name, value in figures.items() for argument in ("--figure", f"{name}={value:.9g}"))]
-
-
-def network(requests_in_turn):
-    return lambda ranks, collective: ["--topology", NETWORK, "--hosts", str(ranks), "--launch", "eager",
-                                      *ctran(collective, requests_in_turn)]
+def network(ranks, collective):
+    """Blocks go whole, made by 8 thread blocks, as the library that was measured sends them (NCCLX's CTRAN)."""
+    return ["--topology", NETWORK, "--hosts", str(ranks), "--launch", "eager", "--channels", "8", "--chunk", "16G"]
 
 
 def eager_part(row):
@@ -79,21 +62,13 @@ def eager_part(row):
 
 
 def rack_part(row):
-    """What switches add was fitted to both: a chunk's time to 8 ranks and 72, how many get less of the links to 72.
-
-    What a Grace host needs for a call was read off small calls.
-    """
+    """What switches add was fitted to both: a chunk's time to 8 ranks and 72."""
     return FITTED if row.bytes >= 2 * MIB else SEEN
 
 
 def graph_part(row):
     """A chunk's time was fitted to 8 ranks, too."""
     return FITTED if row.ranks == 8 and row.bytes >= 2 * MIB else SEEN
-
-
-def network_part(row):
-    """That ports take turns, messages share them and some are not copied was found by looking at what is seen here."""
-    return FITTED if row.ranks <= 8 and row.algorithm == "ring" else SEEN
 
 
 TABLES = (
@@ -108,8 +83,9 @@ TABLES = (
           lambda row: FITTED if row.ranks == 8 else SEEN),
     Table("gb200-nvlink.csv", "4 and 8 GB200 on NVLinks, a graph, 4 channels", "sm100", rack, lambda row: FITTED),
     Table("gb200-rack.csv", "8 and 72 GB200 on NVLinks", "sm100", whole_rack, rack_part),
-    Table("gb200-network.csv", "4 to 32 GB200 on the network", "sm100", network(1), network_part),
-    Table("gb200-network-by-port.csv", "4 to 32 GB200 on the network, port by port", "sm100", network(8),
+    Table("gb200-network.csv", "4 to 32 GB200 on the network", "sm100", network,
+          lambda row: SEEN),
+    Table("gb200-network-by-port.csv", "4 to 32 GB200 on the network, port by port", "sm100", network,
           lambda row: SEEN),
 )
 

@@ -1,106 +1,6 @@
 #include "src/model/costs.h"
 
-#include <cmath>
-#include <iterator>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace tutti {
-namespace {
-
-constexpr double kMinDivisor = 1e-6;  // Of figures that something is divided by: times stay numbers that can be read.
-constexpr const char* kModes[] = {"eager", "eager-many", "graph"};
-constexpr const char* kClasses[] = {"memory", "nvlink", "pci", "network"};
-
-struct Figure {
-  std::string name;
-  double* value;
-};
-
-// By names of protocols, classes or kinds behind the figure's own.
-template <std::size_t size, typename NameOf>
-void list(std::vector<Figure>& all, const std::string& figure, std::array<double, size>& values, NameOf name_of) {
-  for (std::size_t i = 0; i < size; ++i) all.push_back({figure + "." + name_of(i), &values[i]});
-}
-
-std::vector<Figure> figures_of(Costs& costs) {
-  const auto protocol = [](std::size_t i) { return std::string(name(static_cast<Protocol>(i))); };
-  const auto links = [](std::size_t i) { return std::string(kClasses[i]); };
-  const auto format = [](std::size_t i) { return std::string(name(static_cast<CompressionFormat>(i))); };
-  const auto kind = [](std::size_t i) { return std::string(name(static_cast<LinkKind>(i))); };
-  std::vector<Figure> all = {{"launch_device_us", &costs.launch_device_us},
-                             {"launch_channel_us", &costs.launch_channel_us},
-                             {"launch_peer_us", &costs.launch_peer_us},
-                             {"request_bytes", &costs.request_bytes},
-                             {"interleaved_bytes", &costs.interleaved_bytes},
-                             {"lead_us", &costs.lead_us},
-                             {"multicast", &costs.multicast},
-                             {"multicast_falls", &costs.multicast_falls},
-                             {"multicast_base_us", &costs.multicast_base_us},
-                             {"multicast_us", &costs.multicast_us},
-                             {"unsettled_us", &costs.unsettled_us},
-                             {"settle_us", &costs.settle_us},
-                             {"shortest_slice_bytes", &costs.shortest_slice_bytes}};
-  list(all, "launch_us", costs.launch_us, [](std::size_t i) { return std::string(kModes[i]); });
-  list(all, "base_us", costs.base_us, protocol);
-  for (std::size_t i = 0; i < kLinkClasses; ++i) list(all, "hop_us." + links(i), costs.hop_us[i], protocol);
-  list(all, "ramp_us", costs.ramp_us, links);
-  list(all, "ramp_bytes", costs.ramp_bytes, links);
-  list(all, "fold_us", costs.fold_us, links);
-  list(all, "direct", costs.direct, links);
-  list(all, "step_us", costs.step_us, protocol);
-  list(all, "channel_gbytes_per_s", costs.channel_gbytes_per_s, protocol);
-  list(all, "encode_gbytes_per_s", costs.encode_gbytes_per_s, format);
-  list(all, "decode_gbytes_per_s", costs.decode_gbytes_per_s, format);
-  list(all, "compressed_bytes", costs.compressed_bytes, protocol);
-  list(all, "efficiency", costs.efficiency, kind);
-  list(all, "channel_bytes", costs.channel_bytes, protocol);
-  list(all, "chunk_bytes", costs.chunk_bytes, protocol);
-  list(all, "chain_piece_bytes", costs.chain_chunk_bytes, protocol);
-  return all;
-}
-
-std::vector<std::pair<std::string, std::uint32_t*>> counts_of(Costs& costs) {
-  std::vector<std::pair<std::string, std::uint32_t*>> all = {{"max_channels", &costs.max_channels},
-                                                             {"requests_in_turn", &costs.requests_in_turn}};
-  for (std::size_t i = 0; i < kProtocolCount; ++i) {
-    const std::string protocol = name(static_cast<Protocol>(i));
-    all.emplace_back("slices." + protocol, &costs.slices[i]);
-    all.emplace_back("slots." + protocol, &costs.slots[i]);
-  }
-  return all;
-}
-
-// What divides, or is divided by.
-bool must_be_positive(const std::string& figure) {
-  for (const char* each :
-       {"gbytes_per_s", "compressed_bytes", "efficiency", "channel_bytes", "chunk_bytes", "settle_us"})
-    if (figure.find(each) != std::string::npos) return true;
-  return false;
-}
-
-}  // namespace
-
-const char* name(LaunchMode mode) { return kModes[static_cast<std::size_t>(mode)]; }
-const char* name(LinkClass links) { return kClasses[static_cast<std::size_t>(links)]; }
-
-Result<LaunchMode> parse_launch_mode(std::string_view text) {
-  for (std::size_t i = 0; i < std::size(kModes); ++i) {
-    if (text == kModes[i]) return static_cast<LaunchMode>(i);
-  }
-  return invalid_argument("there is no launch mode '" + std::string(text) +
-                          "'; the modes are eager (a process for each device), eager-many (one for several) and graph");
-}
-
-double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work) {
-  const double own = costs.launch_us[static_cast<std::size_t>(mode)];
-  const double peers = work.peers * costs.launch_peer_us;
-  if (mode == LaunchMode::graph) return own;
-  if (mode == LaunchMode::eager) return own + peers;
-  const double each = work.peers > 0 ? peers : work.channels * costs.launch_channel_us;
-  return own + work.devices * (costs.launch_device_us + each);
-}
 
 CodingTimes coding_times(const Costs& costs, CompressionFormat compression, DataType type) {
   const auto time_us = [](const auto& rates, CompressionFormat format) {
@@ -110,29 +10,6 @@ CodingTimes coding_times(const Costs& costs, CompressionFormat compression, Data
   const CompressionFormat memory = memory_format(type);
   return {time_us(costs.encode_gbytes_per_s, compression) + time_us(costs.decode_gbytes_per_s, memory),
           time_us(costs.decode_gbytes_per_s, compression) + time_us(costs.encode_gbytes_per_s, memory)};
-}
-
-Status set_figure(Costs& costs, std::string_view name, double value) {
-  const std::string wanted(name);
-  std::string known;
-  for (const auto& [figure, count] : counts_of(costs)) {
-    known += (known.empty() ? "" : ", ") + figure;
-    if (figure != wanted) continue;
-    if (value < 1 || value > 1024 || value != std::floor(value))
-      return invalid_argument("figure " + wanted + " is a number from 1 to 1024");
-    *count = static_cast<std::uint32_t>(value);
-    return {};
-  }
-  for (const Figure& figure : figures_of(costs)) {
-    known += ", " + figure.name;
-    if (figure.name != wanted) continue;
-    const double least = must_be_positive(wanted) ? kMinDivisor : 0;
-    if (!(value >= least) || !std::isfinite(value))
-      return invalid_argument("figure " + wanted + " cannot be " + std::to_string(value));
-    *figure.value = value;
-    return {};
-  }
-  return invalid_argument("there is no figure '" + wanted + "'; there are " + known);
 }
 
 }  // namespace tutti

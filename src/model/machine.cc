@@ -62,7 +62,7 @@ double coding_gbytes_per_s(CompressionFormat compression, double copied_gbytes_p
 Costs device_costs() {
   Costs costs;
   costs.name = "a GPU, estimated";
-  costs.launch_us = {6, 8, 3};
+  costs.launch_us = 6;
   for (auto& hops : costs.hop_us) {
     hops[kSimple] = 2;
     hops[kLl] = hops[kLl128] = 1;

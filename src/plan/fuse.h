@@ -10,8 +10,8 @@ namespace tutti {
 // How far apart merged steps may be. All ranks must fuse with the same choice.
 enum class Across : std::uint8_t {
   rounds,  // Within a stage: right under every loop.
-  // Everywhere; the plan becomes one stage, so nothing is left to skew and there is nothing to run as strands. Proved
-  // and compared, but not run so far: fuse_stages() merges what can go without losing the stages that overlap.
+  // Across stages too. The plan becomes one stage, so no chunks overlap. Tests and `tutti plan` use it, the library
+  // does not: fuse_stages() merges what it can and keeps the stages that overlap.
   stages,
 };
 
@@ -27,7 +27,7 @@ enum class Across : std::uint8_t {
 // Steps that hold a flag or a peer's memory stay where they are, and nothing moves past them.
 void fuse(Plan& plan, Across across = Across::rounds);
 
-// For skewed loops and strands, with all ranks' plans at hand, after fuse(): where every step of a stage can join the
+// For skewed loops, with all ranks' plans at hand, after fuse(): where every step of a stage can join the
 // stage before on every rank, it does, and the stage goes. Merges that would leave part of the later stage on any rank
 // are not made: their messages would cross a border that some ranks still run_plan (with the earliest stage first, in
 // another order than they are received).

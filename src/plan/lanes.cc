@@ -243,7 +243,6 @@ class Forms {
         mine_(traffic_with(mine, peer_, loop)),
         theirs_(traffic_with(theirs, self_, loop)),
         loop_(loop) {
-    if (loop.strands) return;  // Strands have no common order.
     add_round_trips(mine_, theirs_, self_, loop, trips_);
     add_round_trips(theirs_, mine_, peer_, loop, trips_);
   }
@@ -276,8 +275,7 @@ class Forms {
   bool swaps(std::uint16_t tag) const {
     const bool taken = std::any_of(trips_.begin(), trips_.end(),
                                    [&](const RoundTrip& trip) { return trip.asking == tag || trip.answering == tag; });
-    return !taken && !loop_.strands && sends_into_what_it_read(mine_, tag, loop_) &&
-           sends_into_what_it_read(theirs_, tag, loop_);
+    return !taken && sends_into_what_it_read(mine_, tag, loop_) && sends_into_what_it_read(theirs_, tag, loop_);
   }
 
   Rank self_, peer_;

@@ -17,13 +17,8 @@ struct Loop {
   std::uint32_t chunks = 1;  // The plan runs once per chunk of every unit.
   std::uint32_t skew = 0;    // Turns by which a stage is behind the one before. 0: a chunk runs all stages in a turn.
   StageOrder order = StageOrder::latest_first;
-  // Each stage is a process of its own and hands chunks on by flags. Proved, but no executor runs it yet.
-  bool strands = false;
   std::uint32_t slots = 1;    // Per lane.
   std::uint32_t longest = 1;  // Slots that the longest message takes.
-  // Copies of scratch, used in turn by successive chunks, counted over operations. Executors have as many as chunks: a
-  // chunk has its own part of each unit, of scratch as of input and output.
-  std::uint32_t banks = 1;
 };
 
 }  // namespace tutti

@@ -8,33 +8,23 @@
 namespace tutti {
 namespace {
 
-// As little of the loop as decides. Pieces have units of their own, so where ranks share nothing but lanes and all of
-// them are empty at the end of each stage, chunks and skew change nothing that matters, nor does scratch of which each
-// chunk has a bank. Otherwise run until all stages are at work and every bank has been used again; and over two
-// operations or more where peers may be ahead by one.
+// Returns the shortest run that decides. Each chunk has its own part of input, output and scratch, so chunks and skew
+// only matter if ranks access each other's memory, or if messages stay in lanes beyond the end of a stage. In these
+// cases the run has enough chunks to keep all stages busy. Ranks that access each other's memory may be one operation
+// ahead of their peers, so the run has two operations.
 Span span_of(const CellProgram& program, const Loop& loop, Messages messages) {
-  const std::uint32_t later_stages = program.stages() - 1;
-  const bool strands = loop.strands && later_stages > 0;
-  const bool scratch = program.plans[0].shape.scratch > 0 && loop.banks < loop.chunks;
-  const bool overlap = loop.skew > 0 && later_stages > 0 && (scratch || !program.drained);
-  Span span{.operations = 1,
+  const std::uint32_t lag = loop.skew * (program.stages() - 1);
+  Span span{.operations = program.mapped ? 2u : 1u,
             .chunks = 1,
-            .banks = loop.banks,
-            .strands = strands ? program.stages() : 1,
-            .races = program.mapped || strands,
+            .races = program.mapped,
             .rounded = messages == Messages::rounded};
-  if (span.races || overlap) {
-    const std::uint32_t lag = strands ? later_stages : loop.skew * later_stages;
-    span.chunks = std::min(std::max(loop.chunks, 1u), lag + loop.banks + 2);
-  }
-  if (program.mapped) span.operations = std::max(2u, (loop.banks + 1) / span.chunks + 1);
+  if (program.mapped || (lag > 0 && !program.drained)) span.chunks = std::min(std::max(loop.chunks, 1u), lag + 3);
   return span;
 }
 
 }  // namespace
 
 Result<Proof> verify(std::span<const Plan> plans, const Loop& loop, Messages messages) {
-  if (loop.banks == 0) return internal_error("a loop needs at least one bank of scratch");
   const CellProgram program = TUTTI_TRY(compile(plans));
   Run run(program, loop, span_of(program, loop, messages));
   TUTTI_CHECK_OK(run.execute());

@@ -37,9 +37,9 @@ inline bool suffices(const Proof& proof, const Loop& loop) {
 //   folds that finish what ends in outputs;
 // - each lane and flag has one writer and one reader, both ends agree on the units of each message, every message
 //   sent in a chunk is received in it, and there is no deadlock;
-// - where peers' memory is mapped or stages are strands: no two accesses of a unit race, however ranks are scheduled;
-//   a rank's entry and return count as writes of its caller to all its input and output;
-// - scratch is never overwritten by a later chunk or operation while it is needed, with `loop.banks` copies.
+// - where peers' memory is mapped: no two accesses of a unit race, however ranks are scheduled, nor does an access race
+//   with one of the next operation; a rank's entry and return count as writes of its caller to all its input and
+//   output.
 // Lanes are FIFOs with blocking semantics and nothing chooses by arrival order, so one run decides for all schedules,
 // for more slots, and for more chunks than `loop.chunks` at the same skew.
 // A failure names rank, chunk, round and step, and says what is missing, doubled, unwritten, blocked or racing.

@@ -13,18 +13,13 @@ constexpr std::uint32_t kUnset = ~0u;
 
 Run::Run(const CellProgram& program, const Loop& loop, const Span& span)
     : program_(program), loop_(loop), span_(span), store_(program, span) {
-  const auto ranks = static_cast<Rank>(program.plans.size());
-  processes_.resize(std::size_t{ranks} * span.strands);
-  for (std::uint32_t i = 0; i < processes_.size(); ++i) {
-    processes_[i].now = {.process = i, .rank = i / span.strands};
-    processes_[i].strand = i % span.strands;
-  }
-  queues_.resize(program.fifos.size() + std::size_t{ranks} * (span.strands - 1));
+  processes_.resize(program.plans.size());
+  for (Rank rank = 0; rank < processes_.size(); ++rank) processes_[rank].now.rank = rank;
+  queues_.resize(program.fifos.size());
 }
 
-// A process that blocks is woken by the queue it waits for, so each step is looked at about once.
+// The queue that a blocked rank waits for makes it ready again, so each step is examined about once.
 Status Run::execute() {
-  TUTTI_CHECK_OK(assign_queues());
   for (Rank rank = 0; rank < program_.plans.size(); ++rank) TUTTI_CHECK_OK(enter(rank));
   do {
     while (!ready_.empty()) {
@@ -36,76 +31,22 @@ Status Run::execute() {
   return blocked();
 }
 
-// Finds the process at each end of each fifo. Strands may not share an end: their messages would mix by chance.
-Status Run::assign_queues() {
-  for (const Plan& plan : program_.plans) {
-    for (std::uint32_t round = 0; round < plan.shape.rounds; ++round) {
-      for (std::uint32_t i = plan.rounds[round]; i < plan.rounds[round + 1]; ++i) {
-        const Step step = plan.steps[i];
-        const Access* access = program_.accesses.data() + program_.first_access[plan.steps.self()][i];
-        for (std::size_t k = 0; k < step.sources.size() + step.targets.size(); ++k, ++access) {
-          if (access->place < Place::lane) continue;
-          Queue& queue = queues_[access->index];
-          TUTTI_CHECK_OK(assign(k < step.sources.size() ? queue.reader : queue.writer, plan, round, *access));
-        }
-      }
-    }
-  }
-  for (std::uint32_t i = 0; i < processes_.size(); ++i) {
-    const Process& process = processes_[i];
-    if (process.strand + 1 == span_.strands) continue;
-    Queue& queue = queues_[hand_over(process.now.rank, process.strand)];
-    queue.writer = i;
-    queue.reader = i + 1;
-  }
-  return {};
-}
-
-Status Run::assign(std::uint32_t& end, const Plan& plan, std::uint32_t round, const Access& access) {
-  std::uint32_t strand = 0;
-  while (strand + 1 < span_.strands && program_.stage_end(strand) <= round) ++strand;
-  const std::uint32_t process = plan.steps.self() * span_.strands + strand;
-  if (end != kUnset && end != process) {
-    const Fifo& fifo = program_.fifos[access.index];
-    return internal_error("the " + std::string(fifo.place == Place::lane ? "lane" : "flag") + " from rank " +
-                          std::to_string(fifo.writer) + " to rank " + std::to_string(fifo.reader) + " (tag " +
-                          std::to_string(fifo.tag) + ") would have two strands of rank " +
-                          std::to_string(plan.steps.self()) + " at one end");
-  }
-  end = process;
-  return {};
-}
-
-// The rank's caller acts through its first strand; what it did is known to all strands when they begin.
 Status Run::enter(Rank rank) {
-  Process* strands = processes_.data() + std::size_t{rank} * span_.strands;
-  Races* races = store_.races();
-  TUTTI_CHECK_OK(store_.enter(strands->now));
-  for (std::uint32_t i = 0; i < span_.strands; ++i) {
-    strands[i].segment = 0;
-    strands[i].finished = false;
-    ready_.push_back(strands[i].now.process);
-    if (races && i > 0) races->acquire(strands[i].now.process, races->release(strands->now.process, 1));
-  }
+  Process& process = processes_[rank];
+  TUTTI_CHECK_OK(store_.enter(process.now));
+  process.segment = 0;
+  process.finished = false;
+  ready_.push_back(rank);
   return {};
 }
 
-// The rank returns when its last strand has finished, and enters the next operation.
+// The rank returns, and enters the next operation.
 Status Run::finish(Process& process) {
   process.finished = true;
-  Process* strands = processes_.data() + std::size_t{process.now.rank} * span_.strands;
-  Races* races = store_.races();
-  for (std::uint32_t i = 0; i < span_.strands; ++i) {
-    if (!strands[i].finished) return {};
-  }
-  for (std::uint32_t i = 0; i < span_.strands; ++i) {
-    // The return comes after everything that any strand did.
-    if (races && i > 0) races->acquire(strands->now.process, races->release(strands[i].now.process, 1));
-    strands[i].now.chunk = 0;
-  }
-  TUTTI_CHECK_OK(store_.leave(strands->now));
-  if (strands->now.operation + 1 == span_.operations) return {};
-  for (std::uint32_t i = 0; i < span_.strands; ++i) ++strands[i].now.operation;
+  process.now.chunk = 0;
+  TUTTI_CHECK_OK(store_.leave(process.now));
+  if (process.now.operation + 1 == span_.operations) return {};
+  ++process.now.operation;
   return enter(process.now.rank);
 }
 
@@ -115,60 +56,37 @@ Status Run::advance(Process& process) {
   const Plan& plan = program_.plans[process.now.rank];
   const std::vector<std::uint32_t>& first_access = program_.first_access[process.now.rank];
   while (!process.finished) {
-    if (!process.inside && !begin_segment(process)) {
-      return process.lacks_message == kUnset ? finish(process) : Status();
-    }
+    if (!process.inside && !begin_segment(process)) return finish(process);
     for (; process.now.step < process.end; ++process.now.step) {
       const Step step = plan.steps[process.now.step];
       const Access* access = program_.accesses.data() + first_access[process.now.step];
       if (!can_fire(process, step, access)) return {};
       TUTTI_CHECK_OK(fire(process.now, step, access));
     }
-    end_segment(process);
+    process.inside = false;
+    ++process.segment;
   }
   return {};
 }
 
-// False if there is none left, or if the strand before has not handed the chunk on.
+// Returns false if none is left.
 bool Run::begin_segment(Process& process) {
   const std::uint32_t stages = program_.stages();
-  const std::uint32_t turns = span_.strands > 1 ? span_.chunks : span_.chunks + loop_.skew * (stages - 1);
-  const std::uint32_t segments = span_.strands > 1 ? turns : turns * stages;
+  const std::uint32_t segments = (span_.chunks + loop_.skew * (stages - 1)) * stages;
   const bool latest_first = loop_.order == StageOrder::latest_first && loop_.skew > 0;
   for (; process.segment < segments; ++process.segment) {
-    std::uint32_t chunk = process.segment;
-    process.stage = process.strand;
-    if (span_.strands == 1) {
-      const std::uint32_t position = process.segment % stages;
-      process.stage = latest_first ? stages - 1 - position : position;
-      chunk = process.segment / stages - loop_.skew * process.stage;
-    }
-    if (chunk >= span_.chunks) continue;  // Also those before the first: they wrap around.
+    const std::uint32_t position = process.segment % stages;
+    const std::uint32_t stage = latest_first ? stages - 1 - position : position;
+    const std::uint32_t chunk = process.segment / stages - loop_.skew * stage;
+    if (chunk >= span_.chunks) continue;  // Includes chunks before the first: the difference wraps around.
     process.now.chunk = chunk;
-    if (process.strand > 0) {
-      const std::uint32_t queue = hand_over(process.now.rank, process.strand - 1);
-      if (queues_[queue].waiting == 0) {
-        process.lacks_message = queue;
-        return false;
-      }
-      pop(process.now, queue);
-    }
     const Plan& plan = program_.plans[process.now.rank];
-    process.now.step = plan.rounds[program_.stage_begin(process.stage)];
-    process.end = plan.rounds[program_.stage_end(process.stage)];
+    process.now.step = plan.rounds[program_.stage_begin(stage)];
+    process.end = plan.rounds[program_.stage_end(stage)];
     process.inside = true;
     return true;
   }
   return false;
-}
-
-void Run::end_segment(Process& process) {
-  process.inside = false;
-  ++process.segment;
-  if (process.strand + 1 == span_.strands) return;
-  Message chunk;
-  if (Races* races = store_.races()) chunk.snapshot = races->release(process.now.process, 1);
-  push(hand_over(process.now.rank, process.strand), chunk);
 }
 
 // A step fires at once, when all its messages are there and all its slots free: an executor that takes and delivers
@@ -281,7 +199,7 @@ Status Run::deliver(const Moment& now, std::span<const Operand> targets, const A
     sends |= access[k].place == Place::lane;
   }
   if (readers == 0) return {};
-  if (Races* races = store_.races()) message.snapshot = races->release(now.process, readers);
+  if (Races* races = store_.races()) message.snapshot = races->release(now.rank, readers);
   const std::vector<Value>& sent = span_.rounded ? sent_ : result_;
   if (sends) pool_.insert(pool_.end(), sent.begin(), sent.end());
   for (std::size_t k = 0; k < targets.size(); ++k) {
@@ -295,11 +213,12 @@ Run::Message Run::pop(const Moment& now, std::uint32_t index) {
   const Message message = messages_[queue.first];
   queue.first = message.next;
   --queue.waiting;
-  if (Races* races = store_.races()) races->acquire(now.process, message.snapshot);
-  Process& writer = processes_[queue.writer];
+  if (Races* races = store_.races()) races->acquire(now.rank, message.snapshot);
+  const Rank rank = program_.fifos[index].writer;
+  Process& writer = processes_[rank];
   if (writer.lacks_slot) {
     writer.lacks_slot = false;
-    ready_.push_back(queue.writer);
+    ready_.push_back(rank);
   }
   return message;
 }
@@ -312,10 +231,11 @@ void Run::push(std::uint32_t index, Message message) {
   else messages_[queue.last].next = number;
   queue.last = number;
   ++queue.waiting;
-  Process& reader = processes_[queue.reader];
+  const Rank rank = program_.fifos[index].reader;
+  Process& reader = processes_[rank];
   if (reader.lacks_message == index) {
     reader.lacks_message = kUnset;
-    ready_.push_back(queue.reader);
+    ready_.push_back(rank);
   }
 }
 
@@ -323,7 +243,7 @@ void Run::push(std::uint32_t index, Message message) {
 // to what has happened, so there is no need to begin again, and the last number is the least that suffices.
 bool Run::add_slot() {
   for (Process& process : processes_) {
-    if (process.lacks_slot) ready_.push_back(process.now.process);
+    if (process.lacks_slot) ready_.push_back(process.now.rank);
   }
   if (ready_.empty()) return false;
   ++slots_;
@@ -334,7 +254,6 @@ bool Run::add_slot() {
 Status Run::blocked() const {
   for (const Process& process : processes_) {
     if (process.lacks_message == kUnset) continue;
-    if (process.lacks_message >= program_.fifos.size()) continue;  // Its strand before is the one to name.
     const Fifo& fifo = program_.fifos[process.lacks_message];
     return store_.complain(process.now, std::string("blocked: waits for a ") +
                                             (fifo.place == Place::lane ? "message" : "signal") + " of rank " +

@@ -1,5 +1,5 @@
-// The symbolic run: every process obeys its steps until it blocks; lanes have one slot, and one more only when nothing
-// else can go on. Since the outcome does not depend on the schedule, one schedule tells all.
+// The symbolic run: each rank executes its steps until it blocks. Lanes have one slot, and get one more only when no
+// rank can proceed. The outcome does not depend on the schedule, so one schedule decides for all.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,10 @@ class Run {
   std::uint32_t slots() const { return slots_; }  // The fewest with which it went to its end.
 
  private:
-  // A rank, or a stage of a rank. A segment is one chunk's pass through one stage.
+  // The state of a rank. A segment is one chunk's pass through one stage.
   struct Process {
     Moment now;
-    std::uint32_t strand = 0;
     std::uint32_t segment = 0;
-    std::uint32_t stage = 0;
     std::uint32_t end = 0;  // The step after the segment's last.
     bool inside = false;    // Of a segment.
     bool finished = false;  // With this operation.
@@ -37,24 +35,16 @@ class Run {
     std::uint32_t snapshot = 0;
     std::uint32_t next = 0;
   };
-  // A fifo, or what hands chunks from one strand of a rank to the next.
+  // The messages in a fifo.
   struct Queue {
-    std::uint32_t writer = ~0u, reader = ~0u;  // Processes.
-    std::uint32_t waiting = 0;                 // Messages sent and not yet received.
+    std::uint32_t waiting = 0;  // Sent and not yet received.
     std::uint32_t first = 0, last = 0;
   };
-
-  Status assign_queues();
-  Status assign(std::uint32_t& end, const Plan& plan, std::uint32_t round, const Access& access);
-  std::uint32_t hand_over(Rank rank, std::uint32_t stage) const {  // From this stage to the next.
-    return static_cast<std::uint32_t>(program_.fifos.size()) + rank * (span_.strands - 1) + stage;
-  }
 
   Status enter(Rank rank);
   Status finish(Process& process);
   Status advance(Process& process);
   bool begin_segment(Process& process);
-  void end_segment(Process& process);
   bool can_fire(Process& process, const Step& step, const Access* access);
   Status fire(const Moment& now, const Step& step, const Access* access);
   Status gather(const Moment& now, const Step& step, const Access* access);
@@ -72,9 +62,9 @@ class Run {
   const Span span_;
   Store store_;
   std::uint32_t slots_ = 1;
-  std::vector<Process> processes_;
-  std::vector<Queue> queues_;
-  std::vector<std::uint32_t> ready_;
+  std::vector<Process> processes_;  // By rank.
+  std::vector<Queue> queues_;       // By fifo.
+  std::vector<Rank> ready_;
   std::vector<Message> messages_ = std::vector<Message>(1);
   std::vector<Value> pool_;
   std::vector<Value> result_, operand_;  // Of the step that fires.

@@ -13,11 +13,10 @@ Store::Store(const CellProgram& program, const Span& span)
     : program_(program),
       span_(span),
       reduces_(reduces(program.plans[0].problem.collective)),
-      first_scratch_(std::size_t{span.chunks} * program.user_cells),
       postcondition_(program, values_, span.rounded),
-      cells_(first_scratch_ + std::size_t{span.banks} * (program.all_cells - program.user_cells)) {
-  const auto processes = static_cast<std::uint32_t>(program.plans.size()) * span.strands;
-  if (span.races) races_.emplace(processes, static_cast<std::uint32_t>(cells_.size()));
+      cells_(std::size_t{span.chunks} * program.all_cells) {
+  const auto ranks = static_cast<std::uint32_t>(program.plans.size());
+  if (span.races) races_.emplace(ranks, static_cast<std::uint32_t>(cells_.size()));
 }
 
 Status Store::read(const Moment& now, const Access& access, std::vector<Value>& values) {
@@ -99,11 +98,10 @@ Status Store::caller_writes(const Moment& now) {
 }
 
 Status Store::check_race(const Moment& now, std::uint32_t cell, Races::Kind kind) {
-  const Races::Access access{.process = now.process, .time = 0, .run = run_of(now), .step = now.step, .kind = kind};
+  const Races::Access access{.process = now.rank, .time = 0, .run = run_of(now), .step = now.step, .kind = kind};
   const auto other = races_->access(static_cast<std::uint32_t>(index(now, cell)), access);
   if (!other) return {};
-  const Moment then{.process = other->process,
-                    .rank = other->process / span_.strands,
+  const Moment then{.rank = other->process,
                     .operation = other->run / span_.chunks,
                     .chunk = other->run % span_.chunks,
                     .step = other->step};

@@ -1,4 +1,4 @@
-// The memory of all ranks in the symbolic run, for all its chunks and banks, and the callers at both ends of it.
+// The memory of all ranks in the symbolic run, for all chunks, and the callers before and after each operation.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,12 @@ namespace tutti {
 struct Span {
   std::uint32_t operations = 1;
   std::uint32_t chunks = 1;
-  std::uint32_t banks = 1;
-  std::uint32_t strands = 1;  // Processes per rank: one, or one for each stage.
-  bool races = false;         // Whether processes share memory, so that order must be shown.
-  bool rounded = false;       // Whether messages carry numbers rounded.
+  bool races = false;    // Ranks access each other's memory, so the order of accesses must be proved.
+  bool rounded = false;  // Messages carry rounded numbers.
 };
 
-// Who does something, and when: for complaints and clocks.
+// Which rank acts, and when: for error messages and vector clocks.
 struct Moment {
-  std::uint32_t process = 0;
   Rank rank = 0;
   std::uint32_t operation = 0, chunk = 0;
   std::uint32_t step = 0;
@@ -39,7 +36,7 @@ class Store {
   Status write(const Moment& now, const Access& access, const std::vector<Value>& values);
 
   // The caller enters an operation with fresh input and undefined output, and does what it likes after its return:
-  // both count as writes of `now.process`. Returning checks what the operation left.
+  // both count as writes of `now.rank`. Returning checks what the operation left.
   Status enter(const Moment& now);
   Status leave(const Moment& now);
 
@@ -53,10 +50,7 @@ class Store {
  private:
   std::uint32_t run_of(const Moment& now) const { return now.operation * span_.chunks + now.chunk; }
   std::size_t index(const Moment& now, std::uint32_t cell) const {
-    return cell < program_.user_cells
-               ? std::size_t{now.chunk} * program_.user_cells + cell
-               : first_scratch_ + std::size_t{run_of(now) % span_.banks} * (program_.all_cells - program_.user_cells) +
-                     cell - program_.user_cells;
+    return std::size_t{now.chunk} * program_.all_cells + cell;
   }
   Status take(const Moment& now, const Access& access, std::uint32_t cell, Value& value);
   Status check_race(const Moment& now, std::uint32_t cell, Races::Kind kind);
@@ -66,7 +60,6 @@ class Store {
   const CellProgram& program_;
   const Span span_;
   const bool reduces_;
-  const std::size_t first_scratch_;
   Values values_;
   Postcondition postcondition_;
   std::vector<Value> cells_;

@@ -101,8 +101,7 @@ Prediction predict(const CostLaw& cost_law, const Load& load, const Machine& mac
   const double longest = cost_law.longest * load.block_bytes / std::max(1U, load.channels);
   const double chunks = std::max(1.0, std::ceil(longest / load.chunk_bytes));
   Prediction predicted;
-  predicted.launch_us =
-      costs.launch_us[static_cast<std::size_t>(load.launch)] + costs.base_us[static_cast<std::size_t>(load.protocol)];
+  predicted.launch_us = costs.launch_us + costs.base_us[static_cast<std::size_t>(load.protocol)];
   for (std::size_t i = 0; i < CostLaw::kLevels && !machine.levels.empty(); ++i) {
     const Traffic& traffic = cost_law.levels[i];
     if (traffic == Traffic()) continue;

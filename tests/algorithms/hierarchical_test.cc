@@ -48,7 +48,6 @@ TEST_P(Hierarchical, HoldsForEvenAndUnevenGroups) {
         EXPECT_EQ(verify(obeyed, {}, Messages::rounded).status().message(), "") << describe(problem);
         if (problem.ranks > 32 || fusion == Fusion::stages) continue;
         EXPECT_EQ(verify(obeyed, {.chunks = 4, .skew = 1}).status().message(), "") << describe(problem);
-        EXPECT_EQ(verify(obeyed, {.chunks = 3, .strands = true}).status().message(), "") << describe(problem);
       }
     }
   }
@@ -61,10 +60,8 @@ TEST_P(Hierarchical, GivesTheRightNumbers) {
       const Problem problem = problem_of(groups, in_place);
       if (problem.ranks > 20) continue;
       const std::vector<Plan> plans = cases::fused(emit_plans(algorithm(), problem), Fusion::whole_stages);
-      const Loop loops[] = {{.chunks = 2},
-                            {.chunks = 3, .skew = 1},
-                            {.chunks = 4, .skew = 1, .order = StageOrder::earliest_first, .banks = 4},
-                            {.chunks = 2, .strands = true}};
+      const Loop loops[] = {
+          {.chunks = 2}, {.chunks = 3, .skew = 1}, {.chunks = 4, .skew = 1, .order = StageOrder::earliest_first}};
       for (Loop loop : loops) {
         const Result<Proof> proof = verify(plans, loop);
         ASSERT_TRUE(proof.ok());
@@ -135,7 +132,7 @@ TEST_P(OverHosts, HoldForEvenAndUnevenGroups) {
         EXPECT_EQ(verify(obeyed, {}, Messages::rounded).status().message(), "") << describe(problem);
         ++proofs;
         if (problem.ranks > 20 || fusion == Fusion::stages) continue;
-        Loop loop{.chunks = 3, .skew = 1, .order = StageOrder::earliest_first, .banks = 3};
+        Loop loop{.chunks = 3, .skew = 1, .order = StageOrder::earliest_first};
         const Result<Proof> proof = verify(obeyed, loop);
         ASSERT_TRUE(proof.ok()) << describe(problem);
         EXPECT_LE(proof.value().slots, 4U) << describe(problem);  // That lanes of a communicator have.

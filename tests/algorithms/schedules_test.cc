@@ -11,8 +11,7 @@ using cases::Fusion;
 constexpr Loop kLoops[] = {{},
                            {.chunks = 3},
                            {.chunks = 4, .skew = 1},
-                           {.chunks = 4, .skew = 2, .order = StageOrder::earliest_first, .banks = 3},
-                           {.chunks = 3, .strands = true},
+                           {.chunks = 4, .skew = 2, .order = StageOrder::earliest_first},
                            {.chunks = 2, .longest = 3}};
 
 class Schedules : public testing::TestWithParam<cases::Entry> {

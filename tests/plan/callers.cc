@@ -68,13 +68,13 @@ bool Geometry::holds(Place place, std::uint32_t unit) const {
 }
 
 Callers::Callers(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed)
-    : plans_(plans), chunks_(loop.chunks), banks_(loop.banks), random_(seed), secret_(random_()) {
+    : plans_(plans), chunks_(loop.chunks), random_(seed), secret_(random_()) {
   const std::uint32_t elements = choose_elements(plans, random_);
   for (Rank rank = 0; rank < plans.size(); ++rank) {
     RankMemory& state = ranks_.emplace_back();
     state.geometry = geometry_of(plans[rank], rank, elements);
     state.memory.resize(std::size_t{state.geometry.blocks()} * elements * chunks_);
-    state.scratch.resize(std::size_t{state.geometry.begin(state.geometry.scratch_units)} * banks_);
+    state.scratch.resize(std::size_t{state.geometry.begin(state.geometry.scratch_units)} * chunks_);
     for (Value& value : state.scratch) value = garbage();
     overwrite(state);
   }
@@ -86,8 +86,8 @@ Value& Callers::user(Rank rank, std::uint32_t chunk, Place place, std::uint32_t 
   return state.memory[(std::size_t{chunk} * state.geometry.blocks() + base) * state.geometry.elements + element];
 }
 
-Value& Callers::scratch(Rank rank, std::uint64_t bank, std::uint32_t element) {
-  return ranks_[rank].scratch[bank * (ranks_[rank].scratch.size() / banks_) + element];
+Value& Callers::scratch(Rank rank, std::uint32_t chunk, std::uint32_t element) {
+  return ranks_[rank].scratch[chunk * (ranks_[rank].scratch.size() / chunks_) + element];
 }
 
 std::uint32_t Callers::length_of(const Operand& memory) const {

@@ -32,7 +32,7 @@ void for_each_operand(const Step& step, Visit visit) {
   }
 }
 
-// Where a rank's units lie among the elements of its memory (of one chunk; of one bank, for scratch).
+// Where a rank's units lie among the elements of its memory (of one chunk).
 struct Geometry {
   std::uint32_t units = 1, elements = 1;  // Per block.
   std::uint32_t input_blocks = 0, output_blocks = 0;
@@ -54,7 +54,7 @@ class Callers {
 
   const Geometry& geometry(Rank rank) const { return ranks_[rank].geometry; }
   Value& user(Rank rank, std::uint32_t chunk, Place place, std::uint32_t element);
-  Value& scratch(Rank rank, std::uint64_t bank, std::uint32_t element);
+  Value& scratch(Rank rank, std::uint32_t chunk, std::uint32_t element);
 
   std::uint32_t length_of(const Operand& memory) const;  // In elements.
 
@@ -78,7 +78,7 @@ class Callers {
   bool has_bits_of_others(Rank rank, std::uint32_t chunk, std::uint32_t element, const Value& value);
 
   std::span<const Plan> plans_;
-  std::uint32_t chunks_, banks_;
+  std::uint32_t chunks_;
   std::mt19937_64 random_;
   std::uint64_t secret_;
   std::vector<RankMemory> ranks_;

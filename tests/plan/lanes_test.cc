@@ -70,11 +70,6 @@ TEST(Lanes, MakeRoundTripsOnlyWithASlotForEachMessageUnderWay) {
   }
 }
 
-TEST(Lanes, OfStrandsAreOneWay) {
-  const Loop loop{.chunks = 9, .strands = true, .slots = 16};
-  for (const LaneUse& use : lanes_of(fused(kTwoShot, 2), 0, loop)) EXPECT_EQ(use.form, LaneForm::one_way);
-}
-
 // Plans of two ranks, written by hand.
 std::vector<Plan> by_hand(std::uint32_t units, void (*write)(Steps& steps)) {
   std::vector<Plan> plans;

@@ -170,7 +170,7 @@ class Mutator {
 
 // What complaints may say, by what is wrong.
 constexpr std::string_view kLength[] = {"length", "lies outside", "different units", "differs from rank", "overlaps"};
-constexpr std::string_view kTraffic[] = {"blocked", "never received", "never awaited", "two strands"};
+constexpr std::string_view kTraffic[] = {"blocked", "never received", "never awaited"};
 constexpr std::string_view kContent[] = {"missing",          "doubled",         "another unit",
                                          "another piece",    "other bits",      "complete",
                                          "unwritten",        "overwritten",     "writes a unit twice",

@@ -46,8 +46,7 @@ std::vector<Subject> subjects() {
   };
   return {
       {"ring", emit_plans(kRing, all_reduce(4)), {}},
-      {"ring in place, skewed", emit_plans(kRing, all_reduce(3, true)), {.chunks = 4, .skew = 1, .banks = 2}},
-      {"ring, strands", emit_plans(kRing, all_reduce(3)), {.chunks = 3, .strands = true, .banks = 3}},
+      {"ring in place, skewed", emit_plans(kRing, all_reduce(3, true)), {.chunks = 4, .skew = 1}},
       {"fused ring", fused(kRing, all_reduce(4), Across::stages), {}},
       {"two-shot", emit_plans(kTwoShot, all_reduce(3)), {}},
       {"fused two-shot, skewed", fused(kTwoShot, all_reduce(3), Across::rounds), {.chunks = 5, .skew = 1}},
@@ -55,7 +54,6 @@ std::vector<Subject> subjects() {
       {"reduce-scatter", emit_plans(kDirectReduceScatter, problem(Collective::reduce_scatter, 4)), {}},
       {"tree", emit_plans(TreeBroadcast(), problem(Collective::broadcast, 6)), {.chunks = 2}},
       {"one-shot", emit_plans(OneShot(), all_reduce(3)), {}},
-      {"push", emit_plans(PushAllReduce(), all_reduce(3)), {.banks = 2}},
       {"mapped", emit_plans(MappedAllReduce(), all_reduce(3)), {}},
       {"mapped in place", emit_plans(MappedAllReduce(), all_reduce(3, true)), {.chunks = 2}},
   };

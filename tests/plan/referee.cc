@@ -19,15 +19,15 @@ struct Message {
 
 using Compression = std::tuple<Rank, Rank, std::uint16_t>;  // Writer, reader, tag.
 
-constexpr std::uint32_t kHandOver = ~0u;
 constexpr std::uint32_t kUnknown = ~0u;
+constexpr std::uint32_t kOperations = 2;
 
-// One slice of one step of one chunk; with step == kHandOver, a strand has finished its stage of the chunk.
+// One slice of one step of one chunk.
 struct Action {
-  std::uint32_t chunk, stage, round, slice, step;
+  std::uint32_t chunk, round, slice, step;
 };
 
-// A thread of control: a rank, or one stage of it.
+// Progress of a rank.
 struct Process {
   explicit Process(Rank self) : rank(self) {}
 
@@ -36,29 +36,22 @@ struct Process {
   std::size_t next = 0;
   std::size_t phase = 0;  // Of the action: which operand.
   std::uint32_t operation = 0;
+  bool inside = false;  // The operation.
+  bool slow = false;
   bool blocked = false, finished = false;
   std::uint32_t length = kUnknown;  // Of the step under way, in elements.
   std::vector<Value> accumulator;
 };
 
-struct RankState {
-  std::uint32_t processes = 0;
-  std::uint32_t inside = 0;  // Processes that have not finished the operation.
-  std::uint32_t operation = 0;
-  std::vector<std::uint64_t> handed_over;  // Pieces finished by each stage, over all operations.
-  bool slow = false;
-};
-
 class Referee {
  public:
   Referee(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed)
-      : plans_(plans),
-        loop_(loop),
-        random_(seed),
-        callers_(plans, loop, random_()),
-        operations_(std::max(2u, (loop.banks + 1) / loop.chunks + 1)),
-        ranks_(plans.size()) {
-    for (Rank rank = 0; rank < ranks_.size(); ++rank) add_processes(rank);
+      : plans_(plans), loop_(loop), random_(seed), callers_(plans, loop, random_()) {
+    for (Rank rank = 0; rank < plans_.size(); ++rank) {
+      Process& process = processes_.emplace_back(rank);
+      process.slow = random_() % 3 == 0;
+      add_turns(process, static_cast<std::uint32_t>(plans_[rank].shape.stages.size()));
+    }
     slot_elements_ = (longest_message() + loop.longest - 1) / loop.longest;
   }
 
@@ -71,25 +64,6 @@ class Referee {
 
  private:
   // The loop ---------------------------------------------------------------------------------------------------------
-
-  void add_processes(Rank rank) {
-    const auto stages = static_cast<std::uint32_t>(plans_[rank].shape.stages.size());
-    RankState& state = ranks_[rank];
-    state.slow = random_() % 3 == 0;
-    state.handed_over.resize(stages);
-    state.processes = loop_.strands ? stages : 1;
-    if (!loop_.strands) {
-      add_turns(processes_.emplace_back(rank), stages);
-      return;
-    }
-    for (std::uint32_t stage = 0; stage < stages; ++stage) {
-      Process& process = processes_.emplace_back(rank);
-      for (std::uint32_t chunk = 0; chunk < loop_.chunks; ++chunk) {
-        add_stage(process, chunk, stage);
-        process.actions.push_back({chunk, stage, 0, 0, kHandOver});
-      }
-    }
-  }
 
   void add_turns(Process& process, std::uint32_t stages) {
     const bool latest_first = loop_.order == StageOrder::latest_first && loop_.skew > 0;
@@ -109,7 +83,7 @@ class Referee {
     for (std::uint32_t round = plan.shape.stages[stage]; round < end; ++round) {
       for (std::uint32_t slice = 0; slice < loop_.longest; ++slice) {
         for (std::uint32_t step = plan.rounds[round]; step < plan.rounds[round + 1]; ++step) {
-          process.actions.push_back({chunk, stage, round, slice, step});
+          process.actions.push_back({chunk, round, slice, step});
         }
       }
     }
@@ -137,7 +111,7 @@ class Referee {
     }
     if (ready_.empty()) return false;
     Process& process = processes_[ready_[random_() % ready_.size()]];
-    if (ranks_[process.rank].slow && random_() % 8 != 0) return true;
+    if (process.slow && random_() % 8 != 0) return true;
     for (std::uint64_t burst = 1ull << random_() % 6; burst > 0 && text_.empty() && !process.finished; --burst) {
       process.blocked = !advance(process);
       if (process.blocked) break;
@@ -145,43 +119,21 @@ class Referee {
     return true;
   }
 
-  void wake(Rank rank) {
-    for (Process& process : processes_) {
-      if (process.rank == rank) process.blocked = false;
-    }
-  }
+  void wake(Rank rank) { processes_[rank].blocked = false; }
 
   // One operand of one step, or an entry or return. False if it must wait.
   bool advance(Process& process) {
-    RankState& state = ranks_[process.rank];
-    if (state.operation != process.operation) return false;  // Another strand has not returned yet.
-    if (state.inside == 0) {
-      complain(process.rank, callers_.enter(process.rank));
-      state.inside = state.processes;
-    }
+    if (!process.inside) complain(process.rank, callers_.enter(process.rank));
+    process.inside = true;
     if (process.next == process.actions.size()) return finish_operation(process);
-    const Action& action = process.actions[process.next];
-    if (action.step != kHandOver) return may_begin(process, action) && advance_step(process, action);
-    ++state.handed_over[action.stage];
-    wake(process.rank);
-    ++process.next;
-    return true;
-  }
-
-  // A strand needs the stage before to have finished the chunk.
-  bool may_begin(const Process& process, const Action& action) const {
-    const std::uint64_t chunk = std::uint64_t{process.operation} * loop_.chunks + action.chunk;
-    return !loop_.strands || action.stage == 0 || ranks_[process.rank].handed_over[action.stage - 1] > chunk;
+    return advance_step(process, process.actions[process.next]);
   }
 
   bool finish_operation(Process& process) {
-    RankState& state = ranks_[process.rank];
-    process.next = 0;
-    process.finished = ++process.operation == operations_;
-    if (--state.inside > 0) return true;
     complain(process.rank, callers_.leave(process.rank));
-    ++state.operation;
-    wake(process.rank);
+    process.next = 0;
+    process.inside = false;
+    process.finished = ++process.operation == kOperations;
     return true;
   }
 
@@ -201,7 +153,7 @@ class Referee {
       signal(process.rank, step.targets[phase - 2 * n - m]);
     }
     if (!done) return false;
-    if (phase + 1 == 2 * n && step.fold == Fold::complete && ranks_.size() > 1) {
+    if (phase + 1 == 2 * n && step.fold == Fold::complete && plans_.size() > 1) {
       for (Value& value : process.accumulator) value = completed(value);
     }
     if (++process.phase < 2 * (n + m)) return true;
@@ -231,7 +183,7 @@ class Referee {
     const bool reads = index < step.sources.size();
     const Operand& operand = reads ? step.sources[index] : step.targets[index - step.sources.size()];
     if (operand.place == Place::flag) return true;
-    if (operand.peer >= ranks_.size()) return fail(process, "names a rank that is none");
+    if (operand.peer >= plans_.size()) return fail(process, "names a rank that is none");
     if (process.length == kUnknown) process.length = length_of(process, step);
     if (process.length == kUnknown) return false;
     if (operand.is_memory() && callers_.length_of(operand) != process.length)
@@ -297,7 +249,6 @@ class Referee {
   // The elements of this slice of an operand; fewer, and a failure, if it leaves its memory.
   std::vector<Value*> cells(const Process& process, const Action& action, const Operand& operand) {
     const Geometry& geometry = callers_.geometry(operand.peer);
-    const std::uint64_t bank = (std::uint64_t{process.operation} * loop_.chunks + action.chunk) % loop_.banks;
     std::vector<Value*> result;
     std::uint32_t position = 0;
     for (std::uint32_t i = 0; i < operand.count; ++i) {
@@ -309,7 +260,7 @@ class Referee {
       for (std::uint32_t element = geometry.begin(unit); element < geometry.begin(unit + 1); ++element) {
         if (position++ / slot_elements_ != action.slice) continue;
         result.push_back(operand.place == Place::scratch
-                             ? &callers_.scratch(operand.peer, bank, element)
+                             ? &callers_.scratch(operand.peer, action.chunk, element)
                              : &callers_.user(operand.peer, action.chunk, operand.place, element));
       }
     }
@@ -323,7 +274,7 @@ class Referee {
     for (const Process& process : processes_) {
       if (!process.finished) fail(process, "is blocked for ever");
     }
-    for (Rank rank = 0; rank < ranks_.size(); ++rank) complain(rank, callers_.at_the_end(rank));
+    for (Rank rank = 0; rank < plans_.size(); ++rank) complain(rank, callers_.at_the_end(rank));
     for (const auto& [compression, lane] : lanes_)
       complain(std::get<1>(compression), lane.empty() ? "" : "a message is left over");
     for (const auto& [compression, count] : flags_)
@@ -332,7 +283,7 @@ class Referee {
 
   void complain(Rank rank, const std::string& what) {
     if (what.empty() || !text_.empty()) return;
-    text_ = "rank " + std::to_string(rank) + ", operation " + std::to_string(ranks_[rank].operation) + ": " + what;
+    text_ = "rank " + std::to_string(rank) + ", operation " + std::to_string(processes_[rank].operation) + ": " + what;
   }
 
   bool fail(const Process& process, const std::string& what) {
@@ -350,10 +301,8 @@ class Referee {
   const Loop loop_;
   std::mt19937_64 random_;
   Callers callers_;
-  const std::uint32_t operations_;
   std::uint32_t slot_elements_ = 1;
-  std::vector<RankState> ranks_;
-  std::deque<Process> processes_;
+  std::deque<Process> processes_;  // By rank.
   std::vector<std::size_t> ready_;
   std::map<Compression, std::deque<Message>> lanes_;
   std::map<Compression, std::uint64_t> flags_;

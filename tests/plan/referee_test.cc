@@ -49,7 +49,6 @@ TEST(Referee, AcceptsTheSamplesUnderEveryLoop) {
                         {.chunks = 3, .slots = 2},
                         {.chunks = 4, .skew = 1, .slots = 2},
                         {.chunks = 4, .skew = 2, .order = StageOrder::earliest_first, .slots = 4},
-                        {.chunks = 3, .strands = true, .slots = 2},
                         {.chunks = 2, .slots = 6, .longest = 3}};
   for (const Loop& loop : loops) {
     for (const bool in_place : {false, true}) {

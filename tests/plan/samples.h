@@ -155,8 +155,8 @@ class OneShot : public Sample {
   }
 };
 
-// Everyone stores its input into everyone's scratch and folds what came. Nobody says when it has read: with two banks
-// of scratch, the next operation's signals say so in time.
+// Wrong: each rank stores its input into all ranks' scratch and folds what arrived, without waiting until the peers
+// have read the previous operation's values.
 class PushAllReduce : public Sample {
  public:
   PushAllReduce() : Sample(Collective::all_reduce) {}

@@ -1,5 +1,5 @@
 // Plans that are wrong, and the queue of events.
-#include "src/simulator/engine.h"
+#include "tools/simulator/engine.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <random>
 #include <set>
 
-#include "src/simulator/event_queue.h"
-#include "src/simulator/simulate.h"
+#include "tools/simulator/event_queue.h"
+#include "tools/simulator/simulate.h"
 
-namespace tutti::test {
+namespace tutti::simulator::test {
 namespace {
 
 // A ring that goes wrong in one way or other.
@@ -52,14 +52,14 @@ std::string failure(WrongRing::Wrong wrong) {
   Costs costs;
   costs.channel_gbytes_per_s.fill(1);
   for (const bool fold : {true, false}) {
-    SimulationLimits limits;
+    Limits limits;
     limits.fold = fold;
     auto simulation = Simulation::make(network, costs, ring, problem_on(network, Collective::all_gather), limits);
     if (!simulation.ok()) {
       if (fold) continue;
       return std::move(simulation).status().message();
     }
-    SimulatedCall call;
+    Call call;
     call.bytes = 3e3;
     auto outcome = simulation.value().run(call);
     EXPECT_FALSE(outcome.ok());
@@ -89,23 +89,23 @@ TEST(EventQueue, GoesByTimeAndThenByOrder) {
   std::mt19937 random(seed);
   for (const std::uint32_t most : {4U, 40U, 400U}) {
     EventQueue queue;
-    std::set<SimEvent> expected;
+    std::set<Event> expected;
     double last = 0;
     std::uint32_t pushed = 0, popped = 0;
     while (popped < 5000) {
       if (pushed < 5000 && (queue.empty() || (expected.size() < most && random() % 8 != 0))) {
-        const SimEvent event = {last + random() % 8, static_cast<std::uint32_t>(random() % 4), pushed++};
+        const Event event = {last + random() % 8, static_cast<std::uint32_t>(random() % 4), pushed++};
         queue.push(event);
         expected.insert(event);
         continue;
       }
-      const SimEvent event = queue.pop();
+      const Event event = queue.pop();
       ASSERT_EQ(event.subject, expected.begin()->subject);
       expected.erase(expected.begin());
       last = event.time;
       ++popped;
       for (std::size_t places = 0; places < EventQueue::kAhead; ++places) {
-        const SimEvent* ahead = queue.ahead(places);
+        const Event* ahead = queue.ahead(places);
         ASSERT_EQ(ahead == nullptr || ahead->subject == std::next(expected.begin(), places)->subject, true);
       }
     }
@@ -123,4 +123,4 @@ TEST(EventQueue, OfEqualTimesTheOrderDecides) {
 }
 
 }  // namespace
-}  // namespace tutti::test
+}  // namespace tutti::simulator::test

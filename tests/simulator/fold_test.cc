@@ -4,7 +4,7 @@
 
 #include "tests/simulator/machines.h"
 
-namespace tutti::test {
+namespace tutti::simulator::test {
 namespace {
 
 using namespace test;
@@ -16,13 +16,13 @@ constexpr double kExact = 1e-6;
 constexpr double kClose = 0.03;
 constexpr double kNear = 0.5;
 
-void compare(const Cluster& cluster, const Costs& costs, const SimulatedCall& call, double close = kExact) {
+void compare(const Cluster& cluster, const Costs& costs, const Call& call, double close = kExact) {
   const Network network = network_of(cluster);
   for (std::uint32_t i = 0; i < kCollectives; ++i) {
     const auto collective = static_cast<Collective>(i);
     for (const Algorithm* algorithm : catalogue(collective)) {
       if (!algorithm->supports(problem_on(network, collective))) continue;
-      SimulationLimits limits;
+      Limits limits;
       const Wanted wanted = {collective, algorithm->name()};
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped && cluster.hosts > 1) continue;
@@ -46,7 +46,7 @@ Costs real_costs() {
 }
 
 TEST(Fold, IsWhatAllRanksDo) {
-  SimulatedCall call;
+  Call call;
   for (const double bytes : {4e3, 4e6}) {
     call.bytes = bytes;
     compare(cluster_of(1, 8), real_costs(), call);
@@ -57,7 +57,7 @@ TEST(Fold, IsWhatAllRanksDo) {
 }
 
 TEST(Fold, HoldsWherePortsAndLeavesAreShared) {
-  SimulatedCall call;
+  Call call;
   call.bytes = 4e6;
   Cluster cluster = cluster_of(4, 4);
   cluster.rails = 2;
@@ -92,7 +92,7 @@ TEST(Fold, OneRankDoesNotStandForThoseThatShareItsPort) {
   for (NodeId id = 0; id < host.nodes.size(); ++id)
     if (host.nodes[id].kind == NodeKind::gpu)
       host.connect({.a = id, .b = middle, .kind = LinkKind::nvlink, .gbytes_per_s = 100});
-  SimulatedCall call;
+  Call call;
   call.bytes = 4e6;
   compare(cluster, real_costs(), call);
 }
@@ -127,7 +127,7 @@ TEST(Fold, HoldsOnRandomMachines) {
     Costs costs = plain_costs(one_of({1, 5}), one_of({0.5, 3}));
     costs.channel_gbytes_per_s.fill(one_of({5, 50}));
     costs.step_us.fill(one_of({0.05, 0.3}));
-    SimulatedCall call;
+    Call call;
     call.bytes = one_of({1e3, 1e5, 3e6});
     call.chunk_bytes = one_of({1e4, 1e5});
     call.channels = static_cast<std::uint32_t>(one_of({1, 4}));
@@ -136,4 +136,4 @@ TEST(Fold, HoldsOnRandomMachines) {
 }
 
 }  // namespace
-}  // namespace tutti::test
+}  // namespace tutti::simulator::test

@@ -1,26 +1,27 @@
-// What the measured libraries do beside sending messages: launches, slices, hops that grow, and ports in turn.
+// Launches, slices and slots, as the measured libraries have them.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "src/simulator/simulate.h"
 #include "tests/simulator/machines.h"
+#include "tools/simulator/simulate.h"
 
-namespace tutti::test {
+namespace tutti::simulator::test {
 namespace {
 
 using namespace test;
 
-constexpr auto kNvlink = static_cast<std::size_t>(LinkClass::nvlink);
 const Wanted kRing = {Collective::all_gather, "ring"};
 
 TEST(Library, CallsInSeriesTakeWhatTheirHostNeedsIfThatIsLonger) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs();
   const double device = simulated(network, costs, kRing, whole(4e3)).time_us;
-  costs.launch_us = {device / 2, device, 1};
+  costs.launch_us = device / 2;
+  costs.launch_many_us = device;
+  costs.launch_graph_us = 1;
   costs.launch_device_us = 1;
-  SimulatedCall call = whole(4e3);
+  Call call = whole(4e3);
   EXPECT_EQ(simulated(network, costs, kRing, call).time_us, device);
   call.launch = LaunchMode::eager_many;
   const Outcome bound = simulated(network, costs, kRing, call);
@@ -28,19 +29,11 @@ TEST(Library, CallsInSeriesTakeWhatTheirHostNeedsIfThatIsLonger) {
   EXPECT_NEAR(bound.chain.sum(), bound.time_us, 1e-3);
 }
 
-TEST(Library, MessagesToPeersArePreparedOneByOne) {
-  const Network network = network_of(cluster_of(1, 4));
-  Costs costs = plain_costs();
-  costs.launch_peer_us = 100;
-  EXPECT_NEAR(simulated(network, costs, {Collective::all_to_all, "direct"}, whole(4e3)).time_us, 4 * 100, 1e-9);
-  EXPECT_LT(simulated(network, costs, kRing, whole(4e3)).time_us, 100);
-}
-
 TEST(Library, SlicesOverlapAHopWithTheLinks) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs(5, 3);
   const double way = 3 + 2 * kNvlinkLatency;
-  const SimulatedCall call = whole(4e6);  // 10 us on a link for each round.
+  const Call call = whole(4e6);  // 10 us on a link for each round.
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
   costs.slices.fill(2);
   costs.shortest_slice_bytes = 1e3;  // While one half is on its way the other one is on the link.
@@ -54,7 +47,7 @@ TEST(Library, ASlotHoldsAllSlicesOfAMessage) {
   const Network network = network_of(cluster_of(1, 2));
   const Wanted wanted = {Collective::broadcast, "direct"};
   Costs costs = plain_costs();
-  SimulatedCall call = whole(64e3);
+  Call call = whole(64e3);
   call.chunk_bytes = 1e3;
   call.loop.skew = 0;
   call.loop.slots = 1;
@@ -72,7 +65,7 @@ TEST(Library, NarrowMessagesAreCutByTheirOwnLength) {
   costs.decode_gbytes_per_s.fill(1e9);
   costs.slices.fill(2);
   const double way = 3 + 2 * kNvlinkLatency;
-  SimulatedCall call = whole(4e6);
+  Call call = whole(4e6);
   call.compression = CompressionFormat::int8;
   const double bytes = 1e6 * 130 / 512, us = bytes * 1e-5;  // Of a round, on a link.
   costs.shortest_slice_bytes = bytes / 1.5;
@@ -85,7 +78,7 @@ TEST(Library, YoungCallsAreCarriedMoreSlowlyWithinAHost) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs();
   costs.settle_us = 30;
-  const SimulatedCall call = whole(4e6);  // 10 us on a link for each of three rounds.
+  const Call call = whole(4e6);  // 10 us on a link for each of three rounds.
   const double settled = simulated(network, costs, kRing, call).time_us;
   costs.unsettled_us = 20;
   const Outcome outcome = simulated(network, costs, kRing, call);
@@ -95,28 +88,6 @@ TEST(Library, YoungCallsAreCarriedMoreSlowlyWithinAHost) {
   const double between = simulated(hosts, costs, kRing, call).time_us;
   costs.unsettled_us = 0;
   EXPECT_EQ(simulated(hosts, costs, kRing, call).time_us, between);
-}
-
-TEST(Library, HopsGrowWithMessagesUntilTheyAreLong) {
-  const Network network = network_of(cluster_of(1, 4));
-  Costs costs = plain_costs();
-  costs.ramp_us[kNvlink] = 6;
-  costs.ramp_bytes[kNvlink] = 1e6;
-  costs.compressed_bytes.fill(2);  // Lengths are those of the data.
-  const double half = simulated(network, costs, kRing, whole(2e6)).time_us;
-  EXPECT_NEAR(half, 5 + 3 * (10 + kWay + 3), 1e-3);
-  const double twice = simulated(network, costs, kRing, whole(8e6)).time_us;
-  EXPECT_NEAR(twice, 5 + 3 * (40 + kWay + 6), 1e-3);
-}
-
-TEST(Library, WhatIsReducedIsHandedToTheDeviceFirst) {
-  const Network network = network_of(cluster_of(1, 4));
-  Costs costs = plain_costs();
-  const Wanted reduce = {Collective::reduce_scatter, "ring"};
-  const double before = simulated(network, costs, reduce, whole(4e6)).time_us;
-  costs.fold_us[kNvlink] = 9;
-  EXPECT_NEAR(simulated(network, costs, reduce, whole(4e6)).time_us, before + 3 * 9, 1e-3);
-  EXPECT_NEAR(simulated(network, costs, kRing, whole(4e6)).time_us, before, 1e-3);
 }
 
 // One rank of a host sends to the next host, on each channel by another port.
@@ -136,7 +107,7 @@ TEST(Library, CallsAreCutByBytesOfARank) {
   costs.channel_bytes = {4096, 4096, 4096};
   costs.chunk_bytes = {1e6, 1e5, 1e4};
   costs.chain_chunk_bytes = {3, 2, 1};
-  SimulatedCall call{.bytes = 4096 * 3};
+  Call call{.bytes = 4096 * 3};
   cut(call, costs, Collective::all_gather, 8);
   EXPECT_EQ(call.channels, 3U);
   EXPECT_EQ(call.chunk_bytes, 1e6);
@@ -150,4 +121,4 @@ TEST(Library, CallsAreCutByBytesOfARank) {
 }
 
 }  // namespace
-}  // namespace tutti::test
+}  // namespace tutti::simulator::test

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "algorithms/catalogue.h"
-#include "src/simulator/simulate.h"
+#include "tools/simulator/simulate.h"
 
-namespace tutti::test {
+namespace tutti::simulator::test {
 
 inline constexpr double kNvlinkLatency = 0.25;  // Of the topology below; a way has two links.
 
@@ -74,8 +74,8 @@ struct Wanted {
   std::string_view algorithm;
 };
 
-inline Outcome simulated(const Network& network, const Costs& costs, const Wanted& wanted, const SimulatedCall& call,
-                         const SimulationLimits& limits = {}) {
+inline Outcome simulated(const Network& network, const Costs& costs, const Wanted& wanted, const Call& call,
+                         const Limits& limits = {}) {
   const Problem problem = problem_on(network, wanted.collective);
   auto simulation = Simulation::make(network, costs, *find(wanted.collective, wanted.algorithm), problem, limits);
   if (!simulation.ok()) {
@@ -91,11 +91,11 @@ inline Outcome simulated(const Network& network, const Costs& costs, const Wante
 }
 
 // One chunk, one channel.
-inline SimulatedCall whole(double bytes) {
-  SimulatedCall call;
+inline Call whole(double bytes) {
+  Call call;
   call.bytes = bytes;
   call.chunk_bytes = 1e15;
   return call;
 }
 
-}  // namespace tutti::test
+}  // namespace tutti::simulator::test

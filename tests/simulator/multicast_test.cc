@@ -5,10 +5,10 @@
 #include <tuple>
 #include <utility>
 
-#include "src/simulator/nccl_protocol.h"
 #include "tests/simulator/machines.h"
+#include "tools/simulator/nccl_protocol.h"
 
-namespace tutti::test {
+namespace tutti::simulator::test {
 namespace {
 
 using namespace test;
@@ -25,15 +25,15 @@ Costs switch_costs() {
   return costs;
 }
 
-SimulationLimits by_switches(bool fold = true) {
-  SimulationLimits limits;
+Limits by_switches(bool fold = true) {
+  Limits limits;
   limits.fold = fold;
   limits.program.multicast = true;
   return limits;
 }
 
-SimulatedCall in_chunks(double bytes, double chunk_bytes) {
-  SimulatedCall call = whole(bytes);
+Call in_chunks(double bytes, double chunk_bytes) {
+  Call call = whole(bytes);
   call.chunk_bytes = chunk_bytes;
   return call;
 }
@@ -77,7 +77,7 @@ TEST(Multicast, AllReducesTakeWhatThatNeedsOnALink) {
 TEST(Multicast, LinksCarryAPartOfWhatTheyDoOtherwise) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = switch_costs();
-  const SimulatedCall call = in_chunks(400e6, 1e6);
+  const Call call = in_chunks(400e6, 1e6);
   const double whole_rate = simulated(network, costs, kAllReduce, call, by_switches()).time_us;
   costs.multicast = 0.5;
   EXPECT_NEAR(simulated(network, costs, kAllReduce, call, by_switches()).time_us / whole_rate, 2, 0.02);
@@ -86,7 +86,7 @@ TEST(Multicast, LinksCarryAPartOfWhatTheyDoOtherwise) {
 }
 
 TEST(Multicast, LinksCarryLessForMoreRanks) {
-  const SimulatedCall call = in_chunks(400e6, 1e6);
+  const Call call = in_chunks(400e6, 1e6);
   const auto time_us = [&](Rank ranks, double part, double falls) {
     Costs costs = switch_costs();
     costs.multicast = part;
@@ -121,7 +121,7 @@ TEST(Multicast, AChannelWaitsWithEachChunkOfEachHead) {
 TEST(Multicast, TheFirstChunkIsCopiedInAndTheLastOutBesideTheLinks) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = switch_costs();
-  const SimulatedCall call = in_chunks(400e6, 1e6);
+  const Call call = in_chunks(400e6, 1e6);
   const double links_us = simulated(network, costs, kAllReduce, call, by_switches()).time_us;
   costs.channel_gbytes_per_s.fill(400);
   EXPECT_NEAR(simulated(network, costs, kAllReduce, call, by_switches()).time_us, links_us + 2 * 20, 1);
@@ -145,7 +145,7 @@ TEST(Multicast, OneChunkIsHandedOnAsItIsAdded) {
 TEST(Multicast, YoungCallsLoseNothing) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = switch_costs();
-  const SimulatedCall call = in_chunks(40e6, 1e6);
+  const Call call = in_chunks(40e6, 1e6);
   const double us = simulated(network, costs, kAllReduce, call, by_switches()).time_us;
   const double by_ranks_us = simulated(network, costs, kAllReduce, call).time_us;
   costs.unsettled_us = 100;
@@ -212,4 +212,4 @@ TEST(NcclNvls, IsTakenWhereNcclLoggedIt) {
 }
 
 }  // namespace
-}  // namespace tutti::test
+}  // namespace tutti::simulator::test

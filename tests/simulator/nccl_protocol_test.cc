@@ -1,4 +1,4 @@
-#include "src/simulator/nccl_protocol.h"
+#include "tools/simulator/nccl_protocol.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "tests/simulator/machines.h"
 
-namespace tutti::test {
+namespace tutti::simulator::test {
 namespace {
 
 constexpr double kMiB = 1 << 20;
@@ -66,10 +66,10 @@ TEST(OneStage, ARingRestsOnceForEachPiece) {
   const Network network = network_of(cluster_of(1, 2));
   Costs costs = plain_costs();
   costs.channel_gbytes_per_s.fill(400);
-  SimulatedCall call = whole(800e6);
+  Call call = whole(800e6);
   call.chunk_bytes = 4e6;  // 100 of them, 40 us on a link of 100 GB/s and 10 in a channel.
   const Wanted ring = {Collective::all_reduce, "ring"};
-  SimulationLimits limits;
+  Limits limits;
   const double staged = simulated(network, costs, ring, call, limits).time_us;
   limits.program.one_stage = true;
   const double whole_loop = simulated(network, costs, ring, call, limits).time_us;
@@ -78,4 +78,4 @@ TEST(OneStage, ARingRestsOnceForEachPiece) {
 }
 
 }  // namespace
-}  // namespace tutti::test
+}  // namespace tutti::simulator::test

@@ -1,13 +1,13 @@
 // Channels that have orders of ranks of their own.
 #include <gtest/gtest.h>
 
-#include "src/simulator/simulate.h"
-#include "src/simulator/trace.h"
 #include "src/tuner/map_ranks.h"
 #include "tests/simulator/machines.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
+#include "tools/simulator/simulate.h"
+#include "tools/simulator/trace.h"
 
-namespace tutti::test {
+namespace tutti::simulator::test {
 namespace {
 
 using test::plain_costs;
@@ -30,12 +30,12 @@ std::vector<RankMapping> rings_of(const Topology& topology, std::uint32_t most) 
 
 Cluster cube() {
   Cluster cluster;
-  cluster.host = hybrid_cube_mesh();
+  cluster.host = tutti::test::hybrid_cube_mesh();
   return cluster;
 }
 
-SimulatedCall on_channels(double bytes, std::uint32_t channels) {
-  SimulatedCall call = whole(bytes);
+Call on_channels(double bytes, std::uint32_t channels) {
+  Call call = whole(bytes);
   call.channels = channels;
   return call;
 }
@@ -43,7 +43,7 @@ SimulatedCall on_channels(double bytes, std::uint32_t channels) {
 // One that is as the ranks are numbered is none.
 TEST(Orders, OfOneAreAsNone) {
   const Network network = test::network_of(test::cluster_of(1, 4));
-  SimulationLimits none, one;
+  Limits none, one;
   none.fold = false;
   one.orders = {RankMapping{.groups = {}, .order = {0, 1, 2, 3}}};
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
@@ -58,7 +58,7 @@ TEST(Orders, OfOneAreAsNone) {
 // Of more orders than channels the last have none: two channels go by two bricks, not by six.
 TEST(Orders, BeyondTheChannelsAreNotUsed) {
   const Network network = test::network_of(cube());
-  SimulationLimits six, two;
+  Limits six, two;
   six.orders = rings_of(network.cluster().host, 8);
   ASSERT_EQ(six.orders.size(), 6u);
   two.orders = {six.orders[0], six.orders[1]};
@@ -75,11 +75,11 @@ TEST(Orders, BeyondTheChannelsAreNotUsed) {
 // A rank has channels in each order, which a trace tells apart.
 TEST(Orders, HaveRowsOfTheirRanksInATrace) {
   const Network network = test::network_of(cube());
-  SimulationLimits limits;
+  Limits limits;
   limits.orders = rings_of(network.cluster().host, 2);
   ASSERT_EQ(limits.orders.size(), 2u);
   std::vector<TraceEvent> events;
-  SimulatedCall call = on_channels(1e6, 2);
+  Call call = on_channels(1e6, 2);
   call.trace = &events;
   simulated(network, plain_costs(), kRing, call, limits);
   const std::string trace = chrome_trace(events, network);
@@ -93,7 +93,7 @@ TEST(Orders, UseEveryLinkOfAMesh) {
   const Network network = test::network_of(cube());
   constexpr double kBytes = 240e6;
   const double min_us = 2 * 7.0 / 8 * kBytes / 150e3;
-  SimulationLimits limits;
+  Limits limits;
   limits.orders = rings_of(network.cluster().host, 8);
   ASSERT_EQ(limits.orders.size(), 6u);
   const Outcome all = simulated(network, plain_costs(), kRing, on_channels(kBytes, 6), limits);
@@ -110,4 +110,4 @@ TEST(Orders, UseEveryLinkOfAMesh) {
 }
 
 }  // namespace
-}  // namespace tutti::test
+}  // namespace tutti::simulator::test

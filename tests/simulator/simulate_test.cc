@@ -1,4 +1,4 @@
-#include "src/simulator/simulate.h"
+#include "tools/simulator/simulate.h"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 #include <random>
 
 #include "src/plan/plan.h"
-#include "src/simulator/trace.h"
 #include "tests/simulator/machines.h"
+#include "tools/simulator/trace.h"
 
-namespace tutti::test {
+namespace tutti::simulator::test {
 namespace {
 
 using namespace test;
@@ -45,7 +45,7 @@ TEST(Simulate, ChannelsStepsAndProtocolsCost) {
   costs.step_us.fill(0.5);
   costs.base_us = {6, 8, 6};
   costs.compressed_bytes = {1, 2, 1};
-  SimulatedCall call = whole(1e6);
+  Call call = whole(1e6);
   // Rank 0 sends for 100 us, rank 1 takes for as long; the link of 100 GB/s is faster.
   const Wanted wanted = {Collective::broadcast, "direct"};
   EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 1 + 100.5 + kWay + 100.5, 1e-3);
@@ -65,7 +65,7 @@ TEST(Simulate, NarrowMessagesAreEncodedAndDecoded) {
   costs.decode_gbytes_per_s[int8] = 20;
   costs.encode_gbytes_per_s[bf16] = 40;
   costs.decode_gbytes_per_s[bf16] = 50;
-  SimulatedCall call = whole(1e6);
+  Call call = whole(1e6);
   call.compression = CompressionFormat::int8;
   const Network pair = network_of(cluster_of(1, 2));
   const Outcome sent = simulated(pair, costs, {Collective::broadcast, "direct"}, call);
@@ -94,7 +94,7 @@ TEST(Simulate, TooManyHostsForAPlanAreToldFromHostsThatItIsNotFor) {
 
 TEST(Simulate, SlotsBoundWhatIsUnderWay) {
   const Network network = network_of(cluster_of(1, 2));
-  SimulatedCall call = whole(64e3);
+  Call call = whole(64e3);
   call.chunk_bytes = 1e3;
   call.loop.skew = 0;
   call.loop.slots = 1;
@@ -116,7 +116,7 @@ TEST(Simulate, ASlotComesBackAfterTheStepThatTookIt) {
   const Network network = network_of(cluster_of(1, 2));
   Costs costs = plain_costs();
   costs.channel_gbytes_per_s.fill(0.1);
-  SimulatedCall call = whole(8e3);
+  Call call = whole(8e3);
   call.chunk_bytes = 1e3;  // 10 us of a channel each.
   call.loop.skew = 0;
   call.loop.slots = 2;
@@ -134,7 +134,7 @@ TEST(Simulate, RanksThatShareAPortTakeTwiceAsLong) {
 }
 
 TEST(Simulate, ASlowerLinkIsNeverFaster) {
-  const SimulatedCall call = whole(4e6);
+  const Call call = whole(4e6);
   for (const std::string_view name : {"ring", "two_shot", "halving_doubling", "hierarchical", "double_binary_tree"}) {
     const Wanted wanted = {Collective::all_reduce, name};
     Cluster cluster = cluster_of(4, 4);
@@ -192,7 +192,7 @@ TEST(Simulate, SendsWhatThePlansSendAndNoMore) {
     for (const Algorithm* algorithm : catalogue(collective)) {
       if (!algorithm->supports(problem)) continue;
       for (const bool fold : {true, false}) {
-        SimulationLimits limits;
+        Limits limits;
         limits.fold = fold;
         const Outcome outcome = simulated(network, plain_costs(), {collective, algorithm->name()}, whole(6e6), limits);
         const double sent = bytes_of_plans(*algorithm, problem, block_bytes(collective, 6, 6e6));
@@ -216,7 +216,7 @@ TEST(Simulate, EventsAreToldBeforeTheyAreRun) {
       if (!algorithm->supports(problem)) continue;
       const auto simulation = Simulation::make(network, costs, *algorithm, problem);
       for (const double bytes : {6.0, 6e6, 6e7}) {
-        const SimulatedCall call{.bytes = bytes, .chunk_bytes = 4e5};
+        const Call call{.bytes = bytes, .chunk_bytes = 4e5};
         EXPECT_EQ(simulation.value().events_of(call), simulation.value().run(call).value().events)
             << algorithm->name() << " " << bytes;
       }
@@ -227,13 +227,13 @@ TEST(Simulate, EventsAreToldBeforeTheyAreRun) {
 TEST(Simulate, PiecesThatFollowAreTakenToFollowEvenly) {
   const Network network = network_of(cluster_of(4, 4));
   for (const std::string_view name : {"hierarchical", "hierarchical_ring", "double_binary_tree", "two_shot"}) {
-    SimulatedCall call;
+    Call call;
     call.bytes = 256e6;
     call.chunk_bytes = 64e3;
-    SimulationLimits few;
+    Limits few;
     few.fold = false;
     few.max_events = 1;
-    SimulationLimits all = few;
+    Limits all = few;
     all.max_events = 1'000'000'000;
     const Wanted wanted = {Collective::all_reduce, name};
     const Outcome some = simulated(network, plain_costs(), wanted, call, few);
@@ -247,9 +247,9 @@ TEST(Simulate, PiecesThatFollowAreTakenToFollowEvenly) {
 
 TEST(Simulate, JitterIsDrawnFromItsSeed) {
   const Network network = network_of(cluster_of(2, 4));
-  SimulatedCall call = whole(1e6);
+  Call call = whole(1e6);
   const Wanted wanted = {Collective::all_reduce, "ring"};
-  SimulationLimits limits;
+  Limits limits;
   limits.fold = false;
   const double calm = simulated(network, plain_costs(), wanted, call, limits).time_us;
   call.jitter = 0.2;
@@ -270,10 +270,10 @@ TEST(Simulate, WhatIsReadOfPeersIsWaitedForOnLinks) {
 
 TEST(Simulate, ATraceShowsStepsAndLinks) {
   const Network network = network_of(cluster_of(1, 3));
-  SimulatedCall call = whole(3e3);
+  Call call = whole(3e3);
   std::vector<TraceEvent> events;
   call.trace = &events;
-  SimulationLimits limits;
+  Limits limits;
   limits.fold = false;
   const Outcome outcome = simulated(network, plain_costs(), {Collective::all_gather, "ring"}, call, limits);
   std::size_t links = 0;
@@ -299,7 +299,7 @@ TEST(Simulate, RefusesWhatAnAlgorithmDoesNotDo) {
 TEST(Simulate, RefusesMoreThanItCanHold) {
   const Network network = network_of(cluster_of(1, 8));
   const auto complaint = [&](const ProgramLimits& program) {
-    SimulationLimits limits;
+    Limits limits;
     limits.fold = false;
     limits.program = program;
     auto simulation = Simulation::make(network, plain_costs(), *find(Collective::all_reduce, "two_shot"),
@@ -312,4 +312,4 @@ TEST(Simulate, RefusesMoreThanItCanHold) {
 }
 
 }  // namespace
-}  // namespace tutti::test
+}  // namespace tutti::simulator::test

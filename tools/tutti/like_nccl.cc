@@ -5,12 +5,12 @@
 #include <string>
 
 #include "algorithms/catalogue.h"
-#include "src/simulator/nccl_protocol.h"
+#include "tools/simulator/nccl_protocol.h"
 
 namespace tutti::tool {
 namespace {
 
-std::uint32_t sm_of(const Network& network) {
+std::uint32_t sm_of(const simulator::Network& network) {
   const Topology& host = network.cluster().host;
   return host.nodes[host.all(NodeKind::gpu).front()].sm;
 }
@@ -38,7 +38,7 @@ Status check_nvls(const SimulateRequest& request) {
 
 // calcCollChunking() of src/enqueue.cc. Of more ranks than NCCL has heads, which pull for all, each has less of a
 // chunk.
-void cut_as_nvls(SimulatedCall& call, const Network& network) {
+void cut_as_nvls(simulator::Call& call, const simulator::Network& network) {
   constexpr std::uint32_t kChannelsOfHopper = 16, kChannelsOfBlackwell = 24;
   constexpr double kLongest = 131072;
   struct Shorter {
@@ -46,7 +46,7 @@ void cut_as_nvls(SimulatedCall& call, const Network& network) {
   };
   constexpr std::array<Shorter, 3> kShorter = {{{64, 65536}, {8, 32768}, {2, 16384}}};
   call.channels = sm_of(network) >= 100 ? kChannelsOfBlackwell : kChannelsOfHopper;
-  const double heads = std::min(network.ranks(), kMaxNvlsHeads);
+  const double heads = std::min(network.ranks(), simulator::kMaxNvlsHeads);
   double chunk_bytes = kLongest;
   for (const Shorter& each : kShorter)
     if (call.bytes < each.chunks * call.channels * heads * chunk_bytes)
@@ -69,7 +69,7 @@ Status check_nccl_has(std::string_view algorithm, Collective collective) {
   return unsupported("NCCL has no " + std::string(algorithm) + " for " + name(collective) + ": " + there);
 }
 
-Result<std::string_view> nccl_algorithm(const Network& network, Collective collective, double bytes) {
+Result<std::string_view> nccl_algorithm(const simulator::Network& network, Collective collective, double bytes) {
   switch (collective) {
     case Collective::broadcast:
     case Collective::reduce: return std::string_view("chain");
@@ -79,12 +79,12 @@ Result<std::string_view> nccl_algorithm(const Network& network, Collective colle
     default: break;
   }
   if (!network.switched()) return std::string_view("ring");
-  const bool nvls = TUTTI_TRY(nccl_takes_nvls(sm_of(network), collective, network.ranks(), bytes));
+  const bool nvls = TUTTI_TRY(simulator::nccl_takes_nvls(sm_of(network), collective, network.ranks(), bytes));
   return nvls ? kNvls : std::string_view("ring");
 }
 
-Result<Protocol> nccl_protocol(const Network& network, Collective collective, double bytes) {
-  return nccl_protocol(sm_of(network), collective, network.ranks(), bytes);
+Result<Protocol> nccl_protocol(const simulator::Network& network, Collective collective, double bytes) {
+  return simulator::nccl_protocol(sm_of(network), collective, network.ranks(), bytes);
 }
 
 }  // namespace tutti::tool

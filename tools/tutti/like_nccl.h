@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-#include "src/model/network.h"
 #include "src/plan/algorithm.h"
-#include "src/simulator/simulate.h"
+#include "tools/simulator/network.h"
+#include "tools/simulator/simulate.h"
 #include "tools/tutti/simulate_request.h"
 
 namespace tutti::tool {
@@ -20,7 +20,7 @@ const Algorithm* plan_of_nvls(Collective collective);
 Status check_nvls(const SimulateRequest& request);
 
 // Channels, and the chunks of these, as NCCL cuts such a call; chunks of it in peers' memory are as long.
-void cut_as_nvls(SimulatedCall& call, const Network& network);
+void cut_as_nvls(simulator::Call& call, const simulator::Network& network);
 
 // Whether it is one of those that follow.
 bool nccl_has(std::string_view algorithm);
@@ -28,8 +28,8 @@ bool nccl_has(std::string_view algorithm);
 Status check_nccl_has(std::string_view algorithm, Collective collective);
 // By its own estimates: "nvls", "ring", "chain" where there is a root, "direct" where messages are between ranks. Fails
 // as nccl_protocol() does.
-Result<std::string_view> nccl_algorithm(const Network& network, Collective collective, double bytes);
+Result<std::string_view> nccl_algorithm(const simulator::Network& network, Collective collective, double bytes);
 // The protocol of the latter three.
-Result<Protocol> nccl_protocol(const Network& network, Collective collective, double bytes);
+Result<Protocol> nccl_protocol(const simulator::Network& network, Collective collective, double bytes);
 
 }  // namespace tutti::tool

@@ -16,7 +16,7 @@ constexpr Rank kMaxRanksInOrders = 4096;
 
 }  // namespace
 
-HostRings orders_on(const Network& network, std::uint32_t most) {
+HostRings orders_on(const simulator::Network& network, std::uint32_t most) {
   const std::uint32_t hosts = network.cluster().hosts;
   const Topology& host = network.cluster().host;
   std::vector<NodeId> gpus = host.all(NodeKind::gpu);
@@ -36,7 +36,8 @@ HostRings orders_on(const Network& network, std::uint32_t most) {
   return found;
 }
 
-std::vector<RankMapping> orders_of(const Network& network, const HostRings& rings, std::string_view algorithm) {
+std::vector<RankMapping> orders_of(const simulator::Network& network, const HostRings& rings,
+                                   std::string_view algorithm) {
   const bool counts = network.cluster().hosts == 1 || algorithm == "hierarchical_tree";
   return goes_round(algorithm) && counts ? rings.orders : std::vector<RankMapping>();
 }

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "src/model/network.h"
 #include "src/plan/rank_mapping.h"
+#include "tools/simulator/network.h"
 
 namespace tutti::tool {
 
@@ -18,10 +18,11 @@ struct HostRings {
 // As a communicator on such GPUs has them, `most` at most. None where ranks are as they are numbered: without GPUs,
 // where NVSwitches of a single host make all orders alike, in a rack whose hosts NVLinks join, and of more ranks than
 // can be simulated each for itself.
-HostRings orders_on(const Network& network, std::uint32_t most);
+HostRings orders_on(const simulator::Network& network, std::uint32_t most);
 
 // Those that an algorithm is simulated with. Of several hosts only trees have them: there it counts which ranks speak
 // for their host, while in rings of hosts all do.
-std::vector<RankMapping> orders_of(const Network& network, const HostRings& rings, std::string_view algorithm);
+std::vector<RankMapping> orders_of(const simulator::Network& network, const HostRings& rings,
+                                   std::string_view algorithm);
 
 }  // namespace tutti::tool

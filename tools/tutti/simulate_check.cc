@@ -11,7 +11,7 @@ namespace tutti::tool {
 namespace {
 
 // As communicators on devices refuse it.
-Status check_compression_and_protocol(const SimulateRequest& request, const Network& network) {
+Status check_compression_and_protocol(const SimulateRequest& request, const simulator::Network& network) {
   if (request.protocol.empty() || request.protocol == name(Protocol::simple)) return {};
   if (!asks_for_compression(request) || network.cluster().host.all(NodeKind::gpu).empty()) return {};
   return unsupported("--compress " + request.compression + " with --protocol " + request.protocol +
@@ -19,7 +19,7 @@ Status check_compression_and_protocol(const SimulateRequest& request, const Netw
 }
 
 // Whether some ranks are so far from each other: the last one is on the last host.
-bool has_network(const Network& network) {
+bool has_network(const simulator::Network& network) {
   const auto far = network.route(0, network.ranks() - 1);
   return far.ok() && far.value().links == LinkClass::network;
 }
@@ -36,11 +36,11 @@ bool is_of_port(const std::string& link, const Topology& host) {
   });
 }
 
-Status check_within_a_box(const SimulateRequest& request, const Network& network) {
+Status check_within_a_box(const SimulateRequest& request, const simulator::Network& network) {
   if (has_network(network)) return {};
   const char* const words = " is of the network between hosts: give --hosts as well";
   if (!request.between_hosts.empty()) return invalid_argument(request.between_hosts + words);
-  for (const Fault& fault : request.cluster.faults)
+  for (const simulator::Fault& fault : request.cluster.faults)
     if (is_of_port(fault.link, network.cluster().host))
       return invalid_argument((fault.rate == 0 ? "--fail " : "--slow ") + fault.link + words);
   return {};
@@ -70,7 +70,7 @@ bool asks_for_compression(const SimulateRequest& request) {
          compressed_bytes(compression.value()) < kCompressionGroup * size_of(request.type);
 }
 
-Status check_on(const SimulateRequest& request, const Network& network, const Costs& costs) {
+Status check_on(const SimulateRequest& request, const simulator::Network& network, const simulator::Costs& costs) {
   TUTTI_CHECK_OK(check_within_a_box(request, network));
   TUTTI_CHECK_OK(check_of_algorithm(request));
   if (request.channels > costs.max_channels)
@@ -95,13 +95,13 @@ Status check_on(const SimulateRequest& request, const Network& network, const Co
   return {};
 }
 
-std::vector<std::string> notes_on(const SimulateRequest& request, const Network& network,
+std::vector<std::string> notes_on(const SimulateRequest& request, const simulator::Network& network,
                                   const std::vector<CheckedProgram>& programs) {
   std::vector<std::string> notes;
-  const Cluster& cluster = network.cluster();
+  const simulator::Cluster& cluster = network.cluster();
   const bool climbs = std::any_of(programs.begin(), programs.end(), [](const CheckedProgram& checked) {
     return std::any_of(checked.program->lanes.begin(), checked.program->lanes.end(),
-                       [](const LaneLinks& lane) { return lane.route.shared > 0; });
+                       [](const simulator::LaneLinks& lane) { return lane.route.shared > 0; });
   });
   if (cluster.oversubscription > 1 && !climbs)
     notes.emplace_back("--oversubscription makes no difference: no message leaves its leaf switch");

@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "src/model/costs.h"
-#include "src/model/network.h"
-#include "src/simulator/simulate.h"
+#include "tools/simulator/network.h"
+#include "tools/simulator/simulate.h"
 #include "tools/tutti/simulate_request.h"
 
 namespace tutti::tool {
@@ -15,18 +14,18 @@ namespace tutti::tool {
 inline constexpr Rank kMaxRanksCompared = 1 << 17;
 
 // invalid_argument where an option would do nothing, `unsupported` where something is asked for that is not to be had.
-Status check_on(const SimulateRequest& request, const Network& network, const Costs& costs);
+Status check_on(const SimulateRequest& request, const simulator::Network& network, const simulator::Costs& costs);
 
 // Whether elements are asked to travel in fewer bytes than they have.
 bool asks_for_compression(const SimulateRequest& request);
 
 struct CheckedProgram {
-  const SimProgram* program = nullptr;
+  const simulator::Program* program = nullptr;
   bool ordered = false;  // Its channels have orders of ranks.
 };
 
 // What was asked for, but makes no difference to any of these: a sentence each.
-std::vector<std::string> notes_on(const SimulateRequest& request, const Network& network,
+std::vector<std::string> notes_on(const SimulateRequest& request, const simulator::Network& network,
                                   const std::vector<CheckedProgram>& programs);
 
 }  // namespace tutti::tool

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "src/model/figures.h"
-#include "src/simulator/simulate.h"
-#include "src/simulator/trace.h"
 #include "src/tuner/choose.h"
 #include "src/tuner/coding.h"
+#include "tools/simulator/figures.h"
+#include "tools/simulator/simulate.h"
+#include "tools/simulator/trace.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/like_nccl.h"
 #include "tools/tutti/names.h"
@@ -40,7 +40,7 @@ bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.n
 
 class Simulations {
  public:
-  Simulations(const SimulateRequest& request, const Networks& networks, const Costs& costs)
+  Simulations(const SimulateRequest& request, const Networks& networks, const simulator::Costs& costs)
       : request_(request), networks_(networks), network_(networks.own), costs_(costs) {
     on_device_ = !network_.cluster().host.all(NodeKind::gpu).empty();
     // So many channels have so many orders.
@@ -50,9 +50,9 @@ class Simulations {
 
   // Makes ready what is asked for, or all that there is.
   Status prepare() {
-    const Problem problem = problem_on(network_, request_.collective, request_.root);
+    const Problem problem = simulator::problem_on(network_, request_.collective, request_.root);
     const bool all = request_.algorithm.empty();
-    SimulationLimits limits;
+    simulator::Limits limits;
     limits.fold = request_.folded && request_.trace.empty() && request_.jitter == 0;
     limits.program.one_stage = request_.like_nccl;
     if (all) {
@@ -73,9 +73,9 @@ class Simulations {
         return unsupported(std::string(algorithm->name()) +
                            " works in the memory of its peers, and a network leads to some of these: name another with "
                            "--algorithm");
-      const Network& network = wants_hosts(*algorithm, request_.collective) ? network_ : networks_.spread;
+      const simulator::Network& network = wants_hosts(*algorithm, request_.collective) ? network_ : networks_.spread;
       limits.orders = orders_of(network, orders_, algorithm->name());
-      Result<Simulation> made = Simulation::make(network, costs_, *algorithm, problem, limits);
+      Result<simulator::Simulation> made = simulator::Simulation::make(network, costs_, *algorithm, problem, limits);
       if (made.ok())
         simulations_.push_back({algorithm->name(), algorithm, std::move(made).value(), !limits.orders.empty()});
       else if (!all) return std::move(made).status();
@@ -106,14 +106,14 @@ class Simulations {
   }
 
   // As NCCL has it, if it has; what is not asked for by name need not be there.
-  Status prepare_nvls(const Problem& problem, SimulationLimits limits) {
+  Status prepare_nvls(const Problem& problem, simulator::Limits limits) {
     const bool all = request_.algorithm.empty();
     Status refused = check_nvls(request_);
     if (!refused.ok()) return all ? Status() : std::move(refused);
     const Algorithm* const plan = plan_of_nvls(request_.collective);
     limits.orders.clear();
     limits.program.multicast = true;
-    Result<Simulation> made = Simulation::make(network_, costs_, *plan, problem, limits);
+    Result<simulator::Simulation> made = simulator::Simulation::make(network_, costs_, *plan, problem, limits);
     if (made.ok()) simulations_.push_back({kNvls, plan, std::move(made).value(), false});
     return made.ok() || all ? Status() : std::move(made).status();
   }
@@ -123,14 +123,14 @@ class Simulations {
     double min_us = 0;
     const std::vector<Candidate> candidates = TUTTI_TRY(candidates_of(bytes));
     for (const Candidate& candidate : candidates) {
-      SimulatedCall call = candidate.call;
-      std::vector<TraceEvent> trace;
+      simulator::Call call = candidate.call;
+      std::vector<simulator::TraceEvent> trace;
       if (!request_.trace.empty()) call.trace = &trace;
       if (candidate.events > kManyEvents)
         std::fprintf(stderr, "tutti: simulating %s, up to %.0f million events: that takes long\n",
                      candidate.name().c_str(), static_cast<double>(candidate.events) * 1e-6);
       const auto begin = std::chrono::steady_clock::now();
-      Result<Outcome> outcome = candidate.simulation->run(call);
+      Result<simulator::Outcome> outcome = candidate.simulation->run(call);
       if (!outcome.ok()) {
         if (simulations_.size() == 1) return std::move(outcome).status();
         failed_.insert(candidate.name() + ": " + std::move(outcome).status().message());
@@ -170,20 +170,20 @@ class Simulations {
   // "ring with Simple: what went wrong", once for all sizes.
   const std::set<std::string>& failed() const { return failed_; }
   // Of the best run.
-  const std::vector<TraceEvent>& traced() const { return traced_; }
+  const std::vector<simulator::TraceEvent>& traced() const { return traced_; }
 
  private:
   struct Prepared {
     std::string_view shown;  // The algorithm's name, or NCCL's.
     const Algorithm* algorithm = nullptr;
-    Simulation simulation;
+    simulator::Simulation simulation;
     bool ordered = false;  // Its channels have orders of ranks.
   };
   struct Candidate {
     std::string_view shown;
     const Algorithm* algorithm = nullptr;
-    const Simulation* simulation = nullptr;
-    SimulatedCall call;
+    const simulator::Simulation* simulation = nullptr;
+    simulator::Call call;
     std::uint64_t events = 0;
 
     std::string name() const { return words_of(shown, call); }
@@ -196,7 +196,7 @@ class Simulations {
       const std::vector<std::string_view> wanted = TUTTI_TRY(protocols(*algorithm, bytes));
       for (const std::string_view protocol : wanted) {
         for (const CompressionFormat compression : formats(*algorithm, protocol)) {
-          SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, compression, bytes));
+          simulator::Call call = TUTTI_TRY(call_of(*algorithm, protocol, compression, bytes));
           if (shown == kNvls) cut_as_nvls(call, network_);
           override(call);
           if (call.compression != compression && request_.compression.empty())
@@ -254,7 +254,7 @@ class Simulations {
   std::vector<CompressionFormat> formats(const Algorithm& algorithm, std::string_view protocol) const {
     if (!request_.compression.empty()) return {parse_compression(request_.compression).value()};
     std::vector<CompressionFormat> all = {CompressionFormat::none};
-    const Problem problem = problem_on(network_, request_.collective, request_.root);
+    const Problem problem = simulator::problem_on(network_, request_.collective, request_.root);
     const bool simple = !on_device_ || protocol == "Simple" || protocol.empty();
     if (request_.max_relative_error == 0 || !simple || !can_be_compressed(algorithm, problem)) return all;
     const CostLaw cost_law = algorithm.cost_law(problem);
@@ -277,8 +277,8 @@ class Simulations {
   }
 
   Query query_of(const Algorithm& algorithm, std::string_view protocol, double bytes) const {
-    const double block = block_bytes(request_.collective, network_.ranks(), bytes);
-    return {.problem = problem_on(network_, request_.collective, request_.root),
+    const double block = simulator::block_bytes(request_.collective, network_.ranks(), bytes);
+    return {.problem = simulator::problem_on(network_, request_.collective, request_.root),
             .block_bytes = static_cast<std::uint64_t>(std::max(block, 1.0)),
             .mapped = false,
             .algorithm = algorithm.name(),
@@ -295,12 +295,12 @@ class Simulations {
     return message_bytes(query, parse_compression(request_.compression).value()) < query.block_bytes;
   }
 
-  Result<SimulatedCall> call_of(const Algorithm& algorithm, std::string_view protocol, CompressionFormat compression,
-                                double bytes) {
+  Result<simulator::Call> call_of(const Algorithm& algorithm, std::string_view protocol, CompressionFormat compression,
+                                  double bytes) {
     Query query = query_of(algorithm, protocol, bytes);
     if (message_bytes(query, compression) < query.block_bytes) query.compression = compression;  // As calls do.
     const Choice choice = TUTTI_TRY(choose(query));
-    SimulatedCall call;
+    simulator::Call call;
     call.compression = query.compression;
     call.type = request_.type;
     call.bytes = bytes;
@@ -316,7 +316,7 @@ class Simulations {
     return call;
   }
   // What was asked for stands.
-  void override(SimulatedCall& call) const {
+  void override(simulator::Call& call) const {
     if (request_.channels > 0) call.channels = request_.channels;
     if (request_.chunk_bytes > 0) call.chunk_bytes = request_.chunk_bytes;
     if (request_.slots > 0) call.loop.slots = request_.slots;
@@ -324,12 +324,12 @@ class Simulations {
 
   const SimulateRequest& request_;
   const Networks& networks_;
-  const Network& network_;
-  const Costs& costs_;
+  const simulator::Network& network_;
+  const simulator::Costs& costs_;
   bool on_device_ = false;
   HostRings orders_;
   std::vector<Prepared> simulations_;
-  std::vector<TraceEvent> traced_;
+  std::vector<simulator::TraceEvent> traced_;
   std::vector<LeftOut> left_out_;
   std::set<std::string> failed_;
   std::vector<std::string> notes_;
@@ -351,9 +351,9 @@ Status simulate_command(int argc, char** argv) {
     return {};
   }
   const Networks networks = TUTTI_TRY(networks_of(request));
-  const Network& network = networks.own;
-  Costs costs = TUTTI_TRY(costs_of(network.cluster().host));
-  for (const auto& [figure, value] : request.figures) TUTTI_CHECK_OK(set_figure(costs, figure, value));
+  const simulator::Network& network = networks.own;
+  simulator::Costs costs = TUTTI_TRY(simulator::costs_of(network.cluster().host));
+  for (const auto& [figure, value] : request.figures) TUTTI_CHECK_OK(simulator::set_figure(costs, figure, value));
   TUTTI_CHECK_OK(check_on(request, network, costs));
   Simulations simulations(request, networks, costs);
   if (network.ranks() > kMaxRanksCompared)
@@ -371,7 +371,7 @@ Status simulate_command(int argc, char** argv) {
   if (request.trace.empty()) return {};
   if (!request.json)
     std::printf("# %s shows %s\n", request.trace.c_str(), words_of(sizes[0][0].algorithm, sizes[0][0].call).c_str());
-  return write_trace(request.trace, chrome_trace(simulations.traced(), network));
+  return write_trace(request.trace, simulator::chrome_trace(simulations.traced(), network));
 }
 
 }  // namespace tutti::tool

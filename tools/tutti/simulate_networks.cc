@@ -7,17 +7,17 @@
 namespace tutti::tool {
 
 Result<Networks> networks_of(const SimulateRequest& request) {
-  Cluster cluster = request.cluster;
+  simulator::Cluster cluster = request.cluster;
   cluster.host = TUTTI_TRY(named_topology(request.topology, request.gpu));
   if (cluster.hosts == 0) cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
-  Network own = TUTTI_TRY(Network::make(cluster));
+  simulator::Network own = TUTTI_TRY(simulator::Network::make(cluster));
   cluster.faults = own.cluster().faults;
   cluster.spread = cluster.hosts > cluster.host.hosts.size();
-  Result<Network> spread = Network::make(cluster);
+  Result<simulator::Network> spread = simulator::Network::make(cluster);
   if (spread.ok()) return Networks{std::move(own), std::move(spread).value()};
   if (!cluster.spread) return std::move(spread).status();
   cluster.spread = false;  // A link that no port of it has alone is named by a fault.
-  Network flat = TUTTI_TRY(Network::make(std::move(cluster)));
+  simulator::Network flat = TUTTI_TRY(simulator::Network::make(std::move(cluster)));
   Networks networks{std::move(own), std::move(flat)};
   networks.note =
       "flat algorithms use one port for each rank, not all of a host: " + std::move(spread).status().message();

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "src/model/network.h"
+#include "tools/simulator/network.h"
 #include "tools/tutti/simulate_request.h"
 
 namespace tutti::tool {
@@ -11,7 +11,7 @@ namespace tutti::tool {
 // Algorithms that know hosts send over each rank's own port. Others know one order of ranks, which is another one for
 // each channel, so that all ports of a host have their share.
 struct Networks {
-  Network own, spread;
+  simulator::Network own, spread;
   std::string note = {};  // Why `spread` is not, if so.
 };
 

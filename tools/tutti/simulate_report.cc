@@ -16,13 +16,13 @@ bool is_compressed(const SimulateRequest& request) {
 }
 
 // Parts of the critical path by name; what is nothing is left out.
-std::vector<std::pair<std::string, double>> parts_of(const Chain& chain) {
+std::vector<std::pair<std::string, double>> parts_of(const simulator::Chain& chain) {
   std::vector<std::pair<std::string, double>> parts = {{"launch", chain.launch},
                                                        {"channels", chain.channel},
                                                        {"hops", chain.hops},
                                                        {"slots", chain.slots},
                                                        {"queues", chain.queues}};
-  for (std::size_t kind = 0; kind < kLinkKinds; ++kind)
+  for (std::size_t kind = 0; kind < simulator::kLinkKinds; ++kind)
     parts.emplace_back(name(static_cast<LinkKind>(kind)), chain.links[kind]);
   std::erase_if(parts, [](const auto& part) { return part.second <= 0; });
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -38,8 +38,8 @@ void show_row(const SimulatedRun& run, bool shows_compression) {
 }
 
 void show_details(const SimulatedRun& run) {
-  const Outcome& outcome = run.outcome;
-  for (const KindUse& use : outcome.links)
+  const simulator::Outcome& outcome = run.outcome;
+  for (const simulator::KindUse& use : outcome.links)
     std::printf("# %-8s %6.2f %% of the time on the busiest, %s; %.4g bytes in all\n", name(use.kind),
                 use.busiest_part * 100, use.busiest.c_str(), use.bytes);
   std::printf("# critical path:");
@@ -53,7 +53,7 @@ void show_details(const SimulatedRun& run) {
 }
 
 void show_json(const SimulatedRun& run) {
-  const Outcome& outcome = run.outcome;
+  const simulator::Outcome& outcome = run.outcome;
   std::printf(
       "      {\"algorithm\": %s, \"protocol\": %s, \"wire\": %s, \"channels\": %u, \"chunks\": %u, "
       "\"simulated_pieces\": %u,\n",
@@ -70,7 +70,7 @@ void show_json(const SimulatedRun& run) {
   }
   std::printf("},\n       \"links\": [");
   separator = "";
-  for (const KindUse& use : outcome.links) {
+  for (const simulator::KindUse& use : outcome.links) {
     std::printf("%s{\"kind\": %s, \"busiest\": %s, \"busiest_part\": %.6g, \"bytes\": %.6g}", separator,
                 json_quoted(name(use.kind)).c_str(), json_quoted(use.busiest).c_str(), use.busiest_part, use.bytes);
     separator = ", ";
@@ -86,13 +86,13 @@ void show_json(const SimulatedRun& run) {
 
 }  // namespace
 
-std::string words_of(std::string_view algorithm, const SimulatedCall& call) {
+std::string words_of(std::string_view algorithm, const simulator::Call& call) {
   const std::string compressed =
       call.compression == CompressionFormat::none ? "" : std::string(" in ") + name(call.compression);
   return std::string(algorithm) + " with " + name(call.protocol) + compressed;
 }
 
-void begin_report(const SimulateRequest& request, const Network& network, const Costs& costs) {
+void begin_report(const SimulateRequest& request, const simulator::Network& network, const simulator::Costs& costs) {
   std::printf("# %s of %s on %s as %s, by the figures of %.*s; launched %s\n", name(request.collective),
               counted(network.ranks(), "rank").c_str(), counted(network.cluster().hosts, "host").c_str(),
               request.topology.c_str(), static_cast<int>(costs.name.size()), costs.name.data(), name(request.launch));
@@ -122,7 +122,7 @@ void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const Missi
   for (const std::string& what : missing.failed) std::printf("# failed: %s\n", what.c_str());
 }
 
-void report_json(const SimulateRequest& request, const Network& network,
+void report_json(const SimulateRequest& request, const simulator::Network& network,
                  const std::vector<std::vector<SimulatedRun>>& sizes, const Missing& missing) {
   std::printf("{\"collective\": %s, \"topology\": %s, \"hosts\": %u, \"ranks\": %u, \"sizes\": [\n",
               json_quoted(name(request.collective)).c_str(), json_quoted(request.topology).c_str(),

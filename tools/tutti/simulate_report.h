@@ -6,20 +6,20 @@
 #include <string_view>
 #include <vector>
 
-#include "src/simulator/simulate.h"
+#include "tools/simulator/simulate.h"
 #include "tools/tutti/simulate_request.h"
 
 namespace tutti::tool {
 
 struct SimulatedRun {
   std::string algorithm;
-  SimulatedCall call;
-  Outcome outcome;
+  simulator::Call call;
+  simulator::Outcome outcome;
   double seconds = 0;  // That the simulation took.
 };
 
 // "ring with Simple in int8"
-std::string words_of(std::string_view algorithm, const SimulatedCall& call);
+std::string words_of(std::string_view algorithm, const simulator::Call& call);
 
 // What was not tried, as it takes too long to be compared.
 struct LeftOut {
@@ -32,12 +32,12 @@ struct Missing {
   const std::set<std::string>& failed;  // What was tried, and why it has no time.
 };
 
-void begin_report(const SimulateRequest& request, const Network& network, const Costs& costs);
+void begin_report(const SimulateRequest& request, const simulator::Network& network, const simulator::Costs& costs);
 // Of one size; the best run first.
 void report(const SimulateRequest& request, const std::vector<SimulatedRun>& runs);
 void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const Missing& missing);
 
-void report_json(const SimulateRequest& request, const Network& network,
+void report_json(const SimulateRequest& request, const simulator::Network& network,
                  const std::vector<std::vector<SimulatedRun>>& sizes, const Missing& missing);
 
 }  // namespace tutti::tool

@@ -159,13 +159,13 @@ Result<std::vector<double>> parse_sizes(std::string_view text) {
   return sizes;
 }
 
-Result<Fault> parse_slow(const std::string& text) {
+Result<simulator::Fault> parse_slow(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos) return invalid_argument("it wants a link and what is left of it: host3:mlx5_0=0.5");
   const double rate = TUTTI_TRY(parse_real(std::string_view(text).substr(equals + 1)));
   if (rate < kMinLeft || rate > 1)
     return invalid_argument("what is left of a link is from 0.001 to 1; --fail is of ports of which nothing is");
-  return Fault{.link = text.substr(0, equals), .rate = rate};
+  return simulator::Fault{.link = text.substr(0, equals), .rate = rate};
 }
 
 Result<std::pair<std::string, double>> parse_figure(const std::string& text) {
@@ -175,14 +175,14 @@ Result<std::pair<std::string, double>> parse_figure(const std::string& text) {
   return std::pair(text.substr(0, equals), value);
 }
 
-Status add_fault(Cluster& cluster, Fault fault) {
-  for (const Fault& other : cluster.faults)
+Status add_fault(simulator::Cluster& cluster, simulator::Fault fault) {
+  for (const simulator::Fault& other : cluster.faults)
     if (other.link == fault.link) return invalid_argument("what is left of " + fault.link + " is given twice");
   cluster.faults.push_back(std::move(fault));
   return {};
 }
 
-Status apply_to_cluster(Cluster& cluster, int option, const std::string& value) {
+Status apply_to_cluster(simulator::Cluster& cluster, int option, const std::string& value) {
   switch (option) {
     case kHosts: cluster.hosts = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
     case kRanksPerHost: cluster.ranks_per_host = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
@@ -221,7 +221,7 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
     case kChannels: request.channels = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
     case kChunk: request.chunk_bytes = TUTTI_TRY(parse_bytes(value)); break;
     case kSlots: request.slots = TUTTI_TRY(parse_count(value, kMinSlots, kMaxSlots)); break;
-    case kLaunch: request.launch = TUTTI_TRY(parse_launch_mode(value)); break;
+    case kLaunch: request.launch = TUTTI_TRY(simulator::parse_launch_mode(value)); break;
     case kFigure: request.figures.push_back(TUTTI_TRY(parse_figure(value))); break;
     case kJitter: request.jitter = TUTTI_TRY(parse_real(value)); break;
     case kSeed: request.seed = TUTTI_TRY(parse_count(value, 0, kMaxCount)); break;

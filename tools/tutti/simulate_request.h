@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "src/communicator/peers/lane_budget.h"
-#include "src/model/network.h"
 #include "src/plan/problem.h"
+#include "tools/simulator/network.h"
 
 namespace tutti::tool {
 
@@ -16,7 +16,7 @@ struct SimulateRequest {
   bool help = false;
   std::string topology;
   std::string gpu;
-  Cluster cluster;  // Its topology is filled in later.
+  simulator::Cluster cluster;  // Its topology is filled in later.
   Collective collective = Collective::all_reduce;
   std::vector<double> bytes;
   std::string algorithm;    // Empty or "all": whichever is best.
@@ -29,7 +29,7 @@ struct SimulateRequest {
   std::uint32_t channels = 0;  // 0: as the tuner chooses.
   std::uint32_t slots = 0;     // Likewise.
   double chunk_bytes = 0;      // Likewise.
-  LaunchMode launch = LaunchMode::eager;
+  simulator::LaunchMode launch = simulator::LaunchMode::eager;
   double jitter = 0;
   std::uint64_t seed = 1;
   std::vector<std::pair<std::string, double>> figures;  // Of costs.h, by name: in place of those of the topology.

@@ -86,7 +86,7 @@ Tally verify_problem(const Algorithm& algorithm, const Problem& problem) {
   std::vector<Plan> plans = emit_plans(algorithm, problem);
   prove(plans, {}, "as written", tally);
   for (Plan& plan : plans) fuse(plan);
-  prove(plans, {.chunks = 2, .skew = 1, .slots = 2, .banks = 2}, "fused, in a skewed loop", tally);
+  prove(plans, {.chunks = 2, .skew = 1, .slots = 2}, "fused, in a skewed loop", tally);
   fuse_stages(plans);
   prove(plans, {}, "fused over stages", tally);
   tally.time_ns = now_ns() - begin_ns;

@@ -184,11 +184,7 @@ Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& p
 
 Loop loop_of(bool overlaps, std::uint32_t slots) {
   const std::uint32_t chunks = overlaps ? 2 * slots : 1;
-  return {.chunks = chunks,
-          .skew = overlaps ? 1U : 0U,
-          .order = StageOrder::earliest_first,
-          .slots = slots,
-          .banks = chunks};
+  return {.chunks = chunks, .skew = overlaps ? 1U : 0U, .order = StageOrder::earliest_first, .slots = slots};
 }
 
 Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,

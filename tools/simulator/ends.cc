@@ -1,9 +1,9 @@
-#include "src/simulator/ends.h"
+#include "tools/simulator/ends.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 constexpr double kMaxSlices = 64;
@@ -11,7 +11,7 @@ constexpr double kMaxOfSwitches = 4096;  // Each is two transfers, however many 
 
 }  // namespace
 
-Ends ends_of(const SimProgram& program, const TimedStep& step) {
+Ends ends_of(const Program& program, const TimedStep& step) {
   Ends ends;
   for (std::uint32_t i = step.first; i < step.first + step.sources + step.targets; ++i) {
     const EndKind kind = program.ends[i].kind();
@@ -29,7 +29,7 @@ std::uint32_t slices_of(const TimedStep& step, const EngineRequest& request) {
   return static_cast<std::uint32_t>(std::clamp(slices, 1.0, by_switches(step) ? kMaxOfSwitches : kMaxSlices));
 }
 
-std::uint64_t events_of(const SimProgram& program, const EngineRequest& request) {
+std::uint64_t events_of(const Program& program, const EngineRequest& request) {
   std::uint64_t events = (program.steps.size() + program.messages) * request.parts;
   if (!program.sliceable) {
     events = 0;
@@ -41,4 +41,4 @@ std::uint64_t events_of(const SimProgram& program, const EngineRequest& request)
   return events * request.chunks;
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -6,12 +6,12 @@
 #include <span>
 #include <vector>
 
-#include "src/model/network.h"
 #include "src/plan/algorithm.h"
 #include "src/plan/rank_mapping.h"
-#include "src/simulator/symmetry.h"
+#include "tools/simulator/network.h"
+#include "tools/simulator/symmetry.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 // One end of what passes between two ranks, as a step has it.
 enum class EndKind : std::uint8_t {
@@ -62,7 +62,7 @@ struct ProgramLimits {
 };
 
 // Of no bytes yet: one program serves all sizes.
-struct SimProgram {
+struct Program {
   Symmetry symmetry;
   // Orders of ranks that channels take in turns: each has its part of every call. In each a rank is one of its own:
   // number order * ranks + rank.
@@ -87,11 +87,11 @@ struct SimProgram {
 // Fails with `internal` where what a rank sends is not what its peer receives: of a broken plan, or of a symmetry that
 // does not hold after all. With `unsupported` where there are too many steps, operands or lanes, and where switches
 // are to multicast that do not join all ranks, or what a rank reads or writes of its peers alone.
-Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
-                                const Symmetry& symmetry, const ProgramLimits& limits = {});
+Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
+                             const Symmetry& symmetry, const ProgramLimits& limits = {});
 
 // The same where channels have these orders, of an algorithm whose plans embedded() serves.
-Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
-                                std::span<const RankMapping> orders, const ProgramLimits& limits = {});
+Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
+                             std::span<const RankMapping> orders, const ProgramLimits& limits = {});
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -2,12 +2,12 @@
 // measurements or taken from published constants. docs/simulator.md says how well they do, and how to fit them again.
 #pragma once
 
-#include "src/model/costs.h"
+#include "tools/simulator/costs.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 // Of its GPUs by their compute capability, of the next older one that is known; of the host's processors without any.
 // invalid_argument where GPUs are not all alike, or nobody said what they are.
 Result<Costs> costs_of(const Topology& topology);
 
-}  // namespace tutti
+}  // namespace tutti::simulator

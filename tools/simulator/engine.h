@@ -8,7 +8,7 @@
 // lines) after the step that took the message. Memory of peers is written as a message is sent; what is read comes over
 // the links before the step is done; a signal follows what was written before it.
 //
-// What switches add, or hand to all, goes over each link once (SimProgram::multicast). A channel takes it in rounds, of
+// What switches add, or hand to all, goes over each link once (Program::multicast). A channel takes it in rounds, of
 // a chunk of each rank that folds: it copies in what its rank gives and out what it gets, and needs multicast_us for
 // each chunk besides. Rounds are copied while others are on the links, but for the first copies in and the last ones
 // out.
@@ -22,11 +22,11 @@
 #include <vector>
 
 #include "src/base/protocol.h"
-#include "src/model/costs.h"
 #include "src/plan/loop.h"
-#include "src/simulator/program.h"
+#include "tools/simulator/costs.h"
+#include "tools/simulator/program.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 // Where the time went along a chain of events, of which each waited for the one before.
 struct Chain {
@@ -46,7 +46,7 @@ struct Chain {
 
 struct TraceEvent {
   bool link = false;          // Of a link, else of a rank's channel.
-  std::uint32_t subject = 0;  // The rank (of several orders: as SimProgram has them), or the link.
+  std::uint32_t subject = 0;  // The rank (of several orders: as Program has them), or the link.
   std::uint32_t chunk = 0;
   double begin_us = 0, end_us = 0;
   double bytes = 0;
@@ -88,9 +88,9 @@ struct EngineResult {
 };
 
 // How many events a run will have, at most: fewer where messages have no links of their receiver alone.
-std::uint64_t events_of(const SimProgram& program, const EngineRequest& request);
+std::uint64_t events_of(const Program& program, const EngineRequest& request);
 
 // Fails with `internal` where ranks wait for each other for ever; says which, for what.
-Result<EngineResult> run_engine(const SimProgram& program, const Network& network, const EngineRequest& request);
+Result<EngineResult> run_engine(const Program& program, const Network& network, const EngineRequest& request);
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -1,4 +1,4 @@
-#include "src/simulator/trace.h"
+#include "tools/simulator/trace.h"
 
 #include <array>
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 #include "src/base/json.h"
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 constexpr std::uint32_t kRanks = 1, kLinks = 2;  // Processes, in the words of the format.
@@ -48,4 +48,4 @@ std::string chrome_trace(const std::vector<TraceEvent>& events, const Network& n
   return text + "]}\n";
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -1,13 +1,13 @@
-#include "src/model/network.h"
+#include "tools/simulator/network.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "src/model/figures.h"
 #include "src/topology/presets.h"
+#include "tools/simulator/figures.h"
 
-namespace tutti::test {
+namespace tutti::simulator::test {
 namespace {
 
 Cluster cluster_of(const char* name, std::uint32_t hosts) {
@@ -240,4 +240,4 @@ TEST(Figures, AreOfTheGpusThatThereAre) {
 }
 
 }  // namespace
-}  // namespace tutti::test
+}  // namespace tutti::simulator::test

@@ -4,10 +4,10 @@
 #include <numeric>
 #include <optional>
 
-#include "src/model/network.h"
 #include "src/topology/figures.h"
+#include "tools/simulator/network.h"
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 constexpr std::uint64_t kMaxRanks = 1U << 24;
@@ -171,11 +171,9 @@ Status Network::lay_rails() {
       }
       // Where ports are spread over the channels of several ranks, what these send at once goes over all of them, as
       // far as the ranks' own links carry it.
-      const bool of_channels = cluster_.spread && ranks_per_host_ > 1;
-      if (of_channels) rate = std::min(rate, rate_to_ports(host, rail));
-      const std::uint32_t ports = of_channels ? 1 : static_cast<std::uint32_t>(rail.nics.size());
-      rail.out = link({LinkKind::network, rate, host, name + ways_of(true), ports});
-      rail.in = link({LinkKind::network, rate, host, name + ways_of(false), ports});
+      if (cluster_.spread && ranks_per_host_ > 1) rate = std::min(rate, rate_to_ports(host, rail));
+      rail.out = link({LinkKind::network, rate, host, name + ways_of(true)});
+      rail.in = link({LinkKind::network, rate, host, name + ways_of(false)});
       rails_.back().push_back(std::move(rail));
     }
     max_rails_ = std::max(max_rails_, static_cast<std::uint32_t>(rails_.back().size()));
@@ -365,4 +363,4 @@ Status Network::fail_rail(std::uint32_t host, std::uint32_t rail, const std::str
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

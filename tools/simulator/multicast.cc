@@ -1,14 +1,14 @@
 // What switches between NVLinks add on the way, or hand to all: of either, each link carries a part once.
 #include <algorithm>
 
-#include "src/simulator/links.h"
+#include "tools/simulator/wires.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 // Switches work on what comes as it comes, so a sum begins to arrive, and to be handed on, when its parts begin to
 // leave.
 
-double Links::gather(std::span<const End> sources, double bytes) {
+double Wires::gather(std::span<const End> sources, double bytes) {
   double finish = timeline_.now;
   const Lane* reader = nullptr;
   for (const End end : sources) {
@@ -23,7 +23,7 @@ double Links::gather(std::span<const End> sources, double bytes) {
   return finish;
 }
 
-double Links::spread(std::span<const End> targets, double bytes) {
+double Wires::spread(std::span<const End> targets, double bytes) {
   double finish = timeline_.now;
   bool sent = false;
   for (const End end : targets) {
@@ -39,4 +39,4 @@ double Links::spread(std::span<const End> targets, double bytes) {
   return finish;
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

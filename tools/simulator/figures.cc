@@ -1,11 +1,10 @@
-#include "src/model/figures.h"
+#include "tools/simulator/figures.h"
 
-#include <algorithm>
 #include <string>
 
 #include "src/model/machine.h"
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 // Figures without a word of their origin are fitted by perf/simulator/fit.py to the tables in tests/simulator/tables.
@@ -14,12 +13,13 @@ namespace {
 // What NCCL's GPUs have in common, whose tables these are.
 Costs nccl() {
   Costs costs;
-  costs.launch_peer_us = 0.82;     // Of the flat part of an all-to-all of 8 A100; of others nobody has published one.
-  costs.launch_us = {8, 13.4, 2};  // eager: an estimate, below what devices take. eager_many: see launch_device_us.
+  costs.launch_us = 8;  // An estimate, below the time that devices take.
+  costs.launch_many_us = 13.4;
+  costs.launch_graph_us = 2;
   costs.step_us = {0.5, 0.1, 0.2};
-  costs.compressed_bytes = {1, 2, 128.0 / 120};  // 8 of 16 bytes, 120 of 128: NCCL's protocols.
-  costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.969};
-  costs.unsettled_us = 68;  // Fitted to H100, and as good for A100.
+  costs.compressed_bytes = {1, 2, 128.0 / 120};      // 8 of 16 bytes, 120 of 128: NCCL's protocols.
+  costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.94};  // Network: NVIDIA names 46 to 48 of 50 GB/s (nccl-tests, 290).
+  costs.unsettled_us = 68;                           // Fitted to H100, and as good for A100.
   costs.settle_us = 493;
   costs.multicast_base_us = 8.4;  // NCCL's of Simple (src/graph/tuning.cc).
   costs.multicast_us = 1.5;       // The same by 4 and 8 H100 and by 8 and 72 GB200.
@@ -67,24 +67,14 @@ Costs hopper() {
   return costs;
 }
 
-// B200 and GB200: NVLinks by NCCL, the network as NCCLX's CTRAN drives it from the host, which hands to the GPU what is
-// to be reduced.
+// B200 and GB200. The network is that of the other generations.
 Costs blackwell() {
   Costs costs = hopper();
   costs.name = "B200";
   costs.base_us = {30, 7, 7.8};
-  constexpr auto network = static_cast<std::size_t>(LinkClass::network);
-  costs.hop_us[network] = {6.9, 6.9, 6.9};
-  costs.ramp_us[network] = 5.7;
-  costs.ramp_bytes[network] = 16'600;
-  costs.fold_us[network] = 11;
-  costs.request_bytes = 512 << 10;  // CTRAN's work requests, on 16 queue pairs that its ports have in turns.
-  costs.interleaved_bytes = 16 * costs.request_bytes;
-  costs.lead_us = 3;                          // Two messages of 2 or 4 MiB at once, in the benchmark of its sender.
   costs.channel_gbytes_per_s = {55, 12, 55};  // A block of NCCL's symmetric kernels; of lines 282 GB/s by 24 channels.
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.778;
   costs.multicast = 0.774;
-  costs.multicast_falls = 0.043;
   return costs;
 }
 
@@ -103,14 +93,6 @@ Costs processor() {
   return costs;
 }
 
-constexpr double kGraceLaunchUs = 26.5;  // For a call: the flat part of 8 GB200, a process for each.
-
-bool launches_slowly(const Topology& topology) {
-  return std::any_of(topology.nodes.begin(), topology.nodes.end(), [](const Node& node) {
-    return node.kind == NodeKind::numa && node.model.find("Grace") != std::string::npos;
-  });
-}
-
 }  // namespace
 
 Result<Costs> costs_of(const Topology& topology) {
@@ -124,9 +106,7 @@ Result<Costs> costs_of(const Topology& topology) {
   }
   if (!gpus) return processor();
   if (sm == 0) return invalid_argument("nobody said what the GPUs are: name their model with --gpu");
-  Costs costs = sm >= 100 ? blackwell() : sm >= 90 ? hopper() : ampere();
-  if (launches_slowly(topology)) costs.launch_us[static_cast<std::size_t>(LaunchMode::eager)] = kGraceLaunchUs;
-  return costs;
+  return sm >= 100 ? blackwell() : sm >= 90 ? hopper() : ampere();
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

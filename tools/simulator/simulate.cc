@@ -1,4 +1,4 @@
-#include "src/simulator/simulate.h"
+#include "tools/simulator/simulate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,11 +6,11 @@
 
 #include "src/plan/plan.h"
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 // How many chunks show what all of them do: the loop fills and drains, and goes on evenly in between.
-std::uint32_t chunks_to_simulate(std::uint32_t chunks, const SimProgram& program, std::uint64_t max_events) {
+std::uint32_t chunks_to_simulate(std::uint32_t chunks, const Program& program, std::uint64_t max_events) {
   const std::uint64_t each = program.steps.size() + program.messages;
   const std::uint64_t affordable = max_events / std::max<std::uint64_t>(each, 1);
   const std::uint64_t least = 8 + 3 * std::uint64_t{program.stage_count};
@@ -68,7 +68,7 @@ void scale(Chain& chain, double factor) {
 }
 
 // What the engine is to know of narrow messages.
-void code(EngineRequest& request, const SimulatedCall& call, const Costs& costs) {
+void code(EngineRequest& request, const Call& call, const Costs& costs) {
   if (call.compression == CompressionFormat::none) return;
   const double element_bytes = size_of(call.type);
   request.compressed_part = compressed_bytes(call.compression) / (kCompressionGroup * element_bytes);
@@ -108,7 +108,7 @@ double block_bytes(Collective collective, Rank ranks, double bytes) {
   return whole ? bytes : bytes / ranks;
 }
 
-void cut(SimulatedCall& call, const Costs& costs, Collective collective, Rank ranks) {
+void cut(Call& call, const Costs& costs, Collective collective, Rank ranks) {
   const auto protocol = static_cast<std::size_t>(call.protocol);
   const double part = call.protocol == Protocol::ll ? call.bytes / ranks : call.bytes;
   const double channels = std::ceil(part / costs.channel_bytes[protocol]);
@@ -124,7 +124,7 @@ Problem problem_on(const Network& network, Collective collective, Rank root) {
 }
 
 Result<Simulation> Simulation::make(const Network& network, const Costs& costs, const Algorithm& algorithm,
-                                    const Problem& problem, const SimulationLimits& limits) {
+                                    const Problem& problem, const Limits& limits) {
   if (!algorithm.supports(problem)) {
     return invalid_argument(std::string(algorithm.name()) + " does not do " + name(problem.collective) + " of " +
                             std::to_string(problem.ranks) + " ranks on such hosts" +
@@ -148,7 +148,7 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
   Status last;
   for (const Symmetry& symmetry :
        limits.fold ? symmetries_of(algorithm, problem, network) : std::vector<Symmetry>{no_symmetry(network)}) {
-    Result<SimProgram> program = make_program(algorithm, problem, network, symmetry, limits.program);
+    Result<Program> program = make_program(algorithm, problem, network, symmetry, limits.program);
     if (program.ok()) {
       simulation.programs_.push_back(std::move(program).value());
       return simulation;
@@ -158,13 +158,13 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
   return last;
 }
 
-const SimProgram& Simulation::program_of(const SimulatedCall& call) const {
+const Program& Simulation::program_of(const Call& call) const {
   const std::size_t channels = std::clamp(call.channels, 1U, costs_.max_channels);
   return programs_[std::min(channels, programs_.size()) - 1];
 }
 
-EngineRequest Simulation::request_for(const SimulatedCall& call) const {
-  const SimProgram& program = program_of(call);
+EngineRequest Simulation::request_for(const Call& call) const {
+  const Program& program = program_of(call);
   EngineRequest request{.costs = costs_, .protocol = call.protocol, .launch = call.launch, .loop = call.loop};
   request.channels = std::clamp(call.channels, 1U, costs_.max_channels) / program.orders;  // Of each order.
   const double unit = block_bytes(problem_.collective, problem_.ranks, call.bytes) / program.units / program.orders;
@@ -187,11 +187,11 @@ EngineRequest Simulation::request_for(const SimulatedCall& call) const {
   return request;
 }
 
-std::uint64_t Simulation::events_of(const SimulatedCall& call) const {
-  return tutti::events_of(program_of(call), request_for(call));
+std::uint64_t Simulation::events_of(const Call& call) const {
+  return simulator::events_of(program_of(call), request_for(call));
 }
 
-Result<Outcome> Simulation::run(const SimulatedCall& call) const {
+Result<Outcome> Simulation::run(const Call& call) const {
   EngineRequest request = request_for(call);
   Result<EngineResult> result = run_engine(program_of(call), *network_, request);
   std::string note;
@@ -206,8 +206,8 @@ Result<Outcome> Simulation::run(const SimulatedCall& call) const {
   return outcome;
 }
 
-Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& request, EngineResult result) const {
-  const SimProgram& program = program_of(call);
+Outcome Simulation::outcome_of(const Call& call, const EngineRequest& request, EngineResult result) const {
+  const Program& program = program_of(call);
   const std::uint32_t chunks = request.loop.chunks;
   Outcome outcome;
   outcome.time_us = result.time_us;
@@ -232,9 +232,7 @@ Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& r
   if (program.orders > 1)
     outcome.notes.push_back("channels have " + std::to_string(program.orders) + " orders of ranks");
   if (request.channels > 1) outcome.notes.emplace_back("channels of a rank, which do the same, were counted as one");
-  const LaunchWork work = {.devices = network_->ranks_per_host(),
-                           .channels = request.channels * program.orders,
-                           .peers = problem_.collective == Collective::all_to_all ? problem_.ranks : 0};
+  const LaunchWork work = {.devices = network_->ranks_per_host(), .channels = request.channels * program.orders};
   const double host = launch_us(costs_, call.launch, work);
   if (host > outcome.time_us) {
     outcome.chain.launch += static_cast<float>(host - outcome.time_us);
@@ -263,4 +261,4 @@ Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& r
   return outcome;
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -1,9 +1,9 @@
-#include "src/simulator/links.h"
+#include "tools/simulator/wires.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 constexpr double kUnknown = -1;
@@ -18,13 +18,12 @@ double Timeline::jittered(double us) {
   return us * (1 - jitter * std::log(uniform));
 }
 
-Links::Links(const SimProgram& program, const Network& network, const EngineRequest& request, Timeline& timeline)
+Wires::Wires(const Program& program, const Network& network, const EngineRequest& request, Timeline& timeline)
     : program_(program),
       network_(network),
       request_(request),
       timeline_(timeline),
       protocol_(static_cast<std::size_t>(request.protocol)),
-      interleaves_(request.costs.interleaved_bytes > 0),
       lanes_(program.lanes.size()),
       links_(network.resources()),
       slot_free_(program.lanes.size() * request.loop.slots) {
@@ -37,32 +36,26 @@ Links::Links(const SimProgram& program, const Network& network, const EngineRequ
 // ---- How it is laid ----
 
 // No less than a tenth: of so many ranks nothing was measured.
-double Links::multicast_part() const {
+double Wires::multicast_part() const {
   const double doublings = std::log2(network_.ranks() / 8.0);
   return std::max(0.1, request_.costs.multicast - request_.costs.multicast_falls * doublings);
 }
 
 // Where several links lie side by side, images share them out among each other.
-void Links::lay_link(ResourceId id) {
+void Wires::lay_link(ResourceId id) {
   const Resource link = network_.resource(id);
   const double part = program_.multicast && link.kind == LinkKind::nvlink ? multicast_part() : 1;
   const double rate = link.gbytes_per_s * request_.costs.efficiency[static_cast<std::size_t>(link.kind)] * part;
   LinkState& state = links_[id];
   state.parallel = link.parallel / program_.sharers[id];
   state.us_per_byte = 1e-3 / rate;
-  if (link.ports > 1 && program_.sharers[id] == 1 && request_.costs.request_bytes > 0) {
-    state.striped = 1;
-    state.parallel = link.ports;
-    state.us_per_byte *= link.ports;
-  }
   state.first = static_cast<std::uint32_t>(side_by_side_.size());
   if (state.parallel > 1) side_by_side_.resize(side_by_side_.size() + state.parallel);
-  next_request_.resize(side_by_side_.size());
 }
 
 // Links of a sender's side that all their messages pass one after the other: only the slowest is ever waited for, so it
 // alone keeps account of them. Links side by side carry several at once, so they are no part of such a row.
-void Links::join_links() {
+void Wires::join_links() {
   std::vector<std::uint32_t> uses(links_.size());
   std::vector<ResourceId> after(links_.size(), kNoLink), before(links_.size(), kNoLink);
   std::vector<bool> mixed(links_.size());  // Not always beside the same ones.
@@ -101,7 +94,7 @@ void Links::join_links() {
   }
 }
 
-void Links::lay_lanes() {
+void Wires::lay_lanes() {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     const Route& route = program_.lanes[i].route;
     Lane& lane = lanes_[i];
@@ -135,47 +128,18 @@ void Links::lay_lanes() {
 
 // ---- Links ----
 
-double& Links::free_of(LinkState& link) {
+double& Wires::free_of(LinkState& link) {
   if (link.parallel == 1) return link.free_us;
   const auto first = side_by_side_.begin() + link.first;
   return *std::min_element(first, first + link.parallel);
 }
 
-// Requests go to the ports in turns, from where the message before has left off. When the first begins; `free` becomes
-// when the last has passed.
-double Links::occupy_ports(const LinkState& link, double at, double bytes, double& free) {
-  constexpr double kMaxRequests = 1U << 30;
-  const auto requests =
-      static_cast<std::uint32_t>(std::clamp(std::ceil(bytes / request_.costs.request_bytes), 1.0, kMaxRequests));
-  const std::uint32_t in_turn = request_.costs.requests_in_turn, round = in_turn * link.parallel;
-  const std::uint32_t begin = next_request_[link.first] % round, end = begin + requests % round;
-  next_request_[link.first] = end;
-  double start = HUGE_VAL;
-  free = at;
-  for (std::uint32_t port = 0; port < link.parallel; ++port) {
-    std::uint32_t own = requests / round * in_turn;
-    for (const std::uint32_t turn : {port * in_turn, port * in_turn + round})
-      own += std::clamp(turn + in_turn, begin, end) - std::clamp(turn, begin, end);
-    if (own == 0) continue;
-    double& port_free = side_by_side_[link.first + port];
-    start = std::min(start, std::max(at, port_free));
-    port_free = std::max(at, port_free) + bytes * own / requests * link.us_per_byte;
-    free = std::max(free, port_free);
-  }
-  return start;
-}
-
 // When the head has passed the link; `finish` becomes no earlier than the tail has.
-double Links::occupy(ResourceId id, double at, double bytes, double& finish) {
+double Wires::occupy(ResourceId id, double at, double bytes, double& finish) {
   LinkState& link = links_[id];
-  double start = at, free = 0;
-  if (link.striped) {
-    start = occupy_ports(link, at, bytes, free);
-  } else {
-    double& first_free = free_of(link);
-    start = std::max(at, first_free);
-    free = first_free = start + bytes * link.us_per_byte;
-  }
+  double& free = free_of(link);
+  const double start = std::max(at, free);
+  free = start + bytes * link.us_per_byte;
   link.bytes += bytes;
   finish = std::max(finish, free);
   if (request_.trace != nullptr && request_.trace->size() < request_.max_traced)
@@ -183,14 +147,14 @@ double Links::occupy(ResourceId id, double at, double bytes, double& finish) {
   return start;
 }
 
-double Links::pass(const Lane& lane, std::size_t first, std::size_t end, const std::array<double, 2>& at_and_bytes,
+double Wires::pass(const Lane& lane, std::size_t first, std::size_t end, const std::array<double, 2>& at_and_bytes,
                    double& finish) {
   double at = at_and_bytes[0];
   for (std::size_t i = first; i < end; ++i) at = occupy(lane.links[i], at, at_and_bytes[1], finish);
   return at;
 }
 
-double Links::transfer(std::uint32_t number, double bytes) {
+double Wires::transfer(std::uint32_t number, double bytes) {
   const Lane& lane = lanes_[number];
   double finish = timeline_.now;
   pass(lane, 0, std::size_t{lane.own} + lane.others, {timeline_.now, bytes}, finish);
@@ -198,14 +162,14 @@ double Links::transfer(std::uint32_t number, double bytes) {
   return finish;
 }
 
-LinkKind Links::narrowest(const Lane& lane) const {
+LinkKind Wires::narrowest(const Lane& lane) const {
   ResourceId found = lane.links[0];
   for (std::size_t i = 0; i < std::size_t{lane.own} + lane.others; ++i)
     if (links_[lane.links[i]].us_per_byte > links_[found].us_per_byte) found = lane.links[i];
   return network_.resource(found).kind;
 }
 
-std::vector<LinkUse> Links::uses() const {
+std::vector<LinkUse> Wires::uses() const {
   std::vector<LinkUse> uses;
   uses.reserve(links_.size());
   for (ResourceId id = 0; id < links_.size(); ++id) {
@@ -217,7 +181,7 @@ std::vector<LinkUse> Links::uses() const {
 
 // ---- Messages ----
 
-Links::Promise Links::next(std::uint32_t number, std::uint32_t rank) {
+Wires::Promise Wires::next(std::uint32_t number, std::uint32_t rank) {
   Lane& lane = lanes_[number];
   if (lane.head == kNobody || messages_[lane.head].arrival_us == kUnknown) {
     lane.reader = rank;
@@ -227,7 +191,7 @@ Links::Promise Links::next(std::uint32_t number, std::uint32_t rank) {
   return {.known = true, .us = message.arrival_us, .chain = &message.chain};
 }
 
-Links::Promise Links::slot(std::uint32_t number, std::uint32_t rank) {
+Wires::Promise Wires::slot(std::uint32_t number, std::uint32_t rank) {
   Lane& lane = lanes_[number];
   const std::uint32_t slots = request_.loop.slots;
   if (lane.sent < slots) return {};
@@ -238,13 +202,13 @@ Links::Promise Links::slot(std::uint32_t number, std::uint32_t rank) {
   return {.known = true, .us = slot_free_[std::size_t{number} * slots + lane.sent % slots] + signal_us(lane)};
 }
 
-void Links::prefetch_links_of(std::uint32_t message) const {
+void Wires::prefetch_links_of(std::uint32_t message) const {
   const Lane& lane = lanes_[messages_[message].lane];
   for (std::size_t i = lane.own; i < std::size_t{lane.own} + lane.others; ++i)
     __builtin_prefetch(&links_[lane.links[i]]);
 }
 
-void Links::prefetch_next(const End& end) const {
+void Wires::prefetch_next(const End& end) const {
   const Lane& lane = lanes_[end.lane()];
   const std::uint32_t slots = request_.loop.slots;
   if (end.kind() == EndKind::send) {
@@ -255,7 +219,7 @@ void Links::prefetch_next(const End& end) const {
   }
 }
 
-void Links::take(const End& end, double end_us) {
+void Wires::take(const End& end, double end_us) {
   Lane& lane = lanes_[end.lane()];
   const std::uint32_t message = lane.head;
   lane.head = messages_[message].next;
@@ -270,7 +234,7 @@ void Links::take(const End& end, double end_us) {
   lane.writer = kNobody;
 }
 
-std::uint32_t Links::new_message(std::uint32_t number) {
+std::uint32_t Wires::new_message(std::uint32_t number) {
   std::uint32_t message = free_message_;
   if (message == kNobody) {
     message = static_cast<std::uint32_t>(messages_.size());
@@ -282,14 +246,13 @@ std::uint32_t Links::new_message(std::uint32_t number) {
   messages_[message].next = kNobody;
   messages_[message].arrival_us = kUnknown;
   Lane& lane = lanes_[number];
-  messages_[message].before = lane.tail;
   (lane.tail == kNobody ? lane.head : messages_[lane.tail].next) = message;
   lane.tail = message;
   ++lane.sent;
   return message;
 }
 
-void Links::send(std::uint32_t number, double bytes, double end_us, const Chain& chain) {
+void Wires::send(std::uint32_t number, double bytes, double end_us, const Chain& chain) {
   const std::uint32_t made = new_message(number);
   Lane& lane = lanes_[number];
   Message& message = messages_[made];
@@ -300,12 +263,11 @@ void Links::send(std::uint32_t number, double bytes, double end_us, const Chain&
   data_bytes_ += bytes;
   const double head = pass(lane, 0, lane.own, {timeline_.now, message.bytes}, message.finish_us);
   message.queued_us = static_cast<float>(head - timeline_.now);
-  if (message.queued_us > 0 && interleaves_ && lane.head != made) interleave(lane, message);
   if (lane.others == 0) return arrive(made);
   timeline_.queue.push({head, 1 + program_.lanes[number].distance, made | kMessageBit});
 }
 
-void Links::enter_receiver(std::uint32_t number) {
+void Wires::enter_receiver(std::uint32_t number) {
   Message& message = messages_[number];
   const Lane& lane = lanes_[message.lane];
   const double head =
@@ -314,35 +276,10 @@ void Links::enter_receiver(std::uint32_t number) {
   arrive(number);
 }
 
-double Links::hop_us(const Lane& lane, double bytes) const {
-  const Costs& costs = request_.costs;
-  const double ramp_us = costs.ramp_us[lane.links_class];
-  const double ramp = ramp_us > 0 ? std::min(bytes / std::max(costs.ramp_bytes[lane.links_class], 1.0), 1.0) : 0;
-  return costs.hop_us[lane.links_class][protocol_] + ramp * ramp_us;
-}
-
-// The message that comes behind another takes its share of what that has left to go: it is no sooner there itself, but
-// that is later.
-void Links::interleave(Lane& lane, const Message& message) {
-  Message& before = messages_[message.before];
-  if (lane.links_class != static_cast<std::uint8_t>(LinkClass::network)) return;
-  const double left_us = before.finish_us - timeline_.now;
-  const double between = std::clamp<double>(request_.costs.interleaved_bytes - before.bytes, 0, message.bytes);
-  const double own_us = message.finish_us - before.finish_us;
-  const double delay_us = std::min({left_us, own_us * between / message.bytes, own_us - request_.costs.lead_us});
-  if (delay_us <= 0) return;
-  before.finish_us += delay_us;
-  if (before.arrival_us == kUnknown) return;
-  before.arrival_us += delay_us;
-  before.chain.links[static_cast<std::size_t>(narrowest(lane))] += static_cast<float>(delay_us);
-  lane.last_arrival_us = std::max(lane.last_arrival_us, before.arrival_us);
-}
-
-void Links::arrive(std::uint32_t number) {
+void Wires::arrive(std::uint32_t number) {
   Message& message = messages_[number];
   Lane& lane = lanes_[message.lane];
-  const double bytes = message.bytes / request_.costs.compressed_bytes[protocol_];
-  const double hop = timeline_.jittered(hop_us(lane, bytes)) + lane.latency_us;
+  const double hop = timeline_.jittered(request_.costs.hop_us[lane.links_class][protocol_]) + lane.latency_us;
   message.arrival_us = std::max(message.finish_us + hop, lane.last_arrival_us);
   lane.last_arrival_us = message.arrival_us;
   Chain& chain = message.chain;
@@ -359,7 +296,7 @@ void Links::arrive(std::uint32_t number) {
 }
 
 // It follows what its rank has stored in memory of peers.
-void Links::signal(std::uint32_t number, double end_us, double stored_us, const Chain& chain) {
+void Wires::signal(std::uint32_t number, double end_us, double stored_us, const Chain& chain) {
   const std::uint32_t made = new_message(number);
   Lane& lane = lanes_[number];
   Message& message = messages_[made];
@@ -373,10 +310,10 @@ void Links::signal(std::uint32_t number, double end_us, double stored_us, const 
   wake_reader(lane, made);
 }
 
-void Links::wake_reader(Lane& lane, std::uint32_t message) {
+void Wires::wake_reader(Lane& lane, std::uint32_t message) {
   if (lane.reader == kNobody || lane.head != message) return;
   timeline_.wake(lane.reader, messages_[message].arrival_us);
   lane.reader = kNobody;
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

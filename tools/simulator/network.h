@@ -19,8 +19,9 @@
 #include "src/base/rank.h"
 #include "src/model/machine.h"
 #include "src/topology/ways.h"
+#include "tools/simulator/costs.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 // "host3:mlx5_0" or, of one link, "host3:gpu0-nvswitch1".
 struct Fault {
@@ -48,7 +49,6 @@ struct Resource {
   LinkKind kind = LinkKind::memory;
   double gbytes_per_s = 0;  // Of each, as its maker states, faults taken off.
   std::uint32_t parallel = 1;
-  std::uint32_t ports = 1;  // That make up the one link: see Costs::request_bytes.
 };
 
 // The way of a message. Links of the sender's side, then those of the receiver's.
@@ -98,7 +98,6 @@ class Network {
     double gbytes_per_s = 0;
     std::uint32_t host = 0;  // Of the repetition.
     std::string name;
-    std::uint32_t ports = 1;
   };
   struct Rail {  // Ports of a host that a rank uses together.
     std::vector<NodeId> nics;
@@ -156,4 +155,4 @@ class Network {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> moved_;  // {host, rail}: which does its work.
 };
 
-}  // namespace tutti
+}  // namespace tutti::simulator

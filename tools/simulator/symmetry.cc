@@ -1,4 +1,4 @@
-#include "src/simulator/symmetry.h"
+#include "tools/simulator/symmetry.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 constexpr Rank kFewRanks = 256;                    // That are looked at.
@@ -177,4 +177,4 @@ std::vector<Symmetry> symmetries_of(const Algorithm& algorithm, const Problem& p
   return candidates;
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

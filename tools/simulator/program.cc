@@ -1,4 +1,4 @@
-#include "src/simulator/program.h"
+#include "tools/simulator/program.h"
 
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 #include "src/plan/fuse.h"
 #include "src/plan/plan.h"
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 bool is_source(EndKind kind) { return kind <= EndKind::read; }
@@ -59,7 +59,7 @@ std::uint64_t digested(std::uint64_t digest, std::uint32_t units) { return (dige
 
 class Compiler {
  public:
-  Compiler(SimProgram& program, const Network& network, const ProgramLimits& limits)
+  Compiler(Program& program, const Network& network, const ProgramLimits& limits)
       : program_(program), network_(network), limits_(limits), ranks_(network.ranks()) {
     program_.sharers.resize(network.resources());
   }
@@ -244,7 +244,7 @@ class Compiler {
                           ", of which one would stand for all");
   }
 
-  SimProgram& program_;
+  Program& program_;
   const Network& network_;
   const ProgramLimits limits_;
   const Rank ranks_;
@@ -274,7 +274,7 @@ Status check_switches(const Network& network, const ProgramLimits& limits) {
 Across across_of(const ProgramLimits& limits) { return limits.one_stage ? Across::stages : Across::rounds; }
 
 // Plans of all classes at once, so that stages can be merged as executors have them.
-Status compile_merged(const Algorithm& algorithm, const Problem& problem, Across across, SimProgram& program,
+Status compile_merged(const Algorithm& algorithm, const Problem& problem, Across across, Program& program,
                       Compiler& compiler) {
   std::vector<Plan> plans;
   for (Rank number = 0; number < program.classes(); ++number) {
@@ -287,7 +287,7 @@ Status compile_merged(const Algorithm& algorithm, const Problem& problem, Across
   return {};
 }
 
-Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Across across, SimProgram& program,
+Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Across across, Program& program,
                           Compiler& compiler) {
   for (Rank number = 0; number < program.classes(); ++number) {
     Plan plan = emit_plan(algorithm, problem, program.symmetry.representative_of_class(number));
@@ -300,10 +300,10 @@ Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Ac
 
 }  // namespace
 
-Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
-                                const Symmetry& symmetry, const ProgramLimits& limits) {
+Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
+                             const Symmetry& symmetry, const ProgramLimits& limits) {
   TUTTI_CHECK_OK(check_switches(network, limits));
-  SimProgram program;
+  Program program;
   program.multicast = limits.multicast;
   program.symmetry = symmetry;
   program.units = algorithm.shape(problem).units;
@@ -334,10 +334,10 @@ Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& probl
   return program;
 }
 
-Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
-                                std::span<const RankMapping> orders, const ProgramLimits& limits) {
+Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
+                             std::span<const RankMapping> orders, const ProgramLimits& limits) {
   TUTTI_CHECK_OK(check_switches(network, limits));
-  SimProgram program;
+  Program program;
   program.multicast = limits.multicast;
   program.orders = static_cast<std::uint32_t>(orders.size());
   program.symmetry = no_symmetry(network);
@@ -362,4 +362,4 @@ Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& probl
   return program;
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

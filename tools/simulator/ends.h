@@ -3,16 +3,16 @@
 
 #include <cstdint>
 
-#include "src/simulator/engine.h"
+#include "tools/simulator/engine.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 struct Ends {
   std::uint32_t in = 0, out = 0;  // That carry bytes.
   std::uint32_t mapped = 0;       // Of these, in memory of peers.
   std::uint32_t sent = 0;         // By lanes.
 };
-Ends ends_of(const SimProgram& program, const TimedStep& step);
+Ends ends_of(const Program& program, const TimedStep& step);
 
 inline bool by_switches(const TimedStep& step) { return step.gathered || step.spread; }
 
@@ -20,4 +20,4 @@ inline bool by_switches(const TimedStep& step) { return step.gathered || step.sp
 // chunks, so that none of them has the links for itself.
 std::uint32_t slices_of(const TimedStep& step, const EngineRequest& request);
 
-}  // namespace tutti
+}  // namespace tutti::simulator

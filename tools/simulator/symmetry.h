@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "src/base/rank.h"
-#include "src/model/network.h"
 #include "src/plan/algorithm.h"
+#include "tools/simulator/network.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 struct Symmetry {
   enum class Moves : std::uint8_t {
@@ -78,4 +78,4 @@ std::string describe(const Symmetry& symmetry);  // "ranks 0 to 7 of each of 16 
 std::vector<Symmetry> symmetries_of(const Algorithm& algorithm, const Problem& problem, const Network& network);
 Symmetry no_symmetry(const Network& network);
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -1,10 +1,10 @@
-#include "src/model/network.h"
+#include "tools/simulator/network.h"
 
 #include <algorithm>
 
 #include "src/topology/figures.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 std::uint32_t Network::rail_of(Rank rank) const {
   const std::uint32_t rail = rail_of_[rank % unit_ranks_];
@@ -106,7 +106,7 @@ Resource Network::resource(ResourceId id) const {
   }
   const LocalLink& local = links_[id % links_.size()];
   const auto slow = slow_.find(id);
-  return {local.kind, local.gbytes_per_s * (slow == slow_.end() ? 1 : slow->second), 1, local.ports};
+  return {local.kind, local.gbytes_per_s * (slow == slow_.end() ? 1 : slow->second), 1};
 }
 
 std::string Network::name(ResourceId id) const {
@@ -150,4 +150,4 @@ Machine Network::machine(const Costs& costs) const {
   return machine;
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

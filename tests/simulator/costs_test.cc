@@ -1,26 +1,25 @@
-#include "src/model/costs.h"
+#include "tools/simulator/costs.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "src/model/figures.h"
 #include "src/topology/presets.h"
+#include "tools/simulator/figures.h"
 
-namespace tutti::test {
+namespace tutti::simulator::test {
 namespace {
 
 TEST(Costs, OneProcessForManyDevicesNeedsLongerForMoreOfThemAndTheirChannels) {
   Costs costs;
-  costs.launch_us = {8, 10, 2};
+  costs.launch_us = 8;
+  costs.launch_many_us = 10;
+  costs.launch_graph_us = 2;
   costs.launch_device_us = 3;
   costs.launch_channel_us = 0.5;
-  costs.launch_peer_us = 0.25;
   EXPECT_EQ(launch_us(costs, LaunchMode::eager_many, {.devices = 4, .channels = 2}), 10 + 4 * (3 + 2 * 0.5));
-  EXPECT_EQ(launch_us(costs, LaunchMode::eager_many, {.devices = 4, .channels = 2, .peers = 8}), 10 + 4 * (3 + 2));
   EXPECT_EQ(launch_us(costs, LaunchMode::eager, {.devices = 4, .channels = 2}), 8);
-  EXPECT_EQ(launch_us(costs, LaunchMode::eager, {.devices = 4, .channels = 2, .peers = 8}), 10);
-  EXPECT_EQ(launch_us(costs, LaunchMode::graph, {.devices = 4, .channels = 2, .peers = 8}), 2);
+  EXPECT_EQ(launch_us(costs, LaunchMode::graph, {.devices = 4, .channels = 2}), 2);
 }
 
 TEST(Costs, FiguresHaveNames) {
@@ -63,13 +62,10 @@ TEST(Figures, EveryPresetHasThemAndNewerGenerationsCarryMore) {
   }
   EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().name, costs_of(preset("dgx-b200").value()).value().name);
   EXPECT_EQ(costs_of(preset("dgx-h200").value()).value().name, "H100");
-  constexpr auto eager = static_cast<std::size_t>(LaunchMode::eager),
-                 graph = static_cast<std::size_t>(LaunchMode::graph);
-  const auto grace = costs_of(preset("gb200-nvl72").value()).value().launch_us;
-  const auto x86 = costs_of(preset("dgx-b200").value()).value().launch_us;
-  EXPECT_GT(grace[eager], 2 * x86[eager]);
-  EXPECT_EQ(grace[graph], x86[graph]) << "No host takes part in it.";
+  // Measurements on Alps (7.8 us) disprove that calls take longer to launch on every Grace processor.
+  EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().launch_us,
+            costs_of(preset("dgx-b200").value()).value().launch_us);
 }
 
 }  // namespace
-}  // namespace tutti::test
+}  // namespace tutti::simulator::test

@@ -1,13 +1,13 @@
-#include "src/simulator/engine.h"
+#include "tools/simulator/engine.h"
 
 #include <algorithm>
 #include <span>
 
-#include "src/simulator/ends.h"
-#include "src/simulator/links.h"
-#include "src/simulator/nccl_protocol.h"
+#include "tools/simulator/ends.h"
+#include "tools/simulator/nccl_protocol.h"
+#include "tools/simulator/wires.h"
 
-namespace tutti {
+namespace tutti::simulator {
 namespace {
 
 struct alignas(32) RankState {
@@ -24,19 +24,16 @@ struct alignas(32) RankState {
 
 class Engine {
  public:
-  Engine(const SimProgram& program, const Network& network, const EngineRequest& request)
+  Engine(const Program& program, const Network& network, const EngineRequest& request)
       : program_(program),
         request_(request),
         timeline_(request.jitter, request.seed),
         network_ranks_(network.ranks()),
         heads_(std::min(network.ranks(), kMaxNvlsHeads)),
-        links_(program, network, request, timeline_),
+        wires_(program, network, request, timeline_),
         step_us_(request.costs.step_us[static_cast<std::size_t>(request.protocol)]),
         us_per_byte_(
             1e-3 / (request.costs.channel_gbytes_per_s[static_cast<std::size_t>(request.protocol)] * request.channels)),
-        some_direct_(request.compressed_part == 1 &&
-                     std::any_of(request.costs.direct.begin(), request.costs.direct.end(),
-                                 [](double direct) { return direct != 0; })),
         ranks_(program.classes()) {
     result_.chunk_us.resize(request.chunks);
     const Loop& loop = request.loop;
@@ -55,19 +52,19 @@ class Engine {
     }
     EventQueue& queue = timeline_.queue;
     while (!queue.empty()) {
-      const SimEvent event = queue.pop();
+      const Event event = queue.pop();
       prefetch(queue);
       timeline_.now = event.time;
       if (!is_message(event)) {
         advance(event.subject);
         continue;
       }
-      links_.enter_receiver(message_of(event));
+      wires_.enter_receiver(message_of(event));
       ++result_.events;
     }
     if (done_ < ranks_.size()) return deadlock();
-    result_.links = links_.uses();
-    result_.data_bytes = links_.data_bytes();
+    result_.links = wires_.uses();
+    result_.data_bytes = wires_.data_bytes();
     return std::move(result_);
   }
 
@@ -127,42 +124,41 @@ class Engine {
   struct Ready {
     double us = 0;
     const Chain* chain = nullptr;  // Null: the rank's own, and then for slots.
-    double handed_us = 0;          // By its host, of what was waited for.
     bool known = true;
   };
 
   // What the next events will read, a bit of each: what leads there was fetched while others were at their turn.
   void prefetch(const EventQueue& queue) const {
     constexpr std::size_t kSubject = 14, kStep = 11, kEnds = 8, kLanes = 5, kMessages = 2;  // Places ahead.
-    if (const SimEvent* event = queue.ahead(kSubject)) {
-      if (is_message(*event)) links_.prefetch(message_of(*event));
+    if (const Event* event = queue.ahead(kSubject)) {
+      if (is_message(*event)) wires_.prefetch(message_of(*event));
       else prefetch_rank(event->subject);
     }
-    if (const SimEvent* event = queue.ahead(kStep)) {
-      if (is_message(*event)) links_.prefetch_lane_of(message_of(*event));
+    if (const Event* event = queue.ahead(kStep)) {
+      if (is_message(*event)) wires_.prefetch_lane_of(message_of(*event));
       else __builtin_prefetch(&step_of(*event));
     }
-    if (const SimEvent* event = queue.ahead(kEnds)) {
-      if (is_message(*event)) links_.prefetch_links_of(message_of(*event));
+    if (const Event* event = queue.ahead(kEnds)) {
+      if (is_message(*event)) wires_.prefetch_links_of(message_of(*event));
       else __builtin_prefetch(program_.ends.data() + step_of(*event).first);
     }
-    const SimEvent* event = queue.ahead(kLanes);
+    const Event* event = queue.ahead(kLanes);
     if (event != nullptr && !is_message(*event))
-      for (const End end : next_ends(*event)) links_.prefetch_lane(end.lane());
+      for (const End end : next_ends(*event)) wires_.prefetch_lane(end.lane());
     event = queue.ahead(kMessages);
     if (event != nullptr && !is_message(*event))
-      for (const End end : next_ends(*event)) links_.prefetch_next(end);
+      for (const End end : next_ends(*event)) wires_.prefetch_next(end);
   }
 
   void prefetch_rank(std::uint32_t rank) const {
     __builtin_prefetch(&ranks_[rank]);
     __builtin_prefetch(&ranks_[rank].step);
   }
-  static bool is_message(const SimEvent& event) { return (event.subject & kMessageBit) != 0; }
-  static std::uint32_t message_of(const SimEvent& event) { return event.subject & ~kMessageBit; }
-  const TimedStep& step_of(const SimEvent& event) const { return program_.steps[ranks_[event.subject].step]; }
+  static bool is_message(const Event& event) { return (event.subject & kMessageBit) != 0; }
+  static std::uint32_t message_of(const Event& event) { return event.subject & ~kMessageBit; }
+  const TimedStep& step_of(const Event& event) const { return program_.steps[ranks_[event.subject].step]; }
   // Of the rank's step and the one after it, if they have few.
-  std::span<const End> next_ends(const SimEvent& event) const {
+  std::span<const End> next_ends(const Event& event) const {
     constexpr std::size_t kMax = 4;
     const std::size_t first = step_of(event).first;
     return std::span(program_.ends).subspan(first, std::min(kMax, program_.ends.size() - first));
@@ -193,7 +189,6 @@ class Engine {
   Chain chain_to(const RankState& state, const Ready& ready) const {
     Chain chain = ready.chain == nullptr ? state.chain : *ready.chain;
     if (ready.chain == nullptr) chain.slots += static_cast<float>(ready.us - state.free_us);
-    else chain.hops += static_cast<float>(ready.handed_us);
     return chain;
   }
 
@@ -205,16 +200,14 @@ class Engine {
       const End end = program_.ends[i];
       const bool receives = end.kind() == EndKind::receive || end.kind() == EndKind::await;
       if (!receives && end.kind() != EndKind::send) continue;
-      const Links::Promise promise = receives ? links_.next(end.lane(), rank) : links_.slot(end.lane(), rank);
+      const Wires::Promise promise = receives ? wires_.next(end.lane(), rank) : wires_.slot(end.lane(), rank);
       if (!promise.known) {
         state.waits_for = end.lane();
         ready.known = false;
         return ready;
       }
-      const bool handed = step.folds && end.kind() == EndKind::receive;
-      const double handed_us = handed ? links_.handed_us(end.lane()) : 0;
-      if (promise.us + handed_us <= ready.us) continue;
-      ready = {.us = promise.us + handed_us, .chain = promise.chain, .handed_us = handed_us, .known = true};
+      if (promise.us <= ready.us) continue;
+      ready = {.us = promise.us, .chain = promise.chain, .known = true};
     }
     return ready;
   }
@@ -227,13 +220,13 @@ class Engine {
     const double bytes = whole * request_.compressed_part;
     if (by_switches(step)) return perform_by_switches(rank, step, chain, bytes * (in + out));
     if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max(in, out));
-    const double copied = some_direct_ && is_direct(step) ? 0 : bytes * std::max({in, out, 1U});
+    const double copied = bytes * std::max({in, out, 1U});
     const double end = timeline_.now + timeline_.jittered(step_us_ + copied * us_per_byte_ + whole * coding_us(step));
     const End* const ends = program_.ends.data() + step.first;
-    for (std::uint32_t i = 0; i < step.sources; ++i) links_.take(ends[i], end);
+    for (std::uint32_t i = 0; i < step.sources; ++i) wires_.take(ends[i], end);
     for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i) {
-      if (ends[i].kind() == EndKind::send) links_.send(ends[i].lane(), bytes, end, chain);
-      else links_.signal(ends[i].lane(), end, state.stored_us, chain);
+      if (ends[i].kind() == EndKind::send) wires_.send(ends[i].lane(), bytes, end, chain);
+      else wires_.signal(ends[i].lane(), end, state.stored_us, chain);
     }
     trace(rank, state.chunk, end, bytes);
     ++result_.events;
@@ -249,12 +242,6 @@ class Engine {
     const bool sends = std::any_of(ends + step.sources, ends + step.sources + step.targets, is(EndKind::send));
     const bool encodes = sends && (received == 0 || step.folds);
     return (encodes ? request_.encode_us : 0) + static_cast<double>(received) * request_.decode_us;
-  }
-
-  bool is_direct(const TimedStep& step) const {
-    const auto ends = std::span(program_.ends).subspan(step.first, std::size_t{step.sources} + step.targets);
-    return !step.folds && !ends.empty() &&
-           std::all_of(ends.begin(), ends.end(), [&](End end) { return links_.direct(end.lane()); });
   }
 
   // Of a step in peers' memory.
@@ -279,12 +266,12 @@ class Engine {
     const End* const ends = program_.ends.data() + step.first;
     for (std::uint32_t i = 0; i < step.sources; ++i) {
       if (ends[i].kind() == EndKind::read)
-        await_read(slice, chain, ends[i], links_.transfer(ends[i].lane(), slice.bytes));
-      else if (state.slice == 0) links_.take(ends[i], free);
+        await_read(slice, chain, ends[i], wires_.transfer(ends[i].lane(), slice.bytes));
+      else if (state.slice == 0) wires_.take(ends[i], free);
     }
     for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i)
       if (ends[i].kind() == EndKind::write)
-        state.stored_us = std::max({state.stored_us, slice.end, links_.transfer(ends[i].lane(), slice.bytes)});
+        state.stored_us = std::max({state.stored_us, slice.end, wires_.transfer(ends[i].lane(), slice.bytes)});
     return leave_slice(rank, step, slice, chain);
   }
 
@@ -301,13 +288,13 @@ class Engine {
         .bytes = step.units * request_.unit_bytes / chunks, .last = last, .free = free, .end = free, .read = chain};
     const std::span<const End> sources(program_.ends.data() + step.first, step.sources);
     const std::span<const End> targets(sources.data() + sources.size(), step.targets);
-    const double sum_us = !first && step.gathered ? links_.gather(sources, slice.bytes) : 0;
+    const double sum_us = !first && step.gathered ? wires_.gather(sources, slice.bytes) : 0;
     for (const End source : sources) {
       if (source.kind() == EndKind::read) await_read(slice, chain, source, sum_us);
-      else if (first) links_.take(source, free);
+      else if (first) wires_.take(source, free);
     }
     if (!first && step.spread)
-      state.stored_us = std::max({state.stored_us, slice.end, links_.spread(targets, slice.bytes)});
+      state.stored_us = std::max({state.stored_us, slice.end, wires_.spread(targets, slice.bytes)});
     if (last) {
       slice.end += copy_us;
       state.stored_us += copy_us;
@@ -318,12 +305,12 @@ class Engine {
   // What is read is asked for, and comes; further slices are asked for meanwhile.
   void await_read(Slice& slice, const Chain& chain, End source, double carried_us) const {
     const std::uint32_t lane = source.lane();
-    const double arrival = carried_us + (slice.last ? 2 * links_.latency_us(lane) : 0);
+    const double arrival = carried_us + (slice.last ? 2 * wires_.latency_us(lane) : 0);
     if (arrival <= slice.end) return;
     const double carried = std::max(carried_us - slice.free, 0.0);
     slice.end = arrival;
     slice.read = chain;
-    slice.read.links[static_cast<std::size_t>(links_.narrowest(lane))] += static_cast<float>(carried);
+    slice.read.links[static_cast<std::size_t>(wires_.narrowest(lane))] += static_cast<float>(carried);
     slice.read.hops += static_cast<float>(arrival - slice.free - carried);
     slice.read.channel -= static_cast<float>(arrival - slice.free);
   }
@@ -335,8 +322,8 @@ class Engine {
     for (const End target : targets) {
       if (!slice.last) break;
       if (target.kind() == EndKind::send)
-        links_.send(target.lane(), step.units * request_.unit_bytes, slice.end, chain);
-      if (target.kind() == EndKind::signal) links_.signal(target.lane(), slice.end, state.stored_us, slice.read);
+        wires_.send(target.lane(), step.units * request_.unit_bytes, slice.end, chain);
+      if (target.kind() == EndKind::signal) wires_.signal(target.lane(), slice.end, state.stored_us, slice.read);
     }
     chain = slice.read;
     state.slice = slice.last ? 0 : state.slice + 1;
@@ -364,7 +351,7 @@ class Engine {
       const RankState& state = ranks_[rank];
       if (state.done || state.waits_for == kNobody) continue;
       const LaneLinks& links = program_.lanes[state.waits_for];
-      const bool reads = links_.reader_waits(state.waits_for, rank);
+      const bool reads = wires_.reader_waits(state.waits_for, rank);
       who += (reported++ == 0 ? "" : ", ") + std::string("rank ") +
              std::to_string(program_.symmetry.representative_of_class(rank) % network_ranks_) +
              (reads ? " for a message from rank " : " for a slot to rank ") +
@@ -373,15 +360,14 @@ class Engine {
     return internal_error(std::to_string(ranks_.size() - done_) + " ranks wait for ever: " + who);
   }
 
-  const SimProgram& program_;
+  const Program& program_;
   const EngineRequest& request_;
   Timeline timeline_;
   const Rank network_ranks_;  // Numbers beyond are the same ranks in other orders.
   const double heads_;        // So many ranks fold for all, where switches do.
-  Links links_;
+  Wires wires_;
   const double step_us_;
   const double us_per_byte_;
-  const bool some_direct_;
   std::vector<RankState> ranks_;
   EngineResult result_;
   std::uint32_t turns_ = 0;
@@ -391,8 +377,8 @@ class Engine {
 
 }  // namespace
 
-Result<EngineResult> run_engine(const SimProgram& program, const Network& network, const EngineRequest& request) {
+Result<EngineResult> run_engine(const Program& program, const Network& network, const EngineRequest& request) {
   return Engine(program, network, request).run();
 }
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -7,19 +7,19 @@
 #include <cstdint>
 #include <vector>
 
-namespace tutti {
+namespace tutti::simulator {
 
-struct SimEvent {
+struct Event {
   double time = 0;
   std::uint32_t order = 0;
   std::uint32_t subject = 0;
 
-  bool operator<(const SimEvent& other) const {
+  bool operator<(const Event& other) const {
     if (time != other.time) return time < other.time;
     return order != other.order ? order < other.order : subject < other.subject;
   }
 };
-static_assert(sizeof(SimEvent) == 16);
+static_assert(sizeof(Event) == 16);
 
 // A heap of four children each (fewer levels, and they share a cache line), behind a short row of those that are next:
 // what they are about can be fetched before their turn.
@@ -29,9 +29,9 @@ class EventQueue {
 
   bool empty() const { return size_ == 0 && heap_.empty(); }
   // The one that comes so many after the next; null: it is not known, or there is none.
-  const SimEvent* ahead(std::size_t places) const { return places < size_ ? &at(places) : nullptr; }
+  const Event* ahead(std::size_t places) const { return places < size_ ? &at(places) : nullptr; }
 
-  void push(const SimEvent& event) {
+  void push(const Event& event) {
     if (size_ == 0 || !(event < at(size_ - 1))) return push_to_heap(event);
     if (size_ == kRow) push_to_heap(at(--size_));
     std::size_t place = size_++;
@@ -39,9 +39,9 @@ class EventQueue {
     at(place) = event;
   }
 
-  SimEvent pop() {
+  Event pop() {
     if (size_ == 0) at(size_++) = pop_from_heap();
-    const SimEvent next = at(0);
+    const Event next = at(0);
     ++first_;
     --size_;
     while (size_ < kAhead && !heap_.empty()) at(size_++) = pop_from_heap();
@@ -51,10 +51,10 @@ class EventQueue {
  private:
   static constexpr std::size_t kRow = 32;  // A power of two.
 
-  SimEvent& at(std::size_t place) { return row_[(first_ + place) % kRow]; }
-  const SimEvent& at(std::size_t place) const { return row_[(first_ + place) % kRow]; }
+  Event& at(std::size_t place) { return row_[(first_ + place) % kRow]; }
+  const Event& at(std::size_t place) const { return row_[(first_ + place) % kRow]; }
 
-  void push_to_heap(const SimEvent& event) {
+  void push_to_heap(const Event& event) {
     std::size_t at = heap_.size();
     heap_.push_back(event);
     while (at > 0) {
@@ -66,15 +66,15 @@ class EventQueue {
     heap_[at] = event;
   }
 
-  SimEvent pop_from_heap() {
-    const SimEvent first = heap_[0];
-    const SimEvent last = heap_.back();
+  Event pop_from_heap() {
+    const Event first = heap_[0];
+    const Event last = heap_.back();
     heap_.pop_back();
     if (!heap_.empty()) sink(last);
     return first;
   }
 
-  void sink(const SimEvent& event) {
+  void sink(const Event& event) {
     const std::size_t size = heap_.size();
     std::size_t at = 0;
     for (;;) {
@@ -91,9 +91,9 @@ class EventQueue {
     heap_[at] = event;
   }
 
-  std::array<SimEvent, kRow> row_{};  // A ring: none of them is later than any of the heap.
+  std::array<Event, kRow> row_{};  // A ring: none of them is later than any of the heap.
   std::size_t first_ = 0, size_ = 0;
-  std::vector<SimEvent> heap_;
+  std::vector<Event> heap_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "src/simulator/engine.h"
-#include "src/simulator/event_queue.h"
+#include "tools/simulator/engine.h"
+#include "tools/simulator/event_queue.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 inline constexpr std::uint32_t kNobody = ~0U;
 inline constexpr std::uint32_t kMessageBit = 1U << 31;  // Of an event's subject: a message, else a rank.
@@ -27,9 +27,9 @@ struct Timeline {
   double jittered(double us);
 };
 
-class Links {
+class Wires {
  public:
-  Links(const SimProgram& program, const Network& network, const EngineRequest& request, Timeline& timeline);
+  Wires(const Program& program, const Network& network, const EngineRequest& request, Timeline& timeline);
 
   // When what the rank awaits there is there: the next message or signal, or a slot for one. Unknown: the rank will be
   // woken when it is.
@@ -53,10 +53,6 @@ class Links {
   double spread(std::span<const End> targets, double bytes);
   double latency_us(std::uint32_t lane) const { return lanes_[lane].latency_us; }
   LinkKind narrowest(std::uint32_t lane) const { return narrowest(lanes_[lane]); }
-  // Whether what goes there is copied by channels, if it is not reduced.
-  bool direct(std::uint32_t lane) const { return request_.costs.direct[lanes_[lane].links_class] != 0; }
-  // By its host to the device, of what is there and will be reduced.
-  double handed_us(std::uint32_t lane) const { return request_.costs.fold_us[lanes_[lane].links_class]; }
 
   void enter_receiver(std::uint32_t message);
 
@@ -95,17 +91,15 @@ class Links {
     float bytes = 0;  // On the wire.
     float queued_us = 0;
     std::uint32_t lane = 0;
-    std::uint32_t next = kNobody;    // Of its lane, or of the free ones.
-    std::uint32_t before = kNobody;  // Of its lane: of use as long as that has not been taken.
+    std::uint32_t next = kNobody;  // Of its lane, or of the free ones.
   };
 
   struct alignas(32) LinkState {
     double free_us = 0;
     double us_per_byte = 0;
     double bytes = 0;
-    std::uint32_t parallel : 31 = 1;  // Links side by side.
-    std::uint32_t striped : 1 = 0;    // A message is dealt out to them; otherwise it takes one.
-    std::uint32_t first = 0;          // Of several: when each is free.
+    std::uint32_t parallel = 1;  // Links side by side.
+    std::uint32_t first = 0;     // Of several: when each is free.
   };
   static_assert(sizeof(LinkState) == 32);
 
@@ -114,35 +108,30 @@ class Links {
   void lay_lanes();
   void join_links();
   double& free_of(LinkState& link);
-  double occupy_ports(const LinkState& link, double at, double bytes, double& free);
-  void interleave(Lane& lane, const Message& message);
   double occupy(ResourceId id, double at, double bytes, double& finish);
   double pass(const Lane& lane, std::size_t first, std::size_t end, const std::array<double, 2>& at_and_bytes,
               double& finish);
   std::uint32_t new_message(std::uint32_t lane);
   void arrive(std::uint32_t message);
   void wake_reader(Lane& lane, std::uint32_t message);
-  double hop_us(const Lane& lane, double bytes) const;
   double signal_us(const Lane& lane) const {
     return lane.latency_us + request_.costs.hop_us[lane.links_class][static_cast<std::size_t>(Protocol::ll)];
   }
   LinkKind narrowest(const Lane& lane) const;
 
-  const SimProgram& program_;
+  const Program& program_;
   const Network& network_;
   const EngineRequest& request_;
   Timeline& timeline_;
   const std::size_t protocol_;
-  const bool interleaves_;
   std::vector<Lane> lanes_;
   std::vector<LinkState> links_;
   std::vector<ResourceId> joined_to_;  // [resource]: the one whose messages are its own.
   std::vector<double> side_by_side_;
-  std::vector<std::uint32_t> next_request_;  // Likewise, of links that are striped: at the first.
   std::vector<Message> messages_;
   std::vector<double> slot_free_;  // [lane * slots + slot]: when its message had been taken.
   std::uint32_t free_message_ = kNobody;
   double data_bytes_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::simulator

@@ -8,7 +8,7 @@
 #include "src/base/status.h"
 #include "src/plan/problem.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 // Of a ring, of a chain where there is a root, and of messages between all ranks, on one host of GPUs with this compute
 // capability (90 for 9.0), by src/graph/tuning.cc of NCCL 2.12 to 2.20. `bytes` as nccl-tests count them. `unsupported`
@@ -23,4 +23,4 @@ inline constexpr Rank kMaxNvlsHeads = 32;
 // 2.27. Never where a collective has a root, or messages are between ranks, or GPUs are older.
 Result<bool> nccl_takes_nvls(std::uint32_t sm, Collective collective, Rank ranks, double bytes);
 
-}  // namespace tutti
+}  // namespace tutti::simulator

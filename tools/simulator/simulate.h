@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "src/simulator/engine.h"
+#include "tools/simulator/engine.h"
 
-namespace tutti {
+namespace tutti::simulator {
 
 // One call, as a tuner has chosen it.
-struct SimulatedCall {
+struct Call {
   double bytes = 0;  // As nccl-tests count it: of the larger of a rank's buffers.
   Protocol protocol = Protocol::simple;
   LaunchMode launch = LaunchMode::eager;
@@ -27,9 +27,9 @@ struct SimulatedCall {
 };
 
 // Channels and chunks as the library has them whose figures these are, for the call's bytes and protocol.
-void cut(SimulatedCall& call, const Costs& costs, Collective collective, Rank ranks);
+void cut(Call& call, const Costs& costs, Collective collective, Rank ranks);
 
-struct SimulationLimits {
+struct Limits {
   bool fold = true;                       // Ranks that do the same, where nothing tells them apart.
   std::uint64_t max_events = 30'000'000;  // Of a call: chunks beyond are taken to go on as those before.
   ProgramLimits program;
@@ -69,30 +69,30 @@ class Simulation {
   // The network has to outlive it. The problem's ranks and groups are those of the network. Fails where the algorithm
   // does not support them, and as make_program() does.
   static Result<Simulation> make(const Network& network, const Costs& costs, const Algorithm& algorithm,
-                                 const Problem& problem, const SimulationLimits& limits = {});
+                                 const Problem& problem, const Limits& limits = {});
   // How many events run() will count, at most. Of more orders than the call has channels, the first ones are of use.
-  std::uint64_t events_of(const SimulatedCall& call) const;
+  std::uint64_t events_of(const Call& call) const;
   // Fails with `internal` where ranks would wait for ever.
-  Result<Outcome> run(const SimulatedCall& call) const;
+  Result<Outcome> run(const Call& call) const;
 
   // Of calls with as many channels as there are orders, or more.
-  const SimProgram& program() const { return programs_.back(); }
+  const Program& program() const { return programs_.back(); }
 
  private:
-  Simulation(const Network& network, const Costs& costs, const Problem& problem, const SimulationLimits& limits)
+  Simulation(const Network& network, const Costs& costs, const Problem& problem, const Limits& limits)
       : network_(&network), costs_(costs), problem_(problem), limits_(limits) {}
-  const SimProgram& program_of(const SimulatedCall& call) const;
-  EngineRequest request_for(const SimulatedCall& call) const;
-  Outcome outcome_of(const SimulatedCall& call, const EngineRequest& request, EngineResult result) const;
+  const Program& program_of(const Call& call) const;
+  EngineRequest request_for(const Call& call) const;
+  Outcome outcome_of(const Call& call, const EngineRequest& request, EngineResult result) const;
 
   const Network* network_;
   Costs costs_;
   Problem problem_;
-  SimulationLimits limits_;
-  std::vector<SimProgram> programs_;  // [n - 1]: of n orders.
+  Limits limits_;
+  std::vector<Program> programs_;  // [n - 1]: of n orders.
 };
 
 // The problem of a collective over all ranks of a network.
 Problem problem_on(const Network& network, Collective collective, Rank root = 0);
 
-}  // namespace tutti
+}  // namespace tutti::simulator
