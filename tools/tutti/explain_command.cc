@@ -173,7 +173,7 @@ Status apply_transport(ExplainRequest& request, const GivenOptions& given) {
   const Rank hosts = given.has(kTopology) ? 0
                      : given.has(kGroups) ? static_cast<Rank>(request.groups.front().size())
                                           : 1;
-  TUTTI_CHECK_OK(tutti::apply_transport(hosts, request.query, request.terms.environment));
+  TUTTI_CHECK_OK(tool::apply_transport(hosts, request.query, request.terms.environment));
   return are_here(request, given) ? check_asked_transport(config()) : Status();
 }
 
