@@ -1,4 +1,4 @@
-// Variables of ours that there are not, and which was meant.
+// Warnings about TUTTI_ variables that do not exist.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// A sentence for each; `known` has one or more.
+// One sentence per unknown variable. Suggests a known name only if it is close.
 std::vector<std::string> similar_names(const Environment& environment, std::span<const Variable> known);
 
 }  // namespace tutti

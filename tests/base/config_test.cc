@@ -143,11 +143,16 @@ TEST(Deadline, IsNoneWhereTheClockEnds) {
   EXPECT_NE(Deadline::after_ms(kLongestTimeoutMs).at_ns, Deadline().at_ns);
 }
 
-TEST(Config, AnswersAMisspeltNameWithTheNearest) {
+TEST(Config, SuggestsTheNearestVariable_WhenOneIsClose) {
   const ReadConfig config = read({{"TUTTI_TIMEOUTS_MS", "1"}, {"TUTTI_ALGO", "ring"}, {"PATH", "/bin"}});
   EXPECT_EQ(config.warnings,
-            (std::vector<std::string>{"there is no variable TUTTI_ALGO: did you mean TUTTI_ALGORITHM?",
-                                      "there is no variable TUTTI_TIMEOUTS_MS: did you mean TUTTI_TIMEOUT_MS?"}));
+            (std::vector<std::string>{"unknown variable TUTTI_ALGO: did you mean TUTTI_ALGORITHM?",
+                                      "unknown variable TUTTI_TIMEOUTS_MS: did you mean TUTTI_TIMEOUT_MS?"}));
+}
+
+TEST(Config, SuggestsNoVariable_WhenNoneIsClose) {
+  EXPECT_EQ(read({{"TUTTI_FOO", "1"}}).warnings,
+            std::vector<std::string>{"unknown variable TUTTI_FOO: `tutti doctor` lists all variables"});
 }
 
 TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
