@@ -48,6 +48,21 @@ TEST(Config, ListsEveryVariableWithItsSource) {
   EXPECT_EQ(config.config.log, LogLevel::info);
 }
 
+TEST(Config, DescribesEveryVariableInOneLineOfItsGroup) {
+  std::vector<std::string> groups;
+  for (const Variable& variable : variables()) {
+    const std::string text = variable.description;
+    EXPECT_GE(text.size(), 15U) << variable.name;
+    EXPECT_LE(text.size(), 230U) << variable.name;  // Two lines of a listing, three at most.
+    EXPECT_EQ(text.find('\n'), std::string::npos) << variable.name;
+    EXPECT_NE(text.back(), '.') << variable.name;
+    if (groups.empty() || groups.back() != variable.group) groups.emplace_back(variable.group);
+  }
+  std::sort(groups.begin(), groups.end());
+  EXPECT_EQ(std::adjacent_find(groups.begin(), groups.end()), groups.end()) << "a group is in two places";
+  EXPECT_GE(groups.size(), 5U);
+}
+
 TEST(Config, PrefersOurNameToNccls) {
   EXPECT_EQ(read({{"TUTTI_SOCKET_IFNAME", "eth"}, {"NCCL_SOCKET_IFNAME", "ib"}}).config.socket_ifname, "eth");
 }
