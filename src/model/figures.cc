@@ -123,7 +123,7 @@ Result<Costs> costs_of(const Topology& topology) {
     sm = node.sm;
   }
   if (!gpus) return processor();
-  if (sm == 0) return invalid_argument("nobody said what the GPUs are: name their model with --gpu");
+  if (sm == 0) return invalid_argument("GPU model unknown: pass --gpu MODEL");
   Costs costs = sm >= 100 ? blackwell() : sm >= 90 ? hopper() : ampere();
   if (launches_slowly(topology)) costs.launch_us[static_cast<std::size_t>(LaunchMode::eager)] = kGraceLaunchUs;
   return costs;

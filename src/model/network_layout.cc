@@ -309,7 +309,7 @@ Status Network::apply(const Fault& fault) {
     if (links_[i].host != local) continue;
     const std::string& name = links_[i].name;
     const std::string_view word = std::string_view(name).substr(0, name.find(' '));
-    if (word.find('-') == std::string_view::npos && (known.empty() || known.back() != word)) known.push_back(word);
+    if (name.find('-') == std::string::npos && (known.empty() || known.back() != word)) known.push_back(word);
     if (name != wanted && !name.starts_with(wanted + " ")) continue;
     if (cluster_.spread && links_[i].kind == LinkKind::pci)
       return unsupported(text + " leads to one of several ports that are simulated as one");

@@ -189,6 +189,7 @@ TEST(Network, NamesTheFaultyLink_WhenAFaultIsInvalid) {
   EXPECT_EQ(complaint(cluster), "link 'host2:mlx5_0' must begin with a host, host0: to host1:");
   cluster.faults = {{"host1:mlx9", 0.5}};
   EXPECT_NE(complaint(cluster).find("host1 has no link 'mlx9': must be one of gpu0, gpu1, "), std::string::npos);
+  EXPECT_NE(complaint(cluster).find(", mlx5_7; PCI links"), std::string::npos);
   EXPECT_LT(complaint(cluster).size(), 300U);  // One name per GPU and port, not one per direction and PCI link.
   cluster.faults = {{"host1:mlx5_00", 0.5}};
   EXPECT_NE(complaint(cluster).find("did you mean mlx5_0?"), std::string::npos);
