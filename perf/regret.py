@@ -58,7 +58,7 @@ def tutti(build, command, collective, *rest):
 def names(build, collective):
     """The algorithms of a collective, as the tool tells them to who names none."""
     asked = tutti(build, "plan", collective, "--algorithm", "?", "--ranks", "2")
-    return re.search(r"there are (.*)", asked.stderr).group(1).split(", ")
+    return re.search(r"must be one of (.*)", asked.stderr).group(1).split(", ")
 
 
 def competitors(build, collective, place):

@@ -67,229 +67,228 @@ bool others(Config&, const std::string&) { return true; }
 
 struct Entry {
   Variable variable;
-  const char* wanted;  // Of a value: "must be ...".
+  const char* wanted;  // Allowed values: "must be ...".
   bool (*set)(Config& config, const std::string& text);
-  bool insists = false;  // A value that is none is refused, instead of going on without what was meant.
-  // Of NCCL's values into ours, where they differ; "" where it has no effect.
+  bool insists = false;  // An invalid value fails creation of communicators, instead of leaving the default.
+  // Translates NCCL's values into ours. Returns "" for a value without effect.
   std::string (*translate)(const std::string& text, std::vector<std::string>& warnings) = nullptr;
 };
 
 constexpr std::array kEntries = {
-    Entry{{"TUTTI_TIMEOUT_MS", nullptr, "600000",
-           "longest wait of an operation, in milliseconds; 0 or -1: none. On host memory a rank that has waited for 30 "
-           "s (5 s in finalize and destroy), or a quarter of this, logs the rank that it waits for"},
-          "a whole number of milliseconds, 1 to a century, or 0 or -1 for none",
-          [](Config& config, const std::string& text) { return parse_time(text, config.timeout_ms); }},
-    Entry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000",
-           "longest wait for all ranks to join, in milliseconds; 0 or -1: none"},
+    Entry{{"TUTTI_RANK", nullptr, "", "launch",
+           "rank of this process, from 0; for launchers other than mpirun, srun and torchrun"},
+          "a number",
+          others},
+    Entry{{"TUTTI_RANKS", nullptr, "", "launch", "number of ranks; needed with TUTTI_RANK"}, "a number", others},
+    Entry{{"TUTTI_ROOT", nullptr, "", "launch",
+           "host:port at which rank 0 accepts the other ranks; unset: one process of this host started all ranks (must "
+           "match on all ranks)"},
+          "host:port",
+          others},
+    Entry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000", "launch", "timeout for all ranks to join, in ms; 0 or -1: none"},
           "a whole number of milliseconds, 1 to a century, or 0 or -1 for none",
           [](Config& config, const std::string& text) { return parse_time(text, config.init_timeout_ms); }},
-    Entry{{"TUTTI_TIMEOUT_SCALE", nullptr, "1",
-           "factor on TUTTI_TIMEOUT_MS and TUTTI_INIT_TIMEOUT_MS or their defaults, not on what a program passes"},
+    Entry{{"TUTTI_TIMEOUT_MS", nullptr, "600000", "errors and logging",
+           "timeout of an operation, in ms; 0 or -1: none. On host memory, a rank that waits for 30 s or a quarter of "
+           "this (5 s in finalize and destroy) logs a warning"},
+          "a whole number of milliseconds, 1 to a century, or 0 or -1 for none",
+          [](Config& config, const std::string& text) { return parse_time(text, config.timeout_ms); }},
+    Entry{{"TUTTI_TIMEOUT_SCALE", nullptr, "1", "errors and logging",
+           "factor on TUTTI_TIMEOUT_MS, TUTTI_INIT_TIMEOUT_MS and their defaults, above 0; timeouts that a program "
+           "passes are not scaled"},
           "a number above 0",
           [](Config& config, const std::string& text) {
             using Limits = std::numeric_limits<double>;
             return parse_within(text, Limits::denorm_min(), Limits::max(), config.timeout_scale);
           }},
-    Entry{{"TUTTI_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "",
-           "network interface of the rendezvous, looked for even where ranks of one host meet without: "
-           "beginnings (eth,ib), a name (=eth0), or all but some (^docker); of a list that ranks of one host share out "
-           "between hosts, all (=eth0,eth1)"},
-          "a list of interfaces",
-          [](Config& config, const std::string& text) { return parse(text, config.socket_ifname); }},
-    Entry{{"TUTTI_SECRET_FILE", nullptr, "",
-           "file of mode 0600 with a second secret of 16 bytes or more, the same on all ranks"},
-          "a path",
-          [](Config& config, const std::string& text) { return parse(text, config.secret_file); }},
     Entry{
-        {"TUTTI_LOG", "NCCL_DEBUG", "warn",
-         "log level: none, warn (default), info (also settings and transports of each communicator) or trace (also the "
-         "algorithm of each new kind of call); of NCCL's levels VERSION is warn"},
+        {"TUTTI_LOG", "NCCL_DEBUG", "warn", "errors and logging",
+         "log level: none, warn, info (also settings and transports of each communicator) or trace (also the algorithm "
+         "of each new kind of call); of NCCL's levels, VERSION and ABORT are warn"},
         "none, warn, info or trace",
         [](Config& config, const std::string& text) { return parse_level(text, config.log); }},
-    Entry{{"TUTTI_LOG_FILE", "NCCL_DEBUG_FILE", "",
+    Entry{{"TUTTI_LOG_FILE", "NCCL_DEBUG_FILE", "", "errors and logging",
            "file to which log lines are appended instead of standard error; %h is the host name, %p the process id"},
           "a path",
           [](Config& config, const std::string& text) { return parse(text, config.log_file); }},
-    Entry{{"TUTTI_ALGORITHM", "NCCL_ALGO", "",
-           "algorithm of all collectives that have one of this name: ring; of NCCL's, tree is "
-           "double_binary_tree, where it can be, and a list forces none"},
+    Entry{{"TUTTI_VERIFY", nullptr, "0", "errors and logging",
+           "proof of each plan before its first use: 0 (plans of at most 16 ranks) or 1 (all plans)"},
+          "0 or 1",
+          [](Config& config, const std::string& text) { return parse_switch(text, config.verify); }},
+    Entry{{"TUTTI_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "", "network",
+           "network interfaces, a list: prefixes (eth,ib), exact names (=eth0,eth1; ranks of a host share them) or "
+           "exclusions (^docker)"},
+          "a list of interfaces",
+          [](Config& config, const std::string& text) { return parse(text, config.socket_ifname); }},
+    Entry{{"TUTTI_PROBE", nullptr, "1", "network",
+           "bandwidth measurement of TCP links between hosts when ranks join, for the choice of algorithms: 1 or 0 (0 "
+           "on any rank disables it on all)"},
+          "0 or 1",
+          [](Config& config, const std::string& text) { return parse_switch(text, config.probe); }},
+    Entry{{"TUTTI_TRANSPORT", nullptr, "", "transports",
+           "transport between ranks: shm (one host only), tcp, ucx or verbs (RDMA); unset: shm within a host; between "
+           "hosts verbs if all ranks have it, else tcp"},
+          "a name",
+          [](Config& config, const std::string& text) { return parse(text, config.transport); }},
+    Entry{{"TUTTI_IB_DISABLE", "NCCL_IB_DISABLE", "0", "transports",
+           "RDMA between hosts: 0 (allowed) or 1 (only with TUTTI_TRANSPORT=verbs; 1 on any rank holds for all)"},
+          "0 or 1",
+          [](Config& config, const std::string& text) { return parse_switch(text, config.ib_disabled); }},
+    Entry{{"TUTTI_IB_HCA", "NCCL_IB_HCA", "", "transports",
+           "RDMA devices, a list with optional ports: prefixes (mlx5,rxe0:1), exact names (=mlx5_0:1) or exclusions "
+           "(^mlx5_3, ^=mlx5_3)"},
+          "a list of devices",
+          [](Config& config, const std::string& text) { return parse(text, config.ib_hca); }},
+    Entry{{"TUTTI_IB_GID_INDEX", "NCCL_IB_GID_INDEX", "-1", "transports",
+           "index into the GID table of an RDMA port, 0 to 255; -1: RoCE v2 over IPv4 if the table has it"},
+          "a whole number, -1 to 255",
+          [](Config& config, const std::string& text) { return parse_within(text, -1, 255, config.ib_gid_index); }},
+    Entry{
+        {"TUTTI_IB_TC", "NCCL_IB_TC", "0", "transports", "traffic class of RDMA packets, 0 to 255"},
+        "a whole number, 0 to 255",
+        [](Config& config, const std::string& text) { return parse_within(text, 0U, 255U, config.ib_traffic_class); }},
+    Entry{{"TUTTI_IB_TIMEOUT", "NCCL_IB_TIMEOUT", "17", "transports",
+           "RDMA retransmission timeout, 1 to 31: 4.096 us * 2^value"},
+          "a whole number, 1 to 31",
+          [](Config& config, const std::string& text) { return parse_within(text, 1U, 31U, config.ib_timeout); }},
+    Entry{{"TUTTI_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT", "6", "transports",
+           "number of RDMA retransmissions before a peer counts as dead, 0 to 7; 7 is unlimited on soft-RoCE"},
+          "a whole number, 0 to 7",
+          [](Config& config, const std::string& text) { return parse_within(text, 0U, 7U, config.ib_retry_count); }},
+    Entry{{"TUTTI_SECRET_FILE", nullptr, "", "security",
+           "path of a file of mode 0600 with a secret of 16 bytes or more, which a rank needs to join (must match on "
+           "all ranks)"},
+          "a path",
+          [](Config& config, const std::string& text) { return parse(text, config.secret_file); }},
+    Entry{{"TUTTI_ENCRYPT", nullptr, "0", "security",
+           "encryption of TCP traffic between hosts: 0 or 1 (must match on all ranks)"},
+          "0 or 1",
+          [](Config& config, const std::string& text) { return parse_switch(text, config.encrypt); },
+          true},
+    Entry{{"TUTTI_CHECK", nullptr, "", "security",
+           "integrity check of TCP traffic: wire (a tag per record detects altered data) or unset (must match on all "
+           "ranks)"},
+          "wire, or nothing",
+          [](Config& config, const std::string& text) { return config.check_compression = text == "wire"; },
+          true},
+    Entry{{"TUTTI_TOPO_FILE", "NCCL_TOPO_FILE", "", "topology and GPUs",
+           "path of a topology of this host that replaces discovery: JSON of `tutti topo --json`, or XML of NCCL or "
+           "hwloc"},
+          "a path",
+          [](Config& config, const std::string& text) { return parse(text, config.topo_file); }},
+    Entry{{"TUTTI_TOPO_DUMP_FILE", "NCCL_TOPO_DUMP_FILE", "", "topology and GPUs",
+           "path to which rank 0 writes the topology of all hosts: JSON if it ends in .json, else NCCL's XML"},
+          "a path",
+          [](Config& config, const std::string& text) { return parse(text, config.topo_dump_file); }},
+    Entry{{"TUTTI_P2P_LEVEL", "NCCL_P2P_LEVEL", "PHB", "topology and GPUs",
+           "maximum distance of GPUs that access each other's memory directly: LOC (none do), NVL, PIX, PXB, PHB or "
+           "SYS (all do)"},
+          "LOC, NVL, PIX, PXB, PHB or SYS",
+          [](Config& config, const std::string& text) { return parse_path(text, config.p2p_level); }},
+    Entry{{"TUTTI_P2P_DISABLE", "NCCL_P2P_DISABLE", "0", "topology and GPUs",
+           "direct access between GPUs: 0 (up to TUTTI_P2P_LEVEL) or 1 (none, like LOC)"},
+          "0 or 1",
+          [](Config& config, const std::string& text) { return parse_switch(text, config.p2p_disabled); }},
+    Entry{{"TUTTI_GPUDIRECT", "NCCL_NET_GDR_LEVEL", "auto", "topology and GPUs",
+           "access of network cards to GPU memory: auto (where possible), off (data is staged in host memory) or on "
+           "(an error where impossible); NCCL_NET_GDR_LEVEL=LOC is off, its other levels are auto"},
+          "auto, off or on, or one of NCCL's LOC, NVL, PIX, PXB, PHB and SYS",
+          [](Config& config, const std::string& text) { return parse_gpudirect(text, config.gpudirect); }},
+    Entry{{"TUTTI_ALGORITHM", "NCCL_ALGO", "", "algorithms and autotuning",
+           "algorithm of all collectives that have one of this name, such as ring; NCCL_ALGO forces one only if it "
+           "names one (tree is double_binary_tree)"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.algorithm); },
           false,
           algorithm_of_nccl},
-    Entry{{"TUTTI_PROTOCOL", "NCCL_PROTO", "",
-           "protocol of all lanes: LL, Simple or, on GPUs, LL128; of NCCL's LL, Simple and LL128, where it can be, and "
-           "a list forces none"},
+    Entry{{"TUTTI_PROTOCOL", "NCCL_PROTO", "", "algorithms and autotuning",
+           "protocol of all messages: LL, Simple or, on GPUs, LL128; NCCL_PROTO forces one only "
+           "if it names one"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.protocol); },
           false,
           protocol_of_nccl},
-    Entry{
-        {"TUTTI_COMPRESS", nullptr, "raw",
-         "how floats of 32 and 16 bits travel: raw, as they are, or rounded to fewer bits: bf16, fp16, int8, int8_b32, "
-         "int6, int4, fp8_e4m3, fp8_e5m2 or mxfp8; on all ranks alike"},
-        "a name",
-        [](Config& config, const std::string& text) { return parse(text, config.compression); }},
-    Entry{
-        {"TUTTI_MAX_RELATIVE_ERROR", nullptr, "0",
-         "instead of TUTTI_COMPRESS: how large errors of sums may be, such as 0.01; calls travel as is quickest within "
-         "it; 0: no bound; on all ranks alike"},
-        "0, or a number above 0 and below 1",
-        [](Config& config, const std::string& text) {
-          return parse_within(text, 0.0, 1 - 0x1p-53, config.max_relative_error);
-        },
-        true},
-    Entry{{"TUTTI_COMPRESS_ROUNDING", nullptr, "nearest",
-           "how numbers between two codes of a narrow format are rounded: nearest, or stochastic, by random numbers, "
-           "so that the mean of many results is right"},
+    Entry{{"TUTTI_CHANNELS", nullptr, "0", "algorithms and autotuning",
+           "number of channels, which run parts of a call in parallel; 0: chosen by the tuner; host memory has 1"},
+          "a whole number, 0 or more",
+          [](Config& config, const std::string& text) { return parse(text, config.channels); }},
+    Entry{{"TUTTI_TUNER_PLUGIN", "NCCL_TUNER_PLUGIN", "", "algorithms and autotuning",
+           "NCCL tuner plugin, version 4 or 5: a path, or NAME for libnccl-tuner-NAME.so; unset or none: no plugin "
+           "(must match on all ranks)"},
+          "a name or a path",
+          [](Config& config, const std::string& text) { return parse(text, config.tuner_plugin); }},
+    Entry{{"TUTTI_TUNE", nullptr, "0", "algorithms and autotuning",
+           "autotuning of calls on host memory and on GPUs of one host: 0 (off), 1 (all calls) or exact (only calls "
+           "whose result has the same bits with any algorithm). Capture CUDA graphs after it has finished (must match "
+           "on all ranks)"},
+          "0, exact or 1",
+          [](Config& config, const std::string& text) { return parse_tune(text, config.tune); }},
+    Entry{{"TUTTI_TUNE_FILE", nullptr, "", "algorithms and autotuning",
+           "path at which rank 0 saves autotuning results for later runs on like machines; needs TUTTI_TUNE (set on "
+           "all ranks or none)"},
+          "a path",
+          [](Config& config, const std::string& text) { return parse(text, config.tune_file); }},
+    Entry{{"TUTTI_DETERMINISTIC", nullptr, "0", "algorithms and autotuning",
+           "choice of algorithms: 0 (measurements may change it) or 1 (TUTTI_PROBE, TUTTI_TUNE and TUTTI_TUNE_FILE "
+           "have no effect) (must match on all ranks)"},
+          "0 or 1",
+          [](Config& config, const std::string& text) { return parse_switch(text, config.deterministic); }},
+    Entry{{"TUTTI_COMPRESS", nullptr, "raw", "compression",
+           "compression of fp32, fp16 and bf16 messages: raw (none), bf16, fp16, int8, int8_b32, int6, int4, fp8_e4m3, "
+           "fp8_e5m2 or mxfp8 (must match on all ranks)"},
+          "a name",
+          [](Config& config, const std::string& text) { return parse(text, config.compression); }},
+    Entry{{"TUTTI_MAX_RELATIVE_ERROR", nullptr, "0", "compression",
+           "bound on the relative error of results, below 1, instead of TUTTI_COMPRESS: the fastest compression within "
+           "it "
+           "is used; 0: no compression (must match on all ranks)"},
+          "0, or a number above 0 and below 1",
+          [](Config& config, const std::string& text) {
+            return parse_within(text, 0.0, 1 - 0x1p-53, config.max_relative_error);
+          },
+          true},
+    Entry{{"TUTTI_COMPRESS_ROUNDING", nullptr, "nearest", "compression",
+           "rounding of compressed values: nearest or stochastic (the mean of many results is unbiased)"},
           "nearest or stochastic",
           [](Config& config, const std::string& text) {
             config.compression_stochastic = text == "stochastic";
             return config.compression_stochastic || text == "nearest";
           },
           true},
-    Entry{{"TUTTI_COMPRESS_SEED", nullptr, "0", "of the random numbers of stochastic rounding"},
+    Entry{{"TUTTI_COMPRESS_SEED", nullptr, "0", "compression", "seed of stochastic rounding, a whole number"},
           "a number",
           [](Config& config, const std::string& text) { return parse(text, config.compression_seed); }},
-    Entry{{"TUTTI_TRANSPORT", nullptr, "",
-           "what carries messages between ranks: shm, for ranks of one host, or tcp, ucx or verbs (RDMA), also where "
-           "they share one; unset: shm, and between hosts verbs where all ranks have it, else tcp"},
-          "a name",
-          [](Config& config, const std::string& text) { return parse(text, config.transport); }},
-    Entry{{"TUTTI_ENCRYPT", nullptr, "0",
-           "1: what ranks of different hosts say to each other over TCP is encrypted; on all ranks alike"},
-          "0 or 1",
-          [](Config& config, const std::string& text) { return parse_switch(text, config.encrypt); },
-          true},
-    Entry{{"TUTTI_CHECK", nullptr, "",
-           "wire: what goes over TCP carries a tag by which the other end finds altered data; on all ranks alike"},
-          "wire, or nothing",
-          [](Config& config, const std::string& text) { return config.check_compression = text == "wire"; },
-          true},
-    Entry{{"TUTTI_TOPO_FILE", "NCCL_TOPO_FILE", "",
-           "file that says what this host is made of, instead of looking around: of `tutti topo --json`, of NCCL or of "
-           "hwloc"},
-          "a path",
-          [](Config& config, const std::string& text) { return parse(text, config.topo_file); }},
-    Entry{
-        {"TUTTI_TOPO_DUMP_FILE", "NCCL_TOPO_DUMP_FILE", "",
-         "file to which rank 0 writes what all hosts are made of, as far as was found: ours if its name ends in .json, "
-         "else NCCL's"},
-        "a path",
-        [](Config& config, const std::string& text) { return parse(text, config.topo_dump_file); }},
-    Entry{{"TUTTI_CHANNELS", nullptr, "0",
-           "copies of a plan that share the work; 0: the tuner's choice. On host memory there is 1"},
-          "a whole number, 0 or more",
-          [](Config& config, const std::string& text) { return parse(text, config.channels); }},
-    Entry{{"TUTTI_VERIFY", nullptr, "0", "1: prove every plan before its first use, also those of many ranks"},
-          "0 or 1",
-          [](Config& config, const std::string& text) { return parse_switch(text, config.verify); }},
-    Entry{{"TUTTI_TUNER_PLUGIN", "NCCL_TUNER_PLUGIN", "",
-           "tuner plugin for NCCL, of version 4 or 5, that may choose algorithms: a file, or NAME for "
-           "libnccl-tuner-NAME.so; on all ranks alike; unset or none: none"},
-          "a name or a path",
-          [](Config& config, const std::string& text) { return parse(text, config.tuner_plugin); }},
-    Entry{{"TUTTI_TUNE", nullptr, "0",
-           "which calls on host memory, or on GPUs of one host, try other algorithms while they are made, and keep the "
-           "fastest: 1 (all), exact (those whose result is the same bits either way, such as copies and sums of "
-           "integers), or 0 (none); on all ranks alike. A graph that captures them meanwhile replays what is being "
-           "tried for ever: capture after the verdict, or take a TUTTI_TUNE_FILE"},
-          "0, exact or 1",
-          [](Config& config, const std::string& text) { return parse_tune(text, config.tune); }},
-    Entry{{"TUTTI_TUNE_FILE", nullptr, "",
-           "with TUTTI_TUNE: file in which rank 0 keeps what calls have come to, for later runs on machines like this "
-           "(ranks, "
-           "the CPUs they share, links); on all ranks set, or on none. tutti explain --tune-file shows it"},
-          "a path",
-          [](Config& config, const std::string& text) { return parse(text, config.tune_file); }},
-    Entry{
-        {"TUTTI_PROBE", nullptr, "1",
-         "0: the TCP links between hosts are not measured when ranks join, which decides on algorithms; on one rank it "
-         "holds for all"},
-        "0 or 1",
-        [](Config& config, const std::string& text) { return parse_switch(text, config.probe); }},
-    Entry{{"TUTTI_DETERMINISTIC", nullptr, "0",
-           "1: nothing measured changes how a call runs, whatever TUTTI_PROBE, TUTTI_TUNE and TUTTI_TUNE_FILE say; on "
-           "all ranks alike"},
-          "0 or 1",
-          [](Config& config, const std::string& text) { return parse_switch(text, config.deterministic); }},
-    Entry{
-        {"TUTTI_P2P_LEVEL", "NCCL_P2P_LEVEL", "PHB",
-         "GPUs farther apart than this talk through host memory, though they reach each other: LOC (all do), NVL, PIX, "
-         "PXB, PHB or SYS (none does)"},
-        "LOC, NVL, PIX, PXB, PHB or SYS",
-        [](Config& config, const std::string& text) { return parse_path(text, config.p2p_level); }},
-    Entry{{"TUTTI_P2P_DISABLE", "NCCL_P2P_DISABLE", "0", "1: as TUTTI_P2P_LEVEL=LOC"},
-          "0 or 1",
-          [](Config& config, const std::string& text) { return parse_switch(text, config.p2p_disabled); }},
-    Entry{{"TUTTI_IB_DISABLE", "NCCL_IB_DISABLE", "0",
-           "1: no RDMA between hosts unless TUTTI_TRANSPORT=verbs asks for it; on one rank it holds for all"},
-          "0 or 1",
-          [](Config& config, const std::string& text) { return parse_switch(text, config.ib_disabled); }},
-    Entry{{"TUTTI_GPUDIRECT", "NCCL_NET_GDR_LEVEL", "auto",
-           "whether network cards read and write memory of GPUs: auto (where they reach it), off (all goes through "
-           "memory of the host), or on (or it is an error); of NCCL's levels LOC is off, and all others are auto"},
-          "auto, off or on, or one of NCCL's LOC, NVL, PIX, PXB, PHB and SYS",
-          [](Config& config, const std::string& text) { return parse_gpudirect(text, config.gpudirect); }},
-    Entry{{"TUTTI_IB_HCA", "NCCL_IB_HCA", "",
-           "RDMA devices, each with a port if it is to be one: beginnings (mlx5,rxe0:1), names (=mlx5_0:1), or all but "
-           "some (^mlx5_3, ^=mlx5_3)"},
-          "a list of devices",
-          [](Config& config, const std::string& text) { return parse(text, config.ib_hca); }},
-    Entry{{"TUTTI_IB_GID_INDEX", "NCCL_IB_GID_INDEX", "-1",
-           "entry of an RDMA port's table of addresses; -1: RoCE v2 over IPv4 if there is one"},
-          "a whole number, -1 to 255",
-          [](Config& config, const std::string& text) { return parse_within(text, -1, 255, config.ib_gid_index); }},
-    Entry{
-        {"TUTTI_IB_TC", "NCCL_IB_TC", "0", "traffic class of what RDMA devices send"},
-        "a whole number, 0 to 255",
-        [](Config& config, const std::string& text) { return parse_within(text, 0U, 255U, config.ib_traffic_class); }},
-    Entry{{"TUTTI_IB_TIMEOUT", "NCCL_IB_TIMEOUT", "17",
-           "time without an answer after which an RDMA device repeats: 4.096 us times 2 to the power of this"},
-          "a whole number, 1 to 31",
-          [](Config& config, const std::string& text) { return parse_within(text, 1U, 31U, config.ib_timeout); }},
-    Entry{{"TUTTI_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT", "6",
-           "times that it does so before the other end counts as dead; 7: soft-RoCE never gives up"},
-          "a whole number, 0 to 7",
-          [](Config& config, const std::string& text) { return parse_within(text, 0U, 7U, config.ib_retry_count); }},
-    Entry{{"TUTTI_RANK", nullptr, "", "this process's rank, where no launcher gives one"}, "a number", others},
-    Entry{{"TUTTI_RANKS", nullptr, "", "number of ranks, with TUTTI_RANK"}, "a number", others},
-    Entry{{"TUTTI_ROOT", nullptr, "",
-           "host:port at which rank 0 meets the others; unset: one process of this host started all"},
-          "host:port",
-          others},
-    Entry{{"TUTTI_NCCL_MEMORY", nullptr, "cuda", "where libnccl.so.2 finds the buffers of programs: cuda or host"},
+    Entry{{"TUTTI_NCCL_MEMORY", nullptr, "cuda", "libnccl.so.2",
+           "memory of the buffers that programs pass to libnccl.so.2: cuda or host"},
           "cuda or host",
           others},
-    Entry{{"TUTTI_NCCL_COMPRESS", nullptr, "",
-           "as TUTTI_COMPRESS, and in its place, for those collectives of libnccl.so.2 that the next variables say, of "
-           "32 or "
-           "16 bits; raw, too; on all ranks alike; unset: none of them"},
+    Entry{{"TUTTI_NCCL_COMPRESS", nullptr, "", "libnccl.so.2",
+           "compression of the calls that the TUTTI_NCCL_COMPRESS_ variables below select, with the values of "
+           "TUTTI_COMPRESS, "
+           "which it overrides; unset: none (must match on all ranks)"},
           "a name",
           others},
-    Entry{{"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", nullptr, "0",
-           "instead of TUTTI_NCCL_COMPRESS: as TUTTI_MAX_RELATIVE_ERROR, for the same collectives; 0: no bound"},
-          "0, or a number above 0 and below 1",
-          others},
-    Entry{{"TUTTI_NCCL_COMPRESS_MIN_BYTES", nullptr, "262144",
-           "with TUTTI_NCCL_COMPRESS or its bound: from how many bytes on, of the larger of a rank's buffers"},
+    Entry{
+        {"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", nullptr, "0", "libnccl.so.2",
+         "bound on the relative error of these calls instead of TUTTI_NCCL_COMPRESS, like TUTTI_MAX_RELATIVE_ERROR; 0: "
+         "none (must match on all ranks)"},
+        "0, or a number above 0 and below 1",
+        others},
+    Entry{{"TUTTI_NCCL_COMPRESS_MIN_BYTES", nullptr, "262144", "libnccl.so.2",
+           "minimum size of the calls that are compressed, in bytes of a rank's larger buffer"},
           "a whole number of bytes",
           others},
-    Entry{{"TUTTI_NCCL_COMPRESS_TYPES", nullptr, "float32,float16,bfloat16",
-           "with TUTTI_NCCL_COMPRESS or its bound: of which types"},
+    Entry{{"TUTTI_NCCL_COMPRESS_TYPES", nullptr, "float32,float16,bfloat16", "libnccl.so.2",
+           "element types that are compressed, a list of float32, float16 and bfloat16"},
           "a list of float32, float16, bfloat16",
           others},
-    Entry{{"TUTTI_NCCL_COMPRESS_COLLECTIVES", nullptr, "all_reduce,reduce_scatter,reduce",
-           "with TUTTI_NCCL_COMPRESS or its bound: which collectives, of these, all_gather, broadcast, gather, scatter "
-           "and "
-           "all_to_all; of "
-           "those that reduce, only sums and averages"},
+    Entry{{"TUTTI_NCCL_COMPRESS_COLLECTIVES", nullptr, "all_reduce,reduce_scatter,reduce", "libnccl.so.2",
+           "collectives that are compressed, a list of all_reduce, reduce_scatter and reduce (sums and averages only), "
+           "all_gather, broadcast, gather, scatter and all_to_all"},
           "a list of collectives",
           others},
-    Entry{{"TUTTI_NCCL_COMPRESS_COMMS", nullptr, "*",
-           "with TUTTI_NCCL_COMPRESS or its bound: patterns of names (ncclConfig_t's commName) that its communicators "
-           "have: grad*,dp_?"},
+    Entry{{"TUTTI_NCCL_COMPRESS_COMMS", nullptr, "*", "libnccl.so.2",
+           "communicators whose calls are compressed, a list of patterns of ncclConfig_t's commName: grad*,dp_?"},
           "a list of patterns",
           others},
 };

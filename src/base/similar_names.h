@@ -1,4 +1,4 @@
-// Finds environment variables that begin with TUTTI_ and do not exist, and suggests similar names.
+// Warnings about TUTTI_ variables that do not exist.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// Returns one sentence per unknown variable.
+// One sentence per unknown variable. Suggests a known name only if it is close.
 std::vector<std::string> similar_names(const Environment& environment, std::span<const Variable> known);
 
 }  // namespace tutti

@@ -171,7 +171,7 @@ void fill_in(Topology& topology) { Filler(topology).fill_in(); }
 Status set_gpu_model(Topology& topology, std::string_view name) {
   const GpuModel* model = gpu_model(name);
   if (model == nullptr)
-    return invalid_argument("no GPU is called '" + std::string(name) + "'; there are " + gpu_models());
+    return invalid_argument("unknown GPU model '" + std::string(name) + "': must be one of " + gpu_models());
   for (Node& node : topology.nodes) {
     if (node.kind != NodeKind::gpu) continue;
     node.model = model->name;

@@ -178,7 +178,7 @@ Result<Topology> preset(std::string_view name) {
   for (const Board& board : boards())
     if (board.name == name) return built(board);
   if (name == "gb200-nvl72") return gb200_nvl72();
-  return invalid_argument("there is no preset '" + std::string(name) + "'; there are " + presets());
+  return invalid_argument("unknown vendor system '" + std::string(name) + "': must be one of " + presets());
 }
 
 std::string presets() {

@@ -21,32 +21,33 @@ bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.n
 
 std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
   if (!query.algorithm.empty() && query.algorithm != algorithm.name()) return "another algorithm is forced";
-  if (is_mapped(algorithm) && query.compression != CompressionFormat::none)
-    return "nothing is sent where memory is mapped, so nothing travels narrower";
-  if (is_mapped(algorithm) && query.network) return "it works in memory that all ranks can map, and hosts are several";
-  if (is_mapped(algorithm) && !query.mapped) return "it works in memory that all ranks can map, and this is private";
+  if (is_mapped(algorithm) && query.compression != CompressionFormat::none) return "has no messages to compress";
+  if (is_mapped(algorithm) && query.network) return "needs buffers that all ranks can access, on one host";
+  if (is_mapped(algorithm) && !query.mapped) return "needs buffers that all ranks can access (tutti_mem_alloc)";
   if (!algorithm.supports(query.problem)) {
     Problem on_hosts = query.problem;
     on_hosts.groups = {{query.problem.ranks, query.problem.ranks}};
     on_hosts.ranks *= 2;
     const bool wants_hosts = query.problem.groups.empty() && algorithm.supports(on_hosts);
-    return wants_hosts ? "it works across hosts of several ranks" : "it does not do " + describe(query.problem);
+    return wants_hosts ? "needs several hosts with several ranks each" : "does not support " + describe(query.problem);
   }
   if (query.thread_blocks == 0 && query.algorithm.empty() && algorithm.name() == std::string_view("hierarchical_tree"))
-    return "nobody has measured it on host memory yet";
+    return "not measured on host memory yet";
   if (query.compression != CompressionFormat::none && !algorithm.bears_rounding(query.problem))
-    return "its ranks would end with different bits where messages are rounded";
+    return "ranks would end with different bits under compression";
   return "";
 }
 
 std::string against_protocol(const Query& query, const Algorithm& algorithm, Protocol protocol) {
   if (!query.protocol.empty() && query.protocol != name(protocol)) return "another protocol is forced";
-  if (protocol == Protocol::ll128 && query.thread_blocks == 0) return "LL128 is for devices";
-  if (protocol == Protocol::ll128 && query.protocol.empty()) return "LL128 is not measured yet";
-  if (is_mapped(algorithm) && protocol != Protocol::simple) return "no messages pass where memory is mapped";
-  if (query.network && protocol != Protocol::simple) return "between hosts messages go in Simple";
+  if (protocol == Protocol::ll128 && query.thread_blocks == 0) return "GPUs only";
+  if (protocol == Protocol::ll128 && query.protocol.empty()) return "not measured on GPUs yet";
+  if (is_mapped(algorithm) && protocol != Protocol::simple)
+    return "accesses buffers of other ranks, with " + std::string(name(Protocol::simple)) + " only";
+  if (query.network && protocol != Protocol::simple)
+    return name(Protocol::simple) + std::string(" is the only protocol between hosts");
   if (query.thread_blocks > 0 && query.compression != CompressionFormat::none && protocol != Protocol::simple)
-    return "on devices messages in a compression format go in Simple";
+    return name(Protocol::simple) + std::string(" is the only protocol for compressed messages on GPUs");
   return "";
 }
 
@@ -56,25 +57,23 @@ std::string against_size(const Query& query, const Algorithm& algorithm, Protoco
   const Collective collective = query.problem.collective;
   const std::uint64_t blocks = collective == Collective::all_reduce ? 1 : query.problem.ranks;
   if (query.algorithm.empty() && is_mapped(algorithm) && query.block_bytes * blocks < kMappedBytes)
-    return "memory is not mapped for less than " + std::to_string(kMappedBytes) + " bytes";
+    return "not used below " + std::to_string(kMappedBytes) + " bytes";
   if (protocol != Protocol::ll || !query.protocol.empty()) return "";
   const bool oversubscribed = query.machine != nullptr && query.machine->ranks_per_core > 1;
   if (query.compression != CompressionFormat::none && cost_law.longest > 1)
-    return "groups of a compression format cannot be cut to fit LL";
+    return "compressed blocks do not fit messages of " + std::string(name(Protocol::ll));
   const std::uint64_t one_way = oversubscribed ? kOversubscribedLlBytes : kOneWayLlBytes;
   const std::uint64_t most = has_root(collective) ? one_way : kLlBytes;
   const auto bytes = static_cast<double>(message_bytes(query, query.compression));
   if (cost_law.longest * bytes <= static_cast<double>(most)) return "";
-  return "not considered unless asked for: messages of more than " + std::to_string(most) +
-         " bytes are as fast in Simple or faster";
+  return "above " + std::to_string(most) + " bytes, " + name(Protocol::simple) + " is as fast or faster";
 }
 
 std::string against_error(const Query& query, const CostLaw& cost_law) {
   const bool bounded = query.max_relative_error > 0 && query.compression != CompressionFormat::none;
   if (!bounded || keeps_to(query.max_relative_error, query.compression, cost_law)) return "";
   char text[96];
-  std::snprintf(text, sizeof text, "its error is expected to be more than %.4g, or too near to it",
-                query.max_relative_error);
+  std::snprintf(text, sizeof text, "expected error above %.4g or close to it", query.max_relative_error);
   return text;
 }
 
@@ -121,10 +120,10 @@ std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol p
   if (!why.empty()) return why;
   const CostLaw cost_law = algorithm.cost_law(query.problem);
   if (query.algorithm.empty() && !suits_hosts(cost_law.units, query.problem))
-    return "hosts of so many sizes would share a block out in " + std::to_string(cost_law.units) + " parts";
+    return "numbers of ranks per host differ: a block would be cut into " + std::to_string(cost_law.units) + " parts";
   const bool meshed = query.problem.collective == Collective::all_to_all || is_mapped(algorithm);
   if (query.algorithm.empty() && !meshed && cost_law.peers > kMaxPeers)
-    return "each rank would have lanes to all others";
+    return "would need a connection between each pair of ranks";
   why = against_error(query, cost_law);
   return why.empty() ? against_size(query, algorithm, protocol, cost_law) : why;
 }

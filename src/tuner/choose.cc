@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "src/base/nearest_name.h"
 #include "src/tuner/candidates.h"
 #include "src/tuner/chunks.h"
 
@@ -19,14 +20,13 @@ Choice forced_choice(const Query& query) {
 Status check_protocol(std::string_view protocol) {
   if (protocol.empty() || std::find(std::begin(kProtocols), std::end(kProtocols), protocol) != std::end(kProtocols))
     return {};
-  return invalid_argument("there is no protocol '" + std::string(protocol) +
-                          "'; the protocols are LL, Simple and, on GPUs, LL128");
+  return invalid_argument("unknown protocol '" + std::string(protocol) + "': " + suggestion(protocol, kProtocols));
 }
 
 Status check_query(const Query& query) {
   TUTTI_CHECK_OK(check_protocol(query.protocol));
   if (query.thread_blocks == 0 && query.protocol == "LL128")
-    return unsupported("protocol 'LL128' is for GPUs: on host memory take LL or Simple");
+    return unsupported("protocol 'LL128' needs GPUs: use LL or Simple on host memory");
   return {};
 }
 

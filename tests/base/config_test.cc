@@ -48,6 +48,21 @@ TEST(Config, ListsEveryVariableWithItsSource) {
   EXPECT_EQ(config.config.log, LogLevel::info);
 }
 
+TEST(Config, DescribesEveryVariableInOneLineOfItsGroup) {
+  std::vector<std::string> groups;
+  for (const Variable& variable : variables()) {
+    const std::string text = variable.description;
+    EXPECT_GE(text.size(), 15U) << variable.name;
+    EXPECT_LE(text.size(), 230U) << variable.name;  // Two lines of a listing, three at most.
+    EXPECT_EQ(text.find('\n'), std::string::npos) << variable.name;
+    EXPECT_NE(text.back(), '.') << variable.name;
+    if (groups.empty() || groups.back() != variable.group) groups.emplace_back(variable.group);
+  }
+  std::sort(groups.begin(), groups.end());
+  EXPECT_EQ(std::adjacent_find(groups.begin(), groups.end()), groups.end()) << "a group is in two places";
+  EXPECT_GE(groups.size(), 5U);
+}
+
 TEST(Config, PrefersOurNameToNccls) {
   EXPECT_EQ(read({{"TUTTI_SOCKET_IFNAME", "eth"}, {"NCCL_SOCKET_IFNAME", "ib"}}).config.socket_ifname, "eth");
 }
@@ -143,11 +158,16 @@ TEST(Deadline, IsNoneWhereTheClockEnds) {
   EXPECT_NE(Deadline::after_ms(kLongestTimeoutMs).at_ns, Deadline().at_ns);
 }
 
-TEST(Config, AnswersAMisspeltNameWithTheNearest) {
+TEST(Config, SuggestsTheNearestVariable_WhenOneIsClose) {
   const ReadConfig config = read({{"TUTTI_TIMEOUTS_MS", "1"}, {"TUTTI_ALGO", "ring"}, {"PATH", "/bin"}});
   EXPECT_EQ(config.warnings,
-            (std::vector<std::string>{"there is no variable TUTTI_ALGO: did you mean TUTTI_ALGORITHM?",
-                                      "there is no variable TUTTI_TIMEOUTS_MS: did you mean TUTTI_TIMEOUT_MS?"}));
+            (std::vector<std::string>{"unknown variable TUTTI_ALGO: did you mean TUTTI_ALGORITHM?",
+                                      "unknown variable TUTTI_TIMEOUTS_MS: did you mean TUTTI_TIMEOUT_MS?"}));
+}
+
+TEST(Config, SuggestsNoVariable_WhenNoneIsClose) {
+  EXPECT_EQ(read({{"TUTTI_FOO", "1"}}).warnings,
+            std::vector<std::string>{"unknown variable TUTTI_FOO: `tutti doctor` lists all variables"});
 }
 
 TEST(Config, AcceptsNcclsLogVariables) {

@@ -47,7 +47,7 @@ TEST(Settings, KeepNothingInATuneFileUnlessSomethingIsLearnt) {
   EXPECT_EQ(idle_tuning(config_of({})), "");
   EXPECT_EQ(idle_tuning(config_of({{"TUTTI_ALGORITHM", "ring"}})), "") << "nothing is set that could be idle";
   EXPECT_EQ(idle_tuning(config_of({{"TUTTI_TUNE_FILE", "f"}})),
-            "TUTTI_TUNE_FILE has no effect: TUTTI_TUNE is 0, and would have to be 1 or exact");
+            "TUTTI_TUNE_FILE has no effect: TUTTI_TUNE is 0 (autotuning needs 1 or exact)");
   for (const char* tune : {"1", "exact"}) {
     EXPECT_EQ(idle_tuning(config_of({{"TUTTI_TUNE_FILE", "f"}, {"TUTTI_TUNE", tune}})), "");
     EXPECT_EQ(idle_tuning(config_of({{"TUTTI_TUNE_FILE", "f"}, {"TUTTI_TUNE", tune}, {"TUTTI_DETERMINISTIC", "1"}})),

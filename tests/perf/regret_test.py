@@ -219,7 +219,7 @@ class Request(unittest.TestCase):
 class Results(unittest.TestCase):
     def build(self, folder):
         """Of tools of which one knows an algorithm, and the other fails."""
-        for name, text in (("tools/tutti", "echo there are ring >&2"), ("perf/all_reduce_perf", "exit 2")):
+        for name, text in (("tools/tutti", "echo must be one of ring >&2"), ("perf/all_reduce_perf", "exit 2")):
             os.makedirs(os.path.dirname(f"{folder}/{name}"))
             with open(f"{folder}/{name}", "w") as file:
                 file.write(f"#!/bin/sh\n{text}\n")

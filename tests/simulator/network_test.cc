@@ -183,14 +183,18 @@ TEST(Network, OfPortsTogetherTheSlowestIsWaitedFor) {
   EXPECT_NE(complaint(cluster).find("last port"), std::string::npos) << complaint(cluster);
 }
 
-TEST(Network, SaysWhatIsWrongWithFaults) {
+TEST(Network, NamesTheFaultyLink_WhenAFaultIsInvalid) {
   Cluster cluster = cluster_of("dgx-h100", 2);
   cluster.faults = {{"host2:mlx5_0", 0.5}};
-  EXPECT_EQ(complaint(cluster), "'host2:mlx5_0' is no link: it begins with a host, host0: to host1:");
+  EXPECT_EQ(complaint(cluster), "link 'host2:mlx5_0' must begin with a host, host0: to host1:");
   cluster.faults = {{"host1:mlx9", 0.5}};
-  EXPECT_NE(complaint(cluster).find("host1 has no link 'mlx9'; it has gpu0 nvlinks out"), std::string::npos);
+  EXPECT_NE(complaint(cluster).find("host1 has no link 'mlx9': must be one of gpu0, gpu1, "), std::string::npos);
+  EXPECT_NE(complaint(cluster).find(", mlx5_7; PCI links"), std::string::npos);
+  EXPECT_LT(complaint(cluster).size(), 300U);  // One name per GPU and port, not one per direction and PCI link.
+  cluster.faults = {{"host1:mlx5_00", 0.5}};
+  EXPECT_NE(complaint(cluster).find("did you mean mlx5_0?"), std::string::npos);
   cluster.faults = {{"host1:gpu1", 0}};
-  EXPECT_NE(complaint(cluster).find("cannot fail"), std::string::npos);
+  EXPECT_NE(complaint(cluster).find("host1:gpu1 has no replacement"), std::string::npos);
   cluster.rails = 1;
   cluster.faults = {{"host1:mlx5_0", 0}};
   EXPECT_NE(complaint(cluster).find("the last port of its host"), std::string::npos);

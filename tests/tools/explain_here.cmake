@@ -6,67 +6,67 @@ string(REPLACE ";" " " line "${here}")
 tutti_add_test(NAME tools.explain_is_of_the_cores_of_this_machine LABELS tools COMMAND ${expect} 0 "^same$"
                sh -c "n=$(getconf _NPROCESSORS_ONLN) && ${line} --json --ranks $((4 * n)) >tools.here.json && ${line} --json --ranks $((4 * n)) --cores $n >tools.named.json && cmp tools.here.json tools.named.json && echo same")
 tutti_add_test(NAME tools.explain_says_whose_cores LABELS tools COMMAND ${expect} 0
-               "on host memory, all on the (one core|[0-9]+ cores) of this machine\n" ${here} --ranks 4)
-tutti_add_test(NAME tools.explain_says_how_many_cores LABELS tools COMMAND ${expect} 0 "on host memory, all on one core\n"
+               "host memory, (1 core|[0-9]+ cores) .this machine. shared by all ranks\n" ${here} --ranks 4)
+tutti_add_test(NAME tools.explain_says_how_many_cores LABELS tools COMMAND ${expect} 0 "host memory, 1 core shared by all ranks\n"
                ${here} --ranks 4 --cores 1)
 tutti_add_test(NAME tools.explain_has_cores_in_json LABELS tools COMMAND ${expect} 0 "\"cores\": 3, " ${here} --ranks 4 --cores 3
                --json)
 tutti_add_test(NAME tools.explain_knows_no_cores_of_other_hosts LABELS tools COMMAND ${expect} 0
-               "on host memory, between hosts, each with a core of its own\n" ${here} --groups 2x2)
+               "host memory, between hosts, one core per rank\n" ${here} --groups 2x2)
 tutti_add_test(NAME tools.explain_knows_no_cores_behind_a_link LABELS tools COMMAND ${expect} 0 "\"cores\": null, "
                ${here} --ranks 4 --transport tcp --link 10 --json)
-tutti_add_test(NAME tools.explain_counts_no_cores_of_devices LABELS tools COMMAND ${expect} 0 "on devices\n"
+tutti_add_test(NAME tools.explain_counts_no_cores_of_devices LABELS tools COMMAND ${expect} 0 ", GPUs\n"
                ${here} --ranks 4 --memory cuda)
 
 # What bytes are, beside those of nccl-tests.
 tutti_add_test(NAME tools.explain_counts_blocks LABELS tools COMMAND ${expect} 0
-               "^all_gather of 8 ranks, blocks of 67108864 bytes .536870912 as nccl-tests and tutti simulate count., on devices\n"
+               "^all_gather of 8 ranks, blocks of 67108864 bytes .536870912 as nccl-tests and tutti simulate count., GPUs\n"
                $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64M --topology dgx-h100)
 tutti_add_test(NAME tools.explain_counts_as_nccl_tests_where_that_is_the_same LABELS tools COMMAND ${expect} 0
-               "^all_reduce of 8 ranks, blocks of 4096 bytes, on" ${here} --ranks 8)
+               "^all_reduce of 8 ranks, blocks of 4096 bytes, host memory" ${here} --ranks 8)
 tutti_add_test(NAME tools.explain_says_in_its_help_what_bytes_are LABELS tools COMMAND ${expect} 0
-               "explain --bytes: of a block, .* tutti simulate count" $<TARGET_FILE:tutti_tool> explain --help)
+               "--bytes SIZE +Size of a block in bytes: .*tutti simulate count a rank.s larger buffer" $<TARGET_FILE:tutti_tool> explain --help)
 
 # The transport that is asked for.
 tutti_add_test(NAME tools.explain_heeds_a_transport LABELS tools COMMAND env TUTTI_TRANSPORT=tcp ${expect} 0
-               ", between hosts, all on the [^\n]*\nTUTTI_TRANSPORT asks for tcp.\n.* with Simple is chosen.* LL +between hosts messages go in Simple"
+               ", between hosts, [^\n]*\nTUTTI_TRANSPORT selects tcp.\nchosen: [a-z_]+/Simple .*Simple is the only protocol between hosts: ring/LL, "
                ${here} --ranks 2)
 tutti_add_test(NAME tools.explain_prefers_the_transport_that_it_is_told LABELS tools COMMAND env TUTTI_TRANSPORT=tcp ${expect} 0
-               "^all_reduce of 2 ranks, [^\n]*, on host memory, all on[^\n]*\nalgorithm" ${here} --ranks 2 --transport shm)
+               "^all_reduce of 2 ranks, [^\n]*, host memory, [^\n]*\nchosen: " ${here} --ranks 2 --transport shm)
 tutti_add_test(NAME tools.explain_is_told_of_links_by_a_topology LABELS tools COMMAND env TUTTI_TRANSPORT=tcp ${expect} 0
-               "on devices\nTUTTI_TRANSPORT has no effect here: --topology says what there is.\n" ${here} --topology dgx-h100)
+               ", GPUs\nTUTTI_TRANSPORT has no effect here: --topology determines the links.\n" ${here} --topology dgx-h100)
 foreach(case verbs:1:--ranks:2 shm:2:--groups:2x2 foo:2:--ranks:2)
   string(REPLACE ":" ";" case ${case})
   list(POP_FRONT case transport status)
   set(words_verbs " while opening verbs, for TUTTI_TRANSPORT")
-  set(words_shm "TUTTI_TRANSPORT is shm, which reaches ranks of one host, but --groups have 2")
+  set(words_shm "TUTTI_TRANSPORT is shm, which works within one host, but --groups has 2 hosts")
   set(words_foo "TUTTI_TRANSPORT is .foo., but must be one of shm, tcp")
   tutti_add_test(NAME tools.explain_refuses_transport_${transport} LABELS tools
                  COMMAND env TUTTI_TRANSPORT=${transport} TUTTI_IB_HCA==nowhere ${expect} ${status} "${words_${transport}}" ${here} ${case})
 endforeach()
 tutti_add_test(NAME tools.explain_asks_other_hosts_for_no_devices LABELS tools
                COMMAND env TUTTI_TRANSPORT=verbs TUTTI_IB_HCA==nowhere ${expect} 0
-                       "^all_reduce of 4 ranks, .*TUTTI_TRANSPORT asks for verbs, which is predicted as tcp is, within hosts as well." ${here} --groups 2x2)
+                       "^all_reduce of 4 ranks, .*TUTTI_TRANSPORT selects verbs .predicted like tcp., also within hosts." ${here} --groups 2x2)
 
 # NCCL's variables are without effect where calls cannot heed them, as there.
 tutti_add_test(NAME tools.explain_leaves_ll128_to_gpus LABELS tools COMMAND env NCCL_PROTO=LL128 ${expect} 0
-               "\nNCCL_PROTO has no effect here: LL128 is for GPUs.\n.*one_shot with (Simple|LL) is chosen" ${here} --ranks 2)
+               "\nNCCL_PROTO has no effect here: LL128 is for GPUs.\nchosen: one_shot/(Simple|LL) " ${here} --ranks 2)
 tutti_add_test(NAME tools.explain_heeds_ll128_on_gpus LABELS tools COMMAND env NCCL_PROTO=LL128 ${expect} 0
-               "\nNCCL_PROTO forces LL128.\n.* with LL128 is chosen" ${here} --ranks 2 --memory cuda)
+               "\nNCCL_PROTO forces LL128.\nchosen: [a-z_]+/rows " ${here} --ranks 2 --memory cuda)
 tutti_add_test(NAME tools.explain_leaves_ll_to_hosts LABELS tools COMMAND env NCCL_PROTO=LL ${expect} 0
-               "\nNCCL_PROTO has no effect here: between hosts messages go in Simple.* with Simple is chosen" ${here} --groups 2x2)
+               "\nNCCL_PROTO has no effect here: between hosts, Simple is the only protocol.\nchosen: [a-z_]+/Simple " ${here} --groups 2x2)
 tutti_add_test(NAME tools.explain_refuses_rows_of_our_own LABELS tools COMMAND env TUTTI_PROTOCOL=rows ${expect} 1
-               "protocol 'LL128' is for GPUs" ${here} --ranks 2)
+               "protocol 'LL128' needs GPUs" ${here} --ranks 2)
 foreach(protocol "" "--protocol;LL")
   string(REPLACE "--protocol;" "_beside_" suffix "${protocol}")
   tutti_add_test(NAME tools.explain_refuses_channels_of_our_own${suffix} LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 1
                  "2 channels: there is 1 on host memory" ${here} --ranks 2 ${protocol})
 endforeach()
-tutti_add_test(NAME tools.explain_leaves_channels_to_gpus LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 0 " is chosen"
+tutti_add_test(NAME tools.explain_leaves_channels_to_gpus LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 0 "\nchosen: "
                ${here} --ranks 2 --memory cuda)
 
 # Types are of what is rounded.
-tutti_add_test(NAME tools.explain_refuses_types_of_nothing LABELS tools COMMAND ${expect} 2 "--type is of what is rounded: give --compress"
+tutti_add_test(NAME tools.explain_refuses_types_of_nothing LABELS tools COMMAND ${expect} 2 "--type needs --compress"
                ${here} --ranks 2 --type bfloat16)
 tutti_add_test(NAME tools.explain_takes_types_of_what_the_environment_rounds LABELS tools COMMAND env TUTTI_COMPRESS=int8
-               ${expect} 0 "TUTTI_COMPRESS asks for int8" ${here} --ranks 2 --type bfloat16)
+               ${expect} 0 "TUTTI_COMPRESS selects int8" ${here} --ranks 2 --type bfloat16)

@@ -83,20 +83,19 @@ TEST(Candidates, SayWhyOthersAreNone) {
   const auto why = [&](const char* algorithm, Protocol protocol) {
     return ruled_out(asked, *find(Collective::all_reduce, algorithm), protocol);
   };
-  EXPECT_EQ(why("ring", Protocol::ll),
-            "not considered unless asked for: messages of more than 560 bytes are as fast in Simple or faster");
-  EXPECT_EQ(why("two_shot_mapped", Protocol::simple), "it works in memory that all ranks can map, and this is private");
-  EXPECT_EQ(why("hierarchical", Protocol::simple), "it works across hosts of several ranks");
-  EXPECT_EQ(why("ring", Protocol::ll128), "LL128 is for devices");
+  EXPECT_EQ(why("ring", Protocol::ll), "above 560 bytes, Simple is as fast or faster");
+  EXPECT_EQ(why("two_shot_mapped", Protocol::simple), "needs buffers that all ranks can access (tutti_mem_alloc)");
+  EXPECT_EQ(why("hierarchical", Protocol::simple), "needs several hosts with several ranks each");
+  EXPECT_EQ(why("ring", Protocol::ll128), "GPUs only");
   EXPECT_EQ(why("ring", Protocol::simple), "");
   asked.problem.groups = {{2, 2}};
-  EXPECT_EQ(why("hierarchical_tree", Protocol::simple), "nobody has measured it on host memory yet");
+  EXPECT_EQ(why("hierarchical_tree", Protocol::simple), "not measured on host memory yet");
   asked.algorithm = "hierarchical_tree";
   EXPECT_EQ(why("hierarchical_tree", Protocol::simple), "");
   asked.algorithm = "";
   asked.problem.groups.clear();
   asked.problem.ranks = 1000;
-  EXPECT_EQ(why("two_shot", Protocol::simple), "each rank would have lanes to all others");
+  EXPECT_EQ(why("two_shot", Protocol::simple), "would need a connection between each pair of ranks");
 }
 
 // Emitting nothing and walking no rank: for ten thousand ranks it is asked of algorithms what they would take, and of

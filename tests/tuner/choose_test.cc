@@ -268,8 +268,7 @@ TEST(Choose, ObeysWhatIsForced) {
   EXPECT_EQ(choice.algorithm, "ring");
   EXPECT_EQ(choice.protocol, Protocol::simple);
   asked.protocol = "smoke";
-  EXPECT_EQ(choose(asked).status().message(),
-            "there is no protocol 'smoke'; the protocols are LL, Simple and, on GPUs, LL128");
+  EXPECT_EQ(choose(asked).status().message(), "unknown protocol 'smoke': must be one of LL, Simple, LL128");
 }
 
 }  // namespace

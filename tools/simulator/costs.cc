@@ -81,8 +81,8 @@ Result<LaunchMode> parse_launch_mode(std::string_view text) {
   for (std::size_t i = 0; i < std::size(kModes); ++i) {
     if (text == kModes[i]) return static_cast<LaunchMode>(i);
   }
-  return invalid_argument("there is no launch mode '" + std::string(text) +
-                          "'; the modes are eager (a process for each device), eager-many (one for several) and graph");
+  return invalid_argument("unknown launch mode '" + std::string(text) +
+                          "': must be eager (a process per GPU), eager-many (a process for several GPUs) or graph"); the modes are eager (a process for each device), eager-many (one for several) and graph");
 }
 
 double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work) {

@@ -105,7 +105,7 @@ Result<Costs> costs_of(const Topology& topology) {
     sm = node.sm;
   }
   if (!gpus) return processor();
-  if (sm == 0) return invalid_argument("nobody said what the GPUs are: name their model with --gpu");
+  if (sm == 0) return invalid_argument("GPU model unknown: pass --gpu MODEL");
   return sm >= 100 ? blackwell() : sm >= 90 ? hopper() : ampere();
 }
 

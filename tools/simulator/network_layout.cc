@@ -3,7 +3,10 @@
 #include <charconv>
 #include <numeric>
 #include <optional>
+#include <string_view>
+#include <vector>
 
+#include "src/base/nearest_name.h"
 #include "src/topology/figures.h"
 #include "tools/simulator/network.h"
 
@@ -99,9 +102,9 @@ Status Network::check_size() const {
   if (std::uint64_t{cluster_.hosts} * ranks_per_host_ > kMaxRanks)
     return invalid_argument(hosts + " hosts have more than " + std::to_string(kMaxRanks) + " ranks");
   if (cluster_.tiers < 1 || cluster_.tiers > 3)
-    return invalid_argument(std::to_string(cluster_.tiers) + " tiers of switches: there are 1 to 3");
-  if (!(cluster_.oversubscription >= 1)) return invalid_argument("an oversubscription is at least 1, which is none");
-  if (cluster_.hosts_per_leaf == 0) return invalid_argument("a leaf switch has at least one host");
+    return invalid_argument(std::to_string(cluster_.tiers) + " tiers of switches: must be 1 to 3");
+  if (!(cluster_.oversubscription >= 1)) return invalid_argument("oversubscription must be at least 1 (1: none)");
+  if (cluster_.hosts_per_leaf == 0) return invalid_argument("hosts per leaf switch must be at least 1");
   return {};
 }
 
@@ -289,30 +292,35 @@ Status Network::apply(const Fault& fault) {
   const auto [end, error] = named ? std::from_chars(text.data() + 4, digits_end, host)
                                   : std::from_chars_result{text.data(), std::errc::invalid_argument};
   if (error != std::errc() || end != digits_end || host >= cluster_.hosts)
-    return invalid_argument("'" + text + "' is no link: it begins with a host, host0: to host" +
+    return invalid_argument("link '" + text + "' must begin with a host, host0: to host" +
                             std::to_string(cluster_.hosts - 1) + ":");
   if (!(fault.rate >= 0 && fault.rate <= 1))
-    return invalid_argument("what is left of " + text + " is a part of 1, from 0 to 1");
+    return invalid_argument("remaining bandwidth of " + text + " must be a fraction from 0 to 1");
   const std::string wanted = text.substr(colon + 1);
   const std::uint32_t local = host % unit_hosts_;
   for (std::uint32_t rail = 0; fault.rate == 0 && rail < rails_[local].size(); ++rail)
     if (links_[rails_[local][rail].out].name == wanted + ways_of(true)) return fail_rail(host, rail, text);
   if (const std::uint32_t rail = joined_rail(local, wanted); rail != kNone) return slow_port(host, rail, fault);
   bool found = false;
-  std::string known;
+  std::vector<std::string_view> known;  // GPUs and ports; links of the PCI tree are named by both of their ends.
   for (std::uint32_t i = 0; i < links_.size(); ++i) {
     if (links_[i].host != local) continue;
     const std::string& name = links_[i].name;
-    known += (known.empty() ? "" : ", ") + name;
+    const std::string_view word = std::string_view(name).substr(0, name.find(' '));
+    if (name.find('-') == std::string::npos && (known.empty() || known.back() != word)) known.push_back(word);
     if (name != wanted && !name.starts_with(wanted + " ")) continue;
     if (cluster_.spread && links_[i].kind == LinkKind::pci)
-      return unsupported(text + " leads to one port of several that are counted as one");
+      return unsupported(text + " leads to one of several ports that are simulated as one");
     slow_[global(host / unit_hosts_, i)] = fault.rate;
     found = true;
   }
-  if (!found) return invalid_argument("host" + std::to_string(host) + " has no link '" + wanted + "'; it has " + known);
+  if (!found)
+    return invalid_argument("host" + std::to_string(host) + " has no link '" + wanted + "'" +
+                            (known.empty() ? "" : ": " + suggestion(wanted, known)) +
+                            "; PCI links are named by both ends (gpu0-pci 0000:00:00.0, see tutti topo)");
   if (fault.rate == 0)
-    return invalid_argument(text + " cannot fail: nothing else does its work. Slow it down, or let a port fail");
+    return invalid_argument(
+        text + " has no replacement, so the collective could not complete: use --slow, or --fail with a network port");
   return {};
 }
 

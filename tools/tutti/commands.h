@@ -1,17 +1,17 @@
-// The commands of the tool. Each prints to standard output; a failure is what the process ends with.
+// The commands of the tool. argv[0] is the command's name, and its options follow. They print to standard output.
 #pragma once
 
 #include "src/base/status.h"
-#include "tools/tutti/request.h"
+#include "tools/tutti/command.h"
 
 namespace tutti::tool {
 
-Status plan_command(const Request& request);
-Status verify_command(const Request& request);
-Status topo_command(int argc, char** argv);      // Reads its own options.
-Status explain_command(int argc, char** argv);   // Likewise.
-Status simulate_command(int argc, char** argv);  // Likewise.
-Status doctor_command();
-Status version_command();
+Status plan_command(int argc, char** argv);
+Status verify_command(int argc, char** argv);
+Status topo_command(int argc, char** argv);
+Status explain_command(int argc, char** argv);
+Status simulate_command(int argc, char** argv);
+Status doctor_command(int argc, char** argv);
+Status version_command(int argc, char** argv);
 
 }  // namespace tutti::tool

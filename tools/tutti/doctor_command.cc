@@ -19,17 +19,18 @@
 #include "src/communicator/joining/between_hosts.h"
 #include "src/communicator/joining/own_host.h"
 #include "src/topology/discover/discover.h"
+#include "tools/tutti/command_line.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/doctor_files.h"
+#include "tools/tutti/doctor_report.h"
 #include "tools/tutti/doctor_settings.h"
+#include "tools/tutti/options.h"
 
 namespace tutti::tool {
 
 namespace {
 
 using File = Owned<int, ::close, -1>;
-
-void print_line(const char* what, const std::string& value) { std::printf("  %-24s %s\n", what, value.c_str()); }
 
 std::string megabytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
@@ -54,99 +55,101 @@ std::string cpu_features() {
 std::string cores() {
   const std::vector<std::uint32_t> mine = own_cpus();
   if (mine.empty()) return system_error("sched_getaffinity").message();
-  return std::to_string(mine.size()) + " for this process, of " + std::to_string(::sysconf(_SC_NPROCESSORS_ONLN));
+  return std::to_string(mine.size()) + " of " + std::to_string(::sysconf(_SC_NPROCESSORS_ONLN)) +
+         " usable by this process";
 }
 
 std::string shared_memory() {
   struct statvfs files = {};
   if (::statvfs("/dev/shm", &files) != 0) return system_error("statvfs /dev/shm").message();
   return megabytes(files.f_blocks * files.f_frsize) + ", " + megabytes(files.f_bavail * files.f_frsize) +
-         " free (not needed: lanes are anonymous)";
+         " free (Tutti needs none of it)";
 }
 
-void print_machine() {
+DoctorSection machine() {
   utsname system = {};
   ::uname(&system);
-  std::printf("machine\n");
-  print_line("system", std::string(system.sysname) + " " + system.release + " " + system.machine);
-  print_line("processors", cores());
-  print_line("vector units", cpu_features());
-  print_line("memory", megabytes(static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE)));
-  print_line("locked memory", limit(RLIMIT_MEMLOCK, " bytes"));
-  print_line("open files", limit(RLIMIT_NOFILE, ""));
-  print_line("/dev/shm", shared_memory());
+  const auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
+  return {"machine",
+          {{"system", std::string(system.sysname) + " " + system.release + " " + system.machine},
+           {"processors", cores()},
+           {"vector units", cpu_features()},
+           {"memory", megabytes(pages * ::sysconf(_SC_PAGESIZE))},
+           {"locked memory limit", limit(RLIMIT_MEMLOCK, " bytes")},
+           {"open files limit", limit(RLIMIT_NOFILE, "")},
+           {"/dev/shm", shared_memory()}}};
 }
 
-void print_transports() {
+DoctorSection transports() {
+  DoctorSection section{"transports"};
   const File memory{::memfd_create("tutti doctor", MFD_CLOEXEC)};
-  std::printf("transports\n");
-  print_line("shm", memory ? "works" : "off: " + system_error("memfd_create").message());
+  section.lines.emplace_back("shm", memory ? "works" : "off: " + system_error("memfd_create").message());
   Result<Address> address = own_address(config().socket_ifname);
   if (address.ok()) {
     const std::string shown = describe(address.value());
-    print_line("tcp", shown.substr(0, shown.rfind(':')) + " (" + interface_of(address.value()) + ")");
+    section.lines.emplace_back("tcp", shown.substr(0, shown.rfind(':')) + " (" + interface_of(address.value()) + ")");
   } else {
-    print_line("tcp", "off: " + std::move(address).status().message());
+    section.lines.emplace_back("tcp", "off: " + std::move(address).status().message());
   }
-  for (const std::string& idle : idle_entries(config().socket_ifname)) print_line("tcp", "without " + idle);
+  for (const std::string& idle : idle_entries(config().socket_ifname))
+    section.lines.emplace_back("tcp", "without " + idle);
   for (auto& [name, found] : describe_carriers())
-    print_line(name.c_str(), found.ok() ? found.value() : "off: " + std::move(found).status().message());
-  print_line("between hosts", describe_between_hosts());
+    section.lines.emplace_back(name, found.ok() ? found.value() : "off: " + std::move(found).status().message());
+  section.lines.emplace_back("between hosts", describe_between_hosts());
+  return section;
 }
 
-// As ranks on host memory would tell it to each other.
+// NUMA domain of this process, as ranks on host memory report it to each other.
 std::string own_place() {
   Result<Location> place = own_location("");
   if (!place.ok()) return "unknown: " + std::move(place).status().message();
   if (place.value().domain != kNoDomain) return "in NUMA domain " + std::to_string(place.value().domain);
-  return "in no single NUMA domain: bound to none, or none is known";
+  return "in no single NUMA domain (not bound to one, or unknown)";
 }
 
-void print_topology() {
-  std::printf("topology\n");
-  print_line("this process", own_place());
+DoctorSection topology() {
+  DoctorSection section{"topology", {{"this process", own_place()}}};
   Result<Discovery> found = discover();
-  if (!found.ok()) return print_line("", "off: " + std::move(found).status().message());
-  for (const SourceReport& source : found.value().sources)
-    print_line(source.source.c_str(), (source.found ? "" : "off: ") + source.words);
-}
-
-void print_devices() {
-  Result<std::vector<std::string>> devices = list_devices();
-  std::printf("GPUs\n");
-  if (!devices.ok()) return print_line("cuda", "off: " + std::move(devices).status().message());
-  for (const std::string& device : devices.value()) print_line("cuda", device);
-  for (const std::string& way : list_gpudirect()) print_line("gpudirect", way);
-}
-
-void print_settings() {
-  std::printf("settings\n");
-  for (const Setting& setting : settings()) {
-    const std::string value = setting.value.empty() ? "(none)" : setting.value;
-    std::printf("  %-24s %-12s %-20s %s\n", setting.variable->name, value.c_str(), ("from " + setting.source).c_str(),
-                setting.variable->description);
+  if (!found.ok()) {
+    section.lines.emplace_back("discovery", "off: " + std::move(found).status().message());
+    return section;
   }
+  for (const SourceReport& source : found.value().sources)
+    section.lines.emplace_back(source.source, (source.found ? "" : "off: ") + source.words);
+  return section;
+}
+
+DoctorSection devices() {
+  DoctorSection section{"GPUs"};
+  Result<std::vector<std::string>> found = list_devices();
+  if (!found.ok()) {
+    section.lines.emplace_back("cuda", "off: " + std::move(found).status().message());
+    return section;
+  }
+  for (const std::string& device : found.value()) section.lines.emplace_back("cuda", device);
+  for (const std::string& way : list_gpudirect()) section.lines.emplace_back("gpudirect", way);
+  return section;
 }
 
 }  // namespace
 
-Status version_command() {
+Status version_command(int, char**) {
   std::printf("tutti %d.%d.%d\n", TUTTI_VERSION_MAJOR, TUTTI_VERSION_MINOR, TUTTI_VERSION_PATCH);
   return {};
 }
 
-Status doctor_command() {
-  TUTTI_CHECK_OK(version_command());
-  print_machine();
-  print_transports();
-  print_topology();
-  print_devices();
-  print_settings();
-  print_kept_choices();
-  const std::string text = refused_here();
-  const std::string useless = useless_files();
-  if (text.empty()) return useless.empty() ? Status() : invalid_usage(useless);
-  return invalid_usage("no communicator can be made: " + text + (useless.empty() ? "" : "; " + useless));
+Status doctor_command(int argc, char** argv) {
+  const GivenOptions given = TUTTI_TRY(parse_options(describe_doctor(), argc, argv, [](int key, const std::string&) {
+    return key == kJson ? Status() : not_implemented();
+  }));
+  DoctorReport report{.sections = {machine(), transports(), devices(), topology()}};
+  add_saved_results(report);
+  const std::string refused = refused_here(report.warnings);
+  const std::string useless = useless_files(report.warnings);
+  if (!refused.empty()) report.error = "no communicator can be created: " + refused;
+  if (!useless.empty()) report.error += (refused.empty() ? "" : "; ") + useless;
+  std::fputs((given.has(kJson) ? doctor_json(report) : doctor_text(report)).c_str(), stdout);
+  return report.error.empty() ? Status() : invalid_usage(report.error);
 }
 
 }  // namespace tutti::tool

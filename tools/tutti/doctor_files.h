@@ -1,15 +1,18 @@
-// Files that settings name and that communicators go on without, for `tutti doctor`.
+// Files that settings name and without which communicators go on, for `tutti doctor`.
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "tools/tutti/doctor_report.h"
 
 namespace tutti::tool {
 
-// Which of them cannot be read or written as they would be, each with the reason and divided by "; "; empty: none.
-// Prints a warning of those, and of settings beside them, that have no effect as long as others are as they are.
-std::string useless_files();
+// Files that cannot be read or written as needed, each with the reason, separated by "; "; empty: none. Adds a warning
+// for files and settings that have no effect because of other settings.
+std::string useless_files(std::vector<std::string>& warnings);
 
-// Prints which machines TUTTI_TUNE_FILE has choices of; nothing where there is no such file.
-void print_kept_choices();
+// Adds a section with the machines whose autotuning results TUTTI_TUNE_FILE has, if there is such a file.
+void add_saved_results(DoctorReport& report);
 
 }  // namespace tutti::tool

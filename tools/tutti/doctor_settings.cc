@@ -1,6 +1,5 @@
 #include "tools/tutti/doctor_settings.h"
 
-#include <cstdio>
 #include <vector>
 
 #include "src/base/config.h"
@@ -23,16 +22,15 @@ bool has_devices() {
 
 }  // namespace
 
-void warn(const std::string& words) { std::printf("warning: %s\n", words.c_str()); }
-
-std::string refused_here() {
+std::string refused_here(std::vector<std::string>& warnings) {
   const Config& from = config();
   if (from.nccls_protocol && from.protocol == "LL128")
-    warn("NCCL_PROTO has no effect on host memory: LL128 is for GPUs");
+    warnings.emplace_back("NCCL_PROTO has no effect on host memory: LL128 is for GPUs");
   std::vector<std::string> refused = refused_settings(environment(), from);
   const std::vector<std::string> on_host_memory = refused_on_host_memory(from);
   if (has_devices()) {
-    if (!on_host_memory.empty()) warn("no communicator can be made on host memory: " + listed(on_host_memory));
+    if (!on_host_memory.empty())
+      warnings.push_back("no communicator can be created on host memory: " + listed(on_host_memory));
   } else {
     refused.insert(refused.end(), on_host_memory.begin(), on_host_memory.end());
   }

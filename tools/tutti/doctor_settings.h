@@ -1,15 +1,13 @@
-// What settings come to on this machine, for `tutti doctor`.
+// Effects of the settings on this machine, for `tutti doctor`.
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace tutti::tool {
 
-// A line for people who have asked.
-void warn(const std::string& words);
-
-// Which settings keep communicators from being made here, each with the reason and divided by "; "; empty: none. Prints
-// a warning of those that only keep them from host memory, where there are GPUs, and of those that have no effect.
-std::string refused_here();
+// Settings with which no communicator can be created here, each with the reason, separated by "; "; empty: none. Adds a
+// warning for settings without effect and, on a machine with GPUs, for those that exclude only host memory.
+std::string refused_here(std::vector<std::string>& warnings);
 
 }  // namespace tutti::tool

@@ -1,4 +1,3 @@
-#include <getopt.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,19 +12,19 @@
 #include "src/bootstrap/peer_record.h"
 #include "src/communicator/forced.h"
 #include "src/communicator/joining/between_hosts.h"
+#include "tools/tutti/command_line.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/explain_forced.h"
 #include "tools/tutti/explain_kept.h"
 #include "tools/tutti/explain_report.h"
 #include "tools/tutti/explain_topology.h"
-#include "tools/tutti/given.h"
 #include "tools/tutti/names.h"
-#include "tools/tutti/usage.h"
+#include "tools/tutti/options.h"
 
 namespace tutti::tool {
 namespace {
 
-constexpr std::uint32_t kThreadBlocks = 32;  // Of a device that nobody has asked.
+constexpr std::uint32_t kThreadBlocks = 32;  // Of a GPU of unknown model.
 
 struct ExplainRequest {
   Query query;
@@ -33,67 +32,19 @@ struct ExplainRequest {
   ExplainedTerms terms;
   Groups groups;
   AskedMachine asked;
-  bool measured_by_name = false;  // --tune-file names it.
-  ExplainedTopology topology;     // Of no name: hosts of the same kind as this one, or devices of theirs.
-  Machine machine;  // Of the topology, where one was named; else as communicators here would take theirs to be.
+  bool measured_by_name = false;  // --tune-file was given.
+  ExplainedTopology topology;     // Empty name: hosts like this one, or their GPUs.
+  Machine machine;                // Cost model of the topology, or the one that communicators here use.
   std::string compression;
-  double link_gbits_per_s = 0;  // Of a host to others; 0: as assumed.
-  bool json = false, help = false;
-};
-
-enum Option {
-  kCollective,
-  kBytes,
-  kRanks,
-  kGroups,
-  kHosts,
-  kTopology,
-  kGpu,
-  kMemory,
-  kTransport,
-  kMapped,
-  kCores,
-  kAlgorithm,
-  kProtocol,
-  kCompress,
-  kMaxRelativeError,
-  kType,
-  kLink,
-  kTuneFile,
-  kMachine,
-  kJson,
-  kHelp
-};
-constexpr option kOptions[] = {
-    {"collective", required_argument, nullptr, kCollective},
-    {"bytes", required_argument, nullptr, kBytes},
-    {"ranks", required_argument, nullptr, kRanks},
-    {"groups", required_argument, nullptr, kGroups},
-    {"hosts", required_argument, nullptr, kHosts},
-    {"topology", required_argument, nullptr, kTopology},
-    {"gpu", required_argument, nullptr, kGpu},
-    {"memory", required_argument, nullptr, kMemory},
-    {"transport", required_argument, nullptr, kTransport},
-    {"mapped", no_argument, nullptr, kMapped},
-    {"cores", required_argument, nullptr, kCores},
-    {"algorithm", required_argument, nullptr, kAlgorithm},
-    {"protocol", required_argument, nullptr, kProtocol},
-    {"wire", required_argument, nullptr, kCompress},
-    {"max-relative-error", required_argument, nullptr, kMaxRelativeError},
-    {"type", required_argument, nullptr, kType},
-    {"link", required_argument, nullptr, kLink},
-    {"tune-file", required_argument, nullptr, kTuneFile},
-    {"machine", required_argument, nullptr, kMachine},
-    {"json", no_argument, nullptr, kJson},
-    {"help", no_argument, nullptr, kHelp},
-    {},
+  double link_gbits_per_s = 0;  // Network link of a host; 0: the built-in estimate.
+  bool json = false;
 };
 
 constexpr Rank kMaxRanks = 1'000'000;
 
 Status parse_groups(ExplainRequest& request, const std::string& text) {
   const std::vector<Groups> layouts = TUTTI_TRY(parse_layouts(text));
-  if (layouts.size() != 1) return invalid_argument("explain takes one layout, as 4x8 or 3+5");
+  if (layouts.size() != 1) return invalid_argument("must be one layout, such as 4x8 or 3+5");
   request.groups = layouts.front();
   return {};
 }
@@ -108,11 +59,11 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kTopology: request.topology.name = value; break;
     case kGpu: request.topology.gpu = value; break;
     case kMemory:
-      if (value != "host" && value != "cuda") return invalid_argument("memory is host or cuda");
+      if (value != "host" && value != "cuda") return invalid_argument("must be host or cuda");
       request.query.thread_blocks = value == "cuda" ? kThreadBlocks : 0;
       break;
     case kTransport:
-      if (value != "shm" && value != "tcp") return invalid_argument("a transport is shm or tcp here");
+      if (value != "shm" && value != "tcp") return invalid_argument("must be shm or tcp");
       request.query.network = value == "tcp";
       break;
     case kMapped: request.query.mapped = true; break;
@@ -129,15 +80,12 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kTuneFile: request.asked.file = value; break;
     case kMachine: request.asked.named = value; break;
     case kJson: request.json = true; break;
-    case 'h':
-    case kHelp: request.help = true; break;
-    case ':': return invalid_argument("it wants a value after it");
-    default: return invalid_argument("explain has no such option");
+    default: return not_implemented();
   }
   return {};
 }
 
-// Calls on host memory count with what their own processors encode; nobody said that those are others.
+// Cost model of GPUs, or of host memory with the compression rates of this machine's processor.
 Machine usual_machine(bool on_devices) {
   if (on_devices) return machine_of_devices();
   Machine machine = machine_of_hosts();
@@ -145,24 +93,25 @@ Machine usual_machine(bool on_devices) {
   return machine;
 }
 
-// Ranks of several hosts speak over a network.
+// Ranks of several hosts communicate over a network.
 Status lay_out(ExplainRequest& request, const GivenOptions& given) {
   Query& query = request.query;
   const Rank ranks = ranks_in(request.groups);
   if (given.has(kRanks) && ranks != query.problem.ranks)
-    return invalid_argument("--groups have " + std::to_string(ranks) + " ranks together, but --ranks is " +
+    return invalid_argument("--groups has " + std::to_string(ranks) + " ranks in total, but --ranks is " +
                             std::to_string(query.problem.ranks));
   query.problem.ranks = ranks;
   const auto hosts = static_cast<Rank>(request.groups.front().size());
   if (hosts == 1) return {};
   if (given.has(kTransport) && !query.network)
-    return invalid_argument("--transport shm is of one host, but --groups have " + std::to_string(hosts));
+    return invalid_argument("--transport shm works within one host, but --groups has " + std::to_string(hosts) +
+                            " hosts");
   query.network = true;
   if (ranks > hosts) query.problem.groups = request.groups;
   return {};
 }
 
-// Ranks of one host, of which nobody has named another: they would run here.
+// Whether the ranks would run on this machine: one host, and no option describes another machine.
 bool are_here(const ExplainRequest& request, const GivenOptions& given) {
   const bool several_hosts = given.has(kGroups) && request.groups.front().size() > 1;
   return request.query.thread_blocks == 0 && !several_hosts && !given.has(kLink);
@@ -177,11 +126,11 @@ Status apply_transport(ExplainRequest& request, const GivenOptions& given) {
   return are_here(request, given) ? check_asked_transport(config()) : Status();
 }
 
-// Ranks that share cores are on one machine, with no links between them.
+// Sets the number of ranks per core. Ranks that share cores are on one machine, with no network between them.
 Status share_cores(ExplainRequest& request, const GivenOptions& given) {
   if (request.query.thread_blocks > 0) {
     if (!given.has(kCores)) return {};
-    return invalid_argument("--cores are those of ranks on host memory: leave out --memory cuda");
+    return invalid_argument("--cores applies to host memory: omit it with --memory cuda");
   }
   if (!given.has(kCores)) {
     if (!are_here(request, given)) return {};
@@ -195,7 +144,7 @@ Status share_cores(ExplainRequest& request, const GivenOptions& given) {
   return {};
 }
 
-// How messages travel, and what that is said of.
+// Settles the compression, from options or the environment.
 Status settle_compression(ExplainRequest& request, const GivenOptions& given) {
   Query& query = request.query;
   std::string& words = request.terms.environment;
@@ -204,17 +153,16 @@ Status settle_compression(ExplainRequest& request, const GivenOptions& given) {
   if (request.compression.empty() && query.max_relative_error == 0) TUTTI_CHECK_OK(apply_compression(query, words));
   const bool rounds =
       !request.compression.empty() || query.compression != CompressionFormat::none || query.max_relative_error > 0;
-  if (given.has(kType) && !rounds)
-    return invalid_argument("--type is of what is rounded: give --compress or --max-relative-error");
+  if (given.has(kType) && !rounds) return invalid_argument("--type needs --compress or --max-relative-error");
   if (query.compression == CompressionFormat::none || message_bytes(query, query.compression) < query.block_bytes)
     return {};
-  words += (words.empty() ? "" : " ") + std::string("In ") + name(query.compression) + " such messages of " +
-           name(query.type) + " would not be shorter: they go as they are.";
-  query.compression = CompressionFormat::none;  // As calls do.
+  words += (words.empty() ? "" : " ") + std::string("Not compressed: ") + name(query.compression) +
+           " would not shorten messages of " + name(query.type) + ".";
+  query.compression = CompressionFormat::none;  // Calls do the same.
   return {};
 }
 
-// What was said together.
+// Resolves options that depend on each other.
 Status settle(ExplainRequest& request, const GivenOptions& given) {
   Query& query = request.query;
   request.machine = usual_machine(query.thread_blocks > 0);
@@ -226,13 +174,11 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
   }
   if (given.has(kGroups)) TUTTI_CHECK_OK(lay_out(request, given));
   TUTTI_CHECK_OK(apply_transport(request, given));
-  if (query.mapped && query.network)
-    return invalid_argument(
-        "--mapped is of memory that all ranks can map, which needs one host and no transport but shm");
+  if (query.mapped && query.network) return invalid_argument("--mapped needs ranks on one host that use shm");
   TUTTI_CHECK_OK(share_cores(request, given));
   if (request.link_gbits_per_s > 0) {
     if (!query.network)
-      return invalid_argument("--link is between hosts: give --groups of several, or --transport tcp");
+      return invalid_argument("--link needs several hosts: give --groups, such as 2x4, or --transport tcp");
     Level& network = request.machine.levels[1];
     network.member_gbytes_per_s = network.rank_gbytes_per_s = request.link_gbits_per_s / 8;
   }
@@ -241,8 +187,7 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
   if (query.thread_blocks > 0 && !one_host) {
     if (request.measured_by_name)
       return invalid_argument(
-          "--tune-file has nothing of calls between devices of several hosts: these are not tried "
-          "(docs/decisions/0061)");
+          "--tune-file: calls between GPUs of several hosts are not autotuned, so there are no times to show");
     request.asked.file.clear();
   }
   request.asked.cores = given.has(kCores) ? request.terms.cores : 0;
@@ -252,46 +197,34 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
   return apply_environment(query, request.forced, request.terms.environment);
 }
 
-// What is there, and what would have no effect.
+// Checks that required options are there, and that no option is without effect.
 Status check(ExplainRequest& request, const GivenOptions& given) {
   const bool has_ranks = given.has(kRanks) || given.has(kGroups) || given.has(kTopology);
   if (given.has(kHosts) && !given.has(kTopology))
     return invalid_argument(
-        "--hosts counts those of a --topology; without one, --groups say how ranks lie on hosts, as 4x8");
+        "--hosts needs --topology; without a topology, --groups places ranks on hosts, such as 4x8");
   if (!given.has(kCollective) || !given.has(kBytes) || !has_ranks)
-    return invalid_argument("explain wants --collective, --bytes and --ranks, --groups or --topology; see tutti help");
-  if (given.has(kGpu) && !given.has(kTopology))
-    return invalid_argument("--gpu says what the GPUs of a --topology are: there is none");
+    return invalid_argument(
+        "tutti explain needs --collective, --bytes, and one of --ranks, --groups and --topology; see tutti explain "
+        "--help");
+  if (given.has(kGpu) && !given.has(kTopology)) return invalid_argument("--gpu needs --topology");
   for (const auto& [option, title] :
        {std::pair(kGroups, "--groups"), std::pair(kMemory, "--memory"), std::pair(kTransport, "--transport"),
         std::pair(kCores, "--cores"), std::pair(kLink, "--link")})
     if (given.has(kTopology) && given.has(option))
-      return invalid_argument(std::string(title) + " is of other machines: --topology says what there is");
-  if (given.has(kMachine) && request.asked.file.empty())
-    return invalid_argument("--machine is one of those of a --tune-file: there is none");
-  if (!given.has(kTuneFile))
-    return {};  // What TUTTI_TUNE_FILE names may come to be when somebody has learnt something.
+      return invalid_argument(std::string(title) + " and --topology exclude each other: the topology determines it");
+  if (given.has(kMachine) && request.asked.file.empty()) return invalid_argument("--machine needs --tune-file");
+  if (!given.has(kTuneFile)) return {};  // The file of TUTTI_TUNE_FILE need not exist yet.
   request.measured_by_name = true;
   if (::access(request.asked.file.c_str(), R_OK) == 0) return {};
-  return system_error("open '" + request.asked.file + "', which --tune-file names");
+  return system_error("open '" + request.asked.file + "' of --tune-file");
 }
 
 Result<ExplainRequest> parse(int argc, char** argv) {
   ExplainRequest request;
   request.asked.file = config().tune_file;
-  GivenOptions given;
-  opterr = 0;
-  optind = 0;
-  for (;;) {
-    const char* at = argv[std::max(optind, 1)];
-    const int chosen = getopt_long(argc, argv, "+:h", kOptions, nullptr);
-    if (chosen == -1) break;
-    Status status = given.add(chosen, optarg);
-    if (status.ok()) status = apply(request, chosen, optarg ? optarg : "");
-    TUTTI_CHECK_OK(std::move(status).during(std::string("reading ") + at));
-  }
-  if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
-  if (request.help) return request;
+  const GivenOptions given = TUTTI_TRY(parse_options(
+      describe_explain(), argc, argv, [&](int key, const std::string& value) { return apply(request, key, value); }));
   TUTTI_CHECK_OK(check(request, given));
   TUTTI_CHECK_OK(settle(request, given));
   return request;
@@ -300,13 +233,9 @@ Result<ExplainRequest> parse(int argc, char** argv) {
 }  // namespace
 
 Status explain_command(int argc, char** argv) {
-  const ExplainRequest request = TUTTI_TRY(parse(argc - 1, argv + 1));
-  if (request.help) {
-    print_usage();
-    return {};
-  }
+  const ExplainRequest request = TUTTI_TRY(parse(argc, argv));
   Query query = request.query;
-  query.algorithm = request.forced.algorithm;  // Names that this copy does not own.
+  query.algorithm = request.forced.algorithm;  // Views of strings that `request` owns.
   query.protocol = request.forced.protocol;
   query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
@@ -314,7 +243,8 @@ Status explain_command(int argc, char** argv) {
   if (request.measured_by_name) known.named_file = request.asked.file;
   if (request.json) print_json(query, found, known, request.terms);
   else print_text(query, found, known, request.terms);
-  if (found.empty()) return unsupported("no communicator would make this call: see what is left out, and why");
+  if (found.empty())
+    return unsupported("no algorithm satisfies these options; the excluded algorithms above have the reasons");
   return {};
 }
 

@@ -9,29 +9,29 @@
 namespace tutti::tool {
 namespace {
 
-// The variable that was set: ours, or NCCL's of the same meaning.
+// The variable that was set: ours, or NCCL's alias.
 std::string source_of(std::string_view variable) {
   for (const Setting& setting : settings())
     if (setting.variable->name == variable) return setting.source;
   return std::string(variable);
 }
 
-// Why a communicator would leave the choice open; empty: it would not.
+// Reason why a communicator ignores the forced algorithm; empty: it does not.
 std::string against(const Problem& problem) {
   const Algorithm* algorithm = find(problem.collective, config().algorithm);
-  if (algorithm == nullptr) return std::string(name(problem.collective)) + " has none of this name";
-  if (config().nccls_algorithm && !algorithm->supports(problem)) return "it does not do " + describe(problem);
+  if (algorithm == nullptr) return std::string(name(problem.collective)) + " has no algorithm of this name";
+  if (config().nccls_algorithm && !algorithm->supports(problem)) return "it does not support " + describe(problem);
   return {};
 }
 
-// The same of a protocol. On devices communicators may have more reasons, which only they know.
+// Reason why a communicator ignores the forced protocol. Communicators on GPUs may have further reasons.
 std::string against_protocol(const Query& query) {
   const Config& from = config();
   if (!from.nccls_protocol) return {};
   if (query.thread_blocks == 0 && from.protocol == "LL128") return "LL128 is for GPUs";
-  if (query.network && from.protocol != "Simple") return "between hosts messages go in Simple, which is Simple";
+  if (query.network && from.protocol != "Simple") return "between hosts, Simple is the only protocol";
   if (query.thread_blocks > 0 && from.protocol != "Simple" && query.compression != CompressionFormat::none)
-    return "on devices messages in a compression format go in Simple, which is Simple";
+    return "on GPUs, Simple is the only protocol for compressed messages";
   return {};
 }
 
@@ -64,20 +64,20 @@ Status apply_transport(Rank hosts, Query& query, std::string& words) {
   if (asked.empty()) return {};
   TUTTI_CHECK_OK(check_transport("TUTTI_TRANSPORT", asked));
   if (hosts == 0) {
-    say(words, "TUTTI_TRANSPORT has no effect here: --topology says what there is.");
+    say(words, "TUTTI_TRANSPORT has no effect here: --topology determines the links.");
     return {};
   }
   if (asked == "shm" && hosts > 1)
-    return invalid_argument("TUTTI_TRANSPORT is shm, which reaches ranks of one host, but --groups have " +
-                            std::to_string(hosts) + ": add --transport tcp, or unset it");
+    return invalid_argument("TUTTI_TRANSPORT is shm, which works within one host, but --groups has " +
+                            std::to_string(hosts) + " hosts: unset it, or add --transport tcp");
   std::string taken;
   if (asked != "shm") {
     query.network = true;
-    if (asked != "tcp") taken = ", which is predicted as tcp is";
-    if (!query.problem.groups.empty()) taken += ", within hosts as well";
+    if (asked != "tcp") taken = " (predicted like tcp)";
+    if (!query.problem.groups.empty()) taken += ", also within hosts";
     query.problem.groups.clear();
   }
-  say(words, "TUTTI_TRANSPORT asks for " + asked + taken + ".");
+  say(words, "TUTTI_TRANSPORT selects " + asked + taken + ".");
   return {};
 }
 
@@ -91,7 +91,7 @@ Status apply_compression(Query& query, std::string& words) {
   query.max_relative_error = from.max_relative_error;
   TUTTI_CHECK_OK(check_compression_or_bound("TUTTI_COMPRESS and TUTTI_MAX_RELATIVE_ERROR", from.compression,
                                             query.max_relative_error));
-  if (query.compression != CompressionFormat::none) say(words, "TUTTI_COMPRESS asks for " + from.compression + ".");
+  if (query.compression != CompressionFormat::none) say(words, "TUTTI_COMPRESS selects " + from.compression + ".");
   if (query.max_relative_error > 0) say(words, "TUTTI_MAX_RELATIVE_ERROR bounds the error.");
   return {};
 }

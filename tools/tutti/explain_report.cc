@@ -2,39 +2,61 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
+#include <map>
+#include <utility>
 
 #include "algorithms/catalogue.h"
 #include "src/base/json.h"
 #include "src/tuner/autotuner.h"
+#include "src/tuner/choose.h"
 #include "src/tuner/coding.h"
+#include "tools/tutti/help.h"
 
 namespace tutti::tool {
 namespace {
 
+// "ring/Simple", "ring/Simple/int8".
 std::string named(const Choice& choice) {
-  return std::string(choice.algorithm) + " with " + name(choice.protocol) +
-         (choice.compression == CompressionFormat::none ? "" : " in " + std::string(name(choice.compression)));
+  return std::string(choice.algorithm) + "/" + name(choice.protocol) +
+         (choice.compression == CompressionFormat::none ? "" : "/" + std::string(name(choice.compression)));
 }
 
-// The part in which the winner gains most.
-std::string reason(const Candidate& winner, const Candidate& other) {
+// Decimals for all times of a table: 3 if they are below 10 us, else 2, or 1 from 10 ms on.
+class Times {
+ public:
+  explicit Times(const std::vector<Candidate>& candidates) {
+    double max_us = 0;
+    for (const Candidate& candidate : candidates) max_us = std::max(max_us, candidate.predicted_us);
+    decimals_ = max_us < 10 ? 3 : max_us < 10'000 ? 2 : 1;
+  }
+  std::string operator()(double us) const {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.*f", decimals_, us);
+    return text;
+  }
+
+ private:
+  int decimals_ = 2;
+};
+
+// The part of the prediction in which the chosen candidate gains most over the other.
+std::string reason(const Times& shown, const Candidate& chosen, const Candidate& other) {
   const struct {
-    const char* what;
+    const char* part;
     double mine, theirs;
-  } parts[] = {{"to begin", winner.parts.launch_us, other.parts.launch_us},
-               {"waiting for messages", winner.parts.hops_us, other.parts.hops_us},
-               {"on the busiest link", winner.parts.links_us, other.parts.links_us},
-               {"of work by the busiest rank", winner.parts.work_us, other.parts.work_us}};
+  } parts[] = {{"launch", chosen.parts.launch_us, other.parts.launch_us},
+               {"hops", chosen.parts.hops_us, other.parts.hops_us},
+               {"links", chosen.parts.links_us, other.parts.links_us},
+               {"work", chosen.parts.work_us, other.parts.work_us}};
   const auto* best = std::max_element(std::begin(parts), std::end(parts), [](const auto& a, const auto& b) {
     return a.theirs - a.mine < b.theirs - b.mine;
   });
-  char text[160];
-  std::snprintf(text, sizeof text, "%.4g us %s, where %s takes %.4g", best->mine, best->what,
-                named(other.choice).c_str(), best->theirs);
-  return text;
+  return "fastest; next is " + named(other.choice) + " with " + shown(other.predicted_us) + " us, mainly by " +
+         best->part + ": " + shown(best->theirs) + " instead of " + shown(best->mine) + " us";
 }
 
-// Whether anything may be rounded.
+// Whether messages may be compressed.
 bool rounds(const Query& query) { return query.compression != CompressionFormat::none || query.max_relative_error > 0; }
 
 double error_of(const Query& query, const Choice& choice) {
@@ -48,7 +70,7 @@ struct RuledOut {
   std::string why;
 };
 
-// Under a bound, of formats what raw messages would allow.
+// Excluded combinations. Compression formats are listed only for combinations that are possible without compression.
 std::vector<RuledOut> all_ruled_out(const Query& query) {
   std::vector<RuledOut> all;
   Query asked = query;
@@ -65,55 +87,65 @@ std::vector<RuledOut> all_ruled_out(const Query& query) {
   return all;
 }
 
+// "ring/Simple (the only candidate)": the choice without autotuning.
 std::string prediction(const Query& query, const std::vector<Candidate>& found) {
-  if (found.empty()) return "nothing that is asked for is possible";
-  const std::string winner = named(found.front().choice);
-  if (found.size() == 1) return winner + " is chosen: nothing else is possible";
+  const Times shown(found);
+  const std::string chosen = named(found.front().choice);
+  if (found.size() == 1) return chosen + " (the only candidate)";
   if (query.thread_blocks > 0) {
     const auto* best = &found.front();
     for (const Candidate& other : found)
       if (other.predicted_us < best->predicted_us) best = &other;
-    return winner + " is chosen, from a table of estimates, made without a device" +
-           (best == &found.front() ? "" : "; by prediction " + named(best->choice) + " takes less");
+    return chosen + " (from a table of estimates for GPUs, not measured" +
+           (best == &found.front() ? ")" : "; " + named(best->choice) + " is predicted to be faster)");
   }
   if (found[1].predicted_us < found[0].predicted_us)
-    return winner + " is chosen: by " + named(found[1].choice) + " less than a tenth would be gained";
-  if (found[1].predicted_us == found[0].predicted_us) return winner + " is chosen, the first of equals";
-  return winner + " is chosen: it takes " + reason(found[0], found[1]);
+    return chosen + " (" + named(found[1].choice) + " is less than 10 % faster, below the switching threshold)";
+  if (found[1].predicted_us == found[0].predicted_us)
+    return chosen + " (as fast as " + named(found[1].choice) + ", and listed first in the catalogue)";
+  return chosen + " (" + reason(shown, found[0], found[1]) + ")";
 }
 
-std::string rounded(double us) {
+std::string rounded(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.4g", us);
+  std::snprintf(text, sizeof text, "%.4g", value);
   return text;
 }
 
-// Why what is kept need not have taken the least time.
-std::string what_replaces() {
+// Condition under which autotuning leaves its first choice.
+std::string switching_rule() {
   const AutotunerOptions terms;
-  return "only what is " + rounded(100 * (1 - terms.better)) + " % better in all, and better in " +
-         rounded(100 * terms.oftener) + " % of the rounds, replaces the first choice";
+  return "the first choice is replaced only by one that is " + rounded(100 * (1 - terms.better)) +
+         " % faster in total and faster in " + rounded(100 * terms.oftener) + " % of the rounds";
 }
 
-// With trials what is kept of those before, without what is predicted.
-std::string result(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
-  const std::string predicted = prediction(query, found);
-  if (!measured.kept) return predicted;
+// "measured 1.50 us; two_shot/Simple 9.50 us": times of the saved choice and of the others.
+std::string measured_times(const std::vector<Candidate>& found, const Measured& measured) {
+  const Times shown(found);
   const std::string kept = named(*measured.kept);
   const double us = measured.us(*measured.kept);
-  std::string times = us > 0 ? "kept: measured " + rounded(us) + " us" : "kept, with no time";
-  bool quickest = true;
+  std::string times = us > 0 ? "measured " + shown(us) + " us" : "not measured";
+  bool fastest = true;
   for (const Candidate& other : found) {
     const double takes = measured.us(other.choice);
-    if (takes > 0 && named(other.choice) != kept) times += ", " + named(other.choice) + " " + rounded(takes);
-    if (takes > 0 && takes < us) quickest = false;
+    if (takes > 0 && named(other.choice) != kept) times += "; " + named(other.choice) + " " + shown(takes) + " us";
+    if (takes > 0 && takes < us) fastest = false;
   }
-  if (!quickest) times += " (" + what_replaces() + ")";
-  if (kept == named(found.front().choice)) return predicted + "; with TUTTI_TUNE=1 it is " + times;
-  return "With TUTTI_TUNE=1 " + kept + " is chosen, " + times + "; without, " + predicted;
+  return fastest ? times : times + "; " + switching_rule();
 }
 
-// Of the larger of a rank's buffers; of many ranks more than an integer holds.
+// The choice and its reason; with autotuning, the saved result if there is one.
+std::string result(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
+  if (found.empty()) return "no algorithm satisfies these options";
+  const std::string predicted = "chosen: " + prediction(query, found);
+  if (!measured.kept) return predicted;
+  const std::string kept = named(*measured.kept);
+  const std::string times = measured_times(found, measured);
+  if (kept == named(found.front().choice)) return predicted + "\nchosen with TUTTI_TUNE=1: the same (" + times + ")";
+  return "chosen with TUTTI_TUNE=1: " + kept + " (" + times + ")\n" + predicted + ", without TUTTI_TUNE";
+}
+
+// Size of a rank's larger buffer; a double because of many ranks.
 double bytes_of_nccl_tests(const Query& query) {
   const Problem& problem = query.problem;
   return static_cast<double>(query.block_bytes) *
@@ -121,10 +153,9 @@ double bytes_of_nccl_tests(const Query& query) {
 }
 
 std::string describe_cores(const ExplainedTerms& terms) {
-  if (terms.cores == 0) return "each with a core of its own";
-  const std::string which = terms.of_this_host ? "the " : "";
-  const std::string count = terms.cores == 1 ? "one core" : std::to_string(terms.cores) + " cores";
-  return "all on " + which + count + (terms.of_this_host ? " of this machine" : "");
+  if (terms.cores == 0) return "one core per rank";
+  return (terms.cores == 1 ? "1 core" : std::to_string(terms.cores) + " cores") +
+         (terms.of_this_host ? " (this machine)" : "") + " shared by all ranks";
 }
 
 void print_heading(const Query& query, const ExplainedTerms& terms) {
@@ -132,11 +163,81 @@ void print_heading(const Query& query, const ExplainedTerms& terms) {
   std::printf("%s, blocks of %.0f bytes", describe(query.problem).c_str(), block);
   if (whole > block) std::printf(" (%.0f as nccl-tests and tutti simulate count)", whole);
   const bool on_devices = query.thread_blocks > 0;
-  std::printf(", %s%s%s%s\n", on_devices ? "on devices" : "on host memory",
+  std::printf(", %s%s%s%s\n", on_devices ? "GPUs" : "host memory",
               query.network  ? ", between hosts"
-              : query.mapped ? " that all can map"
+              : query.mapped ? " accessible to all ranks"
                              : "",
               on_devices ? "" : ", ", on_devices ? "" : describe_cores(terms).c_str());
+}
+
+void print_table(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
+  const Times shown(found);
+  const bool has_times = std::any_of(found.begin(), found.end(),
+                                     [&](const Candidate& candidate) { return measured.us(candidate.choice) > 0; });
+  std::printf("%-20s %-8s %10s %10s %10s %10s %10s%s%s\n", "algorithm", "protocol", "predicted", "launch", "hops",
+              "links", "work", has_times ? "   measured" : "", rounds(query) ? "  messages   error" : "");
+  for (const Candidate& candidate : found) {
+    const Prediction& parts = candidate.parts;
+    std::printf("%-20s %-8s %10s %10s %10s %10s %10s", std::string(candidate.choice.algorithm).c_str(),
+                name(candidate.choice.protocol), shown(candidate.predicted_us).c_str(), shown(parts.launch_us).c_str(),
+                shown(parts.hops_us).c_str(), shown(parts.links_us).c_str(), shown(parts.work_us).c_str());
+    const double us = measured.us(candidate.choice);
+    if (has_times) std::printf(" %10s", us > 0 ? shown(us).c_str() : "-");
+    if (rounds(query))
+      std::printf("  %-8s %7.2g", name(candidate.choice.compression), error_of(query, candidate.choice));
+    std::printf("\n");
+  }
+  std::printf("%s", wrapped("Times in us; predicted = launch + hops + the larger of links and work. launch: start of a "
+                            "call; hops: messages that wait for each other; links: busiest link; work: busiest rank "
+                            "(copies, reductions, messages).",
+                            0, 0)
+                        .c_str());
+  if (has_times) std::printf("measured on %s\n", measured.machine.c_str());
+  else if (!measured.named_file.empty() && !measured.kept)
+    std::printf("%s has no times of %s\n", measured.named_file.c_str(),
+                !measured.machine.empty() ? "these candidates"
+                : query.thread_blocks > 0 ? "such calls on such GPUs"
+                                          : "such calls on such hosts");
+  for (const std::string& other : measured.others)
+    std::printf("also measured on %s (--machine selects it)\n", other.c_str());
+}
+
+// What a reason excludes of one algorithm: "ring/lines", "ring" if it holds for all protocols, or, with compression,
+// "ring/Simple (int6, int4)".
+std::string excluded_name(const Query& query, const std::vector<RuledOut>& alike) {
+  std::vector<Protocol> protocols;
+  std::string formats;
+  for (const RuledOut& one : alike) {
+    if (std::find(protocols.begin(), protocols.end(), one.protocol) == protocols.end())
+      protocols.push_back(one.protocol);
+    if (one.compression != query.compression)
+      formats += (formats.empty() ? "" : ", ") + std::string(name(one.compression));
+  }
+  std::string text = alike.front().algorithm->name();
+  if (protocols.size() < std::size(kProtocols))
+    for (const Protocol protocol : protocols) text += std::string("/") + name(protocol);
+  return formats.empty() ? text : text + " (" + formats + ")";
+}
+
+// A line per reason, with the names of what it excludes.
+void print_excluded(const Query& query) {
+  constexpr std::size_t kIndent = 4;
+  std::vector<std::string> reasons;
+  std::map<std::pair<std::string, const Algorithm*>, std::vector<RuledOut>> excluded;
+  for (const RuledOut& one : all_ruled_out(query)) {
+    if (std::find(reasons.begin(), reasons.end(), one.why) == reasons.end()) reasons.push_back(one.why);
+    excluded[{one.why, one.algorithm}].push_back(one);
+  }
+  std::printf(reasons.empty() ? "excluded: none\n" : "excluded:\n");
+  for (const std::string& why : reasons) {
+    std::string line = why;
+    for (const Algorithm* algorithm : query.catalogue) {
+      const auto found = excluded.find({why, algorithm});
+      if (found == excluded.end()) continue;
+      line += (line == why ? ": " : ", ") + excluded_name(query, found->second);
+    }
+    std::printf("  %s", wrapped(line, kIndent, 2).c_str());
+  }
 }
 
 }  // namespace
@@ -145,44 +246,9 @@ void print_text(const Query& query, const std::vector<Candidate>& found, const M
                 const ExplainedTerms& terms) {
   print_heading(query, terms);
   if (!terms.environment.empty()) std::printf("%s\n", terms.environment.c_str());
-  std::printf("%-20s %-8s %10s %10s %10s %10s %10s %10s   (us)%s\n", "algorithm", "protocol", "predicted", "launch",
-              "hops", "links", "work", "measured", rounds(query) ? " messages   error" : "");
-  for (const Candidate& candidate : found) {
-    const Prediction& parts = candidate.parts;
-    const double us = measured.us(candidate.choice);
-    const std::string text = us > 0 ? rounded(us) : "-";
-    std::printf("%-20s %-8s %10.4g %10.4g %10.4g %10.4g %10.4g %10s", std::string(candidate.choice.algorithm).c_str(),
-                name(candidate.choice.protocol), candidate.predicted_us, parts.launch_us, parts.hops_us, parts.links_us,
-                parts.work_us, text.c_str());
-    if (rounds(query))
-      std::printf("        %-8s %7.2g", name(candidate.choice.compression), error_of(query, candidate.choice));
-    std::printf("\n");
-  }
-  const bool shown = std::any_of(found.begin(), found.end(),
-                                 [&](const Candidate& candidate) { return measured.us(candidate.choice) > 0; });
-  if (shown) std::printf("measured on %s\n", measured.machine.c_str());
-  else if (!measured.named_file.empty() && !measured.kept)
-    std::printf("%s has %s\n", measured.named_file.c_str(),
-                !measured.machine.empty() ? "such calls, but as none of these"
-                : query.thread_blocks > 0 ? "nothing of such calls on such devices"
-                                          : "nothing of such calls on such hosts");
-  for (const std::string& other : measured.others)
-    std::printf("measured as well on %s: see --machine\n", other.c_str());
-  std::printf("%s.\n", result(query, found, measured).c_str());
-  std::printf("left out:\n");
-  const std::vector<RuledOut> all = all_ruled_out(query);
-  for (auto one = all.begin(); one != all.end();) {
-    const auto next = std::find_if(one, all.end(), [&](const RuledOut& other) {
-      return other.algorithm != one->algorithm || other.protocol != one->protocol || other.why != one->why;
-    });
-    std::string formats;  // For the same reason.
-    for (auto each = one; each != next; ++each)
-      formats += (formats.empty() ? "in " : ", ") + std::string(name(each->compression));
-    const bool all_alike = one->compression == query.compression || !rounds(query);
-    std::printf("  %-20s %-8s %s%s%s\n", one->algorithm->name(), name(one->protocol), all_alike ? "" : formats.c_str(),
-                all_alike ? "" : ": ", one->why.c_str());
-    one = next;
-  }
+  std::printf("%s\n\n", result(query, found, measured).c_str());
+  if (!found.empty()) print_table(query, found, measured);
+  print_excluded(query);
 }
 
 namespace {
@@ -235,7 +301,9 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
     std::printf("%s%s", comma, json_quoted(other).c_str());
     comma = ", ";
   }
-  std::printf("],\n\"verdict\": %s,\n\"ruled_out\": [", json_quoted(result(query, found, measured)).c_str());
+  std::string chosen = result(query, found, measured);
+  std::replace(chosen.begin(), chosen.end(), '\n', ';');
+  std::printf("],\n\"verdict\": %s,\n\"ruled_out\": [", json_quoted(chosen).c_str());
   comma = "";
   const std::vector<RuledOut> others = all_ruled_out(query);
   for (const RuledOut& one : others) {

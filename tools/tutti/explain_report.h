@@ -1,4 +1,4 @@
-// What `tutti explain` prints.
+// Output of `tutti explain`.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace tutti::tool {
 
-// What predictions go by, beside the query.
+// Terms of predictions beside the query.
 struct ExplainedTerms {
-  std::string environment;    // What it forces, and what nobody would guess, in words.
-  Rank cores = 0;             // That all ranks share; 0: each has its own, or they are on devices.
-  bool of_this_host = false;  // Its cores, as nobody has named others.
+  std::string environment;    // Sentences about variables that have an effect, and about surprising conditions.
+  Rank cores = 0;             // Cores that all ranks share; 0: one per rank, or buffers on GPUs.
+  bool of_this_host = false;  // The cores are those of this machine.
 };
 
 void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured,

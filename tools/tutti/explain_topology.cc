@@ -30,12 +30,11 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
   if (!topology.hosts.empty()) {
     Result<std::uint32_t> hosts = parse_count(topology.hosts, 1, kMaxHosts);
-    if (!hosts.ok()) return std::move(hosts).status().during("reading --hosts");
+    if (!hosts.ok()) return invalid_argument("--hosts " + topology.hosts + ": " + std::move(hosts).status().message());
     cluster.hosts = hosts.value();
   }
   if (cluster.host.all(NodeKind::gpu).empty())
-    return invalid_argument(topology.name +
-                            " has no GPUs: predictions for host memory take --ranks or --groups instead");
+    return invalid_argument(topology.name + " has no GPUs: use --ranks or --groups for host memory");
   const simulator::Network network = TUTTI_TRY(simulator::Network::make(std::move(cluster)));
   if (query.problem.ranks > 0 && query.problem.ranks != network.ranks())
     return invalid_argument(topology.name + " has " + std::to_string(network.ranks()) + " ranks, but --ranks is " +

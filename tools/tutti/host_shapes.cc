@@ -16,7 +16,7 @@ std::vector<Rank> hosts_of(const std::vector<Rank>& sizes, Rank ranks) {
 
 }  // namespace
 
-const char* const kHostShapes = "2 hosts; hosts of 2, of 4, of 8, of 3 and 5 in turn; and hosts of 4 in 2 racks";
+const char* const kHostShapes = "2 hosts; hosts of 2, 4, 8, and alternately 3 and 5 ranks; hosts of 4 ranks in 2 racks";
 
 std::vector<Groups> host_shapes(Rank ranks) {
   std::vector<Groups> shapes;

@@ -1,46 +1,90 @@
 #include <cstdio>
-#include <cstring>
 #include <new>
+#include <string_view>
+#include <vector>
 
+#include "src/base/nearest_name.h"
 #include "tools/tutti/commands.h"
-#include "tools/tutti/usage.h"
+#include "tools/tutti/help.h"
 
+namespace tutti::tool {
 namespace {
 
-tutti::Status run(int argc, char** argv) {
-  const auto is = [&](int at, const char* word) { return at < argc && std::strcmp(argv[at], word) == 0; };
-  if (is(1, "topo")) return tutti::tool::topo_command(argc, argv);
-  if (is(1, "explain")) return tutti::tool::explain_command(argc, argv);
-  if (is(1, "simulate")) return tutti::tool::simulate_command(argc, argv);
-  const tutti::tool::Request request = TUTTI_TRY(tutti::tool::parse_request(argc, argv));
-  if (request.command == "plan") return tutti::tool::plan_command(request);
-  if (request.command == "verify") return tutti::tool::verify_command(request);
-  if (request.command == "doctor") return tutti::tool::doctor_command();
-  if (request.command == "version") return tutti::tool::version_command();
-  tutti::tool::print_usage();
+struct Runner {
+  std::string_view name;
+  Status (*run)(int argc, char** argv);
+};
+constexpr Runner kRunners[] = {{"plan", plan_command}, {"verify", verify_command}, {"explain", explain_command},
+                               {"topo", topo_command}, {"doctor", doctor_command}, {"simulate", simulate_command}};
+
+Status print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
   return {};
 }
 
-// What is asked for may be larger than the machine.
-tutti::Status run_in_memory(int argc, char** argv) {
+Status unknown_command(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const Command& command : commands()) known.emplace_back(command.name);
+  known.insert(known.end(), {"version", "help"});
+  return invalid_argument("unknown command '" + std::string(name) + "': " + suggestion(name, known));
+}
+
+Status check_end(int argc, char** argv, int words) {
+  if (argc <= words) return {};
+  return invalid_argument("unexpected argument '" + std::string(argv[words]) + "'");
+}
+
+// `tutti help [COMMAND]`.
+Status help(int argc, char** argv) {
+  TUTTI_CHECK_OK(check_end(argc, argv, 3));
+  if (argc < 3) return print(overview());
+  const Command* command = find_command(argv[2]);
+  return command == nullptr ? unknown_command(argv[2]) : print(help_of(*command));
+}
+
+Status run(int argc, char** argv) {
+  const std::string_view first = argc < 2 ? "help" : argv[1];
+  if (first == "help") return help(argc, argv);
+  if (first == "--help" || first == "-h") {
+    TUTTI_CHECK_OK(check_end(argc, argv, 2));
+    return print(overview());
+  }
+  if (first == "--version" || first == "version") {
+    TUTTI_CHECK_OK(check_end(argc, argv, 2));
+    return version_command(argc - 1, argv + 1);
+  }
+  const Command* command = find_command(first);
+  if (command == nullptr) return unknown_command(first);
+  for (int at = 2; at < argc; ++at) {
+    const std::string_view word = argv[at];
+    if (word == "--help" || word == "-h") return print(help_of(*command));
+  }
+  for (const Runner& runner : kRunners)
+    if (runner.name == first) return runner.run(argc - 1, argv + 1);
+  return internal_error("the command is not implemented");
+}
+
+// A request may need more memory than the machine has.
+Status run_in_memory(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {
-    return tutti::system_error("hold so many ranks");
+    return system_error("allocate memory for so many ranks");
   }
 }
 
-// A full disk is met at the latest when what is left is written.
-tutti::Status finish_output() {
+// Reports a full disk, which the last write may be the first to notice.
+Status finish_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
-  return tutti::system_error("write to standard output");
+  return system_error("write to standard output");
 }
 
 }  // namespace
+}  // namespace tutti::tool
 
 int main(int argc, char** argv) {
-  tutti::Status status = run_in_memory(argc, argv);
-  if (status.ok()) status = finish_output();
+  tutti::Status status = tutti::tool::run_in_memory(argc, argv);
+  if (status.ok()) status = tutti::tool::finish_output();
   if (status.ok()) return 0;
   std::fprintf(stderr, "tutti: %s\n", status.message().c_str());
   return status.code() == tutti::Code::invalid_argument ? 2 : 1;

@@ -1,4 +1,4 @@
-// What there is to choose among, for those who have named something else.
+// Names of algorithms for help texts and errors.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace tutti::tool {
 
-// Of each collective: a line break, two spaces, its name and those of its algorithms.
+// A line per collective with the names of its algorithms; each line begins with a line feed.
 std::string all_algorithms();
 
-// Names the algorithms that there are: of the collective, or of each.
+// Error that suggests or lists the algorithms of the collective, or of all collectives.
 Status no_such_algorithm(const std::string& algorithm, std::optional<Collective> collective);
 
 }  // namespace tutti::tool

@@ -9,6 +9,7 @@
 #include "src/plan/print.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/names.h"
+#include "tools/tutti/request.h"
 
 namespace tutti::tool {
 
@@ -22,12 +23,14 @@ Result<const Algorithm*> find_algorithm(const Request& request) {
 
 Status check_groups(const Algorithm& algorithm, const Problem& problem) {
   if (!problem.groups.empty() || !wants_hosts(algorithm, problem.collective)) return {};
-  return invalid_argument(std::string(algorithm.name()) + " wants --groups: the ranks of each host, as 3+5 or 2x4");
+  return invalid_argument(std::string(algorithm.name()) +
+                          " works across hosts: give --groups, the ranks of each host, such as 3+5 or 2x4");
 }
 
 }  // namespace
 
-Status plan_command(const Request& request) {
+Status plan_command(int argc, char** argv) {
+  const Request request = TUTTI_TRY(parse_request(describe_plan(), argc, argv));
   const Algorithm* algorithm = TUTTI_TRY(find_algorithm(request));
   const Problem problem = problem_of(request, request.ranks.front());
   TUTTI_CHECK_OK(check_groups(*algorithm, problem));

@@ -1,54 +1,57 @@
 #include "tools/tutti/request.h"
 
-#include <getopt.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <numeric>
 #include <string_view>
 
-#include "tools/tutti/given.h"
+#include "tools/tutti/command_line.h"
+#include "tools/tutti/options.h"
 
 namespace tutti::tool {
 
 namespace {
 
 constexpr double kMaxBytes = 1e15;
-constexpr Rank kMaxRanks = 65536;             // Of one rank alone.
-constexpr Rank kMaxRanksLaidOut = 1'000'000;  // Of predictions, which write no plans.
-constexpr Rank kMaxRanksAtOnce = 1024;        // Of all ranks together: their steps grow with the square of the ranks.
-constexpr std::string_view kCommands = "plan, verify, explain, topo, simulate, doctor, version, help";
+constexpr Rank kMaxRanks = 65536;             // For the plan of one rank.
+constexpr Rank kMaxRanksLaidOut = 1'000'000;  // For predictions, which emit no plans.
+constexpr Rank kMaxRanksAtOnce = 1024;        // For the plans of all ranks: steps grow with the square of the ranks.
 
-// The parts of "3+5" or "1,7", by their separator.
+// Parts of "3+5" or "1,7", which `separator` separates.
 Result<std::vector<std::string_view>> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {
     const std::size_t end = text.find(separator);
     parts.push_back(text.substr(0, end));
-    if (parts.back().empty()) return invalid_argument("nothing before or after a '" + std::string(1, separator) + "'");
+    if (parts.back().empty())
+      return invalid_argument("number missing before or after '" + std::string(1, separator) + "'");
     if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + 1);
   }
 }
 
-Result<Rank> parse_number(std::string_view text, Rank least = 1) { return parse_count(text, least, kMaxRanks); }
+// One number of a list; the error names it.
+Result<Rank> parse_number(std::string_view text) {
+  Result<Rank> number = parse_count(text, 1, kMaxRanks);
+  if (number.ok()) return number;
+  return invalid_argument("'" + std::string(text) + "' " + std::move(number).status().message());
+}
 
 Result<std::vector<Rank>> parse_ranges(std::string_view text) {
   std::vector<Rank> values;
   const std::vector<std::string_view> parts = TUTTI_TRY(split(text, ','));
   for (const std::string_view part : parts) {
-    const std::size_t dash = part.find('-', 1);  // One in front is a sign, which no number here has.
+    const std::size_t dash = part.find('-', 1);  // A dash in front would be a sign, which is an error.
     const Rank first = TUTTI_TRY(parse_number(part.substr(0, dash)));
     const Rank last = dash == std::string_view::npos ? first : TUTTI_TRY(parse_number(part.substr(dash + 1)));
-    if (last < first)
-      return invalid_argument("'" + std::string(part) + "' is no range: the smaller number comes first");
+    if (last < first) return invalid_argument("range '" + std::string(part) + "' must begin with the smaller number");
     for (Rank value = first; value <= last; ++value) values.push_back(value);
   }
   return values;
 }
 
-// "2x4x8": 2 racks with 4 hosts of 8 ranks each.
+// Parses "2x4x8": 2 racks with 4 hosts of 8 ranks each.
 Result<Groups> parse_even(std::string_view text) {
   Groups groups;
   std::uint64_t parts = 1;
@@ -62,7 +65,7 @@ Result<Groups> parse_even(std::string_view text) {
   return groups;
 }
 
-// "3+5": a host with 3 ranks and one with 5; "4+4+4/2+1": the same of hosts in racks.
+// Parses "3+5", a host with 3 ranks and one with 5, and "4+4+4/2+1", three hosts of 4 ranks in racks of 2 hosts and 1.
 Result<Groups> parse_uneven(std::string_view text) {
   Groups groups;
   const std::vector<std::string_view> levels = TUTTI_TRY(split(text, '/'));
@@ -93,8 +96,7 @@ Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t least, st
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
   if (error == std::errc() && end == text.end() && value >= least && value <= most) return value;
-  return invalid_argument("'" + std::string(text) + "' is no number from " + std::to_string(least) + " to " +
-                          std::to_string(most));
+  return invalid_argument("must be from " + std::to_string(least) + " to " + std::to_string(most));
 }
 
 Result<double> parse_bytes(std::string_view text) {
@@ -110,149 +112,102 @@ Result<double> parse_bytes(std::string_view text) {
   const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value, std::chars_format::fixed);
   const double bytes = value * factor;
   if (error != std::errc() || end != digits.end() || !(bytes >= 1 && bytes <= kMaxBytes))
-    return invalid_argument("'" + std::string(text) + "' is no number of bytes: 8, 64K, 1.5M, 1G");
+    return invalid_argument("must be a number of bytes from 1 to 1e15, such as 8, 64K, 1.5M or 1G");
   return std::floor(bytes);
 }
 
 namespace {
 
-enum Option { kAll, kCollective, kAlgorithm, kRanks, kRank, kRoot, kInPlace, kGroups, kFused, kDot, kHelp };
-
-constexpr option kOptions[] = {
-    {"all", no_argument, nullptr, kAll},
-    {"collective", required_argument, nullptr, kCollective},
-    {"algorithm", required_argument, nullptr, kAlgorithm},
-    {"ranks", required_argument, nullptr, kRanks},
-    {"rank", required_argument, nullptr, kRank},
-    {"root", required_argument, nullptr, kRoot},
-    {"in-place", no_argument, nullptr, kInPlace},
-    {"groups", required_argument, nullptr, kGroups},
-    {"fused", no_argument, nullptr, kFused},
-    {"dot", no_argument, nullptr, kDot},
-    {"help", no_argument, nullptr, kHelp},
-    {},
-};
-
-Status apply(Request& request, int option, std::string_view value) {
-  switch (option) {
+Status apply(Request& request, int key, const std::string& value) {
+  switch (key) {
     case kAll: request.all = true; break;
     case kCollective: request.collective = TUTTI_TRY(parse_collective(value)); break;
     case kAlgorithm: request.algorithm = value; break;
     case kRanks: request.ranks = TUTTI_TRY(parse_ranges(value)); break;
-    case kRank: request.rank = TUTTI_TRY(parse_number(value, 0)); break;
-    case kRoot:
-      request.root = TUTTI_TRY(parse_number(value, 0));
-      request.root_given = true;
-      break;
+    case kRank: request.rank = TUTTI_TRY(parse_count(value, 0, kMaxRanks)); break;
+    case kRoot: request.root = TUTTI_TRY(parse_count(value, 0, kMaxRanks)); break;
     case kInPlace: request.in_place = true; break;
     case kGroups: request.layouts = TUTTI_TRY(parse_layouts(value)); break;
     case kFused: request.fused = true; break;
     case kDot: request.dot = true; break;
-    case kHelp:
-    case 'h': request.command.clear(); break;
-    case ':': return invalid_argument("it wants a value after it");
-    default: return invalid_argument("there is no such option");
+    default: return not_implemented();
   }
   return {};
 }
 
-// One rank's plan can be written alone; drawings, merged stages and proofs want all of them.
-Status check_size(const Request& request) {
-  const bool alone = request.command == "plan" && request.rank && !request.fused && !request.dot;
+// The plan of one rank can be emitted alone. Graphs, fused plans and proofs need the plans of all ranks.
+Status check_size(const Request& request, bool plans) {
+  const bool alone = plans && request.rank && !request.fused && !request.dot;
   for (const Rank ranks : request.ranks) {
     if (ranks <= (alone ? kMaxRanks : kMaxRanksAtOnce)) continue;
-    if (alone) return invalid_argument("a plan is written for at most " + std::to_string(kMaxRanks) + " ranks");
-    return invalid_argument("plans of " + std::to_string(ranks) + " ranks are too large to be held at once; at most " +
-                            std::to_string(kMaxRanksAtOnce) + ", or the plan of one --rank without --fused and --dot");
+    return invalid_argument(std::to_string(ranks) + " ranks are too many: at most " + std::to_string(kMaxRanksAtOnce) +
+                            ", or " + std::to_string(kMaxRanks) +
+                            " for tutti plan with --rank and neither --fused nor --dot");
   }
   return {};
 }
 
-// Each level is made of all that the level before it counts.
+// Each level must place all members of the level before it: racks place all hosts.
 Status check_levels(const Groups& groups) {
   for (std::size_t level = 1; level < groups.size(); ++level) {
     const auto members = std::accumulate(groups[level].begin(), groups[level].end(), std::uint64_t{0});
     if (members == groups[level - 1].size()) continue;
-    return invalid_argument("--groups have " + std::to_string(groups[level - 1].size()) +
-                            (level == 1 ? " hosts" : " groups") + ", but " + std::to_string(members) +
-                            " of them in the next level");
+    return invalid_argument("--groups: there are " + std::to_string(groups[level - 1].size()) +
+                            (level == 1 ? " hosts" : " groups") + ", but the next level places " +
+                            std::to_string(members));
   }
   return {};
 }
 
-// Where both are given they have to agree.
+// --ranks and --groups must agree if both are given.
 Status check_layouts(const Request& request) {
   std::vector<Rank> sizes;
   for (const Groups& groups : request.layouts) {
     TUTTI_CHECK_OK(check_levels(groups));
     sizes.push_back(ranks_in(groups));
     if (std::find(request.ranks.begin(), request.ranks.end(), sizes.back()) != request.ranks.end()) continue;
-    return invalid_argument(
-        "--groups have a layout with " + std::to_string(sizes.back()) +
-        " ranks together, but --ranks is another number: hosts of one layout are joined by '+', as 3+2");
+    return invalid_argument("a layout of --groups has " + std::to_string(sizes.back()) +
+                            " ranks in total, which --ranks does not contain; '+' joins the hosts of a layout (3+2)");
   }
   for (const Rank ranks : request.ranks) {
     if (sizes.empty() || std::find(sizes.begin(), sizes.end(), ranks) != sizes.end()) continue;
-    return invalid_argument("--ranks has " + std::to_string(ranks) + ", but no layout of --groups has so many");
+    return invalid_argument("--ranks " + std::to_string(ranks) + ": no layout of --groups has this number of ranks");
   }
   return {};
 }
 
-// What verify would not heed: it goes through roots, both ways of passing buffers, and fusion by itself.
 Status check_verify(const Request& request) {
-  const std::pair<bool, const char*> ignored[] = {{request.rank.has_value(), "--rank"},
-                                                  {request.root_given, "--root"},
-                                                  {request.in_place, "--in-place"},
-                                                  {request.fused, "--fused"},
-                                                  {request.dot, "--dot"}};
-  for (const auto& [given, option] : ignored) {
-    if (given) {
-      return invalid_argument("verify does not take " + std::string(option) +
-                              ": it proves every class of root, in and out of place, as written and fused");
-    }
-  }
-  if (request.all && (request.collective || !request.algorithm.empty())) {
-    return invalid_argument("verify takes --all, or --collective and --algorithm");
-  }
+  if (!request.all || (!request.collective && request.algorithm.empty())) return {};
+  return invalid_argument("--all excludes --collective and --algorithm");
+}
+
+Status check_plan(const Request& request, const GivenOptions& given) {
+  if (request.ranks.size() != 1)
+    return invalid_argument("tutti plan needs one number of --ranks, or one layout of --groups");
+  const std::string allowed = "must be from 0 to " + std::to_string(request.ranks.front() - 1);
+  const std::pair<Rank, const char*> named[] = {{request.root, "--root "}, {request.rank.value_or(0), "--rank "}};
+  for (const auto& [rank, option] : named)
+    if (rank >= request.ranks.front()) return invalid_argument(option + std::to_string(rank) + ": " + allowed);
+  if (given.has(kRoot) && !has_root(*request.collective))
+    return invalid_argument("--root: " + std::string(name(*request.collective)) + " has no root");
   return {};
 }
 
-// Names all that is missing at once.
-Status check_completeness(const Request& request) {
-  const bool plans = request.command == "plan";
+// Reports all that is missing at once.
+Status check_completeness(const Command& command, const Request& request) {
+  const bool plans = std::string_view(command.name) == "plan";
   const bool named = !request.algorithm.empty();
-  const std::pair<bool, const char*> wanted[] = {{request.collective || request.all || (named && !plans),
-                                                  plans ? "--collective" : "--all, --collective or --algorithm"},
-                                                 {!plans || request.all || named, "--algorithm"},
-                                                 {!request.ranks.empty(), "--ranks"}};
+  const std::pair<bool, const char*> wanted[] = {
+      {request.collective || request.all || (named && !plans),
+       plans ? "--collective" : "one of --all, --collective and --algorithm"},
+      {!plans || named, "--algorithm"},
+      {!request.ranks.empty(), "--ranks or --groups"}};
   std::string missing;
   for (const auto& [given, option] : wanted) {
     if (!given) missing.append(missing.empty() ? "" : ", ").append(option);
   }
-  return missing.empty() ? Status() : invalid_argument(request.command + " wants " + missing + "; see tutti help");
-}
-
-Status check(const Request& request) {
-  if (request.command == "doctor" || request.command == "version" || request.command.empty()) return {};
-  if (request.command != "plan" && request.command != "verify") {
-    return invalid_argument("'" + request.command + "' is no command; the commands are " + std::string(kCommands));
-  }
-  TUTTI_CHECK_OK(check_completeness(request));
-  TUTTI_CHECK_OK(check_layouts(request));
-  TUTTI_CHECK_OK(check_size(request));
-  if (request.command == "verify") return check_verify(request);
-  if (request.all) return invalid_argument("plan does not take --all: it wants one --collective and --algorithm");
-  if (request.ranks.size() != 1) return invalid_argument("plan wants one number of --ranks, or one layout of --groups");
-  const Rank ranks = request.ranks.front();
-  const std::pair<Rank, const char*> named[] = {{request.root, "--root "}, {request.rank.value_or(0), "--rank "}};
-  for (const auto& [rank, option] : named) {
-    if (rank >= ranks)
-      return invalid_argument(option + std::to_string(rank) + ": ranks count from 0 to " + std::to_string(ranks - 1));
-  }
-  if (request.root_given && !has_root(*request.collective)) {
-    return invalid_argument("--root has no meaning for " + std::string(name(*request.collective)) + ": it has none");
-  }
-  return {};
+  if (missing.empty()) return {};
+  return invalid_argument("tutti " + std::string(command.name) + " needs " + missing + see_help(command));
 }
 
 }  // namespace
@@ -263,43 +218,27 @@ Result<double> parse_number(const std::string& text, double below) {
   if (error == std::errc() && end == text.data() + text.size() && value > 0 && value < below) return value;
   char limit[32];
   std::snprintf(limit, sizeof limit, "%g", below);
-  return invalid_argument("'" + text + "' is no number above 0 and below " + limit);
+  return invalid_argument(std::string("must be above 0 and below ") + limit);
 }
 
 Result<DataType> parse_float_type(const std::string& text) {
   for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16})
     if (text == name(type)) return type;
-  return invalid_argument("'" + text + "' is none of float32, float16 and bfloat16, which alone may be rounded");
+  return invalid_argument("must be float32, float16 or bfloat16 (other types are not compressed)");
 }
 
-Result<Request> parse_request(int argc, char** argv) {
+Result<Request> parse_request(const Command& command, int argc, char** argv) {
   Request request;
-  if (argc < 2) return request;
-  const std::string_view first = argv[1];
-  if (first == "--version") request.command = "version";
-  if (first == "--version" || first == "--help" || first == "-h") {
-    if (argc > 2) return invalid_argument(std::string("'") + argv[2] + "' is one argument too many");
-    return request;
-  }
-  request.command = first;
-  if (request.command == "help") request.command.clear();
-  opterr = 0;                    // The sentences are ours.
-  char** const rest = argv + 1;  // From the command on.
-  const int count = argc - 1;
-  GivenOptions given;
-  for (optind = 0;;) {  // 0 forgets what an earlier line left.
-    const int at = std::max(optind, 1);
-    const int chosen = getopt_long(count, rest, ":h", kOptions, nullptr);
-    if (chosen == -1) break;
-    Status status = given.add(chosen, optarg);
-    if (status.ok()) status = apply(request, chosen, optarg ? optarg : "");
-    TUTTI_CHECK_OK(std::move(status).during(std::string("reading ") + rest[at]));
-  }
-  if (optind < count) return invalid_argument(std::string("'") + rest[optind] + "' is one argument too many");
+  const GivenOptions given = TUTTI_TRY(parse_options(
+      command, argc, argv, [&](int key, const std::string& value) { return apply(request, key, value); }));
   if (request.ranks.empty()) {
     for (const Groups& groups : request.layouts) request.ranks.push_back(ranks_in(groups));
   }
-  TUTTI_CHECK_OK(check(request));
+  const bool plans = std::string_view(command.name) == "plan";
+  TUTTI_CHECK_OK(check_completeness(command, request));
+  TUTTI_CHECK_OK(check_layouts(request));
+  TUTTI_CHECK_OK(check_size(request, plans));
+  TUTTI_CHECK_OK(plans ? check_plan(request, given) : check_verify(request));
   return request;
 }
 

@@ -10,15 +10,16 @@
 namespace tutti::tool {
 namespace {
 
-// As communicators on devices refuse it.
+// Communicators on GPUs reject the same combination.
 Status check_compression_and_protocol(const SimulateRequest& request, const simulator::Network& network) {
   if (request.protocol.empty() || request.protocol == name(Protocol::simple)) return {};
   if (!asks_for_compression(request) || network.cluster().host.all(NodeKind::gpu).empty()) return {};
-  return unsupported("--compress " + request.compression + " with --protocol " + request.protocol +
-                     ": on devices narrow messages go in Simple; take that protocol, or leave it open");
+  return unsupported("--compress " + request.compression + " with --protocol " + request.protocol + ": on GPUs, " +
+                     name(Protocol::simple) +
+                     " is the only protocol for compressed messages; use it, or omit --protocol");
 }
 
-// Whether some ranks are so far from each other: the last one is on the last host.
+// Whether a network separates some ranks. The last rank is on the last host.
 bool has_network(const simulator::Network& network) {
   const auto far = network.route(0, network.ranks() - 1);
   return far.ok() && far.value().links == LinkClass::network;
@@ -38,7 +39,7 @@ bool is_of_port(const std::string& link, const Topology& host) {
 
 Status check_within_a_box(const SimulateRequest& request, const simulator::Network& network) {
   if (has_network(network)) return {};
-  const char* const words = " is of the network between hosts: give --hosts as well";
+  const char* const words = " applies to the network between hosts: add --hosts";
   if (!request.between_hosts.empty()) return invalid_argument(request.between_hosts + words);
   for (const simulator::Fault& fault : request.cluster.faults)
     if (is_of_port(fault.link, network.cluster().host))
@@ -46,18 +47,17 @@ Status check_within_a_box(const SimulateRequest& request, const simulator::Netwo
   return {};
 }
 
-// What the named algorithm has none of.
+// Options that have no meaning for the named algorithm.
 Status check_of_algorithm(const SimulateRequest& request) {
   const std::string& algorithm = request.algorithm;
   if (algorithm.empty()) return {};
   const bool mapped = algorithm.ends_with("_mapped");
   if (request.slots > 0 && (mapped || algorithm == kNvls))
-    return invalid_argument("--slots: " + algorithm + " works in peers' memory, and has no lanes with slots");
+    return invalid_argument("--slots: " + algorithm + " accesses memory of peers, without slots");
   if (request.chunk_bytes > 0 && mapped)
-    return invalid_argument("--chunk: " + algorithm + " works in peers' memory, and is not cut into pieces");
+    return invalid_argument("--chunk: " + algorithm + " accesses memory of peers, without chunks");
   if (request.asks_for_rings && !goes_round(algorithm))
-    return invalid_argument("--rings is of rings, chains and trees of hosts: the ranks of " + algorithm +
-                            " do not go round");
+    return invalid_argument("--rings applies to rings, chains and trees of hosts, not to " + algorithm);
   return {};
 }
 
@@ -74,24 +74,23 @@ Status check_on(const SimulateRequest& request, const simulator::Network& networ
   TUTTI_CHECK_OK(check_within_a_box(request, network));
   TUTTI_CHECK_OK(check_of_algorithm(request));
   if (request.channels > costs.max_channels)
-    return invalid_argument("--channels " + std::to_string(request.channels) + ": at most " +
-                            std::to_string(costs.max_channels) + " of a rank are under way at once by the figures of " +
-                            std::string(costs.name));
+    return invalid_argument("--channels " + std::to_string(request.channels) + ": must be at most " +
+                            std::to_string(costs.max_channels) + " for " + std::string(costs.name));
   if (request.root >= network.ranks())
-    return invalid_argument("--root " + std::to_string(request.root) + ": ranks count from 0 to " +
+    return invalid_argument("--root " + std::to_string(request.root) + ": must be from 0 to " +
                             std::to_string(network.ranks() - 1));
   const bool several = network.ranks() > network.ranks_per_host() && !network.switched();
   if (request.like_nccl && (several || costs.max_channels == 1))
     return unsupported(
-        "--like nccl is of the GPUs of one host, or joined by NVSwitches: what NCCL chooses between hosts is "
-        "not known here");
+        "--like nccl needs GPUs of one host, or joined by NVSwitches: NCCL's choice between hosts is not modelled");
   if (request.algorithm.empty() && network.ranks() > kMaxRanksCompared)
-    return unsupported("so many ranks, " + std::to_string(network.ranks()) + ", take too long by each algorithm that " +
-                       "there is: name one with --algorithm (up to " + std::to_string(kMaxRanksCompared) +
-                       " all are compared)");
+    return unsupported(std::to_string(network.ranks()) +
+                       " ranks take too long to simulate with every algorithm: name one with "
+                       "--algorithm (up to " +
+                       std::to_string(kMaxRanksCompared) + " ranks, all are compared)");
   TUTTI_CHECK_OK(check_compression_and_protocol(request, network));
   if (request.trace.empty()) return {};
-  if (request.algorithm.empty()) return invalid_argument("--trace is of one --algorithm");
+  if (request.algorithm.empty()) return invalid_argument("--trace needs one --algorithm");
   return {};
 }
 
@@ -104,25 +103,24 @@ std::vector<std::string> notes_on(const SimulateRequest& request, const simulato
                        [](const simulator::LaneLinks& lane) { return lane.route.shared > 0; });
   });
   if (cluster.oversubscription > 1 && !climbs)
-    notes.emplace_back("--oversubscription makes no difference: no message leaves its leaf switch");
+    notes.emplace_back("--oversubscription has no effect: no message leaves its leaf switch");
   if (cluster.tiers == 3 && cluster.hosts <= cluster.hosts_per_leaf)
-    notes.push_back("--tiers 3 is as 2: no more than " + std::to_string(cluster.hosts_per_leaf) +
+    notes.push_back("--tiers 3 has the effect of 2: at most " + std::to_string(cluster.hosts_per_leaf) +
                     " hosts are on the same leaf switches (--hosts-per-leaf)");
   const bool multicasts = std::any_of(programs.begin(), programs.end(),
                                       [](const CheckedProgram& checked) { return checked.program->multicast; });
   for (const auto& [figure, value] : request.figures) {
     if (figure.find(".network") != std::string::npos && !has_network(network))
-      notes.push_back("--figure " + figure + " makes no difference: it is of the network between hosts");
+      notes.push_back("--figure " + figure + " has no effect: it applies to the network between hosts");
     if (figure.starts_with("multicast") && !multicasts)
-      notes.push_back("--figure " + figure + " makes no difference: it is of nvls (--like nccl)");
+      notes.push_back("--figure " + figure + " has no effect: it applies to nvls (--like nccl)");
   }
   const auto is_ordered = [](const CheckedProgram& checked) { return checked.ordered; };
   if (request.asks_for_rings && request.rings > 0 && std::none_of(programs.begin(), programs.end(), is_ordered))
-    notes.emplace_back("--rings makes no difference: ranks go round as they are numbered");
+    notes.emplace_back("--rings has no effect: rings are in the order of ranks");
   if (!request.compression.empty() && request.compression != name(CompressionFormat::none) &&
       !asks_for_compression(request))
-    notes.push_back("--compress " + request.compression + " is no shorter than " + name(request.type) +
-                    ": elements go as they are");
+    notes.push_back("not compressed: --compress " + request.compression + " is not shorter than " + name(request.type));
   return notes;
 }
 

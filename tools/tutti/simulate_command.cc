@@ -86,10 +86,9 @@ class Simulations {
       take_notes();
       return check_trace();
     }
-    if (!all && request_.algorithm == kNvls)
-      return invalid_argument("nvls is NCCL's, which switches make of a plan in peers' memory: add --like nccl");
+    if (!all && request_.algorithm == kNvls) return invalid_argument("nvls is an algorithm of NCCL: add --like nccl");
     if (!all) return no_such_algorithm(request_.algorithm, request_.collective);
-    return unsupported("no algorithm can be simulated for so many ranks without more time: name one with --algorithm");
+    return unsupported("no algorithm can be simulated quickly for so many ranks: name one with --algorithm");
   }
 
   void take_notes() {
@@ -101,8 +100,8 @@ class Simulations {
   Status check_named(const Algorithm& algorithm) const {
     if (request_.like_nccl) TUTTI_CHECK_OK(check_nccl_has(algorithm.name(), request_.collective));
     if (!is_mapped(algorithm) || request_.protocol.empty() || request_.protocol == name(Protocol::simple)) return {};
-    return unsupported(std::string(algorithm.name()) + " has no messages that could go in " + request_.protocol +
-                       ": what it reads and writes in peers' memory goes in Simple");
+    return unsupported(std::string(algorithm.name()) + " accesses memory of peers, so it has no " + request_.protocol +
+                       ": its protocol is " + name(Protocol::simple));
   }
 
   // As NCCL has it, if it has; what is not asked for by name need not be there.
@@ -127,7 +126,7 @@ class Simulations {
       std::vector<simulator::TraceEvent> trace;
       if (!request_.trace.empty()) call.trace = &trace;
       if (candidate.events > kManyEvents)
-        std::fprintf(stderr, "tutti: simulating %s, up to %.0f million events: that takes long\n",
+        std::fprintf(stderr, "tutti: simulating %s, up to %.0f million events; this takes long\n",
                      candidate.name().c_str(), static_cast<double>(candidate.events) * 1e-6);
       const auto begin = std::chrono::steady_clock::now();
       Result<simulator::Outcome> outcome = candidate.simulation->run(call);
@@ -148,18 +147,17 @@ class Simulations {
         runs.back().outcome.notes.push_back(networks_.note);
       if (request_.like_nccl && request_.algorithm.empty())
         runs.back().outcome.notes.push_back(
-            "algorithms and protocols are those of NCCL's own estimates, which need not be the quickest");
+            "algorithms and protocols are the choices of NCCL's model, which may not be the fastest");
       if (on_device_ && !request_.like_nccl)
         runs.back().outcome.notes.push_back(
-            "calls are cut into channels and messages as NCCL cuts them; what Tutti's table for GPUs takes, "
-            "which nobody has measured, is told by tutti explain --topology");
+            "calls are cut into channels and messages as NCCL cuts them; tutti explain --topology shows the choice of "
+            "Tutti's table for GPUs, which is not measured yet");
       if (candidate.shown == kNvls)
         runs.back().outcome.notes.push_back(
             std::string("nvls is the plan of ") + std::string(candidate.algorithm->name()) +
-            ", of which switches add what is folded and hand on what is stored: as NCCL's "
-            "kernels have it, not Tutti's");
+            " with reductions and broadcasts in switches, as NCCL's kernels do it; Tutti does not have it");
     }
-    if (runs.empty()) return internal_error("every algorithm failed in the simulation: " + *failed_.begin());
+    if (runs.empty()) return internal_error("simulation of every algorithm failed: " + *failed_.begin());
     std::stable_sort(runs.begin(), runs.end(), [](const SimulatedRun& a, const SimulatedRun& b) {
       return a.outcome.time_us < b.outcome.time_us;
     });
@@ -234,9 +232,9 @@ class Simulations {
     if (request_.trace.empty()) return {};
     const Rank rows = network_.ranks() * simulations_.front().simulation.program().orders;
     if (rows <= kMaxTracedRanks) return {};
-    return invalid_argument(
-        "--trace shows at most " + std::to_string(kMaxTracedRanks) + " ranks, not " + std::to_string(rows) +
-        (rows > network_.ranks() ? ", as each counts in each order: fewer --rings have fewer" : ""));
+    return invalid_argument("--trace shows at most " + std::to_string(kMaxTracedRanks) + " ranks, not " +
+                            std::to_string(rows) +
+                            (rows > network_.ranks() ? " (each rank counts once per ring; reduce --rings)" : ""));
   }
 
   // Peers' memory is reached within a host, and where NVLinks lead to it.
@@ -345,11 +343,7 @@ Status write_trace(const std::string& path, const std::string& text) {
 }  // namespace
 
 Status simulate_command(int argc, char** argv) {
-  const SimulateRequest request = TUTTI_TRY(parse_simulate(argc - 1, argv + 1));
-  if (request.help) {
-    std::fputs(kSimulateUsage, stdout);
-    return {};
-  }
+  const SimulateRequest request = TUTTI_TRY(parse_simulate(argc, argv));
   const Networks networks = TUTTI_TRY(networks_of(request));
   const simulator::Network& network = networks.own;
   simulator::Costs costs = TUTTI_TRY(simulator::costs_of(network.cluster().host));
@@ -357,7 +351,7 @@ Status simulate_command(int argc, char** argv) {
   TUTTI_CHECK_OK(check_on(request, network, costs));
   Simulations simulations(request, networks, costs);
   if (network.ranks() > kMaxRanksCompared)
-    std::fprintf(stderr, "tutti: making plans for %u ranks, which may take minutes\n", network.ranks());
+    std::fprintf(stderr, "tutti: making plans for %u ranks; this may take minutes\n", network.ranks());
   TUTTI_CHECK_OK(simulations.prepare());
   std::vector<std::vector<SimulatedRun>> sizes;
   if (!request.json) begin_report(request, network, costs);

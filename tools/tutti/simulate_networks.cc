@@ -20,7 +20,7 @@ Result<Networks> networks_of(const SimulateRequest& request) {
   simulator::Network flat = TUTTI_TRY(simulator::Network::make(std::move(cluster)));
   Networks networks{std::move(own), std::move(flat)};
   networks.note =
-      "flat algorithms use one port for each rank, not all of a host: " + std::move(spread).status().message();
+      "flat algorithms use one port per rank instead of all ports of a host: " + std::move(spread).status().message();
   return networks;
 }
 

@@ -40,15 +40,15 @@ void show_row(const SimulatedRun& run, bool shows_compression) {
 void show_details(const SimulatedRun& run) {
   const simulator::Outcome& outcome = run.outcome;
   for (const simulator::KindUse& use : outcome.links)
-    std::printf("# %-8s %6.2f %% of the time on the busiest, %s; %.4g bytes in all\n", name(use.kind),
-                use.busiest_part * 100, use.busiest.c_str(), use.bytes);
+    std::printf("# %-8s busiest: %s, busy %.2f %% of the time; %.0f bytes on all links\n", name(use.kind),
+                use.busiest.c_str(), use.busiest_part * 100, use.bytes);
   std::printf("# critical path:");
   const char* separator = " ";
   for (const auto& [part, us] : parts_of(outcome.chain)) {
     std::printf("%s%s %.1f %%", separator, part.c_str(), us / outcome.time_us * 100);
     separator = ", ";
   }
-  std::printf("\n# %llu events, %.2f million a second\n", static_cast<unsigned long long>(outcome.events),
+  std::printf("\n# %llu simulated events, %.2f million per second\n", static_cast<unsigned long long>(outcome.events),
               static_cast<double>(outcome.events) / std::max(run.seconds, 1e-9) * 1e-6);
 }
 
@@ -88,12 +88,12 @@ void show_json(const SimulatedRun& run) {
 
 std::string words_of(std::string_view algorithm, const simulator::Call& call) {
   const std::string compressed =
-      call.compression == CompressionFormat::none ? "" : std::string(" in ") + name(call.compression);
-  return std::string(algorithm) + " with " + name(call.protocol) + compressed;
+      call.compression == CompressionFormat::none ? "" : std::string("/") + name(call.compression);
+  return std::string(algorithm) + "/" + name(call.protocol) + compressed;
 }
 
-void begin_report(const SimulateRequest& request, const simulator::Network& network, const simulator::Costs& costs) {
-  std::printf("# %s of %s on %s as %s, by the figures of %.*s; launched %s\n", name(request.collective),
+void begin_report(const SimulateRequest& request, const simulator::Network& network, const Costs& costs) {
+  std::printf("# %s, %s on %s of %s; cost model %.*s, launch %s\n", name(request.collective),
               counted(network.ranks(), "rank").c_str(), counted(network.cluster().hosts, "host").c_str(),
               request.topology.c_str(), static_cast<int>(costs.name.size()), costs.name.data(), name(request.launch));
   std::printf("#%13s %12s %9s %9s  %-18s %-6s %4s %8s%s\n", "size (B)", "time (us)", "algbw", "busbw", "algorithm",
@@ -112,7 +112,7 @@ void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const Missi
   for (const std::vector<SimulatedRun>& runs : sizes)
     for (const std::string& note : runs[0].outcome.notes)
       if (reported.insert(note).second && reported.size() <= 8) std::printf("# note: %s\n", note.c_str());
-  const char* separator = "# left out, as they take long to simulate; --algorithm runs one: ";
+  const char* separator = "# left out because they take long to simulate (--algorithm simulates one): ";
   for (const LeftOut& each : missing.left_out) {
     std::printf("%s%s", separator, each.what.c_str());
     if (each.from_bytes > 0 && sizes.size() > 1) std::printf(" from %.0f bytes", each.from_bytes);

@@ -13,7 +13,6 @@
 namespace tutti::tool {
 
 struct SimulateRequest {
-  bool help = false;
   std::string topology;
   std::string gpu;
   simulator::Cluster cluster;  // Its topology is filled in later.
@@ -43,7 +42,5 @@ struct SimulateRequest {
 
 // `argv` begins with the command.
 Result<SimulateRequest> parse_simulate(int argc, char** argv);
-
-extern const char* const kSimulateUsage;
 
 }  // namespace tutti::tool

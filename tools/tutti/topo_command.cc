@@ -1,5 +1,3 @@
-#include <getopt.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -15,89 +13,67 @@
 #include "src/topology/fill.h"
 #include "src/topology/formats.h"
 #include "src/topology/presets.h"
+#include "tools/tutti/command_line.h"
 #include "tools/tutti/commands.h"
-#include "tools/tutti/given.h"
+#include "tools/tutti/options.h"
 #include "tools/tutti/topo_rings.h"
 #include "tools/tutti/topologies.h"
-#include "tools/tutti/usage.h"
 
 namespace tutti::tool {
 namespace {
 
-enum class Form { text, json, nccl, dot, svg, help };
+enum class Form { text, json, nccl, dot, svg };
 
 struct TopoRequest {
   std::string file;
   std::string preset;
   std::string gpu;
   Form form = Form::text;
-  std::string picture;  // Form::svg: where to.
+  std::string picture;  // Form::svg: path of the file.
   bool rings = false;
-  std::vector<std::uint32_t> gpus;  // Of rings; none: all.
-};
-
-enum Option { kFile, kPreset, kGpu, kJson, kNccl, kDot, kSvg, kRings, kGpus, kHelp };
-constexpr option kOptions[] = {
-    {"file", required_argument, nullptr, kFile},
-    {"preset", required_argument, nullptr, kPreset},
-    {"gpu", required_argument, nullptr, kGpu},
-    {"json", no_argument, nullptr, kJson},
-    {"nccl", no_argument, nullptr, kNccl},
-    {"dot", no_argument, nullptr, kDot},
-    {"svg", required_argument, nullptr, kSvg},
-    {"rings", no_argument, nullptr, kRings},
-    {"gpus", required_argument, nullptr, kGpus},
-    {"help", no_argument, nullptr, kHelp},
-    {},
+  std::vector<std::uint32_t> gpus;  // GPUs of rings; empty: all.
 };
 
 Status check(const TopoRequest& request) {
   if (request.rings && (request.form == Form::json || request.form == Form::nccl))
-    return invalid_argument("--rings and --gpus are for text, --dot and --svg");
+    return invalid_argument("--rings and --gpus exclude --json and --nccl");
   return {};
 }
 
 Status take_form(TopoRequest& request, Form form) {
-  if (request.form != Form::text) return invalid_argument("topo takes one of --json, --nccl, --dot and --svg");
+  if (request.form != Form::text) return invalid_argument("only one of --json, --nccl, --dot and --svg can be given");
   request.form = form;
   return {};
 }
 
-// `argv` begins with the command. What is not understood is named as it was written.
+Status apply(TopoRequest& request, int key, const std::string& value) {
+  switch (key) {
+    case kFile: request.file = value; break;
+    case kPreset: request.preset = value; break;
+    case kGpu: request.gpu = value; break;
+    case kJson: return take_form(request, Form::json);
+    case kNccl: return take_form(request, Form::nccl);
+    case kDot: return take_form(request, Form::dot);
+    case kSvg: request.picture = value; return take_form(request, Form::svg);
+    case kRings: request.rings = true; break;
+    case kGpus:
+      request.gpus = TUTTI_TRY(parse_gpus(value));
+      request.rings = true;
+      break;
+    default: return not_implemented();
+  }
+  return {};
+}
+
 Result<TopoRequest> parse(int argc, char** argv) {
   TopoRequest request;
-  GivenOptions given;
-  opterr = 0;
-  optind = 0;  // Whatever was read before; and nothing is moved, so that places stay what they are.
-  for (;;) {
-    const char* at = argv[std::max(optind, 1)];
-    const int chosen = getopt_long(argc, argv, "+:h", kOptions, nullptr);
-    if (chosen != -1) TUTTI_CHECK_OK(given.add(chosen, optarg).during(std::string("reading ") + at));
-    switch (chosen) {
-      case -1:
-        if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
-        return request;
-      case kFile: request.file = optarg; break;
-      case kPreset: request.preset = optarg; break;
-      case kGpu: request.gpu = optarg; break;
-      case kJson: TUTTI_CHECK_OK(take_form(request, Form::json)); break;
-      case kNccl: TUTTI_CHECK_OK(take_form(request, Form::nccl)); break;
-      case kDot: TUTTI_CHECK_OK(take_form(request, Form::dot)); break;
-      case kSvg:
-        TUTTI_CHECK_OK(take_form(request, Form::svg));
-        request.picture = optarg;
-        break;
-      case kRings: request.rings = true; break;
-      case kGpus:
-        request.gpus = TUTTI_TRY(parse_gpus(optarg));
-        request.rings = true;
-        break;
-      case 'h':
-      case kHelp: request.form = Form::help; break;
-      case ':': return invalid_argument(std::string(at) + " wants a value after it");
-      default: return invalid_argument(std::string("topo has no option ") + at);
-    }
-  }
+  TUTTI_CHECK_OK(parse_options(describe_topo(), argc, argv, [&](int key, const std::string& value) {
+                   return apply(request, key, value);
+                 }).status());
+  if (!request.file.empty() && !request.preset.empty())
+    return invalid_argument("--file and --preset exclude each other");
+  TUTTI_CHECK_OK(check(request));
+  return request;
 }
 
 Status write_file(const std::string& path, const std::string& text) {
@@ -107,7 +83,7 @@ Status write_file(const std::string& path, const std::string& text) {
   return file ? Status() : system_error("write " + path);
 }
 
-// What is set is taken for what is there, as communicators do. NCCL's variable may be left over from elsewhere.
+// TUTTI_TOPO_FILE replaces discovery, as in communicators. A file of NCCL's variable that cannot be read is only noted.
 Result<Topology> this_machine() {
   std::string left_out;
   if (!config().topo_file.empty()) {
@@ -117,7 +93,7 @@ Result<Topology> this_machine() {
     const std::string source = std::find_if(settings().begin(), settings().end(), is_it)->source;
     Result<Topology> found = read_topology_file(config().topo_file);
     if (found.ok()) {
-      found.value().notes.push_back(source + " is read, and this machine is not looked at");
+      found.value().notes.push_back(source + " replaces this machine");
       return found;
     }
     Status refused = std::move(found).status().during("reading " + source);
@@ -131,8 +107,7 @@ Result<Topology> this_machine() {
   return std::move(discovery.topology);
 }
 
-Result<Topology> what_is_asked(const TopoRequest& request) {
-  if (!request.file.empty() && !request.preset.empty()) return invalid_argument("topo takes --file or --preset");
+Result<Topology> requested_topology(const TopoRequest& request) {
   if (!request.preset.empty()) return preset(request.preset);
   return request.file.empty() ? this_machine() : read_topology_file(request.file);
 }
@@ -148,21 +123,16 @@ void warn_of_loss(const Topology& topology) {
   });
   if (!joined) return;
   std::fprintf(stderr,
-               "tutti: NCCL's files have no NVLinks between hosts: whoever reads this one has %zu hosts that a network "
-               "alone joins; --json keeps them together\n",
+               "tutti: NCCL's format has no NVLinks between hosts: in this output, only a network joins the %zu hosts; "
+               "--json keeps the NVLinks\n",
                topology.hosts.size());
 }
 
 }  // namespace
 
 Status topo_command(int argc, char** argv) {
-  const TopoRequest request = TUTTI_TRY(parse(argc - 1, argv + 1));
-  if (request.form == Form::help) {
-    print_usage();
-    return {};
-  }
-  TUTTI_CHECK_OK(check(request));
-  Topology topology = TUTTI_TRY(what_is_asked(request));
+  const TopoRequest request = TUTTI_TRY(parse(argc, argv));
+  Topology topology = TUTTI_TRY(requested_topology(request));
   if (!request.gpu.empty()) TUTTI_CHECK_OK(name_gpus(topology, name_of(request), request.gpu));
   fill_in(topology);
   TopoRings rings;
@@ -176,7 +146,6 @@ Status topo_command(int argc, char** argv) {
       warn_of_loss(topology);
       break;
     case Form::dot: shown = draw_dot(topology, rings.drawn); break;
-    case Form::help: break;
     case Form::svg: return write_file(request.picture, draw_svg(topology, rings.drawn));
   }
   std::fwrite(shown.data(), 1, shown.size(), stdout);

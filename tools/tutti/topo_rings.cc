@@ -69,10 +69,9 @@ std::string described(const Topology& topology, const Circuits& circuits, bool w
 }
 
 std::string headed(const std::string& what, const Circuits& circuits) {
-  if (circuits.each.empty())
-    return what + ": none, since no link leads to some of them, or there are too many GPUs and links to look for any\n";
+  if (circuits.each.empty()) return what + ": none found (no link to some GPU, or too many GPUs and links to search)\n";
   const double sum = circuits.gbytes_per_s * static_cast<double>(circuits.each.size());
-  return what + ": " + short_number(sum) + " GB/s in all, by " + std::to_string(circuits.each.size()) +
+  return what + ": " + short_number(sum) + " GB/s in total, by " + std::to_string(circuits.each.size()) +
          (circuits.each.size() == 1 ? " ring" : " rings") + "\n";
 }
 
@@ -86,7 +85,8 @@ Status check_gpus(const Topology& topology, const std::vector<std::uint32_t>& gp
   for (const std::uint32_t gpu : gpus) {
     const bool there = std::any_of(topology.nodes.begin(), topology.nodes.end(),
                                    [&](const Node& node) { return node.kind == NodeKind::gpu && node.index == gpu; });
-    if (!there) return invalid_argument("there is no GPU " + std::to_string(gpu) + ": see `tutti topo`");
+    if (!there)
+      return invalid_argument("--gpus: there is no GPU " + std::to_string(gpu) + "; tutti topo lists the GPUs");
   }
   return {};
 }
@@ -123,17 +123,16 @@ Result<TopoRings> rings_of(const Topology& topology, const std::vector<std::uint
     rings.text += headed("rings from " + where + " to other hosts", outside) + described(topology, outside, several);
     if (!outside.each.empty() && members.size() > 1)
       rings.text +=
-          "  what arrives comes in by the port nearest to the first GPU; in trees of hosts it and the last speak for "
-          "the host\n";
+          "  data arrives at the port nearest to the first GPU; in trees of hosts, the first and the last GPU "
+          "communicate with other hosts\n";
   }
-  if (rings.text.empty()) rings.text = "rings: there are no GPUs\n";
+  if (rings.text.empty()) rings.text = "rings: no GPUs\n";
   return rings;
 }
 
 Result<std::vector<std::uint32_t>> parse_gpus(const std::string& text) {
   Result<std::vector<std::uint32_t>> gpus = cpus_of_list(text);
-  if (!gpus.ok() || gpus.value().empty())
-    return invalid_argument("--gpus is '" + text + "', but must be numbers of GPUs, as 0,1,5-7");
+  if (!gpus.ok() || gpus.value().empty()) return invalid_argument("must be a list of GPU indices, such as 0,1,5-7");
   return gpus;
 }
 

@@ -13,12 +13,13 @@
 #include "tools/tutti/commands.h"
 #include "tools/tutti/host_shapes.h"
 #include "tools/tutti/names.h"
+#include "tools/tutti/request.h"
 
 namespace tutti::tool {
 
 namespace {
 
-// One algorithm for one number of ranks.
+// One algorithm with one number of ranks.
 struct Task {
   Collective collective;
   const Algorithm* algorithm;
@@ -28,9 +29,9 @@ struct Task {
 
 struct Tally {
   std::uint64_t problems = 0;
-  std::uint64_t plans = 0;     // Sets of all ranks' plans that were proved.
-  std::uint64_t messages = 0;  // Of one chunk, over all of them.
-  std::uint32_t slots = 0;     // The most that any needs.
+  std::uint64_t plans = 0;     // Proved sets of plans; a set has the plans of all ranks.
+  std::uint64_t messages = 0;  // Sum over all proofs, for one chunk.
+  std::uint32_t slots = 0;     // Maximum over all proofs.
   std::int64_t time_ns = 0;
   std::vector<std::string> failures{};
 
@@ -44,13 +45,13 @@ struct Tally {
   }
 };
 
-// Of those that want hosts where none were named, hosts of several shapes.
+// Layouts to verify: several shapes of hosts if the algorithm works across hosts and the user named no layout.
 std::vector<Groups> groups_of(const Task& task) {
   if (task.groups.empty() && wants_hosts(*task.algorithm, task.collective)) return host_shapes(task.ranks);
   return {task.groups};
 }
 
-// In and out of place, and the first, middle and last root; those that the algorithm supports.
+// Problems that the algorithm supports: in and out of place, with the first, middle and last root.
 std::vector<Problem> problems_of(const Task& task) {
   std::vector<Problem> problems;
   for (const Groups& groups : groups_of(task)) {
@@ -79,21 +80,21 @@ void prove(const std::vector<Plan>& plans, const Loop& loop, const std::string& 
   tally.slots = std::max(tally.slots, proof.value().slots);
 }
 
-// As written; with neighbours merged within stages, in a skewed loop; and with stages merged away too.
+// Proves the plans as emitted, fused within stages in a skewed loop, and fused across stages.
 Tally verify_problem(const Algorithm& algorithm, const Problem& problem) {
   Tally tally{.problems = 1};
   const std::int64_t begin_ns = now_ns();
   std::vector<Plan> plans = emit_plans(algorithm, problem);
-  prove(plans, {}, "as written", tally);
+  prove(plans, {}, "as emitted", tally);
   for (Plan& plan : plans) fuse(plan);
   prove(plans, {.chunks = 2, .skew = 1, .slots = 2}, "fused, in a skewed loop", tally);
   fuse_stages(plans);
-  prove(plans, {}, "fused over stages", tally);
+  prove(plans, {}, "fused across stages", tally);
   tally.time_ns = now_ns() - begin_ns;
   return tally;
 }
 
-// All tasks on all cores; the tallies come in the tasks' order.
+// Runs all tasks on all cores. Tallies are in the order of the tasks.
 std::vector<Tally> verify_all(const std::vector<Task>& tasks) {
   std::vector<Tally> tallies(tasks.size());
   std::atomic<std::size_t> next = 0;
@@ -132,7 +133,7 @@ void print_row(const char* collective, const char* algorithm, const Tally& tally
               static_cast<double>(tally.time_ns) * 1e-9, summary);
 }
 
-// The tasks of one algorithm together.
+// All tasks of one algorithm.
 struct Row {
   const Task& task;
   Tally tally{};
@@ -147,7 +148,7 @@ std::vector<Row> rows_of(const std::vector<Task>& tasks, const std::vector<Tally
   return rows;
 }
 
-// On which hosts was proved what wants some, and what was not proved at all.
+// Prints which layouts were used, and which algorithms support none of the problems.
 void print_remarks(const Request& request, const std::vector<Row>& rows) {
   bool over_hosts = false;
   std::string unproved;
@@ -158,11 +159,11 @@ void print_remarks(const Request& request, const std::vector<Row>& rows) {
     unproved.append(task.algorithm->name());
   }
   if (over_hosts && request.layouts.empty())
-    std::printf("what works across hosts: on %s; --groups names others\n", kHostShapes);
-  if (!unproved.empty()) std::printf("0 problems, as they support none of these: %s\n", unproved.c_str());
+    std::printf("layouts of algorithms that work across hosts: %s (--groups chooses others)\n", kHostShapes);
+  if (!unproved.empty()) std::printf("not proved, no problem supported: %s\n", unproved.c_str());
 }
 
-// Hosts that were named, of algorithms that were proved on others alone.
+// Prints layouts that an algorithm does not support although it supports others of the list.
 void print_skipped(const std::vector<Task>& tasks, const std::vector<Tally>& tallies, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -170,8 +171,7 @@ void print_skipped(const std::vector<Task>& tasks, const std::vector<Tally>& tal
       if (task.algorithm != row.task.algorithm || task.groups.empty()) continue;
       if (tallies[i].problems > 0 || row.tally.problems == 0) continue;
       const Problem problem = {task.collective, task.ranks, 0, false, task.groups};
-      std::printf("not proved, as it does not support that: %s for %s\n", task.algorithm->name(),
-                  describe(problem).c_str());
+      std::printf("not proved, layout not supported: %s for %s\n", task.algorithm->name(), describe(problem).c_str());
     }
   }
 }
@@ -181,14 +181,15 @@ Status nothing_proved(const Task& first) {
   const bool over_hosts = wants_hosts(*first.algorithm, first.collective);
   return unsupported(
       "nothing was proved: " + std::string(first.algorithm->name()) + " does not support " + describe(problem) +
-      (over_hosts ? "; it works across hosts: give more --ranks, or other --groups of two hosts or more, "
-                    "as 3+5 or 2x4 (all_to_all wants hosts of equal size)"
+      (over_hosts ? "; it works across hosts: give more --ranks, or --groups of two hosts or more, such as "
+                    "3+5 or 2x4 (all_to_all needs hosts of equal size)"
                   : "; give other --ranks or --groups, or another --algorithm"));
 }
 
 }  // namespace
 
-Status verify_command(const Request& request) {
+Status verify_command(int argc, char** argv) {
+  const Request request = TUTTI_TRY(parse_request(describe_verify(), argc, argv));
   const std::vector<Task> tasks = tasks_of(request);
   if (tasks.empty()) return no_such_algorithm(request.algorithm, request.collective);
   const std::int64_t begin_ns = now_ns();
@@ -199,7 +200,7 @@ Status verify_command(const Request& request) {
   if (total.problems == 0) return nothing_proved(tasks.front());
 
   std::printf("%-15s %-22s %9s %8s %12s %6s %8s %9s\n", "collective", "algorithm", "problems", "proofs", "messages",
-              "slots", "failures", "seconds  what it does");
+              "slots", "failures", "seconds  description");
   for (const auto& [task, tally] : rows)
     print_row(name(task.collective), task.algorithm->name(), tally, task.algorithm->summary());
   print_row("all", "", total);

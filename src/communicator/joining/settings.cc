@@ -69,14 +69,14 @@ std::string protocol_on_host_memory(const Config& config) {
   return config.nccls_protocol && config.protocol == "LL128" ? "" : config.protocol;
 }
 
-std::string why_not_autotuned(const Config& config) {
+std::string why_autotuning_is_off(const Config& config) {
   if (config.deterministic) return "TUTTI_DETERMINISTIC is 1";
-  if (config.has_plugin()) return "TUTTI_TUNER_PLUGIN names who chooses";
+  if (config.has_plugin()) return "TUTTI_TUNER_PLUGIN chooses algorithms";
   if (!config.algorithm.empty())
     return std::string(config.nccls_algorithm ? "NCCL_ALGO" : "TUTTI_ALGORITHM") + " forces " + config.algorithm;
   if (!protocol_on_host_memory(config).empty())
     return std::string(config.nccls_protocol ? "NCCL_PROTO" : "TUTTI_PROTOCOL") + " forces " + config.protocol;
-  return config.tune == Tune::off ? "TUTTI_TUNE is 0, and would have to be 1 or exact" : "";
+  return config.tune == Tune::off ? "TUTTI_TUNE is 0 (autotuning needs 1 or exact)" : "";
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ std::vector<std::string> refused_on_host_memory(const Config& config) {
 }
 
 std::string idle_tuning(const Config& config) {
-  const std::string why = why_not_autotuned(config);
+  const std::string why = why_autotuning_is_off(config);
   const bool tunes = config.tune != Tune::off, keeps = !config.tune_file.empty();
   if (why.empty() || (!tunes && !keeps)) return "";
   if (tunes && keeps) return "TUTTI_TUNE and TUTTI_TUNE_FILE have no effect: " + why;

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# options.sh TUTTI: each option that the help of a command lists must be implemented by the command. Tried with a value that
+# no option accepts (flags: without a value); what else is wrong with the command line does not matter.
+set -uo pipefail
+tutti="$1" status=0 tried=0
+for command in plan verify explain topo simulate doctor; do
+  help="$("$tutti" "$command" --help)" || { echo "tutti $command --help fails"; exit 1; }
+  [ "$help" = "$("$tutti" help "$command")" ] || { echo "tutti help $command differs"; status=1; }
+  while read -r option argument; do
+    words=("$option")
+    [[ "$argument" =~ ^[A-Z] && ! "$argument" =~ [a-z] ]] && words+=("?")
+    output="$(cd "$(mktemp -d)" && "$tutti" "$command" "${words[@]}" 2>&1)"
+    tried=$((tried + 1))
+    if [[ "$output" =~ (not implemented|has no option|takes no value|needs a value) ]]; then
+      echo "tutti $command ${words[*]}: $output"
+      status=1
+    fi
+  done < <(sed -n 's/^  \(--[a-z-]*\) \{1,\}\([^ ]*\).*/\1 \2/p' <<<"$help")
+done
+echo "$tried options tried"
+[ "$tried" -gt 60 ] && exit "$status"

@@ -1,0 +1,25 @@
+// What `tutti doctor` found, and how it is printed.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tutti::tool {
+
+struct DoctorSection {
+  std::string title;                                         // "transports"
+  std::vector<std::pair<std::string, std::string>> lines{};  // Names and findings.
+};
+
+struct DoctorReport {
+  std::vector<DoctorSection> sections{};
+  std::vector<std::string> warnings{};
+  std::string error{};  // Why no communicator can be created, or which files are unusable; empty: all is well.
+};
+
+// The report, the settings of this process (src/base/config.h) between sections and warnings.
+std::string doctor_text(const DoctorReport& report);
+std::string doctor_json(const DoctorReport& report);
+
+}  // namespace tutti::tool

@@ -1,0 +1,78 @@
+// Options of the tool's commands, and texts that the descriptions of several commands share.
+#pragma once
+
+#include <string>
+
+#include "src/base/status.h"
+#include "tools/tutti/command.h"
+
+namespace tutti::tool {
+
+// Keys of options. A name means the same in all commands that have it.
+enum Option {
+  kAlgorithm,
+  kAll,
+  kBytes,
+  kChannels,
+  kCollective,
+  kCores,
+  kDot,
+  kFail,
+  kFigure,
+  kFile,
+  kFused,
+  kGpu,
+  kGpus,
+  kGroups,
+  kHosts,
+  kHostsPerLeaf,
+  kInPlace,
+  kJitter,
+  kJson,
+  kLaunch,
+  kLike,
+  kLink,
+  kMachine,
+  kMapped,
+  kMaxRelativeError,
+  kMemory,
+  kNccl,
+  kOversubscription,
+  kChunk,
+  kPreset,
+  kProtocol,
+  kRails,
+  kRank,
+  kRanks,
+  kRanksPerHost,
+  kRings,
+  kRoot,
+  kSeed,
+  kSlots,
+  kSlow,
+  kSvg,
+  kTiers,
+  kTopology,
+  kTrace,
+  kTransport,
+  kTuneFile,
+  kType,
+  kUnfolded,
+  kCompress,
+};
+
+// For an option that is in a command's table and that the command forgot.
+Status not_implemented();
+
+// Rows that several commands have.
+OptionRow collective_row(const std::string& fallback);
+OptionRow groups_row(const std::string& fallback, const std::string& number_of_layouts);
+OptionRow gpu_row();
+OptionRow wire_row();
+OptionRow max_relative_error_row();
+OptionRow type_row();
+
+// Names and uses of all protocols.
+std::string protocol_names();
+
+}  // namespace tutti::tool
