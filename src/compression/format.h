@@ -1,5 +1,5 @@
 // What a payload looks like between ranks when it is narrower than its tensor: formats, their names and their sizes.
-// docs/wire-formats.md has every byte of them.
+// docs/reference/compression-formats.md specifies every byte.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace tutti {
 
 // Relative root mean square of the error of results, where terms are independent Gaussian numbers:
-// docs/wire-formats.md.
+// docs/reference/compression-formats.md.
 double expected_error(CompressionFormat compression, const CostLaw& cost_law);
 
 // Formats that may be taken unasked, the most exact first. Not `int4`, whose error is a tenth; nor `fp16`, which holds

@@ -207,9 +207,9 @@ tutti_explain_refuses(memory_between_hosts "--transport shm is of one host, but 
 tutti_explain_refuses(to_map_over_tcp "--mapped is of memory that all ranks can map" --ranks 2 --transport tcp --mapped)
 tutti_explain_refuses(to_map_over_groups "--mapped is of memory that all ranks can map" --groups 2x2 --mapped)
 tutti_explain_refuses(to_map_other_hosts "--mapped is of memory that all ranks can map" --topology dgx-h100 --hosts 2 --mapped)
-tutti_explain_refuses(what_devices_of_several_hosts_have_not "has nothing of calls between devices of several hosts" --topology dgx-h100 --hosts 2
+tutti_explain_refuses(what_devices_of_several_hosts_have_not "has no results for GPUs on several hosts" --topology dgx-h100 --hosts 2
                       --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
-tutti_explain_refuses(what_devices_of_hosts_on_nvswitches_have_not "has nothing of calls between devices of several hosts" --topology gb200-nvl72
+tutti_explain_refuses(what_devices_of_hosts_on_nvswitches_have_not "has no results for GPUs on several hosts" --topology gb200-nvl72
                       --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
 tutti_explain_refuses(a_machine_of_no_file "--machine is one of those of a --tune-file" --ranks 2 --machine EPYC)
 tutti_explain_refuses(two_of_one "given twice. while reading --ranks" --ranks 2 --ranks 4)

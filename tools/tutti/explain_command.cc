@@ -241,8 +241,8 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
   if (query.thread_blocks > 0 && !one_host) {
     if (request.measured_by_name)
       return invalid_argument(
-          "--tune-file has nothing of calls between devices of several hosts: these are not tried "
-          "(docs/decisions/0061)");
+          "--tune-file has no results for GPUs on several hosts, as autotuning does not cover them "
+          "(docs/design/tuning.md)");
     request.asked.file.clear();
   }
   request.asked.cores = given.has(kCores) ? request.terms.cores : 0;

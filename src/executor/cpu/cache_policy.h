@@ -1,4 +1,4 @@
-// How this machine's caches like to be treated; see docs/decisions/0029.
+// Cache policy of this CPU; see docs/design/executor-cpu.md.
 #pragma once
 
 #include <cstdint>

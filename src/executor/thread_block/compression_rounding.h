@@ -20,7 +20,7 @@ struct CompressedMarks {
 
 // Of a call, in its device's memory; then, with what is the thread block's own, in that of each thread block. Elements
 // are counted as in the longer of input and output, scratch being laid out like that over and over: see
-// docs/wire-formats.md.
+// docs/reference/compression-formats.md.
 struct KernelRounding {
   std::uint64_t key = 0;        // Of the random numbers of messages,
   std::uint64_t input_key = 0;  // and of those of an input that goes with a residual.
