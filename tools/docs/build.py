@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Builds the documentation as a site.  tools/docs/build.py [--output build/docs]
 
-Needs Sphinx, MyST and furo (tools/docs/requirements.txt); exits with 77 where they are not installed. Warnings, broken
-links among them, are errors.
+Needs Sphinx, MyST and furo: of this Python, or of build/docs-venv, where tools/dev docs installs them. Exits with 77 if
+neither has them. Warnings are errors, including broken links.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import links  # noqa: E402
 
 ROOT = links.ROOT
 NEEDED = ("sphinx", "myst_parser", "furo")
+VENV_PYTHON = os.path.join(ROOT, "build", "docs-venv", "bin", "python")
 MOVED = {"README.md": "index.md", "ARCHITECTURE.md": "project/architecture.md", "CONTRIBUTING.md": "project/contributing.md",
          "SECURITY.md": "project/security.md", "CHANGELOG.md": "project/changelog.md"}
 MARK = re.compile(r"<!-- generated: (\w+) -->")
@@ -91,6 +92,8 @@ def main():
     parser.add_argument("--output", default=os.path.join(ROOT, "build", "docs"))
     output = os.path.abspath(parser.parse_args().output)
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing and sys.executable != VENV_PYTHON and os.path.exists(VENV_PYTHON):
+        return subprocess.run([VENV_PYTHON, "-B", *sys.argv], check=False).returncode
     if missing:
         print(f"docs: skipped, as this Python has no {', '.join(missing)}: tools/dev docs installs them below build/")
         return 77
