@@ -14,7 +14,7 @@ GROUPS = (
     ("libnccl.so.2", r"TUTTI_NCCL_"),
     ("Other", r""),
 )
-NAME = re.compile(r"`[^`]+`|\b[A-Z]+_[A-Z0-9_]+=\w+|\b\w+\(\)|\b\w+_\w+\b(?:\(\))?|\boptions\.\w+|\b\w+\[[^\]\n]*\]|\bnccl[A-Z]\w+")
+NAME = re.compile(r"`[^`]+`|\b[\w/]+\.(?:h|cc|md)\b|\b[A-Z]+_[A-Z0-9_]+=\w+|\b\w+\(\)|\b\w+_\w+\b(?:\(\))?|\boptions\.\w+|\b\w+\[[^\]\n]*\]|\bnccl[A-Z]\w+")
 TAG = re.compile(r"^(Blocks|Blocking|Thread safety|Threads|Errors?|Notes?|Returns|In place|Limits?|Streams?|Types?): ?")
 
 
@@ -112,7 +112,8 @@ def api():
             if comment:
                 parts.append(paragraphs(comment) + "\n")
             if declaration:
-                parts.append(f"```c\n{declaration}\n```\n")
+                plain = re.sub(r"^TUTTI_API ", "", declaration, flags=re.M)
+                parts.append(f"```c\n{plain}\n```\n")
     return "\n".join(parts)
 
 
