@@ -55,8 +55,12 @@ class Settings(unittest.TestCase):
 };'''
 
     def test_reads_rows_with_joined_strings(self):
-        self.assertEqual(source.settings(self.TEXT), [("TUTTI_A", "NCCL_A", "1", "one, two {three}", "a number"),
-                                                      ("TUTTI_B", None, "", "four", 'a "path"')])
+        self.assertEqual(source.settings(self.TEXT), [("TUTTI_A", "NCCL_A", "1", None, "one, two {three}", "a number"),
+                                                      ("TUTTI_B", None, "", None, "four", 'a "path"')])
+
+    def test_reads_groups(self):
+        row = source.settings('Entry{{"TUTTI_A", nullptr, "1", "launch", "one"}, "a number", others},')[0]
+        self.assertEqual((row.group, row.meaning, row.values), ("launch", "one", "a number"))
 
     def test_refuses_a_table_of_another_form(self):
         with self.assertRaises(ValueError):

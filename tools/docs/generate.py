@@ -60,13 +60,22 @@ def introduction(text):
     return "\n\n".join(made)
 
 
-def environment():
-    rest, parts = source.settings(), []
+def groups_of(rows):
+    """(title, rows) by the groups of the source, or by GROUPS where it has none."""
+    if all(row.group for row in rows):
+        for title in dict.fromkeys(row.group for row in rows):
+            yield title if title.startswith("lib") else title[0].upper() + title[1:], [row for row in rows if row.group == title]
+        return
     for title, pattern in GROUPS:
-        rows = [row for row in rest if re.match(pattern, row.name)]
-        rest = [row for row in rest if row not in rows]
-        if not rows:
-            continue
+        mine = [row for row in rows if re.match(pattern, row.name)]
+        rows = [row for row in rows if row not in mine]
+        if mine:
+            yield title, mine
+
+
+def environment():
+    parts = []
+    for title, rows in groups_of(source.settings()):
         parts.append(f"## {title}\n\n| variable | NCCL name | default | meaning | values |\n|---|---|---|---|---|")
         for row in rows:
             nccl = f"`{row.nccl_name}`" if row.nccl_name else ""
@@ -77,10 +86,12 @@ def environment():
 
 
 def described(entry):
-    """The comment of an algorithm's file; with a table of its own in it, as it stands."""
-    if re.search(r"^  \S", entry.comment, re.M):
-        return f"```text\n{entry.comment}\n```"
-    return paragraphs(entry.comment)
+    """The comment of an algorithm's file; tables and examples in it, which are indented, stand as they are."""
+    parts = []
+    for run in re.split(r"((?:^ {2,}\S.*\n?)+)", entry.comment, flags=re.M):
+        if run.strip():
+            parts.append("```text\n" + run.rstrip("\n") + "\n```" if run.startswith("  ") else paragraphs(run.strip("\n")))
+    return "\n\n".join(parts)
 
 
 def algorithms():

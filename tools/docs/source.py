@@ -5,7 +5,7 @@ import re
 from collections import namedtuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-Setting = namedtuple("Setting", "name nccl_name default meaning values")
+Setting = namedtuple("Setting", "name nccl_name default group meaning values")
 Entry = namedtuple("Entry", "collective name summary comment")
 INTRODUCTION = "Introduction"
 TOKEN = re.compile(r'"((?:\\.|[^"\\])*)"|(nullptr)|([{},])|//[^\n]*|\s+|[^"{},\s]+')
@@ -17,13 +17,15 @@ def read(path):
 
 
 def literals(text):
-    """Strings of a braced initialiser up to its end, neighbouring ones joined; nullptr is None."""
-    found, depth, joined = [], 0, False
+    """Strings of a row of kEntries: those in its inner braces, and the one behind them. Neighbouring strings are joined, and
+    nullptr is None."""
+    inner, after, depth, joined = [], [], 0, False
     for match in TOKEN.finditer(text):
         string, null, mark = match.groups()
+        found = inner if depth == 2 else after
         if string is not None:
             string = string.replace('\\"', '"')
-            found = found[:-1] + [found[-1] + string] if joined else found + [string]
+            found[:] = found[:-1] + [found[-1] + string] if joined else found + [string]
             joined = True
             continue
         if null:
@@ -31,11 +33,9 @@ def literals(text):
         if mark:
             joined = False
             depth += {"{": 1, "}": -1, ",": 0}[mark]
-            if mark == "}" and depth == 0:
-                break
-        if len(found) == 5:  # Name, NCCL's name, default, meaning; then the allowed values.
+        if after and not joined:
             break
-    return found
+    return inner, after
 
 
 def settings(text=None):
@@ -43,11 +43,11 @@ def settings(text=None):
     text = read("src/base/config.cc") if text is None else text
     rows = []
     for match in re.finditer(r"\bEntry\s*(?=\{\s*\{)", text):
-        fields = literals(text[match.end():])
-        if len(fields) < 5 or not fields[0]:
-            raise ValueError("src/base/config.cc: a row of kEntries is not {{name, alias, default, meaning}, values, ...}")
-        rows.append(Setting(*fields[:5]))
-    names = set(re.findall(r'"(TUTTI_[A-Z0-9_]+)"', text[text.index("Entry{"):]))
+        inner, after = literals(text[match.end():])
+        if len(inner) not in (4, 5) or not after or None in (inner[0], inner[-1], after[0]):
+            raise ValueError("src/base/config.cc: a row of kEntries is not {{name, alias, default, [group,] meaning}, values, ...}")
+        rows.append(Setting(*inner[:3], inner[3] if len(inner) == 5 else None, inner[-1], after[0]))
+    names = set(re.findall(r'Entry\s*\{\s*\{\s*"(TUTTI_[A-Z0-9_]+)"', text))
     missing = names - {row.name for row in rows}
     if not rows or missing:
         raise ValueError(f"src/base/config.cc: rows that could not be read: {sorted(missing) or 'all'}")
