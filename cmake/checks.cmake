@@ -4,6 +4,11 @@ if(NOT TUTTI_SANITIZE AND NOT TUTTI_TEST_FOLDERS)
   if(Python3_FOUND)
     tutti_add_test(NAME tidy LABELS tidy COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/tidy)
     tutti_add_test(NAME tidy.rules LABELS tidy COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/tidy_test.py)
+    # Links of all Markdown files. The site is built where Sphinx is installed, by tools/dev docs or otherwise.
+    tutti_add_test(NAME docs.links LABELS docs COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/docs/links.py)
+    tutti_add_test(NAME docs.rules LABELS docs COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/docs/docs_test.py)
+    tutti_add_test(NAME docs.site LABELS docs COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/docs/build.py
+                   --output ${PROJECT_BINARY_DIR}/docs)
   endif()
   if(TARGET tutti)
     tutti_add_test(NAME package.examples LABELS package COMMAND ${PROJECT_SOURCE_DIR}/examples/check_install.sh

@@ -112,7 +112,8 @@ typedef struct {
   const char* compression; /* How float32, float16 and bfloat16 travel in collectives: "raw", as they
                        are, or rounded to a narrower format, in which all ranks still end with the same bits:
                        "bf16", "fp16", "int8", "int8_b32", "int6", "int4", "fp8_e4m3", "fp8_e5m2", "mxfp8". Sums
-                       are made in float32. docs/wire-formats.md has the formats and their errors. Other types
+                       are made in float32. docs/reference/compression-formats.md
+                       specifies the formats and their errors. Other types
                        travel as they are, and so do blocks that a format would not make narrower. Null:
                        TUTTI_COMPRESS, or raw. On GPUs with Simple only. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
@@ -471,7 +472,8 @@ TUTTI_API tutti_status tutti_window_deregister(tutti_window window, tutti_comm c
  * of the program once its calls are done, and bring it back with it. Where a call delivers what is not finite, the
  * residual of these elements stays as it was; one that is not finite counts as 0. After an error it is undefined, as
  * outputs are. The error of a single call is larger with a residual than
- * options.max_relative_error and tutti_comm_last_compression say, which know of none. docs/wire-formats.md says more.
+ * options.max_relative_error and tutti_comm_last_compression say, which know of none. See also
+ * docs/reference/compression-formats.md.
  *   `type` is tutti_float32, tutti_float16 or tutti_bfloat16. Buffers with residuals do not overlap, nor do residuals;
  * and none overlaps a buffer: tutti_invalid_argument. A sum of these types with `send` only partly in the buffer, or of
  * another of them, is tutti_invalid_usage, even one that would travel raw; sums of other types leave it alone. On GPUs

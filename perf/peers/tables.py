@@ -15,23 +15,24 @@ from stored import load  # noqa: E402
 RESULTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "results")
 BEGIN = """# Results
 
-Made by `perf/peers/tables.py` from the runs that are stored here; each says its commit, the libraries' versions and the
-settings of everyone who took part. What waits for a GPU is in [PENDING.md](PENDING.md).
+`perf/peers/tables.py` writes this page from the stored runs. Each run has its commit, the versions of the libraries and the
+settings of every competitor. [LIMITS.md](LIMITS.md) explains rows that miss their targets, [REGRET.md](REGRET.md) has the cost
+of the tuner's choices, and [PENDING.md](PENDING.md) lists what is not measured yet.
 
-Links between the cores are those of siblings (two threads of one core: below 40 ns one way), near (below 90), middle, or far
-(180 and more), or mixed, if they changed. Settings of peers are named by what differs from the installed ones: nocma (no copies by the kernel), seg (segments of 256 KiB), wide
-(fragments of 128 KiB), sm (collectives in shared memory), malloc (the C library keeps memory), posix, ucx, yield, busy.
+The link between two cores is *siblings* (two threads of one core: below 40 ns one way), *near* (below 90), *middle*, *far* (180 and
+more), or *mixed*, if it changed during the row. Names of tuned peers list what differs from the installed settings: nocma (no
+copies by the kernel), seg (segments of 256 KiB), wide (fragments of 128 KiB), sm (collectives in shared memory), malloc (the C
+library keeps memory), posix, ucx, yield, busy.
 """
-HOST = """All-reduce and broadcast are in place. "Private" are the program's own buffers, "mapped" those of `tutti_mem_alloc`.
-"Installed" is the best peer as Debian installs it, "tuned" the best with the best of its settings that we know. Below 16 KiB
-calls are back to back; from 16 KiB on each is alone, on freshly written data. "Floor" is what no library that reads its
-peer's data can beat. Rows whose link between the cores changed while they were measured have no ratios.
+HOST = """All-reduce and broadcast are in place. "Private": the program's own buffers; "mapped": buffers of `tutti_mem_alloc`. "Installed":
+the best peer as Debian installs it; "tuned": the best peer with the best of its settings that we know. Below 16 KiB calls are back
+to back; from 16 KiB on each call is alone, on freshly written data. "Floor": lower bound for a library that reads its peer's data.
+Rows without ratios: the link between the cores changed during the measurement.
 """
-NETWORK = """All-reduce of float32. Rows of different congestion control are not to be compared. "Limit" is what the network needs by
-iperf3 and a spinning exchange of 8 bytes, or by the rate of a slow link; libraries that send both ways at once can beat
-iperf3, most under bbr ([why](../../docs/decisions/0027-competitors-meet-on-one-network.md)). 2x1 is two hosts of one rank
-each, 2x2@1gbit two of two ranks with a link of 1 Gbit/s. Rows in which somebody else used the machine are left
-out. Hosts are network namespaces.
+NETWORK = """All-reduce of float32. Hosts are network namespaces. Do not compare rows of different congestion control. "Limit": time of the
+network by iperf3 and a spinning exchange of 8 bytes, or by the rate of a slow link. Libraries that send both ways at once can
+beat iperf3, most under bbr, which paces its single connection ([method](LIMITS.md#method-over-tcp)). 2x1: two hosts of one rank each;
+2x2@1gbit: two hosts of two ranks with a link of 1 Gbit/s. Rows in which other programs used the machine are left out.
 """
 
 

@@ -75,7 +75,7 @@ def store(cells, seed, seconds):
     with open(RESULTS, "w", encoding="utf-8") as file:
         file.write(tables.text_of(result))
     tables.write(tables.load(RESULTS))
-    print(f"{os.path.relpath(RESULTS)} and docs/wire-formats.md written")
+    print(f"{os.path.relpath(RESULTS)} and docs/reference/compression-formats.md written")
 
 
 def main():

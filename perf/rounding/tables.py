@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what perf/accuracy has measured into docs/wire-formats.md: tables, and plots beside it."""
+"""Writes the measurements of perf/accuracy into docs/reference/compression-formats.md: tables, and plots beside it."""
 
 import json
 import math
@@ -11,7 +11,7 @@ import judge  # noqa: E402
 import plots  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DOCS = os.path.join(ROOT, "docs")
+DOCS = os.path.join(ROOT, "docs", "reference")
 RESULTS = os.path.join(ROOT, "perf", "results", "accuracy.json")
 BEGIN, END = "<!-- accuracy: perf/accuracy -->\n", "<!-- end of accuracy -->\n"
 FORMATS = ("fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "mxfp8", "int8", "int8_b32", "int6", "int4")
@@ -27,15 +27,14 @@ SIGNS = {True: "y", False: "n", None: "-"}
 KEPT_RANKS = {"float32": (8, 64), "float16": (8,), "bfloat16": (8,)}
 DATA = (
     ("gaussian", "the law"),
-    ("laplace", "tails cost integers digits, and floats none; sums of many are Gaussian again"),
-    ("student", "Student's t, 3 degrees of freedom: the same, and more"),
-    ("outlier", "one of 128 is 1000 times as large: in its block integers keep nothing else; what is lost cannot be lost twice"),
-    ("single", "one of 128 is not zero: it is the top of its block, and off by the scale's rounding; `mxfp8` cuts it off"),
-    ("denormal", "no number is normal: integers and `fp16` give zeros, 8-bit floats those or the least normal number"),
-    ("largest", "± the largest number, from one rank for each element: nothing overflows but what has no number for it"),
-    ("identical", "all ranks have the same numbers: errors are alike, and add up as they are"),
-    ("cancelling", "pairs of ranks have opposite numbers, but for a thousandth: the error is that of the terms, by which it is "
-                   "divided here"),
+    ("laplace", "tails cost integers precision, but not floats; sums of many terms are Gaussian again"),
+    ("student", "Student's t, 3 degrees of freedom: heavier tails than laplace"),
+    ("outlier", "one of 128 is 1000 times as large: integers keep nothing else in its block; lost terms cannot be lost twice"),
+    ("single", "one of 128 is not zero: the top of its block, off by the scale's rounding; `mxfp8` saturates it"),
+    ("denormal", "all numbers are subnormal: integers and `fp16` give zeros, 8-bit floats those or the least normal number"),
+    ("largest", "± the largest number, from one rank for each element: only formats without such a number overflow"),
+    ("identical", "all ranks have the same numbers: errors are equal, and add up linearly"),
+    ("cancelling", "pairs of ranks have opposite numbers except for a thousandth: error of the terms, divided by the terms"),
     ("gradient", "rows of very different size, a tenth of them zeros; half of each number is the same on all ranks"),
 )
 
@@ -185,62 +184,71 @@ def section(result):
     cells = result["cells"]
     bits = sum(cell["identical"] is not None for cell in cells)
     return f"""{BEGIN}
-`perf/accuracy` runs plans with all their ranks in one thread, which end with the bits of communicators, and compares these to
-sums in float64: {result['measured']:,} cells ({result['date']}, commit {result['commit']}, seed
-{result['seed']}), [of which these are kept](../perf/results/accuracy.json). Errors are the root of the mean square by that of the
-results, in per cent; in parentheses, divided by what is expected. Of Gaussian numbers between 2 and {judge.MAX_RANKS} ranks
-that is {result['ratios'][0]:.3f} to {result['ratios'][1]:.3f}; where it is not 0.9 to 1.1, `perf/accuracy` fails.
+`perf/accuracy` runs plans with all ranks in one thread, which gives the bits of real communicators, and compares the results with
+sums in float64: {result['measured']:,} cells ({result['date']}, commit {result['commit']}, seed {result['seed']};
+[stored cells](../../perf/results/accuracy.json)). Errors are root mean squares relative to the results, in per cent. Numbers in
+parentheses are divided by the expected error. For Gaussian data between 2 and {judge.MAX_RANKS} ranks they are
+{result['ratios'][0]:.3f} to {result['ratios'][1]:.3f}; `perf/accuracy` fails outside of 0.9 to 1.1.
 
-![error by number of ranks](wire-error-ranks.svg)
+![Error by number of ranks](compression-error-ranks.svg)
 
-All-reduce of float32, Gaussian, between 8 ranks, and between 64:
+All-reduce of float32, Gaussian data, 8 ranks:
 
 {by_algorithm(cells, 8)}
+64 ranks:
+
 {by_algorithm(cells, 64)}
-By the number of ranks. From 8 to 64 the error of `two_shot` grows by 3 %, since a rank's own term goes nowhere: at 8 ranks that
-is one of eight which is not rounded. Rings of 256 are beyond what is judged: `fp8_e5m2`, with two digits after the first, loses
-terms that are small beside their sum.
+### By number of ranks
+
+From 8 to 64 ranks the error of `two_shot` grows by 3 %: a rank's own term is not rounded, which is one of eight at 8 ranks. Rings of
+256 ranks are not judged: `fp8_e5m2`, with two bits after the first, loses terms that are small beside their sum.
 
 {by_ranks(cells)}
-Of tensors of 16 bits, `two_shot` between 8 ranks; the last rounding, to the type, is in what is expected:
+### 16-bit tensors
+
+`two_shot`, 8 ranks. The expected error includes the last rounding, to the tensor's type.
 
 {by_type(cells)}
-Other collectives of float32: what was measured by what is expected, over all formats.
+### Other collectives
+
+float32, measured error divided by expected error, over all formats:
 
 {by_collective(cells)}
-### Other numbers
+### Other data
 
-`two_shot` between 8 ranks, float32. Judged is that the error is no more than one rounding of these very numbers makes it, as
-often as they are rounded: by the law, or, where terms are alike or too small for the format, all errors in one direction. A
-ring comes near that: of 64 ranks with the same numbers its error in `{worst_alike(cells)[0]}` is {worst_alike(cells)[1]} %.
+`two_shot`, 8 ranks, float32. The error must not exceed one rounding of the same numbers, applied as often as they are rounded: by the law
+for independent errors, or, for equal terms and terms too small for the format, with all errors in one direction. A ring comes
+near that: 64 ranks with the same numbers have an error of {worst_alike(cells)[1]} % in `{worst_alike(cells)[0]}`.
 
-![error by kind of numbers](wire-error-data.svg)
+![Error by kind of data](compression-error-data.svg)
 
 {by_data(cells)}
-Zeros stay zeros. NaN and infinities (in half of the groups, from some rank) were all found in the results, as [said
-above](#what-is-not-ordinary), and nothing outside of their blocks was spoilt. Within these it was, of all elements,
+Zeros stay zeros. NaN and infinities (in half of the groups, from some rank) are all in the results, as specified
+[above](#special-values), and damage nothing outside of their blocks. Within their blocks they spoil this share of all elements:
 {spoilt(cells)}.
 
-Of Gaussian numbers between 8 ranks, `two_shot`, further: the mean error by the root of the mean square of results, which is
-noise; and the largest error by the largest magnitude of a block, of the result or any term.
+### Further measures
+
+Gaussian data, 8 ranks, `two_shot`. The mean error is relative to the root mean square of the results, and is noise. The largest error
+is relative to the largest magnitude of a block, of the result or any term.
 
 {of_digits(cells)}
-In each of the {bits:,} kept cells of all-reduce, all-gather and broadcast, all ranks ended with the same bits, another order
-of ranks and other pieces gave them again, and encoding the result gave the bytes that it came from.
+In each of the {bits:,} stored cells of all-reduce, all-gather and broadcast, all ranks have the same bits, another order of ranks and
+other chunks give the same bits again, and encoding the result gives the bytes that it came from.
 {END}"""
 
 
 def page(result):
-    with open(os.path.join(DOCS, "wire-formats.md"), encoding="utf-8") as file:
+    with open(os.path.join(DOCS, "compression-formats.md"), encoding="utf-8") as file:
         text = file.read()
     before, rest = text.split(BEGIN)
     return before + section(result) + rest.split(END)[1]
 
 
 def files(result):
-    """What the stored run becomes: the text of each file in docs/."""
-    return {"wire-formats.md": page(result), "wire-error-ranks.svg": plots.by_ranks(select(result["cells"])),
-            "wire-error-data.svg": plots.by_data(select_kinds(result["cells"]))}
+    """Texts of all files in docs/reference that show the stored run."""
+    return {"compression-formats.md": page(result), "compression-error-ranks.svg": plots.by_ranks(select(result["cells"])),
+            "compression-error-data.svg": plots.by_data(select_kinds(result["cells"]))}
 
 
 def select_kinds(cells):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How far the simulator is from published tables.  perf/simulator/validate.py [--tutti build/tools/tutti]
 
---write puts the tables into docs/simulator.md, --rows prints every row, --figure NAME=X tries another cost.
+--write puts the tables into docs/design/simulator.md, --rows prints every row, --figure NAME=X tries another cost.
 """
 
 import argparse
@@ -12,12 +12,12 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tables  # noqa: E402
 
-PAGE = os.path.join(tables.ROOT, "docs", "simulator.md")
+PAGE = os.path.join(tables.ROOT, "docs", "design", "simulator.md")
 # The nearer to the figures comes first.
 GROUPS = {
     tables.FITTED: "the figures were fitted to these rows",
-    tables.SEEN: "no fit had these rows, but they were looked at while the law or one of its figures was chosen",
-    tables.LEFT_OUT: "these rows had no part in it",
+    tables.SEEN: "not fitted, but known while the law or one of its figures was chosen",
+    tables.LEFT_OUT: "no part in fit or law",
 }
 BEGIN, END = "<!-- errors: perf/simulator/validate.py --write -->\n", "<!-- end of errors -->\n"
 
@@ -81,18 +81,18 @@ def regret_text(found, part):
     if not chosen:
         return f"{part.capitalize()}: no table has several algorithms for a call."
     worst = max(chosen)
-    return (f"{part.capitalize()}: of {len(chosen)} calls for which a table has several algorithms, the one that is predicted to be "
-            f"best takes {100 * mean([regret for regret, *_ in chosen]):.1f} % longer than the best one on average, and "
+    return (f"{part.capitalize()}: {len(chosen)} calls have several algorithms in a table. The predicted best takes "
+            f"{100 * mean([regret for regret, *_ in chosen]):.1f} % longer than the measured best on average, and "
             f"{100 * worst[0]:.0f} % at worst ({worst[2]} instead of {worst[3]} for {worst[1][1]} of {worst[1][3]} bytes, "
             f"{worst[1][2]} ranks); {sum(regret <= 0.05 for regret, *_ in chosen)} calls are within 5 %.")
 
 
 def report(found):
-    text = "Mean / maximum of the error of the time, in per cent.\n\n"
+    text = "Mean / maximum error of the time, in per cent.\n\n"
     for part, meaning in GROUPS.items():
         text += f"**{part.capitalize()}:** {meaning}.\n\n{error_table(found, part)}\n\n"
-    text += ("What choices by prediction cost. A call stands with the fitted ones if any of its rows was fitted, and with "
-             "those seen\nif any was seen.\n\n")
+    text += ("Cost of choosing the algorithm by prediction. A call counts as fitted if any of its rows was fitted, and as seen "
+             "if\nany was seen.\n\n")
     return text + "\n".join("- " + regret_text(found, part) for part in GROUPS) + "\n"
 
 

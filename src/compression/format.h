@@ -1,4 +1,4 @@
-// Compression formats of messages: names and sizes. docs/wire-formats.md specifies every byte.
+// Compression formats of messages: names and sizes. docs/reference/compression-formats.md specifies every byte.
 #pragma once
 
 #include <cstdint>

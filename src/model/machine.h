@@ -33,7 +33,8 @@ struct Machine {
 // What a CPU with these instructions encodes and decodes.
 void set_coding_rates(Costs& costs, Instructions instructions);
 
-// Ranks on host memory with AVX-512, each with a core of its own, and TCP between hosts. Figures: docs/decisions/0042.
+// Ranks in host memory with AVX-512, each with a core of its own, and TCP between hosts. Figures:
+// docs/design/tuning.md.
 const Machine& machine_of_hosts();
 // Ranks on GPUs of one host, and 400 Gbit/s for each between hosts. Estimates.
 const Machine& machine_of_devices();

@@ -22,7 +22,7 @@ struct Named {
 constexpr std::uint32_t bit_of(int number) { return 1U << number; }
 constexpr std::uint32_t bit_of(Kind kind) { return bit_of(static_cast<int>(kind)); }
 
-// What has formats at all; see docs/wire-formats.md.
+// Types and collectives that support compression; see docs/reference/compression-formats.md.
 constexpr Named kTypes[] = {
     {"float32", bit_of(ncclFloat32)}, {"float16", bit_of(ncclFloat16)}, {"bfloat16", bit_of(ncclBfloat16)}};
 constexpr Named kKinds[] = {{"all_reduce", bit_of(Kind::all_reduce)}, {"reduce_scatter", bit_of(Kind::reduce_scatter)},

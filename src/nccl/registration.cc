@@ -1,5 +1,5 @@
-// Memory, and its registration: of buffers, which serves nothing but finding mistakes (decision 25), and of windows, in
-// which peers work where buffers lie.
+// Memory allocation, buffer registration (validated only, see docs/design/nccl-shim.md), and window registration, by
+// which peers access buffers in place.
 #include <cstdint>
 
 #include "src/nccl/communicator.h"

@@ -1,5 +1,5 @@
-// The buffers that a program has registered with a communicator. The library gets by without (decision 25), so all that
-// comes of them is that mistakes are found.
+// Buffers that a program has registered with a communicator. The library only validates them; see
+// docs/design/nccl-shim.md.
 #pragma once
 
 #include <cstdint>

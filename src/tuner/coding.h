@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// Relative RMS error of results for independent Gaussian terms; see docs/wire-formats.md.
+// Relative RMS error of results for independent Gaussian terms; see docs/reference/compression-formats.md.
 double expected_error(CompressionFormat compression, const CostLaw& cost_law);
 
 // Formats that may be chosen automatically, most exact first. Without int4, whose error is 10 %. Without fp16, whose

@@ -1,4 +1,4 @@
-// Bytes and values against docs/wire-formats.md, read by a second author who knows no register and no trick.
+// An independent implementation of docs/reference/compression-formats.md: bytes and values of every format.
 #include <gtest/gtest.h>
 
 #include <algorithm>

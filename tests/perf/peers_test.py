@@ -10,6 +10,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "perf", "peers"))
 sys.dont_write_bytecode = True
+import chart  # noqa: E402
 import competitors  # noqa: E402
 import machine  # noqa: E402
 import report  # noqa: E402
@@ -105,6 +106,10 @@ class Peers(unittest.TestCase):
     def test_the_tables_are_those_of_the_stored_runs(self):
         with open(os.path.join(tables.RESULTS, "README.md")) as file:
             self.assertEqual(file.read(), tables.text(tables.RESULTS), "run perf/peers/tables.py")
+
+    def test_readme_chart_matches_the_stored_run(self):
+        with open(chart.CHART, encoding="utf-8") as file:
+            self.assertEqual(file.read(), chart.svg(stored.load(chart.RUN)), "run perf/peers/chart.py")
 
 
 if __name__ == "__main__":

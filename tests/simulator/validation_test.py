@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The simulator is as near to published tables as docs/simulator.md says.  validation_test.py PATH/tutti"""
+"""The simulator is as near to published tables as docs/design/simulator.md says.  validation_test.py PATH/tutti"""
 
 import os
 import re

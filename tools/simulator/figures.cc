@@ -78,9 +78,8 @@ Costs blackwell() {
   return costs;
 }
 
-// One channel, a thread: decision 30. Of two near cores of the machine on which the project is measured, and rough: no
-// fit has found these. What the tuner has fitted (machine.cc) counts folds, copies, stalls and handovers of their own,
-// which the simulator's law has no place for.
+// One channel, which is one thread. Rough figures, not fitted, of two near cores of the measured machine. The tuner's
+// fitted figures (machine.cc) count folds, copies, stalls and hand-overs, which the simulator's law does not have.
 Costs processor() {
   Costs costs;
   costs.name = "host memory (rough)";

@@ -1,5 +1,5 @@
 // Costs (costs.h) of kinds of machines: physical figures, one set for each generation of GPUs, fitted to published
-// measurements or taken from published constants. docs/simulator.md says how well they do, and how to fit them again.
+// measurements or taken from published constants. docs/design/simulator.md has their accuracy, and how to fit them.
 #pragma once
 
 #include "tools/simulator/costs.h"

@@ -1,5 +1,5 @@
 // How the elements of a call are counted where rounding goes by random numbers or is fed back, and under which keys:
-// the same on host memory and on devices. docs/wire-formats.md has the rules.
+// the same on host memory and on devices. docs/reference/compression-formats.md has the rules.
 #pragma once
 
 #include <cstdint>

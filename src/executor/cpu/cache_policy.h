@@ -1,4 +1,4 @@
-// Cache-dependent tuning of copies on this CPU; see docs/decisions/0029.
+// Cache-dependent tuning of copies on this CPU; see docs/design/executor-cpu.md.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ struct CompressedMarks {
 };
 
 // Rounding options of a call in device memory; each thread block works on a completed copy. Elements are numbered as in
-// the longer of input and output; scratch repeats this layout. See docs/wire-formats.md.
+// the longer of input and output; scratch repeats this layout. See docs/reference/compression-formats.md.
 struct KernelRounding {
   std::uint64_t key = 0;        // Random key for messages.
   std::uint64_t input_key = 0;  // Random key for an input with a residual.
