@@ -65,7 +65,7 @@ constexpr Description kDescriptions[] = {
     {"algorithm", kAlgorithm, "NAME", "force this algorithm; a wrong name lists those that there are"},
     {"protocol", kProtocol, "NAME", "force this protocol: LL or Simple; on GPUs, LL128 too"},
     {"transport", kTransport, "NAME", "force this transport: shm, tcp, verbs or ucx"},
-    {"wire", kCompress, "NAME",
+    {"compress", kCompress, "NAME",
      "how floats travel: raw, or rounded, as bf16, fp16, int8, int8_b32, int6, int4, fp8_e4m3, fp8_e5m2 or mxfp8"},
     {"max-relative-error", kMaxRelativeError, "X",
      "instead: as the tuner says, with errors of sums up to this, such as 0.01"},

@@ -64,7 +64,7 @@ void write_timing(Json& json, const char* key, const Timing& timing, bool cpu_ti
     json.field("algorithm", timing.algorithm);
     json.field("protocol", timing.protocol);
     json.field("iterations_otherwise", std::uint64_t{timing.ran_otherwise});
-    json.field("wire", timing.compression);
+    json.field("compression", timing.compression);
     if (timing.checked && timing.rounds()) {
       json.field("error", timing.error);
       json.field("expected_error", timing.expected_error);
@@ -96,7 +96,7 @@ void write_config(Json& json, const Options& options) {
   json.field("algorithm", options.algorithm);
   json.field("protocol", options.protocol);
   json.field("transport", options.transport);
-  json.field("wire", options.compression);
+  json.field("compression", options.compression);
   json.field("max_relative_error", options.max_relative_error);
   json.field("compression_rounding", options.compression_rounding);
   json.field("channels", std::uint64_t{options.channels});

@@ -36,7 +36,7 @@ tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, con
 tutti_status tutti_comm_last_compression(tutti_comm comm, const char** compression, double* error) {
   return guarded("tutti_comm_last_compression", [&]() -> Status {
     if (compression == nullptr || error == nullptr)
-      return invalid_argument(std::string(compression == nullptr ? "wire" : "error") +
+      return invalid_argument(std::string(compression == nullptr ? "compression" : "error") +
                               " is null: pass where to put it");
     const tutti::Ran ran = TUTTI_TRY(tutti::last_run(comm));
     *compression = ran.compression;

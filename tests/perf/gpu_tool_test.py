@@ -65,7 +65,7 @@ class OnTheEmulator(unittest.TestCase):
     def test_messages_can_be_compressed(self):
         row = self.measure("-g", "3", "--compress", "int8")["results"][-1]
         for way in ("in_place", "out_of_place"):
-            self.assertEqual((row[way]["wire"], row[way]["protocol"]), ("int8", "Simple"))
+            self.assertEqual((row[way]["compression"], row[way]["protocol"]), ("int8", "Simple"))
             self.assertGreater(row[way]["error"], 0)
 
     def test_calls_learn_and_later_runs_take_what_they_have_come_to(self):

@@ -48,9 +48,9 @@ OptionRow gpu_row() {
 }
 
 OptionRow wire_row() {
-  return {"wire", kCompress, "FORMAT", name(CompressionFormat::none),
+  return {"compress", kCompress, "FORMAT", name(CompressionFormat::none),
           "Compression of messages of floats: " + format_names() + ". " + name(CompressionFormat::none) +
-              " is no compression. docs/wire-formats.md lists their sizes and errors."};
+              " is no compression. docs/reference/compression-formats.md lists their sizes and errors."};
 }
 
 OptionRow max_relative_error_row() {
