@@ -1,13 +1,16 @@
 #include "src/base/log.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 namespace tutti {
 namespace {
@@ -18,10 +21,37 @@ std::atomic<LogLevel> level_now{LogLevel::warn};
 std::atomic<LogSink> sink_now{nullptr};
 thread_local std::int64_t rank_now = -1;
 
+// Holds back the SIGPIPE of this thread's writes to a pipe without reader, which would end the process by default.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    ::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGPIPE) != 0;
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    const timespec at_once = {};
+    while (!was_pending_ && ::sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+  bool was_pending_ = false;
+};
+
+// Gives up at the first error: a log line that cannot be written is no reason to fail.
 void write_whole(std::string_view line) {
+  const NoSigpipe until_written;
   while (!line.empty()) {
     const ssize_t count = ::write(STDERR_FILENO, line.data(), line.size());
-    if (count <= 0) return;  // Nobody listens: a log line is no reason to fail.
+    if (count <= 0) return;
     line.remove_prefix(static_cast<std::size_t>(count));
   }
 }
@@ -43,6 +73,7 @@ std::optional<LogLevel> log_level_of(std::string_view name) {
 
 void log(LogLevel level, const char* format, ...) {
   if (!logs(level)) return;
+  const int error = errno;
   char line[1024];
   char host[64] = "";
   ::gethostname(host, sizeof host - 1);
@@ -67,6 +98,7 @@ void log(LogLevel level, const char* format, ...) {
   const LogSink sink = sink_now.load(std::memory_order_acquire);
   const std::string_view whole(line, end + 1);
   sink != nullptr ? sink(whole) : write_whole(whole);
+  errno = error;  // Callers may still need it.
 }
 
 LogRank::LogRank(std::uint32_t rank) : previous_(rank_now) { rank_now = rank; }
