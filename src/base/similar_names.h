@@ -1,4 +1,4 @@
-// Variables of ours that there are not, and which was meant.
+// Warnings about similar_names names of environment variables.
 #pragma once
 
 #include <span>
@@ -9,7 +9,8 @@
 
 namespace tutti {
 
-// A sentence for each; `known` has one or more.
+// One warning for each variable TUTTI_* that does not exist, and for each NCCL_* that is similar to a variable of NCCL
+// that Tutti reads. `known` must not be empty.
 std::vector<std::string> similar_names(const Environment& environment, std::span<const Variable> known);
 
 }  // namespace tutti

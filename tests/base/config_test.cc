@@ -150,6 +150,20 @@ TEST(Config, AnswersAMisspeltNameWithTheNearest) {
                                       "there is no variable TUTTI_TIMEOUTS_MS: did you mean TUTTI_TIMEOUT_MS?"}));
 }
 
+TEST(Config, WarnsAboutAMisspeltNcclName_WhenItReadsTheRightOne) {
+  EXPECT_EQ(read({{"NCCL_SOKET_IFNAME", "eth0"}, {"NCCL_ALOG", "Ring"}}).warnings,
+            (std::vector<std::string>{"there is no variable NCCL_ALOG: did you mean NCCL_ALGO?",
+                                      "there is no variable NCCL_SOKET_IFNAME: did you mean NCCL_SOCKET_IFNAME?"}));
+  const ReadConfig other = read({{"NCCL_NET", "Socket"},  // Variables of NCCL that Tutti does not read.
+                                 {"NCCL_IB_SL", "3"},
+                                 {"NCCL_PXN_DISABLE", "1"},
+                                 {"NCCL_SHM_DISABLE", "1"},
+                                 {"NCCL_SOCKET_FAMILY", "AF_INET"},
+                                 {"NCCL_DEBUG_FILE", "log"},
+                                 {"NCCL_IB_HCA", ""}});
+  EXPECT_EQ(other.warnings, std::vector<std::string>());
+}
+
 TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, std::string>>{{"TUTTI_TIMEOUT_MS", "ten"},
