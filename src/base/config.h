@@ -1,4 +1,4 @@
-// All that the environment says, read once. The only place that reads it.
+// Settings from environment variables, read once. No other file of src reads the environment.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Environment {
   explicit Environment(std::map<std::string, std::string> variables) : variables_(std::move(variables)) {}
   static Environment of_process();
 
-  std::optional<std::string> get(const std::string& name) const;  // None also where the value is empty.
+  std::optional<std::string> get(const std::string& name) const;  // Empty also if the value is empty.
   const std::map<std::string, std::string>& variables() const { return variables_; }
 
  private:
@@ -39,7 +39,7 @@ enum class GpuDirect : std::uint8_t {
 // Which calls may change how they run by what they have taken before.
 enum class Tune : std::uint8_t {
   off,
-  exact,  // Those whose result depends on no order in which terms are added up.
+  exact,  // Calls whose result does not depend on the order of additions.
   all,
 };
 
@@ -61,7 +61,7 @@ struct Config {
   bool nccls_algorithm = false;         // From NCCL_ALGO and NCCL_PROTO: without effect where they do not fit.
   bool nccls_protocol = false;
   std::string transport;
-  bool encrypt = false;            // What goes over TCP;
+  bool encrypt = false;            // Encrypt TCP traffic;
   bool check_compression = false;  // or only protected against alteration.
   std::string refused;             // Why no communicator is to be made: one of these, or the bound, makes no sense.
   std::string topo_file;           // Empty: what discovery finds.
@@ -76,7 +76,7 @@ struct Config {
   Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.
   bool p2p_disabled = false;           // All do.
   GpuDirect gpudirect = GpuDirect::automatic;
-  // Of RDMA devices (transports/verbs.h says more).
+  // RDMA devices; see transports/verbs.h.
   bool ib_disabled = false;  // Unless they are asked for by name.
   std::string ib_hca;
   std::int32_t ib_gid_index = -1;  // The port's best.

@@ -54,8 +54,7 @@ std::string known_names(std::span<const Known> known) {
 std::string one_of(const std::string& variable, std::string_view list, std::span<const Known> known,
                    std::vector<std::string>& warnings) {
   if (list.starts_with('^')) {
-    warnings.push_back(variable + "=" + std::string(list) +
-                       " has no effect: what is not to be taken cannot be said here");
+    warnings.push_back(variable + "=" + std::string(list) + " ignored: exclusion lists are not supported");
     return "";
   }
   const std::vector<std::string_view> names = split(list, ',');
@@ -64,7 +63,7 @@ std::string one_of(const std::string& variable, std::string_view list, std::span
   };
   if (std::count_if(names.begin(), names.end(), [&](std::string_view name) { return find(name) != known.end(); }) > 1) {
     warnings.push_back(variable + "=" + std::string(list) +
-                       " has no effect: a list says what may be taken, and here one name can be forced");
+                       " ignored: lists are not supported, only one name can be forced");
     return "";
   }
   for (const std::string_view name : names) {
@@ -92,7 +91,7 @@ std::string translated(const std::string& variable, const std::string& value, st
       chosen = ours;
     } else {
       warnings.push_back(std::string(part) + " of " + variable +
-                         " has no effect: what is forced is forced for every collective that has it");
+                         " ignored: a name is forced for all collectives that have it");
     }
   }
   return chosen;

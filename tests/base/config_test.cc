@@ -249,12 +249,11 @@ TEST(Config, NamesWhatOfNcclsItDoesNotHeed) {
   };
   EXPECT_EQ(warning("NCCL_ALGO", "NVLS"),
             "NVLS of NCCL_ALGO has no effect: there is no multicast through switches yet");
-  EXPECT_EQ(warning("NCCL_ALGO", "^Tree"),
-            "NCCL_ALGO=^Tree has no effect: what is not to be taken cannot be said here");
+  EXPECT_EQ(warning("NCCL_ALGO", "^Tree"), "NCCL_ALGO=^Tree ignored: exclusion lists are not supported");
   EXPECT_EQ(warning("NCCL_PROTO", "LL,LL128,Simple"),
-            "NCCL_PROTO=LL,LL128,Simple has no effect: a list says what may be taken, and here one name can be forced");
+            "NCCL_PROTO=LL,LL128,Simple ignored: lists are not supported, only one name can be forced");
   EXPECT_EQ(warning("NCCL_ALGO", "broadcast:ring"),
-            "broadcast:ring of NCCL_ALGO has no effect: what is forced is forced for every collective that has it");
+            "broadcast:ring of NCCL_ALGO ignored: a name is forced for all collectives that have it");
   EXPECT_EQ(warning("NCCL_PROTO", "LL256"), "LL256 of NCCL_PROTO has no effect: there are ll, ll128, simple");
   EXPECT_EQ(warning("NCCL_ALGO", "Ring"), "0 warnings");
 }

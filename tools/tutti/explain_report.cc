@@ -202,8 +202,8 @@ void print_table(const Query& query, const std::vector<Candidate>& found, const 
     std::printf("also measured on %s (--machine selects it)\n", other.c_str());
 }
 
-// What a reason excludes of one algorithm: "ring/lines", "ring" if it holds for all protocols, or, with compression,
-// "ring/Simple (int6, int4)".
+// Names what a reason excludes of one algorithm: "ring/lines", "ring" if it excludes all protocols, or, with
+// compression, "ring/Simple (int6, int4)".
 std::string excluded_name(const Query& query, const std::vector<RuledOut>& alike) {
   std::vector<Protocol> protocols;
   std::string formats;

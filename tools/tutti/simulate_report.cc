@@ -97,7 +97,7 @@ void begin_report(const SimulateRequest& request, const simulator::Network& netw
               counted(network.ranks(), "rank").c_str(), counted(network.cluster().hosts, "host").c_str(),
               request.topology.c_str(), static_cast<int>(costs.name.size()), costs.name.data(), name(request.launch));
   std::printf("#%13s %12s %9s %9s  %-18s %-6s %4s %8s%s\n", "size (B)", "time (us)", "algbw", "busbw", "algorithm",
-              "proto", "chan", "chunks", is_compressed(request) ? " wire" : "");
+              "proto", "chan", "chunks", is_compressed(request) ? " compression" : "");
 }
 
 void report(const SimulateRequest& request, const std::vector<SimulatedRun>& runs) {
