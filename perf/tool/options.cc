@@ -21,16 +21,6 @@ namespace {
   std::exit(0);
 }
 
-// "--run_cycles (-N), --blocking (-z)"
-std::string ignored_options() {
-  std::string list;
-  for (const Description& option : kDescriptions) {
-    if (option.help != nullptr || option.key >= 256) continue;
-    list += std::string(list.empty() ? "--" : ", --") + option.name + " (-" + static_cast<char>(option.key) + ")";
-  }
-  return list;
-}
-
 [[noreturn]] void print_help() {
   std::fputs(help_text(program_name()).c_str(), stdout);
   end_of_output();

@@ -69,7 +69,8 @@ Status attach(SharedComm& shared, const Residual& made) {
 
 Status find_residual(const std::vector<Residual>& residuals, Rank rank, Rank ranks, Call& call) {
   const bool sums = call.reduction == Reduction::sum || call.reduction == Reduction::avg;
-  const bool may_round = call.kind == Kind::collective && reduces(call.collective) && sums && is_compressible(call.type);
+  const bool may_round =
+      call.kind == Kind::collective && reduces(call.collective) && sums && is_compressible(call.type);
   if (!may_round || call.count == 0) return {};
   const Problem problem = {.collective = call.collective, .ranks = ranks, .root = call.root, .groups = {}};
   const std::uint64_t elements = input_blocks(problem, rank) * call.count;

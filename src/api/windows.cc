@@ -58,7 +58,8 @@ tutti_status tutti_window_register(void* memory, size_t size, uint32_t flags, tu
     const tutti::Ticket turn(handle->shared);
     TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, turn.await()));
     const auto promise = flags == 0 ? tutti::WindowPromise::none : tutti::WindowPromise::symmetric;
-    *window = tutti::window_handle_of(TUTTI_TRY(tutti::show(*handle, {static_cast<std::byte*>(memory), size, promise})));
+    *window =
+        tutti::window_handle_of(TUTTI_TRY(tutti::show(*handle, {static_cast<std::byte*>(memory), size, promise})));
     return {};
   });
 }

@@ -61,12 +61,12 @@ struct Config {
   bool nccls_algorithm = false;         // From NCCL_ALGO and NCCL_PROTO: without effect where they do not fit.
   bool nccls_protocol = false;
   std::string transport;
-  bool encrypt = false;            // Encrypt TCP traffic;
-  bool check_compression = false;  // or only protected against alteration.
-  std::string refused;             // Why no communicator is to be made: one of these, or the bound, makes no sense.
-  std::string topo_file;           // Empty: what discovery finds.
-  std::string topo_dump_file;      // Empty: none.
-  std::uint32_t channels = 0;      // 0: the tuner's choice.
+  bool encrypt = false;        // Encrypt TCP traffic;
+  bool check_tcp = false;      // or only protected against alteration.
+  std::string refused;         // Why no communicator is to be made: one of these, or the bound, makes no sense.
+  std::string topo_file;       // Empty: what discovery finds.
+  std::string topo_dump_file;  // Empty: none.
+  std::uint32_t channels = 0;  // 0: the tuner's choice.
   bool verify = false;
   std::string tuner_plugin;
   Tune tune = Tune::off;

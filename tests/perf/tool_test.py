@@ -246,7 +246,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertLessEqual(max(len(line) for line in result.stdout.splitlines()), 100)
         explained = re.findall(r"^  (?:-\w,)? +--([a-z_-]+)(?: [A-Z0-9|-]+)? +[A-Z0-9].{8}", result.stdout, re.MULTILINE)
-        for name in ("minbytes", "nthreads", "wire-rounding", "no-pin", "hosts", "help"):
+        for name in ("minbytes", "nthreads", "compress-rounding", "no-pin", "hosts", "help"):
             self.assertIn(name, explained)
         ignored = re.search(r"ignored options of nccl-tests: ([^.]*)\.", result.stdout).group(1)
         ignored = re.findall(r"-\w/--([a-z_]+)", ignored)

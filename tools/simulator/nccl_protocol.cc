@@ -23,7 +23,7 @@ bool is_to_peers(Collective collective) {
 // What NCCL takes the rings of a host to carry, in GB/s.
 struct Rings {
   double gbytes_per_s = 0;
-  double ll = 0;      // At most.
+  double ll = 0;     // At most.
   double ll128 = 0;  // Likewise, of a channel.
 };
 
