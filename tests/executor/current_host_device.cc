@@ -8,11 +8,15 @@ HostDevice& current_host_device() {
   return device;
 }
 
+}  // namespace tutti::test
+
+namespace tutti {
+
 Result<std::shared_ptr<Device>> find_device(int ordinal) {
   if (ordinal > 0) return invalid_argument("there is no device " + std::to_string(ordinal));
-  return std::shared_ptr<Device>(&current_host_device(), [](Device*) {});
+  return std::shared_ptr<Device>(&test::current_host_device(), [](Device*) {});
 }
 
 Result<int> current_device() { return 0; }
 
-}  // namespace tutti::test
+}  // namespace tutti

@@ -6,7 +6,7 @@
 namespace perf {
 namespace {
 
-using tutti::current_host_device;
+using tutti::test::current_host_device;
 using tutti::DeviceStream;
 
 void check(const tutti::Status& status) {
@@ -35,11 +35,11 @@ class EmulatorSite final : public Site {
 
 class EmulatorReplay final : public Replay {
  public:
-  EmulatorReplay(tutti::HostGraph graph, DeviceStream stream) : graph_(std::move(graph)), stream_(stream) {}
+  EmulatorReplay(tutti::test::HostGraph graph, DeviceStream stream) : graph_(std::move(graph)), stream_(stream) {}
   void launch() override { check(graph_.replay(current_host_device().stream_of(stream_))); }
 
  private:
-  tutti::HostGraph graph_;
+  tutti::test::HostGraph graph_;
   DeviceStream stream_;
 };
 
@@ -57,7 +57,7 @@ std::unique_ptr<Site> gpu_site(int) { return std::make_unique<EmulatorSite>(); }
 
 std::unique_ptr<Replay> capture(const std::vector<Site*>& sites, const std::function<void()>& calls) {
   const DeviceStream first = stream_of(sites.front());
-  check(current_host_device().stream_of(first).begin_capture(tutti::CaptureMode::thread_local_only));
+  check(current_host_device().stream_of(first).begin_capture(tutti::test::CaptureMode::thread_local_only));
   for (std::size_t i = 1; i < sites.size(); ++i) order(first, stream_of(sites[i]));
   calls();
   for (std::size_t i = 1; i < sites.size(); ++i) order(stream_of(sites[i]), first);

@@ -9,6 +9,8 @@
 namespace tutti::test {
 namespace {
 
+using namespace rounding;
+
 constexpr Rank kRanks = 4;
 constexpr std::uint64_t kCount = 70 * kCompressionGroup;
 constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};

@@ -10,7 +10,7 @@
 namespace tutti::simulator::test {
 namespace {
 
-Cluster cluster_of(const char* name, std::uint32_t hosts) {
+Cluster preset_cluster(const char* name, std::uint32_t hosts) {
   Cluster cluster;
   cluster.host = preset(name).value();
   cluster.hosts = hosts;
@@ -38,7 +38,7 @@ std::string links_of(const Network& network, Rank from, Rank to) {
 }
 
 TEST(Network, GoesOverNvlinksWithinAHost) {
-  const Network network = network_of(cluster_of("dgx-h100", 2));
+  const Network network = network_of(preset_cluster("dgx-h100", 2));
   EXPECT_EQ(network.ranks(), 16U);
   EXPECT_EQ(links_of(network, 8, 11), "host1 gpu0 nvlinks out, host1 gpu3 nvlinks in");
   const Route route = network.route(8, 11).value();
@@ -47,7 +47,7 @@ TEST(Network, GoesOverNvlinksWithinAHost) {
 }
 
 TEST(Network, GoesOverTheNearestPortBetweenHosts) {
-  const Network network = network_of(cluster_of("dgx-h100", 2));
+  const Network network = network_of(preset_cluster("dgx-h100", 2));
   const Route route = network.route(3, 11).value();
   EXPECT_EQ(route.links, LinkClass::network);
   EXPECT_NE(links_of(network, 3, 11).find("host0 mlx5_3 out, host1 mlx5_3 in"), std::string::npos)
@@ -55,7 +55,7 @@ TEST(Network, GoesOverTheNearestPortBetweenHosts) {
 }
 
 TEST(Network, ReachesOtherRailsAndPodsOverTheSpine) {
-  Cluster cluster = cluster_of("dgx-h100", 64);
+  Cluster cluster = preset_cluster("dgx-h100", 64);
   cluster.oversubscription = 4;
   const Network network = network_of(cluster);
   EXPECT_EQ(links_of(network, 0, 8).find("leaf"), std::string::npos);
@@ -70,20 +70,20 @@ TEST(Network, ReachesOtherRailsAndPodsOverTheSpine) {
 }
 
 TEST(Network, ARackIsJoinedByNvlinksAndRacksByPorts) {
-  const Network network = network_of(cluster_of("gb200-nvl72", 36));
+  const Network network = network_of(preset_cluster("gb200-nvl72", 36));
   EXPECT_EQ(network.ranks(), 144U);
   EXPECT_EQ(network.route(0, 71).value().links, LinkClass::nvlink);
   EXPECT_EQ(network.route(0, 72).value().links, LinkClass::network);
-  EXPECT_EQ(complaint(cluster_of("gb200-nvl72", 20)),
+  EXPECT_EQ(complaint(preset_cluster("gb200-nvl72", 20)),
             "20 hosts: the topology has 18 of them, so it takes a multiple of that");
 }
 
 TEST(Network, SwitchesThatJoinAllRanksAreTold) {
-  EXPECT_TRUE(network_of(cluster_of("dgx-h100", 1)).switched());
-  EXPECT_FALSE(network_of(cluster_of("dgx-h100", 2)).switched());
-  EXPECT_TRUE(network_of(cluster_of("gb200-nvl72", 2)).switched());
-  EXPECT_FALSE(network_of(cluster_of("gb200-nvl72", 36)).switched()) << "Two racks.";
-  const Network network = network_of(cluster_of("dgx-h100", 1));
+  EXPECT_TRUE(network_of(preset_cluster("dgx-h100", 1)).switched());
+  EXPECT_FALSE(network_of(preset_cluster("dgx-h100", 2)).switched());
+  EXPECT_TRUE(network_of(preset_cluster("gb200-nvl72", 2)).switched());
+  EXPECT_FALSE(network_of(preset_cluster("gb200-nvl72", 36)).switched()) << "Two racks.";
+  const Network network = network_of(preset_cluster("dgx-h100", 1));
   const Route route = network.through_switches(3);
   ASSERT_EQ(route.outs + route.ins, 2);
   EXPECT_EQ(network.name(route.out[0]) + ", " + network.name(route.in[0]),
@@ -92,7 +92,7 @@ TEST(Network, SwitchesThatJoinAllRanksAreTold) {
 }
 
 TEST(Network, PortsThatOutnumberRanksWorkTogether) {
-  Cluster cluster = cluster_of("dgx-h100", 2);
+  Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.ranks_per_host = 4;
   const Network network = network_of(cluster);
   const Route route = network.route(0, 4).value();
@@ -104,7 +104,7 @@ TEST(Network, PortsThatOutnumberRanksWorkTogether) {
 
 // A GPU that has all ports of its host brings to them what its own link carries, x16 of PCIe, and no more.
 TEST(Network, AGpuBringsToItsPortsWhatItsOwnLinkCarries) {
-  Cluster cluster = cluster_of("dgx-h100", 2);
+  Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.ranks_per_host = 1;
   const Network one = network_of(cluster);
   double ports = 0, narrowest = 1e9;
@@ -127,7 +127,7 @@ TEST(Network, AGpuBringsToItsPortsWhatItsOwnLinkCarries) {
 }
 
 TEST(Network, APortThatFailedIsReplaced) {
-  Cluster cluster = cluster_of("dgx-h100", 2);
+  Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.faults = {{"host1:mlx5_3", 0}};
   const Network network = network_of(cluster);
   EXPECT_EQ(links_of(network, 3, 11).find("host1 mlx5_3"), std::string::npos);
@@ -136,7 +136,7 @@ TEST(Network, APortThatFailedIsReplaced) {
 }
 
 TEST(Network, ASlowLinkIsOfOneHost) {
-  Cluster cluster = cluster_of("dgx-h100", 2);
+  Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.faults = {{"host1:gpu2", 0.5}};
   const Network network = network_of(cluster);
   EXPECT_DOUBLE_EQ(network.resource(network.route(10, 8).value().out[0]).gbytes_per_s, 225);
@@ -160,7 +160,7 @@ TEST(Network, RefusesMoreWaysThanItCanHold) {
 
 // Of one that fails the others do the work, for one that is slow all wait.
 TEST(Network, OfPortsTogetherTheSlowestIsWaitedFor) {
-  Cluster cluster = cluster_of("dgx-h100", 2);
+  Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.spread = true;
   const auto left = [&](std::vector<Fault> faults) {
     cluster.faults = std::move(faults);
@@ -184,7 +184,7 @@ TEST(Network, OfPortsTogetherTheSlowestIsWaitedFor) {
 }
 
 TEST(Network, NamesTheFaultyLink_WhenAFaultIsInvalid) {
-  Cluster cluster = cluster_of("dgx-h100", 2);
+  Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.faults = {{"host2:mlx5_0", 0.5}};
   EXPECT_EQ(complaint(cluster), "link 'host2:mlx5_0' must begin with a host, host0: to host1:");
   cluster.faults = {{"host1:mlx9", 0.5}};
@@ -218,7 +218,7 @@ TEST(Network, HostsWithoutGpusWantANumberOfRanks) {
 }
 
 TEST(Network, ItsMachineHasALevelForHostsAndOneBetweenThem) {
-  const Network network = network_of(cluster_of("dgx-h100", 2));
+  const Network network = network_of(preset_cluster("dgx-h100", 2));
   Costs costs = costs_of(network.cluster().host).value();
   costs.efficiency.fill(1);
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.8;

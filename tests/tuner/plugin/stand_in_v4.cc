@@ -10,4 +10,4 @@ std::int32_t init(std::size_t ranks, std::size_t hosts, tutti::nccl_tuner::Logge
 }  // namespace
 
 extern "C" const tutti::nccl_tuner::PluginV4 ncclTunerPlugin_v4;
-const tutti::nccl_tuner::PluginV4 ncclTunerPlugin_v4 = {"StandIn", init, tutti::advise, tutti::end};
+const tutti::nccl_tuner::PluginV4 ncclTunerPlugin_v4 = {"StandIn", init, tutti::test::advise, tutti::test::end};

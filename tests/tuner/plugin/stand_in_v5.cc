@@ -15,7 +15,7 @@ std::int32_t init(void** context, std::uint64_t communicator, std::size_t ranks,
 }  // namespace
 
 extern "C" const PluginV5 ncclTunerPlugin_v5;
-const PluginV5 ncclTunerPlugin_v5 = {"StandIn", init, tutti::advise, tutti::end};
+const PluginV5 ncclTunerPlugin_v5 = {"StandIn", init, tutti::test::advise, tutti::test::end};
 // Plugins bring several versions; this one nobody shall ask.
 extern "C" const PluginV4 ncclTunerPlugin_v4;
 const PluginV4 ncclTunerPlugin_v4 = {"StandIn", nullptr, nullptr, nullptr};
