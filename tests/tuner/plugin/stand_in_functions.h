@@ -5,8 +5,8 @@
 
 #include "tests/tuner/plugin/stand_in.h"
 
-extern "C" tutti::StandIn stand_in;
-tutti::StandIn stand_in;
+extern "C" tutti::test::StandIn stand_in;
+tutti::test::StandIn stand_in;
 
 namespace tutti::test {
 

@@ -4,7 +4,7 @@ namespace {
 
 std::int32_t init(std::size_t ranks, std::size_t hosts, tutti::nccl_tuner::Logger log, void** context) {
   log(3, 64, __FILE__, __LINE__, "%zu ranks of %s", ranks, "version 4");
-  return tutti::begin(ranks, hosts, {}, context);
+  return tutti::test::begin(ranks, hosts, {}, context);
 }
 
 }  // namespace

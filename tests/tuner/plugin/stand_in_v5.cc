@@ -9,7 +9,7 @@ std::int32_t init(void** context, std::uint64_t communicator, std::size_t ranks,
   log(3, 64, __FILE__, __LINE__, "%zu ranks of communicator %llu", ranks,
       static_cast<unsigned long long>(communicator));
   constants->max_nvls_tree_per_channel[3][2] = 1;  // The last of them.
-  return tutti::begin(ranks, hosts, *domains, context, communicator);
+  return tutti::test::begin(ranks, hosts, *domains, context, communicator);
 }
 
 }  // namespace
