@@ -125,8 +125,8 @@ class Gpu(unittest.TestCase):
             self.assertEqual("NCCL by nccl_bench" in one.outcomes, not peers)
 
     def test_tools_dev_runs_all_labels_of_tests_that_meet_a_gpu(self):
-        with open(os.path.join(ROOT, "cmake", "rooms.cmake")) as rooms, open(os.path.join(ROOT, "tools", "dev")) as dev:
-            labels = re.search(r"set\(TUTTI_LABELS_ON_GPU ([a-z ]+)\)", rooms.read()).group(1)
+        with open(os.path.join(ROOT, "cmake", "modules.cmake")) as modules, open(os.path.join(ROOT, "tools", "dev")) as dev:
+            labels = re.search(r"set\(TUTTI_LABELS_ON_GPU ([a-z ]+)\)", modules.read()).group(1)
             self.assertIn(f"for label in {labels}; do ctest_gpu", dev.read())
 
     def test_a_peer_may_fail(self):

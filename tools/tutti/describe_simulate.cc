@@ -22,8 +22,8 @@ std::vector<OptionRow> options_of_cluster() {
        "Leave the fraction X (0.001 to 1) of a link's bandwidth: host3:mlx5_0=0.5, host0:gpu1=0.9.", true},
       {"fail", kFail, "PORT", "no failures", "Let a network port fail: host3:mlx5_0. Other ports carry its traffic.",
        true},
-      {"figure", kFigure, "NAME=X", "as docs/simulator.md lists",
-       "Replace a constant of the cost model (docs/simulator.md): hop_us.network.Simple=10.", true},
+      {"figure", kFigure, "NAME=X", "as docs/design/simulator.md lists",
+       "Replace a constant of the cost model (docs/design/simulator.md): hop_us.network.Simple=10.", true},
   };
 }
 
@@ -75,7 +75,7 @@ Command describe_simulate() {
           .description =
               "Runs the plans of a collective in a simulator of links, ranks and channels. Prints the time "
               "in microseconds, algorithm and bus bandwidth in GB/s (as nccl-tests define them), the busiest "
-              "link of each kind and the parts of the critical path. docs/simulator.md compares its times "
+              "link of each kind and the parts of the critical path. docs/design/simulator.md compares its times "
               "with measurements.",
           .options = std::move(options),
           .examples = {"tutti simulate --topology dgx-h100 --hosts 64 --collective all_reduce --bytes 1G",
