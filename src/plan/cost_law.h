@@ -1,9 +1,9 @@
-// What an algorithm asks of ranks and links, counted in messages and blocks: no bytes, no times. The tuner makes its
-// predictions from it; the laws at the heads of the algorithms' files are the same ones.
+// Cost law of an algorithm: messages and blocks per rank and per link, without bytes or times. The tuner predicts times
+// from it. The head comment of each algorithm's file states the same law.
 //
-// Counts of a rank are those of the one that has most to do, counts of a group likewise. Buffers are taken to be out of
-// place. A flag is a message without data; what a rank stores into a peer's memory it sends, and what it reads there it
-// receives.
+// Counts of a rank are for the rank with the most work, counts of a group for the group with the most work. Buffers are
+// out of place. A flag counts as a message without data. Data that a rank stores in a peer's memory counts as sent, and
+// data that it reads there counts as received.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 
 namespace tutti {
 
-// Over the links of one level.
+// Traffic over the links of one level.
 struct Traffic {
-  double depth = 0;     // Messages of the longest chain in which each waits for the one before.
-  double chain = 0;     // Blocks in those.
-  double stalls = 0;    // As depth, of those that every chunk of a call waits for, although there are others.
-  double sent = 0;      // Blocks, by one rank.
-  double received = 0;  // By the same.
-  double messages = 0;  // That it sends and receives.
-  double between = 0;   // Blocks that cross a group's border one way. [0] has none.
+  double depth = 0;     // Messages of the longest chain in which each message waits for the one before.
+  double chain = 0;     // Blocks in this chain.
+  double stalls = 0;    // Part of `depth` that every chunk of a call waits for, even if there are other chunks.
+  double sent = 0;      // Blocks sent by one rank.
+  double received = 0;  // Blocks received by the same rank.
+  double messages = 0;  // Messages that the rank sends and receives.
+  double between = 0;   // Blocks that cross the border of a group in one direction. Unused in levels[0].
 
   bool operator==(const Traffic&) const = default;
 };
@@ -29,23 +29,23 @@ struct Traffic {
 struct CostLaw {
   static constexpr std::size_t kLevels = 4;
 
-  // [0]: inside hosts. [i]: between the groups of Problem::groups[i - 1]; the last has all that goes farther.
+  // [0]: inside hosts. [i]: between the groups of Problem::groups[i - 1]. The last level includes everything beyond it.
   std::array<Traffic, kLevels> levels{};
   double folded = 0;   // Blocks that one rank adds to others.
-  double copied = 0;   // Blocks that it copies within its own memory.
-  double longest = 0;  // Blocks in the longest message; 0: there are flags alone.
-  double peers = 0;    // Ranks that every rank has lanes to, where these are all of a host or all there are.
-  // Where messages round: the mean square of the error of a result, for one rounding of it, of terms that are alike but
-  // for their sign; see Proof::rounded.
+  double copied = 0;   // Blocks that one rank copies within its own memory.
+  double longest = 0;  // Blocks in the longest message; 0 if there are only flags.
+  double peers = 0;    // Ranks to which every rank has lanes, if these are all ranks of a host or all ranks.
+  // With compression: mean square error of a result, relative to one rounding of it, for terms that differ only in
+  // sign; see Proof::rounded.
   double rounded = 1;
-  std::uint64_t units = 1;  // Parts into which a block is cut.
+  std::uint64_t units = 1;  // Parts of a block.
 
   bool operator==(const CostLaw&) const = default;
 };
 
-// Of a problem whose block is one of `parts` of the parent's.
+// Returns the cost law of a problem whose block is one of `parts` parts of this block.
 CostLaw divided(const CostLaw& cost_law, std::uint64_t parts);
-// One after the other.
+// Returns the cost law of `first` followed by `next`.
 CostLaw then(const CostLaw& first, const CostLaw& next);
 
 }  // namespace tutti

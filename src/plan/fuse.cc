@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-// A step that can be changed. Where it stood no longer matters, but in which round it stands does.
+// A mutable step. It keeps its round, but not its index.
 struct Draft {
   std::vector<Operand> sources, targets;
   Fold fold = Fold::partial;
@@ -39,7 +39,7 @@ class Fuser {
     }
   }
 
-  // Copies first: what they no longer read may become dead, and then folds may gather it.
+  // Joins copies first: sources that they no longer read may become dead, and later folds can then take them over.
   void run() {
     for (std::size_t i = 0; i < drafts_.size(); ++i) join_earlier(i);
     for (std::size_t i = 0; i < drafts_.size(); ++i) gather_earlier(i);
@@ -48,7 +48,7 @@ class Fuser {
   }
 
  private:
-  // Steps that others rely on in ways that this rank cannot see.
+  // Returns whether the step must stay in place because other ranks depend on it in ways that this rank cannot see.
   bool stays(const Draft& draft) const {
     const auto binds = [&](const Operand& operand) {
       return operand.place == Place::flag || (operand.is_memory() && operand.peer != self_);
@@ -63,26 +63,27 @@ class Fuser {
     return static_cast<std::uint32_t>(std::upper_bound(stages.begin(), stages.end(), round) - stages.begin());
   }
 
-  // The same range under one name: in place, input is a part of output.
+  // Returns the range under one name: in place, input is a part of output.
   Operand resolved(Operand operand) const {
     if (operand.place != Place::input || !plan_.problem.in_place) return operand;
     operand.place = Place::output;
     operand.first = static_cast<std::uint32_t>(operand.first + shift_);
     return operand;
   }
-  // Holding the same value however it is read: a reduction scales what it reads as input, so there names matter.
+  // Returns whether both operands hold the same value for a reader. A reduction scales its input when it reads it, so
+  // names matter for reductions.
   bool same(const Operand& a, const Operand& b) const {
     if (reduces(plan_.problem.collective)) return a.is_memory() && a == b;
     return a.is_memory() && resolved(a) == resolved(b);
   }
-  // Whether two ranges may share a unit; sparse ranges count as whole.
+  // Returns whether two ranges may share a unit. Sparse ranges count as contiguous.
   bool overlap(const Operand& a, const Operand& b) const {
     const Operand x = resolved(a);
     const Operand y = resolved(b);
     if (!x.is_memory() || x.place != y.place || x.count == 0 || y.count == 0) return false;
     const auto first_of = [](const Operand& range) {
       return static_cast<std::int32_t>(range.first);
-    };  // In place: may be < 0.
+    };  // May be negative in place.
     const auto length_of = [](const Operand& range) {
       return static_cast<std::int32_t>(range.unit(range.count - 1) - range.first);
     };
@@ -97,7 +98,7 @@ class Fuser {
                        [&](const Operand& operand) { return same_lane(operand, lane); });
   }
 
-  // A copy joins the step that left its value where the copy reads it.
+  // Joins a copy to the step that left the copied value in the copy's source.
   void join_earlier(std::size_t index) {
     Draft& copy = drafts_[index];
     if (copy.sources.size() != 1 || !copy.sources[0].is_memory() || copy.fold == Fold::complete || stays(copy)) return;
@@ -115,14 +116,14 @@ class Fuser {
     }
   }
 
-  // Whether the value that `earlier` delivers lies in `range` after it.
+  // Returns whether `range` holds the value that `earlier` delivers.
   bool leaves(const Draft& earlier, const Operand& range) const {
     const auto is_it = [&](const Operand& operand) { return same(operand, range); };
     if (std::any_of(earlier.targets.begin(), earlier.targets.end(), is_it)) return true;
     return earlier.sources.size() == 1 && is_it(earlier.sources[0]) && !touches(earlier.targets, range);
   }
 
-  // Whether the copy's targets can be written with the earlier step's, which reads its own sources.
+  // Returns whether `earlier` can also write the targets of the copy, without a conflict with its own operands.
   bool may_join(const Draft& earlier, const Draft& copy) const {
     for (const Operand& target : copy.targets) {
       const auto conflicts = [&](const Operand& operand) { return overlap(operand, target) && !same(operand, target); };
@@ -142,7 +143,7 @@ class Fuser {
     }
   }
 
-  // Whether the copy's targets may not be written before `step`.
+  // Returns whether the targets of the copy must not be written before `step`.
   bool hinders(const Draft& step, const Draft& copy) const {
     return std::any_of(copy.targets.begin(), copy.targets.end(), [&](const Operand& target) {
       if (is_lane(target)) return uses_lane(step.targets, target);
@@ -150,7 +151,7 @@ class Fuser {
     });
   }
 
-  // A fold takes the sources of the earlier fold whose result is its leftmost source.
+  // Replaces the leftmost source of a fold by the sources of the earlier fold that produced it.
   void gather_earlier(std::size_t index) {
     Draft& later = drafts_[index];
     if (later.gone || later.sources.size() < 2 || stays(later)) return;
@@ -164,14 +165,14 @@ class Fuser {
         later.sources.erase(later.sources.begin());
         later.sources.insert(later.sources.begin(), earlier.sources.begin(), earlier.sources.end());
         earlier.gone = true;
-        return gather_earlier(index);  // What it took may begin with a partial sum as well.
+        return gather_earlier(index);  // The first of the new sources may also be a partial sum.
       }
       if (touches(earlier.targets, partial)) return;
     }
   }
 
-  // Whether nothing between the two folds reads the partial sum or disturbs what the earlier one was to take, and
-  // nothing reads it afterwards.
+  // Returns whether the two folds can be merged: no other step reads the partial sum, and no step between them changes
+  // the sources of the earlier fold or receives on its lanes.
   bool may_gather(std::size_t from, std::size_t to) const {
     const Draft& earlier = drafts_[from];
     const Draft& later = drafts_[to];
@@ -198,7 +199,8 @@ class Fuser {
     return is_dead_after(to, partial);
   }
 
-  // Whether nothing reads this range of scratch after the step: output lives on, and so may scratch of peers.
+  // Returns whether no step reads this range of scratch after step `index`. Output is always live. Scratch that peers
+  // may read is live too.
   bool is_dead_after(std::size_t index, const Operand& range) const {
     if (range.place != Place::scratch || holds_still_) return false;
     for (std::size_t i = index + 1; i < drafts_.size(); ++i) {
@@ -218,7 +220,7 @@ class Fuser {
       for (const Operand& target : draft.targets) {
         if (!is_dead_after(i, target)) kept.push_back(target);
       }
-      // A message passed from lane to lane has its length from some memory: that store stays.
+      // A message passed from lane to lane needs a memory operand for its length, so this store stays.
       const auto memory = [](const Operand& operand) { return operand.is_memory(); };
       const bool measured = std::any_of(draft.sources.begin(), draft.sources.end(), memory) ||
                             std::any_of(kept.begin(), kept.end(), memory);
@@ -253,14 +255,14 @@ class Fuser {
   const Rank self_;
   const std::int64_t shift_;
   std::vector<Draft> drafts_;
-  bool holds_still_ = false;  // Some step stays: peers may read scratch.
+  bool holds_still_ = false;  // Some step stays in place, so peers may read scratch.
 };
 
 std::uint32_t stage_end(const Shape& shape, std::size_t stage) {
   return stage + 1 < shape.stages.size() ? shape.stages[stage + 1] : shape.rounds;
 }
 
-// Takes the stage's rounds out, which hold no step.
+// Removes the rounds of a stage, which must have no steps.
 void drop_stage(Plan& plan, std::size_t stage) {
   const std::uint32_t first = plan.shape.stages[stage];
   const std::uint32_t count = stage_end(plan.shape, stage) - first;
@@ -270,7 +272,8 @@ void drop_stage(Plan& plan, std::size_t stage) {
   plan.shape.rounds -= count;
 }
 
-// Whether all plans' steps of this stage join the one before; then they have.
+// Moves all steps of this stage to the previous one in all plans. Returns false and changes nothing if any step cannot
+// move.
 bool join_stage(std::span<Plan> plans, std::size_t stage) {
   std::vector<Plan> joined;
   for (const Plan& plan : plans) {

@@ -16,7 +16,7 @@ struct End {
   auto operator<=>(const End&) const = default;
 };
 
-// Calls visit(operand, direction, step, round) for each lane operand of the plan, in the order of the steps.
+// Calls visit(operand, direction, step, round) for each lane operand of the plan, in the order of steps.
 template <typename Visit>
 void for_each_lane(const Plan& plan, Visit visit) {
   for (std::uint32_t round = 0; round < plan.shape.rounds; ++round) {
@@ -64,15 +64,15 @@ std::vector<LaneUse> uses_of(const Plan& plan) {
   return merged;
 }
 
-// Which units of a block a message holds: messages of the same units are equally long whatever the caller's counts, and
-// one of other units may even be empty, which is not sent.
+// The units of a block that a message holds. Messages of the same units have the same length for any counts of the
+// caller. A message of other units may be empty, and empty messages are not sent.
 struct UnitsOfBlock {
   std::uint32_t first = 0, count = 0, run = 0, stride = 0;
   auto operator<=>(const UnitsOfBlock&) const = default;
 };
 
 UnitsOfBlock units_of(const Step& step, std::uint32_t units, const Loop& loop) {
-  if (units == 1 && loop.longest == 1) return {};  // Whole blocks: all are empty, or all take a slot.
+  if (units == 1 && loop.longest == 1) return {};  // Whole blocks: all messages are empty, or each takes a slot.
   for (const std::span<const Operand> side : {step.sources, step.targets}) {
     for (const Operand& operand : side) {
       if (!operand.is_memory()) continue;
@@ -92,7 +92,7 @@ struct Event {
   UnitsOfBlock units;
 };
 
-// What a rank does on its lanes from and to one peer, in the order of its steps.
+// The messages of a rank on its lanes from and to one peer, in the order of its steps.
 struct Traffic {
   std::vector<Event> events;
   std::uint32_t stages = 1;
@@ -112,7 +112,7 @@ Traffic traffic_with(const Plan& plan, Rank peer, const Loop& loop) {
   return traffic;
 }
 
-// Of the one lane that sends, and the one that receives.
+// Returns the traffic on one sending and one receiving lane.
 Traffic only(const Traffic& traffic, std::uint16_t sending, std::uint16_t receiving) {
   Traffic chosen{.events = {}, .stages = traffic.stages};
   for (const Event& event : traffic.events) {
@@ -121,8 +121,8 @@ Traffic only(const Traffic& traffic, std::uint16_t sending, std::uint16_t receiv
   return chosen;
 }
 
-// What a loop makes of the events of one chunk: all chunks' events in the order of obedience. The order repeats, so
-// that a few more chunks than slots and stages show all there is.
+// Returns the events of all chunks in the order in which the loop executes them. The order is periodic, so a few more
+// chunks than slots and stages cover all cases.
 std::vector<const Event*> in_loop_order(const Traffic& traffic, const Loop& loop) {
   const std::uint32_t stages = traffic.stages;
   const std::uint32_t chunks = std::min(loop.chunks, 2 * loop.slots + 2 * stages);
@@ -142,14 +142,14 @@ std::vector<const Event*> in_loop_order(const Traffic& traffic, const Loop& loop
 
 // ---- Round trips ----
 
-// Lanes asker -> answerer, tag `asking`, and back, tag `answering`.
+// Lanes asker -> answerer with tag `asking`, and back with tag `answering`.
 struct RoundTrip {
   Rank asker = 0;
   std::uint16_t asking = 0, answering = 0;
 };
 
-// The lane on which the answerer sends back in the step that first receives `asking`; none if other lanes of the pair
-// are in that step too.
+// Returns the lane on which the answerer sends in the step that first receives `asking`. Returns nullopt if this step
+// uses other lanes of the pair too.
 std::optional<std::uint16_t> answering_tag(const Traffic& answerer, std::uint16_t asking) {
   const std::vector<Event>& events = answerer.events;
   const auto ask = std::find_if(events.begin(), events.end(), [&](const Event& event) {
@@ -165,7 +165,7 @@ std::optional<std::uint16_t> answering_tag(const Traffic& answerer, std::uint16_
   return answering;
 }
 
-// Whether every message of the one lane is answered by one of the other in the same step.
+// Returns whether every message of the one lane is answered by a message of the other in the same step.
 bool answers_all(const Traffic& answerer) {
   const std::vector<Event>& events = answerer.events;
   for (std::size_t i = 0; i < events.size(); i += 2) {
@@ -176,7 +176,7 @@ bool answers_all(const Traffic& answerer) {
   return true;
 }
 
-// Whether the asker takes back all it sends, in that order, of equal lengths, asking first.
+// Returns whether the asker receives an answer to every message, in order and with the same length, and sends first.
 bool takes_all_back(const Traffic& asker) {
   std::vector<std::uint32_t> asked, answered;
   for (const Event& event : asker.events) {
@@ -186,7 +186,7 @@ bool takes_all_back(const Traffic& asker) {
   return asked == answered && !asked.empty();
 }
 
-// Whether a slot that the asker writes has always come back: it does not wait for it.
+// Returns whether every slot has been returned when the asker writes it: the asker does not wait for slots.
 bool has_slots_for_all_asked(const Traffic& asker, const Loop& loop) {
   std::uint32_t in_flight = 0;
   for (const Event* event : in_loop_order(asker, loop)) {
@@ -212,16 +212,17 @@ void add_round_trips(const Traffic& asker, const Traffic& answerer, Rank rank, c
 
 // ---- Swaps ----
 
-// Whether a rank, when it sends the k-th message of the pair's lanes of this tag, has received the (k - slots)-th: it
-// then owns the slot where that lay. It receives as many as it sends, so that the next operation begins alike. All of
-// that for messages of any units alone, and together: some may be empty.
+// Returns whether a rank that sends the k-th message of this tag has already received the (k - slots)-th, and thus owns
+// the slot of that message. The rank must also receive as many messages as it sends, so that the next operation starts
+// from the same state. Both conditions must hold for any subset of units, since some may be empty.
 bool sends_into_what_it_read(const Traffic& all, std::uint16_t tag, const Loop& loop) {
   const Traffic traffic = only(all, tag, tag);
   for (std::size_t i = 1; i < traffic.events.size(); ++i) {
-    if (traffic.events[i].step == traffic.events[i - 1].step) return false;  // It would write what it is reading.
+    // The step would write the slot that it reads.
+    if (traffic.events[i].step == traffic.events[i - 1].step) return false;
   }
-  std::map<UnitsOfBlock, std::int64_t> ahead;  // Sent less received.
-  std::int64_t most = 0;                       // By which the sent ones can be ahead, whatever is empty.
+  std::map<UnitsOfBlock, std::int64_t> ahead;  // Messages sent minus messages received.
+  std::int64_t most = 0;                       // Maximum of messages ahead, whichever units are empty.
   for (const Event* event : in_loop_order(traffic, loop)) {
     std::int64_t& mine = ahead[event->units];
     most -= std::max<std::int64_t>(mine, 0);
@@ -234,7 +235,7 @@ bool sends_into_what_it_read(const Traffic& all, std::uint16_t tag, const Loop& 
 
 // ---- Both ----
 
-// The forms of all lanes between two ranks: the same whichever of them asks.
+// The forms of all lanes between two ranks. Both ranks compute the same forms.
 class Forms {
  public:
   Forms(const Plan& mine, const Plan& theirs, const Loop& loop)
@@ -265,7 +266,7 @@ class Forms {
   }
 
  private:
-  // A message that is answered by a message that is answered: its lane cannot belong to both pairs.
+  // Returns whether an answer is itself answered: its lane cannot belong to both pairs.
   bool shares_a_lane(const RoundTrip& trip) const {
     return std::any_of(trips_.begin(), trips_.end(), [&](const RoundTrip& other) {
       return other.asker != trip.asker && (other.asking == trip.answering || other.answering == trip.asking);
@@ -292,7 +293,7 @@ std::vector<LaneUse> lanes_of(std::span<const Plan> plans, Rank self, const Loop
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const Rank peer = uses[i].peer;
     if (peer == self) continue;
-    if (i == 0 || uses[i - 1].peer != peer) forms.emplace(plans[self], plans[peer], loop);  // They are sorted by peer.
+    if (i == 0 || uses[i - 1].peer != peer) forms.emplace(plans[self], plans[peer], loop);  // Uses are sorted by peer.
     forms->choose(uses[i]);
   }
   return uses;

@@ -1,4 +1,4 @@
-// Which lanes a rank's plan uses, and which of them may hand slots back with data in them (see lane_form.h).
+// The lanes that the plan of a rank uses, and which of them can return slots with data in them (see lane_form.h).
 #pragma once
 
 #include <span>
@@ -17,28 +17,31 @@ struct LaneUse {
   std::uint16_t tag = 0;
   Direction direction = Direction::sends;
   LaneForm form = LaneForm::one_way;
-  std::uint16_t partner_tag = 0;  // Of the lane the other way that shares the slots; where the form is not one_way.
-  bool answers = false;           // Of a round trip: this lane brings slots back that its partner took there.
-  std::uint32_t messages = 0;     // Per chunk.
+  std::uint16_t partner_tag = 0;  // Tag of the opposite lane that shares the slots; unused if `form` is one_way.
+  bool answers = false;           // In a round trip: this lane returns the slots of its partner lane.
+  std::uint32_t messages = 0;     // Messages per chunk.
   std::uint32_t longest = 0;      // Units of its longest message.
-  std::uint32_t stage = 0;        // Of the first message.
+  std::uint32_t stage = 0;        // Stage of its first message.
   bool operator==(const LaneUse&) const = default;
 };
 
-// The lanes of plans[self], sorted by peer, tag, direction. Both ends of a lane get the same form: it is decided from
-// both plans and nothing else. Forms are proved safe for `loop`, whose slots are those of the lane (of a swap, in each
-// of its two sets), because neither has credits: a writer does not wait for slots.
-//   round_trip  (A -> B tag t, B -> A tag t'): each message that B receives on t it folds in the slot and returns on t'
-//               in the same step, with as many units; A receives on t' what it sent on t, one for one, and as the loop
-//               orders its steps never has more of them under way than there are slots.
-//   swap        (both ways, one tag): a rank sends its k-th message only after it has received the (k - loop.slots)-th,
-//               as the loop orders its steps; it sends and receives equally many, whichever units are empty.
-// The best form wins: round_trip, then swap. A lane belongs to one pair: where it could be in two, it is in none.
+// Returns the lanes of plans[self], sorted by peer, tag and direction. Both ends of a lane get the same form, since it
+// depends only on the two plans. Each form is proved safe for `loop`, whose slots are those of the lane (for a swap,
+// those of each of its two sets). The proof is needed since lanes other than one_way have no credits: a writer does not
+// wait for slots.
+//   round_trip  (A -> B tag t, B -> A tag t'): B folds each message that it receives on t in its slot, and returns it
+//               on t' in the same step, with as many units. A receives on t' what it sent on t, one for one. In the
+//               order of the loop, A never has more messages in flight than there are slots.
+//   swap        (both directions, one tag): a rank sends its k-th message only after it has received the
+//               (k - loop.slots)-th, in the order of the loop. It sends and receives equally many messages, whichever
+//               units are empty.
+// A round trip is preferred to a swap. A lane belongs to one pair: if it could belong to two, it belongs to no pair.
 std::vector<LaneUse> lanes_of(std::span<const Plan> plans, Rank self, const Loop& loop = {});
 
-// Units of the longest message of any plan, or of a longer step that a rank does by itself; 0 if there are no lanes.
-// What is longer than a slot goes in slices, each step of its round with the others: so where messages must be one
-// slice (Proof::balanced), all of this must fit a slot. All ranks cut alike, so it is that of all plans.
+// Returns the units of the longest message of all plans, or of a longer step without messages; 0 if there are no lanes.
+// A message longer than a slot is sent in slices, in turn with the other steps of its round. If messages must be one
+// slice (see Proof::balanced), the returned number of units must fit a slot. All ranks cut alike, so the result covers
+// all plans.
 std::uint32_t longest_message(std::span<const Plan> plans);
 
 }  // namespace tutti

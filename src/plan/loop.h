@@ -1,4 +1,4 @@
-// How a plan is run: the tuner's choice, not the algorithm's. On every rank and channel:
+// Loop parameters with which a plan is executed. The tuner chooses them, not the algorithm. On every rank and channel:
 //   for turn: for stage (in `order`): chunk = turn - skew * stage: for round: for slice: for step
 #pragma once
 
@@ -6,18 +6,19 @@
 
 namespace tutti {
 
-// Of a skewed loop; without skew the stages of a chunk follow each other.
+// Order of stages in a turn of a skewed loop. Without skew, the stages of a chunk run one after the other.
 enum class StageOrder : std::uint8_t {
-  latest_first,    // Drains before it fills: needs the fewest slots.
-  earliest_first,  // Fills before it drains: gives a message a turn more to arrive, for one slot more. The tuner's
-                   // choice.
+  latest_first,  // Drains before it fills: needs the fewest slots.
+  // Fills before it drains: a message has one turn more to arrive, for one more slot. The tuner uses this order.
+  earliest_first,
 };
 
 struct Loop {
   std::uint32_t chunks = 1;  // The plan runs once per chunk of every unit.
-  std::uint32_t skew = 0;    // Turns by which a stage is behind the one before. 0: a chunk runs all stages in a turn.
+  // Turns by which a stage runs behind the previous one. 0: a chunk runs all stages in one turn.
+  std::uint32_t skew = 0;
   StageOrder order = StageOrder::latest_first;
-  std::uint32_t slots = 1;    // Per lane.
+  std::uint32_t slots = 1;    // Slots per lane.
   std::uint32_t longest = 1;  // Slots that the longest message takes.
 };
 

@@ -1,4 +1,4 @@
-// One rank's part of an algorithm, materialised: what executors, the verifier and the printer read.
+// The steps of one rank in an algorithm. Executors, the verifier and the printer read plans.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace tutti {
 
 struct Plan {
   Problem problem;
-  Shape shape;                        // After fuse(), rounds and stages may be fewer.
-  Steps steps{0};                     // All of this rank's, round after round.
-  std::vector<std::uint32_t> rounds;  // shape.rounds + 1 entries: round r is steps [rounds[r], rounds[r + 1]).
+  Shape shape;                        // fuse() may reduce rounds and stages.
+  Steps steps{0};                     // All steps of this rank, in the order of rounds.
+  std::vector<std::uint32_t> rounds;  // shape.rounds + 1 entries: round r has the steps [rounds[r], rounds[r + 1]).
 };
 
-// The part of `self`, as the algorithm wrote it.
+// Returns the plan of `self`, not fused.
 Plan emit_plan(const Algorithm& algorithm, const Problem& problem, Rank self);
-// The parts of all ranks.
+// Returns the plans of all ranks, not fused.
 std::vector<Plan> emit_plans(const Algorithm& algorithm, const Problem& problem);
 
 }  // namespace tutti

@@ -34,7 +34,7 @@ std::string join(std::span<const Operand> operands, const char* separator, Rank 
   return joined;
 }
 
-// The stage that begins with `round`, or none.
+// Returns whether a stage begins with `round`, and sets `stage` to it.
 bool begins_stage(const Shape& shape, std::uint32_t round, std::size_t& stage) {
   for (stage = 0; stage < shape.stages.size(); ++stage) {
     if (shape.stages[stage] == round) return true;
@@ -63,7 +63,7 @@ std::string rows(std::span<const Plan> plans) {
   std::string dot;
   for (std::uint32_t round = 0; round < plans[0].shape.rounds; ++round) {
     std::string row;
-    for (const Plan& plan : plans) {  // The first step of each rank's round shares the row.
+    for (const Plan& plan : plans) {  // The first step of each rank in this round is in the row.
       if (plan.rounds[round] < plan.rounds[round + 1]) row += " " + node(plan.steps.self(), plan.rounds[round]) + ";";
     }
     dot += "  { rank=same;" + row + " }  // Round " + text(round) + ".\n";
@@ -91,7 +91,7 @@ std::string edges(std::span<const Plan> plans) {
         if (operand.is_memory()) continue;
         const Key key{operand.place, operand.peer, plan.steps.self(), operand.tag};
         const std::size_t number = received[key]++;
-        if (number >= sent[key].size()) continue;  // A plan may be drawn before it is right.
+        if (number >= sent[key].size()) continue;  // An incorrect plan may be drawn too.
         dot += "  " + sent[key][number] + " -> " + node(plan.steps.self(), i) +
                (operand.place == Place::flag ? " [style=dashed];\n" : ";\n");
       }

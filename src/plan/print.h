@@ -1,4 +1,4 @@
-// Plans as text for people: one line per step, or a drawing of all ranks in Graphviz's language.
+// Plans as text: one line per step, or a Graphviz drawing of all ranks.
 #pragma once
 
 #include <span>
@@ -8,15 +8,16 @@
 
 namespace tutti {
 
-// "output[3..5]", "input[0] of rank 2", "scratch[1..2, +4..] (6)", "lane 3 tag 1", "flag 3". `self` owns the step.
+// Returns, for example, "output[3..5]", "input[0] of rank 2", "scratch[1..2, +4..] (6)", "lane 3 tag 1" or "flag 3".
+// `self` owns the step.
 std::string describe(const Operand& operand, Rank self);
-// "lane 3 + input[4] -> output[4], lane 5 (complete)"
+// Returns, for example, "lane 3 + input[4] -> output[4], lane 5 (complete)".
 std::string describe(const Step& step, Rank self);
 
-// All stages, rounds and steps of one rank.
+// Returns all stages, rounds and steps of one rank.
 std::string print(const Plan& plan);
 
-// All ranks: a column of steps for each rank, a row for each round, an edge for each message and signal.
+// Returns a drawing of all ranks: a column of steps per rank, a row per round, an edge per message and signal.
 std::string graphviz(std::span<const Plan> plans);
 
 }  // namespace tutti

@@ -52,7 +52,7 @@ std::int64_t in_place_shift(const Problem& problem, Rank rank) {
 }
 
 std::string describe(const Problem& problem) {
-  constexpr std::size_t kMaxListed = 16;  // Groups one by one; more that are equally large are counted.
+  constexpr std::size_t kMaxListed = 16;  // Maximum groups listed one by one; more groups of equal size are counted.
   std::string text = name(problem.collective);
   text += " of " + std::to_string(problem.ranks) + (problem.ranks == 1 ? " rank" : " ranks");
   if (has_root(problem.collective)) text += " root " + std::to_string(problem.root);

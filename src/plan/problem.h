@@ -1,4 +1,4 @@
-// The shape of a collective call, and which blocks of which memory it speaks of. No bytes, type or operation.
+// The shape of a collective call, and the blocks of its buffers. Independent of bytes, type and operation.
 #pragma once
 
 #include <cstdint>
@@ -29,17 +29,17 @@ Result<Collective> parse_collective(std::string_view text);
 struct Problem {
   Collective collective = Collective::all_reduce;
   Rank ranks = 1;
-  Rank root = 0;          // Of broadcast, reduce, gather, scatter.
-  bool in_place = false;  // NCCL's conventions; see block_of_alias().
-  // groups[0]: ranks per host; groups[1]: hosts per rack; ... May be uneven. Empty: one host.
+  Rank root = 0;          // For broadcast, reduce, gather and scatter.
+  bool in_place = false;  // Follows NCCL's conventions; see in_place_shift().
+  // groups[0]: ranks per host; groups[1]: hosts per rack; and so on. Groups may be uneven. Empty: one host.
   std::vector<std::vector<Rank>> groups;
 
   bool operator==(const Problem&) const = default;
 };
 
-std::string describe(const Problem& problem);  // "all_reduce of 8 ranks in place, groups 3+5"
+std::string describe(const Problem& problem);  // For example, "all_reduce of 8 ranks in place, groups 3+5".
 
-// A block is what one rank contributes or receives: `count` elements of the caller. How many a rank's memory holds:
+// A block is the `count` elements that one rank contributes or receives. Blocks per buffer of a rank:
 //   collective      input          output
 //   all_reduce      1              1
 //   all_gather      1              n
@@ -49,7 +49,7 @@ std::string describe(const Problem& problem);  // "all_reduce of 8 ranks in plac
 //   all_to_all      n              n
 //   gather          1              n (root)
 //   scatter         n (root)       1
-// 0 where the rank passes no such memory (the caller's pointer is not read or written there).
+// Returns 0 if the rank does not use this buffer: its pointer is neither read nor written.
 Rank input_blocks(const Problem& problem, Rank rank);
 Rank output_blocks(const Problem& problem, Rank rank);
 
@@ -62,8 +62,8 @@ constexpr bool has_root(Collective collective) {
          collective == Collective::scatter;
 }
 
-// In place, input and output of a rank overlap: input block i is output block i + shift, for the blocks both have.
-// all_gather and gather: shift = rank. reduce_scatter and scatter: shift = -rank. Otherwise 0.
+// Returns the shift with which input and output overlap in place: input block i is output block i + shift, for the
+// blocks that both have. all_gather and gather: rank. reduce_scatter and scatter: -rank. Other collectives: 0.
 std::int64_t in_place_shift(const Problem& problem, Rank rank);
 
 }  // namespace tutti

@@ -6,11 +6,11 @@
 namespace tutti {
 namespace {
 
-// Where ranks and what belongs to them come to be.
+// New positions of ranks and of the blocks that belong to them.
 struct Move {
   const std::vector<Rank>& order;
   std::uint32_t units = 1;                           // Per block.
-  bool input_blocks = false, output_blocks = false;  // Belong to ranks.
+  bool input_blocks = false, output_blocks = false;  // Blocks belong to ranks.
 };
 
 Operand moved(Operand operand, const Move& move) {
@@ -22,7 +22,7 @@ Operand moved(Operand operand, const Move& move) {
     operand.first = move.order[block] * move.units + operand.first % move.units;
   }
   operand.peer = move.order[operand.peer];
-  operand.reserved = 1;  // Its peer is set on purpose.
+  operand.reserved = 1;  // The peer is set explicitly.
   return operand;
 }
 
@@ -41,7 +41,7 @@ Plan moved(const Plan& plan, const Move& move) {
   return made;
 }
 
-// Ranks that have the same number, by the first of them.
+// Returns groups of ranks with the same number, ordered by the first rank of each.
 std::vector<std::vector<Rank>> groups_by(std::span<const Rank> number_of) {
   std::vector<std::vector<Rank>> groups;
   std::map<Rank, std::size_t> places;

@@ -1,5 +1,5 @@
-// Which ranks the logical ranks of a plan are: hosts one after the other, within each its parts, and the ranks of each
-// in their order.
+// Assignment of ranks to the logical ranks of a plan. Logical ranks are ordered by host, then by part of the host, then
+// by rank.
 #pragma once
 
 #include <span>
@@ -10,29 +10,30 @@
 namespace tutti {
 
 struct RankMapping {
-  std::vector<std::vector<Rank>> groups;  // As in a Problem; empty: nothing to gain from them.
-  std::vector<Rank> order;                // [logical rank]: the rank. Empty: the same one.
+  std::vector<std::vector<Rank>> groups;  // Groups as in Problem; empty if grouping gains nothing.
+  std::vector<Rank> order;                // [logical rank]: the rank. Empty: identity.
 };
 
-// `host_of`: for each rank a number that only ranks of its host have. There is something to gain where there are
-// several hosts, and several ranks on one of them.
+// Returns a mapping by hosts. `host_of` has a number for each rank that is unique to its host. The mapping has groups
+// only if there are several hosts and one of them has several ranks.
 RankMapping rank_mapping_of(std::span<const Rank> host_of);
 
-// The same where hosts have parts with links of their own, as NUMA domains: groups[0] are those, and groups[1], of
-// several hosts, how many of them each has. `part_of`: for each rank a number that only ranks of its part have; a part
-// is of one host. Nothing to gain where no host has several, or where each has one rank.
+// Returns a mapping by hosts and their parts with links of their own, such as NUMA domains. groups[0] has the ranks of
+// each part. With several hosts, groups[1] has the parts of each host. `part_of` has a number for each rank that is
+// unique to its part; a part belongs to one host. The mapping is empty if every host has one part, or every part has
+// one rank.
 RankMapping rank_mapping_of(std::span<const Rank> host_of, std::span<const Rank> part_of);
 
-// Whether plans of the problem can be embedded, as those below are then: blocks that belong to ranks stay where they
-// are, so such plans are of the ranks as they are numbered.
+// Returns whether map_ranks() can map plans of this problem. If blocks belong to ranks, it cannot move them: such plans
+// keep the order of ranks.
 bool embeds(const RankMapping& rank_mapping, const Problem& problem);
 
-// The problem that the logical ranks have, and all plans for it, which are then those of the ranks.
+// logical() returns the problem of the logical ranks. map_ranks() turns plans for that problem into plans of the ranks.
 Problem logical(const RankMapping& rank_mapping, const Problem& problem);
 std::vector<Plan> map_ranks(const RankMapping& rank_mapping, const Problem& problem, std::vector<Plan> plans);
 
-// The plan of one rank, of any problem, from that of its logical rank; blocks that belong to ranks go with them.
-// Operands are of one block each where blocks do, as those of plans are that go round.
+// Returns the plan of one rank, for any problem, from the plan of its logical rank. Blocks that belong to ranks move
+// with their ranks. In that case each operand must lie within one block, as in plans that go round a ring.
 Plan embedded(const RankMapping& rank_mapping, const Problem& problem, const Plan& plan);
 
 }  // namespace tutti

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// The part's problem as its algorithm sees it: in place if its two sides lie in the same memory.
+// Returns the problem of a part as its algorithm sees it: in place if input and output lie in the same memory.
 Problem problem_of(const Part& part, const Problem& parent) {
   Problem problem = part.problem;
   const bool callers_memory = part.input <= Place::output && part.output <= Place::output;
@@ -18,7 +18,7 @@ Problem problem_of(const Part& part, const Problem& parent) {
   return problem;
 }
 
-// The one block of the sides that have only one lies at the rank's own among the other side's.
+// Returns whether this side has one block, which lies at the rank's own block of the other side.
 bool lies_at_own_block(Collective collective, Place place) {
   switch (collective) {
     case Collective::reduce_scatter:
@@ -29,7 +29,7 @@ bool lies_at_own_block(Collective collective, Place place) {
   }
 }
 
-// Rewrites the steps of one part into its parent's ranks, units and places.
+// Translates the steps of one part to ranks, units and places of its parent.
 class Translation {
  public:
   Translation(const Part& part, const Composition& parent, std::uint32_t part_units)
@@ -51,10 +51,11 @@ class Translation {
   Operand translated(Operand operand) const {
     const Rank owner = operand.peer;
     operand.peer = part_.members[owner];
-    operand.reserved = 1;  // The owner is set: Steps must keep it.
+    operand.reserved = 1;  // The owner is set, and Steps must keep it.
     if (!operand.is_memory()) {
       const std::uint32_t tag = std::uint32_t{operand.tag} + part_.tag;
-      TUTTI_ASSERT(tag <= std::numeric_limits<std::uint16_t>::max());  // Another part's lane would be taken for it.
+      // A larger tag would name a lane of another part.
+      TUTTI_ASSERT(tag <= std::numeric_limits<std::uint16_t>::max());
       operand.tag = static_cast<std::uint16_t>(tag);
       return operand;
     }
@@ -64,7 +65,7 @@ class Translation {
     return ranged(operand, Place::scratch, part_.scratch);
   }
 
-  // The parent's unit at which the part's unit begins; past the last cut it goes on in the next period.
+  // Returns the parent's unit at which the part's unit begins. Units beyond the last cut continue in the next period.
   std::uint32_t start(std::uint32_t unit) const { return unit / cuts_ * period_ + part_.cuts[unit % cuts_]; }
   std::uint32_t end(std::uint32_t unit) const { return unit / cuts_ * period_ + part_.cuts[unit % cuts_ + 1]; }
 
@@ -75,7 +76,7 @@ class Translation {
     const std::uint32_t first = start(operand.first);
     const std::uint32_t run = end(operand.first + std::min(operand.run, operand.count) - 1) - first;
     const std::uint32_t stride = runs > 1 ? start(operand.first + operand.stride) - first : run;
-    for (std::uint32_t i = 1; i < runs; ++i) {  // One operand cannot say runs of different lengths.
+    for (std::uint32_t i = 1; i < runs; ++i) {  // One operand cannot describe runs of different lengths.
       const std::uint32_t begin = operand.first + i * operand.stride;
       const std::uint32_t length = std::min(operand.run, operand.count - i * operand.run);
       TUTTI_ASSERT(start(begin) == first + i * stride && end(begin + length - 1) - start(begin) <= run);
@@ -98,7 +99,7 @@ class Translation {
     for (std::vector<Operand>* side : {&sources_, &targets_}) {
       for (Operand& operand : *side) {
         if (operand.place != Place::lane) continue;
-        TUTTI_ASSERT(has_memory);  // Without it nothing says which units a message holds.
+        TUTTI_ASSERT(has_memory);  // Without a memory operand, the units of the message are unknown.
         operand.count = operand.run = operand.stride = memory->count;
       }
     }
@@ -106,8 +107,8 @@ class Translation {
 
   const Part& part_;
   const std::uint32_t part_units_;
-  const std::uint32_t cuts_;    // How many units the part has cuts for.
-  const std::uint32_t period_;  // Units of the parent after which they repeat: whole blocks.
+  const std::uint32_t cuts_;    // Units for which the part has cuts.
+  const std::uint32_t period_;  // Units of the parent, in whole blocks, after which the cuts repeat.
   std::vector<Operand> sources_, targets_;
 };
 
@@ -116,7 +117,7 @@ class Translation {
 class SequenceMembers {
  public:
   struct Member {
-    std::uint32_t part = 0;  // Of its stage.
+    std::uint32_t part = 0;  // Within its stage.
     Rank rank = 0;           // Within the part.
   };
   struct PartShape {
@@ -125,9 +126,10 @@ class SequenceMembers {
   };
   struct Stage {
     std::uint32_t rounds = 0;
-    std::vector<std::uint32_t> stages{0};  // First rounds within the stage; one entry unless all parts agree on more.
+    // First rounds within the stage; one entry unless all parts have the same stages.
+    std::vector<std::uint32_t> stages{0};
     std::vector<PartShape> parts;
-    std::vector<Member> members;  // Those of rank r: [first[r], first[r + 1]), in the order of the parts.
+    std::vector<Member> members;  // Members of rank r: [first[r], first[r + 1]), in the order of parts.
     std::vector<std::uint32_t> first;
   };
 
@@ -172,7 +174,7 @@ class SequenceMembers {
 
 namespace {
 
-// Threads that ask at once may each make one; all are alike.
+// Concurrent threads may each build an entry; all entries are equal.
 std::shared_ptr<const SequenceMembers> membership_of(const Composition& composition, const Problem& problem) {
   std::shared_ptr<const SequenceMembers>& kept = composition.membership[problem.in_place ? 1 : 0];
   std::shared_ptr<const SequenceMembers> found = std::atomic_load(&kept);

@@ -1,5 +1,5 @@
-// A step folds some operands and delivers the result to some: send, recv, copy, reduce, signal and await are ways
-// to fill it. There is no opcode list.
+// A step folds some operands and writes the result to other operands. Send, receive, copy, reduce, signal and await are
+// special cases; there are no opcodes.
 #pragma once
 
 #include <cstdint>
@@ -14,39 +14,40 @@ namespace tutti {
 
 enum class Place : std::uint8_t {
   input,    // The caller's input, in units of all its blocks: unit u of block b is b * units + u.
-  output,   // The caller's output, likewise.
+  output,   // The caller's output, in units of all its blocks.
   scratch,  // The plan's own memory; unit s is as long as unit s % units of a block.
-  lane,     // A FIFO to or from a peer: source = receive the next message, target = send one.
-  flag,     // A counter with one writer and one reader, no bytes: source = await the next, target = signal.
+  lane,     // A FIFO to or from a peer: a source receives the next message, a target sends one.
+  flag,  // A counter with one writer and one reader, without data: a source awaits the next signal, a target signals.
 };
 
-// A range of units: first, first + 1, ..., `run` at a time, the runs `stride` apart, `count` in all.
-// Contiguous ranges have run == count and stride == count.
+// A range of units that starts at `first`: runs of `run` units, `stride` units apart, `count` units in all. Contiguous
+// ranges have run == count and stride == count.
 struct Operand {
   Place place = Place::input;
   std::uint8_t reserved = 0;
-  std::uint16_t tag = 0;    // Lane, flag: which of a pair's; 0 unless composed.
-  Rank peer = 0;            // Memory: whose (self, or a mapped peer's). Lane, flag: the other end (may be self).
-  std::uint32_t first = 0;  // Lane: ignored but for display. Flag: 0.
+  std::uint16_t tag = 0;    // Selects a lane or flag of the pair; 0 unless composed.
+  Rank peer = 0;            // Memory: its owner (self or a mapped peer). Lane, flag: the other end (may be self).
+  std::uint32_t first = 0;  // Lane: only displayed. Flag: 0.
   std::uint32_t count = 0;  // Lane: units in the message, which both ends must agree on. Flag: 0.
   std::uint32_t run = 0;
   std::uint32_t stride = 0;
 
   bool operator==(const Operand&) const = default;
   TUTTI_HOST_DEVICE bool is_memory() const { return place <= Place::scratch; }
-  // The i-th unit of the range, i < count.
+  // Returns the i-th unit of the range, i < count.
   TUTTI_HOST_DEVICE std::uint32_t unit(std::uint32_t i) const {
     return run == 0 ? first : first + i / run * stride + i % run;
   }
 };
 static_assert(sizeof(Operand) == 24);
 
-// Whether this fold's result is a whole reduction (every rank's contribution is in): an average is divided here.
+// Whether the result of a fold is a complete reduction, with the contribution of every rank. Averages divide such
+// results.
 enum class Fold : std::uint8_t { partial, complete };
 
-// Where messages carry numbers rounded, what a rank stores of its own that others get from it is rounded as they get
-// it, so that all of them end with the same bits: in an all-reduce every complete sum, in an all-gather and a broadcast
-// what comes from memory alone.
+// With compression, a rank rounds its own stored copy exactly as peers receive it, so that all ranks end with the same
+// bits. In an all-reduce this applies to every complete sum, in an all-gather and a broadcast to data read only from
+// memory.
 enum class Keeps : std::uint8_t { nothing, sums, copies };
 constexpr Keeps keeps_of(Collective collective) {
   switch (collective) {
@@ -57,23 +58,23 @@ constexpr Keeps keeps_of(Collective collective) {
   }
 }
 
-// Folds the sources from left to right, delivers the result to every target. All memory and lane operands of a step
-// hold the same number of units, of pairwise equal length. Flags among the sources are awaited before anything is
-// read; flags among the targets are signalled after everything was written.
+// Folds the sources from left to right and writes the result to every target. All memory and lane operands of a step
+// have the same number of units, of pairwise equal length. Source flags are awaited before any data is read. Target
+// flags are signalled after all data is written.
 struct Step {
   std::span<const Operand> sources;
   std::span<const Operand> targets;
   Fold fold = Fold::partial;
 };
 
-// Operands without a peer, to be completed by Steps: what an algorithm's author writes.
+// Operands for authors of algorithms. Steps sets the peer of memory operands.
 constexpr Operand units(Place place, std::uint32_t first, std::uint32_t count) {
   return {.place = place, .first = first, .count = count, .run = count, .stride = count};
 }
 constexpr Operand input(std::uint32_t first, std::uint32_t count = 1) { return units(Place::input, first, count); }
 constexpr Operand output(std::uint32_t first, std::uint32_t count = 1) { return units(Place::output, first, count); }
 constexpr Operand scratch(std::uint32_t first, std::uint32_t count = 1) { return units(Place::scratch, first, count); }
-// `count` units in all, `run` at a time, `stride` apart.
+// A range of `count` units, in runs of `run` units, `stride` units apart.
 constexpr Operand strided(Operand range, std::uint32_t run, std::uint32_t stride) {
   range.run = run;
   range.stride = stride;
@@ -83,20 +84,19 @@ constexpr Operand lane(Rank peer, std::uint32_t count, std::uint16_t tag = 0) {
   return {.place = Place::lane, .tag = tag, .peer = peer, .count = count, .run = count, .stride = count};
 }
 constexpr Operand flag(Rank peer, std::uint16_t tag = 0) { return {.place = Place::flag, .tag = tag, .peer = peer}; }
-// Memory of a mapped peer: read or written in place.
+// Memory of a mapped peer, which is read or written in place.
 constexpr Operand at(Rank peer, Operand memory) {
   memory.peer = peer;
-  memory.reserved = 1;  // Marks a peer set on purpose; cleared by Steps.
+  memory.reserved = 1;  // Marks an explicit peer; Steps clears the mark.
   return memory;
 }
 
-// The steps of one rank in one round, in the order in which they are obeyed. Reused between rounds: no allocation
-// once it has grown.
+// The steps of one rank in one round, in the order of execution. Reuse between rounds avoids allocations.
 class Steps {
  public:
   explicit Steps(Rank self) : self_(self) {}
 
-  // The general form; the rest are shorthands. Memory operands belong to self unless made by at().
+  // General form of a step; the functions below are shorthands. Memory operands belong to self unless made by at().
   void fold(std::initializer_list<Operand> sources, std::initializer_list<Operand> targets, Fold fold = Fold::partial) {
     add({sources.begin(), sources.size()}, {targets.begin(), targets.size()}, fold);
   }
@@ -105,7 +105,7 @@ class Steps {
   void send(Operand from, Rank to, std::uint16_t tag = 0) { fold({from}, {lane(to, from.count, tag)}); }
   void recv(Rank from, Operand to, std::uint16_t tag = 0) { fold({lane(from, to.count, tag)}, {to}); }
   void copy(Operand from, Operand to) { fold({from}, {to}); }
-  // target = (what arrives from `from`) folded with `own`: the arriving operand is the left one.
+  // target = (message from `from`) folded with `own`; the message is the left operand.
   void reduce(Rank from, Operand own, Operand target, Fold kind = Fold::partial) {
     fold({lane(from, own.count), own}, {target}, kind);
   }

@@ -23,7 +23,7 @@ class Balance {
   }
 
  private:
-  // How the steps of a round use a cell: where it lies in their operands.
+  // Use of a cell by the steps of a round: its position in their operands.
   struct Use {
     std::uint32_t round = ~0u;
     std::uint32_t first = 0, count = 0, position = 0;
@@ -52,7 +52,7 @@ class Balance {
     unsettled_ += open != 0 ? 1 : 0;
   }
 
-  // Slices of a round's steps take turns: slice s of one step may meet only slice s of another in a cell.
+  // Slices of the steps of a round alternate: slice s of one step may share a cell only with slice s of another.
   void use_cells(const Access& access, bool writes) {
     const std::uint32_t* cells = program_.cells.data() + access.index;
     for (std::uint32_t k = 0; k < access.count; ++k) {
@@ -68,7 +68,7 @@ class Balance {
     }
   }
 
-  // Names the last step at the end of the fifo that has too many.
+  // Returns an error that names the last step at the end of the fifo that has too many uses.
   Status complaint(std::uint32_t wanted) const {
     const Fifo& fifo = program_.fifos[wanted];
     const bool is_lane = fifo.place == Place::lane;
@@ -95,7 +95,7 @@ class Balance {
   }
 
   CellProgram& program_;
-  std::vector<int> open_;  // Sent less received so far, of each fifo.
+  std::vector<int> open_;  // Messages sent minus messages received so far, by fifo.
   std::uint32_t unsettled_ = 0;
   std::uint32_t round_ = 0;
   std::vector<Use> uses_;

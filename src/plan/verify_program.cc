@@ -118,7 +118,8 @@ class Compiler {
     }
   }
 
-  // Numbers the cells: a hierarchy has thousands of units in a block, but operands that begin and end at a few of them.
+  // Numbers the cells. A hierarchical plan has thousands of units in a block, but operands begin and end at few of
+  // them.
   void cut_blocks() {
     const Shape& shape = program_.plans[0].shape;
     std::vector<char> is_cut(shape.units, 0);
@@ -166,7 +167,7 @@ class Compiler {
       MemoryCells& memory = program_.memories[rank];
       memory.input_cells = input_blocks(problem, rank) * width;
       memory.output_cells = output_blocks(problem, rank) * width;
-      // In place, input block i is output block i + shift; the one that begins later is moved.
+      // In place, input block i is output block i + shift. The buffer that begins later is moved.
       const std::int64_t shift = problem.in_place ? in_place_shift(problem, rank) : input_blocks(problem, rank) * -1LL;
       memory.input = program_.user_cells + static_cast<std::uint32_t>(std::max<std::int64_t>(shift, 0)) * width;
       memory.output = program_.user_cells + static_cast<std::uint32_t>(std::max<std::int64_t>(-shift, 0)) * width;
@@ -226,7 +227,7 @@ class Compiler {
     program_.accesses.push_back(access);
   }
 
-  // Fifos between two ranks are a chain that begins in a table of all pairs: no hashing on the way.
+  // Fifos between two ranks form a linked list that starts in a table of all pairs, which avoids hashing.
   std::uint32_t find_fifo(const Fifo& wanted) {
     std::uint32_t* link = &first_fifo_[wanted.writer * program_.plans.size() + wanted.reader];
     while (*link != kNoIndex) {
@@ -242,7 +243,7 @@ class Compiler {
     return found;
   }
 
-  // A step that takes two messages of a lane needs both there, and slots for both.
+  // A step that receives two messages of a lane needs both to be present, and a step that sends two needs two slots.
   void name_occurrences(std::uint32_t begin) {
     ++side_;
     for (std::size_t i = begin; i < program_.accesses.size(); ++i) {
@@ -254,7 +255,8 @@ class Compiler {
     }
   }
 
-  // All operands of equal length unit by unit, no cell written twice, and none read and written at two positions.
+  // Returns an error unless all operands have equal lengths unit by unit, no cell is written twice, and no cell is read
+  // and written at two positions.
   std::string check_cells(std::uint32_t begin, std::uint32_t targets) {
     const auto end = static_cast<std::uint32_t>(program_.accesses.size());
     const Access* model = nullptr;
@@ -271,7 +273,7 @@ class Compiler {
     return memories < 2 ? "" : check_overlap(begin, targets, end);
   }
 
-  // Executors go through a step in parts, so a unit that is read and written must be so at the same moment.
+  // Executors process a step in parts, so a unit that is both read and written must be at the same position.
   std::string check_overlap(std::uint32_t begin, std::uint32_t targets, std::uint32_t end) {
     written_.resize(program_.all_cells);
     ++overlap_step_;
@@ -304,7 +306,7 @@ class Compiler {
 
   CellProgram program_;
   std::size_t operands_ = 0;
-  std::vector<std::uint32_t> first_cell_;  // Of each unit of the largest memory, and its end.
+  std::vector<std::uint32_t> first_cell_;  // First cell of each unit of the largest memory, and the end.
   std::vector<std::uint32_t> first_fifo_, next_fifo_;
   std::vector<Seen> fifo_seen_;
   std::vector<Written> written_;

@@ -1,5 +1,5 @@
-// All ranks' plans with memory resolved to cells and lanes to numbers: what the symbolic run reads. Compiling them
-// finds what needs no run: ranges outside of memory, ends that disagree, messages without a receiver.
+// The plans of all ranks, with memory resolved to cells and lanes to numbers, as input of the symbolic run. compile()
+// detects errors that need no run: ranges outside of memory, ends that disagree, messages without a receiver.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace tutti {
 
-// Cells are the units, joined where no operand of any rank tells them apart: memory is cut at the same places of every
-// block. Cells of one class are equally long.
+// A cell is a run of units that no operand of any rank separates. Every block is cut at the same positions. Cells of
+// one class have the same length.
 struct MemoryCells {
-  std::uint32_t input = 0, output = 0, scratch = 0;  // First cell; in place, input and output overlap.
+  std::uint32_t input = 0, output = 0, scratch = 0;  // First cell; input and output overlap in place.
   std::uint32_t input_cells = 0, output_cells = 0, scratch_cells = 0;
 };
 
-// A lane or a flag: one writer, one reader.
+// A lane or a flag, with one writer and one reader.
 struct Fifo {
   Place place = Place::lane;
   std::uint16_t tag = 0;
@@ -29,22 +29,23 @@ struct Fifo {
 // One operand of a step.
 struct Access {
   Place place = Place::input;
-  std::uint32_t index = 0;       // Memory: where its cells begin in CellProgram::cells. Lane, flag: which fifo.
-  std::uint32_t count = 0;       // Cells.
-  std::uint32_t occurrence = 0;  // Lane, flag: how often the same side of the step has named it before.
+  std::uint32_t index = 0;  // Memory: index of its first cell in CellProgram::cells. Lane, flag: index of the fifo.
+  std::uint32_t count = 0;  // Cells.
+  std::uint32_t occurrence = 0;  // Lane, flag: number of earlier uses on the same side of the step.
 };
 
 struct CellProgram {
   std::span<const Plan> plans;
-  std::uint32_t width = 1;       // Cells per block.
-  std::uint32_t user_cells = 0;  // Cells below are input or output, the rest up to `all_cells` scratch.
+  std::uint32_t width = 1;  // Cells per block.
+  // Cells below this number are input or output; cells from here to `all_cells` are scratch.
+  std::uint32_t user_cells = 0;
   std::uint32_t all_cells = 0;
-  std::vector<MemoryCells> memories;  // Of each rank.
+  std::vector<MemoryCells> memories;  // By rank.
   std::vector<Fifo> fifos;
-  std::vector<std::uint32_t> cells;                      // Of all memory operands.
-  std::vector<std::uint32_t> cell_class;                 // Where in its block each cell lies, below `width`.
-  std::vector<std::uint32_t> class_unit;                 // First unit, within its block, of each class.
-  std::vector<Access> accesses;                          // Of all operands: ranks, steps, sources, targets.
+  std::vector<std::uint32_t> cells;       // Cells of all memory operands.
+  std::vector<std::uint32_t> cell_class;  // Position of each cell in its block, below `width`.
+  std::vector<std::uint32_t> class_unit;  // First unit of each class within its block.
+  std::vector<Access> accesses;           // All operands, in the order of ranks, steps, sources, targets.
   std::vector<std::vector<std::uint32_t>> first_access;  // [rank][step]
   bool mapped = false;                                   // Some operand is a peer's memory.
   bool drained = true;                                   // See Proof.
@@ -53,18 +54,20 @@ struct CellProgram {
   std::uint64_t messages = 0;
 
   std::uint32_t stages() const { return static_cast<std::uint32_t>(plans[0].shape.stages.size()); }
-  std::uint32_t stage_begin(std::uint32_t stage) const { return plans[0].shape.stages[stage]; }  // A round.
+  // First round of the stage.
+  std::uint32_t stage_begin(std::uint32_t stage) const { return plans[0].shape.stages[stage]; }
   std::uint32_t stage_end(std::uint32_t stage) const {
     return stage + 1 < stages() ? plans[0].shape.stages[stage + 1] : plans[0].shape.rounds;
   }
-  // Whether `count` of CellProgram::cells from a and from b are equally long one by one.
+  // Returns whether `count` entries of CellProgram::cells from a and from b have pairwise equal lengths.
   bool alike(std::uint32_t a, std::uint32_t b, std::uint32_t count) const;
-  std::string describe_cell(std::uint32_t cell) const;  // "output[3] of rank 1"; in place, the output's name.
+  // For example, "output[3] of rank 1"; in place, the name of the output.
+  std::string describe_cell(std::uint32_t cell) const;
 };
 
 Result<CellProgram> compile(std::span<const Plan> plans);
 
-// "rank 2, round 5, step 1"
+// Returns, for example, "rank 2, round 5, step 1".
 std::string describe_place(const Plan& plan, std::uint32_t step);
 
 }  // namespace tutti

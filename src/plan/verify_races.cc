@@ -14,7 +14,7 @@ std::optional<Races::Access> Races::access(std::uint32_t cell, const Access& now
   Access stamped = now;
   stamped.time = clock(now.process)[now.process];
   if (!ordered(history.write, now.process)) return history.write;
-  if (now.kind == Kind::read) {  // Reads do not conflict: keep one of each process until the next write.
+  if (now.kind == Kind::read) {  // Reads do not conflict: keep one per process until the next write.
     const auto same = [&](const Access& read) { return read.process == now.process; };
     const auto known = std::find_if(history.reads.begin(), history.reads.end(), same);
     if (known == history.reads.end()) history.reads.push_back(stamped);
@@ -37,7 +37,7 @@ std::uint32_t Races::release(std::uint32_t process, std::uint32_t readers) {
   }
   const std::uint32_t snapshot = free_.back();
   free_.pop_back();
-  // Time moves on at each release, so that what the process does next is not in the snapshot.
+  // Each release advances the clock, so that later accesses of the process are not in the snapshot.
   snapshots_[snapshot].assign(clock(process), clock(process) + processes_);
   readers_left_[snapshot] = readers;
   ++clock(process)[process];

@@ -18,7 +18,7 @@ Run::Run(const CellProgram& program, const Loop& loop, const Span& span)
   queues_.resize(program.fifos.size());
 }
 
-// The queue that a blocked rank waits for makes it ready again, so each step is examined about once.
+// A blocked rank becomes ready again when its queue changes, so each step is examined about once.
 Status Run::execute() {
   for (Rank rank = 0; rank < program_.plans.size(); ++rank) TUTTI_CHECK_OK(enter(rank));
   do {
@@ -40,7 +40,7 @@ Status Run::enter(Rank rank) {
   return {};
 }
 
-// The rank returns, and enters the next operation.
+// The rank returns and enters the next operation.
 Status Run::finish(Process& process) {
   process.finished = true;
   process.now.chunk = 0;
@@ -69,7 +69,7 @@ Status Run::advance(Process& process) {
   return {};
 }
 
-// Returns false if none is left.
+// Returns false if no segment is left.
 bool Run::begin_segment(Process& process) {
   const std::uint32_t stages = program_.stages();
   const std::uint32_t segments = (span_.chunks + loop_.skew * (stages - 1)) * stages;
@@ -89,8 +89,8 @@ bool Run::begin_segment(Process& process) {
   return false;
 }
 
-// A step fires at once, when all its messages are there and all its slots free: an executor that takes and delivers
-// them one by one is never behind this.
+// A step fires when all its messages have arrived and all its slots are free. An executor that receives and delivers
+// them one by one never falls behind this model.
 bool Run::can_fire(Process& process, const Step& step, const Access* access) {
   for (std::size_t k = 0; k < step.sources.size(); ++k) {
     if (access[k].place < Place::lane || queues_[access[k].index].waiting > access[k].occurrence) continue;
@@ -120,7 +120,7 @@ Status Run::fire(const Moment& now, const Step& step, const Access* access) {
   return deliver(now, step.targets, access + step.sources.size());
 }
 
-// What the step sends, and what it stores.
+// Rounds the values that the step sends, and those that it stores if the collective requires it.
 void Run::round(const Step& step) {
   if (!span_.rounded) return;
   sent_ = result_;
@@ -133,7 +133,8 @@ void Run::round(const Step& step) {
 
 Status Run::gather(const Moment& now, const Step& step, const Access* access) {
   taken_.clear();
-  for (std::size_t k = 0; k < step.sources.size(); ++k) {  // First: what they carry orders the reads that follow.
+  // Receive first: messages carry the order of the reads that follow.
+  for (std::size_t k = 0; k < step.sources.size(); ++k) {
     taken_.push_back(access[k].place < Place::lane ? Message() : pop(now, access[k].index));
   }
   bool first = true;
@@ -158,9 +159,9 @@ Status Run::gather(const Moment& now, const Step& step, const Access* access) {
   return {};
 }
 
-// Unit by unit, not only in sum: units of a block differ by an element where the count does not divide.
+// Compares unit by unit, not only totals: units of a block differ by one element if `units` does not divide the count.
 Status Run::check_lengths(const Moment& now, const Message& message) {
-  if (!has_classes_) {  // Passed on without a look: as long as it came.
+  if (!has_classes_) {  // The message is forwarded with its own length.
     has_classes_ = true;
     classes_ = message.classes;
     cells_ = message.count;
@@ -239,8 +240,8 @@ void Run::push(std::uint32_t index, Message message) {
   }
 }
 
-// Nothing goes on with this many slots. With one more, what waits for room goes on from here: more slots only ever add
-// to what has happened, so there is no need to begin again, and the last number is the least that suffices.
+// No rank can proceed with this many slots. Adds one slot and resumes the ranks that wait for slots. More slots only
+// extend the run, so it need not restart, and the final number is the minimum that suffices.
 bool Run::add_slot() {
   for (Process& process : processes_) {
     if (process.lacks_slot) ready_.push_back(process.now.rank);
@@ -250,7 +251,7 @@ bool Run::add_slot() {
   return true;
 }
 
-// Nothing goes on, and nobody lacks a slot: all are at their end, or some wait in a circle for messages.
+// No rank can proceed, and no rank lacks a slot. Either all ranks have finished, or some wait for messages in a cycle.
 Status Run::blocked() const {
   for (const Process& process : processes_) {
     if (process.lacks_message == kUnset) continue;

@@ -1,5 +1,5 @@
-// The symbolic run: each rank executes its steps until it blocks. Lanes have one slot, and get one more only when no
-// rank can proceed. The outcome does not depend on the schedule, so one schedule decides for all.
+// The symbolic run: each rank executes its steps until it blocks. Lanes have one slot, and get one more only if no rank
+// can proceed. The result does not depend on the schedule, so one schedule decides for all.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,22 @@ class Run {
 
   Status execute();
   double rounded() const { return store_.rounded(); }
-  std::uint32_t slots() const { return slots_; }  // The fewest with which it went to its end.
+  std::uint32_t slots() const { return slots_; }  // Minimum slots per lane with which the run completes.
 
  private:
-  // The state of a rank. A segment is one chunk's pass through one stage.
+  // State of a rank. A segment is the pass of one chunk through one stage.
   struct Process {
     Moment now;
     std::uint32_t segment = 0;
-    std::uint32_t end = 0;  // The step after the segment's last.
-    bool inside = false;    // Of a segment.
-    bool finished = false;  // With this operation.
+    std::uint32_t end = 0;  // The step after the last one of the segment.
+    bool inside = false;    // Whether the rank is within a segment.
+    bool finished = false;  // Whether the rank has finished this operation.
     bool lacks_slot = false;
-    std::uint32_t lacks_message = ~0u;  // The fifo.
+    std::uint32_t lacks_message = ~0u;  // The fifo whose message it awaits.
   };
   struct Message {
-    std::uint32_t first = 0, count = 0;  // In pool_.
-    std::uint32_t classes = 0;           // Cells of the same lengths, in CellProgram::cells.
+    std::uint32_t first = 0, count = 0;  // Range in pool_.
+    std::uint32_t classes = 0;           // Index in CellProgram::cells of cells with the same lengths.
     std::uint32_t snapshot = 0;
     std::uint32_t next = 0;
   };
@@ -68,7 +68,7 @@ class Run {
   std::vector<Message> messages_ = std::vector<Message>(1);
   std::vector<Value> pool_;
   std::vector<Value> result_, operand_;  // Of the step that fires.
-  std::vector<Value> sent_;              // Of it, where messages round.
+  std::vector<Value> sent_;              // Values that the step sends, if messages are rounded.
   std::vector<Message> taken_;
   std::uint32_t classes_ = 0, cells_ = 0;
   bool has_classes_ = false;

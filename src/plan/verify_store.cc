@@ -3,7 +3,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kCaller = ~0u;  // In place of a step.
+constexpr std::uint32_t kCaller = ~0u;  // Replaces the number of a step.
 
 const char* name(Races::Kind kind) { return kind == Races::Kind::read ? "read" : "write"; }
 
@@ -30,7 +30,7 @@ Status Store::read(const Moment& now, const Access& access, std::vector<Value>& 
   return {};
 }
 
-// What a step reads: reductions must take each contribution from the input, and only there.
+// Checks a value that a step reads. Reductions must read each contribution from the input, and only from there.
 Status Store::take(const Moment& now, const Access& access, std::uint32_t cell, Value& value) {
   if (value == 0)
     return complain(now, "unwritten: reads " + program_.describe_cell(cell) + ", which nothing has written");
@@ -81,7 +81,7 @@ Status Store::leave(const Moment& now) {
   return caller_writes(now);
 }
 
-// The caller may read and write its buffers whenever no operation of its own is under way.
+// Models a caller that may read and write its buffers whenever it has no operation in progress.
 Status Store::caller_writes(const Moment& now) {
   const MemoryCells& memory = program_.memories[now.rank];
   const std::uint32_t ranges[2][2] = {{memory.output, memory.output_cells}, {memory.input, memory.input_cells}};

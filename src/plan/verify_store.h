@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-// How much of an endless loop is run.
+// The part of an endless loop that is run.
 struct Span {
   std::uint32_t operations = 1;
   std::uint32_t chunks = 1;
@@ -20,7 +20,7 @@ struct Span {
   bool rounded = false;  // Messages carry rounded numbers.
 };
 
-// Which rank acts, and when: for error messages and vector clocks.
+// A rank and its position in the run, for error messages and vector clocks.
 struct Moment {
   Rank rank = 0;
   std::uint32_t operation = 0, chunk = 0;
@@ -31,12 +31,12 @@ class Store {
  public:
   Store(const CellProgram& program, const Span& span);
 
-  // All cells of a memory operand.
+  // Reads or writes all cells of a memory operand.
   Status read(const Moment& now, const Access& access, std::vector<Value>& values);
   Status write(const Moment& now, const Access& access, const std::vector<Value>& values);
 
-  // The caller enters an operation with fresh input and undefined output, and does what it likes after its return:
-  // both count as writes of `now.rank`. Returning checks what the operation left.
+  // enter() gives the caller fresh input and undefined output. leave() checks the outputs of the operation. Both count
+  // as writes of `now.rank` to input and output, since the caller may use its buffers before entry and after return.
   Status enter(const Moment& now);
   Status leave(const Moment& now);
 
@@ -44,7 +44,7 @@ class Store {
   double rounded() const { return postcondition_.rounded(); }
   Races* races() { return races_ ? &*races_ : nullptr; }
 
-  // "chunk 0, rank 2, round 5, step 1: " and the complaint.
+  // Returns an error such as "chunk 0, rank 2, round 5, step 1: " followed by the complaint.
   Status complain(const Moment& now, const std::string& complaint) const;
 
  private:

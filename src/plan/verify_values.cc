@@ -11,7 +11,7 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return x ^ (x >> 32);
 }
 
-// Wrong plans may double a sum again and again.
+// Bounds the count of inputs: incorrect plans may double a sum repeatedly.
 constexpr std::uint32_t kManyInputs = 1u << 30;
 
 std::string text(std::uint64_t number) { return std::to_string(number); }
@@ -80,8 +80,7 @@ std::string Values::check_reduction(Value value, std::uint32_t cell, std::uint32
   if (whole.cell != cell) return "holds another unit's reduction";
   if (whole.run != run) return "holds a value of another piece or operation";
   if (!whole.checked) {
-    // Sums are shared between ranks, so each is walked once; the first doubled input ends the walk, which keeps it
-    // short.
+    // Ranks share sums, so each sum is walked once. The first doubled input ends the walk, which keeps it short.
     counts_.assign(ranks, 0);
     stack_.assign(1, value);
     while (!stack_.empty()) {

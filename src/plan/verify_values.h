@@ -1,4 +1,4 @@
-// Symbolic values: expressions over the ranks' inputs, and what a collective demands of them.
+// Symbolic values: expressions over the inputs of ranks, and the results that a collective requires.
 #pragma once
 
 #include <cstdint>
@@ -9,55 +9,55 @@
 
 namespace tutti {
 
-// A number of Values; 0 is what nothing has written.
+// Index in Values; 0 is the value of unwritten memory.
 using Value = std::uint32_t;
 
-// Expressions are made once and shared; equal ones of different ranks are told by their hash.
+// Each expression is made once and shared. Equal expressions of different ranks have equal hashes.
 class Values {
  public:
-  // A rank's input: `cell` counts from the first of its input. `run` tells chunks and operations apart.
+  // Returns the input of a rank. `cell` counts from the first cell of its input. `run` identifies chunk and operation.
   Value input(Rank rank, std::uint32_t cell, std::uint32_t run);
-  // The caller's input as it lies in memory, before a step has read it; 0 if `value` is none. Reductions may scale what
-  // they read as input, so there the two are not the same.
+  // Returns the value that a step reads if memory holds the caller's input `value`; 0 if `value` is not an unread
+  // input. Reductions may scale their input when they read it, so the two values differ.
   Value read_input(Value value) const { return nodes_[value].untouched ? value + 1 : 0; }
-  // left + right; 0 if they are of different cells or runs, so that no collective could want the sum.
+  // Returns left + right; 0 if the two belong to different cells or runs, since no collective needs such a sum.
   Value sum(Value left, Value right);
-  // Mean square of the error, of one rounding of the value.
+  // Returns the mean square error, relative to rounding the value once.
   double error(Value value) const { return nodes_[value].error / nodes_[value].inputs; }
-  // The value as a message carries it that rounds; once rounded it stays so.
+  // Returns the value as a compressed message carries it. A rounded value stays unchanged.
   Value rounded(Value value);
-  // Marks what a step has just summed. False if it is not a sum of `ranks` contributions.
+  // Marks the result of a fold as complete. Returns false if it is not a sum of `ranks` contributions.
   bool complete(Value value, Rank ranks);
 
   std::uint64_t hash(Value value) const { return nodes_[value].hash; }
   std::string describe(Value value, const CellProgram& program) const;
 
-  // Empty if `value` is the reduction of this input cell over all ranks, each once, and marked complete.
+  // Returns an error unless `value` is the complete reduction of this input cell, with each rank once. Empty: correct.
   std::string check_reduction(Value value, std::uint32_t cell, std::uint32_t run, Rank ranks);
-  // Empty if `value` is this rank's input cell.
+  // Returns an error unless `value` is this input cell of the rank. Empty: correct.
   std::string check_input(Value value, Rank rank, std::uint32_t cell, std::uint32_t run) const;
 
  private:
   struct Node {
     std::uint64_t hash = 0;
-    Value left = 0, right = 0;  // 0, 0: an input.
+    Value left = 0, right = 0;  // Both 0 for an input.
     Rank rank = 0;              // Of an input.
     std::uint32_t cell = 0, run = 0;
-    std::uint32_t inputs = 0;  // Leaves, counted as often as they are in.
+    std::uint32_t inputs = 0;  // Leaves, with repetitions.
     bool untouched = false;
     bool complete = false;
     bool checked = false;
-    double error = 0;   // Mean square, of one rounding of an input.
-    Value rounded = 0;  // Itself, where it is; 0: nobody has asked yet.
+    double error = 0;   // Mean square error, relative to rounding an input once.
+    Value rounded = 0;  // The rounded value; its own index if already rounded; 0: not yet computed.
   };
   const Node& leftmost(Value value) const;
 
   std::vector<Node> nodes_ = std::vector<Node>(1);
   std::vector<Value> stack_;           // Of the walk in check_reduction().
-  std::vector<std::uint32_t> counts_;  // How often each rank is in.
+  std::vector<std::uint32_t> counts_;  // Occurrences of each rank.
 };
 
-// What each rank's output must hold at its return.
+// The required content of each rank's output at its return.
 class Postcondition {
  public:
   Postcondition(const CellProgram& program, Values& values, bool rounded)
@@ -67,7 +67,8 @@ class Postcondition {
         first_(program.width * std::size_t{program.plans[0].problem.ranks}) {}
 
   double rounded() const { return max_rounded_; }
-  // `cell` counts from the first of the rank's output. Empty if right.
+  // Returns an error, or an empty string if the value is correct. `cell` counts from the first cell of the rank's
+  // output.
   std::string check(Rank rank, std::uint32_t cell, Value value, std::uint32_t run);
 
  private:
@@ -81,7 +82,7 @@ class Postcondition {
   Values& values_;
   const bool rounded_;
   double max_rounded_ = 0;
-  std::vector<First> first_;  // Where all ranks return the same: which did so first, and with what.
+  std::vector<First> first_;  // If all ranks return the same values: the first rank to return each cell, and its value.
 };
 
 }  // namespace tutti
