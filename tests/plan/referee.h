@@ -1,5 +1,5 @@
-// An independent judge of plans: obeys them with numbers, under random schedules. It shares no code with the verifier,
-// so that each can catch the other's mistakes.
+// The reference interpreter of plans: runs them with numbers, under random schedules. It shares no code with the
+// verifier, so that each can detect mistakes of the other.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tutti::test {
 
 struct RefereeResult {
   bool ok = true;
-  std::string text;  // What went wrong first, and where; empty when ok.
+  std::string text;  // The first error and its place; empty when ok.
 };
 
 // Runs several operations in a row, with all ranks' plans, as one schedule drawn from `seed` interleaves them: operand
