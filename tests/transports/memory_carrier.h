@@ -1,4 +1,4 @@
-// A carrier within one process that does what carrier.h asks, by plain memory, and what it forbids, when told so.
+// An endpoint within one process that implements carrier.h with plain memory. On request it violates the contract.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -27,11 +27,11 @@ enum class Fault : std::uint8_t {
   no_such_lane,
   undue_credits,
   fewer_credits,
-  break_down,        // Once something has come,
+  break_down,        // Once a message has arrived,
   break_down_later,  // or two messages of a lane.
 };
 
-// What two ends share.
+// State shared by two ends.
 struct MemoryPipe {
   struct Message {
     MessageHead head;
@@ -57,7 +57,7 @@ class MemoryCarrier : public Carrier {
   MemoryCarrier(std::shared_ptr<MemoryPipe> pipe, int which, Fault fault)
       : pipe_(std::move(pipe)), mine_(pipe_->ends[which]), other_(pipe_->ends[1 - which]), fault_(fault) {}
 
-  ~MemoryCarrier() override {  // What the other end has not fetched is gone.
+  ~MemoryCarrier() override {  // Data that the other end has not fetched is lost.
     const std::lock_guard lock(pipe_->mutex);
     other_.messages.clear();
     mine_.landed.clear();
@@ -154,7 +154,7 @@ class MemoryCarrier : public Carrier {
   std::map<std::uint32_t, LaneMemory> attached_;
 };
 
-// Ends in turn: the first and the second belong together, the third and the fourth, and so on.
+// Ends alternate: the first and the second belong together, the third and the fourth, and so on.
 class MemorySource : public CarrierSource {
  public:
   explicit MemorySource(Fault first = Fault::none, Fault second = Fault::none) : faults_{first, second} {}
