@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What perf/gpu/run.py makes of its measurements."""
+"""Reports of perf/gpu/run.py."""
 
 import json
 import os

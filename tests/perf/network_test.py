@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What perf/peers/network makes of its measurements, and how it gets to the hosts that it measures on."""
+"""Reports of perf/peers/network, and the hosts that it creates for its measurements."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def part(*rows, control="bbr", setting="loopback", **more):
 
 
 def verdict(parts, words):
-    """Of the one target whose text has these words, by congestion control."""
+    """Results of the target whose text contains these words, by congestion control."""
     return {control: next(one for one in results if words in one.what) for control, results in report.targets(parts)}
 
 
@@ -43,7 +43,7 @@ def stage_of(name, host_pids=(), cores=(0, 1)):
 
 
 def on_stage(*arguments):
-    """What a command prints on a stage of its own; skips the test where none can be had."""
+    """Output of a command on a stage of its own; skips the test if stages are not permitted."""
     done = subprocess.run([STAGE, *arguments], capture_output=True, text=True)
     if done.returncode == run.NO_STAGE:
         raise unittest.SkipTest(done.stderr)
@@ -172,7 +172,7 @@ class Launching(unittest.TestCase):
         stage = stage_of("2x1", (71, 72))
         for one in field.competitors_on(stage):
             self.assertNotIn(ROOT, " ".join(one.settings(stage.cores)["commands"]), one.name)
-        self.assertIn(ROOT, self.commands(stage, "openmpi tcp")[0])  # Where it runs it is needed.
+        self.assertIn(ROOT, self.commands(stage, "openmpi tcp")[0])  # The path is necessary in the executed command.
 
     def test_uses_only_tcp_with_one_rank_per_host(self):
         (command,) = self.commands(stage_of("2x1", (71, 72)), "openmpi tcp")

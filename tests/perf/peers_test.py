@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What perf/peers/run.py makes of its measurements."""
+"""Reports of perf/peers/run.py."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ def row(link, **medians):
 
 
 class Asked:
-    """A machine that takes 1 us for everything, and remembers what it was asked."""
+    """A machine that takes 1 us for everything, and records its questions."""
 
     def __init__(self):
         self.questions = []
@@ -90,7 +90,7 @@ class Peers(unittest.TestCase):
             path = stored.store(folder, "network", run_of, True) + ".json"
             self.assertEqual(stored.load(path), run_of)
             with open(path) as file:
-                self.assertLess(len(file.readlines()), 110)  # A row is a line.
+                self.assertLess(len(file.readlines()), 110)  # One line per row.
         self.assertEqual(os.path.basename(path), "network-a-cpu.json")
 
     def test_competitors_record_their_commands(self):

@@ -11,7 +11,7 @@ import unittest
 
 PROGRAM = sys.argv.pop()
 LAUNCHER = ("TUTTI_", "OMPI_", "PMI_", "SLURM_", "RANK", "WORLD_SIZE", "MASTER_")
-# Ranks that nobody starts, as in a batch script: whoever waits for them fails.
+# Ranks that no launcher starts, as in a batch script: waiting for them fails.
 LAUNCHED = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "1", "TUTTI_INIT_TIMEOUT_MS": "2000"}
 
 
@@ -126,7 +126,7 @@ class Tool(unittest.TestCase):
                                (("--ranks", "2", "-e", "8", "-J", "/nowhere/out.json"), "--output_file /nowhere/out.json")):
             result = run(*options)
             self.assertEqual(result.returncode, 2, options)
-            self.assertRegex(result.stderr, rf"^all_reduce_perf: {words}[^\n]*\n$")  # Once, by no rank.
+            self.assertRegex(result.stderr, rf"^all_reduce_perf: {words}[^\n]*\n$")  # Once, without a rank.
             self.assertEqual(result.stdout, "")
 
     def test_rejects_threads_under_launcher(self):
@@ -180,7 +180,7 @@ class Tool(unittest.TestCase):
         self.assertEqual("# In place " in result.stdout, choices[0] != choices[1])
 
     def test_marks_times_during_autotuning(self):
-        for tune, lines in (("1", 1), ("0", 0), ("exact", 0)):  # Which floats are not.
+        for tune, lines in (("1", 1), ("0", 0), ("exact", 0)):  # Floats are excluded by exact.
             result = run("-t", "2", "-b", "128K", "-e", "128K", "-n", "100", "-c", "0", TUTTI_TUNE=tune)
             self.assertEqual(result.returncode, 0, result.stderr)
             found = re.findall(r"\n# On trial +: .*\d+ of 100 iterations of 131072 B.* more iterations", result.stdout)
@@ -190,7 +190,7 @@ class Tool(unittest.TestCase):
         result = run("--ranks", "2", "-e", "8", "--algorithm", "bruck")
         self.assertEqual((result.returncode, rows(result.stdout)), (2, []))
         self.assertRegex(result.stderr, r"^all_reduce_perf: --algorithm bruck: all_reduce has double_binary_tree, .*two_shot")
-        # The ranks of a launcher would not come.
+        # The ranks of the launcher would never join.
         result = run("-e", "8", "--algorithm", "bruck", **LAUNCHED)
         self.assertIn("--algorithm bruck", result.stderr)
 

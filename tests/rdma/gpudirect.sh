@@ -1,5 +1,5 @@
-# In a guest: ranks on emulators of devices over RDMA, with slots of their lanes in memory of the emulators, or it is an error. $1:
-# the folder of the tests. Six ranks of one emulator would be more than its memory.
+# In a guest: ranks on GPU emulators over RDMA, with slots of their lanes in emulator memory, which is required. $1: the
+# folder of the tests. Six ranks need more than the memory of one emulator.
 set -euo pipefail
 export TUTTI_TRANSPORT=verbs TUTTI_GPUDIRECT=on
 ran=(bash "$(dirname "${BASH_SOURCE[0]}")/ran.sh")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The simulator is as near to published tables as docs/design/simulator.md says.  validation_test.py PATH/tutti"""
+"""The simulator matches published tables as documented in docs/design/simulator.md.  validation_test.py PATH/tutti"""
 
 import os
 import re
@@ -13,7 +13,7 @@ import tables  # noqa: E402
 import validate  # noqa: E402
 
 TUTTI = sys.argv.pop() if len(sys.argv) > 1 else tables.TUTTI
-# Mean errors by size, in per cent: somewhat more than what was reached. None: the table has no such rows.
+# Maximum mean errors by size, in percent: slightly more than the current ones. None: the table has no such rows.
 BANDS = {
     ("a100-8.csv", "all_reduce", "ring", 8): (4, 6, 4),
     ("a100-8.csv", "all_gather", "ring", 8): (6, 9, 7),

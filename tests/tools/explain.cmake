@@ -1,4 +1,4 @@
-# What `tutti explain` prints, and what it refuses; of the commands in CMakeLists.txt.
+# Output and errors of `tutti explain`; uses commands of CMakeLists.txt.
 tutti_add_test(NAME tools.explain LABELS tools COMMAND ${expect} 0
                "^all_reduce of 4 ranks, blocks of 65536 bytes[^\n]*\nchosen: two_shot/Simple .fastest. next is [a-z_]+/[a-z]+ with [0-9.]+ us, mainly by [a-z]+: [0-9.]+ instead of [0-9.]+ us.\n\nalgorithm [^\n]* work\ntwo_shot +Simple [^\n]*\n.*predicted = launch .*\nexcluded:\n  above [0-9]+ bytes, Simple is as fast or faster: ring/LL, .*\n  needs several hosts with several ranks each: hierarchical, hierarchical_ring"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 4 --cores 4)
@@ -19,7 +19,7 @@ tutti_add_test(NAME tools.explain_measured_mapped LABELS tools
                COMMAND ${expect} 0 "direct_mapped +Simple [^\n]* 555.50*\n.*direct +Simple [^\n]* 666.50*\n.*measured on 0.1.0, hosts 1x2"
                $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64K --ranks 2 --cores 2 --mapped --tune-file
                ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
-# Of several machines, and of devices.
+# Tune files with several machines, and with devices.
 set(class "class all_reduce 32\nkept ring Simple 65536 4 11 1.5\ntried two_shot Simple 32768 4 5")
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.machines
      "tutti-tune 2\nmachine 0.1.0, hosts 1x2, 1 rank on 1 CPU of some kind, shm\n${class} 111.5\n"
@@ -40,7 +40,7 @@ tutti_test_explain_machines(can_be_named "\nchosen with TUTTI_TUNE=1: ring.*two_
                        --ranks 2 --machine ", 1 rank on")
 tutti_test_explain_machines(match_number_of_cores "two_shot +Simple [^\n]* 222.50*\n.*measured on [^\n]*, 2 ranks on 1 CPU [^\n]*\nexcluded"
                        --ranks 2 --cores 1)
-# Of 3 threads, and of ranks that are bound to a core each, or some of them.
+# Machines with 3 threads, and with all or some ranks bound to a core each.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.shared
      "tutti-tune 2\nmachine 0.1.0, hosts 1x3, 3 ranks in a process on 2 CPUs of some kind, shm\n${class} 111.5\n"
      "machine 0.1.0, hosts 1x3, 1 rank on 1 CPU of some kind, shm\n${class} 222.5\n"
@@ -87,7 +87,7 @@ tutti_test_explain_machines(of_devices_of_earlier_versions_are_ignored "/tools.m
 tutti_test_explain_machines(of_devices_are_not_for_host_memory "/tools.machines has no times of such calls on such hosts\n" --ranks 8)
 tutti_test_explain_machines(in_json "\"measured_us\": 444.5.*\"measured_on\": \"[^\"]*NV 100 GB/s[^\"]*\",\n\"measured_as_well_on\": \\[\"[^\"]*NV 450 GB/s\"\\],\n\"verdict\": \"chosen with TUTTI_TUNE=1: ring/Simple .*.chosen: "
                        --ranks 8 --memory cuda --json)
-# Of what was kept, what communicators would heed.
+# Saved results that communicators would apply.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
      "tutti-tune 2\nmachine 0.1.0, hosts 1x4, 4 ranks on 4 CPUs of some kind, shm\nclass all_reduce 32\n"
      "kept one_shot Simple 65536 1 11 1.5\ntried two_shot Simple 32768 1 5 9.5\n"
@@ -170,7 +170,7 @@ tutti_add_test(NAME tools.explain_rejects_bounds_with_stochastic_rounding LABELS
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 2)
 tutti_add_test(NAME tools.explain_rejects_links_within_host LABELS tools COMMAND ${expect} 2 "--link needs several hosts"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 2 --link 1)
-# A ring of 4 sends 1.5 times 16 MiB, at 0.125 GB/s.
+# A ring of 4 ranks sends 1.5 times 16 MiB, at 0.125 GB/s.
 tutti_add_test(NAME tools.explain_applies_links_between_devices LABELS tools COMMAND ${expect} 0 "ring +Simple +20[0-9][0-9][0-9][0-9][.][0-9] "
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --ranks 4 --memory cuda --transport tcp
                --link 1)
@@ -195,7 +195,7 @@ tutti_add_test(NAME tools.explain_counts_topology LABELS tools COMMAND ${expect}
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 1M --topology dgx-h100 --hosts 2 --ranks 8)
 set(explain $<TARGET_FILE:tutti_tool> explain --bytes 64K --ranks 4 --cores 4)
 set(all_reduce $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K)
-# Options without effect, and invalid ones.
+# Invalid options and options without effect are errors.
 function(tutti_explain_rejects name words)
   tutti_add_test(NAME tools.explain_rejects_${name} LABELS tools COMMAND ${expect} 2 ${words} ${all_reduce} ${ARGN})
 endfunction()

@@ -1,8 +1,8 @@
-# What `tutti explain` takes from this machine and its environment; of the commands in CMakeLists.txt.
+# The effect of this machine and its environment on `tutti explain`; uses commands of CMakeLists.txt.
 set(here $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 4K)
 string(REPLACE ";" " " line "${here}")
 
-# Ranks share the cores of this machine, unless others are named.
+# Ranks share the cores of this machine, unless --cores is given.
 tutti_add_test(NAME tools.explain_uses_cores_of_this_machine LABELS tools COMMAND ${expect} 0 "^same$"
                sh -c "n=$(getconf _NPROCESSORS_ONLN) && ${line} --json --ranks $((4 * n)) >tools.here.json && ${line} --json --ranks $((4 * n)) --cores $n >tools.named.json && cmp tools.here.json tools.named.json && echo same")
 tutti_add_test(NAME tools.explain_shows_source_of_cores LABELS tools COMMAND ${expect} 0
@@ -18,7 +18,7 @@ tutti_add_test(NAME tools.explain_has_no_cores_behind_links LABELS tools COMMAND
 tutti_add_test(NAME tools.explain_ignores_cores_on_gpus LABELS tools COMMAND ${expect} 0 ", GPUs\n"
                ${here} --ranks 4 --memory cuda)
 
-# What bytes are, beside those of nccl-tests.
+# The meaning of bytes, compared with nccl-tests.
 tutti_add_test(NAME tools.explain_counts_blocks LABELS tools COMMAND ${expect} 0
                "^all_gather of 8 ranks, blocks of 67108864 bytes .536870912 as nccl-tests and tutti simulate count., GPUs\n"
                $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64M --topology dgx-h100)
@@ -27,7 +27,7 @@ tutti_add_test(NAME tools.explain_counts_bytes_like_nccl_tests LABELS tools COMM
 tutti_add_test(NAME tools.explain_help_defines_bytes LABELS tools COMMAND ${expect} 0
                "--bytes SIZE +Size of a block in bytes: .*tutti simulate count a rank.s larger buffer" $<TARGET_FILE:tutti_tool> explain --help)
 
-# The transport that is asked for.
+# The requested transport.
 tutti_add_test(NAME tools.explain_applies_transport LABELS tools COMMAND env TUTTI_TRANSPORT=tcp ${expect} 0
                ", between hosts, [^\n]*\nTUTTI_TRANSPORT selects tcp.\nchosen: [a-z_]+/Simple .*Simple is the only protocol between hosts: ring/LL, "
                ${here} --ranks 2)
@@ -48,7 +48,7 @@ tutti_add_test(NAME tools.explain_needs_no_devices_for_other_hosts LABELS tools
                COMMAND env TUTTI_TRANSPORT=verbs TUTTI_IB_HCA==nowhere ${expect} 0
                        "^all_reduce of 4 ranks, .*TUTTI_TRANSPORT selects verbs .predicted like tcp., also within hosts." ${here} --groups 2x2)
 
-# NCCL's variables are without effect where calls cannot heed them, as there.
+# NCCL's variables have no effect on calls that do not support them.
 tutti_add_test(NAME tools.explain_ignores_ll128_on_host_memory LABELS tools COMMAND env NCCL_PROTO=LL128 ${expect} 0
                "\nNCCL_PROTO has no effect here: LL128 is for GPUs.\nchosen: one_shot/(Simple|LL) " ${here} --ranks 2)
 tutti_add_test(NAME tools.explain_applies_ll128_on_gpus LABELS tools COMMAND env NCCL_PROTO=LL128 ${expect} 0
@@ -65,7 +65,7 @@ endforeach()
 tutti_add_test(NAME tools.explain_ignores_channels_on_host_memory LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 0 "\nchosen: "
                ${here} --ranks 2 --memory cuda)
 
-# Types are of what is rounded.
+# --type applies to compressed calls only.
 tutti_add_test(NAME tools.explain_rejects_type_without_compression LABELS tools COMMAND ${expect} 2 "--type needs --compress"
                ${here} --ranks 2 --type bfloat16)
 tutti_add_test(NAME tools.explain_accepts_type_with_compression_of_environment LABELS tools COMMAND env TUTTI_COMPRESS=int8
