@@ -151,7 +151,7 @@ TEST(ErrorFeedbackOf16BitTypes, IsUnbiased) {
   constexpr int kCalls = 64;
   constexpr std::size_t kCount = 1000;
   Communicators ranks = make_ranks(3);
-  const std::uint16_t third = 0x3eab;  // As bfloat16: 0.333984375.
+  const std::uint16_t third = 0x3eab;  // bfloat16: 0.333984375.
   for (const char* algorithm : {"two_shot", "ring"}) {
     const CommunicatorOptions options = sending("int4", algorithm);
     std::vector<double> delivered(kCount, 0);

@@ -212,7 +212,8 @@ TEST(PlannedCallAcrossHosts, KeepsLinksAndRanksBusyTogether) {
     const Loop overlapping = {.chunks = kChunks, .skew = loop_of(proved.value().overlaps, kSlots).skew};
     const double ranks_only = Timetable(plans, overlapping, 0).end();
     const auto k = static_cast<double>(hosts.size());
-    const double link_time = ranks_only / (kChunks * plans[0].shape.units * 2 * (k - 1) / k);  // As busy as the ranks.
+    const double link_time =
+        ranks_only / (kChunks * plans[0].shape.units * 2 * (k - 1) / k);  // Equal to the work of the ranks.
     const double serial = Timetable(plans, {.chunks = kChunks}, link_time).end();
     const double at_once = Timetable(plans, overlapping, link_time).end();
     EXPECT_LT(at_once, 0.7 * serial) << describe(problem);

@@ -32,7 +32,7 @@ struct Course {
   std::array<std::optional<Switchover::Arrival>, kRanks> arrivals = {};
   std::optional<Switchover::Proposal> proposal;
   std::uint8_t offers = 0;
-  std::uint64_t from = 0;  // Of the confirmed decision.
+  std::uint64_t from = 0;  // Operation of the confirmed decision.
 
   Switchover view() { return {&word, {&shown[0], &shown[1], &shown[2]}}; }
 

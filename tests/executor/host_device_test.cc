@@ -57,7 +57,7 @@ TEST_F(GpuEmulator, MapsWholePagesOnly) {
   const HostMemory mapped = device_.map_host(pages, 4096).value();
   EXPECT_EQ(device_.map_host(pages, 4096).value().device, mapped.device);
   device_.unmap_host(mapped);
-  EXPECT_EQ(device_.usage().mappings, 1U);  // As often as it was mapped.
+  EXPECT_EQ(device_.usage().mappings, 1U);  // Once for each mapping.
   device_.unmap_host(mapped);
   EXPECT_EQ(device_.usage().mappings, 0U);
   std::free(pages);

@@ -85,7 +85,7 @@ class HostEngine final : public Engine {
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
  private:
-  std::uint32_t workers_;  // Of each thread block.
+  std::uint32_t workers_;  // Threads per thread block.
 };
 
 }  // namespace tutti::test

@@ -148,7 +148,7 @@ TEST_F(ProxyTest, ChecksPeers_AfterFailedCall) {
   expect_call(0, 1);
   store_release(&failed_[0], 1U);
   end_call(0, 1);
-  expect_call(0, 1);  // As the stream's next call does.
+  expect_call(0, 1);  // Like the stream's next call.
   EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
 }
 

@@ -88,7 +88,7 @@ struct TestBuffers {
   }
 
   const TestCall& test_call_;
-  std::uint32_t operation_;  // Of the test call.
+  std::uint32_t operation_;  // Belongs to the test call.
 };
 
 }  // namespace tutti::test

@@ -20,7 +20,7 @@ enum class Way : std::uint8_t { out_of_place, in_place, mixed };
 enum class Forms : std::uint8_t { as_proved, one_way };
 
 struct TestCall {
-  std::vector<Plan> plans[2];  // Of all ranks, out of place and in place; the latter is empty if unsupported.
+  std::vector<Plan> plans[2];  // All ranks, out of place and in place; the latter is empty if unsupported.
   Way way = Way::out_of_place;
   Forms forms = Forms::as_proved;
   Protocol protocol = Protocol::simple;
@@ -31,7 +31,7 @@ struct TestCall {
   bool averages = false;         // Reductions: the average instead of the sum.
   bool straight = false;         // Compiles the schedule beforehand, if possible.
   Engine* engine = nullptr;      // Runs the ranks' thread blocks; null: each rank is a CPU.
-  std::uint32_t channels = 1;    // Of thread blocks.
+  std::uint32_t channels = 1;    // Number of thread blocks.
   std::uint32_t operations = 3;  // Consecutive operations with buffers of their own and no pause in between.
   // The type and reduction of each operation, all with elements of the same size. Empty: uint64, in sums or averages.
   // Expected results exist for those alone.

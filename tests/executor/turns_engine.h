@@ -12,20 +12,20 @@ class TurnsEngine final : public Engine {
   std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
-  std::uint64_t launches() const { return launches_; }  // Number of completed operations.
+  std::uint64_t launches() const { return launches_; }  // Number of launches so far.
 
  private:
   struct Sharer {
     const std::vector<KernelCall>* calls = nullptr;
     std::size_t operation = 0;
-    std::vector<KernelTurn> turns;  // Of this operation, by channel.
+    std::vector<KernelTurn> turns;  // Turns of the current operation, by channel.
     bool done() const { return operation == calls->size(); }
   };
   void launch(const Sharer& sharer, KernelWatch watch) const;
   // Whether a launch progressed.
   bool take_turn(Sharer& sharer, KernelWatch watch);
 
-  std::uint32_t workers_;  // Of each thread block.
+  std::uint32_t workers_;  // Threads per thread block.
   std::uint64_t launches_ = 0;
 };
 

@@ -35,7 +35,7 @@ class Collectives : public ::testing::TestWithParam<Driven> {
     for (int rank = 0; rank < kRanks; ++rank) finish(rank);
   }
 
-  // Of every rank, or of one.
+  // Checks every rank, or one.
   void expect(const std::function<int(int rank, std::size_t i)>& expected, int only = -1) {
     for (int rank = 0; rank < kRanks; ++rank) {
       const std::vector<std::int32_t>& recv = buffers_[rank].recv;

@@ -146,7 +146,7 @@ TEST(NonBlocking, AbortEndsInit) {
 // Reads while another thread writes, which the test intends.
 [[gnu::no_sanitize("thread")]] int peek(const int* value) { return *static_cast<const volatile int*>(value); }
 
-// As programs free their buffers next.
+// Programs free their buffers next.
 TEST(NonBlocking, AbortStopsUseOfBuffers) {
   constexpr std::size_t count = 4 << 20;
   for (int round = 0; round < 5; ++round) {

@@ -8,7 +8,7 @@ TEST(Reduction, SupportsAllOperations) {
   const NcclRanks ranks(3);
   const struct {
     ncclRedOp_t op;
-    int expected;  // Of -3, 5, -4.
+    int expected;  // For -3, 5, -4.
   } cases[] = {{ncclSum, -2}, {ncclProd, 60}, {ncclMax, 5}, {ncclMin, -4}, {ncclAvg, 0}};
   constexpr int values[] = {-3, 5, -4};
   for (const auto& one : cases) {

@@ -32,14 +32,14 @@ struct Process {
   explicit Process(Rank self) : rank(self) {}
 
   Rank rank;
-  std::vector<Action> actions;  // Of one operation.
+  std::vector<Action> actions;  // Within one operation.
   std::size_t next = 0;
   std::size_t phase = 0;  // Operand of the action.
   std::uint32_t operation = 0;
   bool inside = false;  // The operation.
   bool slow = false;
   bool blocked = false, finished = false;
-  std::uint32_t length = kUnknown;  // Of the current step, in elements.
+  std::uint32_t length = kUnknown;  // Length of the current step, in elements.
   std::vector<Value> accumulator;
 };
 

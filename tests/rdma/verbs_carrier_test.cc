@@ -59,7 +59,7 @@ TEST_P(VerbsEndpointOver, DeliversMessagesOfAllSizesInOrder) {
                                  kSlotBytes - 1,
                                  kSlotBytes};
   constexpr std::uint32_t kLanes = 5;
-  constexpr std::uint64_t kMessages = 60;  // Of each lane.
+  constexpr std::uint64_t kMessages = 60;  // By lane.
   CarrierPair pair(GetParam().ours, GetParam().theirs);
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) ASSERT_NO_FATAL_FAILURE(pair.connect(lane));
   std::map<std::uint32_t, std::uint64_t> put, came;

@@ -67,7 +67,7 @@ TEST(LibraryModel, CutsCompressedMessages_ByTheirOwnLength) {
   const double way = 3 + 2 * kNvlinkLatency;
   Call call = whole(4e6);
   call.compression = CompressionFormat::int8;
-  const double bytes = 1e6 * 130 / 512, us = bytes * 1e-5;  // Of a round, on a link.
+  const double bytes = 1e6 * 130 / 512, us = bytes * 1e-5;  // Bytes of a round on a link.
   costs.shortest_slice_bytes = bytes / 1.5;
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (us + way), 1e-2);
   costs.shortest_slice_bytes = bytes / 2.5;  // One half waits for a hop while the other half travels.

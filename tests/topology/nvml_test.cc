@@ -160,7 +160,7 @@ TEST_F(NvmlDiscovery, OmitsLostGpu) {
     EXPECT_EQ(found.find("gpu0")->bus_id, "0000:3b:00.0");
     EXPECT_EQ(found.find("gpu2")->bus_id, "0000:af:00.0");
     EXPECT_EQ(found.find("gpu2")->model, "Stand-in 2");
-    EXPECT_TRUE(are_linked(found, "gpu0", "gpu 0000:5e:00.0"));  // As reported by the other end.
+    EXPECT_TRUE(are_linked(found, "gpu0", "gpu 0000:5e:00.0"));  // Reported by the other end.
   }
 }
 
@@ -191,7 +191,7 @@ TEST_F(NvmlDiscovery, NotesNvLinks_WithUnknownEnd) {
 TEST_F(NvmlDiscovery, OmitsNvLinks_WithInvalidEnd) {
   const Topology found = look_with("nowhere0");
   EXPECT_TRUE(found.all(NodeKind::nvswitch).empty());
-  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // As reported by the other end.
+  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // Reported by the other end.
   EXPECT_EQ(found.notes, (Notes{"the driver does not tell where all NVLinks of gpu0 lead: a bus id is none"}));
 }
 

@@ -1,11 +1,12 @@
-// A libnvidia-ml.so.1 of a machine with three GPUs: two with four NVLinks between them, and a switch that the first
-// leads two more to; the third is without. What is asked wrongly gets an error, as from the real one.
+// A fake libnvidia-ml.so.1 of a machine with three GPUs. The first two have four NVLinks between them, and the first
+// has two more to a switch; the third has none. Invalid queries return errors, like those of the real library.
 //
-// stand_in_receives() takes words, of which each changes something: `init` and names of calls fail, those of GPUs with
-// an index behind them ("name2"). `c2c`: the first and the third GPU are one with a processor, by ten links, of which
-// one is down, and by five; the second has five that are switched off. `c2c_down`, `c2c_rateless`: the same with links
-// that are all down, and whose rate is not configured. `garbage1`, `same1`: a bus id that is none, and that of the
-// first GPU. `nowhere0`: links of the first GPU lead to what is none.
+// stand_in_receives() takes words that configure failures. `init` and names of calls fail, those of a GPU with its
+// index appended ("name2").
+// - `c2c`: the first and the third GPU have NVLink-C2C: ten links, of which one is down, and five. The second has five
+//   disabled links. `c2c_down`, `c2c_rateless`: the same with all links down, and with an unknown rate.
+// - `garbage1`, `same1`: an invalid bus id, and that of the first GPU.
+// - `nowhere0`: links of the first GPU have an invalid remote end.
 #include <cstdio>
 #include <cstring>
 #include <sstream>

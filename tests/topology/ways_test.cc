@@ -95,7 +95,7 @@ TEST_F(TopologyPath, HasLeastLatency_AmongWidest) {
   EXPECT_EQ(way(topology_, a, node(NodeKind::nic, "apart")).kind, WayKind::none);
 }
 
-// As many paths as there are processors in between, each of a different width: a search for each width would take too
+// One path through each processor in between, all of different width: a search for each width would take too
 // long.
 TEST_F(TopologyPath, IsFoundInFewSteps_AmongManyPaths) {
   const NodeId from = node(NodeKind::gpu, "from"), to = node(NodeKind::gpu, "to");

@@ -45,7 +45,7 @@ struct MemoryPipe {
     std::vector<Message> messages;  // For this end, still in the other's slots.
     std::vector<std::pair<std::uint32_t, std::uint64_t>> credits;
     std::map<std::uint32_t, Landed> landed;
-    std::map<std::uint32_t, std::uint64_t> gone;  // Of its own messages, by lane.
+    std::map<std::uint32_t, std::uint64_t> gone;  // Credits of its own messages, by lane.
     Owned<int, ::close, -1> bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   };
   std::mutex mutex;

@@ -173,7 +173,7 @@ class DeviceCompression : public OnDevices {
     return "";
   }
 
-  // As much memory as any call needs.
+  // The maximum memory of a call.
   void take_memory(DeviceRanks& ranks) {
     memory_.clear();
     for (Rank rank = 0; rank < ranks.size(); ++rank)
@@ -259,7 +259,7 @@ TEST_P(DeviceCompression, RejectsUnsupportedCalls) {
   ranks.synchronize();
 }
 
-// As on host memory; here one thread runs both ranks, and the first rank's call has not been launched.
+// Like on host memory; here one thread runs both ranks, and the first rank's call has not been launched.
 TEST_P(DeviceCompression, MustMatchOnAllRanks) {
   DeviceRanks ranks(*rig_, 2);
   take_memory(ranks);

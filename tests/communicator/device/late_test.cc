@@ -12,8 +12,9 @@ namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kCount = 1000;
-constexpr std::size_t kBytes = std::size_t{1} << 20;  // Of the receive buffers: the lanes of the first call are there.
-constexpr int kLooks = 3'000;  // How often the test checks that the forbidden event has not happened.
+constexpr std::size_t kBytes = std::size_t{1}
+                               << 20;  // Offset in the receive buffers where the lanes of the first call are.
+constexpr int kLooks = 3'000;          // How often the test checks that the forbidden event has not happened.
 
 // One of two ranks, in its own process. Both split communicators off the first, one after the other.
 class LateRank {

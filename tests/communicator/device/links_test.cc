@@ -7,7 +7,7 @@
 namespace tutti::test {
 namespace {
 
-// As many slots as fit: writers that run ahead further wait less.
+// Lanes use all slots that fit: writers that run ahead further wait less.
 TEST(DeviceLinks, HaveAllSlotsOfTheirBudget) {
   const std::unique_ptr<DeviceRig> rig = host_rig({});
   const std::shared_ptr<Device> device(&rig->device(), [](Device*) {});

@@ -109,7 +109,7 @@ TEST_P(DeviceMessages, ArriveWhole_WithOneThreadPerRank) {
   ASSERT_NO_FATAL_FAILURE(expect_arrived(letters));
 }
 
-// As many ranks as the device has thread blocks, all to all: a send and a recv of a rank cannot run concurrently. One
+// One rank for each thread block of the device, all to all: a send and a recv of a rank cannot run concurrently. One
 // thread runs them, or one per rank with its messages in its own order.
 TEST_F(DeviceMessagesOnFewThreadBlocks, ArriveWhole) {
   constexpr Rank kRanks = 4;

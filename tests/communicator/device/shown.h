@@ -38,7 +38,7 @@ class Shown {
     const std::vector<std::int32_t> items(kCount, value);
     EXPECT_TRUE(rig_.device().upload(at(element), std::as_bytes(std::span(items))).ok());
   }
-  // Of kCount elements, which must be equal.
+  // The value of kCount elements, which must be equal.
   std::int32_t read(std::uint64_t element) {
     ranks_.synchronize();  // Memory is allocated.
     auto* items = ranks_.take<std::int32_t>(kCount, -1);

@@ -112,7 +112,7 @@ std::string break_the_promise(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return unless(words.find("rank 2 passed buffers outside of symmetric windows") != std::string::npos, words);
 }
 
-// As in one process, the error names missing ranks and differing calls. Rank 2 has called and timed out before rank 0
+// Like in one process, the error names missing ranks and differing calls. Rank 2 has called and timed out before rank 0
 // calls: otherwise the error would name it too. Rank 2's own report is not checked.
 std::string time_out(DeviceRig& rig, DeviceRanks& own, Rank rank, const Gate& come) {
   Shown shown(rig, own);
