@@ -5,14 +5,14 @@
 namespace tutti::test {
 namespace {
 
-TEST(Catalogue, FindsEveryAlgorithmByItsName) {
+TEST(Catalogue, FindsEveryAlgorithm_ByName) {
   for (const cases::Entry& entry : cases::all_entries()) {
     EXPECT_EQ(find(entry.collective, entry.algorithm->name()), entry.algorithm) << cases::title(entry);
   }
   EXPECT_EQ(find(Collective::broadcast, "ring"), nullptr);
 }
 
-TEST(Catalogue, HasForEveryCollectiveOneThatSupportsEverything) {
+TEST(Catalogue, HasUniversalAlgorithm_ForEachCollective) {
   for (std::uint32_t i = 0; i < kCollectives; ++i) {
     const auto collective = static_cast<Collective>(i);
     const auto supports_all = [&](const Algorithm* algorithm) {
@@ -27,7 +27,7 @@ TEST(Catalogue, HasForEveryCollectiveOneThatSupportsEverything) {
   }
 }
 
-TEST(Catalogue, SupportsOnlyTheOwnCollective) {
+TEST(Catalogue, SupportsOnlyOwnCollective) {
   for (const cases::Entry& entry : cases::all_entries()) {
     for (std::uint32_t i = 0; i < kCollectives; ++i) {
       const Problem problem{.collective = static_cast<Collective>(i), .ranks = 4, .groups = {{2, 2}}};
@@ -36,7 +36,7 @@ TEST(Catalogue, SupportsOnlyTheOwnCollective) {
   }
 }
 
-TEST(Catalogue, RefusesARootThatIsNoRank) {
+TEST(Catalogue, RejectsRootOutOfRange) {
   for (const cases::Entry& entry : cases::all_entries()) {
     EXPECT_FALSE(
         entry.algorithm->supports({.collective = entry.collective, .ranks = 4, .root = 4, .groups = {{2, 2}}}));

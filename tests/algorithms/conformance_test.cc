@@ -1,4 +1,4 @@
-// Every algorithm of the catalogue, proved on every number of ranks that we promise.
+// Verifies every algorithm of the catalogue for all supported numbers of ranks.
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
 
@@ -20,13 +20,13 @@ class Conformance : public testing::TestWithParam<cases::Entry> {
   }
 };
 
-TEST_P(Conformance, HoldsForEveryNumberOfRanksTo64) {
+TEST_P(Conformance, VerifiesUpTo64Ranks) {
   for (Rank n = 1; n <= 64; ++n) prove(n, {});
 }
 
 constexpr Fusion kExtremes[] = {Fusion::none, Fusion::stages};
 
-TEST_P(Conformance, HoldsForManyRanks) {
+TEST_P(Conformance, VerifiesManyRanks) {
   for (const Rank n : {100, 127, 128, 257}) prove(n, {}, kExtremes);
 }
 
@@ -35,10 +35,10 @@ constexpr Loop kLoops[] = {{.chunks = 3},
                            {.chunks = 5, .skew = 2},
                            {.chunks = 5, .skew = 3, .order = StageOrder::earliest_first}};
 
-// A proof takes as long as there are steps and chunks, and all-to-all has a step for each pair of ranks: so the more
-// ranks there are, the fewer of the loops and fusions are combined. Every number of ranks has a loop of several chunks,
-// and every loop has each residue of ranks that algorithms tell apart (odd, powers of two, one less, one more).
-TEST_P(Conformance, HoldsForPiecesAndSkews) {
+// Verification takes time in proportion to steps and chunks, and all-to-all has a step for each pair of ranks. So
+// larger numbers of ranks combine fewer loops and fusions. Every number of ranks has a loop of several chunks. Every
+// loop has each residue of ranks that algorithms distinguish (odd, powers of two, one less, one more).
+TEST_P(Conformance, VerifiesChunksAndSkews) {
   for (const Loop& loop : kLoops) {
     SCOPED_TRACE("chunks " + std::to_string(loop.chunks) + " skew " + std::to_string(loop.skew));
     for (Rank n = 1; n <= 17; ++n) prove(n, loop);
@@ -46,7 +46,7 @@ TEST_P(Conformance, HoldsForPiecesAndSkews) {
   }
 }
 
-TEST_P(Conformance, HoldsForPiecesAndSkewsOfManyRanks) {
+TEST_P(Conformance, VerifiesChunksAndSkews_OfManyRanks) {
   for (Rank n = 18; n <= 64; ++n) {
     const Loop& loop = kLoops[n % std::size(kLoops)];
     SCOPED_TRACE("chunks " + std::to_string(loop.chunks) + " skew " + std::to_string(loop.skew));
@@ -54,8 +54,8 @@ TEST_P(Conformance, HoldsForPiecesAndSkewsOfManyRanks) {
   }
 }
 
-// Those that say so, and no others: what is refused needlessly is a way lost.
-TEST_P(Conformance, EndsAlikeWhereMessagesRoundIfItSaysSo) {
+// Exactly the algorithms that claim it: a needless refusal would lose an algorithm.
+TEST_P(Conformance, EndsIdenticalOnAllRanks_WhenCompressionIsSupported) {
   for (Rank n = 2; n <= 33; ++n) {
     for (const Problem& problem : cases::problems(GetParam(), n)) {
       const std::vector<Plan> plans = emit_plans(*GetParam().algorithm, problem);

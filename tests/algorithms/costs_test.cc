@@ -1,5 +1,5 @@
-// The cost laws that the algorithms claim: messages that depend on each other, and bytes that a rank sends. What they
-// say of themselves (CostLaw) is what is counted in the plans of all ranks.
+// The cost laws that algorithms claim: messages that depend on each other, and bytes that a rank sends. The test
+// compares each CostLaw with counts from the plans of all ranks.
 #include <cmath>
 #include <deque>
 #include <map>
@@ -13,12 +13,12 @@ namespace {
 
 struct Cost {
   std::uint32_t depth = 0;  // Messages in the longest chain.
-  std::uint32_t sent = 0;   // Units by the rank that sends most.
+  std::uint32_t sent = 0;   // Units sent by the rank that sends most.
   bool operator==(const Cost&) const = default;
 };
 void PrintTo(const Cost& cost, std::ostream* out) { *out << "depth " << cost.depth << " sent " << cost.sent; }
 
-// Obeys the plans, counting instead of moving; a message arrives one later than it was sent.
+// Runs the plans, counting instead of moving data. A message arrives one later than it was sent.
 class Accountant {
  public:
   explicit Accountant(std::span<const Plan> plans) : plans_(plans), ranks_(plans.size()) {}
@@ -75,7 +75,7 @@ Cost cost_of(Collective collective, const char* name, Rank n) {
   return Accountant(emit_plans(*algorithm, {.collective = collective, .ranks = n, .groups = {}})).count();
 }
 
-TEST(Costs, OfReduceScatterAndAllGatherAreTheLeastBytes) {
+TEST(Costs, ReduceScatterAndAllGatherSendMinimalBytes) {
   for (const Collective collective : {Collective::reduce_scatter, Collective::all_gather}) {
     const bool gathers = collective == Collective::all_gather;
     for (const Rank n : {2, 4, 16, 64}) {
@@ -92,17 +92,17 @@ TEST(Costs, OfReduceScatterAndAllGatherAreTheLeastBytes) {
   }
 }
 
-TEST(Costs, OfAllReduce) {
-  constexpr Rank n = 16;  // Compositions count in sixteenths of a block.
+TEST(Costs, AllReduceMatchesExpected) {
+  constexpr Rank n = 16;  // Composed algorithms count in sixteenths of a block.
   EXPECT_EQ(cost_of(Collective::all_reduce, "ring", n), (Cost{30, 30}));
   EXPECT_EQ(cost_of(Collective::all_reduce, "halving_doubling", n), (Cost{8, 30}));
   EXPECT_EQ(cost_of(Collective::all_reduce, "two_shot", n), (Cost{2, 30}));
   EXPECT_EQ(cost_of(Collective::all_reduce, "one_shot", n), (Cost{1, 15}));
   EXPECT_EQ(cost_of(Collective::all_reduce, "recursive_doubling", n), (Cost{4, 4}));
-  EXPECT_EQ(cost_of(Collective::all_reduce, "double_binary_tree", n), (Cost{8, 4}));  // Halves of a block.
+  EXPECT_EQ(cost_of(Collective::all_reduce, "double_binary_tree", n), (Cost{8, 4}));  // Counted in halves of a block.
 }
 
-TEST(Costs, OfTwoTreesAreNoRanksTwice) {
+TEST(Costs, DoubleBinaryTreeHasEachRankInsideAtMostOneTree) {
   for (Rank n = 3; n <= 64; ++n) {
     const Cost cost = cost_of(Collective::all_reduce, "double_binary_tree", n);
     EXPECT_LE(cost.sent, 4U) << n << " ranks: one is inside both trees";
@@ -110,7 +110,7 @@ TEST(Costs, OfTwoTreesAreNoRanksTwice) {
   }
 }
 
-TEST(Costs, OfRootedCollectives) {
+TEST(Costs, RootedCollectivesMatchExpected) {
   constexpr Rank n = 16;
   EXPECT_EQ(cost_of(Collective::broadcast, "chain", n), (Cost{15, 1}));
   EXPECT_EQ(cost_of(Collective::broadcast, "binary_tree", n), (Cost{4, 2}));
@@ -124,7 +124,7 @@ TEST(Costs, OfRootedCollectives) {
   EXPECT_EQ(cost_of(Collective::scatter, "binomial_tree", n), (Cost{4, 15}));
 }
 
-TEST(Costs, OfAllToAll) {
+TEST(Costs, AllToAllMatchesExpected) {
   constexpr Rank n = 16;
   EXPECT_EQ(cost_of(Collective::all_to_all, "pairwise", n), (Cost{15, 15}));
   EXPECT_EQ(cost_of(Collective::all_to_all, "exchange", n), (Cost{16, 15}));
@@ -132,7 +132,7 @@ TEST(Costs, OfAllToAll) {
   EXPECT_EQ(cost_of(Collective::all_to_all, "bruck", n), (Cost{4, 32}));
 }
 
-// Counts what an CostLaw has, in the plans of all ranks as they are written.
+// Counts the figures of a CostLaw in the written plans of all ranks.
 class Count {
  public:
   explicit Count(std::span<const Plan> plans)
@@ -152,7 +152,7 @@ class Count {
     return count;
   }
 
-  struct Way {  // The longest is that with most messages between hosts.
+  struct Way {  // The longest chain is the one with most messages between hosts.
     double across = 0, inside = 0;
     bool operator<(const Way& other) const {
       return across != other.across ? across < other.across : inside < other.inside;
@@ -254,9 +254,8 @@ class Count {
 constexpr double kLittle = 1e-9;
 bool near(double a, double b) { return std::abs(a - b) < kLittle; }
 
-// Of one host: exactly what is counted, but for numbers of ranks that are no powers of two in the algorithms that would
-// like them to be, which may claim more.
-TEST(CostLaws, AreWhatThePlansOfAllRanksTake) {
+// On one host the law equals the count. Algorithms that prefer powers of two may claim more for other numbers of ranks.
+TEST(CostLaws, MatchPlansOfAllRanks) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     for (Rank n = 2; n <= 64; n += n < 9 ? 1 : 11) {
       const Problem problem{.collective = entry.collective, .ranks = n, .groups = {}};
@@ -297,9 +296,9 @@ TEST(CostLaws, AreWhatThePlansOfAllRanksTake) {
   }
 }
 
-// Exactly, but for numbers that are halved and are no powers of two: there the ranks' blocks differ, of which one is
-// proved, and the mean is told. So it is of hosts of uneven size.
-TEST(CostLaws, KnowHowOftenResultsAreRounded) {
+// Exact, except for halving with numbers that are not powers of two, and for hosts of uneven size. There the ranks'
+// blocks differ: the verifier proves one, and the law has the mean.
+TEST(CostLaws, CountRoundings) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     for (Rank n = 2; n <= 64; n += n < 9 ? 1 : 11) {
       const Problem problem{.collective = entry.collective, .ranks = n, .groups = {}};
@@ -314,7 +313,7 @@ TEST(CostLaws, KnowHowOftenResultsAreRounded) {
   }
 }
 
-TEST(CostLaws, KnowHowOftenResultsAreRoundedOverHosts) {
+TEST(CostLaws, CountRoundings_AcrossHosts) {
   const std::vector<Rank> layouts[] = {{1, 1},       {2, 2},       {2, 2, 2, 2}, {4, 4},
                                        {1, 1, 1, 1}, {4, 4, 4, 4}, {3, 5},       {1, 4, 2}};
   for (const cases::Entry& entry : cases::all_entries()) {
@@ -326,15 +325,16 @@ TEST(CostLaws, KnowHowOftenResultsAreRoundedOverHosts) {
       SCOPED_TRACE(cases::title(entry) + " of " + describe(problem));
       const double proved = verify(emit_plans(*entry.algorithm, problem), {}, Messages::rounded).value().rounded;
       const bool even = std::count(hosts.begin(), hosts.end(), hosts[0]) == static_cast<std::ptrdiff_t>(hosts.size());
-      // Its halves come to the root from either end of a chain: one is proved, and the mean is told.
+      // The halves of a reduce reach the root from both ends of a chain: the verifier proves one, and the law has the
+      // mean.
       const bool halves = cases::title(entry) == "reduce_hierarchical_tree";
       EXPECT_NEAR(entry.algorithm->cost_law(problem).rounded, proved, even && !halves ? kLittle : 0.3 * proved);
     }
   }
 }
 
-// Of several, by those that know them, and of others a bound from above.
-TEST(CostLaws, AreBoundsOverHosts) {
+// Exact for algorithms that know hosts, an upper bound for the others.
+TEST(CostLaws, AreUpperBounds_AcrossHosts) {
   const std::vector<Rank> layouts[] = {
       {2, 2}, {4, 4}, {8, 8, 8, 8}, {3, 5}, {1, 4, 2}, {6, 6, 6}, std::vector<Rank>(16, 4)};
   for (const cases::Entry& entry : cases::all_entries()) {

@@ -35,7 +35,7 @@ class Hierarchical : public testing::TestWithParam<const char*> {
   const Algorithm& algorithm() const { return *find(Collective::all_reduce, GetParam()); }
 };
 
-TEST_P(Hierarchical, HoldsForEvenAndUnevenGroups) {
+TEST_P(Hierarchical, VerifiesEvenAndUnevenGroups) {
   for (const Groups& groups : kGroups) {
     for (const bool in_place : {false, true}) {
       const Problem problem = problem_of(groups, in_place);
@@ -53,7 +53,7 @@ TEST_P(Hierarchical, HoldsForEvenAndUnevenGroups) {
   }
 }
 
-TEST_P(Hierarchical, GivesTheRightNumbers) {
+TEST_P(Hierarchical, ComputesCorrectResults) {
   std::uint64_t seed = 1;
   for (const Groups& groups : kGroups) {
     for (const bool in_place : {false, true}) {
@@ -73,7 +73,7 @@ TEST_P(Hierarchical, GivesTheRightNumbers) {
   }
 }
 
-TEST_P(Hierarchical, RefusesGroupsThatDoNotAddUp) {
+TEST_P(Hierarchical, RejectsInconsistentGroups) {
   EXPECT_FALSE(algorithm().supports({.ranks = 8, .groups = {}}));
   EXPECT_FALSE(algorithm().supports({.ranks = 8, .groups = {{4, 5}}}));
   EXPECT_FALSE(algorithm().supports({.ranks = 8, .groups = {{8}}}));
@@ -81,14 +81,14 @@ TEST_P(Hierarchical, RefusesGroupsThatDoNotAddUp) {
   EXPECT_FALSE(algorithm().supports({.ranks = 8, .groups = {{4, 4}, {1, 2}}}));
 }
 
-// Each shard has lanes of its own across, and tags have 16 bits.
-TEST_P(Hierarchical, RefusesMoreShardsThanTags) {
+// Each shard has its own lanes between hosts, and tags have 16 bits.
+TEST_P(Hierarchical, RejectsMoreShardsThanTags) {
   EXPECT_TRUE(algorithm().supports({.ranks = 30001, .groups = {{30000, 1}}}));
   EXPECT_FALSE(algorithm().supports({.ranks = 50001, .groups = {{50000, 1}}}));
 }
 
-// Each rank's bytes to other hosts: the point of the whole.
-TEST_P(Hierarchical, SendsTheLeastAcrossHosts) {
+// The bytes that each rank sends to other hosts are minimal.
+TEST_P(Hierarchical, SendsMinimalBytesBetweenHosts) {
   constexpr Rank hosts = 4, size = 8;
   const Problem problem = problem_of({even(hosts, size)}, false);
   for (const Plan& plan : emit_plans(algorithm(), problem)) {
@@ -102,8 +102,8 @@ TEST_P(Hierarchical, SendsTheLeastAcrossHosts) {
   }
 }
 
-// Those of all other collectives: what they send to other hosts is what the other hosts lack.
-class OverHosts : public testing::TestWithParam<cases::Entry> {
+// Algorithms of all other collectives send to other hosts only what those hosts lack.
+class MultiHostAlgorithms : public testing::TestWithParam<cases::Entry> {
  protected:
   std::vector<Problem> problems(const Groups& groups) const {
     std::vector<Problem> all;
@@ -121,7 +121,7 @@ class OverHosts : public testing::TestWithParam<cases::Entry> {
   const Algorithm& algorithm_ = *GetParam().algorithm;
 };
 
-TEST_P(OverHosts, HoldForEvenAndUnevenGroups) {
+TEST_P(MultiHostAlgorithms, VerifyEvenAndUnevenGroups) {
   std::uint64_t seed = 7, proofs = 0;
   for (const Groups& groups : kGroups) {
     for (const Problem& problem : problems(groups)) {
@@ -135,7 +135,8 @@ TEST_P(OverHosts, HoldForEvenAndUnevenGroups) {
         Loop loop{.chunks = 3, .skew = 1, .order = StageOrder::earliest_first};
         const Result<Proof> proof = verify(obeyed, loop);
         ASSERT_TRUE(proof.ok()) << describe(problem);
-        EXPECT_LE(proof.value().slots, 4U) << describe(problem);  // That lanes of a communicator have.
+        EXPECT_LE(proof.value().slots, 4U)
+            << describe(problem);  // The number of slots that lanes of a communicator have.
         loop.slots = proof.value().slots;
         const RefereeResult result = referee_run(obeyed, loop, ++seed);
         EXPECT_TRUE(result.ok) << describe(problem) << " seed " << seed << ": " << result.text;
@@ -145,7 +146,7 @@ TEST_P(OverHosts, HoldForEvenAndUnevenGroups) {
   EXPECT_GE(proofs, 40U);
 }
 
-TEST_P(OverHosts, RefuseGroupsThatDoNotAddUp) {
+TEST_P(MultiHostAlgorithms, RejectInconsistentGroups) {
   Problem problem = {.collective = GetParam().collective, .ranks = 8, .groups = {}};
   EXPECT_FALSE(algorithm_.supports(problem));
   for (const Groups& groups : {Groups{{4, 5}}, Groups{{8}}, Groups{{4, 0, 4}}}) {
@@ -154,8 +155,8 @@ TEST_P(OverHosts, RefuseGroupsThatDoNotAddUp) {
   }
 }
 
-// Blocks that a host has for another, or lacks, cross once: of 8 ranks on each of 4 hosts.
-TEST_P(OverHosts, SendTheLeastBetweenHosts) {
+// Blocks between hosts cross once: 4 hosts of 8 ranks.
+TEST_P(MultiHostAlgorithms, SendMinimalBytesBetweenHosts) {
   constexpr Rank hosts = 4, size = 8;
   Problem problem = problem_of({even(hosts, size)}, false);
   problem.collective = GetParam().collective;
@@ -181,7 +182,7 @@ TEST_P(OverHosts, SendTheLeastBetweenHosts) {
   }
 }
 
-// But for the two that make shards of a block, which have tests of their own.
+// Without the two algorithms that cut a block into shards; they have tests of their own.
 std::vector<cases::Entry> entries_over_hosts() {
   std::vector<cases::Entry> entries = cases::all_entries();
   std::erase_if(entries, [](const cases::Entry& entry) {
@@ -192,9 +193,9 @@ std::vector<cases::Entry> entries_over_hosts() {
   return entries;
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, OverHosts, testing::ValuesIn(entries_over_hosts()), cases::title_of);
+INSTANTIATE_TEST_SUITE_P(Catalogue, MultiHostAlgorithms, testing::ValuesIn(entries_over_hosts()), cases::title_of);
 
-TEST(HostTrees, KnowHowOftenResultsAreRounded) {
+TEST(HostTrees, CountRoundings) {
   for (const auto& [hosts, size] : {std::pair<Rank, Rank>{2, 4}, {4, 1}, {4, 8}, {8, 2}, {3, 3}}) {
     for (const Collective collective : {Collective::all_reduce, Collective::reduce}) {
       Problem problem = problem_of({even(hosts, size)}, false);
@@ -202,7 +203,8 @@ TEST(HostTrees, KnowHowOftenResultsAreRounded) {
       for (problem.root = 0; problem.root < (has_root(collective) ? problem.ranks : 1); ++problem.root) {
         const Algorithm& algorithm = *find(collective, "hierarchical_tree");
         const double proved = verify(emit_plans(algorithm, problem), {}, Messages::rounded).value().rounded;
-        // The halves of a reduce come to the root from either end of a chain: the worse is proved, the mean is told.
+        // The halves of a reduce reach the root from both ends of a chain: the verifier proves the worse, and the law
+        // has the mean.
         const bool alike = std::has_single_bit(hosts) && collective != Collective::reduce;
         const double tolerance = alike ? 1e-9 : 0.3 * proved;
         EXPECT_NEAR(algorithm.cost_law(problem).rounded, proved, tolerance) << describe(problem);
@@ -211,8 +213,8 @@ TEST(HostTrees, KnowHowOftenResultsAreRounded) {
   }
 }
 
-// Chains follow the order of ranks, round in the host of a root, and ranks at the ends of a host speak for it.
-TEST(HostTrees, SpeakToNeighboursAndFromEndToEnd) {
+// Chains follow the order of ranks, rotated in the host of a root. Ranks at the ends of a host are its leaders.
+TEST(HostTrees, ConnectAdjacentRanksAndHostEnds) {
   const std::vector<Rank> hosts = {3, 5, 1, 4, 4};
   const auto place_of = [&](Rank rank) {
     Rank host = 0;
@@ -238,7 +240,7 @@ TEST(HostTrees, SpeakToNeighboursAndFromEndToEnd) {
         }
       }
     }
-    // Inside one tree and a leaf of the other, at most: of an all-reduce up and to two, and up.
+    // At most inside one tree and a leaf of the other. In an all-reduce: sends up, to two children, and up.
     for (const std::uint64_t count : lanes) EXPECT_LE(count, collective == Collective::reduce ? 2U : 4U);
   }
 }

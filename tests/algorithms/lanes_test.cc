@@ -1,4 +1,4 @@
-// Both ends of every lane of the catalogue must name it alike, or they would lay out its memory differently.
+// Both ends of every lane of the catalogue must name it in the same way, since they lay out its memory by the name.
 #include "src/plan/lanes.h"
 
 #include <map>
@@ -9,9 +9,9 @@
 namespace tutti::test {
 namespace {
 
-// How ranks of one call may differ: some pass one buffer as input and output, some two.
+// Two ways to call: some ranks pass one buffer as input and output, others pass two.
 struct Ways {
-  std::vector<Plan> plans[2];  // In place, or out of place where the algorithm knows no other.
+  std::vector<Plan> plans[2];  // In place, or out of place if the algorithm supports nothing else.
 };
 
 Ways ways(const cases::Entry& entry, Rank ranks, Rank root) {
@@ -26,7 +26,7 @@ Ways ways(const cases::Entry& entry, Rank ranks, Rank root) {
   return result;
 }
 
-// What the two ends of a lane must agree on.
+// The properties on which the two ends of a lane must agree.
 using Ends = std::map<std::tuple<Rank, Rank, std::uint32_t>, std::tuple<LaneForm, std::uint32_t, bool, std::uint32_t>>;
 
 void add(const std::vector<LaneUse>& uses, Rank self, Direction direction, Ends& ends) {
@@ -40,7 +40,7 @@ void add(const std::vector<LaneUse>& uses, Rank self, Direction direction, Ends&
 
 class LaneEnds : public testing::TestWithParam<cases::Entry> {};
 
-TEST_P(LaneEnds, AgreeWhereSomeRanksWorkInPlace) {
+TEST_P(LaneEnds, Agree_WhenOnlySomeRanksAreInPlace) {
   const Loop loops[] = {
       {},
       {.slots = 4},
@@ -72,7 +72,7 @@ TEST_P(LaneEnds, AgreeWhereSomeRanksWorkInPlace) {
   }
 }
 
-// A lane belongs to at most one pair, and its partner to the same.
+// A lane belongs to at most one pair, and its partner belongs to the same pair.
 TEST_P(LaneEnds, HaveOnePartner) {
   for (Rank ranks = 2; ranks <= 9; ++ranks) {
     const Ways both = ways(GetParam(), ranks, 0);

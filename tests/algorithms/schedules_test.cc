@@ -1,4 +1,4 @@
-// What the verifier accepts of the catalogue, the referee finds right: with numbers, under random schedules.
+// The reference interpreter computes correct results for all plans that the verifier accepts, with random schedules.
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
 #include "tests/plan/referee.h"
@@ -33,7 +33,7 @@ class Schedules : public testing::TestWithParam<cases::Entry> {
   std::uint64_t seed_ = 0;
 };
 
-TEST_P(Schedules, EndWithTheRightNumbers) {
+TEST_P(Schedules, ComputeCorrectResults) {
   for (const Rank n : {1, 2, 3, 4, 5, 7, 8}) {
     for (const Problem& problem : cases::problems(GetParam(), n)) {
       const std::vector<Plan> plans = emit_plans(*GetParam().algorithm, problem);
@@ -46,7 +46,7 @@ TEST_P(Schedules, EndWithTheRightNumbers) {
 }
 
 // Callers need not agree on whether they pass one buffer or two.
-TEST_P(Schedules, EndWithTheRightNumbersWhereSomeRanksAreInPlace) {
+TEST_P(Schedules, ComputeCorrectResults_WhenOnlySomeRanksAreInPlace) {
   const cases::Entry& entry = GetParam();
   for (const Rank n : {2, 3, 5, 8}) {
     for (const Problem& problem : cases::problems(entry, n)) {

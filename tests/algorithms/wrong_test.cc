@@ -1,4 +1,5 @@
-// Plausible algorithms that are wrong: verifier and referee must both say so, the verifier for the right reason.
+// Plausible but wrong algorithms: verifier and reference interpreter must both reject them, the verifier for the right
+// reason.
 #include "algorithms/ranges.h"
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
@@ -17,7 +18,7 @@ class Wrong : public Algorithm {
   CostLaw cost_law(const Problem&) const override { return {}; }
 };
 
-// An algorithm of the catalogue on a problem that it refuses.
+// Runs an algorithm of the catalogue on a problem that it does not support.
 class Forced : public Wrong {
  public:
   Forced(Collective collective, const char* name) : algorithm_(*find(collective, name)) {}
@@ -30,8 +31,8 @@ class Forced : public Wrong {
   const Algorithm& algorithm_;
 };
 
-// What `verify` says; checks that the referee disapproves in some schedule.
-std::string complaint_about(const Algorithm& algorithm, Collective collective, bool in_place) {
+// Returns the error of `verify`. Checks that the reference interpreter finds wrong results in some schedule.
+std::string error_of(const Algorithm& algorithm, Collective collective, bool in_place) {
   const std::vector<Plan> plans =
       emit_plans(algorithm, {.collective = collective, .ranks = kRanks, .in_place = in_place, .groups = {}});
   bool seen_wrong = false;
@@ -42,18 +43,18 @@ std::string complaint_about(const Algorithm& algorithm, Collective collective, b
   return verify(plans).status().message();
 }
 
-bool says(const std::string& complaint, const char* word) { return complaint.find(word) != std::string::npos; }
+bool says(const std::string& error, const char* word) { return error.find(word) != std::string::npos; }
 
-TEST(WrongAlgorithms, PairwiseAllToAllInPlace) {
+TEST(WrongAlgorithm, IsRejected_PairwiseAllToAllInPlace) {
   const Forced pairwise(Collective::all_to_all, "pairwise");
-  const std::string complaint = complaint_about(pairwise, Collective::all_to_all, true);
-  EXPECT_TRUE(says(complaint, "missing")) << complaint;
+  const std::string error = error_of(pairwise, Collective::all_to_all, true);
+  EXPECT_TRUE(says(error, "missing")) << error;
 }
 
-TEST(WrongAlgorithms, MappedAllToAllInPlace) {
+TEST(WrongAlgorithm, IsRejected_MappedAllToAllInPlace) {
   const Forced mapped(Collective::all_to_all, "direct_mapped");
-  const std::string complaint = complaint_about(mapped, Collective::all_to_all, true);
-  EXPECT_TRUE(says(complaint, "rac")) << complaint;
+  const std::string error = error_of(mapped, Collective::all_to_all, true);
+  EXPECT_TRUE(says(error, "rac")) << error;
 }
 
 class OneShotOwnInputFirst : public Wrong {
@@ -70,12 +71,12 @@ class OneShotOwnInputFirst : public Wrong {
   }
 };
 
-TEST(WrongAlgorithms, OneShotThatFoldsItsOwnInputFirst) {
-  const std::string complaint = complaint_about(OneShotOwnInputFirst(), Collective::all_reduce, false);
-  EXPECT_TRUE(says(complaint, "bits")) << complaint;
+TEST(WrongAlgorithm, IsRejected_OneShotFoldingOwnInputFirst) {
+  const std::string error = error_of(OneShotOwnInputFirst(), Collective::all_reduce, false);
+  EXPECT_TRUE(says(error, "bits")) << error;
 }
 
-// Everybody reads everybody's input and writes its own output.
+// All ranks read the inputs of all ranks and write their own outputs.
 class OneShotPull : public Wrong {
  public:
   explicit OneShotPull(bool exits) : exits_(exits) {}
@@ -95,21 +96,21 @@ class OneShotPull : public Wrong {
   bool exits_;
 };
 
-TEST(WrongAlgorithms, OneShotPullWithoutExitFlags) {
+TEST(WrongAlgorithm, IsRejected_OneShotPullWithoutExitFlags) {
   for (const bool in_place : {false, true}) {
-    const std::string complaint = complaint_about(OneShotPull(false), Collective::all_reduce, in_place);
-    EXPECT_TRUE(says(complaint, "rac")) << complaint;
+    const std::string error = error_of(OneShotPull(false), Collective::all_reduce, in_place);
+    EXPECT_TRUE(says(error, "rac")) << error;
   }
 }
 
-TEST(WrongAlgorithms, OneShotPullInPlaceEvenWithExitFlags) {
-  const std::string complaint = complaint_about(OneShotPull(true), Collective::all_reduce, true);
-  EXPECT_TRUE(says(complaint, "rac")) << complaint;
+TEST(WrongAlgorithm, IsRejected_OneShotPullInPlaceWithExitFlags) {
+  const std::string error = error_of(OneShotPull(true), Collective::all_reduce, true);
+  EXPECT_TRUE(says(error, "rac")) << error;
   const std::vector<Plan> out_of_place = emit_plans(OneShotPull(true), {.ranks = kRanks, .groups = {}});
   EXPECT_EQ(verify(out_of_place).status().message(), "");
 }
 
-// Reads output where input should be read first.
+// Reads the output where the input should be read first.
 class RingOverOutput : public Wrong {
  public:
   Shape shape(const Problem& problem) const override {
@@ -125,9 +126,9 @@ class RingOverOutput : public Wrong {
   }
 };
 
-TEST(WrongAlgorithms, RingAsOneLoopOverTheOutput) {
-  const std::string complaint = complaint_about(RingOverOutput(), Collective::all_reduce, false);
-  EXPECT_TRUE(says(complaint, "unwritten")) << complaint;
+TEST(WrongAlgorithm, IsRejected_RingAsOneLoopOverOutput) {
+  const std::string error = error_of(RingOverOutput(), Collective::all_reduce, false);
+  EXPECT_TRUE(says(error, "unwritten")) << error;
 }
 
 }  // namespace

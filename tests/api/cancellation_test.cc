@@ -1,4 +1,4 @@
-// Threads that are cancelled while they wait in a call: the call goes on, and the thread ends after it.
+// pthread_cancel() on threads that wait in a call: the call completes, and the thread ends after it.
 #include <pthread.h>
 
 #include <atomic>
@@ -8,7 +8,7 @@
 namespace tutti::test {
 namespace {
 
-// What the thread to be cancelled shares with the test.
+// Data shared by the thread to be cancelled and the test.
 struct Waiter {
   std::function<tutti_status()> call;
   std::atomic<bool> started{false};
@@ -25,8 +25,8 @@ void* wait_in_call(void* argument) {
   return nullptr;
 }
 
-// Returns the status of `call`, which waits until a timeout; -1 if the thread did not come to the end of it, -2 if the
-// thread was not cancelled after it.
+// Returns the status of `call`, which waits until a timeout. Returns -1 if the thread did not reach the end of the
+// call, -2 if the thread was not cancelled after it.
 int cancel_in(std::function<tutti_status()> call) {
   Waiter waiter;
   waiter.call = std::move(call);
@@ -39,7 +39,7 @@ int cancel_in(std::function<tutti_status()> call) {
   return waiter.survived || result != PTHREAD_CANCELED ? -2 : waiter.status.load();
 }
 
-// In a process of its own, which may end by a signal. Rank 1 does not make the calls.
+// Runs in a child process, which may die by a signal. Rank 1 does not make the calls.
 void expect_timeout(const std::function<tutti_status(tutti_comm comm, float* value)>& call) {
   const auto statuses = run_processes(1, [&](int) {
     tutti_comm comms[2];
@@ -47,7 +47,7 @@ void expect_timeout(const std::function<tutti_status(tutti_comm comm, float* val
     options.timeout_ms = 200;
     if (tutti_comm_create_all(2, &options, comms) != tutti_ok) return 1;
     float values[2] = {1, 2};
-    const auto both_reduce = [&] {  // So that the call that waits is prepared already.
+    const auto both_reduce = [&] {  // Prepares the call that waits.
       tutti_group_start();
       for (int i = 0; i < 2; ++i)
         tutti_all_reduce(&values[i], &values[i], 1, tutti_float32, tutti_sum, comms[i], nullptr);
@@ -63,22 +63,22 @@ void expect_timeout(const std::function<tutti_status(tutti_comm comm, float* val
   EXPECT_EQ(statuses.front(), 0);
 }
 
-TEST(Cancellation, WaitsForTheEnd_OfACollective) {
+TEST(Cancellation, IsDeferredToEndOf_Collective) {
   expect_timeout([](tutti_comm comm, float* value) {
     return tutti_all_reduce(value, value, 1, tutti_float32, tutti_sum, comm, nullptr);
   });
 }
 
-TEST(Cancellation, WaitsForTheEnd_OfANewCollective) {
+TEST(Cancellation, IsDeferredToEndOf_NewCollective) {
   expect_timeout(
       [](tutti_comm comm, float* value) { return tutti_all_gather(value, value, 1, tutti_float32, comm, nullptr); });
 }
 
-TEST(Cancellation, WaitsForTheEnd_OfAMessage) {
+TEST(Cancellation, IsDeferredToEndOf_Message) {
   expect_timeout([](tutti_comm comm, float* value) { return tutti_recv(value, 1, tutti_float32, 1, comm, nullptr); });
 }
 
-TEST(Cancellation, WaitsForTheEnd_OfAStream) {
+TEST(Cancellation, IsDeferredToEndOf_StreamSynchronize) {
   expect_timeout([](tutti_comm comm, float* value) {
     tutti_stream stream = nullptr;
     if (tutti_stream_create(&stream) != tutti_ok) return tutti_internal_error;
@@ -87,7 +87,7 @@ TEST(Cancellation, WaitsForTheEnd_OfAStream) {
   });
 }
 
-TEST(Cancellation, WaitsForTheEnd_OfFinalize) {
+TEST(Cancellation, IsDeferredToEndOf_Finalize) {
   expect_timeout([](tutti_comm comm, float*) { return tutti_comm_finalize(comm); });
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The library exports the functions of tutti.h and nothing else, and needs the C library alone: it carries its libstdc++
-# and libgcc itself, since the process that loads it may have others.
+# The library exports the functions of tutti.h and nothing else. It needs the C library only: it contains libstdc++ and
+# libgcc, since the process that loads it may have other versions.
 #   check_exports.sh LIBRARY HEADER
 set -euo pipefail
 exported=$(nm -D --defined-only "$1" | awk '{print $3}' | sort)

@@ -11,12 +11,12 @@ namespace {
 
 using Vector = std::vector<std::int32_t>;
 
-// Of mapped memory, of what was forced through another handle, and of a call that had nothing to do.
-TEST(Choices, AreThoseOfTheLastCollective) {
+// tutti_comm_last_choice() with mapped memory, with a choice forced through another handle, and after an empty call.
+TEST(LastChoice, DescribesLastCollective) {
   const Ranks ranks(4);
   ranks.run([](int, tutti_comm comm) {
     tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
-    forced.algorithm = "bruck";  // An all-reduce has none of this name.
+    forced.algorithm = "bruck";  // No all-reduce algorithm has this name.
     forced.protocol = "LL";
     tutti_comm view = nullptr;
     TUTTI_EXPECT_OK(tutti_comm_with_options(comm, &forced, &view));
@@ -31,7 +31,7 @@ TEST(Choices, AreThoseOfTheLastCollective) {
     EXPECT_EQ(last(comm), "bruck/LL");
     EXPECT_EQ(last(view), "bruck/LL");
     TUTTI_EXPECT_OK(tutti_all_reduce(send.data(), recv.data(), send.size(), tutti_int32, tutti_sum, comm, nullptr));
-    EXPECT_EQ(last(comm), "two_shot_mapped/");  // Threads see each other's memory.
+    EXPECT_EQ(last(comm), "two_shot_mapped/");  // Threads share their memory.
     TUTTI_EXPECT_OK(tutti_all_gather(send.data(), recv.data(), 3, tutti_int32, view, nullptr));
     EXPECT_EQ(last(comm), "bruck/LL");
     TUTTI_EXPECT_OK(tutti_all_reduce(send.data(), recv.data(), 3, tutti_int32, tutti_sum, view, nullptr));
@@ -41,8 +41,8 @@ TEST(Choices, AreThoseOfTheLastCollective) {
   });
 }
 
-// Predicted by a rank alone, for what it would run as.
-TEST(Choices, HaveTimesThatAreTheSameOnAllRanks) {
+// Each rank predicts alone, for the algorithm that it would run.
+TEST(GroupSimulation, PredictsSameTimeOnAllRanks) {
   const Ranks ranks(4);
   Vector send(1 << 16), recv(4 << 16);
   const auto predicted = [&](tutti_comm comm, std::size_t count) {
@@ -66,8 +66,8 @@ TEST(Choices, HaveTimesThatAreTheSameOnAllRanks) {
   EXPECT_STREQ(algorithm, "") << "nothing has run";
 }
 
-// No messages pass there, and a call runs whatever their protocol would be.
-TEST(Choices, HaveTimesWhereMemoryIsMappedAndAProtocolIsForced) {
+// Mapped algorithms send no messages, and run with any protocol.
+TEST(GroupSimulation, PredictsTime_OfMappedCallWithForcedProtocol) {
   constexpr std::size_t kCount = 1 << 16;
   const Ranks ranks(2);
   void* memory = nullptr;
@@ -90,7 +90,7 @@ TEST(Choices, HaveTimesWhereMemoryIsMappedAndAProtocolIsForced) {
   TUTTI_EXPECT_OK(tutti_mem_free(memory));
 }
 
-TEST(Choices, HaveNoTimesOfMessages) {
+TEST(GroupSimulation, RejectsMessages) {
   const Ranks ranks(2);
   std::int32_t value = 1;
   double time_us = -1;
@@ -101,8 +101,8 @@ TEST(Choices, HaveNoTimesOfMessages) {
   EXPECT_EQ(time_us, -1);
 }
 
-// More shapes than calls are kept for, so that what is asked for goes away.
-TEST(Choices, MayBeAskedForByAnyThread) {
+// More shapes than the library caches calls for, so that the queried choice is evicted.
+TEST(LastChoice, MayBeQueriedByAnyThread) {
   const Ranks ranks(2);
   ranks.run([](int, tutti_comm comm) {
     std::atomic<bool> over = false;
@@ -125,7 +125,7 @@ TEST(Choices, MayBeAskedForByAnyThread) {
   });
 }
 
-TEST(Choices, AreNamedByCollective) {
+TEST(Algorithms, AreListedByCollective) {
   const char* names = nullptr;
   TUTTI_EXPECT_OK(tutti_algorithms("reduce", &names));
   EXPECT_STREQ(names, "binary_tree, chain, direct, hierarchical_tree");

@@ -17,7 +17,9 @@ class Collectives : public ::testing::TestWithParam<std::tuple<int, std::size_t>
   std::size_t count() const { return std::get<1>(GetParam()); }
   std::size_t all() const { return count() * static_cast<std::size_t>(ranks()); }
   std::size_t at(int rank) const { return count() * static_cast<std::size_t>(rank); }
-  Vector poisoned(std::size_t size) const { return Vector(size + 1, kPoison); }  // One more, to be left alone.
+  Vector poisoned(std::size_t size) const {
+    return Vector(size + 1, kPoison);
+  }  // One more element, which must stay unchanged.
   std::string where(int rank) const {
     return "rank " + std::to_string(rank) + ", seed " + std::to_string(value_.seed());
   }
@@ -36,7 +38,7 @@ class Collectives : public ::testing::TestWithParam<std::tuple<int, std::size_t>
   Values value_;
 };
 
-TEST_P(Collectives, ReduceToAll) {
+TEST_P(Collectives, AllReduce) {
   Ranks(ranks()).run([&](int rank, tutti_comm comm) {
     Vector recv = poisoned(count());
     TUTTI_EXPECT_OK(
@@ -49,7 +51,7 @@ TEST_P(Collectives, ReduceToAll) {
   });
 }
 
-TEST_P(Collectives, GatherToAll) {
+TEST_P(Collectives, AllGather) {
   Ranks(ranks()).run([&](int rank, tutti_comm comm) {
     const auto expected = [&](std::size_t i) { return value_(static_cast<int>(i / count()), i % count()); };
     const Vector send = value_.of(rank, count());
@@ -63,7 +65,7 @@ TEST_P(Collectives, GatherToAll) {
   });
 }
 
-TEST_P(Collectives, ReduceAndScatter) {
+TEST_P(Collectives, ReduceScatter) {
   Ranks(ranks()).run([&](int rank, tutti_comm comm) {
     Vector send = value_.of(rank, all());
     Vector recv = poisoned(count());
@@ -77,7 +79,7 @@ TEST_P(Collectives, ReduceAndScatter) {
   });
 }
 
-TEST_P(Collectives, ExchangeAllWithAll) {
+TEST_P(Collectives, AllToAll) {
   Ranks(ranks()).run([&](int rank, tutti_comm comm) {
     Vector recv = poisoned(all());
     TUTTI_EXPECT_OK(tutti_all_to_all(value_.of(rank, all()).data(), recv.data(), count(), tutti_int32, comm, nullptr));
@@ -90,7 +92,7 @@ TEST_P(Collectives, ExchangeAllWithAll) {
   });
 }
 
-TEST_P(Collectives, ServeEveryRoot) {
+TEST_P(Collectives, RootedCollectives_WithEveryRoot) {
   Ranks(ranks()).run([&](int rank, tutti_comm comm) {
     const Vector send = value_.of(rank, all());
     for (int root = 0; root < ranks(); ++root) {
@@ -113,7 +115,7 @@ TEST_P(Collectives, ServeEveryRoot) {
   });
 }
 
-TEST_P(Collectives, ExchangeBlocksOfUnequalLength) {  // Rank i sends (i + j) % 3 * count elements to rank j.
+TEST_P(Collectives, AllToAllV) {  // Rank i sends (i + j) % 3 * count elements to rank j.
   const auto length = [&](int from, int to) { return static_cast<std::size_t>((from + to) % 3) * count(); };
   Ranks(ranks()).run([&](int rank, tutti_comm comm) {
     std::vector<std::size_t> send_counts, send_places, recv_counts, recv_places;
@@ -129,7 +131,7 @@ TEST_P(Collectives, ExchangeBlocksOfUnequalLength) {  // Rank i sends (i + j) % 
                                        recv.data(), recv_counts.data(), recv_places.data(), tutti_int32, comm,
                                        nullptr));
     for (int peer = 0; peer < ranks(); ++peer) {
-      std::size_t first = 0;  // Of the block in what the peer sent.
+      std::size_t first = 0;  // Offset of the block in the peer's send buffer.
       for (int before = 0; before < rank; ++before) first += length(peer, before);
       for (std::size_t i = 0; i < length(peer, rank); ++i) {
         ASSERT_EQ(recv[recv_places[static_cast<std::size_t>(peer)] + i], value_(peer, first + i)) << where(rank);
@@ -139,7 +141,7 @@ TEST_P(Collectives, ExchangeBlocksOfUnequalLength) {  // Rank i sends (i + j) % 
   });
 }
 
-TEST_P(Collectives, PassMessagesInAGroup) {
+TEST_P(Collectives, SendAndRecv_InGroup) {
   Ranks(ranks()).run([&](int rank, tutti_comm comm) {
     Vector recv = poisoned(all());
     const Vector send = value_.of(rank, all());
@@ -154,7 +156,7 @@ TEST_P(Collectives, PassMessagesInAGroup) {
   });
 }
 
-TEST_P(Collectives, RunForAllRanksInOneThread) {
+TEST_P(Collectives, AllRanks_InOneThread) {
   const Ranks group(ranks());
   std::vector<Vector> recv(static_cast<std::size_t>(ranks()), poisoned(count())), send;
   for (int rank = 0; rank < ranks(); ++rank) send.push_back(value_.of(rank, count()));
@@ -173,7 +175,7 @@ TEST_P(Collectives, RunForAllRanksInOneThread) {
 INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
                          ::testing::Combine(::testing::Values(1, 2, 3, 5), ::testing::Values(0, 1, 3, 1000, 100'000)));
 
-TEST(Reductions, ScaleEachRanksInput) {
+TEST(Reduction, PreMulSumScalesInputOfEachRank) {
   Ranks(3).run([](int rank, tutti_comm comm) {
     const float scalar = static_cast<float>(rank) + 0.5F;
     const std::vector<float> send = {1, 2, 4};
@@ -186,9 +188,9 @@ TEST(Reductions, ScaleEachRanksInput) {
   });
 }
 
-TEST(Reductions, AverageIntegersTowardsZero) {
+TEST(Reduction, AverageRoundsIntegersTowardsZero) {
   Ranks(3).run([](int rank, tutti_comm comm) {
-    const Vector send = {rank + 1, -rank - 2, 7};  // Sums 6, -9 and 21.
+    const Vector send = {rank + 1, -rank - 2, 7};  // The sums are 6, -9 and 21.
     Vector recv(3);
     TUTTI_EXPECT_OK(tutti_all_reduce(send.data(), recv.data(), 3, tutti_int32, tutti_avg, comm, nullptr));
     EXPECT_EQ(recv, (Vector{2, -3, 7}));
@@ -198,7 +200,7 @@ TEST(Reductions, AverageIntegersTowardsZero) {
   });
 }
 
-TEST(Streams, OverlapAndKeepOrder) {
+TEST(Stream, OverlapsAndKeepsOrder) {
   Ranks(2).run([](int rank, tutti_comm comm) {
     tutti_stream stream = nullptr;
     TUTTI_EXPECT_OK(tutti_stream_create(&stream));
@@ -213,7 +215,7 @@ TEST(Streams, OverlapAndKeepOrder) {
   });
 }
 
-// Rank 1 is told at once why rank 0 does not come: it is in a call of rank 0's group. Rank 0 knows that it is itself.
+// Rank 1 is in a call of rank 0's group and receives the reason at once. Rank 0 knows that it failed itself.
 void expect_called_off(const std::function<void(tutti_comm, float*)>& group, const char* reason) {
   const Ranks ranks(2);
   ranks.run([&](int rank, tutti_comm comm) {
@@ -234,7 +236,7 @@ void expect_called_off(const std::function<void(tutti_comm, float*)>& group, con
   });
 }
 
-TEST(Groups, AreCalledOffBeforeThePeersIfACallIsRefused) {
+TEST(Group, FailsOnPeers_WhenCallIsInvalid) {
   const auto refused = [](tutti_comm comm, float* value) {
     tutti_group_start();
     TUTTI_EXPECT_OK(tutti_all_reduce(value, value, 1, tutti_float32, tutti_sum, comm, nullptr));
@@ -244,7 +246,7 @@ TEST(Groups, AreCalledOffBeforeThePeersIfACallIsRefused) {
   expect_called_off(refused, "peer 9 is no rank");
 }
 
-TEST(Groups, AreCalledOffBeforeThePeersIfAStreamIsGone) {
+TEST(Group, FailsOnPeers_WhenStreamIsDestroyed) {
   const auto streamless = [](tutti_comm comm, float* value) {
     tutti_stream stream = nullptr;
     TUTTI_EXPECT_OK(tutti_stream_create(&stream));
@@ -256,7 +258,7 @@ TEST(Groups, AreCalledOffBeforeThePeersIfAStreamIsGone) {
   expect_called_off(streamless, "stream");
 }
 
-TEST(Groups, AreCalledOffBeforeThePeersIfACallCannotBeMade) {
+TEST(Group, FailsOnPeers_WhenCallIsUnsupported) {
   const auto impossible = [](tutti_comm comm, float* value) {
     tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
     tutti_reduction reduction = 0;
@@ -272,7 +274,7 @@ TEST(Groups, AreCalledOffBeforeThePeersIfACallCannotBeMade) {
   expect_called_off(impossible, "whose factors of a pre-multiplied sum it does not know");
 }
 
-TEST(Groups, AreCalledOffBeforeThePeersIfAMessageToItselfIsNotReceived) {
+TEST(Group, FailsOnPeers_WhenMessageToSelfIsNotReceived) {
   const auto alone = [](tutti_comm comm, float* value) {
     tutti_group_start();
     TUTTI_EXPECT_OK(tutti_send(value, 1, tutti_float32, 0, comm, nullptr));
@@ -281,8 +283,8 @@ TEST(Groups, AreCalledOffBeforeThePeersIfAMessageToItselfIsNotReceived) {
   expect_called_off(alone, "rank 0 sends itself 1 messages and receives 0");
 }
 
-// Rank 1 makes none of its calls before rank 0's group is refused.
-TEST(Groups, AreCalledOffBehindTheCallsBeforeThem) {
+// Rank 1 makes none of its calls before rank 0's group fails.
+TEST(Group, FailsAfterEarlierCallsComplete) {
   const Ranks ranks(2);
   std::atomic<bool> refused = false;
   ranks.run([&](int rank, tutti_comm comm) {
@@ -308,7 +310,7 @@ TEST(Groups, AreCalledOffBehindTheCallsBeforeThem) {
   });
 }
 
-TEST(Split, OrdersByKeyWithinColours) {
+TEST(Split, OrdersByKeyWithinColors) {
   Ranks(4).run([](int rank, tutti_comm comm) {
     tutti_comm part = nullptr;
     TUTTI_EXPECT_OK(tutti_comm_split(comm, rank == 3 ? TUTTI_COLOR_NONE : rank % 2, -rank, nullptr, &part));
@@ -320,7 +322,7 @@ TEST(Split, OrdersByKeyWithinColours) {
     TUTTI_EXPECT_OK(tutti_comm_rank(part, &part_rank));
     TUTTI_EXPECT_OK(tutti_comm_ranks(part, &ranks));
     EXPECT_EQ(ranks, rank == 1 ? 1 : 2);
-    EXPECT_EQ(part_rank, rank == 0 ? 1 : 0);  // The key is -rank: 2 comes before 0.
+    EXPECT_EQ(part_rank, rank == 0 ? 1 : 0);  // The key is -rank: rank 2 precedes rank 0.
     std::int32_t sum = rank;
     TUTTI_EXPECT_OK(tutti_all_reduce(&sum, &sum, 1, tutti_int32, tutti_sum, part, nullptr));
     EXPECT_EQ(sum, rank == 1 ? 1 : 2);
@@ -328,7 +330,7 @@ TEST(Split, OrdersByKeyWithinColours) {
   });
 }
 
-TEST(Mismatch, IsToldToEveryRankWithBothCalls) {
+TEST(Mismatch, IsReportedToAllRanks_WithBothCalls) {
   const Ranks ranks(2);
   ranks.run([](int rank, tutti_comm comm) {
     Vector memory(100);
@@ -340,14 +342,14 @@ TEST(Mismatch, IsToldToEveryRankWithBothCalls) {
   });
 }
 
-TEST(Abort, EndsTheWaitsOfAllRanks) {
+TEST(Abort, EndsWaitsOfAllRanks) {
   const Ranks ranks(3);
-  std::atomic<int> left_first = 0;  // An abort ends the first call too where a rank is still in it.
+  std::atomic<int> left_first = 0;  // An abort also ends the first call, if a rank is still in it.
   ranks.run([&](int rank, tutti_comm comm) {
     std::int32_t value = 1;
     TUTTI_EXPECT_OK(tutti_all_reduce(&value, &value, 1, tutti_int32, tutti_sum, comm, nullptr));
     ++left_first;
-    if (rank == 0) {  // Never comes to the second.
+    if (rank == 0) {  // Never makes the second call.
       while (left_first < ranks.count()) std::this_thread::yield();
       TUTTI_EXPECT_OK(tutti_comm_abort(comm));
       return;

@@ -13,9 +13,9 @@
 namespace tutti::test {
 namespace {
 
-class CommHandles : public CommHandlesTest {};
+class CommHandleTest : public CommHandlesTest {};
 
-TEST_F(CommHandles, ForwardTheCallAsItWasMade) {
+TEST_F(CommHandleTest, ForwardsCallUnchanged) {
   ASSERT_EQ(tutti_reduce(memory_, nullptr, 5, tutti_bfloat16, tutti_max, 3, comm_, nullptr), tutti_ok);
   ASSERT_EQ(fake_->calls.size(), 1U);
   const Call& call = fake_->calls[0];
@@ -29,11 +29,11 @@ TEST_F(CommHandles, ForwardTheCallAsItWasMade) {
 }
 
 struct BadCall {
-  const char* expected;  // Part of the sentence.
+  const char* expected;  // Part of the error message.
   std::function<tutti_status(tutti_comm, float*)> make;
 };
 
-TEST_F(CommHandles, NameWhatIsWrongWithACall) {
+TEST_F(CommHandleTest, ReportsInvalidArguments) {
   const BadCall bad_calls[] = {
       {"tutti_all_reduce: send is null but count is 8",
        [](tutti_comm c, float* m) { return tutti_all_reduce(nullptr, m, 8, tutti_float32, tutti_sum, c, nullptr); }},
@@ -70,7 +70,7 @@ TEST_F(CommHandles, NameWhatIsWrongWithACall) {
   EXPECT_TRUE(fake_->calls.empty());
 }
 
-TEST_F(CommHandles, AskForNoBufferThatARankDoesNotUse) {  // The fake is rank 1 of 4.
+TEST_F(CommHandleTest, AcceptsNullForUnusedBuffers) {  // The fake is rank 1 of 4.
   EXPECT_EQ(tutti_broadcast(nullptr, memory_, 8, tutti_float32, 0, comm_, nullptr), tutti_ok);
   EXPECT_EQ(tutti_reduce(memory_, nullptr, 8, tutti_float32, tutti_sum, 0, comm_, nullptr), tutti_ok);
   EXPECT_EQ(tutti_scatter(nullptr, memory_, 8, tutti_float32, 0, comm_, nullptr), tutti_ok);
@@ -80,7 +80,7 @@ TEST_F(CommHandles, AskForNoBufferThatARankDoesNotUse) {  // The fake is rank 1 
   EXPECT_EQ(tutti_gather(memory_, nullptr, 8, tutti_float32, 1, comm_, nullptr), tutti_invalid_argument);
 }
 
-TEST_F(CommHandles, RefuseHandlesThatAreNone) {
+TEST_F(CommHandleTest, RejectsInvalidHandles) {
   FakeCommunicator* fake = nullptr;
   const tutti_comm gone = insert_fake(fake);
   ASSERT_EQ(tutti_comm_destroy(gone), tutti_ok);
@@ -100,7 +100,7 @@ TEST_F(CommHandles, RefuseHandlesThatAreNone) {
   EXPECT_EQ(all_reduce(1, stream), tutti_invalid_argument);
 }
 
-TEST_F(CommHandles, DoNotOpenInTheChildOfAFork) {
+TEST_F(CommHandleTest, IsInvalid_InForkedChild) {
   const pid_t child = ::fork();
   if (child == 0) {
     const bool refused = all_reduce(1) == tutti_invalid_argument && last_error().find("fork") != std::string::npos;
@@ -112,7 +112,7 @@ TEST_F(CommHandles, DoNotOpenInTheChildOfAFork) {
   EXPECT_EQ(all_reduce(1), tutti_ok);
 }
 
-TEST_F(CommHandles, TellTheCommunicatorsFailure) {
+TEST_F(CommHandleTest, ReportsErrorOfCommunicator) {
   tutti_status error = tutti_internal_error;
   EXPECT_EQ(tutti_comm_async_error(comm_, &error), tutti_ok);
   EXPECT_EQ(error, tutti_ok);
@@ -126,7 +126,7 @@ TEST_F(CommHandles, TellTheCommunicatorsFailure) {
   EXPECT_EQ(last_error(), "tutti_all_reduce: as the test wants it");
 }
 
-TEST_F(CommHandles, RunNothingAfterFinalize) {
+TEST_F(CommHandleTest, RejectsCalls_AfterFinalize) {
   EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
   EXPECT_EQ(all_reduce(1), tutti_invalid_usage);
   EXPECT_EQ(tutti_comm_finalize(comm_), tutti_invalid_usage);
@@ -135,7 +135,7 @@ TEST_F(CommHandles, RunNothingAfterFinalize) {
   EXPECT_EQ(ranks, 4);
 }
 
-TEST_F(CommHandles, PassTheOptionsOfTheHandleThatWasUsed) {
+TEST_F(CommHandleTest, PassesOptionsOfUsedHandle) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.algorithm = "ring";
   tutti_comm view = nullptr;
@@ -150,24 +150,25 @@ TEST_F(CommHandles, PassTheOptionsOfTheHandleThatWasUsed) {
 
   ASSERT_EQ(tutti_comm_with_options(comm_, nullptr, &view), tutti_ok);
   EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
-  EXPECT_EQ(tutti_comm_destroy(view), tutti_invalid_argument);  // It died with the communicator.
+  EXPECT_EQ(tutti_comm_destroy(view), tutti_invalid_argument);  // Destroyed with the communicator.
   comm_ = insert_fake(fake_);
-  for (const char* transport : {"carrier pigeon", "tcp"}) {  // There is none, and the communicator has another.
+  for (const char* transport :
+       {"carrier pigeon", "tcp"}) {  // No algorithm has this name, and the communicator has another.
     options.transport = transport;
     EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
   }
 }
 
-TEST_F(CommHandles, RefuseAnotherNameThanTheCommunicatorHas) {
+TEST_F(CommHandleTest, RejectsDifferentCommunicatorName) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   tutti_comm view = nullptr;
   options.name = "other";
   EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
-  options.name = "";  // The fake's.
+  options.name = "";  // The name of the fake.
   EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
 }
 
-TEST_F(CommHandles, TakeEmptyNamesForNone) {
+TEST_F(CommHandleTest, AcceptsEmptyStringsAsUnset) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.algorithm = "ring";
   tutti_comm view = nullptr, second = nullptr;
@@ -175,11 +176,11 @@ TEST_F(CommHandles, TakeEmptyNamesForNone) {
   options.name = options.algorithm = options.protocol = options.transport = options.compression = options.memory = "";
   ASSERT_EQ(tutti_comm_with_options(view, &options, &second), tutti_ok) << last_error();
   EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, second, nullptr), tutti_ok);
-  EXPECT_EQ(fake_->last_algorithm, "ring");  // As inherited.
+  EXPECT_EQ(fake_->last_algorithm, "ring");  // Inherited.
 }
 
 // The fake is rank 1.
-TEST_F(CommHandles, RefuseMessagesToItselfOutsideOfAGroup) {
+TEST_F(CommHandleTest, RejectsMessageToSelf_OutsideGroup) {
   tutti_stream stream = nullptr;
   ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
   for (const tutti_stream where : {tutti_stream(nullptr), stream}) {
@@ -194,14 +195,14 @@ TEST_F(CommHandles, RefuseMessagesToItselfOutsideOfAGroup) {
   EXPECT_EQ(tutti_broadcast(memory_, memory_, 1, tutti_float32, 1, comm_, nullptr), tutti_ok);
 }
 
-TEST_F(CommHandles, KeepTheWordsOfFunctionsOnTopOfThem) {
+TEST_F(CommHandleTest, KeepsErrorTextOfWrapper) {
   EXPECT_EQ(tutti_report("wrap", tutti_remote_error, "the other end"), tutti_remote_error);
   EXPECT_EQ(last_error(), "wrap: the other end");
   EXPECT_EQ(tutti_report("outer", tutti_timeout, tutti_last_error(nullptr)), tutti_timeout);
   EXPECT_EQ(last_error(), "outer: wrap: the other end");
 }
 
-TEST_F(CommHandles, RefuseTimesThatMeanNothing) {
+TEST_F(CommHandleTest, RejectsInvalidTimeouts) {
   tutti_comm view = nullptr;
   for (std::int64_t tutti_comm_options::*time :
        {&tutti_comm_options::timeout_ms, &tutti_comm_options::init_timeout_ms}) {
@@ -215,15 +216,15 @@ TEST_F(CommHandles, RefuseTimesThatMeanNothing) {
   }
 }
 
-// What is wrong with an algorithm and a protocol from the environment, under which nothing is passed.
-std::string complaint_of(const std::string& algorithm, const std::string& protocol) {
+// The error for an algorithm and a protocol from the environment; the call passes no options.
+std::string error_of(const std::string& algorithm, const std::string& protocol) {
   CommunicatorOptions environment;
   environment.algorithm = algorithm;
   environment.protocol = protocol;
   return options_over(environment, nullptr).status().message();
 }
 
-TEST_F(CommHandles, RefuseNamesThatNothingHas) {
+TEST_F(CommHandleTest, RejectsUnknownNames) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.algorithm = "rong";
   const tutti_unique_id id = {};
@@ -252,20 +253,20 @@ TEST_F(CommHandles, RefuseNamesThatNothingHas) {
   EXPECT_EQ(tutti_comm_create_all(1, &options, &comm), tutti_unsupported);
   EXPECT_NE(last_error().find("protocol LL128 is for GPUs"), std::string::npos) << last_error();
 
-  EXPECT_EQ(complaint_of("binary_tree", "LL"), "");
-  EXPECT_EQ(complaint_of("rong", "").find("TUTTI_ALGORITHM is \"rong\""), 0U);
-  EXPECT_EQ(complaint_of("", "smoke").find("TUTTI_PROTOCOL is \"smoke\""), 0U);
-  EXPECT_EQ(complaint_of("hierarchical", ""), "");  // Which wants several hosts: the call says so.
+  EXPECT_EQ(error_of("binary_tree", "LL"), "");
+  EXPECT_EQ(error_of("rong", "").find("TUTTI_ALGORITHM is \"rong\""), 0U);
+  EXPECT_EQ(error_of("", "smoke").find("TUTTI_PROTOCOL is \"smoke\""), 0U);
+  EXPECT_EQ(error_of("hierarchical", ""), "");  // Requires several hosts: the call reports it.
 }
 
-TEST_F(CommHandles, RefuseMoreRanksThanThereCanBe) {
+TEST_F(CommHandleTest, RejectsTooManyRanks) {
   tutti_comm comm = nullptr;
   const tutti_unique_id id = {};
   EXPECT_EQ(tutti_comm_create(&id, 0, 65537, nullptr, &comm), tutti_invalid_argument);
   EXPECT_NE(last_error().find("at most 65536"), std::string::npos) << last_error();
 }
 
-TEST_F(CommHandles, TakeOptionsOfOtherVersions) {
+TEST_F(CommHandleTest, AcceptsOptionsOfOtherVersions) {
   struct {
     tutti_comm_options known = TUTTI_COMM_OPTIONS_DEFAULT;
     std::uint64_t unknown = 0;
@@ -283,7 +284,7 @@ TEST_F(CommHandles, TakeOptionsOfOtherVersions) {
   EXPECT_NE(last_error().find("newer tutti"), std::string::npos) << last_error();
 }
 
-TEST_F(CommHandles, RefuseMoreChannelsThanThereAre) {
+TEST_F(CommHandleTest, RejectsTooManyChannels) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   tutti_comm view = nullptr;
   options.channels = 2;
@@ -295,18 +296,18 @@ TEST_F(CommHandles, RefuseMoreChannelsThanThereAre) {
   EXPECT_TRUE(options_over(environment, &options).ok());
 }
 
-TEST_F(CommHandles, TellAFailureAtTheLatestWhenTheyClose) {
-  fake_->aborted = true;  // By a peer: nobody here has heard of it.
+TEST_F(CommHandleTest, DestroyReportsUnreportedFailure) {
+  fake_->aborted = true;  // Aborted by a peer: no call of this rank has reported it.
   EXPECT_EQ(tutti_comm_destroy(comm_), tutti_aborted);
   EXPECT_EQ(tutti_comm_destroy(comm_), tutti_invalid_argument);
-  const std::function<void()> hearings[] = {[&] { EXPECT_EQ(all_reduce(1), tutti_aborted); },
-                                            [&] { tutti_comm_abort(comm_); },
-                                            [&] { EXPECT_STRNE(tutti_last_error(comm_), ""); },
-                                            [&] {
-                                              tutti_status error;
-                                              EXPECT_EQ(tutti_comm_async_error(comm_, &error), tutti_ok);
-                                            }};
-  for (const auto& receive : hearings) {
+  const std::function<void()> reports[] = {[&] { EXPECT_EQ(all_reduce(1), tutti_aborted); },
+                                           [&] { tutti_comm_abort(comm_); },
+                                           [&] { EXPECT_STRNE(tutti_last_error(comm_), ""); },
+                                           [&] {
+                                             tutti_status error;
+                                             EXPECT_EQ(tutti_comm_async_error(comm_, &error), tutti_ok);
+                                           }};
+  for (const auto& receive : reports) {
     comm_ = insert_fake(fake_);
     fake_->aborted = true;
     fake_->answer = Code::aborted;
@@ -315,20 +316,20 @@ TEST_F(CommHandles, TellAFailureAtTheLatestWhenTheyClose) {
   }
 }
 
-TEST_F(CommHandles, GiveAllHandlesOrNone) {
+TEST_F(CommHandleTest, CreateAllReturnsAllHandlesOrNone) {
   std::vector<tutti_comm> taken;
   FakeCommunicator* fake = nullptr;
   for (int left = 4096 - 1; left > 2; --left) taken.push_back(insert_fake(fake));
   tutti_comm comms[3] = {};
   EXPECT_EQ(tutti_comm_create_all(3, nullptr, comms), tutti_invalid_usage);
   for (const tutti_comm comm : comms) EXPECT_EQ(comm, nullptr);
-  EXPECT_EQ(tutti_comm_create_all(2, nullptr, comms), tutti_ok);  // Nothing was kept.
+  EXPECT_EQ(tutti_comm_create_all(2, nullptr, comms), tutti_ok);  // No handle was kept.
   for (const tutti_comm comm : {comms[0], comms[1]}) EXPECT_EQ(tutti_comm_abort(comm), tutti_ok);
   taken.insert(taken.end(), {comms[0], comms[1]});
   for (const tutti_comm comm : taken) EXPECT_EQ(tutti_comm_destroy(comm), tutti_ok);
 }
 
-TEST_F(CommHandles, KeepTheScalarOfACallThatWasMade) {
+TEST_F(CommHandleTest, KeepsScalarOfEnqueuedCall) {
   const float scalar = 2.5F;
   tutti_reduction reduction = 0;
   ASSERT_EQ(tutti_reduction_create_pre_mul_sum(&scalar, tutti_float32, comm_, &reduction), tutti_ok);
@@ -344,7 +345,7 @@ TEST_F(CommHandles, KeepTheScalarOfACallThatWasMade) {
   EXPECT_EQ(tutti_reduction_destroy(tutti_sum, comm_), tutti_invalid_argument);
 }
 
-TEST_F(CommHandles, RefuseAReductionThatWasMadeForAnotherCommunicator) {
+TEST_F(CommHandleTest, RejectsReductionOfAnotherCommunicator) {
   FakeCommunicator* other_fake = nullptr;
   const tutti_comm other = insert_fake(other_fake);
   const float two = 2, ten = 10;
@@ -357,7 +358,7 @@ TEST_F(CommHandles, RefuseAReductionThatWasMadeForAnotherCommunicator) {
   EXPECT_EQ(tutti_comm_destroy(other), tutti_ok);
 }
 
-TEST_F(CommHandles, DecodeTheScalarsOfSmallFloats) {
+TEST_F(CommHandleTest, DecodesScalarsOfSmallFloats) {
   const struct {
     tutti_type type;
     std::uint16_t bits;
@@ -373,7 +374,7 @@ TEST_F(CommHandles, DecodeTheScalarsOfSmallFloats) {
   }
 }
 
-TEST_F(CommHandles, HandOnWhereAScalarIsToBeRead) {
+TEST_F(CommHandleTest, PassesAddressOfScalar) {
   float scalars[2] = {};
   tutti_reduction reduction = 0;
   ASSERT_EQ(tutti_reduction_create_pre_mul_sum_at(&scalars[1], tutti_float32, comm_, &reduction), tutti_ok);
@@ -385,7 +386,7 @@ TEST_F(CommHandles, HandOnWhereAScalarIsToBeRead) {
   EXPECT_EQ(tutti_reduction_create_pre_mul_sum_at(nullptr, tutti_float32, comm_, &reduction), tutti_invalid_argument);
 }
 
-TEST_F(CommHandles, GiveNoCommunicatorToARankWithoutColour) {
+TEST_F(CommHandleTest, SplitReturnsNull_WithoutColor) {
   tutti_comm part = comm_;
   EXPECT_EQ(tutti_comm_split(comm_, TUTTI_COLOR_NONE, 0, nullptr, &part), tutti_ok);
   EXPECT_EQ(part, nullptr);

@@ -1,4 +1,4 @@
-// Formats of messages, and bounds on the errors that they make: what options and the environment say of them together.
+// Compression formats and error bounds, from options and the environment.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 class CompressionOptions : public CommHandlesTest {};
 
-TEST_F(CompressionOptions, RefuseBoundsOfErrorsThatMeanNothing) {
+TEST_F(CompressionOptions, RejectInvalidErrorBounds) {
   tutti_comm view = nullptr;
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   for (const double bound : {-0.01, 1.0, 7.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
@@ -30,8 +30,8 @@ TEST_F(CompressionOptions, RefuseBoundsOfErrorsThatMeanNothing) {
   EXPECT_EQ(view, nullptr);
 }
 
-// Each takes the place of the other.
-TEST_F(CompressionOptions, InheritAFormatOrABoundAndNotBoth) {
+// A format replaces a bound, and a bound replaces a format.
+TEST_F(CompressionOptions, InheritFormatOrBound_NotBoth) {
   CommunicatorOptions environment;
   environment.compression = "int8";
   tutti_comm_options given = TUTTI_COMM_OPTIONS_DEFAULT;

@@ -1,4 +1,4 @@
-// What compression formats have saved, as programs ask for it and as it is logged.
+// Savings of compression, queried by programs and logged.
 #include <mutex>
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ void reduce(tutti_comm comm) {
   TUTTI_EXPECT_OK(tutti_all_reduce(values.data(), values.data(), kCount, tutti_float32, tutti_sum, comm, nullptr));
 }
 
-TEST(CompressionStatistics, AreOfAllHandlesTogether) {
+TEST(CompressionStatistics, CoverAllHandlesOfCommunicator) {
   const Ranks ranks(kRanks);
   ranks.run([](int, tutti_comm comm) {
     const tutti_comm view = compressed(comm);
@@ -44,7 +44,7 @@ TEST(CompressionStatistics, AreOfAllHandlesTogether) {
       const tutti_compression_statistics seen = statistics_of(handle);
       EXPECT_EQ(seen.rounded_calls, 3U);
       EXPECT_EQ(seen.raw_calls, 1U);
-      EXPECT_EQ(seen.element_bytes, 3 * kCount * sizeof(float));  // A half of them twice.
+      EXPECT_EQ(seen.element_bytes, 3 * kCount * sizeof(float));  // Half of them twice.
       EXPECT_EQ(seen.message_bytes, 3 * kCount / 128 * 130);
     }
   });
@@ -68,7 +68,7 @@ TEST(CompressionStatistics, CountCallsInStreamsAndGroups) {
   });
 }
 
-TEST(CompressionStatistics, WantASizeAndACommunicator) {
+TEST(CompressionStatistics, RequireSizeAndCommunicator) {
   const Ranks ranks(1);
   tutti_compression_statistics statistics = {};
   EXPECT_EQ(tutti_comm_compression_statistics(ranks[0], &statistics), tutti_invalid_argument);
@@ -81,7 +81,7 @@ TEST(CompressionStatistics, WantASizeAndACommunicator) {
 std::mutex lines_mutex;
 std::string lines;
 
-TEST(CompressionStatistics, AreLoggedWhenTheCommunicatorEnds) {
+TEST(CompressionStatistics, AreLogged_WhenCommunicatorEnds) {
   set_log_level(LogLevel::info);
   set_log_sink([](std::string_view line) {
     const std::lock_guard lock(lines_mutex);

@@ -1,4 +1,4 @@
-// Rounding and error feedback as programs ask for them with buffers on a device, whose part the host's emulator plays.
+// Stochastic rounding and error feedback through the API, with buffers on the GPU emulator.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ constexpr int kRanks = 2;
 constexpr std::size_t kCount = 3000;
 using Floats = std::vector<float>;
 
-class DeviceRounding : public testing::Test {
+class DeviceCompression : public testing::Test {
  protected:
   void SetUp() override {
     tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
@@ -51,7 +51,7 @@ class DeviceRounding : public testing::Test {
     ASSERT_EQ(tutti_group_end(), tutti_ok) << tutti_last_error(nullptr);
     for (DeviceStream stream : streams_) EXPECT_TRUE(device_.stream_of(stream).synchronize().ok());
   }
-  // Other handles to the communicators.
+  // Creates other handles to the communicators.
   void view(const tutti_comm_options& options, tutti_comm* views) {
     for (int rank = 0; rank < kRanks; ++rank)
       ASSERT_EQ(tutti_comm_with_options(comms_[rank], &options, &views[rank]), tutti_ok) << tutti_last_error(nullptr);
@@ -63,8 +63,8 @@ class DeviceRounding : public testing::Test {
   Floats inputs_[kRanks], outputs_[kRanks], residuals_[kRanks];
 };
 
-TEST_F(DeviceRounding, FeedsBackWhatItTook) {
-  constexpr std::size_t kFirst = 600;  // The calls are of a part of the buffer.
+TEST_F(DeviceCompression, FeedsBackQuantizationError) {
+  constexpr std::size_t kFirst = 600;  // The calls cover a part of the buffer.
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.compression = "int4";
   tutti_comm views[kRanks] = {};
@@ -98,7 +98,7 @@ TEST_F(DeviceRounding, FeedsBackWhatItTook) {
   end(views);
 }
 
-TEST_F(DeviceRounding, GoesByRandomNumbersOfASeed) {
+TEST_F(DeviceCompression, RoundsByRandomNumbersOfSeed) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.compression = "int4";
   options.compression_rounding = "stochastic";
@@ -113,7 +113,7 @@ TEST_F(DeviceRounding, GoesByRandomNumbersOfASeed) {
   end(views);
 }
 
-TEST_F(DeviceRounding, IsNotBoundedAndAtRandom) {
+TEST_F(DeviceCompression, RejectsErrorBound_WithStochasticRounding) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.max_relative_error = 0.01;
   options.compression_rounding = "stochastic";

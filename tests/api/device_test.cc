@@ -1,4 +1,4 @@
-// The API with buffers on a device, whose part the host's emulator plays.
+// The API with buffers on the GPU emulator.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr std::size_t kCount = 2000;
 
 tutti_stream handle(DeviceStream stream) { return static_cast<tutti_stream>(stream); }
 
-class OnDevice : public testing::Test {
+class DeviceApi : public testing::Test {
  protected:
   void SetUp() override {
     options_.memory = "cuda";
@@ -64,7 +64,7 @@ class OnDevice : public testing::Test {
   tutti_comm comms_[kRanks] = {};
 };
 
-TEST_F(OnDevice, GroupsRunAllRanksOfAThread) {
+TEST_F(DeviceApi, GroupRunsAllRanksOfThread) {
   int device = -2;
   ASSERT_EQ(tutti_comm_device(comms_[1], &device), tutti_ok);
   EXPECT_EQ(device, 0);
@@ -74,14 +74,14 @@ TEST_F(OnDevice, GroupsRunAllRanksOfAThread) {
   EXPECT_STRNE(algorithm, "");
 }
 
-TEST_F(OnDevice, TheCurrentOneHasANumber) {
+TEST_F(DeviceApi, CurrentDeviceReturnsNumber) {
   int device = -2;
   ASSERT_EQ(tutti_current_device(&device), tutti_ok);
   EXPECT_EQ(device, 0);
   EXPECT_EQ(tutti_current_device(nullptr), tutti_invalid_argument);
 }
 
-// What a rank leaves for others that still have it open: on a board of two ranks, which have not left yet.
+// Memory that a rank has freed while others still have it open, on a board of two ranks that have not left yet.
 class Left {
  public:
   explicit Left(std::size_t bytes) {
@@ -99,9 +99,9 @@ class Left {
   Board board_ = Board::create(2).value();
 };
 
-constexpr std::size_t kMaxOfIt = std::size_t{700} << 20;  // Of the device's memory.
+constexpr std::size_t kMaxOfIt = std::size_t{700} << 20;  // Most of the device's memory.
 
-TEST_F(OnDevice, MemoryThatIsLackingIsTakenFromWhatWasLeft) {
+TEST_F(DeviceApi, AllocationReclaimsDeferredFrees_WhenMemoryIsExhausted) {
   const Left left(kMaxOfIt);
   void* memory = nullptr;
   EXPECT_EQ(tutti_mem_alloc_cuda(&memory, kMaxOfIt), tutti_system_error) << "somebody has it open";
@@ -110,7 +110,7 @@ TEST_F(OnDevice, MemoryThatIsLackingIsTakenFromWhatWasLeft) {
   EXPECT_EQ(tutti_mem_free(memory), tutti_ok);
 }
 
-TEST_F(OnDevice, EndsFreeWhatOthersHaveLeft) {
+TEST_F(DeviceApi, DestroyReclaimsDeferredFrees) {
   const Left left(kMaxOfIt);
   left.all_leave();
   tutti_comm comms[kRanks] = {};
@@ -119,8 +119,8 @@ TEST_F(OnDevice, EndsFreeWhatOthersHaveLeft) {
   EXPECT_LT(device_.usage().allocated_bytes, kMaxOfIt);
 }
 
-// As a rank that was lost does: its thread blocks come to work there when their stream is let go.
-TEST_F(OnDevice, WhatAnotherRankOfTheProcessHoldsIsNotSetAside) {
+// Like a lost rank: its thread blocks use the memory after their stream is released.
+TEST_F(DeviceApi, KeepsMemory_WhileAnotherRankOfProcessHoldsIt) {
   const auto home = std::make_shared<DeviceHome>(find_device().value());
   DeviceHandle handle;
   File file;
@@ -132,7 +132,7 @@ TEST_F(OnDevice, WhatAnotherRankOfTheProcessHoldsIsNotSetAside) {
   EXPECT_NE(home->inboxes(), nullptr);
 }
 
-TEST_F(OnDevice, WhatNobodyHoldsAfterAFailureIsNotKept) {
+TEST_F(DeviceApi, FreesUnusedMemory_AfterFailure) {
   auto home = std::make_shared<DeviceHome>(find_device().value());
   const std::weak_ptr<DeviceHome> kept = home;
   const Board board = Board::create(2).value();
@@ -143,7 +143,7 @@ TEST_F(OnDevice, WhatNobodyHoldsAfterAFailureIsNotKept) {
   EXPECT_TRUE(kept.expired());
 }
 
-TEST_F(OnDevice, SynchronizingWaitsForTheCallsOfTheRank) {
+TEST_F(DeviceApi, SynchronizeWaitsForCallsOfRank) {
   std::vector<float> buffers[kRanks];
   EXPECT_EQ(tutti_comm_synchronize(comms_[0]), tutti_ok);
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -160,9 +160,9 @@ TEST_F(OnDevice, SynchronizingWaitsForTheCallsOfTheRank) {
   for (const int rank : {0, 2}) EXPECT_EQ(tutti_comm_synchronize(comms_[rank]), tutti_aborted);
 }
 
-TEST_F(OnDevice, ThreadsReturnBeforeTheirPeersHaveCalled) {
+TEST_F(DeviceApi, CallsReturnBeforePeersHaveCalled) {
   std::vector<float> buffers[kRanks];
-  for (int rank = 0; rank < kRanks; ++rank) {  // One after the other, in one thread: none may wait for the next.
+  for (int rank = 0; rank < kRanks; ++rank) {  // One after the other in one thread: no call may wait for the next.
     buffers[rank].assign(kCount, static_cast<float>(rank));
     ASSERT_EQ(tutti_all_reduce(buffers[rank].data(), buffers[rank].data(), kCount, tutti_float32, tutti_sum,
                                comms_[rank], handle(streams_[rank])),
@@ -172,13 +172,13 @@ TEST_F(OnDevice, ThreadsReturnBeforeTheirPeersHaveCalled) {
   for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(kCount, 3));
 }
 
-TEST_F(OnDevice, UnequalBlocksArrive) {
+TEST_F(DeviceApi, AllToAllV) {
   std::vector<int> send[kRanks], recv[kRanks];
   ASSERT_EQ(tutti_group_start(), tutti_ok);
   for (int rank = 0; rank < kRanks; ++rank) {
     std::vector<std::size_t> send_counts, send_at, recv_counts, recv_at;
     std::size_t sent = 0, received = 0;
-    for (int peer = 0; peer < kRanks; ++peer) {  // i sends 10 * i + j elements to j.
+    for (int peer = 0; peer < kRanks; ++peer) {  // Rank i sends 10 * i + j elements to rank j.
       send_counts.push_back(static_cast<std::size_t>(10 * rank + peer));
       recv_counts.push_back(static_cast<std::size_t>(10 * peer + rank));
       send_at.push_back(std::exchange(sent, sent + send_counts.back()));
@@ -200,7 +200,7 @@ TEST_F(OnDevice, UnequalBlocksArrive) {
   }
 }
 
-TEST_F(OnDevice, SplitsAndOtherOptionsStayThere) {
+TEST_F(DeviceApi, SplitsAndViewsStayOnDevice) {
   tutti_comm parts[kRanks] = {};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -220,7 +220,7 @@ TEST_F(OnDevice, SplitsAndOtherOptionsStayThere) {
   destroy(parts);
 }
 
-TEST_F(OnDevice, ShrinksStayThere) {
+TEST_F(DeviceApi, ShrinkStaysOnDevice) {
   tutti_comm parts[kRanks] = {};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -237,8 +237,8 @@ TEST_F(OnDevice, ShrinksStayThere) {
   destroy(parts);
 }
 
-TEST_F(OnDevice, ShrinkingWaitsForTheCallsOfTheRank) {
-  constexpr int kLooks = 20'000;  // At what must not happen.
+TEST_F(DeviceApi, ShrinkWaitsForCallsOfRank) {
+  constexpr int kLooks = 20'000;  // How often the test checks that the forbidden event has not happened.
   std::uint32_t word = 0;
   ASSERT_TRUE(device_.hold_until(&word, 1, streams_[0]).ok());
   std::vector<float> buffers[kRanks];
@@ -265,7 +265,7 @@ TEST_F(OnDevice, ShrinkingWaitsForTheCallsOfTheRank) {
   destroy(parts);
 }
 
-TEST_F(OnDevice, AFactorIsThatOfTheCall) {
+TEST_F(DeviceApi, ReductionUsesScalarOfItsCall) {
   std::vector<double> buffers[kRanks];
   ASSERT_EQ(tutti_group_start(), tutti_ok);
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -283,8 +283,8 @@ TEST_F(OnDevice, AFactorIsThatOfTheCall) {
   for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<double>(kCount, 4.5));
 }
 
-// Outside of a group it would wait for itself, in a group for what does not come.
-TEST_F(OnDevice, MessagesToOneselfAreBothInAGroup) {
+// Outside a group a message to self would wait for itself, in a group for a call that is never made.
+TEST_F(DeviceApi, MessagesToSelfMustShareGroup) {
   float values[2] = {1, 0};
   EXPECT_EQ(tutti_send(&values[0], 1, tutti_float32, 0, comms_[0], handle(streams_[0])), tutti_invalid_usage);
   ASSERT_EQ(tutti_group_start(), tutti_ok);
@@ -295,7 +295,7 @@ TEST_F(OnDevice, MessagesToOneselfAreBothInAGroup) {
   EXPECT_EQ(values[1], 1);
 }
 
-TEST_F(OnDevice, WrongCallsAreRefusedBeforeTheyAreEnqueued) {
+TEST_F(DeviceApi, RejectsInvalidCalls_BeforeEnqueuing) {
   float value = 1;
   EXPECT_EQ(tutti_all_reduce(nullptr, &value, 1, tutti_float32, tutti_sum, comms_[0], handle(streams_[0])),
             tutti_invalid_argument);
@@ -314,7 +314,7 @@ TEST_F(OnDevice, WrongCallsAreRefusedBeforeTheyAreEnqueued) {
   expect_sum(comms_, kRanks);
 }
 
-TEST_F(OnDevice, MemoryIsFreedWhereItLies) {
+TEST_F(DeviceApi, MemFreeReturnsMemoryToDevice) {
   const HostDeviceUsage before = device_.usage();
   void* memory = nullptr;
   ASSERT_EQ(tutti_mem_alloc_cuda(&memory, 1000), tutti_ok);
@@ -325,7 +325,7 @@ TEST_F(OnDevice, MemoryIsFreedWhereItLies) {
   EXPECT_EQ(tutti_mem_alloc_cuda(&memory, 0), tutti_invalid_argument);
 }
 
-TEST_F(OnDevice, WindowsAreRegisteredByAllRanks) {
+TEST_F(DeviceApi, AllRanksRegisterWindow) {
   void* memory[kRanks] = {};
   tutti_window windows[kRanks] = {};
   const auto on_all = [&](const auto& call) {
@@ -354,7 +354,7 @@ TEST_F(OnDevice, WindowsAreRegisteredByAllRanks) {
   for (void* each : memory) EXPECT_EQ(tutti_mem_free(each), tutti_ok);
 }
 
-TEST_F(OnDevice, WindowsAreOfMemory) {
+TEST_F(DeviceApi, RejectsInvalidWindows) {
   tutti_window window = nullptr;
   float value = 0;
   EXPECT_EQ(tutti_window_register(nullptr, 4, 0, comms_[0], &window), tutti_invalid_argument);
@@ -367,7 +367,7 @@ TEST_F(OnDevice, WindowsAreOfMemory) {
   EXPECT_EQ(tutti_group_end(), tutti_ok);
 }
 
-TEST_F(OnDevice, AnAbortIsToldToAll) {
+TEST_F(DeviceApi, AbortIsReportedToAllRanks) {
   std::vector<float> buffer(kCount, 1);
   ASSERT_EQ(
       tutti_all_reduce(buffer.data(), buffer.data(), kCount, tutti_float32, tutti_sum, comms_[0], handle(streams_[0])),

@@ -1,4 +1,4 @@
-// A communicator that only remembers what it was asked: to test what the doors make of a call.
+// A communicator that only records calls, to test how the API translates them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -70,8 +70,8 @@ class FakeCommunicator final : public Communicator {
   std::string last_algorithm;
   Code answer = Code::ok;
   std::atomic<bool> aborted = false;
-  std::atomic<bool> held = false;          // Calls wait until release().
-  std::atomic<std::uint64_t> awaited = 0;  // The highest ticket that somebody waited for.
+  std::atomic<bool> held = false;          // Blocks calls until release().
+  std::atomic<std::uint64_t> awaited = 0;  // The highest ticket that any thread waited for.
 
   void release() {
     held = false;
@@ -88,7 +88,7 @@ class FakeCommunicator final : public Communicator {
   std::atomic<std::uint64_t> tickets_ = 0, served_ = 0;
 };
 
-// A handle to a fake; `fake` says which.
+// Creates a handle to a fake and stores the fake in `fake`.
 inline tutti_comm insert_fake(FakeCommunicator*& fake) {
   auto communicator = std::make_unique<FakeCommunicator>();
   fake = communicator.get();

@@ -1,4 +1,4 @@
-// What a group holds until its end, and what it does then.
+// Group: which calls they hold until their end, and how they run them.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -9,9 +9,9 @@
 namespace tutti::test {
 namespace {
 
-class Groups : public CommHandlesTest {};
+class GroupTest : public CommHandlesTest {};
 
-TEST_F(Groups, HoldCallsBackUntilTheOutermostEnds) {
+TEST_F(GroupTest, HoldsCallsUntilOutermostEnd) {
   EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
   tutti_group_start();
   EXPECT_EQ(all_reduce(1), tutti_ok);
@@ -25,7 +25,7 @@ TEST_F(Groups, HoldCallsBackUntilTheOutermostEnds) {
 }
 
 // The fake predicts as many microseconds as there are elements.
-TEST_F(Groups, ThatAreSimulatedRunNothing) {
+TEST_F(GroupTest, SimulationRunsNothing) {
   FakeCommunicator* other_fake = nullptr;
   const tutti_comm other = insert_fake(other_fake);
   tutti_stream stream = nullptr;
@@ -49,7 +49,7 @@ TEST_F(Groups, ThatAreSimulatedRunNothing) {
   EXPECT_EQ(tutti_comm_destroy(other), tutti_ok);
 }
 
-TEST_F(Groups, AreSimulatedAsAWhole) {
+TEST_F(GroupTest, SimulationCoversWholeGroup) {
   double time_us = -1;
   EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_invalid_usage);
   tutti_group_start();
@@ -67,7 +67,7 @@ TEST_F(Groups, AreSimulatedAsAWhole) {
   EXPECT_EQ(time_us, 0);
 }
 
-TEST_F(Groups, ThatAreSimulatedTellWhatIsWrongOnce) {
+TEST_F(GroupTest, SimulationReportsErrorOnce) {
   double time_us = -1;
   tutti_group_start();
   EXPECT_EQ(all_reduce(1), tutti_ok);
@@ -83,8 +83,8 @@ TEST_F(Groups, ThatAreSimulatedTellWhatIsWrongOnce) {
   EXPECT_EQ(fake_->calls.size(), 1U);
 }
 
-// Those are not held by the group: their failure may be an ordinary answer.
-TEST_F(Groups, RunBesideOtherFunctionsThatFail) {
+// The group does not hold these functions: their failure may be an expected result.
+TEST_F(GroupTest, RunsDespiteFailureOfOtherFunctions) {
   tutti_comm made = nullptr;
   tutti_group_start();
   EXPECT_EQ(all_reduce(1), tutti_ok);
@@ -96,7 +96,7 @@ TEST_F(Groups, RunBesideOtherFunctionsThatFail) {
   EXPECT_EQ(fake_->calls.size(), 1U);
 }
 
-TEST_F(Groups, CloseDoorsAfterTheirCalls) {
+TEST_F(GroupTest, FinalizesAfterItsCalls) {
   tutti_comm view = nullptr;
   ASSERT_EQ(tutti_comm_with_options(comm_, nullptr, &view), tutti_ok);
   tutti_group_start();
@@ -115,8 +115,8 @@ TEST_F(Groups, CloseDoorsAfterTheirCalls) {
   EXPECT_EQ(tutti_comm_rank(view, &rank), tutti_invalid_argument);
 }
 
-// Whoever was told that a communicator is destroyed has forgotten its handle.
-TEST_F(Groups, CloseDoorsEvenIfTheyFail) {
+// The caller of tutti_comm_destroy() no longer has the handle.
+TEST_F(GroupTest, DestroysHandles_EvenIfItFails) {
   tutti_group_start();
   EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
   EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
@@ -125,7 +125,7 @@ TEST_F(Groups, CloseDoorsEvenIfTheyFail) {
   EXPECT_EQ(all_reduce(1), tutti_invalid_argument);
 }
 
-TEST_F(Groups, CloseDoorsBesideOneThatAnotherThreadHasClosed) {
+TEST_F(GroupTest, DestroysHandles_WhenAnotherThreadDestroyedOne) {
   FakeCommunicator* fake = nullptr;
   const tutti_comm gone = insert_fake(fake);
   tutti_group_start();
@@ -137,7 +137,7 @@ TEST_F(Groups, CloseDoorsBesideOneThatAnotherThreadHasClosed) {
 }
 
 // The fake is rank 1.
-TEST_F(Groups, HoldMessagesToItselfThatMeet) {
+TEST_F(GroupTest, AcceptsMatchingMessagesToSelf) {
   const auto send = [&] { EXPECT_EQ(tutti_send(memory_, 1, tutti_float32, 1, comm_, nullptr), tutti_ok); };
   const auto recv = [&] { EXPECT_EQ(tutti_recv(memory_, 1, tutti_float32, 1, comm_, nullptr), tutti_ok); };
   tutti_group_start();
@@ -162,7 +162,7 @@ TEST_F(Groups, HoldMessagesToItselfThatMeet) {
   EXPECT_EQ(fake_->calls.size(), 5U);
 }
 
-TEST_F(Groups, RunNothingBesideABadCall) {
+TEST_F(GroupTest, RunsNothing_WhenCallIsInvalid) {
   tutti_group_start();
   EXPECT_EQ(all_reduce(1), tutti_ok);
   EXPECT_EQ(tutti_send(memory_, 1, tutti_float32, 9, comm_, nullptr), tutti_invalid_argument);
@@ -176,7 +176,7 @@ TEST_F(Groups, RunNothingBesideABadCall) {
   EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
   EXPECT_TRUE(fake_->calls.empty());
   tutti_group_start();
-  EXPECT_EQ(tutti_group_end(), tutti_ok);  // Nothing is left of it.
+  EXPECT_EQ(tutti_group_end(), tutti_ok);  // The group is empty again.
 }
 
 }  // namespace

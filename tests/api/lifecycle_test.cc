@@ -1,11 +1,11 @@
-// How ranks end: together, or one after the other.
+// End of communicators: all ranks together, or one after the other.
 #include "tests/api/ranks.h"
 
 namespace tutti::test {
 namespace {
 
-// Each would wait for the others, until the timeout.
-TEST(OneThread, EndsAllRanksInAGroup) {
+// Outside a group, each rank would wait for the others until the timeout.
+TEST(Destroy, EndsAllRanksOfOneThread_InGroup) {
   constexpr int ranks = 5;
   for (const bool finalizes : {false, true}) {
     tutti_comm comms[ranks];
@@ -29,8 +29,8 @@ TEST(OneThread, EndsAllRanksInAGroup) {
   }
 }
 
-// In any order, and beside ranks that have more to tell each other.
-TEST(OneThread, LetsRanksLeaveOneAfterTheOther) {
+// Ranks leave in any order, while others still exchange messages.
+TEST(Leave, ReturnsWithoutPeers) {
   tutti_comm comms[3];
   TUTTI_EXPECT_OK(tutti_comm_create_all(3, nullptr, comms));
   TUTTI_EXPECT_OK(tutti_comm_leave(comms[1]));
@@ -48,8 +48,8 @@ TEST(OneThread, LetsRanksLeaveOneAfterTheOther) {
   TUTTI_EXPECT_OK(tutti_comm_leave(nullptr));
 }
 
-// What was sent stays with the peers, news of lanes and memory as well.
-TEST(Ranks, LeaveSlowOnesBehind) {
+// Data already sent stays with the peers, and so do their lanes and memory.
+TEST(Leave, DoesNotWaitForSlowRanks) {
   for (int round = 0; round < 100; ++round) {
     tutti_comm comms[3];
     TUTTI_EXPECT_OK(tutti_comm_create_all(3, nullptr, comms));
@@ -73,18 +73,18 @@ TEST(Ranks, LeaveSlowOnesBehind) {
   }
 }
 
-TEST(OneThread, EndsRanksOfWhichOneWasAborted) {
+TEST(Destroy, ReportsAbort_ToAllRanksOfGroup) {
   tutti_comm comms[3];
   TUTTI_EXPECT_OK(tutti_comm_create_all(3, nullptr, comms));
   TUTTI_EXPECT_OK(tutti_comm_abort(comms[1]));
   TUTTI_EXPECT_OK(tutti_group_start());
   for (const tutti_comm comm : comms) TUTTI_EXPECT_OK(tutti_comm_destroy(comm));
-  EXPECT_EQ(tutti_group_end(), tutti_aborted);  // The other two had not heard of it.
+  EXPECT_EQ(tutti_group_end(), tutti_aborted);  // The other two ranks had not yet been notified.
   for (const tutti_comm comm : comms) EXPECT_EQ(tutti_comm_destroy(comm), tutti_invalid_argument);
 }
 
-// The end of a communicator is where its ranks can know.
-TEST(Messages, ThatNobodyReceivedAreToldByDestroyAndByFinalize) {
+// Ranks can detect unreceived messages only at the end of the communicator.
+TEST(UnreceivedMessages, AreReportedByDestroyAndFinalize) {
   for (const bool finalizes : {false, true}) {
     tutti_comm comms[2];
     TUTTI_EXPECT_OK(tutti_comm_create_all(2, nullptr, comms));

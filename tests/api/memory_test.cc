@@ -1,4 +1,4 @@
-// Ranks that run out of memory on the way from the API to the communicator: no peer waits for the calls.
+// Ranks that run out of memory in the API, before the communicator sees the call: no peer waits for the calls.
 #include <functional>
 #include <optional>
 
@@ -8,7 +8,7 @@
 namespace tutti::test {
 namespace {
 
-// What both ranks do; the status of what waits.
+// The calls of both ranks; returns the status of the waiting call.
 using Calls = std::function<tutti_status(tutti_comm comm, tutti_stream stream, float* values)>;
 
 tutti_status in_group(tutti_comm comm, tutti_stream stream, float* values) {
@@ -25,7 +25,7 @@ tutti_status unequal(tutti_comm comm, tutti_stream stream, float* values) {
   return stream == nullptr || status != tutti_ok ? status : tutti_stream_synchronize(stream);
 }
 
-// Whether rank 1 is refused memory. If it is, both are told at once.
+// Returns whether an allocation of rank 1 failed. In that case, both ranks must fail at once.
 bool lacks_memory(std::uint64_t which, const Calls& calls, bool streamed) {
   const Ranks ranks(2);
   bool came = false;
@@ -42,7 +42,7 @@ bool lacks_memory(std::uint64_t which, const Calls& calls, bool streamed) {
       refusal.reset();
       EXPECT_EQ(status, came ? tutti_system_error : tutti_ok) << which << ": " << last_error();
     }
-    (void)tutti_stream_destroy(stream);  // Tells once more of what failed in it.
+    (void)tutti_stream_destroy(stream);  // Reports the failure of the stream's calls again.
   });
   for (const int rank : {0, 1}) {
     tutti_status error = tutti_ok;
@@ -52,7 +52,7 @@ bool lacks_memory(std::uint64_t which, const Calls& calls, bool streamed) {
   return came;
 }
 
-TEST(Memory, ThatIsLackedOnTheWayToACallIsToldToAll) {
+TEST(OutOfMemory, IsReportedToAllRanks) {
   for (const Calls& calls : {Calls(in_group), Calls(unequal)}) {
     for (const bool streamed : {false, true}) {
       std::uint64_t which = 1;

@@ -1,4 +1,4 @@
-// Ranks for tests: processes, which meet by id.
+// Ranks for tests: processes that join with a unique id.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace tutti::test {
 
-// Forks a process per rank; each ends with body's result. Returns their wait statuses.
+// Forks a process per rank, which exits with the result of `body`. Returns the wait statuses.
 inline std::vector<int> run_processes(int ranks, const std::function<int(int)>& body) {
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -1,4 +1,4 @@
-// Ranks that are processes: made by id, from a launcher's variables, and killed.
+// Ranks in separate processes: created with an id or from a launcher's variables, and killed.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -16,8 +16,8 @@
 namespace tutti::test {
 namespace {
 
-// Ends with 1 unless the rank, alone with what the environment says, is told of this.
-int joins_in_vain(const char* rank, const char* expected) {
+// Creates a rank alone from the environment. Returns 1 unless creation fails with the expected message.
+int fails_to_join(const char* rank, const char* expected) {
   ::setenv("TUTTI_RANK", rank, 1);
   ::setenv("TUTTI_RANKS", "2", 1);
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
@@ -29,7 +29,7 @@ int joins_in_vain(const char* rank, const char* expected) {
   return 1;
 }
 
-// Elements that differ in every place: of rank `from`, block `block`.
+// Elements that differ in every place: rank `from`, block `block`.
 std::vector<std::int32_t> block_of(int from, int block, std::size_t count) {
   std::vector<std::int32_t> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int32_t>(i * 7) + from * 1'000'003 + block * 17;
@@ -45,7 +45,7 @@ std::vector<std::int32_t> joined(int blocks, const std::function<std::vector<std
   return all;
 }
 
-// Everything that only copies, out of place and in place, between private buffers.
+// All collectives that only copy, out of place and in place, between private buffers.
 bool exchanges(tutti_comm comm, int rank, int ranks, std::size_t count) {
   const auto mine = block_of(rank, 0, count);
   const auto gathered = joined(ranks, [&](int from) { return block_of(from, 0, count); });
@@ -73,13 +73,13 @@ bool exchanges(tutti_comm comm, int rank, int ranks, std::size_t count) {
   return ok;
 }
 
-TEST(Processes, AreToldWhatBringsRanksOfSeveralShellsTogether) {
+TEST(MultiProcess, CreationSuggestsRoot_WhenRanksDoNotMeet) {
   for (const char* rank : {"0", "1"}) {
-    EXPECT_EQ(run_processes(1, [&](int) { return joins_in_vain(rank, "set TUTTI_ROOT to host:port"); }).front(), 0);
+    EXPECT_EQ(run_processes(1, [&](int) { return fails_to_join(rank, "set TUTTI_ROOT to host:port"); }).front(), 0);
   }
 }
 
-TEST(Processes, ExchangeLargePrivateBuffers) {
+TEST(MultiProcess, CopiesLargePrivateBuffers) {
   for (const int ranks : {2, 3}) {
     const Pipe pipe;
     const auto statuses = run_processes(ranks, [&](int rank) {
@@ -94,7 +94,7 @@ TEST(Processes, ExchangeLargePrivateBuffers) {
   }
 }
 
-TEST(Processes, ReduceAfterMeetingById) {
+TEST(MultiProcess, CreatesRanks_FromUniqueId) {
   const Pipe pipe;
   const auto statuses = run_processes(4, [&](int rank) {
     const tutti_comm comm = create(rank, 4, pipe);
@@ -103,7 +103,7 @@ TEST(Processes, ReduceAfterMeetingById) {
   EXPECT_EQ(statuses, std::vector<int>(4, 0));
 }
 
-TEST(Processes, TakeTheirRanksFromALauncher) {
+TEST(MultiProcess, CreatesRanks_FromLauncherVariables) {
   const std::string job = "tutti-test-" + std::to_string(::getpid());
   const auto statuses = run_processes(3, [&](int rank) {
     ::setenv("PMIX_NAMESPACE", job.c_str(), 1);
@@ -121,7 +121,7 @@ TEST(Processes, TakeTheirRanksFromALauncher) {
   EXPECT_EQ(statuses, std::vector<int>(3, 0));
 }
 
-TEST(Processes, NameTheRankThatWasKilled) {
+TEST(MultiProcess, NamesRankThatDied) {
   const Pipe pipe;
   const auto statuses = run_processes(3, [&](int rank) {
     const tutti_comm comm = create(rank, 3, pipe);
@@ -129,7 +129,7 @@ TEST(Processes, NameTheRankThatWasKilled) {
     const bool summed = sums_to(comm, 1, 3);
     if (rank == 1) ::kill(::getpid(), SIGKILL);
     std::int32_t value = 1;
-    // What rank 1 sent last may be lost with it, where a device was still at it.
+    // Rank 1's last messages may be lost with it if a device was still transmitting them.
     const tutti_status status =
         summed ? tutti_all_reduce(&value, &value, 1, tutti_int32, tutti_sum, comm, nullptr) : tutti_remote_error;
     const bool named = last_error().find("rank 1") != std::string::npos;
@@ -141,7 +141,7 @@ TEST(Processes, NameTheRankThatWasKilled) {
   EXPECT_EQ(statuses[2], 0);
 }
 
-TEST(Processes, HearAtOnceThatASplitFailsOnAPeer) {
+TEST(Split, FailsAtOnce_WhenPeerRunsOutOfDescriptors) {
   const Pipe pipe;
   const auto statuses = run_processes(2, [&](int rank) {
     const tutti_comm comm = create(rank, 2, pipe);
@@ -157,13 +157,13 @@ TEST(Processes, HearAtOnceThatASplitFailsOnAPeer) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kNeedsAddresses = true;  // The sanitizer itself, more than any limit.
+constexpr bool kNeedsAddresses = true;  // The sanitizer itself needs more address space than any limit.
 #else
 constexpr bool kNeedsAddresses = false;
 #endif
 
-// Without threads to be had: in a process of its own, whose address space is full.
-TEST(Streams, SayWhyThereIsNoThread) {
+// In a process whose address space is exhausted, so that thread creation fails.
+TEST(Stream, ReportsReason_WhenThreadCreationFails) {
   if (kNeedsAddresses) GTEST_SKIP() << "the sanitizer does not live with a limit of address space";
   const auto statuses = run_processes(1, [](int) {
     const rlimit no_more_memory = {0, 0};
@@ -178,7 +178,7 @@ TEST(Streams, SayWhyThereIsNoThread) {
   EXPECT_EQ(statuses[0], 0);
 }
 
-TEST(Processes, ReadEachOthersMemoryInPlace) {
+TEST(MultiProcess, ReadsPeerMemoryInPlace) {
   const Pipe pipe;
   const auto statuses = run_processes(2, [&](int rank) {
     const tutti_comm comm = create(rank, 2, pipe);
@@ -199,7 +199,7 @@ TEST(Processes, ReadEachOthersMemoryInPlace) {
   EXPECT_EQ(statuses, std::vector<int>(2, 0));
 }
 
-// Mappings of memory from tutti_mem_alloc, this rank's and its peers'.
+// Mappings of memory from tutti_mem_alloc() of this rank and its peers.
 int regions_mapped() {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
@@ -207,7 +207,7 @@ int regions_mapped() {
   return count;
 }
 
-TEST(Processes, LetGoOfMemoryThatAPeerHasFreed) {
+TEST(MultiProcess, UnmapsMemoryThatPeerFreed) {
   const Pipe pipe;
   const auto statuses = run_processes(3, [&](int rank) {
     const tutti_comm comm = create(rank, 3, pipe);
@@ -220,11 +220,11 @@ TEST(Processes, LetGoOfMemoryThatAPeerHasFreed) {
       if (comm == nullptr || tutti_mem_alloc(&memory, count * sizeof(float)) != tutti_ok) return 1;
       static_cast<float*>(memory)[count - 1] = 2;
       if (!all_reduce(static_cast<float*>(memory)) || static_cast<float*>(memory)[count - 1] != 6) return 2;
-      if (round == 0 && regions_mapped() != 3) return 3;  // It was read in place.
-      if (regions_mapped() > 5) return 4;                 // Of this round, and of peers that are not yet in it.
+      if (round == 0 && regions_mapped() != 3) return 3;  // The call read the memory in place.
+      if (regions_mapped() > 5) return 4;  // Memory of this round, or of peers that have not yet begun it.
       if (tutti_mem_free(memory) != tutti_ok) return 5;
     }
-    std::vector<float> ordinary(count);  // The last are let go of by a call that has no use for them.
+    std::vector<float> ordinary(count);  // A call that does not use the last buffers unmaps them.
     if (!all_reduce(ordinary.data()) || !all_reduce(ordinary.data()) || regions_mapped() != 0) return 6;
     return tutti_comm_destroy(comm) == tutti_ok ? 0 : 7;
   });
@@ -264,11 +264,11 @@ TEST(CreationFromEnvironment, ReturnsAborted_WhenAnotherThreadAborts) {
   }
 }
 
-TEST(Creation, CanBeAbortedByAnotherThread) {
+TEST(Creation, CanBeAborted_ByAnotherThread) {
   tutti_unique_id id = {};
   TUTTI_EXPECT_OK(tutti_get_unique_id(&id));
   tutti_comm comm = nullptr;
-  std::thread creating([&] {  // Rank 1 never comes.
+  std::thread creating([&] {  // Rank 1 never joins.
     EXPECT_EQ(tutti_comm_create(&id, 0, 2, nullptr, &comm), tutti_aborted) << last_error();
     EXPECT_EQ(comm, nullptr);
   });

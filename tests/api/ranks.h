@@ -16,7 +16,7 @@ namespace tutti::test {
 
 inline std::string last_error() { return tutti_last_error(nullptr); }
 
-// TUTTI is expected to be fine; otherwise its own sentence is shown.
+// Expects that a call succeeds; otherwise shows the library's error message.
 #define TUTTI_EXPECT_OK(call) EXPECT_EQ(call, tutti_ok) << last_error()
 
 class Ranks {

@@ -1,4 +1,4 @@
-// Error feedback and rounding as programs ask for them.
+// Error feedback and stochastic rounding through the API.
 #include <cmath>
 #include <random>
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 using Floats = std::vector<float>;
 constexpr std::size_t kCount = 3000;
 
-// Another handle to `comm`, whose messages are narrow.
+// Creates another handle to `comm` that compresses messages.
 tutti_comm compressed(tutti_comm comm, const char* compression, const char* rounding = nullptr,
                       std::uint64_t seed = 0) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
@@ -60,7 +60,7 @@ Floats mean_result(const Ranks& ranks, int calls, bool with_residual) {
   return mean;
 }
 
-TEST(Residuals, BringBackWhatRoundingTook) {
+TEST(Residual, ReducesErrorOfMean) {
   const Ranks ranks(3);
   Floats exact(kCount, 0);
   for (int rank = 0; rank < ranks.count(); ++rank) {
@@ -78,13 +78,13 @@ TEST(Residuals, BringBackWhatRoundingTook) {
   EXPECT_LT(with, without / 10);
 }
 
-// A program that stops and goes on from what it saved comes to the same bits.
-TEST(Residuals, AreSavedAndBroughtBack) {
+// A program that stops and resumes from saved residuals gets the same bits.
+TEST(Residual, CanBeSavedAndRestored) {
   const auto results = [](bool stops) {
     std::vector<Floats> saved(2, Floats(kCount, 0));
     Floats last;
     for (int part = 0; part < 2; ++part) {
-      const Ranks ranks(2);  // A program of its own.
+      const Ranks ranks(2);  // A separate program.
       for (int half = 0; half < (stops ? 1 : 2); ++half) {
         ranks.run([&](int rank, tutti_comm comm) {
           const tutti_comm view = compressed(comm, "int8");
@@ -106,8 +106,8 @@ TEST(Residuals, AreSavedAndBroughtBack) {
   EXPECT_EQ(results(true), results(false));
 }
 
-// Parts of a buffer have their parts of the residual, in streams and groups, and in place too.
-TEST(Residuals, BelongToTheElementsOfTheBuffer) {
+// Parts of a buffer use their parts of the residual: in streams, in groups, and in place.
+TEST(Residual, BelongsToElementsOfBuffer) {
   const Ranks ranks(2);
   ranks.run([](int rank, tutti_comm comm) {
     const tutti_comm view = compressed(comm, "int8");
@@ -131,7 +131,7 @@ TEST(Residuals, BelongToTheElementsOfTheBuffer) {
   });
 }
 
-TEST(Residuals, TakeNoPartInOtherCalls) {
+TEST(Residual, IsUnused_InOtherCalls) {
   const Ranks ranks(2);
   ranks.run([](int rank, tutti_comm comm) {
     const tutti_comm view = compressed(comm, "int8");
@@ -147,7 +147,7 @@ TEST(Residuals, TakeNoPartInOtherCalls) {
   });
 }
 
-TEST(Residuals, AreRefusedWhereTheyCannotBe) {
+TEST(Residual, RejectsInvalidAttachments) {
   const Ranks ranks(1);
   const tutti_comm comm = ranks[0];
   Floats buffer(kCount), other(kCount), residual(kCount), second(kCount);
@@ -178,7 +178,7 @@ TEST(Residuals, AreRefusedWhereTheyCannotBe) {
   TUTTI_EXPECT_OK(sum(0, 100, tutti_float32));
 }
 
-TEST(RandomRounding, IsChosenByNameAndSeed) {
+TEST(StochasticRounding, IsSelectedByNameAndSeed) {
   const Ranks ranks(2);
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.compression_rounding = "up";

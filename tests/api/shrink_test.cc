@@ -1,4 +1,4 @@
-// tutti_comm_shrink: processes of which some are killed, and what is wrong with its arguments.
+// tutti_comm_shrink() after processes were killed, and with invalid arguments.
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -13,14 +13,14 @@ namespace {
 
 bool is_in(const std::vector<int>& list, int rank) { return std::find(list.begin(), list.end(), rank) != list.end(); }
 
-// Dies in the middle of some all-reduce.
+// Dies during an all-reduce.
 void reduce_and_die(tutti_comm comm) {
   std::vector<std::int32_t> values(1 << 20, 1);
   std::thread killer([] { ::kill(::getpid(), SIGKILL); });
   for (;;) (void)tutti_all_reduce(values.data(), values.data(), values.size(), tutti_int32, tutti_sum, comm, nullptr);
 }
 
-// Until it fails.
+// Repeats all-reduces until one fails.
 tutti_status reduce_until_reported(tutti_comm comm) {
   std::vector<std::int32_t> values(1 << 20, 1);
   tutti_status status = tutti_ok;
@@ -37,7 +37,7 @@ void expect_survivors_go_on(int ranks, const std::vector<int>& killed) {
   const auto statuses = run_processes(ranks, [&](int rank) {
     const tutti_comm comm = create(rank, ranks, pipe);
     if (comm == nullptr) return 1;
-    (void)sums_to(comm, 1, ranks);  // Who is killed may be dead before the others have got through.
+    (void)sums_to(comm, 1, ranks);  // A killed rank may be dead before the others have completed the call.
     if (is_in(killed, rank)) reduce_and_die(comm);
     if (reduce_until_reported(comm) != tutti_remote_error) return 2;
     tutti_comm part = nullptr;
@@ -59,16 +59,16 @@ void expect_survivors_go_on(int ranks, const std::vector<int>& killed) {
   }
 }
 
-TEST(Shrink, GoesOnAfterADeathInAnAllReduce) {
+TEST(Shrink, Succeeds_WhenRankDiedInAllReduce) {
   for (const int killed : {0, 1, 3}) expect_survivors_go_on(4, {killed});
 }
 
-TEST(Shrink, GoesOnAfterTwoDeathsOfFive) {
+TEST(Shrink, Succeeds_WhenTwoOfFiveRanksDied) {
   expect_survivors_go_on(5, {3, 1});
   expect_survivors_go_on(5, {0, 4});
 }
 
-TEST(Shrink, FailsOnAllWhereItFailsOnOne) {
+TEST(Shrink, FailsOnAllRanks_WhenOneFails) {
   const Pipe pipe, reported;
   const auto statuses = run_processes(3, [&](int rank) {
     const tutti_comm comm = create(rank, 3, pipe);
@@ -81,13 +81,13 @@ TEST(Shrink, FailsOnAllWhereItFailsOnOne) {
     const rlimit no_more_files = {3, files.rlim_max};
     if (rank == 0 && ::setrlimit(RLIMIT_NOFILE, &no_more_files) != 0) return 3;
     pollfd answer = {reported.reading.get(), POLLIN, 0};
-    do {  // Rank 0 fails again and again, until the other has come and was told.
+    do {  // Rank 0 fails repeatedly, until the other rank has called and received the error.
       if (tutti_comm_shrink(comm, &excluded, 1, nullptr, &part) != tutti_system_error || part != nullptr) return 4;
       if (last_error().find("rank 0 makes sockets") == std::string::npos) return 5;
     } while (rank == 0 && ::poll(&answer, 1, 0) == 0);
     if (rank == 1 && ::write(reported.writing.get(), "!", 1) != 1) return 8;
     ::setrlimit(RLIMIT_NOFILE, &files);
-    tutti_status status = tutti_system_error;  // Rank 0 may have been in one more failure.
+    tutti_status status = tutti_system_error;  // Rank 0 may have taken part in one more failure.
     while (status == tutti_system_error) status = tutti_comm_shrink(comm, &excluded, 1, nullptr, &part);
     if (status != tutti_ok || !sums_to(part, rank, 1)) return 6;
     return tutti_comm_destroy(part) == tutti_ok ? 0 : 7;
@@ -95,8 +95,8 @@ TEST(Shrink, FailsOnAllWhereItFailsOnOne) {
   EXPECT_EQ(statuses, std::vector<int>(3, 0));
 }
 
-// Said before anything is sent: no other rank takes part here.
-TEST(Shrink, SaysWhatIsWrongWithTheList) {
+// Reported before any message is sent: no other rank takes part.
+TEST(Shrink, RejectsInvalidLists) {
   const Ranks ranks(4);
   const auto expect = [&](const std::vector<int>& list, const std::string& words) {
     tutti_comm part = nullptr;
@@ -121,10 +121,10 @@ TEST(Shrink, SaysWhatIsWrongWithTheList) {
   TUTTI_EXPECT_OK(tutti_group_end());
 }
 
-TEST(Shrink, CanBeAbortedByTheNewHandle) {
+TEST(Shrink, CanBeAborted_ByNewHandle) {
   const Ranks ranks(2);
   tutti_comm part = nullptr;
-  std::thread shrinking([&] {  // Rank 1 does not come.
+  std::thread shrinking([&] {  // Rank 1 does not call.
     EXPECT_EQ(tutti_comm_shrink(ranks[0], nullptr, 0, nullptr, &part), tutti_aborted) << last_error();
   });
   tutti_comm early = nullptr;
@@ -142,8 +142,8 @@ TEST(Shrink, CanBeAbortedByTheNewHandle) {
   });
 }
 
-// A rank hangs in a call; those that are given up on are let go by abort.
-TEST(Shrink, ComesAfterCallsInStreams) {
+// A rank hangs in a call; the excluded ranks end by abort.
+TEST(Shrink, WaitsForCallsInStreams) {
   const Ranks ranks(3);
   ranks.run([](int rank, tutti_comm comm) {
     if (rank == 2) return;

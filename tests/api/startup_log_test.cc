@@ -68,7 +68,7 @@ TEST_F(StartupLog, NamesTransportAndOptions) {
       << startup_lines;
 }
 
-TEST_F(StartupLog, NamesTheVariablesThatWereSet_ButNoSecret) {
+TEST_F(StartupLog, NamesVariablesThatWereSet_ButNoSecret) {
   EXPECT_EQ(count_of("rank 0, variables: "), 1U) << startup_lines;
   for (const char* variable : {" TUTTI_LOG=trace", " NCCL_ALGO=Ring", " TUTTI_RANKS=1", " TUTTI_TIMEOUT_MS=90000"})
     EXPECT_EQ(count_of(variable), 1U) << variable << " in " << startup_lines;
@@ -76,7 +76,7 @@ TEST_F(StartupLog, NamesTheVariablesThatWereSet_ButNoSecret) {
   EXPECT_EQ(count_of("0123456789abcdef"), 0U) << startup_lines;
 }
 
-TEST_F(StartupLog, NamesTheAlgorithmOfEachKindOfCallOnce) {
+TEST_F(StartupLog, NamesAlgorithmOfEachKindOfCallOnce) {
   const Ranks ranks(2);
   ranks.run([](int, tutti_comm comm) {
     for (const std::size_t count : {100, 100, 200, 100}) {

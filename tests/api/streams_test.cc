@@ -1,4 +1,4 @@
-// Streams and events: the order of what is in them, and their end while others use them.
+// Streams and events: the order of their calls, and destruction while other threads use them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace tutti::test {
 namespace {
 
-class StreamCalls : public CommHandlesTest {};
+class StreamTest : public CommHandlesTest {};
 
-TEST_F(StreamCalls, KeepTheOrderOfCallsInStreamsAndBlockingOnes) {
+TEST_F(StreamTest, KeepsOrder_OfStreamAndBlockingCalls) {
   tutti_stream first = nullptr, second = nullptr;
   ASSERT_EQ(tutti_stream_create(&first), tutti_ok);
   ASSERT_EQ(tutti_stream_create(&second), tutti_ok);
@@ -32,7 +32,7 @@ TEST_F(StreamCalls, KeepTheOrderOfCallsInStreamsAndBlockingOnes) {
   EXPECT_EQ(tutti_stream_destroy(second), tutti_ok);
 }
 
-TEST_F(StreamCalls, AreAllWaitedForByTheirCommunicator) {
+TEST_F(StreamTest, CommSynchronizeWaitsForAllStreams) {
   tutti_stream first = nullptr, second = nullptr;
   ASSERT_EQ(tutti_stream_create(&first), tutti_ok);
   ASSERT_EQ(tutti_stream_create(&second), tutti_ok);
@@ -44,7 +44,7 @@ TEST_F(StreamCalls, AreAllWaitedForByTheirCommunicator) {
   EXPECT_EQ(tutti_stream_destroy(second), tutti_ok);
 }
 
-TEST_F(StreamCalls, JoinTheStreamsOfAGroup) {
+TEST_F(StreamTest, GroupJoinsItsStreams) {
   tutti_stream first = nullptr, second = nullptr;
   ASSERT_EQ(tutti_stream_create(&first), tutti_ok);
   ASSERT_EQ(tutti_stream_create(&second), tutti_ok);
@@ -58,7 +58,7 @@ TEST_F(StreamCalls, JoinTheStreamsOfAGroup) {
               tutti_ok);
   }
   EXPECT_EQ(tutti_group_end(), tutti_ok);
-  EXPECT_EQ(tutti_stream_query(first), tutti_in_progress);  // Either stands for both.
+  EXPECT_EQ(tutti_stream_query(first), tutti_in_progress);  // Either stream represents both.
   EXPECT_EQ(tutti_stream_query(second), tutti_in_progress);
   fake_->release();
   EXPECT_EQ(tutti_stream_synchronize(second), tutti_ok);
@@ -76,7 +76,7 @@ TEST_F(StreamCalls, JoinTheStreamsOfAGroup) {
   EXPECT_EQ(tutti_stream_destroy(second), tutti_ok);
 }
 
-TEST_F(StreamCalls, ReachEventsInTheOrderOfTheStream) {
+TEST_F(StreamTest, ReachesEventsInOrder) {
   tutti_stream stream = nullptr, other = nullptr;
   tutti_event event = nullptr;
   ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
@@ -90,7 +90,7 @@ TEST_F(StreamCalls, ReachEventsInTheOrderOfTheStream) {
   EXPECT_EQ(tutti_stream_wait(other, event), tutti_ok);
   EXPECT_EQ(tutti_stream_query(other), tutti_in_progress);
   fake_->release();
-  EXPECT_EQ(tutti_event_destroy(event), tutti_ok);  // The wait keeps its mark.
+  EXPECT_EQ(tutti_event_destroy(event), tutti_ok);  // The wait keeps its recorded point.
   EXPECT_EQ(tutti_stream_synchronize(other), tutti_ok);
   EXPECT_EQ(fake_->calls.size(), 1U);
   EXPECT_EQ(tutti_event_query(event), tutti_invalid_argument);
@@ -99,7 +99,8 @@ TEST_F(StreamCalls, ReachEventsInTheOrderOfTheStream) {
   EXPECT_EQ(tutti_stream_destroy(other), tutti_ok);
 }
 
-// Others use what one thread destroys and makes anew, over and over: each call finds it, or is told that it is gone.
+// Other threads use a handle that one thread destroys and recreates repeatedly. Each call succeeds or reports an
+// invalid handle.
 template <typename Handle, typename Use>
 void use_while_replaced(tutti_status (*create)(Handle*), tutti_status (*destroy)(Handle), const Use& use) {
   Handle made = nullptr;
@@ -131,7 +132,7 @@ bool is_one_of(tutti_status status, std::initializer_list<tutti_status> allowed)
   return std::find(allowed.begin(), allowed.end(), status) != allowed.end();
 }
 
-TEST_F(StreamCalls, KeepAnEventForAsLongAsACallUsesIt) {
+TEST_F(StreamTest, KeepsEventAlive_WhileCallUsesIt) {
   tutti_stream stream = nullptr;
   ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
   use_while_replaced(tutti_event_create, tutti_event_destroy, [&](tutti_event event) {
@@ -143,7 +144,7 @@ TEST_F(StreamCalls, KeepAnEventForAsLongAsACallUsesIt) {
   EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
 }
 
-TEST_F(StreamCalls, KeepAStreamForAsLongAsACallUsesIt) {
+TEST_F(StreamTest, StaysAlive_WhileCallUsesIt) {
   tutti_event event = nullptr;
   ASSERT_EQ(tutti_event_create(&event), tutti_ok);
   use_while_replaced(tutti_stream_create, tutti_stream_destroy, [&](tutti_stream stream) {
@@ -154,7 +155,7 @@ TEST_F(StreamCalls, KeepAStreamForAsLongAsACallUsesIt) {
   EXPECT_EQ(tutti_event_destroy(event), tutti_ok);
 }
 
-TEST_F(StreamCalls, SplitBehindWorkThatIsInStreams) {
+TEST_F(StreamTest, SplitRunsAfterWorkInStreams) {
   tutti_stream stream = nullptr;
   tutti_comm part = nullptr;
   ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
@@ -162,7 +163,7 @@ TEST_F(StreamCalls, SplitBehindWorkThatIsInStreams) {
   EXPECT_EQ(all_reduce(1, stream), tutti_ok);
   EXPECT_EQ(all_reduce(2, stream), tutti_ok);
   std::atomic<bool> done = false;
-  std::thread releasing([&] {  // Once the split has lined up, or has gone ahead.
+  std::thread releasing([&] {  // After the split has queued, or has run.
     while (fake_->awaited < 2 && !done) std::this_thread::yield();
     fake_->release();
   });
@@ -171,7 +172,7 @@ TEST_F(StreamCalls, SplitBehindWorkThatIsInStreams) {
   releasing.join();
   EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
   EXPECT_EQ(fake_->calls_before_split, 2U);
-  EXPECT_EQ(all_reduce(3), tutti_ok);  // Nobody waits for the split any more.
+  EXPECT_EQ(all_reduce(3), tutti_ok);  // No thread waits for the split any more.
   EXPECT_EQ(tutti_comm_destroy(part), tutti_ok);
 }
 

@@ -1,5 +1,5 @@
-// A network autotunes to read handwritten digits on four ranks, whose gradients are averaged in narrow formats: with
-// error feedback it autotunes as with float32.
+// Trains a network to read handwritten digits on four ranks, with compressed gradients. With error feedback it
+// converges as with float32.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -16,12 +16,12 @@ using Floats = std::vector<float>;
 
 constexpr int kRanks = 4;
 constexpr std::size_t kPixels = 64, kHidden = 48, kDigits = 10;
-constexpr std::size_t kFirst = (kPixels + 1) * kHidden;  // Weights of a layer, the one of a constant 1 last.
+constexpr std::size_t kFirst = (kPixels + 1) * kHidden;  // Weights of a layer; the last is the bias.
 constexpr std::size_t kWeights = kFirst + (kHidden + 1) * kDigits;
 constexpr std::size_t kBatch = 16;  // Images of a rank in a step.
 constexpr float kRate = 0.5F;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kSteps = 24;  // Too few to tell apart what rounding does in the long run.
+constexpr int kSteps = 24;  // Too few steps to distinguish the long-term effects of rounding.
 #else
 constexpr int kSteps = 400;
 #endif
@@ -35,7 +35,7 @@ std::vector<Image> read_images() {
   std::ifstream file(TUTTI_DIGITS);
   std::vector<Image> images;
   for (std::string line; std::getline(file, line);) {
-    if (line.size() != 1 + kPixels) continue;  // Of the words before.
+    if (line.size() != 1 + kPixels) continue;  // Weights of the layers before.
     Image& image = images.emplace_back();
     image.digit = static_cast<std::size_t>(line[0] - '0');
     for (std::size_t i = 0; i < kPixels; ++i) image.pixels[i] = static_cast<float>(line[1 + i] - 'a') / 16;
@@ -53,7 +53,7 @@ Floats first_weights() {
   return weights;
 }
 
-// The cross entropy of an image; adds `share` of its gradient. Null: only the former.
+// Returns the cross entropy of an image, and adds `share` of its gradient to `gradient` unless that is null.
 float learn(const Image& image, const Floats& weights, float share, float* gradient) {
   float hidden[kHidden + 1], scores[kDigits];
   for (std::size_t h = 0; h < kHidden; ++h)
@@ -81,18 +81,18 @@ float learn(const Image& image, const Floats& weights, float share, float* gradi
   return loss;
 }
 
-struct Way {
+struct Variant {
   const char* compression = nullptr;
   bool feedback = false;
 };
 
 struct Trained {
   Floats weights;   // The same on all ranks.
-  double loss = 0;  // Over all images.
+  double loss = 0;  // Mean over all images.
 };
 
-// After kSteps steps of gradient descent.
-Trained train(const std::vector<Image>& images, const Way& way) {
+// Result after kSteps steps of gradient descent.
+Trained train(const std::vector<Image>& images, const Variant& way) {
   const Ranks ranks(kRanks);
   std::vector<Floats> trained(kRanks);
   ranks.run([&](int rank, tutti_comm comm) {
@@ -128,15 +128,15 @@ double distance(const Floats& a, const Floats& b) {
   return std::sqrt(squares);
 }
 
-TEST(Training, TrainsAsWellWithCompressedGradientsAndErrorFeedback) {
+TEST(Training, ConvergesAsWithFloat32_WithErrorFeedback) {
   const std::vector<Image> images = read_images();
   ASSERT_EQ(images.size(), 1024U);
   const Trained exact = train(images, {});
   const double way_tuned = distance(exact.weights, first_weights());
   struct Off {
-    double loss, weights;  // Relative; weights to how far they have come.
+    double loss, weights;  // Relative errors; weights relative to the distance that training moved them.
   };
-  const auto off = [&](const Way& way) {
+  const auto off = [&](const Variant& way) {
     const Trained trained = train(images, way);
     const Off found = {trained.loss / exact.loss - 1, distance(trained.weights, exact.weights) / way_tuned};
     std::printf("%s %-16s loss %.5f, %+.3f %%; weights off by %.3f %%\n", way.compression,

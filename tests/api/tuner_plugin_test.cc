@@ -1,4 +1,4 @@
-// Ranks of which only some have a tuner plugin, or none that can be opened.
+// Ranks of which only some have a tuner plugin, or name one that cannot be opened.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 namespace tutti::test {
 namespace {
 
-// Of a child of this process, before the library looks at its environment.
+// Runs in a child of this process, before the library reads its environment.
 void use_ring_of_plugin(const char* file) {
   ::setenv("NCCL_TUNER_PLUGIN", file, 1);
   stand_in_of(STAND_IN_V4).answer = [](const AskedCall&, nccl_tuner::Table& table, std::int32_t&) {
@@ -25,7 +25,7 @@ std::string last_algorithm(tutti_comm comm) {
   return algorithm;
 }
 
-TEST(TunerPlugin, OfAllRanksIsHeeded) {
+TEST(TunerPlugin, IsUsed_WhenAllRanksHaveIt) {
   const Pipe pipe;
   const auto statuses = run_processes(3, [&](int rank) {
     use_ring_of_plugin(STAND_IN_V4);
@@ -36,7 +36,7 @@ TEST(TunerPlugin, OfAllRanksIsHeeded) {
   for (const int status : statuses) EXPECT_EQ(status, 0);
 }
 
-TEST(TunerPlugin, OfSomeRanksIsAnErrorOnAll) {
+TEST(TunerPlugin, FailsOnAllRanks_WhenOnlySomeHaveIt) {
   for (const int ranks : {2, 4}) {
     const Pipe pipe;
     const auto statuses = run_processes(ranks, [&](int rank) {
@@ -55,7 +55,7 @@ TEST(TunerPlugin, OfSomeRanksIsAnErrorOnAll) {
   }
 }
 
-TEST(TunerPlugin, ThatCannotBeOpenedIsNone) {
+TEST(TunerPlugin, IsIgnored_WhenItCannotBeOpened) {
   const Pipe pipe;
   const auto statuses = run_processes(2, [&](int rank) {
     if (rank == 1) ::setenv("TUTTI_TUNER_PLUGIN", "none-of-this-name", 1);

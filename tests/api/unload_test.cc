@@ -15,7 +15,7 @@ Function* look_up(void* library, const char* name) {
 }
 
 // A stream has a thread that runs the library's code. Unmapping that code would crash the thread.
-TEST(Library, KeepsItsStreamsRunning_WhenItIsClosed) {
+TEST(Library, KeepsStreamsRunning_WhenClosed) {
   void* library = ::dlopen(TUTTI_LIBRARY, RTLD_NOW);
   ASSERT_NE(library, nullptr) << ::dlerror();
   const auto create_all = look_up<decltype(tutti_comm_create_all)>(library, "tutti_comm_create_all");
@@ -39,7 +39,7 @@ TEST(Library, KeepsItsStreamsRunning_WhenItIsClosed) {
 }
 
 // PyTorch and CuPy load NCCL like this.
-TEST(NcclLibrary, StaysMapped_WhenItIsClosed) {
+TEST(NcclLibrary, StaysMapped_WhenClosed) {
   void* library = ::dlopen(TUTTI_NCCL_LIBRARY, RTLD_NOW);
   ASSERT_NE(library, nullptr) << ::dlerror();
   ASSERT_EQ(::dlclose(library), 0);

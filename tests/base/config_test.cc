@@ -1,4 +1,4 @@
-// What the environment may say, and what is answered to nonsense.
+// Parsing of environment variables, and warnings about invalid ones.
 #include "src/base/config.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 ReadConfig read(std::map<std::string, std::string> variables) { return read_config(Environment(std::move(variables))); }
 
-TEST(Config, TakesTheDefaultsOfTheTable) {
+TEST(Config, UsesDefaultsOfTable) {
   const ReadConfig nothing = read({});
   std::map<std::string, std::string> defaults;
   for (const Variable& variable : variables()) defaults[variable.name] = variable.fallback;
@@ -48,7 +48,7 @@ TEST(Config, ListsEveryVariableWithItsSource) {
   EXPECT_EQ(config.config.log, LogLevel::info);
 }
 
-TEST(Config, DescribesEveryVariableInOneLineOfItsGroup) {
+TEST(Config, DescribesEveryVariableInOneLine) {
   std::vector<std::string> groups;
   for (const Variable& variable : variables()) {
     const std::string text = variable.description;
@@ -63,11 +63,11 @@ TEST(Config, DescribesEveryVariableInOneLineOfItsGroup) {
   EXPECT_GE(groups.size(), 5U);
 }
 
-TEST(Config, PrefersOurNameToNccls) {
+TEST(Config, PrefersTuttiVariableOverNccl) {
   EXPECT_EQ(read({{"TUTTI_SOCKET_IFNAME", "eth"}, {"NCCL_SOCKET_IFNAME", "ib"}}).config.socket_ifname, "eth");
 }
 
-TEST(Config, KnowsThreeKindsOfTuning) {
+TEST(Config, ParsesTuneModes) {
   EXPECT_EQ(read({}).config.tune, Tune::off);
   EXPECT_EQ(read({{"TUTTI_MAX_RELATIVE_ERROR", "0.125"}}).config.max_relative_error, 0.125);
   for (const char* bound : {"-0.1", "1", "nan", "1%", "a tenth"})
@@ -80,7 +80,7 @@ TEST(Config, KnowsThreeKindsOfTuning) {
   EXPECT_EQ(read({{"TUTTI_TUNE_FILE", "/x"}}).config.tune_file, "/x");
 }
 
-TEST(Config, TakesNcclsNeverForGpudirect) {
+TEST(Config, ParsesGpudirect_FromNcclNetGdrLevel) {
   EXPECT_EQ(read({}).config.gpudirect, GpuDirect::automatic);
   EXPECT_EQ(read({{"TUTTI_GPUDIRECT", "on"}}).config.gpudirect, GpuDirect::on);
   EXPECT_EQ(read({{"TUTTI_GPUDIRECT", "off"}}).config.gpudirect, GpuDirect::off);
@@ -92,7 +92,7 @@ TEST(Config, TakesNcclsNeverForGpudirect) {
   EXPECT_EQ(read({{"TUTTI_GPUDIRECT", "1"}}).warnings.size(), 1U);
 }
 
-TEST(Config, TakesNcclsWordsForDistances) {
+TEST(Config, ParsesP2pLevel_FromNcclNames) {
   EXPECT_EQ(read({}).config.p2p_level, Path::host_bridge);
   EXPECT_EQ(read({{"NCCL_P2P_LEVEL", "NVL"}}).config.p2p_level, Path::nvlink);
   EXPECT_EQ(read({{"TUTTI_P2P_LEVEL", "SYS"}, {"NCCL_P2P_LEVEL", "NVL"}}).config.p2p_level, Path::system);
@@ -104,7 +104,7 @@ TEST(Config, TakesNcclsWordsForDistances) {
   EXPECT_EQ(wrong.warnings.size(), 1U);
 }
 
-TEST(Config, TakesForRdmaWhatADeviceCanTake) {
+TEST(Config, ParsesRdmaSettings_WithinDeviceLimits) {
   const ReadConfig ours = read({{"NCCL_IB_HCA", "=mlx5_0:1"},
                                 {"TUTTI_IB_GID_INDEX", "3"},
                                 {"NCCL_IB_GID_INDEX", "1"},
@@ -132,7 +132,7 @@ TEST(Config, ScalesTimeouts) {
   EXPECT_EQ(scaled.config.init_timeout_ms, 300'000);
 }
 
-TEST(Config, TakesNoTimeoutFromEitherWayToSayIt) {
+TEST(Config, DisablesTimeout_WhenZeroOrMinusOne) {
   for (const char* none : {"0", "-1"}) {
     const ReadConfig config = read({{"TUTTI_TIMEOUT_MS", none}, {"TUTTI_INIT_TIMEOUT_MS", none}});
     EXPECT_TRUE(config.warnings.empty()) << none;
@@ -141,7 +141,7 @@ TEST(Config, TakesNoTimeoutFromEitherWayToSayIt) {
   }
 }
 
-TEST(Config, ScalesATimeoutToNeitherNoneNorNonsense) {
+TEST(Config, ClampsScaledTimeout) {
   const auto scaled = [](const char* scale, const char* timeout) {
     return read({{"TUTTI_TIMEOUT_SCALE", scale}, {"TUTTI_TIMEOUT_MS", timeout}}).config.timeout_ms;
   };
@@ -150,7 +150,7 @@ TEST(Config, ScalesATimeoutToNeitherNoneNorNonsense) {
   EXPECT_EQ(scaled("7", "0"), 0);
 }
 
-TEST(Deadline, IsNoneWhereTheClockEnds) {
+TEST(Deadline, IsInfinite_WhenClockWouldOverflow) {
   for (const std::int64_t timeout_ms : {std::numeric_limits<std::int64_t>::max(), std::int64_t{9'223'372'036'854}}) {
     EXPECT_FALSE(Deadline::after_ms(timeout_ms).passed()) << timeout_ms;
   }
@@ -158,7 +158,7 @@ TEST(Deadline, IsNoneWhereTheClockEnds) {
   EXPECT_NE(Deadline::after_ms(kLongestTimeoutMs).at_ns, Deadline().at_ns);
 }
 
-TEST(Config, SuggestsTheNearestVariable_WhenOneIsClose) {
+TEST(Config, SuggestsNearestVariable_WhenOneIsClose) {
   const ReadConfig config = read({{"TUTTI_TIMEOUTS_MS", "1"}, {"TUTTI_ALGO", "ring"}, {"PATH", "/bin"}});
   EXPECT_EQ(config.warnings,
             (std::vector<std::string>{"unknown variable TUTTI_ALGO: did you mean TUTTI_ALGORITHM?",
@@ -198,7 +198,7 @@ TEST(Config, SuggestsNoName_WhenNoneIsSimilar) {
             (std::vector<std::string>{"unknown variable TUTTI_TRANPSORT: did you mean TUTTI_TRANSPORT?"}));
 }
 
-TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
+TEST(Config, KeepsDefault_WhenValueIsInvalid) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, std::string>>{{"TUTTI_TIMEOUT_MS", "ten"},
                                                         {"TUTTI_TIMEOUT_MS", "-2"},
@@ -220,7 +220,7 @@ TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
       "taking 600000");
 }
 
-TEST(Config, TakesNcclsNamesOfAlgorithmsAndProtocols) {
+TEST(Config, ParsesNcclAlgorithmAndProtocol) {
   const auto taken = [](const char* algorithm, const char* protocol) {
     const Config config = read({{"NCCL_ALGO", algorithm}, {"NCCL_PROTO", protocol}}).config;
     return config.algorithm + " " + config.protocol;
@@ -235,14 +235,14 @@ TEST(Config, TakesNcclsNamesOfAlgorithmsAndProtocols) {
   EXPECT_EQ(read({{"TUTTI_ALGORITHM", "two_shot"}, {"NCCL_ALGO", "Ring"}}).config.algorithm, "two_shot");
 }
 
-TEST(Config, TellsWhetherNcclsNameForces) {
+TEST(Config, RecordsWhetherNcclNameForces) {
   const Config nccls = read({{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "LL"}}).config;
   EXPECT_TRUE(nccls.nccls_algorithm && nccls.nccls_protocol);
   const Config ours = read({{"NCCL_ALGO", "Ring"}, {"TUTTI_ALGORITHM", "ring"}, {"TUTTI_PROTOCOL", "Simple"}}).config;
   EXPECT_FALSE(ours.nccls_algorithm || ours.nccls_protocol);
 }
 
-TEST(Config, NamesWhatOfNcclsItDoesNotHeed) {
+TEST(Config, WarnsOfUnsupportedNcclValues) {
   const auto warning = [](const char* name, const char* value) {
     const std::vector<std::string> warnings = read({{name, value}}).warnings;
     return warnings.size() == 1 ? warnings[0] : std::to_string(warnings.size()) + " warnings";

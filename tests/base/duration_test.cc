@@ -5,7 +5,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(Duration, ChoosesTheUnitOfAReader) {
+TEST(Duration, ChoosesReadableUnit) {
   EXPECT_EQ(describe_ms(0), "0 ms");
   EXPECT_EQ(describe_ms(999), "999 ms");
   EXPECT_EQ(describe_ms(1002), "1 s");
@@ -21,7 +21,7 @@ TEST(Duration, ChoosesTheUnitOfAReader) {
   EXPECT_EQ(describe_ms(172'800'000), "2 d");
 }
 
-TEST(Duration, RoundsIntoTheNextUnit_WhenJustBelowIt) {
+TEST(Duration, RoundsIntoNextUnit_WhenJustBelowIt) {
   EXPECT_EQ(describe_ms(3'599'900), "60 min");
   EXPECT_EQ(describe_ms(86'399'999), "24 h");
 }

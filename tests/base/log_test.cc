@@ -52,8 +52,8 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// In a child: the file stays open for the life of the process.
-TEST_F(Log, AppendsToTheFileOfThePattern) {
+// In a child, since the file stays open for the life of the process.
+TEST_F(Log, AppendsToFileOfPattern) {
   char folder[] = "/tmp/tutti-log-XXXXXX";
   ASSERT_NE(::mkdtemp(folder), nullptr);
   const pid_t child = ::fork();
@@ -61,7 +61,7 @@ TEST_F(Log, AppendsToTheFileOfThePattern) {
     set_log_sink(nullptr);
     if (!log_to_file(std::string(folder) + "/%h.%p%%")) ::_exit(1);
     log(LogLevel::warn, "first");
-    if (log_to_file(std::string(folder) + "/none/log")) ::_exit(2);  // Keeps the file that it has.
+    if (log_to_file(std::string(folder) + "/none/log")) ::_exit(2);  // Keeps the open file.
     log(LogLevel::warn, "second");
     ::_exit(0);
   }
@@ -81,19 +81,19 @@ TEST(LogFile, KeepsUnknownPlaceholders) {
   EXPECT_EQ(expand_log_file("100%"), "100%");
 }
 
-TEST_F(Log, DropsWhatNobodyAskedFor) {
+TEST_F(Log, DropsLinesBelowLevel) {
   log(LogLevel::trace, "text");
   EXPECT_EQ(lines, "");
   EXPECT_FALSE(logs(LogLevel::trace));
 }
 
-TEST_F(Log, CannotBeForgedByNames) {
+TEST_F(Log, EscapesControlCharacters) {
   log(LogLevel::warn, "host %s", "a\nvm:1:1 TUTTI WARN forged\x1b[2J");
   EXPECT_EQ(lines.find('\n'), lines.size() - 1);
   EXPECT_EQ(lines.find('\x1b'), std::string::npos);
 }
 
-TEST_F(Log, CutsALineThatIsTooLong) {
+TEST_F(Log, TruncatesLongLines) {
   log(LogLevel::warn, "%s", std::string(5000, 'x').c_str());
   EXPECT_LE(lines.size(), 1024U);
   EXPECT_GT(lines.size(), 1000U);

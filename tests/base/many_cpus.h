@@ -1,4 +1,4 @@
-// A kernel built for more CPUs than a cpu_set_t holds, in the place of the system's. For one file of a test.
+// Emulates a kernel built for more CPUs than a cpu_set_t holds. For one file of a test program.
 #pragma once
 
 #include <sched.h>
@@ -14,7 +14,7 @@
 
 namespace tutti::test {
 
-// While it lives, the calling thread may run on these.
+// During its lifetime, the calling thread may run on these CPUs.
 class ManyCpus {
  public:
   explicit ManyCpus(std::vector<std::uint32_t> cpus, std::size_t built_for = 4096)

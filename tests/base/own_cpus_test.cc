@@ -15,7 +15,7 @@ namespace {
 
 using Cpus = std::vector<std::uint32_t>;
 
-TEST(OwnCpus, AreThoseThatTheKernelLetsTheThreadHave) {
+TEST(OwnCpus, ReturnsAffinityOfThread) {
   const Cpus cpus = own_cpus();
   ASSERT_FALSE(cpus.empty());
   EXPECT_TRUE(std::is_sorted(cpus.begin(), cpus.end()));
@@ -26,7 +26,7 @@ TEST(OwnCpus, AreThoseThatTheKernelLetsTheThreadHave) {
   for (const std::uint32_t cpu : cpus) EXPECT_TRUE(CPU_ISSET_S(cpu, bytes, sets.data())) << cpu;
 }
 
-TEST(OwnCpus, AreThoseOfTheThreadAlone) {
+TEST(OwnCpus, ExcludesCpusOfOtherThreads) {
   const Cpus before = own_cpus();
   ASSERT_FALSE(before.empty());
   std::thread([&] {
@@ -39,13 +39,13 @@ TEST(OwnCpus, AreThoseOfTheThreadAlone) {
   EXPECT_EQ(own_cpus(), before);
 }
 
-TEST(OwnCpus, AreToldByKernelsOfMoreThanOneSetHolds) {
+TEST(OwnCpus, ReturnsAllCpus_WhenKernelHasMoreThanOneSetHolds) {
   const Cpus all = {0, 63, 64, 1023, 1024, 4095};
   const test::ManyCpus kernel(all);
   EXPECT_EQ(own_cpus(), all);
 }
 
-TEST(OwnCpus, AreNoneWhereNoSetFits) {
+TEST(OwnCpus, IsEmpty_WhenNoSetFits) {
   const test::ManyCpus kernel({0}, 2 * kMaxOwnCpus);
   EXPECT_TRUE(own_cpus().empty());
   EXPECT_EQ(errno, EINVAL);

@@ -1,4 +1,4 @@
-// A pipe between ranks of a test, for what they tell each other beside the library.
+// A pipe between ranks of a test, for messages outside the library.
 #pragma once
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Under a sanitizer a test takes five to twenty times as long. What sanitizers find shows in a part of the cases; the
-// release build tries them all.
+// A test takes five to twenty times as long under a sanitizer. Sanitizers find defects in a sample of the cases; the
+// release build runs all.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@ inline constexpr bool kSlowMotion = true;
 inline constexpr bool kSlowMotion = false;
 #endif
 
-// Of cases that are counted by takes(), from `from` on, those that `many` divides in slow motion. Where that shares no
-// factor with the lengths of the loops around it, each of their values is met, if not each pair of them, once as many
-// cases were taken as the longest has values.
+// Samples cases that are counted by takes(): under a sanitizer, every `many`-th case from `from` on. If `many` has no
+// factor in common with the lengths of the surrounding loops, the sample meets each value of each loop, but not each
+// pair of values.
 class OneOf {
  public:
   explicit OneOf(unsigned many, std::size_t from = 0) : many_(kSlowMotion ? many : 1), count_(from) {}

@@ -10,7 +10,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(Result, HoldsAValueOrAFailure) {
+TEST(Result, HoldsValueOrError) {
   const Result<int> value = 7;
   EXPECT_TRUE(value.ok());
   EXPECT_EQ(value.value(), 7);
@@ -19,7 +19,7 @@ TEST(Result, HoldsAValueOrAFailure) {
   EXPECT_EQ(std::move(failure).status().during("waiting").message(), "nobody came; while waiting");
 }
 
-TEST(Status, KeepsItsCodeAndText_WhenMemoryLacks) {
+TEST(Status, KeepsCodeAndText_WhenMemoryIsExhausted) {
   Status status = out_of_memory();
   EXPECT_EQ(status.code(), Code::system);
   EXPECT_EQ(status.message(), "out of memory");
@@ -34,8 +34,8 @@ TEST(Caught, TurnsExceptionsIntoErrors) {
   EXPECT_EQ(other.message(), "index 7");
 }
 
-// It would be neither: ok() says no, and its status says that nothing failed.
-TEST(ResultDeathTest, IsNotMadeOfSuccessWithoutAValue) {
+// Such a result would be neither: ok() returns false, and its status reports success.
+TEST(ResultDeathTest, Dies_WhenMadeOfSuccessWithoutValue) {
   EXPECT_DEATH({ const Result<int> neither = Status(); }, "!std::get<1>\\(state_\\).ok\\(\\)");
 }
 

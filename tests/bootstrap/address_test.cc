@@ -10,9 +10,9 @@
 namespace tutti::test {
 namespace {
 
-TEST(Address, SaysThatLoopbackIsDown) {
+TEST(Address, ReportsThatLoopbackIsDown) {
   Processes processes;
-  processes.start([]() -> std::string {  // In a new network nothing is up.
+  processes.start([]() -> std::string {  // All interfaces of a new network namespace are down.
     if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return "";
     Address nobody = loopback_address();
     nobody.port = 9;
@@ -23,7 +23,7 @@ TEST(Address, SaysThatLoopbackIsDown) {
   EXPECT_NE(text.find("the loopback interface is down (ip link set lo up)"), std::string::npos) << text;
 }
 
-TEST(Address, OfALinkHasTheNumberThatTheLinkHasHere) {
+TEST(Address, TranslatesLinkLocalScope_ToLocalIndex) {
   Address address;
   address.family = 6;
   address.scope = 4321;
@@ -34,7 +34,7 @@ TEST(Address, OfALinkHasTheNumberThatTheLinkHasHere) {
   EXPECT_EQ(seen_from("lo", address).scope, 4321U);
 }
 
-TEST(Address, IsFoundAtItsInterface) {
+TEST(Address, FindsInterface_OfAddress) {
   Address address = loopback_address();
   address.port = 4711;
   EXPECT_EQ(interface_of(address), "lo");
@@ -42,29 +42,29 @@ TEST(Address, IsFoundAtItsInterface) {
   EXPECT_EQ(interface_of(address), "");
 }
 
-TEST(Address, IsOneOfAnInterfaceThatMayBeUsed) {
+TEST(Address, MatchesInterfaceFilter) {
   EXPECT_TRUE(admits("", ""));
   EXPECT_TRUE(admits("eth,ib", "ib0"));
   EXPECT_FALSE(admits("^docker", "docker0"));
-  EXPECT_FALSE(admits("^docker", ""));  // Not known, so not known to be another.
+  EXPECT_FALSE(admits("^docker", ""));  // An unknown interface is not known to be excluded.
   EXPECT_TRUE(admits("=eth0,eth1", "eth1"));
   EXPECT_FALSE(admits("=eth0,eth1", "eth10"));
 }
 
-TEST(Address, IsARailOnlyWhereInterfacesAreListed) {
+TEST(Address, ReturnsRails_OnlyForInterfaceList) {
   EXPECT_TRUE(rails("", 4).empty());
   EXPECT_TRUE(rails("lo", 4).empty());
   EXPECT_TRUE(rails("^eth0,docker", 4).empty());
   EXPECT_TRUE(rails("=l,none0", 4).empty());
   for (const char* list : {"=none0,=lo", "lo,=none0", "=lo,lo"}) {
     const std::vector<Address> found = rails(list, 4);
-    ASSERT_EQ(found.size(), 1U) << list;  // Once, however many addresses and entries it has.
+    ASSERT_EQ(found.size(), 1U) << list;  // Once, for any number of addresses and entries.
     EXPECT_EQ(found[0], loopback_address()) << list;
   }
   for (const Address& rail : rails("=lo,e,w,n,b,d,v,t", 4)) EXPECT_FALSE(is_link_local(rail)) << describe(rail);
 }
 
-TEST(Address, OfAListIsMissedByItsName) {
+TEST(Address, ReportsUnmatchedListEntries) {
   const std::vector<std::string> idle = idle_entries("=none0,lo");
   ASSERT_EQ(idle.size(), 1U);
   EXPECT_EQ(idle[0].find("none0, of which there is none: there are "), 0U) << idle[0];

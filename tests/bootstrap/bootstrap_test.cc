@@ -1,4 +1,4 @@
-// Ranks that are real processes meet, and tell why they cannot.
+// Ranks in separate processes join, and report why joining fails.
 #include "src/bootstrap/bootstrap.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ JoinOptions within(std::int64_t timeout_ms) {
   return options;
 }
 
-// Every rank contributes its rank and gets all of them.
+// Every rank contributes its rank and receives the ranks of all.
 std::string exchange(Bootstrap& bootstrap) {
   std::vector<std::uint32_t> ranks(bootstrap.ranks());
   ranks[bootstrap.rank()] = bootstrap.rank() + 100;
@@ -43,7 +43,7 @@ std::string join_and_exchange(const UniqueId& id, Rank rank, Rank ranks, const J
   return joined.ok() ? exchange(*joined.value()) : std::move(joined).status().message();
 }
 
-// What the other end sends next; nothing if it has ended.
+// The next text from the other end; empty if the connection has ended.
 std::string receive_text(const Socket& socket) {
   pollfd polled = {socket.get(), POLLIN, 0};
   if (::poll(&polled, 1, 20'000) != 1) return "silence";
@@ -54,9 +54,9 @@ std::string receive_text(const Socket& socket) {
 
 std::int64_t elapsed_ms(std::int64_t since_ns) { return (now_ns() - since_ns) / 1'000'000; }
 
-class BootstrapOf : public testing::TestWithParam<Rank> {};
+class BootstrapOfProcesses : public testing::TestWithParam<Rank> {};
 
-TEST_P(BootstrapOf, ProcessesGathersAllRecords) {
+TEST_P(BootstrapOfProcesses, GathersAllRecords) {
   const Rank ranks = GetParam();
   const std::int64_t began = now_ns();
   const Meeting meeting;
@@ -70,7 +70,7 @@ TEST_P(BootstrapOf, ProcessesGathersAllRecords) {
               static_cast<double>(now_ns() - began) * 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, BootstrapOf, testing::Values(1, 2, 3, 5, 8, 32));
+INSTANTIATE_TEST_SUITE_P(Sizes, BootstrapOfProcesses, testing::Values(1, 2, 3, 5, 8, 32));
 
 TEST(Bootstrap, JoinsThreadsOfOneProcess) {
   const Meeting meeting;
@@ -83,7 +83,7 @@ TEST(Bootstrap, JoinsThreadsOfOneProcess) {
   for (const std::string& text : texts) EXPECT_EQ(text, "ok");
 }
 
-TEST(Bootstrap, TellsThreadsOfAProcessFromProcessesOfAHost) {
+TEST(Bootstrap, DistinguishesThreadsFromProcesses) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   const auto compare = [&](Rank rank) -> std::string {
@@ -106,7 +106,7 @@ TEST(Bootstrap, TellsThreadsOfAProcessFromProcessesOfAHost) {
   EXPECT_EQ(processes.report(0), "host shared pids");
 }
 
-TEST(Bootstrap, ListsMissingRanksToAllThatCame) {
+TEST(Bootstrap, ReportsMissingRanks_ToAllJoinedRanks) {
   static const Shared<std::atomic<bool>> logged;
   RendezvousOptions options = here();
   options.report_after_ms = 100;
@@ -127,7 +127,7 @@ TEST(Bootstrap, ListsMissingRanksToAllThatCame) {
   EXPECT_TRUE(*logged);
 }
 
-TEST(Bootstrap, RefusesARankThatIsClaimedTwice) {
+TEST(Bootstrap, RejectsDuplicateRank) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;
@@ -138,7 +138,7 @@ TEST(Bootstrap, RefusesARankThatIsClaimedTwice) {
   }
 }
 
-TEST(Bootstrap, TellsAllThatRanksDisagreeOnTheirNumber) {
+TEST(Bootstrap, ReportsWorldSizeMismatch_ToAllRanks) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;
@@ -150,7 +150,7 @@ TEST(Bootstrap, TellsAllThatRanksDisagreeOnTheirNumber) {
   }
 }
 
-TEST(Bootstrap, NamesARankThatIsKilledWhileJoining) {
+TEST(Bootstrap, NamesRankThatDied_WhileJoining) {
   static const Gate came;
   set_log_level(LogLevel::trace);
   set_log_sink([](std::string_view line) {
@@ -172,7 +172,7 @@ TEST(Bootstrap, NamesARankThatIsKilledWhileJoining) {
   set_log_level(LogLevel::warn);
 }
 
-TEST(Bootstrap, NoticesThatTheProcessOfTheRendezvousIsKilled) {
+TEST(Bootstrap, DetectsDeathOfRendezvous) {
   static const Gate came;
   set_log_level(LogLevel::trace);
   set_log_sink([](std::string_view line) {
@@ -191,7 +191,7 @@ TEST(Bootstrap, NoticesThatTheProcessOfTheRendezvousIsKilled) {
   set_log_level(LogLevel::warn);
 }
 
-TEST(Bootstrap, NamesARankThatIsKilledLaterToAll) {
+TEST(Bootstrap, NamesRankThatDied_AfterJoining) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   const Gate joined, killed;
@@ -212,14 +212,14 @@ TEST(Bootstrap, NamesARankThatIsKilledLaterToAll) {
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "rank 5 died, or left too early");
 }
 
-TEST(Bootstrap, EndsWhenItsDeadlinePassesInAnExchange) {
+TEST(Bootstrap, TimesOut_DuringExchange) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   const Gate leave;
   Processes processes;
   processes.start([&]() -> std::string {
     Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 1, 2, within(20'000));
-    leave.wait();  // Takes no part.
+    leave.wait();  // Does not take part.
     return bootstrap.ok() ? "ok" : "failed";
   });
   Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 0, 2, within(20'000));
@@ -231,7 +231,7 @@ TEST(Bootstrap, EndsWhenItsDeadlinePassesInAnExchange) {
   EXPECT_EQ(processes.report(0), "ok");
 }
 
-TEST(Bootstrap, StopsWaitingWhenAborted) {
+TEST(Bootstrap, StopsWaiting_WhenAborted) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   std::uint32_t abort = 0;
@@ -244,7 +244,7 @@ TEST(Bootstrap, StopsWaitingWhenAborted) {
   EXPECT_EQ(status.code(), Code::aborted);
 }
 
-TEST(Bootstrap, IsNotHeldUpByStrangers) {
+TEST(Bootstrap, IgnoresUnauthenticatedClients) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   std::vector<Socket> strangers;
@@ -260,7 +260,7 @@ TEST(Bootstrap, IsNotHeldUpByStrangers) {
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
 }
 
-TEST(Bootstrap, SurvivesAFloodOfSilentConnections) {
+TEST(Bootstrap, SurvivesFloodOfSilentConnections) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   std::vector<Socket> strangers;
@@ -268,7 +268,7 @@ TEST(Bootstrap, SurvivesAFloodOfSilentConnections) {
   EXPECT_EQ(join_and_exchange(id, 0, 1), "ok");
 }
 
-TEST(Bootstrap, RefusesAnIdThatWasDamaged) {
+TEST(Bootstrap, RejectsCorruptId) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   for (std::size_t byte = 0; byte < sizeof id; ++byte) {
@@ -280,7 +280,7 @@ TEST(Bootstrap, RefusesAnIdThatWasDamaged) {
   EXPECT_EQ(join_and_exchange(id, 0, 1), "ok");
 }
 
-TEST(Bootstrap, SaysThatAnIdWasUsedBefore) {
+TEST(Bootstrap, RejectsIdThatWasUsedBefore) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   EXPECT_EQ(join_and_exchange(id, 0, 1), "ok");
@@ -289,7 +289,7 @@ TEST(Bootstrap, SaysThatAnIdWasUsedBefore) {
   EXPECT_EQ(Bootstrap::join(id, 0, 1, within(1000)).status().code(), Code::remote);
 }
 
-TEST(Bootstrap, TellsLateRanksWhyJoiningFailed) {
+TEST(Bootstrap, ReportsReason_ToLateRank) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;
@@ -299,14 +299,14 @@ TEST(Bootstrap, TellsLateRanksWhyJoiningFailed) {
   EXPECT_EQ(late.find("rank 1 was started twice: "), 0U) << late;
 }
 
-TEST(Bootstrap, EndsTheConnectionsOfAForkedChildsParent) {
+TEST(Bootstrap, ClosesConnections_InForkedChild) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   const Gate forked, done;
   Processes processes;
   processes.start([&]() -> std::string {
     Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 1, 2, within(20'000));
-    if (::fork() == 0) {  // A child that outlives its parent keeps none of its sockets open.
+    if (::fork() == 0) {  // A child that outlives its parent keeps none of the parent's sockets open.
       done.wait();
       ::_exit(0);
     }
@@ -323,7 +323,7 @@ TEST(Bootstrap, EndsTheConnectionsOfAForkedChildsParent) {
   done.open();
 }
 
-TEST(Bootstrap, ConnectsTheRanksOfAHostBySockets) {
+TEST(Bootstrap, ConnectsRanksOfHost_BySockets) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;
@@ -343,8 +343,8 @@ TEST(Bootstrap, ConnectsTheRanksOfAHostBySockets) {
   EXPECT_EQ(processes.report(0), "from 0");
 }
 
-// Rank 0 fails and goes; rank 2 has heard of its end on another way, and passes the reason on to rank 3.
-TEST(Bootstrap, TellsAllWhyOneRankFailedAfterwards) {
+// Rank 0 fails and exits. Rank 2 learns of it separately, and forwards the reason to rank 3.
+TEST(Bootstrap, ReportsLaterFailure_ToAllRanks) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;
@@ -361,7 +361,7 @@ TEST(Bootstrap, TellsAllWhyOneRankFailedAfterwards) {
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "no memory; while rank 0 was joining");
 }
 
-TEST(Bootstrap, LetsRanksGoOnThatAgree) {
+TEST(Bootstrap, Succeeds_WhenRanksAgree) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;

@@ -1,4 +1,4 @@
-// What one rank tells all others, and what all tell each other of where they are.
+// Broadcast from one rank, and the locations that all ranks exchange.
 #include <gtest/gtest.h>
 
 #include <span>
@@ -11,7 +11,7 @@
 namespace tutti::test {
 namespace {
 
-// From every rank in turn comes what only it knows, and where each rank says that it is.
+// Each rank in turn broadcasts a value of its own, then all ranks compare locations.
 std::string share(Bootstrap& bootstrap) {
   for (Rank root = 0; root < bootstrap.ranks(); ++root) {
     std::vector<std::uint32_t> words(2000 + 10 * root, bootstrap.rank() == root ? root + 7 : 0);
@@ -27,7 +27,7 @@ std::string share(Bootstrap& bootstrap) {
   return status.ok() ? "ok" : status.message();
 }
 
-TEST(Broadcast, ComesFromAnyRankToAll) {
+TEST(Broadcast, ReachesAllRanks_FromAnyRoot) {
   for (const Rank ranks : {1U, 2U, 3U, 6U, 9U}) {
     SCOPED_TRACE(ranks);
     Meeting meeting;

@@ -1,4 +1,4 @@
-// What the tests of too few descriptors do to their process.
+// Limits the file descriptors of the process.
 #pragma once
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 namespace tutti::test {
 
-// While one lives, this process may open so many files more.
+// During its lifetime, this process may open only this many more files.
 class FewDescriptors {
  public:
   explicit FewDescriptors(int spare) {

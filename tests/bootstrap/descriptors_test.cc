@@ -1,4 +1,4 @@
-// Where a process may not open as many files as its ranks want, somebody hears of it, and nobody spins.
+// If a process cannot open as many files as its ranks need, an error or a warning reports it, and no thread spins.
 #include "tests/bootstrap/descriptors.h"
 
 #include <gtest/gtest.h>
@@ -21,15 +21,15 @@
 namespace tutti::test {
 namespace {
 
-// UndefinedBehaviorSanitizer, which is built in beside it, opens pipes to find out whether it may read an object.
+// UndefinedBehaviorSanitizer, combined with it, opens pipes to check whether memory is readable.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kNeedsFiles = true;
 #else
 constexpr bool kNeedsFiles = false;
 #endif
 
-// A listener, and a caller who waits to be let in by it.
-TEST(Descriptors, ThatAreTooFewToAcceptAnybodyAreWaitedFor) {
+// A listener, and a client that waits to be accepted.
+TEST(DescriptorLimit, PausesAccepting_WhenExhausted) {
   if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
   Socket listener = listen_at({loopback_address(), "", SOCK_STREAM}).value();
   const Address address = local_address(listener).value();
@@ -47,7 +47,7 @@ TEST(Descriptors, ThatAreTooFewToAcceptAnybodyAreWaitedFor) {
   greeter.watch(polled);
   EXPECT_EQ(polled[0].events, 0);
   EXPECT_EQ(::poll(polled.data(), polled.size(), static_cast<int>(greeter.deadline().left_ms())), 0);
-  EXPECT_EQ(greeter.deadline().left_ms(), 0);  // The pause has ended, but what was polled leaves the listener out.
+  EXPECT_EQ(greeter.deadline().left_ms(), 0);  // The pause has ended, but the last poll excluded the listener.
   polled.clear();
   greeter.watch(polled);
   ASSERT_EQ(::poll(polled.data(), polled.size(), 20'000), 1);
@@ -57,7 +57,7 @@ TEST(Descriptors, ThatAreTooFewToAcceptAnybodyAreWaitedFor) {
   EXPECT_EQ(polled.size(), 2U);
 }
 
-TEST(Descriptors, ThatComeBackLetRanksJoin) {
+TEST(DescriptorLimit, LetsRanksJoin_WhenDescriptorsBecomeFree) {
   if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
   static const Gate warned;
   const Shared<UniqueId> id;
@@ -84,7 +84,7 @@ TEST(Descriptors, ThatComeBackLetRanksJoin) {
   EXPECT_EQ(Bootstrap::join(*id, 0, 1, options).status().message(), "");
 }
 
-TEST(Descriptors, ThatARankLacksAreNoReasonToWaitForRankZero) {
+TEST(DescriptorLimit, FailsAtOnce_WhenRankHasNone) {
   if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
   const FewDescriptors none(0);
   MeetingPoint meeting;
@@ -95,9 +95,9 @@ TEST(Descriptors, ThatARankLacksAreNoReasonToWaitForRankZero) {
   EXPECT_EQ(status.message().find("it has not come"), std::string::npos) << status.message();
 }
 
-// The process of rank 0 is that of the rendezvous, too, and ends as soon as it has failed. With the fewest of these
-// descriptors rank 0 itself is the one that lacks them, with the most the rendezvous has room for all ranks.
-TEST(Descriptors, ThatRankZeroAndTheRendezvousLackAreToldToAll) {
+// Rank 0's process also runs the rendezvous, and exits as soon as it has failed. With the smallest limit rank 0 itself
+// runs out, with the largest the rendezvous can serve all ranks.
+TEST(DescriptorLimit, IsReportedToAllRanks_WhenRankZeroRunsOut) {
   if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
   for (int spare = 10; spare <= 16; ++spare) {
     const Shared<UniqueId> id;

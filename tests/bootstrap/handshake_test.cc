@@ -1,4 +1,4 @@
-// Two ends of a connection, and what neither accepts from a stranger.
+// Two ends of a connection, and messages of unauthenticated clients that both ends reject.
 #include "src/bootstrap/handshake.h"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ Result<bool> exchange(Ends& ends) {
   }
 }
 
-TEST(Handshake, LeavesBothEndsWithTheSameSession) {
+TEST(Handshake, GivesBothEndsTheSameSession) {
   Ends ends = connect(kClaim, credentials(1), credentials(1));
   ASSERT_TRUE(exchange(ends).ok());
   const Greeted caller = std::move(ends.caller).finish();
@@ -56,20 +56,20 @@ TEST(Handshake, LeavesBothEndsWithTheSameSession) {
   EXPECT_EQ(answerer.claim.ranks, 8U);
 }
 
-TEST(Handshake, NeverUsesASessionTwice) {
+TEST(Handshake, NeverReusesSession) {
   Ends first = connect(kClaim, credentials(1), credentials(1));
   Ends second = connect(kClaim, credentials(1), credentials(1));
   ASSERT_TRUE(exchange(first).ok() && exchange(second).ok());
   EXPECT_NE(std::move(first.caller).finish().session, std::move(second.caller).finish().session);
 }
 
-TEST(Handshake, IsRefusedByTheCallerOfAServerWithAnotherSecret) {
+TEST(Handshake, FailsForCaller_WhenServerHasAnotherSecret) {
   Ends ends = connect(kClaim, credentials(1), credentials(2));
   Status status = exchange(ends).status();
   EXPECT_EQ(status.message().find("the other end does not hold the same secret"), 0U) << status.message();
 }
 
-TEST(Handshake, IsRefusedByAServerThatIsNotMeant) {
+TEST(Handshake, FailsForServer_WhenCallerMeansAnother) {
   Ends other_rank = connect(kClaim, credentials(1), credentials(1), 4);
   EXPECT_EQ(exchange(other_rank).status().message(), "the caller means another server");
   Ends other_role = connect({Role::mesh, 5, 8, 3}, credentials(1), credentials(1));
@@ -80,7 +80,7 @@ TEST(Handshake, IsRefusedByAServerThatIsNotMeant) {
   EXPECT_EQ(exchange(other_communicator).status().message(), "the caller means another communicator");
 }
 
-// A man in the middle: passes on what each end says, and changes one byte of it.
+// A man in the middle: forwards the bytes of each end, and changes one byte.
 struct Relay {
   Handshake caller, answerer;
   Socket to_caller, to_answerer;
@@ -104,7 +104,7 @@ std::size_t pass(const Socket& from, const Socket& to, std::size_t offset, std::
   return static_cast<std::size_t>(count);
 }
 
-// Byte `altered` of all that is said is changed; -1: none. Whether both ends complete.
+// Changes byte `altered` of the conversation; -1 changes none. Returns whether both ends complete.
 bool completes(std::ptrdiff_t altered) {
   Relay between = relay();
   std::size_t said = 0;
@@ -121,12 +121,12 @@ bool completes(std::ptrdiff_t altered) {
   return called && answered;
 }
 
-TEST(Handshake, FailsIfAnyByteIsAltered) {
+TEST(Handshake, Fails_WhenAnyByteIsAltered) {
   ASSERT_TRUE(completes(-1));
   for (std::ptrdiff_t byte = 0; byte < 80 + 64 + 240; ++byte) EXPECT_FALSE(completes(byte)) << "byte " << byte;
 }
 
-TEST(Handshake, DropsGarbageOfAnyLength) {
+TEST(Handshake, RejectsGarbageOfAnyLength) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -138,7 +138,7 @@ TEST(Handshake, DropsGarbageOfAnyLength) {
     (void)!::send(ours.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     const Result<bool> result = answerer.advance();
     EXPECT_FALSE(result.ok() && result.value());
-    EXPECT_TRUE(!result.ok() || bytes.size() < 8);  // The first eight tell.
+    EXPECT_TRUE(!result.ok() || bytes.size() < 8);  // The first eight bytes suffice to reject.
   }
 }
 
@@ -169,7 +169,7 @@ TEST(ControlChannel, CarriesMessagesBothWays) {
   EXPECT_EQ(failure_in(*at_a.value()).message(), "rank 3 is late");
 }
 
-TEST(ControlChannel, RefusesARepeatedMessage) {
+TEST(ControlChannel, RejectsReplayedMessage) {
   Channels ends = channels();
   ASSERT_TRUE(ends.a.send(Message::data).ok());
   char message[256];
@@ -180,7 +180,7 @@ TEST(ControlChannel, RefusesARepeatedMessage) {
   EXPECT_EQ(ends.b.receive(64).status().message(), "a message was altered on its way");
 }
 
-TEST(ControlChannel, RefusesAMessageSentBackToItsAuthor) {
+TEST(ControlChannel, RejectsReflectedMessage) {
   Channels ends = channels();
   ASSERT_TRUE(ends.a.send(Message::data).ok());
   char message[256];
@@ -189,7 +189,7 @@ TEST(ControlChannel, RefusesAMessageSentBackToItsAuthor) {
   EXPECT_EQ(ends.a.receive(64).status().message(), "a message was altered on its way");
 }
 
-TEST(ControlChannel, RefusesALengthBeforeItAllocates) {
+TEST(ControlChannel, RejectsExcessiveLength_BeforeAllocating) {
   Channels ends = channels();
   const std::uint32_t header[2] = {0xffffffff, 5 | 1 << 16};
   ASSERT_EQ(::send(ends.socket_a, header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
@@ -222,7 +222,7 @@ Status join_alone(const std::string& rendezvous_file, const std::string& rank_fi
   return Bootstrap::join(id, 0, 1, options).status();
 }
 
-TEST(SecretFile, AdmitsOnlyRanksThatHoldIt) {
+TEST(SecretFile, AdmitsOnlyRanksWithSameSecret) {
   const SecretFile first("0123456789abcdef one"), second("0123456789abcdef two");
   EXPECT_TRUE(join_alone(first.path(), first.path()).ok());
   for (const std::string& wrong : {std::string(second.path()), std::string()}) {
@@ -232,8 +232,8 @@ TEST(SecretFile, AdmitsOnlyRanksThatHoldIt) {
   }
 }
 
-// Nobody writes into this one: to open it would be to wait for ever.
-TEST(SecretFile, IsNoPipe) {
+// The pipe has no writer: opening it would block for ever.
+TEST(SecretFile, RejectsPipe) {
   const std::string path = "/tmp/tutti-secret-pipe-" + std::to_string(::getpid());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   const Status status = communicator_key(UniqueId{}, path).status();
@@ -242,7 +242,7 @@ TEST(SecretFile, IsNoPipe) {
   EXPECT_NE(status.message().find(path + " is not a regular file"), std::string::npos) << status.message();
 }
 
-TEST(SecretFile, MustBeClosedToOthersAndLong) {
+TEST(SecretFile, RejectsPublicOrShortFile) {
   const SecretFile open("0123456789abcdef", 0644), brief("0123456789");
   EXPECT_NE(join_alone(open.path(), "").message().find("is open to other users"), std::string::npos);
   EXPECT_NE(join_alone(brief.path(), "").message().find("fewer than 16 bytes"), std::string::npos);

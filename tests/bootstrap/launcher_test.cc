@@ -22,13 +22,13 @@ LaunchedRank found(const Variables& variables) {
   return result.ok() ? result.value() : LaunchedRank{};
 }
 
-TEST(Launcher, IsNoneWhereNoVariableSpeaksOfRanks) {
+TEST(Launcher, IsNone_WhenNoVariableIsSet) {
   const LaunchedRank launched = found({{"HOME", "/root"}});
   EXPECT_EQ(launched.ranks, 1U);
   EXPECT_EQ(launched.launcher, "");
 }
 
-TEST(Launcher, IsTorchrun) {
+TEST(Launcher, RecognizesTorchrun) {
   const LaunchedRank launched = found({{"RANK", "3"},
                                        {"WORLD_SIZE", "8"},
                                        {"LOCAL_RANK", "1"},
@@ -38,11 +38,11 @@ TEST(Launcher, IsTorchrun) {
   EXPECT_EQ(launched.rank, 3U);
   EXPECT_EQ(launched.ranks, 8U);
   EXPECT_EQ(launched.meeting.host, "host-a");
-  EXPECT_EQ(launched.meeting.port, 29401);  // torchrun's own store has the port itself.
+  EXPECT_EQ(launched.meeting.port, 29401);  // torchrun's own store uses the port itself.
   EXPECT_EQ(launched.launcher, "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)");
 }
 
-TEST(Launcher, MeetsOnASocketOfTheHostIfAllRanksAreThere) {
+TEST(Launcher, UsesSocketOfHost_WhenAllRanksAreLocal) {
   Variables variables = {{"RANK", "1"},
                          {"WORLD_SIZE", "2"},
                          {"LOCAL_WORLD_SIZE", "2"},
@@ -55,7 +55,7 @@ TEST(Launcher, MeetsOnASocketOfTheHostIfAllRanksAreThere) {
   EXPECT_NE(found(variables).meeting.job, first.meeting.job);
 }
 
-TEST(Launcher, IsOpenMpi) {
+TEST(Launcher, RecognizesOpenMpi) {
   const LaunchedRank launched = found({{"OMPI_COMM_WORLD_RANK", "0"},
                                        {"OMPI_COMM_WORLD_SIZE", "4"},
                                        {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
@@ -65,13 +65,13 @@ TEST(Launcher, IsOpenMpi) {
   EXPECT_EQ(launched.launcher, "Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE)");
 }
 
-TEST(Launcher, IsMpich) {
+TEST(Launcher, RecognizesMpich) {
   const LaunchedRank launched = found({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}});
   EXPECT_EQ(launched.rank, 1U);
   EXPECT_NE(launched.meeting.job.find(std::to_string(::getppid())), std::string::npos);
 }
 
-TEST(Launcher, IsSlurm) {
+TEST(Launcher, RecognizesSlurm) {
   Variables variables = {{"SLURM_PROCID", "5"},
                          {"SLURM_NTASKS", "6"},
                          {"SLURM_NNODES", "1"},
@@ -97,7 +97,7 @@ TEST(Launcher, IsSlurm) {
   EXPECT_EQ(found(variables).meeting.port, 4711);
 }
 
-TEST(Launcher, PrefersOurOwnVariables) {
+TEST(Launcher, PrefersTuttiVariables) {
   const LaunchedRank launched = found(
       {{"TUTTI_RANK", "1"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host-b:4711"}, {"RANK", "7"}, {"WORLD_SIZE", "8"}});
   EXPECT_EQ(launched.rank, 1U);
@@ -105,7 +105,7 @@ TEST(Launcher, PrefersOurOwnVariables) {
   EXPECT_EQ(launched.launcher, "tutti (TUTTI_RANK, TUTTI_RANKS, TUTTI_ROOT)");
 }
 
-TEST(Launcher, NamesTheVariableAndItsValue) {
+TEST(Launcher, NamesVariableAndValue_WhenInvalid) {
   EXPECT_EQ(failure({{"RANK", "two"}, {"WORLD_SIZE", "8"}}), "RANK is \"two\", but must be a whole number, 0 or more");
   EXPECT_EQ(failure({{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
             "WORLD_SIZE is \"0\", but must be a whole number, 1 or more");
@@ -120,7 +120,7 @@ TEST(Launcher, NamesTheVariableAndItsValue) {
             "the port of TUTTI_ROOT is \"99999\", but must be a whole number from 1 to 65535");
 }
 
-TEST(Slurm, FindsTheFirstHostOfACompressedList) {
+TEST(Slurm, FindsFirstHost_OfCompressedList) {
   const auto first = [](const char* list) { return first_host(list).value_or("none"); };
   EXPECT_EQ(first("node[01-04,07],gpu-a"), "node01");
   EXPECT_EQ(first("gpu-a,node[01-04]"), "gpu-a");
@@ -131,7 +131,7 @@ TEST(Slurm, FindsTheFirstHostOfACompressedList) {
   for (const char* malformed : {"", ",a", "n[", "n[]", "n]1", "n[-3]", "n[01-02"}) EXPECT_EQ(first(malformed), "none");
 }
 
-TEST(Launcher, Fails_WhenAVariableIsMissing) {
+TEST(Launcher, Fails_WhenVariableIsMissing) {
   EXPECT_EQ(failure({{"RANK", "0"}}),
             "RANK is set, but WORLD_SIZE is not: set both, as torchrun does, or unset RANK to run one rank");
   EXPECT_EQ(failure({{"WORLD_SIZE", "2"}}),
@@ -142,13 +142,13 @@ TEST(Launcher, Fails_WhenAVariableIsMissing) {
             0U);
 }
 
-TEST(Launcher, UsesTheCompleteSet_WhenAnotherIsPartial) {
+TEST(Launcher, UsesCompleteSet_WhenAnotherIsPartial) {
   const LaunchedRank launched = found({{"RANK", "0"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
   EXPECT_EQ(launched.rank, 1U);
 }
 
-// In an allocation of Slurm, programs that srun has not started may run alone.
-TEST(Launcher, WarnsAndRunsAlone_WhenSlurmsVariablesArePartial) {
+// In an allocation of Slurm, programs that srun did not start may run alone.
+TEST(Launcher, WarnsAndRunsAlone_WhenSlurmVariablesArePartial) {
   static std::string lines;
   for (const char* only : {"SLURM_NTASKS", "SLURM_PROCID"}) {
     lines.clear();

@@ -15,7 +15,7 @@ ListenerRecord at(std::uint16_t family, std::uint16_t port, std::uint8_t first_b
   return record;
 }
 
-TEST(ListenerRecord, IsCalledOnlyAtAnAddressWithAPort) {
+TEST(ListenerRecord, RequiresAddressWithPort) {
   EXPECT_TRUE(check(at(4, 4711, 192), LoopbackPolicy::reject).ok());
   EXPECT_TRUE(check(at(6, 4711, 0xfd), LoopbackPolicy::reject).ok());
   for (const std::uint16_t family : {0, 1, 5, 0xffff}) {
@@ -25,14 +25,14 @@ TEST(ListenerRecord, IsCalledOnlyAtAnAddressWithAPort) {
   EXPECT_FALSE(check(at(4, 0, 192), LoopbackPolicy::allow).ok());
 }
 
-// It would be one's own.
-TEST(ListenerRecord, IsNotCalledOnTheLoopbackOfAnotherHost) {
+// Such an address would be the caller's own.
+TEST(ListenerRecord, RejectsLoopback_OfAnotherHost) {
   const Status status = check(at(4, 4711, 127), LoopbackPolicy::reject);
   EXPECT_NE(status.message().find("name another interface by TUTTI_SOCKET_IFNAME there"), std::string::npos);
   EXPECT_TRUE(check(at(4, 4711, 127), LoopbackPolicy::allow).ok());
 }
 
-TEST(ListenerRecord, EndsTheNameOfItsInterface) {
+TEST(ListenerRecord, TerminatesInterfaceName) {
   ListenerRecord record;
   std::fill(std::begin(record.interface_name), std::end(record.interface_name), 'e');
   EXPECT_EQ(interface_of(record), "eeeeeeeeeeeeeeee");

@@ -16,7 +16,7 @@ Location somewhere() {
   return location;
 }
 
-TEST(Location, KeepsNames) {
+TEST(Location, StoresNames) {
   EXPECT_EQ(gpu_of(somewhere()), "0000:a4:00.0");
   EXPECT_EQ(port_of(somewhere()), "mlx5_3");
   EXPECT_EQ(sane(somewhere()), somewhere());
@@ -24,8 +24,8 @@ TEST(Location, KeepsNames) {
   EXPECT_EQ(sane(Location()), Location());
 }
 
-// Half a name would be another's.
-TEST(Location, HasNoRoomForHalfAName) {
+// A truncated name could be the name of another port.
+TEST(Location, DropsName_WhenTooLong) {
   Location location = somewhere();
   set_port(location, std::string(23, 'x'));
   EXPECT_EQ(port_of(location), std::string(23, 'x'));
@@ -33,7 +33,7 @@ TEST(Location, HasNoRoomForHalfAName) {
   EXPECT_EQ(port_of(location), "");
 }
 
-TEST(Location, SaysNothingWhereItCannotBe) {
+TEST(Location, IsEmpty_WhenRecordIsInvalid) {
   Location wrong = somewhere();
   wrong.version = 1;
   EXPECT_EQ(sane(wrong), Location());
@@ -47,7 +47,7 @@ TEST(Location, SaysNothingWhereItCannotBe) {
   wrong.instructions = number_of(Instructions::avx512) + 1;
   EXPECT_EQ(sane(wrong), Location());
   wrong = somewhere();
-  wrong.gpu.fill('1');  // Without an end.
+  wrong.gpu.fill('1');  // Not terminated.
   EXPECT_EQ(sane(wrong), Location());
   wrong = somewhere();
   wrong.port[2] = '\x1b';

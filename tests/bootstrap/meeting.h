@@ -18,8 +18,8 @@ inline RendezvousOptions here() {
   return options;
 }
 
-// An id, and the process that made it. Its rendezvous is a thread: were it one of the test's own process, the ranks
-// would be forked from a process with threads, and the sanitizers do not stand that.
+// An id, and the process that made it. That process runs the rendezvous in a thread. The test's own process has no
+// threads, since the sanitizers do not support forks from a process with threads.
 class Meeting {
  public:
   explicit Meeting(const RendezvousOptions& options = here())

@@ -1,4 +1,4 @@
-// How ranks that a launcher has started find each other.
+// Rendezvous of ranks that a launcher has started.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ MeetingPoint on_this_host() {
   return meeting;
 }
 
-TEST(Meeting, BringsRanksOfAHostTogetherAgainAndAgain) {
+TEST(Rendezvous, JoinsRanksOfHost_Repeatedly) {
   const MeetingPoint meeting = on_this_host();
   Processes processes;
   for (const Rank rank : {3, 2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 4, 5); });
@@ -48,15 +48,15 @@ MeetingPoint at_a_port() {
   return meeting;
 }
 
-TEST(Meeting, BringsRanksTogetherAtAPort) {
+TEST(Rendezvous, JoinsRanks_AtPort) {
   const MeetingPoint meeting = at_a_port();
   Processes processes;
   for (const Rank rank : {2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 3, 2); });
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
 }
 
-// The ranks disagree on their number, hear of it, and try again at once.
-TEST(Meeting, IsFreeForAnotherTryWhenJoiningHasFailed) {
+// The ranks disagree on their number, report it, and try again at once.
+TEST(Rendezvous, CanBeRetried_WhenJoiningFailed) {
   for (const MeetingPoint& meeting : {on_this_host(), at_a_port()}) {
     const Gate have_id, all_have_id;
     Processes processes;
@@ -78,7 +78,7 @@ TEST(Meeting, IsFreeForAnotherTryWhenJoiningHasFailed) {
   }
 }
 
-// What rank 0 is warned of when it makes an id to be fetched at the meeting point.
+// The warnings of rank 0 when it creates an id for the meeting point.
 std::string warnings_at(const MeetingPoint& meeting) {
   static std::string lines;
   Processes processes;
@@ -89,13 +89,13 @@ std::string warnings_at(const MeetingPoint& meeting) {
   return processes.report(0);
 }
 
-TEST(Meeting, WarnsWhereOtherUsersMayJoin) {
+TEST(Rendezvous, Warns_WhenOtherUsersMayJoin) {
   EXPECT_EQ(warnings_at(on_this_host()), "ok; ");
   const std::string warned = warnings_at(at_a_port());
   EXPECT_NE(warned.find("may join, also other users of this host: set TUTTI_SECRET_FILE"), std::string::npos) << warned;
 }
 
-TEST(Meeting, RefusesAnInterfaceThatThereIsNotEvenWhereItNeedsNone) {
+TEST(Rendezvous, RejectsUnknownInterface_EvenWhenUnused) {
   RendezvousOptions options;
   for (const Rank rank : {0, 1}) {
     options.socket_ifname = "nonsense";
@@ -111,7 +111,7 @@ TEST(Meeting, RefusesAnInterfaceThatThereIsNotEvenWhereItNeedsNone) {
   }
 }
 
-TEST(Meeting, KeepsLongJobNamesApart) {
+TEST(Rendezvous, DistinguishesLongJobNames) {
   MeetingPoint first = on_this_host();
   first.job += std::string(200, 'x');
   MeetingPoint second = first;
@@ -124,14 +124,14 @@ TEST(Meeting, KeepsLongJobNamesApart) {
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
 }
 
-TEST(Meeting, SaysThatRankZeroDoesNotCome) {
+TEST(Rendezvous, ReportsThatRankZeroIsMissing) {
   const Watch watch = {Deadline::after_ms(100)};
   const Status status = share_unique_id({1, 2, "test", on_this_host()}, RendezvousOptions{}, watch).status();
   EXPECT_NE(status.message().find("asking rank 0 for the unique id"), std::string::npos) << status.message();
 }
 
-// Rank 0 waits for rank 1; its emulator tries to listen at the same place meanwhile.
-TEST(Meeting, NamesBothProcesses_WhenRankZeroIsStartedTwice) {
+// Rank 0 waits for rank 1; its duplicate tries to listen at the same place meanwhile.
+TEST(Rendezvous, NamesBothProcesses_WhenRankZeroIsStartedTwice) {
   for (const MeetingPoint& meeting : {on_this_host(), at_a_port()}) {
     const Gate listens, refused;
     Processes processes;
@@ -166,7 +166,7 @@ TEST(Meeting, NamesBothProcesses_WhenRankZeroIsStartedTwice) {
   }
 }
 
-TEST(Meeting, SaysThatAnotherProgramListens_WhenItIsNotTutti) {
+TEST(Rendezvous, ReportsOtherProgram_WhenPortIsInUse) {
   const MeetingPoint meeting = at_a_port();
   const Address place = resolve(meeting.host, meeting.port).value();
   const Socket other = listen_at({place, "", SOCK_STREAM}).value();
@@ -175,7 +175,7 @@ TEST(Meeting, SaysThatAnotherProgramListens_WhenItIsNotTutti) {
 }
 
 // A user who has set MASTER_PORT does not know the port in the message.
-TEST(Meeting, SaysWhyItIsAtThePortAfterTheLaunchers) {
+TEST(Rendezvous, ExplainsWhyItUsesPortAfterLaunchers) {
   const Socket taken = listen_at({loopback_address(), "", SOCK_STREAM}).value();
   const auto port = static_cast<std::uint16_t>(local_address(taken).value().port);
   MeetingPoint meeting;
@@ -193,7 +193,7 @@ TEST(Meeting, SaysWhyItIsAtThePortAfterTheLaunchers) {
   EXPECT_EQ(ours.find("MASTER_PORT"), std::string::npos) << ours;
 }
 
-TEST(Meeting, OnLoopbackIsDoubtedWhereNobodyComes) {
+TEST(Rendezvous, SuspectsLoopback_WhenRanksAreMissing) {
   const Environment environment({{"RANK", "1"},
                                  {"WORLD_SIZE", "2"},
                                  {"LOCAL_WORLD_SIZE", "1"},
@@ -204,15 +204,15 @@ TEST(Meeting, OnLoopbackIsDoubtedWhereNobodyComes) {
   EXPECT_NE(advice_for(told.meeting).find(doubt), std::string::npos) << advice_for(told.meeting);
 }
 
-TEST(Meeting, WantsAnAddressOfRankZerosHost) {
+TEST(Rendezvous, RequiresAddressOfRankZerosHost) {
   MeetingPoint elsewhere;
-  elsewhere.host = "192.0.2.1";  // Of documentation alone.
+  elsewhere.host = "192.0.2.1";  // Reserved for documentation.
   elsewhere.port = 5000;
   const std::string text = share_unique_id({0, 2, "test", elsewhere}, RendezvousOptions{}, {}).status().message();
   EXPECT_NE(text.find("must be an address of rank 0's host"), std::string::npos) << text;
 }
 
-TEST(Meeting, NamesTheCureWhereARankComesTwice) {
+TEST(Rendezvous, SuggestsRemedy_WhenRankJoinsTwice) {
   const MeetingPoint meeting = on_this_host();
   Processes processes;
   for (int i = 0; i < 2; ++i) processes.start([=] { return join_at(meeting, 1, 3, 1); });
@@ -223,7 +223,7 @@ TEST(Meeting, NamesTheCureWhereARankComesTwice) {
   }
 }
 
-TEST(Meeting, NamesBothNumbers_WhenWorldSizesDiffer) {
+TEST(Rendezvous, NamesBothWorldSizes_WhenTheyDiffer) {
   const MeetingPoint meeting = on_this_host();
   Processes processes;
   for (const Rank ranks : {2, 3}) processes.start([=] { return join_at(meeting, ranks - 2, ranks, 1); });
@@ -238,8 +238,8 @@ TEST(Meeting, NamesBothNumbers_WhenWorldSizesDiffer) {
   }
 }
 
-// The rank has gone long before rank 0's deadline ends.
-TEST(Meeting, SaysThatARankCameWithoutTheSecret) {
+// The rank exits long before rank 0's deadline.
+TEST(Rendezvous, ReportsRankWithoutSecret) {
   const MeetingPoint meeting = on_this_host();
   char path[] = "/tmp/tutti-secret-XXXXXX";
   const int file = ::mkstemp(path);
@@ -272,7 +272,7 @@ bool names_the_cure(std::string_view text) {
   return text.find("set TUTTI_ROOT to host:port") != std::string_view::npos;
 }
 
-TEST(Meeting, NamesTheCureToRanksThatKnowItByDifferentNames) {
+TEST(Rendezvous, SuggestsRemedy_WhenRanksUseDifferentNames) {
   MeetingPoint named = on_this_host();
   const auto told = [&] { return explain_absence(timeout_error("late"), named).message(); };
   EXPECT_TRUE(names_the_cure(told()));
@@ -285,7 +285,7 @@ TEST(Meeting, NamesTheCureToRanksThatKnowItByDifferentNames) {
   EXPECT_EQ(explain_absence(timeout_error("late"), elsewhere).message(), "late");
 }
 
-TEST(Meeting, NamesTheCureWhileItsRanksStillWait) {
+TEST(Rendezvous, SuggestsRemedy_WhileRanksStillWait) {
   static std::string lines;
   const MeetingPoint meeting = on_this_host();
   Processes processes;

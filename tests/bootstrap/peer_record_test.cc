@@ -7,7 +7,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(PeerRecord, TellsCpusBeyondOneSet) {
+TEST(PeerRecord, CountsCpusBeyondOneSet) {
   const test::ManyCpus kernel({1500, 1501, 4095});
   const auto record = own_record();
   ASSERT_TRUE(record.ok());

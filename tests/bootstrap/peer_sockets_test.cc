@@ -30,7 +30,7 @@ JoinOptions apart(std::int64_t timeout_ms = 60'000) {
   return options;
 }
 
-// The first thing that each end of a wire says.
+// The first message of each end of a connection.
 struct Word {
   Rank from = 0, to = 0;
   std::uint32_t called = 0;
@@ -86,9 +86,9 @@ std::string join_and(const std::function<std::string(Bootstrap&)>& work, const U
 
 Claim rank_of(Rank rank, Rank ranks) { return {Role::join, rank, ranks, kRendezvous}; }
 
-class PeerSocketsOf : public testing::TestWithParam<Rank> {};
+class PeerSocketsOfProcesses : public testing::TestWithParam<Rank> {};
 
-TEST_P(PeerSocketsOf, ProcessesLeadFromEachToEach) {
+TEST_P(PeerSocketsOfProcesses, ConnectEachPair) {
   const Rank ranks = GetParam();
   const Meeting meeting;
   const UniqueId id = meeting.id();
@@ -101,7 +101,7 @@ TEST_P(PeerSocketsOf, ProcessesLeadFromEachToEach) {
   std::printf("%u processes apart: %.1f ms\n", ranks, static_cast<double>(now_ns() - began) * 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, PeerSocketsOf, testing::Values(1, 2, 3, 8, 64));
+INSTANTIATE_TEST_SUITE_P(Sizes, PeerSocketsOfProcesses, testing::Values(1, 2, 3, 8, 64));
 
 std::string settings(Bootstrap& bootstrap) {
   const PeerSocket link = std::move(bootstrap.take_peer_sockets()[1 - bootstrap.rank()]);
@@ -116,8 +116,8 @@ std::string settings(Bootstrap& bootstrap) {
          std::to_string(option(IPPROTO_TCP, TCP_USER_TIMEOUT)) + (waits ? " waits" : "");
 }
 
-// The caller's deadline while it connects must not end the connection to a peer that reads nothing for a while.
-TEST(PeerSockets, WaitForNothingAndForReadersWithoutEnd) {
+// The caller's deadline for connecting must not end the connection to a peer that reads nothing for a while.
+TEST(PeerSockets, HaveNoDelayAndNoTimeout) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;
@@ -133,7 +133,7 @@ std::string route(Bootstrap& bootstrap) {
   return link.route == right ? link.route : link.route + " instead of " + right;
 }
 
-TEST(PeerSockets, SayWhereTheyLead) {
+TEST(PeerSockets, ReportRoute) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;
@@ -146,7 +146,7 @@ TEST(PeerSockets, SayWhereTheyLead) {
   }
 }
 
-TEST(PeerSockets, LeadThroughIpv6) {
+TEST(PeerSockets, WorkOverIpv6) {
   Address loopback;
   loopback.family = 6;
   loopback.bytes[15] = 1;
@@ -161,7 +161,7 @@ TEST(PeerSockets, LeadThroughIpv6) {
   }
 }
 
-TEST(PeerSockets, AreNotMadeBetweenRanksOfAHost) {
+TEST(PeerSockets, AreNotMade_BetweenRanksOfOneHost) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   JoinOptions together = apart();
@@ -179,7 +179,7 @@ TEST(PeerSockets, AreNotMadeBetweenRanksOfAHost) {
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "2 places, 0 wires");
 }
 
-TEST(PeerSockets, AreWantedByAllOrByNone) {
+TEST(PeerSockets, AreMade_WhenAnyRankNeedsThem) {
   for (const Rank other : {0, 2}) {
     const Meeting meeting;
     const UniqueId id = meeting.id();
@@ -202,7 +202,7 @@ std::string offers(Bootstrap& bootstrap) {
   return text;
 }
 
-TEST(PeerSockets, ComeWithWhatEachRankOffers) {
+TEST(PeerSockets, CarryOfferOfEachRank) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   const std::string long_reason(kMaxWhyBytes + 100, 'x');
@@ -217,8 +217,8 @@ TEST(PeerSockets, ComeWithWhatEachRankOffers) {
     EXPECT_EQ(text, "[verbs|][|" + long_reason.substr(0, kMaxWhyBytes - 3) + "...][|]");
 }
 
-// To look at devices takes its time.
-TEST(PeerSockets, AreNotOfferedAnythingBesideOnOneHost) {
+// Querying devices takes time.
+TEST(PeerSockets, DoNotQueryOffer_OnOneHost) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;
@@ -238,7 +238,7 @@ TEST(PeerSockets, AreNotOfferedAnythingBesideOnOneHost) {
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "not asked");
 }
 
-// While a rank joins it does something else as soon as it says `words`.
+// While a rank joins, it runs another function as soon as it logs `words`.
 std::function<void(std::string_view)> distraction;
 std::string_view words;
 
@@ -254,10 +254,10 @@ std::string join_distracted(std::string_view at, const std::function<void(std::s
   return join_and(talk, id, claim, options);
 }
 
-constexpr std::string_view kListens = "awaits ranks of other hosts at ";  // And has not told anybody where.
-constexpr std::string_view kMeets = "meets 2 ranks of other hosts";       // And has not called anybody.
+constexpr std::string_view kListens = "awaits ranks of other hosts at ";  // Before it has sent its address.
+constexpr std::string_view kMeets = "meets 2 ranks of other hosts";       // Before it has connected to another rank.
 
-// Rank 0 of three is distracted; what the others report.
+// Rank 0 of three is distracted; returns the reports of the others.
 std::vector<std::string> reports_of_others(std::string_view at, const std::function<void(std::string_view)>& by,
                                            const JoinOptions& options = apart()) {
   const Meeting meeting;
@@ -275,8 +275,8 @@ void expect_named(const std::string& text) {
   EXPECT_NE(text.find("TUTTI_SOCKET_IFNAME"), std::string::npos) << text;
 }
 
-// What a firewall does that refuses.
-TEST(PeerSockets, ThatAreRefusedAreNamedToAll) {
+// Behaves like a firewall that rejects connections.
+TEST(PeerSockets, NameRefusedConnection_OnAllRanks) {
   const auto stop_listening = [](std::string_view) {
     for (int file = 3; file < 256; ++file) {
       int listens = 0;
@@ -291,8 +291,8 @@ TEST(PeerSockets, ThatAreRefusedAreNamedToAll) {
   }
 }
 
-// Told in time: before the rendezvous gives up, which knows no more than that ranks did not reach each other.
-TEST(PeerSockets, ThatNobodyAnswersAreNamedToAll) {
+// Reported before the rendezvous times out, which knows only that ranks did not reach each other.
+TEST(PeerSockets, NameUnansweredConnection_OnAllRanks) {
   const auto sleep = [](std::string_view) {
     for (;;) ::pause();
   };
@@ -302,7 +302,7 @@ TEST(PeerSockets, ThatNobodyAnswersAreNamedToAll) {
   }
 }
 
-TEST(PeerSockets, ToARankThatDiesAreNotWaitedFor) {
+TEST(PeerSockets, Fail_WhenRankDies) {
   const auto die = [](std::string_view) { ::raise(SIGKILL); };
   for (const std::string& text : reports_of_others(kMeets, die)) {
     EXPECT_EQ(text.find("rank 0 ("), 0U) << text;
@@ -323,7 +323,7 @@ void call_as_strangers(std::string_view place) {
   }
 }
 
-TEST(PeerSockets, AreNotHeldUpByStrangers) {
+TEST(PeerSockets, IgnoreUnauthenticatedClients) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;
@@ -335,7 +335,7 @@ TEST(PeerSockets, AreNotHeldUpByStrangers) {
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
 }
 
-TEST(PeerSockets, NeedAnInterfaceOfTheNameThatIsGiven) {
+TEST(PeerSockets, RequireNamedInterface) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;

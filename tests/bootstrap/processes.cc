@@ -11,13 +11,13 @@
 #include <filesystem>
 #include <iterator>
 
-// Children leave by _exit, with threads that only exit would have joined: to the thread sanitizer these leak.
+// Children leave by _exit(), with threads that only exit() would have joined. ThreadSanitizer reports these as leaks.
 extern "C" const char* __tsan_default_options() { return "report_thread_leaks=0"; }
 
 namespace tutti::test {
 namespace {
 
-// The address sanitizer's allocator does not survive a fork beside other threads: its child hangs once in a hundred.
+// The allocator of AddressSanitizer does not survive a fork beside other threads: the child hangs once in a hundred.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool forks_beside_threads = false;
 #else

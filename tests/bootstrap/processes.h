@@ -16,14 +16,14 @@ class Processes {
  public:
   using Work = std::function<std::string()>;
   Processes() = default;
-  ~Processes();  // Kills what still runs.
+  ~Processes();  // Kills running children.
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
   void start(const Work& work);
   void kill(std::size_t index);
   void stop(std::size_t index);  // SIGSTOP.
-  // What the process returned, or "killed by signal 9"; waits for its end.
+  // Waits for the child to end. Returns its report, or "killed by signal 9".
   std::string report(std::size_t index);
   std::vector<std::string> reports();
 
@@ -35,7 +35,7 @@ class Processes {
   std::vector<Child> children_;
 };
 
-// A gate that all processes forked later share: wait() returns in as many of them as open() was called for.
+// A gate shared by all processes forked later: wait() returns in as many of them as open() was called for.
 class Gate {
  public:
   Gate();
@@ -47,7 +47,7 @@ class Gate {
   int event_;
 };
 
-// A T that all processes forked later share.
+// A T shared by all processes forked later.
 template <class T>
 class Shared {
  public:

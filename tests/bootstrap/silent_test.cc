@@ -1,4 +1,4 @@
-// Ranks and rendezvous that do not answer.
+// Ranks and a rendezvous that do not answer.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -44,7 +44,7 @@ void await_two_ranks() {
   ASSERT_TRUE(two_have_joined());
 }
 
-TEST(Bootstrap, NamesARank_WhenItIsStoppedAfterItJoined) {
+TEST(Bootstrap, NamesRank_WhenStoppedAfterJoining) {
   const Meeting meeting(note_when_two_have_joined());
   const UniqueId id = meeting.id();
   Processes processes;
@@ -60,7 +60,7 @@ TEST(Bootstrap, NamesARank_WhenItIsStoppedAfterItJoined) {
 }
 
 // Rank 0 runs the rendezvous, which no longer reports anything. The limit is 2 s and some slack.
-TEST(Bootstrap, NamesRankZeroInTime_WhenItIsStoppedWithTheRendezvous) {
+TEST(Bootstrap, NamesRankZeroInTime_WhenStoppedWithRendezvous) {
   const RendezvousOptions options = note_when_two_have_joined();
   const Shared<UniqueId> id;
   const Gate made;
@@ -82,8 +82,8 @@ TEST(Bootstrap, NamesRankZeroInTime_WhenItIsStoppedWithTheRendezvous) {
   EXPECT_NE(text.find("does not answer: stopped, overloaded or out of reach"), std::string::npos) << text;
 }
 
-// The port drops connection requests, as behind a firewall: its queue is full, and nobody accepts.
-TEST(Bootstrap, SuggestsFirewalls_WhenTheRendezvousCannotBeReached) {
+// The port drops connection requests, as behind a firewall: its queue is full, and nothing accepts.
+TEST(Bootstrap, SuggestsFirewalls_WhenRendezvousIsUnreachable) {
   const Socket listener = listen_at({loopback_address(), "", SOCK_STREAM}).value();
   ASSERT_EQ(::listen(listener.get(), 0), 0);
   const Address address = local_address(listener).value();

@@ -1,4 +1,4 @@
-// Calls that a tuner plugin has its say about.
+// Calls with a tuner plugin.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -31,10 +31,10 @@ std::int32_t take_ring_on_one(const AskedCall& call, Table& table, std::int32_t&
   return 0;
 }
 
-class Advised : public testing::TestWithParam<const char*> {
+class TunerPluginCalls : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { stand_in_ = StandIn(); }
-  // Where there is a network, each rank is on a host of its own.
+  // With a network transport, each rank is on a host of its own.
   static CommunicatorOptions options() {
     CommunicatorOptions made;
     made.tuner_plugin = STAND_IN_V5;
@@ -44,10 +44,10 @@ class Advised : public testing::TestWithParam<const char*> {
 
   StandIn& stand_in_ = stand_in_of(STAND_IN_V5);
 };
-INSTANTIATE_TEST_SUITE_P(Transports, Advised, testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Transports, TunerPluginCalls, testing::Values("shm", "tcp"),
                          [](const auto& transport) { return std::string(transport.param); });
 
-// Sums up that many ones a rank; what it ran as.
+// All-reduces `count` ones per rank; returns the algorithm that ran.
 Result<std::string> sum_up(Communicator& communicator, std::size_t count) {
   std::vector<float> buffer(count, 1);
   TUTTI_CHECK_OK(communicator.run(all_reduce(buffer)));
@@ -56,7 +56,7 @@ Result<std::string> sum_up(Communicator& communicator, std::size_t count) {
   return std::string(communicator.last_run().algorithm);
 }
 
-std::vector<std::string> sums(Communicators& ranks, std::size_t count) {
+std::vector<std::string> algorithms_of(Communicators& ranks, std::size_t count) {
   std::vector<std::string> ran(ranks.size());
   on_all(ranks, [&](Communicator& communicator) -> Status {
     auto done = sum_up(communicator, count);
@@ -66,16 +66,16 @@ std::vector<std::string> sums(Communicators& ranks, std::size_t count) {
   return ran;
 }
 
-TEST_P(Advised, CallsRunAsThePluginWants) {
+TEST_P(TunerPluginCalls, UseAlgorithmOfPlugin) {
   for (const Rank count : {2, 3, 4}) {
     for (const std::size_t elements : {4, 100'000}) {
       stand_in_ = StandIn();
       stand_in_.answer = take_ring;
       Communicators ranks = make_ranks(count, options());
-      EXPECT_EQ(sums(ranks, elements), std::vector<std::string>(count, "ring")) << count << ' ' << elements;
+      EXPECT_EQ(algorithms_of(ranks, elements), std::vector<std::string>(count, "ring")) << count << ' ' << elements;
       EXPECT_EQ(stand_in_.asked.bytes, elements * sizeof(float));
       EXPECT_EQ(stand_in_.answers, static_cast<std::int32_t>(count));
-      EXPECT_EQ(sums(ranks, elements), std::vector<std::string>(count, "ring"));
+      EXPECT_EQ(algorithms_of(ranks, elements), std::vector<std::string>(count, "ring"));
       EXPECT_EQ(stand_in_.answers, static_cast<std::int32_t>(count)) << "asked once for each shape of call";
       ranks.clear();
       EXPECT_EQ(stand_in_.ended, static_cast<std::int32_t>(count));
@@ -83,42 +83,42 @@ TEST_P(Advised, CallsRunAsThePluginWants) {
   }
 }
 
-TEST_P(Advised, CallsRunAsEverWhereThePluginHasNothingToSay) {
+TEST_P(TunerPluginCalls, UseDefault_WhenPluginChangesNothing) {
   CommunicatorOptions plain = options();
   plain.tuner_plugin = "none";
   for (const std::size_t elements : {4, 100'000}) {
     Communicators ranks = make_ranks(3, options());
     Communicators others = make_ranks(3, plain);
-    EXPECT_EQ(sums(ranks, elements), sums(others, elements));
+    EXPECT_EQ(algorithms_of(ranks, elements), algorithms_of(others, elements));
   }
   EXPECT_EQ(stand_in_.contexts, 6);
   EXPECT_EQ(stand_in_.answers, 6);
 }
 
-TEST_P(Advised, CallsRunAsTheUserForcesThem) {
+TEST_P(TunerPluginCalls, UseForcedAlgorithm_DespitePlugin) {
   stand_in_.answer = take_ring;
   CommunicatorOptions forced = options();
   forced.algorithm = "recursive_doubling";
   Communicators ranks = make_ranks(3, forced);
-  EXPECT_EQ(sums(ranks, 100), std::vector<std::string>(3, "recursive_doubling"));
+  EXPECT_EQ(algorithms_of(ranks, 100), std::vector<std::string>(3, "recursive_doubling"));
   EXPECT_EQ(stand_in_.answers, 0);
 }
 
-TEST_P(Advised, RanksThatHearDifferentThingsFailAll) {
+TEST_P(TunerPluginCalls, FailOnAllRanks_WhenPluginsDisagree) {
   for (const auto answer : {take_tree_then_ring, take_ring_on_one}) {
     for (const Rank count : {2, 3, 5}) {
       for (const std::size_t elements : {4, 100'000}) {
         stand_in_ = StandIn();
         stand_in_.answer = answer;
         Communicators ranks = make_ranks(count, options());
-        for (const std::string& reported : sums(ranks, elements))
+        for (const std::string& reported : algorithms_of(ranks, elements))
           EXPECT_NE(reported.find("their tuner plugins say different things"), std::string::npos) << reported;
       }
     }
   }
 }
 
-TEST_P(Advised, PartsAskAsWell) {
+TEST_P(TunerPluginCalls, ConsultPlugin_InSubCommunicators) {
   stand_in_.answer = take_ring;
   Communicators ranks = make_ranks(4, options());
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
@@ -131,14 +131,14 @@ TEST_P(Advised, PartsAskAsWell) {
   EXPECT_EQ(stand_in_.ranks, 2U);
 }
 
-// A plugin may keep what it knows by it: alike on all ranks, and another for each communicator.
-TEST_P(Advised, RanksHaveTheIdOfTheirCommunicator) {
+// A plugin may key its state by the id: the same on all ranks, and different for each communicator.
+TEST_P(TunerPluginCalls, PassIdOfCommunicator) {
   Communicators ranks = make_ranks(4, options());
   const std::vector<std::uint64_t> whole = stand_in_.communicators;
   ASSERT_EQ(whole.size(), 4U);
   std::set<std::uint64_t> ids = {whole[0]};
   for (const std::uint64_t id : whole) EXPECT_EQ(id, whole[0]);
-  for (int turn = 0; turn < 2; ++turn) {  // The same ranks, and another communicator.
+  for (int turn = 0; turn < 2; ++turn) {  // The same ranks in another communicator.
     stand_in_.communicators.clear();
     Communicators parts(4);
     for (const Status& status : on_all(ranks, [&](Communicator& communicator) -> Status {
@@ -155,7 +155,7 @@ TEST_P(Advised, RanksHaveTheIdOfTheirCommunicator) {
       EXPECT_TRUE(ids.insert(id).second);
     }
   }
-  for (int turn = 0; turn < 2; ++turn) {  // Without the same one.
+  for (int turn = 0; turn < 2; ++turn) {  // Without that rank.
     stand_in_.communicators.clear();
     Communicators parts(4);
     for (const Status& status : on_all(ranks, [&](Communicator& communicator) -> Status {
@@ -171,18 +171,18 @@ TEST_P(Advised, RanksHaveTheIdOfTheirCommunicator) {
   }
 }
 
-// What it says goes, from the first call on: nothing else is tried.
-TEST_P(Advised, CallsThatCouldLearnDoNot) {
+// The plugin decides from the first call on; autotuning tries nothing.
+TEST_P(TunerPluginCalls, DoNotAutotune) {
   stand_in_.answer = take_ring;
   CommunicatorOptions tuned = options();
   tuned.tune = Tune::all;
   Communicators ranks = make_ranks(3, tuned);
   for (int call = 0; call < 60; ++call)
-    ASSERT_EQ(sums(ranks, 100), std::vector<std::string>(3, "ring")) << "call " << call;
+    ASSERT_EQ(algorithms_of(ranks, 100), std::vector<std::string>(3, "ring")) << "call " << call;
   EXPECT_EQ(stand_in_.answers, 3);
 }
 
-TEST(Advice, TellsPluginsOfUnevenHosts) {
+TEST(TunerPlugin, ReceivesUnevenHosts) {
   StandIn& stand_in = stand_in_of(STAND_IN_V5);
   stand_in = StandIn();
   CommunicatorOptions options;

@@ -1,4 +1,4 @@
-// Calls on memory that other ranks can map: that they try mapped algorithms and others, and that all ranks switch
+// Autotuning of calls on memory that other ranks can map. Calls try mapped and other algorithms, and all ranks switch
 // together, whichever of them have such memory.
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ CommunicatorOptions autotuning(const std::string& file = "") {
   return options;
 }
 
-// Of one rank: an input and an output that peers can map, and others that they cannot.
+// Buffers of one rank: an input and an output that peers can map, and others that they cannot.
 class Buffers {
  public:
   Buffers(const Case& test, Rank rank)
@@ -49,7 +49,7 @@ class Buffers {
         outputs_(output_blocks(test.problem, rank) * test.count) {
     const std::vector<float> input = input_of(test, rank);
     TUTTI_ASSERT(std::max(input.size(), outputs_) * sizeof(float) <= kMaxBytes);
-    const auto bytes = std::as_bytes(std::span(input));  // None, of a rank that only receives.
+    const auto bytes = std::as_bytes(std::span(input));  // Empty on a rank that only receives.
     for (std::byte* memory : {shown_, hidden_.data()}) std::copy(bytes.begin(), bytes.end(), memory);
   }
   ~Buffers() { EXPECT_TRUE(Regions::of_process().free(shown_).ok()); }
@@ -68,7 +68,7 @@ class Buffers {
     return call;
   }
 
-  // Of the elements some, which are in all units and chunks.
+  // A sample of the elements, from all units and chunks.
   Status check(const Call& call) const {
     for (std::size_t i = 0; i < outputs_; i += kStride) {
       float value = 0;
@@ -87,12 +87,12 @@ class Buffers {
   std::size_t outputs_;
 };
 
-// Which of the ranks pass memory that can be mapped, operation by operation.
+// Which ranks pass mappable memory, by operation.
 using Showing = std::function<bool(Rank rank, int operation)>;
 const Showing kAll = [](Rank, int) { return true; };
 const Showing kNone = [](Rank, int) { return false; };
 
-// The ways that calls went, by operation, which are those of all ranks.
+// Returns the choice of each operation, which must be the same on all ranks.
 std::vector<std::string> run_often(Communicators& ranks, const Case& test, int times, const Showing& shows) {
   std::vector<std::vector<std::string>> ways(ranks.size());
   const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
@@ -116,7 +116,7 @@ std::set<std::string> distinct(const std::vector<std::string>& ways, std::size_t
   return {ways.begin() + static_cast<std::ptrdiff_t>(from), ways.end()};
 }
 
-// Every way but one takes longer, by what the test does before it goes on with the call.
+// Delays every choice but one before it continues with the call.
 std::string tuned_where_others_are_slow(const std::string& quick, const Case& test) {
   constexpr std::int64_t kSlowNs = 5'000'000;
   Communicators ranks = meet(test.problem.ranks, autotuning());
@@ -140,8 +140,8 @@ std::string tuned_where_others_are_slow(const std::string& quick, const Case& te
   return last[0];
 }
 
-// Once more where other programs may have slowed down what was to be quick.
-TEST(AutotuningMapped, KeepsWhatIsFastest) {
+// Repeats, since other programs may have slowed down the choice that should be fast.
+TEST(AutotuningMapped, KeepsFastestChoice) {
   for (const char* quick : {"direct_mapped ", "ring Simple", "direct Simple"}) {
     std::string tuned;
     for (int i = 0; i < 4 && tuned != quick; ++i)
@@ -150,8 +150,9 @@ TEST(AutotuningMapped, KeepsWhatIsFastest) {
   }
 }
 
-// What nobody asks about is done by nobody in the peers' memory, and what is, by all.
-TEST(AutotuningMapped, CallsGoTheSameWayWhoeverShowsBuffers) {
+// Calls without mappable buffers use no peer memory. Calls with mappable buffers on all ranks use mapped algorithms on
+// all ranks.
+TEST(AutotuningMapped, ChoosesTheSameOnAllRanks_WhicheverPassMappableBuffers) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   for (const Collective collective :
@@ -177,7 +178,7 @@ void leave(Communicators& ranks) {
   ranks.clear();
 }
 
-// Calls of either kind after which its trial has ended.
+// The number of calls of either kind after which autotuning has ended.
 int longest(const Case& test) {
   const Machine machine = machine_of(Hosts::together(test.problem.ranks));
   Query query = query_of(test.problem, test.count * sizeof(float));
@@ -189,7 +190,7 @@ int longest(const Case& test) {
   return static_cast<int>(Autotuner(predicted_us, autotuner_options(false, true)).longest());
 }
 
-TEST(AutotuningMapped, FileKeepsBothKindsOfCalls) {
+TEST(AutotuningMapped, SavesResultsOfBothKindsOfCalls) {
   const Folder folder;
   const CommunicatorOptions options = autotuning(folder.file());
   const Case copy = case_of(Collective::all_gather, 3, kSlowMotion ? 8'000 : 80'000);
@@ -202,7 +203,8 @@ TEST(AutotuningMapped, FileKeepsBothKindsOfCalls) {
   ASSERT_TRUE(cache.ok()) << std::move(cache).status().message();
   const TuneCache::Machine* machine = cache.value().find(name_here);
   ASSERT_NE(machine, nullptr) << cache.value().machines.size() << format(cache.value());
-  bool by_lanes = false;  // What mapped calls have come to: then the others' trial has no more calls of its own.
+  bool by_lanes =
+      false;  // The result of mapped calls: from then on, calls through lanes make no trial calls of their own.
   for (const bool mapped : {true, false}) {
     const TunedClass wanted = {Collective::all_gather, size_class(copy.count * sizeof(float)), {}, mapped};
     const auto found = std::find_if(machine->classes.begin(), machine->classes.end(),
@@ -217,8 +219,8 @@ TEST(AutotuningMapped, FileKeepsBothKindsOfCalls) {
   }
 }
 
-// Each way in turn, so that one of them is none of the tuner's own.
-TEST(AutotuningMapped, TakesWhatTheFileSaysWasKept) {
+// Each choice in turn, so that at least one differs from the tuner's own.
+TEST(AutotuningMapped, UsesSavedResult) {
   const Folder folder;
   const CommunicatorOptions options = autotuning(folder.file());
   const Case copy = case_of(Collective::broadcast, 3, 16'000);

@@ -1,4 +1,4 @@
-// Calls that try other algorithms while they are made: results, and that all ranks switch together and come to one end.
+// Autotuning of calls: results stay correct, all ranks switch together, and they settle on one choice.
 #include "src/communicator/host/autotuning.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ CommunicatorOptions autotuning(Tune tune, const std::string& transport = "") {
   return options;
 }
 
-// As a communicator of ranks of one host sees them, or of one each.
+// Candidates for a communicator on these hosts.
 std::vector<Candidate> candidates_of(const Case& test, const Hosts& hosts) {
   const Machine machine = machine_of(hosts);
   Query query = query_of(test.problem, test.count * sizeof(float));
@@ -44,14 +44,14 @@ std::vector<Candidate> candidates_of(const Case& test) {
   return candidates_of(test, Hosts::together(test.problem.ranks));
 }
 
-// Operations after which its trial has ended.
+// The number of operations after which autotuning has ended.
 int longest(const std::vector<Candidate>& all, Collective collective = Collective::all_gather) {
   std::vector<double> predicted_us;
   for (const Candidate& candidate : all) predicted_us.push_back(candidate.predicted_us);
   return static_cast<int>(Autotuner(predicted_us, autotuner_options(has_root(collective), false)).longest());
 }
 
-// Of these ranks, one of which the tuner has several candidates that are worth a trial.
+// A call for which the tuner has several candidates that are worth trying on these ranks.
 Case open_case(Collective collective, Rank ranks) {
   for (const std::size_t count : {100, 1, 10, 30, 300, 1000, 3000}) {
     const Case test = case_of(collective, ranks, count);
@@ -62,7 +62,7 @@ Case open_case(Collective collective, Rank ranks) {
   return case_of(collective, ranks, 100);
 }
 
-// Runs the same call so often on all ranks; the ways that it went, by operation, which are those of all ranks.
+// Repeats the same call on all ranks. Returns the choice of each operation, which must be the same on all ranks.
 std::vector<std::string> run_often(Communicators& ranks, const Case& test, int times,
                                    const CommunicatorOptions& options) {
   std::vector<std::vector<std::string>> ways(ranks.size());
@@ -82,7 +82,7 @@ std::vector<std::string> run_often(Communicators& ranks, const Case& test, int t
 
 std::set<std::string> distinct(const std::vector<std::string>& ways) { return {ways.begin(), ways.end()}; }
 
-// Those after which none differed from the last.
+// The number of operations after which the choice no longer changed.
 std::size_t settled_after(const std::vector<std::string>& ways) {
   std::size_t end = ways.size();
   while (end > 0 && ways[end - 1] == ways.back()) --end;
@@ -93,9 +93,9 @@ struct Setting {
   Rank ranks;
   const char* transport;
 };
-class Autotune : public testing::TestWithParam<Setting> {};
+class AutotuningOf : public testing::TestWithParam<Setting> {};
 
-TEST_P(Autotune, EveryCollectiveComesToOneWay) {
+TEST_P(AutotuningOf, EveryCollectiveSettlesOnOneChoice) {
   const auto [count, transport] = GetParam();
   const CommunicatorOptions options = autotuning(Tune::all, transport);
   Communicators ranks = make_ranks(count, options);
@@ -115,13 +115,13 @@ TEST_P(Autotune, EveryCollectiveComesToOneWay) {
   EXPECT_GT(tried.size(), 3U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Autotune, testing::Values(Setting{2, ""}, Setting{4, ""}, Setting{3, "tcp"}),
+INSTANTIATE_TEST_SUITE_P(Ranks, AutotuningOf, testing::Values(Setting{2, ""}, Setting{4, ""}, Setting{3, "tcp"}),
                          [](const auto& setting) {
                            const Setting& of = setting.param;
                            return std::to_string(of.ranks) + (*of.transport == 0 ? "shm" : of.transport);
                          });
 
-TEST(Autotuning, LeavesAloneWhatItIsNotToldTo) {
+TEST(Autotuning, LeavesFloatReductionsAlone_InExactMode) {
   Communicators ranks = make_ranks(3, autotuning(Tune::exact));
   const Case sum = open_case(Collective::all_reduce, 3), copy = open_case(Collective::all_gather, 3);
   EXPECT_EQ(distinct(run_often(ranks, sum, 400, autotuning(Tune::exact))).size(), 1U) << "floats are rounded";
@@ -135,7 +135,7 @@ TEST(Autotuning, LeavesAloneWhatItIsNotToldTo) {
   EXPECT_EQ(distinct(run_often(bound, copy, 400, forced)).size(), 1U);
 }
 
-TEST(Autotuning, ConcernsWhatRoundsNothing) {
+TEST(Autotuning, ExactModeCoversCallsWithoutRounding) {
   Call call;
   call.count = 1;
   for (std::uint32_t type = 0; type < kDataTypes; ++type) {
@@ -150,8 +150,8 @@ TEST(Autotuning, ConcernsWhatRoundsNothing) {
   }
 }
 
-// Sizes of one class share its trial; other collectives and sizes between do not disturb it.
-TEST(Autotuning, KeepsClassesApartInAnyOrder) {
+// Sizes of one class share its results; other collectives and sizes in between do not disturb it.
+TEST(Autotuning, KeepsClassesSeparate_InAnyOrder) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Communicators ranks = make_ranks(4, autotuning(Tune::all));
@@ -161,7 +161,7 @@ TEST(Autotuning, KeepsClassesApartInAnyOrder) {
     for (int i = 0; i < (kSlowMotion ? 1000 : 3000); ++i) {
       Case test = case_of(static_cast<Collective>(random() % kCollectives), 4, 65 + random() % 60);
       if (random() % 8 == 0) test.count *= 100;
-      test.problem.in_place = (random() + communicator.rank()) % 2 == 0;  // Ranks may differ in it.
+      test.problem.in_place = (random() + communicator.rank()) % 2 == 0;  // Ranks may differ in the buffers.
       test.problem.root = has_root(test.problem.collective) ? static_cast<Rank>(random() % 4) : 0;
       std::int64_t wrong = -3;
       TUTTI_CHECK_OK(run_case(communicator, test, autotuning(Tune::all), wrong));
@@ -174,7 +174,7 @@ TEST(Autotuning, KeepsClassesApartInAnyOrder) {
   for (Rank rank = 1; rank < 4; ++rank) EXPECT_EQ(ways[rank], ways[0]);
 }
 
-TEST(Autotuning, GoesOnInGroups) {
+TEST(Autotuning, ContinuesInGroups) {
   Communicators ranks = make_ranks(3, autotuning(Tune::all));
   const std::size_t count = open_case(Collective::all_reduce, 3).count;
   std::set<std::string> ways;
@@ -202,7 +202,7 @@ TEST(Autotuning, GoesOnInGroups) {
   EXPECT_GT(ways.size(), 1U);
 }
 
-TEST(Autotuning, IsNotCarriedIntoPartsNorHeldUpByThem) {
+TEST(Autotuning, IsIndependentOfSubCommunicators) {
   const CommunicatorOptions options = autotuning(Tune::all);
   Communicators ranks = make_ranks(4, options);
   const Case copy = case_of(Collective::all_gather, 4, 100);
@@ -223,7 +223,7 @@ TEST(Autotuning, IsNotCarriedIntoPartsNorHeldUpByThem) {
   }
 }
 
-// Whatever part of a trial it is in.
+// At any point of autotuning.
 TEST(Autotuning, EndsWithTheCommunicator) {
   const CommunicatorOptions options = autotuning(Tune::all);
   for (const int before : {5, 19, 30, 60}) {
@@ -251,8 +251,8 @@ TEST(Autotuning, EndsWithTheCommunicator) {
   }
 }
 
-// Also where one of the two is about to add up what ranks have seen.
-TEST(Autotuning, CallsThatDoNotMatchAreNamed) {
+// Also when one of the two ranks is about to exchange measurements.
+TEST(Autotuning, ReportsMismatchedCalls) {
   const CommunicatorOptions options = autotuning(Tune::all);
   for (const int before : {0, 17, 18, 19, 25, 40}) {
     Communicators ranks = make_ranks(2, options);
@@ -272,7 +272,7 @@ TEST(Autotuning, CallsThatDoNotMatchAreNamed) {
   }
 }
 
-TEST(Autotuning, RanksThatAreToldOtherwiseHearOfIt) {
+TEST(Autotuning, ReportsRanksWithDifferentSettings) {
   Communicators ranks = make_ranks(2, autotuning(Tune::all));
   const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
     std::int64_t wrong = -3;
@@ -283,8 +283,8 @@ TEST(Autotuning, RanksThatAreToldOtherwiseHearOfIt) {
     EXPECT_NE(status.message().find("another TUTTI_TUNE"), std::string::npos) << status.message();
 }
 
-// Where a plugin says what goes, nothing is tried. Whether it can be opened is found later than this.
-TEST(Autotuning, RanksOfWhichSomeHaveAPluginHearOfIt) {
+// A tuner plugin turns autotuning off. The ranks must report the difference before a plugin that cannot be opened does.
+TEST(Autotuning, ReportsRanksOfWhichOnlySomeHavePlugin) {
   std::vector<CommunicatorOptions> options(3, autotuning(Tune::all));
   options[0].tuner_plugin = "nothing";
   options[0].force();
@@ -297,7 +297,7 @@ TEST(Autotuning, RanksOfWhichSomeHaveAPluginHearOfIt) {
     EXPECT_NE(status.message().find("tuner plugin (TUTTI_TUNER_PLUGIN"), std::string::npos) << status.message();
 }
 
-TEST(Autotuning, CallsByMappedMemoryAreTriedToo) {
+TEST(Autotuning, TriesMappedAlgorithms) {
   Communicators ranks = make_ranks(2, autotuning(Tune::all));
   const auto ways = run_often(ranks, case_of(Collective::all_gather, 2, 20'000), 400, autotuning(Tune::all));
   EXPECT_EQ(distinct({ways.begin(), ways.begin() + 16}), std::set<std::string>{"direct_mapped "});
@@ -317,8 +317,8 @@ void leave(Communicators& ranks) {
   ranks.clear();
 }
 
-// Every candidate in turn, so that one of them is none of the tuner's own.
-TEST(Autotuning, TakesWhatTheFileSaysWasKept) {
+// Every candidate in turn, so that at least one differs from the tuner's own.
+TEST(Autotuning, UsesSavedResult) {
   const Folder folder;
   const CommunicatorOptions options = keeping(folder.file());
   const Case copy = case_of(Collective::all_gather, 3, 100);
@@ -337,7 +337,7 @@ TEST(Autotuning, TakesWhatTheFileSaysWasKept) {
   }
 }
 
-TEST(Autotuning, KeepsInTheFileWhatItHasFound) {
+TEST(Autotuning, SavesResult) {
   const Folder folder;
   const CommunicatorOptions options = keeping(folder.file());
   const Case copy = open_case(Collective::all_gather, 3);
@@ -357,7 +357,7 @@ TEST(Autotuning, KeepsInTheFileWhatItHasFound) {
   EXPECT_EQ(distinct(run_often(again, copy, 100, options)), std::set<std::string>{ways.back()});
 }
 
-TEST(Autotuning, GoesWithoutAFileThatIsNone) {
+TEST(Autotuning, IgnoresInvalidTuneFile) {
   const Folder folder;
   std::ofstream(folder.file()) << "something else\n";
   const CommunicatorOptions options = keeping(folder.file());

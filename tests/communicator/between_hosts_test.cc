@@ -1,4 +1,4 @@
-// Which transport ranks of several hosts take where none was asked for.
+// The default transport between hosts.
 #include "src/communicator/joining/between_hosts.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 std::string named(Rank rank) { return "rank " + std::to_string(rank) + " (its host)"; }
 
-TEST(BetweenHosts, IsRdmaOnlyWhereAllRanksHaveIt) {
+TEST(TransportBetweenHosts, IsRdma_OnlyWhenAllRanksHaveIt) {
   EXPECT_EQ(why_tcp({{"verbs", ""}, {"verbs", ""}, {"verbs", ""}}, named), "");
   EXPECT_EQ(why_tcp({{"verbs", ""}, {"verbs", ""}, {"", "no library"}}, named),
             "rank 2 (its host) has no verbs: no library");
@@ -18,12 +18,12 @@ TEST(BetweenHosts, IsRdmaOnlyWhereAllRanksHaveIt) {
             "rank 0 (its host) has no verbs: no device");
 }
 
-TEST(BetweenHosts, IsTcpWhereRanksHaveDifferentTransports) {
+TEST(TransportBetweenHosts, IsTcp_WhenRanksHaveDifferentTransports) {
   EXPECT_EQ(why_tcp({{"verbs", ""}, {"pigeons", ""}}, named),
             "rank 0 (its host) has verbs, and rank 1 (its host) pigeons");
 }
 
-TEST(BetweenHosts, IsWhatWasAskedForWhereThatIsThere) {
+TEST(TransportBetweenHosts, IsRequestedOne_WhenAvailable) {
   Config config;
   for (const char* transport : {"", "shm", "tcp"}) {
     config.transport = transport;
@@ -35,7 +35,7 @@ TEST(BetweenHosts, IsWhatWasAskedForWhereThatIsThere) {
   EXPECT_FALSE(check_asked_transport(config).ok());
 }
 
-TEST(BetweenHosts, IsProtectedByTcpAlone) {
+TEST(TransportBetweenHosts, SupportsEncryptionAndChecks_OnlyWithTcp) {
   Config config;
   config.transport = "ucx";
   if (!open_carriers(config.transport).ok()) GTEST_SKIP() << "no UCX";

@@ -1,4 +1,4 @@
-// What ranks tell each other on the board.
+// State that the ranks of a host share on the board.
 #include "src/communicator/control/board.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tutti::test {
 namespace {
 
-// As a rank whose thread is bound to these.
+// Publishes the CPUs of a rank whose thread is bound to `cpus`.
 void show(const Board& board, Rank rank, const std::vector<std::uint32_t>& cpus) {
   std::thread([&] {
     cpu_set_t set;
@@ -24,28 +24,28 @@ void show(const Board& board, Rank rank, const std::vector<std::uint32_t>& cpus)
   }).join();
 }
 
-TEST(Board, CountsACpuThatRanksShareOnce) {
+TEST(Board, CountsSharedCpuOnce) {
   const std::vector<std::uint32_t> mine = own_cpus();
   const auto board = Board::create(3);
   ASSERT_TRUE(board.ok());
   show(board.value(), 0, {mine.front()});
   show(board.value(), 2, mine);
-  EXPECT_EQ(board.value().cpus(), std::nullopt);  // Rank 1 has not shown its own.
+  EXPECT_EQ(board.value().cpus(), std::nullopt);  // Rank 1 has not published its CPUs.
   show(board.value(), 1, {mine.front()});
   EXPECT_EQ(board.value().cpus(), mine.size());
 }
 
-TEST(Board, KnowsThatAllRanksAreOnOneCpu) {
+TEST(Board, CountsOneCpu_WhenAllRanksAreBoundToIt) {
   const std::vector<std::uint32_t> mine = own_cpus();
   const auto board = Board::create(2);
   ASSERT_TRUE(board.ok());
   for (const Rank rank : {0U, 1U}) show(board.value(), rank, {mine.back()});
   EXPECT_EQ(board.value().cpus(), 1U);
-  show(board.value(), 1, mine);  // Shown once, for good.
+  show(board.value(), 1, mine);  // A rank publishes its CPUs once only.
   EXPECT_EQ(board.value().cpus(), 1U);
 }
 
-// More than it has bits for: ranks on CPUs of their own are not taken for a crowd.
+// CPU numbers beyond the bits of the board: ranks on their own CPUs do not count as oversubscribed.
 TEST(Board, CountsCpusBeyondItsBits) {
   const auto board = Board::create(2);
   ASSERT_TRUE(board.ok());
@@ -56,7 +56,7 @@ TEST(Board, CountsCpusBeyondItsBits) {
   EXPECT_EQ(board.value().cpus(), 2U);
 }
 
-TEST(Board, RanksWaitNoLongerThanTheFirstOfThem) {
+TEST(Board, RemoteAccessDeadlineIsTheEarliestOfAllRanks) {
   const Board board = Board::create(2).value();
   EXPECT_EQ(board.remote_access_deadline({20}).at_ns, 20);
   EXPECT_EQ(board.remote_access_deadline({30}).at_ns, 20);

@@ -1,4 +1,4 @@
-// One collective as one rank makes it, against sums worked out by hand.
+// One collective call of one rank, checked against sums computed by hand.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace tutti::test {
 
 inline constexpr float kUntouched = -12345;
 
-// Small integers, so that sums are exact, and no two peers, ranks or blocks alike.
+// Small integers, so that sums are exact; different for adjacent ranks, elements and blocks.
 inline float element(Rank rank, std::size_t index) {
   return static_cast<float>((rank * 7 + index * 3 + index / 5) % 61);
 }
@@ -30,7 +30,7 @@ inline Case case_of(Collective collective, Rank ranks, std::size_t count) {
   return made;
 }
 
-// How its last call went: "ring Simple", "direct_mapped ".
+// The choice of the last call: "ring Simple", "direct_mapped ".
 inline std::string way_of(const Communicator& communicator) {
   const Ran ran = communicator.last_run();
   return std::string(ran.algorithm) + " " + ran.protocol;
@@ -64,7 +64,7 @@ inline float expected(const Case& test, Rank rank, std::size_t index) {
   return 0;
 }
 
-// Runs the case on one rank, in place or not; the first wrong element, or -1.
+// Runs the case on one rank, in place or not. Stores the index of the first wrong element, or -1.
 inline Status run_case(Communicator& communicator, Case test, const CommunicatorOptions& options, std::int64_t& wrong) {
   const Rank rank = communicator.rank();
   const bool both = input_blocks(test.problem, rank) > 0 && output_blocks(test.problem, rank) > 0;

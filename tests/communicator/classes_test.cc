@@ -1,4 +1,4 @@
-// Classes of calls that are on trial: that each comes to an end, and that what is tried is what runs.
+// Classes of calls under autotuning: each class settles, and the candidate under test is the one that runs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,7 @@ Autotuning::TuningClass tuning_class_of(std::vector<double> predicted_us) {
   return made;
 }
 
-// Two ways through lanes; of calls whose buffers all ranks can map these, too, and a mapped one, predicted to take
-// so long.
+// Two candidates through lanes. For calls whose buffers all ranks can map, also a mapped one with this predicted time.
 Autotuning::Class class_of(double mapped_us) {
   Autotuning::Class made{Collective::all_gather, 30, tuning_class_of({1, 1.5}), {}};
   made.lanes.candidates[0].choice.algorithm = "ring";
@@ -37,7 +36,7 @@ Autotuning::Class class_of(double mapped_us) {
   return made;
 }
 
-// A call that takes so long on this rank, which is alone; the way that it goes.
+// Runs a call that takes this time on the only rank; returns its choice.
 using Times = std::map<std::string_view, std::int64_t>;
 std::string_view run(Autotuning::Class& tuned, bool could_be_mapped, const Times& took_ns) {
   const bool mapped = could_be_mapped && tuned.by_mapped() != nullptr;
@@ -48,7 +47,7 @@ std::string_view run(Autotuning::Class& tuned, bool could_be_mapped, const Times
   return name;
 }
 
-// How many calls of this kind there are until nothing is on trial any more.
+// The number of calls of this kind until the class has settled.
 int until_settled(Autotuning::Class& tuned, bool could_be_mapped, const Times& took_ns) {
   int calls = 0;
   for (; calls < 5000 && !tuned.settled(); ++calls) run(tuned, could_be_mapped, took_ns);
@@ -58,7 +57,7 @@ int until_settled(Autotuning::Class& tuned, bool could_be_mapped, const Times& t
 const Times kMappedWins = {{"ring", 1000}, {"direct", 1500}, {"direct_mapped", 600}};
 const Times kDirectWins = {{"ring", 1500}, {"direct", 1000}, {"direct_mapped", 3000}};
 
-TEST(Classes, KeepMappedMemoryWhereItIsFaster) {
+TEST(TuningClass, KeepsMappedAlgorithm_WhenFaster) {
   for (const double predicted_us : {0.6, 1.2, 1.9}) {
     Autotuning::Class tuned = class_of(predicted_us);
     EXPECT_LT(until_settled(tuned, true, kMappedWins), 5000);
@@ -69,8 +68,8 @@ TEST(Classes, KeepMappedMemoryWhereItIsFaster) {
   }
 }
 
-// Then nobody asks where buffers are, whatever calls come.
-TEST(Classes, LeaveMappedMemoryWhereLanesAreFaster) {
+// From then on, no call checks where buffers are.
+TEST(TuningClass, KeepsLanes_WhenFaster) {
   for (const double predicted_us : {0.8, 1.2, 1.9}) {
     Autotuning::Class tuned = class_of(predicted_us);
     EXPECT_LT(until_settled(tuned, true, kDirectWins), 5000);
@@ -80,8 +79,8 @@ TEST(Classes, LeaveMappedMemoryWhereLanesAreFaster) {
   }
 }
 
-// What is mapped is tried among calls that are, and no call of private memory passes for one.
-TEST(Classes, LearnBothWhereCallsAlternate) {
+// Mapped candidates are tried only by calls with mappable buffers, and calls with private memory do not count as such.
+TEST(TuningClass, SettlesBoth_WhenKindsOfCallsAlternate) {
   for (const std::uint32_t every : {2U, 3U, 40U}) {
     Autotuning::Class tuned = class_of(0.6);
     std::uint32_t calls = 0;
@@ -96,8 +95,8 @@ TEST(Classes, LearnBothWhereCallsAlternate) {
   }
 }
 
-// They are as quick as ever when nothing is to be learned any more. Whatever part of the trial other calls came to.
-TEST(Classes, StopAskingWhereOnlyOneKindOfCallComes) {
+// Calls no longer ask about buffers after autotuning has ended, whichever phase calls of the other kind have reached.
+TEST(TuningClass, Settles_WhenOnlyOneKindOfCallRemains) {
   for (const bool mapped : {true, false}) {
     for (const int before : {0, 1, 16, 17, 18, 23}) {
       Autotuning::Class tuned = class_of(0.6);
@@ -111,8 +110,8 @@ TEST(Classes, StopAskingWhereOnlyOneKindOfCallComes) {
   }
 }
 
-// However long calls of the other kind come in between.
-TEST(Classes, WaitWhileTheOtherKindIsOnTrial) {
+// However many calls of the other kind come in between.
+TEST(TuningClass, DoesNotSettle_WhileTheOtherKindIsTuned) {
   Autotuning::Class tuned = class_of(0.6);
   for (int turn = 0; turn < 4; ++turn) {
     for (int i = 0; i < 100; ++i) run(tuned, turn % 2 == 0, kMappedWins);
@@ -121,7 +120,7 @@ TEST(Classes, WaitWhileTheOtherKindIsOnTrial) {
   }
 }
 
-TEST(Classes, TellNothingOfATrialThatWasGivenUp) {
+TEST(TuningClass, ReportsNoTimesOfAbandonedTrials) {
   Autotuning::Class tuned = class_of(0.6);
   tuned.mapped->autotuner.settle(0);
   for (int i = 0; i < 60; ++i) run(tuned, false, kMappedWins);
@@ -130,8 +129,8 @@ TEST(Classes, TellNothingOfATrialThatWasGivenUp) {
   EXPECT_EQ(tuned.lanes.autotuner.measured_us(), std::vector<double>(2, 0));
 }
 
-// Each has times of its own; what the calls are is the same for all.
-TEST(Classes, GoTheSameWayOnAllRanks) {
+// Times differ between ranks; the kinds of calls are the same.
+TEST(TuningClass, ChoosesTheSameOnAllRanks) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -163,8 +162,8 @@ TEST(Classes, GoTheSameWayOnAllRanks) {
   }
 }
 
-// Lines end at a length, and a class of sizes goes on: those of either side are tried apart.
-TEST(Classes, EveryCandidateIsThereForEveryCall) {
+// LL ends at a maximum length within a class of sizes: sizes on either side are tuned separately.
+TEST(TuningClass, HasEveryCandidateForEveryCall) {
   CommunicatorOptions options;
   options.tune = Tune::all;
   const Machine machine = machine_of(Hosts::together(4));

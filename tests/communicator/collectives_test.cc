@@ -1,4 +1,4 @@
-// Every algorithm of the catalogue, run between ranks, against sums worked out by hand.
+// Every algorithm of the catalogue, run between ranks and checked against sums computed by hand.
 #include <gtest/gtest.h>
 
 #include "algorithms/catalogue.h"
@@ -10,7 +10,7 @@ namespace {
 
 class Collectives : public testing::TestWithParam<Rank> {};
 
-TEST_P(Collectives, AreRightByEveryAlgorithm) {
+TEST_P(Collectives, AreCorrect_WithEveryAlgorithm) {
   Communicators ranks = make_ranks(GetParam());
   OneOf cases(5, GetParam());
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
@@ -34,7 +34,7 @@ TEST_P(Collectives, AreRightByEveryAlgorithm) {
             return run_case(communicator, {problem, count}, options, wrong[communicator.rank()]);
           });
           for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-            if (refused) {  // Nor has it any effect: the calls after it go on.
+            if (refused) {  // An empty call has no effect: later calls succeed.
               ASSERT_EQ(statuses[rank].code(), Code::invalid_argument) << algorithm->name() << " " << describe(problem);
               continue;
             }
@@ -53,7 +53,7 @@ TEST_P(Collectives, AreRightByEveryAlgorithm) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, testing::Values(1, 2, 3, 4, 5, 8));
 
 // The tuner's own choices, lanes and mapped memory in turn, with sizes that change at each call.
-TEST(Collectives, StayInStepOverManyCalls) {
+TEST(Collectives, StaySynchronized_OverManyCalls) {
   Communicators ranks = make_ranks(3);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     for (int i = 0; i < 400; ++i) {

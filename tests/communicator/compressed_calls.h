@@ -1,4 +1,4 @@
-// Calls in a compression format among ranks of this process: what goes in, what comes out, and how far off it is.
+// Compressed calls among ranks of this process: inputs, outputs and errors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -54,8 +54,8 @@ inline Outcome run(Communicators& ranks, const Problem& problem, std::size_t cou
   return outcome;
 }
 
-// What element i of a rank's output should be.
-inline double right(const Outcome& outcome, const Problem& problem, std::size_t count, Rank rank, std::size_t i) {
+// The exact value of element i of a rank's output.
+inline double exact_value(const Outcome& outcome, const Problem& problem, std::size_t count, Rank rank, std::size_t i) {
   const std::size_t block = i / count, at = i % count;
   double sum = 0;
   switch (problem.collective) {
@@ -79,7 +79,7 @@ inline double error_of(const Outcome& outcome, const Problem& problem, std::size
   double errors = 0, results = 0;
   for (Rank rank = 0; rank < problem.ranks; ++rank) {
     for (std::size_t i = 0; i < outcome.outputs[rank].size(); ++i) {
-      const double exact = right(outcome, problem, count, rank, i);
+      const double exact = exact_value(outcome, problem, count, rank, i);
       const double error = outcome.outputs[rank][i] - exact;
       errors += error * error;
       results += exact * exact;
@@ -88,7 +88,7 @@ inline double error_of(const Outcome& outcome, const Problem& problem, std::size
   return std::sqrt(errors / results);
 }
 
-// Two ranks that each ask for something else are both told, in words that have these among them.
+// Expects that two ranks with different options both report an error that contains these words.
 inline void expect_disagreement(const CommunicatorOptions& first, const CommunicatorOptions& second,
                                 const char* words) {
   Communicators ranks = make_ranks(2);

@@ -1,4 +1,4 @@
-// Calls that say how large an error may be, instead of a format.
+// Calls that limit the relative error instead of choosing a format.
 #include <gtest/gtest.h>
 
 #include "tests/base/slow_motion.h"
@@ -14,14 +14,14 @@ CommunicatorOptions bounded(double max_relative_error) {
   return options;
 }
 
-// Each on a host of its own, with links that are taken to be slower than encoding.
+// Each rank on a host of its own, with links that are assumed to be slower than encoding.
 Communicators make_distant_ranks(Rank count) {
   CommunicatorOptions patient;
   patient.timeout_ms = 60'000;
   return std::move(Communicator::create_all(Hosts::apart(count), patient)).value();
 }
 
-TEST(CompressionBounds, AreKeptByGaussianNumbers) {
+TEST(CompressionErrorBound, Holds_ForGaussianValues) {
   OneOf cases(4);
   for (const Rank count : {2U, 3U, 4U}) {
     Communicators ranks = make_distant_ranks(count);
@@ -43,7 +43,7 @@ TEST(CompressionBounds, AreKeptByGaussianNumbers) {
   }
 }
 
-TEST(CompressionBounds, LeaveSharedMemoryAlone) {
+TEST(CompressionErrorBound, LeavesSharedMemoryUncompressed) {
   Communicators ranks = make_ranks(2);
   for (const std::size_t count : {100, 1 << 20}) {
     const Outcome outcome =
@@ -54,8 +54,8 @@ TEST(CompressionBounds, LeaveSharedMemoryAlone) {
   }
 }
 
-// The error of a sum says nothing of these.
-TEST(CompressionBounds, AreOfSumsAlone) {
+// The error of a sum does not apply to other reductions.
+TEST(CompressionErrorBound, AppliesToSumsOnly) {
   Communicators ranks = make_distant_ranks(2);
   for (const Reduction reduction : {Reduction::min, Reduction::max, Reduction::prod, Reduction::avg}) {
     std::vector<std::vector<float>> values(2, std::vector<float>(1 << 20, 1.25F));
@@ -74,8 +74,8 @@ TEST(CompressionBounds, AreOfSumsAlone) {
   }
 }
 
-// What calls take has no say in whether they are rounded.
-TEST(CompressionBounds, AreNothingToLearnFrom) {
+// Measured times do not decide whether calls are compressed.
+TEST(CompressionErrorBound, IsNotAutotuned) {
   Communicators ranks = make_distant_ranks(2);
   CommunicatorOptions options = bounded(0.05);
   options.tune = Tune::all;
@@ -90,7 +90,7 @@ TEST(CompressionBounds, AreNothingToLearnFrom) {
   }
 }
 
-TEST(CompressionBounds, AreSharedByAllRanks) {
+TEST(CompressionErrorBound, MustMatchOnAllRanks) {
   expect_disagreement(bounded(0.01), bounded(0.011), "TUTTI_MAX_RELATIVE_ERROR");
   expect_disagreement(bounded(0.01), sending("int8"), "within a bound on the error");
 }

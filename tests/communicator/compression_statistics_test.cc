@@ -1,4 +1,4 @@
-// What a rank counts of the calls that were rounded.
+// Statistics that a rank keeps about compressed calls.
 #include <gtest/gtest.h>
 
 #include "tests/communicator/compressed_calls.h"
@@ -7,8 +7,8 @@ namespace tutti::test {
 namespace {
 
 struct Sent {
-  Carried all;                 // By all ranks together.
-  std::vector<Carried> ranks;  // By each.
+  Carried all;                 // Total of all ranks.
+  std::vector<Carried> ranks;  // By rank.
 };
 
 // In one call.
@@ -38,7 +38,7 @@ Problem among_senders(Collective collective) {
   return problem;
 }
 
-TEST(CompressionStatistics, AreWhatTheAlgorithmSends) {
+TEST(CompressionStatistics, MatchBytesSentByAlgorithm) {
   Communicators ranks = make_ranks(kSenders);
   constexpr std::size_t kCount = 128 * kSenders * 5;
   for (const char* algorithm : {"ring", "two_shot"}) {
@@ -57,8 +57,8 @@ TEST(CompressionStatistics, AreWhatTheAlgorithmSends) {
   EXPECT_EQ(scattered.ranks[1].message_bytes, 0);
 }
 
-// Whatever it sends to whom, each rank but one adds its part, and each but one gets the sum.
-TEST(CompressionStatistics, LoseNothingWhereUnitsDiffer) {
+// In any algorithm, each rank but one adds its contribution, and each but one receives the sum.
+TEST(CompressionStatistics, CountAllBytes_WhenUnitsDiffer) {
   Communicators ranks = make_ranks(kSenders);
   for (const std::size_t count : {1000, 5000, 70'001}) {
     const std::size_t groups = (count + 127) / 128;
@@ -70,13 +70,13 @@ TEST(CompressionStatistics, LoseNothingWhereUnitsDiffer) {
   }
 }
 
-TEST(CompressionStatistics, CountCallsThatAreRawAndNoBytesOfThem) {
+TEST(CompressionStatistics, CountUncompressedCalls_WithoutBytes) {
   Communicators ranks = make_ranks(kSenders);
   for (const char* compression : {"raw", "int8", "raw", "raw"}) {
     const Sent sent = sent_by(ranks, among_senders(Collective::all_reduce), 3000, sending(compression));
     EXPECT_EQ(sent.all.message_bytes > 0, std::string(compression) == "int8");
   }
-  sent_by(ranks, among_senders(Collective::all_reduce), 3, sending("int8"));  // A group would be longer.
+  sent_by(ranks, among_senders(Collective::all_reduce), 3, sending("int8"));  // A compressed group would be longer.
   for (const auto& rank : ranks) {
     EXPECT_EQ(rank->compression_statistics().rounded_calls, 1U);
     EXPECT_EQ(rank->compression_statistics().raw_calls, 4U);

@@ -1,5 +1,4 @@
-// Calls whose messages are narrower than their elements: all ranks end with the same bits, and as near to what is right
-// as the library says.
+// Compressed calls: all ranks end with the same bits, and within the documented error.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +15,7 @@ namespace {
 
 class Compression : public testing::TestWithParam<Rank> {};
 
-TEST_P(Compression, IsAsExactAsItSaysAndTheSameOnAllRanks) {
+TEST_P(Compression, IsWithinDocumentedError_AndIdenticalOnAllRanks) {
   Communicators ranks = make_ranks(GetParam());
   OneOf cases(7, GetParam());
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
@@ -28,7 +27,7 @@ TEST_P(Compression, IsAsExactAsItSaysAndTheSameOnAllRanks) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
       for (const char* compression : {"bf16", "int8", "int8_b32", "fp8_e4m3", "int4"}) {
-        for (const std::size_t count : {100, 130, 5000, 70'001}) {  // Groups of 128: within one, and with a rest.
+        for (const std::size_t count : {100, 130, 5000, 70'001}) {  // Groups of 128: fewer than one, and a partial one.
           if (!cases.takes()) continue;
           SCOPED_TRACE(describe(problem) + " by " + algorithm->name() + ", " + compression + " " +
                        std::to_string(count));
@@ -45,7 +44,8 @@ TEST_P(Compression, IsAsExactAsItSaysAndTheSameOnAllRanks) {
           ASSERT_LE(error, (count < 5000 ? 2 : 1.15) * outcome.ran.error);
           const bool all_travel = all_alike && count >= 5000 && GetParam() > 1;
           if (all_travel) {
-            ASSERT_GE(error, 0.8 * outcome.ran.error);  // It did travel so, and no claim is idle.
+            ASSERT_GE(error,
+                      0.8 * outcome.ran.error);  // The call was compressed, and the claim of the algorithm is tight.
           }
         }
       }
@@ -55,8 +55,8 @@ TEST_P(Compression, IsAsExactAsItSaysAndTheSameOnAllRanks) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Compression, testing::Values(2, 3, 4, 5));
 
-// Buffers end where the elements do, which AddressSanitizer holds calls to.
-TEST_P(Compression, TakesElementsOf16BitsInPlace) {
+// Buffers end at the last element, so that AddressSanitizer detects accesses beyond.
+TEST_P(Compression, Supports16BitElementsInPlace) {
   Communicators ranks = make_ranks(GetParam());
   OneOf cases(5, GetParam());
   for (const DataType type : {DataType::float16, DataType::bfloat16}) {
@@ -79,7 +79,8 @@ TEST_P(Compression, TakesElementsOf16BitsInPlace) {
           });
           for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
           for (const auto& each : values) ASSERT_EQ(each, values[0]);
-          // A block of equal numbers is its largest code, so the mean of ones is one but for the rounding of scales.
+          // A block of equal numbers encodes as its largest code, so the mean of ones is one except for the rounding of
+          // scales.
           const int off = static_cast<int>(values[0][count - 1]) - one;
           if (reduction == Reduction::avg) {
             ASSERT_LE(std::abs(off), type == DataType::float16 ? 16 : 2);
@@ -90,7 +91,7 @@ TEST_P(Compression, TakesElementsOf16BitsInPlace) {
   }
 }
 
-TEST(CompressionOptions, KeepRanksOfSeveralHostsAlike) {
+TEST(CompressionOptions, EndIdentical_AcrossHosts) {
   CommunicatorOptions patient;
   patient.timeout_ms = 60'000;
   Communicators ranks = std::move(Communicator::create_all(Hosts(std::vector<Rank>{0, 0, 1, 1}), patient)).value();
@@ -106,7 +107,7 @@ TEST(CompressionOptions, KeepRanksOfSeveralHostsAlike) {
   }
 }
 
-TEST(CompressionOptions, MeanNothingToOneRank) {
+TEST(CompressionOptions, HaveNoEffect_WithOneRank) {
   Communicators alone = make_ranks(1);
   std::vector<float> values = {0.5F, 0.3F, 1.0F};
   const CommunicatorOptions options = sending("int4");
@@ -119,7 +120,7 @@ TEST(CompressionOptions, MeanNothingToOneRank) {
   EXPECT_STREQ(alone[0]->last_run().compression, "raw");
 }
 
-TEST(CompressionOptions, LeaveAloneWhatTheyWouldNotMakeNarrower) {
+TEST(CompressionOptions, HaveNoEffect_OnUnsupportedTypes) {
   Communicators ranks = make_ranks(2);
   std::vector<std::int32_t> integers(1000, 123456789), sums(2000);
   const CommunicatorOptions options = sending("int8");
@@ -136,7 +137,7 @@ TEST(CompressionOptions, LeaveAloneWhatTheyWouldNotMakeNarrower) {
   EXPECT_EQ(sums, std::vector<std::int32_t>(2000, 246913578));
 }
 
-TEST(CompressionOptions, LeaveAloneBlocksThatFillNoGroup) {
+TEST(CompressionOptions, HaveNoEffect_OnSmallBlocks) {
   Communicators ranks = make_ranks(2);
   const Problem problem{.collective = Collective::all_reduce, .ranks = 2, .groups = {}};
   for (const std::size_t count : {1, 32}) {  // A group of int8 has 130 bytes.
@@ -147,7 +148,7 @@ TEST(CompressionOptions, LeaveAloneBlocksThatFillNoGroup) {
   EXPECT_STREQ(run(ranks, problem, 33, sending("int8")).ran.compression, "int8");
 }
 
-TEST(CompressionOptions, RefuseAlgorithmsWhoseRanksWouldDiffer) {
+TEST(CompressionOptions, RejectAlgorithms_WhoseRanksWouldDiffer) {
   Communicators ranks = make_ranks(2);
   for (const char* algorithm : {"one_shot", "recursive_doubling", "two_shot_mapped"}) {
     const Problem problem{.collective = Collective::all_reduce, .ranks = 2, .groups = {}};
@@ -159,7 +160,7 @@ TEST(CompressionOptions, RefuseAlgorithmsWhoseRanksWouldDiffer) {
   }
 }
 
-TEST(CompressionOptions, AreSharedByAllRanks) {
+TEST(CompressionOptions, MustMatchOnAllRanks) {
   expect_disagreement(sending("int8"), sending("raw"), "asks for compression format");
 }
 

@@ -32,7 +32,7 @@ inline Topology crossed_gpus() {
   return topology;
 }
 
-// Rank r of each host on its GPU r, whose place on PCI is bus_of(r).
+// Rank r of each host on its GPU r, whose PCI address is bus_of(r).
 inline Hosts on_gpus_of(const Topology& topology, const std::vector<Rank>& host_of) {
   Hosts hosts(host_of);
   std::vector<Location> locations(host_of.size());

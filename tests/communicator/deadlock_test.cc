@@ -21,7 +21,7 @@ struct Case {
 class Deadlock : public ::testing::TestWithParam<Case> {};
 
 // Rank 0 has called the collective, so it will never make the other half of rank 1's message.
-TEST_P(Deadlock, IsReportedToAllRanks_WhenOneIsInAMessage) {
+TEST_P(Deadlock, IsReportedToAllRanks_WhenOneIsInMessage) {
   const auto [count_of_ranks, kind, count] = GetParam();
   Communicators ranks = make_ranks(count_of_ranks);
   const auto statuses = on_all(ranks, [&, kind = kind, count = count](Communicator& communicator) {
@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(All, Deadlock,
                                            Case{3, Kind::send, 10}, Case{3, Kind::recv, 1'000'000},
                                            Case{4, Kind::recv, 10}, Case{5, Kind::send, 1'000'000}));
 
-TEST(DeadlockAfterCalls, IsReported_WhenAGroupOfMessagesWaits) {
+TEST(DeadlockAfterCalls, IsReported_WhenGroupOfMessagesWaits) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     std::vector<float> values(10);
@@ -61,7 +61,7 @@ TEST(DeadlockAfterCalls, IsReported_WhenAGroupOfMessagesWaits) {
 }
 
 // The others wait in the collective for as long as two ranks exchange messages.
-TEST(DeadlockFree, RanksThatAreLateInACollective_AreNotReported) {
+TEST(DeadlockFree, LateRanksInCollective_AreNotReported) {
   Communicators ranks = make_ranks(4);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     const Rank self = communicator.rank();
@@ -81,7 +81,7 @@ TEST(DeadlockFree, RanksThatAreLateInACollective_AreNotReported) {
 }
 
 // Rank 0 is in the collective while its message is still on its way to rank 1, which waits for the message.
-TEST(DeadlockFree, MessagesSentBeforeACollective_AreNotReported) {
+TEST(DeadlockFree, MessagesSentBeforeCollective_AreNotReported) {
   Communicators ranks = make_ranks(3);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     std::vector<float> values(100);
@@ -96,9 +96,9 @@ TEST(DeadlockFree, MessagesSentBeforeACollective_AreNotReported) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }
 
-// The root of a broadcast waits for nobody while the slots of its lanes are free. So it sends its message in time,
+// The root of a broadcast waits for no rank while the slots of its lanes are free. So it sends its message in time,
 // although the receiver calls the broadcast after the recv.
-TEST(DeadlockFree, CollectivesThatEndWithoutTheReceiver_AreNotReported) {
+TEST(DeadlockFree, CollectivesThatEndWithoutReceiver_AreNotReported) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     const Rank self = communicator.rank();

@@ -1,4 +1,4 @@
-// What ranks say of one that is gone without a goodbye.
+// Reports about a rank that disappeared without leaving in good order.
 #include <gtest/gtest.h>
 
 #include "src/communicator/host/host_communicator.h"
@@ -6,7 +6,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(Deaths, AreToldWithTheNameOfTheRankThatFoundThem) {
+TEST(RankDeath, IsReportedWithNameOfDetectingRank) {
   std::vector<Mesh> meshes = Mesh::within_process(Hosts::together(3)).value();
   const Board board = Board::create(3).value();
   const auto join = [&](Rank rank) {
@@ -15,7 +15,7 @@ TEST(Deaths, AreToldWithTheNameOfTheRankThatFoundThem) {
                                               Spread::one_process);
   };
   const auto first = join(0), last = join(2);
-  meshes.clear();  // Rank 1's sockets hang up.
+  meshes.clear();  // Rank 1's sockets close.
   EXPECT_EQ(last->failure().message(), "rank 1 died outside of any call");
   EXPECT_EQ(first->failure().message(), "rank 1 died outside of any call (found by rank 2)");
 }

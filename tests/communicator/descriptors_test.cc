@@ -1,4 +1,4 @@
-// Ranks that may not open as many files as they want, or make them as large.
+// Ranks that run into limits on the number or size of files.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace tutti::test {
 namespace {
 
-// Leaves this process so many descriptors.
+// Leaves this process only this many descriptors.
 void spare_descriptors(int spare) {
   const int next = ::dup(STDIN_FILENO);
   ::close(next);
@@ -21,7 +21,7 @@ void spare_descriptors(int spare) {
   if (next < 0 || ::setrlimit(RLIMIT_NOFILE, &files) != 0) std::abort();
 }
 
-TEST(Descriptors, ThatAreTooFewOnOneRankAreToldToAll) {
+TEST(DescriptorLimit, IsReportedToAllRanks_WhenJoining) {
   for (const int spare : {4, 6, 8}) {
     const Meeting meeting;
     const UniqueId id = meeting.id();
@@ -40,7 +40,7 @@ TEST(Descriptors, ThatAreTooFewOnOneRankAreToldToAll) {
   }
 }
 
-TEST(Files, ThatAreTooLargeForTheRankThatMakesTheBoardAreToldToAll) {
+TEST(FileSizeLimit, IsReportedToAllRanks_WhenCreatingTheBoard) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;
@@ -57,14 +57,14 @@ TEST(Files, ThatAreTooLargeForTheRankThatMakesTheBoardAreToldToAll) {
   }
 }
 
-// UndefinedBehaviorSanitizer, which is built in beside it, opens pipes to find out whether it may read an object.
+// UndefinedBehaviorSanitizer, combined with it, opens pipes to check whether memory is readable.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kNeedsFiles = true;
 #else
 constexpr bool kNeedsFiles = false;
 #endif
 
-// While one lives, this process gets no file, such as the memory of lanes is.
+// During its lifetime, this process cannot open files, such as the memory of lanes.
 class NoMoreFiles {
  public:
   NoMoreFiles() {
@@ -85,7 +85,7 @@ void expect_files_reported(Communicator& peer) {
   EXPECT_NE(peer.failure().message().find("Too many open files"), std::string::npos) << peer.failure().message();
 }
 
-TEST(Descriptors, ThatACollectiveCannotStartWithoutAreToldToAll) {
+TEST(DescriptorLimit, IsReportedToAllRanks_WhenStartingCollective) {
   if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
   Communicators ranks = make_ranks(2);
   std::vector<float> buffer(16);
@@ -94,7 +94,7 @@ TEST(Descriptors, ThatACollectiveCannotStartWithoutAreToldToAll) {
   expect_files_reported(*ranks[0]);
 }
 
-TEST(Descriptors, ThatAreTooFewForTheRanksOfAProcessAreCountedFirst) {
+TEST(DescriptorLimit, IsCheckedInAdvance_ForRanksOfOneProcess) {
   if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
   const NoMoreFiles limited;
   auto made = Communicator::create_all(16, {});
@@ -106,7 +106,7 @@ TEST(Descriptors, ThatAreTooFewForTheRanksOfAProcessAreCountedFirst) {
       << status.message();
 }
 
-TEST(Descriptors, ThatAMessageLacksAreToldToAll) {
+TEST(DescriptorLimit, IsReportedToAllRanks_WhenConnectingMessage) {
   if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
   Communicators ranks = make_ranks(2);
   std::vector<int> buffer(16);

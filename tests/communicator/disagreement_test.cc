@@ -1,4 +1,4 @@
-// Ranks that make the same call in different ways are told which.
+// Ranks that make the same call with different options: the error names the difference.
 #include <gtest/gtest.h>
 
 #include "tests/communicator/calls.h"
@@ -7,8 +7,8 @@
 namespace tutti::test {
 namespace {
 
-// What the ranks are told of an all-reduce for which each has options of its own: in the words of the one that found
-// it, which both have.
+// The error of an all-reduce in which each rank has its own options. Both ranks have the text of the rank that detected
+// it.
 template <typename Change>
 std::string reported_of(const Change& change) {
   Communicators ranks = make_ranks(2);
@@ -29,13 +29,13 @@ std::string reported_of(const Change& change) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Either rank may be the one that finds it.
+// Either rank may detect it.
 bool apart(const std::string& words, const std::string& what, const std::string& first, const std::string& second) {
   return has(words, "; rank 0 asks for " + what + first + " and rank 1 for " + second + " (") ||
          has(words, "; rank 1 asks for " + what + second + " and rank 0 for " + first + " (");
 }
 
-TEST(Disagreement, NamesAnAlgorithmThatOneRankForces) {
+TEST(Disagreement, NamesForcedAlgorithm) {
   const std::string words = reported_of([](CommunicatorOptions& options, Rank rank) {
     options.compression = "bf16";
     if (rank == 0) options.algorithm = "ring";
@@ -46,7 +46,7 @@ TEST(Disagreement, NamesAnAlgorithmThatOneRankForces) {
   EXPECT_FALSE(has(words, "TUTTI_TUNE")) << words;
 }
 
-TEST(Disagreement, NamesTheCompressionFormats) {
+TEST(Disagreement, NamesCompressionFormats) {
   const std::string words = reported_of(
       [](CommunicatorOptions& options, Rank rank) { options.compression = rank == 0 ? "int8_b32" : "bf16"; });
   EXPECT_TRUE(apart(words, "compression format ", "int8_b32", "bf16")) << words;
@@ -55,13 +55,13 @@ TEST(Disagreement, NamesTheCompressionFormats) {
   EXPECT_FALSE(has(words, "channels")) << words;
 }
 
-TEST(Disagreement, NamesTheRankWithoutCompression) {
+TEST(Disagreement, NamesRankWithoutCompression) {
   const std::string words =
       reported_of([](CommunicatorOptions& options, Rank rank) { options.compression = rank == 0 ? "raw" : "int4"; });
   EXPECT_TRUE(apart(words, "compression format ", "raw", "int4")) << words;
 }
 
-TEST(Disagreement, NamesAllThatIsAskedApart) {
+TEST(Disagreement, NamesEachDifferentOption) {
   const std::string words = reported_of([](CommunicatorOptions& options, Rank rank) {
     if (rank == 0) options.protocol = "Simple";
     if (rank == 1) options.algorithm = "two_shot";
@@ -70,9 +70,9 @@ TEST(Disagreement, NamesAllThatIsAskedApart) {
   EXPECT_TRUE(apart(words, "algorithm ", "none", "two_shot")) << words;
 }
 
-TEST(Disagreement, BlamesWhatIsLearnedWhereNothingElseDiffers) {
+TEST(Disagreement, BlamesAutotuning_WhenNoOptionDiffers) {
   const std::string words = reported_of([](CommunicatorOptions& options, Rank rank) {
-    options.compression = "int8";  // So that nothing is tried.
+    options.compression = "int8";  // Turns autotuning off.
     options.tune = rank == 0 ? Tune::all : Tune::off;
   });
   EXPECT_TRUE(has(words, "TUTTI_TUNE")) << words;

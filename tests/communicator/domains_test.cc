@@ -1,4 +1,5 @@
-// Ranks in several NUMA domains of a host, or of several: plans that know groups are of these, if they are asked for.
+// Ranks in several NUMA domains of one or several hosts: algorithms that know groups use the domains if they are
+// forced.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -33,7 +34,7 @@ Communicators made(const Spread& spread) {
   return std::move(Communicator::create_all(hosts_in(spread), forcing(""))).value();
 }
 
-// What the first rank says to it, or "right as hierarchical".
+// The first error of any rank, or "right as hierarchical".
 std::string run(Communicators& ranks, Problem problem, const char* algorithm) {
   const CommunicatorOptions options = forcing(algorithm);
   std::string said;
@@ -54,7 +55,7 @@ Problem problem_of(const Spread& spread, Collective collective) {
   return {.collective = collective, .ranks = static_cast<Rank>(spread.host_of.size()), .groups = {}};
 }
 
-TEST(Domains, OfOneHostAreGroups) {
+TEST(NumaDomains, AreGroups_OnOneHost) {
   for (const std::vector<Rank>& domain_of :
        {std::vector<Rank>{0, 0, 1, 1}, {1, 0, 0, 1}, {0, 0, 0, 3, 3}, {2, 2, 0, 0, 1, 1}}) {
     const Spread spread = {std::vector<Rank>(domain_of.size(), 0), domain_of};
@@ -65,7 +66,7 @@ TEST(Domains, OfOneHostAreGroups) {
   }
 }
 
-TEST(Domains, OfSeveralHostsAreALevelBelowThem) {
+TEST(NumaDomains, AreLevelBelowHosts) {
   for (const Spread& spread :
        {Spread{{0, 0, 0, 0, 1, 1, 1, 1}, {0, 0, 1, 1, 0, 0, 1, 1}}, Spread{{0, 1, 0, 1, 0, 0}, {0, 0, 1, 0, 0, 1}}}) {
     Communicators ranks = made(spread);
@@ -74,8 +75,8 @@ TEST(Domains, OfSeveralHostsAreALevelBelowThem) {
   }
 }
 
-// Where blocks belong to ranks, the ranks of a domain are to follow each other.
-TEST(Domains, ServeCollectivesOfBlocksToo) {
+// If blocks belong to ranks, the ranks of a domain must be consecutive.
+TEST(NumaDomains, AreGroups_InCollectivesOfBlocks) {
   const Spread ordered = {{0, 0, 0, 0}, {0, 0, 1, 1}}, dealt = {{0, 0, 0, 0}, {0, 1, 0, 1}};
   Communicators ranks = made(ordered), others = made(dealt);
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all}) {
@@ -84,22 +85,22 @@ TEST(Domains, ServeCollectivesOfBlocksToo) {
   }
 }
 
-// Nothing that was measured on one domain changes unasked.
-TEST(Domains, AreNotTakenUnasked) {
+// The default choice does not change by domains.
+TEST(NumaDomains, AreUnused_WhenNotForced) {
   const Spread spread = {{0, 0, 0, 0}, {0, 0, 1, 1}};
   Communicators grouped = made(spread), plain = make_ranks(4);
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::broadcast})
     EXPECT_EQ(run(grouped, problem_of(spread, collective), ""), run(plain, problem_of(spread, collective), ""));
 }
 
-TEST(Domains, OfARankThatIsInNoneAreNone) {
+TEST(NumaDomains, AreUnused_WhenARankHasNone) {
   const Spread spread = {{0, 0, 0, 0}, {0, 0, 1, kNoDomain}};
   Communicators ranks = made(spread);
   EXPECT_NE(run(ranks, problem_of(spread, Collective::all_reduce), "hierarchical").find("on one host"),
             std::string::npos);
 }
 
-TEST(Domains, AreKnownToPartsOfTheCommunicator) {
+TEST(NumaDomains, AreKnown_InSubCommunicators) {
   const Spread spread = {{0, 0, 0, 0, 0}, {0, 5, 1, 1, 5}};
   Communicators ranks = made(spread), parts(5), rests(4);
   const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {

@@ -1,4 +1,4 @@
-// What happens when ranks disagree, abort or do not come: an error on every rank, in bounded time.
+// Ranks that disagree, abort or do not call: an error on every rank, in bounded time.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,7 +11,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(Failures, ShowBothCallsOnEveryRankWhenCountsDiffer) {
+TEST(CallFailure, ReportsBothCallsOnEveryRank_WhenCountsDiffer) {
   for (const std::size_t count : {8, 1024, 100'000}) {
     Communicators ranks = make_ranks(3);
     const auto statuses = on_all(ranks, [&](Communicator& communicator) {
@@ -28,7 +28,7 @@ TEST(Failures, ShowBothCallsOnEveryRankWhenCountsDiffer) {
   }
 }
 
-// What every rank is told of a mismatch, be it by the call or, where that waited for nobody, after it.
+// Expects a mismatch error on every rank: from the call, or later if the call waited for no rank.
 void expect_both(Communicators& ranks, const std::vector<Status>& statuses, const std::vector<std::string>& calls) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::string reported = statuses[rank].ok() ? ranks[rank]->failure().message() : statuses[rank].message();
@@ -36,8 +36,8 @@ void expect_both(Communicators& ranks, const std::vector<Status>& statuses, cons
   }
 }
 
-// However they differ, and whoever finds it.
-TEST(Failures, NameTheCommunicatorOfCallsThatDiffer) {
+// For every kind of difference, whichever rank detects it.
+TEST(CallFailure, NamesCommunicator_WhenCallsDiffer) {
   CommunicatorOptions options;
   options.name = "gradients";
   for (const Rank count : {2, 3, 5}) {
@@ -58,8 +58,8 @@ TEST(Failures, NameTheCommunicatorOfCallsThatDiffer) {
   expect_both(ranks, std::vector<Status>(2), {"send(10 int32, to rank 1) on gradients"});
 }
 
-// Two ranks make these calls, with root 0; rank 0 and rank 1 fail where they wait for the other.
-TEST(Failures, ShowBothCallsForEveryPairOfCollectives) {
+// Two ranks make these calls with root 0. Rank 0 and rank 1 fail if they wait for the other.
+TEST(CallFailure, ReportsBothCalls_ForEveryPairOfCollectives) {
   const auto waits = [](Collective collective, Rank rank) {
     switch (collective) {
       case Collective::broadcast:
@@ -94,7 +94,7 @@ TEST(Failures, ShowBothCallsForEveryPairOfCollectives) {
   }
 }
 
-TEST(Failures, ShowBothCallsWhenAMessageDoesNotFit) {
+TEST(CallFailure, ReportsBothCalls_WhenMessageSizesDiffer) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) {
     std::vector<int> buffer(communicator.rank() == 0 ? 10 : 20);
@@ -116,7 +116,7 @@ Status exchange(Communicator& communicator, std::uint64_t sent, std::uint64_t re
   return communicator.run(call);
 }
 
-TEST(Failures, ShowBothCountsOfUnequalBlocks) {
+TEST(CallFailure, ReportsBothCounts_OfUnequalBlocks) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) {
     return communicator.rank() == 0 ? exchange(communicator, 5, 5) : exchange(communicator, 7, 7);
@@ -125,7 +125,7 @@ TEST(Failures, ShowBothCountsOfUnequalBlocks) {
   expect_both(ranks, statuses, {"in all_to_all_v rank ", "receives ", "5 int32", "7 int32"});
 }
 
-TEST(Failures, ShowBothCallsWhenOneHasUnequalBlocks) {
+TEST(CallFailure, ReportsBothCalls_WhenOneHasUnequalBlocks) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) {
     std::vector<float> buffer(64);
@@ -135,7 +135,7 @@ TEST(Failures, ShowBothCallsWhenOneHasUnequalBlocks) {
   expect_both(ranks, statuses, {"rank 0 called all_to_all_v(int32)", "rank 1 called all_reduce(64 float32, sum)"});
 }
 
-TEST(Failures, NameTheRankThatDidNotComeInTime) {
+TEST(CallFailure, NamesRankThatTimedOut) {
   CommunicatorOptions options;
   auto made = Communicator::create_all(2, [&] {
     options.timeout_ms = 50;
@@ -146,10 +146,10 @@ TEST(Failures, NameTheRankThatDidNotComeInTime) {
   const Status status = made.value()[0]->run(all_reduce(buffer));
   EXPECT_EQ(status.code(), Code::timeout);
   EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
-  EXPECT_EQ(made.value()[1]->failure().code(), Code::timeout);  // The other rank is told as well.
+  EXPECT_EQ(made.value()[1]->failure().code(), Code::timeout);  // The other rank fails as well.
 }
 
-TEST(Failures, NameAllRanksThatHaveNotCalled) {
+TEST(CallFailure, NamesAllRanksThatHaveNotCalled) {
   CommunicatorOptions options;
   options.timeout_ms = 50;
   auto made = Communicator::create_all(4, options);
@@ -159,7 +159,7 @@ TEST(Failures, NameAllRanksThatHaveNotCalled) {
   EXPECT_TRUE(status.message().ends_with("; ranks 1, 2, 3 have not called it")) << status.message();
 }
 
-TEST(Failures, NameTheOneRankThatHasNotCalled) {
+TEST(CallFailure, NamesTheOneRankThatHasNotCalled) {
   CommunicatorOptions options;
   options.timeout_ms = 200;
   auto made = Communicator::create_all(3, options);
@@ -170,7 +170,7 @@ TEST(Failures, NameTheOneRankThatHasNotCalled) {
   });
   for (const Rank rank : {0U, 2U}) {
     EXPECT_EQ(statuses[rank].code(), Code::timeout);
-    const std::string& text = statuses[rank].message();  // The awaited rank may be the other one.
+    const std::string& text = statuses[rank].message();  // The rank waited for may be the other one.
     EXPECT_TRUE(text.find("for rank 1, which has not called it") != std::string::npos ||
                 text.find("; rank 1 has not called it") != std::string::npos)
         << statuses[rank].message();
@@ -184,7 +184,7 @@ void expect_leave(const std::vector<Status>& statuses, const std::string& words)
   }
 }
 
-TEST(Failures, TellOfARankThatLeavesACollectiveOut) {
+TEST(CallFailure, ReportsRankThatLeaves_WithoutCallingCollective) {
   Communicators ranks = make_ranks(3);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     std::vector<float> buffer(16);
@@ -198,8 +198,8 @@ TEST(Failures, TellOfARankThatLeavesACollectiveOut) {
   expect_leave(statuses, statuses[0].message());
 }
 
-// The root of a small broadcast waits for nobody once it is connected, so only the other rank can tell.
-TEST(Failures, TellOfARankThatLeavesWhileTheOthersGoOn) {
+// The root of a small broadcast waits for no rank once it is connected, so only the other rank can detect this.
+TEST(CallFailure, ReportsRankThatLeaves_WhileOthersContinue) {
   Communicators ranks = make_ranks(2);
   std::vector<float> buffers[2] = {std::vector<float>(16), std::vector<float>(16)};
   const auto broadcast = [&](Communicator& communicator) {
@@ -215,7 +215,7 @@ TEST(Failures, TellOfARankThatLeavesWhileTheOthersGoOn) {
   EXPECT_EQ(ranks[0]->failure().message(), words);
 }
 
-TEST(Failures, TellOfARankThatLeavesAMessageOut) {
+TEST(CallFailure, ReportsRankThatLeaves_WithoutMessage) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) {
     std::vector<int> buffer(20);
@@ -225,8 +225,8 @@ TEST(Failures, TellOfARankThatLeavesAMessageOut) {
                "rank 1 finalizes or destroys the communicator, while rank 0 is in recv(20 int32, from rank 1)");
 }
 
-// A rank leaves as soon as its own part is done; what it has sent is still good.
-TEST(Failures, LetFastRanksLeaveSlowOnes) {
+// A rank leaves as soon as its own part is done; the data it sent stays valid.
+TEST(CallFailure, DoesNotOccur_WhenFastRanksLeaveFirst) {
   for (int i = 0; i < 50; ++i) {
     Communicators ranks = make_ranks(3);
     const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
@@ -244,13 +244,13 @@ TEST(Failures, LetFastRanksLeaveSlowOnes) {
   }
 }
 
-TEST(Failures, DoNotSayWhoFoundWhatThatRankDid) {
+TEST(CallFailure, OmitsDetectingRank_WhenItIsTheCause) {
   Communicators ranks = make_ranks(2);
   ranks[1]->abort();
   EXPECT_EQ(ranks[0]->failure().message(), "rank 1 aborted the communicator");
 }
 
-TEST(Failures, NameTheMessageThatDidNotComeInTime) {
+TEST(CallFailure, NamesMessageThatTimedOut) {
   CommunicatorOptions options;
   options.timeout_ms = 200;
   auto made = Communicator::create_all(2, options);
@@ -263,19 +263,19 @@ TEST(Failures, NameTheMessageThatDidNotComeInTime) {
   EXPECT_NE(made.value()[1]->failure().message().find("recv(20 int32, from rank 1)"), std::string::npos);
 }
 
-TEST(Failures, NameTheGroupToRanksThatOnlySendToEachOther) {
+TEST(CallFailure, SuggestsGroup_WhenRanksOnlySendToEachOther) {
   CommunicatorOptions options;
   options.timeout_ms = 200;
   auto made = Communicator::create_all(2, options);
   ASSERT_TRUE(made.ok());
-  std::vector<int> buffer(4 << 20);  // More than a lane holds.
+  std::vector<int> buffer(4 << 20);  // More data than a lane holds.
   const Status status = made.value()[0]->run(message(Kind::send, 1, buffer));
   EXPECT_EQ(status.code(), Code::timeout);
   EXPECT_NE(status.message().find("if rank 1 is in a send to rank 0 meanwhile"), std::string::npos) << status.message();
 }
 
-// What a timeout limits is how long nothing moves. Each wait here is a fraction of it, and all of them exceed it.
-TEST(Failures, DoNotCountTheTimeInWhichAMessageMoves) {
+// The timeout limits the time without progress. Each wait here is a fraction of it, and their sum exceeds it.
+TEST(CallFailure, DoesNotOccur_WhileMessageProgresses) {
   CommunicatorOptions options;
   options.timeout_ms = 500;
   auto made = Communicator::create_all(2, options);
@@ -294,7 +294,7 @@ TEST(Failures, DoNotCountTheTimeInWhichAMessageMoves) {
   }
 }
 
-TEST(Failures, EndWaitsWhenAnyThreadAborts) {
+TEST(CallFailure, EndsWaits_WhenAnyThreadAborts) {
   Communicators ranks = make_ranks(2);
   std::atomic<bool> waiting = false;
   std::thread other([&] {
@@ -308,7 +308,7 @@ TEST(Failures, EndWaitsWhenAnyThreadAborts) {
   EXPECT_EQ(ranks[1]->run(all_reduce(buffer)).code(), Code::aborted);
 }
 
-TEST(Groups, ExchangeLargeMessagesInARing) {
+TEST(GroupedCalls, ExchangeLargeMessagesInRing) {
   Communicators ranks = make_ranks(4);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     const Rank next = (communicator.rank() + 1) % 4;
@@ -343,7 +343,7 @@ TEST(Groups, ExchangeLargeMessagesInARing) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }
 
-TEST(Groups, WaitForEachMessageAsLongAsItsHandleSays) {
+TEST(GroupedCalls, UseTimeoutOfEachHandle) {
   Communicators ranks = make_ranks(2);
   std::vector<int> buffer(20);
   CommunicatorOptions hasty;
@@ -353,7 +353,7 @@ TEST(Groups, WaitForEachMessageAsLongAsItsHandleSays) {
   EXPECT_NE(status.message().find("waited 50 ms"), std::string::npos) << status.message();
 }
 
-TEST(Groups, LetOneThreadDriveAllRanks) {
+TEST(GroupedCalls, RunAllRanksInOneThread) {
   Communicators ranks = make_ranks(3);
   std::vector<std::vector<float>> buffers(3, std::vector<float>(20'000, 1));
   std::vector<GroupedCall> calls;
@@ -364,7 +364,7 @@ TEST(Groups, LetOneThreadDriveAllRanks) {
   for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(20'000, 3));
 }
 
-TEST(Groups, RunOnWhereAnotherCommunicatorFails) {
+TEST(GroupedCalls, Complete_WhenAnotherCommunicatorFails) {
   Communicators well = make_ranks(2);
   Communicators aborted = make_ranks(2);
   aborted[0]->abort();

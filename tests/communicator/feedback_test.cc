@@ -1,5 +1,5 @@
-// Error feedback and stochastic rounding of calls in compression formats: nothing that rounding takes is lost, and
-// random numbers are the same in every run.
+// Error feedback and stochastic rounding of compressed calls: no rounding error is lost, and random numbers repeat in
+// every run.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,75 +24,75 @@ CommunicatorOptions sending(const std::string& compression, const std::string& a
   return options;
 }
 
-struct Autotuner {
+struct FeedbackCase {
   Problem problem;
   std::size_t count = 0;
   Reduction reduction = Reduction::sum;
   bool in_place = false;
 };
 
-// What ranks keep between calls.
+// Buffers that ranks keep between calls.
 struct Buffers {
   std::vector<Floats> inputs, outputs, residuals;  // By rank.
 };
 
-Buffers buffers_of(const Autotuner& autotuner, unsigned seed) {
+Buffers buffers_of(const FeedbackCase& test_case, unsigned seed) {
   Buffers buffers;
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
-  for (Rank rank = 0; rank < autotuner.problem.ranks; ++rank) {
-    const std::size_t inputs = input_blocks(autotuner.problem, rank) * autotuner.count;
+  for (Rank rank = 0; rank < test_case.problem.ranks; ++rank) {
+    const std::size_t inputs = input_blocks(test_case.problem, rank) * test_case.count;
     buffers.inputs.emplace_back(inputs);
     for (float& value : buffers.inputs.back()) value = normal(random);
-    buffers.outputs.emplace_back(output_blocks(autotuner.problem, rank) * autotuner.count, NAN);
+    buffers.outputs.emplace_back(output_blocks(test_case.problem, rank) * test_case.count, NAN);
     buffers.residuals.emplace_back(inputs);
     for (float& value : buffers.residuals.back()) value = 0.01F * normal(random);
   }
   return buffers;
 }
 
-// Calls with copies of the inputs, which some calls overwrite.
-void run(Communicators& ranks, const Autotuner& autotuner, const CommunicatorOptions& options, Buffers& buffers) {
+// Runs calls with copies of the inputs, since some calls overwrite them.
+void run(Communicators& ranks, const FeedbackCase& test_case, const CommunicatorOptions& options, Buffers& buffers) {
   std::vector<Floats> passed = buffers.inputs;
   const auto statuses = on_all(ranks, [&](Communicator& communicator) {
     const Rank rank = communicator.rank();
     const bool has_output = !buffers.outputs[rank].empty();
-    const bool own_block = autotuner.problem.collective == Collective::reduce_scatter;
-    float* const place = passed[rank].data() + (own_block ? rank * autotuner.count : 0);
+    const bool own_block = test_case.problem.collective == Collective::reduce_scatter;
+    float* const place = passed[rank].data() + (own_block ? rank * test_case.count : 0);
     Call call;
-    call.collective = autotuner.problem.collective;
-    call.reduction = autotuner.reduction;
-    call.root = autotuner.problem.root;
-    call.count = autotuner.count;
+    call.collective = test_case.problem.collective;
+    call.reduction = test_case.reduction;
+    call.root = test_case.problem.root;
+    call.count = test_case.count;
     call.input = reinterpret_cast<const std::byte*>(passed[rank].data());
-    call.output = reinterpret_cast<std::byte*>(autotuner.in_place ? place : buffers.outputs[rank].data());
+    call.output = reinterpret_cast<std::byte*>(test_case.in_place ? place : buffers.outputs[rank].data());
     if (!buffers.residuals.empty()) call.residual = buffers.residuals[rank].data();
     Status status = communicator.run(call, &options);
-    if (autotuner.in_place && has_output) std::copy_n(place, autotuner.count, buffers.outputs[rank].begin());
+    if (test_case.in_place && has_output) std::copy_n(place, test_case.count, buffers.outputs[rank].begin());
     return status;
   });
   for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
   for (Rank rank = 0; rank < ranks.size(); ++rank) {
-    const bool overwritten = autotuner.in_place && !buffers.outputs[rank].empty();
+    const bool overwritten = test_case.in_place && !buffers.outputs[rank].empty();
     if (!overwritten) {
       ASSERT_EQ(passed[rank], buffers.inputs[rank]) << "rank " << rank << "'s input is not the library's";
     }
   }
 }
 
-// What all ranks have given, with the residuals before and without those after, is what came out.
-void expect_nothing_lost(const Autotuner& autotuner, const Buffers& before, const Buffers& after) {
+// Inputs plus residuals before equal outputs plus residuals after.
+void expect_nothing_lost(const FeedbackCase& test_case, const Buffers& before, const Buffers& after) {
   double moved = 0;
-  for (Rank rank = 0; rank < autotuner.problem.ranks; ++rank) {
-    const bool scattered = autotuner.problem.collective == Collective::reduce_scatter;
+  for (Rank rank = 0; rank < test_case.problem.ranks; ++rank) {
+    const bool scattered = test_case.problem.collective == Collective::reduce_scatter;
     for (std::size_t i = 0; i < after.outputs[rank].size(); ++i) {
-      const std::size_t at = i + (scattered ? rank * autotuner.count : 0);
+      const std::size_t at = i + (scattered ? rank * test_case.count : 0);
       double given = 0;
-      for (Rank peer = 0; peer < autotuner.problem.ranks; ++peer) {
+      for (Rank peer = 0; peer < test_case.problem.ranks; ++peer) {
         given += static_cast<double>(before.inputs[peer][at]) + before.residuals[peer][at] - after.residuals[peer][at];
         moved += std::abs(before.residuals[peer][at] - after.residuals[peer][at]);
       }
-      if (autotuner.reduction == Reduction::avg) given /= autotuner.problem.ranks;
+      if (test_case.reduction == Reduction::avg) given /= test_case.problem.ranks;
       ASSERT_NEAR(after.outputs[rank][i], given, 2e-5) << "rank " << rank << ", element " << i;
     }
   }
@@ -102,55 +102,56 @@ void expect_nothing_lost(const Autotuner& autotuner, const Buffers& before, cons
 void expect_nothing_lost_by_any_algorithm(Communicators& ranks, const std::vector<std::vector<Rank>>& groups) {
   for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::reduce}) {
     const auto n = static_cast<Rank>(ranks.size());
-    Autotuner autotuner{.problem = {.collective = collective, .ranks = n, .root = 0, .groups = {}}};
-    autotuner.problem.root = collective == Collective::reduce ? n / 2 : 0;
-    Problem grouped = autotuner.problem;
+    FeedbackCase test_case{.problem = {.collective = collective, .ranks = n, .root = 0, .groups = {}}};
+    test_case.problem.root = collective == Collective::reduce ? n / 2 : 0;
+    Problem grouped = test_case.problem;
     grouped.groups = groups;
     for (const Algorithm* algorithm : catalogue(collective)) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped || !algorithm->supports(grouped) || !algorithm->bears_rounding(grouped)) continue;
       unsigned seed = 0;
       for (const char* compression : {"int8", "int4", "fp8_e4m3"}) {
-        for (autotuner.count = 100; autotuner.count <= 40'001; autotuner.count = autotuner.count * 20 + 1) {
+        for (test_case.count = 100; test_case.count <= 40'001; test_case.count = test_case.count * 20 + 1) {
           ++seed;
-          autotuner.reduction = seed % 2 == 0 ? Reduction::sum : Reduction::avg;
-          autotuner.in_place = seed % 3 == 0;
+          test_case.reduction = seed % 2 == 0 ? Reduction::sum : Reduction::avg;
+          test_case.in_place = seed % 3 == 0;
           const auto rounding = seed % 4 == 0 ? Rounding::stochastic : Rounding::nearest;
-          SCOPED_TRACE(describe(autotuner.problem) + " by " + algorithm->name() + ", " + compression + " of " +
-                       std::to_string(autotuner.count) + ", seed " + std::to_string(seed));
-          const Buffers before = buffers_of(autotuner, seed);
+          SCOPED_TRACE(describe(test_case.problem) + " by " + algorithm->name() + ", " + compression + " of " +
+                       std::to_string(test_case.count) + ", seed " + std::to_string(seed));
+          const Buffers before = buffers_of(test_case, seed);
           Buffers after = before;
-          ASSERT_NO_FATAL_FAILURE(run(ranks, autotuner, sending(compression, algorithm->name(), {rounding, 5}), after));
+          ASSERT_NO_FATAL_FAILURE(run(ranks, test_case, sending(compression, algorithm->name(), {rounding, 5}), after));
           ASSERT_STREQ(ranks[0]->last_run().compression, compression);
-          ASSERT_NO_FATAL_FAILURE(expect_nothing_lost(autotuner, before, after));
+          ASSERT_NO_FATAL_FAILURE(expect_nothing_lost(test_case, before, after));
         }
       }
     }
   }
 }
 
-class Feedback : public testing::TestWithParam<Rank> {};
+class ErrorFeedback : public testing::TestWithParam<Rank> {};
 
-TEST_P(Feedback, LosesNothingByAnyAlgorithm) {
+TEST_P(ErrorFeedback, LosesNothing_WithAnyAlgorithm) {
   Communicators ranks = make_ranks(GetParam());
   expect_nothing_lost_by_any_algorithm(ranks, {});
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Feedback, testing::Values(2, 3, 4, 5));
+INSTANTIATE_TEST_SUITE_P(Ranks, ErrorFeedback, testing::Values(2, 3, 4, 5));
 
-TEST(FeedbackOverHosts, LosesNothingByAnyAlgorithm) {
+TEST(ErrorFeedbackAcrossHosts, LosesNothing_WithAnyAlgorithm) {
   CommunicatorOptions patient;
   patient.timeout_ms = 60'000;
   Communicators ranks = std::move(Communicator::create_all(Hosts(std::vector<Rank>{0, 0, 1, 1}), patient)).value();
   expect_nothing_lost_by_any_algorithm(ranks, {{2, 2}});
 }
 
-// A tensor of 16 bits rounds what it stores, which nobody gets back; what a format takes is some hundred times that.
-TEST(FeedbackOf16Bits, DeliversInTheMeanWhatWasGiven) {
+// A 16-bit tensor rounds stored values, and feedback does not recover that error. Compression errors are some hundred
+// times larger.
+TEST(ErrorFeedbackOf16BitTypes, IsUnbiased) {
   constexpr int kCalls = 64;
   constexpr std::size_t kCount = 1000;
   Communicators ranks = make_ranks(3);
-  const std::uint16_t third = 0x3eab;  // Of bfloat16: 0.333984375.
+  const std::uint16_t third = 0x3eab;  // bfloat16: 0.333984375.
   for (const char* algorithm : {"two_shot", "ring"}) {
     const CommunicatorOptions options = sending("int4", algorithm);
     std::vector<double> delivered(kCount, 0);
@@ -158,7 +159,7 @@ TEST(FeedbackOf16Bits, DeliversInTheMeanWhatWasGiven) {
     for (int call = 0; call < kCalls; ++call) {
       std::vector<std::vector<std::uint16_t>> values(3, std::vector<std::uint16_t>(kCount, third));
       for (auto& each : values) {
-        for (std::size_t i = 0; i < kCount; i += 32) each[i] = 0x3f80;  // The largest of its block: 1.
+        for (std::size_t i = 0; i < kCount; i += 32) each[i] = 0x3f80;  // The largest element of its block is 1.
       }
       const auto statuses = on_all(ranks, [&](Communicator& communicator) {
         Call made;
@@ -180,62 +181,63 @@ TEST(FeedbackOf16Bits, DeliversInTheMeanWhatWasGiven) {
   }
 }
 
-TEST(Residuals, StayAsTheyAreWhereMessagesAreRaw) {
+TEST(Residuals, StayUnchanged_WhenMessagesAreUncompressed) {
   Communicators ranks = make_ranks(2);
-  Autotuner autotuner{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, .count = 20};
-  const Buffers before = buffers_of(autotuner, 1);
+  FeedbackCase test_case{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, .count = 20};
+  const Buffers before = buffers_of(test_case, 1);
   for (const bool in_place : {false, true}) {
-    autotuner.in_place = in_place;
+    test_case.in_place = in_place;
     Buffers after = before;
-    run(ranks, autotuner, sending("int8", ""), after);  // Which would not make so few narrower.
+    run(ranks, test_case, sending("int8", ""), after);  // Too few elements for compression.
     EXPECT_STREQ(ranks[0]->last_run().compression, "raw");
     EXPECT_EQ(after.residuals, before.residuals);
-    for (std::size_t i = 0; i < autotuner.count; ++i)
+    for (std::size_t i = 0; i < test_case.count; ++i)
       EXPECT_EQ(after.outputs[0][i], before.inputs[0][i] + before.inputs[1][i]);
   }
 }
 
-TEST(Residuals, OutliveWhatIsNotFinite) {
+TEST(Residuals, StayFinite_AfterNonFiniteInput) {
   Communicators ranks = make_ranks(2);
-  const Autotuner autotuner{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, .count = 5000};
-  Buffers buffers = buffers_of(autotuner, 2);
+  const FeedbackCase test_case{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}},
+                               .count = 5000};
+  Buffers buffers = buffers_of(test_case, 2);
   const float spoilt = std::exchange(buffers.inputs[1][300], INFINITY);
-  run(ranks, autotuner, sending("int8", ""), buffers);
+  run(ranks, test_case, sending("int8", ""), buffers);
   EXPECT_FALSE(std::isfinite(buffers.outputs[0][300]));
   for (const Floats& residual : buffers.residuals) {
     for (const float rest : residual) ASSERT_TRUE(std::isfinite(rest));
   }
   buffers.inputs[1][300] = spoilt;
   const Buffers before = buffers;
-  run(ranks, autotuner, sending("int8", ""), buffers);
-  expect_nothing_lost(autotuner, before, buffers);
+  run(ranks, test_case, sending("int8", ""), buffers);
+  expect_nothing_lost(test_case, before, buffers);
 }
 
 CommunicatorOptions at_random(const char* compression, std::uint64_t seed, const char* algorithm = "") {
   return sending(compression, algorithm, {Rounding::stochastic, seed});
 }
 
-TEST(RandomRounding, IsTheSameOnAllRanksByAnyAlgorithm) {
+TEST(StochasticRounding, IsIdenticalOnAllRanks_WithAnyAlgorithm) {
   for (const Rank n : {Rank{3}, Rank{4}}) {
     Communicators ranks = make_ranks(n);
     for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::broadcast}) {
-      Autotuner autotuner{.problem = {.collective = collective, .ranks = n, .root = 0, .groups = {}}, .count = 7001};
+      FeedbackCase test_case{.problem = {.collective = collective, .ranks = n, .root = 0, .groups = {}}, .count = 7001};
       for (const Algorithm* algorithm : catalogue(collective)) {
         const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
-        if (mapped || !algorithm->supports(autotuner.problem) || !algorithm->bears_rounding(autotuner.problem))
+        if (mapped || !algorithm->supports(test_case.problem) || !algorithm->bears_rounding(test_case.problem))
           continue;
-        SCOPED_TRACE(describe(autotuner.problem) + " by " + algorithm->name());
-        Buffers buffers = buffers_of(autotuner, 3);
+        SCOPED_TRACE(describe(test_case.problem) + " by " + algorithm->name());
+        Buffers buffers = buffers_of(test_case, 3);
         buffers.residuals.clear();
-        run(ranks, autotuner, at_random("int8", 1, algorithm->name()), buffers);
+        run(ranks, test_case, at_random("int8", 1, algorithm->name()), buffers);
         for (const Floats& output : buffers.outputs) ASSERT_EQ(output, buffers.outputs[0]);
       }
     }
   }
 }
 
-// What a tensor of 16 bits holds of a code lies beside it: at random it would become another one.
-TEST(RandomRounding, IsTheSameOnAllRanksOf16Bits) {
+// A 16-bit tensor holds only a value near a code. Rounding it stochastically again would give another code.
+TEST(StochasticRounding, IsIdenticalOnAllRanks_For16BitTypes) {
   constexpr std::size_t kCount = 7001;
   const Problem problem{.collective = Collective::all_reduce, .ranks = 4, .groups = {}};
   Communicators ranks = make_ranks(problem.ranks);
@@ -261,15 +263,16 @@ TEST(RandomRounding, IsTheSameOnAllRanksOf16Bits) {
   }
 }
 
-TEST(RandomRounding, IsTheSameInEveryRunOfASeed) {
-  const Autotuner autotuner{.problem = {.collective = Collective::all_reduce, .ranks = 3, .groups = {}}, .count = 5000};
+TEST(StochasticRounding, IsReproducible_WithSameSeed) {
+  const FeedbackCase test_case{.problem = {.collective = Collective::all_reduce, .ranks = 3, .groups = {}},
+                               .count = 5000};
   const auto three_calls = [&](std::uint64_t seed) {
     Communicators ranks = make_ranks(3);
     std::vector<Floats> outputs;
     for (int call = 0; call < 3; ++call) {
-      Buffers buffers = buffers_of(autotuner, 4);
+      Buffers buffers = buffers_of(test_case, 4);
       buffers.residuals.clear();
-      run(ranks, autotuner, at_random("int8", seed), buffers);
+      run(ranks, test_case, at_random("int8", seed), buffers);
       outputs.push_back(buffers.outputs[0]);
     }
     return outputs;
@@ -277,12 +280,12 @@ TEST(RandomRounding, IsTheSameInEveryRunOfASeed) {
   const std::vector<Floats> first = three_calls(7);
   EXPECT_EQ(three_calls(7), first);
   EXPECT_NE(three_calls(8)[0], first[0]);
-  EXPECT_NE(first[1], first[0]);  // Each call has numbers of its own.
+  EXPECT_NE(first[1], first[0]);  // Each call has its own numbers.
 }
 
-constexpr float kLargest = 4.5F;  // Of a block: gets the top code each time.
+constexpr float kLargest = 4.5F;  // The largest element of a block always has the top code.
 
-// Of many calls in which four ranks give the same: the mean square of the error of results, and that of their means.
+// Over many calls in which four ranks pass the same input: the mean square error of results, and that of their means.
 struct Errors {
   double each = 0;
   double of_means = 0;
@@ -291,34 +294,34 @@ struct Errors {
 Errors errors_of(Collective collective, const char* algorithm, int calls, std::uint64_t seed) {
   constexpr Rank kRanks = 4;
   Communicators ranks = make_ranks(kRanks);
-  Autotuner autotuner{.problem = {.collective = collective, .ranks = kRanks, .root = 0, .groups = {}}, .count = 640};
-  Buffers buffers = buffers_of(autotuner, 5);
+  FeedbackCase test_case{.problem = {.collective = collective, .ranks = kRanks, .root = 0, .groups = {}}, .count = 640};
+  Buffers buffers = buffers_of(test_case, 5);
   buffers.residuals.clear();
   for (Floats& input : buffers.inputs) {
     input = buffers.inputs[0];
     for (std::size_t i = 0; i < input.size(); i += 32) input[i] = kLargest;
   }
-  std::vector<double> sums(autotuner.count, 0);
+  std::vector<double> sums(test_case.count, 0);
   Errors errors;
   for (int call = 0; call < calls; ++call) {
-    run(ranks, autotuner, at_random("int4", seed, algorithm), buffers);
-    for (std::size_t i = 0; i < autotuner.count; ++i) {
+    run(ranks, test_case, at_random("int4", seed, algorithm), buffers);
+    for (std::size_t i = 0; i < test_case.count; ++i) {
       const double exact = static_cast<double>(kRanks) * buffers.inputs[0][i];
       const double error = i % 32 == 0 ? 0 : buffers.outputs[0][i] - exact;
       sums[i] += error;
       errors.each += error * error;
     }
   }
-  const double elements = static_cast<double>(autotuner.count) * 31 / 32;
+  const double elements = static_cast<double>(test_case.count) * 31 / 32;
   errors.each /= elements * calls;
   for (const double sum : sums) errors.of_means += sum / calls * sum / calls / elements;
   return errors;
 }
 
-// Between codes a step apart the variance is f (1 - f) steps, 1/6 in the mean. That of a sum that is not encoded again
-// is three times as much, since ranks that are given the same draw other numbers; of one that is, that of its own
-// steps.
-TEST(RandomRounding, IsRightInTheMean) {
+// Between codes a step apart the variance is f (1 - f) steps, 1/6 on average. A sum that is not encoded again has three
+// times that variance, since ranks with the same input draw different numbers. A sum that is encoded again adds the
+// variance of its own steps.
+TEST(StochasticRounding, IsUnbiased) {
   constexpr int kCalls = 300;
   constexpr std::uint64_t kSeed = 9;
   const double variance = kLargest / 7 * kLargest / 7 / 6;
@@ -330,14 +333,15 @@ TEST(RandomRounding, IsRightInTheMean) {
   EXPECT_NEAR(reduced.of_means / (reduced.each / kCalls), 1, 0.3) << "seed " << kSeed;
 }
 
-TEST(RandomRounding, SaysItsError) {
+TEST(StochasticRounding, ReportsItsError) {
   Communicators ranks = make_ranks(2);
-  const Autotuner autotuner{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, .count = 1000};
-  Buffers buffers = buffers_of(autotuner, 6);
+  const FeedbackCase test_case{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}},
+                               .count = 1000};
+  Buffers buffers = buffers_of(test_case, 6);
   buffers.residuals.clear();
-  run(ranks, autotuner, sending("int8", ""), buffers);
+  run(ranks, test_case, sending("int8", ""), buffers);
   const double nearest = ranks[0]->last_run().error;
-  run(ranks, autotuner, at_random("int8", 1), buffers);
+  run(ranks, test_case, at_random("int8", 1), buffers);
   EXPECT_NEAR(ranks[0]->last_run().error / nearest, std::sqrt(2.0), 0.02);
 }
 

@@ -1,4 +1,4 @@
-// What ranks are told at the end of a communicator: of messages that are lost, and of a rank that does not come.
+// Errors at the end of a communicator: lost messages, and ranks that do not call finalize.
 #include <gtest/gtest.h>
 
 #include "src/communicator/group.h"
@@ -8,8 +8,8 @@
 namespace tutti::test {
 namespace {
 
-// The second message takes several slots, and is one all the same.
-TEST(Finalize, TellsBothEndsOfMessagesThatNobodyReceived) {
+// The second message takes several slots, but counts once.
+TEST(Finalize, ReportsUnreceivedMessages_OnBothEnds) {
   const std::string reported =
       "rank 0 sent rank 1 3 messages on lossy, of which rank 1 received 1 before both left: "
       "send(40000 int32, to rank 1) is the first that is lost";
@@ -28,12 +28,12 @@ TEST(Finalize, TellsBothEndsOfMessagesThatNobodyReceived) {
     EXPECT_EQ(statuses[rank].code(), Code::invalid_usage);
     EXPECT_EQ(statuses[rank].message(), reported);
   }
-  EXPECT_TRUE(statuses[2].ok()) << statuses[2].message();  // It is no end of that lane.
+  EXPECT_TRUE(statuses[2].ok()) << statuses[2].message();  // Another rank is not an end of that lane.
   for (const auto& communicator : ranks) EXPECT_TRUE(communicator->failure().ok()) << communicator->failure().message();
 }
 
-// What is sent to another host is on its way before anybody there asks for it.
-TEST(Finalize, TellsBothEndsOfAMessageFromAnotherHostThatNobodyAskedFor) {
+// A message to another host is transmitted before the receiver calls recv.
+TEST(Finalize, ReportsUnreceivedMessage_FromAnotherHost) {
   CommunicatorOptions options;
   options.transport = "tcp";
   Communicators ranks = make_ranks(3, options);
@@ -50,7 +50,7 @@ TEST(Finalize, TellsBothEndsOfAMessageFromAnotherHostThatNobodyAskedFor) {
   EXPECT_TRUE(statuses[2].ok()) << statuses[2].message();
 }
 
-TEST(Finalize, TellsOfAMessageToItselfThatTheRankDidNotReceive) {
+TEST(Finalize, ReportsUnreceivedMessageToSelf) {
   Communicators ranks = make_ranks(1);
   std::vector<int> sent(20), received(20);
   const Call send = message(Kind::send, 0, sent);
@@ -62,7 +62,7 @@ TEST(Finalize, TellsOfAMessageToItselfThatTheRankDidNotReceive) {
       << status.message();
 }
 
-TEST(Finalize, NamesTheRankThatDoesNotCome) {
+TEST(Finalize, NamesRankThatTimedOut) {
   CommunicatorOptions options;
   options.timeout_ms = 200;
   auto made = Communicator::create_all(2, options);
@@ -75,7 +75,7 @@ TEST(Finalize, NamesTheRankThatDoesNotCome) {
       "call here: a thread that drives several ranks must finalize or destroy them in one group");
 }
 
-TEST(Finalize, SaysWhatTheRankCalledLastThatDoesNotCome) {
+TEST(Finalize, ReportsLastCallOfMissingRank) {
   CommunicatorOptions options;
   options.timeout_ms = 200;
   options.name = "gradients";
@@ -92,15 +92,15 @@ TEST(Finalize, SaysWhatTheRankCalledLastThatDoesNotCome) {
       << text;
 }
 
-// Calls may come through handles with options of their own.
-TEST(Finalize, DoesNotTakeTheTimeoutOfTheLastCall) {
+// Calls may use handles with options of their own.
+TEST(Finalize, UsesOwnTimeout_NotThatOfLastCall) {
   CommunicatorOptions options;
   options.timeout_ms = 200;
   auto made = Communicator::create_all(2, options);
   ASSERT_TRUE(made.ok());
   options.timeout_ms = 100;
   std::vector<float> nothing;
-  ASSERT_TRUE(made.value()[0]->run(all_reduce(nothing), &options).ok());  // Waits for nobody.
+  ASSERT_TRUE(made.value()[0]->run(all_reduce(nothing), &options).ok());  // Waits for no rank.
   const Status status = made.value()[0]->finalize();
   EXPECT_NE(status.message().find(" waited 200 ms for rank 1"), std::string::npos) << status.message();
 }

@@ -1,4 +1,4 @@
-// A fork may fall anywhere: its child finds no lock taken by a thread that it does not have.
+// A fork may occur at any time: its child must not find locks held by threads that exist only in the parent.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,13 +9,13 @@
 #include "src/communicator/control/regions.h"
 #include "tests/bootstrap/processes.h"
 
-// The sanitizers do not bear a fork beside other threads: one refuses the child threads of its own, the other's
-// allocator leaves it locks held by threads that it does not have.
+// The sanitizers do not support forks beside other threads. One forbids threads in the child, the allocator of the
+// other keeps locks held by threads of the parent.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 namespace tutti::test {
 namespace {
 
-// A communicator of one rank, from an id of its own.
+// Creates a communicator of one rank with an id of its own.
 std::string join_alone() {
   RendezvousOptions options;
   options.reach = Reach::host;
@@ -25,7 +25,7 @@ std::string join_alone() {
   return joined.ok() ? "ok" : std::move(joined).status().message();
 }
 
-TEST(Fork, LeavesTheChildAbleToJoinWhileAnotherThreadJoins) {
+TEST(Fork, ChildCanJoin_WhileAnotherThreadJoins) {
   std::atomic<bool> done = false;
   std::thread other([&] {
     while (!done) (void)join_alone();
@@ -33,7 +33,7 @@ TEST(Fork, LeavesTheChildAbleToJoinWhileAnotherThreadJoins) {
   for (int i = 0; i < 100; ++i) {
     Processes processes;
     processes.start([] {
-      ::alarm(20);  // Else a child that waits for a lock which nobody holds would wait forever.
+      ::alarm(20);  // Otherwise a child that waits for a lock of a missing thread would hang.
       return join_alone();
     });
     EXPECT_EQ(processes.report(0), "ok") << "fork " << i;
@@ -43,7 +43,7 @@ TEST(Fork, LeavesTheChildAbleToJoinWhileAnotherThreadJoins) {
   other.join();
 }
 
-// A region that comes and goes; "ok".
+// Allocates and frees a region; returns "ok".
 std::string allocate_and_free() {
   auto memory = Regions::of_process().allocate(1 << 20);
   if (!memory.ok()) return std::move(memory).status().message();
@@ -52,7 +52,7 @@ std::string allocate_and_free() {
   return freed.ok() ? "ok" : std::string(freed.message());
 }
 
-TEST(Fork, LeavesTheChildAbleToAllocateWhileAnotherThreadDoes) {
+TEST(Fork, ChildCanAllocate_WhileAnotherThreadAllocates) {
   std::atomic<bool> done = false;
   std::thread other([&] {
     while (!done) (void)allocate_and_free();

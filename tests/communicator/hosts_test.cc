@@ -1,4 +1,4 @@
-// Ranks that play ranks of several hosts: what algorithms that know hosts do between them, however they are dealt out.
+// Ranks that act as ranks of several hosts, in all distributions: algorithms that know hosts.
 #include <gtest/gtest.h>
 
 #include "algorithms/catalogue.h"
@@ -11,9 +11,9 @@ namespace {
 
 using HostOf = std::vector<Rank>;
 
-class OnHosts : public testing::TestWithParam<HostOf> {
+class SeveralHosts : public testing::TestWithParam<HostOf> {
  protected:
-  OnHosts() {
+  SeveralHosts() {
     CommunicatorOptions options;
     options.timeout_ms = 60'000;
     ranks_ = std::move(Communicator::create_all(Hosts(GetParam()), options)).value();
@@ -45,7 +45,7 @@ class OnHosts : public testing::TestWithParam<HostOf> {
   Communicators ranks_;
 };
 
-TEST_P(OnHosts, EveryAlgorithmIsRight) {
+TEST_P(SeveralHosts, RunEveryAlgorithmCorrectly) {
   OneOf cases(5, ranks_.size());
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
     Problem problem = problem_of(static_cast<Collective>(c));
@@ -66,7 +66,7 @@ TEST_P(OnHosts, EveryAlgorithmIsRight) {
   }
 }
 
-TEST_P(OnHosts, TheTunersChoicesAreRight) {
+TEST_P(SeveralHosts, RunChoicesOfTunerCorrectly) {
   OneOf cases(3, ranks_.size());
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
     for (const std::size_t count : {1, 300, 2'000, 300'000}) {
@@ -76,8 +76,8 @@ TEST_P(OnHosts, TheTunersChoicesAreRight) {
   }
 }
 
-// The parts of a communicator have hosts of their own, in their own order.
-TEST_P(OnHosts, AreKnownToPartsOfTheCommunicator) {
+// Sub-communicators have hosts of their own, in their own order.
+TEST_P(SeveralHosts, AreKnown_InSubCommunicators) {
   Communicators parts(ranks_.size());
   const auto statuses = on_all(ranks_, [&](Communicator& communicator) -> Status {
     const Rank rank = communicator.rank();
@@ -103,12 +103,12 @@ TEST_P(OnHosts, AreKnownToPartsOfTheCommunicator) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, OnHosts,
+INSTANTIATE_TEST_SUITE_P(Of, SeveralHosts,
                          testing::Values(HostOf{0, 0, 1, 1}, HostOf{0, 1, 0, 1}, HostOf{0, 0, 0, 1},
                                          HostOf{0, 1, 2, 2, 1}, HostOf{0, 1, 1, 0, 1, 1, 0, 1}, HostOf{0, 1, 2}));
 
-// What a part takes is about who else is at work on its CPUs, and they are still there.
-TEST(Hosts, PartsShareTheirCpusWithTheOthers) {
+// Sub-communicators still share their CPUs with the other ranks.
+TEST(Hosts, CountAllRanksPerCpu_InSubCommunicators) {
   using Seat = Hosts::Seat;
   std::vector<Seat> seats(8, Seat{0, 2, 0});
   seats.resize(12, Seat{8, 16, 0});
@@ -120,8 +120,8 @@ TEST(Hosts, PartsShareTheirCpusWithTheOthers) {
   EXPECT_EQ(Hosts::together(4).of({0, 1}).ranks_per_cpu(), 1) << "nobody said";
 }
 
-// So many shards that a chunk has no room for one element of each: the tuner takes what does not mind.
-TEST(Hosts, OfManySizesAreServed) {
+// So many shards that a chunk cannot hold one element of each: the tuner chooses another algorithm.
+TEST(Hosts, MayHaveManyDifferentSizes) {
   CommunicatorOptions options;
   options.timeout_ms = 60'000;
   HostOf host_of;
@@ -141,7 +141,7 @@ TEST(Hosts, OfManySizesAreServed) {
   }
 }
 
-TEST(Hosts, AreNeededByAlgorithmsThatKnowThem) {
+TEST(Hosts, AreRequired_ByAlgorithmsThatKnowThem) {
   struct Wanting {
     HostOf host_of;
     Collective collective;
@@ -169,8 +169,8 @@ TEST(Hosts, AreNeededByAlgorithmsThatKnowThem) {
   }
 }
 
-// As NCCL takes its own variables: programs that set them go on.
-TEST(Hosts, HeedWhatNcclsVariablesForceWhereItFits) {
+// Like NCCL, Tutti ignores NCCL variables that do not fit, so that programs that set them run.
+TEST(Hosts, ApplyNcclVariables_WhereTheyFit) {
   for (const char* forced : {"LL", "hierarchical"}) {
     for (const bool nccls : {false, true}) {
       CommunicatorOptions options;

@@ -12,7 +12,7 @@ std::uint32_t slots(LaneForm form, Slots wanted) {
   return 1U << spec_of({.peer = 1, .form = form}, 0, Protocol::simple, wanted).slot_shift;
 }
 
-TEST(LaneSpecs, HaveTheSlotsThatProofsCountOn) {
+TEST(LaneSpecs, HaveSlotsThatProofsAssume) {
   for (const LaneForm form : {LaneForm::one_way, LaneForm::round_trip, LaneForm::swap}) {
     EXPECT_EQ(slots(form, Slots::one), 1U);
     EXPECT_EQ(slots(form, Slots::several), kSimpleSlots);
@@ -20,7 +20,7 @@ TEST(LaneSpecs, HaveTheSlotsThatProofsCountOn) {
   }
 }
 
-// Lanes of one pair and tag lie beside each other if they have not equally many slots.
+// Lanes of one pair and tag with different numbers of slots coexist.
 TEST(LaneSpecs, DifferByTheirSlots) {
   const LaneUse use = {.peer = 1};
   EXPECT_NE(spec_of(use, 0, Protocol::simple, Slots::several), spec_of(use, 0, Protocol::simple, Slots::most));

@@ -1,4 +1,4 @@
-// Lanes are offered by whom they belong to, and found by the other end.
+// Lanes are offered by their owners and found by the other end.
 #include "src/communicator/host/links.h"
 
 #include <gtest/gtest.h>
@@ -29,10 +29,10 @@ bool is_ready(Links& links, const LaneSpec& spec) {
   return ready.ok() && ready.value();
 }
 
-TEST(Links, ShowRanksOfOneProcessALaneAtOneAddress) {
+TEST(Links, MapLaneAtOneAddress_InOneProcess) {
   Sides sides;
   const LaneSpec spec = message_spec(0, 1, 5);
-  ASSERT_TRUE(sides[0].offer(spec).ok());  // Not ours to make: nothing happens.
+  ASSERT_TRUE(sides[0].offer(spec).ok());  // Another rank owns the lane: no effect.
   EXPECT_FALSE(is_ready(sides[0], spec));
   ASSERT_TRUE(sides[1].offer(spec).ok());
   ASSERT_TRUE(is_ready(sides[0], spec) && is_ready(sides[1], spec));
@@ -42,8 +42,8 @@ TEST(Links, ShowRanksOfOneProcessALaneAtOneAddress) {
   EXPECT_EQ(writing.words, reading.words);
 }
 
-// More lanes than a socket holds offers, in both directions at once, before anybody reads.
-TEST(Links, LoseNoOfferToAFullSocket) {
+// More lanes than a socket can buffer offers, in both directions, before either end reads.
+TEST(Links, LoseNoOffer_WhenSocketIsFull) {
   constexpr std::uint16_t kLanes = 1000;
   Sides sides;
   std::vector<LaneSpec> awaited;
@@ -62,8 +62,8 @@ TEST(Links, LoseNoOfferToAFullSocket) {
   EXPECT_EQ(awaited.size(), 0U);
 }
 
-// The owner is not ready before its offer is out: it would wait for a writer that cannot know of the lane.
-TEST(Links, AreNotReadyWhileTheOfferIsHeldBack) {
+// The owner is not ready before its offer is sent: it would wait for a writer that cannot know the lane.
+TEST(Links, AreNotReady_WhileOfferIsQueued) {
   Sides sides;
   while (std::move(sides.sides[1]->mesh.try_send(0, Frame{})).value()) {
   }
@@ -76,7 +76,7 @@ TEST(Links, AreNotReadyWhileTheOfferIsHeldBack) {
   EXPECT_TRUE(is_ready(sides[0], spec));
 }
 
-TEST(Links, RefuseALaneBetweenOthers) {
+TEST(Links, RejectLaneBetweenOtherRanks) {
   Sides sides;
   Frame frame;
   const LaneSpec foreign = message_spec(2, 1, 0);  // Rank 1 owns it, but rank 0 does not write it.
@@ -86,7 +86,7 @@ TEST(Links, RefuseALaneBetweenOthers) {
   EXPECT_EQ(sides[0].collect(1).message(), "rank 1 offered a lane from rank 2 to rank 1");
 }
 
-TEST(Links, RefuseALaneWhoseSegmentDidNotCome) {
+TEST(Links, RejectLane_WithoutItsSegment) {
   Sides sides;
   Frame frame;
   const LaneSpec spec = message_spec(0, 1, 0);

@@ -1,4 +1,4 @@
-// Ranks that wait long for another say so while they still wait.
+// Ranks log a warning while they wait long for another rank.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@ std::mutex mutex;
 std::string lines;
 std::atomic<int> reported = 0;
 
-class LongWaits : public ::testing::Test {
+class LongWaitWarning : public ::testing::Test {
  protected:
   void SetUp() override {
     lines.clear();
@@ -36,8 +36,8 @@ class LongWaits : public ::testing::Test {
   }
 };
 
-// As one that is stopped and goes on: what was awaited comes, and all is well.
-TEST_F(LongWaits, AreToldWithTheRankThatIsMissing) {
+// The missing rank resumes after a pause, and the calls succeed.
+TEST_F(LongWaitWarning, NamesMissingRank) {
   Communicators ranks = make_ranks(2);
   std::atomic<bool> over = false;
   const auto statuses = on_all(ranks, [&](Communicator& communicator) {
@@ -56,7 +56,7 @@ TEST_F(LongWaits, AreToldWithTheRankThatIsMissing) {
   EXPECT_TRUE(said(" s for rank 1, which has not called it (gives up after 4 s)")) << lines;
 }
 
-TEST_F(LongWaits, AreToldOnceOfAWait) {
+TEST_F(LongWaitWarning, IsLoggedOncePerWait) {
   Communicators ranks = make_ranks(2);
   std::vector<float> buffer(100);
   CommunicatorOptions options = ranks[0]->options();
@@ -65,8 +65,8 @@ TEST_F(LongWaits, AreToldOnceOfAWait) {
   EXPECT_EQ(reported, 1);
 }
 
-// A quarter of the time limit would be 15 s: a rank that waits in finalize warns sooner.
-TEST_F(LongWaits, InFinalizeAreReportedWithTheCure) {
+// A quarter of the timeout would be 15 s: a rank that waits in finalize warns sooner.
+TEST_F(LongWaitWarning, SuggestsRemedy_InFinalize) {
   Communicators ranks = make_ranks(2);
   std::thread first([&] { EXPECT_TRUE(ranks[0]->finalize().ok()); });
   while (reported == 0) std::this_thread::yield();
@@ -79,7 +79,7 @@ TEST_F(LongWaits, InFinalizeAreReportedWithTheCure) {
   first.join();
 }
 
-TEST_F(LongWaits, OfMessagesAreToldAsWell) {
+TEST_F(LongWaitWarning, CoversMessages) {
   Communicators ranks = make_ranks(2);
   std::vector<int> received(10);
   CommunicatorOptions options = ranks[0]->options();

@@ -1,5 +1,4 @@
-// Names under which TUTTI_TUNE_FILE keeps what trials came to: one for each way in which choices may do otherwise, and
-// the same whenever a job comes again.
+// Names of machines in TUTTI_TUNE_FILE: different wherever choices may differ, and the same in each run of a job.
 #include "src/communicator/planning/machine_name.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +28,7 @@ CommunicatorOptions keeping() {
 
 std::string named(const Hosts& hosts) { return machine_name(keeping(), hosts); }
 
-// So many ranks on as many CPUs of one machine, [rank]: the first of those that it may run on.
+// Ranks of one machine: first_cpus[rank] is the first CPU on which the rank may run.
 Hosts bound_to(const std::vector<std::uint32_t>& first_cpus, std::uint32_t own_cpus = 1) {
   std::vector<Hosts::Seat> seats;
   for (const std::uint32_t first : first_cpus) seats.push_back({0, 8, 0, own_cpus, first, 0});
@@ -43,7 +42,7 @@ Hosts between_hosts(double gbytes_per_s, double message_us, const std::string& c
   return hosts;
 }
 
-TEST(MachineName, TellsRanksOnOneCpuFromThoseOnOneEach) {
+TEST(MachineName, DistinguishesSharedFromSeparateCpus) {
   EXPECT_NE(named(bound_to({3, 3})).find(", hosts 1x2, 2 ranks on 1 CPU of "), std::string::npos)
       << named(bound_to({3, 3}));
   EXPECT_NE(named(bound_to({3, 4})).find(", hosts 1x2, 1 rank on 1 CPU of "), std::string::npos)
@@ -52,14 +51,14 @@ TEST(MachineName, TellsRanksOnOneCpuFromThoseOnOneEach) {
   EXPECT_NE(named(bound_to({0, 0, 1})).find("1 rank on 1 CPU and 2 ranks on 1 CPU of "), std::string::npos);
 }
 
-// A scheduler gives the next run other CPUs.
-TEST(MachineName, IsTheSameOnOtherCpusThatAreSharedAlike) {
+// A scheduler assigns other CPUs to the next run.
+TEST(MachineName, IsTheSame_OnOtherCpusWithEqualSharing) {
   EXPECT_EQ(named(bound_to({1, 1})), named(bound_to({7, 7})));
   EXPECT_EQ(named(bound_to({0, 1})), named(bound_to({5, 2})));
   EXPECT_EQ(named(bound_to({0, 1, 1})), named(bound_to({5, 2, 2})));
 }
 
-TEST(MachineName, TellsWhoSharesWithWhom) {
+TEST(MachineName, DistinguishesWhichRanksShareCpus) {
   const std::vector<Hosts> all = {bound_to({0, 0, 1, 1}),
                                   bound_to({0, 1, 0, 1}),
                                   bound_to({0, 0, 0, 1}),
@@ -78,13 +77,13 @@ TEST(MachineName, TellsWhoSharesWithWhom) {
   EXPECT_EQ(names.size(), all.size());
 }
 
-// The others are at work there, too.
-TEST(MachineName, OfAPartSaysWhoElseIsOnItsCpus) {
+// The other ranks run there as well.
+TEST(MachineName, CountsAllRanksOnCpus_InSubCommunicator) {
   EXPECT_NE(named(bound_to({0, 0, 0, 0}).of({0, 1})).find("4 ranks on 1 CPU"), std::string::npos);
 }
 
-// So that a measurement that is a step away, or two, is taken for the same link.
-TEST(MachineName, PutsLinksIntoWideClasses) {
+// Measurements that differ by one or two steps count as the same link.
+TEST(MachineName, GroupsLinksIntoWideClasses) {
   const std::string usual = named(between_hosts(0.125, 20));
   EXPECT_NE(usual.find(", tcp, about 1 Gbit/s, under 100 us"), std::string::npos) << usual;
   for (int step = -2; step <= 2; ++step) {
@@ -99,7 +98,7 @@ TEST(MachineName, PutsLinksIntoWideClasses) {
   EXPECT_EQ(names.size(), 8U);
 }
 
-TEST(MachineName, SaysWhatCarriesBetweenHosts) {
+TEST(MachineName, NamesTransportBetweenHosts) {
   EXPECT_NE(named(between_hosts(1.25, 20, "verbs")).find(", verbs, about 10 Gbit/s"), std::string::npos);
   EXPECT_NE(named(between_hosts(1.25, 20, "tcp encrypted")).find(", tcp encrypted, about"), std::string::npos);
   EXPECT_TRUE(named(Hosts::apart(2)).ends_with(", tcp, links not measured"));
@@ -108,7 +107,7 @@ TEST(MachineName, SaysWhatCarriesBetweenHosts) {
   EXPECT_NE(named(between_hosts(1.25, 20, "verbs").of({1, 0})).find(", verbs, about 10 Gbit/s"), std::string::npos);
 }
 
-TEST(MachineName, SaysWhichNumaDomainsRanksAreIn) {
+TEST(MachineName, NamesNumaDomainsOfRanks) {
   const auto in_domains = [](const std::vector<std::uint32_t>& domains) {
     Hosts hosts = Hosts::together(static_cast<Rank>(domains.size()));
     std::vector<Location> locations(domains.size());
@@ -122,7 +121,7 @@ TEST(MachineName, SaysWhichNumaDomainsRanksAreIn) {
   EXPECT_EQ(in_domains({0, 0, 0, 0}), named(Hosts::together(4)));
 }
 
-TEST(MachineName, OfAnyHostsFitsIntoTheFile) {
+TEST(MachineName, FitsIntoTuneFile_ForAnyHosts) {
   std::vector<Rank> host_of;
   std::vector<Hosts::Seat> seats;
   for (Rank host = 0; host < 60; ++host) {
@@ -136,7 +135,7 @@ TEST(MachineName, OfAnyHostsFitsIntoTheFile) {
   EXPECT_NE(name, named(Hosts(std::vector<Rank>(host_of.rbegin(), host_of.rend()), seats)));
 }
 
-TEST(MachineName, OfDevicesSaysHowTheyReachEachOther) {
+TEST(MachineName, DescribesLinksOfDevices) {
   const Hosts crossed = on_crossed_gpus({0, 0, 0, 0});
   const std::string words = links_in_words(crossed);
   EXPECT_NE(words.find("4 NV 25 GB/s and 2 "), std::string::npos) << words;
@@ -148,7 +147,7 @@ TEST(MachineName, OfDevicesSaysHowTheyReachEachOther) {
   EXPECT_EQ(links_in_words(Hosts::together(2)), "unknown");
 }
 
-TEST(MachineName, IsReadAsItWasWritten) {
+TEST(MachineName, IsParsedAsWritten) {
   const auto host = parse_machine_name(named(between_hosts(0.125, 20)));
   ASSERT_TRUE(host.has_value());
   EXPECT_FALSE(host->on_devices);
@@ -163,8 +162,8 @@ TEST(MachineName, IsReadAsItWasWritten) {
   EXPECT_EQ(device->links, "4 NV 25 GB/s and 2 PHB, laid out as 01");
 }
 
-// Those of files that were written before names said it all.
-TEST(MachineName, OfEarlierVersionsIsOfNoMachine) {
+// Names in files of earlier versions were incomplete.
+TEST(MachineName, MatchesNoMachine_WhenOfEarlierVersion) {
   for (const char* name :
        {"0.1.0, hosts 1x2, 1 CPUs of AMD EPYC, no transport asked for", "another", "",
         "0.1.0, hosts 1x2, 2 CPUs of AMD EPYC, tcp", "0.1.0, 4 ranks on NVIDIA H200 each, 32 thread blocks",
@@ -173,7 +172,7 @@ TEST(MachineName, OfEarlierVersionsIsOfNoMachine) {
     EXPECT_FALSE(parse_machine_name(name).has_value()) << name;
 }
 
-// What ranks that join come to, [rank]: on this CPU.
+// The name for ranks that join on these CPUs, by rank.
 std::string joined(const std::vector<std::uint32_t>& cpus) {
   const Meeting meeting;
   Processes processes;
@@ -195,7 +194,7 @@ std::string joined(const std::vector<std::uint32_t>& cpus) {
   return names.front();
 }
 
-TEST(MachineName, OfRanksThatJoinIsOfTheirCpus) {
+TEST(MachineName, UsesCpusOfJoiningRanks) {
   const std::vector<std::uint32_t> cpus = own_cpus();
   if (cpus.size() < 2) GTEST_SKIP() << "one processor is shared by all";
   const std::string shared = joined({cpus[0], cpus[0]}), apart = joined({cpus[0], cpus[1]});

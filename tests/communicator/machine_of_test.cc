@@ -1,4 +1,4 @@
-// What predictions know of the machines of a communicator's ranks.
+// The cost model of the machines of a communicator's ranks.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -8,8 +8,8 @@
 namespace tutti::test {
 namespace {
 
-// Ranks of different machines choose alike, and each call waits for the slowest of its ranks.
-TEST(MachineOf, EncodesAsFastAsTheLeastOfItsCpus) {
+// Ranks of different machines choose alike, and each call waits for its slowest rank.
+TEST(CostModel, EncodesAtSpeedOfSlowestCpu) {
   Hosts hosts = Hosts::apart(4);
   std::vector<Location> locations(4);
   const auto int8_of = [](const Hosts& of) {

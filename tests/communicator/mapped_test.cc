@@ -1,4 +1,4 @@
-// Calls on memory that ranks see in place, where the ranks reach each other as processes do.
+// Calls on mapped memory, between ranks that connect like ranks of different processes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -20,7 +20,7 @@ Call broadcast(std::byte* memory, std::uint64_t bytes) {
   return call;
 }
 
-// Goes on as far as the others let it.
+// Advances as far as possible without the other ranks.
 bool done(Operation& operation) {
   auto progress = operation.advance();
   const bool failed = !progress.ok();
@@ -28,9 +28,9 @@ bool done(Operation& operation) {
   return failed || progress.value();
 }
 
-// The root sees first that rank 2 hides its buffer, sends by lanes, and is done. What it showed before is gone when
-// rank 1 looks.
-TEST(Mapped, LeaveTheRootFreeToDropItsBufferWhenALaterRankHidesIts) {
+// The root first sees that rank 2 has no mappable buffer, sends by lanes, and completes. Its published buffer is gone
+// when rank 1 looks.
+TEST(MappedMemory, MayBeFreedByRoot_WhenLaterRankHasPrivateBuffer) {
   constexpr std::size_t kBytes = 64 << 10;
   Communicators ranks = meet(3);
   std::vector<std::byte> hidden(kBytes);
@@ -39,7 +39,7 @@ TEST(Mapped, LeaveTheRootFreeToDropItsBufferWhenALaterRankHidesIts) {
   const auto start = [&](Rank rank) {
     return ranks[rank]->start(broadcast(rank < 2 ? shown[rank] : hidden.data(), kBytes)).value();
   };
-  for (const Status& status : on_all(ranks, [&](Communicator& communicator) {  // Makes the lanes.
+  for (const Status& status : on_all(ranks, [&](Communicator& communicator) {  // Creates the lanes.
          std::vector<std::byte> buffer(kBytes);
          return communicator.run(broadcast(buffer.data(), kBytes));
        })) {
@@ -54,7 +54,7 @@ TEST(Mapped, LeaveTheRootFreeToDropItsBufferWhenALaterRankHidesIts) {
   ASSERT_TRUE(done(*root));
   TUTTI_ASSERT(Regions::of_process().free(shown[0]).ok());
   shown[0] = hidden.data();
-  const auto next = start(0);  // Tells the others that the memory is gone.
+  const auto next = start(0);  // Notifies the other ranks that the memory is gone.
   while (!done(*second)) continue;
   while (!done(*third)) continue;
   EXPECT_EQ(shown[1][kBytes - 1], std::byte{7});
@@ -62,8 +62,8 @@ TEST(Mapped, LeaveTheRootFreeToDropItsBufferWhenALaterRankHidesIts) {
   TUTTI_ASSERT(Regions::of_process().free(shown[1]).ok());
 }
 
-// Each rank finds out from what the others show, and none is left waiting.
-TEST(Mapped, RefuseAForcedAlgorithmOnEveryRankWhereOneHidesItsBuffer) {
+// Each rank detects it from the published buffers, and none waits.
+TEST(MappedMemory, FailsOnAllRanks_WhenForcedButOneBufferIsPrivate) {
   constexpr std::size_t kBytes = 64 << 10;
   Communicators ranks = meet(3);
   std::byte* shown = Regions::of_process().allocate(3 * kBytes).value();
@@ -84,14 +84,14 @@ TEST(Mapped, RefuseAForcedAlgorithmOnEveryRankWhereOneHidesItsBuffer) {
            std::vector<std::byte> buffer(kBytes);
            return communicator.run(broadcast(buffer.data(), kBytes));
          })) {
-      EXPECT_TRUE(status.ok()) << status.message();  // The communicator is well.
+      EXPECT_TRUE(status.ok()) << status.message();  // The communicator stays usable.
     }
   }
   TUTTI_ASSERT(Regions::of_process().free(shown).ok());
 }
 
-// Rank 1 is this test: the root of a broadcast, which says that it has no buffers.
-TEST(Mapped, BelieveNoPeerThatNamesNoBufferWhereItHasOne) {
+// The test acts as rank 1, the root of a broadcast, and claims to have no buffers.
+TEST(MappedMemory, RejectsPeerWithoutBuffer_WhenOneIsRequired) {
   constexpr std::size_t kBytes = 64 << 10;
   std::vector<Mesh> meshes = Mesh::within_process(Hosts::together(2)).value();
   const Board board = Board::create(2).value();

@@ -1,4 +1,4 @@
-// Ranks that run out of memory, at any point of a call: the peers are told, as of any failure.
+// Ranks that run out of memory at any point of a call: the peers receive an error, as for any failure.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,16 +15,16 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::uint64_t kStride = 7;  // Not each of some hundred allocations is tried.
+constexpr std::uint64_t kStride = 7;  // The test tries only every kStride-th of some hundred allocations.
 
-// Whether the call of rank 1 allocates so often.
+// Returns whether the call of rank 1 makes this many allocations.
 bool lacks_memory_in_a_call(std::uint64_t which) {
   Communicators ranks = make_ranks(2);
   bool came = false;
   const auto statuses = on_all(ranks, [&](Communicator& communicator) {
     std::vector<float> buffer(128);
     Call call = all_reduce(buffer);
-    call.collective = Collective::all_to_all;  // In place it works on a copy.
+    call.collective = Collective::all_to_all;  // In place the algorithm works on a copy.
     call.count = 64;
     if (communicator.rank() == 0) return communicator.run(call);
     const Refusal refusal(which);
@@ -39,13 +39,13 @@ bool lacks_memory_in_a_call(std::uint64_t which) {
   return came;
 }
 
-TEST(Memory, ThatACallLacksIsToldToAll) {
+TEST(OutOfMemory, IsReportedToAllRanks_InCall) {
   std::uint64_t which = 1;
   while (lacks_memory_in_a_call(which)) which += kStride;
-  EXPECT_GT(which, 10 * kStride);  // Such a call makes a plan and lanes, and has them proved.
+  EXPECT_GT(which, 10 * kStride);  // The call creates a plan and lanes, and verifies the plan.
 }
 
-// The same of a call that is driven beside others.
+// Like lacks_memory_in_a_call(), for a call that is advanced step by step.
 bool lacks_memory_step_by_step(std::uint64_t which, Kind kind) {
   Communicators ranks = make_ranks(2);
   std::vector<std::vector<float>> sums(2, std::vector<float>(64));
@@ -70,7 +70,7 @@ bool lacks_memory_step_by_step(std::uint64_t which, Kind kind) {
   return came;
 }
 
-TEST(Memory, ThatAnOperationLacksIsToldToAll) {
+TEST(OutOfMemory, IsReportedToAllRanks_InOperation) {
   for (const Kind kind : {Kind::collective, Kind::recv}) {
     std::uint64_t which = 1;
     while (lacks_memory_step_by_step(which, kind)) ++which;
@@ -78,10 +78,10 @@ TEST(Memory, ThatAnOperationLacksIsToldToAll) {
   }
 }
 
-// One thread drives two communicators in a group, the peers' threads do the same.
+// One thread runs calls of two communicators in a group; the peers' threads do the same.
 class Group {
  public:
-  // Whether rank 1 is refused memory. If it is, no peer waits for what has stopped.
+  // Returns whether an allocation of rank 1 failed. In that case, no peer waits for the failed calls.
   bool lacks_memory(std::uint64_t which) {
     bool came = false;
     Status peers;
@@ -121,14 +121,14 @@ class Group {
                                        {std::vector<float>(64, 1), std::vector<float>(64, 1)}};
 };
 
-TEST(Memory, ThatAGroupLacksStopsWhatLacksItAndTellsItsPeers) {
+TEST(OutOfMemory, FailsOnlyAffectedCalls_InGroup) {
   std::uint64_t which = 1;
   while (Group().lacks_memory(which)) which += which < 40 ? 1 : kStride;
   EXPECT_GT(which, 40 + kStride);
 }
 
-// Each rank finds its own memory missing, or that another has aborted: the latter is why the call fails.
-TEST(Memory, IsNotTheReasonWhereThereWasOneBefore) {
+// A rank detects its own lack of memory after another rank has aborted: the call fails because of the abort.
+TEST(OutOfMemory, IsNotTheReportedReason_AfterEarlierFailure) {
   Communicators ranks = make_ranks(2);
   std::vector<int> buffer(64);
   auto recv = ranks[1]->start(message(Kind::recv, 0, buffer));
@@ -142,7 +142,7 @@ TEST(Memory, IsNotTheReasonWhereThereWasOneBefore) {
   EXPECT_EQ(std::move(advanced).status().message(), "rank 0 aborted the communicator");
 }
 
-TEST(Memory, ThatASplitLacksIsToldToAll) {
+TEST(OutOfMemory, IsReportedToAllRanks_InSplit) {
   std::uint64_t which = 1;
   for (bool came = true; came; which += which < 40 ? 1 : kStride) {
     Communicators ranks = make_ranks(2);
@@ -155,16 +155,17 @@ TEST(Memory, ThatASplitLacksIsToldToAll) {
       return std::move(part).status();
     });
     EXPECT_EQ(statuses[1].code(), came ? Code::system : Code::ok) << which << ": " << statuses[1].message();
-    const Status reported = ranks[0]->failure();  // Its own part of the split may have been done before.
+    const Status reported = ranks[0]->failure();  // Rank 0 may have completed its part of the split before.
     EXPECT_EQ(reported.code(), came ? Code::system : Code::ok) << which << ": " << reported.message();
   }
   EXPECT_GT(which, 40 + kStride);
 }
 
-// Whatever is lacking: the caller's memory stays where it is, as it was.
-TEST(Memory, ThatARegistrationLacksCostsTheCallerNothing) {
+// After any failed allocation, the caller's memory stays in place and unchanged.
+TEST(OutOfMemory, LeavesMemoryUnchanged_InRegistration) {
   const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  auto* first = reinterpret_cast<void*>(0x10000000);  // Of all that is mapped: little is looked at to find it.
+  auto* first = reinterpret_cast<void*>(
+      0x10000000);  // The first mapping of the process, so that a short part of the list is read to find it.
   void* mapped = ::mmap(first, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(mapped, MAP_FAILED);
   auto* memory = static_cast<std::byte*>(mapped);

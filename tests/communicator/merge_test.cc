@@ -1,4 +1,4 @@
-// Ranks that tell each other what their hosts are made of, of which one fails, or tells what cannot be.
+// Ranks that exchange the topologies of their hosts; one of them fails or sends an invalid one.
 #include "src/communicator/joining/merge.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,8 @@ namespace {
 
 Watch watch() { return {Deadline::after_ms(20'000)}; }
 
-// As ranks join, each on a host that it plays: what hosts_known_to_all() came to, as all agree on it.
+// Runs hosts_known_to_all() as ranks do when they join, each on an emulated host. Returns the result on which all ranks
+// agree.
 std::string know(Bootstrap& bootstrap) {
   Result<Hosts> hosts = hosts_known_to_all(bootstrap, watch());
   const bool known = hosts.ok() && hosts.value().topology() != nullptr;
@@ -42,13 +43,13 @@ std::vector<std::string> join(Rank ranks, const std::function<std::string(Bootst
   return processes.reports();
 }
 
-// What a rank shows of its host before it tells it, and then tells.
+// The announcement of a rank about its host, and then the topology.
 struct Sight {
   std::array<std::uint8_t, 24> digest{};
   std::uint64_t bytes = 0;
 };
 
-// Rank 1 of two.
+// Acts as rank 1 of two.
 std::string notify(Bootstrap& bootstrap, std::string view) {
   std::vector<Sight> sights(bootstrap.ranks());
   sights[1] = {{1}, view.size()};
@@ -60,31 +61,31 @@ std::string notify(Bootstrap& bootstrap, std::string view) {
   return agreed.ok() ? "known" : agreed.message();
 }
 
-TEST(HostsKnownToAll, AreKnownToAll) {
+TEST(TopologyExchange, SucceedsOnAllRanks) {
   for (const std::string& said : join(3, know)) EXPECT_EQ(said, "known");
 }
 
-// Before the others have heard of its host, with words of its own.
-TEST(HostsKnownToAll, FailWithTheReasonOfARankThatFails) {
+// Fails with its own message, before the others have received its topology.
+TEST(TopologyExchange, FailsWithReasonOfFailedRank) {
   const auto odd = [](Bootstrap& bootstrap) {
     return bootstrap.agree(internal_error("no memory is left"), watch()).message();
   };
   for (const std::string& said : join(3, odd)) EXPECT_NE(said.find("no memory is left"), std::string::npos) << said;
 }
 
-TEST(HostsKnownToAll, FailWhereARankDies) {
+TEST(TopologyExchange, Fails_WhenRankDies) {
   const auto odd = [](Bootstrap&) -> std::string { ::_exit(0); };
   const std::vector<std::string> said = join(3, odd);
   for (const Rank rank : {0U, 2U}) EXPECT_NE(said[rank].find("rank 1"), std::string::npos) << said[rank];
 }
 
-TEST(HostsKnownToAll, FailWhereARankTellsATreeWithoutARoot) {
+TEST(TopologyExchange, Fails_WhenTreeHasNoRoot) {
   for (const std::string& said :
        join(2, [](Bootstrap& bootstrap) { return notify(bootstrap, packed(ring_of_switches())); }))
     EXPECT_NE(said.find("the topology that rank 1 told"), std::string::npos) << said;
 }
 
-TEST(HostsKnownToAll, FailWhereARankTellsNothingThatIsOne) {
+TEST(TopologyExchange, Fails_WhenTopologyIsMalformed) {
   for (const std::string& said : join(2, [](Bootstrap& bootstrap) { return notify(bootstrap, "switches"); }))
     EXPECT_NE(said.find("the topology that rank 1 told"), std::string::npos) << said;
 }

@@ -1,4 +1,5 @@
-// What the sockets between ranks promise: nothing sent is lost, and nobody who left in good order is called dead.
+// Guarantees of the sockets between ranks: no sent frame is lost, and a rank that left in good order does not count as
+// dead.
 #include "src/communicator/control/mesh.h"
 
 #include <gtest/gtest.h>
@@ -35,20 +36,20 @@ struct Ends {
   std::optional<Mesh> here, there;
 };
 
-// Nobody holds the end to write to.
+// Returns whether no process holds the writing end.
 bool ended(const Pipe& pipe) {
   pollfd state = {pipe.reading.get(), 0, 0};
   return ::poll(&state, 1, 0) == 1 && (state.revents & POLLHUP) != 0;
 }
 
-// What came next: its mark, or -1.
+// The mark of the next frame, or -1.
 int next_mark(Mesh& mesh) {
   auto received = mesh.receive(1);
   if (!received.ok() || !received.value()) return -1;
   return std::to_integer<int>(received.value()->frame.payload[0]);
 }
 
-TEST(Mesh, DeliversWhatAPeerSentBeforeItLeft) {
+TEST(Mesh, DeliversFrames_SentBeforePeerLeft) {
   Ends ends;
   const Pipe pipe;
   ASSERT_TRUE(ends.there->send(0, frame_of(FrameKind::lane, 1)).ok());
@@ -56,7 +57,7 @@ TEST(Mesh, DeliversWhatAPeerSentBeforeItLeft) {
   ends.there->leave();
   ends.there.reset();
   EXPECT_EQ(ends.here->find_dead(), std::nullopt);
-  ends.here->wait(1, 60'000);  // Returns at once: there is something to read.
+  ends.here->wait(1, 60'000);  // Returns at once: there is data to read.
   EXPECT_EQ(next_mark(*ends.here), 1);
   auto board = ends.here->receive(1);
   ASSERT_TRUE(board.ok() && board.value());
@@ -64,7 +65,7 @@ TEST(Mesh, DeliversWhatAPeerSentBeforeItLeft) {
   EXPECT_EQ(next_mark(*ends.here), -1);
 }
 
-TEST(Mesh, DeliversWhatAPeerSentBeforeItDied) {
+TEST(Mesh, DeliversFrames_SentBeforePeerDied) {
   Ends ends;
   ASSERT_TRUE(ends.there->send(0, frame_of(FrameKind::lane, 7)).ok());
   ends.there.reset();
@@ -73,8 +74,8 @@ TEST(Mesh, DeliversWhatAPeerSentBeforeItDied) {
   EXPECT_EQ(ends.here->find_dead(), std::optional<Rank>(1));
 }
 
-// Such a peer resets the connection, which the system reports before what the peer sent.
-TEST(Mesh, DoesNotCallAPeerDeadThatLeftWithoutReadingAll) {
+// Such a peer resets the connection, and the kernel reports the reset before the peer's data.
+TEST(Mesh, DoesNotReportDeath_WhenPeerLeftWithoutReading) {
   Ends ends;
   ASSERT_TRUE(ends.here->send(1, frame_of(FrameKind::lane)).ok());
   ASSERT_TRUE(ends.there->send(0, frame_of(FrameKind::lane, 3)).ok());
@@ -84,8 +85,8 @@ TEST(Mesh, DoesNotCallAPeerDeadThatLeftWithoutReadingAll) {
   EXPECT_EQ(next_mark(*ends.here), 3);
 }
 
-// One thread reads the goodbye, another looks for the dead at that moment.
-TEST(Mesh, DoesNotCallAPeerDeadWhoseGoodbyeAnotherThreadReads) {
+// One thread reads the goodbye, while another looks for dead peers.
+TEST(Mesh, DoesNotReportDeath_WhileAnotherThreadReadsGoodbye) {
   for (int round = 0; round < 500; ++round) {
     Ends ends;
     std::atomic<int> started{0};
@@ -109,7 +110,7 @@ TEST(Mesh, DoesNotCallAPeerDeadWhoseGoodbyeAnotherThreadReads) {
   }
 }
 
-TEST(Mesh, TellsAFullSocketFromABrokenOne) {
+TEST(Mesh, DistinguishesFullFromBrokenSocket) {
   Ends ends;
   int sent = 0;
   while (sent < 100'000 && std::move(ends.here->try_send(1, frame_of(FrameKind::lane))).value()) ++sent;
@@ -125,7 +126,7 @@ TEST(Mesh, TellsAFullSocketFromABrokenOne) {
   EXPECT_TRUE(ends.here->send(1, frame_of(FrameKind::lane)).ok());
 }
 
-// Ranks of two hosts, of whom one has made a contact for a further communicator, and told the other.
+// Ranks of two hosts. One has created a contact for another communicator, and has notified the other.
 struct FurtherEnds : Ends {
   explicit FurtherEnds(FrameKind kind) : Ends(Hosts::apart(2)) {
     auto further = std::move(there->further(0)).value();
@@ -139,7 +140,7 @@ struct FurtherEnds : Ends {
       here->wait(1, 60'000);
     }
   }
-  // What is sent over the contact is kept until somebody takes it, unless the contact has ended here.
+  // Data sent over the contact is kept until it is read, unless the contact has ended here.
   bool keeps_what_comes() {
     there->connection(0).send(own.context(), std::as_bytes(std::span("a note")));
     EXPECT_TRUE(there->send(0, frame_of(FrameKind::lane, 9)).ok());
@@ -149,7 +150,7 @@ struct FurtherEnds : Ends {
   Contact own;
 };
 
-TEST(Contact, EndsInItsConnectionWithItsOwner) {
+TEST(Contact, EndsWithItsOwner_InsideConnection) {
   for (const FrameKind kind : {FrameKind::socket, FrameKind::proposal}) {
     FurtherEnds ends(kind);
     ReceivedFrame received = ends.receive();
@@ -163,14 +164,14 @@ TEST(Contact, EndsInItsConnectionWithItsOwner) {
   }
 }
 
-// A split that fails may never look at what came for it.
-TEST(Contact, EndsIfNobodyTakesItOutOfItsFrame) {
+// A failed split may never read its frames.
+TEST(Contact, Ends_WhenNotTakenFromItsFrame) {
   FurtherEnds ends(FrameKind::socket);
   (void)ends.receive();
   EXPECT_FALSE(ends.keeps_what_comes());
 }
 
-TEST(Contact, EndsWithAProposalThatComesToNothing) {
+TEST(Contact, Ends_WithAbandonedProposal) {
   FurtherEnds ends(FrameKind::proposal);
   Proposals theirs, ours;
   const ExcludedList nobody = ExcludedList::of({});
@@ -185,7 +186,7 @@ TEST(Contact, EndsWithAProposalThatComesToNothing) {
   EXPECT_FALSE(ends.keeps_what_comes());
 }
 
-// A mesh whose peer is the test itself, which need not keep to the rules.
+// A mesh whose peer is the test itself, which may violate the protocol.
 struct Stranger {
   Stranger() {
     auto pair = std::move(open_socket_pair(SOCK_SEQPACKET)).value();
@@ -194,7 +195,7 @@ struct Stranger {
     mesh.emplace(0, std::move(contacts), Hosts::together(2));
     end = std::move(pair.second);
   }
-  // A frame with descriptors, as many as are wanted.
+  // Sends a frame with this many descriptors.
   void send(const Frame& frame, std::size_t bytes, const std::vector<int>& descriptors) {
     iovec data = {const_cast<Frame*>(&frame), bytes};
     alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
@@ -218,7 +219,7 @@ struct Stranger {
   Socket end;
 };
 
-TEST(Mesh, RefusesAFrameWithoutTheDescriptorThatIsDue) {
+TEST(Mesh, RejectsFrame_WithoutItsDescriptor) {
   for (const FrameKind kind : {FrameKind::board, FrameKind::region, FrameKind::socket}) {
     Stranger stranger;
     stranger.send(frame_of(kind), sizeof(Frame), {});
@@ -226,7 +227,7 @@ TEST(Mesh, RefusesAFrameWithoutTheDescriptorThatIsDue) {
   }
 }
 
-TEST(Mesh, ClosesDescriptorsThatNobodyAskedFor) {
+TEST(Mesh, ClosesUnexpectedDescriptors) {
   for (const std::size_t count : {2, 3, 5}) {
     Stranger stranger;
     std::vector<Pipe> pipes(count);
@@ -239,7 +240,7 @@ TEST(Mesh, ClosesDescriptorsThatNobodyAskedFor) {
   }
 }
 
-TEST(Mesh, RefusesFramesOfAnotherShape) {
+TEST(Mesh, RejectsFramesOfOtherSizes) {
   Frame frame = frame_of(FrameKind::lane);
   Stranger stranger;
   stranger.send(frame, sizeof frame - 1, {});
@@ -253,12 +254,12 @@ TEST(Mesh, RefusesFramesOfAnotherShape) {
   EXPECT_NE(stranger.refusal().find("another version of tutti"), std::string::npos);
 }
 
-TEST(Socket, IsNoneWhereNoDescriptorCame) { EXPECT_FALSE(adopt_socket(-1)); }
+TEST(Socket, IsInvalid_WithoutDescriptor) { EXPECT_FALSE(adopt_socket(-1)); }
 
 class Abandonment : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Hosts, Abandonment, testing::Bool());
 
-TEST_P(Abandonment, IsReportedWithItsReasonAndNotAsDeath) {
+TEST_P(Abandonment, IsReportedWithReason_NotAsDeath) {
   Ends ends(GetParam() ? Hosts::apart(2) : Hosts::together(2));
   ends.there->abandon(timeout_error("rank 7 did not answer"));
   ends.there.reset();

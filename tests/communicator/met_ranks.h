@@ -1,5 +1,5 @@
-// Ranks as threads of the test's process that reach each other as processes do: they met by id, and none counts on the
-// others' addresses.
+// Ranks as threads of the test's process that connect like ranks of different processes: they joined with an id, and do
+// not share addresses.
 #pragma once
 
 #include "tests/bootstrap/meeting.h"

@@ -1,4 +1,4 @@
-// What a call is planned to be: whether its chunks overlap, and that they do where links take time.
+// Planning of calls: whether chunks overlap, and that they overlap where links take time.
 #include "src/communicator/planning/planning.h"
 
 #include <gtest/gtest.h>
@@ -16,11 +16,11 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::uint32_t kSlots = 4;  // Of a communicator's lanes.
+constexpr std::uint32_t kSlots = 4;  // Slots of a communicator's lanes.
 
-class Planned : public testing::TestWithParam<cases::Entry> {};
+class PlannedCall : public testing::TestWithParam<cases::Entry> {};
 
-TEST_P(Planned, OverlapsPiecesAlikeInPlaceAndOut) {
+TEST_P(PlannedCall, OverlapsChunks_InPlaceAndOutOfPlace) {
   OneOf some(7);
   for (Rank n = 2; n <= 16; ++n) {
     for (const Problem& problem : cases::problems(GetParam(), n)) {
@@ -32,8 +32,8 @@ TEST_P(Planned, OverlapsPiecesAlikeInPlaceAndOut) {
   }
 }
 
-// Plans of more ranks are not proved before they run.
-TEST_P(Planned, HasTheSlotsForItWithManyRanks) {
+// Plans of more ranks are not verified before they run.
+TEST_P(PlannedCall, HasSlotsToOverlap_WithManyRanks) {
   OneOf some(7);
   for (const Rank n : {17, 23, 32, 33, 64, 100}) {
     for (const Problem& problem : cases::problems(GetParam(), n)) {
@@ -46,7 +46,7 @@ TEST_P(Planned, HasTheSlotsForItWithManyRanks) {
   }
 }
 
-// ---- Over hosts ----
+// ---- Across hosts ----
 
 const std::vector<Rank> kHosts[] = {
     {2, 2}, {3, 1}, {3, 2}, {1, 2, 3}, {2, 2, 2, 2}, {3, 3, 3, 3, 3}, {2, 2, 2, 2, 2, 2}};
@@ -56,7 +56,7 @@ Problem problem_on(Collective collective, const std::vector<Rank>& hosts) {
   return {.collective = collective, .ranks = ranks, .groups = {hosts}};
 }
 
-TEST(PlannedOverHosts, OverlapsPieces) {
+TEST(PlannedCallAcrossHosts, OverlapsChunks) {
   for (const cases::Entry& entry : cases::all_entries()) {
     if (!wants_hosts(*entry.algorithm, entry.collective)) continue;
     for (const std::vector<Rank>& hosts : kHosts) {
@@ -69,8 +69,8 @@ TEST(PlannedOverHosts, OverlapsPieces) {
   }
 }
 
-// Plans of more ranks are not proved before they run.
-TEST(PlannedOverHosts, HasTheSlotsForItWithManyRanks) {
+// Plans of more ranks are not verified before they run.
+TEST(PlannedCallAcrossHosts, HasSlotsToOverlap_WithManyRanks) {
   const std::vector<Rank> many[] = {
       {4, 4, 4, 4, 4, 4, 4, 4}, {9, 9}, {16, 16}, {5, 7, 8}, {9, 10, 11, 12}, std::vector<Rank>(16, 2),
       {3, 3, 3, 3, 3, 3, 3}};
@@ -89,8 +89,8 @@ TEST(PlannedOverHosts, HasTheSlotsForItWithManyRanks) {
   }
 }
 
-// Of 1, 5, 7 and 8 ranks an all-reduce has 1120 units.
-TEST(PlannedOverHosts, IsNotByHostsWhereTheseAreTooUneven) {
+// On hosts of 1, 5, 7 and 8 ranks an all-reduce has 1120 units.
+TEST(PlannedCallAcrossHosts, IgnoresHosts_WhenSizesAreTooUneven) {
   const auto ask = [](const std::vector<Rank>& hosts, std::string_view forced) {
     Query query;
     query.problem = problem_on(Collective::all_reduce, hosts);
@@ -110,8 +110,8 @@ TEST(PlannedOverHosts, IsNotByHostsWhereTheseAreTooUneven) {
   EXPECT_FALSE(ask({50'000, 1}, ""));  // More shards than tags.
 }
 
-// Ranks that run_plan a loop, where moving a unit takes a rank some time, and the link of its host some more. The link
-// is busy with one message at a time; all else is at once.
+// Simulates ranks that run a loop. Moving a unit takes a rank some time, and the link of its host more. The link
+// transfers one message at a time; all else takes no time.
 class Timetable {
  public:
   static constexpr double kRankTime = 1;
@@ -127,7 +127,7 @@ class Timetable {
     for (Rank rank = 0; rank < plans.size(); ++rank) write_down(rank);
   }
 
-  // When the last rank is done.
+  // When the last rank has finished.
   double end() {
     double last = 0;
     for (bool moved = true; moved;) {
@@ -145,7 +145,7 @@ class Timetable {
 
  private:
   struct OfRank {
-    std::vector<Step> steps;  // Of all chunks, in the loop's order.
+    std::vector<Step> steps;  // Steps of all chunks, in the loop's order.
     std::size_t next = 0;
     double clock = 0;
   };
@@ -196,13 +196,13 @@ class Timetable {
   const Loop loop_;
   const double link_time_;
   std::vector<OfRank> ranks_;
-  std::vector<double> links_;  // Until when each host's is busy.
+  std::vector<double> links_;  // By host: until when its link is busy.
   std::vector<Rank> host_of_;
   std::map<std::tuple<Rank, Rank, std::uint32_t>, std::deque<double>> lanes_;
 };
 
-// With links as busy as ranks are, chunks one after the other take twice as long as either.
-TEST(PlannedOverHosts, KeepsLinksAndRanksBusyAtOnce) {
+// When links are as busy as ranks, chunks without overlap take twice as long as either.
+TEST(PlannedCallAcrossHosts, KeepsLinksAndRanksBusyTogether) {
   constexpr std::uint32_t kChunks = 32;
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{2, 2}, {4, 4}, {2, 2, 2}, {2, 2, 2, 2}}) {
     const Problem problem = problem_on(Collective::all_reduce, hosts);
@@ -212,7 +212,8 @@ TEST(PlannedOverHosts, KeepsLinksAndRanksBusyAtOnce) {
     const Loop overlapping = {.chunks = kChunks, .skew = loop_of(proved.value().overlaps, kSlots).skew};
     const double ranks_only = Timetable(plans, overlapping, 0).end();
     const auto k = static_cast<double>(hosts.size());
-    const double link_time = ranks_only / (kChunks * plans[0].shape.units * 2 * (k - 1) / k);  // As long as the ranks.
+    const double link_time =
+        ranks_only / (kChunks * plans[0].shape.units * 2 * (k - 1) / k);  // Equal to the work of the ranks.
     const double serial = Timetable(plans, {.chunks = kChunks}, link_time).end();
     const double at_once = Timetable(plans, overlapping, link_time).end();
     EXPECT_LT(at_once, 0.7 * serial) << describe(problem);
@@ -220,7 +221,7 @@ TEST(PlannedOverHosts, KeepsLinksAndRanksBusyAtOnce) {
   }
 }
 
-TEST(Predictions, AreOfTheChannelsOfAChoice) {
+TEST(Predictions, CoverChannelsOfChoice) {
   Query query = query_of({.collective = Collective::all_reduce, .ranks = 8, .groups = {}}, 1 << 26);
   query.thread_blocks = 32;
   Choice choice = choose(query).value();
@@ -231,11 +232,11 @@ TEST(Predictions, AreOfTheChannelsOfAChoice) {
   query.thread_blocks = 0;
   choice = choose(query).value();
   const double on_host = predicted_us(query, choice).value();
-  choice.channels = 8;  // As a plugin may say.
+  choice.channels = 8;  // A tuner plugin can make this choice.
   EXPECT_EQ(predicted_us(query, choice).value(), on_host);
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, Planned, testing::ValuesIn(cases::flat_entries()), cases::title_of);
+INSTANTIATE_TEST_SUITE_P(Catalogue, PlannedCall, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
 }  // namespace tutti::test

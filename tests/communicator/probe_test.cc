@@ -1,4 +1,5 @@
-// What ranks see of the links between them when they join: the same on all, with wires that are as they were.
+// Measurement of the links between ranks when they join: the same result on all ranks, and connections left as they
+// were.
 #include "src/communicator/joining/probe.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ std::string text_of(const NetworkFigures& figures) {
   return text.data();
 }
 
-// What was seen, or why not; "left over" if a wire has something to read that nobody has sent since.
+// The measurement or the error; "left over" if a connection has unread data.
 std::string look(Bootstrap& bootstrap, const Hosts& hosts, bool wanted) {
   const std::vector<PeerSocket> peer_sockets = bootstrap.take_peer_sockets();
   auto seen = probe_network(bootstrap, hosts, peer_sockets, wanted, watch());
@@ -41,7 +42,7 @@ std::string look(Bootstrap& bootstrap, const Hosts& hosts, bool wanted) {
   for (const PeerSocket& link : peer_sockets) {
     if (link.socket && (::recv(link.socket.get(), &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN)) return "left over";
   }
-  if (!bootstrap.barrier(watch()).ok()) return "no second barrier";  // The peers have looked.
+  if (!bootstrap.barrier(watch()).ok()) return "no second barrier";  // The peers have measured.
   return seen.value() ? text_of(*seen.value()) : "nothing";
 }
 
@@ -64,8 +65,8 @@ std::vector<std::string> join(const Hosts& hosts, const Rank1& odd) {
 
 std::string as_others(Bootstrap& bootstrap, const Hosts& hosts) { return look(bootstrap, hosts, true); }
 
-// On a machine that others want there may be nothing: then once more.
-TEST(ProbeNetwork, SeesTheSameOnAllRanks) {
+// Retries, since a busy machine may give no measurement.
+TEST(ProbeNetwork, MeasuresTheSameOnAllRanks) {
   for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 1}, {0, 1, 2}, {0, 0, 1, 1}, {0, 1, 1, 0, 1}}) {
     std::vector<std::string> seen = {"nothing"};
     for (int i = 0; i < 20 && seen[0] == "nothing"; ++i) seen = join(Hosts(host_of), as_others);
@@ -81,8 +82,8 @@ TEST(ProbeNetwork, SeesTheSameOnAllRanks) {
   }
 }
 
-// All on one CPU, with others that leave it to nobody.
-TEST(ProbeNetwork, SeesNothingWhereRanksAreKeptFromRunning) {
+// All on one CPU, with other processes that never yield it.
+TEST(ProbeNetwork, MeasuresNothing_WhenRanksAreStarved) {
   cpu_set_t before, first;
   ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
   CPU_ZERO(&first);
@@ -105,22 +106,22 @@ TEST(ProbeNetwork, SeesNothingWhereRanksAreKeptFromRunning) {
   for (const std::string& said : seen) EXPECT_EQ(said, "nothing");
 }
 
-TEST(ProbeNetwork, SeesNothingWhereARankDoesNotWantIt) {
+TEST(ProbeNetwork, MeasuresNothing_WhenARankDisablesIt) {
   const auto odd = [](Bootstrap& bootstrap, const Hosts& hosts) { return look(bootstrap, hosts, false); };
   for (const std::string& said : join(Hosts::apart(3), odd)) EXPECT_EQ(said, "nothing");
 }
 
-TEST(ProbeNetwork, FailsOnAllWhereARankDies) {
+TEST(ProbeNetwork, FailsOnAllRanks_WhenRankDies) {
   const auto odd = [](Bootstrap& bootstrap, const Hosts&) -> std::string {
     std::vector<std::uint64_t> wants(bootstrap.ranks(), 1);
     if (!bootstrap.all_gather(std::as_writable_bytes(std::span(wants)), 8, watch()).ok()) return "no agreement";
-    ::_exit(0);  // The others wait for its first message.
+    ::_exit(0);  // The other ranks wait for its first message.
   };
   const std::vector<std::string> said = join(Hosts::apart(4), odd);
   for (const Rank rank : {0U, 2U, 3U}) EXPECT_NE(said[rank].find("rank 1"), std::string::npos) << said[rank];
 }
 
-TEST(ProbeNetwork, DecidesOnTheLinksThatPredictionsKnow) {
+TEST(ProbeNetwork, SetsLinksOfCostModel) {
   Hosts hosts = Hosts::apart(4);
   const Machine unseen = machine_of(hosts);
   hosts.measured(NetworkFigures{.message_us = 107, .rank_gbytes_per_s = 0.1, .host_gbytes_per_s = 0.2});
@@ -136,7 +137,7 @@ TEST(ProbeNetwork, DecidesOnTheLinksThatPredictionsKnow) {
   }
 }
 
-TEST(ProbeNetwork, TakesNoRateOfCpusForThatOfALink) {
+TEST(ProbeNetwork, IgnoresRatesLimitedByCpu) {
   const std::vector<Rank> host_of = {0, 1};
   Hosts hosts(host_of, {{.machine = 0, .cpus = 2}, {.machine = 0, .cpus = 2}});
   hosts.measured(NetworkFigures{.message_us = 20, .rank_gbytes_per_s = 4, .host_gbytes_per_s = 4});

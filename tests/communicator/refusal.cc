@@ -6,7 +6,7 @@
 namespace tutti::test {
 namespace {
 
-thread_local std::uint64_t allocations_until_refusal = 0;  // 0: none is refused.
+thread_local std::uint64_t allocations_until_refusal = 0;  // 0: no allocation fails.
 
 }  // namespace
 
@@ -16,7 +16,7 @@ bool Refusal::came() const { return allocations_until_refusal == 0; }
 
 }  // namespace tutti::test
 
-// Not inlined, neither these nor those that free: GCC would see a free() of what some other new has made.
+// Not inlined, like the functions that free: otherwise GCC would see a free() of memory from another operator new.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   std::uint64_t& left = tutti::test::allocations_until_refusal;
   const bool refused = left > 0 && --left == 0;

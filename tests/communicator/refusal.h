@@ -1,11 +1,11 @@
-// Memory that a test's thread is refused. Linked in, it replaces the program's operator new.
+// Failing allocations in a thread of a test. Replaces the program's operator new.
 #pragma once
 
 #include <cstdint>
 
 namespace tutti::test {
 
-// Refuses this thread one allocation, the `which`-th from now on.
+// Makes the `which`-th allocation of this thread from now on fail.
 class Refusal {
  public:
   explicit Refusal(std::uint64_t which);

@@ -1,4 +1,4 @@
-// Which memory of a process can become a region, and that nothing else is touched.
+// Which memory of a process can become a region, and that other memory stays unchanged.
 #include "src/communicator/control/regions.h"
 
 #include <fcntl.h>
@@ -38,8 +38,8 @@ constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
 Status enroll(std::byte* memory, std::size_t pages) { return Regions::of_process().enroll(memory, pages * kPage); }
 Status withdraw(std::byte* memory) { return Regions::of_process().withdraw(memory); }
 
-// A handler of exit() that is there before the first of them.
-TEST(Regions, OutliveWhateverRunsAtExit) {
+// An exit() handler registered before the first of them.
+TEST(Regions, OutliveExitHandlers) {
   const pid_t child = ::fork();
   if (child == 0) {
     static std::byte* memory;
@@ -56,7 +56,7 @@ TEST(Regions, OutliveWhateverRunsAtExit) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 5) << status;
 }
 
-TEST(Regions, TakeAnonymousAndHeapMemoryWithItsContent) {
+TEST(Regions, AcceptAnonymousAndHeapMemory_KeepingContents) {
   const Mapped mapped(4, kReadWrite, kPrivate);
   auto* heap = static_cast<std::byte*>(std::aligned_alloc(kPage, 2 * kPage));
   for (std::byte* memory : {mapped.page(1), heap}) {
@@ -73,7 +73,7 @@ TEST(Regions, TakeAnonymousAndHeapMemoryWithItsContent) {
   std::free(heap);
 }
 
-TEST(Regions, RefuseMemoryOfAnotherKind) {
+TEST(Regions, RejectOtherKindsOfMemory) {
   const int file = ::open("/proc/self/exe", O_RDONLY);
   const Mapped of_file(1, kReadWrite, MAP_PRIVATE, file);
   const Mapped shared(1, kReadWrite, MAP_SHARED | MAP_ANONYMOUS);
@@ -98,14 +98,14 @@ TEST(Regions, RefuseMemoryOfAnotherKind) {
     EXPECT_NE(status.message().find(expected), std::string::npos) << status.message();
   }
   EXPECT_EQ(of_file.page(0)[1], before);
-  // The gap is closed again, so that nobody else's memory is there when it is unmapped.
+  // Maps the gap again, so that no foreign memory is there when it is unmapped.
   EXPECT_EQ(::mmap(gap.page(1), kPage, PROT_NONE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0), gap.page(1));
   ::close(file);
   EXPECT_NE(enroll(read_only.page(0), 1).message().find("is 'r--p': only private anonymous memory that may be written"),
             std::string::npos);
 }
 
-TEST(Regions, SayHowMemoryIsGivenBackThatCameOtherwise) {
+TEST(Regions, NameFunctionThatReleasesMemory) {
   Regions& regions = Regions::of_process();
   const Mapped mapped(1, kReadWrite, kPrivate);
   ASSERT_TRUE(enroll(mapped.page(0), 1).ok());
@@ -119,7 +119,7 @@ TEST(Regions, SayHowMemoryIsGivenBackThatCameOtherwise) {
   EXPECT_TRUE(regions.free(allocated.value()).ok());
 }
 
-TEST(Regions, RefuseMoreThanThereIsAddressSpace) {
+TEST(Regions, RejectSizesBeyondAddressSpace) {
   const std::uintptr_t last_page = ~std::uintptr_t{0} - (kPage - 1);
   const Status refused[] = {Regions::of_process().enroll(reinterpret_cast<std::byte*>(last_page), kPage),
                             Regions::of_process().enroll(reinterpret_cast<std::byte*>(kPage), last_page),
@@ -131,13 +131,13 @@ TEST(Regions, RefuseMoreThanThereIsAddressSpace) {
   }
 }
 
-TEST(Regions, SayThatMemoryWentAwayWhileItWasRegistered) {
+TEST(Regions, ReportMemoryUnmappedWhileRegistered) {
   for (const bool reused : {false, true}) {
     const Mapped mapped(3, kReadWrite, kPrivate);
     std::byte* memory = mapped.page(1);
     ASSERT_TRUE(enroll(memory, 1).ok());
     ASSERT_EQ(::munmap(memory, kPage), 0);
-    const int protection = reused ? kReadWrite : PROT_NONE;  // Else it could become somebody else's.
+    const int protection = reused ? kReadWrite : PROT_NONE;  // Otherwise the addresses could be reused.
     ASSERT_EQ(::mmap(memory, kPage, protection, kPrivate | MAP_FIXED_NOREPLACE, -1, 0), memory);
     if (reused) *memory = std::byte{5};
     const Status status = withdraw(memory);
@@ -146,23 +146,23 @@ TEST(Regions, SayThatMemoryWentAwayWhileItWasRegistered) {
     if (!reused) continue;
     EXPECT_EQ(*memory, std::byte{5});  // Neither replaced nor unmapped,
     EXPECT_TRUE(enroll(memory, 1).ok());
-    EXPECT_TRUE(withdraw(memory).ok());  // and forgotten: it may be registered again.
+    EXPECT_TRUE(withdraw(memory).ok());  // and unregistered: it can be registered again.
   }
 }
 
-TEST(Regions, RefuseWhatOverlapsAnother) {
+TEST(Regions, RejectOverlap) {
   const Mapped mapped(4, kReadWrite, kPrivate);
   ASSERT_TRUE(enroll(mapped.page(1), 2).ok());
-  EXPECT_EQ(enroll(mapped.page(0), 2).code(), Code::invalid_usage);  // Its end.
-  EXPECT_EQ(enroll(mapped.page(0), 4).code(), Code::invalid_usage);  // All of it.
-  EXPECT_EQ(enroll(mapped.page(2), 2).code(), Code::invalid_usage);  // Its beginning.
-  EXPECT_TRUE(enroll(mapped.page(0), 1).ok());                       // Beside it.
+  EXPECT_EQ(enroll(mapped.page(0), 2).code(), Code::invalid_usage);  // Overlaps the beginning of the region.
+  EXPECT_EQ(enroll(mapped.page(0), 4).code(), Code::invalid_usage);  // Contains the region.
+  EXPECT_EQ(enroll(mapped.page(2), 2).code(), Code::invalid_usage);  // Overlaps the end of the region.
+  EXPECT_TRUE(enroll(mapped.page(0), 1).ok());                       // Adjacent to the region.
   EXPECT_TRUE(withdraw(mapped.page(0)).ok());
   EXPECT_TRUE(withdraw(mapped.page(1)).ok());
 }
 
-// Only one may replace the pages: the second would take those of the first away under it.
-TEST(Regions, TakeTheSameMemoryFromOneOfSeveralThreads) {
+// Only one thread may replace the pages: a second replacement would discard those of the first.
+TEST(Regions, AcceptMemoryOnce_FromConcurrentThreads) {
   for (int i = 0; i < 200; ++i) {
     const Mapped mapped(16, kReadWrite, kPrivate);
     std::atomic<int> taken = 0;
@@ -179,7 +179,7 @@ TEST(Regions, TakeTheSameMemoryFromOneOfSeveralThreads) {
   }
 }
 
-TEST(Regions, SayWhatToDoWhereThereAreNoDescriptorsLeft) {
+TEST(Regions, SuggestRemedy_WhenOutOfDescriptors) {
   rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none = {0, before.rlim_max};
@@ -193,8 +193,8 @@ TEST(Regions, SayWhatToDoWhereThereAreNoDescriptorsLeft) {
       << status.message();
 }
 
-// The kernel would send SIGXFSZ, which kills.
-TEST(Regions, SayWhatToDoWhereFilesMayNotBeSoLarge) {
+// The kernel would send SIGXFSZ, which kills the process.
+TEST(Regions, SuggestRemedy_WhenFileSizeIsLimited) {
   rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   const rlimit small = {kPage, before.rlim_max};
@@ -210,7 +210,7 @@ TEST(Regions, SayWhatToDoWhereFilesMayNotBeSoLarge) {
   EXPECT_NE(status.message().find("raise the limit of file size (ulimit -f)"), std::string::npos) << status.message();
 }
 
-TEST(PeerRegions, FindNothingThatDoesNotLieWhollyInARegion) {
+TEST(PeerRegions, FindOnlyBuffersWhollyInsideARegion) {
   const Segment segment = Segment::create("tutti-memory", 2 * kPage).value();
   const std::uint64_t offer[] = {5, 2 * kPage};  // The region's id and size.
   ReceivedFrame received;

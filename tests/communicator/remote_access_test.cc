@@ -12,27 +12,27 @@
 namespace tutti::test {
 namespace {
 
-class RemoteAccesses : public testing::Test {
+class RemoteAccessTest : public testing::Test {
  protected:
   Board board_ = Board::create(2).value();
   std::vector<Mesh> meshes_ = Mesh::within_process(Hosts::together(2)).value();
 };
 
-TEST_F(RemoteAccesses, FailWhereTheCommunicatorHas) {
-  const RemoteAccess visit(board_, 0);
-  EXPECT_TRUE(visit.check().ok());
+TEST_F(RemoteAccessTest, Fails_WhenCommunicatorHasFailed) {
+  const RemoteAccess access(board_, 0);
+  EXPECT_TRUE(access.check().ok());
   board_.fail(1, timeout_error("waited"));
-  EXPECT_EQ(visit.check().code(), Code::timeout);
+  EXPECT_EQ(access.check().code(), Code::timeout);
 }
 
-// Rank 1 leaves when it hears that the communicator has failed, and says so before.
-TEST_F(RemoteAccesses, AreOutwaitedAfterAFailure) {
+// Rank 1 ends its access when it detects the failure of the communicator.
+TEST_F(RemoteAccessTest, IsWaitedFor_AfterFailure) {
   std::atomic<bool> remote_accesses = false, left = false;
   std::thread other([&] {
-    const RemoteAccess visit(board_, 1);
-    EXPECT_TRUE(visit.check().ok());
+    const RemoteAccess access(board_, 1);
+    EXPECT_TRUE(access.check().ok());
     remote_accesses = true;
-    while (visit.check().ok()) ::sched_yield();
+    while (access.check().ok()) ::sched_yield();
     left = true;
   });
   while (!remote_accesses) ::sched_yield();
@@ -42,14 +42,14 @@ TEST_F(RemoteAccesses, AreOutwaitedAfterAFailure) {
   other.join();
 }
 
-TEST_F(RemoteAccesses, OfTheStoppedAreNotOutwaitedForEver) {
+TEST_F(RemoteAccessTest, IsWaitedForUntilDeadline_WhenRankIsStopped) {
   const RemoteAccess stopped(board_, 1);
   EXPECT_TRUE(stopped.check().ok());
   wait_for_remote_access(board_, meshes_[0], 0, Deadline::after_ms(1));
   EXPECT_EQ(load_acquire(&board_.entry(1).remote_accesses), 1U);
 }
 
-TEST_F(RemoteAccesses, OfTheDeadAreNotOutwaited) {
+TEST_F(RemoteAccessTest, IsNotWaitedFor_WhenRankDied) {
   store_release(&board_.entry(1).remote_accesses, 1U);
   meshes_.pop_back();  // Without a goodbye.
   const Deadline deadline = Deadline::after_ms(600'000);

@@ -21,7 +21,7 @@ using Order = std::vector<Rank>;
 
 constexpr std::uint32_t kMax = 8;
 
-// A ring has no first rank and may be gone round either way.
+// Returns whether the orders are the same ring: it has no first rank, and both directions are equal.
 bool is_ring(Order order, const Order& wanted) {
   for (const bool reversed : {false, true}) {
     if (reversed) std::reverse(order.begin(), order.end());
@@ -33,29 +33,29 @@ bool is_ring(Order order, const Order& wanted) {
   return false;
 }
 
-TEST(RingsOfRanks, GoAlongNvLinks) {
+TEST(RingMapping, FollowsNvLinks) {
   for (const RankMapping& rank_mapping : ring_orders(on_crossed_gpus({0, 0, 0, 0}), kMax).each) {
     EXPECT_TRUE(is_ring(rank_mapping.order, {0, 2, 1, 3})) << testing::PrintToString(rank_mapping.order);
     EXPECT_TRUE(rank_mapping.groups.empty());
   }
 }
 
-TEST(RingsOfRanks, KeepHostsInOnePiece) {
+TEST(RingMapping, KeepsHostsContiguous) {
   const RankMapping rank_mapping = ring_orders(on_crossed_gpus({0, 1, 0, 1, 0, 1, 0, 1}), kMax).each.front();
   ASSERT_EQ(rank_mapping.order.size(), 8u);
   EXPECT_EQ(rank_mapping.groups, (std::vector<Order>{{4, 4}}));
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(rank_mapping.order[i] % 2, i / 4);
 }
 
-// Four of five, in another order: along the NVLinks of the GPUs that they are on.
-TEST(RingsOfRanks, OfAPartAreThoseOfItsGpus) {
+// Four of five ranks in another order: the ring follows the NVLinks of their GPUs.
+TEST(RingMapping, FollowsGpus_InSubCommunicator) {
   const Hosts part = on_crossed_gpus({0, 0, 0, 0, 1}).of({3, 0, 1, 2});
   EXPECT_EQ(gpu_of(part.location(0)), bus_of(3));
   const RankMapping rank_mapping = ring_orders(part, kMax).each.front();
   EXPECT_TRUE(is_ring(rank_mapping.order, {0, 1, 3, 2})) << testing::PrintToString(rank_mapping.order);
 }
 
-// [{from, to}]: bricks of NVLink from GPU to GPU, each way.
+// [{from, to}]: bricks of NVLink from GPU to GPU, in each direction.
 using Bricks = std::map<std::pair<Rank, Rank>, double>;
 
 Bricks bricks_of(const Topology& topology) {
@@ -68,7 +68,7 @@ Bricks bricks_of(const Topology& topology) {
   return bricks;
 }
 
-// How often each pair of ranks speaks, in a chunk of each channel.
+// Number of messages between each pair of ranks, in a chunk of each channel.
 Bricks spoken(const std::vector<RankMapping>& rank_mappings, const Problem& problem, const char* algorithm) {
   Bricks messages;
   for (const RankMapping& rank_mapping : rank_mappings) {
@@ -82,8 +82,8 @@ Bricks spoken(const std::vector<RankMapping>& rank_mappings, const Problem& prob
   return messages;
 }
 
-// Rings of one brick each: all bricks of the cube are used, both ways, and nothing else is.
-TEST(RingsOfRanks, UseEveryNvLinkOfAMeshByChannels) {
+// Rings of one brick each: they use all bricks of the cube in both directions, and nothing else.
+TEST(RingMapping, UsesEveryNvLinkOfMesh_WithChannels) {
   const Topology cube = hybrid_cube_mesh();
   const std::vector<RankMapping> rank_mappings = ring_orders(on_gpus_of(cube, std::vector<Rank>(8, 0)), kMax).each;
   ASSERT_EQ(rank_mappings.size(), 6u);
@@ -93,7 +93,7 @@ TEST(RingsOfRanks, UseEveryNvLinkOfAMeshByChannels) {
   EXPECT_EQ(messages, bricks_of(cube));
 }
 
-TEST(RingsOfRanks, GoRoundALinkThatIsMissing) {
+TEST(RingMapping, AvoidsMissingLink) {
   Topology cube = hybrid_cube_mesh();
   std::erase_if(cube.links, [&](const Link& link) {
     return link.kind == LinkKind::nvlink && cube.nodes[link.a].index == 0 && cube.nodes[link.b].index == 4;
@@ -108,13 +108,13 @@ TEST(RingsOfRanks, GoRoundALinkThatIsMissing) {
   }
 }
 
-TEST(RingsOfRanks, AreNoMoreThanChannels) {
+TEST(RingMapping, IsLimitedByChannels) {
   const Hosts hosts = on_gpus_of(hybrid_cube_mesh(), std::vector<Rank>(8, 0));
   for (std::uint32_t most = 1; most <= 6; ++most) EXPECT_EQ(ring_orders(hosts, most).each.size(), most);
 }
 
-// What each channel does is proved for the ranks as they are, blocks, roots and all.
-TEST(RingsOfRanks, KeepProofs) {
+// Verifies the plan of each channel with the actual ranks, blocks and roots.
+TEST(RingMapping, KeepsPlansCorrect) {
   const std::pair<Collective, const char*> algorithms[] = {{Collective::all_reduce, "ring"},
                                                            {Collective::all_reduce, "hierarchical_ring"},
                                                            {Collective::all_gather, "ring"},
@@ -148,7 +148,7 @@ TEST(RingsOfRanks, KeepProofs) {
   }
 }
 
-// Two hosts, on the second of which ranks have the GPUs the other way round.
+// Two hosts; on the second, ranks have the GPUs in reverse order.
 Hosts on_reversed_gpus(const Topology& topology) {
   constexpr Rank kGpus = 8;
   Hosts hosts(std::vector<Rank>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
@@ -165,13 +165,13 @@ Hosts on_reversed_gpus(const Topology& topology) {
   return hosts;
 }
 
-TEST(RailsOfRanks, AreThoseOfTheNearestPorts) {
+TEST(RailMapping, FollowsNearestPorts) {
   const RankMapping rank_mapping = rail_rank_mapping(on_reversed_gpus(preset("dgx-h100").value()));
   EXPECT_EQ(rank_mapping.groups, (std::vector<Order>{{8, 8}}));
   EXPECT_EQ(rank_mapping.order, (Order{0, 1, 2, 3, 4, 5, 6, 7, 15, 14, 13, 12, 11, 10, 9, 8}));
 }
 
-// To whom there a rank sends, of hosts with so many ranks each.
+// The peers of a rank on other hosts, for hosts of this many ranks each.
 std::vector<Rank> on_other_hosts(const Plan& plan, Rank size) {
   std::vector<Rank> peers;
   for (std::size_t i = 0; i < plan.steps.size(); ++i)
@@ -180,7 +180,7 @@ std::vector<Rank> on_other_hosts(const Plan& plan, Rank size) {
   return peers;
 }
 
-// All plans as they are embedded by rails, and each rank's own.
+// All plans with the mapping by rails, and each rank's own.
 std::vector<Plan> on_rails(const RankMapping& rank_mapping, const Problem& problem) {
   std::vector<Plan> plans(problem.ranks);
   for (Plan& plan : emit_plans(*find(problem.collective, "hierarchical"), logical(rank_mapping, problem))) {
@@ -191,8 +191,8 @@ std::vector<Plan> on_rails(const RankMapping& rank_mapping, const Problem& probl
   return plans;
 }
 
-// Blocks that belong to ranks go with them, and what is between hosts stays on a rail.
-TEST(RailsOfRanks, AreKeptByBlocksThatBelongToRanks) {
+// Blocks that belong to ranks move with them, and traffic between hosts stays on a rail.
+TEST(RailMapping, IsKept_ForBlocksOfRanks) {
   const RankMapping rails = rail_rank_mapping(on_reversed_gpus(preset("dgx-h100").value()));
   const RankMapping dealt = rank_mapping_of(std::vector<Rank>{0, 1, 0, 1, 1, 0, 1});
   ASSERT_FALSE(dealt.order.empty());
@@ -214,7 +214,7 @@ TEST(RailsOfRanks, AreKeptByBlocksThatBelongToRanks) {
   }
 }
 
-// Of the hosts one after the other, so many GPUs each.
+// Hosts one after the other, with this many GPUs each.
 Hosts on_systems(const Topology& topology, Rank hosts, Rank gpus) {
   std::vector<Rank> host_of;
   std::vector<Location> locations(std::size_t{hosts} * gpus);
@@ -231,9 +231,9 @@ Hosts on_systems(const Topology& topology, Rank hosts, Rank gpus) {
   return made;
 }
 
-// On each channel both ranks that speak for a host are those whose GPUs are nearest to the channel's port; all ports
-// are some channel's.
-TEST(TreesOfRanks, SpeakForHostsNearThePortOfTheChannel) {
+// On each channel the two leaders of a host are the ranks whose GPUs are nearest to the channel's port. Every port
+// belongs to some channel.
+TEST(TreeMapping, ChoosesLeadersNearPortOfChannel) {
   const Topology topology = preset("dgx-a100").value();
   const Hosts hosts = on_systems(topology, 3, 8);
   const std::vector<NodeId> ports = usable_ports(topology);
@@ -243,7 +243,7 @@ TEST(TreesOfRanks, SpeakForHostsNearThePortOfTheChannel) {
     EXPECT_EQ(orders.each.size(), 8u);
     for (const RankMapping& rank_mapping : orders.each) {
       const Problem problem = {.collective = collective, .ranks = 24, .groups = rank_mapping.groups};
-      std::set<NodeId> near = {ports.begin(), ports.end()};  // To all that speak for a host of this channel.
+      std::set<NodeId> near = {ports.begin(), ports.end()};  // To all leaders of this channel.
       for (const Plan& plan : emit_plans(*find(collective, "hierarchical_tree"), logical(rank_mapping, problem))) {
         const Plan mine = embedded(rank_mapping, problem, plan);
         if (on_other_hosts(mine, 8).empty()) continue;
@@ -259,18 +259,18 @@ TEST(TreesOfRanks, SpeakForHostsNearThePortOfTheChannel) {
   }
 }
 
-TEST(RailsOfRanks, AreAsNumberedWhereNoPortIsKnown) {
+TEST(RailMapping, IsIdentity_WhenNoPortIsKnown) {
   const RankMapping rank_mapping = rail_rank_mapping(on_reversed_gpus(hybrid_cube_mesh()));
   EXPECT_EQ(rank_mapping.groups, (std::vector<Order>{{8, 8}}));
   EXPECT_TRUE(rank_mapping.order.empty());
   EXPECT_TRUE(rail_rank_mapping(Hosts::together(4)).groups.empty());
 }
 
-TEST(RingsOfRanks, AreAsNumberedWhereNothingIsKnown) {
+TEST(RingMapping, IsIdentity_WhenTopologyIsUnknown) {
   EXPECT_TRUE(ring_orders(Hosts::together(4), kMax).each.front().order.empty());
   Hosts hosts = on_crossed_gpus({0, 0, 0, 0});
   std::vector<Location> locations = hosts.locations();
-  set_gpu(locations[2], "0000:ff:00.0");  // Hidden from who looked.
+  set_gpu(locations[2], "0000:ff:00.0");  // A GPU that the discovering rank did not see.
   hosts.place(locations);
   ASSERT_EQ(ring_orders(hosts, kMax).each.size(), 1u);
   EXPECT_TRUE(ring_orders(hosts, kMax).each.front().order.empty());

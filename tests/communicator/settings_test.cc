@@ -1,4 +1,4 @@
-// What of a process's settings is refused, or idle, before there is a communicator.
+// Settings that are invalid or have no effect, checked before any communicator exists.
 #include "src/communicator/joining/settings.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Config config_of(std::map<std::string, std::string> variables) {
 
 std::vector<std::string> refused(const Config& config) { return refused_settings(Environment({}), config); }
 
-TEST(Settings, NameATransport) {
+TEST(Settings, RejectUnknownTransport) {
   for (const char* transport : {"", "shm", "tcp"})
     EXPECT_EQ(refused(config_of({{"TUTTI_TRANSPORT", transport}})), std::vector<std::string>()) << transport;
   const auto pigeons = refused(config_of({{"TUTTI_TRANSPORT", "pigeons"}}));
@@ -28,7 +28,7 @@ TEST(Settings, NameATransport) {
   EXPECT_EQ(pigeons[0].find("TUTTI_TRANSPORT is \"pigeons\", but must be one of shm, tcp"), 0U) << pigeons[0];
 }
 
-TEST(Settings, OnHostMemoryAskForNothingOfGpus) {
+TEST(Settings, RejectGpuOptions_OnHostMemory) {
   EXPECT_EQ(refused_on_host_memory(config_of({})), std::vector<std::string>());
   EXPECT_EQ(refused_on_host_memory(config_of({{"TUTTI_PROTOCOL", "LL"}, {"TUTTI_CHANNELS", "1"}})),
             std::vector<std::string>());
@@ -39,11 +39,11 @@ TEST(Settings, OnHostMemoryAskForNothingOfGpus) {
   EXPECT_EQ(refused(config_of({{"TUTTI_PROTOCOL", "LL128"}, {"TUTTI_CHANNELS", "3"}})), std::vector<std::string>());
 }
 
-TEST(Settings, OfNcclAreLeftOpenWhereTheyCannotBe) {
+TEST(Settings, IgnoreNcclOptions_ThatDoNotFit) {
   EXPECT_EQ(refused_on_host_memory(config_of({{"NCCL_PROTO", "LL128"}})), std::vector<std::string>());
 }
 
-TEST(Settings, KeepNothingInATuneFileUnlessSomethingIsLearnt) {
+TEST(Settings, ReportUnusedTuneFile_WhenNotAutotuning) {
   EXPECT_EQ(idle_tuning(config_of({})), "");
   EXPECT_EQ(idle_tuning(config_of({{"TUTTI_ALGORITHM", "ring"}})), "") << "nothing is set that could be idle";
   EXPECT_EQ(idle_tuning(config_of({{"TUTTI_TUNE_FILE", "f"}})),
@@ -55,7 +55,7 @@ TEST(Settings, KeepNothingInATuneFileUnlessSomethingIsLearnt) {
   }
 }
 
-TEST(Settings, LearnNothingWhereTheChoiceIsForced) {
+TEST(Settings, ReportUnusedAutotuning_WhenChoiceIsForced) {
   const std::map<std::string, std::string> forcing = {{"TUTTI_ALGORITHM", "ring"},      {"TUTTI_PROTOCOL", "Simple"},
                                                       {"TUTTI_TUNER_PLUGIN", "advice"}, {"NCCL_ALGO", "Ring"},
                                                       {"NCCL_PROTO", "Simple"},         {"TUTTI_DETERMINISTIC", "1"}};
@@ -69,10 +69,10 @@ TEST(Settings, LearnNothingWhereTheChoiceIsForced) {
 
 int unused_files_reported = 0;
 
-// Before anything of this process reads its environment.
+// Set before this process reads its environment.
 const int kTuneFileIsSet = ::setenv("TUTTI_TUNE_FILE", "/nonexistent/tuned", 1);
 
-TEST(Settings, AreSaidToBeIdleOnce) {
+TEST(Settings, ReportUnusedTuneFile_OncePerProcess) {
   ASSERT_EQ(kTuneFileIsSet, 0);
   ASSERT_EQ(config().tune_file, "/nonexistent/tuned");
   set_log_sink([](std::string_view line) {

@@ -1,4 +1,4 @@
-// Going on without some ranks, among threads of one process.
+// Communicator::shrink() among threads of one process.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ CommunicatorOptions waiting(const Communicator& communicator, std::int64_t init_
   return options;
 }
 
-// Fails unless the part's ranks reduce right among themselves; each passes its number in the parent.
+// Fails unless the ranks of the new communicator reduce correctly; each passes its number in the parent.
 Status expect_sum(Communicator& part, Rank self, Rank expected) {
   std::vector<float> buffer(30'000, static_cast<float>(self));
   TUTTI_CHECK_OK(part.run(all_reduce(buffer)));
@@ -32,7 +32,7 @@ Status expect_sum(Communicator& part, Rank self, Rank expected) {
                                                                                    : internal_error("a wrong sum");
 }
 
-// Shrinks and reduces, or does neither if it is left out.
+// Shrinks and reduces, unless the rank is excluded.
 Status go_on(Communicator& communicator, const List& excluded) {
   if (contains(excluded, communicator.rank())) return {};
   const auto part = TUTTI_TRY(communicator.shrink(excluded, communicator.options()));
@@ -56,7 +56,7 @@ void expect_words(const Status& status, Code code, const std::vector<std::string
   for (const std::string& word : words) EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
 }
 
-TEST(Shrink, KeepsTheOrderAndTheParent) {
+TEST(Shrink, KeepsOrderAndParent) {
   Communicators ranks = make_ranks(5);
   for (const List& excluded : {List{1, 3}, List{0}, List{4}, List{}, List{0, 1, 2, 3}}) {
     expect_ok(on_all(ranks, [&](Communicator& communicator) { return go_on(communicator, excluded); }));
@@ -64,7 +64,7 @@ TEST(Shrink, KeepsTheOrderAndTheParent) {
   }
 }
 
-TEST(Shrink, TellsThePartFromItsParentByName) {
+TEST(Shrink, NamesNewCommunicatorAfterParent) {
   CommunicatorOptions options;
   options.name = "grid";
   Communicators ranks = make_ranks(3, options);
@@ -77,8 +77,8 @@ TEST(Shrink, TellsThePartFromItsParentByName) {
   EXPECT_EQ(statuses[2].message(), "grid (2 of 3 ranks)");
 }
 
-// The failed call has left lanes and their addresses half exchanged.
-TEST(Shrink, GoesOnAfterAFailure) {
+// The failed call has left lanes and their addresses partly exchanged.
+TEST(Shrink, Succeeds_AfterFailure) {
   for (const Rank culprit : {0U, 1U, 3U}) {
     CommunicatorOptions options;
     Communicators ranks = make_ranks(4, options);
@@ -89,7 +89,7 @@ TEST(Shrink, GoesOnAfterAFailure) {
       short_timeout.timeout_ms = 20;
       const Status reported = communicator.run(all_reduce(buffer), &short_timeout);
       if (reported.code() != Code::timeout) return internal_error("not told: " + reported.message());
-      communicator.abort();  // Once more; a peer may be in its shrink by now, and is not disturbed.
+      communicator.abort();  // Fails again; a peer may already be in its shrink, which continues.
       return go_on(communicator, {culprit});
     });
     expect_ok(statuses);
@@ -99,11 +99,11 @@ TEST(Shrink, GoesOnAfterAFailure) {
 
 TEST(Shrink, CanBeRepeated) {
   Communicators ranks = make_ranks(5);
-  std::barrier<> round(5);  // Nobody is in a call any more that an abort would disturb.
+  std::barrier<> round(5);  // No rank is in a call that an abort would disturb.
   expect_ok(on_all(ranks, [&](Communicator& communicator) -> Status {
     Communicator* parent = &communicator;
     std::unique_ptr<Communicator> part;
-    for (Rank left = 5; left > 1; --left) {  // Always the second of those that are left.
+    for (Rank left = 5; left > 1; --left) {  // Always excludes the second of the remaining ranks.
       if (parent->rank() == 1) return round.arrive_and_drop(), Status();
       auto next = TUTTI_TRY(parent->shrink({1}, parent->options()));
       if (left % 2 == 0) parent->abort();
@@ -116,7 +116,7 @@ TEST(Shrink, CanBeRepeated) {
   }));
 }
 
-TEST(Shrink, TakesPartsOfASplit) {
+TEST(Shrink, Succeeds_OnSplitCommunicator) {
   Communicators ranks = make_ranks(6);
   expect_ok(on_all(ranks, [](Communicator& communicator) -> Status {
     const auto row =
@@ -126,8 +126,8 @@ TEST(Shrink, TakesPartsOfASplit) {
   }));
 }
 
-// What rank 0's recv has sent is still needed.
-TEST(Shrink, TakesInWhatWasSentBeforeIt) {
+// The frame that rank 0's recv has sent is still needed.
+TEST(Shrink, ProcessesFramesSentBeforeIt) {
   Communicators ranks = make_ranks(3);
   expect_ok(on_all(ranks, [](Communicator& communicator) -> Status {
     if (communicator.rank() == 2) return {};
@@ -144,13 +144,14 @@ TEST(Shrink, TakesInWhatWasSentBeforeIt) {
   }));
 }
 
-TEST(Shrink, ShowsBothListsOnAllWhereTheyDiffer) {
+TEST(Shrink, ReportsBothListsOnAllRanks_WhenTheyDiffer) {
   Communicators ranks = make_ranks(4);
   for (const Rank odd : {0U, 1U, 2U}) {
     const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
       if (communicator.rank() == 3) return {};
       const List list = communicator.rank() == odd ? List{} : List{3};
-      return communicator.shrink(list, waiting(communicator, 500)).status();  // One may come when the others are gone.
+      return communicator.shrink(list, waiting(communicator, 500))
+          .status();  // A rank may call after the others have left.
     });
     for (Rank rank = 0; rank < 3; ++rank)
       expect_words(statuses[rank], Code::invalid_usage,
@@ -160,8 +161,8 @@ TEST(Shrink, ShowsBothListsOnAllWhereTheyDiffer) {
   expect_ok(on_all(ranks, [](Communicator& communicator) { return communicator.failure(); }));
 }
 
-// It comes when the others are gone, and is not told in vain what they thought of it.
-TEST(Shrink, TellsARankThatItWasLeftOut) {
+// The excluded rank calls after the others have left, and still receives their reason.
+TEST(Shrink, ReportsExclusion_ToExcludedRank) {
   Communicators ranks = make_ranks(3);
   expect_ok(on_all(ranks, [](Communicator& communicator) { return go_on(communicator, {2}); }));
   const Status late = ranks[2]->shrink({}, waiting(*ranks[2], 20)).status();
@@ -169,7 +170,7 @@ TEST(Shrink, TellsARankThatItWasLeftOut) {
   expect_ok(on_all(ranks, [](Communicator& communicator) { return go_on(communicator, {1}); }));
 }
 
-TEST(Shrink, NamesWhoDoesNotComeAndMayBeTriedAgain) {
+TEST(Shrink, NamesMissingRanks_AndCanBeRetried) {
   Communicators ranks = make_ranks(5);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     if (communicator.rank() != 0 && communicator.rank() != 2) return {};
@@ -180,7 +181,7 @@ TEST(Shrink, NamesWhoDoesNotComeAndMayBeTriedAgain) {
   expect_ok(on_all(ranks, [](Communicator& communicator) { return go_on(communicator, {3}); }));
 }
 
-TEST(Shrink, SaysThatARankIsGone) {
+TEST(Shrink, ReportsDestroyedRank) {
   Communicators ranks = make_ranks(3);
   ranks[1]->abort();
   ranks[1].reset();
@@ -188,14 +189,14 @@ TEST(Shrink, SaysThatARankIsGone) {
                {"rank 1 has destroyed its communicator"});
 }
 
-// By the parent's abort, or by the word that the new handle's sets; the peers hear why, also those that come later.
-TEST(Shrink, IsEndedByAbort) {
+// By the parent's abort, or by the abort word of the new handle. The peers receive the reason, even if they call later.
+TEST(Shrink, EndsByAbort) {
   for (const bool by_parent : {true, false}) {
     Communicators ranks = make_ranks(3);
     std::atomic<bool> done = false;
     std::uint32_t word = 0;
     const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
-      if (communicator.rank() == 2) {  // Does not come, and no deadline helps.
+      if (communicator.rank() == 2) {  // Does not call, and no deadline ends the wait.
         if (!by_parent) store_release(&word, 1U);
         while (by_parent && !done) ranks[0]->abort();
         return {};
@@ -213,8 +214,8 @@ TEST(Shrink, IsEndedByAbort) {
   }
 }
 
-// Whatever came to nothing before, in whatever order: who then passes the same list goes on.
-TEST(Shrink, SucceedsAfterAnyDisorder) {
+// After any sequence of failed attempts, ranks that pass the same list succeed.
+TEST(Shrink, Succeeds_AfterAnyFailedAttempts) {
   constexpr std::uint32_t seed = 20261121;
   std::mt19937 random(seed);
   Communicators ranks = make_ranks(4);

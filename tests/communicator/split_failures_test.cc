@@ -1,4 +1,4 @@
-// What the other ranks report if one of them cannot create its part of a split.
+// Errors of the other ranks if one of them cannot create its part of a split.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -25,11 +25,11 @@ Status use_part(Communicator& parent) {
   return part->run(all_reduce(buffer));
 }
 
-class SplitFailures : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Transports, SplitFailures, testing::Values("shm", "tcp"));
+class SplitFailure : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Transports, SplitFailure, testing::Values("shm", "tcp"));
 
 // Rank 2 can neither receive sockets nor create a board. It is alive, and the others must not report it dead.
-TEST_P(SplitFailures, NameTheCause_WhenARankCannotCreateItsPart) {
+TEST_P(SplitFailure, NamesCause_WhenRankCannotCreateItsPart) {
   const std::string cause = GetParam() == "shm" ? "a descriptor from rank 0 was lost" : "Too many open files";
   const Meeting meeting;
   const UniqueId id = meeting.id();

@@ -1,4 +1,4 @@
-// Communicators out of communicators.
+// Communicator::split() among threads of one process.
 #include <gtest/gtest.h>
 
 #include "src/communicator/group.h"
@@ -8,7 +8,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(Split, OrdersByKeyAndLeavesTheUncolouredOut) {
+TEST(Split, OrdersByKey_AndExcludesRanksWithoutColor) {
   Communicators ranks = make_ranks(5);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     const int rank = static_cast<int>(communicator.rank());
@@ -23,8 +23,8 @@ TEST(Split, OrdersByKeyAndLeavesTheUncolouredOut) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }
 
-// A timeout says in which one it was.
-TEST(Split, NamesItsPartsByTheirColours) {
+// The name appears in timeout errors.
+TEST(Split, NamesNewCommunicatorsByColor) {
   for (const std::string name : {"", "grid"}) {
     CommunicatorOptions options;
     options.name = name;
@@ -41,13 +41,13 @@ TEST(Split, NamesItsPartsByTheirColours) {
   }
 }
 
-// Rank 0's recv has sent the address of its lane, which rank 1 has not looked at when it waits for a socket.
-TEST(Split, TakesInWhatWasSentBeforeIt) {
+// Rank 0's recv has sent the address of its lane, which rank 1 has not read when it waits for a socket.
+TEST(Split, ProcessesFramesSentBeforeIt) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     const Rank rank = communicator.rank();
     std::vector<int> buffer(100, rank == 0 ? 0 : 7);
-    (void)TUTTI_TRY(communicator.split(0, 0, communicator.options()));  // Its lanes are there from now on.
+    (void)TUTTI_TRY(communicator.split(0, 0, communicator.options()));  // Its lanes exist from now on.
     std::vector<std::unique_ptr<Operation>> recv;
     if (rank == 0) {
       recv.push_back(TUTTI_TRY(communicator.start(message(Kind::recv, 1, buffer))));
@@ -61,7 +61,7 @@ TEST(Split, TakesInWhatWasSentBeforeIt) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }
 
-TEST(Split, DoesNotMatchAnAllGatherOfItsShape) {
+TEST(Split, DoesNotMatchAllGatherOfSameShape) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) {
     if (communicator.rank() == 0) return communicator.split(0, 0, communicator.options()).status();
@@ -80,7 +80,7 @@ TEST(Split, DoesNotMatchAnAllGatherOfItsShape) {
   }
 }
 
-TEST(Split, IgnoresWhatIsForcedUponCollectives) {
+TEST(Split, IgnoresForcedOptionsOfCollectives) {
   CommunicatorOptions options;
   options.protocol = "no such protocol";
   Communicators ranks = make_ranks(2, options);

@@ -1,4 +1,4 @@
-// Streams along a ring end where their senders say, and take nothing of those that follow.
+// Bandwidth streams along a ring end where their senders end them, and read nothing of later streams.
 #include "src/communicator/joining/stream.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 namespace tutti::test {
 namespace {
 
-// Two ranks, each on a host of its own: all goes over one connection, both ways.
-class TwoHosts : public testing::Test {
+// Two ranks, each on a host of its own, with one connection for both directions.
+class BandwidthStream : public testing::Test {
  protected:
   void SetUp() override {
     auto ends = open_socket_pair(SOCK_STREAM);
@@ -27,7 +27,7 @@ class TwoHosts : public testing::Test {
     }
   }
 
-  // As many streams of each, one after the other; none where one has failed.
+  // Runs this many streams on each rank; returns no results for a rank that failed.
   std::array<std::vector<Streamed>, 2> run(const std::array<StreamLimits, 2>& limits, int times) {
     std::array<std::vector<Streamed>, 2> seen;
     const auto both = [&](std::size_t i) {
@@ -62,8 +62,8 @@ StreamLimits limits_of(std::uint64_t unit_bytes, std::uint64_t max_bytes) {
   return limits;
 }
 
-// A rank is often done with one while the other awaits it still.
-TEST_F(TwoHosts, TakeNoMessageForAnother) {
+// A rank often completes a stream while the other still waits for it.
+TEST_F(BandwidthStream, DoesNotReadNextStream) {
   const StreamLimits limits = limits_of(8, 8);
   const auto seen = run({limits, limits}, 2000);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -73,7 +73,7 @@ TEST_F(TwoHosts, TakeNoMessageForAnother) {
   }
 }
 
-TEST_F(TwoHosts, SendAllWhereTimeSuffices) {
+TEST_F(BandwidthStream, SendsAll_WhenTimeSuffices) {
   const StreamLimits limits = limits_of(1024, 300 * 1024);
   const auto seen = run({limits, limits}, 1);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -86,8 +86,8 @@ TEST_F(TwoHosts, SendAllWhereTimeSuffices) {
   }
 }
 
-// Who has no time sends a unit, and hears all of the other's.
-TEST_F(TwoHosts, EndWhereTheSenderSays) {
+// A sender without time sends one unit, and receives everything from the other.
+TEST_F(BandwidthStream, EndsWhereSenderEnds) {
   const StreamLimits long_ones = limits_of(1024, 300 * 1024);
   StreamLimits short_ones = long_ones;
   short_ones.max_us = 0;

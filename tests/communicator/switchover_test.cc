@@ -1,4 +1,4 @@
-// Ranks that change over together without waiting: every order of their steps, and threads that run as they like.
+// Ranks that switch together without waiting: every order of their steps, and threads with arbitrary timing.
 #include "src/communicator/control/switchover.h"
 
 #include <gtest/gtest.h>
@@ -21,21 +21,22 @@ constexpr std::uint8_t kOperations = 4;
 constexpr std::uint8_t kOffers = 2;
 constexpr std::uint16_t kOutcome = 0x1234;
 
-// Each rank shows an operation, then looks, and so on. Rank 0 is the decider too: between its operations it may offer,
-// then see where each of the ranks is, then confirm or call off. What one does with others' words is a step each.
+// Each rank publishes an operation, then reads the decision, and repeats. Rank 0 is also the decider. Between its
+// operations it may propose, then read the position of each rank, then confirm or cancel. Each access to another rank's
+// words is one step.
 struct Course {
   std::uint64_t word = 0;
   std::array<std::uint64_t, kRanks> shown = {};
   std::array<std::uint8_t, kRanks> done = {};   // Operations.
-  std::array<std::uint8_t, kRanks> first = {};  // Operation that went by the outcome; 0: none yet.
+  std::array<std::uint8_t, kRanks> first = {};  // The first operation that used the outcome; 0: none yet.
   std::array<std::optional<Switchover::Arrival>, kRanks> arrivals = {};
   std::optional<Switchover::Proposal> proposal;
   std::uint8_t offers = 0;
-  std::uint64_t from = 0;  // Of what was confirmed.
+  std::uint64_t from = 0;  // Operation of the confirmed decision.
 
   Switchover view() { return {&word, {&shown[0], &shown[1], &shown[2]}}; }
 
-  // All of it that decides what may follow.
+  // The part of the state that determines all later steps.
   std::vector<std::uint64_t> key() const {
     std::vector<std::uint64_t> all = {word, offers, from};
     all.insert(all.end(), shown.begin(), shown.end());
@@ -110,7 +111,7 @@ class EveryOrder {
   std::set<std::vector<std::uint64_t>> seen_;
 };
 
-TEST(Switchover, IsAtOneOperationInEveryOrderOfSteps) {
+TEST(Switchover, TakesEffectAtOneOperation_InEveryOrderOfSteps) {
   EveryOrder all;
   all.follow({});
   EXPECT_GT(all.ends, 10U);
@@ -120,7 +121,7 @@ TEST(Switchover, IsAtOneOperationInEveryOrderOfSteps) {
   EXPECT_GT(all.too_late, 0U) << "somebody who was there would have called it off, and found it confirmed";
 }
 
-TEST(Switchover, HoldsFromTheMarginBehindTheFurthest) {
+TEST(Switchover, TakesEffectAfterMargin_BehindFurthestRank) {
   std::uint64_t word = 0, shown[2] = {};
   const Switchover view(&word, {&shown[0], &shown[1]});
   EXPECT_FALSE(view.arrive(0, 1, 1));
@@ -132,8 +133,8 @@ TEST(Switchover, HoldsFromTheMarginBehindTheFurthest) {
   EXPECT_EQ(view.arrive(1, 1'000, 1), (Switchover::Decision{1, 7, 13}));
 }
 
-// A rank whose calls are refused shows smaller numbers again.
-TEST(Switchover, OffersNoNumberTwice) {
+// A rank whose calls fail publishes smaller numbers again.
+TEST(Switchover, NeverProposesNumberTwice) {
   std::uint64_t word = 0, shown[2] = {};
   const Switchover view(&word, {&shown[0], &shown[1]});
   EXPECT_FALSE(view.arrive(1, 9, 1));
@@ -149,8 +150,8 @@ TEST(Switchover, OffersNoNumberTwice) {
   EXPECT_EQ(view.prepare(2, 7, 1).offered.from, 13U) << "other turns are other words";
 }
 
-// A decider and a rank at the same moment, over and over: each shows, and then looks at what the other has shown.
-TEST(Switchover, OneOfTwoSeesTheOther) {
+// A decider and a rank at the same time, repeatedly: each publishes, and then reads the other's value.
+TEST(Switchover, LetsOneOfTwoSeeTheOther) {
   constexpr int kTimes = 200'000;
   struct alignas(64) Own {
     std::uint64_t word = 0;
@@ -185,8 +186,8 @@ TEST(Switchover, OneOfTwoSeesTheOther) {
     ASSERT_EQ(meetings[i].shown[0].changes_over, meetings[i].shown[1].changes_over) << "time " << i;
 }
 
-// Threads that never wait for a decision, over many turns, close to each other: each notes which operation was its
-// first by each.
+// Threads that never wait for a decision, over many turns at close distance: each records its first operation after
+// each decision.
 void change_over_in_threads() {
   constexpr std::uint32_t kTurns = 60;
   constexpr std::uint64_t kMax = 1'000'000, kAhead = 3;
@@ -233,7 +234,7 @@ void change_over_in_threads() {
   }
 }
 
-TEST(Switchover, IsAtOneOperationOfThreadsThatRunAsTheyLike) {
+TEST(Switchover, TakesEffectAtOneOperation_OfFreelyRunningThreads) {
   for (int i = 0; i < 5 && !HasFatalFailure(); ++i) change_over_in_threads();
 }
 

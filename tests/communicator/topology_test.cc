@@ -1,4 +1,4 @@
-// Where ranks are, by a file that says what the host is made of: processes, since the environment is read once.
+// Locations of ranks by a topology file. Uses processes, since the environment is read once.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ void bind_to(std::uint32_t cpu) {
   ::sched_setaffinity(0, sizeof one, &one);
 }
 
-class ByFile : public testing::Test {
+class TopologyFileOfRanks : public testing::Test {
  protected:
   void SetUp() override {
     cpus_ = own_cpus();
@@ -46,7 +46,7 @@ class ByFile : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // What each of `ranks` says that joins with these variables, its processor one of two.
+  // Results of `ranks` that join with these variables, each bound to one of two processors.
   std::vector<std::string> join(Rank ranks, const std::function<std::string(Communicator&)>& body) {
     const Meeting meeting;
     Processes processes;
@@ -71,7 +71,7 @@ class ByFile : public testing::Test {
   std::string file_ = folder_ / "host.json", dump_ = folder_ / "dump.json";
 };
 
-TEST_F(ByFile, RanksAreInItsDomains) {
+TEST_F(TopologyFileOfRanks, DefinesNumaDomains) {
   const auto body = [](Communicator& communicator) -> std::string {
     std::string domains;
     for (const Location& location : communicator.mesh()->hosts().locations())
@@ -88,8 +88,8 @@ TEST_F(ByFile, RanksAreInItsDomains) {
   for (const std::string& said : join(4, body)) EXPECT_EQ(said, "4 4 5 5 right by hierarchical");
 }
 
-// Rank 0 writes what all know: its own words come back.
-TEST_F(ByFile, WhatWasUsedIsWritten) {
+// Rank 0 writes the merged topology: its own names appear there.
+TEST_F(TopologyFileOfRanks, IsWritten_AsUsed) {
   const auto body = [](Communicator& communicator) {
     const MergedTopology* merged = communicator.mesh()->hosts().topology();
     return merged == nullptr ? std::string("nothing")
@@ -103,8 +103,8 @@ TEST_F(ByFile, WhatWasUsedIsWritten) {
   EXPECT_EQ(dumped.value().links, given.links);
 }
 
-// Or each host would have a topology of its own to tell.
-TEST_F(ByFile, NothingThatIsToldNamesTheHost) {
+// Otherwise each host would have a different topology to send.
+TEST_F(TopologyFileOfRanks, IsSentWithoutHostNames) {
   Topology topology = read_topology_file(file_).value();
   for (int i = 0; i < 2; ++i) {
     Node gpu;
@@ -120,13 +120,13 @@ TEST_F(ByFile, NothingThatIsToldNamesTheHost) {
   for (const std::string& said : join(2, body)) EXPECT_EQ(said, "2 GPUs of an unknown model: no NVLinks are assumed");
 }
 
-TEST_F(ByFile, ThatIsNoneNobodyJoins) {
+TEST_F(TopologyFileOfRanks, FailsCreation_WhenMissing) {
   file_ = folder_ / "nothing.json";
   for (const std::string& said : join(2, [](Communicator&) { return "joined"; }))
     EXPECT_NE(said.find("nothing.json: No such file"), std::string::npos) << said;
 }
 
-TEST_F(ByFile, ThatIsNoneIsLeftOutWhereItIsNccls) {
+TEST_F(TopologyFileOfRanks, IsIgnored_WhenMissingAndNamedByNccl) {
   file_ = folder_ / "nothing.json";
   variable_ = "NCCL_TOPO_FILE";
   for (const std::string& said : join(2, [](Communicator&) { return "joined"; })) EXPECT_EQ(said, "joined");

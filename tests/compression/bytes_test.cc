@@ -1,4 +1,4 @@
-// What codecs touch: all of their own bytes and no others, whatever these are. AddressSanitizer sees what is read.
+// Codecs access all their bytes and no others, for any contents. AddressSanitizer checks the reads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ std::vector<Codec> all_codecs(CompressionFormat format) {
   return codecs;
 }
 
-// A block of memory of its own of just these bytes, and no alignment: what lies beside it is the sanitizer's.
+// An allocation of exactly these bytes, without alignment. The sanitizer guards the memory beside it.
 class Exact {
  public:
   explicit Exact(std::uint64_t bytes) : memory_(new std::byte[bytes + 1]), bytes_(bytes) {
@@ -27,7 +27,7 @@ class Exact {
   ~Exact() { delete[] memory_; }
   Exact(const Exact&) = delete;
   Exact& operator=(const Exact&) = delete;
-  std::byte* data() { return memory_ + 1; }  // Ends where the memory does.
+  std::byte* data() { return memory_ + 1; }  // Ends where the memory ends.
   std::uint64_t size() const { return bytes_; }
 
  private:
@@ -35,7 +35,7 @@ class Exact {
   std::uint64_t bytes_;
 };
 
-TEST(CompressedBytes, AreDecodedWhateverTheyAre) {
+TEST(CompressedBytes, AreDecoded_WhateverTheirContents) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   CaseValues source(seed);
@@ -57,8 +57,8 @@ TEST(CompressedBytes, AreDecodedWhateverTheyAre) {
   }
 }
 
-// Of two encodings over different bytes no byte differs: each was written. And none beyond.
-TEST(CompressedBytes, AreWrittenToTheLast) {
+// Two encodings over different bytes are identical: each byte was written, and none beyond.
+TEST(CompressedBytes, AreAllWritten) {
   CaseValues source(2);
   for (const CompressionFormat format : compression_formats()) {
     for (const Codec& codec : all_codecs(format)) {
@@ -78,8 +78,8 @@ TEST(CompressedBytes, AreWrittenToTheLast) {
   }
 }
 
-// What is not there counts as 0: it makes no scale.
-TEST(CompressedBytes, OfAShortGroupAreThoseOfOneThatIsFilledWithZeros) {
+// Missing elements count as 0 and do not affect the scale.
+TEST(CompressedBytes, OfShortGroup_EqualThoseOfZeroPaddedGroup) {
   CaseValues source(3);
   for (const CompressionFormat format : compression_formats()) {
     for (const Codec& codec : all_codecs(format)) {

@@ -1,4 +1,4 @@
-// CaseValues for codecs: what is likely, and what is hostile. Groups of one kind each, told by the generator's state.
+// Inputs for codecs: likely and hostile values. Each group is of one kind, chosen by the generator's state.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ inline std::vector<CompressionFormat> compression_formats() {
   return formats;
 }
 
-// What a tensor of this type stores.
+// The value as a tensor of this type stores it.
 inline float stored_as(DataType type, float value) {
   if (type == DataType::float16) return to_float(from_float<Float16>(value));
   if (type == DataType::bfloat16) return to_float(from_float<BFloat16>(value));
@@ -39,7 +39,7 @@ class CaseValues {
   float normal() { return normal_(random_); }
   float any_bits() { return float_of(static_cast<std::uint32_t>(random_())); }
 
-  // Each call another of the kinds below, of any magnitude; finite values only unless `spoilt`.
+  // Each call returns another of the kinds below, of any magnitude; finite values only unless `spoilt`.
   std::vector<float> group(bool spoilt) {
     std::vector<float> values(kCompressionGroup);
     const auto kind = static_cast<int>(random_() % 9);
@@ -64,7 +64,9 @@ class CaseValues {
       case 4: return float_of(static_cast<std::uint32_t>(random_()) & 0x807fffffu);  // Subnormal.
       case 5: return (random_() % 2 == 0 ? -1 : 1) * std::numeric_limits<float>::max();
       case 6: return unit * static_cast<float>(static_cast<int>(random_() % 511) - 255) / 2;  // Ties.
-      case 7: return normal() * std::ldexp(1.0f, static_cast<int>(random_() % 60) - 40);      // float16 and beyond it.
+      case 7:
+        return normal() *
+               std::ldexp(1.0f, static_cast<int>(random_() % 60) - 40);  // Near and beyond the range of float16.
       default: return -0.0f;
     }
   }
@@ -96,7 +98,7 @@ inline std::vector<float> decoded(const Codec& codec, const std::vector<std::byt
   return values;
 }
 
-// Bit by bit: NaN and -0 too.
+// Compares bit by bit, including NaN and -0.
 inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }

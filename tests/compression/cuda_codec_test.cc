@@ -1,4 +1,4 @@
-// A GPU's codecs against the CPU's: the same bits.
+// The GPU's codecs give the same bits as the CPU's.
 #include "tests/compression/cuda_codec.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<float> likely_and_hostile() {
   return values;
 }
 
-TEST(CudaCodec, EncodesAsTheCpu) {
+TEST(CudaCodec, EncodesLikeCpu) {
   const std::vector<float> values = likely_and_hostile();
   for (const CompressionFormat format : compression_formats()) {
     for (const DataType type : kTensorTypes) {
@@ -41,7 +41,7 @@ TEST(CudaCodec, EncodesAsTheCpu) {
   }
 }
 
-TEST(CudaCodec, DecodesAnyBytesAsTheCpu) {
+TEST(CudaCodec, DecodesAnyBytesLikeCpu) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   CaseValues source(seed);

@@ -8,7 +8,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(CompressionFormat, IsFoundByItsName) {
+TEST(CompressionFormat, IsFoundByName) {
   for (std::uint32_t f = 0; f < kCompressionFormats; ++f) {
     const auto format = static_cast<CompressionFormat>(f);
     ASSERT_NE(name(format), nullptr);
@@ -19,7 +19,7 @@ TEST(CompressionFormat, IsFoundByItsName) {
   EXPECT_EQ(name(static_cast<CompressionFormat>(kCompressionFormats)), nullptr);
 }
 
-TEST(CompressionFormat, SaysWhatThereIsInPlaceOfAnUnknownName) {
+TEST(CompressionFormat, SuggestsOrListsFormats_WhenNameIsUnknown) {
   const Status similar = parse_compression("int5").status();
   EXPECT_EQ(similar.code(), Code::invalid_argument);
   EXPECT_NE(similar.message().find("'int5': did you mean int8?"), std::string::npos) << similar.message();
@@ -29,19 +29,19 @@ TEST(CompressionFormat, SaysWhatThereIsInPlaceOfAnUnknownName) {
       << other.message();
 }
 
-TEST(CompressionFormat, HasTheBytesOfItsPage) {
+TEST(CompressionFormat, HasDocumentedBytes) {
   constexpr std::uint32_t bytes[kCompressionFormats] = {0, 256, 256, 130, 130, 132, 130, 136, 104, 72};
   for (std::uint32_t f = 0; f < kCompressionFormats; ++f)
     EXPECT_EQ(compressed_bytes(static_cast<CompressionFormat>(f)), bytes[f]);
 }
 
-TEST(CompressionFormat, IsWhatMemoryOf16BitsHas) {
+TEST(CompressionFormat, MatchesMemoryOf16BitTypes) {
   EXPECT_EQ(memory_format(DataType::float16), CompressionFormat::fp16);
   EXPECT_EQ(memory_format(DataType::bfloat16), CompressionFormat::bf16);
   EXPECT_EQ(memory_format(DataType::float32), CompressionFormat::none);
 }
 
-TEST(CompressionFormat, HasTheErrorOfASumByTheNumberOfItsRoundings) {
+TEST(CompressionFormat, HasErrorOfSum_ByNumberOfRoundings) {
   EXPECT_EQ(compression_error_after(CompressionFormat::none, 8), 0);
   for (std::uint32_t f = 1; f < kCompressionFormats; ++f) {
     const auto format = static_cast<CompressionFormat>(f);
@@ -56,9 +56,9 @@ TEST(CompressionFormat, HasTheErrorOfASumByTheNumberOfItsRoundings) {
   }
 }
 
-// A ring of n ranks, rounding by rounding: the sum of k terms has their variance and the errors so far, and a rounding
-// adds its part of both.
-TEST(CompressionFormat, CountsThatErrorsAreRoundedToo) {
+// Simulates a ring of n ranks, rounding by rounding. The sum of k terms has their variance plus the errors so far, and
+// a rounding adds its share of both.
+TEST(CompressionFormat, CountsRoundingOfErrors) {
   for (const CompressionFormat format : {CompressionFormat::int8, CompressionFormat::int6, CompressionFormat::int4}) {
     const double part = compression_error(format) * compression_error(format);
     for (const int ranks : {8, 64, 256}) {

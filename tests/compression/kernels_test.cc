@@ -1,4 +1,4 @@
-// Every instruction set of this CPU against one element at a time.
+// Compares the kernels of every instruction set of this CPU with the scalar code.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -32,7 +32,7 @@ void expect_same(const Codec& scalar, const Codec& other, CompressionFormat form
   }
 }
 
-TEST(CodecKernels, EncodeLikelyAndHostileValuesAlike) {
+TEST(CodecKernels, EncodeLikelyAndHostileValues_LikeScalarCode) {
   const std::uint64_t seed = std::random_device()();
   RecordProperty("seed", std::to_string(seed));
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -47,13 +47,13 @@ TEST(CodecKernels, EncodeLikelyAndHostileValuesAlike) {
   });
 }
 
-TEST(CodecKernels, EncodeAllNarrowFloatsAlike) {
+TEST(CodecKernels, EncodeAll16BitFloats_LikeScalarCode) {
   std::vector<float> values;
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     values.push_back(to_float(Float16{static_cast<std::uint16_t>(bits)}));
     values.push_back(to_float(BFloat16{static_cast<std::uint16_t>(bits)}));
   }
-  // What lies halfway, and beside it.
+  // Values halfway between, and beside them.
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     for (const std::uint32_t half : {0x7fffu, 0x8000u, 0x8001u, 0x0fffu, 0x1000u, 0x1001u})
       values.push_back(float_of(bits << 16 | half));
@@ -63,7 +63,7 @@ TEST(CodecKernels, EncodeAllNarrowFloatsAlike) {
   });
 }
 
-TEST(CodecKernels, EncodeShortGroupsAlike) {
+TEST(CodecKernels, EncodeShortGroups_LikeScalarCode) {
   CaseValues source(3);
   const std::vector<float> group = source.group(false);
   for_each_kernel([&](const Codec& scalar, const Codec& other, CompressionFormat format) {
@@ -72,7 +72,7 @@ TEST(CodecKernels, EncodeShortGroupsAlike) {
   });
 }
 
-TEST(CodecKernels, DecodeAnyBytesAlike) {
+TEST(CodecKernels, DecodeAnyBytes_LikeScalarCode) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   CaseValues source(seed);

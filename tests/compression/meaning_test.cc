@@ -13,7 +13,7 @@ struct Page {
   std::uint32_t block;
   std::uint32_t scale_bytes;
   std::uint32_t code_bits;
-  double top;  // The largest code; 0: no scale.
+  double top;  // The largest code; 0 for formats without a scale.
 };
 constexpr Page kPages[] = {
     {CompressionFormat::fp16, 128, 0, 16, 0},      {CompressionFormat::bf16, 128, 0, 16, 0},
@@ -23,7 +23,7 @@ constexpr Page kPages[] = {
     {CompressionFormat::int4, 32, 2, 4, 7},
 };
 
-// A float of this many bits of exponent and mantissa; NaN as its format has it.
+// A float with these bits of exponent and mantissa; NaN as its format has it.
 double float_meaning(std::uint32_t code, int exponent_bits, int mantissa_bits, bool has_infinity) {
   const int sign_at = exponent_bits + mantissa_bits;
   const double sign = (code >> sign_at & 1) != 0 ? -1 : 1;
@@ -68,11 +68,11 @@ std::uint32_t code_at(const Page& page, const std::byte* group, std::uint32_t el
   return code;
 }
 
-TEST(CompressionMeaning, IsThatOfThePage) {
+TEST(CompressionMeaning, MatchesDocumentation) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   CaseValues source(seed);
-  constexpr std::uint64_t kGroups = 4096;  // So that each float of 16 bits comes some eight times.
+  constexpr std::uint64_t kGroups = 4096;  // Large enough that each float of 16 bits occurs about eight times.
   for (const Page& page : kPages) {
     std::vector<std::byte> compression(kGroups * compressed_bytes(page.format));
     for (std::byte& byte : compression) byte = static_cast<std::byte>(source.word());
@@ -83,7 +83,7 @@ TEST(CompressionMeaning, IsThatOfThePage) {
       const double scale = scale_meaning(page, group, element / page.block);
       const auto expected = static_cast<float>(code_meaning(page, code_at(page, group, element)) * scale);
       if (std::isnan(expected)) {
-        ASSERT_EQ(bits_of(values[i]), 0x7fc00000u) << name(page.format);  // The one NaN.
+        ASSERT_EQ(bits_of(values[i]), 0x7fc00000u) << name(page.format);  // The format's only NaN.
       } else {
         ASSERT_EQ(values[i], expected) << name(page.format);
       }
@@ -91,10 +91,11 @@ TEST(CompressionMeaning, IsThatOfThePage) {
   }
 }
 
-// Every code of every format under a scale of 1, what lies halfway between neighbours, and beside that.
-TEST(CompressionMeaning, IsTheNearestAndEvenOfTwo) {
+// Every code of every format under a scale of 1, the values halfway between adjacent codes, and the values beside
+// those.
+TEST(CompressionMeaning, RoundsToNearestEven) {
   for (const Page& page : kPages) {
-    std::vector<double> meanings;  // Of codes that are not negative, in their order.
+    std::vector<double> meanings;  // Values of the non-negative codes, in their order.
     for (std::uint32_t code = 0; code < 1u << (page.code_bits - 1); ++code) {
       const double meaning = code_meaning(page, code);
       if (!std::isfinite(meaning)) break;
@@ -115,7 +116,8 @@ TEST(CompressionMeaning, IsTheNearestAndEvenOfTwo) {
     for (std::size_t code = 0; code + 1 < meanings.size(); ++code) {
       const double low = meanings[code], high = meanings[code + 1];
       const auto half = static_cast<float>((low + high) / 2);
-      if (static_cast<double>(half) != (low + high) / 2) continue;  // Least bfloat16s: no float32 lies halfway.
+      if (static_cast<double>(half) != (low + high) / 2)
+        continue;  // The smallest bfloat16 values: no float32 lies halfway.
       expect(low, low);
       expect(half, code % 2 == 0 ? low : high);
       expect(float_of(bits_of(half) - 1), low);
@@ -136,7 +138,7 @@ float decoded_at(CompressionFormat format, const std::vector<float>& values, std
 
 bool is_integer(const Page& page) { return page.top != 0 && page.top < 448; }
 
-TEST(CompressionMeaning, OfWhatIsNotFiniteIsThatOfThePage) {
+TEST(CompressionMeaning, MatchesDocumentation_OfNonFiniteValues) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   for (const Page& page : kPages) {
     for (const float special : {infinity, -infinity, std::nanf("")}) {
@@ -155,13 +157,13 @@ TEST(CompressionMeaning, OfWhatIsNotFiniteIsThatOfThePage) {
       EXPECT_EQ(std::isnan(beside), is_integer(page));
       EXPECT_EQ(std::isnan(elsewhere), is_integer(page) && page.block == kCompressionGroup);
       if (!is_integer(page)) {
-        EXPECT_NEAR(beside, 0.5, 0.02);  // The scale is that of the others.
+        EXPECT_NEAR(beside, 0.5, 0.02);  // The scale is that of the other elements.
       }
     }
   }
 }
 
-TEST(CompressionMeaning, OfWhatTheTensorCannotHoldIsInfinite) {
+TEST(CompressionMeaning, IsInfinite_WhenTensorCannotHoldValue) {
   for (const Page& page : kPages) {
     std::vector<float> values(kCompressionGroup, 0.5f);
     for (const float beyond : {65505.0f, 70000.0f}) {
@@ -177,7 +179,7 @@ TEST(CompressionMeaning, OfWhatTheTensorCannotHoldIsInfinite) {
   }
 }
 
-TEST(CompressionMeaning, OfZeroIsZeroAndOfSmallGradientsIsNot) {
+TEST(CompressionMeaning, KeepsZeroAndSmallGradients) {
   for (const Page& page : kPages) {
     for (const float sign : {1.0f, -1.0f})
       EXPECT_EQ(decoded_at(page.format, std::vector<float>(kCompressionGroup, sign * 0.0f), 5), 0) << name(page.format);
@@ -188,8 +190,8 @@ TEST(CompressionMeaning, OfZeroIsZeroAndOfSmallGradientsIsNot) {
   }
 }
 
-// An outlier costs its block, and no other.
-TEST(CompressionMeaning, OfABlockIsItsOwn) {
+// An outlier affects its own block only.
+TEST(CompressionMeaning, HasScalePerBlock) {
   for (const Page& page : kPages) {
     if (page.block == kCompressionGroup) continue;
     std::vector<float> values(kCompressionGroup, 1.0f);
@@ -212,7 +214,7 @@ double measured_error(CompressionFormat format, const std::vector<float>& values
   return std::sqrt(errors / squares);
 }
 
-TEST(CompressionError, IsThatOfThePage) {
+TEST(CompressionError, MatchesDocumentation) {
   CaseValues source(20);
   std::vector<float> values(std::size_t{1} << 20);
   for (float& value : values) value = source.normal();
@@ -227,8 +229,8 @@ TEST(CompressionError, IsThatOfThePage) {
   EXPECT_EQ(compression_error(CompressionFormat::none), 0);
 }
 
-// Half a step, of which the largest magnitude has `top`; a step more where that was cut off.
-TEST(CompressionError, OfIntegersIsHalfAStep) {
+// Half a step, where the largest magnitude has the code `top`; a step more where that was clipped.
+TEST(CompressionError, IsHalfAStep_OfIntegers) {
   CaseValues source(21);
   for (const Page& page : kPages) {
     if (!is_integer(page)) continue;

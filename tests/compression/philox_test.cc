@@ -1,4 +1,4 @@
-// The generator against its authors' vectors, and what rounds by it.
+// The generator against its authors' vectors, and stochastic rounding with it.
 #include "src/compression/philox.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ void expect_block(PhiloxBlock counter, std::uint64_t key, PhiloxBlock expected) 
 }
 
 // kat_vectors of Random123, philox4x32 with 10 rounds.
-TEST(Philox, GivesTheKnownAnswers) {
+TEST(Philox, MatchesKnownAnswers) {
   expect_block({{0, 0, 0, 0}}, 0, {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}});
   constexpr std::uint32_t kOnes = 0xffffffff;
   expect_block({{kOnes, kOnes, kOnes, kOnes}}, ~std::uint64_t{0}, {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}});
@@ -22,7 +22,7 @@ TEST(Philox, GivesTheKnownAnswers) {
                {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}});
 }
 
-TEST(Dither, IsTheElementsOwnWhereverABufferIsCut) {
+TEST(Dither, DependsOnElement_NotOnCutOfBuffer) {
   CaseValues values(1);
   std::vector<float> whole(5 * kCompressionGroup);
   for (float& value : whole) value = values.normal();
@@ -39,7 +39,7 @@ TEST(Dither, IsTheElementsOwnWhereverABufferIsCut) {
   }
 }
 
-TEST(Dither, LeavesWhatTheFormatHolds) {
+TEST(Dither, KeepsRepresentableValues) {
   CaseValues values(2);
   std::vector<float> whole(20 * kCompressionGroup);
   for (float& value : whole) value = values.normal();
@@ -52,8 +52,8 @@ TEST(Dither, LeavesWhatTheFormatHolds) {
   }
 }
 
-// Of the largest element of a block the scale is found again, whichever way the others went.
-TEST(Dither, GivesBytesThatComeBackToNearest) {
+// The largest element of a block determines the same scale again, however the other elements were rounded.
+TEST(Dither, GivesBytesThatReencodeToThemselves) {
   CaseValues values(6);
   for (const CompressionFormat format : compression_formats()) {
     const Codec codec = find_codec(format);
@@ -70,9 +70,9 @@ TEST(Dither, GivesBytesThatComeBackToNearest) {
   }
 }
 
-// Four values in each block's place, of which the first makes the scale: a value halfway is up as often as down, and
-// the mean of many is the value.
-TEST(Dither, IsRightInTheMean) {
+// Four values in each block, of which the first makes the scale. A value halfway is rounded up as often as down, and
+// the mean of many equals the value.
+TEST(Dither, IsUnbiased) {
   constexpr std::uint64_t kGroups = 4000;
   for (const CompressionFormat format : compression_formats()) {
     const Codec codec = find_codec(format);
@@ -98,7 +98,7 @@ TEST(Dither, IsRightInTheMean) {
   }
 }
 
-TEST(Dither, KeepsWhatIsNotFinite) {
+TEST(Dither, KeepsNonFiniteValues) {
   for (const CompressionFormat format : compression_formats()) {
     for (const DataType type : kTensorTypes) {
       const Codec codec = find_codec(format);

@@ -1,5 +1,5 @@
-// What is decoded, rounded to the tensor's type and encoded again gives the same bytes: a rank that keeps what it
-// decoded has what all others have.
+// Decoding, rounding to the tensor's type and encoding again gives the same bytes. So a rank that stores decoded values
+// equals all other ranks.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -58,7 +58,7 @@ void append_group(std::vector<float>& values, CaseValues& source, float largest)
 }
 
 // All scales: every bfloat16 as the largest magnitude, exactly and between it and the next.
-TEST(RoundTrip, GivesTheSameBytesForAllScales) {
+TEST(RoundTrip, GivesSameBytes_ForAllScales) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   CaseValues source(seed);
@@ -75,7 +75,7 @@ TEST(RoundTrip, GivesTheSameBytesForAllScales) {
 }
 
 // Scales that are ties, or beside one: multiples of codes and half codes of every step, around them.
-TEST(RoundTrip, GivesTheSameBytesAtTies) {
+TEST(RoundTrip, GivesSameBytes_AtTies) {
   for (const DataType type : kTensorTypes) {
     std::vector<float> values;
     const auto append = [&](float top, float largest) {
@@ -98,7 +98,7 @@ TEST(RoundTrip, GivesTheSameBytesAtTies) {
   }
 }
 
-TEST(RoundTrip, GivesTheSameBytesForLikelyAndHostileValues) {
+TEST(RoundTrip, GivesSameBytes_ForLikelyAndHostileValues) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   CaseValues source(seed);
@@ -111,7 +111,7 @@ TEST(RoundTrip, GivesTheSameBytesForLikelyAndHostileValues) {
   for (const DataType type : kTensorTypes) expect_all_come_back(type, values);
 }
 
-TEST(RoundTrip, GivesTheSameBytesForEveryNarrowFloat) {
+TEST(RoundTrip, GivesSameBytes_ForEvery16BitFloat) {
   std::vector<float> values;
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     values.push_back(to_float(Float16{static_cast<std::uint16_t>(bits)}));
@@ -121,8 +121,8 @@ TEST(RoundTrip, GivesTheSameBytesForEveryNarrowFloat) {
   for (const DataType type : kTensorTypes) expect_all_come_back(type, values);
 }
 
-// A tensor keeps every finite value finite. float16 as such overflows as it always does.
-TEST(RoundTrip, NeverLeavesTheTensorsRange) {
+// Finite values stay finite in every tensor type. The format float16 overflows as usual.
+TEST(RoundTrip, StaysInRangeOfTensor) {
   CaseValues source(4);
   for_each_case([&](const Codec& codec, CompressionFormat format, DataType type) {
     if (format == CompressionFormat::fp16) return;
@@ -139,8 +139,8 @@ TEST(RoundTrip, NeverLeavesTheTensorsRange) {
   });
 }
 
-// No rank may flush what another does not.
-TEST(RoundTrip, DecodesNoSubnormalFromBlocksOfWideTypes) {
+// Ranks must not differ in flushing subnormal values.
+TEST(RoundTrip, DecodesNoSubnormals_FromBlocksOfWideTypes) {
   CaseValues source(6);
   for_each_case([&](const Codec& codec, CompressionFormat format, DataType type) {
     if (compressed_bytes(format) == 2 * kCompressionGroup) return;

@@ -1,4 +1,4 @@
-// The fold of a thread block against the CPU's: the same bits, for all types and reductions.
+// The fold of a thread block gives the same bits as the CPU's, for all types and reductions.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -15,20 +15,20 @@ namespace {
 constexpr std::uint64_t kSeed = 20261121;
 constexpr std::size_t kGuard = 64;
 
-class BlockFolds : public testing::TestWithParam<int> {
+class BlockFoldTest : public testing::TestWithParam<int> {
  protected:
   static void SetUpTestSuite() { std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed)); }
 
   DataType type() const { return static_cast<DataType>(GetParam()); }
 
-  // Any bits, but for NaN: only sums of few operands have them.
+  // Any bits except NaN, unless only few operands are added.
   std::vector<std::byte> random_bytes(std::size_t bytes) {
     std::vector<std::byte> made(bytes);
     for (std::byte& each : made) each = static_cast<std::byte>(random_());
     return made;
   }
 
-  // Folds at the same places by both, and compares what lies there and around.
+  // Runs both folds at the same places, and compares the results and the bytes around them.
   void compare(Reduction reduction, std::uint32_t source_count, std::uint64_t count, std::size_t skew, bool complete) {
     const std::size_t bytes = count * size_of(type());
     std::vector<std::vector<std::byte>> memory;
@@ -48,7 +48,7 @@ class BlockFolds : public testing::TestWithParam<int> {
     arguments.count = count;
     arguments.own = reduction == Reduction::pre_mul_sum ? source_count - 1 : FoldArguments::kNone;
     arguments.complete = complete;
-    const std::uint32_t ranks = 3 + random_() % 2;  // A power of two may be divided by in another way.
+    const std::uint32_t ranks = 3 + random_() % 2;  // Division by a power of two has its own code path.
     arguments.ranks = ranks;
     arguments.scale = 1.75;
     arguments.integer_scale = -3;
@@ -80,7 +80,7 @@ class BlockFolds : public testing::TestWithParam<int> {
   std::mt19937_64 random_{kSeed};
 };
 
-TEST_P(BlockFolds, HaveTheBitsOfTheCpu) {
+TEST_P(BlockFoldTest, MatchesCpuBits) {
   for (std::uint32_t r = 0; r < kReductions; ++r) {
     for (const std::uint32_t sources : {1U, 2U, 3U, 8U}) {
       for (const std::uint64_t count : {1U, 5U, 16U, 63U, 64U, 200U, 1031U}) {
@@ -92,7 +92,7 @@ TEST_P(BlockFolds, HaveTheBitsOfTheCpu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, BlockFolds, testing::Range(0, int{kDataTypes}),
+INSTANTIATE_TEST_SUITE_P(Types, BlockFoldTest, testing::Range(0, int{kDataTypes}),
                          [](const auto& type) { return std::string(name(static_cast<DataType>(type.param))); });
 
 }  // namespace

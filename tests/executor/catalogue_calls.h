@@ -1,4 +1,4 @@
-// Every algorithm of the catalogue as test_calls of all shapes: what tests of interpreters have in common.
+// Calls of every algorithm of the catalogue in all shapes, for tests of interpreters.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace tutti::test {
 
-// One shape of call, and the least slots with which it goes.
+// One shape of call, and the minimum number of slots that it needs.
 struct TestCallShape {
   const char* name;
   Loop loop;
@@ -27,7 +27,7 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
 
   static void SetUpTestSuite() { std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed)); }
 
-  // Plans for ranks in place and out of place; false if the algorithm does not do it.
+  // Plans for ranks in place and out of place; false if the algorithm does not support the problem.
   bool emit(Rank ranks, Rank root) {
     for (const bool in_place : {false, true}) {
       const Problem problem{
@@ -46,7 +46,8 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
     const std::uint64_t units = test_call_.plans[0][0].shape.units;
     const std::uint64_t longest = longest_message(test_call_.plans[0]);
     if (longest == 0) return {{"one element", {}, 1}, {"some elements", {}, 1 + random_() % 40}};
-    const std::uint64_t room = std::max<std::uint64_t>(slot / longest / kGranule, 1) * kGranule;  // Of a unit's part.
+    const std::uint64_t room =
+        std::max<std::uint64_t>(slot / longest / kGranule, 1) * kGranule;  // Elements of a unit's part.
     const bool scratch = test_call_.plans[0][0].shape.scratch > 0;
     const std::uint32_t skew = scratch ? 0 : 1;
     const Loop earliest{.chunks = kChunks, .skew = skew, .order = StageOrder::earliest_first};
@@ -68,7 +69,7 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
     }
     test_call_.count = shape.count;
     test_call_.granule = kGranule;
-    // As few slots as are proved to do, and as many as the lanes of a communicator have.
+    // The minimum number of slots that was verified, and the number that lanes of a communicator have.
     const std::uint32_t fewest = std::bit_ceil(proof.value().slots);
     judge(shape, fewest, Forms::as_proved);
     judge(shape, fewest, Forms::one_way);

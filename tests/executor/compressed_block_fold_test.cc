@@ -1,4 +1,4 @@
-// A thread block's folds of narrow messages against the CPU's: the same bits in messages and in memory.
+// A thread block's folds of compressed messages give the same bits as the CPU's, in messages and in memory.
 #include "src/executor/thread_block/compressed_block_fold.h"
 
 #include <gtest/gtest.h>
@@ -26,9 +26,9 @@ struct Case {
   Keeps keeps = Keeps::nothing;
   bool complete = false;
   std::uint32_t sources = 1;
-  std::uint32_t messages = 0;  // Bit k: source k is one.
+  std::uint32_t messages = 0;  // Bit k: source k is a message.
   std::uint64_t count = 0;
-  std::size_t skew = 0;  // Elements by which memory is off its alignment.
+  std::size_t skew = 0;  // Misalignment of memory, in elements.
   bool dithers = false, loses = false;
 };
 
@@ -43,7 +43,7 @@ std::size_t message_bytes(const Case& at) {
   return (at.count + kCompressionGroup - 1) / kCompressionGroup * compressed_bytes(at.format);
 }
 
-// Aligned, with bytes around it that nobody may write.
+// Aligned, with guard bytes around it.
 class Buffer {
  public:
   explicit Buffer(std::size_t bytes, std::size_t shift = 0)
@@ -62,13 +62,13 @@ class Buffer {
 
 enum class Crews { of_one, of_a_warp };
 
-class CompressedBlockFolds : public testing::TestWithParam<int> {
+class CompressedBlockFoldTest : public testing::TestWithParam<int> {
  protected:
-  CompressedBlockFolds() : seed_(std::random_device()()), random_(seed_) { std::printf("seed %u\n", seed_); }
+  CompressedBlockFoldTest() : seed_(std::random_device()()), random_(seed_) { std::printf("seed %u\n", seed_); }
 
   CompressionFormat format() const { return static_cast<CompressionFormat>(GetParam()); }
 
-  // Mostly of one magnitude; now and then none, huge, small, or none that is finite.
+  // Mostly of one magnitude; sometimes zero, huge, small, or not finite.
   float number() {
     switch (random_() % 400) {
       case 0: return __builtin_bit_cast(float, static_cast<std::uint32_t>(random_()));
@@ -94,7 +94,7 @@ class CompressedBlockFolds : public testing::TestWithParam<int> {
     }
   }
 
-  // Groups of which are as if they had come in messages.
+  // Groups of decoded values, as if received in messages.
   void decode_some(const Case& at, std::vector<float>& values) {
     const Codec codec = find_codec(at.format);
     for (std::uint64_t i = 0; i < at.count; i += kCompressionGroup) {
@@ -106,7 +106,7 @@ class CompressedBlockFolds : public testing::TestWithParam<int> {
     }
   }
 
-  // What memory, a message, and a second one get.
+  // Results in memory, a message, and a second message.
   void compare(const Case& at, Crews crews) {
     SCOPED_TRACE(describe(at) + ", seed " + std::to_string(seed_));
     const std::size_t memory_bytes = at.count * size_of(at.type);
@@ -245,7 +245,7 @@ class CompressedBlockFolds : public testing::TestWithParam<int> {
   std::normal_distribution<float> normal_;
 };
 
-TEST_P(CompressedBlockFolds, HaveTheBitsOfTheCpu) {
+TEST_P(CompressedBlockFoldTest, MatchesCpuBits) {
   for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
     for (std::uint32_t r = 0; r < kReductions; ++r) {
       for (const Keeps keeps : {Keeps::nothing, Keeps::sums, Keeps::copies}) {
@@ -267,7 +267,7 @@ TEST_P(CompressedBlockFolds, HaveTheBitsOfTheCpu) {
   }
 }
 
-TEST_P(CompressedBlockFolds, OfAWarpHaveTheBitsOfTheCpu) {
+TEST_P(CompressedBlockFoldTest, MatchesCpuBits_WithWarps) {
   for (const std::uint64_t count : {131U, 1100U}) {
     for (std::uint32_t turn = 0; turn < 8; ++turn) {
       const std::uint32_t sources = 1 + any(3);
@@ -280,7 +280,7 @@ TEST_P(CompressedBlockFolds, OfAWarpHaveTheBitsOfTheCpu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, CompressedBlockFolds, testing::Range(1, int{kCompressionFormats}),
+INSTANTIATE_TEST_SUITE_P(Formats, CompressedBlockFoldTest, testing::Range(1, int{kCompressionFormats}),
                          [](const auto& format) {
                            return std::string(name(static_cast<CompressionFormat>(format.param)));
                          });

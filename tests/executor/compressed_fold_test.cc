@@ -1,4 +1,4 @@
-// Folds of messages in compression formats, against the same done with whole arrays one after the other.
+// Folds of compressed messages against separate decoding, reduction and encoding of whole arrays.
 #include "src/executor/cpu/compressed_fold.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::byte kGuard{0xa5};
 
-// A buffer that begins so many bytes after a line, and has some bytes on either side that nobody may write.
+// A buffer that begins this many bytes after a cache line, with guard bytes on either side.
 class Guarded {
  public:
   explicit Guarded(std::size_t bytes, std::size_t after = 0)
@@ -50,7 +50,7 @@ struct Setting {
   std::size_t count;
 };
 
-// Elements of 16 bits are messages without scales.
+// 16-bit elements are messages without scales.
 void to_memory(const Setting& at, const std::vector<float>& values, std::byte* memory) {
   if (at.type == DataType::float32) {
     std::memcpy(memory, values.data(), at.count * sizeof(float));
@@ -86,7 +86,7 @@ std::vector<float> from_message(const Setting& at, const std::byte* message) {
   return values;
 }
 
-class CompressedFolds : public testing::Test {
+class CompressedFoldTest : public testing::Test {
  protected:
   std::vector<float> numbers(std::size_t count) {
     std::normal_distribution<float> normal;
@@ -95,7 +95,7 @@ class CompressedFolds : public testing::Test {
     return values;
   }
 
-  // Source k is a message where bit k of `encoded` says so. Returns what a message and memory get.
+  // Source k is a message if bit k of `encoded` is set. Returns the resulting message and memory.
   struct Delivered {
     std::vector<std::byte> message, memory;
   };
@@ -158,7 +158,7 @@ class CompressedFolds : public testing::Test {
     std::vector<std::byte> memory(got.memory.size());
     to_memory(at, kept ? from_message(at, got.message.data()) : sum_, memory.data());
     ASSERT_EQ(got.memory, memory);
-    // Who owns a sum may send it again later: all get the same.
+    // The owner of a sum may send it again later: all ranks receive the same.
     if (kept) {
       ASSERT_EQ(to_message(at, from_memory(at, got.memory.data())), got.message);
     }
@@ -195,12 +195,12 @@ class CompressedFolds : public testing::Test {
   std::mt19937 random_{7};
   const FoldKernels* kernels_ = nullptr;
   bool streams_ = false;
-  std::size_t after_ = 0;  // How far behind the beginning of a line memory is that is written.
+  std::size_t after_ = 0;  // Distance of the written memory from the beginning of a cache line.
   std::uint32_t sources_ = 1;
   std::vector<float> sum_;
 };
 
-// All that this CPU runs.
+// All kernels that this CPU supports.
 void for_each_kernel(const std::function<void(const FoldKernels&)>& run) {
   const FoldKernelList list = fold_kernels();
   for (std::uint32_t k = 0; k < list.count; ++k) {
@@ -209,7 +209,7 @@ void for_each_kernel(const std::function<void(const FoldKernels&)>& run) {
   }
 }
 
-TEST_F(CompressedFolds, AreTheSameAsDecodingAddingAndEncodingOneAfterTheOther) {
+TEST_F(CompressedFoldTest, EqualsSeparateDecodingReductionAndEncoding) {
   for_each_kernel([&](const FoldKernels& kernels) {
     kernels_ = &kernels;
     for (const int after : {-1, 0, 4, 16, 32}) {
@@ -225,8 +225,8 @@ TEST_F(CompressedFolds, AreTheSameAsDecodingAddingAndEncodingOneAfterTheOther) {
   });
 }
 
-// Memory that is read and written, sums that are not finite among them.
-TEST_F(CompressedFolds, AddUpInPlaceAndPassNoFurtherNan) {
+// Memory that is read and written, including sums that are not finite.
+TEST_F(CompressedFoldTest, ReducesInPlace_WithoutSpreadingNan) {
   for_each_kernel([&](const FoldKernels& kernels) {
     kernels_ = &kernels;
     for (std::uint32_t f = 1; f < kCompressionFormats; ++f) {
@@ -236,8 +236,8 @@ TEST_F(CompressedFolds, AddUpInPlaceAndPassNoFurtherNan) {
   });
 }
 
-// Any bytes can come; what is decoded from them may be encoded differently.
-TEST_F(CompressedFolds, PassOnTheBytesThatCame) {
+// Any bytes can arrive; the values decoded from them may encode differently.
+TEST_F(CompressedFoldTest, ForwardsReceivedBytes) {
   constexpr std::size_t kCount = 400;
   for_each_kernel([&](const FoldKernels& kernels) {
     for (std::uint32_t f = 1; f < kCompressionFormats; ++f) {
@@ -259,7 +259,7 @@ TEST_F(CompressedFolds, PassOnTheBytesThatCame) {
   });
 }
 
-// A message of ones and memory of this, folded into memory; sources in either order.
+// Folds a message of ones and memory with this value into memory; sources in either order.
 struct Pair {
   CompressionFormat format;
   Reduction reduction;
@@ -288,7 +288,7 @@ std::vector<float> fold_pair(const Pair& pair, const FoldKernels& kernels, FoldA
   return result;
 }
 
-TEST_F(CompressedFolds, DivideAveragesBeforeTheyRound) {
+TEST_F(CompressedFoldTest, DividesAverages_BeforeRounding) {
   for_each_kernel([](const FoldKernels& kernels) {
     const FoldArguments whole{.complete = true, .ranks = 2};
     const std::vector<float> half =
@@ -301,7 +301,7 @@ TEST_F(CompressedFolds, DivideAveragesBeforeTheyRound) {
   });
 }
 
-TEST_F(CompressedFolds, ScaleWhatIsTheRanksOwnAlone) {
+TEST_F(CompressedFoldTest, ScalesOwnOperandOnly) {
   for_each_kernel([](const FoldKernels& kernels) {
     for (const std::uint32_t own : {0U, 1U}) {
       const Pair pair{CompressionFormat::fp16, Reduction::pre_mul_sum, Keeps::nothing, 1, own};

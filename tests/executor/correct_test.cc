@@ -1,5 +1,4 @@
-// An input that is rounded with its residual, by a thread block's workers against the CPU: the same bits, whatever the
-// numbers.
+// Adding a residual to an input and rounding it: a thread block's threads give the same bits as the CPU.
 #include "src/executor/thread_block/correct.h"
 
 #include <gtest/gtest.h>
@@ -25,9 +24,9 @@ struct Case {
   bool dithers, in_place;
 };
 
-class Corrections : public testing::TestWithParam<int> {
+class ResidualCorrection : public testing::TestWithParam<int> {
  protected:
-  Corrections() : seed_(std::random_device()()), random_(seed_) { std::printf("seed %u\n", seed_); }
+  ResidualCorrection() : seed_(std::random_device()()), random_(seed_) { std::printf("seed %u\n", seed_); }
 
   float number() {
     switch (random_() % 200) {
@@ -99,7 +98,7 @@ class Corrections : public testing::TestWithParam<int> {
   std::normal_distribution<float> normal_;
 };
 
-TEST_P(Corrections, HaveTheBitsOfTheCpu) {
+TEST_P(ResidualCorrection, MatchesCpuBits) {
   for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
     for (const std::uint64_t count : {1U, 127U, 128U, 645U}) {
       for (const std::uint64_t blocks : {1U, 3U}) {
@@ -124,9 +123,10 @@ TEST_P(Corrections, HaveTheBitsOfTheCpu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, Corrections, testing::Range(1, int{kCompressionFormats}), [](const auto& format) {
-  return std::string(name(static_cast<CompressionFormat>(format.param)));
-});
+INSTANTIATE_TEST_SUITE_P(Formats, ResidualCorrection, testing::Range(1, int{kCompressionFormats}),
+                         [](const auto& format) {
+                           return std::string(name(static_cast<CompressionFormat>(format.param)));
+                         });
 
 }  // namespace
 }  // namespace tutti::test

@@ -7,9 +7,9 @@ namespace tutti::test {
 namespace {
 
 constexpr std::size_t kLargestPooled = std::size_t{4} << 20;
-constexpr std::uint64_t kTimeoutNs = 10'000'000'000;  // Nothing has come: it is a deadlock.
+constexpr std::uint64_t kTimeoutNs = 10'000'000'000;  // Without progress for this long, the test reports a deadlock.
 
-// What a rank's thread blocks and the host tell each other.
+// Words that a rank's thread blocks and the host share.
 struct Shown {
   std::uint32_t failed = 0;
   KernelProgress reported;

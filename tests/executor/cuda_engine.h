@@ -16,19 +16,19 @@ namespace tutti::test {
 // How ranks share the GPU: one kernel for all of them, or one each, in a stream of its own.
 enum class Launches : std::uint8_t { together, apart };
 
-// Where a thread block has its program.
+// Where a thread block keeps its program.
 enum class Room : std::uint8_t { shared_memory, workspace };
 
 class CudaEngine final : public Engine {
  public:
-  // Needs a device: a test program that has gpu_main.cc does not start its tests without.
+  // Requires a device: a test program with gpu_main.cc does not run its tests without one.
   CudaEngine(Launches launches, Room room);
   ~CudaEngine() override;
   CudaEngine(const CudaEngine&) = delete;
   CudaEngine& operator=(const CudaEngine&) = delete;
 
   std::pmr::memory_resource* memory() override { return &pool_; }
-  // Words and rows are one access in a GPU's own memory, and nowhere else for sure.
+  // LL and LL128 need single accesses of words and rows, which only a GPU's own memory guarantees.
   std::pmr::memory_resource* lanes() override { return &own_; }
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
@@ -41,10 +41,10 @@ class CudaEngine final : public Engine {
   const Room room_;
   std::shared_ptr<Device> device_;
   DeviceReach reach_;
-  std::pmr::unsynchronized_pool_resource pool_;  // To take memory of the host by itself takes long.
+  std::pmr::unsynchronized_pool_resource pool_;  // Allocating each piece of host memory separately takes long.
   DeviceArena own_;
-  std::vector<std::pair<void*, std::size_t>> workspaces_;  // Of own_, until the run is over.
-  HostMemory shown_;                                       // Of each rank: its report, and how far it has come.
+  std::vector<std::pair<void*, std::size_t>> workspaces_;  // Points into own_, until the end of the run.
+  HostMemory shown_;                                       // By rank: its report and its progress.
   std::uint32_t thread_block_bytes_ = 0;
   std::vector<cudaStream_t> streams_;
 };

@@ -1,4 +1,4 @@
-// The kernel's folds against the CPU's: the same bits, for all types and reductions.
+// The kernel's folds give the same bits as the CPU's, for all types and reductions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,17 +13,17 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20261121;
 
-// A fold of one step: of units of scratch, and of the input, which pre_mul_sum scales, last.
+// A fold of one step: units of scratch, and last the input, which pre_mul_sum scales.
 struct Case {
   Reduction reduction;
   std::uint32_t sources;
   std::uint64_t count;
-  std::size_t skew;  // Of the input, in elements.
+  std::size_t skew;  // Misalignment of the input, in elements.
   Fold kind;
   std::uint32_t ranks;
 };
 
-class KernelFolds : public testing::TestWithParam<int> {
+class KernelFold : public testing::TestWithParam<int> {
  protected:
   static void SetUpTestSuite() { std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed)); }
 
@@ -119,7 +119,7 @@ class KernelFolds : public testing::TestWithParam<int> {
   CudaEngine engine_{Launches::together, Room::shared_memory};
 };
 
-TEST_P(KernelFolds, HaveTheBitsOfTheCpu) {
+TEST_P(KernelFold, MatchesCpuBits) {
   for (std::uint32_t r = 0; r < kReductions; ++r) {
     for (const std::uint32_t sources : {1U, 2U, 3U, 8U}) {
       for (const std::uint64_t count : {1U, 5U, 64U, 1031U, 70001U}) {
@@ -133,12 +133,12 @@ TEST_P(KernelFolds, HaveTheBitsOfTheCpu) {
   }
 }
 
-// The least that can go wrong: with it a tool is tried that may not work at all.
-TEST_P(KernelFolds, OfOneElementHaveItsBits) {
+// The smallest fold, with which tools/dev checks whether compute-sanitizer works at all.
+TEST_P(KernelFold, MatchesCpuBits_OfOneElement) {
   ASSERT_NO_FATAL_FAILURE(compare({Reduction::sum, 2, 1, 0, Fold::complete, 2}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, KernelFolds, testing::Range(0, int{kDataTypes}),
+INSTANTIATE_TEST_SUITE_P(Types, KernelFold, testing::Range(0, int{kDataTypes}),
                          [](const auto& type) { return std::string(name(static_cast<DataType>(type.param))); });
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace tutti::test {
 namespace {
 
-class Kernels : public CatalogueCalls {
+class KernelInterpreter : public CatalogueCalls {
  protected:
   void run_all(Rank ranks, CudaEngine& engine) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
@@ -18,28 +18,28 @@ class Kernels : public CatalogueCalls {
   }
 };
 
-TEST_P(Kernels, OfOneLaunchEndWithExactlyTheRightNumbers) {
+TEST_P(KernelInterpreter, ComputesCorrectResults_InOneLaunch) {
   CudaEngine engine(Launches::together, Room::shared_memory);
   for (const Rank ranks : {2U, 4U, 5U, 6U, 7U, 8U}) ASSERT_NO_FATAL_FAILURE(run_all(ranks, engine));
 }
 
-// By themselves, so that a tool which makes each call a hundred times as long has few of them.
-TEST_P(Kernels, OfThreeRanksEndWithExactlyTheRightNumbers) {
+// Separate, so that a tool that makes each call a hundred times as long runs few of them.
+TEST_P(KernelInterpreter, ComputesCorrectResults_WithThreeRanks) {
   CudaEngine engine(Launches::together, Room::shared_memory);
   ASSERT_NO_FATAL_FAILURE(run_all(3, engine));
 }
 
-TEST_P(Kernels, InStreamsOfTheirOwnEndWithExactlyTheRightNumbers) {
+TEST_P(KernelInterpreter, ComputesCorrectResults_InSeparateStreams) {
   CudaEngine engine(Launches::apart, Room::shared_memory);
   for (const Rank ranks : {2U, 5U, 8U}) ASSERT_NO_FATAL_FAILURE(run_all(ranks, engine));
 }
 
-TEST_P(Kernels, WithProgramsInGlobalMemoryEndWithExactlyTheRightNumbers) {
+TEST_P(KernelInterpreter, ComputesCorrectResults_WithProgramsInGlobalMemory) {
   CudaEngine engine(Launches::together, Room::workspace);
   ASSERT_NO_FATAL_FAILURE(run_all(3, engine));
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, Kernels, testing::ValuesIn(cases::flat_entries()), cases::title_of);
+INSTANTIATE_TEST_SUITE_P(Catalogue, KernelInterpreter, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
 }  // namespace tutti::test

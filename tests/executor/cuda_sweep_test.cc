@@ -7,7 +7,7 @@ namespace {
 
 class KernelSweep : public Sweep {};
 
-TEST_P(KernelSweep, HasTheBitsOfTheCpu) {
+TEST_P(KernelSweep, MatchesCpuBits) {
   CudaEngine engine(Launches::together, Room::shared_memory);
   for (const Rank ranks : {1U, 2U, 4U, 8U}) ASSERT_NO_FATAL_FAILURE(sweep(ranks, engine, 1));
 }

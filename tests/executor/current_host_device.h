@@ -1,4 +1,4 @@
-// The emulator as the calling thread's current device, for programs that link it in the place of CUDA's.
+// The GPU emulator as the calling thread's current device, for programs that link it in place of CUDA's.
 #pragma once
 
 #include "tests/executor/host_device.h"

@@ -57,7 +57,7 @@ void DeviceCalls::prepare(const Problem& problem, std::string_view algorithm, co
   test_call_.engine = &engine_;
   test_call_.plans[0] = plans_of(problem, algorithm);
   words_.assign(problem.ranks, {});
-  rank_set_.reset();  // Its lanes are taken again.
+  rank_set_.reset();  // Later calls reuse its lanes.
   rank_set_ = std::make_unique<RankSet>(test_call_, transport_, std::vector<bool>(problem.ranks, false));
   calls_ = rank_set_->calls();
 }

@@ -1,4 +1,4 @@
-// Calls of ranks that a test launches on a device one by one, and what the thread blocks tell of them.
+// Calls of ranks that a test launches on a device one by one, and the reports of their thread blocks.
 #pragma once
 
 #include <memory_resource>
@@ -13,18 +13,18 @@ namespace tutti::test {
 // The plans of an algorithm as ranks run them.
 std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm);
 
-// What thread blocks tell, and what tells them to stop.
+// Words that thread blocks write, and the word that stops them.
 struct BlockWords {
   KernelProgress reported;
   std::uint32_t failed = 0;
 
-  // Some time, so that what hangs on a GPU costs other tests little.
+  // Short enough that a hang on a GPU costs other tests little time.
   KernelWatch watch(std::uint64_t number) {
     return {.failed = &failed, .timeout_ns = 20'000'000'000, .reported = &reported, .number = number, .turns = nullptr};
   }
 };
 
-// Runs whole test_calls: all ranks' calls of an operation in one launch, or a stream for each rank.
+// Runs whole test calls: all ranks' calls of an operation in one launch, or a stream for each rank.
 class DeviceEngine final : public Engine {
  public:
   enum class Streams { one, one_per_rank };
@@ -32,7 +32,7 @@ class DeviceEngine final : public Engine {
   DeviceEngine(DeviceRig& rig, Streams streams)
       : rig_(rig), reach_(rig.device()), lanes_(rig.device()), streams_(streams) {}
   std::pmr::memory_resource* memory() override { return &reach_; }
-  // Words and rows are one access in a device's own memory, and nowhere else for sure.
+  // LL and LL128 need single accesses of words and rows, which only a device's own memory guarantees.
   std::pmr::memory_resource* lanes() override { return &lanes_; }
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
@@ -43,29 +43,29 @@ class DeviceEngine final : public Engine {
   Streams streams_;
 };
 
-// The calls of all ranks of a voyage, each of which writes a report and a number of its own.
+// The calls of all ranks of a test call, each of which writes its own report and number.
 class DeviceCalls {
  public:
   explicit DeviceCalls(DeviceRig& rig) : rig_(rig), engine_(rig, DeviceEngine::Streams::one), words_(1, &reach()) {}
-  ~DeviceCalls();  // Nothing may be under way.
+  ~DeviceCalls();  // Requires that no call is running.
   DeviceCalls(const DeviceCalls&) = delete;
   DeviceCalls& operator=(const DeviceCalls&) = delete;
 
-  // A collective by an algorithm; `voyage` has the rest.
+  // A collective with an algorithm; `test_call` has the other parameters.
   void prepare(const Problem& problem, std::string_view algorithm, const TestCall& test_call);
 
-  // The call of a rank, with an image in memory of the device. Its number is that of the operation, counted from 1.
-  // Made before a thread block waits for a peer: to take memory may wait for the device.
+  // The call of a rank, with an image in device memory. Its number is that of the operation, counted from 1. Must be
+  // created before a thread block waits for a peer: allocation may wait for the device.
   BatchCall call(Rank rank, std::uint32_t operation = 0);
-  // The same in memory of the device instead of the thread blocks'.
+  // The same call with its state in device memory instead of the thread blocks' memory.
   BatchCall in_workspace(BatchCall call);
   Status launch(const std::vector<BatchCall>& calls, DeviceStream stream);
 
   RankSet& rank_set() { return *rank_set_; }
-  // Written by thread blocks: may be looked at while they run.
+  // Written by thread blocks; may be read while they run.
   KernelReport& report(Rank rank) { return words_[rank].reported.report; }
   std::uint64_t begun(Rank rank) const { return load_acquire(&words_[rank].reported.begun); }
-  void fail() { store_release(&words_[0].failed, 1U); }  // Tells all thread blocks to stop.
+  void fail() { store_release(&words_[0].failed, 1U); }  // Stops all thread blocks.
 
  private:
   std::pmr::memory_resource& reach() { return *engine_.memory(); }
@@ -78,7 +78,7 @@ class DeviceCalls {
   std::unique_ptr<RankSet> rank_set_;
   std::vector<std::vector<KernelCall>> calls_;
   std::pmr::vector<BlockWords> words_;  // By rank; all watch the first one's `failed`.
-  std::vector<std::byte*> memory_;      // Of the device.
+  std::vector<std::byte*> memory_;      // In device memory.
 };
 
 }  // namespace tutti::test

@@ -1,4 +1,4 @@
-// What the tests of devices have in common.
+// Common parts of the tests of devices.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 
 namespace tutti::test {
 
-inline constexpr std::uint64_t kCount = 24;               // Fits a slot of every protocol.
-inline constexpr std::uint64_t kSoon = 1'000'000;         // A timeout that is meant to pass.
-inline constexpr int kLooks = 200;                        // At what must not happen.
-inline constexpr auto kNever = std::chrono::seconds(20);  // By then it would have happened.
+inline constexpr std::uint64_t kCount = 24;        // Fits a slot of every protocol.
+inline constexpr std::uint64_t kSoon = 1'000'000;  // A timeout that is expected to pass.
+inline constexpr int kLooks = 200;                 // How often the test checks that a forbidden event has not happened.
+inline constexpr auto kNever = std::chrono::seconds(20);  // Long enough for the event to happen.
 
 inline Problem of_ranks(Rank ranks, Collective collective = Collective::all_reduce) {
   return {.collective = collective, .ranks = ranks, .groups = {}};
@@ -39,7 +39,7 @@ bool comes_true(Claim&& claim) {
   return true;
 }
 
-// Looks for a while, so that what is wrong has time to show.
+// Checks for a while, so that an error has time to appear.
 template <typename Claim>
 bool stays_false(Claim&& claim) {
   for (int i = 0; i < kLooks; ++i) {
@@ -49,7 +49,7 @@ bool stays_false(Claim&& claim) {
   return true;
 }
 
-class Devices : public testing::TestWithParam<DeviceKind> {
+class DeviceTest : public testing::TestWithParam<DeviceKind> {
  protected:
   void SetUp() override {
     rig_ = GetParam().make();
@@ -59,7 +59,7 @@ class Devices : public testing::TestWithParam<DeviceKind> {
   }
   void TearDown() override {
     if (rig_ == nullptr) return;
-    calls_->fail();  // Where a test has failed, thread blocks may wait.
+    calls_->fail();  // After a failed test, thread blocks may still wait.
     for (DeviceStream stream : {a_, b_, c_}) rig_->destroy_stream(stream);
     calls_.reset();
   }
@@ -75,7 +75,7 @@ class Devices : public testing::TestWithParam<DeviceKind> {
     test_call.operations = operations;
     calls_->prepare(of_ranks(ranks), algorithm, test_call);
   }
-  // The call sends what it can, and gives up.
+  // The call sends what it can, and times out.
   void give_up(BatchCall call) {
     call.watch.timeout_ns = kSoon;
     ASSERT_TRUE(calls_->launch({call}, b_).ok());

@@ -1,18 +1,18 @@
-// What graphs of a device's work do, and what a capture refuses.
+// Graphs of a device's work, and errors of captures.
 #include "tests/executor/device_fixture.h"
 
 namespace tutti::test {
 namespace {
 
-class DeviceGraphs : public Devices {
+class DeviceGraphTest : public DeviceTest {
  protected:
   std::uint64_t capture_of(DeviceStream stream) { return device().capture_of(stream).value(); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, DeviceGraphs, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, DeviceGraphTest, testing::ValuesIn(device_kinds()), kind_of);
 
-// The ranks are in two streams, which events join: their calls wait for each other.
-TEST_P(DeviceGraphs, GiveTheRightNumbersEveryTime) {
+// The ranks are in two streams joined by events: their calls wait for each other.
+TEST_P(DeviceGraphTest, ComputesCorrectResults_InEachReplay) {
   prepare("two_shot");
   DeviceReach reach(device());
   std::pmr::vector<Number> copied(kCount, 0, &reach);
@@ -45,8 +45,8 @@ TEST_P(DeviceGraphs, GiveTheRightNumbersEveryTime) {
   }
 }
 
-// Though the graph ends while a replay is under way.
-TEST_P(DeviceGraphs, HoldWhatTheyWereGiven) {
+// Even if the graph is destroyed during a replay.
+TEST_P(DeviceGraphTest, KeepsItsObjects) {
   DeviceReach reach(device());
   std::pmr::vector<std::uint32_t> words(1, 0, &reach);
   std::weak_ptr<void> held;
@@ -66,7 +66,7 @@ TEST_P(DeviceGraphs, HoldWhatTheyWereGiven) {
   EXPECT_TRUE(comes_true([&] { return held.expired(); }));
 }
 
-TEST_P(DeviceGraphs, LetGoWhatFailedCapturesWereGiven) {
+TEST_P(DeviceGraphTest, ReleasesObjects_OfFailedCapture) {
   std::weak_ptr<void> held;
   ASSERT_TRUE(rig_->begin_capture(a_).ok());
   {
@@ -80,7 +80,7 @@ TEST_P(DeviceGraphs, LetGoWhatFailedCapturesWereGiven) {
   EXPECT_FALSE(device().keep_for_graph(a_, std::make_shared<int>(7)).ok()) << "nothing is captured";
 }
 
-TEST_P(DeviceGraphs, WriteWordsAndWaitForThemEveryTime) {
+TEST_P(DeviceGraphTest, WritesAndWaitsForWords_InEachReplay) {
   DeviceReach reach(device());
   std::pmr::vector<std::uint32_t> words(2, 0, &reach);
   ASSERT_TRUE(rig_->begin_capture(a_).ok());
@@ -99,7 +99,7 @@ TEST_P(DeviceGraphs, WriteWordsAndWaitForThemEveryTime) {
   }
 }
 
-TEST_P(DeviceGraphs, NumberTheirCaptures) {
+TEST_P(DeviceGraphTest, NumbersCaptures) {
   std::uint64_t last = 0;
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(rig_->begin_capture(a_).ok());
@@ -109,8 +109,8 @@ TEST_P(DeviceGraphs, NumberTheirCaptures) {
   }
 }
 
-// While a stream is being captured, all else is as ever.
-TEST_P(DeviceGraphs, LeaveTheRestOfTheDeviceAlone) {
+// A capture affects nothing but its stream.
+TEST_P(DeviceGraphTest, LeavesRestOfDeviceUsable) {
   const auto outside = event();
   ASSERT_TRUE(rig_->begin_capture(a_).ok());
   std::byte* memory = device().allocate(1000).value();
@@ -125,7 +125,7 @@ TEST_P(DeviceGraphs, LeaveTheRestOfTheDeviceAlone) {
   EXPECT_TRUE(rig_->end_capture(a_).ok());
 }
 
-TEST_P(DeviceGraphs, RefuseToWaitForWhatIsNotInThem) {
+TEST_P(DeviceGraphTest, RejectsWaitForOutsideEvent) {
   const auto outside = event();
   ASSERT_TRUE(outside->record(b_).ok());
   ASSERT_TRUE(rig_->begin_capture(a_).ok());
@@ -134,7 +134,7 @@ TEST_P(DeviceGraphs, RefuseToWaitForWhatIsNotInThem) {
   EXPECT_EQ(capture_of(a_), 0U);
 }
 
-TEST_P(DeviceGraphs, RefuseToEndBeforeAllIsJoined) {
+TEST_P(DeviceGraphTest, RejectsEnd_BeforeStreamsAreJoined) {
   prepare("two_shot");
   const auto fork = event();
   ASSERT_TRUE(rig_->begin_capture(a_).ok());
@@ -147,7 +147,7 @@ TEST_P(DeviceGraphs, RefuseToEndBeforeAllIsJoined) {
   EXPECT_EQ(calls_->begun(0), 0U);
 }
 
-TEST_P(DeviceGraphs, CannotSayWhetherTheirEventsAreReached) {
+TEST_P(DeviceGraphTest, CannotQueryItsEvents) {
   const auto inside = event();
   ASSERT_TRUE(rig_->begin_capture(a_).ok());
   ASSERT_TRUE(inside->record(a_).ok());

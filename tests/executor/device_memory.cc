@@ -7,7 +7,7 @@ namespace tutti::test {
 namespace {
 
 constexpr std::size_t kRoom = std::size_t{8} << 20;
-constexpr std::size_t kAlignment = 256;  // Of all chunks.
+constexpr std::size_t kAlignment = 256;  // Total of all chunks.
 
 }  // namespace
 

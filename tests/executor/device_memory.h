@@ -1,4 +1,4 @@
-// What tests pass to a device's thread blocks: memory that the host reaches too, and memory that it does not.
+// Memory that tests pass to a device's thread blocks: accessible to the host, or to the device only.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace tutti::test {
 
-// Memory of the host that a device's thread blocks reach, at the same addresses. A thread at a time.
+// Host memory that a device's thread blocks access at the same addresses. One thread at a time.
 class DeviceReach final : public std::pmr::memory_resource {
  public:
   explicit DeviceReach(Device& device) : device_(device) {}
@@ -23,8 +23,8 @@ class DeviceReach final : public std::pmr::memory_resource {
   std::map<void*, HostMemory> taken_;
 };
 
-// The device's own, for lanes: zeroed, one chunk behind the other. When all has come back it begins anew; no thread
-// block may use any of it then. A thread at a time.
+// Device memory for lanes: zeroed, allocated consecutively. It starts again when all chunks are returned; no thread
+// block may use any of it then. One thread at a time.
 class DeviceArena final : public std::pmr::memory_resource {
  public:
   explicit DeviceArena(Device& device);
@@ -40,7 +40,7 @@ class DeviceArena final : public std::pmr::memory_resource {
   Device& device_;
   std::byte* memory_;
   std::size_t used_ = 0;
-  std::size_t taken_ = 0;  // Pieces.
+  std::size_t taken_ = 0;  // Live allocations.
   std::vector<std::byte> zeroes_;
 };
 

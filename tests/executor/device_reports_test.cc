@@ -1,10 +1,10 @@
-// Calls on a device that do not end well, and what their thread blocks tell.
+// Reports of thread blocks about calls on a device that fail.
 #include "tests/executor/device_fixture.h"
 
 namespace tutti::test {
 namespace {
 
-class DeviceReports : public Devices {
+class DeviceReportTest : public DeviceTest {
  protected:
   void expect_timeout(Rank peer, const KernelReport& report) {
     EXPECT_EQ(report.written, 1U);
@@ -14,9 +14,9 @@ class DeviceReports : public Devices {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, DeviceReports, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, DeviceReportTest, testing::ValuesIn(device_kinds()), kind_of);
 
-TEST_P(DeviceReports, NameWhoDidNotSend) {
+TEST_P(DeviceReportTest, NamesRankThatDidNotSend) {
   prepare("one_shot", 3);
   give_up(calls_->call(1));
   give_up(calls_->call(0));
@@ -25,14 +25,14 @@ TEST_P(DeviceReports, NameWhoDidNotSend) {
   EXPECT_EQ(calls_->report(2).written, 0U);
 }
 
-TEST_P(DeviceReports, NameWhoDidNotCome) {
+TEST_P(DeviceReportTest, NamesRankThatDidNotCall) {
   prepare("two_shot_mapped", 3);
   give_up(calls_->call(1));
   give_up(calls_->call(0));
   expect_timeout(2, calls_->report(0));
 }
 
-TEST_P(DeviceReports, NameWhoDidNotMakeRoom) {
+TEST_P(DeviceReportTest, NamesRankThatDidNotFreeSlots) {
   TestCall test_call = test_call_of(2);
   test_call.operations = 1;
   test_call.loop.chunks = 8;  // Twice as many as there are slots.
@@ -43,8 +43,8 @@ TEST_P(DeviceReports, NameWhoDidNotMakeRoom) {
   EXPECT_EQ(calls_->report(0).sends, 1U);
 }
 
-// The peer has done the first channel's part.
-TEST_P(DeviceReports, NameTheChannelThatWaits) {
+// The peer has completed the first channel's part.
+TEST_P(DeviceReportTest, NamesChannelThatWaits) {
   prepare("one_shot");
   BatchCall first = calls_->call(1);
   first.channels = 1;
@@ -54,8 +54,8 @@ TEST_P(DeviceReports, NameTheChannelThatWaits) {
   EXPECT_EQ(calls_->report(0).channel, 1U);
 }
 
-// Another worker of the thread block waits for a rank that is not there.
-TEST_P(DeviceReports, NameWhoMadeAnotherCall) {
+// Another thread of the block waits for a missing rank.
+TEST_P(DeviceReportTest, NamesRankWithDifferentCall) {
   for (const char* algorithm : {"one_shot", "two_shot_mapped"}) {
     for (int i = 0; i < 20; ++i) {
       prepare(algorithm, 3);
@@ -71,7 +71,7 @@ TEST_P(DeviceReports, NameWhoMadeAnotherCall) {
   }
 }
 
-TEST_P(DeviceReports, ComeFromAllThatAreToldToStop) {
+TEST_P(DeviceReportTest, IsWrittenByAllStoppedCalls) {
   prepare("two_shot", 2, 2);
   const BatchCall calls[] = {calls_->call(0, 0), calls_->call(0, 1)};
   for (const BatchCall& call : calls) ASSERT_TRUE(calls_->launch({call}, a_).ok());
@@ -83,13 +83,13 @@ TEST_P(DeviceReports, ComeFromAllThatAreToldToStop) {
   EXPECT_EQ(calls_->begun(0), 2U);
 }
 
-// Not its message, and not the record of a meeting: the peer's memory may be another communicator's by then.
-TEST_P(DeviceReports, FollowNoStoreOfACallThatBeginsAfterTheFailure) {
+// Neither a message nor a record of a meeting is stored: the peer's memory may belong to another communicator by then.
+TEST_P(DeviceReportTest, FollowsNoStore_WhenCallBeginsAfterFailure) {
   DeviceReach reach(device());
   std::pmr::vector<std::uint32_t> failed(1, 1, &reach);
   struct Case {
     const char* algorithm;
-    std::uint32_t step;  // In which the other waits: before the first one for the meeting.
+    std::uint32_t step;  // The step in which the other rank waits; 0 is the meeting before the first step.
   };
   for (const auto& [algorithm, step] : {Case{"one_shot", 1}, Case{"two_shot_mapped", 0}}) {
     prepare(algorithm);

@@ -1,4 +1,4 @@
-// A device with what tests need of it besides: streams, and graphs made of what was put in them.
+// A device with the streams and graphs that tests need.
 #pragma once
 
 #include <functional>
@@ -38,9 +38,9 @@ inline void PrintTo(const DeviceKind& kind, std::ostream* out) { *out << kind.na
 // The thread's current GPU; null if there is none.
 std::unique_ptr<DeviceRig> cuda_rig();
 
-// Threads of the host, and a GPU.
+// The GPU emulator, and a GPU.
 std::vector<DeviceKind> device_kinds();
-// And threads of the host that run one launch at a time, of all processes.
+// The same, and an emulator that runs one launch of all processes at a time.
 std::vector<DeviceKind> shared_device_kinds();
 
 }  // namespace tutti::test

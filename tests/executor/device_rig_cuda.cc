@@ -58,8 +58,8 @@ class CudaRig final : public DeviceRig {
 }  // namespace
 
 std::unique_ptr<DeviceRig> cuda_rig() {
-  // Kernels that wait for each other in streams of their own need as many queues, and none may be loaded while another
-  // waits; CUDA reads this when it starts.
+  // Kernels that wait for each other in separate streams need as many queues, and no kernel may be loaded while another
+  // waits. CUDA reads these variables when it starts.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   auto device = find_device();

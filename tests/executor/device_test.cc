@@ -1,4 +1,4 @@
-// What the communicator relies on, of every device.
+// Properties of every device that the communicator relies on.
 #include <cstdlib>
 #include <cstring>
 
@@ -10,13 +10,13 @@
 namespace tutti::test {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Devices, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, DeviceTest, testing::ValuesIn(device_kinds()), kind_of);
 
 // ---- Memory ----
 
-TEST_P(Devices, GiveMemoryThatIsZeroedAndAligned) {
+TEST_P(DeviceTest, AllocatesZeroedAlignedMemory) {
   const std::vector<std::byte> zeroes(70'000), ones(70'000, std::byte{1});
-  for (int i = 0; i < 3; ++i) {  // The second time it may be what was given back.
+  for (int i = 0; i < 3; ++i) {  // The second time it may be recycled memory.
     std::byte* memory = device().allocate(zeroes.size()).value();
     const HostMemory host = device().allocate_host(zeroes.size()).value();
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 256, 0U);
@@ -34,7 +34,7 @@ TEST_P(Devices, GiveMemoryThatIsZeroedAndAligned) {
   }
 }
 
-TEST_P(Devices, KeepMemoryForTheNextWhoAsksForAsMuch) {
+TEST_P(DeviceTest, ReusesFreedBlockOfSameSize) {
   const std::vector<std::byte> ones(70'000, std::byte{1}), zeroes(70'000);
   std::byte* memory = device().allocate(ones.size()).value();
   ASSERT_TRUE(device().upload(memory, ones).ok());
@@ -50,7 +50,7 @@ TEST_P(Devices, KeepMemoryForTheNextWhoAsksForAsMuch) {
   for (std::byte* each : {memory, more}) device().free(each);
 }
 
-TEST_P(Devices, GiveNobodyWhatWasSetAside) {
+TEST_P(DeviceTest, DoesNotReuseMemoryThatWasSetAside) {
   constexpr std::size_t kBytes = 70'000;
   File file;
   std::byte* shared = device().allocate_shared(kBytes, file).value();
@@ -63,7 +63,7 @@ TEST_P(Devices, GiveNobodyWhatWasSetAside) {
   }
 }
 
-TEST_P(Devices, ReachMemoryThatIsMapped) {
+TEST_P(DeviceTest, AccessesMappedHostMemory) {
   constexpr std::size_t kBytes = 8192;
   auto* pages = static_cast<std::byte*>(std::aligned_alloc(4096, kBytes));
   std::memset(pages, 3, kBytes);
@@ -79,12 +79,12 @@ TEST_P(Devices, ReachMemoryThatIsMapped) {
   std::free(pages);
 }
 
-// ---- Streams and events. What they wait for is a rank that has not been launched. ----
+// ---- Streams and events. They wait for a rank that has not been launched. ----
 
 class Copied {
  public:
   explicit Copied(Device& device) : device_(device), reach_(device), numbers_(kCount, 0, &reach_) {}
-  // Of a call's output, as it is when the stream gets there.
+  // A copy of a call's output at that point of the stream.
   void put(const BatchCall& call, DeviceStream stream) {
     ASSERT_TRUE(device_.copy(bytes(), call.call.self.output, kCount * sizeof(Number), stream).ok());
   }
@@ -100,7 +100,7 @@ class Copied {
   std::pmr::vector<Number> numbers_;
 };
 
-TEST_P(Devices, DoTheWorkOfAStreamInOrder) {
+TEST_P(DeviceTest, RunsWorkOfStreamInOrder) {
   prepare("two_shot");
   Copied copied(device());
   const BatchCall zero = calls_->call(0), one = calls_->call(1);
@@ -117,7 +117,7 @@ TEST_P(Devices, DoTheWorkOfAStreamInOrder) {
   EXPECT_TRUE(copied.equals(zero));
 }
 
-TEST_P(Devices, HoldAStreamUntilAnEvent) {
+TEST_P(DeviceTest, HoldsStreamUntilEvent) {
   prepare("two_shot");
   Copied copied(device());
   const BatchCall zero = calls_->call(0), one = calls_->call(1);
@@ -126,7 +126,7 @@ TEST_P(Devices, HoldAStreamUntilAnEvent) {
   ASSERT_TRUE(calls_->launch({zero}, a_).ok());
   ASSERT_TRUE(called->record(a_).ok());
   ASSERT_TRUE(called->hold(c_).ok());
-  ASSERT_TRUE(called->record(b_).ok());  // Later, of which what is held knows nothing.
+  ASSERT_TRUE(called->record(b_).ok());  // A later record does not affect the stream already held.
   copied.put(zero, c_);
   ASSERT_TRUE(end->record(c_).ok());
   EXPECT_TRUE(stays_false([&] { return end->reached().value(); }));
@@ -139,15 +139,15 @@ TEST_P(Devices, HoldAStreamUntilAnEvent) {
   EXPECT_EQ(calls_->rank_set().complaint(), "");
 }
 
-TEST_P(Devices, HoldNothingUntilAnEventIsRecorded) {
+TEST_P(DeviceTest, HoldsNothing_ForUnrecordedEvent) {
   const auto never = event();
   EXPECT_TRUE(never->reached().value());
   EXPECT_TRUE(never->hold(a_).ok());
   expect_done(a_);
 }
 
-// Twice with the same timer; what is outside of its marks is not timed.
-TEST_P(Devices, TakeTheTimeBetweenTwoMarks) {
+// Twice with the same timer; work outside its marks is not timed.
+TEST_P(DeviceTest, MeasuresTimeBetweenMarks) {
   const auto timer = device().make_timer().value(), around = device().make_timer().value();
   const HostMemory word = device().allocate_host(sizeof(std::uint32_t)).value();
   auto* on_host = reinterpret_cast<std::uint32_t*>(word.host);
@@ -171,7 +171,7 @@ TEST_P(Devices, TakeTheTimeBetweenTwoMarks) {
 
 // ---- Calls ----
 
-TEST_P(Devices, RunCallsOfOneLaunchAndOfSeveralStreams) {
+TEST_P(DeviceTest, RunsCalls_InOneLaunchAndInSeveralStreams) {
   ThreadedRanks threaded_ranks(1);
   for (const Algorithm* algorithm : catalogue(Collective::all_reduce)) {
     if (!algorithm->supports(of_ranks(2))) continue;
@@ -189,7 +189,7 @@ TEST_P(Devices, RunCallsOfOneLaunchAndOfSeveralStreams) {
   }
 }
 
-TEST_P(Devices, TellWhenACallBegins) {
+TEST_P(DeviceTest, ReportsBeginningOfCall) {
   prepare("two_shot", 2, 2);
   const BatchCall zero[] = {calls_->call(0, 0), calls_->call(0, 1)};
   const BatchCall one[] = {calls_->call(1, 0), calls_->call(1, 1)};
@@ -204,7 +204,7 @@ TEST_P(Devices, TellWhenACallBegins) {
   EXPECT_EQ(calls_->rank_set().complaint(), "");
 }
 
-TEST_P(Devices, RunCallsInAWorkspace) {
+TEST_P(DeviceTest, RunsCallsInWorkspace) {
   prepare("two_shot");
   std::vector<BatchCall> calls;
   for (const Rank rank : {0U, 1U}) calls.push_back(calls_->in_workspace(calls_->call(rank)));
@@ -213,7 +213,7 @@ TEST_P(Devices, RunCallsInAWorkspace) {
   EXPECT_EQ(calls_->rank_set().complaint(), "");
 }
 
-TEST_P(Devices, HoldStreamsUntilAWordHasItsValue) {
+TEST_P(DeviceTest, HoldsStreamUntilWordHasValue) {
   DeviceReach reach(device());
   std::pmr::vector<std::uint32_t> words(2, 0, &reach);
   ASSERT_TRUE(device().put_word(&words[0], 7, a_).ok());
@@ -226,8 +226,8 @@ TEST_P(Devices, HoldStreamsUntilAWordHasItsValue) {
   EXPECT_EQ(words[1], 8U);
 }
 
-// While a stream of the program's is held.
-TEST_P(Devices, HaveQueuesForTheLibrary) {
+// While a stream of the program is held.
+TEST_P(DeviceTest, HasQueuesForLibrary) {
   DeviceReach reach(device());
   std::pmr::vector<std::uint32_t> words(2, 0, &reach);
   ASSERT_TRUE(device().hold_until(&words[0], 1, a_).ok());
@@ -239,7 +239,7 @@ TEST_P(Devices, HaveQueuesForTheLibrary) {
   device().drop_queue(queue);
 }
 
-TEST_P(Devices, RefuseWhatDoesNotFit) {
+TEST_P(DeviceTest, RejectsLaunchesThatDoNotFit) {
   prepare("two_shot");
   std::vector<BatchCall> calls(2, calls_->call(0));
   calls[0].channels = device().traits().thread_blocks / 2;

@@ -1,4 +1,4 @@
-// What is said of functions of CUDA's driver that are missing or fail, and the real driver's where there is a GPU.
+// Errors about missing or failing functions of the CUDA driver, and the real driver if there is a GPU.
 #include "src/executor/cuda/driver.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ bool says(const Status& status, const std::string& words) { return status.messag
 CUresult fail(CUcontext) { return CUDA_ERROR_CONTEXT_IS_DESTROYED; }
 CUresult work(CUcontext) { return CUDA_SUCCESS; }
 
-TEST(Driver, LacksOneFunctionAndHasAnother) {
+TEST(CudaDriver, ReportsMissingFunctions) {
   const Driver played = {.find = [](const char* name) {
     return std::string(name) == "cuCtxPushCurrent" ? reinterpret_cast<void*>(work) : nullptr;
   }};
@@ -30,7 +30,7 @@ TEST(Driver, LacksOneFunctionAndHasAnother) {
       << missing.message();
 }
 
-TEST(Driver, SaysWhichFunctionFailedAndHow) {
+TEST(CudaDriver, ReportsFailedFunctionAndError) {
   const Driver played = {.find = [](const char*) { return reinterpret_cast<void*>(fail); }};
   const Status failed = played.push_context(nullptr);
   EXPECT_EQ(failed.code(), Code::system);
@@ -38,12 +38,12 @@ TEST(Driver, SaysWhichFunctionFailedAndHow) {
   EXPECT_TRUE(says(failed, "709)")) << failed.message();
 }
 
-TEST(Driver, HasAVersionAsPeopleSayIt) {
+TEST(CudaDriver, FormatsVersion) {
   EXPECT_EQ(version_text(12040), "12.4");
   EXPECT_EQ(version_text(13000), "13.0");
 }
 
-TEST(Driver, OfAGpuHasAllFunctions) {
+TEST(CudaDriver, HasAllFunctions_OnGpu) {
   if (!find_device().ok()) GTEST_SKIP() << "there is no GPU";
   EXPECT_TRUE(driver().pushes_contexts());
   EXPECT_TRUE(driver().has_virtual_memory());

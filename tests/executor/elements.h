@@ -1,4 +1,4 @@
-// Elements of every type for tests of arithmetic: told by seeds, so that all who want them make the same.
+// Elements of every type for tests of arithmetic, generated from seeds, so that different places generate the same.
 #pragma once
 
 #include <cstring>
@@ -15,10 +15,10 @@ inline std::uint64_t scrambled(std::uint64_t word) {
 }
 
 // Integers of any bits. Floats between -4 and 4 with all their digits, so that sums are rounded and depend on their
-// order; and now and then any bits: infinities, NaN, subnormals.
+// order. Sometimes any bits: infinities, NaN, subnormals.
 template <typename T>
 Bits<T> element_of(std::uint64_t seed) {
-  constexpr std::uint64_t kAnyBits = 13;  // One of so many.
+  constexpr std::uint64_t kAnyBits = 13;  // One of this many.
   const std::uint64_t word = scrambled(seed);
   if constexpr (Format<T>::is_float) {
     const double value = static_cast<double>(static_cast<std::int64_t>(word)) * 0x1p-61;

@@ -13,7 +13,7 @@ Result<std::byte*> EmulatorMemory::take(const KeptMemory::Kind& kind) {
   if (std::byte* kept = kept_.take(kind)) {
     Allocation& again = all_.at(kept);
     again.taken = true;
-    // Pages that nobody touches cost nothing then, either.
+    // Untouched pages then cost nothing either.
     if (::madvise(kept, again.segment.size(), MADV_REMOVE) != 0) std::memset(kept, 0, again.segment.size());
     return kept;
   }

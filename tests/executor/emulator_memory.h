@@ -1,4 +1,4 @@
-// Memory of the emulator of a GPU: what it has given, and what it has been given back and keeps, as a GPU does.
+// Memory of the GPU emulator: allocations, and freed memory that it caches as a GPU does.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace tutti::test {
 
-// Any thread.
+// Any thread may call it.
 class EmulatorMemory {
  public:
-  // So many bytes in all, of the device with this name.
+  // The total number of bytes of the device with this name.
   EmulatorMemory(std::string name, std::size_t bytes) : name_(std::move(name)), bytes_(bytes) {}
 
-  // Zeroed; what is kept comes first, as on a GPU.
+  // Zeroed; cached memory is used first, as on a GPU.
   Result<std::byte*> take(const KeptMemory::Kind& kind);
   void keep(std::byte* memory);
   void set_aside(std::byte* memory);
   void free(std::byte* memory);
   void free_kept();
 
-  // An allocation that is taken. The descriptor stays the device's.
+  // A live allocation. The device keeps the descriptor.
   struct Place {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
     int descriptor = -1;
   };
-  // That holds all of it.
+  // The allocation that contains the whole range.
   std::optional<Place> find(const std::byte* memory, std::size_t bytes) const;
   Result<File> file_of(std::byte* memory) const;
 
@@ -44,9 +44,9 @@ class EmulatorMemory {
   struct Allocation {
     Segment segment;
     KeptMemory::Kind kind;
-    bool taken = true;  // Else it is kept, or set aside.
+    bool taken = true;  // Otherwise it is cached, or set aside.
   };
-  KeptMemory::Kind free_deferred(std::byte* memory);  // Its kind.
+  KeptMemory::Kind free_deferred(std::byte* memory);  // The kind of the allocation.
   std::size_t left() const;
 
   const std::string name_;

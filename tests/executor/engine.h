@@ -1,4 +1,4 @@
-// What runs the thread blocks of ranks: threads of the host, or a GPU.
+// Runs the thread blocks of ranks: threads of the host, or a GPU.
 #pragma once
 
 #include <memory_resource>
@@ -12,12 +12,12 @@ namespace tutti::test {
 class Engine {
  public:
   virtual ~Engine() = default;
-  // What both its thread blocks and the host can reach: all that a KernelCall points to.
+  // Memory that both its thread blocks and the host can access, for everything that a KernelCall points to.
   virtual std::pmr::memory_resource* memory() = 0;
-  // Where lanes lie, zeroed: the host need not reach it. Null: where the transport has them.
+  // Zeroed memory for lanes, which the host need not access. Null: the transport allocates lanes.
   virtual std::pmr::memory_resource* lanes() { return nullptr; }
-  // Runs all calls[rank][operation]: the operations of a rank one after the other, the ranks beside each other. Empty
-  // if all were done, else what went wrong.
+  // Runs all calls[rank][operation]: the operations of a rank one after the other, the ranks concurrently. Returns an
+  // error, or an empty string on success.
   virtual std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) = 0;
 };
 

@@ -1,6 +1,6 @@
-// The part of NVIDIA's management library that tells how GPUs are connected, for a host that is made up. GPU k has k as
-// the last byte of its UUID. 0 and 1: two NVLinks from one to the other. 2 and 3: all 18 links lead to a switch. 4 has
-// none: it shares a PCIe switch with 0, hangs from several with 1, and from the host bridge of 2; and 3 is elsewhere.
+// The functions of NVIDIA's management library that describe connections of GPUs, for a fictitious host. GPU k has k as
+// the last byte of its UUID. 0 and 1: two NVLinks between them. 2 and 3: all 18 links lead to a switch. 4 has no
+// NVLinks: it shares a PCIe switch with 0, several switches with 1, and the host bridge with 2; 3 is on another socket.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,7 +23,7 @@ bool started = false;
 
 long number_of(const void* gpu) { return static_cast<const char*>(gpu) - gpus; }
 
-// Bus that a link leads to; -1: it is down.
+// The bus that a link leads to; -1: it is down.
 int remote_end(long gpu, unsigned link) {
   if (gpu < 2) return link == 3 || link == 7 ? static_cast<int>(1 - gpu) : -1;
   return gpu < 4 ? kSwitchBus : -1;
@@ -68,7 +68,7 @@ int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* gpu, unsigned link, PciInfo* info)
   return 0;
 }
 
-// 2 is NVLink; of PCIe the test asks nothing.
+// 2 is NVLink; the test does not query PCIe.
 int nvmlDeviceGetP2PStatus(void* one, void* other, int capability, int* status) {
   const bool switched = number_of(one) / 2 == 1 && number_of(other) / 2 == 1;
   *status = capability == 2 && !switched ? 4 : 0;

@@ -16,8 +16,8 @@
 namespace tutti::test {
 namespace {
 
-// What vectors have written is stored back, and what the C library has written is not.
-TEST(CachePolicy, StoreBackWhatIsReadBeforeItIsOverwritten) {
+// Vector kernels store their results back to memory, the C library does not.
+TEST(CachePolicy, StoresBack_WhenDataIsReadBeforeOverwritten) {
   const CachePolicy cache_policy = {.stored_back_bytes = 3072, .libc_copies_bytes = 4096};
   EXPECT_FALSE(cache_policy.stores_back(3071));
   EXPECT_TRUE(cache_policy.stores_back(1 << 20));
@@ -48,7 +48,7 @@ T rounded(Number value) {
   }
 }
 
-// Wraps without overflow: in 64 bits without a sign, of which the low ones are kept.
+// Wraps without overflow: in unsigned 64-bit arithmetic, of which the low bits remain.
 template <typename Number>
 using Wide = std::conditional_t<std::is_integral_v<Number>, std::uint64_t, Number>;
 
@@ -85,7 +85,8 @@ template <typename T>
 T expected(Reduction reduction, const FoldArguments& a, const std::vector<T>& elements) {
   using Number = decltype(number(T{}));
   if (copies(reduction, a)) return elements[0];
-  if (reduction == Reduction::min || reduction == Reduction::max) {  // Chosen, so neither rounded nor cut off.
+  if (reduction == Reduction::min ||
+      reduction == Reduction::max) {  // Min and max select an operand, so nothing is rounded or truncated.
     std::size_t best = 0;
     for (std::size_t s = 1; s < elements.size(); ++s) {
       const Number old = number(elements[best]);
@@ -113,7 +114,7 @@ T expected(Reduction reduction, const FoldArguments& a, const std::vector<T>& el
 
 // ---- Random folds ----
 
-constexpr std::size_t kMargin = 64;  // Bytes on either side of an operand that nobody may touch.
+constexpr std::size_t kMargin = 64;  // Guard bytes on either side of an operand.
 
 class Area {
  public:
@@ -141,7 +142,7 @@ class Area {
   std::vector<std::byte> memory_, before_;
 };
 
-// Random bits are rarely close enough to meet in a sum; small numbers are.
+// Sums of random bits are rarely of similar magnitude; sums of small numbers are.
 template <typename T>
 T small_number(std::mt19937& random) {
   const int value = static_cast<int>(random() % 64) - 32;
@@ -171,7 +172,7 @@ void check_fold(const FoldKernels& kernels, DataType type, const Shape& shape, s
       areas[s].write(i * sizeof(T), &value, sizeof(T));
     }
   }
-  // The first targets may be in place, of sources that are not the first.
+  // The first targets may be in place, with sources other than the first.
   const std::uint32_t in_place = std::min<std::uint32_t>(random() % 3, std::min(shape.sources, shape.targets));
   std::vector<const std::byte*> sources;
   std::vector<std::byte*> targets;
@@ -221,7 +222,7 @@ class Fold : public testing::TestWithParam<Parameter> {
   }
 };
 
-TEST_P(Fold, EqualsTheReferenceInEveryBit) {
+TEST_P(Fold, EqualsReferenceInEveryBit) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -237,8 +238,8 @@ TEST_P(Fold, EqualsTheReferenceInEveryBit) {
   }
 }
 
-// Short folds are made of chunks of every power of two; each of their sums must come out.
-TEST_P(Fold, HasNoCountThatItGetsWrong) {
+// Short folds consist of chunks of powers of two; the test covers each sum of chunks.
+TEST_P(Fold, EqualsReference_ForEveryCount) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -254,7 +255,7 @@ INSTANTIATE_TEST_SUITE_P(All, Fold,
                          testing::Combine(testing::Range(0u, fold_kernels().count), testing::Range(0u, kDataTypes)),
                          test_name);
 
-TEST(Copy, KeepsEveryBitAndTouchesNothingElse) {
+TEST(Copy, KeepsEveryBit_AndTouchesNothingElse) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -270,7 +271,7 @@ TEST(Copy, KeepsEveryBitAndTouchesNothingElse) {
   }
 }
 
-TEST(FindFold, TakesTheWidestKernelsThatThisCpuRuns) {
+TEST(FindFold, ReturnsWidestSupportedKernels) {
   const FoldKernelList list = fold_kernels();
   ASSERT_GE(list.count, 1u);
   const FoldKernels& widest = list.first[list.count - 1];

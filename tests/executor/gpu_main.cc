@@ -1,4 +1,4 @@
-// main() of tests that need a GPU: without one they are skipped, and say why.
+// main() of tests that need a GPU: without one they are skipped with a message.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -8,8 +8,8 @@
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  // Kernels that wait for each other in streams of their own need as many queues, and none may be loaded while another
-  // waits; CUDA reads this when it starts.
+  // Kernels that wait for each other in separate streams need as many queues, and no kernel may be loaded while another
+  // waits. CUDA reads these variables when it starts.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   auto device = tutti::find_device();

@@ -22,7 +22,7 @@
 namespace tutti::test {
 namespace {
 
-constexpr int kLeftovers = 0xA5;  // What others have left in a thread block's memory.
+constexpr int kLeftovers = 0xA5;  // Stale contents of a thread block's memory.
 constexpr auto kLook = std::chrono::microseconds(20);
 
 std::byte* take(std::size_t bytes, std::size_t alignment) {
@@ -38,7 +38,7 @@ std::size_t sum_of(const std::map<std::byte*, std::size_t>& memory) {
                          [](std::size_t sum, const auto& each) { return sum + each.second; });
 }
 
-// What a GPU would answer with an illegal access.
+// Errors that a GPU would report as an illegal access.
 Status check_memory(const BatchCall& entry, std::uint32_t thread_block_bytes) {
   const std::uint32_t needed = ChannelLayout(*reinterpret_cast<const Image*>(entry.call.image)).bytes;
   const bool own = entry.call.workspace == nullptr;
@@ -166,7 +166,7 @@ void HostDevice::unmap_host(const HostMemory& memory) {
   if (--found->second.times == 0) mapped_.erase(found);
 }
 
-// By /dev/udmabuf, which makes one of a file in memory, where the kernel has it.
+// Uses /dev/udmabuf, if the kernel has it, which turns a memory file into a dma-buf.
 Result<File> HostDevice::dma_buf_of(std::byte* memory, std::size_t bytes) {
   const auto place = memory_.find(memory, bytes);
   if (!place) return invalid_argument("it lies in no memory of " + traits_.name);
@@ -193,7 +193,7 @@ Status HostDevice::check_reach(std::uint32_t ordinal) const {
   return unsupported(traits_.name + " does not reach device " + std::to_string(ordinal));
 }
 
-// Whose descriptor of what memory it is.
+// The process that owns a descriptor, and its memory.
 struct HostHandle {
   std::int32_t process = 0;
   std::int32_t descriptor = -1;
@@ -262,7 +262,7 @@ Result<std::unique_ptr<DeviceTimer>> HostDevice::make_timer() {
   return std::unique_ptr<DeviceTimer>(std::make_unique<HostTimer>(null_, events_));
 }
 
-// As a kernel's grid, all calls are as wide as the widest.
+// Like in a kernel's grid, all calls are as wide as the widest.
 Status HostDevice::launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
                           DeviceStream stream) {
   if (count == 0 || count > kMaxCalls) return invalid_argument("a launch of " + std::to_string(count) + " calls");
@@ -306,8 +306,7 @@ Status HostDevice::run(const Batch& batch) {
   return {};
 }
 
-// Who waits there for a thread block of another launch waits forever. The file's lock goes with a process that is
-// killed.
+// A thread block that waits for another launch would wait forever. The kernel releases the lock of a killed process.
 void HostDevice::run_alone(const Batch& batch) {
   const std::lock_guard lock(turn_);
   struct flock turn = {};

@@ -1,5 +1,5 @@
-// The emulator of a GPU for tests: streams are queues, thread blocks are threads of the host, and memory is the host's.
-// It fails where a GPU would, and as late: what goes wrong in a stream is said when the stream is synchronised.
+// The GPU emulator: streams are queues, thread blocks are threads of the host, and memory is the host's. It fails where
+// a GPU would, and as late: errors in a stream are reported when the stream is synchronized.
 #pragma once
 
 #include <condition_variable>
@@ -15,28 +15,28 @@
 namespace tutti::test {
 
 struct HostDeviceOptions {
-  std::uint32_t workers = 2;         // Of each thread block.
-  std::uint32_t thread_blocks = 16;  // Under way at the same time, whatever streams they are in.
+  std::uint32_t workers = 2;         // Threads per thread block.
+  std::uint32_t thread_blocks = 16;  // Concurrent thread blocks of all streams.
   std::uint32_t thread_block_bytes = 64 << 10;
   std::uint32_t ordinal = 0;
-  std::size_t memory_bytes = std::size_t{1} << 30;  // That allocate() has to give.
-  std::uint64_t unreachable = 0;                    // Bit k: reaches no memory of other devices k, nor opens it.
-  DeviceDistance distance = {};                     // To all others.
-  bool shares_by_file = false;                      // allocate_shared() gives a file.
+  std::size_t memory_bytes = std::size_t{1} << 30;  // Total memory of allocate().
+  std::uint64_t unreachable = 0;  // Bit k: no peer access to device k, and its memory cannot be opened.
+  DeviceDistance distance = {};   // Distance to all other devices.
+  bool shares_by_file = false;    // allocate_shared() returns a file.
   ComputeSharing company = ComputeSharing::all_processes;
-  std::uint32_t queues = ~0U;        // That traits() tells; each stream has a thread of its own.
-  int turns = -1;                    // company is none: of a file that all processes lock which are to take turns.
-  bool orders_writes = true;         // Of network cards.
+  std::uint32_t queues = ~0U;  // The value of traits(); each stream has a thread of its own.
+  int turns = -1;              // If `company` is none: a file that all processes lock to run one launch at a time.
+  bool orders_writes = true;   // Whether network cards' writes arrive in order.
   bool free_holds_launches = false;  // While free() waits no launch returns, as under a driver's lock.
 };
 
-// What has been taken and not given back: no matter what the device keeps.
+// Live objects, without memory that the device caches.
 struct HostDeviceUsage {
   std::uint64_t allocations = 0, allocated_bytes = 0;            // allocate()
   std::uint64_t host_allocations = 0, host_allocated_bytes = 0;  // allocate_host()
   std::uint64_t mappings = 0, mapped_bytes = 0;                  // map_host()
   std::uint64_t opened = 0;                                      // open()
-  std::uint64_t events = 0;                                      // And timers.
+  std::uint64_t events = 0;                                      // Including timers.
   std::uint64_t streams = 0;                                     // Without the null stream.
   bool operator==(const HostDeviceUsage&) const = default;
 };
@@ -44,20 +44,20 @@ struct HostDeviceUsage {
 class HostDevice final : public Device {
  public:
   explicit HostDevice(const HostDeviceOptions& options = {});
-  ~HostDevice() override;  // Streams and events must be gone; what is in the null stream is done first.
+  ~HostDevice() override;  // Streams and events must be gone; work in the null stream completes first.
   HostDevice(const HostDevice&) = delete;
   HostDevice& operator=(const HostDevice&) = delete;
 
   DeviceStream make_stream();
-  void destroy_stream(DeviceStream stream);  // Does what is in it first.
+  void destroy_stream(DeviceStream stream);  // Completes its work first.
   HostStream& stream_of(DeviceStream stream);
   HostDeviceUsage usage() const;
-  bool freeing() const { return freeing_; }                       // free_holds_launches: it waits.
-  std::uint32_t held_launches() const { return held_launches_; }  // That it does not let return.
+  bool freeing() const { return freeing_; }                       // free_holds_launches: free() waits.
+  std::uint32_t held_launches() const { return held_launches_; }  // The launches that it blocks.
 
   const DeviceTraits& traits() const override { return traits_; }
   Result<std::byte*> allocate(std::size_t bytes) override { return memory_.take({bytes, false}); }
-  // Waits for all work of the device, since a GPU may.
+  // Waits for all work of the device, as a GPU may.
   void free(std::byte* memory) override;
   void recycle(std::byte* memory) override { memory_.keep(memory); }
   void set_aside(std::byte* memory) override { memory_.set_aside(memory); }
@@ -92,7 +92,7 @@ class HostDevice final : public Device {
   void drop_queue(DeviceStream queue) override { destroy_stream(queue); }
 
  private:
-  // A launch in its turn.
+  // Number of the next launch.
   struct Batch {
     KernelBatch calls;
     std::uint32_t count = 0, thread_blocks = 0, thread_block_bytes = 0;
@@ -113,14 +113,14 @@ class HostDevice final : public Device {
   const HostDeviceOptions options_;
   const DeviceTraits traits_;
   mutable std::mutex mutex_;
-  std::mutex turn_;    // Held by a launch that is to be alone.
+  std::mutex turn_;    // Held by a launch that runs alone.
   std::mutex driver_;  // Held by free().
   std::atomic<bool> freeing_{false};
   std::atomic<std::uint32_t> held_launches_{0};
   std::condition_variable blocks_freed_;
   std::uint32_t blocks_busy_ = 0;
-  EmulatorMemory memory_;                      // Other processes can open it,
-  std::multimap<std::byte*, Segment> opened_;  // and this one theirs, as often as it likes.
+  EmulatorMemory memory_;                      // Other processes can open this memory,
+  std::multimap<std::byte*, Segment> opened_;  // and this process can open theirs, any number of times.
   std::map<std::byte*, std::size_t> host_allocated_;
   std::map<std::byte*, Mapped> mapped_;
   std::set<HostStream*> streams_;

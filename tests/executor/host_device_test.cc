@@ -1,4 +1,4 @@
-// What only the emulator of a GPU does: it is as strict as one can be.
+// Behavior of the GPU emulator alone: it is as strict as a device can be.
 #include "tests/executor/host_device.h"
 
 #include <cstdlib>
@@ -8,16 +8,16 @@
 namespace tutti::test {
 namespace {
 
-class HostDevices : public testing::Test {
+class GpuEmulator : public testing::Test {
  protected:
-  ~HostDevices() override { device_.destroy_stream(stream_); }
+  ~GpuEmulator() override { device_.destroy_stream(stream_); }
   HostStream& stream() { return device_.stream_of(stream_); }
 
   HostDevice device_{{.memory_bytes = 1000}};
   DeviceStream stream_ = device_.make_stream();
 };
 
-TEST_F(HostDevices, CountWhatIsTaken) {
+TEST_F(GpuEmulator, CountsLiveObjects) {
   const HostDeviceUsage before = device_.usage();
   EXPECT_EQ(before, (HostDeviceUsage{.streams = 1}));
   std::byte* memory = device_.allocate(300).value();
@@ -41,7 +41,7 @@ TEST_F(HostDevices, CountWhatIsTaken) {
   EXPECT_EQ(device_.usage(), before);
 }
 
-TEST_F(HostDevices, HaveNoMoreMemoryThanTheyAreGiven) {
+TEST_F(GpuEmulator, HasLimitedMemory) {
   std::byte* memory = device_.allocate(600).value();
   EXPECT_FALSE(device_.allocate(401).ok());
   std::byte* rest = device_.allocate(400).value();
@@ -50,20 +50,20 @@ TEST_F(HostDevices, HaveNoMoreMemoryThanTheyAreGiven) {
   EXPECT_TRUE(device_.allocate(1000).ok());
 }
 
-TEST_F(HostDevices, MapWholePagesOnly) {
+TEST_F(GpuEmulator, MapsWholePagesOnly) {
   auto* pages = static_cast<std::byte*>(std::aligned_alloc(4096, 8192));
   EXPECT_FALSE(device_.map_host(pages + 64, 4096).ok());
   EXPECT_FALSE(device_.map_host(pages, 100).ok());
   const HostMemory mapped = device_.map_host(pages, 4096).value();
   EXPECT_EQ(device_.map_host(pages, 4096).value().device, mapped.device);
   device_.unmap_host(mapped);
-  EXPECT_EQ(device_.usage().mappings, 1U);  // As often as it was mapped.
+  EXPECT_EQ(device_.usage().mappings, 1U);  // Once for each mapping.
   device_.unmap_host(mapped);
   EXPECT_EQ(device_.usage().mappings, 0U);
   std::free(pages);
 }
 
-TEST_F(HostDevices, EndACaptureInTheThreadThatBeganIt) {
+TEST_F(GpuEmulator, EndsCapture_InThreadThatBeganIt) {
   for (const CaptureMode mode : {CaptureMode::global, CaptureMode::thread_local_only, CaptureMode::relaxed}) {
     ASSERT_TRUE(stream().begin_capture(mode).ok());
     bool ended = false;
@@ -73,7 +73,7 @@ TEST_F(HostDevices, EndACaptureInTheThreadThatBeganIt) {
   }
 }
 
-TEST_F(HostDevices, DoNotCaptureTheNullStream) {
+TEST_F(GpuEmulator, DoesNotCaptureNullStream) {
   EXPECT_FALSE(device_.stream_of(nullptr).begin_capture(CaptureMode::relaxed).ok());
   ASSERT_TRUE(stream().begin_capture(CaptureMode::relaxed).ok());
   const auto event = device_.make_event().value();
@@ -82,7 +82,7 @@ TEST_F(HostDevices, DoNotCaptureTheNullStream) {
   EXPECT_FALSE(stream().end_capture().ok());
 }
 
-TEST_F(HostDevices, BreakACaptureThatIsWaitedFor) {
+TEST_F(GpuEmulator, BreaksCapture_WhenSynchronized) {
   ASSERT_TRUE(stream().begin_capture(CaptureMode::relaxed).ok());
   EXPECT_FALSE(stream().synchronize().ok());
   EXPECT_FALSE(device_.capture_of(stream_).ok());
@@ -91,7 +91,7 @@ TEST_F(HostDevices, BreakACaptureThatIsWaitedFor) {
   EXPECT_TRUE(stream().synchronize().ok());
 }
 
-TEST_F(HostDevices, KeepCapturesApart) {
+TEST_F(GpuEmulator, KeepsCapturesSeparate) {
   const DeviceStream other = device_.make_stream();
   const auto event = device_.make_event().value();
   ASSERT_TRUE(stream().begin_capture(CaptureMode::relaxed).ok());
@@ -104,15 +104,15 @@ TEST_F(HostDevices, KeepCapturesApart) {
   device_.destroy_stream(other);
 }
 
-class TwoThreadBlocks : public Devices {};
+class GpuEmulatorWithTwoThreadBlocks : public DeviceTest {};
 
-INSTANTIATE_TEST_SUITE_P(Host, TwoThreadBlocks,
+INSTANTIATE_TEST_SUITE_P(Host, GpuEmulatorWithTwoThreadBlocks,
                          testing::Values(DeviceKind{"two_thread_blocks",
                                                     [] { return host_rig({.thread_blocks = 2}); }}),
                          kind_of);
 
-// Calls of two streams that wait for each other on a device that has room for one at a time.
-TEST_P(TwoThreadBlocks, AreAllThatIsUnderWay) {
+// Calls of two streams that wait for each other on a device with room for one at a time.
+TEST_P(GpuEmulatorWithTwoThreadBlocks, RunsOneCallAtATime) {
   prepare("two_shot");
   for (const Rank rank : {0U, 1U}) {
     BatchCall call = calls_->call(rank);
@@ -124,15 +124,15 @@ TEST_P(TwoThreadBlocks, AreAllThatIsUnderWay) {
   EXPECT_EQ(calls_->report(0).written + calls_->report(1).written, 2U);
 }
 
-class OneLaunch : public Devices {};
+class GpuEmulatorWithOneLaunch : public DeviceTest {};
 
-INSTANTIATE_TEST_SUITE_P(Host, OneLaunch,
+INSTANTIATE_TEST_SUITE_P(Host, GpuEmulatorWithOneLaunch,
                          testing::Values(DeviceKind{"one_launch",
                                                     [] { return host_rig({.company = ComputeSharing::none}); }}),
                          kind_of);
 
-// However much room there is: this is how a GPU without MPS treats processes.
-TEST_P(OneLaunch, IsAllThatIsUnderWay) {
+// Regardless of free room: processes share a GPU like this without MPS.
+TEST_P(GpuEmulatorWithOneLaunch, RunsOneLaunchAtATime) {
   prepare("two_shot");
   for (const Rank rank : {0U, 1U}) {
     BatchCall call = calls_->call(rank);
@@ -144,12 +144,13 @@ TEST_P(OneLaunch, IsAllThatIsUnderWay) {
   EXPECT_NE(calls_->report(0).written + calls_->report(1).written, 0U);
 }
 
-class HostEmulators : public Devices {};
+class GpuEmulatorTest : public DeviceTest {};
 
-INSTANTIATE_TEST_SUITE_P(Host, HostEmulators, testing::Values(DeviceKind{"host", [] { return host_rig(); }}), kind_of);
+INSTANTIATE_TEST_SUITE_P(Host, GpuEmulatorTest, testing::Values(DeviceKind{"host", [] { return host_rig(); }}),
+                         kind_of);
 
-// What is freed too early waits for ever on a GPU.
-TEST_P(HostEmulators, FreeAfterAllWork) {
+// A premature free waits forever on a GPU.
+TEST_P(GpuEmulatorTest, FreesAfterAllWork) {
   prepare("two_shot");
   ASSERT_TRUE(calls_->launch({calls_->call(0)}, a_).ok());
   const BatchCall one = calls_->call(1);
@@ -169,7 +170,7 @@ TEST_P(HostEmulators, FreeAfterAllWork) {
   expect_done(b_);
 }
 
-TEST_P(HostEmulators, SayWhichMemoryIsTooSmall) {
+TEST_P(GpuEmulatorTest, ReportsMemoryThatIsTooSmall) {
   prepare("two_shot");
   KernelBatch batch;
   batch.calls[0] = calls_->call(0);
@@ -182,7 +183,7 @@ TEST_P(HostEmulators, SayWhichMemoryIsTooSmall) {
   EXPECT_EQ(calls_->begun(0), 0U);
 }
 
-TEST_F(HostDevices, ShareMemoryOfTheirOwnFromAnyOfItsBytes) {
+TEST_F(GpuEmulator, SharesMemory_FromAnyOfItsBytes) {
   std::byte* memory = device_.allocate(300).value();
   const DeviceShare share = device_.share_of(memory + 100, 200).value();
   EXPECT_EQ(share.offset, 100U);

@@ -10,15 +10,15 @@
 
 namespace tutti::test {
 
-// Under `capturing`.
+// Guarded by `capturing`.
 struct HostCapture {
   std::uint64_t number = 0;
   CaptureMode mode = CaptureMode::global;
   std::thread::id thread;
   HostStream* origin = nullptr;
-  std::set<HostStream*> streams;  // The origin and those that joined.
+  std::set<HostStream*> streams;  // The origin and the streams that joined.
   HostGraph::Work work;
-  std::string broken;  // What went wrong; nothing goes well from then on.
+  std::string broken;  // The first error; everything fails from then on.
   bool ended = false;
 
   Status fail(const std::string& why) {
@@ -34,13 +34,13 @@ struct HostCapture {
     }
     streams.clear();
   }
-  // Whether all of it comes before the origin's end.
+  // Whether all nodes precede the origin's end.
   bool joined() const;
 };
 
 namespace {
 
-// Guards what all streams and events know of captures: these span streams, and speed does not matter here.
+// Guards the capture state of all streams and events: captures span streams, and speed does not matter here.
 std::mutex capturing;
 std::uint64_t captures = 0;
 

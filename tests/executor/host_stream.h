@@ -1,4 +1,4 @@
-// Streams, events and graphs of a device that is threads of the host, after CUDA's rules.
+// Streams, events and graphs of the GPU emulator, with CUDA's rules.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,10 @@
 
 namespace tutti::test {
 
-// Whether a capture must end in the thread that began it, as CUDA's global and thread-local ones must.
+// Whether a capture must end in the thread that began it, like CUDA's global and thread-local ones.
 enum class CaptureMode : std::uint8_t { global, thread_local_only, relaxed };
 
-// Work and what it comes after, by index: lower than its own.
+// Work and its predecessors, by index: lower than its own.
 struct HostNode {
   std::function<Status()> work;
   std::set<std::size_t> after;
@@ -27,16 +27,16 @@ struct HostNode {
 struct HostCapture;
 class HostStream;
 
-// What was captured. May end before its replays do.
+// A captured graph. May be destroyed before its replays end.
 class HostGraph {
  public:
   struct Work {
     std::vector<HostNode> nodes;
-    std::vector<std::shared_ptr<void>> kept;  // For the nodes.
+    std::vector<std::shared_ptr<void>> kept;  // Kept for the nodes.
   };
   explicit HostGraph(Work work) : work_(std::make_shared<const Work>(std::move(work))) {}
 
-  // In the stream's turn; what does not come after each other, side by side.
+  // Runs in stream order; independent nodes run concurrently.
   Status replay(HostStream& stream) const;
 
  private:
@@ -49,23 +49,23 @@ class HostStream {
   enum class Kind : std::uint8_t { null, made };  // The null stream cannot be captured.
 
   explicit HostStream(Kind kind);
-  ~HostStream();  // Does what was put first. One that is being captured breaks the capture.
+  ~HostStream();  // Completes earlier work. Destroying a captured stream breaks the capture.
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
 
-  // Does it in its turn, or notes it down while the stream is being captured.
+  // Runs the work in stream order, or records it during a capture.
   Status put(std::function<Status()> work);
-  // Waits for all that was put; the first failure since the last time.
+  // Waits for all work; returns the first failure since the last call.
   Status synchronize();
-  // Marks the end of what it does, not of what is being captured.
+  // Completes with the running work, not with captured work.
   void mark(Event& event) { event.record(*queue_); }
 
   Status begin_capture(CaptureMode mode);
-  // Also of the streams that joined, all of whose work must have been joined back.
+  // Also for the joined streams, whose work must have been joined back.
   Result<HostGraph> end_capture();
-  // Its number, 0: none. Fails once something went wrong in it.
+  // Number of the capture; 0: none. Fails after an error in the capture.
   Result<std::uint64_t> capture() const;
-  // With what is being captured.
+  // Kept with the captured work.
   Status keep(std::shared_ptr<void> kept);
 
  private:
@@ -73,14 +73,14 @@ class HostStream {
   friend struct HostCapture;
 
   const Kind kind_;
-  std::shared_ptr<HostCapture> capture_;  // Shared by the streams and events that are part of it.
-  std::set<std::size_t> tips_;            // What comes next in the capture comes after these.
+  std::shared_ptr<HostCapture> capture_;  // Shared by the streams and events of the capture.
+  std::set<std::size_t> tips_;            // Predecessors of the next captured node.
   std::unique_ptr<Stream> queue_;
 };
 
 class HostEvent final : public DeviceEvent {
  public:
-  // `null`: what a null stream means. `alive`: how many there are.
+  // `null`: the stream that a null pointer means. `alive`: counts live objects.
   HostEvent(HostStream& null, std::shared_ptr<std::atomic<std::uint64_t>> alive);
   ~HostEvent() override { --*alive_; }
 
@@ -94,7 +94,7 @@ class HostEvent final : public DeviceEvent {
   HostStream& null_;
   std::shared_ptr<std::atomic<std::uint64_t>> alive_;
   Event mark_;
-  std::shared_ptr<HostCapture> capture_;  // In which it was last recorded; null: in none.
+  std::shared_ptr<HostCapture> capture_;  // The capture in which it was last recorded; null: none.
   std::set<std::size_t> tips_;
 };
 

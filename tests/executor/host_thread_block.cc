@@ -10,7 +10,7 @@ namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kPollsPerTurn = 4;
-constexpr auto kStuck = std::chrono::seconds(60);  // Nothing has moved: it is a deadlock.
+constexpr auto kStuck = std::chrono::seconds(60);  // Without progress for this long, the test reports a deadlock.
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Threads of the host that play the blocks of a GPU. What ThreadSanitizer sees of them holds of the device's threads
-// too, which run the same source.
+// Threads of the host that emulate the blocks of a GPU. Reports of ThreadSanitizer also apply to the device's threads,
+// which run the same source.
 #pragma once
 
 #include <atomic>
@@ -14,19 +14,19 @@
 
 namespace tutti::test {
 
-// What all threads of a run watch, so that one that fails ends all.
+// Watched by all threads of a run, so that one failure ends all.
 struct Watch {
   std::atomic<bool> failed{false};
   std::atomic<std::uint64_t> moves{0};
 
-  // For those who wait: whether one has failed, or nothing has moved for long. Gives others the CPU.
+  // Called while waiting: returns whether a thread has failed or nothing has moved for long. Yields the CPU.
   bool stuck();
 };
 
-// A worker of a thread block, whatever it watches while it waits.
+// A thread of a thread block, with any kind of watch.
 class HostWorker {
  public:
-  // What the workers of a thread block share.
+  // State shared by the threads of a thread block.
   class Shared {
    public:
     Shared(std::uint32_t workers, std::size_t bytes)
@@ -64,7 +64,7 @@ class HostThreadBlock : public HostWorker {
   Watch* watch_;
 };
 
-// Watches what a thread block of a device does.
+// Watches the same words as a thread block on a device.
 class WatchedHostThreadBlock : public HostWorker {
  public:
   WatchedHostThreadBlock(Shared& shared, std::uint32_t worker, const KernelWatch& watch)
@@ -85,7 +85,7 @@ class HostEngine final : public Engine {
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
  private:
-  std::uint32_t workers_;  // Of each thread block.
+  std::uint32_t workers_;  // Threads per thread block.
 };
 
 }  // namespace tutti::test

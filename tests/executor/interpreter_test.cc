@@ -1,4 +1,4 @@
-// Every algorithm of the catalogue through the interpreter that ranks run, with numbers.
+// Every algorithm of the catalogue with the interpreter that ranks run, with numbers.
 #include "tests/executor/catalogue_calls.h"
 #include "tests/executor/host_thread_block.h"
 #include "tests/executor/turns_engine.h"
@@ -6,9 +6,9 @@
 namespace tutti::test {
 namespace {
 
-class Interpreters : public CatalogueCalls {};
+class InterpreterTest : public CatalogueCalls {};
 
-TEST_P(Interpreters, EndWithExactlyTheRightNumbers) {
+TEST_P(InterpreterTest, ComputesExactResults) {
   for (const Rank ranks : {2U, 3U, 5U, 8U}) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
     if (!emit(ranks, root)) continue;
@@ -21,10 +21,10 @@ TEST_P(Interpreters, EndWithExactlyTheRightNumbers) {
   }
 }
 
-class ThreadBlocks : public CatalogueCalls {};
+class ThreadBlockInterpreter : public CatalogueCalls {};
 
-// The same by what a kernel does: several workers a channel, over an image of the plan.
-TEST_P(ThreadBlocks, EndWithExactlyTheRightNumbers) {
+// The same with the kernel's code: several threads per channel, and an image of the plan.
+TEST_P(ThreadBlockInterpreter, ComputesExactResults) {
   for (const Rank ranks : {2U, 3U}) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
     if (!emit(ranks, root)) continue;
@@ -37,8 +37,8 @@ TEST_P(ThreadBlocks, EndWithExactlyTheRightNumbers) {
   }
 }
 
-// Whatever they wait for, they stop there and are taken up again.
-TEST_P(ThreadBlocks, EndWithExactlyTheRightNumbersOneRankAtATime) {
+// Thread blocks stop wherever they wait, and are resumed later.
+TEST_P(ThreadBlockInterpreter, ComputesExactResults_OneRankAtATime) {
   for (const Rank ranks : {2U, 3U}) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
     if (!emit(ranks, root)) continue;
@@ -51,12 +51,12 @@ TEST_P(ThreadBlocks, EndWithExactlyTheRightNumbersOneRankAtATime) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, ThreadBlocks, testing::ValuesIn(cases::flat_entries()), cases::title_of);
+INSTANTIATE_TEST_SUITE_P(Catalogue, ThreadBlockInterpreter, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
-class FormsSeen : public CatalogueCalls {};
+class LaneForms : public CatalogueCalls {};
 
-// Of the two, one goes there and back, the other both ways at once.
-TEST_P(FormsSeen, AreAllOnBothProtocols) {
+// One of the algorithms uses a round trip, the other both directions at once.
+TEST_P(LaneForms, AreUsedWithBothProtocols) {
   for (const Protocol protocol : {Protocol::simple, Protocol::ll}) {
     ASSERT_TRUE(emit(2, 0));
     test_call_.protocol = protocol;
@@ -69,13 +69,13 @@ TEST_P(FormsSeen, AreAllOnBothProtocols) {
   EXPECT_GT(ranks_.brief_runs(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, FormsSeen,
+INSTANTIATE_TEST_SUITE_P(Catalogue, LaneForms,
                          testing::Values(cases::Entry{Collective::all_reduce, find(Collective::all_reduce, "one_shot")},
                                          cases::Entry{Collective::all_reduce,
                                                       find(Collective::all_reduce, "two_shot")}),
                          cases::title_of);
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, Interpreters, testing::ValuesIn(cases::flat_entries()), cases::title_of);
+INSTANTIATE_TEST_SUITE_P(Catalogue, InterpreterTest, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
 }  // namespace tutti::test

@@ -1,4 +1,4 @@
-// Compressed floats against a reference that knows only what their fields mean.
+// Small floats against a reference that is based only on the meaning of their fields.
 #include "src/executor/factor.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace tutti::test {
 namespace {
 
 template <typename T>
-struct Compressed : testing::Test {
+struct SmallFloat : testing::Test {
   using Bits = decltype(T::bits);
   static constexpr std::uint32_t kCodes = 1u << (8 * sizeof(T));
   static constexpr std::uint32_t kSign = kCodes / 2;
@@ -24,7 +24,7 @@ struct Compressed : testing::Test {
 
   static T element(std::uint32_t code) { return {static_cast<Bits>(code)}; }
 
-  // What a code means, by its definition.
+  // The value of a code, by definition.
   static double meaning(std::uint32_t code) {
     const double sign = code >= kSign ? -1 : 1;
     const std::uint32_t magnitude = code % kSign;
@@ -37,7 +37,7 @@ struct Compressed : testing::Test {
     return sign * std::ldexp(digits, std::max(exponent, 1) - kBias - kMantissa);
   }
 
-  // The nearest code by search among all positive ones; the even one of two that are equally near.
+  // The nearest code by search among all positive ones; the even one if two are equally near.
   static std::uint32_t nearest(double value) {
     if (std::isnan(value)) return static_cast<std::uint32_t>(Format<T>::nan);
     const std::uint32_t sign = std::signbit(value) ? kSign : 0;
@@ -51,7 +51,7 @@ struct Compressed : testing::Test {
       const double above = meaning(low + 1) - value;
       return sign | (below < above || (below == above && low % 2 == 0) ? low : low + 1);
     }
-    // Beyond the largest: half a step further begins infinity.
+    // Infinity begins half a step beyond the largest code.
     const double half = (meaning(low) - meaning(low - 1)) / 2;
     return sign | (!kSaturates && value >= meaning(low) + half ? low + 1 : low);
   }
@@ -62,9 +62,9 @@ struct Compressed : testing::Test {
 };
 
 using CompressedTypes = testing::Types<Float16, BFloat16, Float8E4M3, Float8E5M2>;
-TYPED_TEST_SUITE(Compressed, CompressedTypes);
+TYPED_TEST_SUITE(SmallFloat, CompressedTypes);
 
-TYPED_TEST(Compressed, WidensEveryCodeToItsMeaning) {
+TYPED_TEST(SmallFloat, WidensEveryCodeToItsValue) {
   for (std::uint32_t code = 0; code < this->kCodes; ++code) {
     const double meaning = this->meaning(code);
     const float widened = to_float(this->element(code));
@@ -77,7 +77,7 @@ TYPED_TEST(Compressed, WidensEveryCodeToItsMeaning) {
   }
 }
 
-TYPED_TEST(Compressed, KeepsEveryCodeThatIsFinite) {
+TYPED_TEST(SmallFloat, KeepsEveryFiniteCode) {
   for (std::uint32_t code = 0; code < this->kCodes; ++code) {
     const float widened = to_float(this->element(code));
     if (!std::isfinite(widened)) continue;
@@ -85,7 +85,7 @@ TYPED_TEST(Compressed, KeepsEveryCodeThatIsFinite) {
   }
 }
 
-TYPED_TEST(Compressed, RoundsTiesToEvenAndTheirNeighboursAway) {
+TYPED_TEST(SmallFloat, RoundsTiesToEven_AndOtherValuesToNearest) {
   for (std::uint32_t code = 0; code + 1 < this->kSign; ++code) {
     const double tie = (this->meaning(code) + this->meaning(code + 1)) / 2;
     if (!std::isfinite(tie)) continue;
@@ -98,7 +98,7 @@ TYPED_TEST(Compressed, RoundsTiesToEvenAndTheirNeighboursAway) {
   }
 }
 
-TYPED_TEST(Compressed, OverflowsAsItsFormatSays) {
+TYPED_TEST(SmallFloat, OverflowsByItsFormat) {
   constexpr float largest = std::numeric_limits<float>::max();
   const std::uint32_t overflow = this->kSaturates ? this->nearest(largest) : this->nearest(INFINITY);
   EXPECT_EQ(overflow, static_cast<std::uint32_t>(Format<TypeParam>::overflow));
@@ -107,13 +107,13 @@ TYPED_TEST(Compressed, OverflowsAsItsFormatSays) {
   this->expect_nearest(largest);
 }
 
-TYPED_TEST(Compressed, HasOneNan) {
+TYPED_TEST(SmallFloat, HasOneNan) {
   for (const std::uint32_t bits : {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xffffffffu, 0x7fffffffu}) {
     EXPECT_EQ(from_float<TypeParam>(std::bit_cast<float>(bits)).bits, Format<TypeParam>::nan);
   }
 }
 
-TYPED_TEST(Compressed, RoundsAnyFloatToTheNearest) {
+TYPED_TEST(SmallFloat, RoundsAnyFloatToNearest) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -141,7 +141,7 @@ TEST(Factor, IsReadInEveryType) {
   EXPECT_EQ(low_bits(DataType::uint64, ~std::uint64_t{2}), ~std::uint64_t{2});
 }
 
-TEST(Average, OfIntegersTruncatesForEveryByteAndDivisor) {
+TEST(Average, TruncatesIntegers_ForEveryByteAndDivisor) {
   using Bytes = Sums<std::int8_t, Reduction::avg, Scalar>;
   for (int sum = -128; sum < 128; ++sum) {
     for (const std::uint32_t divisor : {1u, 2u, 3u, 7u, 127u, 128u, 129u, 1000u, 0xffffffffu}) {
@@ -152,12 +152,12 @@ TEST(Average, OfIntegersTruncatesForEveryByteAndDivisor) {
 }
 
 template <typename T>
-struct AverageOf : testing::Test {};
+struct AverageOfIntegers : testing::Test {};
 using Integers = testing::Types<std::int16_t, std::uint16_t, std::int32_t, std::uint32_t>;
-TYPED_TEST_SUITE(AverageOf, Integers);
+TYPED_TEST_SUITE(AverageOfIntegers, Integers);
 
-// Next to multiples of the divisor a rounding error would show.
-TYPED_TEST(AverageOf, IntegersTruncatesAroundMultiples) {
+// Rounding errors would appear next to multiples of the divisor.
+TYPED_TEST(AverageOfIntegers, TruncatesAroundMultiples) {
   using Average = Sums<TypeParam, Reduction::avg, Scalar>;
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -179,7 +179,7 @@ std::uint32_t chosen(std::uint32_t a, std::uint32_t b) {
   return Floats::write(Floats::combine(Floats::read(a), Floats::read(b)));
 }
 
-TEST(Minimum, AndMaximumDoNotDependOnTheOrder) {
+TEST(MinMax, DoNotDependOnOrder) {
   constexpr std::uint32_t nan = 0x7fc00000;
   const std::vector<std::uint32_t> rising = {0xff800000, 0xc0000000, 0x80000001, 0x80000000,
                                              0x00000000, 0x00000001, 0x3f800000, 0x7f800000};
@@ -197,7 +197,7 @@ TEST(Minimum, AndMaximumDoNotDependOnTheOrder) {
   }
 }
 
-TEST(RemoteAccess, MeetsEveryTypeInItsSize) {
+TEST(TypeVisitor, VisitsEveryTypeWithItsSize) {
   for (std::uint32_t i = 0; i < kDataTypes; ++i) {
     const auto type = static_cast<DataType>(i);
     EXPECT_EQ(visit(type, []<typename T>(Type<T>) { return sizeof(T); }), size_of(type)) << name(type);

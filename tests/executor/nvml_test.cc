@@ -1,4 +1,4 @@
-// Distances of GPUs, of which a library beside this test tells.
+// GpuDistance of GPUs, with a fake NVML library.
 #include "src/executor/cuda/nvml.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace tutti::test {
 namespace {
 
-class Distances : public testing::Test {
+class GpuDistance : public testing::Test {
  protected:
   void SetUp() override {
     auto opened = Nvml::open(FAKE_NVML);
@@ -30,20 +30,20 @@ class Distances : public testing::Test {
   std::unique_ptr<Nvml> nvml_;
 };
 
-TEST_F(Distances, CountLinksFromOneToTheOther) { expect(0, 1, Path::nvlink, 2); }
+TEST_F(GpuDistance, CountsLinksBetweenTwoGpus) { expect(0, 1, Path::nvlink, 2); }
 
-TEST_F(Distances, CountAllLinksWhereTheyLeadToSwitches) { expect(2, 3, Path::nvlink, 18); }
+TEST_F(GpuDistance, CountsAllLinksToSwitches) { expect(2, 3, Path::nvlink, 18); }
 
-TEST_F(Distances, TakeNoLinkToAnotherForOneToThePeer) { expect(0, 2, Path::system); }
+TEST_F(GpuDistance, IgnoresLinksToOtherGpus) { expect(0, 2, Path::system); }
 
-TEST_F(Distances, AreThoseOfTheCommonAncestor) {
+TEST_F(GpuDistance, IsThatOfCommonAncestor) {
   expect(4, 0, Path::one_switch);
   expect(4, 1, Path::switches);
   expect(4, 2, Path::host_bridge);
   expect(4, 3, Path::system);
 }
 
-TEST_F(Distances, ToGpusThatItDoesNotShowAreNotKnown) {
+TEST_F(GpuDistance, IsUnknown_ForHiddenGpus) {
   EXPECT_FALSE(nvml_->distance(gpu(0), gpu(5)).known);
   EXPECT_FALSE(nvml_->distance(gpu(200), gpu(0)).known);
 }

@@ -7,7 +7,7 @@
 namespace tutti::test {
 namespace {
 
-// In which nothing is seen to move: it does not show that a rank has come to a meeting.
+// Detects no progress: arrival of a rank at a meeting does not count.
 constexpr int kIdleRounds = 4;
 
 class LoneWorker {
@@ -27,7 +27,7 @@ struct Lone {
   std::uint32_t channel;
   KernelTurn turn;
 
-  // Whether it got ahead.
+  // Whether it progressed.
   bool advance(std::byte* memory) {
     const KernelTurn before = turn;
     Channel<LoneWorker> run(*call, channel, {}, memory, &turn);

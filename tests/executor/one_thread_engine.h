@@ -1,6 +1,5 @@
-// Runs the thread blocks of all ranks in the caller's thread: each is one worker that gives up as soon as it would
-// wait, and is taken up again when the others have had their turn. Waits for nobody, so that a busy machine does not
-// slow it down.
+// Runs the thread blocks of all ranks in the caller's thread. Each is one worker that stops as soon as it would wait,
+// and resumes after the others have run. It never waits, so a busy machine does not slow it down.
 #pragma once
 
 #include "src/executor/thread_block/batch.h"

@@ -1,4 +1,4 @@
-// The thread that carries lanes for a device, which the test plays: it posts and takes, and wakes nobody.
+// The proxy thread of a device. The test acts as the device: it posts and takes messages, and wakes no thread.
 #include "src/executor/proxy/proxy.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto kWhile = std::chrono::milliseconds(200);
 
-class Proxies : public testing::Test {
+class ProxyTest : public testing::Test {
  protected:
   // End 0 writes; each end has a proxy.
   void start() {
@@ -43,7 +43,7 @@ class Proxies : public testing::Test {
   void TearDown() override {
     for (auto& proxy : proxies_) proxy.reset();
   }
-  // As a thread block does: in memory only.
+  // Like a thread block: in memory only.
   void post() {
     store_relaxed(&writing_.view.words->lengths[posted_ % kMaxLengths], 8U);
     store_release(&writing_.view.words->posted, ++posted_);
@@ -75,7 +75,7 @@ class Proxies : public testing::Test {
   std::unique_ptr<Proxy> proxies_[2];
 };
 
-TEST_F(Proxies, CarryWhatIsPostedDuringACallAndCreditsBack) {
+TEST_F(ProxyTest, CarriesMessagesAndCredits_DuringCall) {
   expect_call(0, 1);
   expect_call(1, 1);
   for (int message = 0; message < 100; ++message) {
@@ -86,8 +86,8 @@ TEST_F(Proxies, CarryWhatIsPostedDuringACallAndCreditsBack) {
   EXPECT_TRUE(comes([this] { return load_acquire(&writing_.view.credits->taken) >= posted_ - HalfLane::kSlots / 2; }));
 }
 
-// Its peer sleeps: what arrives wakes it.
-TEST_F(Proxies, ReceiveWithoutACall) {
+// Its peer sleeps: arriving data wakes it.
+TEST_F(ProxyTest, Receives_WithoutCall) {
   expect_call(0, 1);
   for (int message = 0; message < 5; ++message) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -96,8 +96,8 @@ TEST_F(Proxies, ReceiveWithoutACall) {
   }
 }
 
-// The thread may be about to sleep when it is told.
-TEST_F(Proxies, MissNoCall) {
+// The thread may be about to sleep when the call is announced.
+TEST_F(ProxyTest, MissesNoCall) {
   for (std::uint32_t call = 1; call <= 300; ++call) {
     expect_call(0, call);
     post();
@@ -108,7 +108,7 @@ TEST_F(Proxies, MissNoCall) {
   }
 }
 
-TEST_F(Proxies, SleepWithoutACall) {
+TEST_F(ProxyTest, Sleeps_WithoutCall) {
   expect_call(0, 1);
   post();
   end_call(0, 1);
@@ -118,7 +118,7 @@ TEST_F(Proxies, SleepWithoutACall) {
   EXPECT_LE(rounds_meanwhile(1), 4U);
 }
 
-TEST_F(Proxies, NapDuringACallInWhichNothingMoves) {
+TEST_F(ProxyTest, Naps_WhenCallDoesNotProgress) {
   expect_call(0, 1);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LE(rounds_meanwhile(0), 2100U);
@@ -127,7 +127,7 @@ TEST_F(Proxies, NapDuringACallInWhichNothingMoves) {
   EXPECT_TRUE(arrives());
 }
 
-TEST_F(Proxies, NapLongerWhereGraphsMayComeAndCarryForThem) {
+TEST_F(ProxyTest, NapsLonger_WhenGraphsMayRun) {
   proxies_[0]->expect_graphs();
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LE(rounds_meanwhile(0), 210U);
@@ -135,7 +135,7 @@ TEST_F(Proxies, NapLongerWhereGraphsMayComeAndCarryForThem) {
   EXPECT_TRUE(arrives());
 }
 
-TEST_F(Proxies, SleepAfterAFailure) {
+TEST_F(ProxyTest, Sleeps_AfterFailure) {
   goes_on_ = false;
   expect_call(0, 1);
   ASSERT_TRUE(comes([this] { return looks_[0] > 0; }));
@@ -144,16 +144,16 @@ TEST_F(Proxies, SleepAfterAFailure) {
   EXPECT_EQ(looks_[0], 1U);
 }
 
-TEST_F(Proxies, LookWhenACallHasFailed) {
+TEST_F(ProxyTest, ChecksPeers_AfterFailedCall) {
   expect_call(0, 1);
   store_release(&failed_[0], 1U);
   end_call(0, 1);
-  expect_call(0, 1);  // As the stream's next call does.
+  expect_call(0, 1);  // Like the stream's next call.
   EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
 }
 
-// Its socket would wake a sleeper again and again.
-TEST_F(Proxies, MindALostConnectionDuringCallsOnly) {
+// Its socket would wake a sleeping thread repeatedly.
+TEST_F(ProxyTest, DetectsLostConnection_DuringCallsOnly) {
   proxies_[1].reset();
   both_.ends[1].reset();
   ASSERT_TRUE(comes([this] { return both_.ends[0]->lost(); }));
@@ -164,20 +164,20 @@ TEST_F(Proxies, MindALostConnectionDuringCallsOnly) {
   EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
 }
 
-TEST_F(Proxies, MindALostConnectionWhereGraphsMayCome) {
+TEST_F(ProxyTest, DetectsLostConnection_WhenGraphsMayRun) {
   proxies_[0]->expect_graphs();
   proxies_[1].reset();
   both_.ends[1].reset();
   EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
 }
 
-TEST_F(Proxies, LookAtNotes) {
+TEST_F(ProxyTest, ChecksPeers_WhenNoteArrives) {
   const std::byte note[8] = {};
   both_.ends[1]->send(0, note);
   EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
 }
 
-TEST_F(Proxies, LookNoMoreWhereNobodyIsThereToLook) {
+TEST_F(ProxyTest, StopsChecking_AfterLookNoMore) {
   proxies_[0]->look_no_more();
   expect_call(0, 1);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -196,7 +196,7 @@ class Sysfs : public testing::Test {
   const std::string root_ = testing::TempDir() + "tutti-sysfs-" + std::to_string(::getpid());
 };
 
-TEST_F(Sysfs, TellsTheCpusNearAnInterface) {
+TEST_F(Sysfs, FindsCpusNearInterface) {
   write("/class/net/eth7/device/numa_node", "1\n");
   write("/class/net/eth8/device/numa_node", "-1\n");
   write("/devices/system/node/node1/cpulist", "2-4,9,16-17\n");
@@ -208,11 +208,11 @@ TEST_F(Sysfs, TellsTheCpusNearAnInterface) {
   EXPECT_TRUE(cpus_of(0, root_).empty());
 }
 
-TEST(RunOn, KeepsToTheCpusThatTheThreadMayHave) {
+TEST(RunOn, KeepsToAllowedCpus) {
   std::thread([] {
     cpu_set_t before, after;
     ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
-    run_on({CPU_SETSIZE - 1});  // None that it may have.
+    run_on({CPU_SETSIZE - 1});  // A CPU that the thread may not use.
     ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
     EXPECT_TRUE(CPU_EQUAL(&before, &after));
     std::uint32_t first = 0;
@@ -223,7 +223,7 @@ TEST(RunOn, KeepsToTheCpusThatTheThreadMayHave) {
   }).join();
 }
 
-TEST(RunOn, KnowsCpusBeyondOneSet) {
+TEST(RunOn, SupportsCpusBeyondOneSet) {
   const test::ManyCpus kernel({7, 1023, 1500, 4095});
   run_on({1023, 1500, 2000});
   EXPECT_EQ(own_cpus(), (std::vector<std::uint32_t>{1023, 1500}));

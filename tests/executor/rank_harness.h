@@ -1,4 +1,4 @@
-// One rank of a voyage: its plan bound to lanes, its buffers, and what a thread block or a CPU makes of them.
+// One rank of a test call: its plan bound to lanes, its buffers, and the results of a thread block or a CPU.
 #pragma once
 
 #include <memory>
@@ -26,31 +26,30 @@ class RankHarness {
   RankBuffers buffers(std::uint32_t operation) const { return test_buffers_[operation].buffers(); }
   bool names_peers() const { return compiled_[0]->uses_mapped_memory(); }
 
-  // On a CPU. `buffers`: of all ranks, for each operation.
+  // Runs on a CPU. `buffers`: of all ranks, for each operation.
   void run(const std::vector<std::vector<RankBuffers>>& buffers, Watch& watch);
-  // Likewise, one operation, and as far as the peers allow.
+  // Runs one operation on a CPU, as far as the peers allow.
   void start(const std::vector<RankBuffers>& buffers, std::uint32_t operation);
   Progress advance() { return interpreter_->advance(); }
   const Cursor& cursor() const { return interpreter_->cursor(); }
 
-  // The operations as a thread block gets them. `records`: of all ranks' meetings; empty where no rank names peers'
-  // memory.
+  // The operations for a thread block. `records`: of all ranks' meetings; empty if no rank names peers' memory.
   std::vector<KernelCall> calls(std::span<MeetingRecord* const> records);
 
-  // Gives an operation the input of another one, and an output that nobody has written.
+  // Gives an operation the input of another one, and an unwritten output.
   void load(std::uint32_t operation, std::uint32_t number) {
     test_buffers_[operation].load(plan_.steps.self(), number);
   }
 
-  // Operations that were run from a list of moves.
+  // Number of operations that ran from a compiled schedule.
   std::uint32_t brief_runs() const { return brief_runs_; }
 
-  // Why it did not come to the end, if it did not.
+  // The reason if it did not complete.
   const std::string& stopped_by() const { return complaint_; }
 
-  // What is wrong with what it has ended with.
+  // The error in its results.
   std::string complaint() const;
-  // Where its memory is not that of the same rank of another voyage, to the bit.
+  // Where its memory differs in any bit from that of the same rank of another test call.
   std::string differs_from(const RankHarness& other) const;
 
  private:
@@ -68,7 +67,7 @@ class RankHarness {
   std::vector<std::unique_ptr<CompiledPlan>> compiled_;  // By channel.
   MachineMemory memory_;
   Launch launch_;
-  std::pmr::memory_resource* reach_;  // Where a thread block can read and write.
+  std::pmr::memory_resource* reach_;  // Memory that a thread block can read and write.
   std::pmr::vector<Number> scratch_;
   std::pmr::vector<std::byte> image_;
   std::pmr::vector<LaneState*> ends_;
@@ -81,28 +80,28 @@ class RankHarness {
   StraightProgram straight_;
   std::vector<Move> moves_;
   std::uint32_t brief_runs_ = 0;
-  std::vector<RankBuffers> peers_;  // Where a CPU finds them.
+  std::vector<RankBuffers> peers_;  // Used by a CPU.
   std::optional<Interpreter<CpuMachine>> interpreter_;
   std::string complaint_;
 };
 
-// All ranks of a voyage, and what they have in common. `voyage` outlives it.
+// All ranks of a test call and their shared state. The test call must outlive it.
 class RankSet {
  public:
-  // `in_place`: which plan a rank has.
+  // `in_place`: selects a rank's plan.
   RankSet(const TestCall& test_call, ShmTransport& transport, const std::vector<bool>& in_place);
 
   const std::vector<std::unique_ptr<RankHarness>>& harnesses() const { return harnesses_; }
   const TestLanes& lanes_made() const { return lanes_made_; }
 
-  // [rank][operation], as thread blocks get them.
+  // [rank][operation], for thread blocks.
   std::vector<std::vector<KernelCall>> calls();
-  // All ranks on this CPU, one after the other: waits for nobody. Empty, or what went wrong.
+  // Runs all ranks on this CPU, one after the other, without waiting. Returns an error, or an empty string.
   std::string run_in_turns();
   void load(std::uint32_t operation, std::uint32_t number);
-  // What is wrong with what the ranks have ended with.
+  // The error in the ranks' results.
   std::string complaint() const;
-  // Where a rank's memory is not as it is in the other, to the bit.
+  // Where a rank's memory differs in any bit from the other set.
   std::string differs_from(const RankSet& other) const;
 
  private:

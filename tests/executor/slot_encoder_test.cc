@@ -1,4 +1,4 @@
-// What rounding takes is kept, and nothing is lost twice.
+// Quantization errors are stored, and none is lost.
 #include "src/executor/cpu/slot_encoder.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::vector<std::byte> message_of(CompressionFormat format, std::size_t count) {
   return std::vector<std::byte>((count + kCompressionGroup - 1) / kCompressionGroup * compressed_bytes(format));
 }
 
-TEST(SlotEncoder, KeepsWhatRoundingTakes) {
+TEST(SlotEncoder, StoresQuantizationError) {
   for (const CompressionFormat format : kFormats) {
     const SlotEncoder encoder(format, DataType::float32);
     const Codec codec = find_codec(format);
@@ -51,7 +51,7 @@ TEST(SlotEncoder, KeepsWhatRoundingTakes) {
   }
 }
 
-// However coarse the format, what many calls have delivered is what they were given, less one residual.
+// In any format, the sum of many results equals the sum of the inputs, except for one residual.
 TEST(SlotEncoder, DoesNotDrift) {
   constexpr int kCalls = 200;
   const SlotEncoder encoder(CompressionFormat::int4, DataType::float32);
@@ -69,7 +69,7 @@ TEST(SlotEncoder, DoesNotDrift) {
   }
 }
 
-TEST(SlotEncoder, IsNotPoisoned) {
+TEST(SlotEncoder, KeepsResidualFinite) {
   for (const CompressionFormat format : kFormats) {
     const SlotEncoder encoder(format, DataType::float32);
     std::vector<float> input = numbers(kCount, 4), residual(kCount, 0.25F), held(kCount);
@@ -89,20 +89,20 @@ TEST(SlotEncoder, IsNotPoisoned) {
   }
 }
 
-TEST(SlotEncoder, LosesOfEachTermWhatAMeanLoses) {
+TEST(SlotEncoder, DividesErrorOfMean) {
   const SlotEncoder encoder(CompressionFormat::int8, DataType::float32);
   const Codec codec = find_codec(CompressionFormat::int8);
   std::vector<float> values = numbers(kCount, 5), decoded(kCount), losses(kCount, 1);
   std::vector<std::byte> message = message_of(CompressionFormat::int8, kCount);
   codec.encode(values.data(), kCount, message.data(), range_of(DataType::float32), nullptr);
   codec.decode(message.data(), kCount, decoded.data());
-  values[7] = INFINITY;  // Of which the message says something else.
+  values[7] = INFINITY;  // Elements with a different value in the message.
   encoder.add_losses(values.data(), message.data(), kCount, 4, losses.data());
   for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(losses[i], i == 7 ? 1 : 1 + 4 * (values[i] - decoded[i])) << i;
 }
 
-// A tensor of 16 bits holds what was decoded only rounded: it is the same number nonetheless.
-TEST(SlotEncoder, KnowsWhatWasDecodedBefore) {
+// A 16-bit tensor holds the decoded value only rounded: it counts as the same number.
+TEST(SlotEncoder, RecognizesDecodedValues) {
   for (const DataType type : {DataType::float32, DataType::bfloat16, DataType::float16}) {
     for (const CompressionFormat format : kFormats) {
       const SlotEncoder encoder(format, type);

@@ -1,6 +1,5 @@
-// Every algorithm with every type and reduction, by thread blocks, against the bits of a CPU that obeys the same plan.
-// Units are cut alike whatever the protocol, chunks and channels are, so that every element is folded in the same
-// order.
+// Every algorithm with every type and reduction, by thread blocks, against the bits of a CPU that runs the same plan.
+// Units do not depend on protocol, chunks and channels, so that every element is folded in the same order.
 #pragma once
 
 #include "tests/executor/catalogue_calls.h"
@@ -9,19 +8,19 @@
 
 namespace tutti::test {
 
-// Reductions that leave a single source as it is, and those that do not: plans are laid out in another way for them.
+// Reductions that keep a single source unchanged, and those that do not: their plans have different layouts.
 enum class Reductions : std::uint8_t { plain, scaling };
 
 class Sweep : public CatalogueCalls {
  protected:
-  // Another sequence for each algorithm, so that few shapes of each are many of all.
+  // A different sequence for each algorithm, so that few shapes of each cover many shapes in total.
   void SetUp() override {
     std::uint64_t seed = kSeed;
     for (const char letter : cases::title(GetParam())) seed = seed * 31 + static_cast<unsigned char>(letter);
     random_.seed(seed);
   }
 
-  // `share`: one of so many shapes is tried.
+  // `share`: runs one of this many shapes.
   void sweep(Rank ranks, Engine& engine, std::uint32_t share) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
     if (!emit(ranks, root)) return;
@@ -40,7 +39,7 @@ class Sweep : public CatalogueCalls {
   }
 
  private:
-  // Where lanes of a CPU lie; it runs no thread blocks.
+  // Memory for the CPU's lanes; runs no thread blocks.
   class CpuPlace final : public Engine {
    public:
     std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
@@ -63,7 +62,7 @@ class Sweep : public CatalogueCalls {
     test_call_.granule = kGranule;
   }
 
-  // What no slot of any protocol is too small for, and not so much that it takes long.
+  // Fits a slot of every protocol, and is short enough to run fast.
   std::uint64_t some_elements() {
     constexpr std::uint64_t kMax = 300;
     const std::uint64_t longest = longest_message(test_call_.plans[0]);
@@ -75,7 +74,7 @@ class Sweep : public CatalogueCalls {
     return 1 + random_() % std::min(limit, kMax);
   }
 
-  // Every type of so many bytes with every reduction. What only moves needs no more than one of them.
+  // Every type of this size with every reduction. Collectives that only move data need one of them.
   std::vector<FoldTask> tasks(std::uint32_t bytes, Reductions reductions) const {
     const bool mapped = std::string_view(GetParam().algorithm->name()).ends_with("_mapped");
     std::vector<FoldTask> made;
@@ -85,7 +84,7 @@ class Sweep : public CatalogueCalls {
         const auto reduction = static_cast<Reduction>(r);
         const bool scales = reduction == Reduction::avg || reduction == Reduction::pre_mul_sum;
         if (scales != (reductions == Reductions::scaling)) continue;
-        if (mapped && reduction == Reduction::pre_mul_sum) continue;  // Nobody knows the peers' factors.
+        if (mapped && reduction == Reduction::pre_mul_sum) continue;  // Ranks do not know the peers' factors.
         made.push_back({.type = static_cast<DataType>(t), .reduction = reduction});
       }
     }

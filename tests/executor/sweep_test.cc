@@ -1,4 +1,4 @@
-// Every algorithm, protocol, type and reduction by what a kernel does, on threads of the host.
+// Every algorithm, protocol, type and reduction with the kernel's code, on threads of the host.
 #include "tests/executor/sweep.h"
 
 #include "tests/executor/host_thread_block.h"
@@ -15,13 +15,13 @@ constexpr std::uint32_t kShare = 1;
 
 class BlockSweep : public Sweep {};
 
-TEST_P(BlockSweep, HasTheBitsOfTheCpu) {
+TEST_P(BlockSweep, MatchesCpuBits) {
   OneThreadEngine engine;
   for (const Rank ranks : {1U, 2U, 4U, 8U}) ASSERT_NO_FATAL_FAILURE(sweep(ranks, engine, kShare));
 }
 
-// Few shapes: threads wait for each other, on a busy machine long.
-TEST_P(BlockSweep, OfSeveralWorkersHasTheBitsOfTheCpu) {
+// Few shapes: threads wait for each other, which takes long on a busy machine.
+TEST_P(BlockSweep, MatchesCpuBits_WithSeveralThreads) {
   HostEngine engine(2);
   ASSERT_NO_FATAL_FAILURE(sweep(2, engine, 64));
 }

@@ -1,4 +1,4 @@
-// What ranks pass to operations in tests, and what has to come of it.
+// Buffers of ranks in test calls, and their expected contents.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ inline Number contribution(std::uint32_t operation, Rank rank, std::uint64_t ele
   return (operation * 7919 + (rank + 1) * 104729 + element * 31) * 2654435761U % 1000003;
 }
 
-// What element `i` of the rank's output must be.
+// The expected element `i` of the rank's output.
 inline Number expected(const Problem& problem, const TestCall& test_call, std::uint32_t operation, Rank rank,
                        std::uint64_t i) {
   const std::uint64_t own = rank * test_call.count + i;
@@ -40,13 +40,13 @@ inline Number expected(const Problem& problem, const TestCall& test_call, std::u
   return test_call.averages ? sum / problem.ranks : sum;
 }
 
-// What a rank passes to one operation.
+// The buffers of a rank for one operation.
 struct TestBuffers {
-  std::pmr::vector<Number> first, second;  // In place there is only the first. Behind each, what nobody may write.
+  std::pmr::vector<Number> first, second;  // In place only the first exists. Guard bytes follow each.
   std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::uint64_t inputs = 0, outputs = 0;  // Elements.
-  std::uint32_t number = 0;               // Of the operation that they are for.
+  std::uint32_t number = 0;               // The operation that the buffers are for.
 
   TestBuffers(const Problem& problem, Rank rank, const TestCall& test_call, std::uint32_t operation,
               std::pmr::memory_resource* memory)
@@ -66,7 +66,7 @@ struct TestBuffers {
     load(rank, operation);
   }
 
-  // The input of that operation, and an output that nobody has written.
+  // The input of that operation, and an unwritten output.
   void load(Rank rank, std::uint32_t operation) {
     number = operation;
     std::fill(first.begin(), first.end(), ~Number{0});
@@ -88,7 +88,7 @@ struct TestBuffers {
   }
 
   const TestCall& test_call_;
-  std::uint32_t operation_;  // Of the voyage.
+  std::uint32_t operation_;  // Belongs to the test call.
 };
 
 }  // namespace tutti::test

@@ -1,4 +1,4 @@
-// The lanes of a voyage, at both ends.
+// The lanes of a test call, at both ends.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ struct TestLane {
 
 class TestLanes {
  public:
-  // Their ends are in `memory`. Lanes lie in `lanes`, zeroed, or where that is null in the transport's memory.
+  // Their ends are in `memory`. Lanes are in `lanes`, zeroed, or if that is null in the transport's memory.
   TestLanes(ShmTransport& transport, std::pmr::memory_resource* memory, std::pmr::memory_resource* lanes)
       : transport_(transport), memory_(memory), lanes_(lanes) {}
   ~TestLanes();
@@ -39,7 +39,7 @@ class TestLanes {
   ShmTransport& transport_;
   std::pmr::memory_resource* memory_;
   std::pmr::memory_resource* lanes_;
-  std::vector<std::pair<std::byte*, std::size_t>> taken_;  // Of lanes_.
+  std::vector<std::pair<std::byte*, std::size_t>> taken_;  // Guards lanes_.
   std::map<LaneSpec, TestLane*> lanes_made_;
 };
 

@@ -1,5 +1,5 @@
-// Whose device a thread's calls of CUDA are for, and what a thread is left with: on a driver that is played, and on the
-// real one where there is a GPU.
+// The CUDA context of a thread during and after calls of the library: with a fake driver, and with the real one if
+// there is a GPU.
 #include "src/executor/cuda/thread_context.h"
 
 #include <cuda_runtime.h>
@@ -15,33 +15,33 @@
 namespace tutti::test {
 namespace {
 
-// Context n is the primary one of device n, 100 + n another one of it. Each test has devices of its own: what is
-// retained stays so.
-struct Played {
+// Context n is the primary one of device n, 100 + n another one of it. Each test has its own devices, since retained
+// contexts stay retained.
+struct FakeDriver {
   std::vector<std::uintptr_t> stack;
   int retained = 0;
   bool pushes = true;
 };
-thread_local Played played;
+thread_local FakeDriver fake_driver;
 
 CUcontext context(std::uintptr_t number) { return reinterpret_cast<CUcontext>(number); }
 
 CUresult get_current(CUcontext* current) {
-  *current = played.stack.empty() ? nullptr : context(played.stack.back());
+  *current = fake_driver.stack.empty() ? nullptr : context(fake_driver.stack.back());
   return CUDA_SUCCESS;
 }
 CUresult get_device(CUdevice* device) {
-  *device = static_cast<CUdevice>(played.stack.back() % 100);
+  *device = static_cast<CUdevice>(fake_driver.stack.back() % 100);
   return CUDA_SUCCESS;
 }
 CUresult push(CUcontext pushed) {
-  if (!played.pushes) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  played.stack.push_back(reinterpret_cast<std::uintptr_t>(pushed));
+  if (!fake_driver.pushes) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  fake_driver.stack.push_back(reinterpret_cast<std::uintptr_t>(pushed));
   return CUDA_SUCCESS;
 }
 CUresult pop(CUcontext* popped) {
-  *popped = context(played.stack.back());
-  played.stack.pop_back();
+  *popped = context(fake_driver.stack.back());
+  fake_driver.stack.pop_back();
   return CUDA_SUCCESS;
 }
 CUresult find(CUdevice* device, int ordinal) {
@@ -49,7 +49,7 @@ CUresult find(CUdevice* device, int ordinal) {
   return CUDA_SUCCESS;
 }
 CUresult retain(CUcontext* retained, CUdevice device) {
-  ++played.retained;
+  ++fake_driver.retained;
   *retained = context(static_cast<std::uintptr_t>(device));
   return CUDA_SUCCESS;
 }
@@ -64,56 +64,56 @@ void* find_played(const char* name) {
   const auto found = functions.find(name);
   return found == functions.end() ? nullptr : found->second;
 }
-const Driver kPlayed = {.find = find_played};
+const Driver kFakeDriver = {.find = find_played};
 const Driver kNoDriver = {.find = [](const char*) -> void* { return nullptr; }};
 
 using Stack = std::vector<std::uintptr_t>;
 
-class OnAPlayedDriver : public testing::Test {
+class ThreadContextOnFakeDriver : public testing::Test {
  protected:
-  void SetUp() override { played = {}; }
+  void SetUp() override { fake_driver = {}; }
 };
 
-TEST_F(OnAPlayedDriver, LeavesAThreadWithoutAContextWithout) {
+TEST_F(ThreadContextOnFakeDriver, RestoresNoContext_WhenThreadHadNone) {
   for (int time = 0; time < 2; ++time) {
     {
-      const ThreadContext here(kPlayed, 11);
+      const ThreadContext here(kFakeDriver, 11);
       EXPECT_TRUE(here.holds());
-      EXPECT_EQ(played.stack, Stack{11});
+      EXPECT_EQ(fake_driver.stack, Stack{11});
     }
-    EXPECT_EQ(played.stack, Stack{});
+    EXPECT_EQ(fake_driver.stack, Stack{});
   }
-  EXPECT_EQ(played.retained, 1);
+  EXPECT_EQ(fake_driver.retained, 1);
 }
 
-TEST_F(OnAPlayedDriver, GivesBackTheContextOfAnotherDevice) {
-  played.stack = {12};
+TEST_F(ThreadContextOnFakeDriver, RestoresContextOfAnotherDevice) {
+  fake_driver.stack = {12};
   {
-    const ThreadContext here(kPlayed, 13);
-    EXPECT_EQ(played.stack, (Stack{12, 13}));
-    const ThreadContext back(kPlayed, 12);
-    EXPECT_EQ(played.stack, (Stack{12, 13, 12}));
+    const ThreadContext here(kFakeDriver, 13);
+    EXPECT_EQ(fake_driver.stack, (Stack{12, 13}));
+    const ThreadContext back(kFakeDriver, 12);
+    EXPECT_EQ(fake_driver.stack, (Stack{12, 13, 12}));
   }
-  EXPECT_EQ(played.stack, Stack{12});
+  EXPECT_EQ(fake_driver.stack, Stack{12});
 }
 
-TEST_F(OnAPlayedDriver, LeavesTheProgramsOwnContextOfTheDeviceThere) {
-  played.stack = {114};
-  const ThreadContext here(kPlayed, 14);
+TEST_F(ThreadContextOnFakeDriver, KeepsProgramsOwnContextOfDevice) {
+  fake_driver.stack = {114};
+  const ThreadContext here(kFakeDriver, 14);
   EXPECT_TRUE(here.holds());
-  EXPECT_EQ(played.stack, Stack{114});
-  EXPECT_EQ(played.retained, 0) << "a primary one besides would cost memory";
+  EXPECT_EQ(fake_driver.stack, Stack{114});
+  EXPECT_EQ(fake_driver.retained, 0) << "a primary one besides would cost memory";
 }
 
-TEST_F(OnAPlayedDriver, SaysWhenTheDriverWouldNot) {
-  played.pushes = false;
+TEST_F(ThreadContextOnFakeDriver, ReportsDriverFailure) {
+  fake_driver.pushes = false;
   {
-    const ThreadContext here(kPlayed, 15);
+    const ThreadContext here(kFakeDriver, 15);
     EXPECT_FALSE(here.holds());
   }
   EXPECT_FALSE(ThreadContext(kNoDriver, 16).holds());
-  EXPECT_FALSE(ThreadContext(kPlayed, 1'000'000).holds());
-  EXPECT_EQ(played.stack, Stack{});
+  EXPECT_FALSE(ThreadContext(kFakeDriver, 1'000'000).holds());
+  EXPECT_EQ(fake_driver.stack, Stack{});
 }
 
 CUcontext current_context() {
@@ -122,7 +122,7 @@ CUcontext current_context() {
   return current;
 }
 
-TEST(OnAGpu, ThreadsWithoutAContextHaveNoneAfterCalls) {
+TEST(ThreadContextOnGpu, RestoresNoContext_WhenThreadHadNone) {
   const auto device = find_device();
   if (!device.ok()) GTEST_SKIP() << "there is no GPU";
   ASSERT_TRUE(driver().pushes_contexts());
@@ -138,7 +138,7 @@ TEST(OnAGpu, ThreadsWithoutAContextHaveNoneAfterCalls) {
   }).join();
 }
 
-TEST(OnAGpu, TheDefaultStreamBesideACaptureIsAQuestion) {
+TEST(ThreadContextOnGpu, TreatsDefaultStreamBesideCaptureAsError) {
   const auto device = find_device();
   if (!device.ok()) GTEST_SKIP() << "there is no GPU";
   cudaStream_t blocking = nullptr;

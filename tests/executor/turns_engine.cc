@@ -9,8 +9,8 @@
 namespace tutti::test {
 namespace {
 
-// In which nothing is seen to move: it does not show that a rank has come to a meeting, nor that a worker was too
-// short_timeout for another of its thread block.
+// Detects no progress: neither arrival of a rank at a meeting nor a worker that timed out before another of its thread
+// block counts.
 constexpr int kIdleRounds = 1000;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Runs thread blocks one launch at a time, as processes that share a GPU have it: no rank is under way beside another.
+// Runs thread blocks one launch at a time, like time-sliced processes that share a GPU: ranks never run concurrently.
 #pragma once
 
 #include "src/executor/thread_block/batch.h"
@@ -12,20 +12,20 @@ class TurnsEngine final : public Engine {
   std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
-  std::uint64_t launches() const { return launches_; }  // So far.
+  std::uint64_t launches() const { return launches_; }  // Number of launches so far.
 
  private:
   struct Sharer {
     const std::vector<KernelCall>* calls = nullptr;
     std::size_t operation = 0;
-    std::vector<KernelTurn> turns;  // Of this operation, by channel.
+    std::vector<KernelTurn> turns;  // Turns of the current operation, by channel.
     bool done() const { return operation == calls->size(); }
   };
   void launch(const Sharer& sharer, KernelWatch watch) const;
-  // Whether a launch got ahead.
+  // Whether a launch progressed.
   bool take_turn(Sharer& sharer, KernelWatch watch);
 
-  std::uint32_t workers_;  // Of each thread block.
+  std::uint32_t workers_;  // Threads per thread block.
   std::uint64_t launches_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Threads that have a group of elements together, as those of a warp do: a GroupCrew for tests.
+// Threads that share a group of elements like those of a warp: a GroupCrew for tests.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Memory of this process for the lanes of tests: zeroed, as that of a transport is.
+// Memory of this process for the lanes of tests: zeroed, like that of a transport.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-/* tutti/mpi.h as a C99 program sees it, over a stub: it compiles, makes a communicator, and tells MPI's failures apart.
+/* tutti/mpi.h in a C99 program with a stub of MPI: it compiles, creates a communicator, and reports MPI's errors.
  */
 #include "tutti/mpi.h"
 
@@ -18,7 +18,7 @@ static void expect(int holds, const char* what) {
 
 static int says(const char* words) { return strstr(tutti_last_error(NULL), words) != NULL; }
 
-/* Where TUTTI_SECRET_FILE is /nowhere/secret, rank 0 makes no id. */
+/* If TUTTI_SECRET_FILE is /nowhere/secret, rank 0 fails to create an id. */
 static int fail_on_rank_0(void) {
   tutti_comm comm = NULL;
   expect(tutti_comm_create_mpi(MPI_COMM_WORLD, NULL, &comm) == tutti_system_error, "rank 0 fails");

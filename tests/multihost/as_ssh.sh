@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Called as ssh is, HOST COMMAND: runs it on a host that a stage plays (hosts.sh), without the caller's environment. The
+# Replaces ssh: HOST COMMAND runs the command on an emulated host (hosts.sh), without the caller's environment. The
 # stage has the hosts' processes in /dev/shm/pid.HOST.
 host="$1"
 shift

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# A bound on the error takes a narrow format over a slow link, and none between ranks that share memory. $1: all_reduce_perf
+# An error bound selects a compression format over a slow link, and none between ranks that share memory. $1:
+# all_reduce_perf
 set -euo pipefail
 run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
-"$run" --hosts 1x1 -- true || exit $?  # 77: nothing can be tried here.
+"$run" --hosts 1x1 -- true || exit $?  # 77: hosts cannot be emulated here.
 
 fail() { echo "FAILED: $1" >&2; exit 1; }
 

@@ -1,22 +1,21 @@
-# Hosts to test with, played by namespaces: each has a network, a name, processes, shared memory and /proc of its own,
-# and a link to the switch that joins them. To be sourced by a script of bash, whose first act is `enter_stage "$@"`.
-# All of it exists for that script alone and ends with it, however it ends: there is nothing that somebody would have to
-# remove, and two scripts can run at a time.
+# Emulated hosts for tests, made of namespaces: each has its own network, name, processes, shared memory and /proc, and
+# a link to the switch that joins them. Sourced by a bash script that first calls `enter_stage "$@"`. The hosts exist
+# for that script only and end with it, so nothing must be cleaned up, and two scripts can run at a time.
 
-PATH="$PATH:/usr/sbin:/sbin"  # Not all users have these.
-export TUTTI_IB_DISABLE=1  # RDMA devices, if there are any, know nothing of these hosts.
-master_port=29500  # Any: the networks have no other programs.
+PATH="$PATH:/usr/sbin:/sbin"  # Some users lack these.
+export TUTTI_IB_DISABLE=1  # RDMA devices, if any, do not connect these hosts.
+master_port=29500  # Any port: the networks have no other programs.
 
-# What runs in a namespace of processes ends with the first of them, which ends with its parent.
+# All processes of a process namespace end with its first process, which ends with its parent.
 namespaces=(unshare --net --mount --pid --kill-child)
 
-declare -A running=()  # The ranks that were started and have not ended.
+declare -A running=()  # Ranks that have been started and have not ended.
 
-# Runs the script once more, on a stage of its own: returns there only. Exits with 77 where none can be had.
+# Runs the script again on its own stage, and returns there only. Exits with 77 if namespaces are not permitted.
 enter_stage() {
   if [ "${MULTIHOST_STAGE:-}" = entered ]; then
     unset MULTIHOST_STAGE
-    mount -t tmpfs tmpfs /dev/shm  # Files of the stage: the hosts have others in this place.
+    mount -t tmpfs tmpfs /dev/shm  # Files of the stage; the hosts have their own /dev/shm.
     mkfifo /dev/shm/news
     exec {news}<>/dev/shm/news
     return
@@ -29,7 +28,7 @@ enter_stage() {
     echo "skipped: hosts are played by namespaces, which take iproute2, and root or user namespaces: ${why//$'\n'/; }" >&2
     exit 77
   fi
-  # In the background, so that this process obeys signals meanwhile; whatever ends it ends the stage.
+  # In the background, so that this process handles signals meanwhile. Its end ends the stage.
   MULTIHOST_STAGE=entered setpriv --pdeathsig KILL "${stage[@]}" bash "$0" "$@" &
   wait $! || status=$?
   exit $status
@@ -58,7 +57,7 @@ make_hosts() {
   read_layout "$1"
   family="${2:-ipv4}"
   ip link add dev switch type bridge mcast_snooping 0
-  ip link set dev switch addrgenmode none  # It has nothing to say itself.
+  ip link set dev switch addrgenmode none  # It sends nothing itself.
   ip link set dev switch up
   host_pid=()
   for host in "${!ranks_on[@]}"; do make_host "$host"; done
@@ -66,7 +65,7 @@ make_hosts() {
 
 address_of() { if [ "$family" = ipv6 ]; then echo "fd00::$(($1 + 1))"; else echo "192.0.2.$(($1 + 1))"; fi; }
 
-# What keeps the namespaces of a host, until the stage ends. Its number is that of the stage's /proc.
+# The process that keeps the namespaces of a host until the stage ends. Its number is that of the stage's /proc.
 keeper='
 read -r pid _ </proc/self/stat
 mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /dev/shm &&
@@ -76,7 +75,7 @@ make_host() {
   local host="$1" address words
   exec {words}< <(exec "${namespaces[@]}" --uts --ipc bash -c "$keeper" keeper "host$host")
   read -r "host_pid[$host]" <&$words || { echo "host$host could not be made" >&2; exit 2; }
-  # The switch autotunes nothing: it gives all frames to all, so that refusing them makes a host deaf.
+  # The switch does not learn addresses: it floods all frames, so that a port without flooding makes a host deaf.
   ip link add dev "port$host" master switch type veth peer name eth0 netns "${host_pid[$host]}"
   bridge link set dev "port$host" learning off
   ip link set dev "port$host" addrgenmode none
@@ -90,7 +89,7 @@ make_host() {
   on_host "$host" ip link set dev eth0 up
 }
 
-# add_rail NUMBER: a further interface of each host, eth1 or eth2, all on a switch of their own.
+# add_rail NUMBER: another interface of each host, eth1 or eth2, all on a switch of their own.
 add_rail() {
   local number="$1" host port
   ip link add dev "rail$number" type bridge mcast_snooping 0
@@ -108,7 +107,7 @@ add_rail() {
   done
 }
 
-# on_host HOST COMMAND...: from the folder in which the caller is.
+# on_host HOST COMMAND...: runs in the caller's folder.
 on_host() {
   local host="$1"
   shift
@@ -116,7 +115,7 @@ on_host() {
     sh -c 'cd "$1" && shift && exec "$@"' sh "$PWD" "$@"
 }
 
-# run_rank RANK COMMAND...: on the rank's host, with torchrun's variables; ends as the command does.
+# run_rank RANK COMMAND...: on the rank's host, with torchrun's variables; returns the status of the command.
 run_rank() {
   local rank="$1" host="${host_of[$1]}"
   shift
@@ -125,11 +124,11 @@ run_rank() {
     MASTER_PORT="$master_port" "$@"
 }
 
-# Kills what has the rank's variable: the command and its children.
+# Kills all processes with the rank's variable: the command and its children.
 kill_rank() {
   on_host "${host_of[$1]}" bash -c '
     for process in /proc/[0-9]*; do
-      ! grep -qszx "RANK=$1" "$process/environ" || kill -KILL "${process#/proc/}" || true  # It may be gone by now.
+      ! grep -qszx "RANK=$1" "$process/environ" || kill -KILL "${process#/proc/}" || true  # The process may have ended.
     done' kill_rank "$1"
 }
 
@@ -146,11 +145,11 @@ note_end() {
   tell "$rank" "$status"
 }
 
-# To the script, whose `await_notification` it ends: RANK STATUS, or two words of a command's own.
+# Notifies the script, in `await_notification`: RANK STATUS, or two words of a command.
 tell() { echo "$1 $2" >&"$news"; }
 
-# await_notification [UNTIL]: the next rank that ends, in the order in which they do, or what a command tells -> who, what. Fails
-# if there is none before SECONDS is UNTIL.
+# await_notification [UNTIL]: waits for the next rank that ends, in order, or for words of a command -> who, what. Fails
+# if none arrives before SECONDS is UNTIL.
 await_notification() {
   local deadline=()
   [ -z "${1:-}" ] || deadline=(-t "$(($1 > SECONDS ? $1 - SECONDS : 1))")
@@ -158,16 +157,17 @@ await_notification() {
   [ -z "${running[$who]:-}" ] || unset "running[$who]"
 }
 
-# slow HOST RATE [BURST [INTERFACE]]: what the host sends, in tc's words: 1gbit; and what passes at once after a pause.
+# slow HOST RATE [BURST [INTERFACE]]: limits the rate at which the host sends, in tc's units: 1gbit. BURST passes at
+# once after a pause.
 slow() { on_host "$1" tc qdisc replace dev "${4:-eth0}" root tbf rate "$2" burst "${3:-256kb}" latency 50ms; }
 
-# Faults of a host's link. Only of the last does it see something: its interface has no carrier.
+# Faults of a host's link. The host notices only the last one, since its interface has no carrier.
 cut() { bridge link set dev "port$1" state disabled; }
-deafen() { bridge link set dev "port$1" flood off mcast_flood off bcast_flood off; }  # It still speaks.
+deafen() { bridge link set dev "port$1" flood off mcast_flood off bcast_flood off; }  # The host can still send.
 heal() { bridge link set dev "port$1" state forwarding flood on mcast_flood on bcast_flood on; }
 unplug() { ip link set dev "port$1" down; }
 plug() { ip link set dev "port$1" up; }
-# The host itself lets nothing out, in three ways.
+# The host itself blocks outgoing packets, in three ways.
 bar() {
   on_host "$1" nft 'add table inet barred
     add chain inet barred out { type filter hook output priority 0; }
@@ -179,7 +179,7 @@ refuse_out() {
     add rule inet refused out oifname "eth0" reject'
 }
 unroute() { on_host "$1" ip route add blackhole "$(address_of "$2")"; }
-# Writes a byte into each long segment that comes, as broken memory on the way does: TCP sees nothing of it.
+# Changes a byte of each long incoming segment, like broken memory on the way: TCP does not detect it.
 alter() {
   on_host "$1" nft 'add table inet broken
     add chain inet broken way { type filter hook prerouting priority -300; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Played hosts are apart but for their network, and faults are what they say.
+# Emulated hosts are connected by their network only, and faults have the documented effects.
 #   hosts_test.sh ipv4|ipv6
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
@@ -9,14 +9,14 @@ family="$1"
 fail() { echo "FAILED: $1" >&2; exit 1; }
 expect() { [ "$2" = "$3" ] || fail "$1 is '$2' instead of '$3'"; }
 
-# Nobody listens there: a host that is reached says so itself.
+# No program listens there: a reachable host refuses the connection itself.
 call() {
   on_host "$1" ip neigh flush dev eth0
   LC_ALL=C on_host "$1" bash -c "exec 3<>/dev/tcp/$(address_of "$2")/9" 2>&1 || true
 }
 expect_reached() { [[ "$(call "$1" "$2")" == *"Connection refused"* ]] || fail "host$1 does not reach host$2: $3"; }
 expect_silence() {
-  # So that a host gives up soon that must give up.
+  # Shortens the timeout of a host that must give up.
   on_host "$1" sh -c "echo 50 >/proc/sys/net/$family/neigh/eth0/retrans_time_ms"
   [[ "$(call "$1" "$2")" == *"No route to host"* ]] || fail "host$1 reaches host$2: $3"
   on_host "$1" sh -c "echo 1000 >/proc/sys/net/$family/neigh/eth0/retrans_time_ms"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Ranks of two hosts that are told to meet on loopback, where each finds itself: they say what to set, long before they
-# give up. $1: all_reduce_perf
+# Ranks of two hosts that are configured to meet on loopback report the variable to set, long before their timeout. $1:
+# all_reduce_perf
 set -euo pipefail
 run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
-"$run" --hosts 1x1 -- true || exit $?  # 77: nothing can be tried here.
+"$run" --hosts 1x1 -- true || exit $?  # 77: hosts cannot be emulated here.
 
 fail() { echo "FAILED: $1" >&2; exit 1; }
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Ranks see how fast the links between their hosts are when they join, and say so. $1: all_reduce_perf, $2: the same on
-# devices that threads of the host play
+# Ranks measure the links between their hosts when they join, and log the result. $1: all_reduce_perf, $2: the same with
+# the GPU emulator
 set -euo pipefail
 run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
-"$run" --hosts 1x1 -- true || exit $?  # 77: nothing can be tried here.
+"$run" --hosts 1x1 -- true || exit $?  # 77: hosts cannot be emulated here.
 
 fail() { echo "FAILED: $1" >&2; exit 1; }
 
-# Once more where other programs kept a rank from running.
+# Retries if other programs kept a rank from running.
 told() {
   local all
   for _ in {1..20}; do
@@ -19,15 +19,15 @@ told() {
 
 seen() { told "$@" | grep 'between hosts a message takes' || true; }
 
-# 100 Mbit/s are 0.0125 GB/s, of which a limit lets some pass at once; two ranks of a host share them.
+# 100 Mbit/s are 0.0125 GB/s, and a burst passes at once; two ranks of a host share the link.
 said="$(seen --hosts 2x2 --rate 100mbit -- env TUTTI_LOG=info "$1" -b 8 -e 8)"
 [[ "$said" =~ "a rank sends "([0-9.e-]+)" GB/s, a host "([0-9.e-]+)" GB/s" ]] || fail "nobody says what was seen: $said"
 for rate in "${BASH_REMATCH[@]:1:2}"; do
   awk -v rate="$rate" 'BEGIN { exit !(rate > 0.004 && rate < 0.025) }' || fail "100 Mbit/s were taken for $rate GB/s: $said"
 done
 
-# 10 Mbit/s are 0.00125 GB/s. What passes at once is 256 KiB, and no more is on the way after it than 40 ms allow: who sends
-# what a faster link takes has written far more.
+# 10 Mbit/s are 0.00125 GB/s. A burst of 256 KiB passes at once, then at most 40 ms of data are in flight. A probe sized
+# for a faster link would have written far more.
 counted='"$1" -b 8 -e 8 -n 1 && echo "sent $(cat /sys/class/net/eth0/statistics/tx_bytes) bytes"'
 said="$(told --hosts 2x1 --rate 10mbit -- env TUTTI_LOG=info sh -c "$counted" sh "$1")"
 [[ "$said" =~ "a rank sends "([0-9.e-]+)" GB/s" ]] || fail "nobody says what was seen: $said"
@@ -35,7 +35,7 @@ awk -v rate="${BASH_REMATCH[1]}" 'BEGIN { exit !(rate > 0.0003 && rate < 0.0025)
 [[ "$said" =~ "sent "([0-9]+)" bytes" ]] || fail "nobody says what was sent: $said"
 [ "${BASH_REMATCH[1]}" -lt 450000 ] || fail "at 10 Mbit/s too much was sent: $said"
 
-# Ranks on devices do, too: a bound on errors may be given when they have joined.
+# Ranks on devices measure too: an error bound may be set after they have joined.
 said="$(seen --hosts 2x1 --rate 100mbit -- env TUTTI_LOG=info "$2" --memory cuda -b 8 -e 8)"
 [[ "$said" == *"a rank sends "* ]] || fail "nobody looked for devices"
 

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Ranks of a host share out the interfaces that TUTTI_SOCKET_IFNAME lists: what hosts send goes by all of them.
+# Ranks of a host spread over the interfaces in TUTTI_SOCKET_IFNAME: traffic uses all of them.
 #   rails_test.sh ALL_REDUCE_PERF ipv4|ipv6
 set -euo pipefail
 run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
 perf="$1"
 family=()
 [ "$2" = ipv4 ] || family=(--ipv6)
-"$run" --hosts 1x1 "${family[@]}" -- true || exit $?  # 77: nothing can be tried here.
+"$run" --hosts 1x1 "${family[@]}" -- true || exit $?  # 77: hosts cannot be emulated here.
 
 fail() { echo "FAILED: $1" >&2; exit 1; }
 
-# "HOST: BYTES BYTES" of each host, as its interfaces count what has gone out when all ranks are done.
+# Prints "HOST: BYTES BYTES" for each host: the bytes that its interfaces have sent when all ranks are done.
 count='"$0" -b 1M -e 1M -n 20 -w 0 >/dev/null || exit
   sent() { cat "/sys/class/net/$1/statistics/tx_bytes"; }
   [ "$LOCAL_RANK" -ne 0 ] || echo "$(uname -n): $(sent eth0) $(sent eth1)" >&2'
 sent_with() { TUTTI_SOCKET_IFNAME="$1" "$run" --hosts 2x2 --rails 2 "${family[@]}" -- sh -c "$count" "$perf" 2>&1; }
 
-# expect INTERFACES PERCENT PERCENT: of what a host sends, eth1 carries no less and no more.
+# expect INTERFACES PERCENT PERCENT: minimum and maximum share of eth1 in the traffic of a host.
 expect() {
   local said host first second share hosts=0
   said="$(sent_with "$1")" || fail "all-reduces by $1: $said"
@@ -34,9 +34,9 @@ expect =eth0 0 1
 expect =eth1 99 100
 expect =eth0,eth1 40 60
 expect eth1,eth0 40 60
-expect eth 0 1  # No list: the one that leads to rank 0.
+expect eth 0 1  # No list: the interface that leads to rank 0.
 
-# A name that finds nothing is not passed over in silence: each host says so once.
+# Each host warns once of a name without an interface.
 said="$(sent_with =eth0,eth9)" || fail "all-reduces by =eth0,eth9: $said"
 warned="$(grep -c '(=eth0,eth9) names eth9, of which there is none: there are .*eth1' <<<"$said" || true)"
 [ "$warned" = 2 ] || fail "$warned ranks of 2 hosts warn of eth9: $said"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs a command once per rank on hosts that this machine plays, with the variables of torchrun:
+# Runs a command once per rank on emulated hosts of this machine, with the variables of torchrun:
 #   run.sh --hosts 2x2 [--ipv6] [--rails 2] [--rate 1gbit] [--grace 10] -- COMMAND...
 #     --hosts  2x3: 2 hosts with 3 ranks each; 3+1: one with 3, one with 1
 #     --rails  interfaces of each host: eth0, eth1, ...
 #     --rate   what each host sends at most by each, in tc's words
 #     --grace  seconds that the others have to end by themselves when a rank has failed
-# Shows what rank 0 prints, and what others print as errors after "[rank r]". Its exit status is that of the first rank
-# that failed, and 77 where hosts cannot be played.
+# Prints the output of rank 0, and the errors of other ranks after "[rank r]". Returns the status of the first rank that
+# failed, and 77 if hosts cannot be emulated.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# run.sh starts the ranks that it was asked for, ends as they do, and leaves nothing behind, however it ends.
+# run.sh starts the requested ranks, returns their status, and leaves no processes, however it ends.
 set -euo pipefail
 run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
-"$run" --hosts 1x1 -- true || exit $?  # 77: nothing can be tried here.
+"$run" --hosts 1x1 -- true || exit $?  # 77: hosts cannot be emulated here.
 
 fail() { echo "FAILED: $1" >&2; exit 1; }
 expect() { [ "$2" = "$3" ] || fail "$1 is '$2' instead of '$3'"; }
 
-# What COMMAND prints, errors too, and its status in the last line. Whoever reads that waits for all of its processes, since
-# they have the pipe: one that stays is found by the test's deadline.
+# Prints the output and errors of COMMAND, and its status in the last line. Readers wait for all of its processes, which
+# have the pipe: a remaining process runs into the test's deadline.
 all_of() { "$@" 2>&1 && echo "status 0" || echo "status $?"; }
 status_of() { all_of "$@" | tail -n 1; }
 left_behind() { ip netns list; ip -o link show | cut -d : -f 2; }
@@ -36,14 +36,14 @@ expect "a rank that is killed" "$(status_of "$run" --hosts 2x1 --grace 1 -- sh -
 expect "a layout that is none" "$(status_of "$run" --hosts 2x0 -- true)" "status 2"
 expect "an option without its value" "$(status_of "$run" --hosts)" "status 2"
 
-# Ended itself, once a rank has begun. Whoever started this test may ignore SIGINT.
+# Ended itself, after a rank has begun. The caller of this test may ignore SIGINT.
 ended_by() {
   local said status=0
   coproc runner { exec env --default-signal=INT "$run" --hosts 2x1 -- sh -c 'echo begun; exec sleep infinity' 2>&1; }
   local from="${runner[0]}" pid="$runner_PID"
   read -r said <&"$from" && [ "$said" = begun ] || fail "no rank has begun"
   kill -"$1" "$pid"
-  cat <&"$from" >/dev/null  # Until the last process that has the pipe has ended.
+  cat <&"$from" >/dev/null  # Until the last process with the pipe has ended.
   wait "$pid" 2>/dev/null || status=$?
   echo "$status"
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What the perf tools promise of --hosts: ranks where they are wanted, and none left behind. $1: all_reduce_perf
+# Guarantees of the perf tools for --hosts: ranks on the requested hosts, and no remaining processes. $1:
+# all_reduce_perf
 set -euo pipefail
 here="$(realpath "$(dirname "${BASH_SOURCE[0]}")")"
 source "$here/hosts.sh"
@@ -14,13 +15,13 @@ says() { grep -qE "$2" "$1" || fail "nobody says: $2"; }
 make_hosts 2x1
 for host in 0 1; do echo "${host_pid[$host]}" >"/dev/shm/pid.host$host"; done
 
-# Hosts, and then options of the tool -> $status, what was said.
+# Takes hosts, and then options of the tool -> $status, the output.
 run() {
   status=0
   "$tool" --ssh "bash $here/as_ssh.sh" --hosts "$@" >"$said" 2>"$said.errors" || status=$?
 }
 
-# Nothing but the first process of each host, once the run has ended: what runs ends by itself, though maybe a bit later.
+# Only the first process of each host remains after the run; others may take a moment to end.
 expect_nobody() {
   local host deadline=$((SECONDS + 30))
   for host in 0 1; do
@@ -30,7 +31,7 @@ expect_nobody() {
   done
 }
 
-export TUTTI_LOG=info  # Is passed on.
+export TUTTI_LOG=info  # Is passed to the ranks.
 run host0:2,host1 -b 8 -e 64K -f 8 -n 5 -c 1
 [ $status -eq 0 ] || fail "the status of a run was $status"
 says "$said" '^# Out of bounds values : 0 OK'
@@ -54,7 +55,7 @@ says "$said.errors" 'there is no host nowhere'
 says "$said.errors" 'host nowhere \(pid [0-9]+\) ended with status 255: it could not be reached'
 expect_nobody "without a host"
 
-# Whatever answers instead of ssh.
+# Other programs in place of ssh.
 for answer in true false 'echo hello'; do
   run host0,host1 --ssh "$answer" -b 8 -e 8
   [ $status -eq 2 ] || fail "the status of a run by $answer was $status"
@@ -69,7 +70,7 @@ cp "$tool" /dev/shm/tool
 (tool=/dev/shm/tool && run host0 -b 8 -e 8 && [ $status -eq 2 ]) || fail "the program is there"
 says "$said.errors" 'host host0 .*: there is no /dev/shm/tool: it must be at the same place on all hosts'
 
-# start_run: one that would go on for long, in the background, as $starter; returns when it has shown a row.
+# start_run: a long run in the background, as $starter; returns when it has printed a row.
 mkfifo /dev/shm/rows
 start_run() {
   local row=""
@@ -78,7 +79,7 @@ start_run() {
   starter=$!
   until grep -qm 1 '^ *[1-9]' <<<"$row"; do read -rt 60 row <&"$rows" || fail "nothing was measured"; done
 }
-# Whatever it still shows is read, so that it never waits for us.
+# Reads the remaining output, so that the run never blocks on it.
 end_of_run() {
   status=0
   cat <&"$rows" >/dev/null &

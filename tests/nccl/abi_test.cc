@@ -1,4 +1,4 @@
-// Our declarations of NCCL's interface (src/nccl/abi.h) against NVIDIA's.
+// Compares the declarations of NCCL's interface in src/nccl/abi.h with NVIDIA's.
 #include "src/nccl/abi.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ SAME_NUMBER(ncclScalarHostImmediate);
 static_assert(ours::kUndefined == NCCL_CONFIG_UNDEF_INT && ours::kNoColor == NCCL_SPLIT_NOCOLOR);
 static_assert(ours::kNoTime == NCCL_UNDEF_FLOAT);
 
-// Versions add to its end. Ours is that of 2.30.5, and takes the longer ones of later versions, too.
+// Versions append fields. src/nccl/abi.h declares that of 2.30.5, and accepts longer ones of later versions.
 static_assert(sizeof(ours::ncclConfig_t) >= sizeof(::ncclConfig_t) || NCCL_VERSION_CODE > NCCL_VERSION(2, 30, 7));
 #define SAME_FIELD(type, name)                                          \
   static_assert(offsetof(ours::type, name) == offsetof(::type, name) && \
@@ -85,21 +85,21 @@ SAME_FIELD(ncclSimInfo_t, magic);
 SAME_FIELD(ncclSimInfo_t, version);
 SAME_FIELD(ncclSimInfo_t, estimatedTime);
 
-TEST(Abi, HasTheMagicsOfTheInitializers) {
+TEST(Abi, MatchesMagicsOfInitializers) {
   const ::ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   const ::ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
   EXPECT_EQ(config.magic, ours::kConfigMagic);
   EXPECT_EQ(info.magic, ours::kSimInfoMagic);
 }
 
-TEST(Abi, SaysAVersionOfFiveDigitsThatClientsCanFormat) {
+TEST(Abi, ReportsFiveDigitVersion) {
   int version = 0;
   EXPECT_EQ(ncclGetVersion(&version), ncclSuccess);
   EXPECT_EQ(version, NCCL_VERSION(2, 28, 9));
   EXPECT_EQ(ncclGetVersion(nullptr), ncclInvalidArgument);
 }
 
-TEST(Abi, BothNamesAreOneFunction) {
+TEST(Abi, ExportsBothNamesOfEachFunction) {
   EXPECT_EQ(reinterpret_cast<void*>(ncclAllReduce), reinterpret_cast<void*>(pncclAllReduce));
   EXPECT_EQ(reinterpret_cast<void*>(ncclGroupEnd), reinterpret_cast<void*>(pncclGroupEnd));
 }

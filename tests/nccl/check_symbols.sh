@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A libnccl.so.2 that stands in for NVIDIA's: it exports what the versions of the lists beside this file export, ncclX
-# weak and pncclX strong, and nothing else; has their name; and needs the C library alone, so that it loads on any machine.
+# A libnccl.so.2 that replaces NVIDIA's: it exports the functions of the versions whose lists are beside this file,
+# ncclX weak and pncclX strong, and nothing else. It has NVIDIA's soname, and needs the C library only, so that it loads
+# on any machine.
 #   check_symbols.sh LIBRARY
 set -euo pipefail
 export LC_ALL=C

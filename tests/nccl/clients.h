@@ -1,5 +1,4 @@
-// Clients of libnccl.so.2 for tests: ranks that are threads of this process, and buffers that say what is wrong in
-// them.
+// Clients of libnccl.so.2 for tests: ranks that are threads of this process, and checked buffers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,10 +14,10 @@
 
 namespace tutti::test {
 
-// NCCL is expected to be fine; otherwise its own sentence is shown.
+// Expects that a call of NCCL succeeds; otherwise shows its error message.
 #define NCCL_EXPECT_OK(call) EXPECT_EQ(call, ncclSuccess) << ncclGetLastError(nullptr)
 
-inline void expect_sentence(const std::string& part) {
+inline void expect_error_text(const std::string& part) {
   EXPECT_NE(std::string(ncclGetLastError(nullptr)).find(part), std::string::npos) << ncclGetLastError(nullptr);
 }
 
@@ -34,7 +33,7 @@ inline ncclConfig_t non_blocking_config() {
   return config;
 }
 
-// What a non-blocking communicator says in the end.
+// The final state of a non-blocking communicator.
 inline ncclResult_t outcome_of(ncclComm_t comm) {
   ncclResult_t state = ncclInProgress;
   while (state == ncclInProgress) {
@@ -44,7 +43,7 @@ inline ncclResult_t outcome_of(ncclComm_t comm) {
   return state;
 }
 
-// All ranks of one thread, as programs with one process for all GPUs make them.
+// All ranks of one thread, as programs with one process for all GPUs create them.
 class NcclRanks {
  public:
   explicit NcclRanks(int ranks) : comms_(static_cast<std::size_t>(ranks)) {
@@ -67,14 +66,14 @@ class NcclRanks {
 
   int count() const { return static_cast<int>(comms_.size()); }
   ncclComm_t operator[](int rank) const { return comms_[static_cast<std::size_t>(rank)]; }
-  // The rank's handle is ended elsewhere.
+  // The caller destroys the rank's handle.
   ncclComm_t give_up(int rank) { return std::exchange(comms_[static_cast<std::size_t>(rank)], nullptr); }
 
   // Each rank in a thread of its own.
   void run(const std::function<void(int, ncclComm_t)>& body) const {
     run_threads(count(), [&](int rank) { body(rank, (*this)[rank]); });
   }
-  // All ranks by this thread, in one group; what its end says.
+  // All ranks in this thread, in one group; returns the result of ncclGroupEnd().
   ncclResult_t run_in_group(const std::function<void(int, ncclComm_t)>& body) const {
     NCCL_EXPECT_OK(ncclGroupStart());
     for (int rank = 0; rank < count(); ++rank) body(rank, (*this)[rank]);

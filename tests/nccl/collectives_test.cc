@@ -1,5 +1,5 @@
-// Each collective right in value, by ranks that are threads and by one thread that drives all ranks in a group: on
-// host memory, and on a device.
+// Results of each collective, with ranks in threads and with one thread that runs all ranks in a group: on host memory,
+// and on a device.
 #include <bit>
 #include <cmath>
 
@@ -20,7 +20,7 @@ using Body = std::function<ncclResult_t(int rank, ncclComm_t comm, Buffers& buff
 
 class Collectives : public ::testing::TestWithParam<Driven> {
  protected:
-  // Runs the body on all ranks, with send_blocks * count values of theirs, and room for recv_blocks * count.
+  // Runs the body on all ranks, with send_blocks * count values of each, and space for recv_blocks * count.
   void run(std::size_t send_count, std::size_t recv_count, const Body& body) {
     buffers_.assign(kRanks, {});
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -35,7 +35,7 @@ class Collectives : public ::testing::TestWithParam<Driven> {
     for (int rank = 0; rank < kRanks; ++rank) finish(rank);
   }
 
-  // Of every rank, or of one.
+  // Checks every rank, or one.
   void expect(const std::function<int(int rank, std::size_t i)>& expected, int only = -1) {
     for (int rank = 0; rank < kRanks; ++rank) {
       const std::vector<std::int32_t>& recv = buffers_[rank].recv;
@@ -98,7 +98,7 @@ TEST_P(Collectives, Broadcast) {
   }
 }
 
-TEST_P(Collectives, BcastIsInPlace) {
+TEST_P(Collectives, BcastInPlace) {
   run(300, 0, [](int rank, ncclComm_t comm, Buffers& own) {
     own.recv = own.send;
     return ncclBcast(own.recv.data(), 300, ncclInt32, 1, comm, stream_of(rank));
@@ -106,7 +106,7 @@ TEST_P(Collectives, BcastIsInPlace) {
   expect([](int, std::size_t i) { return value_of(1, i); });
 }
 
-TEST_P(Collectives, ReduceTakesNoRecvbuffButTheRoots) {
+TEST_P(Collectives, Reduce_WithRecvbuffOnRootOnly) {
   for (int root = 0; root < kRanks; ++root) {
     run(300, 300, [=](int rank, ncclComm_t comm, Buffers& own) {
       void* recv = rank == root ? own.recv.data() : nullptr;
@@ -140,8 +140,8 @@ TEST_P(Collectives, GatherAndScatter) {
   expect([](int rank, std::size_t i) { return value_of(1, static_cast<std::size_t>(rank) * 200 + i); });
 }
 
-// nccl-tests' sendrecv: to the next, from the previous, in a group.
-TEST_P(Collectives, SendAndRecvInAGroup) {
+// Like sendrecv of nccl-tests: to the next rank, from the previous, in a group.
+TEST_P(Collectives, SendAndRecvInGroup) {
   run(5'000, 5'000, [](int rank, ncclComm_t comm, Buffers& own) {
     NCCL_EXPECT_OK(ncclGroupStart());
     NCCL_EXPECT_OK(ncclSend(own.send.data(), 5'000, ncclInt32, (rank + 1) % kRanks, comm, stream_of(rank)));
@@ -151,8 +151,8 @@ TEST_P(Collectives, SendAndRecvInAGroup) {
   expect([](int rank, std::size_t i) { return value_of((rank + kRanks - 1) % kRanks, i); });
 }
 
-// nccl-tests runs these in place, and looks at nothing but whether they end.
-TEST_P(Collectives, SendAndRecvOfOneBufferEnd) {
+// nccl-tests runs these in place, and only checks that they complete.
+TEST_P(Collectives, SendAndRecvWithOneBuffer_Complete) {
   run(5'000, 0, [](int rank, ncclComm_t comm, Buffers& own) {
     NCCL_EXPECT_OK(ncclGroupStart());
     NCCL_EXPECT_OK(ncclSend(own.send.data(), 5'000, ncclInt32, (rank + 1) % kRanks, comm, stream_of(rank)));
@@ -178,7 +178,7 @@ TEST_P(Collectives, SeveralInOneGroup) {
   });
 }
 
-TEST_P(Collectives, OfNoElementsDoNothing) {
+TEST_P(Collectives, DoNothing_WithoutElements) {
   run(1, 1, [](int rank, ncclComm_t comm, Buffers&) {
     return ncclAllReduce(nullptr, nullptr, 0, ncclInt32, ncclSum, comm, stream_of(rank));
   });
@@ -200,7 +200,7 @@ void expect_types(const NcclRanks& ranks, ncclDataType_t type) {
   }
 }
 
-// A whole number, exact if it is small, in a format of 16 bits. CUDA has types for these, but may not be here.
+// A whole number in a 16-bit format, exact if it is small. The types of CUDA may be missing here.
 template <int kFraction, int kBias>
 struct Format {
   std::uint16_t bits = 0;
@@ -224,7 +224,7 @@ using Bfloat16 = Format<7, 127>;
 static_assert(Half(1).bits == 0x3c00 && Half(3).bits == 0x4200);
 static_assert(Bfloat16(1).bits == 0x3f80 && Bfloat16(3).bits == 0x4040);
 
-TEST(Types, AreThoseOfNccl) {
+TEST(DataTypes, MatchNccl) {
   const NcclRanks ranks(kRanks);
   expect_types<std::int8_t>(ranks, ncclInt8);
   expect_types<std::uint8_t>(ranks, ncclUint8);
@@ -238,8 +238,8 @@ TEST(Types, AreThoseOfNccl) {
   expect_types<Bfloat16>(ranks, ncclBfloat16);
 }
 
-// 1 + 1 + 1 = 3, whose bits differ between the formats of 8 bits.
-TEST(Types, OfEightBits) {
+// 1 + 1 + 1 = 3, whose bits differ between the 8-bit formats.
+TEST(DataTypes, Support8BitFloats) {
   const NcclRanks ranks(kRanks);
   const struct {
     ncclDataType_t type;
@@ -255,26 +255,26 @@ TEST(Types, OfEightBits) {
   }
 }
 
-TEST(Types, OutsideAreRefused) {
+TEST(DataTypes, RejectUnknownTypes) {
   const NcclRanks ranks(1);
   int value = 0;
   for (const int type : {-1, static_cast<int>(ncclNumTypes), 99}) {
     EXPECT_EQ(ncclAllReduce(&value, &value, 1, static_cast<ncclDataType_t>(type), ncclSum, ranks[0], nullptr),
               ncclInvalidArgument);
-    expect_sentence("datatype");
+    expect_error_text("datatype");
   }
 }
 
-TEST(Calls, WithWrongArgumentsAreRefused) {
+TEST(Calls, RejectInvalidArguments) {
   const NcclRanks ranks(1);
   const ncclComm_t comm = ranks[0];
   int value = 0;
   EXPECT_EQ(ncclBroadcast(&value, &value, 1, ncclInt32, 1, comm, stream_of(0)), ncclInvalidArgument);
-  expect_sentence("root 1 is no rank");
+  expect_error_text("root 1 is no rank");
   EXPECT_EQ(ncclSend(&value, 1, ncclInt32, -1, comm, stream_of(0)), ncclInvalidArgument);
-  expect_sentence("peer -1 is no rank");
+  expect_error_text("peer -1 is no rank");
   EXPECT_EQ(ncclAllReduce(nullptr, &value, 1, ncclInt32, ncclSum, comm, stream_of(0)), ncclInvalidArgument);
-  expect_sentence("ncclAllReduce: sendbuff is NULL");
+  expect_error_text("ncclAllReduce: sendbuff is NULL");
   EXPECT_EQ(ncclAllReduce(&value, nullptr, 1, ncclInt32, ncclSum, comm, stream_of(0)), ncclInvalidArgument);
   NCCL_EXPECT_OK(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, stream_of(0)))
       << "what was refused did no harm";

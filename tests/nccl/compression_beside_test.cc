@@ -1,5 +1,5 @@
-// What NCCL's clients are given where TUTTI_COMPRESS is set, too: the values are such that sums are exact as they are,
-// and none is in int4.
+// NCCL calls when TUTTI_COMPRESS is set as well. Sums of the values are exact without compression, and none is exact in
+// int4.
 #include <cstdlib>
 
 #include "tests/nccl/clients.h"
@@ -8,10 +8,10 @@ namespace tutti::test {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr std::size_t kMany = 65'536;  // float32, of which are as many bytes as calls have to have.
+constexpr std::size_t kMany = 65'536;  // The number of float32 elements from which calls are compressed.
 constexpr std::size_t kFew = 1'000;
 
-// Read once, when the first communicator is made.
+// Read once, when the first communicator is created.
 const bool kSet = ::setenv("TUTTI_COMPRESS", "int4", 1) == 0;
 
 bool reduces_exactly(const NcclRanks& ranks, std::size_t count) {
@@ -28,16 +28,16 @@ bool reduces_exactly(const NcclRanks& ranks, std::size_t count) {
   return other == 0;
 }
 
-class CompressionBeside : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+class NcclCompressionSet : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
-TEST(CompressionBesideTuttis, IsThatWhereNcclsIsUnset) {
+TEST(NcclCompressionUnset, FollowsTuttiCompress) {
   ASSERT_TRUE(kSet);
   const NcclRanks ranks(kRanks);
   EXPECT_FALSE(reduces_exactly(ranks, kMany));
   EXPECT_FALSE(reduces_exactly(ranks, kFew));
 }
 
-TEST_P(CompressionBeside, IsNcclsOfTheCallsThatItTakes) {
+TEST_P(NcclCompressionSet, OverridesTuttiCompress_ForEligibleCalls) {
   const auto& [variable, value] = GetParam();
   ::setenv(variable, value, 1);
   const NcclRanks ranks(kRanks);
@@ -46,8 +46,8 @@ TEST_P(CompressionBeside, IsNcclsOfTheCallsThatItTakes) {
   EXPECT_FALSE(reduces_exactly(ranks, kFew)) << variable;
 }
 
-// No format keeps to the bound.
-INSTANTIATE_TEST_SUITE_P(Raw, CompressionBeside,
+// No format satisfies the bound.
+INSTANTIATE_TEST_SUITE_P(Raw, NcclCompressionSet,
                          testing::Values(std::pair("TUTTI_NCCL_COMPRESS", "raw"),
                                          std::pair("TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", "1e-9")));
 

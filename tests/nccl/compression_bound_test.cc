@@ -1,4 +1,4 @@
-// A bound on errors chooses a format for the calls that it is for, and is kept.
+// An error bound selects a format for eligible calls, and holds.
 #include <cmath>
 #include <cstdlib>
 
@@ -10,14 +10,14 @@ namespace {
 
 constexpr int kRanks = 3;
 constexpr std::size_t kMany = 262'144;
-constexpr std::size_t kFew = 1'000;  // Of fewer bytes than calls have to have.
+constexpr std::size_t kFew = 1'000;  // Fewer bytes than compressed calls must have.
 constexpr double kBound = 0.3;
 
-// Read once, when the first communicator is made. Over TCP the kernel takes longer with bytes than encoding does, also
+// Read once, when the first communicator is created. Over TCP the kernel takes longer per byte than encoding, also
 // within a machine.
 const bool kSet = ::setenv("TUTTI_TRANSPORT", "tcp", 1) == 0;
 
-// The relative root mean square, of the rank whose is largest. Ranks have the same bits.
+// The relative root mean square error of the rank with the largest. Ranks have the same bits.
 double error_of_sums(const NcclRanks& ranks, std::size_t count) {
   std::vector<std::vector<float>> results(kRanks);
   ranks.run([&](int rank, ncclComm_t comm) {
@@ -35,7 +35,7 @@ double error_of_sums(const NcclRanks& ranks, std::size_t count) {
   return std::sqrt(error / all);
 }
 
-TEST(CompressionBound, ChoosesAFormatForTheCallsThatItTakes) {
+TEST(CompressionBound, SelectsFormat_ForEligibleCalls) {
   ASSERT_TRUE(kSet);
   if (widest_instructions() == Instructions::baseline) GTEST_SKIP() << "this CPU encodes too slowly for that";
   ::setenv("TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", std::to_string(kBound).c_str(), 1);
@@ -47,7 +47,7 @@ TEST(CompressionBound, ChoosesAFormatForTheCallsThatItTakes) {
   EXPECT_EQ(error_of_sums(bounded, kFew), 0);
 }
 
-TEST(CompressionBound, IsNoneUnlessItIsSet) {
+TEST(CompressionBound, IsOff_ByDefault) {
   ASSERT_TRUE(kSet);
   const NcclRanks ranks(kRanks);
   EXPECT_EQ(error_of_sums(ranks, kMany), 0);

@@ -1,5 +1,5 @@
-// Which calls travel in the format that the environment asks for: values are such that sums are exact as they are, and
-// none is in int4.
+// Calls that the environment variables compress. Sums of the values are exact without compression, and none is exact in
+// int4.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -14,10 +14,10 @@ namespace tutti::test {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr std::size_t kMany = 65'536;  // float32, of which are as many bytes as calls have to have.
+constexpr std::size_t kMany = 65'536;  // The number of float32 elements from which calls are compressed.
 using Variables = std::map<std::string, std::string>;
 
-// While it lasts; communicators read it when they are made.
+// Sets variables during its lifetime; communicators read them when they are created.
 class InEnvironment {
  public:
   explicit InEnvironment(Variables variables) : variables_(std::move(variables)) {
@@ -44,7 +44,7 @@ ncclConfig_t named(const char* name) {
   return config;
 }
 
-// A call of all ranks, each from its values; whether its results are `exact` on every rank.
+// One call on all ranks with their values; returns whether the results are `exact` on every rank.
 struct Place {
   ncclComm_t comm;
   cudaStream_t stream;
@@ -106,12 +106,12 @@ bool broadcasts_exactly(const NcclRanks& ranks) {
       [](int, std::size_t i) { return static_cast<float>(value_of(1, i)); });
 }
 
-TEST(Compression, IsRawUnlessItIsAskedFor) {
+TEST(Compression, IsOff_ByDefault) {
   const InEnvironment asked(Variables{{"TUTTI_NCCL_COMPRESS_MIN_BYTES", "0"}});
   EXPECT_TRUE(reduces_exactly(NcclRanks(kRanks)));
 }
 
-TEST(Compression, CompressesFrom256KiB) {
+TEST(Compression, AppliesFrom256KiB) {
   const InEnvironment asked(int4_and({}));
   const NcclRanks ranks(kRanks);
   EXPECT_TRUE(reduces_exactly(ranks, kMany - 1));
@@ -119,7 +119,7 @@ TEST(Compression, CompressesFrom256KiB) {
   EXPECT_TRUE(reduces_exactly(ranks, 1));
 }
 
-TEST(Compression, CompressesFromTheMinimumSize) {
+TEST(Compression, AppliesFromMinimumSize) {
   const InEnvironment asked(int4_and({{"TUTTI_NCCL_COMPRESS_MIN_BYTES", "12000"}}));
   const NcclRanks ranks(kRanks);
   EXPECT_TRUE(reduces_exactly(ranks, 2'999));
@@ -128,7 +128,7 @@ TEST(Compression, CompressesFromTheMinimumSize) {
   EXPECT_FALSE(scatters_exactly(ranks, 1'000));
 }
 
-TEST(Compression, IsWhatTheCommunicatorWasMadeWith) {
+TEST(Compression, IsFixed_WhenCommunicatorIsCreated) {
   auto asked = std::make_unique<InEnvironment>(int4_and({}));
   const NcclRanks compressed(kRanks);
   asked = nullptr;
@@ -137,7 +137,7 @@ TEST(Compression, IsWhatTheCommunicatorWasMadeWith) {
   EXPECT_TRUE(reduces_exactly(raw));
 }
 
-TEST(Compression, IsForReductionsUnlessOthersAreAskedFor) {
+TEST(Compression, AppliesToReductions_UnlessOtherCollectivesAreSet) {
   {
     const InEnvironment asked(int4_and({}));
     const NcclRanks ranks(kRanks);
@@ -152,8 +152,8 @@ TEST(Compression, IsForReductionsUnlessOthersAreAskedFor) {
   EXPECT_TRUE(reduces_exactly(ranks));
 }
 
-// The largest is a number that some rank has; sums are not, whatever they are multiplied by.
-TEST(Compression, IsForSumsAndAverages) {
+// The maximum is a value of some rank; sums are not, whatever their factor.
+TEST(Compression, AppliesToSumsAndAverages) {
   const InEnvironment asked(int4_and({}));
   const NcclRanks ranks(kRanks);
   const auto reduces_so = [&](const std::function<ncclRedOp_t(ncclComm_t)>& op, const Expected& expected) {
@@ -179,7 +179,7 @@ TEST(Compression, IsForSumsAndAverages) {
   EXPECT_FALSE(reduces_so(doubled, [](int, std::size_t i) { return 2 * static_cast<float>(sum_of(kRanks, i)); }));
 }
 
-// The upper half of a float32: numbers of the values' size are exact in it.
+// The upper half of a float32, in which numbers of this size are exact.
 bool halves_exactly(const NcclRanks& ranks) {
   const auto half = [](float value) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16); };
   std::size_t wrong = 0;
@@ -196,7 +196,7 @@ bool halves_exactly(const NcclRanks& ranks) {
   return wrong == 0;
 }
 
-TEST(Compression, IsForTheTypesThatAreAskedFor) {
+TEST(Compression, AppliesToConfiguredTypes) {
   {
     const InEnvironment asked(int4_and({}));
     EXPECT_FALSE(halves_exactly(NcclRanks(kRanks)));
@@ -207,7 +207,7 @@ TEST(Compression, IsForTheTypesThatAreAskedFor) {
   EXPECT_TRUE(reduces_exactly(ranks));
 }
 
-TEST(Compression, IsForCommunicatorsByName) {
+TEST(Compression, AppliesToCommunicators_ByName) {
   const InEnvironment asked(int4_and({{"TUTTI_NCCL_COMPRESS_COMMS", "dp_?,grad*"}}));
   EXPECT_FALSE(reduces_exactly(NcclRanks(kRanks, named("gradients"))));
   EXPECT_FALSE(reduces_exactly(NcclRanks(kRanks, named("dp_1"))));
@@ -215,7 +215,7 @@ TEST(Compression, IsForCommunicatorsByName) {
   EXPECT_TRUE(reduces_exactly(NcclRanks(kRanks))) << "it has no name";
 }
 
-TEST(Compression, OfAPartIsThatOfItsName) {
+TEST(Compression, AppliesToSubCommunicators_ByName) {
   const InEnvironment asked(int4_and({{"TUTTI_NCCL_COMPRESS_COMMS", "grad*"}}));
   const NcclRanks whole(kRanks, named("grads"));
   const auto part_reduces_exactly = [&](ncclConfig_t* config) {
@@ -236,7 +236,7 @@ TEST(Compression, OfAPartIsThatOfItsName) {
   EXPECT_TRUE(part_reduces_exactly(&other));
 }
 
-TEST(Compression, IsChosenCallByCallInAGroup) {
+TEST(Compression, IsDecidedPerCall_InGroup) {
   const InEnvironment asked(int4_and({}));
   const NcclRanks ranks(kRanks);
   std::vector<std::vector<float>> many(kRanks), few(kRanks);
@@ -257,7 +257,7 @@ TEST(Compression, IsChosenCallByCallInAGroup) {
   }
 }
 
-TEST(Compression, ThatOneRankIsAskedForIsNamed) {
+TEST(Compression, ReportsRankWithDifferentSetting) {
   ncclUniqueId id;
   ncclComm_t comms[2] = {};
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
@@ -273,19 +273,19 @@ TEST(Compression, ThatOneRankIsAskedForIsNamed) {
     (void)ncclAllReduce(values.data(), values.data(), count, ncclFloat32, ncclSum, comms[rank], stream_of(rank));
     finish(rank);
   };
-  run_threads(2, [&](int rank) { reduce(rank, 1000); });  // Which is raw on both.
+  run_threads(2, [&](int rank) { reduce(rank, 1000); });  // Uncompressed on both ranks.
   for (const ncclComm_t comm : comms) EXPECT_EQ(outcome_of(comm), ncclSuccess);
   run_threads(2, [&](int rank) { reduce(rank, kMany); });
   for (const ncclComm_t comm : comms) {
     EXPECT_EQ(outcome_of(comm), ncclInvalidUsage);
-    expect_sentence("compression format");
-    expect_sentence("int4");
-    expect_sentence("TUTTI_NCCL_COMPRESS");
+    expect_error_text("compression format");
+    expect_error_text("int4");
+    expect_error_text("TUTTI_NCCL_COMPRESS");
   }
   for (const ncclComm_t comm : comms) NCCL_EXPECT_OK(ncclCommDestroy(comm));
 }
 
-std::vector<std::string> doubts_of(const Variables& variables) {
+std::vector<std::string> warnings_of(const Variables& variables) {
   return refused_settings(Environment(variables), Config());
 }
 
@@ -296,17 +296,17 @@ void expect_no_communicator(const Variables& variables, const std::string& sente
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   EXPECT_NE(ncclCommInitRank(&comm, 1, id, 0), ncclSuccess);
   EXPECT_EQ(comm, nullptr);
-  expect_sentence(sentence);
+  expect_error_text(sentence);
 }
 
-// `tutti doctor` says what a communicator fails with.
-TEST(Compression, ThatIsNoneIsRefused) {
+// `tutti doctor` reports the error with which a communicator fails.
+TEST(Compression, RejectsInvalidSettings) {
   for (const auto& [name, value] : Variables{{"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", "1 %"},
                                              {"TUTTI_NCCL_COMPRESS_MIN_BYTES", "1M"},
                                              {"TUTTI_NCCL_COMPRESS_TYPES", "float32,float64"},
                                              {"TUTTI_NCCL_COMPRESS_COLLECTIVES", "all_reduce,allgather"}}) {
     const Variables variables = int4_and({{name, value}});
-    const std::vector<std::string> doubts = doubts_of(variables);
+    const std::vector<std::string> doubts = warnings_of(variables);
     ASSERT_EQ(doubts.size(), 1U);
     EXPECT_NE(doubts[0].find(name + " is \"" + value + "\", but must be "), std::string::npos) << doubts[0];
     expect_no_communicator(variables, doubts[0]);
@@ -315,19 +315,19 @@ TEST(Compression, ThatIsNoneIsRefused) {
        {int4_and({{"TUTTI_NCCL_COMPRESS_MIN_BYTES", "-1"}}), int4_and({{"TUTTI_NCCL_COMPRESS_TYPES", "float32,"}}),
         Variables{{"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", "1"}},
         Variables{{"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", "nan"}}}) {
-    EXPECT_EQ(doubts_of(variables).size(), 1U);
+    EXPECT_EQ(warnings_of(variables).size(), 1U);
     expect_no_communicator(variables, "must be ");
   }
   const Variables both = int4_and({{"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", "0.01"}});
-  ASSERT_EQ(doubts_of(both).size(), 1U);
-  EXPECT_NE(doubts_of(both)[0].find("give one of the two"), std::string::npos) << doubts_of(both)[0];
-  expect_no_communicator(both, doubts_of(both)[0]);
-  EXPECT_TRUE(doubts_of({{"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", "0.01"}}).empty());
+  ASSERT_EQ(warnings_of(both).size(), 1U);
+  EXPECT_NE(warnings_of(both)[0].find("give one of the two"), std::string::npos) << warnings_of(both)[0];
+  expect_no_communicator(both, warnings_of(both)[0]);
+  EXPECT_TRUE(warnings_of({{"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", "0.01"}}).empty());
   const Variables unknown = {{"TUTTI_NCCL_COMPRESS", "int9"}};
-  ASSERT_EQ(doubts_of(unknown).size(), 1U);
-  EXPECT_NE(doubts_of(unknown)[0].find("int9"), std::string::npos) << doubts_of(unknown)[0];
+  ASSERT_EQ(warnings_of(unknown).size(), 1U);
+  EXPECT_NE(warnings_of(unknown)[0].find("int9"), std::string::npos) << warnings_of(unknown)[0];
   expect_no_communicator(unknown, "TUTTI_NCCL_COMPRESS: ");
-  EXPECT_TRUE(doubts_of(int4_and({{"TUTTI_NCCL_COMPRESS_TYPES", "bfloat16"}})).empty());
+  EXPECT_TRUE(warnings_of(int4_and({{"TUTTI_NCCL_COMPRESS_TYPES", "bfloat16"}})).empty());
 }
 
 }  // namespace

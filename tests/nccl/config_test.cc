@@ -1,4 +1,4 @@
-// What a config may say, by communicators of one rank.
+// ncclConfig_t, with communicators of one rank.
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -26,20 +26,20 @@ ncclResult_t try_config(void* config) {
   return result;
 }
 
-TEST(Config, MayBeNullOrTheDefault) {
+TEST(Config, MayBeNullOrDefault) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   EXPECT_EQ(try_config(nullptr), ncclSuccess);
   EXPECT_EQ(try_config(&config), ncclSuccess);
 }
 
-TEST(Config, WithoutItsMagicIsRefused) {
+TEST(Config, RejectsWrongMagic) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.magic = 1;
   EXPECT_EQ(try_config(&config), ncclInvalidArgument);
-  expect_sentence("NCCL_CONFIG_INITIALIZER");
+  expect_error_text("NCCL_CONFIG_INITIALIZER");
 }
 
-TEST(Config, RefusesValuesThatCannotBe) {
+TEST(Config, RejectsInvalidValues) {
   const std::vector<std::pair<int ncclConfig_t::*, int>> wrong = {
       {&ncclConfig_t::blocking, 2},          {&ncclConfig_t::cgaClusterSize, -1}, {&ncclConfig_t::minCTAs, 0},
       {&ncclConfig_t::maxCTAs, -3},          {&ncclConfig_t::splitShare, 2},      {&ncclConfig_t::CTAPolicy, 7},
@@ -49,7 +49,7 @@ TEST(Config, RefusesValuesThatCannotBe) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.*field = value;
     EXPECT_EQ(try_config(&config), ncclInvalidArgument) << value;
-    expect_sentence("config.");
+    expect_error_text("config.");
   }
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.minCTAs = 8;
@@ -57,7 +57,7 @@ TEST(Config, RefusesValuesThatCannotBe) {
   EXPECT_EQ(try_config(&config), ncclInvalidArgument);
 }
 
-TEST(Config, TakesWhatSpeaksOfGpus) {
+TEST(Config, AcceptsGpuOptions) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.cgaClusterSize = 2;
   config.minCTAs = 4;
@@ -71,8 +71,8 @@ TEST(Config, TakesWhatSpeaksOfGpus) {
   EXPECT_EQ(try_config(&config), ncclSuccess);
 }
 
-// An older program's config ends earlier; what lies behind it is not its own.
-TEST(Config, IgnoresWhatAnOlderProgramDoesNotKnow) {
+// An older program's config is shorter; memory behind it does not belong to it.
+TEST(Config, IgnoresFields_BeyondSizeOfOlderProgram) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.size = offsetof(ncclConfig_t, cgaClusterSize);
   config.version = NCCL_VERSION(2, 14, 3);
@@ -88,8 +88,8 @@ TEST(Config, IgnoresWhatAnOlderProgramDoesNotKnow) {
   EXPECT_EQ(try_config(&config), ncclSuccess);
 }
 
-// Longer than all that is known, whichever nccl.h this is built with.
-TEST(Config, TakesThatOfANewerProgram) {
+// Longer than all known fields, with any nccl.h.
+TEST(Config, AcceptsConfig_OfNewerProgram) {
   struct {
     nccl::ncclConfig_t known;
     int later[20];
@@ -102,13 +102,13 @@ TEST(Config, TakesThatOfANewerProgram) {
   newer.known.size = sizeof newer;
   newer.known.version = 99900;
   EXPECT_EQ(try_config(&newer), ncclSuccess);
-  newer.known.graphUsageMode = 7;  // Of 2.29: 0 to 2.
+  newer.known.graphUsageMode = 7;  // A field of 2.29: 0 to 2.
   EXPECT_EQ(try_config(&newer), ncclInvalidArgument);
   newer.known.version = NCCL_VERSION(2, 28, 9);
   EXPECT_EQ(try_config(&newer), ncclSuccess) << "its version does not have the field";
 }
 
-TEST(Config, IsOverriddenByTheEnvironment) {
+TEST(Config, IsOverriddenByEnvironment) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   ::setenv("NCCL_COMM_BLOCKING", "0", 1);
   EXPECT_EQ(try_config(&config), ncclInProgress);

@@ -1,4 +1,4 @@
-// How communicators on a device end: by finalize and destroy in any order, by abort from any thread, by failure.
+// End of communicators on a device: by finalize and destroy in any order, by abort from any thread, by failure.
 #include <atomic>
 
 #include "tests/nccl/clients.h"
@@ -17,7 +17,7 @@ ncclResult_t state_of(ncclComm_t comm) {
   return state;
 }
 
-// What a blocking communicator says once it has failed.
+// The error of a blocking communicator after it has failed.
 ncclResult_t failure_of(ncclComm_t comm) {
   ncclResult_t state = ncclSuccess;
   while (state == ncclSuccess) {
@@ -35,7 +35,7 @@ std::vector<ncclComm_t> make(int ranks) {
 
 const std::vector<int> kThrees(5'000, 3);
 
-TEST(DeviceLifecycle, DestroyWaitsForWhatIsEnqueued) {
+TEST(DeviceLifecycle, DestroyWaitsForEnqueuedCalls) {
   std::vector<ncclComm_t> comms = make(2);
   std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
   StreamGate gate(stream_of(1));
@@ -48,7 +48,7 @@ TEST(DeviceLifecycle, DestroyWaitsForWhatIsEnqueued) {
   opening.join();
 }
 
-TEST(DeviceLifecycle, FinalizeWaitsForWhatIsEnqueued) {
+TEST(DeviceLifecycle, FinalizeWaitsForEnqueuedCalls) {
   const NcclRanks ranks(2);
   std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
   StreamGate gate(stream_of(1));
@@ -64,7 +64,7 @@ TEST(DeviceLifecycle, FinalizeWaitsForWhatIsEnqueued) {
   opening.join();
 }
 
-TEST(DeviceLifecycle, FinalizeAndDestroyInAGroupComeAfterItsCalls) {
+TEST(DeviceLifecycle, FinalizeAndDestroyInGroup_RunAfterItsCalls) {
   std::vector<ncclComm_t> comms = make(2);
   std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
   NCCL_EXPECT_OK(ncclGroupStart());
@@ -77,7 +77,7 @@ TEST(DeviceLifecycle, FinalizeAndDestroyInAGroupComeAfterItsCalls) {
   for (const auto& value : values) EXPECT_EQ(value, kThrees);
 }
 
-TEST(DeviceLifecycle, OneThreadDestroysSeveralInAnyOrder) {
+TEST(DeviceLifecycle, OneThreadDestroysSeveral_InAnyOrder) {
   const std::vector<ncclComm_t> some = make(3), others = make(3);
   std::vector<int> values(3, 1), more(3, 1);
   NCCL_EXPECT_OK(ncclGroupStart());
@@ -95,7 +95,7 @@ TEST(DeviceLifecycle, OneThreadDestroysSeveralInAnyOrder) {
   EXPECT_EQ(more, std::vector<int>(3, 1));
 }
 
-TEST(DeviceLifecycle, LeaveNothingOnTheDevice) {
+TEST(DeviceLifecycle, LeavesNothingOnDevice) {
   stream_of(0);
   const HostDeviceUsage before = current_host_device().usage();
   {
@@ -107,10 +107,11 @@ TEST(DeviceLifecycle, LeaveNothingOnTheDevice) {
   EXPECT_EQ(current_host_device().usage(), before);
 }
 
-TEST(DeviceLifecycle, AbortEndsACallThatWaitsForAPeer) {
+TEST(DeviceLifecycle, AbortEndsCall_ThatWaitsForPeer) {
   NcclRanks ranks(3);
   std::vector<int> values[] = {std::vector<int>(100, 1), std::vector<int>(100, 1)};
-  for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));  // The third never comes.
+  for (int rank = 0; rank < 2; ++rank)
+    NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));  // The third rank never calls.
   run_threads(1, [&](int) { NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0))); });
   for (int rank = 0; rank < 2; ++rank) finish(rank);
   EXPECT_EQ(failure_of(ranks[1]), ncclRemoteError);
@@ -119,8 +120,8 @@ TEST(DeviceLifecycle, AbortEndsACallThatWaitsForAPeer) {
   NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(2)));
 }
 
-// What is before it in its stream does not end, as where several communicators have failed and are aborted in turn.
-TEST(DeviceLifecycle, AbortDoesNotWaitForTheProgramsWork) {
+// Earlier work in its stream never ends, as when several failed communicators are aborted in turn.
+TEST(DeviceLifecycle, AbortDoesNotWaitForProgramsWork) {
   std::vector<int> values(100, 1);
   {
     const StreamGate gate(stream_of(0));
@@ -128,10 +129,10 @@ TEST(DeviceLifecycle, AbortDoesNotWaitForTheProgramsWork) {
     NCCL_EXPECT_OK(sum(values, ranks[0], 0));
     NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0)));
   }
-  finish(0);  // What the call looks at is still there, though all ranks are gone.
+  finish(0);  // Memory of the call still exists, although all ranks are gone.
 }
 
-TEST(DeviceLifecycle, AbortEndsAFinalizeThatWaitsForAPeer) {
+TEST(DeviceLifecycle, AbortEndsFinalize_ThatWaitsForPeer) {
   NcclRanks ranks(2);
   std::vector<int> values(100, 1);
   NCCL_EXPECT_OK(sum(values, ranks[0], 0));
@@ -143,7 +144,7 @@ TEST(DeviceLifecycle, AbortEndsAFinalizeThatWaitsForAPeer) {
   finish(0);
 }
 
-TEST(DeviceLifecycle, AWatchdogMayAskWhileCallsAreMade) {
+TEST(DeviceLifecycle, StateMayBeQueried_DuringCalls) {
   const NcclRanks ranks(2);
   std::atomic<bool> done = false;
   std::thread watchdog([&] {
@@ -160,12 +161,12 @@ TEST(DeviceLifecycle, AWatchdogMayAskWhileCallsAreMade) {
   watchdog.join();
 }
 
-TEST(DeviceLifecycle, CallsThatDoNotMatchAreToldByTheAsyncError) {
+TEST(DeviceLifecycle, MismatchIsReportedByAsyncError) {
   const NcclRanks ranks(2);
   std::vector<int> values[] = {std::vector<int>(100, 1), std::vector<int>(99, 1)};
   for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
   EXPECT_EQ(failure_of(ranks[0]), ncclInvalidUsage);
-  expect_sentence("99");
+  expect_error_text("99");
   for (int rank = 0; rank < 2; ++rank) finish(rank);
 }
 

@@ -1,5 +1,5 @@
-// Non-blocking communicators on a device: what makes, splits and ends them is in progress for a time; their calls are
-// enqueued when they return, as those of blocking ones.
+// Non-blocking communicators on a device: creation, split and finalize stay in progress for a time. Calls are enqueued
+// when they return, as with blocking communicators.
 #include "tests/nccl/clients.h"
 #include "tests/nccl/device_place.h"
 
@@ -16,7 +16,7 @@ ncclResult_t state_of(ncclComm_t comm) {
   return state;
 }
 
-TEST(DeviceNonBlocking, InitReturnsBeforeItsPeersCome) {
+TEST(DeviceNonBlocking, InitReturns_BeforePeersJoin) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   ncclConfig_t config = non_blocking_config();
@@ -32,8 +32,8 @@ TEST(DeviceNonBlocking, InitReturnsBeforeItsPeersCome) {
   }
 }
 
-// While the stream waits the communicator is not in progress: more calls may be made.
-TEST(DeviceNonBlocking, CallsAreDoneWithWhenTheyAreEnqueued) {
+// While the stream waits, the communicator is not in progress: more calls may be made.
+TEST(DeviceNonBlocking, CallsComplete_WhenEnqueued) {
   const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   {
@@ -50,7 +50,7 @@ TEST(DeviceNonBlocking, CallsAreDoneWithWhenTheyAreEnqueued) {
   EXPECT_EQ(values[1], 24);
 }
 
-TEST(DeviceNonBlocking, SplitAppearsWhenAllHaveCalled) {
+TEST(DeviceNonBlocking, SplitCompletes_WhenAllHaveCalled) {
   const NcclRanks ranks(2, non_blocking_config());
   ncclComm_t parts[2] = {};
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &parts[0], nullptr), ncclInProgress);
@@ -70,7 +70,7 @@ TEST(DeviceNonBlocking, SplitAppearsWhenAllHaveCalled) {
   }
 }
 
-TEST(DeviceNonBlocking, FinalizeIsInProgressUntilAllCallsAreDone) {
+TEST(DeviceNonBlocking, FinalizeIsInProgress_UntilAllCallsComplete) {
   const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   {
@@ -88,7 +88,7 @@ TEST(DeviceNonBlocking, FinalizeIsInProgressUntilAllCallsAreDone) {
   }
 }
 
-TEST(DeviceNonBlocking, FinalizeComesAfterTheCallsOfItsGroup) {
+TEST(DeviceNonBlocking, FinalizeRunsAfterCallsOfItsGroup) {
   const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   const ncclResult_t ended = ranks.run_in_group([&](int rank, ncclComm_t comm) {
@@ -102,7 +102,7 @@ TEST(DeviceNonBlocking, FinalizeComesAfterTheCallsOfItsGroup) {
   }
 }
 
-TEST(DeviceNonBlocking, AbortEndsAnInit) {
+TEST(DeviceNonBlocking, AbortEndsInit) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   ncclConfig_t config = non_blocking_config();
@@ -113,7 +113,7 @@ TEST(DeviceNonBlocking, AbortEndsAnInit) {
   EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclInvalidArgument) << "it is gone";
 }
 
-TEST(DeviceNonBlocking, AbortEndsASplit) {
+TEST(DeviceNonBlocking, AbortEndsSplit) {
   NcclRanks ranks(2, non_blocking_config());
   ncclComm_t part = nullptr;
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &part, nullptr), ncclInProgress);
@@ -122,7 +122,7 @@ TEST(DeviceNonBlocking, AbortEndsASplit) {
   EXPECT_EQ(outcome_of(ranks[1]), ncclRemoteError);
 }
 
-TEST(DeviceNonBlocking, AbortEndsAFinalizeThatWaitsForAPeer) {
+TEST(DeviceNonBlocking, AbortEndsFinalize_ThatWaitsForPeer) {
   NcclRanks ranks(2, non_blocking_config());
   int value = 1;
   NCCL_EXPECT_OK(sum_one(value, ranks[0], 0));

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kMaxRanks = 8;
 
-// Streams last as long as the program, as the device does.
+// Streams exist as long as the program, like the device.
 struct Streams {
   Streams() {
     for (DeviceStream& stream : streams) stream = current_host_device().make_stream();

@@ -1,4 +1,4 @@
-// Calls on a device: when they run, in which streams, and what is different from host memory.
+// Calls on a device: their order, their streams, and differences from host memory.
 #include <cstdlib>
 
 #include "tests/nccl/clients.h"
@@ -24,7 +24,7 @@ void expect_all(const std::vector<std::vector<int>>& buffers, int wanted) {
   for (const std::vector<int>& buffer : buffers) EXPECT_EQ(buffer, std::vector<int>(kCount, wanted));
 }
 
-TEST(Device, CallsReturnBeforeTheirPeersCall) {
+TEST(Device, CallsReturn_BeforePeersCall) {
   const NcclRanks ranks(kRanks);
   auto buffers = ones();
   for (int rank = 0; rank < kRanks; ++rank) NCCL_EXPECT_OK(sum(buffers[rank], ranks[rank], stream_of(rank)));
@@ -32,7 +32,7 @@ TEST(Device, CallsReturnBeforeTheirPeersCall) {
   expect_all(buffers, kRanks);
 }
 
-TEST(Device, CallsComeAfterWhatIsInTheirStreamsAndBeforeWhatFollows) {
+TEST(Device, CallsKeepStreamOrder) {
   const NcclRanks ranks(kRanks);
   auto buffers = ones();
   std::vector<std::vector<int>> seen(kRanks);
@@ -48,8 +48,8 @@ TEST(Device, CallsComeAfterWhatIsInTheirStreamsAndBeforeWhatFollows) {
   expect_all(seen, 33);
 }
 
-// Each call reads what the one before has written.
-TEST(Device, CallsOfOneCommunicatorRunInOrderWhateverTheirStreams) {
+// Each call reads the result of the previous one.
+TEST(Device, CallsOfOneCommunicatorKeepOrder_InDifferentStreams) {
   const NcclRanks ranks(kRanks);
   auto buffers = ones();
   for (int call = 0; call < 4; ++call) {
@@ -60,7 +60,7 @@ TEST(Device, CallsOfOneCommunicatorRunInOrderWhateverTheirStreams) {
   expect_all(buffers, 81);
 }
 
-TEST(Device, AllStreamsOfAGroupWaitForItsCalls) {
+TEST(Device, AllStreamsOfGroupWaitForItsCalls) {
   const NcclRanks ranks(kRanks);
   auto first = ones(), second = ones();
   std::vector<std::vector<int>> seen(kRanks);
@@ -74,7 +74,7 @@ TEST(Device, AllStreamsOfAGroupWaitForItsCalls) {
   expect_all(second, kRanks);
 }
 
-TEST(Device, TheNullStreamIsOne) {
+TEST(Device, AcceptsNullStream) {
   const NcclRanks ranks(kRanks);
   auto buffers = ones();
   NCCL_EXPECT_OK(
@@ -83,7 +83,7 @@ TEST(Device, TheNullStreamIsOne) {
   expect_all(buffers, kRanks);
 }
 
-TEST(Device, CallsInACapturedStreamBecomePartOfTheGraph) {
+TEST(Device, CapturedCallsBecomePartOfGraph) {
   const NcclRanks ranks(kRanks);
   auto buffers = ones();
   HostStream& stream = host_stream(stream_of(0));
@@ -103,7 +103,7 @@ TEST(Device, CallsInACapturedStreamBecomePartOfTheGraph) {
   }
 }
 
-TEST(Device, IsTheCurrentOneOrThatOfTheList) {
+TEST(Device, IsCurrentDevice_OrThatOfList) {
   const NcclRanks current(1, NCCL_CONFIG_INITIALIZER);
   int device = -1;
   NCCL_EXPECT_OK(ncclCommCuDevice(current[0], &device));
@@ -118,23 +118,23 @@ TEST(Device, IsTheCurrentOneOrThatOfTheList) {
   }
   const int missing[] = {1};
   EXPECT_EQ(ncclCommInitAll(comms.data(), 1, missing), ncclInvalidArgument);
-  expect_sentence("no device 1");
+  expect_error_text("no device 1");
   EXPECT_EQ(comms[0], nullptr);
 }
 
-TEST(Device, IsNamedByTheEnvironmentToo) {
+TEST(Device, MayBeSelectedByEnvironment) {
   ncclUniqueId id;
   ::setenv("TUTTI_NCCL_MEMORY", "cuda", 1);
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   ::setenv("TUTTI_NCCL_MEMORY", "managed", 1);
   void* memory = nullptr;
   EXPECT_EQ(ncclMemAlloc(&memory, 8), ncclInvalidUsage);
-  expect_sentence("\"managed\"");
+  expect_error_text("\"managed\"");
   ::unsetenv("TUTTI_NCCL_MEMORY");
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
 }
 
-TEST(Device, PartsLieWhereTheirParentDoes) {
+TEST(Device, SubCommunicatorsStayOnDevice) {
   const NcclRanks ranks(kRanks);
   ncclComm_t parts[kRanks] = {};
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -153,7 +153,7 @@ TEST(Device, PartsLieWhereTheirParentDoes) {
   for (const ncclComm_t part : parts) NCCL_EXPECT_OK(ncclCommDestroy(part));
 }
 
-TEST(Device, AScalarOfTheHostIsKeptByItsCall) {
+TEST(Device, HostScalarIsCopiedByItsCall) {
   const NcclRanks ranks(kRanks);
   std::vector<std::vector<float>> buffers(kRanks, std::vector<float>(kCount, 1));
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
@@ -168,8 +168,8 @@ TEST(Device, AScalarOfTheHostIsKeptByItsCall) {
   for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(kCount, 4.5f));
 }
 
-// In its stream, behind the work that makes the scalar; the reduction is gone by then.
-TEST(Device, AScalarOfTheDeviceIsReadWhenItsCallRuns) {
+// In its stream, after the work that writes the scalar; the reduction is destroyed by then.
+TEST(Device, DeviceScalarIsRead_WhenItsCallRuns) {
   const NcclRanks ranks(2);
   double values[] = {10, 100}, scalars[] = {-1, -1};
   {
@@ -189,7 +189,7 @@ TEST(Device, AScalarOfTheDeviceIsReadWhenItsCallRuns) {
   EXPECT_EQ(ncclRedOpCreatePreMulSum(&op, between, ncclFloat64, ncclScalarDevice, ranks[0]), ncclInvalidArgument);
 }
 
-TEST(Device, GivesMemoryOfIts) {
+TEST(Device, MemAllocReturnsDeviceMemory) {
   const std::uint64_t before = current_host_device().usage().allocations;
   void* memory = nullptr;
   NCCL_EXPECT_OK(ncclMemAlloc(&memory, 1'000));
@@ -201,8 +201,8 @@ TEST(Device, GivesMemoryOfIts) {
   EXPECT_EQ(memory, nullptr);
 }
 
-// As programs with one process for all GPUs do it: registered in a group, deregistered one after the other.
-TEST(Device, WindowsAreRegisteredInGroups) {
+// Like programs with one process for all GPUs: registered in a group, deregistered one after the other.
+TEST(Device, WindowsMayBeRegistered_InGroup) {
   const NcclRanks ranks(kRanks);
   void* memory[kRanks] = {};
   ncclWindow_t first[kRanks] = {}, second[kRanks] = {};
@@ -224,7 +224,7 @@ TEST(Device, WindowsAreRegisteredInGroups) {
   }
 }
 
-TEST(Device, WindowsOfNonBlockingCommunicatorsComeLater) {
+TEST(Device, WindowsOfNonBlockingCommunicators_AppearLater) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   const NcclRanks ranks(kRanks, config);
@@ -245,7 +245,7 @@ TEST(Device, WindowsOfNonBlockingCommunicatorsComeLater) {
   }
 }
 
-TEST(Device, GroupsThatAreSimulatedEnqueueNothing) {
+TEST(Device, SimulatedGroupsEnqueueNothing) {
   const NcclRanks ranks(kRanks);
   auto buffers = ones();
   ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
@@ -257,22 +257,22 @@ TEST(Device, GroupsThatAreSimulatedEnqueueNothing) {
   expect_all(buffers, 1);
 }
 
-// What it refuses runs nothing, and takes nothing with it.
-TEST(Device, GroupsTellAnErrorAgain) {
+// A failed group runs nothing, and leaves communicators usable.
+TEST(Device, GroupsReportErrorAgain) {
   const NcclRanks ranks(kRanks);
   auto buffers = ones();
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(sum(buffers[0], ranks[0], stream_of(0)));
   EXPECT_EQ(ncclBroadcast(nullptr, nullptr, 1, ncclInt32, 9, ranks[1], stream_of(1)), ncclInvalidArgument);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
-  expect_sentence("root 9 is no rank");
+  expect_error_text("root 9 is no rank");
   NCCL_EXPECT_OK(ranks.run_in_group(
       [&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum(buffers[rank], comm, stream_of(rank))); }));
   finish_all();
   expect_all(buffers, kRanks);
 }
 
-TEST(Device, ManyCallsOfThreadsAtOnce) {
+TEST(Device, ThreadsMakeManyCallsConcurrently) {
   const NcclRanks ranks(kRanks);
   auto buffers = ones();
   ranks.run([&](int rank, ncclComm_t comm) {

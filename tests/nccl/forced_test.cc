@@ -1,4 +1,4 @@
-// Calls that the environment asks for in a way in which they cannot be made.
+// Calls with a forced algorithm that does not support them.
 #include <cstdlib>
 
 #include "tests/nccl/clients.h"
@@ -6,10 +6,10 @@
 namespace tutti::test {
 namespace {
 
-// Before the library looks, at its first use. It needs memory of ncclMemAlloc.
+// Set before the library reads it, at its first use. The algorithm needs memory of ncclMemAlloc.
 [[maybe_unused]] const int forced = ::setenv("TUTTI_ALGORITHM", "two_shot_mapped", 1);
 
-TEST(Forced, FailureOfACallIsToldByTheAsyncError) {
+TEST(ForcedAlgorithm, ReportsUnsupportedCall_ByAsyncError) {
   const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   for (int rank = 0; rank < 2; ++rank) {
@@ -17,7 +17,7 @@ TEST(Forced, FailureOfACallIsToldByTheAsyncError) {
   }
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(outcome_of(ranks[rank]), ncclInvalidArgument) << "the communicator itself is well";
-    expect_sentence("two_shot_mapped");
+    expect_error_text("two_shot_mapped");
     EXPECT_EQ(outcome_of(ranks[rank]), ncclInvalidArgument) << "each time";
   }
 }

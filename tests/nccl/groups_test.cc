@@ -1,4 +1,4 @@
-// What groups promise: nesting, errors that are told again, and nothing left behind.
+// Groups: nesting, repeated errors, and clean state afterwards.
 #include "tests/nccl/clients.h"
 
 extern "C" ncclResult_t ncclDevCommCreate(ncclComm_t, const void*, void*);  // Its header is for nvcc.
@@ -10,15 +10,15 @@ ncclResult_t sum_one(int& value, ncclComm_t comm) {
   return ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr);
 }
 
-TEST(Groups, EndWithoutStartIsRefused) {
+TEST(Group, RejectsEndWithoutStart) {
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
-  expect_sentence("ncclGroupStart");
+  expect_error_text("ncclGroupStart");
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(ncclGroupEnd());
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
 }
 
-TEST(Groups, RunAtTheOutermostEnd) {
+TEST(Group, RunsAtOutermostEnd) {
   const NcclRanks ranks(2);
   int values[] = {1, 2};
   NCCL_EXPECT_OK(ncclGroupStart());
@@ -33,22 +33,22 @@ TEST(Groups, RunAtTheOutermostEnd) {
   EXPECT_EQ(values[1], 3);
 }
 
-TEST(Groups, TellAnErrorAgainAndRunNothing) {
+TEST(Group, ReportsErrorAgain_AndRunsNothing) {
   const NcclRanks ranks(2);
   int values[] = {1, 2};
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(sum_one(values[0], ranks[0]));
   EXPECT_EQ(ncclBroadcast(&values[1], &values[1], 1, ncclInt32, 9, ranks[1], nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
-  expect_sentence("root 9 is no rank");
+  expect_error_text("root 9 is no rank");
   EXPECT_EQ(values[0], 1);
-  // Both the group and the communicators are as before.
+  // The group and the communicators are usable as before.
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum_one(values[rank], comm)); }));
   EXPECT_EQ(values[0], 3);
 }
 
-// What tutti.h would refuse once its own group is open would take the other communicator along.
-TEST(Groups, RefuseANegativeCountAlone) {
+// An error that tutti.h reports after its own group has begun would also fail the other communicator.
+TEST(Group, NegativeCountFailsOnlyItsCommunicator) {
   const NcclRanks ranks(1), others(1);
   int value = 4;
   NCCL_EXPECT_OK(ncclGroupStart());
@@ -56,12 +56,12 @@ TEST(Groups, RefuseANegativeCountAlone) {
   const auto count = static_cast<std::size_t>(-1);
   EXPECT_EQ(ncclAllReduce(&value, &value, count, ncclInt32, ncclSum, ranks[0], nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
-  expect_sentence("more elements than any memory holds");
+  expect_error_text("more elements than any memory holds");
   NCCL_EXPECT_OK(sum_one(value, others[0]));
   NCCL_EXPECT_OK(sum_one(value, ranks[0]));
 }
 
-TEST(Groups, LetQueriesThatAreNotImplementedBe) {
+TEST(Group, IgnoresUnimplementedQueries) {
   const NcclRanks ranks(1);
   int value = 4;
   NCCL_EXPECT_OK(ncclGroupStart());
@@ -73,7 +73,7 @@ TEST(Groups, LetQueriesThatAreNotImplementedBe) {
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage) << "it would have been one of the group";
 }
 
-TEST(Groups, LetMemoryAndRegistrationBe) {
+TEST(Group, AllowsMemoryAndRegistration) {
   const NcclRanks ranks(1);
   NCCL_EXPECT_OK(ncclGroupStart());
   void* memory = nullptr;
@@ -86,7 +86,7 @@ TEST(Groups, LetMemoryAndRegistrationBe) {
   NCCL_EXPECT_OK(ncclGroupEnd());
 }
 
-TEST(Groups, BelongToTheirThread) {
+TEST(Group, BelongsToItsThread) {
   const NcclRanks ranks(1);
   NCCL_EXPECT_OK(ncclGroupStart());
   run_threads(1, [&](int) {
@@ -97,7 +97,7 @@ TEST(Groups, BelongToTheirThread) {
   NCCL_EXPECT_OK(ncclGroupEnd());
 }
 
-TEST(Groups, HaveOneKindOfCommunicator) {
+TEST(Group, RejectsMixOfBlockingAndNonBlocking) {
   const NcclRanks blocking(1);
   const NcclRanks non_blocking(1, non_blocking_config());
   int value = 1;
@@ -105,14 +105,14 @@ TEST(Groups, HaveOneKindOfCommunicator) {
   NCCL_EXPECT_OK(sum_one(value, blocking[0]));
   EXPECT_EQ(sum_one(value, non_blocking[0]), ncclInvalidArgument);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
-  expect_sentence("blocking and non-blocking");
+  expect_error_text("blocking and non-blocking");
 }
 
-TEST(Groups, OfSeveralCommunicatorsRunTogether) {
+TEST(Group, RunsSeveralCommunicatorsTogether) {
   const NcclRanks one(2), other(2);
   int values[2][2] = {{1, 2}, {10, 20}};
   NCCL_EXPECT_OK(ncclGroupStart());
-  for (int rank = 0; rank < 2; ++rank) {  // Each pair of ranks meets in another order.
+  for (int rank = 0; rank < 2; ++rank) {  // The ranks of each communicator call in a different order.
     NCCL_EXPECT_OK(sum_one(values[0][rank], one[rank]));
     NCCL_EXPECT_OK(sum_one(values[1][rank], other[rank]));
   }
@@ -121,7 +121,7 @@ TEST(Groups, OfSeveralCommunicatorsRunTogether) {
   EXPECT_EQ(values[1][1], 30);
 }
 
-TEST(Groups, SimulatedRunNothing) {
+TEST(Group, SimulationRunsNothing) {
   const NcclRanks ranks(2);
   int values[] = {1, 2};
   ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
@@ -147,7 +147,7 @@ TEST(Groups, SimulatedRunNothing) {
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(ncclSend(values, 1, ncclInt32, 1, ranks[0], nullptr));
   EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
-  expect_sentence("nothing is predicted of messages");
+  expect_error_text("nothing is predicted of messages");
   EXPECT_EQ(info.estimatedTime, NCCL_UNDEF_FLOAT);
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(ncclGroupSimulateEnd(&info));

@@ -1,4 +1,4 @@
-// How communicators are made, and how that fails.
+// Creation of communicators, and its errors.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 namespace tutti::test {
 namespace {
 
-// Where the environment asks for GPUs, as it does if it says nothing, until its end.
+// During its lifetime, the environment selects GPUs, which is the default.
 class OnGpus {
  public:
   OnGpus() { ::unsetenv("TUTTI_NCCL_MEMORY"); }
@@ -27,7 +27,7 @@ bool has_gpu() {
   return ncclMemAlloc(&memory, 8) == ncclSuccess && ncclMemFree(memory) == ncclSuccess;
 }
 
-TEST(Init, SaysWhatToDoWithoutAGpu) {
+TEST(Init, SuggestsHostMemory_WithoutGpu) {
   if (has_gpu()) GTEST_SKIP() << "there is a GPU here";
   ncclUniqueId id = {};
   {
@@ -35,12 +35,12 @@ TEST(Init, SaysWhatToDoWithoutAGpu) {
     NCCL_EXPECT_OK(ncclGetUniqueId(&id)) << "for ranks on other hosts";
     ncclComm_t comm = nullptr;
     EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
-    expect_sentence("set TUTTI_NCCL_MEMORY=host");
+    expect_error_text("set TUTTI_NCCL_MEMORY=host");
     EXPECT_EQ(comm, nullptr);
     EXPECT_EQ(ncclCommInitAll(&comm, 1, nullptr), ncclInvalidUsage);
     void* memory = nullptr;
     EXPECT_EQ(ncclMemAlloc(&memory, 8), ncclInvalidUsage);
-    expect_sentence("ncclMemAlloc: ");
+    expect_error_text("ncclMemAlloc: ");
     EXPECT_EQ(ncclMemAlloc(nullptr, 8), ncclInvalidArgument);
     NCCL_EXPECT_OK(ncclMemFree(nullptr));
     int mine = 0;
@@ -59,8 +59,8 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// In children, as the line is printed once in a process.
-TEST(Init, PrintsTheVersionOnce_WhenNcclDebugAsksForIt) {
+// Runs in children, since the line is printed once in a process.
+TEST(Init, PrintsVersionOnce_WhenNcclDebugAsksForIt) {
   for (const char* level : {"VERSION", "info", "NONE"}) {
     char folder[] = "/tmp/tutti-nccl-XXXXXX";
     ASSERT_NE(::mkdtemp(folder), nullptr);
@@ -85,20 +85,20 @@ TEST(Init, PrintsTheVersionOnce_WhenNcclDebugAsksForIt) {
   }
 }
 
-TEST(Init, SaysWhichMemoryItServes) {
+TEST(Init, RejectsUnknownMemory) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   ncclComm_t comm = nullptr;
   ::setenv("TUTTI_NCCL_MEMORY", "managed", 1);
   EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
-  expect_sentence("\"managed\"");
+  expect_error_text("\"managed\"");
   ::setenv("TUTTI_NCCL_MEMORY", "host", 1);
   EXPECT_EQ(comm, nullptr);
   NCCL_EXPECT_OK(ncclCommInitRank(&comm, 1, id, 0));
   NCCL_EXPECT_OK(ncclCommDestroy(comm));
 }
 
-TEST(Init, RefusesWrongArguments) {
+TEST(Init, RejectsInvalidArguments) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   EXPECT_EQ(ncclGetUniqueId(nullptr), ncclInvalidArgument);
@@ -106,11 +106,11 @@ TEST(Init, RefusesWrongArguments) {
   EXPECT_EQ(ncclCommInitRank(nullptr, 1, id, 0), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRank(&comm, 0, id, 0), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 2), ncclInvalidArgument);
-  expect_sentence("ncclCommInitRank: rank is 2: pass 0 to 1");
+  expect_error_text("ncclCommInitRank: rank is 2: pass 0 to 1");
   EXPECT_EQ(ncclCommInitRank(&comm, 2, id, -1), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitAll(&comm, 0, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitAll(nullptr, 1, nullptr), ncclInvalidArgument);
-  EXPECT_EQ(ncclCommInitAll(&comm, 70'000, nullptr), ncclInvalidArgument);  // And writes to none of its entries.
+  EXPECT_EQ(ncclCommInitAll(&comm, 70'000, nullptr), ncclInvalidArgument);  // And writes none of its entries.
   EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 0, &id, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 2, &id, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 1, nullptr, nullptr), ncclInvalidArgument);
@@ -141,7 +141,7 @@ TEST(Init, JoinsThreads) {
   expect_seats(comms);
 }
 
-TEST(Init, JoinsManyRanksOfOneThreadInAGroup) {
+TEST(Init, JoinsRanksOfOneThread_InGroup) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   std::vector<ncclComm_t> comms(3);
@@ -153,7 +153,7 @@ TEST(Init, JoinsManyRanksOfOneThreadInAGroup) {
   expect_seats(comms);
 }
 
-TEST(Init, JoinsByTheFirstOfSeveralIds) {
+TEST(Init, JoinsByFirstOfSeveralIds) {
   ncclUniqueId ids[2];
   for (ncclUniqueId& id : ids) NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   std::vector<ncclComm_t> comms(2);
@@ -161,7 +161,7 @@ TEST(Init, JoinsByTheFirstOfSeveralIds) {
   expect_seats(comms);
 }
 
-TEST(Init, AllTakesDevicesTwice) {
+TEST(Init, InitAllAcceptsSameDeviceTwice) {
   std::vector<ncclComm_t> comms(2);
   const int devices[] = {3, 3};
   NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), 2, devices));
@@ -171,7 +171,7 @@ TEST(Init, AllTakesDevicesTwice) {
   expect_seats(comms);
 }
 
-TEST(Init, AllJoinsAnOpenGroup) {
+TEST(Init, InitAllJoinsOpenGroup) {
   std::vector<ncclComm_t> comms(2);
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), 2, nullptr));
@@ -179,7 +179,7 @@ TEST(Init, AllJoinsAnOpenGroup) {
   expect_seats(comms);
 }
 
-TEST(Init, InAGroupThatFailsLeavesNothing) {
+TEST(Init, LeavesNothing_WhenGroupFails) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   ncclComm_t comm = nullptr, other = nullptr;
@@ -191,7 +191,7 @@ TEST(Init, InAGroupThatFailsLeavesNothing) {
   EXPECT_EQ(comm, nullptr);
 }
 
-TEST(Init, HandlesThatAreNoneAreRefused) {
+TEST(Init, RejectsInvalidHandles) {
   int number = 0;
   ncclResult_t state = ncclSuccess;
   std::vector<char> memory(256, 'x');
@@ -207,7 +207,7 @@ TEST(Init, HandlesThatAreNoneAreRefused) {
   }
 }
 
-TEST(Init, GivesNoWindowsOfHostMemory) {
+TEST(Init, ReturnsNullWindow_ForHostMemory) {
   const NcclRanks ranks(1);
   alignas(4096) static char buffer[4096];
   auto window = reinterpret_cast<ncclWindow_t>(buffer);
@@ -216,7 +216,7 @@ TEST(Init, GivesNoWindowsOfHostMemory) {
   NCCL_EXPECT_OK(ncclCommWindowDeregister(ranks[0], window));
 }
 
-TEST(Init, RefusesFlagsOfWindowsThatItDoesNotKnow) {
+TEST(Init, RejectsUnknownWindowFlags) {
   const NcclRanks ranks(1);
   alignas(4096) static char buffer[4096];
   for (const int known : {0, 1, 2, 3}) {
@@ -225,19 +225,19 @@ TEST(Init, RefusesFlagsOfWindowsThatItDoesNotKnow) {
   }
   ncclWindow_t window = nullptr;
   EXPECT_EQ(ncclCommWindowRegister(ranks[0], buffer, sizeof buffer, &window, 0x7777), ncclInvalidArgument);
-  expect_sentence("winFlags 30583 has unknown bits");
+  expect_error_text("winFlags 30583 has unknown bits");
 }
 
-TEST(Init, SaysWhatIsNotImplemented) {
+TEST(Init, ReportsUnimplementedFunctions) {
   const NcclRanks ranks(1);
   EXPECT_EQ(ncclCommRevoke(ranks[0], 0), ncclInvalidUsage);
-  expect_sentence("ncclCommRevoke: not implemented");
+  expect_error_text("ncclCommRevoke: not implemented");
   ncclResult_t state = ncclInProgress;
   NCCL_EXPECT_OK(ncclCommGetAsyncError(ranks[0], &state));
   EXPECT_EQ(state, ncclSuccess);
 }
 
-TEST(Init, GivesMemory) {
+TEST(Init, MemAllocReturnsMemory) {
   void* memory = nullptr;
   NCCL_EXPECT_OK(ncclMemAlloc(&memory, 100'000));
   std::memset(memory, 1, 100'000);

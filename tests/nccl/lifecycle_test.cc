@@ -1,4 +1,4 @@
-// How communicators end: by destroy in any order, by abort from any thread, by failure.
+// End of communicators: by destroy in any order, by abort from any thread, by failure.
 #include <atomic>
 #include <filesystem>
 #include <iterator>
@@ -12,8 +12,8 @@ ncclResult_t sum_one(int& value, ncclComm_t comm) {
   return ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr);
 }
 
-// The loop of many programs: to wait for the peers in the first would be to wait forever.
-TEST(Lifecycle, OneThreadDestroysOneAfterTheOther) {
+// The loop of many programs: if the first destroy waited for peers, it would wait forever.
+TEST(Lifecycle, OneThreadDestroysRanks_OneAfterTheOther) {
   std::vector<ncclComm_t> comms(3), others(3);
   NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), 3, nullptr));
   NCCL_EXPECT_OK(ncclCommInitAll(others.data(), 3, nullptr));
@@ -24,7 +24,7 @@ TEST(Lifecycle, OneThreadDestroysOneAfterTheOther) {
   }
 }
 
-TEST(Lifecycle, InAGroupComeAfterItsCalls) {
+TEST(Lifecycle, DestroyInGroup_RunsAfterItsCalls) {
   std::vector<ncclComm_t> comms(2);
   NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), 2, nullptr));
   int values[] = {1, 2};
@@ -38,14 +38,14 @@ TEST(Lifecycle, InAGroupComeAfterItsCalls) {
   EXPECT_EQ(values[1], 3);
 }
 
-TEST(Lifecycle, ComeOnce) {
+TEST(Lifecycle, FinalizesAndDestroysOnce) {
   std::vector<ncclComm_t> comms(2);
   NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), 2, nullptr));
   NCCL_EXPECT_OK(ncclCommFinalize(comms[0]));
   EXPECT_EQ(ncclCommFinalize(comms[0]), ncclInvalidArgument);
   int value = 0;
   EXPECT_EQ(sum_one(value, comms[0]), ncclInvalidArgument);
-  expect_sentence("finalized");
+  expect_error_text("finalized");
   NCCL_EXPECT_OK(ncclCommCount(comms[0], &value));
   for (const ncclComm_t comm : comms) {
     NCCL_EXPECT_OK(ncclCommDestroy(comm));
@@ -57,7 +57,7 @@ TEST(Lifecycle, ComeOnce) {
   NCCL_EXPECT_OK(ncclCommAbort(nullptr));
 }
 
-TEST(Lifecycle, ABlockingCommunicatorIsNeverInProgress) {
+TEST(Lifecycle, BlockingCommunicatorIsNeverInProgress) {
   const NcclRanks ranks(2);
   std::atomic<bool> done = false;
   std::thread watchdog([&] {
@@ -80,11 +80,11 @@ TEST(Lifecycle, ABlockingCommunicatorIsNeverInProgress) {
   watchdog.join();
 }
 
-TEST(Lifecycle, AbortEndsACallOfAnotherThreadAndOfPeers) {
+TEST(Lifecycle, AbortEndsCall_OfOtherThreadsAndPeers) {
   std::vector<ncclComm_t> comms(3);
   NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), 3, nullptr));
   std::thread watchdog;
-  run_threads(2, [&](int rank) {  // The third never comes.
+  run_threads(2, [&](int rank) {  // The third rank never calls.
     if (rank == 0) watchdog = std::thread([&] { NCCL_EXPECT_OK(ncclCommAbort(comms[0])); });
     int value = 1;
     ncclResult_t result = sum_one(value, comms[rank]);
@@ -100,7 +100,7 @@ TEST(Lifecycle, AbortEndsACallOfAnotherThreadAndOfPeers) {
   NCCL_EXPECT_OK(ncclCommAbort(comms[2]));
 }
 
-TEST(Lifecycle, DestroyIsRefusedWhileTheRanksJoin) {
+TEST(Lifecycle, RejectsDestroy_DuringInit) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   ncclComm_t comms[2] = {};
@@ -111,14 +111,14 @@ TEST(Lifecycle, DestroyIsRefusedWhileTheRanksJoin) {
     std::this_thread::yield();
   }
   EXPECT_EQ(ncclCommDestroy(early), ncclInvalidArgument);
-  expect_sentence("have not joined yet");
+  expect_error_text("have not joined yet");
   NCCL_EXPECT_OK(ncclCommInitRank(&comms[1], 2, id, 1));
   joining.join();
   for (const ncclComm_t comm : comms) NCCL_EXPECT_OK(ncclCommDestroy(comm));
 }
 
-// It has said goodbye, so it is not dead to them.
-TEST(Lifecycle, ARankThatIsDestroyedLeavesItsPeersAlone) {
+// The rank left in good order, so it does not count as dead.
+TEST(Lifecycle, DestroyedRankDoesNotAffectPeers) {
   NcclRanks ranks(3);
   ranks.run([](int rank, ncclComm_t comm) {
     int value = rank;
@@ -143,15 +143,15 @@ int count_threads() {
   return static_cast<int>(std::distance(begin(tasks), end(tasks)));
 }
 
-// Nothing works for it in the background, however long its peers stay.
-TEST(Lifecycle, LeaveNothingBehind) {
+// No background thread remains for it, however long its peers stay.
+TEST(Lifecycle, LeavesNothingBehind) {
   NcclRanks ranks(2);
   const int before = count_threads();
   NCCL_EXPECT_OK(ncclCommDestroy(ranks.give_up(0)));
   EXPECT_EQ(count_threads(), before);
 }
 
-TEST(Lifecycle, AbortEndsAnInitOfAnotherThread) {
+TEST(Lifecycle, AbortEndsInit_OfAnotherThread) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   ncclComm_t comm = nullptr;
@@ -166,7 +166,7 @@ TEST(Lifecycle, AbortEndsAnInitOfAnotherThread) {
   EXPECT_EQ(comm, nullptr);
 }
 
-TEST(Lifecycle, CallsThatDoNotMatchAreToldToAllWhoWait) {
+TEST(Lifecycle, MismatchIsReportedToWaitingRanks) {
   const NcclRanks ranks(2);
   ranks.run([](int rank, ncclComm_t comm) {
     std::vector<int> values(100);
@@ -176,15 +176,15 @@ TEST(Lifecycle, CallsThatDoNotMatchAreToldToAllWhoWait) {
   ncclResult_t state = ncclSuccess;
   NCCL_EXPECT_OK(ncclCommGetAsyncError(ranks[0], &state));
   EXPECT_EQ(state, ncclInvalidUsage);
-  expect_sentence("99");
+  expect_error_text("99");
 }
 
-TEST(Lifecycle, TheLastErrorIsThatOfAnyThread) {
+TEST(Lifecycle, LastErrorIsSharedByThreads) {
   run_threads(1, [](int) { EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage); });
-  expect_sentence("ncclGroupEnd: no group is open");
+  expect_error_text("ncclGroupEnd: no group is open");
 }
 
-TEST(Lifecycle, ManyCommunicatorsComeAndGo) {
+TEST(Lifecycle, SupportsManyCommunicatorsInSequence) {
   for (int i = 0; i < 40; ++i) {
     const NcclRanks ranks(2);
     ranks.run([](int rank, ncclComm_t comm) {

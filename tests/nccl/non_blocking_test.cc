@@ -1,4 +1,4 @@
-// Communicators whose calls return at once.
+// Non-blocking communicators.
 #include <algorithm>
 #include <atomic>
 
@@ -7,7 +7,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(NonBlocking, InitReturnsBeforeItsPeersCome) {
+TEST(NonBlocking, InitReturns_BeforePeersJoin) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   ncclConfig_t config = non_blocking_config();
@@ -19,7 +19,7 @@ TEST(NonBlocking, InitReturnsBeforeItsPeersCome) {
   EXPECT_EQ(state, ncclInProgress);
   int value = 0;
   EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comms[0], nullptr), ncclInvalidArgument);
-  expect_sentence("still in progress");
+  expect_error_text("still in progress");
   EXPECT_EQ(ncclCommCount(comms[0], &value), ncclInvalidArgument);
   EXPECT_EQ(ncclCommDestroy(comms[0]), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRankConfig(&comms[1], 2, id, 1, &config), ncclInProgress);
@@ -31,7 +31,7 @@ TEST(NonBlocking, InitReturnsBeforeItsPeersCome) {
   }
 }
 
-TEST(NonBlocking, CallsReturnBeforeTheirPeersCome) {
+TEST(NonBlocking, CallsReturn_BeforePeersCall) {
   const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   for (int rank = 0; rank < 2; ++rank) {  // One thread, no group.
@@ -46,7 +46,7 @@ TEST(NonBlocking, CallsReturnBeforeTheirPeersCome) {
   }
 }
 
-TEST(NonBlocking, GroupsReturnBeforeTheyAreDone) {
+TEST(NonBlocking, GroupsReturn_BeforeCompletion) {
   const NcclRanks ranks(2, non_blocking_config());
   std::vector<int> values[] = {values_of<int>(0, 1000), values_of<int>(1, 1000)};
   for (int rank = 0; rank < 2; ++rank) {
@@ -62,7 +62,7 @@ TEST(NonBlocking, GroupsReturnBeforeTheyAreDone) {
   }
 }
 
-TEST(NonBlocking, GroupsOfSeveralRanksToo) {
+TEST(NonBlocking, GroupsOfSeveralRanksReturn_BeforeCompletion) {
   const NcclRanks ranks(3, non_blocking_config());
   int values[] = {1, 2, 3};
   EXPECT_EQ(ranks.run_in_group([&](int rank, ncclComm_t comm) {
@@ -75,7 +75,7 @@ TEST(NonBlocking, GroupsOfSeveralRanksToo) {
   }
 }
 
-TEST(NonBlocking, EmptyGroupsAreDoneAndSimulatedOnesLeaveNothing) {
+TEST(NonBlocking, EmptyAndSimulatedGroupsCompleteAtOnce) {
   const NcclRanks ranks(1, non_blocking_config());
   int value = 1;
   ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
@@ -87,8 +87,8 @@ TEST(NonBlocking, EmptyGroupsAreDoneAndSimulatedOnesLeaveNothing) {
   EXPECT_EQ(outcome_of(ranks[0]), ncclSuccess);
 }
 
-// One thread may do so for all its ranks, one after the other.
-TEST(NonBlocking, FinalizeWaitsForNoPeer) {
+// One thread may finalize all its ranks, one after the other.
+TEST(NonBlocking, FinalizeDoesNotWaitForPeers) {
   const NcclRanks ranks(2, non_blocking_config());
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(ncclCommFinalize(ranks[rank]), ncclInProgress);
@@ -97,7 +97,7 @@ TEST(NonBlocking, FinalizeWaitsForNoPeer) {
   }
 }
 
-TEST(NonBlocking, FinalizeComesAfterTheCallsOfItsGroup) {
+TEST(NonBlocking, FinalizeRunsAfterCallsOfItsGroup) {
   const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   for (int rank = 0; rank < 2; ++rank) {
@@ -115,8 +115,8 @@ TEST(NonBlocking, FinalizeComesAfterTheCallsOfItsGroup) {
   }
 }
 
-// The end of the group does not wait for the ones, so it cannot run the others after them.
-TEST(NonBlocking, GroupsHaveJobsOrCalls) {
+// The end of the group does not wait for jobs, so it cannot run calls after them.
+TEST(NonBlocking, GroupsRejectMixOfJobsAndCalls) {
   const NcclRanks ranks(1, non_blocking_config());
   int value = 1;
   ncclComm_t part = nullptr;
@@ -128,11 +128,11 @@ TEST(NonBlocking, GroupsHaveJobsOrCalls) {
   NCCL_EXPECT_OK(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, ranks[0], nullptr));
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &part, nullptr), ncclInvalidUsage);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
-  expect_sentence("give each a group of its own");
+  expect_error_text("give each a group of its own");
   EXPECT_EQ(outcome_of(ranks[0]), ncclSuccess);
 }
 
-TEST(NonBlocking, AbortEndsTheWaitForPeers) {
+TEST(NonBlocking, AbortEndsInit) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   ncclConfig_t config = non_blocking_config();
@@ -143,11 +143,11 @@ TEST(NonBlocking, AbortEndsTheWaitForPeers) {
   EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclInvalidArgument) << "it is gone";
 }
 
-// Looks while another thread writes, which is what the test is about.
+// Reads while another thread writes, which the test intends.
 [[gnu::no_sanitize("thread")]] int peek(const int* value) { return *static_cast<const volatile int*>(value); }
 
-// As programs free their buffers next.
-TEST(NonBlocking, AbortLeavesTheProgramsMemory) {
+// Programs free their buffers next.
+TEST(NonBlocking, AbortStopsUseOfBuffers) {
   constexpr std::size_t count = 4 << 20;
   for (int round = 0; round < 5; ++round) {
     NcclRanks ranks(2, non_blocking_config());
@@ -164,7 +164,7 @@ TEST(NonBlocking, AbortLeavesTheProgramsMemory) {
   }
 }
 
-TEST(NonBlocking, AbortEndsASplit) {
+TEST(NonBlocking, AbortEndsSplit) {
   NcclRanks ranks(2, non_blocking_config());
   ncclComm_t part = nullptr;
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &part, nullptr), ncclInProgress);
@@ -173,7 +173,7 @@ TEST(NonBlocking, AbortEndsASplit) {
   EXPECT_EQ(outcome_of(ranks[1]), ncclRemoteError);
 }
 
-TEST(NonBlocking, AbortEndsACall) {
+TEST(NonBlocking, AbortEndsCall) {
   NcclRanks ranks(2, non_blocking_config());
   int value = 1;
   EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, ranks[0], nullptr), ncclInProgress);
@@ -181,8 +181,8 @@ TEST(NonBlocking, AbortEndsACall) {
   EXPECT_EQ(outcome_of(ranks[1]), ncclRemoteError) << "the peer is told";
 }
 
-TEST(NonBlocking, FailureOfInitIsToldByTheAsyncError) {
-  ncclUniqueId id = {};  // Of nobody.
+TEST(NonBlocking, AsyncErrorReportsFailedInit) {
+  ncclUniqueId id = {};  // An id without a rendezvous.
   ncclConfig_t config = non_blocking_config();
   ncclComm_t comm = nullptr;
   EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, id, 0, &config), ncclInProgress);

@@ -1,5 +1,4 @@
-// Where the buffers of a test's ranks are: in host memory, or on a device, whose part threads of the host play. Each
-// test program has one of the two.
+// The memory of a test's buffers: host memory, or the GPU emulator. Each test program links one of the two.
 #pragma once
 
 #include <nccl.h>
@@ -9,9 +8,9 @@ namespace tutti::test {
 // For ncclCommInitAll.
 const int* device_list();
 
-// Of each rank one of its own. Null on host memory, where calls are done when they return.
+// Each rank has its own stream. Null on host memory, where calls are complete when they return.
 cudaStream_t stream_of(int rank);
-// Waits for it.
+// Waits for the rank's stream.
 void finish(int rank);
 
 }  // namespace tutti::test

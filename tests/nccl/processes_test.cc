@@ -1,4 +1,4 @@
-// Ranks that are processes.
+// Ranks in separate processes.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ ncclComm_t join(int rank, const Pipe& pipe) {
   return comm;
 }
 
-// Forks a process per rank; each ends with what its body returns.
+// Forks a process per rank, which exits with the result of its body.
 void run_processes(const std::function<int(int)>& body, int (*end)(int)) {
   std::vector<pid_t> children;
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -83,7 +83,7 @@ int use_all(int rank, ncclComm_t comm) {
   return 0;
 }
 
-TEST(Processes, RunEveryCollective) {
+TEST(MultiProcess, RunsEveryCollective) {
   const Pipe pipe;
   run_processes(
       [&](int rank) {
@@ -94,7 +94,7 @@ TEST(Processes, RunEveryCollective) {
       leave_by_exit);
 }
 
-// Often enough for the death of another rank to be noticed.
+// Often enough to detect the death of another rank.
 bool exchange(ncclComm_t comm, int peer) {
   for (int i = 0; i < 5'000; ++i) {
     int sent = i, received = -1;
@@ -107,11 +107,11 @@ bool exchange(ncclComm_t comm, int peer) {
   return ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclSuccess;
 }
 
-// The root is done with its broadcast before the others begin theirs, and its process wants to end.
+// The root completes its broadcast before the others begin theirs, and its process exits.
 int broadcast_and_leave(int rank, ncclComm_t comm, const Pipe& late) {
   std::vector<std::int32_t> values = values_of<std::int32_t>(rank, 8);
   const auto broadcast = [&] { return ncclBcast(values.data(), 8, ncclInt32, 0, comm, nullptr) == ncclSuccess; };
-  if (!broadcast()) return 2;  // The first call of a kind meets all ranks.
+  if (!broadcast()) return 2;  // The first call of a kind connects all ranks.
   if (rank != 0) values.assign(8, -1);
   char byte = 0;
   if (rank != 0 && ::read(late.reading.get(), &byte, 1) != 1) return 3;
@@ -122,7 +122,7 @@ int broadcast_and_leave(int rank, ncclComm_t comm, const Pipe& late) {
   return is(values, [](std::size_t i) { return value_of(0, i); }) ? 0 : 7;
 }
 
-TEST(Processes, LeaveWhenTheirPeersDo) {
+TEST(MultiProcess, RankMayExit_BeforePeersFinish) {
   const Pipe pipe, late;
   run_processes(
       [&](int rank) {
@@ -132,7 +132,7 @@ TEST(Processes, LeaveWhenTheirPeersDo) {
       leave_by_exit);
 }
 
-TEST(Processes, TellOfOneThatDies) {
+TEST(MultiProcess, ReportsRankDeath) {
   const Pipe pipe;
   run_processes(
       [&](int rank) {
@@ -159,7 +159,7 @@ bool sum_is_right(int rank, ncclComm_t comm) {
   return ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr) == ncclSuccess && value == 6;
 }
 
-// As globals of programs do.
+// Like a global object of a program.
 struct DestroysAtExit {
   ncclComm_t comm = nullptr;
   ~DestroysAtExit() {
@@ -170,13 +170,13 @@ struct DestroysAtExit {
 
 int leave_by_destructor(int rank, const Pipe& pipe) {
   static DestroysAtExit global;
-  ncclGetLastError(nullptr);  // What the thread keeps of it is gone before the global.
+  ncclGetLastError(nullptr);  // Thread-local state is destroyed before the global.
   global.comm = join(rank, pipe);
   return global.comm != nullptr && sum_is_right(rank, global.comm) ? 0 : 1;
 }
 
-// The children would wait for the parent, which waits for them.
-TEST(Processes, EndWhileTheirPeersStay) {
+// Otherwise the children would wait for the parent, which waits for them.
+TEST(MultiProcess, RankMayExit_WhilePeersStay) {
   const Pipe pipe;
   std::vector<pid_t> children;
   for (int rank = 1; rank < kRanks; ++rank) {
@@ -193,8 +193,8 @@ TEST(Processes, EndWhileTheirPeersStay) {
   NCCL_EXPECT_OK(ncclCommDestroy(comm));
 }
 
-// A child of a process that has communicators can do nothing with them, and ends.
-TEST(Processes, ChildrenHaveNoneOfTheirParents) {
+// A forked child cannot use the parent's communicators, and exits normally.
+TEST(MultiProcess, ForkedChildCannotUseParentsCommunicators) {
   const NcclRanks ranks(2);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -204,7 +204,7 @@ TEST(Processes, ChildrenHaveNoneOfTheirParents) {
   expect_end(child);
 }
 
-TEST(Processes, ForkWhileAWatchdogAsks) {
+TEST(MultiProcess, MayFork_WhileAnotherThreadQueries) {
   const NcclRanks ranks(1);
   std::atomic<bool> done = false;
   std::thread watchdog([&] {
@@ -217,7 +217,7 @@ TEST(Processes, ForkWhileAWatchdogAsks) {
   for (int i = 0; i < 200; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
-      ::alarm(20);  // Rather than wait for a lock that nobody holds.
+      ::alarm(20);  // Turns waiting for a lock of a missing thread into a failure.
       const bool refused = ncclCommDestroy(ranks[0]) == ncclInvalidArgument;
       ::_exit(refused && ncclGetLastError(nullptr)[0] != '\0' ? 0 : 1);
     }
@@ -227,8 +227,8 @@ TEST(Processes, ForkWhileAWatchdogAsks) {
   watchdog.join();
 }
 
-// With those that its parent had, and has ended, it has nothing to do.
-TEST(Processes, ChildrenMakeTheirOwn) {
+// Communicators of the parent, current or destroyed, do not affect the child.
+TEST(MultiProcess, ForkedChildCanCreateCommunicators) {
   { const NcclRanks ranks(2); }
   const NcclRanks ranks(2, non_blocking_config());
   const pid_t child = ::fork();

@@ -4,11 +4,11 @@
 namespace tutti::test {
 namespace {
 
-TEST(Reductions, OfNccl) {
+TEST(Reduction, SupportsAllOperations) {
   const NcclRanks ranks(3);
   const struct {
     ncclRedOp_t op;
-    int expected;  // Of -3, 5, -4.
+    int expected;  // For -3, 5, -4.
   } cases[] = {{ncclSum, -2}, {ncclProd, 60}, {ncclMax, 5}, {ncclMin, -4}, {ncclAvg, 0}};
   constexpr int values[] = {-3, 5, -4};
   for (const auto& one : cases) {
@@ -25,8 +25,8 @@ TEST(Reductions, OfNccl) {
   });
 }
 
-// As nccl-tests does it: made and destroyed while the group is open.
-TEST(Reductions, AreKeptByTheCallsOfAnOpenGroup) {
+// Like nccl-tests: created and destroyed while the group is open.
+TEST(Reduction, IsKeptByCallsOfOpenGroup) {
   const NcclRanks ranks(2);
   float values[] = {10, 100};
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
@@ -34,7 +34,7 @@ TEST(Reductions, AreKeptByTheCallsOfAnOpenGroup) {
     ncclRedOp_t op;
     NCCL_EXPECT_OK(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarHostImmediate, comm));
     EXPECT_GE(static_cast<int>(op), ncclNumOps);
-    scalar = -1;  // Copied when it was made.
+    scalar = -1;  // Copied at creation.
     NCCL_EXPECT_OK(ncclAllReduce(&values[rank], &values[rank], 1, ncclFloat32, op, comm, nullptr));
     NCCL_EXPECT_OK(ncclRedOpDestroy(op, comm));
   }));
@@ -42,7 +42,7 @@ TEST(Reductions, AreKeptByTheCallsOfAnOpenGroup) {
   EXPECT_EQ(values[1], 70);
 }
 
-TEST(Reductions, ReadAScalarInMemoryWhenTheCallRuns) {
+TEST(Reduction, ReadsDeviceScalar_WhenCallRuns) {
   const NcclRanks ranks(2);
   float values[] = {10, 100};
   float scalars[] = {0, 0};
@@ -56,7 +56,7 @@ TEST(Reductions, ReadAScalarInMemoryWhenTheCallRuns) {
   EXPECT_EQ(values[0], 330);
 }
 
-TEST(Reductions, MultiplyOnOneRankToo) {
+TEST(Reduction, MultipliesOnOneRank) {
   const NcclRanks ranks(1);
   std::int64_t value = 6, scalar = 7;
   ncclRedOp_t op;
@@ -65,7 +65,7 @@ TEST(Reductions, MultiplyOnOneRankToo) {
   EXPECT_EQ(value, 42);
 }
 
-TEST(Reductions, OfAnotherTypeOrCommunicatorAreRefused) {
+TEST(Reduction, RejectsOtherTypeOrCommunicator) {
   const NcclRanks ranks(1), others(1);
   float scalar = 2;
   ncclRedOp_t op;

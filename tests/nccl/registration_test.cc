@@ -1,4 +1,4 @@
-// What programs register with a communicator, and the mistakes that are found.
+// ncclCommRegister() and ncclCommDeregister(), and the errors that they detect.
 #include <cstdint>
 #include <set>
 
@@ -16,20 +16,20 @@ void* registered(ncclComm_t comm) {
   return handle;
 }
 
-TEST(Registration, OfOneBufferTwiceHasTwoHandles) {
+TEST(Registration, ReturnsDifferentHandles_ForOneBuffer) {
   const NcclRanks ranks(1);
   void* first = registered(ranks[0]);
   void* second = registered(ranks[0]);
   EXPECT_NE(first, second);
   NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], first));
   EXPECT_EQ(ncclCommDeregister(ranks[0], first), ncclInvalidUsage);
-  expect_sentence("ncclCommDeregister: handle is none of a buffer that is registered with this communicator");
+  expect_error_text("ncclCommDeregister: handle is none of a buffer that is registered with this communicator");
   NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], second));
   EXPECT_EQ(ncclCommDeregister(ranks[0], buffer), ncclInvalidUsage);
   NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], nullptr));
 }
 
-TEST(Registration, IsOfOneCommunicator) {
+TEST(Registration, BelongsToOneCommunicator) {
   const NcclRanks ranks(2);
   void* handle = registered(ranks[0]);
   void* other = registered(ranks[1]);
@@ -39,14 +39,14 @@ TEST(Registration, IsOfOneCommunicator) {
   EXPECT_EQ(ncclCommDeregister(nullptr, handle), ncclInvalidArgument);
 }
 
-TEST(Registration, RefusesWhatIsNoBuffer) {
+TEST(Registration, RejectsInvalidBuffers) {
   const NcclRanks ranks(1);
   void* handle = buffer;
   EXPECT_EQ(ncclCommRegister(ranks[0], nullptr, 8, &handle), ncclInvalidArgument);
-  expect_sentence("ncclCommRegister: buff is NULL, but has a size of 8 bytes");
+  expect_error_text("ncclCommRegister: buff is NULL, but has a size of 8 bytes");
   EXPECT_EQ(handle, nullptr);
   EXPECT_EQ(ncclCommRegister(ranks[0], buffer, SIZE_MAX, &handle), ncclInvalidArgument);
-  expect_sentence("beyond the end of memory");
+  expect_error_text("beyond the end of memory");
   EXPECT_EQ(ncclCommRegister(ranks[0], buffer, sizeof buffer, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommRegister(nullptr, buffer, sizeof buffer, &handle), ncclInvalidArgument);
   NCCL_EXPECT_OK(ncclCommRegister(ranks[0], nullptr, 0, &handle));
@@ -66,19 +66,19 @@ TEST(Registration, EndsWithItsCommunicator) {
   }
 }
 
-// Programs that finalize all, and then free what they have.
+// Like programs that finalize all communicators, and then release their buffers.
 TEST(Registration, OutlivesFinalize) {
   const NcclRanks ranks(1);
   void* handle = registered(ranks[0]);
   NCCL_EXPECT_OK(ncclCommFinalize(ranks[0]));
   void* late = nullptr;
   EXPECT_EQ(ncclCommRegister(ranks[0], buffer, sizeof buffer, &late), ncclInvalidArgument);
-  expect_sentence("the communicator is finalized");
+  expect_error_text("the communicator is finalized");
   NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], handle));
   EXPECT_EQ(ncclCommDeregister(ranks[0], handle), ncclInvalidUsage);
 }
 
-TEST(Registration, IsForAnyThread) {
+TEST(Registration, IsThreadSafe) {
   constexpr int kThreads = 4, kTimes = 300;
   const NcclRanks ranks(1);
   std::vector<std::set<void*>> handles(kThreads);

@@ -1,4 +1,4 @@
-// Communicators that go on without some ranks.
+// ncclCommShrink().
 #include "tests/nccl/clients.h"
 
 namespace tutti::test {
@@ -16,7 +16,7 @@ void expect_sum(ncclComm_t comm, int rank, int expected) {
 
 ncclComm_t look(ncclComm_t& part) { return __atomic_load_n(&part, __ATOMIC_ACQUIRE); }
 
-TEST(Shrink, GoesOnWithoutSomeAndLeavesTheParentAsItWas) {
+TEST(Shrink, ExcludesRanks_AndKeepsParent) {
   const NcclRanks ranks(4);
   ranks.run([](int rank, ncclComm_t comm) {
     int excluded[] = {2, 0};
@@ -31,7 +31,7 @@ TEST(Shrink, GoesOnWithoutSomeAndLeavesTheParentAsItWas) {
   });
 }
 
-TEST(Shrink, OfAllRanksByOneThread) {
+TEST(Shrink, RunsAllRanksInOneThread) {
   const NcclRanks ranks(3);
   ncclComm_t parts[2] = {};
   int excluded = 2;
@@ -45,8 +45,8 @@ TEST(Shrink, OfAllRanksByOneThread) {
   for (const ncclComm_t part : parts) NCCL_EXPECT_OK(ncclCommDestroy(part));
 }
 
-// The third never comes to the call. Nobody could wait for the others' end of it, but by the abort.
-TEST(Shrink, WithAbortEndsTheCallsOfTheParent) {
+// The third rank never makes the call. Only the abort can end the other ranks' call.
+TEST(Shrink, AbortFlagEndsCallsOfParent) {
   NcclRanks ranks(3, non_blocking_config());
   int values[] = {1, 2};
   ncclComm_t parts[2] = {};
@@ -65,12 +65,12 @@ TEST(Shrink, WithAbortEndsTheCallsOfTheParent) {
   }
   run_threads(2, [&](int rank) { expect_sum(parts[rank], rank, 1 + 2); });
   EXPECT_EQ(ncclAllReduce(values, values, 1, ncclInt32, ncclSum, ranks[0], stream_of(0)), ncclInvalidUsage);
-  expect_sentence("NCCL_SHRINK_ABORT has ended the calls");
+  expect_error_text("NCCL_SHRINK_ABORT has ended the calls");
   EXPECT_EQ(outcome_of(ranks[2]), ncclRemoteError) << "who is left out hears of the end";
   for (const ncclComm_t part : parts) NCCL_EXPECT_OK(ncclCommDestroy(part));
 }
 
-TEST(Shrink, GoesOnAfterAFailure) {
+TEST(Shrink, Succeeds_AfterFailure) {
   for (const int flags : {NCCL_SHRINK_DEFAULT, NCCL_SHRINK_ABORT}) {
     NcclRanks ranks(3);
     NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(1)));
@@ -87,7 +87,7 @@ TEST(Shrink, GoesOnAfterAFailure) {
   }
 }
 
-TEST(Shrink, CanBeTriedAgain) {
+TEST(Shrink, CanBeRetried) {
   const NcclRanks ranks(3, non_blocking_config());
   ncclComm_t parts[2] = {};
   int different[][1] = {{2}, {1}};
@@ -97,7 +97,7 @@ TEST(Shrink, CanBeTriedAgain) {
   }
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(outcome_of(ranks[rank]), ncclInvalidUsage);
-    expect_sentence("disagree");
+    expect_error_text("disagree");
     EXPECT_EQ(look(parts[rank]), nullptr);
   }
   for (int rank = 0; rank < 2; ++rank) {
@@ -110,7 +110,7 @@ TEST(Shrink, CanBeTriedAgain) {
   }
 }
 
-TEST(Shrink, NonBlockingWritesThePartWhenItIsThere) {
+TEST(Shrink, NonBlockingStoresHandle_WhenComplete) {
   const NcclRanks ranks(2, non_blocking_config());
   ncclComm_t parts[2] = {};
   EXPECT_EQ(ncclCommShrink(ranks[0], nullptr, 0, &parts[0], nullptr, 0), ncclInProgress);
@@ -134,7 +134,7 @@ TEST(Shrink, CanBeAborted) {
   EXPECT_NE(outcome_of(ranks[1]), ncclSuccess);
 }
 
-TEST(Shrink, CanBeAbortedByAWatchdog) {
+TEST(Shrink, CanBeAborted_ByAnotherThread) {
   NcclRanks ranks(2);
   const ncclComm_t waiting = ranks.give_up(0);
   std::thread watchdog([&] { NCCL_EXPECT_OK(ncclCommAbort(waiting)); });
@@ -144,7 +144,7 @@ TEST(Shrink, CanBeAbortedByAWatchdog) {
   watchdog.join();
 }
 
-TEST(Shrink, InheritsOrTakesAConfig) {
+TEST(Shrink, InheritsOrReplacesConfig) {
   const NcclRanks ranks(1);
   ncclConfig_t config = non_blocking_config();
   config.shrinkShare = 1;
@@ -158,15 +158,15 @@ TEST(Shrink, InheritsOrTakesAConfig) {
   NCCL_EXPECT_OK(ncclCommDestroy(taking));
 }
 
-// Before anything is ended: the parent stays well.
-TEST(Shrink, RefusesWrongArguments) {
+// Before any call is ended: the parent stays usable.
+TEST(Shrink, RejectsInvalidArguments) {
   const NcclRanks ranks(3);
   ncclComm_t part = nullptr;
   const auto expect = [&](std::vector<int> list, const char* words) {
     part = reinterpret_cast<ncclComm_t>(0x8);
     EXPECT_EQ(ncclCommShrink(ranks[1], list.data(), static_cast<int>(list.size()), &part, nullptr, NCCL_SHRINK_ABORT),
               ncclInvalidArgument);
-    expect_sentence(words);
+    expect_error_text(words);
     EXPECT_EQ(part, nullptr);
   };
   expect({0, 3}, "excludeRanksList[1] is 3, which is no rank: there are 3");

@@ -1,4 +1,4 @@
-// Communicators made of others.
+// ncclCommSplit().
 #include <atomic>
 
 #include "tests/nccl/clients.h"
@@ -6,7 +6,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(Split, OrdersByKeyAndLeavesOutWhoHasNoColor) {
+TEST(Split, OrdersByKey_AndExcludesRanksWithoutColor) {
   const NcclRanks ranks(4);
   ranks.run([](int rank, ncclComm_t comm) {
     auto part = reinterpret_cast<ncclComm_t>(0x8);
@@ -23,7 +23,7 @@ TEST(Split, OrdersByKeyAndLeavesOutWhoHasNoColor) {
   });
 }
 
-TEST(Split, OfAllRanksByOneThread) {
+TEST(Split, RunsAllRanksInOneThread) {
   const NcclRanks ranks(3);
   ncclComm_t parts[3] = {};
   NCCL_EXPECT_OK(ranks.run_in_group(
@@ -34,7 +34,7 @@ TEST(Split, OfAllRanksByOneThread) {
   for (const ncclComm_t part : parts) NCCL_EXPECT_OK(ncclCommDestroy(part));
 }
 
-TEST(Split, InheritsOrTakesAConfig) {
+TEST(Split, InheritsOrReplacesConfig) {
   const NcclRanks ranks(1, non_blocking_config());
   ncclComm_t inheriting = nullptr, blocking = nullptr;
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &inheriting, nullptr), ncclInProgress);
@@ -50,8 +50,8 @@ TEST(Split, InheritsOrTakesAConfig) {
   NCCL_EXPECT_OK(ncclCommDestroy(blocking));
 }
 
-// PyTorch waits until the pointer is not null, and takes the part to be ready then.
-TEST(Split, NonBlockingWritesThePartWhenItIsThere) {
+// PyTorch waits until the pointer is not null, and then uses the new communicator.
+TEST(Split, NonBlockingStoresHandle_WhenComplete) {
   const NcclRanks ranks(2, non_blocking_config());
   ncclComm_t parts[2] = {};
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &parts[0], nullptr), ncclInProgress);
@@ -68,8 +68,8 @@ TEST(Split, NonBlockingWritesThePartWhenItIsThere) {
   }
 }
 
-// Every rank's first is the peers' first.
-TEST(Split, SeveralTimesInOneGroup) {
+// Splits match in order: the first of every rank belong together.
+TEST(Split, RunsSeveralTimes_InOneGroup) {
   for (const bool blocking : {true, false}) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = blocking ? 1 : 0;
@@ -90,7 +90,7 @@ TEST(Split, SeveralTimesInOneGroup) {
   }
 }
 
-TEST(Split, RefusesWrongArguments) {
+TEST(Split, RejectsInvalidArguments) {
   const NcclRanks ranks(1);
   ncclComm_t part = nullptr;
   EXPECT_EQ(ncclCommSplit(ranks[0], -2, 0, &part, nullptr), ncclInvalidArgument);

@@ -1,4 +1,4 @@
-// A tuner plugin that a program of NCCL's brings.
+// A tuner plugin with the API of NCCL.
 #include <cstdlib>
 #include <vector>
 
@@ -8,15 +8,15 @@
 namespace tutti::test {
 namespace {
 
-// Before the library looks, at its first use.
+// Set before the library reads it, at its first use.
 [[maybe_unused]] const int named = ::setenv("NCCL_TUNER_PLUGIN", STAND_IN_V4, 1);
 
-TEST(TunerPlugin, IsAskedByTheNumbersOfNccl) {
+TEST(TunerPlugin, ReceivesNcclsNumbers) {
   StandIn& stand_in = stand_in_of(STAND_IN_V4);
   stand_in.answer = [](const AskedCall& call, nccl_tuner::Table& table, std::int32_t& channels) {
     channels = 1;
     table[1][2] = 0;
-    return call.collective == 2 ? 0 : 1;  // All others fail.
+    return call.collective == 2 ? 0 : 1;  // All other calls fail.
   };
   const NcclRanks ranks(2);
   run_threads(2, [&](int rank) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What perf/accuracy judges and writes.  accuracy_test.py [BUILD]"""
+"""Checks and output of perf/accuracy.  accuracy_test.py [BUILD]"""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ BUILD = sys.argv.pop() if len(sys.argv) > 1 else os.path.join(ROOT, "build")
 
 
 def cell(**other):
-    """As it should be."""
+    """A cell that passes all checks."""
     return {"collective": "all_reduce", "data": "gaussian", "type": "float32", "format": "int8", "algorithm": "two_shot",
             "ranks": 8, "elements": 65536, "error": 0.0089, "error_of_terms": 0.0089, "peak": 0.012, "bias": 1e-6,
             "cosine": 0.99996, "roundings": 1.875, "growth": 1.37, "type_error": 0, "expected": 0.0089,
@@ -35,50 +35,50 @@ class Judgement(unittest.TestCase):
         self.assertEqual(len(found), 1, found)
         self.assertIn(words, found[0])
 
-    def test_finds_what_is_no_number(self):
+    def test_reports_missing_numbers(self):
         for name in ("error", "input_error", "output_error"):
             self.assert_complaint("is no number", cell(**{name: None}))
         self.assert_complaint("is no number", cell(data="student", error=None))
 
-    def test_has_nothing_against_what_is_as_it_should_be(self):
+    def test_accepts_expected_results(self):
         ring = {"algorithm": "ring", "ranks": 64, "error": 0.0369, "expected": 0.0369}
         self.assertEqual(judge.judge([cell(), cell(**ring), cell(identical=None, idempotent=None)]), [])
 
-    def test_holds_errors_to_what_is_expected(self):
+    def test_limits_errors_to_expected(self):
         self.assert_complaint("times what is expected", cell(format="int8_b32", error=0.0089 * 1.11))
         self.assert_complaint("times what is expected", cell(error=0.0089 * 0.89))
         self.assertEqual(judge.judge([cell(format="mxfp8", ranks=256, error=0.0089 * 1.3)]), [])
 
-    def test_finds_a_format_that_truncates(self):
-        # A step of 0.02 of which half is always lost, and no less of the rest: unbiased errors are as large.
+    def test_detects_truncating_format(self):
+        # Truncation with a step of 0.02: the error is as large as that of unbiased rounding.
         self.assert_complaint("on the mean", cell(bias=-0.003))
 
-    def test_holds_two_shot_to_its_targets(self):
+    def test_checks_targets_of_two_shot(self):
         self.assert_complaint("shall be at most 1.0%", cell(error=0.0101, expected=0.0101))
         self.assertEqual(judge.judge([cell(algorithm="ring", error=0.0101, expected=0.0101)]), [])
 
-    def test_holds_two_shot_to_a_growth(self):
+    def test_checks_error_growth_of_two_shot(self):
         ranks = lambda n, error: cell(ranks=n, error=error, expected=error)
         self.assertEqual(judge.judge([ranks(8, 0.0089), ranks(64, 0.00915)]), [])
         self.assert_complaint("grows 1.067 times", ranks(8, 0.0089), ranks(64, 0.0095))
 
-    def test_wants_the_same_bits(self):
+    def test_requires_same_bits_on_all_ranks(self):
         self.assert_complaint("different bits", cell(identical=False))
         self.assert_complaint("other bits", cell(repeated=False))
         self.assert_complaint("sent as something else", cell(idempotent=False))
 
-    def test_wants_what_is_not_finite_to_arrive(self):
+    def test_requires_non_finite_values_to_survive(self):
         self.assert_complaint("have become numbers", cell(data="not_finite", lost=1))
         self.assert_complaint("another such", cell(data="not_finite", wrong=1))
         self.assert_complaint("numbers have become", cell(data="not_finite", stray=1))
         self.assertEqual(judge.judge([cell(data="not_finite", spoilt=5, error=None)]), [])
 
-    def test_knows_what_has_no_number_in_a_format(self):
+    def test_accepts_values_without_representation(self):
         self.assertEqual(judge.judge([cell(data="largest", format="bf16", error=None, stray=9)]), [])
         self.assert_complaint("have not become infinite", cell(data="largest", format="fp16", error=0))
         self.assert_complaint("numbers have become", cell(data="largest", format="int8", stray=9))
 
-    def test_holds_other_data_to_the_rounding_of_these_very_numbers(self):
+    def test_compares_other_data_with_rounding_of_same_numbers(self):
         self.assert_complaint("no more than", cell(data="student", error=0.0115, error_of_terms=0.0115))
         self.assertEqual(judge.judge([cell(data="student", error=0.011), cell(data="student", error=0.002)]), [])
         self.assert_complaint("no more than", cell(data="laplace", error=0.011, error_of_terms=0.011))
@@ -89,17 +89,17 @@ class Judgement(unittest.TestCase):
 
 
 class Stored(unittest.TestCase):
-    def test_is_what_the_page_says(self):
+    def test_matches_page(self):
         for name, text in tables.files(tables.load(tables.RESULTS)).items():
             with open(os.path.join(tables.DOCS, name), encoding="utf-8") as file:
                 self.assertEqual(file.read(), text, f"{name} is not of {tables.RESULTS}: run perf/rounding/tables.py")
 
-    def test_has_nothing_to_complain_of(self):
+    def test_passes_all_checks(self):
         result = tables.load(tables.RESULTS)
         self.assertEqual(judge.judge(result["cells"]), [])
         self.assertGreater(result["measured"], len(result["cells"]))
 
-    def test_has_all_that_was_asked_for(self):
+    def test_contains_all_requested_cells(self):
         found = {tuple(one[name] for name in ("data", "type", "format", "algorithm", "ranks"))
                  for one in tables.load(tables.RESULTS)["cells"]}
         for wire in tables.FORMATS:
@@ -110,7 +110,7 @@ class Stored(unittest.TestCase):
                     self.assertIn((data, "float32", wire, algorithm, 8), found)
         self.assertIn(("not_finite", "bfloat16", "int8", "ring", 8), found)
 
-    def test_comes_back_as_it_was_packed(self):
+    def test_survives_round_trip(self):
         cells = [cell(), cell(ranks=64, identical=None, idempotent=False, spoilt=3)]
         path = os.path.join(BUILD, "accuracy_test.json")
         with open(path, "w", encoding="utf-8") as file:
@@ -120,17 +120,17 @@ class Stored(unittest.TestCase):
 
 
 class Tool(unittest.TestCase):
-    def test_has_nothing_to_complain_of_quickly(self):
+    def test_quick_run_passes_all_checks(self):
         done = accuracy("--quick")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn(" 0 complaints", done.stdout)
 
-    def test_finds_an_algorithm_whose_ranks_differ(self):
+    def test_detects_algorithm_whose_ranks_differ(self):
         done = accuracy("--algorithm", "recursive_doubling")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("recursive_doubling, 8 ranks, float32 as int8, gaussian: ranks end with different bits", done.stdout)
 
-    def test_says_what_there_is(self):
+    def test_lists_choices(self):
         done = accuracy("--algorithm", "three_shot")
         self.assertEqual(done.returncode, 2)
         self.assertIn("'three_shot' is no algorithm", done.stderr)

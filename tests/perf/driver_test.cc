@@ -1,4 +1,4 @@
-// The driver that all competitors share: what it does around the calls that it times.
+// The driver shared by all libraries under test: its work around the calls that it times.
 #include "perf/peers/driver.h"
 
 #include <gtest/gtest.h>
@@ -14,19 +14,19 @@
 
 namespace {
 
-std::vector<float> inputs;  // Of each call, its first element; -1 if the others are not the same.
+std::vector<float> inputs;  // The first element of each call; -1 if the other elements differ from it.
 int barriers = 0;
 
 void run(const driver_call* call) {
   bool same = true;
   for (std::size_t i = 1; i < call->count; ++i) same = same && call->send[i] == call->send[0];
   inputs.push_back(same ? call->send[0] : -1);
-  for (std::size_t i = 0; i < call->count; ++i) call->recv[i] = call->send[i] * 2;  // As if there were a second rank.
+  for (std::size_t i = 0; i < call->count; ++i) call->recv[i] = call->send[i] * 2;  // Stands for a second rank.
 }
 
 void barrier() { ++barriers; }
 
-// The answers to the commands, of one rank.
+// The answers of one rank to the commands.
 std::string serve(const std::string& commands) {
   char folder[] = "/tmp/tutti-driver-XXXXXX";
   if (::mkdtemp(folder) == nullptr) return "no folder";
@@ -42,19 +42,19 @@ std::string serve(const std::string& commands) {
   return result == 0 ? answers.str() : "failed";
 }
 
-TEST(PeerDriver, FeedsEveryLargeCall) {
+TEST(BenchmarkDriver, FillsInputOfEveryLargeCall) {
   serve("run all_reduce 16384 0 3 2 0\nquit\n");
   EXPECT_EQ(inputs, (std::vector<float>{1, 2, 3, 1, 2, 3}));
   EXPECT_EQ(barriers, 6);
 }
 
-TEST(PeerDriver, CallsSmallOnesBackToBack) {
+TEST(BenchmarkDriver, MakesSmallCallsBackToBack) {
   serve("run all_reduce 8192 0 3 2 0\nquit\n");
   EXPECT_EQ(inputs.size(), 6U);
   EXPECT_EQ(barriers, 2);
 }
 
-TEST(PeerDriver, AnswersATimePerRepetitionAfterWarmups) {
+TEST(BenchmarkDriver, ReportsTimePerRepetition_AfterWarmups) {
   std::istringstream answers(serve("run all_reduce 16384 4 2 3 0\nquit\n"));
   std::string ready, word;
   answers >> ready;
@@ -68,10 +68,10 @@ TEST(PeerDriver, AnswersATimePerRepetitionAfterWarmups) {
   EXPECT_EQ(inputs.size(), 4U + 2 * 3);
 }
 
-TEST(PeerDriver, FindsWrongSums) {
+TEST(BenchmarkDriver, DetectsWrongSums) {
   const std::string answers = serve("run all_reduce 32 0 1 1 1\nquit\n");
   const auto wrong = std::stoul(answers.substr(answers.find("wrong ") + 6));
-  EXPECT_EQ(wrong, 7U);  // Doubled: of 8 elements only the zero is right.
+  EXPECT_EQ(wrong, 7U);  // Doubled: of 8 elements only the zero is correct.
 }
 
 }  // namespace

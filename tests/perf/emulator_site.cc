@@ -1,4 +1,4 @@
-// In the place of perf/tool/gpu_site.cc: the host's emulator of a GPU, whose memory is the host's.
+// Replaces perf/tool/gpu_site.cc: the GPU emulator, whose memory is the host's.
 #include "perf/tool/fail.h"
 #include "perf/tool/site.h"
 #include "tests/executor/current_host_device.h"

@@ -1,4 +1,4 @@
-// What a GPU fills in and finds wrong is what the host does.
+// The GPU's code fills and checks memory like the host's.
 #include "perf/tool/gpu_pattern.h"
 
 #include <gtest/gtest.h>
@@ -9,12 +9,12 @@ namespace perf {
 namespace {
 
 constexpr Position kThird = {.rank = 2, .ranks = 5, .root = 1};
-constexpr std::size_t kCount = 4'099;  // No multiple of anything that threads come in.
+constexpr std::size_t kCount = 4'099;  // No multiple of the size of a thread group.
 
-class Gpu : public testing::Test {
+class GpuPatternTest : public testing::Test {
  protected:
-  Gpu() : pattern_(stream()) { check(cudaMalloc(&memory_, kMax), "cudaMalloc"); }
-  ~Gpu() override { cudaFree(memory_); }
+  GpuPatternTest() : pattern_(stream()) { check(cudaMalloc(&memory_, kMax), "cudaMalloc"); }
+  ~GpuPatternTest() override { cudaFree(memory_); }
 
   static cudaStream_t stream() {
     static const cudaStream_t stream = [] {
@@ -49,7 +49,7 @@ std::vector<char> right_output(const Pattern& pattern, const Output& output) {
   return bytes;
 }
 
-TEST_F(Gpu, FillsInWhatTheHostDoes) {
+TEST_F(GpuPatternTest, FillsLikeHost) {
   for (const Element& element : all_elements()) {
     for (const Operation& operation : all_operations()) {
       const Pattern pattern(element, operation, kThird.ranks, 9);
@@ -61,7 +61,7 @@ TEST_F(Gpu, FillsInWhatTheHostDoes) {
   }
 }
 
-TEST_F(Gpu, FindsWhatTheHostDoes) {
+TEST_F(GpuPatternTest, ChecksLikeHost) {
   for (const char* name :
        {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "scatter", "sendrecv"}) {
     for (const Element& element : all_elements()) {

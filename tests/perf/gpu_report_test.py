@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What perf/gpu/run.py makes of its measurements."""
+"""Reports of perf/gpu/run.py."""
 
 import json
 import os
@@ -40,31 +40,31 @@ class Gpu(unittest.TestCase):
         report.add_floors(measured, "all_reduce", 8, report.copied_gb_s(bench()))
         self.assertAlmostEqual(measured["results"][0]["of_floor"], 0.8)
 
-    def test_targets_are_those_of_the_worst_row(self):
+    def test_targets_use_worst_row(self):
         self.assertEqual([met for *_, met in report.results(bench())], [True, True, True, True])
         slow = bench()
         slow["large"][1]["tutti_us"] = 12.0  # 0.75 of the floor, 1.2 times as long as by hand.
         self.assertEqual([met for *_, met in report.results(slow)], [False, False, True, True])
         self.assertFalse(list(report.results(bench(small_us=6.5)))[3][3])
 
-    def test_small_messages_are_not_held_to_the_floor_of_large_ones(self):
+    def test_small_messages_have_their_own_target(self):
         mixed = bench()
         mixed["large"][0]["tutti_us"] = mixed["large"][0]["hand_us"] = 1000.0
         self.assertTrue(list(report.results(mixed))[0][3])
 
-    def test_the_table_says_what_failed(self):
+    def test_table_lists_failures(self):
         result = {"machine": {"gpu": "A GPU", "driver": "1", "cuda": "13.0"}, "date": "today", "commit": "abc", "dirty": True,
                   "command": "tools/dev gpu", "bench": None, "collectives": [], "clients": {}, "outcomes": {"a part": "failed: for a reason"}}
         self.assertIn("| a part | failed: for a reason |", report.table(result))
         self.assertIn("| 8 ranks, 64 MiB | 10.0 | 0.90 |", report.table({**result, "bench": bench()}))
 
-    def test_rows_say_what_was_wrong_and_whether_anybody_looked(self):
+    def test_rows_show_wrong_elements_or_unchecked(self):
         self.assertEqual(report.wrong({"out_of_place": {"nwrong": 2}, "in_place": {"nwrong": 1}}), 3)
         self.assertEqual(report.wrong({"out_of_place": {"nwrong": 0}, "in_place": {}}), 0)  # There is no such form.
         self.assertEqual(report.wrong({"out_of_place": {"nwrong": 0}, "in_place": {"time": 1.0}}), "unchecked")
         self.assertEqual(report.wrong({"out_of_place": {"time": 1.0}, "in_place": {"time": 1.0}}), "unchecked")
 
-    def test_no_part_measures_what_it_does_not_check(self):
+    def test_every_measurement_is_checked(self):
         one, calls = run_of(), []
         one.perf = lambda title, tool, *arguments, **how: calls.append(list(map(str, arguments)))
         run.measure_early(one, [])
@@ -72,7 +72,7 @@ class Gpu(unittest.TestCase):
         self.assertTrue(calls)
         self.assertFalse([arguments for arguments in calls if re.search(r"(-c|--check)[ =]?0", " ".join(arguments))])
 
-    def test_what_was_learned_is_measured_with_the_file_that_another_run_has_made(self):
+    def test_tuned_results_use_file_of_earlier_run(self):
         for autotunes in (True, False):
             one, calls = run_of(), {}
 
@@ -91,7 +91,7 @@ class Gpu(unittest.TestCase):
             self.assertEqual((again, first[:len(rows)]), (environment, rows))
             self.assertEqual(calls["all_reduce, 8 ranks, predicted"], (rows[:], {"TUTTI_TUNE": "0"}))
 
-    def test_a_perf_tool_with_wrong_elements_fails_and_is_shown(self):
+    def test_perf_tool_with_wrong_elements_fails_and_is_shown(self):
         with tempfile.TemporaryDirectory() as build:
             os.makedirs(os.path.join(build, "perf"))
             program = os.path.join(build, "perf", "all_reduce_perf")
@@ -104,7 +104,7 @@ class Gpu(unittest.TestCase):
                 self.assertEqual(one.perf("a part", "all_reduce_perf"), found)
                 self.assertEqual((one.failed, "3 elements are wrong" in one.outcomes["a part"]), (failed, failed))
 
-    def test_a_peer_stands_beside_ours_where_both_ran(self):
+    def test_peer_is_shown_beside_tutti_when_both_ran(self):
         theirs = {"version": 23007, "ranks": 2, "wrong": 0, "rows": [{"bytes": 8, "us": 30.0}]}
         ours = {"version": 23007, "ranks": 2, "wrong": 0, "rows": [{"bytes": 8, "us": 10.0}]}
         both = {"NCCL by nccl_bench, 2 ranks": theirs, "ours by nccl_bench, 2 ranks": ours}
@@ -112,7 +112,7 @@ class Gpu(unittest.TestCase):
         self.assertIn("| 8 B | 10.0 |", report.beside_nccl({"ours by nccl_bench, 2 ranks": ours}))
         self.assertEqual(report.beside_nccl({"NCCL by nccl_bench, 2 ranks": theirs}), [])
 
-    def test_ours_runs_without_nccl_to_stand_beside(self):
+    def test_tutti_runs_without_nccl(self):
         for deps, peers in (("/nowhere", []), (None, ["NCCL by nccl_bench, 2 ranks"])):
             with tempfile.TemporaryDirectory() as folder:
                 os.makedirs(os.path.join(folder, "nccl", "lib"))
@@ -124,17 +124,17 @@ class Gpu(unittest.TestCase):
             self.assertEqual(begun, [f"ours by nccl_bench, {ranks} ranks" for ranks in (2, 4, 8)] + peers)
             self.assertEqual("NCCL by nccl_bench" in one.outcomes, not peers)
 
-    def test_tools_dev_runs_all_labels_of_tests_that_meet_a_gpu(self):
+    def test_tools_dev_runs_all_gpu_labels(self):
         with open(os.path.join(ROOT, "cmake", "modules.cmake")) as modules, open(os.path.join(ROOT, "tools", "dev")) as dev:
             labels = re.search(r"set\(TUTTI_LABELS_ON_GPU ([a-z ]+)\)", modules.read()).group(1)
             self.assertIn(f"for label in {labels}; do ctest_gpu", dev.read())
 
-    def test_a_peer_may_fail(self):
+    def test_peer_may_fail(self):
         one = run_of()
         self.assertFalse(one.do("theirs", ["false"], may_fail=True))
         self.assertFalse(one.failed)
 
-    def test_a_part_that_fails_or_hangs_ends_no_other(self):
+    def test_failing_or_hanging_part_does_not_end_others(self):
         one = run_of()
         self.assertFalse(one.do("bad", ["sh", "-c", "echo a reason >&2; exit 3"]))
         self.assertFalse(one.do("missing", ["/nowhere/program"]))
@@ -144,14 +144,14 @@ class Gpu(unittest.TestCase):
         self.assertIn("failed: ", one.outcomes["missing"])
         self.assertTrue(one.failed)
 
-    def test_what_hung_has_said_why(self):
+    def test_output_of_hanging_part_is_shown(self):
         hung = subprocess.Popen(["sh", "-c", "echo a reason >&2; echo; sleep 600"], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, start_new_session=True)
         hung.stdout.readline()
         self.assertEqual(run.last_of(run_of().end_group(hung), before=": "), ": a reason")
         self.assertEqual(run.last_of("", before=": "), "")
 
-    def test_a_bench_with_wrong_elements_fails_and_is_shown(self):
+    def test_bench_with_wrong_elements_fails_and_is_shown(self):
         with tempfile.TemporaryDirectory() as build:
             os.makedirs(os.path.join(build, "perf", "gpu"))
             program = os.path.join(build, "perf", "gpu", "gpu_bench")
@@ -163,7 +163,7 @@ class Gpu(unittest.TestCase):
                 self.assertEqual(one.bench(), found)
                 self.assertTrue(one.failed)
 
-    def test_after_a_failure_no_more_ranks_are_tried(self):
+    def test_stops_adding_ranks_after_failure(self):
         one, found, tried = run_of(), {}, []
 
         def do(title, command, **how):
@@ -177,24 +177,24 @@ class Gpu(unittest.TestCase):
         self.assertEqual(tried, ["steps of 1 rank", "DDP steps of 2 ranks", "FSDP steps of 2 ranks", "FSDP steps of 4 ranks"])
         self.assertEqual(sorted(found), ["FSDP steps of 2 ranks", "FSDP steps of 4 ranks", "steps of 1 rank"])
 
-    def test_nothing_begins_when_the_time_is_up_and_the_run_is_not_whole(self):
+    def test_no_part_starts_after_time_limit(self):
         late = run_of(seconds=1)
         self.assertFalse(late.do("late", ["true"]))
         self.assertIn("not begun", late.outcomes["late"])
         self.assertTrue(late.failed)
 
-    def test_what_was_found_is_stored_before_the_next_part_begins(self):
+    def test_results_are_stored_before_next_part(self):
         one, stored = run_of(), []
         one.ended = lambda: stored.append(dict(one.outcomes))
         one.do("first", ["true"])
         one.do("second", ["true"])
         self.assertEqual(stored, [{}, {"first": "done"}])
 
-    def test_losses_are_compared_step_by_step(self):
+    def test_compares_losses_step_by_step(self):
         self.assertAlmostEqual(clients.furthest_apart([2.0, 1.0], [2.0, 1.1]), 0.1)
         self.assertEqual(clients.furthest_apart([2.0, 1.0], [2.0]), float("inf"))
 
-    def test_results_are_named_after_the_gpu(self):
+    def test_results_are_named_after_gpu(self):
         with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
             result = {"machine": {"gpu": "NVIDIA H200", "driver": "1", "cuda": "13.0"}, "date": "", "commit": "", "dirty": False,
                       "command": "", "bench": bench(), "collectives": [], "clients": {}, "outcomes": {}}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The perf tools with --memory cuda, on a emulator of a GPU or without one: gpu_tool_test.py EMULATOR_PERF ALL_REDUCE_PERF"""
+"""The perf tools with --memory cuda, on the GPU emulator or without a GPU: gpu_tool_test.py EMULATOR_PERF ALL_REDUCE_PERF"""
 
 import json
 import os
@@ -39,18 +39,18 @@ class OnTheEmulator(unittest.TestCase):
         self.assertEqual({rank["memory"] for rank in written["devices"]}, {"device 0 emulator"})
         return written
 
-    def test_two_threads_share_a_gpu_unless_told_otherwise(self):
+    def test_two_threads_share_gpu_by_default(self):
         devices = self.measure()["devices"]
         self.assertEqual((len(devices), len({rank["pid"] for rank in devices})), (2, 1))
 
-    def test_threads_drive_several_ranks_in_groups(self):
+    def test_threads_run_several_ranks_in_groups(self):
         self.assertEqual(len(self.measure("-g", "3")["devices"]), 3)
         self.assertEqual(len(self.measure("-t", "2", "-g", "2", "-m", "2")["devices"]), 4)
 
-    def test_processes_share_a_gpu(self):
+    def test_processes_share_gpu(self):
         self.assertEqual(len({rank["pid"] for rank in self.measure("--ranks", "2")["devices"]}), 2)
 
-    def test_buffers_lie_in_windows(self):
+    def test_buffers_are_in_windows(self):
         for ranks in (("--ranks", "3"), ("--ranks", "2", "-t", "1", "-g", "2"), ("-g", "2"), ("-t", "2")):
             written = self.measure(*ranks, "-R", "1", "--algorithm", "two_shot_mapped")
             for row in written["results"]:
@@ -68,7 +68,7 @@ class OnTheEmulator(unittest.TestCase):
             self.assertEqual((row[way]["compression"], row[way]["protocol"]), ("int8", "Simple"))
             self.assertGreater(row[way]["error"], 0)
 
-    def test_calls_learn_and_later_runs_take_what_they_have_come_to(self):
+    def test_autotuning_saves_results_for_later_runs(self):
         with tempfile.TemporaryDirectory() as folder:
             file, path = os.path.join(folder, "tuned"), os.path.join(folder, "out.json")
 
@@ -81,7 +81,7 @@ class OnTheEmulator(unittest.TestCase):
                 ways = [f"{row[way]['algorithm']} {row[way]['protocol']}" for way in ("out_of_place", "in_place")]
                 return result.stderr + result.stdout, ways
 
-            words, ways = tuned("-c", "350")  # Each waits for its call.
+            words, ways = tuned("-c", "350")  # Each call is waited for.
             verdict = re.search(r"all_reduce from 8192 bytes on, .* by ([a-z_]+ [a-z]+): \d+ us, ", words)
             self.assertTrue(verdict, words)
             self.assertEqual(ways[1], verdict[1])
@@ -96,14 +96,14 @@ class OnTheEmulator(unittest.TestCase):
             self.assertEqual(ways, [other, other], words)
             self.assertNotIn("all_reduce from 8192 bytes on", words)
 
-    def test_refuses_a_root_that_is_no_rank(self):
+    def test_rejects_root_out_of_range(self):
         result = run(EMULATOR_PERF, "-t", "2", "-g", "2", "-r", "4", "-e", "8")
         self.assertEqual(result.returncode, 2)
         self.assertIn("--root 4: there are 4 ranks", result.stderr)
 
 
 class OnThisMachine(unittest.TestCase):
-    def test_measures_or_says_what_is_missing(self):
+    def test_measures_or_reports_missing_requirements(self):
         result = run(ALL_REDUCE_PERF, "-g", "2", "-e", "8")
         if result.returncode == 0:
             self.assertIn("Out of bounds values : 0 OK", result.stdout)

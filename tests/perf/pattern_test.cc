@@ -19,7 +19,7 @@ const Element& element(const std::string& name) {
 
 const Operation& sum() { return all_operations().front(); }
 
-// What rank `at.rank` should receive from an all-to-all, by copying.
+// The expected output of rank `at.rank` in an all-to-all, by copying.
 std::vector<char> exchanged(const Pattern& pattern, const Element& type, const Position& at, std::size_t count) {
   const std::size_t block = count * type.size;
   std::vector<char> recv(block * static_cast<std::size_t>(at.ranks));
@@ -35,7 +35,7 @@ std::uint64_t wrong_of(const Pattern& pattern, const void* memory, const char* c
   return pattern.wrong(memory, pattern.output(*find_collective(collective), at, count));
 }
 
-TEST(Pattern, AcceptsRightOutputs) {
+TEST(Pattern, AcceptsCorrectOutputs) {
   const Position at = {.rank = 1, .ranks = 3, .root = 0};
   for (const Element& type : all_elements()) {
     const Pattern pattern(type, sum(), at.ranks, 7);
@@ -60,7 +60,7 @@ TEST(Pattern, RejectsUnwrittenOutputs) {
   }
 }
 
-TEST(Pattern, RejectsBlocksInTheWrongPlace) {
+TEST(Pattern, RejectsBlocksInWrongPlace) {
   const Position at = {.rank = 0, .ranks = 4, .root = 0};
   for (const Element& type : all_elements()) {
     const Pattern pattern(type, sum(), at.ranks, 3);
@@ -72,7 +72,7 @@ TEST(Pattern, RejectsBlocksInTheWrongPlace) {
   }
 }
 
-TEST(Pattern, RejectsWhatAnEarlierRunLeftBehind) {
+TEST(Pattern, RejectsOutputsOfEarlierRun) {
   const Position at = {.rank = 2, .ranks = 4, .root = 0};
   for (const Element& type : all_elements()) {
     const Pattern before(type, sum(), at.ranks, 1), now(type, sum(), at.ranks, 2);
@@ -89,7 +89,7 @@ TEST(Pattern, RejectsOneWrongElement) {
   EXPECT_EQ(wrong_of(pattern, recv.data(), "alltoall", at, 64), 1U);
 }
 
-TEST(Elements, LookLikeTheirNumbers) {
+TEST(Elements, HaveBitsOfTheirNumbers) {
   const float f = 37;
   const double d = 37;
   std::uint32_t f_bits = 0;
@@ -105,7 +105,7 @@ TEST(Elements, LookLikeTheirNumbers) {
   EXPECT_EQ(bits_of(element("uint8"), 127), 127U);
 }
 
-TEST(Collective, WantsFromABusWhatNcclTestsSays) {
+TEST(Collective, HasBusFactorOfNcclTests) {
   EXPECT_DOUBLE_EQ(find_collective("all_reduce")->bus_factor(4), 1.5);
   EXPECT_DOUBLE_EQ(find_collective("all_gather")->bus_factor(4), 0.75);
   EXPECT_DOUBLE_EQ(find_collective("reduce_scatter")->bus_factor(4), 0.75);

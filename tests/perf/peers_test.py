@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What perf/peers/run.py makes of its measurements."""
+"""Reports of perf/peers/run.py."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ def row(link, **medians):
 
 
 class Asked:
-    """A machine that takes 1 us for everything, and remembers what it was asked."""
+    """A machine that takes 1 us for everything, and records its questions."""
 
     def __init__(self):
         self.questions = []
@@ -43,7 +43,7 @@ class Asked:
 
 
 class Peers(unittest.TestCase):
-    def test_links_are_classed_by_themselves(self):
+    def test_classifies_links(self):
         self.assertEqual(machine.tag(28, 33), "siblings")
         self.assertEqual(machine.tag(28, 53), "mixed")
         self.assertEqual(machine.tag(45, 50), "near")
@@ -51,31 +51,31 @@ class Peers(unittest.TestCase):
         self.assertEqual(machine.tag(215, 230), "far")
         self.assertEqual(machine.tag(50, 215), "mixed")
 
-    def test_ratios_are_of_the_best_peer(self):
+    def test_ratios_use_best_peer(self):
         ratios = row("near", tutti=2.0, tutti_registered=1.0, installed=4.0, expert=3.0)["ratios"]
         self.assertEqual(ratios, {"default/tutti": 2, "tuned/tutti": 1.5, "default/registered": 4, "tuned/registered": 3})
 
-    def test_settings_that_do_not_help_are_not_the_best(self):
+    def test_slower_settings_are_not_best(self):
         self.assertEqual(row("near", tutti=2.0, installed=4.0, expert=5.0)["best_tuned"], "installed")
 
-    def test_a_changing_link_has_no_ratios(self):
+    def test_mixed_links_have_no_ratios(self):
         mixed = row("mixed", tutti=2.0, tutti_registered=1.0, installed=4.0)
         self.assertEqual(set(mixed["ratios"].values()), {None})
         self.assertIn("| mixed |", report.line(mixed))
         self.assertNotIn("x |", report.line(mixed))
 
-    def test_only_the_receiver_of_a_broadcast_reads(self):
+    def test_only_receiver_of_broadcast_reads(self):
         asked = Asked()
         run.floors(asked, "broadcast", 1 << 20)
         run.floors(asked, "all_reduce", 1 << 20)
         self.assertIn("take 1048576 1048576", asked.questions)
         self.assertIn("read 524288 1048576", asked.questions)
 
-    def test_nothing_bounds_a_small_broadcast(self):
+    def test_small_broadcast_has_no_floor(self):
         self.assertIsNone(run.floors(Asked(), "broadcast", 1024)["floor"])
         self.assertEqual(run.floors(Asked(), "all_reduce", 1024)["floor"], 0.05)
 
-    def test_part_of_a_run_leaves_the_whole_alone(self):
+    def test_partial_run_keeps_stored_results(self):
         with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
             sys.stdout, shown = nowhere, sys.stdout
             run.store(types.SimpleNamespace(results=folder), {"cpu": "A CPU", "rows": []}, False)
@@ -84,16 +84,16 @@ class Peers(unittest.TestCase):
             self.assertEqual(sorted(os.listdir(folder)), ["host-a-cpu-partial.json", "host-a-cpu-partial.svg",
                                                           "host-a-cpu.json", "host-a-cpu.svg"])
 
-    def test_what_is_stored_is_loaded_again(self):
+    def test_stored_results_survive_round_trip(self):
         run_of = {"cpu": "A CPU", "rows": [{"name": "a" * 100, "us": [0.1] * 30}] * 100, "cores": []}
         with tempfile.TemporaryDirectory() as folder:
             path = stored.store(folder, "network", run_of, True) + ".json"
             self.assertEqual(stored.load(path), run_of)
             with open(path) as file:
-                self.assertLess(len(file.readlines()), 110)  # A row is a line.
+                self.assertLess(len(file.readlines()), 110)  # One line per row.
         self.assertEqual(os.path.basename(path), "network-a-cpu.json")
 
-    def test_competitors_say_how_to_run_them_again(self):
+    def test_competitors_record_their_commands(self):
         settings = {one.name: one.settings([0, 1]) for one in competitors.competitors()}
         self.assertEqual(settings["gloo"]["commands"][1], "gloo_driver DIRECTORY 1 2 1 plain")
         self.assertIn("--mca btl_vader_single_copy_mechanism none", settings["openmpi nocma+malloc"]["commands"][0])
@@ -103,11 +103,11 @@ class Peers(unittest.TestCase):
         self.assertTrue(crowd["openmpi"]["commands"][0].endswith("-n 4 openmpi_driver DIRECTORY 0,1,0,1"))
         self.assertEqual(settings["mpich posix+malloc"]["environment"]["UCX_TLS"], "posix,self")
 
-    def test_the_tables_are_those_of_the_stored_runs(self):
+    def test_tables_match_stored_runs(self):
         with open(os.path.join(tables.RESULTS, "README.md")) as file:
             self.assertEqual(file.read(), tables.text(tables.RESULTS), "run perf/peers/tables.py")
 
-    def test_readme_chart_matches_the_stored_run(self):
+    def test_readme_chart_matches_stored_run(self):
         with open(chart.CHART, encoding="utf-8") as file:
             self.assertEqual(file.read(), chart.svg(stored.load(chart.RUN)), "run perf/peers/chart.py")
 

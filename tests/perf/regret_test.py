@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What perf/regret.py makes of its measurements."""
+"""Reports of perf/regret.py."""
 
 import io
 import json
@@ -27,24 +27,24 @@ def cell(chosen, same=None, choice=None, **times):
 
 
 class Regret(unittest.TestCase):
-    def test_is_the_chosen_by_the_best(self):
+    def test_is_time_of_choice_divided_by_best(self):
         factor, best, _ = regret.regret(cell("a/Simple", a_Simple=[3, 3, 9], b_Simple=[2, 2, 2]))
         self.assertEqual((factor, best), (1.5, "b/Simple"))
 
-    def test_is_none_where_the_best_was_chosen(self):
+    def test_is_one_when_best_was_chosen(self):
         self.assertEqual(regret.regret(cell("a/Simple", a_Simple=[1], b_Simple=[2]))[0], 1)
 
-    def test_pools_those_that_run_the_same_steps(self):
+    def test_pools_candidates_with_same_steps(self):
         same = {"b/Simple": "a/Simple"}
         factor, best, medians = regret.regret(cell("b/Simple", same, choice=[], a_Simple=[1, 1], b_Simple=[3], c_Simple=[2]))
         self.assertEqual((factor, best, medians["a/Simple"]), (1, "a/Simple", 1))
 
-    def test_takes_what_was_chosen_and_what_was_forced_together(self):
+    def test_pools_chosen_and_forced_runs(self):
         found = cell("a/Simple", choice=[5, 5], a_Simple=[1, 1, 1, 1], b_Simple=[1])
         self.assertEqual(regret.regret(found)[0], 1)
         self.assertEqual(regret.regret(cell("a/Simple", choice=[2], a_Simple=[], b_Simple=[1]))[0], 2)
 
-    def test_noise_is_how_far_the_choice_is_from_itself(self):
+    def test_noise_is_ratio_of_chosen_and_forced_runs(self):
         self.assertEqual(regret.noise(cell("a/Simple", choice=[2, 9, 2], a_Simple=[1])), 2)
         self.assertEqual(regret.noise(cell("a/Simple", choice=[1], a_Simple=[2, 8, 2])), 2)
         self.assertEqual(regret.noise(cell("a/Simple", choice=[3], a_Simple=[])), 1)
@@ -57,23 +57,23 @@ class Regret(unittest.TestCase):
         self.assertEqual([field.strip() for field in all_cells[2:-1]],
                          ["3", "33%", "0%", "1.113", "1.20", "33%", "0", "-", "-", "-"])
 
-    def test_luck_is_no_regret_in_a_pass_that_is_held_out(self):
+    def test_lucky_times_are_no_regret_in_held_out_pass(self):
         lucky = cell("a/Simple", a_Simple=[2, 2, 2, 2], b_Simple=[1, 1, 1, 9], c_Simple=[9, 9, 9, 9])
         self.assertEqual(regret.held_out(lucky), 2)
-        # Of b and c each was fast when nobody could have known.
+        # b and c were each fast in some passes, which could not be predicted.
         self.assertEqual(regret.held_out(cell("a/Simple", a_Simple=[2, 2], b_Simple=[1, 4], c_Simple=[4, 1])), 0.5)
         self.assertEqual(regret.held_out(cell("a/Simple", a_Simple=[1, 1, 1], b_Simple=[2, 2, 2])), 1)
 
-    def test_holds_out_nothing_of_one_pass_or_of_passes_that_failed(self):
+    def test_holds_out_nothing_of_one_or_failed_passes(self):
         self.assertIsNone(regret.held_out(cell("a/Simple", a_Simple=[2], b_Simple=[1])))
         self.assertIsNone(regret.held_out(cell("a/Simple", a_Simple=[2, 2], b_Simple=[1])))
 
-    def test_takes_all_calls_where_ranks_run_ahead_and_the_median_elsewhere(self):
+    def test_uses_all_calls_when_ranks_run_ahead_and_median_otherwise(self):
         timing = {"algorithm": "direct", "protocol": "Simple", "time": 2.5, "spell_us": 0.5}
         self.assertEqual(regret.ran(timing, True), ("direct", "Simple", 2.5))
         self.assertEqual(regret.ran(timing, False), ("direct", "Simple", 0.5))
 
-    def test_names_the_worst_cells_first_and_counts_the_near_ones(self):
+    def test_lists_worst_cells_first_and_counts_near_ones(self):
         cells = {"reduce shm, 2 ranks": {"8": cell("a/Simple", a_Simple=[1], b_Simple=[1]),
                                          "64": cell("a/Simple", a_Simple=[4], b_Simple=[2])},
                  "reduce tcp, 2 ranks": {"8": cell("a/Simple", a_Simple=[1.2], b_Simple=[1])}}
@@ -83,7 +83,7 @@ class Regret(unittest.TestCase):
         self.assertTrue(any(line.startswith("| shm, 2 ranks | 2 | 50% | 50% | 1.500 | 2.00 |") for line in lines))
         self.assertTrue(any(line.startswith("| all | 3 | 33% | 33% | 1.400 | 2.00 |") for line in lines))
 
-    def test_counts_where_the_choice_failed(self):
+    def test_counts_failed_choices(self):
         cells = {"reduce shm, 2 ranks": {"8": cell("a/Simple", a_Simple=[1], b_Simple=[1])},
                  "reduce tcp, 2 ranks": {"64": cell("", b_Simple=[1]), "8": cell("", b_Simple=[1])}}
         text = regret.table(cells, 2)
@@ -91,7 +91,7 @@ class Regret(unittest.TestCase):
         self.assertIn("- reduce tcp, 2 ranks: 8, 64 B", text)
         self.assertIn("| all | 1 | 100% | 100% | 1.000 | 1.00 |", text)
 
-    def test_keeps_the_cells_of_a_choice_that_crashed(self):
+    def test_keeps_cells_of_crashed_choice(self):
         options = SimpleNamespace(build="", passes=2, sizes=[8])
         field = [("", "", None), ("ring", "Simple", None)]
         rows = {"": None, "ring": [(8, "ring", "Simple", 2.0)]}
@@ -101,26 +101,27 @@ class Regret(unittest.TestCase):
         self.assertEqual(cells[8]["chosen"], "")
         self.assertEqual(cells[8]["times"], {"ring/Simple": [2.0, 2.0]})
 
-    def test_holds_out_passes_of_those_that_went_on_to_the_end(self):
+    def test_holds_out_passes_of_candidates_that_completed(self):
         self.assertEqual(regret.held_out(cell("a/Simple", a_Simple=[2, 2, 2, 2], b_Simple=[1, 1, 1, 1], c_Simple=[9, 9, 9])), 2)
 
-    def test_holds_out_no_second_chance_for_what_was_chosen(self):
+    def test_holds_out_choice_without_second_chance(self):
         found = cell("a/Simple", choice=[1, 3, 1, 3], a_Simple=[3, 1, 3, 1], b_Simple=[0.5] * 4)
         self.assertEqual(regret.held_out(found), 4)
 
-    def test_a_middle_is_steady_between_two_modes(self):
+    def test_middle_is_stable_between_two_modes(self):
         self.assertEqual(regret.middle([3, 1, 9]), 3)
         self.assertEqual(regret.middle([1, 1, 1, 1, 2, 2, 2, 2]), 1.5)
         self.assertEqual(regret.middle([1, 1, 1, 1, 1, 1, 1, 99]), 1)
         self.assertEqual(regret.middle([4]), 4)
 
-    def test_goes_by_the_quicker_half_whatever_else_ran(self):
+    def test_uses_faster_half_of_times(self):
         self.assertEqual(regret.quick([1, 2, 80, 90]), 1.5)
         self.assertEqual(regret.quick([3, 1, 90]), 2)
         self.assertEqual(regret.quick([4]), 4)
 
-    # Processes are slow as a whole every other time, by more than the choice is: who measures once per competitor is blind.
-    def test_finds_a_choice_that_is_not_the_best_among_processes_of_two_speeds(self):
+    # Every other process is slow as a whole, by more than the difference between candidates. One measurement per
+    # candidate cannot detect the regret.
+    def test_finds_regret_among_processes_of_two_speeds(self):
         seed = random.randrange(1 << 32)
         luck = random.Random(seed)
         found = []
@@ -138,12 +139,12 @@ class Regret(unittest.TestCase):
         self.assertGreater(sum(factor > regret.NEAR for factor in found), 24, f"seed {seed}")
         self.assertAlmostEqual(sum(found) / len(found), 1.2, delta=0.1, msg=f"seed {seed}")
 
-    def test_judges_the_second_best_if_asked(self):
+    def test_compares_with_second_best_on_request(self):
         found = regret.with_second(cell("a/Simple", {"d/Simple": "a/Simple"}, a_Simple=[2], b_Simple=[3], c_Simple=[5], d_Simple=[2]))
         self.assertEqual(regret.regret(found)[:2], (1.5, "a/Simple"))
         self.assertIsNone(regret.with_second(cell("a/Simple", a_Simple=[2])))
 
-    def test_leaves_out_scratch_that_nobody_touches(self):
+    def test_ignores_unused_scratch(self):
         def plan(build, command, collective, *rest):
             scratch = {"a": ("0", "input[0]"), "b": ("2", "input[0]"), "c": ("2", "scratch[0]")}[rest[1]]
             return SimpleNamespace(stdout=f"{rest[1]}: ...\nrank 0: 1 units per block, {scratch[0]} of scratch\n"
@@ -152,7 +153,7 @@ class Regret(unittest.TestCase):
             self.assertEqual(regret.steps("", "gather", 2, "a"), regret.steps("", "gather", 2, "b"))
             self.assertNotEqual(regret.steps("", "gather", 2, "b"), regret.steps("", "gather", 2, "c"))
 
-    def test_says_what_is_not_built(self):
+    def test_reports_missing_programs(self):
         with tempfile.TemporaryDirectory() as folder:
             os.makedirs(folder + "/perf")
             os.close(os.open(folder + "/perf/all_reduce_perf", os.O_CREAT, 0o755))
@@ -162,11 +163,11 @@ class Regret(unittest.TestCase):
         self.assertIn(f"{folder} has no tools/tutti, perf/gather_perf: ", done.stderr)
         self.assertIn("--target tutti_tool gather_perf,", done.stderr)
 
-    def test_takes_the_build_beside_it_from_any_folder(self):
+    def test_finds_default_build_from_any_folder(self):
         with mock.patch.object(sys, "argv", ["regret.py"]):
             self.assertEqual(regret.arguments("").build, ROOT + "/build")
 
-    def test_says_so_where_there_is_nothing(self):
+    def test_reports_empty_results(self):
         self.assertEqual(regret.table({}, 5), "nothing was measured\n")
 
 
@@ -186,7 +187,7 @@ class Request(unittest.TestCase):
             asked(*options)
         self.assertRegex(told.getvalue(), words, options)
 
-    def test_refuses_what_would_measure_nothing_or_something_else(self):
+    def test_rejects_invalid_options(self):
         for option, value, words in (("--places", "foo", "'foo' is none of shm, registered, tcp"), ("--places", "", "none of"),
                                      ("--only", "allreduce", "none of all_reduce"), ("--sizes", "foo", "smallest:largest:"),
                                      ("--sizes", "8:4:2", "8, is above the largest, 4"), ("--sizes", "0:8:4", "'0' is no size"),
@@ -196,19 +197,19 @@ class Request(unittest.TestCase):
                                      ("--passes", "-1", "of 1 or more"), ("--worst", "-1", "of 0 or more")):
             self.refuses(f"argument {option}: .*{words}", f"{option}={value}", "--quick")
 
-    def test_refuses_options_without_effect(self):
+    def test_rejects_options_without_effect(self):
         stored = ROOT + "/perf/results/regret-amd-epyc.json"
         self.refuses("--second is of results", "--second")
         for option in ("--quick", "--learned", "--passes=3", "--sizes=8:8:4", "--output=x", "--build=x", "--only=reduce"):
             self.refuses(option.split("=")[0] + " is of measurements", "--show", stored, option)
 
-    def test_a_quick_run_takes_what_else_is_said(self):
+    def test_quick_run_accepts_other_options(self):
         self.assertEqual((list(asked("--quick").sizes), asked("--quick").passes), ([1024, 32768, 1 << 20], 1))
         self.assertEqual((list(asked("--quick", "--sizes", "8:64:4").sizes), asked().passes), ([8, 32], 5))
         self.assertEqual(asked("--quick", "--passes", "2").passes, 2)
         self.assertEqual(list(asked("--sizes", "1K:1G:1024").sizes), [1 << 10, 1 << 20, 1 << 30])
 
-    def test_shows_no_files_of_others(self):
+    def test_rejects_foreign_files(self):
         for path, words in (("/nonexistent", "No such file"), ("README.md", "no JSON"), ("/dev/full", "is a device"),
                             ("perf/results/accuracy.json", "not of perf/regret.sh"), ("perf", "Is a directory")):
             done = script("--show", os.path.join(ROOT, path))
@@ -218,7 +219,7 @@ class Request(unittest.TestCase):
 
 class Results(unittest.TestCase):
     def build(self, folder):
-        """Of tools of which one knows an algorithm, and the other fails."""
+        """A build with two tools: one knows an algorithm, the other fails."""
         for name, text in (("tools/tutti", "echo must be one of ring >&2"), ("perf/all_reduce_perf", "exit 2")):
             os.makedirs(os.path.dirname(f"{folder}/{name}"))
             with open(f"{folder}/{name}", "w") as file:
@@ -226,7 +227,7 @@ class Results(unittest.TestCase):
             os.chmod(f"{folder}/{name}", 0o755)
         return ["--build", folder, "--only", "all_reduce", "--quick"]
 
-    def test_are_kept_where_they_can_be(self):
+    def test_are_stored_or_rejected_in_advance(self):
         with tempfile.TemporaryDirectory() as folder:
             options = self.build(folder)
             other = folder + "/other.json"
@@ -240,19 +241,19 @@ class Results(unittest.TestCase):
                 self.assertIn(words or "", done.stderr)
             pipe = folder + "/pipe"
             os.mkfifo(pipe)
-            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # Who opens it to write does not wait.
+            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # Opening the pipe for writing does not block.
             self.addCleanup(os.close, reader)
             for path, words in ((pipe, "no regular file"), (folder, "no regular file"), ("/nonexistent/x", "No such file")):
                 done = script(*options, "--output", path)
                 self.assertEqual((done.returncode, done.stdout), (1, ""), path)
                 self.assertRegex(done.stderr, f"^perf/regret.sh: --output {path} [^\n]*{words}")
 
-    def test_of_nothing_are_a_failure(self):
+    def test_empty_results_are_a_failure(self):
         with tempfile.TemporaryDirectory() as folder:
             done = script(*self.build(folder), "--ranks", "2", "--places", "shm")
         self.assertEqual((done.returncode, done.stdout), (1, "nothing was measured\n"), done.stderr)
 
-    def test_come_back_as_they_were_stored(self):
+    def test_survive_round_trip(self):
         results = {"reduce shm, 2 ranks": {"8": cell("a/Simple", a_Simple=[1, 2], b_Simple=[3]), "64": cell("", a_Simple=[1])}}
         with tempfile.TemporaryDirectory() as folder:
             options = SimpleNamespace(output=folder + "/kept.json", passes=2)
@@ -260,7 +261,7 @@ class Results(unittest.TestCase):
             self.assertEqual(regret_results.load(options.output), results)
             self.assertEqual(os.listdir(folder), ["kept.json"])
 
-    def test_that_somebody_changed_are_refused(self):
+    def test_modified_results_are_rejected(self):
         whole = cell("a/Simple", a_Simple=[1], b_Simple=[2])
         broken = [3, {**whole, "times": []}, {**whole, "chosen": "c/Simple"}, {**whole, "same": {}},
                   {**whole, "choice": ["x"]}, {**whole, "times": {"a/Simple": [], "b/Simple": [2]}, "choice": []},

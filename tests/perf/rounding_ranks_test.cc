@@ -1,4 +1,4 @@
-// What ranks in one thread end with is what communicators end with, to the bit: else their errors would prove nothing.
+// Ranks in one thread end with the same bits as communicators, so that their errors are representative.
 #include <gtest/gtest.h>
 
 #include "algorithms/catalogue.h"
@@ -50,7 +50,7 @@ Outputs by_crew(Exact& exact, const Problem& problem, const Carriage& carriage, 
   return outputs;
 }
 
-TEST(RoundingRanks, HaveTheBitsOfCommunicators) {
+TEST(RoundingRanks, MatchBitsOfCommunicators) {
   Communicators ranks = make_ranks(kRanks);
   const Problem problem = {.collective = Collective::all_reduce, .ranks = kRanks, .groups = {}};
   for (const DataType type : kTypes) {

@@ -1,4 +1,4 @@
-// What measures the error of narrow messages: its data, its sums and its ranks in one thread.
+// The measurement of compression errors: its data, its sums and its ranks in one thread.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,12 +21,12 @@ std::vector<float> of(Data data, Rank rank, DataType type = DataType::float32, s
   return numbers({.data = data, .type = type, .ranks = 4}, rank, count);
 }
 
-TEST(RoundingData, IsTheSameAgainAndAnotherOnEachRank) {
+TEST(RoundingData, IsReproducible_AndDiffersBetweenRanks) {
   for (std::uint32_t i = 0; i < kDataKinds; ++i) {
     const auto data = static_cast<Data>(i);
     SCOPED_TRACE(name(data));
     EXPECT_EQ(parse_data(name(data)).value(), data);
-    if (data != Data::not_finite) {  // NaN is equal to nothing.
+    if (data != Data::not_finite) {  // NaN is not equal to itself.
       EXPECT_EQ(of(data, 1), of(data, 1));
     }
     const bool shared = data == Data::identical || data == Data::zero;
@@ -35,7 +35,7 @@ TEST(RoundingData, IsTheSameAgainAndAnotherOnEachRank) {
   EXPECT_FALSE(parse_data("normal").ok());
 }
 
-TEST(RoundingData, IsWhatItsTypeHolds) {
+TEST(RoundingData, IsRepresentableInItsType) {
   for (const DataType type : kTypes) {
     const float least = type == DataType::float16 ? 0x1p-14f : 0x1p-126f;
     for (const float value : of(Data::denormal, 0, type)) EXPECT_LT(std::fabs(value), least);
@@ -48,7 +48,7 @@ TEST(RoundingData, IsWhatItsTypeHolds) {
   }
 }
 
-TEST(RoundingData, CancelsAndHasOutliersAsItSays) {
+TEST(RoundingData, CancelsAndHasOutliers_WhereDocumented) {
   const std::vector<float> first = of(Data::cancelling, 2), second = of(Data::cancelling, 3);
   double size = 0, rest = 0;
   for (std::size_t i = 0; i < first.size(); ++i) {
@@ -69,12 +69,12 @@ TEST(RoundingData, CancelsAndHasOutliersAsItSays) {
   }
 }
 
-// A reduction whose results are those of `terms` alone.
+// A reduction whose results equal those of `terms`.
 Exact exact_of(Data data, std::uint64_t count = 256) {
   return Exact({.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, {.data = data, .ranks = 2}, count);
 }
 
-TEST(RoundingErrors, AreThoseOfItsDefinition) {
+TEST(RoundingErrors, MatchTheirDefinition) {
   const Exact exact = exact_of(Data::gaussian);
   std::vector<float> values(exact.results().begin(), exact.results().end());
   Errors none;
@@ -94,7 +94,7 @@ TEST(RoundingErrors, AreThoseOfItsDefinition) {
   EXPECT_LT(shifted.peak, 0.01);
 }
 
-TEST(RoundingErrors, CountWhatIsNotFinite) {
+TEST(RoundingErrors, CountNonFiniteValues) {
   const Exact exact = exact_of(Data::not_finite, 1024);
   std::vector<float> values(exact.results().begin(), exact.results().end());
   Errors right;
@@ -119,7 +119,7 @@ TEST(RoundingErrors, CountWhatIsNotFinite) {
   EXPECT_EQ(stray.stray, kCompressionGroup);
 }
 
-// Two ranks, each with one value everywhere: what both end with.
+// The result of two ranks, each with one value everywhere.
 std::vector<float> sum_of(CompressionFormat format, DataType type, float first, float second) {
   constexpr std::uint64_t kCount = 384;
   const Problem problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}};
@@ -139,7 +139,7 @@ std::vector<float> sum_of(CompressionFormat format, DataType type, float first, 
   return read(type, memory[3].data(), kCount);
 }
 
-TEST(RoundingCrew, Adds) {
+TEST(RoundingRanksInOneThread, ComputeSums) {
   for (std::uint32_t f = 1; f < kCompressionFormats; ++f) {
     const auto format = static_cast<CompressionFormat>(f);
     const double near = format == CompressionFormat::mxfp8 ? 0.13 : 0.01;
@@ -147,12 +147,12 @@ TEST(RoundingCrew, Adds) {
   }
 }
 
-// Above 65504 a sum counts as infinite at once, although float16 would still round it down. Each rank owns sums to
-// which it adds its own part as it is: those of the first rank, in the first group, are 65504 + 8.
-TEST(RoundingCrew, HasOneResultWhereSumsEndBeyondFloat16) {
+// Above 65504 a sum counts as infinite, although float16 would round it down. Each rank owns sums to which it adds its
+// own uncompressed contribution. The sums of the first rank, in the first group, are 65504 + 8.
+TEST(RoundingRanksInOneThread, Agree_WhenSumsExceedFloat16) {
   for (std::uint32_t f = 1; f < kCompressionFormats; ++f) {
     const auto format = static_cast<CompressionFormat>(f);
-    if (compressed_bytes(format) == 2 * kCompressionGroup) continue;  // Not narrower than the tensor.
+    if (compressed_bytes(format) == 2 * kCompressionGroup) continue;  // Not smaller than the tensor.
     SCOPED_TRACE(name(format));
     const std::vector<float> beyond = sum_of(format, DataType::float16, 65504, 8);
     for (std::size_t i = 0; i < beyond.size(); ++i)

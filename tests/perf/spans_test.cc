@@ -13,19 +13,19 @@ Row row(std::uint64_t bytes, const char* algorithm, const char* protocol = "Simp
   return made;
 }
 
-TEST(Spans, EndWhereSomethingElseRan) {
+TEST(SizeRanges, End_WhereAnotherAlgorithmRan) {
   const std::vector<Row> rows = {row(8, "one_shot", "LL"), row(32, "recursive_doubling", "LL"),
                                  row(128, "one_shot", "LL"), row(512, "one_shot", "LL"), row(2048, "ring")};
   EXPECT_EQ(spans_of(rows, &Row::out_of_place),
             "one_shot (LL) 8 and 128 to 512 B, recursive_doubling (LL) 32 B, ring (Simple) 2048 B");
 }
 
-TEST(Spans, HaveSizesThatRanInSeveralWays) {
+TEST(SizeRanges, ListSizes_ThatRanWithSeveralAlgorithms) {
   const std::vector<Row> rows = {row(8, "ring"), row(16, "ring"), row(16, "direct"), row(32, "ring")};
   EXPECT_EQ(spans_of(rows, &Row::out_of_place), "ring (Simple) 8 to 32 B, direct (Simple) 16 B");
 }
 
-TEST(Spans, LeaveOutWhatWasNothing) {
+TEST(SizeRanges, OmitEmptyRuns) {
   const std::vector<Row> rows = {row(0, ""), row(8, "two_shot_mapped", ""), row(16, ""),
                                  row(32, "two_shot_mapped", "")};
   EXPECT_EQ(spans_of(rows, &Row::out_of_place), "two_shot_mapped 8 to 32 B");

@@ -11,7 +11,7 @@ import unittest
 
 PROGRAM = sys.argv.pop()
 LAUNCHER = ("TUTTI_", "OMPI_", "PMI_", "SLURM_", "RANK", "WORLD_SIZE", "MASTER_")
-# Ranks that nobody starts, as in a batch script: whoever waits for them fails.
+# Ranks that no launcher starts, as in a batch script: waiting for them fails.
 LAUNCHED = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "1", "TUTTI_INIT_TIMEOUT_MS": "2000"}
 
 
@@ -61,7 +61,7 @@ class Tool(unittest.TestCase):
         self.assertEqual([rank["rank"] for rank in devices], [0, 1])
         self.assertEqual(len({rank["pid"] for rank in devices}), 1)
 
-    def test_does_not_pin_ranks_that_outnumber_the_cores(self):
+    def test_does_not_pin_oversubscribed_ranks(self):
         ranks = len(os.sched_getaffinity(0)) + 1
         shared = f"share {ranks - 1} cores"
         for options in (("--ranks", str(ranks)), ("-t", str(ranks))):
@@ -75,12 +75,12 @@ class Tool(unittest.TestCase):
         self.assertIn("# Ranks are not pinned (--no-pin)\n", run("--no-pin", "-b", "8", "-e", "8", "-n", "1").stdout)
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one core")
-    def test_pins_ranks_that_have_a_core_each(self):
+    def test_pins_ranks_with_own_cores(self):
         result = run("--ranks", "2", "-b", "8", "-e", "8", "-n", "1")
         self.assertNotIn("not pinned", result.stdout)
         self.assertEqual(len(set(re.findall(r" core +(\d+) ", result.stdout))), 2)
 
-    def test_counts_the_launchers_ranks_of_this_host_to_decide_on_pinning(self):
+    def test_counts_launched_ranks_of_host_before_pinning(self):
         cores = len(os.sched_getaffinity(0))
         launched = {"TUTTI_RANK": "0", "TUTTI_RANKS": "1"}
         for tasks, pinned in (("1(x8)", True), (f"{cores + 1}(x2),1", cores == 1)):
@@ -88,14 +88,14 @@ class Tool(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual("not pinned" not in result.stdout, pinned, result.stdout)
 
-    def test_lists_the_ignored_options(self):
+    def test_lists_ignored_options(self):
         result = run("--help")
         self.assertIn("Accepted for nccl-tests and ignored: --run_cycles (-N), --parallel_init (-p), --blocking (-z)",
                       result.stdout)
         self.assertIn("--unalign (-u)", result.stdout)
         self.assertNotIn("host-part", result.stdout)
 
-    def test_refuses_what_it_cannot_do(self):
+    def test_rejects_unsupported_options(self):
         for options, words in ((("--datatype", "quad"), "--datatype quad"), (("--ranks", "0"), "--ranks 0"),
                                (("-b", "many"), "--minbytes many"), (("--loud",), "--loud"), (("8",), "unexpected argument 8"),
                                (("--ranks", "2", "-r", "2"), "--root 2"), (("--ranks", "2", "--algorithm", "rong"), "rong"),
@@ -108,33 +108,33 @@ class Tool(unittest.TestCase):
             self.assertEqual(result.returncode, 2, options)
             self.assertIn(words, result.stderr)
 
-    def test_runs_unprotected_only_where_that_is_said(self):
+    def test_rejects_unsupported_protection(self):
         for environment in ({"TUTTI_ENCRYPT": "true"}, {"TUTTI_CHECK": "1"}):
             result = run("--ranks", "2", "-b", "8", "-e", "8", TUTTI_LOG="none", **environment)
             self.assertNotEqual(result.returncode, 0)
             self.assertIn("but must be", result.stderr)
 
-    def test_says_once_what_all_ranks_say(self):
+    def test_reports_common_error_once(self):
         for ranks in ("2", "4"):
             result = run("--ranks", ranks, "-b", "8", "-e", "8", TUTTI_LOG="none", TUTTI_CHECK="1")
             self.assertEqual(result.returncode, 2)
             self.assertEqual(result.stderr.count("but must be"), 1, result.stderr)
             self.assertEqual(result.stderr.count("ended with status 2"), 1, result.stderr)
 
-    def test_refuses_before_it_measures(self):
+    def test_rejects_options_before_measuring(self):
         for options, words in ((("-b", "64", "-e", "8"), "--minbytes is above --maxbytes"),
                                (("--ranks", "2", "-e", "8", "-J", "/nowhere/out.json"), "--output_file /nowhere/out.json")):
             result = run(*options)
             self.assertEqual(result.returncode, 2, options)
-            self.assertRegex(result.stderr, rf"^all_reduce_perf: {words}[^\n]*\n$")  # Once, by no rank.
+            self.assertRegex(result.stderr, rf"^all_reduce_perf: {words}[^\n]*\n$")  # Once, without a rank.
             self.assertEqual(result.stdout, "")
 
-    def test_refuses_threads_under_a_launcher_before_its_ranks_have_come(self):
+    def test_rejects_threads_under_launcher(self):
         result = run("-t", "2", "-b", "8", "-e", "8", **LAUNCHED)
         self.assertEqual(result.returncode, 2)
         self.assertIn("-t and -g: ranks are the processes that Slurm (SLURM_PROCID, SLURM_NTASKS) started", result.stderr)
 
-    def test_forks_the_ranks_that_it_is_told_to_whatever_a_launcher_says(self):
+    def test_forks_requested_ranks_despite_launcher(self):
         small = ("-b", "8", "-e", "4K", "-f", "8")
         result = run("--ranks", "2", *small, **LAUNCHED)
         self.assert_table(result)
@@ -144,14 +144,14 @@ class Tool(unittest.TestCase):
             self.assert_table(result)
             self.assertEqual(result.stderr, "")
 
-    def test_joins_the_ranks_of_a_launcher(self):
+    def test_joins_launched_ranks(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "out.json")
             self.assert_table(run("-b", "8", "-e", "4K", "-f", "8", "-J", path, TUTTI_RANK="0", TUTTI_RANKS="1"))
             with open(path) as file:
                 self.assertEqual(len(json.load(file)["devices"]), 1)
 
-    def test_sees_a_full_disk(self):
+    def test_reports_full_disk(self):
         with open("/dev/full", "w") as full:
             result = subprocess.run([PROGRAM, "-t", "2", "-b", "8", "-e", "8"], stdout=full, stderr=subprocess.PIPE,
                                     text=True, timeout=120)
@@ -161,7 +161,7 @@ class Tool(unittest.TestCase):
             self.assertNotEqual(one.returncode, 0)
             self.assertIn("standard output: No space left on device", one.stderr)
 
-    def test_says_what_ran_behind_the_table(self):
+    def test_lists_algorithms_after_table(self):
         sizes = ("-b", "64", "-e", "4K", "-f", "8")
         for options, environment in ((("--algorithm", "ring"), {}), ((), {"TUTTI_ALGORITHM": "ring"})):
             result = run("--ranks", "2", *sizes, "--protocol", "Simple", *options, **environment)
@@ -170,7 +170,7 @@ class Tool(unittest.TestCase):
         result = run("-t", "2", *sizes, "--algorithm", "two_shot_mapped")  # No messages.
         self.assertRegex(result.stdout, r"\n# Algorithms +: two_shot_mapped 64 to 4096 B\n")
 
-    def test_tells_apart_what_ran_in_place(self):
+    def test_reports_in_place_algorithm_separately(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "out.json")
             result = run("-t", "2", "-b", "4", "-e", "4", "-J", path)
@@ -179,34 +179,34 @@ class Tool(unittest.TestCase):
         choices = [row[form]["algorithm"] for form in ("out_of_place", "in_place")]
         self.assertEqual("# In place " in result.stdout, choices[0] != choices[1])
 
-    def test_says_which_times_are_of_calls_on_trial(self):
-        for tune, lines in (("1", 1), ("0", 0), ("exact", 0)):  # Which floats are not.
+    def test_marks_times_during_autotuning(self):
+        for tune, lines in (("1", 1), ("0", 0), ("exact", 0)):  # Floats are excluded by exact.
             result = run("-t", "2", "-b", "128K", "-e", "128K", "-n", "100", "-c", "0", TUTTI_TUNE=tune)
             self.assertEqual(result.returncode, 0, result.stderr)
             found = re.findall(r"\n# Autotuning +: .*\d+ of 100 iterations of 131072 B.* more iterations", result.stdout)
             self.assertEqual(len(found), lines, result.stdout)
 
-    def test_refuses_algorithms_of_other_collectives(self):
+    def test_rejects_algorithms_of_other_collectives(self):
         result = run("--ranks", "2", "-e", "8", "--algorithm", "bruck")
         self.assertEqual((result.returncode, rows(result.stdout)), (2, []))
         self.assertRegex(result.stderr, r"^all_reduce_perf: --algorithm bruck: all_reduce has double_binary_tree, .*two_shot")
-        # The ranks of a launcher would not come.
+        # The ranks of the launcher would never join.
         result = run("-e", "8", "--algorithm", "bruck", **LAUNCHED)
         self.assertIn("--algorithm bruck", result.stderr)
 
-    def test_refuses_compression_formats_before_there_are_ranks(self):
+    def test_rejects_unknown_formats_before_starting_ranks(self):
         for started in (("--ranks", "2"), ("-t", "2")):
             result = run(*started, "-e", "8", "--compress", "nosuch")
             self.assertEqual((result.returncode, rows(result.stdout)), (2, []))
             self.assertRegex(result.stderr, r"^all_reduce_perf: --compress nosuch: .*unknown compression format 'nosuch': must be one of raw, .*\n$")
 
-    def test_forces_the_environments_choice_on_what_is_measured_alone(self):
+    def test_forces_environments_choice_on_measured_calls_only(self):
         result = run("--ranks", "2", "-e", "8", TUTTI_ALGORITHM="hierarchical")
         self.assertEqual(result.returncode, 2)
         self.assertIn("all_reduce: invalid argument: tutti_all_reduce: algorithm 'hierarchical' does not do all_reduce",
                       result.stderr)
 
-    def test_sizes_end(self):
+    def test_ranges_of_sizes_end(self):
         for options, sizes in ((("-b", "0", "-e", "0"), [0]), (("-b", "0", "-e", "16", "-i", "8"), [0, 8, 16]),
                                (("-b", "8", "-e", "8", "-f", "1"), [8]), (("-b", "8", "-e", "64", "-f", "1000000000"), [8]),
                                (("-b", "1K", "-e", "1.5K", "-f", "1", "-i", "256"), [1024, 1280, 1536])):
@@ -217,7 +217,7 @@ class Tool(unittest.TestCase):
             self.assertEqual((result.returncode, rows(result.stdout)), (2, []), options)
             self.assertRegex(result.stderr, "never grow")
 
-    def test_says_once_that_a_tune_file_has_no_effect(self):
+    def test_reports_unused_tune_file_once(self):
         file = {"TUTTI_TUNE_FILE": "/nonexistent/tuned"}
         sizes = ("-b", "8", "-e", "8", "-n", "1")
         result = run("--ranks", "2", *sizes, **file)
@@ -226,17 +226,17 @@ class Tool(unittest.TestCase):
         result = run("--ranks", "2", *sizes, TUTTI_DETERMINISTIC="1", **file)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
-    def test_refuses_more_memory_than_there_is(self):
+    def test_rejects_sizes_beyond_memory(self):
         result = run("--ranks", "2", "-b", "8", "-e", "900000G")
         self.assertEqual(result.returncode, 2)
         self.assertRegex(result.stderr, r"^all_reduce_perf: --maxbytes: 2 ranks with 2 buffers each take [^\n]*\n$")
 
-    def test_says_that_there_is_no_root(self):
+    def test_notes_that_collective_has_no_root(self):
         result = run("-t", "2", "-b", "8", "-e", "8", "-r", "1")
         self.assertEqual((result.returncode, len(rows(result.stdout))), (0, 1))
         self.assertEqual(result.stderr, "all_reduce_perf: --root has no meaning for all_reduce: ignored\n")
 
-    def test_switches_are_on_or_off(self):
+    def test_switches_accept_0_or_1(self):
         result = run("-t", "2", "-C", "4")
         self.assertEqual(result.returncode, 2)
         self.assertIn("--report_cputime 4: must be a whole number from 0 to 1", result.stderr)
@@ -262,7 +262,7 @@ class Tool(unittest.TestCase):
         self.assertGreaterEqual(len(listed), 25)
         self.assertEqual(listed - set(explained) - set(ignored), {"host-part"})
 
-    def test_says_its_version(self):
+    def test_prints_version(self):
         result = run("--version")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"^all_reduce_perf, Tutti \d+\.\d+\.\d+\n$")

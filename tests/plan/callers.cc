@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint64_t kPreMultiplier = 5;
 constexpr std::uint64_t kAverage = 3;
 
-std::uint64_t mix(std::uint64_t x) {  // The finaliser of splitmix64.
+std::uint64_t mix(std::uint64_t x) {  // The finalizer of splitmix64.
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
@@ -27,7 +27,7 @@ Geometry geometry_of(const Plan& plan, Rank rank, std::uint32_t elements) {
   return geometry;
 }
 
-// Only what arrives says how long such a step is.
+// Only the received message determines the length of such a step.
 bool has_steps_without_memory(std::span<const Plan> plans) {
   for (const Plan& plan : plans) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
@@ -42,7 +42,7 @@ bool has_steps_without_memory(std::span<const Plan> plans) {
   return false;
 }
 
-// Elements of a block: at first one or two a unit; in a quarter of the runs, fewer than there are units.
+// Elements of a block: in most runs one or two per unit, in a quarter of the runs fewer than there are units.
 std::uint32_t choose_elements(std::span<const Plan> plans, std::mt19937_64& random) {
   const std::uint32_t units = plans[0].shape.units;
   if (has_steps_without_memory(plans)) return 2 * units;  // Empty messages are not sent, so none may be empty.
@@ -126,7 +126,7 @@ std::string Callers::leave(Rank rank) {
       value = state.as_left[static_cast<std::size_t>(&value - state.memory.data())];
     }
   }
-  if (state.memory != state.as_left) return "input was written";  // All output is put back: the rest is input.
+  if (state.memory != state.as_left) return "input was written";  // Overwrites all output: the rest is input.
   overwrite(state);
   ++state.operation;
   return "";
@@ -145,7 +145,7 @@ std::uint64_t Callers::expected(Rank rank, std::uint32_t chunk, std::uint32_t i)
   const Problem& problem = plans_[rank].problem;
   const std::uint32_t elements = ranks_[rank].geometry.elements;
   const Rank block = i / elements;
-  const std::uint32_t own = rank * elements + i % elements;  // In a memory of n blocks, the one meant for this rank.
+  const std::uint32_t own = rank * elements + i % elements;  // In a memory of n blocks, the block for this rank.
   const auto from = [&](Rank source, std::uint32_t element) {
     return contribution(source, ranks_[rank].operation, chunk, element);
   };

@@ -1,4 +1,4 @@
-// What the referee knows of the ranks' memory: the numbers in it, where units lie, and the callers who own it between
+// The ranks' memory in the reference interpreter: its numbers, the places of units, and the callers who own it between
 // operations.
 #pragma once
 
@@ -16,8 +16,8 @@
 namespace tutti::test {
 
 struct Value {
-  std::uint64_t sum = 0;   // Modulo 2^64: tells which contributions are in, whatever their order.
-  std::uint64_t tree = 0;  // Hash of the expression: tells whether two results have the same bits.
+  std::uint64_t sum = 0;   // Modulo 2^64: identifies the contributions, in any order.
+  std::uint64_t tree = 0;  // Hash of the expression: equal for results with the same bits.
   bool operator==(const Value&) const = default;
 };
 
@@ -32,14 +32,14 @@ void for_each_operand(const Step& step, Visit visit) {
   }
 }
 
-// Where a rank's units lie among the elements of its memory (of one chunk).
+// Places of a rank's units among the elements of its memory (of one chunk).
 struct Geometry {
   std::uint32_t units = 1, elements = 1;  // Per block.
   std::uint32_t input_blocks = 0, output_blocks = 0;
   std::uint32_t input_base = 0, output_base = 0;  // First block of each; they overlap in place.
   std::uint32_t scratch_units = 0;
 
-  std::uint32_t begin(std::uint32_t unit) const {  // Of a unit counted over all blocks.
+  std::uint32_t begin(std::uint32_t unit) const {  // Index of a unit counted over all blocks.
     return unit / units * elements + static_cast<std::uint32_t>(std::uint64_t{unit % units} * elements / units);
   }
   std::uint32_t length(std::uint32_t unit) const { return begin(unit + 1) - begin(unit); }
@@ -49,7 +49,7 @@ struct Geometry {
 
 class Callers {
  public:
-  // `seed` chooses how many elements a block has, and all numbers.
+  // `seed` determines the elements of a block, and all numbers.
   Callers(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
 
   const Geometry& geometry(Rank rank) const { return ranks_[rank].geometry; }
@@ -58,16 +58,16 @@ class Callers {
 
   std::uint32_t length_of(const Operand& memory) const;  // In elements.
 
-  // All say what is wrong, or nothing.
+  // All return an error, or an empty string.
   std::string enter(Rank rank);  // Overwrites input with contributions, and output.
-  std::string leave(Rank rank);  // Judges the results, then overwrites them and the input.
+  std::string leave(Rank rank);  // Checks the results, then overwrites them and the input.
   std::string at_the_end(Rank rank) const;
 
  private:
   struct RankMemory {
     Geometry geometry;
     std::vector<Value> memory, scratch;
-    std::vector<Value> as_left;  // What the caller wrote last.
+    std::vector<Value> as_left;  // The caller's last values.
     std::uint32_t operation = 0;
   };
 

@@ -43,27 +43,27 @@ std::string text_after_fuse(const Steps& steps) {
   return text;
 }
 
-TEST(Fuse, MakesReceiveReduceSend) {
+TEST(Fuse, CombinesReceiveReduceSend) {
   Steps steps(0);
   steps.reduce(1, input(2), scratch(2));
   steps.send(scratch(2), 3);
   EXPECT_EQ(text_after_fuse(steps), "lane 1 + input[2] -> lane 3\n");
 }
 
-TEST(Fuse, KeepsTheOutputThatItForwards) {
+TEST(Fuse, KeepsForwardedOutput) {
   Steps steps(0);
   steps.recv(1, output(2));
   steps.send(output(2), 3);
   EXPECT_EQ(text_after_fuse(steps), "lane 1 -> output[2], lane 3\n");
 }
 
-TEST(Fuse, MakesFanOut) {
+TEST(Fuse, CombinesFanOut) {
   Steps steps(0);
   for (const Rank peer : {1, 2, 3}) steps.send(input(0, 8), peer);
   EXPECT_EQ(text_after_fuse(steps), "input[0..7] -> lane 1, lane 2, lane 3\n");
 }
 
-TEST(Fuse, KeepsTheOrderOfMessages) {
+TEST(Fuse, KeepsOrderOfMessages) {
   Steps steps(0);
   steps.recv(1, output(2));
   steps.send(output(5), 3);
@@ -71,7 +71,7 @@ TEST(Fuse, KeepsTheOrderOfMessages) {
   EXPECT_EQ(text_after_fuse(steps), "lane 1 -> output[2]\noutput[5] -> lane 3\noutput[2] -> lane 3\n");
 }
 
-TEST(Fuse, DoesNotSendWhatIsOverwrittenBetween) {
+TEST(Fuse, DoesNotSendOverwrittenUnit) {
   Steps steps(0);
   steps.recv(1, output(2));
   steps.recv(1, output(2));
@@ -79,7 +79,7 @@ TEST(Fuse, DoesNotSendWhatIsOverwrittenBetween) {
   EXPECT_EQ(text_after_fuse(steps), "lane 1 -> output[2]\nlane 1 -> output[2], lane 3\n");
 }
 
-TEST(Fuse, DoesNotWriteBeforeAnotherHasRead) {
+TEST(Fuse, DoesNotWrite_BeforeAnotherStepReads) {
   Steps steps(0);
   steps.recv(1, output(2));
   steps.send(output(3), 2);
@@ -87,7 +87,7 @@ TEST(Fuse, DoesNotWriteBeforeAnotherHasRead) {
   EXPECT_EQ(text_after_fuse(steps), "lane 1 -> output[2]\noutput[3] -> lane 2\noutput[2] -> output[3]\n");
 }
 
-TEST(Fuse, GathersFoldsThatAddFromTheLeft) {
+TEST(Fuse, CombinesFoldsFromTheLeft) {
   Steps steps(0);
   steps.fold({input(0), lane(1, 1)}, {scratch(0)});
   steps.fold({scratch(0), lane(2, 1)}, {scratch(0)});
@@ -95,14 +95,14 @@ TEST(Fuse, GathersFoldsThatAddFromTheLeft) {
   EXPECT_EQ(text_after_fuse(steps), "input[0] + lane 1 + lane 2 + lane 3 -> output[0] (complete)\n");
 }
 
-TEST(Fuse, KeepsTheOrderOfAdditions) {
+TEST(Fuse, KeepsOrderOfAdditions) {
   Steps steps(0);
   steps.fold({lane(1, 1), input(0)}, {scratch(0)});
   steps.fold({lane(2, 1), scratch(0)}, {output(0)});
   EXPECT_EQ(text_after_fuse(steps), "lane 1 + input[0] -> scratch[0]\nlane 2 + scratch[0] -> output[0]\n");
 }
 
-TEST(Fuse, KeepsPartialSumsThatOthersRead) {
+TEST(Fuse, KeepsPartialSums_ThatOtherStepsRead) {
   Steps steps(0);
   steps.fold({input(0), lane(1, 1)}, {scratch(0)});
   steps.fold({scratch(0), lane(2, 1)}, {output(0)});
@@ -119,14 +119,14 @@ TEST(Fuse, MovesNothingPastFlags) {
   EXPECT_EQ(text_after_fuse(steps), "lane 1 -> output[2]\nflag 3 -> \noutput[2] -> lane 3\n");
 }
 
-TEST(Fuse, RemovesScratchOnTheWay) {
+TEST(Fuse, RemovesIntermediateScratch) {
   Steps steps(0);
   steps.recv(1, scratch(4));
   steps.copy(scratch(4), output(4));
   EXPECT_EQ(text_after_fuse(steps), "lane 1 -> output[4]\n");
 }
 
-TEST(Fuse, KnowsThatInputIsOutputInPlace) {
+TEST(Fuse, TreatsInputAsOutput_InPlace) {
   Steps steps(0);
   steps.send(input(2), 1);
   steps.recv(2, output(2));
@@ -139,7 +139,7 @@ TEST(Fuse, KnowsThatInputIsOutputInPlace) {
   EXPECT_EQ(describe(plan.steps[1], 0), "lane 2 -> output[2], lane 3");
 }
 
-TEST(Fuse, LeavesRightPlansRight) {
+TEST(Fuse, KeepsPlansCorrect) {
   for (Rank ranks = 1; ranks <= 17; ++ranks) {
     for (const bool in_place : {false, true}) {
       for (const Across across : {Across::rounds, Across::stages}) {
@@ -156,7 +156,7 @@ TEST(Fuse, LeavesRightPlansRight) {
   }
 }
 
-TEST(Fuse, MakesARingOfOneStepPerRoundThatNeedsTwoSlots) {
+TEST(Fuse, GivesRingOneStepPerRound_WithTwoSlots) {
   const std::vector<Plan> plans = fused(kRing, problem(Collective::all_reduce, 8), Across::stages);
   EXPECT_EQ(plans[3].steps.size(), 15u);  // A send, 13 that receive and send, a receive.
   const Proof proof = verify(plans).value();
@@ -165,7 +165,7 @@ TEST(Fuse, MakesARingOfOneStepPerRoundThatNeedsTwoSlots) {
   EXPECT_EQ(verify(emit_plans(kRing, problem(Collective::all_reduce, 8))).value().slots, 1u);
 }
 
-TEST(Fuse, MakesThreeStagesOfATwoShot) {
+TEST(Fuse, GivesTwoShotThreeStages) {
   for (const bool in_place : {false, true}) {
     std::vector<Plan> plans = fused(kTwoShot, problem(Collective::all_reduce, 3, in_place), Across::rounds);
     fuse_stages(plans);
@@ -178,7 +178,7 @@ TEST(Fuse, MakesThreeStagesOfATwoShot) {
   }
 }
 
-TEST(Fuse, LeavesStagesThatSomeRankStillNeeds) {
+TEST(Fuse, KeepsStages_ThatSomeRankNeeds) {
   std::vector<Plan> plans = fused(kRing, problem(Collective::all_reduce, 4), Across::rounds);
   fuse_stages(plans);
   EXPECT_EQ(plans[0].shape.stages, (std::vector<std::uint32_t>{0, 3}));

@@ -25,7 +25,7 @@ std::vector<Plan> fused(const Algorithm& algorithm, Rank ranks) {
   return plans;
 }
 
-TEST(Lanes, OfAFusedTwoShotMakeRoundTrips) {
+TEST(Lanes, UseRoundTrips_InFusedTwoShot) {
   for (const Rank ranks : {2u, 3u, 7u}) {
     const std::vector<Plan> plans = fused(kTwoShot, ranks);
     for (Rank self = 0; self < ranks; ++self) {
@@ -44,8 +44,9 @@ TEST(Lanes, OfAFusedTwoShotMakeRoundTrips) {
   }
 }
 
-// How many chunks the asker sends ahead of the answers: a loop that fills before it drains has one more under way.
-TEST(Lanes, MakeRoundTripsOnlyWithASlotForEachMessageUnderWay) {
+// The number of chunks that the requester sends ahead of the answers: a loop that fills before it drains has one more
+// in flight.
+TEST(Lanes, UseRoundTrips_OnlyWithSlotForEachMessageInFlight) {
   struct Border {
     Loop loop;
     std::uint32_t slots;  // Exactly enough.
@@ -95,7 +96,7 @@ std::vector<LaneForm> forms(const std::vector<LaneUse>& uses) {
 }
 
 // There, back, and there again: the lane back would belong to two pairs.
-TEST(Lanes, ThatAnswerAndAreAnsweredMakeNoRoundTrip) {
+TEST(Lanes, UseNoRoundTrip_WhenAnswerIsAnswered) {
   const auto write = [](Steps& steps) {
     if (steps.self() == 0) {
       steps.send(input(0), 1, 0);
@@ -112,7 +113,7 @@ TEST(Lanes, ThatAnswerAndAreAnsweredMakeNoRoundTrip) {
 }
 
 // The lane with tag 0 to rank 1 makes round trips; the one to rank 0 must not swap with it.
-TEST(Lanes, OfARoundTripDoNotSwapAsWell) {
+TEST(Lanes, DoNotSwap_WhenUsedForRoundTrips) {
   const auto write = [](Steps& steps) {
     if (steps.self() == 0) {
       steps.send(input(0), 1, 0);
@@ -130,8 +131,9 @@ TEST(Lanes, OfARoundTripDoNotSwapAsWell) {
   }
 }
 
-// With one element in two units, the first is empty and is not sent: then one rank sends into what it never receives.
-TEST(Lanes, SwapOnlyMessagesOfTheSameUnits) {
+// With one element in two units, the first is empty and is not sent: then one rank sends on a lane where it never
+// receives.
+TEST(Lanes, Swap_OnlyMessagesOfSameUnits) {
   const auto exchange = [](Steps& steps, std::uint32_t mine, std::uint32_t theirs) {
     steps.send(input(mine), 1 - steps.self());
     steps.recv(1 - steps.self(), output(theirs));
@@ -143,8 +145,8 @@ TEST(Lanes, SwapOnlyMessagesOfTheSameUnits) {
   for (const LaneUse& use : lanes_of(by_hand(2, different), 0)) EXPECT_EQ(use.form, LaneForm::one_way);
 }
 
-// Rank 1 hears from rank 0 first, and only then speaks to it.
-TEST(Lanes, OfOneThatReceivesFirstSwap) {
+// Rank 1 receives from rank 0 before it sends.
+TEST(Lanes, Swap_WhenOneRankReceivesFirst) {
   const auto write = [](Steps& steps) {
     for (std::uint32_t i = 0; i < 3; ++i) {
       if (steps.self() == 1) steps.recv(0, output(0));
@@ -158,7 +160,7 @@ TEST(Lanes, OfOneThatReceivesFirstSwap) {
   }
 }
 
-TEST(Lanes, KnowTheLongestMessageOfAllRanks) {
+TEST(Lanes, KnowLongestMessageOfAllRanks) {
   EXPECT_EQ(longest_message(emit_plans(kRing, problem(Collective::all_reduce, 5))), 1U);
   EXPECT_EQ(longest_message(emit_plans(OneShot(), problem(Collective::all_reduce, 1))), 0U);  // No lanes, no slots.
   EXPECT_EQ(longest_message(by_hand(4,
@@ -172,34 +174,33 @@ TEST(Lanes, KnowTheLongestMessageOfAllRanks) {
                                     [](Steps& steps) {
                                       const Rank peer = 1 - steps.self();
                                       if (peer == 0)
-                                        steps.copy(input(0, 4),
-                                                   output(0, 4));  // It is cut like the messages of its round.
+                                        steps.copy(input(0, 4), output(0, 4));  // Cut like the messages of its round.
                                       steps.send(input(0), peer);
                                       steps.recv(peer, output(0));
                                     })),
             4U);
 }
 
-TEST(Lanes, OfOneTagForBothWaysMakeNone) {
+TEST(Lanes, UseNoRoundTrip_WithOneTagForBothDirections) {
   for (const LaneUse& use : lanes_of(fused(kTwoShotOfOneTag, 3), 0, {.chunks = 9, .skew = 1})) {
     EXPECT_EQ(use.form, LaneForm::one_way);
   }
 }
 
-TEST(Lanes, OfAnUnfusedTwoShotMakeNoRoundTrip) {
+TEST(Lanes, UseNoRoundTrip_InUnfusedTwoShot) {
   for (const LaneUse& use : lanes_of(emit_plans(kTwoShot, problem(Collective::all_reduce, 3)), 0)) {
     EXPECT_NE(use.form, LaneForm::round_trip);
   }
 }
 
-TEST(Lanes, OfAOneShotSwap) {
+TEST(Lanes, Swap_InOneShot) {
   const std::vector<Plan> plans = emit_plans(OneShot(), problem(Collective::all_reduce, 2));
   for (Rank self = 0; self < 2; ++self) {
     for (const LaneUse& use : lanes_of(plans, self)) EXPECT_EQ(use.form, LaneForm::swap);
   }
 }
 
-TEST(Lanes, ThatOverlapPiecesSwapOnlyWithASlotForEach) {
+TEST(Lanes, SwapOverlappingChunks_OnlyWithSlotForEach) {
   const std::vector<Plan> plans = emit_plans(DirectAllGather(), problem(Collective::all_gather, 2));
   for (const std::uint32_t skew : {1U, 3U}) {
     Loop loop{.chunks = 8, .skew = skew, .order = StageOrder::earliest_first, .slots = skew};
@@ -209,7 +210,7 @@ TEST(Lanes, ThatOverlapPiecesSwapOnlyWithASlotForEach) {
   }
 }
 
-TEST(Lanes, OfARingAreOneWay) {
+TEST(Lanes, AreOneWay_InRing) {
   const std::vector<Plan> plans = emit_plans(kRing, problem(Collective::all_reduce, 5));
   const std::vector<LaneUse> uses = lanes_of(plans, 2);
   ASSERT_EQ(uses.size(), 2u);
@@ -219,7 +220,7 @@ TEST(Lanes, OfARingAreOneWay) {
   EXPECT_EQ(uses[1].form, LaneForm::one_way);
 }
 
-TEST(Lanes, HaveTheSameFormAtBothEnds) {
+TEST(Lanes, HaveSameFormAtBothEnds) {
   for (const Algorithm* algorithm : {static_cast<const Algorithm*>(&kTwoShot), static_cast<const Algorithm*>(&kRing)}) {
     const std::vector<Plan> plans = fused(*algorithm, 4);
     for (const LaneUse& use : lanes_of(plans, 0)) {

@@ -27,7 +27,7 @@ TEST(Layout, CutsUnitsWithoutGaps) {
   }
 }
 
-TEST(Layout, MakesACoarseCutTheUnionOfFinerOnes) {
+TEST(Layout, CoarseUnitsAreUnionsOfFinerOnes) {
   for (const std::uint64_t count : kCounts) {
     for (const std::uint32_t coarse : {1U, 2U, 5U, 12U}) {
       for (const std::uint32_t times : {2U, 3U, 16U}) {
@@ -43,7 +43,7 @@ TEST(Layout, MakesACoarseCutTheUnionOfFinerOnes) {
   }
 }
 
-// floor(unit * count / units), though the product is longer than a word.
+// floor(unit * count / units), even if the product exceeds 64 bits.
 TEST(Layout, DoesNotOverflow) {
   const std::uint64_t count = (std::uint64_t{1} << 40) + 12345;
   const std::uint32_t units = 1U << 20;
@@ -54,7 +54,7 @@ TEST(Layout, DoesNotOverflow) {
   EXPECT_EQ(unit_begin(std::uint64_t{1} << 62, 3, 2), (std::uint64_t{1} << 63) / 3);
 }
 
-TEST(Layout, CoversAUnitOnceByItsParts) {
+TEST(Layout, PartsCoverUnitOnce) {
   for (const std::uint64_t count : kCounts) {
     for (const std::uint32_t parts : {1U, 2U, 3U, 17U}) {
       for (const std::uint16_t granule : {1, 16, 64}) {
@@ -74,7 +74,7 @@ TEST(Layout, CoversAUnitOnceByItsParts) {
   }
 }
 
-// Units are whole groups but for the last of a block, wherever the block begins; parts of them, too.
+// Units are whole groups except for the last of a block, wherever the block begins. The same holds for parts of units.
 TEST(Layout, KeepsGroupsTogether) {
   constexpr std::uint16_t kGroup = 8;
   for (const std::uint64_t count : {1, 7, 8, 9, 64, 1000, 1003}) {
@@ -102,15 +102,15 @@ TEST(Layout, KeepsGroupsTogether) {
   }
 }
 
-// Of a run that spans blocks: only if no block ends within a group, and nothing is cut into parts.
-TEST(Layout, JoinsUnitsOnlyWhereGroupsAreThoseOfEach) {
+// A run may span blocks only if no block ends within a group and nothing is cut into parts.
+TEST(Layout, JoinsUnits_OnlyAtGroupBoundaries) {
   EXPECT_TRUE(adjoin({.count = 1003}, {.units = 2}));
   EXPECT_TRUE(adjoin({.count = 1000}, {.units = 2, .granule = 8, .group = 8}));
   EXPECT_FALSE(adjoin({.count = 1003}, {.units = 2, .granule = 8, .group = 8}));
   EXPECT_FALSE(adjoin({.count = 1000}, {.units = 2, .parts = 2}));
 }
 
-TEST(Layout, PlacesUnequalBlocksWhereTheCallerSays) {
+TEST(Layout, PlacesUnequalBlocks_AtDisplacements) {
   const std::vector<std::uint64_t> counts = {5, 0, 9};
   const std::vector<std::uint64_t> displacements = {100, 7, 40};
   const Blocks blocks{.count = 0, .counts = counts.data(), .displacements = displacements.data()};

@@ -168,7 +168,7 @@ class Mutator {
   std::mt19937_64& random_;
 };
 
-// What complaints may say, by what is wrong.
+// Words of possible errors, by kind of defect.
 constexpr std::string_view kLength[] = {"length", "lies outside", "different units", "differs from rank", "overlaps"};
 constexpr std::string_view kTraffic[] = {"blocked", "never received", "never awaited"};
 constexpr std::string_view kContent[] = {"missing",          "doubled",         "another unit",
@@ -198,7 +198,7 @@ std::optional<std::vector<Plan>> mutant(const std::vector<Plan>& plans, Mutation
   const auto seed = random();
   std::vector<Plan> changed = plans;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    // One short_timeout rank does no harm, but all of them do.
+    // One short rank does no harm, but all of them do.
     if (rank != chosen && mutation != Mutation::receive_first) continue;
     std::mt19937_64 same_for_all(seed);
     std::vector<Draft> drafts = drafts_of(plans[rank]);
@@ -216,7 +216,7 @@ bool explains(Mutation mutation, const std::string& complaint) {
   switch (mutation) {
     case Mutation::drop_step:
     case Mutation::repeat_step:
-    case Mutation::swap_steps:  // Messages change places, so their lengths and contents do.
+    case Mutation::swap_steps:  // Messages change places, and so do their lengths and contents.
     case Mutation::change_peer: return length || traffic || content || order;
     case Mutation::receive_first: return traffic || content || order;
     case Mutation::change_unit: return length || content || order;

@@ -1,4 +1,4 @@
-// Plans that are wrong in one place, as a slip of an author would make them; a few are right all the same.
+// Plans with one defect, like mistakes of an author; a few are still correct.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ enum class Mutation : std::uint8_t {
 inline constexpr std::uint32_t kMutations = 12;
 const char* name(Mutation mutation);
 
-// The plans with one rank's plan changed (receive_first: all ranks'); nothing where the draw finds no place for such a
+// The plans with one rank's plan changed (receive_first: all ranks'); nothing if the draw finds no place for such a
 // change.
 std::optional<std::vector<Plan>> mutant(const std::vector<Plan>& plans, Mutation mutation, std::mt19937_64& random);
 
-// Whether such a slip can cause such a complaint of the verifier.
+// Whether such a defect can cause such an error of the verifier.
 bool explains(Mutation mutation, const std::string& complaint);
 
 }  // namespace tutti::test

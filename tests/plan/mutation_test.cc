@@ -16,8 +16,8 @@ namespace {
 using namespace samples;
 
 constexpr std::uint32_t kMutantsWanted = 3000;
-constexpr std::uint32_t kRejectedWithFault = 1000;   // At least: what the verifier is worth is shown by these.
-constexpr std::uint32_t kRejectedWithoutFault = 30;  // At most: more would be rejected for what is no fault.
+constexpr std::uint32_t kRejectedWithFault = 1000;  // Minimum number of rejected mutants, as a measure of the verifier.
+constexpr std::uint32_t kRejectedWithoutFault = 30;  // Maximum number of correct mutants that the verifier may reject.
 constexpr std::uint64_t kSchedules = 60;
 
 const RingReduceScatter kRingReduceScatter;
@@ -59,7 +59,7 @@ std::vector<Subject> subjects() {
   };
 }
 
-// Whether the referee finds fault in some schedule; the text of the first.
+// Whether the reference interpreter fails in some schedule; the text of its first error.
 std::string fault(std::span<const Plan> plans, Loop loop, std::uint32_t slots) {
   loop.slots = slots;
   for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
@@ -79,7 +79,7 @@ struct Tally {
   std::uint32_t accepted = 0, rejected = 0, rejected_without_fault = 0;
 };
 
-TEST(Mutation, RefereeAndVerifierAgreeOnTheOriginals) {
+TEST(Mutation, OriginalsAreAcceptedByBoth) {
   for (const Subject& subject : subjects()) {
     SCOPED_TRACE(subject.name);
     const auto proof = verify(subject.plans, subject.loop);
@@ -88,8 +88,8 @@ TEST(Mutation, RefereeAndVerifierAgreeOnTheOriginals) {
   }
 }
 
-// Slips of these kinds sometimes leave a plan that is right: neighbours that do not meet, a copy made twice, a sum
-// taken in another order.
+// Defects of these kinds sometimes leave a correct plan: steps that do not interact, a copy made twice, a sum in
+// another order.
 constexpr Mutation kHarmlessAtTimes[] = {Mutation::swap_steps, Mutation::repeat_step, Mutation::swap_sources};
 
 void expect_judgement(const std::array<Tally, kMutations>& tallies) {
@@ -111,7 +111,7 @@ void expect_judgement(const std::array<Tally, kMutations>& tallies) {
   }
 }
 
-TEST(Mutation, VerifierRejectsWhatTheRefereeShowsWrong) {
+TEST(Mutation, VerifierRejectsWhateverReferenceRejects) {
   constexpr std::uint64_t seed = 20240607;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   std::mt19937_64 random(seed);

@@ -30,7 +30,7 @@ TEST(Print, ShowsStagesAndRounds) {
             "      lane 0 + input[1] -> output[0] (complete)\n");
 }
 
-TEST(Print, DrawsAnEdgeForEachMessage) {
+TEST(Print, DrawsEdgeForEachMessage) {
   const std::string dot = graphviz(emit_plans(TreeBroadcast(), problem(Collective::broadcast, 3, true)));
   EXPECT_NE(dot.find("  r0s0 -> r1s0;\n"), std::string::npos) << dot;
   EXPECT_NE(dot.find("  r0s1 -> r2s0;\n"), std::string::npos) << dot;

@@ -1,4 +1,4 @@
-// Plans whose logical ranks are other ranks.
+// Plans whose logical ranks map to other ranks.
 #include "src/plan/rank_mapping.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using Groups = std::vector<std::vector<Rank>>;
 
-TEST(RankMapping, PutsHostsOneAfterTheOther) {
+TEST(RankMapping, PlacesHostsConsecutively) {
   const RankMapping dealt = rank_mapping_of(std::vector<Rank>{7, 3, 7, 3, 3});
   EXPECT_EQ(dealt.groups, (Groups{{2, 3}}));
   EXPECT_EQ(dealt.order, (std::vector<Rank>{0, 2, 1, 3, 4}));
@@ -21,23 +21,25 @@ TEST(RankMapping, PutsHostsOneAfterTheOther) {
   EXPECT_TRUE(ordered.order.empty());
 }
 
-TEST(RankMapping, HasNothingToGainFromOneHostOrFromHostsOfOneRank) {
+TEST(RankMapping, IsEmpty_ForOneHostOrHostsOfOneRank) {
   EXPECT_TRUE(rank_mapping_of(std::vector<Rank>{4, 4, 4}).groups.empty());
   EXPECT_TRUE(rank_mapping_of(std::vector<Rank>{0, 1, 2}).groups.empty());
 }
 
-TEST(RankMapping, PutsPartsOfAHostOneAfterTheOther) {
+TEST(RankMapping, PlacesGroupsOfHostConsecutively) {
   const RankMapping one = rank_mapping_of(std::vector<Rank>{0, 0, 0, 0, 0}, std::vector<Rank>{4, 2, 4, 2, 2});
   EXPECT_EQ(one.groups, (Groups{{2, 3}}));
   EXPECT_EQ(one.order, (std::vector<Rank>{0, 2, 1, 3, 4}));
   const RankMapping two = rank_mapping_of(std::vector<Rank>{0, 1, 0, 0, 1, 1}, std::vector<Rank>{0, 1, 2, 0, 1, 1});
   EXPECT_EQ(two.groups, (Groups{{2, 1, 3}, {2, 1}}));
   EXPECT_EQ(two.order, (std::vector<Rank>{0, 3, 2, 1, 4, 5}));
-  EXPECT_TRUE(rank_mapping_of(std::vector<Rank>{0, 0, 1}, std::vector<Rank>{0, 0, 2}).groups.empty());  // As the hosts.
-  EXPECT_TRUE(rank_mapping_of(std::vector<Rank>{0, 0, 0}, std::vector<Rank>{0, 1, 2}).groups.empty());  // As the ranks.
+  EXPECT_TRUE(rank_mapping_of(std::vector<Rank>{0, 0, 1}, std::vector<Rank>{0, 0, 2})
+                  .groups.empty());  // In the order of the hosts.
+  EXPECT_TRUE(rank_mapping_of(std::vector<Rank>{0, 0, 0}, std::vector<Rank>{0, 1, 2})
+                  .groups.empty());  // In the order of the ranks.
 }
 
-TEST(RankMapping, LeavesBlocksOfRanksWhereTheyAre) {
+TEST(RankMapping, KeepsBlocksOfRanks) {
   const RankMapping dealt = rank_mapping_of(std::vector<Rank>{0, 1, 0, 1});
   EXPECT_TRUE(embeds(dealt, {.collective = Collective::all_reduce, .ranks = 4, .groups = {}}));
   EXPECT_FALSE(embeds(dealt, {.collective = Collective::all_gather, .ranks = 4, .groups = {}}));
@@ -45,15 +47,15 @@ TEST(RankMapping, LeavesBlocksOfRanksWhereTheyAre) {
       embeds(rank_mapping_of(std::vector<Rank>{0, 0, 1, 1}), {.collective = Collective::all_gather, .groups = {}}));
 }
 
-TEST(RankMapping, LeavesPlansThatCannotBeMapped) {
+TEST(RankMapping, KeepsPlansThatCannotBeMapped) {
   const RankMapping dealt = rank_mapping_of(std::vector<Rank>{0, 1, 0, 1});
   const Problem problem = {.collective = Collective::all_gather, .ranks = 4, .groups = {}};
   const auto plans = map_ranks(dealt, problem, emit_plans(*find(Collective::all_gather, "ring"), problem));
   EXPECT_EQ(plans[1].steps[1].targets[0].peer, 2U);
 }
 
-// The proof is of the plans as the ranks run_plan them, with their own roots.
-TEST(RankMapping, KeepsProofs) {
+// Verifies the plans as the ranks run them, with their own roots.
+TEST(RankMapping, KeepsPlansCorrect) {
   const RankMapping dealt = rank_mapping_of(std::vector<Rank>{0, 1, 2, 0, 1, 0, 0});
   for (const auto& [collective, name] :
        {std::pair{Collective::all_reduce, "hierarchical"}, std::pair{Collective::all_reduce, "hierarchical_ring"},
@@ -71,7 +73,7 @@ TEST(RankMapping, KeepsProofs) {
   }
 }
 
-// Ranks of one host talk to each other, and to their own rail alone on others: that is what the order is for.
+// Ranks exchange messages within a host, and with other hosts only on their own rail: that is the purpose of the order.
 TEST(RankMapping, KeepsShardsOnTheirRails) {
   const RankMapping dealt = rank_mapping_of(std::vector<Rank>{0, 1, 0, 1});
   const Problem problem = {.collective = Collective::all_reduce, .ranks = 4, .groups = dealt.groups};

@@ -32,14 +32,14 @@ struct Process {
   explicit Process(Rank self) : rank(self) {}
 
   Rank rank;
-  std::vector<Action> actions;  // Of one operation.
+  std::vector<Action> actions;  // Within one operation.
   std::size_t next = 0;
-  std::size_t phase = 0;  // Of the action: which operand.
+  std::size_t phase = 0;  // Operand of the action.
   std::uint32_t operation = 0;
   bool inside = false;  // The operation.
   bool slow = false;
   bool blocked = false, finished = false;
-  std::uint32_t length = kUnknown;  // Of the step under way, in elements.
+  std::uint32_t length = kUnknown;  // Length of the current step, in elements.
   std::vector<Value> accumulator;
 };
 
@@ -70,7 +70,7 @@ class Referee {
     for (std::uint32_t turn = 0; turn < loop_.chunks + loop_.skew * (stages - 1); ++turn) {
       for (std::uint32_t i = 0; i < stages; ++i) {
         const std::uint32_t stage = latest_first ? stages - 1 - i : i;
-        const std::uint32_t chunk = turn - loop_.skew * stage;  // Wraps round where there is none yet.
+        const std::uint32_t chunk = turn - loop_.skew * stage;  // Wraps around if there is none yet.
         if (chunk < loop_.chunks) add_stage(process, chunk, stage);
       }
     }
@@ -103,7 +103,7 @@ class Referee {
 
   // The schedule -----------------------------------------------------------------------------------------------------
 
-  // False when nobody can go on.
+  // False when no rank can continue.
   bool advance_somebody() {
     ready_.clear();
     for (std::size_t i = 0; i < processes_.size(); ++i) {
@@ -267,8 +267,7 @@ class Referee {
     return result;
   }
 
-  // PluginChoices
-  // ---------------------------------------------------------------------------------------------------------
+  // Results ---------------------------------------------------------------------------------------------------------
 
   void judge_the_end() {
     for (const Process& process : processes_) {

@@ -1,5 +1,5 @@
-// An independent judge of plans: obeys them with numbers, under random schedules. It shares no code with the verifier,
-// so that each can catch the other's mistakes.
+// The reference interpreter of plans: runs them with numbers, under random schedules. It shares no code with the
+// verifier, so that each can detect mistakes of the other.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace tutti::test {
 
 struct RefereeResult {
   bool ok = true;
-  std::string text;  // What went wrong first, and where; empty when ok.
+  std::string text;  // The first error and its place; empty when ok.
 };
 
-// Runs several operations in a row, with all ranks' plans, as one schedule drawn from `seed` interleaves them: operand
+// Runs several operations in a row, with all ranks' plans, interleaved by a schedule drawn from `seed`: operand
 // by operand, on lanes of `loop.slots` slots, with blocks whose units have unequal, sometimes no elements.
-// - Between operations each rank's caller overwrites all its input and output and looks whether somebody else did.
+// - Between operations each rank's caller overwrites all its input and output and checks that no other rank did.
 // - A reduction scales what it reads from input (as a pre-multiplied sum) and what a complete fold gives (as an
-//   average of several ranks), so both must happen exactly once; a hash of every expression tells whether ranks have
+//   average of several ranks), so both must happen exactly once. A hash of every expression shows whether ranks have
 //   the same bits.
-// `ok` means right in this schedule; only many seeds make a judgement.
+// `ok` applies to this schedule only; a meaningful test needs many seeds.
 RefereeResult referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
 
 }  // namespace tutti::test

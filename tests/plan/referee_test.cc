@@ -19,7 +19,7 @@ const AllReduce kTwoShot(kDirectReduceScatter, kDirectAllGather, 1);
 const TreeBroadcast kTree;
 const MappedAllReduce kMapped;
 
-std::string first_complaint(std::span<const Plan> plans, const Loop& loop = {}) {
+std::string first_error(std::span<const Plan> plans, const Loop& loop = {}) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const RefereeResult result = referee_run(plans, loop, seed);
     if (!result.ok) return "seed " + std::to_string(seed) + ": " + result.text;
@@ -27,7 +27,7 @@ std::string first_complaint(std::span<const Plan> plans, const Loop& loop = {}) 
   return "";
 }
 
-// A copy of a plan with only the steps that `keeps`.
+// A copy of a plan with only the steps that `keeps` selects.
 template <typename Keeps>
 Plan without(const Plan& plan, Keeps keeps) {
   Plan result{.problem = plan.problem, .shape = plan.shape, .steps = Steps(plan.steps.self()), .rounds = {0}};
@@ -44,7 +44,7 @@ Plan without(const Plan& plan, Keeps keeps) {
   return result;
 }
 
-TEST(Referee, AcceptsTheSamplesUnderEveryLoop) {
+TEST(ReferenceInterpreter, AcceptsSamples_WithEveryLoop) {
   const Loop loops[] = {{},
                         {.chunks = 3, .slots = 2},
                         {.chunks = 4, .skew = 1, .slots = 2},
@@ -53,56 +53,56 @@ TEST(Referee, AcceptsTheSamplesUnderEveryLoop) {
   for (const Loop& loop : loops) {
     for (const bool in_place : {false, true}) {
       for (const Rank n : {1, 2, 3, 5, 8}) {
-        EXPECT_EQ(first_complaint(emit_plans(kRing, problem(Collective::all_reduce, n, in_place)), loop), "");
-        EXPECT_EQ(first_complaint(emit_plans(kTwoShot, problem(Collective::all_reduce, n, in_place)), loop), "");
-        EXPECT_EQ(first_complaint(emit_plans(kTree, problem(Collective::broadcast, n, in_place)), loop), "");
-        EXPECT_EQ(first_complaint(emit_plans(kMapped, problem(Collective::all_reduce, n, in_place))), "");
+        EXPECT_EQ(first_error(emit_plans(kRing, problem(Collective::all_reduce, n, in_place)), loop), "");
+        EXPECT_EQ(first_error(emit_plans(kTwoShot, problem(Collective::all_reduce, n, in_place)), loop), "");
+        EXPECT_EQ(first_error(emit_plans(kTree, problem(Collective::broadcast, n, in_place)), loop), "");
+        EXPECT_EQ(first_error(emit_plans(kMapped, problem(Collective::all_reduce, n, in_place))), "");
       }
     }
   }
 }
 
-TEST(Referee, SeesEveryStepThatIsMissing) {
+TEST(ReferenceInterpreter, DetectsEveryMissingStep) {
   const std::vector<Plan> plans = emit_plans(kRing, problem(Collective::all_reduce, 4));
   for (std::uint32_t victim = 0; victim < plans[1].steps.size(); ++victim) {
     std::vector<Plan> wrong = plans;
     wrong[1] = without(plans[1], [&](std::uint32_t, std::uint32_t step) { return step != victim; });
-    EXPECT_NE(first_complaint(wrong), "") << "without step " << victim;
+    EXPECT_NE(first_error(wrong), "") << "without step " << victim;
   }
 }
 
-TEST(Referee, SeesMissingEntryAndExitFlags) {
+TEST(ReferenceInterpreter, DetectsMissingEntryAndExitFlags) {
   for (const bool in_place : {false, true}) {
     for (const std::uint32_t flags : {0, 2}) {
       std::vector<Plan> wrong = emit_plans(kMapped, problem(Collective::all_reduce, 4, in_place));
       for (Plan& plan : wrong) plan = without(plan, [&](std::uint32_t round, std::uint32_t) { return round != flags; });
-      EXPECT_NE(first_complaint(wrong), "") << "without the flags of round " << flags;
+      EXPECT_NE(first_error(wrong), "") << "without the flags of round " << flags;
     }
   }
 }
 
-TEST(Referee, SeesAMissingCompleteMark) {
+TEST(ReferenceInterpreter, DetectsMissingCompleteMark) {
   std::vector<Plan> wrong = emit_plans(kRing, problem(Collective::all_reduce, 3));
   Steps steps(0);
   for (std::size_t i = 0; i < wrong[0].steps.size(); ++i) {
     steps.add(wrong[0].steps[i].sources, wrong[0].steps[i].targets);
   }
   wrong[0].steps = steps;
-  EXPECT_NE(first_complaint(wrong), "");
+  EXPECT_NE(first_error(wrong), "");
 }
 
-TEST(Referee, SeesMessagesThatNeedMoreSlots) {
+TEST(ReferenceInterpreter, DetectsTooFewSlots) {
   const std::vector<Plan> plans = emit_plans(kTwoShot, problem(Collective::all_reduce, 3));
-  EXPECT_EQ(first_complaint(plans, {.slots = 2, .longest = 2}), "");
-  EXPECT_NE(first_complaint(plans, {.slots = 1, .longest = 2}), "");
+  EXPECT_EQ(first_error(plans, {.slots = 2, .longest = 2}), "");
+  EXPECT_NE(first_error(plans, {.slots = 1, .longest = 2}), "");
 }
 
-// Fused, a ring sends two messages in its first round, and the loop takes slices of each in turn.
-TEST(Referee, SeesThatSlicesMixTheMessagesOfAFusedRing) {
+// A fused ring sends two messages in its first round, and the loop takes slices of each in turn.
+TEST(ReferenceInterpreter, DetectsMixedSlices_OfFusedRing) {
   std::vector<Plan> plans = emit_plans(kRing, problem(Collective::all_reduce, 3));
   for (Plan& plan : plans) fuse(plan);
-  EXPECT_EQ(first_complaint(plans, {.slots = 2}), "");
-  EXPECT_NE(first_complaint(plans, {.slots = 9, .longest = 3}), "");
+  EXPECT_EQ(first_error(plans, {.slots = 2}), "");
+  EXPECT_NE(first_error(plans, {.slots = 9, .longest = 3}), "");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Small algorithms for the tests of this room, which knows none of its own.
+// Small algorithms for the tests of this module, which has none of its own.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace tutti::samples {
 
-// What every sample has in common: any number of ranks, one collective.
+// Common parts of the samples: any number of ranks, one collective.
 class Sample : public Algorithm {
  public:
   explicit Sample(Collective collective) : collective_(collective) {}
@@ -139,7 +139,7 @@ class TreeBroadcast : public Sample {
   }
 };
 
-// Everyone sends all it has to everyone, and folds in the order of ranks.
+// Each rank sends its block to all, and folds in the order of ranks.
 class OneShot : public Sample {
  public:
   OneShot() : Sample(Collective::all_reduce) {}
@@ -155,8 +155,8 @@ class OneShot : public Sample {
   }
 };
 
-// Wrong: each rank stores its input into all ranks' scratch and folds what arrived, without waiting until the peers
-// have read the previous operation's values.
+// Wrong: each rank stores its input into all ranks' scratch and folds the received inputs, without waiting until the
+// peers have read the previous operation's values.
 class PushAllReduce : public Sample {
  public:
   PushAllReduce() : Sample(Collective::all_reduce) {}
@@ -181,7 +181,7 @@ class PushAllReduce : public Sample {
 };
 
 // Each rank folds its unit of every rank's input in rank order and stores it into every rank's output, in peers'
-// memory. Entry and exit flags keep the callers out.
+// memory. Entry and exit flags exclude the callers.
 class MappedAllReduce : public Sample {
  public:
   MappedAllReduce() : Sample(Collective::all_reduce) {}

@@ -33,7 +33,7 @@ Fixed fixed(Collective collective, const Shape& shape, const Operand& source, co
   return Fixed(collective, shape, {{&source, 1}, {&target, 1}, Fold::partial});
 }
 
-// Runs these stages whatever the problem.
+// Runs these stages for any problem.
 class Parts : public Sequence {
  public:
   explicit Parts(Composition composition) : composition_(std::make_shared<Composition>(std::move(composition))) {}
@@ -67,7 +67,7 @@ std::string translated(const Part& translated_part, Rank self) {
 
 const Shape kOneRound{.units = 2, .scratch = 8, .rounds = 1, .stages = {0}};
 
-TEST(Sequence, RenamesRanksAndAddsTags) {
+TEST(Sequence, TranslatesRanksAndTags) {
   const Fixed send = fixed(Collective::all_reduce, kOneRound, input(0, 2), lane(1, 2, 3));
   Part sub = part(send, Collective::all_reduce, {6, 2}, {1, 4, 5});
   sub.tag = 10;
@@ -79,7 +79,7 @@ TEST(Sequence, CutsUnevenly) {
   EXPECT_EQ(translated(part(copy, Collective::all_reduce, {0}, {1, 4, 11}), 0), "input[4..10] -> output[4..10] of 7");
 }
 
-TEST(Sequence, KeepsStridesOfEvenCuts) {
+TEST(Sequence, KeepsStrides_OfEvenCuts) {
   const Operand odd = strided(input(1, 2), 1, 2);
   const Operand packed = lane(1, 2);
   const Fixed send = fixed(Collective::all_to_all, kOneRound, odd, packed);
@@ -87,7 +87,7 @@ TEST(Sequence, KeepsStridesOfEvenCuts) {
             "input[3..5, +6..] (6) -> lane 1 of 6");
 }
 
-TEST(Sequence, LaysTheSingleBlockAtTheRanksOwn) {
+TEST(Sequence, PlacesSingleBlock_AtOwnRank) {
   const Fixed copy =
       fixed(Collective::all_gather, {.units = 1, .scratch = 0, .rounds = 1, .stages = {0}}, input(0), output(0));
   Part sub = part(copy, Collective::all_gather, {3, 5, 7}, {0, 4, 8, 12});
@@ -95,14 +95,15 @@ TEST(Sequence, LaysTheSingleBlockAtTheRanksOwn) {
   EXPECT_EQ(translated(sub, 7), "output[8..11] -> output[0..3] of 4");
 }
 
-TEST(Sequence, PutsScratchAsLongAsItsUnitInWholeBlocks) {
+TEST(Sequence, PlacesScratch_InWholeBlocks) {
   const Fixed copy = fixed(Collective::all_reduce, kOneRound, input(1), scratch(3));
   Part sub = part(copy, Collective::all_reduce, {0}, {1, 4, 11});
   sub.scratch = 24;
-  EXPECT_EQ(translated(sub, 0), "input[4..10] -> scratch[40..46] of 7");  // 24, a block, and where its unit 1 begins.
+  EXPECT_EQ(translated(sub, 0),
+            "input[4..10] -> scratch[40..46] of 7");  // 24, a block, and the beginning of its unit 1.
 }
 
-TEST(Sequence, KeepsCompleteOnlyWhereThePartCompletesTheParent) {
+TEST(Sequence, KeepsComplete_WhenPartCompletesParent) {
   const Operand sources[] = {input(0), lane(1, 1)};
   const Operand target = output(0);
   const Fixed fold(Collective::all_reduce, kOneRound, {sources, {&target, 1}, Fold::complete});
@@ -114,7 +115,7 @@ TEST(Sequence, KeepsCompleteOnlyWhereThePartCompletesTheParent) {
   }
 }
 
-TEST(Sequence, KeepsTheStagesOnWhichAllPartsAgree) {
+TEST(Sequence, KeepsStages_OnWhichAllPartsAgree) {
   const Fixed two =
       fixed(Collective::all_reduce, {.units = 1, .scratch = 0, .rounds = 3, .stages = {0, 1}}, input(0), output(0));
   const Fixed one =
@@ -127,7 +128,7 @@ TEST(Sequence, KeepsTheStagesOnWhichAllPartsAgree) {
   EXPECT_EQ(shape.stages, (std::vector<std::uint32_t>{0, 1, 3}));
 }
 
-TEST(Sequence, LetsPartsAdvanceTogetherAndIdleWhenDone) {
+TEST(Sequence, AdvancesPartsTogether_AndIdlesWhenDone) {
   const Fixed longer =
       fixed(Collective::all_reduce, {.units = 1, .scratch = 0, .rounds = 2, .stages = {0}}, input(0), output(0));
   const Fixed shorter =

@@ -23,7 +23,7 @@ std::string failure(std::span<const Plan> plans, const Loop& loop = {}) {
   return verify(plans, loop).status().message();
 }
 
-TEST(Verify, AcceptsTheSamples) {
+TEST(Verifier, AcceptsSamples) {
   for (Rank ranks = 1; ranks <= 20; ++ranks) {
     for (const bool in_place : {false, true}) {
       SCOPED_TRACE(describe(problem(Collective::all_reduce, ranks, in_place)));
@@ -55,7 +55,7 @@ std::string broadcast_failure(const Steps& root, const Steps& leaf,
   return failure(pair(problem(Collective::broadcast, 2, true), shape, root, leaf));
 }
 
-TEST(Verify, NamesWhatNothingWrote) {
+TEST(Verifier, ReportsReadOfUnwrittenUnit) {
   Steps root(0), leaf(1);
   root.send(input(0, 2), 1);
   leaf.recv(0, output(0, 2));
@@ -65,7 +65,7 @@ TEST(Verify, NamesWhatNothingWrote) {
             "chunk 0, rank 1, round 0, step 1: unwritten: reads scratch[1] of rank 1, which nothing has written");
 }
 
-TEST(Verify, NamesWhatIsMissing) {
+TEST(Verifier, ReportsMissingOutput) {
   Steps root(0), leaf(1);
   root.send(input(0), 1);
   leaf.recv(0, output(0));
@@ -73,7 +73,7 @@ TEST(Verify, NamesWhatIsMissing) {
             "chunk 0, rank 1: at its return output[1] of rank 1: missing: nothing has written it");
 }
 
-TEST(Verify, NamesMessagesWithoutAnEnd) {
+TEST(Verifier, ReportsUnmatchedMessages) {
   Steps root(0), leaf(1);
   root.send(input(0, 2), 1);
   root.send(input(0, 2), 1);
@@ -83,7 +83,7 @@ TEST(Verify, NamesMessagesWithoutAnEnd) {
             "rank 1, round 0, step 0: blocked: waits for a message of rank 0 (tag 0) that is never sent");
 }
 
-TEST(Verify, WantsMessagesOfTheLengthThatWasSent) {
+TEST(Verifier, RequiresMatchingMessageLengths) {
   Steps root(0), leaf(1);
   root.send(input(0), 1);
   root.send(input(1), 1);
@@ -93,7 +93,7 @@ TEST(Verify, WantsMessagesOfTheLengthThatWasSent) {
             std::string::npos);
 }
 
-TEST(Verify, WantsUnitsInsideOfMemoryAndNoWritesToInput) {
+TEST(Verifier, RequiresUnitsInsideMemory_AndReadOnlyInput) {
   Steps root(0), leaf(1);
   root.send(input(1, 2), 1);
   EXPECT_NE(broadcast_failure(root, leaf).find("input[1..2] lies outside of its 2 units"), std::string::npos);
@@ -105,7 +105,7 @@ TEST(Verify, WantsUnitsInsideOfMemoryAndNoWritesToInput) {
   EXPECT_NE(broadcast_failure(writer, Steps(1)).find("writes the caller's input"), std::string::npos);
 }
 
-TEST(Verify, WantsAStepToReadAUnitWhereItWritesIt) {
+TEST(Verifier, RequiresReadAndWriteOfUnitAtSamePosition) {
   const Shape shape{.units = 1, .scratch = 3, .rounds = 1, .stages = {0}};
   Steps steps(0);
   steps.copy(scratch(0, 2), scratch(1, 2));
@@ -115,8 +115,8 @@ TEST(Verify, WantsAStepToReadAUnitWhereItWritesIt) {
   EXPECT_NE(broadcast_failure(steps, Steps(1), shape).find("writes a unit twice"), std::string::npos);
 }
 
-// Both ranks fold; rank 1 with its own operand first, too.
-TEST(Verify, WantsTheSameBitsOnAllRanks) {
+// Both ranks fold; rank 1 also with its own operand first.
+TEST(Verifier, RequiresSameBitsOnAllRanks) {
   const Problem all_reduce = problem(Collective::all_reduce, 2);
   const Shape shape{.units = 1, .scratch = 0, .rounds = 1, .stages = {0}};
   Steps first(0), second(1);
@@ -127,7 +127,7 @@ TEST(Verify, WantsTheSameBitsOnAllRanks) {
   EXPECT_NE(failure(pair(all_reduce, shape, first, second)).find("other bits than on rank"), std::string::npos);
 }
 
-TEST(Verify, TellsDoubledFromMissing) {
+TEST(Verifier, DistinguishesDoubledFromMissing) {
   const Problem reduce = problem(Collective::reduce, 2);
   const Shape shape{.units = 1, .scratch = 1, .rounds = 1, .stages = {0}};
   Steps root(0), leaf(1);
@@ -139,7 +139,7 @@ TEST(Verify, TellsDoubledFromMissing) {
   EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("missing: rank 0's contribution"), std::string::npos);
 }
 
-TEST(Verify, WantsCompleteOnTheLastFoldOnly) {
+TEST(Verifier, RequiresCompleteOnLastFoldOnly) {
   const Problem reduce = problem(Collective::reduce, 2);
   const Shape shape{.units = 1, .scratch = 1, .rounds = 1, .stages = {0}};
   Steps root(0), leaf(1);
@@ -154,8 +154,8 @@ TEST(Verify, WantsCompleteOnTheLastFoldOnly) {
   EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("marked complete, but holds a sum of 3"), std::string::npos);
 }
 
-// What a reduction reads of the caller's is scaled by its name: as output it would not be.
-TEST(Verify, WantsContributionsReadAsInputInPlace) {
+// A reduction scales the operands that it reads as input, but not as output.
+TEST(Verifier, RequiresContributionsAsInput_InPlace) {
   const Problem reduce = problem(Collective::reduce, 2, true);
   const Shape shape{.units = 1, .scratch = 1, .rounds = 1, .stages = {0}};
   Steps root(0), leaf(1);
@@ -168,7 +168,7 @@ TEST(Verify, WantsContributionsReadAsInputInPlace) {
   EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("overwritten"), std::string::npos);
 }
 
-TEST(Verify, FindsADeadlockThatNoSlotsResolve) {
+TEST(Verifier, DetectsDeadlock_WithAnyNumberOfSlots) {
   Steps root(0), leaf(1);
   root.recv(1, scratch(0));
   root.send(input(0, 2), 1);
@@ -177,7 +177,7 @@ TEST(Verify, FindsADeadlockThatNoSlotsResolve) {
   EXPECT_NE(broadcast_failure(root, leaf).find("blocked: waits for a message of rank"), std::string::npos);
 }
 
-TEST(Verify, CountsTheLeastSlots) {
+TEST(Verifier, CountsMinimumSlots) {
   Steps root(0), leaf(1);
   for (const std::uint32_t unit : {0, 1, 0, 1}) root.send(input(unit), 1);
   root.send(input(0), 1, 1);
@@ -190,7 +190,7 @@ TEST(Verify, CountsTheLeastSlots) {
   EXPECT_TRUE(proof.balanced);  // However many in flight, they all arrive in their round.
 }
 
-TEST(Verify, KnowsBalancedRounds) {
+TEST(Verifier, RecognizesBalancedRounds) {
   const Problem all_reduce = problem(Collective::all_reduce, 5);
   EXPECT_TRUE(verify(emit_plans(kRing, all_reduce)).value().balanced);
   const Proof two_shot = verify(emit_plans(kTwoShot, all_reduce)).value();
@@ -198,7 +198,7 @@ TEST(Verify, KnowsBalancedRounds) {
   EXPECT_FALSE(two_shot.drained);
 }
 
-TEST(Verify, LetsOnlyBalancedPlansBeSliced) {
+TEST(Verifier, AllowsSlices_OnlyOfBalancedPlans) {
   const Proof balanced{.slots = 2, .balanced = true};
   EXPECT_TRUE(suffices(balanced, {.slots = 2, .longest = 9}));
   EXPECT_FALSE(suffices(balanced, {.slots = 1}));
@@ -207,8 +207,8 @@ TEST(Verify, LetsOnlyBalancedPlansBeSliced) {
   EXPECT_FALSE(suffices(unbalanced, {.slots = 16, .longest = 2}));  // More slots do not keep slices apart.
 }
 
-// Slices of a round's steps go in turn: what one slice reads, an earlier step's slice must have written.
-TEST(Verify, DoesNotSliceStepsThatMeetAtDifferentPositions) {
+// Slices of a round's steps alternate: a slice must not read what a later slice of an earlier step writes.
+TEST(Verifier, ForbidsSlices_OfStepsAtDifferentPositions) {
   Steps root(0), leaf(1);
   root.send(input(0, 2), 1);
   root.recv(1, scratch(1));
@@ -218,7 +218,7 @@ TEST(Verify, DoesNotSliceStepsThatMeetAtDifferentPositions) {
   EXPECT_FALSE(verify(pair(problem(Collective::broadcast, 2, true), shape, root, leaf)).value().balanced);
 }
 
-TEST(Verify, NeedsMoreSlotsWhereSkewKeepsMessagesInFlight) {
+TEST(Verifier, NeedsMoreSlots_WithLargerSkew) {
   const std::vector<Plan> plans = emit_plans(kTwoShot, problem(Collective::all_reduce, 3));
   std::uint32_t before = 0;
   for (const std::uint32_t skew : {0u, 2u, 5u}) {
@@ -229,7 +229,7 @@ TEST(Verify, NeedsMoreSlotsWhereSkewKeepsMessagesInFlight) {
   EXPECT_EQ(verify(emit_plans(kRing, problem(Collective::all_reduce, 3)), {.chunks = 30, .skew = 5}).value().slots, 1u);
 }
 
-TEST(Verify, RejectsPlan_WhenNextOperationOverwritesUnreadScratch) {
+TEST(Verifier, RejectsPlan_WhenNextOperationOverwritesUnreadScratch) {
   const std::string race = failure(emit_plans(PushAllReduce(), problem(Collective::all_reduce, 3)));
   EXPECT_NE(race.find("race: "), std::string::npos) << race;
   EXPECT_NE(race.find("operation 0"), std::string::npos) << race;
@@ -237,7 +237,7 @@ TEST(Verify, RejectsPlan_WhenNextOperationOverwritesUnreadScratch) {
 }
 
 // Stage 0 receives into scratch, stage 1 copies it from there, up to two chunks later: each chunk has its own scratch.
-TEST(Verify, AcceptsScratchThatLaterStagesRead_WhenPiecesOverlap) {
+TEST(Verifier, AcceptsScratchOfLaterStages_WhenChunksOverlap) {
   class Late : public Sample {
    public:
     Late() : Sample(Collective::broadcast) {}
@@ -256,7 +256,7 @@ TEST(Verify, AcceptsScratchThatLaterStagesRead_WhenPiecesOverlap) {
   }
 }
 
-TEST(Verify, WantsEntryAndExitOfMappedMemory) {
+TEST(Verifier, RequiresEntryAndExitFlags_ForMappedMemory) {
   for (const bool in_place : {false, true}) {
     const std::vector<Plan> plans = emit_plans(kMapped, problem(Collective::all_reduce, 3, in_place));
     for (const std::uint32_t without : {0u, 2u}) {  // The flag rounds.
@@ -278,14 +278,16 @@ TEST(Verify, WantsEntryAndExitOfMappedMemory) {
   }
 }
 
-TEST(Verify, WantsPlansOfAllRanksThatAgree) {
+TEST(Verifier, RequiresConsistentPlansOfAllRanks) {
   std::vector<Plan> plans = emit_plans(kRing, problem(Collective::all_reduce, 3));
   EXPECT_NE(failure(std::span(plans).first(2)), "");
   ++plans[2].shape.scratch;
   EXPECT_NE(failure(plans).find("rank 2: its problem or shape differs"), std::string::npos);
 }
 
-TEST(Verify, ProvesARingOf64Ranks) { EXPECT_EQ(failure(emit_plans(kRing, problem(Collective::all_reduce, 64))), ""); }
+TEST(Verifier, VerifiesRingOf64Ranks) {
+  EXPECT_EQ(failure(emit_plans(kRing, problem(Collective::all_reduce, 64))), "");
+}
 
 }  // namespace
 }  // namespace tutti::test

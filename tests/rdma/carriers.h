@@ -1,4 +1,4 @@
-// Two ends of carriers over RDMA, in one process, and what they tell.
+// Two ends of an RDMA endpoint in one process, and their events.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ struct CarrierEnd : CarrierEvents {
     LaneMemory memory = std::move(carrier->allocate(HalfLane::memory_bytes(spec))).value();
     return halves.try_emplace(lane, 0, spec, end, HalfMemory{std::move(memory), nullptr}).first->second;
   }
-  // Its slots in memory that the carrier reaches.
+  // Its slots in memory that the endpoint can access.
   HalfLane& add_apart(std::uint32_t lane, LaneEnd end, LaneMemory slots) {
     const HalfMemory memory = {HalfLane::allocate(HalfLane::kCounterBytes), std::move(slots)};
     return halves.try_emplace(lane, 0, lane_spec(lane), end, memory).first->second;

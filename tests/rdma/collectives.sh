@@ -1,11 +1,11 @@
-# In a guest: all collectives, checked, over RDMA. COMMAND... is the folder of the perf tools.
+# In a guest: all collectives over RDMA, with checks. COMMAND... is the folder of the perf tools.
 set -euo pipefail
 folder="$1"
 export TUTTI_TRANSPORT=verbs TUTTI_TIMEOUT_MS=60000 TUTTI_INIT_TIMEOUT_MS=60000
 
 sent() { cat "/sys/class/infiniband/$1/ports/1/hw_counters/sent_pkts"; }
 
-# perf TOOL OPTIONS...: shows one line of it, and fails if it does, or if it checked nothing.
+# perf TOOL OPTIONS...: prints one line of its output. Fails if the tool fails or has checked nothing.
 perf() {
   local tool="$1" said
   shift
@@ -21,7 +21,7 @@ done
 perf all_reduce --ranks 4
 perf alltoall --ranks 4
 
-# A device for each rank: all goes from port to port.
+# A device for each rank: all packets go from port to port.
 before0="$(sent rxe0)" before1="$(sent rxe1)"
 for rank in 0 1; do
   TUTTI_IB_HCA="=rxe$rank" TUTTI_RANK=$rank TUTTI_RANKS=2 TUTTI_ROOT=10.77.0.1:29500 \
@@ -31,5 +31,5 @@ wait %1 || { cat /run/rank0; exit 1; }
 wait %2 || { cat /run/rank1; exit 1; }
 for packets in $(($(sent rxe0) - before0)) $(($(sent rxe1) - before1)); do
   echo "a device sent $packets packets of 4096 bytes at most, for 1 MiB"
-  [ "$packets" -ge 128 ]  # Half of it, at least, and in two calls.
+  [ "$packets" -ge 128 ]  # At least half of it, in two calls.
 done

@@ -1,5 +1,5 @@
-# In a guest: something breaks while two ranks, each with a device of its own, are all-reducing over RDMA. Each survivor
-# ends soon, by itself, and says whom it has lost, and one of them what broke. $0 killed|cut|unplugged ALL_REDUCE_PERF
+# In a guest: a fault occurs while two ranks, each with its own device, are all-reducing over RDMA. Each survivor exits
+# soon, without help, and names the lost rank; one of them names the fault. $0 killed|cut|unplugged ALL_REDUCE_PERF
 set -euo pipefail
 fault="$1" tool="$2" bound_s=20  # The limits are 1 s and 4 s; emulation is slow.
 export TUTTI_TRANSPORT=verbs TUTTI_TIMEOUT_MS=60000 TUTTI_INIT_TIMEOUT_MS=60000
@@ -10,7 +10,7 @@ fail() {
   exit 1
 }
 
-# Many small steps: rows for rank 0 to show, and far more of them than anybody waits for.
+# Many small steps: rank 0 prints a row for each, and all of them take longer than the test.
 mkfifo /run/shown
 exec {shown}<>/run/shown
 for rank in 0 1; do
@@ -23,9 +23,9 @@ until grep -qm 1 '^ *[1-9]' <<<"$row"; do read -rt 60 row <&"$shown" || fail "no
 
 began=$SECONDS
 case "$fault" in
-  # The tool's calls are those that it measures, and what its ranks tell each other of them.
+  # The operations are the measured calls, and the tool's own exchanges about them.
   killed) kill -KILL "${process[1]}" && survivors=(0) wanted='all_(reduce|gather)\(' ;;
-  # TCP between the two goes another way, and sees nothing of it.
+  # TCP between the two ranks uses another path, and is not affected.
   cut) bridge link set dev switch1 state disabled && survivors=(0 1) wanted='rxe[01] port 1, gid 1 .*retry' ;;
   unplugged) ip link set dev r1 down && survivors=(0 1) wanted='rxe[01] port 1, gid 1 ' ;;
   *) fail "no fault '$fault'" ;;

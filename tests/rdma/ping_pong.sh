@@ -1,16 +1,16 @@
-# In a guest of tools/soft_roce_vm: a stock program of RDMA between its first two devices, over their ports.
+# In a guest of tools/soft_roce_vm: a standard RDMA program between its first two devices, over their ports.
 set -euo pipefail
 
 sent() { cat "/sys/class/infiniband/$1/ports/1/hw_counters/sent_pkts"; }
 
 rounds=200
 ibv_rc_pingpong -d rxe0 -g 1 -n $rounds >/dev/null &
-# The server is there when it listens, on its port of TCP.
+# The server is ready when it listens on its TCP port.
 until ss -Hltn 'sport = :18515' | grep -q .; do kill -0 $!; done
 ibv_rc_pingpong -d rxe1 -g 1 -n $rounds 127.0.0.1
 wait $!
 
-# What goes from a device to itself is no packet.
+# Traffic from a device to itself is not counted as packets.
 for device in rxe0 rxe1; do
   packets="$(sent $device)"
   echo "$device sent $packets packets"

@@ -1,5 +1,5 @@
-# In a guest: runs a program of tests, of which at least so many must pass, and none be skipped: a filter that fits nothing
-# is no success, nor is a device that is not there. $1: how many; then the program and its arguments.
+# In a guest: runs a test program, of which a minimum number of tests must pass and none may be skipped. So a filter
+# without matches fails, and so does a missing device. $1: the minimum; then the program and its arguments.
 set -euo pipefail
 least="$1" status=0
 shift

@@ -1,6 +1,6 @@
-# In a guest: two hosts, that namespaces play, whose ranks choose by themselves what carries messages between them. The
-# devices are everybody's: what the ranks send by RDMA goes from port to port beside the network of their hosts.
-# $1: all_reduce_perf; $2: the same, with threads of the host in the place of a GPU
+# In a guest: two hosts, emulated by namespaces, whose ranks choose the transport between them by default. The
+# namespaces share the devices: RDMA traffic goes from port to port beside the network of the hosts. $1:
+# all_reduce_perf; $2: the same with the GPU emulator
 set -euo pipefail
 tool=("$1")
 export TUTTI_TIMEOUT_MS=60000 TUTTI_INIT_TIMEOUT_MS=60000 TUTTI_LOG=info
@@ -20,8 +20,8 @@ for host in 0 1; do
   ip -n "host$host" link set dev eth0 up
 done
 
-# all_reduce NAME [VARIABLE=VALUE...]: between the two, for whom @ is the rank; what it said is in /run/said.0 and 1,
-# packets in $packets. What goes from a device to itself is no packet, so each has its own.
+# all_reduce NAME [VARIABLE=VALUE...]: between the two ranks; @ stands for the rank. The output is in /run/said.0 and 1,
+# the number of packets in $packets. Each rank has its own device, since traffic from a device to itself is not counted.
 all_reduce() {
   local rank before status=0 variables=("${@:2}")
   before="$(sent)"

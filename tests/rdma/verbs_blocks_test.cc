@@ -1,5 +1,5 @@
-// Slots of lanes over RDMA in memory of a device, which this test plays: once registered, no processor can reach it
-// where the carrier knows it to be.
+// Slots of lanes over RDMA in memory of a device, which the test emulates. Once the endpoint has registered the memory,
+// no processor can access it.
 #include <poll.h>
 #include <sys/mman.h>
 
@@ -17,7 +17,7 @@ constexpr std::size_t kBytes = HalfLane::kSlots * kSlotBytes;
 
 enum class Order : std::uint8_t { kept, read_back };
 
-// Mapped twice: for the carrier, and for the test.
+// Mapped twice: for the endpoint, and for the test.
 class Block {
  public:
   explicit Block(Order order) : segment_(std::move(Segment::create("tutti-test", kBytes)).value()) {
@@ -30,7 +30,7 @@ class Block {
     block_.name = "a device of a test";
   }
   const DeviceBlock& asked() const { return block_; }
-  // Reached, and out of everybody else's reach.
+  // Registered, and inaccessible to all others.
   LaneMemory reached_by(Carrier& carrier) {
     auto reached = carrier.reach(block_);
     EXPECT_TRUE(reached.ok());
@@ -54,9 +54,9 @@ void fill(std::byte* data, std::uint64_t number, std::uint32_t bytes) {
   std::generate_n(data, bytes, [&] { return static_cast<std::byte>(random()); });
 }
 
-class VerbsBlocks : public testing::TestWithParam<Order> {
+class VerbsDeviceMemory : public testing::TestWithParam<Order> {
  protected:
-  VerbsBlocks() {
+  VerbsDeviceMemory() {
     writer_slots_ = writer_.reached_by(*pair_.writer.carrier);
     reader_slots_ = reader_.reached_by(*pair_.reader.carrier);
     HalfLane& reading = pair_.reader.add_apart(kLane, LaneEnd::reader, reader_slots_);
@@ -73,7 +73,7 @@ class VerbsBlocks : public testing::TestWithParam<Order> {
   LaneMemory writer_slots_, reader_slots_;
 };
 
-TEST_P(VerbsBlocks, CarryMessagesOfAllSizesThatNoProcessorTouches) {
+TEST_P(VerbsDeviceMemory, CarriesMessagesOfAllSizes_WithoutCpuAccess) {
   EXPECT_NE(reader_.how.find("rxe0 by its address"), std::string::npos) << reader_.how;
   const std::uint32_t sizes[] = {0, 1, kEagerBytes, 4096, 64 << 10, kSlotBytes};
   for (std::uint64_t number = 0; number < 3 * HalfLane::kSlots; ++number) {
@@ -90,7 +90,7 @@ TEST_P(VerbsBlocks, CarryMessagesOfAllSizesThatNoProcessorTouches) {
   }
 }
 
-TEST_P(VerbsBlocks, TellOfMessagesWhenTheyHaveBeenReadBack) {
+TEST_P(VerbsDeviceMemory, ReportsMessages_AfterReadBack) {
   for (std::uint64_t number = 0; number < 4; ++number) ASSERT_TRUE(pair_.writer.put(kLane, number, 4096).value());
   bool held_back = false;
   pair_.until([&] {
@@ -101,7 +101,7 @@ TEST_P(VerbsBlocks, TellOfMessagesWhenTheyHaveBeenReadBack) {
   EXPECT_FALSE(pair_.reader.carrier->holds_back());
 }
 
-TEST_P(VerbsBlocks, LetNobodySleepOverMessagesThatAreReadBack) {
+TEST_P(VerbsDeviceMemory, DoesNotSleep_WhileMessagesAreReadBack) {
   for (std::uint64_t number = 0; number < 4; ++number) {
     ASSERT_TRUE(pair_.writer.put(kLane, number, 4096).value());
     while (pair_.reader.arrivals <= number) {
@@ -114,9 +114,9 @@ TEST_P(VerbsBlocks, LetNobodySleepOverMessagesThatAreReadBack) {
   }
 }
 
-// What told of a read wakes nobody for ever after, be its message wanted or not. Soft-RoCE has read before anybody asks
-// to be told: so who asks is told of the next read, over which nobody sleeps.
-TEST_P(VerbsBlocks, LetSleepWhenAllHasBeenReadBack) {
+// The completion of a read must not wake threads later, whether its message is still wanted or not. Soft-RoCE completes
+// reads before notifications are requested: the request then applies to the next read.
+TEST_P(VerbsDeviceMemory, AllowsSleep_AfterReadBack) {
   constexpr std::uint64_t kMessages = HalfLane::kSlots;
   pollfd waiting = {pair_.reader.carrier->descriptor(), POLLIN, 0};
   for (std::uint64_t number = 0; number < kMessages; ++number) {
@@ -128,7 +128,7 @@ TEST_P(VerbsBlocks, LetSleepWhenAllHasBeenReadBack) {
     if (forgotten) pair_.reader.carrier->forget(kLane, LaneEnd::reader);
     pair_.until([&] { return pair_.writer.carrier->acknowledged() && (forgotten || is_here()); });
     if (number % 2 == 0) continue;
-    // What else is under way, as receipts are, has an end.
+    // Other operations, such as receives, complete.
     const Deadline deadline = Deadline::after_ms(10'000);
     while (!pair_.reader.carrier->arm() || ::poll(&waiting, 1, 0) != 0) {
       ASSERT_FALSE(deadline.passed()) << "nobody can sleep after message " << number;
@@ -137,7 +137,7 @@ TEST_P(VerbsBlocks, LetSleepWhenAllHasBeenReadBack) {
   }
 }
 
-TEST_P(VerbsBlocks, ForgetLanesWithMessagesThatAreReadBack) {
+TEST_P(VerbsDeviceMemory, ForgetsLanes_WithMessagesBeingReadBack) {
   ASSERT_TRUE(pair_.writer.put(kLane, 0, 4096).value());
   pair_.until([&] { return pair_.reader.carrier->holds_back() || pair_.reader.arrivals == 1; });
   pair_.reader.carrier->forget(kLane, LaneEnd::reader);
@@ -149,19 +149,19 @@ TEST_P(VerbsBlocks, ForgetLanesWithMessagesThatAreReadBack) {
   EXPECT_EQ(pair_.reader.arrivals, reported);
 }
 
-// A connection's lanes do.
-TEST_P(VerbsBlocks, OutliveTheirCarrier) {
+// The lanes of a connection outlive it.
+TEST_P(VerbsDeviceMemory, OutlivesItsEndpoint) {
   pair_.writer.carrier = nullptr;
   pair_.reader.carrier = nullptr;
   EXPECT_NE(reader_slots_, nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(, VerbsBlocks, testing::Values(Order::kept, Order::read_back), [](const auto& order) {
+INSTANTIATE_TEST_SUITE_P(, VerbsDeviceMemory, testing::Values(Order::kept, Order::read_back), [](const auto& order) {
   return std::string(order.param == Order::kept ? "InOrder" : "ReadBack");
 });
 
-// A small message: it would go with its record.
-TEST(VerbsBlock, MayBeAtOneEndOnly) {
+// A small message, which would otherwise be inline in its record.
+TEST(VerbsDeviceRegistration, MayExistAtOneEndOnly) {
   for (const bool reads : {true, false}) {
     CarrierPair pair({"rxe0"}, {"rxe1"});
     Block block(Order::read_back);
@@ -182,8 +182,8 @@ TEST(VerbsBlock, MayBeAtOneEndOnly) {
   }
 }
 
-// The rails that it was reached for are not all in use.
-TEST(VerbsBlock, MayBeReachedBeforeTheOtherEndIsKnownToHaveFewerRails) {
+// Some of the rails for which it was registered are unused.
+TEST(VerbsDeviceRegistration, MayPrecedeConnection_WithFewerRails) {
   CarrierEnd writer({"rxe0"}), reader({"rxe1", "rxe0"});
   Block early(Order::read_back), late(Order::read_back);
   const LaneMemory before = early.reached_by(*reader.carrier);
@@ -205,8 +205,8 @@ TEST(VerbsBlock, MayBeReachedBeforeTheOtherEndIsKnownToHaveFewerRails) {
   }
 }
 
-// As what is a GPU's, where no driver knows both.
-TEST(VerbsBlock, IsNotReachedWhereNobodyKnowsIt) {
+// Like memory of a GPU for which no driver supports the registration.
+TEST(VerbsDeviceRegistration, Fails_WhenMemoryIsInaccessible) {
   CarrierEnd end({"rxe0"});
   Block block(Order::kept);
   DeviceBlock asked = block.asked();
@@ -219,8 +219,8 @@ TEST(VerbsBlock, IsNotReachedWhereNobodyKnowsIt) {
   EXPECT_NE(why.message().find("nvidia-peermem"), std::string::npos) << why.message();
 }
 
-// Soft-RoCE has no way to reach one; whatever it says is told, and what the address leads to is tried.
-TEST(VerbsBlock, IsReachedByItsAddressWhereItsDmaBufIsNotTaken) {
+// Soft-RoCE does not support dma-buf: its error is reported, and the address is tried.
+TEST(VerbsDeviceRegistration, FallsBackToAddress_WhenDmaBufIsRejected) {
   CarrierEnd end({"rxe0"});
   Block block(Order::kept);
   DeviceBlock asked = block.asked();

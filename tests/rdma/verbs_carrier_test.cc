@@ -1,4 +1,4 @@
-// What a carrier over RDMA promises, on two devices of a guest: rxe0 and rxe1.
+// Guarantees of the RDMA endpoint, on two devices of a guest: rxe0 and rxe1.
 #include "transports/verbs/verbs_carrier.h"
 
 #include <poll.h>
@@ -31,17 +31,18 @@ struct Way {
   Names ours, theirs;
 };
 
-class VerbsCarrierOver : public testing::TestWithParam<Way> {};
+class VerbsEndpointOver : public testing::TestWithParam<Way> {};
 
-INSTANTIATE_TEST_SUITE_P(, VerbsCarrierOver,
+INSTANTIATE_TEST_SUITE_P(, VerbsEndpointOver,
                          testing::Values(Way{"TwoDevices", {"rxe0"}, {"rxe1"}}, Way{"OneDevice", {"rxe0"}, {"rxe0"}},
                                          Way{"TwoRails", {"rxe0", "rxe1"}, {"rxe1", "rxe0"}},
                                          Way{"TwoRailsOfOneDevice", {"rxe0", "rxe0"}, {"rxe1", "rxe1"}},
                                          Way{"TwoRailsOfThree", {"rxe0", "rxe1", "rxe0"}, {"rxe1", "rxe0"}}),
                          [](const auto& way) { return way.param.name; });
 
-// Lanes, sizes and who goes on when are random. A slot is used again as soon as it has been credited and left.
-TEST_P(VerbsCarrierOver, MessagesOfAllSizesArriveInOrder) {
+// Lanes, sizes and the end that advances are random. A slot is reused as soon as its credit has returned and its
+// message has left.
+TEST_P(VerbsEndpointOver, DeliversMessagesOfAllSizesInOrder) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
@@ -58,7 +59,7 @@ TEST_P(VerbsCarrierOver, MessagesOfAllSizesArriveInOrder) {
                                  kSlotBytes - 1,
                                  kSlotBytes};
   constexpr std::uint32_t kLanes = 5;
-  constexpr std::uint64_t kMessages = 60;  // Of each lane.
+  constexpr std::uint64_t kMessages = 60;  // By lane.
   CarrierPair pair(GetParam().ours, GetParam().theirs);
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) ASSERT_NO_FATAL_FAILURE(pair.connect(lane));
   std::map<std::uint32_t, std::uint64_t> put, came;
@@ -99,7 +100,7 @@ TEST_P(VerbsCarrierOver, MessagesOfAllSizesArriveInOrder) {
   pair.until([&] { return pair.writer.carrier->acknowledged() && pair.reader.carrier->acknowledged(); });
 }
 
-// A carrier with two rails, whose other ends are this test's.
+// An endpoint with two rails, whose other ends are in the test.
 class VerbsRails : public testing::Test {
  protected:
   VerbsRails() : writer_({"rxe0", "rxe0"}), port_(ports_of({"rxe1"}).front()) {
@@ -116,7 +117,7 @@ class VerbsRails : public testing::Test {
     std::memcpy(&theirs, writer_.carrier->address().data(), sizeof theirs);
     ASSERT_TRUE(rails_[rail]->connect(theirs.rail[rail]).ok());
   }
-  // By each rail the carrier may write into a part of the slots.
+  // On each rail the endpoint may write into a part of the slots.
   void attach(std::uint32_t lane, std::span<std::byte> first, std::span<std::byte> second) {
     VerbsLanding landing;
     landing.address = reinterpret_cast<std::uint64_t>(memory_.data());
@@ -146,7 +147,7 @@ class VerbsRails : public testing::Test {
   std::vector<std::unique_ptr<Rail>> rails_;
 };
 
-TEST_F(VerbsRails, CarryHalfOfALargeMessageEach) {
+TEST_F(VerbsRails, CarryHalfOfLargeMessageEach) {
   answer_on(0);
   answer_on(1);
   const std::span<std::byte> slot = std::span(memory_).first(kSlotBytes);
@@ -155,8 +156,8 @@ TEST_F(VerbsRails, CarryHalfOfALargeMessageEach) {
   advance_until_left(0);
 }
 
-TEST_F(VerbsRails, KeepASlotUntilAllPartsOfItsMessageHaveLeft) {
-  answer_on(0);                                                              // Nothing leaves by the other.
+TEST_F(VerbsRails, KeepSlot_UntilAllPartsOfItsMessageHaveLeft) {
+  answer_on(0);                                                              // Nothing leaves by the other rail.
   for (const std::uint32_t lane : {0U, 2U}) attach(lane, memory_, memory_);  // Their home is the first rail.
   ASSERT_TRUE(writer_.put(0, 0, kSlotBytes).value());
   ASSERT_TRUE(writer_.put(0, 1, 8).value());
@@ -165,9 +166,9 @@ TEST_F(VerbsRails, KeepASlotUntilAllPartsOfItsMessageHaveLeft) {
   EXPECT_EQ(writer_.gone[0], 0U);
 }
 
-// ---- Room ----
+// ---- Flow control ----
 
-// Puts small messages of many lanes until there is no room. How many fit.
+// Posts small messages on many lanes until the endpoint is full. Returns their number.
 std::uint64_t fill_up(CarrierEnd& end, std::map<std::uint32_t, std::uint64_t>& put, std::uint32_t lanes) {
   std::uint64_t count = 0;
   for (std::uint32_t lane = 0; lane < lanes; ++lane) {
@@ -180,7 +181,7 @@ std::uint64_t fill_up(CarrierEnd& end, std::map<std::uint32_t, std::uint64_t>& p
   return count;
 }
 
-TEST(VerbsCarrier, SendsNoMoreThanTheOtherEndHasRoomFor) {
+TEST(VerbsEndpoint, DoesNotExceedReceiveCapacity) {
   constexpr std::uint32_t kLanes = 40;
   CarrierPair pair({"rxe0"}, {"rxe1"});
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) pair.connect(lane, 64);
@@ -188,12 +189,12 @@ TEST(VerbsCarrier, SendsNoMoreThanTheOtherEndHasRoomFor) {
   std::uint64_t count = fill_up(pair.writer, put, kLanes);
   EXPECT_GT(count, Rail::kRecords / 2);
   EXPECT_LT(count, Rail::kRecords);
-  // What has been acknowledged by the device makes no room while the other rank does nothing.
+  // Acknowledgements of the device free no capacity while the other rank does nothing.
   const Deadline deadline = Deadline::after_ms(60'000);
   while (!pair.writer.carrier->acknowledged() && !deadline.passed()) ASSERT_TRUE(pair.writer.advance().ok());
   EXPECT_TRUE(pair.writer.carrier->acknowledged());
   EXPECT_EQ(fill_up(pair.writer, put, kLanes), 0U);
-  // It says nothing itself, but that it has room again.
+  // It sends nothing itself, except that it has capacity again.
   pair.until([&] {
     count += fill_up(pair.writer, put, kLanes);
     return pair.reader.arrivals == kLanes * HalfLane::kSlots;
@@ -201,7 +202,7 @@ TEST(VerbsCarrier, SendsNoMoreThanTheOtherEndHasRoomFor) {
   EXPECT_EQ(count, kLanes * HalfLane::kSlots);
 }
 
-TEST(VerbsCarrier, GoesOnAfterNeitherEndHadRoom) {
+TEST(VerbsEndpoint, Continues_AfterBothEndsWereFull) {
   constexpr std::uint32_t kLanes = 200;
   CarrierPair pair({"rxe0"}, {"rxe1"});
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) pair.connect(lane, 64);
@@ -224,8 +225,8 @@ TEST(VerbsCarrier, GoesOnAfterNeitherEndHadRoom) {
 
 // ---- Sleeping ----
 
-// What left at once has not been told yet.
-TEST(VerbsCarrier, LetsNobodySleepOverSlotsThatAreFree) {
+// The completion of an immediate send has not been polled yet.
+TEST(VerbsEndpoint, DoesNotSleep_WhileSlotsAreFree) {
   CarrierPair pair({"rxe0"}, {"rxe1"});
   pair.connect(0);
   for (std::uint64_t number = 0; number < HalfLane::kSlots; ++number) {
@@ -235,7 +236,7 @@ TEST(VerbsCarrier, LetsNobodySleepOverSlotsThatAreFree) {
   }
 }
 
-TEST(VerbsCarrier, WakesWhoSleeps) {
+TEST(VerbsEndpoint, WakesSleepingThread) {
   for (const Names& names : {Names{"rxe1"}, Names{"rxe1", "rxe0"}}) {
     CarrierPair pair(names, names);
     pair.connect(0);
@@ -247,7 +248,7 @@ TEST(VerbsCarrier, WakesWhoSleeps) {
       ASSERT_EQ(::poll(&waiting, 1, 0), 0);
       ASSERT_TRUE(pair.writer.put(number % 2, number / 2, 100).value());
       ASSERT_EQ(::poll(&waiting, 1, 60'000), 1);
-      EXPECT_FALSE(pair.reader.carrier->arm());  // And loses nothing of it.
+      EXPECT_FALSE(pair.reader.carrier->arm());  // And loses no event.
       pair.until([&] { return pair.reader.arrivals == number + 1; });
     }
   }
@@ -255,7 +256,7 @@ TEST(VerbsCarrier, WakesWhoSleeps) {
 
 // ---- Ends ----
 
-TEST(VerbsCarrier, SaysThatAnEndIsDead) {
+TEST(VerbsEndpoint, ReportsDeadPeer) {
   VerbsOptions hasty;
   hasty.timeout = 12;
   hasty.retry_count = 2;
@@ -272,9 +273,9 @@ TEST(VerbsCarrier, SaysThatAnEndIsDead) {
   EXPECT_FALSE(pair.writer.carrier->acknowledged());
 }
 
-TEST(VerbsCarrier, ForgetsLanes) {
+TEST(VerbsEndpoint, ForgetsLanes) {
   CarrierPair pair({"rxe0"}, {"rxe1"});
-  for (int time = 0; time < 2; ++time) {  // The number comes again.
+  for (int time = 0; time < 2; ++time) {  // The number is reused.
     pair.connect(7);
     ASSERT_TRUE(pair.writer.put(7, 0, 10).value());
     ASSERT_TRUE(pair.writer.put(7, 1, 4096).value());

@@ -1,5 +1,5 @@
-// Which ports and addresses of a guest's devices are taken: rxe0 and rxe1, each with one port, up, of a MAC and an
-// IPv4.
+// Selection of ports and addresses on a guest's devices: rxe0 and rxe1, each with one active port with a MAC and an
+// IPv4 address.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,30 +17,30 @@ std::vector<std::string> names(const VerbsOptions& options) {
   return described;
 }
 
-TEST(VerbsPorts, AreAllThatAreUp) {
+TEST(VerbsPorts, IncludeAllActivePorts) {
   EXPECT_EQ(names({}), (std::vector<std::string>{"rxe0 port 1, gid 1 (::ffff:10.77.0.1)",
                                                  "rxe1 port 1, gid 1 (::ffff:10.77.0.2)"}));
 }
 
-TEST(VerbsPorts, AreThoseThatAreAdmitted) {
+TEST(VerbsPorts, FollowFilter) {
   EXPECT_EQ(names({.hca = "rxe1:1"}), (std::vector<std::string>{"rxe1 port 1, gid 1 (::ffff:10.77.0.2)"}));
   EXPECT_EQ(names({.hca = "^rxe1"}), (std::vector<std::string>{"rxe0 port 1, gid 1 (::ffff:10.77.0.1)"}));
 }
 
-TEST(VerbsPorts, HaveTheAddressThatIsAskedFor) {
+TEST(VerbsPorts, UseConfiguredGid) {
   const auto linked = names({.hca = "rxe0", .gid_index = 0});
   ASSERT_EQ(linked.size(), 1U);
   EXPECT_EQ(linked[0].rfind("rxe0 port 1, gid 0 (fe80::", 0), 0U) << linked[0];
 }
 
-TEST(VerbsPorts, SayWhyThereIsNone) {
+TEST(VerbsPorts, ReportReasons_WhenNoneIsUsable) {
   const auto no_gid = names({.hca = "rxe0", .gid_index = 200});
   ASSERT_EQ(no_gid.size(), 1U);
   EXPECT_NE(no_gid[0].find("rxe0 port 1 has no GID 200, which TUTTI_IB_GID_INDEX"), std::string::npos) << no_gid[0];
   EXPECT_NE(no_gid[0].find("rxe1 port 1 is left out by TUTTI_IB_HCA"), std::string::npos) << no_gid[0];
 }
 
-TEST(VerbsPorts, OfSoftwareAreTakenIfTheyAreAskedFor) {
+TEST(VerbsPorts, OfSoftwareAreUsed_OnlyWhenRequested) {
   const auto unasked = names({.hca = "^rxe1", .use = VerbsUse::unasked});
   ASSERT_EQ(unasked.size(), 1U);
   EXPECT_NE(unasked[0].find("rxe0 port 1 is made of software"), std::string::npos) << unasked[0];
@@ -49,7 +49,7 @@ TEST(VerbsPorts, OfSoftwareAreTakenIfTheyAreAskedFor) {
             (std::vector<std::string>{"rxe1 port 1, gid 1 (::ffff:10.77.0.2)"}));
 }
 
-TEST(VerbsPorts, LeaveOutWhatIsDown) {
+TEST(VerbsPorts, ExcludeInactivePorts) {
   ASSERT_EQ(std::system("ip link set dev r0 down"), 0);
   const auto up = names({});
   const auto down = names({.hca = "=rxe0"});
@@ -61,7 +61,7 @@ TEST(VerbsPorts, LeaveOutWhatIsDown) {
 }
 
 // The last of these tests: it leaves rxe1 with other addresses.
-TEST(VerbsPorts, PreferIpv4ToAnIpv6AddressThatComesFirst) {
+TEST(VerbsPorts, PreferIpv4_OverEarlierIpv6Address) {
   ASSERT_EQ(std::system("ip address del 10.77.0.2/24 dev r1 && ip address add fd77::2/64 dev r1 nodad"), 0);
   EXPECT_EQ(names({.hca = "rxe1"}), (std::vector<std::string>{"rxe1 port 1, gid 1 (fd77::2)"}));
   ASSERT_EQ(std::system("ip address add 10.77.0.3/24 dev r1"), 0);

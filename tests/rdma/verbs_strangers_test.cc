@@ -1,4 +1,4 @@
-// What comes to a carrier over RDMA is looked at before it is believed. On two devices of a guest: rxe0 and rxe1.
+// The RDMA endpoint validates all received data. On two devices of a guest: rxe0 and rxe1.
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(VerbsCarrier, ConnectsToNoNonsense) {
+TEST(VerbsEndpoint, RejectsInvalidAddress) {
   const auto refuses = [](const std::function<void(VerbsAddress&)>& spoil) {
     CarrierEnd one({"rxe0"}), other({"rxe1"});
     VerbsAddress address;
@@ -29,7 +29,7 @@ TEST(VerbsCarrier, ConnectsToNoNonsense) {
   EXPECT_FALSE(one.carrier->connect(shorter).ok());
 }
 
-TEST(VerbsCarrier, AttachesToNoNonsense) {
+TEST(VerbsEndpoint, RejectsInvalidLanding) {
   CarrierPair pair({"rxe0"}, {"rxe1"});
   const auto landing = std::move(pair.reader.carrier->land(0, pair.reader.add(0, LaneEnd::reader))).value();
   HalfLane& writing = pair.writer.add(0, LaneEnd::writer);
@@ -39,7 +39,7 @@ TEST(VerbsCarrier, AttachesToNoNonsense) {
   EXPECT_TRUE(pair.writer.carrier->attach(0, writing, landing).ok());
 }
 
-TEST(VerbsCarrier, SaysThatAWriteWasRefused) {
+TEST(VerbsEndpoint, ReportsRejectedWrite) {
   CarrierPair pair({"rxe0"}, {"rxe1"});
   auto bytes = std::move(pair.reader.carrier->land(0, pair.reader.add(0, LaneEnd::reader))).value();
   VerbsLanding landing;
@@ -55,10 +55,10 @@ TEST(VerbsCarrier, SaysThatAWriteWasRefused) {
   EXPECT_NE(status.message().find("refuses"), std::string::npos) << status.message();
 }
 
-// A stranger that has got hold of the other end of a carrier with one lane.
-class VerbsStranger : public testing::Test {
+// A malicious peer at the other end of an endpoint with one lane.
+class VerbsMaliciousPeer : public testing::Test {
  protected:
-  VerbsStranger() : end_({"rxe0"}) {
+  VerbsMaliciousPeer() : end_({"rxe0"}) {
     auto rail = Rail::create(ports_of({"rxe1"}).front(), {});
     rail_ = std::move(rail).value();
     VerbsAddress ours, theirs;
@@ -71,7 +71,7 @@ class VerbsStranger : public testing::Test {
     right_.kind = RecordKind::eager;
     right_.head.bytes = 8;
   }
-  // What the end makes of it.
+  // Returns the result at the endpoint.
   Status say(const VerbsRecord& record, std::size_t bytes) {
     const std::vector<std::byte> data(bytes);
     EXPECT_TRUE(rail_->send(record, data, {}).ok());
@@ -92,53 +92,53 @@ class VerbsStranger : public testing::Test {
   VerbsRecord right_;
 };
 
-TEST_F(VerbsStranger, IsHeardIfAllIsRight) { EXPECT_TRUE(say(right_, 8).ok()); }
+TEST_F(VerbsMaliciousPeer, IsAccepted_WhenDataAreValid) { EXPECT_TRUE(say(right_, 8).ok()); }
 
-TEST_F(VerbsStranger, MaySendNoUnknownRecord) {
+TEST_F(VerbsMaliciousPeer, CannotSendUnknownRecord) {
   right_.kind = static_cast<RecordKind>(9);
   expect_refused(right_, 8);
 }
 
-TEST_F(VerbsStranger, MaySendNoMessageOfALaneThatIsNotRead) {
+TEST_F(VerbsMaliciousPeer, CannotSendMessage_OnUnreadLane) {
   right_.head.lane = 1;
   expect_refused(right_, 8);
 }
 
-TEST_F(VerbsStranger, MaySendNoMessageFarAhead) {
+TEST_F(VerbsMaliciousPeer, CannotSendMessageFarAhead) {
   right_.head.number = HalfLane::kSlots;
   expect_refused(right_, 8);
 }
 
-TEST_F(VerbsStranger, MaySendNoMessageTwice) {
+TEST_F(VerbsMaliciousPeer, CannotRepeatMessage) {
   EXPECT_TRUE(say(right_, 8).ok());
   EXPECT_EQ(std::exchange(end_.arrivals, 0), 1U);
   expect_refused(right_, 8);
 }
 
-TEST_F(VerbsStranger, MaySendNoMessageTwiceBeforeItsTurn) {
+TEST_F(VerbsMaliciousPeer, CannotRepeatMessage_AheadOfItsTurn) {
   right_.head.number = 1;
   const std::vector<std::byte> data(8);
   ASSERT_TRUE(rail_->send(right_, data, {}).ok());
   expect_refused(right_, 8);
 }
 
-TEST_F(VerbsStranger, MaySendNoMoreThanASlot) {
+TEST_F(VerbsMaliciousPeer, CannotExceedSlot) {
   right_.head.bytes = 136;
   expect_refused(right_, 136);
 }
 
-TEST_F(VerbsStranger, MaySendNoOtherNumberOfBytesThanItSays) {
+TEST_F(VerbsMaliciousPeer, CannotSendOtherLengthThanAnnounced) {
   right_.head.bytes = 16;
   expect_refused(right_, 8);
 }
 
-TEST_F(VerbsStranger, MaySendNoPartsOverRailsThatThereAreNot) {
+TEST_F(VerbsMaliciousPeer, CannotUseUnknownRails) {
   right_.kind = RecordKind::message;
   right_.parts = 2;
   expect_refused(right_, 0);
 }
 
-TEST_F(VerbsStranger, MaySendNoMessageWithoutParts) {
+TEST_F(VerbsMaliciousPeer, CannotSendMessageWithoutParts) {
   right_.kind = RecordKind::message;
   right_.parts = 0;
   expect_refused(right_, 0);

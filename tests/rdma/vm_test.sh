@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What tools/soft_roce_vm promises of any command: its streams, its status, and that the host stays as it is.
+# Guarantees of tools/soft_roce_vm for any command: its streams, its status, and an unchanged host.
 set -euo pipefail
 vm="$(dirname "${BASH_SOURCE[0]}")/../../tools/soft_roce_vm"
 
@@ -9,7 +9,8 @@ folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 status_of() { status=0; "$@" || status=$?; }
 
-# 1 MiB of any bytes, and one that was there before; the machine is gone with the command, whoever still runs in it.
+# 1 MiB of random bytes, and one that existed before. The machine ends with the command, even if processes still run in
+# it.
 head -c 1M /dev/urandom >"$folder/bytes"
 status_of "$vm" -- bash -c 'sleep 1000 & cat "$1"; echo "two  words: $2" >&2; echo >"$1"; exit 3' bash "$folder/bytes" 'a "b' \
   >"$folder/out" 2>"$folder/err"
@@ -18,7 +19,7 @@ if [ $status -eq 77 ]; then cat "$folder/err" >&2; exit 77; fi
 cmp "$folder/bytes" "$folder/out" || refuse "the output differs, or the host's file was written"
 [ "$(cat "$folder/err")" = 'two  words: a "b' ] || refuse "the errors are: $(cat "$folder/err")"
 
-# The limit holds for what has not begun as well.
+# The limit also covers the time before the command begins.
 status_of "$vm" --seconds 1 -- true 2>"$folder/err"
 [ $status -eq 124 ] || refuse "the status was $status after the time was up"
 grep -q 'within 1' "$folder/err" || refuse "nothing was said of the limit: $(cat "$folder/err")"
@@ -27,7 +28,7 @@ status_of "$vm" -- bash -c 'echo c >/proc/sysrq-trigger; sleep 1000' 2>"$folder/
 [ $status -eq 125 ] || refuse "the status was $status after a panic"
 grep -q 'sysrq' "$folder/err" || refuse "the console's last words are not shown: $(cat "$folder/err")"
 
-# Ended from outside, it takes the machine with it.
+# A signal from outside ends the machine as well.
 mkfifo "$folder/begun"
 "$vm" -- bash -c 'echo begun; sleep 1000' >"$folder/begun" &
 tool=$!

@@ -10,7 +10,7 @@
 namespace tutti::simulator::test {
 namespace {
 
-TEST(Costs, OneProcessForManyDevicesNeedsLongerForMoreOfThemAndTheirChannels) {
+TEST(Costs, LaunchOfManyDevicesDependsOnDevicesAndChannels) {
   Costs costs;
   costs.launch_us = 8;
   costs.launch_many_us = 10;
@@ -22,7 +22,7 @@ TEST(Costs, OneProcessForManyDevicesNeedsLongerForMoreOfThemAndTheirChannels) {
   EXPECT_EQ(launch_us(costs, LaunchMode::graph, {.devices = 4, .channels = 2}), 2);
 }
 
-TEST(Costs, FiguresHaveNames) {
+TEST(Costs, CanBeSetByName) {
   Costs costs;
   EXPECT_TRUE(set_figure(costs, "hop_us.network.LL", 7).ok());
   EXPECT_EQ(costs.hop_us[static_cast<std::size_t>(LinkClass::network)][static_cast<std::size_t>(Protocol::ll)], 7);
@@ -33,7 +33,7 @@ TEST(Costs, FiguresHaveNames) {
   EXPECT_TRUE(set_figure(costs, "launch_us.eager-many", 0).ok());
 }
 
-TEST(Costs, FiguresThatCannotBeAreRefused) {
+TEST(Costs, RejectInvalidValues) {
   Costs costs;
   for (const auto& [name, value] : {std::pair{"channel_gbytes_per_s.Simple", 0.0},
                                     {"chunk_bytes.LL", 0.0},
@@ -49,7 +49,7 @@ TEST(Costs, FiguresThatCannotBeAreRefused) {
   EXPECT_NE(unknown.message().find("hop_us.network.Simple"), std::string::npos) << unknown.message();
 }
 
-TEST(Figures, EveryPresetHasThemAndNewerGenerationsCarryMore) {
+TEST(Figures, ExistForEveryPreset_AndGrowWithGenerations) {
   double least = 0;
   for (const char* name : {"dgx-a100", "dgx-h100", "dgx-b200"}) {
     const Topology topology = preset(name).value();

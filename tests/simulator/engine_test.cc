@@ -1,4 +1,4 @@
-// Plans that are wrong, and the queue of events.
+// Incorrect plans, and the queue of events.
 #include "tools/simulator/engine.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tutti::simulator::test {
 namespace {
 
-// A ring that goes wrong in one way or other.
+// A ring with one of several defects.
 class WrongRing : public Algorithm {
  public:
   enum class Wrong { receives_first, sends_too_much, sends_another_length };
@@ -69,21 +69,21 @@ std::string failure(WrongRing::Wrong wrong) {
   return "";
 }
 
-TEST(Engine, ReportsRanksThatWaitForEver) {
+TEST(Engine, ReportsDeadlockedRanks) {
   EXPECT_EQ(failure(WrongRing::Wrong::receives_first),
             "3 ranks wait for ever: rank 0 for a message from rank 2, rank 1 for a message from rank 0, rank 2 for a "
             "message from rank 1");
 }
 
-TEST(Engine, ReportsWhatIsSentAndNotReceived) {
+TEST(Engine, ReportsUnmatchedMessages) {
   EXPECT_EQ(failure(WrongRing::Wrong::sends_too_much),
             "a broken plan: what rank 0 sends to rank 1, 2 messages or signals, is not what that awaits, 1");
   EXPECT_NE(failure(WrongRing::Wrong::sends_another_length).find("a broken plan: what rank 0 sends to rank 1"),
             std::string::npos);
 }
 
-// Against a sorted set. Few and many at once, and times that are the same.
-TEST(EventQueue, GoesByTimeAndThenByOrder) {
+// Against a sorted set, with few and many concurrent events, and equal times.
+TEST(EventQueue, OrdersByTime_ThenByOrder) {
   const std::uint32_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -113,7 +113,7 @@ TEST(EventQueue, GoesByTimeAndThenByOrder) {
   }
 }
 
-TEST(EventQueue, OfEqualTimesTheOrderDecides) {
+TEST(EventQueue, OrdersEqualTimes_ByOrder) {
   EventQueue queue;
   for (const std::uint32_t order : {3U, 1U, 2U, 0U, 1U}) queue.push({7, order, 9 - order});
   queue.push({6, 9, 0});

@@ -9,9 +9,8 @@ namespace {
 
 using namespace test;
 
-// How far apart a folded run and one of all ranks may be. Where links of switches are too few for all, and in memory of
-// peers, whoever is first depends on who else is simulated; elsewhere nothing does, but that times which should be
-// equal may differ in the last digit.
+// Maximum difference between a folded run and one of all ranks. With oversubscribed switches, and in peers' memory, the
+// order of ranks depends on which ranks are simulated. Otherwise only equal times may differ in the last digit.
 constexpr double kExact = 1e-6;
 constexpr double kClose = 0.03;
 constexpr double kNear = 0.5;
@@ -45,7 +44,7 @@ Costs real_costs() {
   return costs;
 }
 
-TEST(Fold, IsWhatAllRanksDo) {
+TEST(FoldedSimulation, MatchesSimulationOfAllRanks) {
   Call call;
   for (const double bytes : {4e3, 4e6}) {
     call.bytes = bytes;
@@ -56,7 +55,7 @@ TEST(Fold, IsWhatAllRanksDo) {
   }
 }
 
-TEST(Fold, HoldsWherePortsAndLeavesAreShared) {
+TEST(FoldedSimulation, MatchesSimulationOfAllRanks_WithSharedPortsAndLeaves) {
   Call call;
   call.bytes = 4e6;
   Cluster cluster = cluster_of(4, 4);
@@ -68,9 +67,8 @@ TEST(Fold, HoldsWherePortsAndLeavesAreShared) {
   compare(cluster, real_costs(), call);
 }
 
-// Pairs of GPUs that share a switch of PCI and its port: turned by one place, a host looks the same, but who shares
-// with whom does not.
-TEST(Fold, OneRankDoesNotStandForThoseThatShareItsPort) {
+// Pairs of GPUs share a PCI switch and its port. Rotated by one place, a host looks the same, but the pairs differ.
+TEST(FoldedSimulation, DoesNotMergeRanks_ThatShareAPort) {
   Cluster cluster = cluster_of(2, 4);
   Topology& host = cluster.host;
   host.nodes.clear();
@@ -97,7 +95,7 @@ TEST(Fold, OneRankDoesNotStandForThoseThatShareItsPort) {
   compare(cluster, real_costs(), call);
 }
 
-TEST(Fold, FewRanksStandForMany) {
+TEST(FoldedSimulation, HasFewClassesOfRanks) {
   const auto classes = [](const Cluster& cluster, std::string_view algorithm) {
     const Network network = network_of(cluster);
     auto simulation = Simulation::make(network, plain_costs(), *find(Collective::all_reduce, algorithm),
@@ -114,7 +112,7 @@ TEST(Fold, FewRanksStandForMany) {
   EXPECT_EQ(classes(slow, "ring"), 8U);
 }
 
-TEST(Fold, HoldsOnRandomMachines) {
+TEST(FoldedSimulation, MatchesSimulationOfAllRanks_OnRandomMachines) {
   const std::uint32_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// Launches, slices and slots, as the measured libraries have them.
+// Launches, slices and slots of the measured libraries.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ using namespace test;
 
 const Wanted kRing = {Collective::all_gather, "ring"};
 
-TEST(Library, CallsInSeriesTakeWhatTheirHostNeedsIfThatIsLonger) {
+TEST(LibraryModel, LimitsCallsInSeries_ByLaunchTime) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs();
   const double device = simulated(network, costs, kRing, whole(4e3)).time_us;
@@ -29,21 +29,21 @@ TEST(Library, CallsInSeriesTakeWhatTheirHostNeedsIfThatIsLonger) {
   EXPECT_NEAR(bound.chain.sum(), bound.time_us, 1e-3);
 }
 
-TEST(Library, SlicesOverlapAHopWithTheLinks) {
+TEST(LibraryModel, OverlapsHopWithLinks_BySlices) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs(5, 3);
   const double way = 3 + 2 * kNvlinkLatency;
   const Call call = whole(4e6);  // 10 us on a link for each round.
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
   costs.slices.fill(2);
-  costs.shortest_slice_bytes = 1e3;  // While one half is on its way the other one is on the link.
+  costs.shortest_slice_bytes = 1e3;  // One half travels while the other is on the link.
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * 10 + way, 1e-3);
   costs.shortest_slice_bytes = 1e6;
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
 }
 
-// Else a call that is just long enough to be sliced would have half as much under way, and take longer.
-TEST(Library, ASlotHoldsAllSlicesOfAMessage) {
+// Otherwise a call just long enough for slices would have half as much data in flight, and take longer.
+TEST(LibraryModel, HoldsAllSlicesOfMessage_InOneSlot) {
   const Network network = network_of(cluster_of(1, 2));
   const Wanted wanted = {Collective::broadcast, "direct"};
   Costs costs = plain_costs();
@@ -58,7 +58,7 @@ TEST(Library, ASlotHoldsAllSlicesOfAMessage) {
   EXPECT_GT(simulated(network, costs, wanted, call).time_us, 0.9 * unsliced);  // One message still waits for the other.
 }
 
-TEST(Library, NarrowMessagesAreCutByTheirOwnLength) {
+TEST(LibraryModel, CutsCompressedMessages_ByTheirOwnLength) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs(5, 3);
   costs.encode_gbytes_per_s.fill(1e9);
@@ -67,14 +67,14 @@ TEST(Library, NarrowMessagesAreCutByTheirOwnLength) {
   const double way = 3 + 2 * kNvlinkLatency;
   Call call = whole(4e6);
   call.compression = CompressionFormat::int8;
-  const double bytes = 1e6 * 130 / 512, us = bytes * 1e-5;  // Of a round, on a link.
+  const double bytes = 1e6 * 130 / 512, us = bytes * 1e-5;  // Bytes of a round on a link.
   costs.shortest_slice_bytes = bytes / 1.5;
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (us + way), 1e-2);
-  costs.shortest_slice_bytes = bytes / 2.5;  // Half waits for a hop, and the other half is on its way.
+  costs.shortest_slice_bytes = bytes / 2.5;  // One half waits for a hop while the other half travels.
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (us / 2 + way) + us / 2, 1e-2);
 }
 
-TEST(Library, YoungCallsAreCarriedMoreSlowlyWithinAHost) {
+TEST(LibraryModel, SlowsBeginningOfCall_WithinHost) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs();
   costs.settle_us = 30;
@@ -90,8 +90,8 @@ TEST(Library, YoungCallsAreCarriedMoreSlowlyWithinAHost) {
   EXPECT_EQ(simulated(hosts, costs, kRing, call).time_us, between);
 }
 
-// One rank of a host sends to the next host, on each channel by another port.
-TEST(Library, PortsInTurnCarryWhatOneAloneCannot) {
+// One rank of a host sends to the next host, on each channel through another port.
+TEST(LibraryModel, SpreadsTraffic_OverPorts) {
   Cluster cluster = cluster_of(4, 4);
   const double own = simulated(network_of(cluster), plain_costs(), kRing, whole(64e6)).time_us;
   cluster.spread = true;
@@ -101,7 +101,7 @@ TEST(Library, PortsInTurnCarryWhatOneAloneCannot) {
   EXPECT_GT(spread, 15 * 4e6 / 40 * 1e-3);
 }
 
-TEST(Library, CallsAreCutByBytesOfARank) {
+TEST(LibraryModel, CutsCalls_ByBytesOfRank) {
   Costs costs;
   costs.max_channels = 24;
   costs.channel_bytes = {4096, 4096, 4096};

@@ -1,4 +1,4 @@
-// Machines whose times can be told by hand.
+// Machines whose times can be computed by hand.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace tutti::simulator::test {
 
-inline constexpr double kNvlinkLatency = 0.25;  // Of the topology below; a way has two links.
+inline constexpr double kNvlinkLatency = 0.25;  // Latency of the topology below; a path has two links.
 
 inline NodeId add_node(Topology& topology, NodeKind kind, const std::string& name, std::uint32_t index = 0) {
   Node node;
@@ -67,7 +67,7 @@ inline Costs plain_costs(double launch = 5, double hop = 2) {
   return costs;
 }
 
-inline constexpr double kWay = 2 + 2 * kNvlinkLatency;  // A hop of these on NVLinks, and the links' own.
+inline constexpr double kWay = 2 + 2 * kNvlinkLatency;  // Such a hop on NVLinks, plus the links' own latency.
 
 struct Wanted {
   Collective collective = Collective::all_reduce;

@@ -1,4 +1,4 @@
-// What switches add on the way, or hand to all: NVLS, of plans in peers' memory.
+// Reductions and multicasts in switches (NVLS), for plans in peers' memory.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -38,9 +38,9 @@ Call in_chunks(double bytes, double chunk_bytes) {
   return call;
 }
 
-// (n + 1) / n S leaves each rank and arrives there, instead of 2 (n - 1) / n S; of an all-gather and a reduce-scatter S
-// one way, and S / n the other.
-TEST(Multicast, EachLinkCarriesAPartOnce) {
+// (n + 1) / n S leaves each rank and arrives there, instead of 2 (n - 1) / n S. In an all-gather and a reduce-scatter:
+// S in one direction, and S / n in the other.
+TEST(Multicast, SendsEachPartOnce_OverEachLink) {
   for (const Rank n : {2U, 4U, 7U}) {
     const Network network = network_of(cluster_of(1, n));
     for (const bool fold : {true, false}) {
@@ -57,7 +57,7 @@ TEST(Multicast, EachLinkCarriesAPartOnce) {
   }
 }
 
-TEST(Multicast, AllReducesTakeWhatThatNeedsOnALink) {
+TEST(Multicast, AllReduceTakesTimeOfBusiestLink) {
   for (const Rank n : {4U, 8U}) {
     const Network network = network_of(cluster_of(1, n));
     const double bytes = 800e6;
@@ -68,13 +68,13 @@ TEST(Multicast, AllReducesTakeWhatThatNeedsOnALink) {
       EXPECT_GT(us, links_us);
       EXPECT_LT(us, links_us * 1.02) << n;
     }
-    // Without the switches' help each peer's part goes by itself.
+    // Without the switches each peer's part is sent separately.
     EXPECT_GT(simulated(network, switch_costs(), kAllReduce, in_chunks(bytes, 1e6)).time_us,
               bytes * 2 * (1 - 1.0 / n) / 100 * 1e-3);
   }
 }
 
-TEST(Multicast, LinksCarryAPartOfWhatTheyDoOtherwise) {
+TEST(Multicast, UsesReducedRateOfLinks) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = switch_costs();
   const Call call = in_chunks(400e6, 1e6);
@@ -85,7 +85,7 @@ TEST(Multicast, LinksCarryAPartOfWhatTheyDoOtherwise) {
               simulated(network, switch_costs(), kAllReduce, call).time_us, 1e-6);
 }
 
-TEST(Multicast, LinksCarryLessForMoreRanks) {
+TEST(Multicast, ReducesRate_WithMoreRanks) {
   const Call call = in_chunks(400e6, 1e6);
   const auto time_us = [&](Rank ranks, double part, double falls) {
     Costs costs = switch_costs();
@@ -100,7 +100,7 @@ TEST(Multicast, LinksCarryLessForMoreRanks) {
 }
 
 // 25 chunks of each rank's part, each of which the channel copies for every head.
-TEST(Multicast, AChannelWaitsWithEachChunkOfEachHead) {
+TEST(Multicast, AddsTimePerChunkAndHead) {
   Costs costs = switch_costs();
   costs.multicast_us = 250;
   const auto time_us = [&](Rank ranks, double chunks) {
@@ -118,7 +118,7 @@ TEST(Multicast, AChannelWaitsWithEachChunkOfEachHead) {
 }
 
 // 100 chunks, each of which is on the links for 50 us and copied for 20.
-TEST(Multicast, TheFirstChunkIsCopiedInAndTheLastOutBesideTheLinks) {
+TEST(Multicast, CopiesFirstAndLastChunk_OutsideTheLinks) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = switch_costs();
   const Call call = in_chunks(400e6, 1e6);
@@ -130,8 +130,8 @@ TEST(Multicast, TheFirstChunkIsCopiedInAndTheLastOutBesideTheLinks) {
       << "Before the first there is nothing to wait for.";
 }
 
-// What is added leaves the switches while it still comes: a chunk alone is on each link for its parts, in and out.
-TEST(Multicast, OneChunkIsHandedOnAsItIsAdded) {
+// Switches forward results while data still arrive: a single chunk occupies each link for its parts, in and out.
+TEST(Multicast, ForwardsSingleChunk_WhileReducing) {
   for (const Rank n : {4U, 8U}) {
     const double bytes = n * 1e6;
     const double us =
@@ -141,8 +141,8 @@ TEST(Multicast, OneChunkIsHandedOnAsItIsAdded) {
   }
 }
 
-// They have a first chunk's copies instead.
-TEST(Multicast, YoungCallsLoseNothing) {
+// They have the copies of a first chunk instead.
+TEST(Multicast, HasNoStartupLoss) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = switch_costs();
   const Call call = in_chunks(40e6, 1e6);
@@ -153,8 +153,8 @@ TEST(Multicast, YoungCallsLoseNothing) {
   EXPECT_GT(simulated(network, costs, kAllReduce, call).time_us, by_ranks_us + 10);
 }
 
-// A channel copies what its rank gives in, and what it takes out: both, whole.
-TEST(Multicast, ChannelsCopyInAndOut) {
+// A channel copies its rank's whole input and whole output.
+TEST(Multicast, CopiesInputAndOutput_InChannels) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = switch_costs();
   costs.channel_gbytes_per_s.fill(1);
@@ -173,7 +173,7 @@ std::string refused(const Cluster& cluster, const Costs& costs, const Wanted& wa
   return std::string(status.message());
 }
 
-TEST(Multicast, IsRefusedWhereSwitchesDoNotDoIt) {
+TEST(Multicast, IsRejected_WithoutSwitchSupport) {
   EXPECT_NE(refused(cluster_of(2, 4), switch_costs(), kAllReduce).find("no NVSwitches join all ranks"),
             std::string::npos);
   EXPECT_NE(refused(cluster_of(1, 4), plain_costs(), kAllReduce).find("by the figures of plain, add nothing"),
@@ -192,8 +192,8 @@ bool takes_nvls(std::uint32_t sm, Collective collective, Rank ranks, double byte
   return taken.ok() && taken.value();
 }
 
-// What NCCL 2.27 logged on 4 to 8 H200 and B200 (stas00/ml-engineering, network).
-TEST(NcclNvls, IsTakenWhereNcclLoggedIt) {
+// Choices that NCCL 2.27 logged on 4 to 8 H200 and B200 (stas00/ml-engineering, network).
+TEST(NcclNvls, IsChosen_WhereNcclLoggedIt) {
   for (const Rank ranks : {2U, 3U, 4U, 5U, 6U, 7U, 8U}) {
     EXPECT_EQ(takes_nvls(90, Collective::all_reduce, ranks, 8192 * kMiB), ranks > 4) << ranks;
     EXPECT_EQ(takes_nvls(100, Collective::all_reduce, ranks, 8192 * kMiB), ranks > 5) << ranks;

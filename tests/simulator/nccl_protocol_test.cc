@@ -17,11 +17,11 @@ Protocol chosen(std::uint32_t sm, Collective collective, Rank ranks, double byte
   return protocol.value();
 }
 
-// Where they change by the costs that NCCL logged on 2, 4 and 6 H100 (waynehacking8/nccl-collectives-bench).
-TEST(NcclProtocol, ChangesWhereTheLoggedCostsOfItsRingsCross) {
+// Crossovers by the costs that NCCL logged on 2, 4 and 6 H100 (waynehacking8/nccl-collectives-bench).
+TEST(NcclProtocol, ChangesWhereLoggedCostsOfRingsCross) {
   struct Costs {
     Rank ranks;
-    std::array<double, 3> us, gbytes_per_s;  // Lines, rows, Simple.
+    std::array<double, 3> us, gbytes_per_s;  // LL, LL128, Simple.
   };
   constexpr std::array<Protocol, 3> kOrder = {Protocol::ll, Protocol::ll128, Protocol::simple};
   for (const Costs& logged :
@@ -37,37 +37,37 @@ TEST(NcclProtocol, ChangesWhereTheLoggedCostsOfItsRingsCross) {
   }
 }
 
-TEST(NcclProtocol, RingsOfOneRoundForEachBlockChangeLater) {
+TEST(NcclProtocol, ChangesLater_ForRingsWithOneRoundPerBlock) {
   EXPECT_EQ(chosen(90, Collective::all_reduce, 4, 4 * kMiB), Protocol::ll128);
   EXPECT_EQ(chosen(90, Collective::all_gather, 4, 2 * kMiB), Protocol::ll);
   EXPECT_EQ(chosen(80, Collective::reduce_scatter, 8, 8 * kMiB), Protocol::ll128);
   EXPECT_EQ(chosen(80, Collective::reduce_scatter, 8, 16 * kMiB), Protocol::simple);
 }
 
-// Its estimate of a chain has one hop, however many there are, so rows never pay.
-TEST(NcclProtocol, ChainsHaveNoRows) {
+// NCCL's estimate of a chain has one hop for any number of ranks, so LL128 is never chosen.
+TEST(NcclProtocol, NeverChoosesLl128_ForChains) {
   EXPECT_EQ(chosen(80, Collective::broadcast, 8, kMiB / 2), Protocol::ll);
   EXPECT_EQ(chosen(80, Collective::broadcast, 8, kMiB), Protocol::simple);
   EXPECT_EQ(chosen(80, Collective::reduce, 8, 16 * kMiB), Protocol::simple);
 }
 
-TEST(NcclProtocol, MessagesToPeersHaveLinesByWhatEachGets) {
+TEST(NcclProtocol, ChoosesLl_ByBytesPerPeer) {
   EXPECT_EQ(chosen(90, Collective::all_to_all, 8, 8 * 16384), Protocol::ll);
   EXPECT_EQ(chosen(90, Collective::all_to_all, 8, 16 * 16384), Protocol::simple);
 }
 
-TEST(NcclProtocol, OfOlderDevicesNothingIsKnown) {
+TEST(NcclProtocol, IsUnsupported_OnOlderDevices) {
   EXPECT_EQ(nccl_protocol(70, Collective::all_reduce, 8, 8).status().code(), Code::unsupported);
 }
 
-// A ring rests once for each chunk, when its last message is copied and nothing is sent: with two stages, twice.
-TEST(OneStage, ARingRestsOnceForEachPiece) {
+// A ring pauses once for each chunk, when its last message is copied and nothing is sent; with two stages, twice.
+TEST(OneStage, RingPausesOncePerChunk) {
   using namespace test;
   const Network network = network_of(cluster_of(1, 2));
   Costs costs = plain_costs();
   costs.channel_gbytes_per_s.fill(400);
   Call call = whole(800e6);
-  call.chunk_bytes = 4e6;  // 100 of them, 40 us on a link of 100 GB/s and 10 in a channel.
+  call.chunk_bytes = 4e6;  // 100 chunks, 40 us each on a link of 100 GB/s and 10 us in a channel.
   const Wanted ring = {Collective::all_reduce, "ring"};
   Limits limits;
   const double staged = simulated(network, costs, ring, call, limits).time_us;

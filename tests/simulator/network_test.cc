@@ -23,7 +23,7 @@ Network network_of(const Cluster& cluster) {
   return std::move(network).value();
 }
 
-std::string complaint(const Cluster& cluster) {
+std::string error(const Cluster& cluster) {
   auto network = Network::make(cluster);
   return network.ok() ? "" : std::move(network).status().message();
 }
@@ -37,7 +37,7 @@ std::string links_of(const Network& network, Rank from, Rank to) {
   return text;
 }
 
-TEST(Network, GoesOverNvlinksWithinAHost) {
+TEST(Network, UsesNvlinks_WithinHost) {
   const Network network = network_of(preset_cluster("dgx-h100", 2));
   EXPECT_EQ(network.ranks(), 16U);
   EXPECT_EQ(links_of(network, 8, 11), "host1 gpu0 nvlinks out, host1 gpu3 nvlinks in");
@@ -46,7 +46,7 @@ TEST(Network, GoesOverNvlinksWithinAHost) {
   EXPECT_DOUBLE_EQ(network.resource(route.out[0]).gbytes_per_s, 450);
 }
 
-TEST(Network, GoesOverTheNearestPortBetweenHosts) {
+TEST(Network, UsesNearestPort_BetweenHosts) {
   const Network network = network_of(preset_cluster("dgx-h100", 2));
   const Route route = network.route(3, 11).value();
   EXPECT_EQ(route.links, LinkClass::network);
@@ -54,7 +54,7 @@ TEST(Network, GoesOverTheNearestPortBetweenHosts) {
       << links_of(network, 3, 11);
 }
 
-TEST(Network, ReachesOtherRailsAndPodsOverTheSpine) {
+TEST(Network, ReachesOtherRailsAndPods_OverSpine) {
   Cluster cluster = preset_cluster("dgx-h100", 64);
   cluster.oversubscription = 4;
   const Network network = network_of(cluster);
@@ -69,16 +69,16 @@ TEST(Network, ReachesOtherRailsAndPodsOverTheSpine) {
   EXPECT_EQ(links_of(network_of(cluster), 0, 40 * 8).find("leaf"), std::string::npos);
 }
 
-TEST(Network, ARackIsJoinedByNvlinksAndRacksByPorts) {
+TEST(Network, JoinsRackByNvlinks_AndRacksByPorts) {
   const Network network = network_of(preset_cluster("gb200-nvl72", 36));
   EXPECT_EQ(network.ranks(), 144U);
   EXPECT_EQ(network.route(0, 71).value().links, LinkClass::nvlink);
   EXPECT_EQ(network.route(0, 72).value().links, LinkClass::network);
-  EXPECT_EQ(complaint(preset_cluster("gb200-nvl72", 20)),
+  EXPECT_EQ(error(preset_cluster("gb200-nvl72", 20)),
             "20 hosts: the topology has 18 of them, so it takes a multiple of that");
 }
 
-TEST(Network, SwitchesThatJoinAllRanksAreTold) {
+TEST(Network, ReportsSwitchesThatJoinAllRanks) {
   EXPECT_TRUE(network_of(preset_cluster("dgx-h100", 1)).switched());
   EXPECT_FALSE(network_of(preset_cluster("dgx-h100", 2)).switched());
   EXPECT_TRUE(network_of(preset_cluster("gb200-nvl72", 2)).switched());
@@ -91,7 +91,7 @@ TEST(Network, SwitchesThatJoinAllRanksAreTold) {
   EXPECT_EQ(network.route(3, 3).value().outs, 0) << "A rank needs no link to itself.";
 }
 
-TEST(Network, PortsThatOutnumberRanksWorkTogether) {
+TEST(Network, UsesSeveralPortsPerRank_WhenPortsOutnumberRanks) {
   Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.ranks_per_host = 4;
   const Network network = network_of(cluster);
@@ -102,8 +102,8 @@ TEST(Network, PortsThatOutnumberRanksWorkTogether) {
   EXPECT_DOUBLE_EQ(port, 100);
 }
 
-// A GPU that has all ports of its host brings to them what its own link carries, x16 of PCIe, and no more.
-TEST(Network, AGpuBringsToItsPortsWhatItsOwnLinkCarries) {
+// A GPU with all ports of its host is limited by its own link, x16 of PCIe.
+TEST(Network, LimitsPorts_ByLinkOfGpu) {
   Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.ranks_per_host = 1;
   const Network one = network_of(cluster);
@@ -126,7 +126,7 @@ TEST(Network, AGpuBringsToItsPortsWhatItsOwnLinkCarries) {
   EXPECT_DOUBLE_EQ(network_of(cluster).machine(Costs()).levels[1].member_gbytes_per_s, 400);
 }
 
-TEST(Network, APortThatFailedIsReplaced) {
+TEST(Network, ReplacesFailedPort) {
   Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.faults = {{"host1:mlx5_3", 0}};
   const Network network = network_of(cluster);
@@ -135,7 +135,7 @@ TEST(Network, APortThatFailedIsReplaced) {
   EXPECT_NE(links_of(network, 11, 3).find("host0 mlx5_3 in"), std::string::npos);
 }
 
-TEST(Network, ASlowLinkIsOfOneHost) {
+TEST(Network, SlowsLinkOfOneHostOnly) {
   Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.faults = {{"host1:gpu2", 0.5}};
   const Network network = network_of(cluster);
@@ -143,7 +143,7 @@ TEST(Network, ASlowLinkIsOfOneHost) {
   EXPECT_DOUBLE_EQ(network.resource(network.route(2, 0).value().out[0]).gbytes_per_s, 450);
 }
 
-TEST(Network, RefusesMoreWaysThanItCanHold) {
+TEST(Network, RejectsTooManyRoutes) {
   Cluster cluster;
   for (std::uint32_t host = 0; host < 64; ++host) {
     cluster.host.hosts.push_back("host" + std::to_string(host));
@@ -155,11 +155,11 @@ TEST(Network, RefusesMoreWaysThanItCanHold) {
   }
   cluster.hosts = 64;
   cluster.ranks_per_host = 1024;
-  EXPECT_NE(complaint(cluster).find("too many ways"), std::string::npos) << complaint(cluster);
+  EXPECT_NE(error(cluster).find("too many ways"), std::string::npos) << error(cluster);
 }
 
-// Of one that fails the others do the work, for one that is slow all wait.
-TEST(Network, OfPortsTogetherTheSlowestIsWaitedFor) {
+// The other ports take over the work of a failed port, but all wait for a slow port.
+TEST(Network, SpreadTrafficWaitsForSlowestPort) {
   Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.spread = true;
   const auto left = [&](std::vector<Fault> faults) {
@@ -180,44 +180,44 @@ TEST(Network, OfPortsTogetherTheSlowestIsWaitedFor) {
   std::vector<Fault> all;
   for (const char port : std::string("01234567")) all.push_back({std::string("host0:mlx5_") + port, 0});
   cluster.faults = all;
-  EXPECT_NE(complaint(cluster).find("last port"), std::string::npos) << complaint(cluster);
+  EXPECT_NE(error(cluster).find("last port"), std::string::npos) << error(cluster);
 }
 
-TEST(Network, NamesTheFaultyLink_WhenAFaultIsInvalid) {
+TEST(Network, NamesFaultyLink_WhenFaultIsInvalid) {
   Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.faults = {{"host2:mlx5_0", 0.5}};
-  EXPECT_EQ(complaint(cluster), "link 'host2:mlx5_0' must begin with a host, host0: to host1:");
+  EXPECT_EQ(error(cluster), "link 'host2:mlx5_0' must begin with a host, host0: to host1:");
   cluster.faults = {{"host1:mlx9", 0.5}};
-  EXPECT_NE(complaint(cluster).find("host1 has no link 'mlx9': must be one of gpu0, gpu1, "), std::string::npos);
-  EXPECT_NE(complaint(cluster).find(", mlx5_7; PCI links"), std::string::npos);
-  EXPECT_LT(complaint(cluster).size(), 300U);  // One name per GPU and port, not one per direction and PCI link.
+  EXPECT_NE(error(cluster).find("host1 has no link 'mlx9': must be one of gpu0, gpu1, "), std::string::npos);
+  EXPECT_NE(error(cluster).find(", mlx5_7; PCI links"), std::string::npos);
+  EXPECT_LT(error(cluster).size(), 300U);  // One name per GPU and port, not one per direction and PCI link.
   cluster.faults = {{"host1:mlx5_00", 0.5}};
-  EXPECT_NE(complaint(cluster).find("did you mean mlx5_0?"), std::string::npos);
+  EXPECT_NE(error(cluster).find("did you mean mlx5_0?"), std::string::npos);
   cluster.faults = {{"host1:gpu1", 0}};
-  EXPECT_NE(complaint(cluster).find("host1:gpu1 has no replacement"), std::string::npos);
+  EXPECT_NE(error(cluster).find("host1:gpu1 has no replacement"), std::string::npos);
   cluster.rails = 1;
   cluster.faults = {{"host1:mlx5_0", 0}};
-  EXPECT_NE(complaint(cluster).find("the last port of its host"), std::string::npos);
+  EXPECT_NE(error(cluster).find("the last port of its host"), std::string::npos);
 }
 
-TEST(Network, HostsWithoutGpusWantANumberOfRanks) {
+TEST(Network, RequiresNumberOfRanks_WithoutGpus) {
   Cluster cluster;
   cluster.host.hosts = {"here"};
   Node domain;
   domain.name = "numa0";
   cluster.host.add(domain);
-  EXPECT_EQ(complaint(cluster), "here has no GPUs: say how many ranks a host has");
+  EXPECT_EQ(error(cluster), "here has no GPUs: say how many ranks a host has");
   cluster.ranks_per_host = 1'000'000;
-  EXPECT_EQ(complaint(cluster), "1000000 ranks per host are more than 1024");
+  EXPECT_EQ(error(cluster), "1000000 ranks per host are more than 1024");
   cluster.ranks_per_host = 4;
   const Network network = network_of(cluster);
   EXPECT_EQ(links_of(network, 1, 2), "host0 numa0 memory");
   EXPECT_EQ(network.route(1, 2).value().links, LinkClass::memory);
   cluster.hosts = 2;
-  EXPECT_NE(complaint(cluster).find("nothing leads to other hosts"), std::string::npos);
+  EXPECT_NE(error(cluster).find("nothing leads to other hosts"), std::string::npos);
 }
 
-TEST(Network, ItsMachineHasALevelForHostsAndOneBetweenThem) {
+TEST(Network, MachineHasLevelsWithinAndBetweenHosts) {
   const Network network = network_of(preset_cluster("dgx-h100", 2));
   Costs costs = costs_of(network.cluster().host).value();
   costs.efficiency.fill(1);
@@ -232,7 +232,7 @@ TEST(Network, ItsMachineHasALevelForHostsAndOneBetweenThem) {
   EXPECT_DOUBLE_EQ(machine.levels[1].member_gbytes_per_s, 400 * 0.9);
 }
 
-TEST(Figures, AreOfTheGpusThatThereAre) {
+TEST(Figures, AreThoseOfTheGpus) {
   EXPECT_EQ(costs_of(preset("dgx-a100").value()).value().name, "A100");
   EXPECT_EQ(costs_of(preset("dgx-h200").value()).value().name, "H100");
   EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().name, "B200");

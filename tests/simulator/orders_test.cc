@@ -1,4 +1,4 @@
-// Channels that have orders of ranks of their own.
+// Channels with different orders of ranks.
 #include <gtest/gtest.h>
 
 #include "src/tuner/map_ranks.h"
@@ -40,8 +40,8 @@ Call on_channels(double bytes, std::uint32_t channels) {
   return call;
 }
 
-// One that is as the ranks are numbered is none.
-TEST(Orders, OfOneAreAsNone) {
+// An order equal to the numbering has no effect.
+TEST(ChannelOrders, HaveNoEffect_WhenIdentity) {
   const Network network = test::network_of(test::cluster_of(1, 4));
   Limits none, one;
   none.fold = false;
@@ -55,8 +55,8 @@ TEST(Orders, OfOneAreAsNone) {
   }
 }
 
-// Of more orders than channels the last have none: two channels go by two bricks, not by six.
-TEST(Orders, BeyondTheChannelsAreNotUsed) {
+// Orders beyond the number of channels are unused: two channels use two bricks, not six.
+TEST(ChannelOrders, AreUnused_BeyondNumberOfChannels) {
   const Network network = test::network_of(cube());
   Limits six, two;
   six.orders = rings_of(network.cluster().host, 8);
@@ -72,8 +72,8 @@ TEST(Orders, BeyondTheChannelsAreNotUsed) {
   }
 }
 
-// A rank has channels in each order, which a trace tells apart.
-TEST(Orders, HaveRowsOfTheirRanksInATrace) {
+// A rank has channels in each order, which a trace shows separately.
+TEST(ChannelOrders, HaveRowsInTrace) {
   const Network network = test::network_of(cube());
   Limits limits;
   limits.orders = rings_of(network.cluster().host, 2);
@@ -88,8 +88,8 @@ TEST(Orders, HaveRowsOfTheirRanksInATrace) {
   EXPECT_EQ(trace.find("rank 8"), std::string::npos);
 }
 
-// Six bricks of NVLink from and to each GPU, 25 GB/s each: by all orders at once as much as by one times six.
-TEST(Orders, UseEveryLinkOfAMesh) {
+// Six bricks of NVLink from and to each GPU, 25 GB/s each: all orders together have six times the rate of one.
+TEST(ChannelOrders, UseEveryLinkOfMesh) {
   const Network network = test::network_of(cube());
   constexpr double kBytes = 240e6;
   const double min_us = 2 * 7.0 / 8 * kBytes / 150e3;
@@ -106,7 +106,7 @@ TEST(Orders, UseEveryLinkOfAMesh) {
   EXPECT_GT(first.time_us, 5 * all.time_us);
   EXPECT_NEAR(first.data_bytes, all.data_bytes, 1);
   const Outcome numbered = simulated(network, plain_costs(), kRing, on_channels(kBytes, 6));
-  EXPECT_GT(numbered.time_us, first.time_us);  // Some of it over PCI.
+  EXPECT_GT(numbered.time_us, first.time_us);  // Some messages use PCI.
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 using namespace test;
 
-TEST(Simulate, ARingTakesWhatItsRoundsTake) {
+TEST(Simulation, RingTakesTimeOfItsRounds) {
   for (const Rank n : {2U, 5U, 8U}) {
     const Network network = network_of(cluster_of(1, n));
     const double each = 8e6 / n / 100 * 1e-3;  // A block on a link of 100 GB/s.
@@ -26,19 +26,19 @@ TEST(Simulate, ARingTakesWhatItsRoundsTake) {
   }
 }
 
-TEST(Simulate, TwoShotsTakeAllBlocksTwice) {
+TEST(Simulation, TwoShotTakesAllBlocksTwice) {
   const Network network = network_of(cluster_of(1, 8));
   const Outcome outcome = simulated(network, plain_costs(), {Collective::all_reduce, "two_shot"}, whole(8e6));
   EXPECT_NEAR(outcome.time_us, 5 + 2 * (7 * 10 + kWay), 1e-3);
 }
 
-TEST(Simulate, ATreeIsAsDeepAsItIs) {
+TEST(Simulation, TreeTakesTimeOfItsDepth) {
   const Network network = network_of(cluster_of(1, 8));
   const Outcome outcome = simulated(network, plain_costs(), {Collective::broadcast, "binary_tree"}, whole(1));
   EXPECT_NEAR(outcome.time_us, 5 + 3 * kWay, 1e-3);
 }
 
-TEST(Simulate, ChannelsStepsAndProtocolsCost) {
+TEST(Simulation, ChargesChannelsStepsAndProtocols) {
   const Network network = network_of(cluster_of(1, 2));
   Costs costs = plain_costs();
   costs.channel_gbytes_per_s.fill(10);
@@ -46,18 +46,18 @@ TEST(Simulate, ChannelsStepsAndProtocolsCost) {
   costs.base_us = {6, 8, 6};
   costs.compressed_bytes = {1, 2, 1};
   Call call = whole(1e6);
-  // Rank 0 sends for 100 us, rank 1 takes for as long; the link of 100 GB/s is faster.
+  // Rank 0 sends for 100 us, rank 1 receives for as long; the link of 100 GB/s is faster.
   const Wanted wanted = {Collective::broadcast, "direct"};
   EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 1 + 100.5 + kWay + 100.5, 1e-3);
   call.channels = 4;
   EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 1 + 25.5 + kWay + 25.5, 1e-3);
-  call.channels = 99;  // More than there are: 8, so that the link of 100 GB/s is slower for twice the bytes.
+  call.channels = 99;  // More channels than exist: 8, so that the link of 100 GB/s is slower for twice the bytes.
   call.protocol = Protocol::ll;
   EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 3 + 20 + kWay + 13, 1e-3);
 }
 
-// What is passed on goes as it came.
-TEST(Simulate, NarrowMessagesAreEncodedAndDecoded) {
+// Forwarded messages stay encoded.
+TEST(Simulation, ChargesEncodingAndDecoding) {
   Costs costs = plain_costs();
   const auto int8 = static_cast<std::size_t>(CompressionFormat::int8),
              bf16 = static_cast<std::size_t>(CompressionFormat::bf16);
@@ -82,7 +82,7 @@ TEST(Simulate, NarrowMessagesAreEncodedAndDecoded) {
               1e-3);
 }
 
-TEST(Simulate, TooManyHostsForAPlanAreToldFromHostsThatItIsNotFor) {
+TEST(Simulation, DistinguishesTooManyHosts_FromUnsupportedHosts) {
   const Network network = network_of(cluster_of(200'000, 8));
   const Problem problem = problem_on(network, Collective::all_reduce);
   auto simulation =
@@ -92,27 +92,27 @@ TEST(Simulate, TooManyHostsForAPlanAreToldFromHostsThatItIsNotFor) {
   EXPECT_NE(message.find("of 131072 such hosts, 1048576 ranks, it does"), std::string::npos) << message;
 }
 
-TEST(Simulate, SlotsBoundWhatIsUnderWay) {
+TEST(Simulation, LimitsDataInFlight_BySlots) {
   const Network network = network_of(cluster_of(1, 2));
   Call call = whole(64e3);
   call.chunk_bytes = 1e3;
   call.loop.skew = 0;
   call.loop.slots = 1;
   const Wanted wanted = {Collective::broadcast, "direct"};
-  // Each chunk waits for the slot to come back: 0.01 us on the link, there, and back.
+  // Each chunk waits until the slot is free again: 0.01 us on the link, there, and back.
   EXPECT_NEAR(simulated(network, plain_costs(), wanted, call).time_us, 5 + 64 * (0.01 + kWay) + 63 * kWay, 1e-2);
   call.loop.slots = 64;
   EXPECT_NEAR(simulated(network, plain_costs(), wanted, call).time_us, 5 + 64 * 0.01 + kWay, 1e-2);
 }
 
-TEST(Simulate, AFanOutTakesAChannelOnceForEachMessage) {
+TEST(Simulation, FanOutOccupiesChannel_OncePerMessage) {
   Costs costs = plain_costs();
   costs.channel_gbytes_per_s.fill(10);
   const Outcome outcome = simulated(network_of(cluster_of(1, 4)), costs, {Collective::broadcast, "direct"}, whole(1e6));
   EXPECT_NEAR(outcome.time_us, 5 + 3 * 100 + kWay + 100, 1e-2);
 }
 
-TEST(Simulate, ASlotComesBackAfterTheStepThatTookIt) {
+TEST(Simulation, FreesSlot_AfterReceivingStep) {
   const Network network = network_of(cluster_of(1, 2));
   Costs costs = plain_costs();
   costs.channel_gbytes_per_s.fill(0.1);
@@ -120,12 +120,12 @@ TEST(Simulate, ASlotComesBackAfterTheStepThatTookIt) {
   call.chunk_bytes = 1e3;  // 10 us of a channel each.
   call.loop.skew = 0;
   call.loop.slots = 2;
-  // Every other chunk waits for a slot: taken 10 + 2.5 us after it was begun to be sent, for 10, and 2.5 back.
+  // Every other chunk waits for a slot: received 10 + 2.5 us after its send began, for 10 us, and 2.5 us back.
   EXPECT_NEAR(simulated(network, costs, {Collective::broadcast, "direct"}, call).time_us,
               5 + 10 + 3 * 25 + (10 + kWay + 10), 1e-2);
 }
 
-TEST(Simulate, RanksThatShareAPortTakeTwiceAsLong) {
+TEST(Simulation, SharedPortTakesTwiceAsLong) {
   Cluster cluster = cluster_of(2, 2, 100, 0.1);
   const Wanted wanted = {Collective::all_reduce, "hierarchical"};
   const double own = simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us;
@@ -133,7 +133,7 @@ TEST(Simulate, RanksThatShareAPortTakeTwiceAsLong) {
   EXPECT_NEAR(simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us / own, 2, 0.02);
 }
 
-TEST(Simulate, ASlowerLinkIsNeverFaster) {
+TEST(Simulation, SlowerLinkIsNeverFaster) {
   const Call call = whole(4e6);
   for (const std::string_view name : {"ring", "two_shot", "halving_doubling", "hierarchical", "double_binary_tree"}) {
     const Wanted wanted = {Collective::all_reduce, name};
@@ -148,7 +148,7 @@ TEST(Simulate, ASlowerLinkIsNeverFaster) {
   }
 }
 
-TEST(Simulate, OversubscriptionCounts) {
+TEST(Simulation, AppliesOversubscription) {
   Cluster cluster = cluster_of(4, 1);
   cluster.hosts_per_leaf = 2;
   const Wanted wanted = {Collective::all_to_all, "direct"};
@@ -157,7 +157,7 @@ TEST(Simulate, OversubscriptionCounts) {
   EXPECT_GT(simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us, 2 * full);
 }
 
-TEST(Simulate, LinksSideBySideDoNotWidenThePortBehindThem) {
+TEST(Simulation, ParallelLinksDoNotWidenPort) {
   Cluster cluster = cluster_of(5, 2);
   cluster.ranks_per_host = 1;
   cluster.hosts_per_leaf = 4;  // The last host has a leaf for itself.
@@ -169,7 +169,7 @@ TEST(Simulate, LinksSideBySideDoNotWidenThePortBehindThem) {
   for (const KindUse& use : outcome.links) EXPECT_LE(use.busiest_part, 1 + 1e-9) << use.busiest;
 }
 
-// Bytes that all ranks' plans send to others, or read and write in their memory.
+// Bytes that all ranks' plans send to others, or access in their memory.
 double bytes_of_plans(const Algorithm& algorithm, const Problem& problem, double block) {
   double units = 0;
   for (const Plan& plan : emit_plans(algorithm, problem)) {
@@ -184,7 +184,7 @@ double bytes_of_plans(const Algorithm& algorithm, const Problem& problem, double
   return units * block / algorithm.shape(problem).units;
 }
 
-TEST(Simulate, SendsWhatThePlansSendAndNoMore) {
+TEST(Simulation, SendsExactlyTheBytesOfPlans) {
   const Network network = network_of(cluster_of(1, 6));
   for (std::uint32_t i = 0; i < kCollectives; ++i) {
     const auto collective = static_cast<Collective>(i);
@@ -206,7 +206,7 @@ TEST(Simulate, SendsWhatThePlansSendAndNoMore) {
   }
 }
 
-TEST(Simulate, EventsAreToldBeforeTheyAreRun) {
+TEST(Simulation, CountsEventsInAdvance) {
   const Network network = network_of(cluster_of(1, 6));
   Costs costs = plain_costs();
   costs.slices.fill(2);
@@ -224,7 +224,7 @@ TEST(Simulate, EventsAreToldBeforeTheyAreRun) {
   }
 }
 
-TEST(Simulate, PiecesThatFollowAreTakenToFollowEvenly) {
+TEST(Simulation, ExtrapolatesLaterChunksEvenly) {
   const Network network = network_of(cluster_of(4, 4));
   for (const std::string_view name : {"hierarchical", "hierarchical_ring", "double_binary_tree", "two_shot"}) {
     Call call;
@@ -245,7 +245,7 @@ TEST(Simulate, PiecesThatFollowAreTakenToFollowEvenly) {
   }
 }
 
-TEST(Simulate, JitterIsDrawnFromItsSeed) {
+TEST(Simulation, DrawsJitterFromSeed) {
   const Network network = network_of(cluster_of(2, 4));
   Call call = whole(1e6);
   const Wanted wanted = {Collective::all_reduce, "ring"};
@@ -260,7 +260,7 @@ TEST(Simulate, JitterIsDrawnFromItsSeed) {
   EXPECT_NE(first, simulated(network, plain_costs(), wanted, call, limits).time_us);
 }
 
-TEST(Simulate, WhatIsReadOfPeersIsWaitedForOnLinks) {
+TEST(Simulation, AttributesRemoteReads_ToLinks) {
   const Network network = network_of(cluster_of(1, 8));
   const Outcome outcome = simulated(network, plain_costs(), {Collective::all_reduce, "two_shot_mapped"}, whole(8e6));
   EXPECT_LT(outcome.chain.channel, outcome.time_us * 0.01) << "Channels take no time.";
@@ -268,7 +268,7 @@ TEST(Simulate, WhatIsReadOfPeersIsWaitedForOnLinks) {
   EXPECT_GE(outcome.chain.channel, -1e-3);
 }
 
-TEST(Simulate, ATraceShowsStepsAndLinks) {
+TEST(Simulation, TraceShowsStepsAndLinks) {
   const Network network = network_of(cluster_of(1, 3));
   Call call = whole(3e3);
   std::vector<TraceEvent> events;
@@ -282,13 +282,13 @@ TEST(Simulate, ATraceShowsStepsAndLinks) {
     EXPECT_LE(event.end_us, outcome.time_us + 1e-9);
     links += event.link ? 1 : 0;
   }
-  EXPECT_EQ(links, 3 * 2 * 2U);  // Each rank sends two blocks, out of one and into another.
+  EXPECT_EQ(links, 3 * 2 * 2U);  // Each rank sends two blocks, out of one link and into another.
   const std::string text = chrome_trace(events, network);
   EXPECT_NE(text.find("host0 gpu1 nvlinks out"), std::string::npos);
   EXPECT_NE(text.find("\"rank 2\""), std::string::npos);
 }
 
-TEST(Simulate, RefusesWhatAnAlgorithmDoesNotDo) {
+TEST(Simulation, RejectsUnsupportedAlgorithm) {
   const Network network = network_of(cluster_of(1, 4));
   auto simulation = Simulation::make(network, plain_costs(), *find(Collective::all_reduce, "hierarchical"),
                                      problem_on(network, Collective::all_reduce));
@@ -296,7 +296,7 @@ TEST(Simulate, RefusesWhatAnAlgorithmDoesNotDo) {
   EXPECT_EQ(std::move(simulation).status().code(), Code::invalid_argument);
 }
 
-TEST(Simulate, RefusesMoreThanItCanHold) {
+TEST(Simulation, RejectsProgramsBeyondLimits) {
   const Network network = network_of(cluster_of(1, 8));
   const auto complaint = [&](const ProgramLimits& program) {
     Limits limits;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The simulator is as near to published tables as docs/design/simulator.md says.  validation_test.py PATH/tutti"""
+"""The simulator matches published tables as documented in docs/design/simulator.md.  validation_test.py PATH/tutti"""
 
 import os
 import re
@@ -13,7 +13,7 @@ import tables  # noqa: E402
 import validate  # noqa: E402
 
 TUTTI = sys.argv.pop() if len(sys.argv) > 1 else tables.TUTTI
-# Mean errors by size, in per cent: somewhat more than what was reached. None: the table has no such rows.
+# Maximum mean errors by size, in percent: slightly more than the current ones. None: the table has no such rows.
 BANDS = {
     ("a100-8.csv", "all_reduce", "ring", 8): (4, 6, 4),
     ("a100-8.csv", "all_gather", "ring", 8): (6, 9, 7),
@@ -49,7 +49,7 @@ class Validation(unittest.TestCase):
     def setUpClass(cls):
         cls.answers = tables.answers([row for table in tables.TABLES for row in tables.read(table)], TUTTI)
 
-    def test_errors_are_within_the_bands_that_were_reached(self):
+    def test_errors_stay_within_bands(self):
         for (file, collective, algorithm, ranks), most in BANDS.items():
             wanted = (file, collective, algorithm, ranks)
             mine = [answer for answer in self.answers
@@ -61,14 +61,14 @@ class Validation(unittest.TestCase):
                     if errors:
                         self.assertLessEqual(100 * sum(errors) / len(errors), limit)
 
-    def test_the_algorithm_that_is_predicted_to_be_best_is_nearly_that(self):
+    def test_predicted_algorithm_has_little_regret(self):
         for part, calls, most in ((tables.FITTED, 40, 0.005), (tables.SEEN, 110, 0.005)):
             chosen = validate.regrets(self.answers, part)
             with self.subTest(part=part):
                 self.assertGreater(len(chosen), calls)
                 self.assertLess(sum(regret for regret, *_ in chosen) / len(chosen), most)
 
-    def test_what_was_looked_at_is_not_called_left_out(self):
+    def test_rows_used_for_fitting_do_not_count_as_held_out(self):
         parts = {}
         for answer in self.answers:
             row = answer.row
@@ -83,7 +83,7 @@ class Validation(unittest.TestCase):
         self.assertEqual(parts["gb200-rack.csv", "all_reduce", 8], {tables.FITTED, tables.SEEN})
         self.assertEqual(parts["gb200-rack.csv", "all_reduce", 72], {tables.FITTED})
 
-    def test_nvls_is_chosen_where_it_was(self):
+    def test_nvls_is_chosen_like_nccl(self):
         chosen = {(answer.row.table.file, answer.row.ranks, answer.row.bytes): answer.algorithm
                   for answer in self.answers if not answer.row.algorithm}
         mib = 1 << 20
@@ -91,7 +91,7 @@ class Validation(unittest.TestCase):
         self.assertEqual(chosen["h100-graph.csv", 8, 2 * mib], "nvls")
         self.assertEqual(chosen["gb200-rack.csv", 72, 8192 * mib], "nvls")
 
-    def test_the_page_says_what_is_reached(self):
+    def test_page_matches_results(self):
         with open(validate.PAGE, encoding="utf-8") as file:
             page = file.read().split(validate.BEGIN)[1].split(validate.END)[0]
         said, reached = ([float(each) for each in re.findall(r"\d+\.\d+", text)]

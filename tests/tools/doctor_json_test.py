@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""doctor_json_test.py TUTTI: `tutti doctor --json` is JSON, and has what the text has."""
+"""doctor_json_test.py TUTTI: `tutti doctor --json` prints JSON with the content of the text."""
 
 import json
 import subprocess

@@ -1,8 +1,8 @@
-# What `tutti explain` prints, and what it refuses; of the commands in CMakeLists.txt.
+# Output and errors of `tutti explain`; uses commands of CMakeLists.txt.
 tutti_add_test(NAME tools.explain LABELS tools COMMAND ${expect} 0
                "^all_reduce of 4 ranks, blocks of 65536 bytes[^\n]*\nchosen: two_shot/Simple .fastest. next is [a-z_]+/[a-z]+ with [0-9.]+ us, mainly by [a-z]+: [0-9.]+ instead of [0-9.]+ us.\n\nalgorithm [^\n]* work\ntwo_shot +Simple [^\n]*\n.*predicted = launch .*\nexcluded:\n  above [0-9]+ bytes, Simple is as fast or faster: ring/LL, .*\n  needs several hosts with several ranks each: hierarchical, hierarchical_ring"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 4 --cores 4)
-tutti_add_test(NAME tools.explain_considers_lines_that_are_asked_for LABELS tools COMMAND ${expect} 0
+tutti_add_test(NAME tools.explain_considers_requested_ll LABELS tools COMMAND ${expect} 0
                "two_shot +LL [^\n]*\n.*excluded:\n  another protocol is forced: ring/Simple/rows, "
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 4 --cores 4 --protocol LL)
 tutti_add_test(NAME tools.explain_json LABELS tools COMMAND ${expect} 0
@@ -19,7 +19,7 @@ tutti_add_test(NAME tools.explain_measured_mapped LABELS tools
                COMMAND ${expect} 0 "direct_mapped +Simple [^\n]* 555.50*\n.*direct +Simple [^\n]* 666.50*\n.*measured on 0.1.0, hosts 1x2"
                $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64K --ranks 2 --cores 2 --mapped --tune-file
                ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
-# Of several machines, and of devices.
+# Tune files with several machines, and with devices.
 set(class "class all_reduce 32\nkept ring Simple 65536 4 11 1.5\ntried two_shot Simple 32768 4 5")
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.machines
      "tutti-tune 2\nmachine 0.1.0, hosts 1x2, 1 rank on 1 CPU of some kind, shm\n${class} 111.5\n"
@@ -29,18 +29,18 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.machines
      "machine 0.1.0, 8 ranks on NVIDIA H100 each, 32 teams, links 16 NV 100 GB/s and 12 SYS, laid out as 01234567\n${class} 444.5\n"
      "machine 0.1.0, hosts 1x2, 2 CPUs of some kind, no transport asked for\n${class} 555.5\n"
      "machine 0.1.0, 2 ranks on NVIDIA H100 each, 32 teams\n${class} 666.5\n")
-function(tutti_test_of_machines name pattern)
+function(tutti_test_explain_machines name pattern)
   tutti_add_test(NAME tools.explain_machines_${name} LABELS tools COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "${pattern}"
                  $<TARGET_FILE:tutti_tool> explain --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.machines --collective all_reduce
                  --bytes 64K ${ARGN})
 endfunction()
-tutti_test_of_machines(are_told "two_shot +Simple [^\n]* 222.50*\n.*measured on [^\n]*, 2 ranks on 1 CPU [^\n]*\nalso measured on [^\n]*, 1 rank on 1 CPU [^\n]* .--machine selects it.\nexcluded"
+tutti_test_explain_machines(are_listed "two_shot +Simple [^\n]* 222.50*\n.*measured on [^\n]*, 2 ranks on 1 CPU [^\n]*\nalso measured on [^\n]*, 1 rank on 1 CPU [^\n]* .--machine selects it.\nexcluded"
                        --ranks 2)
-tutti_test_of_machines(can_be_named "\nchosen with TUTTI_TUNE=1: ring.*two_shot +Simple [^\n]* 111.50*\n.*measured on [^\n]*, 1 rank on 1 CPU [^\n]*\nexcluded"
+tutti_test_explain_machines(can_be_named "\nchosen with TUTTI_TUNE=1: ring.*two_shot +Simple [^\n]* 111.50*\n.*measured on [^\n]*, 1 rank on 1 CPU [^\n]*\nexcluded"
                        --ranks 2 --machine ", 1 rank on")
-tutti_test_of_machines(have_so_many_cores "two_shot +Simple [^\n]* 222.50*\n.*measured on [^\n]*, 2 ranks on 1 CPU [^\n]*\nexcluded"
+tutti_test_explain_machines(match_number_of_cores "two_shot +Simple [^\n]* 222.50*\n.*measured on [^\n]*, 2 ranks on 1 CPU [^\n]*\nexcluded"
                        --ranks 2 --cores 1)
-# Of 3 threads, and of ranks that are bound to a core each, or some of them.
+# Machines with 3 threads, and with all or some ranks bound to a core each.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.shared
      "tutti-tune 2\nmachine 0.1.0, hosts 1x3, 3 ranks in a process on 2 CPUs of some kind, shm\n${class} 111.5\n"
      "machine 0.1.0, hosts 1x3, 1 rank on 1 CPU of some kind, shm\n${class} 222.5\n"
@@ -48,17 +48,17 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.shared
 foreach(case 2:111.5:threads 3:222.5:bound_ranks)
   string(REPLACE ":" ";" case ${case})
   list(POP_FRONT case cores measured whose)
-  tutti_add_test(NAME tools.explain_machines_have_so_many_cores_of_${whose} LABELS tools
+  tutti_add_test(NAME tools.explain_machines_match_cores_of_${whose} LABELS tools
                  COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "two_shot +Simple [^\n]* ${measured}0*\n.*measured on [^\n]*\nexcluded"
                          $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 3 --cores ${cores}
                          --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.shared)
 endforeach()
-tutti_test_of_machines(of_devices "GPUs\nchosen with TUTTI_TUNE=1: ring/Simple .measured 1.50* us. two_shot/Simple 444.50* us.\nchosen: [^\n]*, without TUTTI_TUNE\n.*two_shot +Simple [^\n]* 444.50*\n.*measured on [^\n]*NV 100 GB/s[^\n]*\nalso measured on [^\n]*NV 450 GB/s .--machine selects it.\n"
+tutti_test_explain_machines(of_devices "GPUs\nchosen with TUTTI_TUNE=1: ring/Simple .measured 1.50* us. two_shot/Simple 444.50* us.\nchosen: [^\n]*, without TUTTI_TUNE\n.*two_shot +Simple [^\n]* 444.50*\n.*measured on [^\n]*NV 100 GB/s[^\n]*\nalso measured on [^\n]*NV 450 GB/s .--machine selects it.\n"
                        --ranks 8 --memory cuda)
-tutti_test_of_machines(of_devices_can_be_named "\nchosen with TUTTI_TUNE=1: .*two_shot +Simple [^\n]* 333.50*\n.*measured on [^\n]*NV 450 GB/s\nexcluded" --ranks 8 --memory cuda
+tutti_test_explain_machines(of_devices_can_be_named "\nchosen with TUTTI_TUNE=1: .*two_shot +Simple [^\n]* 333.50*\n.*measured on [^\n]*NV 450 GB/s\nexcluded" --ranks 8 --memory cuda
                        --machine "links NV 450")
-tutti_test_of_machines(of_devices_by_their_links "\nchosen with TUTTI_TUNE=1: .*two_shot +Simple [^\n]* 333.50*\n.*measured on [^\n]*NV 450 GB/s\nexcluded" --topology dgx-h100)
-tutti_test_of_machines(of_devices_named_in_spite_of_their_links "\nchosen with TUTTI_TUNE=1: .*two_shot +Simple [^\n]* 444.50*\n.*measured on [^\n]*laid out as 01234567\nexcluded"
+tutti_test_explain_machines(of_devices_match_links "\nchosen with TUTTI_TUNE=1: .*two_shot +Simple [^\n]* 333.50*\n.*measured on [^\n]*NV 450 GB/s\nexcluded" --topology dgx-h100)
+tutti_test_explain_machines(of_devices_named_despite_their_links "\nchosen with TUTTI_TUNE=1: .*two_shot +Simple [^\n]* 444.50*\n.*measured on [^\n]*laid out as 01234567\nexcluded"
                        --topology dgx-h100 --machine "laid out")
 if(TUTTI_HAS_FORMATS)
   # Ranks are in the order of the driver's numbers: NVLinks are between the first and the third of them, and the others.
@@ -76,18 +76,18 @@ if(TUTTI_HAS_FORMATS)
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs.xml "${pairs}")
   set(pairs "machine 0.1.0, 4 ranks on NVIDIA A100 each, 32 teams, links 2 NV 100 GB/s and 4 PHB, laid out as")
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs "tutti-tune 2\n${pairs} 205ee5bc\n${class} 111.5\n${pairs} 41fef03c\n${class} 222.5\n")
-  tutti_add_test(NAME tools.explain_machines_of_devices_by_their_numbers LABELS tools
+  tutti_add_test(NAME tools.explain_machines_of_devices_by_number LABELS tools
                  COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "\nchosen with TUTTI_TUNE=1: .*two_shot +Simple [^\n]* 111.50*\n.*measured on [^\n]* 205ee5bc\nexcluded"
                          $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K
                          --topology ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs.xml --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs)
 endif()
-tutti_test_of_machines(of_devices_in_windows "\nchosen( with TUTTI_TUNE=1)?: two_shot_mapped/Simple .*two_shot_mapped +Simple [^\n]* 777.50*\n"
+tutti_test_explain_machines(of_devices_in_windows "\nchosen( with TUTTI_TUNE=1)?: two_shot_mapped/Simple .*two_shot_mapped +Simple [^\n]* 777.50*\n"
                        --ranks 8 --memory cuda --mapped)
-tutti_test_of_machines(of_devices_of_earlier_versions_are_none "/tools.machines has no times of such calls on such GPUs\n" --ranks 2 --memory cuda)
-tutti_test_of_machines(of_devices_are_not_for_host_memory "/tools.machines has no times of such calls on such hosts\n" --ranks 8)
-tutti_test_of_machines(in_json "\"measured_us\": 444.5.*\"measured_on\": \"[^\"]*NV 100 GB/s[^\"]*\",\n\"measured_as_well_on\": \\[\"[^\"]*NV 450 GB/s\"\\],\n\"verdict\": \"chosen with TUTTI_TUNE=1: ring/Simple .*.chosen: "
+tutti_test_explain_machines(of_devices_of_earlier_versions_are_ignored "/tools.machines has no times of such calls on such GPUs\n" --ranks 2 --memory cuda)
+tutti_test_explain_machines(of_devices_are_not_for_host_memory "/tools.machines has no times of such calls on such hosts\n" --ranks 8)
+tutti_test_explain_machines(in_json "\"measured_us\": 444.5.*\"measured_on\": \"[^\"]*NV 100 GB/s[^\"]*\",\n\"measured_as_well_on\": \\[\"[^\"]*NV 450 GB/s\"\\],\n\"verdict\": \"chosen with TUTTI_TUNE=1: ring/Simple .*.chosen: "
                        --ranks 8 --memory cuda --json)
-# Of what was kept, what communicators would heed.
+# Saved results that communicators would apply.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
      "tutti-tune 2\nmachine 0.1.0, hosts 1x4, 4 ranks on 4 CPUs of some kind, shm\nclass all_reduce 32\n"
      "kept one_shot Simple 65536 1 11 1.5\ntried two_shot Simple 32768 1 5 9.5\n"
@@ -104,58 +104,58 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
      "class all_reduce 42\nkept one_shot Simple 65536 1 11 1.5\ntried two_shot Simple 65536 1 11 1.49\n"
      "machine 0.1.0, hosts 4x1, 4 ranks on 2 CPUs of some kind, tcp\n"
      "class all_reduce 40\nkept ring Simple 65536 1 9 5.5\ntried two_shot Simple 65536 1 9 6.5\n")
-function(tutti_test_of_kept name pattern)
+function(tutti_test_explain_saved name pattern)
   set(cores --cores 4)
   if("--link" IN_LIST ARGN)  # Of hosts that are not this one.
     set(cores "")
   endif()
-  tutti_add_test(NAME tools.explain_kept_${name} LABELS tools COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "${pattern}"
+  tutti_add_test(NAME tools.explain_saved_${name} LABELS tools COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "${pattern}"
                  $<TARGET_FILE:tutti_tool> explain --ranks 4 ${cores} --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.kept --collective ${ARGN})
 endfunction()
-tutti_test_of_kept(is_chosen "\nchosen with TUTTI_TUNE=1: one_shot/Simple .measured 1.50* us. two_shot/Simple 9.50* us.\nchosen: two_shot/Simple .*, without TUTTI_TUNE\n"
+tutti_test_explain_saved(is_chosen "\nchosen with TUTTI_TUNE=1: one_shot/Simple .measured 1.50* us. two_shot/Simple 9.50* us.\nchosen: two_shot/Simple .*, without TUTTI_TUNE\n"
                    all_reduce --bytes 64K)
-tutti_test_of_kept(need_not_be_the_quickest "\nchosen with TUTTI_TUNE=1: one_shot/Simple .measured 1.50* us. two_shot/Simple 1.490* us. the first choice is replaced only by one that is 1 % faster in total and faster in 75 % of the rounds.\nchosen: "
+tutti_test_explain_saved(need_not_be_the_fastest "\nchosen with TUTTI_TUNE=1: one_shot/Simple .measured 1.50* us. two_shot/Simple 1.490* us. the first choice is replaced only by one that is 1 % faster in total and faster in 75 % of the rounds.\nchosen: "
                    all_reduce --bytes 2M)
-tutti_test_of_kept(of_its_class "\nchosen: two_shot/Simple [^\n]*\nchosen with TUTTI_TUNE=1: the same .measured 4.50* us. one_shot/Simple 8.50* us"
+tutti_test_explain_saved(of_its_class "\nchosen: two_shot/Simple [^\n]*\nchosen with TUTTI_TUNE=1: the same .measured 4.50* us. one_shot/Simple 8.50* us"
                    all_reduce --bytes 128K)
-tutti_test_of_kept(has_no_effect_unless_it_is_a_candidate "\nchosen: [a-z_]+/Simple .fastest. next is [^\n]*us.\n\n.*ring +Simple [^\n]* 8.50*\n.*\nmeasured on "
+tutti_test_explain_saved(has_no_effect_unless_it_is_a_candidate "\nchosen: [a-z_]+/Simple .fastest. next is [^\n]*us.\n\n.*ring +Simple [^\n]* 8.50*\n.*\nmeasured on "
                    all_reduce --bytes 256K)
-tutti_test_of_kept(has_no_effect_upon_what_is_forced "\nchosen: one_shot/Simple .the only candidate.\n\n"
+tutti_test_explain_saved(has_no_effect_on_forced_options "\nchosen: one_shot/Simple .the only candidate.\n\n"
                    all_reduce --bytes 64K --algorithm one_shot)
-tutti_test_of_kept(has_no_effect_in_another_protocol "\nchosen: two_shot/Simple .fastest. next is [^\n]*us.\n\n" all_reduce --bytes 512K)
-tutti_add_test(NAME tools.explain_kept_has_no_effect_beside_a_name_of_other_collectives LABELS tools
+tutti_test_explain_saved(has_no_effect_with_another_protocol "\nchosen: two_shot/Simple .fastest. next is [^\n]*us.\n\n" all_reduce --bytes 512K)
+tutti_add_test(NAME tools.explain_saved_has_no_effect_with_name_of_other_collectives LABELS tools
                COMMAND env TUTTI_ALGORITHM=two_shot ${expect} 0 "without effect here[^\n]*\nchosen: [a-z_]+/Simple .fastest. next is [^\n]*us.\n\n"
                        $<TARGET_FILE:tutti_tool> explain --ranks 4 --cores 4 --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
                        --collective all_gather --bytes 64K)
-tutti_test_of_kept(has_no_effect_in_a_format "\nchosen: [a-z_]+/Simple/int8 .fastest. next is [^\n]*us.\n\n.*\ntwo_shot +Simple [^\n]* int8 .*\n[^\n]*/tools.kept has no times of these candidates\n"
+tutti_test_explain_saved(has_no_effect_with_compression "\nchosen: [a-z_]+/Simple/int8 .fastest. next is [^\n]*us.\n\n.*\ntwo_shot +Simple [^\n]* int8 .*\n[^\n]*/tools.kept has no times of these candidates\n"
                    all_reduce --bytes 64K --compress int8)
-tutti_test_of_kept(is_raw_within_a_bound "\nchosen with TUTTI_TUNE=1: one_shot/Simple .*\none_shot +Simple [^\n]* 1.50* +raw .*\ntwo_shot +Simple [^\n]* - +int8 "
+tutti_test_explain_saved(is_uncompressed_within_error_bound "\nchosen with TUTTI_TUNE=1: one_shot/Simple .*\none_shot +Simple [^\n]* 1.50* +raw .*\ntwo_shot +Simple [^\n]* - +int8 "
                    all_reduce --bytes 64K --max-relative-error 0.05 --type bfloat16)
-tutti_test_of_kept(leaves_rounding_to_predictions "\nchosen: [a-z_]+/Simple/[a-z0-9_]+ .fastest. next is [^\n]*us.\n\n.*\ntwo_shot +Simple [^\n]* - +int8 .*\ntwo_shot +Simple [^\n]* 6.50* +raw "
+tutti_test_explain_saved(predicts_compressed_candidates "\nchosen: [a-z_]+/Simple/[a-z0-9_]+ .fastest. next is [^\n]*us.\n\n.*\ntwo_shot +Simple [^\n]* - +int8 .*\ntwo_shot +Simple [^\n]* 6.50* +raw "
                    all_reduce --bytes 1M --transport tcp --link 1 --max-relative-error 0.05)
-tutti_test_of_kept(of_its_transport "chosen with TUTTI_TUNE=1: ring/Simple .measured 5.50* us. two_shot/Simple 6.50* us"
+tutti_test_explain_saved(of_its_transport "chosen with TUTTI_TUNE=1: ring/Simple .measured 5.50* us. two_shot/Simple 6.50* us"
                    all_reduce --bytes 1M --transport tcp --link 1)
-tutti_add_test(NAME tools.explain_kept_of_ranks_that_are_apart_by_their_transport LABELS tools
+tutti_add_test(NAME tools.explain_saved_results_depend_on_transport LABELS tools
                COMMAND env TUTTI_TRANSPORT=tcp ${expect} 0 "\nchosen with TUTTI_TUNE=1: ring/Simple .measured 5.50* us. two_shot/Simple 6.50* us"
                        $<TARGET_FILE:tutti_tool> explain --groups 2x2 --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
                        --collective all_reduce --bytes 1M)
-tutti_test_of_kept(of_lanes_is_for_lanes "chosen with TUTTI_TUNE=1: ring/Simple .measured 2.50* us.\nchosen: " all_gather --bytes 64K)
-tutti_test_of_kept(of_lanes_is_for_all_where_mapped_memory_lost "chosen with TUTTI_TUNE=1: ring/Simple .measured 2.50* us.\nchosen: direct_mapped"
+tutti_test_explain_saved(of_lanes_applies_to_lanes "chosen with TUTTI_TUNE=1: ring/Simple .measured 2.50* us.\nchosen: " all_gather --bytes 64K)
+tutti_test_explain_saved(of_lanes_applies_to_all_when_mapped_memory_lost "chosen with TUTTI_TUNE=1: ring/Simple .measured 2.50* us.\nchosen: direct_mapped"
                    all_gather --bytes 64K --mapped)
-tutti_test_of_kept(where_mapped_memory_lost_is_for_lanes "\nchosen: direct/Simple [^\n]*\nchosen with TUTTI_TUNE=1: the same .measured 3.50* us" all_gather --bytes 128K)
-tutti_test_of_kept(of_mapped_is_for_mapped "\nchosen: direct_mapped/Simple [^\n]*\nchosen with TUTTI_TUNE=1: the same .measured 5.50* us" all_gather --bytes 256K --mapped)
-tutti_test_of_kept(of_lanes_is_not_for_mapped "\nchosen: [a-z_]+_mapped/Simple .fastest. next is [^\n]*us.\n\n"
+tutti_test_explain_saved(when_mapped_memory_lost_applies_to_lanes "\nchosen: direct/Simple [^\n]*\nchosen with TUTTI_TUNE=1: the same .measured 3.50* us" all_gather --bytes 128K)
+tutti_test_explain_saved(of_mapped_applies_to_mapped "\nchosen: direct_mapped/Simple [^\n]*\nchosen with TUTTI_TUNE=1: the same .measured 5.50* us" all_gather --bytes 256K --mapped)
+tutti_test_explain_saved(of_lanes_does_not_apply_to_mapped "\nchosen: [a-z_]+_mapped/Simple .fastest. next is [^\n]*us.\n\n"
                    all_gather --bytes 512K --mapped)
-tutti_add_test(NAME tools.explain_takes_as_many_ranks_in_groups LABELS tools
+tutti_add_test(NAME tools.explain_accepts_matching_groups LABELS tools
                COMMAND ${expect} 0 "^all_reduce of 524288 ranks, groups 65536x8"
                        $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 1M --groups 65536x8)
-tutti_add_test(NAME tools.explain_misses_a_tune_file LABELS tools
+tutti_add_test(NAME tools.explain_reports_missing_tune_file LABELS tools
                COMMAND ${expect} 1 "open '/nonexistent/tuned' of --tune-file: No such file"
                $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64K --ranks 2 --tune-file /nonexistent/tuned)
-tutti_add_test(NAME tools.explain_awaits_the_tune_file_of_the_environment LABELS tools
+tutti_add_test(NAME tools.explain_accepts_missing_tune_file_of_environment LABELS tools
                COMMAND env TUTTI_TUNE_FILE=/nonexistent/tuned ${expect} 0 "\nchosen: "
                $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64K --ranks 2)
-tutti_add_test(NAME tools.explain_says_that_a_format_is_not_narrower LABELS tools
+tutti_add_test(NAME tools.explain_reports_format_that_saves_nothing LABELS tools
                COMMAND ${expect} 0 "Not compressed: bf16 would not shorten messages of bfloat16"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 1M --ranks 2 --type bfloat16 --compress bf16)
 tutti_add_test(NAME tools.explain_compression LABELS tools COMMAND ${expect} 0
@@ -165,24 +165,24 @@ tutti_add_test(NAME tools.explain_compression LABELS tools COMMAND ${expect} 0
 tutti_add_test(NAME tools.explain_compression_or_bound LABELS tools COMMAND ${expect} 2 "compression format int8 and a bound on the error as well"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --ranks 4 --compress int8
                --max-relative-error 0.01)
-tutti_add_test(NAME tools.explain_refuses_bounds_of_other_rounding LABELS tools
+tutti_add_test(NAME tools.explain_rejects_bounds_with_stochastic_rounding LABELS tools
                COMMAND env TUTTI_COMPRESS_ROUNDING=stochastic TUTTI_MAX_RELATIVE_ERROR=0.01 ${expect} 2 "stochastic rounding and a bound"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 2)
-tutti_add_test(NAME tools.explain_refuses_links_within_a_host LABELS tools COMMAND ${expect} 2 "--link needs several hosts"
+tutti_add_test(NAME tools.explain_rejects_links_within_host LABELS tools COMMAND ${expect} 2 "--link needs several hosts"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 2 --link 1)
-# A ring of 4 sends 1.5 times 16 MiB, at 0.125 GB/s.
-tutti_add_test(NAME tools.explain_heeds_links_between_devices LABELS tools COMMAND ${expect} 0 "ring +Simple +20[0-9][0-9][0-9][0-9][.][0-9] "
+# A ring of 4 ranks sends 1.5 times 16 MiB, at 0.125 GB/s.
+tutti_add_test(NAME tools.explain_applies_links_between_devices LABELS tools COMMAND ${expect} 0 "ring +Simple +20[0-9][0-9][0-9][0-9][.][0-9] "
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --ranks 4 --memory cuda --transport tcp
                --link 1)
-tutti_add_test(NAME tools.explain_rounds_over_slow_links_between_devices LABELS tools compression COMMAND ${expect} 0
+tutti_add_test(NAME tools.explain_compresses_over_slow_links_between_devices LABELS tools compression COMMAND ${expect} 0
                "GPUs, between hosts\nchosen: [a-z_]+/Simple/(int8|int6|fp8[a-z0-9_]*|mxfp8|bf16|int8_b32) "
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --ranks 4 --memory cuda --transport tcp
                --link 1 --max-relative-error 0.1)
-tutti_add_test(NAME tools.explain_refuses_cores_of_devices LABELS tools COMMAND ${expect} 2 "--cores applies to host memory"
+tutti_add_test(NAME tools.explain_rejects_cores_with_gpus LABELS tools COMMAND ${expect} 2 "--cores applies to host memory"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 2 --memory cuda --cores 1)
-tutti_add_test(NAME tools.explain_fails_where_nothing_is_possible LABELS tools COMMAND ${expect} 1 "no algorithm satisfies these options\n.*ranks would end with different bits under compression: one_shot"
+tutti_add_test(NAME tools.explain_fails_without_candidates LABELS tools COMMAND ${expect} 1 "no algorithm satisfies these options\n.*ranks would end with different bits under compression: one_shot"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --ranks 2 --compress int8 --algorithm one_shot)
-tutti_add_test(NAME tools.explain_wants LABELS tools COMMAND ${expect} 2 "tutti explain needs --collective, --bytes, and one of --ranks"
+tutti_add_test(NAME tools.explain_requires_options LABELS tools COMMAND ${expect} 2 "tutti explain needs --collective, --bytes, and one of --ranks"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --ranks 2)
 tutti_add_test(NAME tools.explain_topology LABELS tools COMMAND ${expect} 0
                "^all_reduce of 32 ranks, groups 8[+]8[+]8[+]8, .* GPUs, between hosts\nchosen: hierarchical/Simple .*hierarchical +Simple "
@@ -195,50 +195,50 @@ tutti_add_test(NAME tools.explain_counts_topology LABELS tools COMMAND ${expect}
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 1M --topology dgx-h100 --hosts 2 --ranks 8)
 set(explain $<TARGET_FILE:tutti_tool> explain --bytes 64K --ranks 4 --cores 4)
 set(all_reduce $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K)
-# Options without effect, and invalid ones.
-function(tutti_explain_refuses name words)
-  tutti_add_test(NAME tools.explain_refuses_${name} LABELS tools COMMAND ${expect} 2 ${words} ${all_reduce} ${ARGN})
+# Invalid options and options without effect are errors.
+function(tutti_explain_rejects name words)
+  tutti_add_test(NAME tools.explain_rejects_${name} LABELS tools COMMAND ${expect} 2 ${words} ${all_reduce} ${ARGN})
 endfunction()
-tutti_explain_refuses(to_count_hosts_of_no_topology "--hosts needs --topology" --hosts 4)
-tutti_explain_refuses(hosts_for_groups "--groups places ranks on hosts" --hosts 2x2)
-tutti_explain_refuses(gpus_of_no_topology "--gpu needs --topology" --ranks 2 --gpu GB200)
-tutti_explain_refuses(gpus_that_are_known "--gpu: the GPUs of dgx-h100 are H100.*do not name the model" --topology dgx-h100 --gpu GB200)
-tutti_explain_refuses(memory_between_hosts "--transport shm works within one host, but --groups has 2 hosts" --groups 2x2 --transport shm)
-tutti_explain_refuses(to_map_over_tcp "--mapped needs ranks on one host" --ranks 2 --transport tcp --mapped)
-tutti_explain_refuses(to_map_over_groups "--mapped needs ranks on one host" --groups 2x2 --mapped)
-tutti_explain_refuses(to_map_other_hosts "--mapped needs ranks on one host" --topology dgx-h100 --hosts 2 --mapped)
-tutti_explain_refuses(what_devices_of_several_hosts_have_not "calls between GPUs of several hosts are not autotuned" --topology dgx-h100 --hosts 2
+tutti_explain_rejects(hosts_without_topology "--hosts needs --topology" --hosts 4)
+tutti_explain_rejects(hosts_as_groups "--groups places ranks on hosts" --hosts 2x2)
+tutti_explain_rejects(gpus_without_topology "--gpu needs --topology" --ranks 2 --gpu GB200)
+tutti_explain_rejects(gpus_of_known_model "--gpu: the GPUs of dgx-h100 are H100.*do not name the model" --topology dgx-h100 --gpu GB200)
+tutti_explain_rejects(memory_between_hosts "--transport shm works within one host, but --groups has 2 hosts" --groups 2x2 --transport shm)
+tutti_explain_rejects(mapped_over_tcp "--mapped needs ranks on one host" --ranks 2 --transport tcp --mapped)
+tutti_explain_rejects(mapped_over_groups "--mapped needs ranks on one host" --groups 2x2 --mapped)
+tutti_explain_rejects(mapped_on_other_hosts "--mapped needs ranks on one host" --topology dgx-h100 --hosts 2 --mapped)
+tutti_explain_rejects(tune_file_with_gpus_of_several_hosts "calls between GPUs of several hosts are not autotuned" --topology dgx-h100 --hosts 2
                       --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
-tutti_explain_refuses(what_devices_of_hosts_on_nvswitches_have_not "calls between GPUs of several hosts are not autotuned" --topology gb200-nvl72
+tutti_explain_rejects(tune_file_with_hosts_on_nvswitches "calls between GPUs of several hosts are not autotuned" --topology gb200-nvl72
                       --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
-tutti_explain_refuses(a_machine_of_no_file "--machine needs --tune-file" --ranks 2 --machine EPYC)
-tutti_explain_refuses(two_of_one "--ranks is given twice" --ranks 2 --ranks 4)
-tutti_explain_refuses(an_algorithm_without_a_name "--algorithm: the value is empty" --ranks 2 --algorithm=)
-tutti_explain_refuses(a_topology_without_a_name "--topology: the value is empty" --topology=)
-tutti_add_test(NAME tools.explain_says_that_nothing_was_measured LABELS tools
+tutti_explain_rejects(machine_without_tune_file "--machine needs --tune-file" --ranks 2 --machine EPYC)
+tutti_explain_rejects(repeated_options "--ranks is given twice" --ranks 2 --ranks 4)
+tutti_explain_rejects(empty_algorithm "--algorithm: the value is empty" --ranks 2 --algorithm=)
+tutti_explain_rejects(empty_topology "--topology: the value is empty" --topology=)
+tutti_add_test(NAME tools.explain_reports_missing_measurements LABELS tools
                COMMAND ${expect} 0 "\n[^\n]*/tools.tuned has no times of such calls on such hosts\nexcluded"
                        ${all_reduce} --ranks 2 --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
-tutti_add_test(NAME tools.explain_takes_one_host_over_tcp LABELS tools COMMAND ${expect} 0 "host memory, between hosts, [^\n]* .this machine. shared by all ranks\n"
+tutti_add_test(NAME tools.explain_accepts_one_host_over_tcp LABELS tools COMMAND ${expect} 0 "host memory, between hosts, [^\n]* .this machine. shared by all ranks\n"
                ${all_reduce} --groups 4 --transport tcp)
-tutti_add_test(NAME tools.explain_heeds_what_is_forced LABELS tools COMMAND env TUTTI_ALGORITHM=ring TUTTI_PROTOCOL=Simple
+tutti_add_test(NAME tools.explain_applies_forced_algorithm LABELS tools COMMAND env TUTTI_ALGORITHM=ring TUTTI_PROTOCOL=Simple
                ${expect} 0 "\nTUTTI_ALGORITHM forces ring. TUTTI_PROTOCOL forces Simple.\nchosen: ring/Simple .the only candidate"
                ${explain} --collective all_reduce)
-tutti_add_test(NAME tools.explain_heeds_nccls_variables LABELS tools COMMAND env NCCL_ALGO=Ring ${expect} 0
+tutti_add_test(NAME tools.explain_applies_nccl_variables LABELS tools COMMAND env NCCL_ALGO=Ring ${expect} 0
                "\"environment\": \"NCCL_ALGO forces ring.\".*\"verdict\": \"chosen: ring/" ${explain} --collective all_gather --json)
-tutti_add_test(NAME tools.explain_leaves_open_what_has_no_such_name LABELS tools COMMAND env TUTTI_ALGORITHM=two_shot
+tutti_add_test(NAME tools.explain_ignores_unknown_nccl_names LABELS tools COMMAND env TUTTI_ALGORITHM=two_shot
                ${expect} 0 "forces two_shot, without effect here: broadcast has no algorithm of this name.\nchosen: "
                ${explain} --collective broadcast)
-tutti_add_test(NAME tools.explain_prefers_what_it_is_told LABELS tools COMMAND env TUTTI_ALGORITHM=rign ${expect} 0
+tutti_add_test(NAME tools.explain_prefers_options LABELS tools COMMAND env TUTTI_ALGORITHM=rign ${expect} 0
                "\nchosen: two_shot/[a-z]+ " ${explain} --collective all_reduce --algorithm two_shot)
-tutti_add_test(NAME tools.explain_refuses_what_is_forced LABELS tools COMMAND env TUTTI_PROTOCOL=foo ${expect} 2
+tutti_add_test(NAME tools.explain_rejects_forced_options LABELS tools COMMAND env TUTTI_PROTOCOL=foo ${expect} 2
                "TUTTI_PROTOCOL is .foo., but must be one of LL" ${explain} --collective all_reduce)
 
 if(TUTTI_HAS_FORMATS)
   set(of_unknown_gpus ${PROJECT_SOURCE_DIR}/tests/topology/files/nccl-azure-ndv4-8xA100.xml)
-  tutti_explain_refuses(gpus_that_nobody_knows "GPU model unknown: pass --gpu MODEL" --topology ${of_unknown_gpus})
-  tutti_add_test(NAME tools.explain_is_told_what_gpus_are LABELS tools COMMAND ${expect} 0 "^all_reduce of 16 ranks, [^\n]* GPUs"
+  tutti_explain_rejects(unknown_gpus "GPU model unknown: pass --gpu MODEL" --topology ${of_unknown_gpus})
+  tutti_add_test(NAME tools.explain_accepts_gpu_model LABELS tools COMMAND ${expect} 0 "^all_reduce of 16 ranks, [^\n]* GPUs"
                  ${all_reduce} --topology ${of_unknown_gpus} --gpu A100-SXM4-40GB --hosts 2)
-  tutti_add_test(NAME tools.topo_is_told_what_gpus_are LABELS tools COMMAND ${expect} 0 "gpu7, A100-SXM4-40GB, .*gpu0 +X +NV 300"
+  tutti_add_test(NAME tools.topo_accepts_gpu_model LABELS tools COMMAND ${expect} 0 "gpu7, A100-SXM4-40GB, .*gpu0 +X +NV 300"
                  $<TARGET_FILE:tutti_tool> topo --file ${of_unknown_gpus} --gpu A100-SXM4-40GB)
 endif()
 
@@ -257,7 +257,7 @@ if(TUTTI_HAS_FORMATS)
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.mesh.json
        "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"mesh\", \"nodes\": [${nodes}]}], \"links\": [${links}]}")
   foreach(collective all_reduce all_gather)
-    tutti_add_test(NAME tools.explain_goes_round_where_only_rings_follow_nvlinks_${collective} LABELS tools
+    tutti_add_test(NAME tools.explain_chooses_ring_when_only_rings_follow_nvlinks_${collective} LABELS tools
                    COMMAND ${expect} 0 "chosen: ring/Simple " $<TARGET_FILE:tutti_tool> explain --bytes 16M
                            --collective ${collective} --topology ${CMAKE_CURRENT_BINARY_DIR}/tools.mesh.json)
   endforeach()

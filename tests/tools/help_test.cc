@@ -73,7 +73,7 @@ TEST(Help, FitsIntoItsColumns) {
   for (const Command& command : commands()) EXPECT_LE(longest_line(help_of(command)), kHelpColumns) << command.name;
 }
 
-TEST(Help, ShowsExamplesWithOptionsThatExist) {
+TEST(Help, ShowsExamplesWithExistingOptions) {
   for (const Command& command : commands()) {
     for (const std::string example : command.examples) {
       std::istringstream words(example);
@@ -86,12 +86,12 @@ TEST(Help, ShowsExamplesWithOptionsThatExist) {
   }
 }
 
-TEST(Help, ListsEveryCommandInTheOverview) {
+TEST(Help, ListsEveryCommandInOverview) {
   for (const Command& command : commands())
     EXPECT_NE(overview().find("\n  " + std::string(command.name) + " "), std::string::npos) << command.name;
 }
 
-TEST(Wrapped, BreaksBetweenWordsAtTheLastColumn) {
+TEST(Wrapped, BreaksBetweenWordsAtLastColumn) {
   const std::string word(49, 'x');
   EXPECT_EQ(wrapped(word + " " + word, 2, 1), word + " " + word + "\n");  // 100 columns.
   EXPECT_EQ(wrapped(word + " " + word, 2, 2), word + "\n  " + word + "\n");
@@ -107,22 +107,22 @@ TEST(CommandLine, ReadsValuesAndFlags) {
   EXPECT_FALSE(parse(kCommand, {"--dot"}).value().has(1));
 }
 
-TEST(CommandLine, NamesTheOptionAndTheValue_WhenAValueIsWrong) {
+TEST(CommandLine, NamesOptionAndValue_WhenValueIsWrong) {
   EXPECT_EQ(error(kCommand, {"--ranks", "bad"}), "--ranks bad: must be good");
 }
 
-TEST(CommandLine, SuggestsAnOption_WhenOneIsClose) {
+TEST(CommandLine, SuggestsOption_WhenOneIsClose) {
   EXPECT_EQ(error(kCommand, {"--rank", "4"}), "tutti plan has no option --rank: did you mean --ranks?");
   EXPECT_EQ(error(kCommand, {"--loud"}), "tutti plan has no option --loud; see tutti plan --help");
 }
 
-TEST(CommandLine, RefusesIncompleteOptions) {
+TEST(CommandLine, RejectsIncompleteOptions) {
   EXPECT_EQ(error(kCommand, {"--ranks"}), "--ranks needs a value (N); see tutti plan --help");
   EXPECT_EQ(error(kCommand, {"--ranks="}), "--ranks: the value is empty");
   EXPECT_EQ(error(kCommand, {"--dot=1"}), "--dot takes no value");
 }
 
-TEST(CommandLine, RefusesRepeatedOptionsAndOtherWords) {
+TEST(CommandLine, RejectsRepeatedOptionsAndOtherWords) {
   EXPECT_EQ(error(kCommand, {"--ranks", "2", "--ranks", "2"}), "--ranks is given twice");
   EXPECT_EQ(error(kCommand, {"more"}), "unexpected argument 'more'; see tutti plan --help");
   EXPECT_EQ(error(kCommand, {"--"}), "unexpected argument '--'; see tutti plan --help");

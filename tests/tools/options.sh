@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# options.sh TUTTI: each option that the help of a command lists must be implemented by the command. Tried with a value that
-# no option accepts (flags: without a value); what else is wrong with the command line does not matter.
+# options.sh TUTTI: each option in the help of a command must be implemented by the command. Passes a value that no
+# option accepts (flags: no value); other errors of the command line do not matter.
 set -uo pipefail
 tutti="$(realpath "$1")" status=0 tried=0
 folder="$(mktemp -d)" && trap 'rm -rf "$folder"' EXIT && cd "$folder" || exit 1  # For files that options name.

@@ -18,9 +18,9 @@ Result<Request> parse(std::vector<std::string> arguments) {
   return parse_request(command, static_cast<int>(pointers.size()), pointers.data());
 }
 
-std::string complaint(std::vector<std::string> arguments) { return parse(std::move(arguments)).status().message(); }
+std::string error(std::vector<std::string> arguments) { return parse(std::move(arguments)).status().message(); }
 
-TEST(Request, ReadsBytes) {
+TEST(Request, ParsesBytes) {
   const std::pair<const char*, double> sizes[] = {
       {"8", 8}, {"64K", 65536}, {"1.5M", 1.5 * 1048576}, {"1T", 1099511627776}};
   for (const auto& [text, bytes] : sizes) EXPECT_EQ(parse_bytes(text).value(), bytes) << text;
@@ -28,66 +28,65 @@ TEST(Request, ReadsBytes) {
     EXPECT_FALSE(parse_bytes(text).ok()) << text;
 }
 
-TEST(Request, NamesAllThatIsMissingAtOnce) {
-  EXPECT_EQ(complaint({"plan"}),
-            "tutti plan needs --collective, --algorithm, --ranks or --groups; see tutti plan --help");
-  EXPECT_EQ(complaint({"plan", "--ranks", "4"}), "tutti plan needs --collective, --algorithm; see tutti plan --help");
+TEST(Request, NamesAllMissingOptions) {
+  EXPECT_EQ(error({"plan"}), "tutti plan needs --collective, --algorithm, --ranks or --groups; see tutti plan --help");
+  EXPECT_EQ(error({"plan", "--ranks", "4"}), "tutti plan needs --collective, --algorithm; see tutti plan --help");
   EXPECT_EQ(
-      complaint({"verify"}),
+      error({"verify"}),
       "tutti verify needs one of --all, --collective and --algorithm, --ranks or --groups; see tutti verify --help");
 }
 
-TEST(Request, RefusesOptionsOfPlan_WhenTheCommandIsVerify) {
+TEST(Request, RejectsOptionsOfPlan_WhenCommandIsVerify) {
   for (const std::vector<std::string>& option :
        {std::vector<std::string>{"--root", "0"}, {"--in-place"}, {"--rank", "1"}, {"--fused"}, {"--dot"}}) {
     std::vector<std::string> arguments = {"verify", "--all", "--ranks", "4"};
     arguments.insert(arguments.end(), option.begin(), option.end());
-    EXPECT_NE(complaint(arguments).find("tutti verify has no option " + option[0]), std::string::npos) << option[0];
+    EXPECT_NE(error(arguments).find("tutti verify has no option " + option[0]), std::string::npos) << option[0];
   }
-  EXPECT_EQ(complaint({"verify", "--all", "--algorithm", "ring", "--ranks", "4"}),
+  EXPECT_EQ(error({"verify", "--all", "--algorithm", "ring", "--ranks", "4"}),
             "--all excludes --collective and --algorithm");
 }
 
-TEST(Request, RefusesMoreRanksThanMemoryHolds) {
-  EXPECT_NE(complaint({"verify", "--all", "--ranks", "1025"}).find("at most 1024"), std::string::npos);
+TEST(Request, RejectsMoreRanksThanMemoryHolds) {
+  EXPECT_NE(error({"verify", "--all", "--ranks", "1025"}).find("at most 1024"), std::string::npos);
   const std::vector<std::string> plan = {"plan",  "--collective", "all_reduce", "--algorithm", "ring", "--ranks",
                                          "65536", "--rank",       "7"};
-  EXPECT_EQ(complaint(plan), "");  // One rank's plan is small.
+  EXPECT_EQ(error(plan), "");  // One rank's plan is small.
   std::vector<std::string> drawing = plan;
   drawing.push_back("--dot");
-  EXPECT_NE(complaint(drawing).find("65536 ranks are too many: at most 1024"), std::string::npos);
+  EXPECT_NE(error(drawing).find("65536 ranks are too many: at most 1024"), std::string::npos);
 }
 
-TEST(Request, ReadsRangesOfRanks) {
+TEST(Request, ParsesRangesOfRanks) {
   const Request request = parse({"verify", "--all", "--ranks", "1-3,8,16-17"}).value();
   EXPECT_EQ(request.ranks, (std::vector<Rank>{1, 2, 3, 8, 16, 17}));
 }
 
-TEST(Request, ReadsHowRanksLieOnHosts) {
+TEST(Request, ParsesLayoutsOfHosts) {
   const Request request = parse({"verify", "--all", "--groups", "4+4+4/2+1,2x3,2x1x4"}).value();
   EXPECT_EQ(request.layouts, (std::vector<Groups>{{{4, 4, 4}, {2, 1}}, {{3, 3}}, {{4, 4}, {1, 1}}}));
   EXPECT_EQ(request.ranks, (std::vector<Rank>{12, 6, 8}));
 }
 
-TEST(Request, RefusesLayoutsThatAreNone) {
-  EXPECT_NE(complaint({"verify", "--all", "--groups", "2x"}), "");
-  EXPECT_NE(complaint({"verify", "--all", "--groups", "2x2,"}), "");
-  EXPECT_EQ(complaint({"verify", "--all", "--ranks", "3-4", "--groups", "2x2"}),
+TEST(Request, RejectsInvalidLayouts) {
+  EXPECT_NE(error({"verify", "--all", "--groups", "2x"}), "");
+  EXPECT_NE(error({"verify", "--all", "--groups", "2x2,"}), "");
+  EXPECT_EQ(error({"verify", "--all", "--ranks", "3-4", "--groups", "2x2"}),
             "--ranks 3: no layout of --groups has this number of ranks");
-  EXPECT_EQ(complaint({"verify", "--all", "--groups", "4+4/3+9"}),
+  EXPECT_EQ(error({"verify", "--all", "--groups", "4+4/3+9"}),
             "--groups: there are 2 hosts, but the next level places 12");
-  EXPECT_NE(complaint({"verify", "--all", "--groups", "2x3+1"}), "");
-  EXPECT_NE(complaint({"verify", "--all", "--groups", "300x300"}).find("90000 ranks are too many"), std::string::npos);
-  EXPECT_NE(complaint({"verify", "--all", "--groups", "2000x501"}).find("more than 1000000 ranks"), std::string::npos);
-  EXPECT_NE(complaint({"verify", "--all", "--ranks", "5", "--groups", "2x2"})
-                .find("a layout of --groups has 4 ranks in total"),
-            std::string::npos);
-  EXPECT_NE(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--groups", "2x2,3+5"})
-                .find("one layout"),
-            std::string::npos);
+  EXPECT_NE(error({"verify", "--all", "--groups", "2x3+1"}), "");
+  EXPECT_NE(error({"verify", "--all", "--groups", "300x300"}).find("90000 ranks are too many"), std::string::npos);
+  EXPECT_NE(error({"verify", "--all", "--groups", "2000x501"}).find("more than 1000000 ranks"), std::string::npos);
+  EXPECT_NE(
+      error({"verify", "--all", "--ranks", "5", "--groups", "2x2"}).find("a layout of --groups has 4 ranks in total"),
+      std::string::npos);
+  EXPECT_NE(
+      error({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--groups", "2x2,3+5"}).find("one layout"),
+      std::string::npos);
 }
 
-TEST(Request, DescribesAProblem) {
+TEST(Request, DescribesProblem) {
   const Request request =
       parse({"plan", "--collective", "reduce", "--algorithm", "chain", "--ranks", "4", "--root", "2", "--in-place"})
           .value();
@@ -95,35 +94,34 @@ TEST(Request, DescribesAProblem) {
   EXPECT_EQ(problem_of(request, 4), expected);
 }
 
-TEST(Request, RefusesARootWhereThereIsNone) {
-  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "4", "--root", "2"}),
+TEST(Request, RejectsRoot_WhenCollectiveHasNone) {
+  EXPECT_EQ(error({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "4", "--root", "2"}),
             "--root: all_reduce has no root");
 }
 
-TEST(Request, RefusesWhatItCannotRead) {
-  EXPECT_NE(complaint({"plan", "--collective", "sum"})
-                .find("--collective: unknown collective 'sum': must be one of all_reduce"),
-            std::string::npos);
-  EXPECT_EQ(complaint({"plan", "--collective", "allreduce"}),
+TEST(Request, RejectsUnknownNames) {
+  EXPECT_NE(
+      error({"plan", "--collective", "sum"}).find("--collective: unknown collective 'sum': must be one of all_reduce"),
+      std::string::npos);
+  EXPECT_EQ(error({"plan", "--collective", "allreduce"}),
             "--collective: unknown collective 'allreduce': did you mean all_reduce?");
-  EXPECT_EQ(complaint({"verify", "--all", "--ranks", "4-2"}),
-            "--ranks: range '4-2' must begin with the smaller number");
-  EXPECT_EQ(complaint({"verify", "--all", "--ranks", "-1"}), "--ranks -1: must be from 1 to 65536");
-  EXPECT_EQ(complaint({"verify", "--all", "--ranks", "2,"}), "--ranks 2,: number missing before or after ','");
-  EXPECT_EQ(complaint({"verify", "--all", "--ranks", "0"}), "--ranks 0: must be from 1 to 65536");
-  EXPECT_EQ(complaint({"verify", "--all", "--ranks", "1-4,0"}), "--ranks 1-4,0: '0' must be from 1 to 65536");
+  EXPECT_EQ(error({"verify", "--all", "--ranks", "4-2"}), "--ranks: range '4-2' must begin with the smaller number");
+  EXPECT_EQ(error({"verify", "--all", "--ranks", "-1"}), "--ranks -1: must be from 1 to 65536");
+  EXPECT_EQ(error({"verify", "--all", "--ranks", "2,"}), "--ranks 2,: number missing before or after ','");
+  EXPECT_EQ(error({"verify", "--all", "--ranks", "0"}), "--ranks 0: must be from 1 to 65536");
+  EXPECT_EQ(error({"verify", "--all", "--ranks", "1-4,0"}), "--ranks 1-4,0: '0' must be from 1 to 65536");
 }
 
-TEST(Request, RefusesAPlanOfSeveralProblems) {
-  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--ranks", "2"}),
+TEST(Request, RejectsPlanOfSeveralProblems) {
+  EXPECT_EQ(error({"plan", "--collective", "all_reduce", "--ranks", "2"}),
             "tutti plan needs --algorithm; see tutti plan --help");
-  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2-3"}),
+  EXPECT_EQ(error({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2-3"}),
             "tutti plan needs one number of --ranks, or one layout of --groups");
-  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--rank", "2"}),
+  EXPECT_EQ(error({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--rank", "2"}),
             "--rank 2: must be from 0 to 1");
 }
 
-TEST(HostShapes, AreOfAllRanksOnSeveralHosts) {
+TEST(HostShapes, CoverAllRanksOnSeveralHosts) {
   for (Rank ranks = 1; ranks <= 70; ++ranks) {
     for (const Groups& shape : host_shapes(ranks)) {
       EXPECT_EQ(ranks_in(shape), ranks);

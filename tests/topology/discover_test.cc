@@ -1,4 +1,4 @@
-// Discovery on a sysfs that the test makes, and on this machine.
+// Discovery on a sysfs that the test creates, and on this machine.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,9 +12,9 @@
 namespace tutti::test {
 namespace {
 
-TEST_F(RecordedMachine, HasItsProcessorsAndCaches) {
+TEST_F(DiscoveryTest, FindsProcessorsAndCaches) {
   const Topology found = look();
-  EXPECT_EQ(found.all(NodeKind::numa).size(), 2u);  // Not the one without processors.
+  EXPECT_EQ(found.all(NodeKind::numa).size(), 2u);  // Excludes the one without processors.
   EXPECT_EQ(found.all(NodeKind::cpu).size(), 4u);
   EXPECT_EQ(found.find("cpu1")->cpus, "2-3");
   EXPECT_EQ(found.find("numa1")->cpus, "4-7");
@@ -22,7 +22,7 @@ TEST_F(RecordedMachine, HasItsProcessorsAndCaches) {
   EXPECT_DOUBLE_EQ(between(found, "numa0", "numa1").gbytes_per_s, 22);
 }
 
-TEST_F(RecordedMachine, HasItsDevicesWhereTheyHang) {
+TEST_F(DiscoveryTest, FindsDevicesAtTheirPlaces) {
   const Topology found = look();
   EXPECT_EQ(found.all(NodeKind::gpu).size(), 3u);
   EXPECT_EQ(found.find("gpu0")->model, "H100-SXM5-80GB");
@@ -34,7 +34,7 @@ TEST_F(RecordedMachine, HasItsDevicesWhereTheyHang) {
   EXPECT_EQ(found.find("nic 0000:b1:00.0"), nullptr);  // The disk.
 }
 
-TEST_F(RecordedMachine, HasPortsOfRdmaOnceAndInterfacesOfOtherCards) {
+TEST_F(DiscoveryTest, FindsRdmaPortsOnce_AndInterfacesOfOtherNics) {
   const Topology found = look();
   EXPECT_EQ(found.all(NodeKind::nic).size(), 3u);
   EXPECT_DOUBLE_EQ(found.find("mlx5_0")->gbytes_per_s, 50);
@@ -46,13 +46,13 @@ TEST_F(RecordedMachine, HasPortsOfRdmaOnceAndInterfacesOfOtherCards) {
   EXPECT_DOUBLE_EQ(found.find("ens5")->gbytes_per_s, 12.5);
 }
 
-// They come and go, in containers.
-TEST_F(RecordedMachine, IsSeenWithoutInterfacesThatLeadNowhere) {
+// Interfaces appear and disappear in containers.
+TEST_F(DiscoveryTest, IgnoresDanglingInterfaces) {
   link("class/net/gone0", "devices/virtual/net/gone0");
   EXPECT_EQ(look().all(NodeKind::nic).size(), 3u);
 }
 
-TEST_F(RecordedMachine, SaysWhatIsMissing) {
+TEST_F(DiscoveryTest, ReportsMissingSources) {
   look();
   ASSERT_FALSE(reports_.empty());
   EXPECT_EQ(reports_.back().source, "NVML");
@@ -64,21 +64,21 @@ TEST_F(RecordedMachine, SaysWhatIsMissing) {
   EXPECT_NE(std::move(blind).status().message().find("nothing/devices/system/cpu/online"), std::string::npos);
 }
 
-TEST_F(RecordedMachine, IsUnchangedByAWayThroughFiles) {
+TEST_F(DiscoveryTest, SurvivesRoundTripThroughFiles) {
   const Topology found = look();
   Result<std::string> json = write_topology_json(found);
   if (!json.ok()) GTEST_SKIP() << std::move(json).status().message();
   EXPECT_TRUE(read_topology(json.value(), "json").value() == found);
 }
 
-TEST(ThisMachine, HasItsProcessors) {
+TEST(DiscoveryOfThisMachine, FindsProcessors) {
   Result<Discovery> found = discover();
   ASSERT_TRUE(found.ok()) << std::move(found).status().message();
   EXPECT_FALSE(found.value().topology.all(NodeKind::numa).empty());
 }
 
-// Two programs that look at the same files see the same.
-TEST(ThisMachine, IsTheSameForHwlocAndSysfs) {
+// hwloc and sysfs read the same files.
+TEST(DiscoveryOfThisMachine, IsTheSame_WithHwlocAndSysfs) {
   Result<Discovery> by_hwloc = discover();
   Result<Discovery> by_sysfs = discover({.hwloc = ""});
   ASSERT_TRUE(by_hwloc.ok() && by_sysfs.ok());
@@ -94,7 +94,7 @@ TEST(ThisMachine, IsTheSameForHwlocAndSysfs) {
   }
 }
 
-TEST_F(RecordedMachine, TellsWhereOneIs) {
+TEST_F(DiscoveryTest, FindsDomainOfCpus) {
   EXPECT_EQ(domain_of_cpus({0}, sources_), 0u);
   const Topology topology = look();
   EXPECT_EQ(domain_of_cpus({4, 7}, sources_), 1u);
@@ -105,21 +105,21 @@ TEST_F(RecordedMachine, TellsWhereOneIs) {
   }
 }
 
-TEST_F(RecordedMachine, TellsWhereAGpuIs) {
+TEST_F(DiscoveryTest, FindsPlaceOfGpu) {
   const DevicePlace near = place_of_device("0000:3b:00.0", sources_), far = place_of_device("0000:af:00.0", sources_);
   EXPECT_TRUE(near.found && far.found);
   EXPECT_EQ(near.domain, 0u);
   EXPECT_EQ(far.domain, 1u);
   EXPECT_EQ(near.port, "mlx5_0");
-  EXPECT_EQ(far.port, "mlx5_0");  // There is no nearer one,
+  EXPECT_EQ(far.port, "mlx5_0");  // No port is nearer.
   port("devices/pci0000:ae/0000:ae:00.0/0000:b0:00.0", "mlx5_1", "1", "4: ACTIVE", "100 Gb/sec (4X EDR)");
-  EXPECT_EQ(place_of_device("0000:af:00.0", sources_).port, "mlx5_1");  // and now there is.
+  EXPECT_EQ(place_of_device("0000:af:00.0", sources_).port, "mlx5_1");  // A nearer port exists now.
   EXPECT_EQ(place_of_device("0000:3b:00.0", sources_).port, "mlx5_0");
   EXPECT_FALSE(place_of_device("0000:99:00.0", sources_).found);
   EXPECT_FALSE(place_of_device("../../etc", sources_).found);
 }
 
-TEST(TopologyFile, HasTheHostThatIsNamed) {
+TEST(TopologyFile, SelectsNamedHost) {
   Topology both = merged(preset("dgx-a100").value(), preset("dgx-h100").value());
   const Topology one = only_host(both, "dgx-h100", "a file").value();
   EXPECT_TRUE(check(one).ok());

@@ -22,7 +22,7 @@ std::string nccl(const std::string& inside) {
   return "<system version=\"1\">\n<cpu numaid=\"0\" affinity=\"3\">\n" + inside + "\n</cpu>\n</system>\n";
 }
 
-// Of a host "a" that has these.
+// A file of host "a" with these nodes and links.
 std::string json(const std::string& nodes, const std::string& links = "") {
   return "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\", \"nodes\": [" + nodes +
          "]}], \"links\": [" + links + "]}";
@@ -42,7 +42,7 @@ WayKind kind(const Topology& topology, std::string_view from, std::string_view t
   return way(topology, id_of(topology, from), id_of(topology, to)).kind;
 }
 
-TEST(NcclXml, ReadsAFullDump) {
+TEST(NcclXml, ReadsFullDump) {
   const Topology h100 = topology_of("nccl-ibm-gx3d-8xH100.xml");
   EXPECT_EQ(h100.all(NodeKind::gpu).size(), 8u);
   EXPECT_EQ(h100.all(NodeKind::nvswitch).size(), 4u);
@@ -60,34 +60,34 @@ TEST(NcclXml, ReadsAFullDump) {
   EXPECT_EQ(kind(h100, "gpu0", "mlx5_0"), WayKind::sys);
 }
 
-TEST(NcclXml, TakesASlowBridgeOfAVirtualMachineForWhatLiesBehindIt) {
+TEST(NcclXml, IgnoresSlowVirtualBridge) {
   const Topology h100 = topology_of("nccl-ibm-gx3d-8xH100.xml");
-  EXPECT_NEAR(gbytes(h100, "gpu0", "mlx5_7"), 63, 0.1);  // Not 0.25 of 2.5 GT/s x1.
+  EXPECT_NEAR(gbytes(h100, "gpu0", "mlx5_7"), 63, 0.1);  // Not 0.25 GB/s of 2.5 GT/s x1.
   EXPECT_NE(h100.notes[0].find("pci 0000:a1:00.0"), std::string::npos);
 }
 
-TEST(NcclXml, SeesDevicesThatAreBare) {
+TEST(NcclXml, ReadsDevicesWithoutBridges) {
   Topology p4d = topology_of("nccl-aws-p4d-8xA100.xml");
   EXPECT_EQ(p4d.all(NodeKind::gpu).size(), 8u);
   EXPECT_EQ(p4d.all(NodeKind::nic).size(), 4u);
-  EXPECT_EQ(kind(p4d, "gpu0", "gpu7"), WayKind::sys);  // The file says nothing of NVLinks.
+  EXPECT_EQ(kind(p4d, "gpu0", "gpu7"), WayKind::sys);  // The file has no NVLinks.
   fill_in(p4d);
   EXPECT_DOUBLE_EQ(gbytes(p4d, "gpu0", "gpu7"), 300);
   EXPECT_DOUBLE_EQ(p4d.find("nic 0000:10:1b.0")->gbytes_per_s, 12.5);
   EXPECT_EQ(kind(p4d, "gpu1", "nic 0000:10:1b.0"), WayKind::pix);
 }
 
-TEST(NcclXml, NumbersGpusAsDriversDo) {
+TEST(NcclXml, NumbersGpusLikeDrivers) {
   const Topology ndv4 = topology_of("nccl-azure-ndv4-8xA100.xml");
   EXPECT_EQ(ndv4.find("gpu0")->bus_id, "0001:00:00.0");  // Not the first in the file.
   EXPECT_EQ(ndv4.find("gpu7")->bus_id, "000e:00:00.0");
 }
 
-TEST(Fill, DoesNotGuessWhatGpusAre) {
+TEST(FillIn, DoesNotGuessGpuModels) {
   Topology ndv4 = topology_of("nccl-azure-ndv4-8xA100.xml");
   fill_in(ndv4);
   EXPECT_EQ(ndv4.all(NodeKind::nvswitch).size(), 0u);
-  EXPECT_DOUBLE_EQ(ndv4.find("nic 0101:00:00.0")->gbytes_per_s, 25);  // HDR, as much as generation 4 x16 carries.
+  EXPECT_DOUBLE_EQ(ndv4.find("nic 0101:00:00.0")->gbytes_per_s, 25);  // HDR, the rate of generation 4 x16.
   Topology told = topology_of("nccl-azure-ndv4-8xA100.xml");
   ASSERT_TRUE(set_gpu_model(told, "A100-SXM4-40GB").ok());
   fill_in(told);
@@ -95,26 +95,26 @@ TEST(Fill, DoesNotGuessWhatGpusAre) {
   EXPECT_NE(set_gpu_model(told, "A101").message().find("A100-SXM4-40GB"), std::string::npos);
 }
 
-TEST(NcclXml, LeavesOutLinksToThemselves) {
+TEST(NcclXml, OmitsLinksToSelf) {
   const Topology ncv4 = topology_of("nccl-azure-ncv4-4xA100-pcie.xml");
   EXPECT_EQ(kind(ncv4, "gpu0", "gpu1"), WayKind::sys);
   EXPECT_EQ(ncv4.notes.size(), 4u);
   EXPECT_DOUBLE_EQ(ncv4.find("eth0")->gbytes_per_s, 12.5);
 }
 
-TEST(HwlocXml, ReadsADgx2) {
+TEST(HwlocXml, ReadsDgx2) {
   Topology dgx2 = topology_of("hwloc-dgx2-16xV100.xml");
   EXPECT_EQ(dgx2.all(NodeKind::gpu).size(), 16u);
   EXPECT_EQ(dgx2.all(NodeKind::nvswitch).size(), 12u);
   EXPECT_EQ(dgx2.find("numa1")->cpus, "24-25");
   EXPECT_DOUBLE_EQ(gbytes(dgx2, "gpu0", "gpu1"), 150);
   EXPECT_EQ(kind(dgx2, "gpu0", "gpu8"), WayKind::sys);
-  fill_in(dgx2);  // No driver tells of what joins the boards.
+  fill_in(dgx2);  // No driver reports the links between the boards.
   EXPECT_EQ(kind(dgx2, "gpu0", "gpu8"), WayKind::nvlink);
   EXPECT_DOUBLE_EQ(gbytes(dgx2, "gpu0", "gpu8"), 150);
 }
 
-TEST(Fill, JoinsTheBoardsOfEachDgx2) {
+TEST(FillIn, JoinsBoardsOfEachDgx2) {
   const Topology dgx2 = topology_of("hwloc-dgx2-16xV100.xml");
   Topology both = merged(dgx2, dgx2);
   fill_in(both);
@@ -124,8 +124,8 @@ TEST(Fill, JoinsTheBoardsOfEachDgx2) {
   EXPECT_EQ(trunks, (std::map<std::uint32_t, int>{{0, 6}, {1, 6}}));
 }
 
-// As if those before had not been there.
-TEST(Json, TakesTheLastOfKeysThatAreTheSame) {
+// Earlier duplicates have no effect.
+TEST(Json, UsesLastOfDuplicateKeys) {
   const std::string text =
       "{\"format\": \"x\", \"version\": 1, \"format\": \"tutti topology\", \"hosts\": [{\"name\": \"a\", \"nodes\": "
       "[{\"kind\": \"gpu\", \"name\": \"z\", \"name\": \"y\"}, {\"name\": \"b\", \"kind\": \"numa\"}]}]}";
@@ -135,7 +135,7 @@ TEST(Json, TakesTheLastOfKeysThatAreTheSame) {
   EXPECT_EQ(topology.nodes[1].name, "b");
 }
 
-TEST(Json, GivesBackWhatWasWritten) {
+TEST(Json, RoundTrips) {
   for (const char* file : kFiles) {
     Topology topology = topology_of(file);
     fill_in(topology);
@@ -147,7 +147,7 @@ TEST(Json, GivesBackWhatWasWritten) {
   }
 }
 
-TEST(NcclXml, GivesBackWhatItHasWordsFor) {
+TEST(NcclXml, RoundTripsSupportedProperties) {
   std::map<std::string, Topology> topologies;
   for (const char* file : kFiles) topologies[file] = topology_of(file);
   for (const char* name : {"dgx-a100", "dgx-h100", "dgx-b200"}) topologies[name] = preset(name).value();
@@ -173,7 +173,7 @@ TEST(NcclXml, GivesBackWhatItHasWordsFor) {
   }
 }
 
-TEST(NcclXml, NamesTheLineOfWhatIsBroken) {
+TEST(NcclXml, NamesLineOfError) {
   const std::pair<const char*, const char*> wrong[] = {
       {"<pci class=\"0x030200\"/>", "f:3: <pci>: it has no busid"},
       {"<pci busid=\"1:0\" class=\"blue\"/>", "f:3: <pci>: class=\"blue\" is no whole number"},
@@ -199,7 +199,7 @@ TEST(NcclXml, NamesTheLineOfWhatIsBroken) {
   EXPECT_NE(failure(read_topology(" \n", "f")).find("empty"), std::string::npos);
 }
 
-TEST(NcclXml, StopsBeforeTheStackDoes) {
+TEST(NcclXml, LimitsNesting) {
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "<pci busid=\"" + std::to_string(i) + ":0\" class=\"0x060400\">";
   for (int i = 0; i < 100'000; ++i) deep += "</pci>";
@@ -209,7 +209,7 @@ TEST(NcclXml, StopsBeforeTheStackDoes) {
             std::string::npos);
 }
 
-TEST(Json, SaysWhatIsBroken) {
+TEST(Json, ReportsErrors) {
   const std::string head = "{\"format\": \"tutti topology\", \"version\": 1, ";
   const std::pair<std::string, const char*> wrong[] = {
       {"{", "not JSON"},
@@ -229,15 +229,15 @@ TEST(Json, SaysWhatIsBroken) {
     EXPECT_NE(failure(read_topology(text, "f")).find(words), std::string::npos) << text;
 }
 
-TEST(NcclXml, TakesAProcessorThatIsNowhere) {
+TEST(NcclXml, AcceptsProcessorsWithoutDomain) {
   const std::string text = "<system version=\"1\"><cpu numaid=\"-1\"/><cpu numaid=\"0xffff\"/></system>";
   const Topology topology = read_topology(text, "f").value();
   EXPECT_EQ(topology.all(NodeKind::numa).size(), 2u);
   EXPECT_EQ(topology.notes.size(), 2u);
 }
 
-// Links of PCI that lead in a circle, to one from two, or down for ever.
-TEST(Json, RefusesWhatIsNoTree) {
+// PCI links that form a circle, lead to a node from two parents, or descend without end.
+TEST(Json, RejectsGraphsThatAreNotTrees) {
   const auto file = [](const std::string& links, int switches) {
     std::string nodes = "{\"kind\": \"numa\", \"name\": \"n\"}";
     for (int i = 0; i < switches; ++i)
@@ -257,7 +257,7 @@ TEST(Json, RefusesWhatIsNoTree) {
   EXPECT_NE(failure(read_topology(file(chain, 70), "f")).find("below more than 64"), std::string::npos);
 }
 
-TEST(Json, RefusesRatesThatNobodyHasBuilt) {
+TEST(Json, RejectsUnrealisticRates) {
   const auto file = [](const std::string& rate) {
     return json("{\"kind\": \"numa\", \"name\": \"n\"}, {\"kind\": \"pci_switch\", \"name\": \"s\"}",
                 "{\"from\": \"a/n\", \"to\": \"a/s\", \"kind\": \"pci\", " + rate + "}");
@@ -271,8 +271,8 @@ TEST(Json, RefusesRatesThatNobodyHasBuilt) {
             std::string::npos);
 }
 
-// Of a port: 0 is a rate that nobody said.
-TEST(Formats, RefuseRatesOfPortsThatNobodyHasBuilt) {
+// For a port, 0 means an unknown rate.
+TEST(Formats, RejectUnrealisticPortRates) {
   const auto ours = [](const std::string& rate) {
     return json("{\"kind\": \"nic\", \"name\": \"n\", \"gbytes_per_s\": " + rate + "}");
   };
@@ -288,13 +288,13 @@ TEST(Formats, RefuseRatesOfPortsThatNobodyHasBuilt) {
   }
 }
 
-TEST(Json, RefusesWhatTerminalsWouldObey) {
+TEST(Json, RejectsControlCharacters) {
   const std::string text = "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\\u001b[2J\"}]}";
   EXPECT_NE(failure(read_topology(text, "f")).find("control characters"), std::string::npos);
 }
 
-// What is not UTF-8 breaks whatever it is written into; 1 line before it.
-TEST(Formats, RefuseWhatIsNoText) {
+// Invalid UTF-8 would break later output; line 1 precedes it.
+TEST(Formats, RejectInvalidUtf8) {
   for (const char* bytes :
        {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xef\xbf\xbf", "\x80"}) {
     const std::string json =
@@ -310,7 +310,7 @@ TEST(Formats, RefuseWhatIsNoText) {
   EXPECT_TRUE(read_topology(nccl("<nic><net name=\"\xc3\xa4\xe7\xb6\xb2\xf0\x9f\x98\x80\"/></nic>"), "f").ok());
 }
 
-TEST(Formats, RefuseWhatIsNoAddressOnPci) {
+TEST(Formats, RejectInvalidPciAddresses) {
   for (const char* id : {"nan:", "inf", "-1:00:00.0", "0x1p3:00:00.0", "0000:a4:00.0.0", "123456789:a4:00.0",
                          "0000:+4:00.0", "0000: 4:00.0", "::.", "0000:a4:00.g"}) {
     const std::string pci = nccl("<pci busid=\"" + std::string(id) + "\" class=\"0x030200\"/>");
@@ -327,8 +327,8 @@ TEST(Formats, RefuseWhatIsNoAddressOnPci) {
   EXPECT_NE(failure(read_topology(hex, "f")).find("link_speed"), std::string::npos);
 }
 
-// Filled in, written, read and filled in again it is the same text.
-TEST(Json, SaysNothingTwice) {
+// After filling in, writing, reading and filling in again the text is the same.
+TEST(Json, IsStable_AfterFillInAndRoundTrip) {
   std::vector<Topology> all;
   for (const char* file : kFiles) all.push_back(topology_of(file));
   all.push_back(topology_of(kOddFile));
@@ -347,7 +347,7 @@ TEST(Json, SaysNothingTwice) {
   }
 }
 
-TEST(Merged, KeepsHostsApart) {
+TEST(Merged, KeepsHostsSeparate) {
   const Topology one = topology_of("nccl-aws-p4d-8xA100.xml");
   const Topology both = merged(one, topology_of("nccl-azure-ndv4-8xA100.xml"));
   ASSERT_EQ(both.hosts.size(), 2u);

@@ -1,5 +1,5 @@
-// Files that somebody has broken at random: each is read or refused, and what is read is sound. Sanitizers see the
-// rest.
+// Randomly damaged files: each is read or rejected, and topologies that are read are valid. Sanitizers detect other
+// errors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,22 +18,22 @@
 namespace tutti::test {
 namespace {
 
-constexpr int kMutants = 15000;                  // Of each file and format, or more,
-constexpr double kSeconds = TUTTI_FUZZ_SECONDS;  // until those of a format have taken so long.
+constexpr int kMutants = 15000;                  // Minimum per file and format,
+constexpr double kSeconds = TUTTI_FUZZ_SECONDS;  // until those of a format have taken this long.
 
-class Fuzz : public testing::Test {
+class FuzzedFiles : public testing::Test {
  protected:
   std::uint32_t seed_ = static_cast<std::uint32_t>(testing::UnitTest::GetInstance()->random_seed());
 
-  Fuzz() {
-    if (seed_ == 0) seed_ = std::random_device()();  // Again: --gtest_shuffle --gtest_random_seed=N
+  FuzzedFiles() {
+    if (seed_ == 0) seed_ = std::random_device()();  // To repeat: --gtest_shuffle --gtest_random_seed=N
     random_.seed(seed_);
     std::printf("seed %u\n", seed_);
   }
 
   std::size_t below(std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random_); }
 
-  // A few bytes changed, a part left out, doubled or swapped for one of elsewhere.
+  // A few bytes changed, a part omitted, doubled or replaced by one from elsewhere.
   std::string mutant(const std::string& text) {
     std::string changed = text;
     const std::size_t times = 1 + below(6);
@@ -75,19 +75,20 @@ class Fuzz : public testing::Test {
       Result<Topology> again = read_topology(json, "again");
       ASSERT_TRUE(again.ok()) << "seed " << seed_ << ": " << std::move(again).status().message();
       EXPECT_EQ(write_topology_json(again.value()).value(), json) << "seed " << seed_;
-      const std::vector<Node>& nodes = topology.value().nodes;  // Of several hosts by turns: they come back by hosts.
+      const std::vector<Node>& nodes =
+          topology.value().nodes;  // Nodes of several hosts alternate: they are read back sorted by hosts.
       const auto by_hosts = [](const Node& a, const Node& b) { return a.host < b.host; };
       if (!std::is_sorted(nodes.begin(), nodes.end(), by_hosts)) continue;
       EXPECT_TRUE(again.value() == topology.value()) << "seed " << seed_;
     }
-    EXPECT_GT(read, 0) << "seed " << seed_;  // Or nothing but beginnings was tried.
+    EXPECT_GT(read, 0) << "seed " << seed_;  // Otherwise only beginnings were tried.
   }
 
   std::mt19937 random_;
-  std::chrono::duration<double> seconds_of_each_{0};  // At least, of a file and format.
+  std::chrono::duration<double> seconds_of_each_{0};  // Minimum per file and format.
 };
 
-TEST_F(Fuzz, BreaksNoReader) {
+TEST_F(FuzzedFiles, AreReadOrRejected) {
   std::vector<const char*> files(std::begin(kFiles), std::end(kFiles));
   files.push_back(kOddFile);
   seconds_of_each_ = std::chrono::duration<double>(kSeconds / static_cast<double>(files.size()));

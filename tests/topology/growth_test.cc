@@ -1,6 +1,5 @@
-// Files may be given by anybody, and have up to 100,000 hosts and nodes: what they take to read, and to fill in, grows
-// as they do, and not with their square. Nothing counts what a reader looks at, so that it is time which is compared:
-// that of the thread's processor, of a file and of one 32 times as long.
+// Files may come from any source, and have up to 100,000 hosts and nodes. The time to read them and to fill them in
+// must grow linearly. The test compares CPU time of the thread, for a file and one 32 times as long.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -17,8 +16,9 @@ namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kTimes = 32;
-constexpr double kMaxGrowth = 10 * kTimes;  // Caches do not grow. A square would be 32 * kTimes.
-constexpr int kTries = 3;                   // Of which the best counts, until it is good.
+constexpr double kMaxGrowth =
+    10 * kTimes;           // Allows for caches, which do not grow. Quadratic growth would be 32 * kTimes.
+constexpr int kTries = 3;  // Attempts, until one is good.
 
 double cpu_seconds() {
   timespec now;
@@ -44,7 +44,7 @@ std::string pci(std::uint32_t i, const std::string& more, const std::string& ins
   return "<pci busid=\"" + bus_id(i) + "\" class=\"0x030200\"" + more + ">" + inside + "</pci>";
 }
 
-// So many hosts, each with this below its processor.
+// This many hosts, each with these nodes below its processor.
 std::string hosts(std::uint32_t count, const std::string& inside) {
   const auto host = [&](std::uint32_t i) {
     return "<cpu numaid=\"0\" host_hash=\"" + std::to_string(i) + "\">" + inside + "</cpu>";
@@ -52,14 +52,14 @@ std::string hosts(std::uint32_t count, const std::string& inside) {
   return "<system version=\"1\">" + repeated(count, host) + "</system>";
 }
 
-// One host, with so many of these below its processor.
+// One host, with this many devices below its processor.
 std::string devices(std::uint32_t count, const std::function<std::string(std::uint32_t)>& device) {
   return "<system version=\"1\"><cpu numaid=\"0\">" + repeated(count, device) + "</cpu></system>";
 }
 
-class Growth : public testing::Test {
+class ReadingTime : public testing::Test {
  protected:
-  // What the larger one comes to is in `topology_`, or why it does not in `why_not_`.
+  // Stores the larger topology in `topology_`, or the error in `why_not_`.
   void expect_linear(std::uint32_t small, const Make& make) {
     const std::string one = make(small), other = make(kTimes * small);
     double least = std::numeric_limits<double>::infinity(), most = least;
@@ -86,7 +86,7 @@ class Growth : public testing::Test {
   }
 };
 
-TEST_F(Growth, OfKeysOfAnObject) {
+TEST_F(ReadingTime, GrowsLinearly_WithKeysOfObject) {
   expect_linear(1'000, [](std::uint32_t count) {
     const auto key = [](std::uint32_t i) { return "\"k" + std::to_string(i) + "\": 0, "; };
     return "{" + repeated(count, key) + "\"format\": \"tutti topology\"}";
@@ -94,30 +94,30 @@ TEST_F(Growth, OfKeysOfAnObject) {
   EXPECT_EQ(why_not_, "f: the topology has \"k0\", which it cannot have");
 }
 
-TEST_F(Growth, OfHosts) {
+TEST_F(ReadingTime, GrowsLinearly_WithHosts) {
   expect_linear(3'000, [](std::uint32_t count) { return hosts(count, ""); });  // 96,000 of 100,000.
   EXPECT_EQ(topology_.nodes.size(), 3'000 * kTimes) << why_not_;
 }
 
-TEST_F(Growth, OfHostsWithSentencesOfTheirOwn) {
+TEST_F(ReadingTime, GrowsLinearly_WithNotesPerHost) {
   expect_linear(1'000, [](std::uint32_t count) { return hosts(count, pci(0, "") + pci(1, "")); });
   EXPECT_EQ(topology_.notes.size(), 1'000 * kTimes) << why_not_;
 }
 
-TEST_F(Growth, OfBoards) {
+TEST_F(ReadingTime, GrowsLinearly_WithBoards) {
   const auto gpu = [](std::uint32_t i) { return pci(i, " vendor=\"0x10de\" device=\"0x2330\""); };
   expect_linear(300, [&](std::uint32_t count) { return hosts(count, repeated(8, gpu)); });
   EXPECT_EQ(topology_.all(NodeKind::nvswitch).size(), 300 * kTimes) << why_not_;
 }
 
-TEST_F(Growth, OfCardsWithoutASpeed) {
+TEST_F(ReadingTime, GrowsLinearly_WithNicsWithoutSpeed) {
   expect_linear(1'000, [](std::uint32_t count) {
     return devices(count, [](std::uint32_t i) { return "<nic><net name=\"n" + std::to_string(i) + "\"/></nic>"; });
   });
   EXPECT_EQ(topology_.notes.size(), 1'000 * kTimes) << why_not_;
 }
 
-TEST_F(Growth, OfGpusThatAreJoinedWithTheirProcessor) {
+TEST_F(ReadingTime, GrowsLinearly_WithC2cGpus) {
   expect_linear(1'000, [](std::uint32_t count) {
     return devices(count, [](std::uint32_t i) {
       return pci(i, "",

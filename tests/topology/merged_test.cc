@@ -12,7 +12,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(Merged, KeepsHostsThatAreAlikeOnce) {
+TEST(Merged, StoresIdenticalHostsOnce) {
   TopologyMerger merger;
   const Topology board = preset("dgx-h100").value();
   Topology other = board;
@@ -27,7 +27,7 @@ TEST(Merged, KeepsHostsThatAreAlikeOnce) {
   EXPECT_EQ(merged.names[500], "host500");
 }
 
-TEST(Merged, IsUnfoldedHostByHost) {
+TEST(Merged, ExpandsHostByHost) {
   TopologyMerger merger;
   const Topology board = preset("dgx-a100").value();
   for (const char* name : {"a", "b"}) merger.add(name, board);
@@ -38,7 +38,7 @@ TEST(Merged, IsUnfoldedHostByHost) {
   EXPECT_EQ(all.links.size(), 2 * board.links.size());
 }
 
-TEST(Merged, OfTooManyShowsOneOfEachKind) {
+TEST(Merged, ShowsOneHostOfEachKind_WhenTooMany) {
   TopologyMerger merger;
   const Topology board = preset("dgx-h100").value();
   const std::size_t hosts = kMaxNodes / board.nodes.size() + 1;
@@ -48,7 +48,7 @@ TEST(Merged, OfTooManyShowsOneOfEachKind) {
   EXPECT_EQ(all.notes.back(), "host0 stands for " + std::to_string(hosts) + " hosts that are alike");
 }
 
-TEST(Packed, ComesBackAsItWas) {
+TEST(Packed, RoundTrips) {
   for (const char* name : {"dgx-a100", "gb200-nvl72"}) {
     Topology topology = preset(name).value();
     topology.notes = {"a note", ""};
@@ -59,8 +59,8 @@ TEST(Packed, ComesBackAsItWas) {
   }
 }
 
-// Small to send, and large to search.
-TEST(Packed, IsRefusedWhereItHasTooMuch) {
+// Small to send, but expensive to search.
+TEST(Packed, IsRejected_WhenTooLarge) {
   Topology topology;
   topology.hosts = {""};
   for (std::uint32_t i = 0; i < kMaxNodesSent; ++i) {
@@ -83,11 +83,11 @@ TEST(Packed, IsRefusedWhereItHasTooMuch) {
   }
 }
 
-// Rates are divided by and sorted: a number that is none would break both.
-TEST(Packed, IsRefusedWhereAPortHasARateThatIsNone) {
+// Rates are divisors and sort keys: an invalid number would break both.
+TEST(Packed, IsRejected_WithInvalidPortRate) {
   Topology topology = preset("dgx-h100").value();
   const NodeId port = topology.all(NodeKind::nic)[3];
-  topology.nodes[port].gbytes_per_s = 0;  // Nobody said.
+  topology.nodes[port].gbytes_per_s = 0;  // Unknown.
   EXPECT_TRUE(unpacked(packed(topology), "rank 3").ok());
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double rate : {std::numeric_limits<double>::quiet_NaN(), -50.0, kInfinity, -kInfinity, 1e-320, 1e10}) {
@@ -98,16 +98,16 @@ TEST(Packed, IsRefusedWhereAPortHasARateThatIsNone) {
   }
 }
 
-// Trees are gone through from below, and would be for ever.
-TEST(Packed, IsRefusedWhereWhatLeadsDownLeadsBack) {
+// Trees are traversed upward; a circle would never end.
+TEST(Packed, IsRejected_WhenTreeHasACircle) {
   EXPECT_TRUE(unpacked(packed(chain_of_switches()), "rank 3").ok());
   const Status refused = unpacked(packed(ring_of_switches()), "rank 3").status();
   EXPECT_EQ(refused.code(), Code::invalid_argument);
   EXPECT_NE(refused.message().find("rank 3: "), std::string::npos) << refused.message();
 }
 
-// Whatever a peer sends: refused, or a topology that is sound.
-TEST(Packed, SurvivesWhatIsNone) {
+// Any data of a peer is rejected, or gives a valid topology.
+TEST(Packed, SurvivesRandomDamage) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// What discovery takes from NVML, and what it does where NVML fails: a library stands in, on a machine that is made.
+// Discovery with NVML, including NVML failures: with a fake library, on a fictitious machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,12 +13,13 @@
 namespace tutti::test {
 namespace {
 
-class StandInNvml : public RecordedMachine {
+class NvmlDiscovery : public DiscoveryTest {
  protected:
-  // `words` are the stand-in's; `without` is a function of which there is a library that lacks it.
+  // `words` configure the fake library; `without` names a function that it lacks.
   Topology look_with(const std::string& words, const std::string& without = "") {
     sources_.nvml = std::string(TUTTI_STAND_IN_NVML) + (without.empty() ? "" : "_without_" + without) + ".so";
-    Result<Library> stand_in = Library::open(sources_.nvml);  // It stays, and what it was told, while that looks.
+    Result<Library> stand_in =
+        Library::open(sources_.nvml);  // The library stays loaded and configured during discovery.
     void (*tell)(const char*) = nullptr;
     if (!stand_in.ok() || !stand_in.value().find("stand_in_receives", tell)) {
       ADD_FAILURE() << sources_.nvml;
@@ -46,12 +47,12 @@ bool are_linked(const Topology& topology, std::string_view from, std::string_vie
 
 using Notes = std::vector<std::string>;
 
-TEST_F(StandInNvml, TellsOfNvLinks) {
+TEST_F(NvmlDiscovery, FindsNvLinks) {
   const Topology found = look_with("");
   EXPECT_EQ(found.find("gpu0")->model, "H100-SXM5-80GB");
-  EXPECT_EQ(found.find("gpu2")->model, "Stand-in 2");  // Its number is in no list.
+  EXPECT_EQ(found.find("gpu2")->model, "Stand-in 2");  // Its device id is in no list.
   EXPECT_EQ(between(found, "gpu0", "gpu1").kind, WayKind::nvlink);
-  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // Four, told by both ends.
+  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // Four links, reported by both ends.
   EXPECT_EQ(between(found, "gpu0", "gpu2").kind, WayKind::sys);
   ASSERT_EQ(found.all(NodeKind::nvswitch).size(), 1u);
   EXPECT_EQ(found.nodes[found.all(NodeKind::nvswitch)[0]].bus_id, "0000:c1:00.0");
@@ -59,10 +60,10 @@ TEST_F(StandInNvml, TellsOfNvLinks) {
   EXPECT_EQ(found.notes, Notes());
 }
 
-TEST_F(StandInNvml, TellsOfC2cWithTheNearestDomain) {
+TEST_F(NvmlDiscovery, FindsC2cOfNearestDomain) {
   const Topology found = look_with("c2c");
   const std::vector<Link> links = c2c_of(found);
-  ASSERT_EQ(links.size(), 2u);  // That of the second GPU is switched off.
+  ASSERT_EQ(links.size(), 2u);  // C2C of the second GPU is disabled.
   EXPECT_EQ(links[0].a, id_of(found, "numa0"));
   EXPECT_EQ(links[0].b, id_of(found, "gpu0"));
   EXPECT_EQ(links[0].width, 9u);  // One of ten is down.
@@ -76,17 +77,17 @@ TEST_F(StandInNvml, TellsOfC2cWithTheNearestDomain) {
   EXPECT_EQ(found.notes, Notes());
 }
 
-TEST_F(StandInNvml, TellsOfC2cWithoutItsMode) {
+TEST_F(NvmlDiscovery, FindsC2c_WithoutModeFunction) {
   const Topology found = look_with("c2c", "nvmlDeviceGetC2cModeInfoV");
-  ASSERT_EQ(c2c_of(found).size(), 3u);  // Nobody says what is switched off.
+  ASSERT_EQ(c2c_of(found).size(), 3u);  // Without it, disabled links are unknown.
   EXPECT_EQ(c2c_of(found)[1].width, 5u);
   EXPECT_TRUE(c2c_of(look_with("", "nvmlDeviceGetC2cModeInfoV")).empty());
 }
 
-TEST_F(StandInNvml, TellsOfC2cWithoutFields) {
+TEST_F(NvmlDiscovery, FindsC2c_WithoutFieldFunction) {
   const Topology found = look_with("c2c", "nvmlDeviceGetFieldValues");
   ASSERT_EQ(c2c_of(found).size(), 2u);
-  EXPECT_DOUBLE_EQ(c2c_of(found)[0].gbytes_per_s, 450);  // As published, of Hopper.
+  EXPECT_DOUBLE_EQ(c2c_of(found)[0].gbytes_per_s, 450);  // The published rate of Hopper.
   EXPECT_EQ(c2c_of(found)[0].width, 1u);
   const std::string of_each = "the driver does not tell the rate of NVLink-C2C of ";
   EXPECT_EQ(found.notes,
@@ -96,7 +97,7 @@ TEST_F(StandInNvml, TellsOfC2cWithoutFields) {
   EXPECT_EQ(none.notes, Notes());
 }
 
-TEST_F(StandInNvml, TellsOfC2cWithoutItsRate) {
+TEST_F(NvmlDiscovery, FindsC2c_WithoutRate) {
   const Topology found = look_with("c2c_rateless");
   ASSERT_EQ(c2c_of(found).size(), 2u);
   EXPECT_DOUBLE_EQ(c2c_of(found)[1].gbytes_per_s, 450);
@@ -104,14 +105,14 @@ TEST_F(StandInNvml, TellsOfC2cWithoutItsRate) {
   EXPECT_EQ(found.notes.size(), 2u);
 }
 
-TEST_F(StandInNvml, HasNoC2cThatIsDown) {
+TEST_F(NvmlDiscovery, OmitsC2c_WhenAllLinksAreDown) {
   const Topology found = look_with("c2c_down");
   EXPECT_TRUE(c2c_of(found).empty());
   EXPECT_EQ(found.notes, (Notes{"gpu0 has NVLink-C2C, of which no link is active",
                                 "gpu2 has NVLink-C2C, of which no link is active"}));
 }
 
-TEST_F(StandInNvml, C2cIsUnchangedByAWayThroughFiles) {
+TEST_F(NvmlDiscovery, C2cSurvivesRoundTripThroughFiles) {
   const Topology found = look_with("c2c");
   Result<std::string> xml = write_nccl_xml(found);
   if (!xml.ok()) GTEST_SKIP() << std::move(xml).status().message();
@@ -121,8 +122,8 @@ TEST_F(StandInNvml, C2cIsUnchangedByAWayThroughFiles) {
   EXPECT_NEAR(c2c_of(again)[1].gbytes_per_s, 5 * 44.712, 1e-9);
 }
 
-// What sysfs shows remains.
-TEST_F(StandInNvml, IsDoneWithoutWhereItFailsAsAWhole) {
+// Data of sysfs remain.
+TEST_F(NvmlDiscovery, ContinuesWithoutNvml_WhenItFails) {
   const std::string library = std::string(TUTTI_STAND_IN_NVML) + "_without_nvmlDeviceGetNvLinkState.so";
   const struct {
     const char *words, *without;
@@ -143,7 +144,7 @@ TEST_F(StandInNvml, IsDoneWithoutWhereItFailsAsAWhole) {
   }
 }
 
-TEST_F(StandInNvml, LeavesOutAGpuThatIsLost) {
+TEST_F(NvmlDiscovery, OmitsLostGpu) {
   const std::string aside = "gpu 0000:5e:00.0 is not given to us by its driver";
   const std::pair<const char*, const char*> kCases[] = {
       {"handle1", "the driver counts gpu1 and does not give it: GPU is lost"},
@@ -159,11 +160,11 @@ TEST_F(StandInNvml, LeavesOutAGpuThatIsLost) {
     EXPECT_EQ(found.find("gpu0")->bus_id, "0000:3b:00.0");
     EXPECT_EQ(found.find("gpu2")->bus_id, "0000:af:00.0");
     EXPECT_EQ(found.find("gpu2")->model, "Stand-in 2");
-    EXPECT_TRUE(are_linked(found, "gpu0", "gpu 0000:5e:00.0"));  // As the other end says.
+    EXPECT_TRUE(are_linked(found, "gpu0", "gpu 0000:5e:00.0"));  // Reported by the other end.
   }
 }
 
-TEST_F(StandInNvml, NotesALostGpuThatSysfsDoesNotShow) {
+TEST_F(NvmlDiscovery, NotesLostGpu_MissingInSysfs) {
   std::filesystem::remove(root_ / "bus/pci/devices/0000:5e:00.0");
   const Topology found = look_with("handle1");
   EXPECT_EQ(found.notes, (Notes{"the driver counts gpu1 and does not give it: GPU is lost"}));
@@ -171,8 +172,8 @@ TEST_F(StandInNvml, NotesALostGpuThatSysfsDoesNotShow) {
   EXPECT_EQ(found.all(NodeKind::gpu).size(), 2u);
 }
 
-// It is the earlier one, of which the later one tells.
-TEST_F(StandInNvml, HasNvLinksOfWhichOneEndTells) {
+// The earlier GPU is lost, and the later one reports the link.
+TEST_F(NvmlDiscovery, KeepsNvLinks_ReportedByOneEnd) {
   EXPECT_TRUE(are_linked(look_with("handle0"), "gpu1", "gpu 0000:3b:00.0"));
   const Topology silent = look_with("link0");
   EXPECT_DOUBLE_EQ(between(silent, "gpu0", "gpu1").gbytes_per_s, 100);
@@ -180,22 +181,23 @@ TEST_F(StandInNvml, HasNvLinksOfWhichOneEndTells) {
   EXPECT_EQ(report().words, "3 GPUs, 4 ends of NVLinks");
 }
 
-TEST_F(StandInNvml, NotesNvLinksWhoseEndIsNotTold) {
+TEST_F(NvmlDiscovery, NotesNvLinks_WithUnknownEnd) {
   const Topology found = look_with("end0");
-  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 75);  // Three of four: the first GPU told.
+  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s,
+                   75);  // Three of four: those that the first GPU reported.
   EXPECT_EQ(found.notes, (Notes{"the driver does not tell of all NVLinks of gpu0: GPU is lost"}));
 }
 
-TEST_F(StandInNvml, LeavesOutNvLinksThatLeadNowhere) {
+TEST_F(NvmlDiscovery, OmitsNvLinks_WithInvalidEnd) {
   const Topology found = look_with("nowhere0");
   EXPECT_TRUE(found.all(NodeKind::nvswitch).empty());
-  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // As the other end tells.
+  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // Reported by the other end.
   EXPECT_EQ(found.notes, (Notes{"the driver does not tell where all NVLinks of gpu0 lead: a bus id is none"}));
 }
 
-TEST_F(StandInNvml, NotesWhatItDoesNotTellOfAGpu) {
+TEST_F(NvmlDiscovery, NotesMissingProperties) {
   const Topology found = look_with("name0 name2 capability0 capability2");
-  EXPECT_EQ(found.find("gpu0")->model, "H100-SXM5-80GB");  // It is listed: nobody asks for its name.
+  EXPECT_EQ(found.find("gpu0")->model, "H100-SXM5-80GB");  // The device id is listed, so its name is not queried.
   EXPECT_EQ(found.find("gpu0")->sm, 90u);
   EXPECT_EQ(found.find("gpu2")->model, "10de:2fff");
   EXPECT_EQ(found.find("gpu2")->sm, 0u);
@@ -205,8 +207,8 @@ TEST_F(StandInNvml, NotesWhatItDoesNotTellOfAGpu) {
   EXPECT_EQ(report().words, "3 GPUs, 10 ends of NVLinks");
 }
 
-// As in a container that was given three of four GPUs.
-TEST_F(StandInNvml, SetsAsideGpusThatItDoesNotShow) {
+// Like a container that was given three of four GPUs.
+TEST_F(NvmlDiscovery, SetsAsideHiddenGpus) {
   pci("devices/pci0000:1a/0000:1b:00.0", "0x030200", "0x10de", "0x2330", 0, "32.0 GT/s PCIe", 16);
   const Topology found = look_with("");
   EXPECT_EQ(found.all(NodeKind::gpu).size(), 4u);
@@ -216,8 +218,8 @@ TEST_F(StandInNvml, SetsAsideGpusThatItDoesNotShow) {
   EXPECT_EQ(found.notes.size(), 1u);
 }
 
-// What is dumped there is a file to be read.
-TEST_F(StandInNvml, GpusSetAsideHaveNoNumberInFiles) {
+// A dump is a file that can be read again.
+TEST_F(NvmlDiscovery, HiddenGpusHaveNoNumberInFiles) {
   pci("devices/pci0000:1a/0000:1b:00.0", "0x030200", "0x10de", "0x2330", 0, "32.0 GT/s PCIe", 16);
   const Topology found = look_with("");
   Result<std::string> xml = write_nccl_xml(found);
@@ -229,7 +231,7 @@ TEST_F(StandInNvml, GpusSetAsideHaveNoNumberInFiles) {
     ASSERT_NE(again.value().find(name), nullptr) << name;
     EXPECT_EQ(again.value().find(name)->bus_id, found.find(name)->bus_id);
   }
-  ASSERT_NE(again.value().find("gpu3"), nullptr);  // Behind those that the driver numbers.
+  ASSERT_NE(again.value().find("gpu3"), nullptr);  // After those that the driver numbers.
   EXPECT_EQ(again.value().find("gpu3")->bus_id, "0000:1b:00.0");
   EXPECT_TRUE(read_topology(write_topology_json(found).value(), "json").value() == found);
 }

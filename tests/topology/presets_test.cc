@@ -16,7 +16,7 @@ NodeId id_of(const Topology& topology, std::string_view name, std::uint32_t host
   return 0;
 }
 
-TEST(Presets, AreSound) {
+TEST(Presets, AreValid) {
   for (const char* name : {"dgx-a100", "dgx-h100", "dgx-h200", "dgx-b200", "gb200-nvl72"}) {
     Result<Topology> topology = preset(name);
     ASSERT_TRUE(topology.ok()) << name;
@@ -25,8 +25,8 @@ TEST(Presets, AreSound) {
   }
 }
 
-// A GPU's NVLinks, all of them and each once, as the maker adds them up (half of what it states for both ways).
-TEST(Presets, CarryBetweenGpusWhatTheMakersState) {
+// A GPU's NVLinks, each once, as the vendor adds them up (half of the stated sum of both directions).
+TEST(Presets, MatchVendorBandwidthBetweenGpus) {
   const std::pair<const char*, double> stated[] = {
       {"dgx-a100", 300}, {"dgx-h100", 450}, {"dgx-h200", 450}, {"dgx-b200", 900}};
   for (const auto& [name, gbytes_per_s] : stated) {
@@ -39,7 +39,7 @@ TEST(Presets, CarryBetweenGpusWhatTheMakersState) {
   }
 }
 
-TEST(Presets, OfARackHasItsHostsOnOneNvLink) {
+TEST(Presets, RackJoinsItsHostsByNvLink) {
   const Topology rack = preset("gb200-nvl72").value();
   EXPECT_EQ(rack.hosts.size(), 18u);
   EXPECT_EQ(rack.all(NodeKind::gpu).size(), 72u);
@@ -50,7 +50,7 @@ TEST(Presets, OfARackHasItsHostsOnOneNvLink) {
   EXPECT_DOUBLE_EQ(way(rack, id_of(rack, "gpu0", 5), id_of(rack, "numa0", 5)).gbytes_per_s, 225);
 }
 
-TEST(Presets, NameThoseThatThereAre) {
+TEST(Presets, ListNames_WhenNameIsUnknown) {
   EXPECT_NE(std::move(preset("dgx-1"))
                 .status()
                 .message()

@@ -1,4 +1,4 @@
-// A machine whose sysfs a test makes, to be looked at.
+// A machine with a sysfs created by the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@
 namespace tutti::test {
 
 // A machine of two sockets. Behind a switch of the first: a GPU and a card with two ports of InfiniBand, of which one
-// is down; beside them a GPU; at the second socket a GPU and an Ethernet card.
-class RecordedMachine : public testing::Test {
+// is down; beside them a GPU. At the second socket: a GPU and an Ethernet card.
+class DiscoveryTest : public testing::Test {
  protected:
-  RecordedMachine() : root_(std::filesystem::path(testing::TempDir()) / ("sysfs." + std::to_string(::getpid()))) {
+  DiscoveryTest() : root_(std::filesystem::path(testing::TempDir()) / ("sysfs." + std::to_string(::getpid()))) {
     std::filesystem::remove_all(root_);
     for (int node = 0; node < 2; ++node) {
       const std::string first = std::to_string(node * 4), last = std::to_string(node * 4 + 3);
@@ -52,7 +52,7 @@ class RecordedMachine : public testing::Test {
     interface("devices/virtual/net/lo", "unknown", "");
     sources_ = {.sys = root_, .proc = root_ / "proc", .hwloc = "", .nvml = "/nonexistent/libnvidia-ml.so.1"};
   }
-  ~RecordedMachine() override { std::filesystem::remove_all(root_); }
+  ~DiscoveryTest() override { std::filesystem::remove_all(root_); }
 
   void file(const std::string& path, const std::string& text) {
     std::filesystem::create_directories((root_ / path).parent_path());

@@ -1,11 +1,12 @@
-// A libnvidia-ml.so.1 of a machine with three GPUs: two with four NVLinks between them, and a switch that the first
-// leads two more to; the third is without. What is asked wrongly gets an error, as from the real one.
+// A fake libnvidia-ml.so.1 of a machine with three GPUs. The first two have four NVLinks between them, and the first
+// has two more to a switch; the third has none. Invalid queries return errors, like those of the real library.
 //
-// stand_in_receives() takes words, of which each changes something: `init` and names of calls fail, those of GPUs with
-// an index behind them ("name2"). `c2c`: the first and the third GPU are one with a processor, by ten links, of which
-// one is down, and by five; the second has five that are switched off. `c2c_down`, `c2c_rateless`: the same with links
-// that are all down, and whose rate is not told. `garbage1`, `same1`: a bus id that is none, and that of the first GPU.
-// `nowhere0`: links of the first GPU lead to what is none.
+// stand_in_receives() takes words that configure failures. `init` and names of calls fail, those of a GPU with its
+// index appended ("name2").
+// - `c2c`: the first and the third GPU have NVLink-C2C: ten links, of which one is down, and five. The second has five
+//   disabled links. `c2c_down`, `c2c_rateless`: the same with all links down, and with an unknown rate.
+// - `garbage1`, `same1`: an invalid bus id, and that of the first GPU.
+// - `nowhere0`: links of the first GPU have an invalid remote end.
 #include <cstdio>
 #include <cstring>
 #include <sstream>
@@ -35,7 +36,7 @@ constexpr unsigned kC2cLinkThatIsDown = 3;  // Of the first GPU.
 
 std::string words;
 
-bool told(const std::string& word) {
+bool configured(const std::string& word) {
   std::istringstream all(words);
   for (std::string each; all >> each;)
     if (each == word) return true;
@@ -44,9 +45,9 @@ bool told(const std::string& word) {
 
 int index_of(void* device) { return static_cast<int>(reinterpret_cast<long>(device)) - 1; }
 
-// Of a GPU that is lost in the middle.
+// Fails for a GPU that is lost during discovery.
 int unless_lost(const char* call, void* device) {
-  return told(call + std::to_string(index_of(device))) ? kGpuIsLost : kSuccess;
+  return configured(call + std::to_string(index_of(device))) ? kGpuIsLost : kSuccess;
 }
 
 void set(PciInfo* pci, const char* bus_id) {
@@ -60,7 +61,7 @@ const char* end_of(int gpu, unsigned link) {
   return gpu == 0 && link < 6 ? kSwitch : nullptr;
 }
 
-bool has_c2c() { return told("c2c") || told("c2c_down") || told("c2c_rateless"); }
+bool has_c2c() { return configured("c2c") || configured("c2c_down") || configured("c2c_rateless"); }
 
 void answer(int gpu, Field& field) {
   field.type = 1;
@@ -68,11 +69,11 @@ void answer(int gpu, Field& field) {
   field.result = has_c2c() ? kSuccess : kNotSupported;
   if (!has_c2c()) return;
   const bool is_there = field.scope < kC2cLinks[gpu];
-  const bool is_up = is_there && !told("c2c_down") && !(gpu == 0 && field.scope == kC2cLinkThatIsDown);
+  const bool is_up = is_there && !configured("c2c_down") && !(gpu == 0 && field.scope == kC2cLinkThatIsDown);
   switch (field.id) {
     case 170: field.value = kC2cLinks[gpu]; break;
     case 171: is_there ? field.value = is_up : field.result = kInvalidArgument; break;
-    case 172: is_up && !told("c2c_rateless") ? field.value = 44712 : field.result = kNotSupported; break;
+    case 172: is_up && !configured("c2c_rateless") ? field.value = 44712 : field.result = kNotSupported; break;
     default: field.result = kInvalidArgument;
   }
 }
@@ -83,14 +84,14 @@ extern "C" {
 
 [[gnu::visibility("default")]] void stand_in_receives(const char* text) { words = text; }
 
-[[gnu::visibility("default")]] int nvmlInit_v2() { return told("init") ? kNotLoaded : kSuccess; }
+[[gnu::visibility("default")]] int nvmlInit_v2() { return configured("init") ? kNotLoaded : kSuccess; }
 [[gnu::visibility("default")]] int nvmlShutdown() { return 0; }
 [[gnu::visibility("default")]] const char* nvmlErrorString(int result) {
   return result == kNotLoaded ? "Driver Not Loaded" : result == kGpuIsLost ? "GPU is lost" : "Unknown Error";
 }
 [[gnu::visibility("default")]] int nvmlDeviceGetCount_v2(unsigned* count) {
   *count = 3;
-  return told("count") ? kUnknown : kSuccess;
+  return configured("count") ? kUnknown : kSuccess;
 }
 [[gnu::visibility("default")]] int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   if (index >= 3) return kInvalidArgument;
@@ -112,7 +113,7 @@ extern "C" {
 [[gnu::visibility("default")]] int nvmlDeviceGetPciInfo_v3(void* device, PciInfo* pci) {
   if (const int problem = unless_lost("pci", device)) return problem;
   const std::string index = std::to_string(index_of(device));
-  set(pci, told("garbage" + index) ? "\033[2J" : told("same" + index) ? kGpus[0] : kGpus[index_of(device)]);
+  set(pci, configured("garbage" + index) ? "\033[2J" : configured("same" + index) ? kGpus[0] : kGpus[index_of(device)]);
   return 0;
 }
 [[gnu::visibility("default")]] int nvmlDeviceGetNvLinkState(void* device, unsigned link, unsigned* active) {
@@ -125,7 +126,7 @@ extern "C" {
   if (const int problem = link == 0 ? unless_lost("end", device) : kSuccess) return problem;
   const char* end = end_of(index_of(device), link);
   if (end == nullptr) return kNotSupported;
-  set(pci, told("nowhere" + std::to_string(index_of(device))) ? "\033[2J" : end);
+  set(pci, configured("nowhere" + std::to_string(index_of(device))) ? "\033[2J" : end);
   return 0;
 }
 [[gnu::visibility("default")]] int nvmlDeviceGetNvLinkRemoteDeviceType(void* device, unsigned link, unsigned* kind) {

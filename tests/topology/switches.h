@@ -1,4 +1,4 @@
-// Switches one below the other, for trees that end or do not.
+// Chains of switches, for trees with and without circles.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace tutti::test {
 
 constexpr std::uint32_t kSwitches = 3;
 
-// Nothing leads from the last to the first.
+// No link from the last to the first.
 inline Topology chain_of_switches() {
   Topology topology;
   topology.hosts = {""};

@@ -11,9 +11,9 @@
 namespace tutti::test {
 namespace {
 
-class Ways : public testing::Test {
+class TopologyPath : public testing::Test {
  protected:
-  Ways() { topology_.hosts = {"host"}; }
+  TopologyPath() { topology_.hosts = {"host"}; }
 
   NodeId node(NodeKind kind, const std::string& name) {
     Node made;
@@ -28,7 +28,7 @@ class Ways : public testing::Test {
   Topology topology_;
 };
 
-TEST_F(Ways, DoNotLeadThroughAGpu) {
+TEST_F(TopologyPath, DoesNotLeadThroughGpu) {
   const NodeId processor = node(NodeKind::numa, "numa0");
   const NodeId a = node(NodeKind::gpu, "a"), b = node(NodeKind::gpu, "b"), c = node(NodeKind::gpu, "c");
   for (const NodeId gpu : {a, b, c}) link(processor, gpu, LinkKind::pci, 16);
@@ -39,22 +39,22 @@ TEST_F(Ways, DoNotLeadThroughAGpu) {
   EXPECT_DOUBLE_EQ(way(topology_, a, c).gbytes_per_s, 16);
 }
 
-TEST_F(Ways, AreAsWideAsAllNvLinksTogether) {
+TEST_F(TopologyPath, IsAsWideAsAllNvLinksTogether) {
   const NodeId from = node(NodeKind::gpu, "from"), to = node(NodeKind::gpu, "to");
   const NodeId a = node(NodeKind::nvswitch, "a"), b = node(NodeKind::nvswitch, "b");
   const NodeId c = node(NodeKind::nvswitch, "c"), d = node(NodeKind::nvswitch, "d");
   const NodeId e = node(NodeKind::nvswitch, "e"), f = node(NodeKind::nvswitch, "f");
-  // The shortest way, over a and d, is in the way of two others, b e d and a c f.
+  // The shortest path, over a and d, blocks two others: b e d and a c f.
   const std::pair<NodeId, NodeId> links[] = {{from, a}, {a, d}, {d, to}, {from, b}, {b, e},
                                              {e, d},    {a, c}, {c, f},  {f, to}};
   for (const auto& [one, other] : links) link(one, other, LinkKind::nvlink, 10);
   EXPECT_DOUBLE_EQ(way(topology_, from, to).gbytes_per_s, 20);
   EXPECT_DOUBLE_EQ(way(topology_, to, from).gbytes_per_s, 20);
-  EXPECT_DOUBLE_EQ(way(topology_, from, to).latency_us, 3);  // Of the shortest.
+  EXPECT_DOUBLE_EQ(way(topology_, from, to).latency_us, 3);  // Latency of the shortest path.
 }
 
-// What each link carries of it, in its direction.
-TEST_F(Ways, SayWhatTheirLinksCarry) {
+// The share of each link, in its direction.
+TEST_F(TopologyPath, ReportsRatesOfItsLinks) {
   const NodeId from = node(NodeKind::gpu, "from"), to = node(NodeKind::gpu, "to");
   const NodeId a = node(NodeKind::nvswitch, "a"), b = node(NodeKind::nvswitch, "b");
   link(from, a, LinkKind::nvlink, 100);
@@ -72,7 +72,7 @@ TEST_F(Ways, SayWhatTheirLinksCarry) {
   }
 }
 
-TEST_F(Ways, AreRatherWideThanShort) {
+TEST_F(TopologyPath, PrefersWidthOverLatency) {
   const NodeId a = node(NodeKind::numa, "a"), b = node(NodeKind::numa, "b"), c = node(NodeKind::numa, "c");
   link(a, c, LinkKind::smp, 10);
   link(a, b, LinkKind::smp, 40);
@@ -83,7 +83,7 @@ TEST_F(Ways, AreRatherWideThanShort) {
   EXPECT_EQ(found.nodes, (std::vector<NodeId>{a, b, c}));
 }
 
-TEST_F(Ways, AreOfLeastLatencyAmongTheWidest) {
+TEST_F(TopologyPath, HasLeastLatency_AmongWidest) {
   const NodeId a = node(NodeKind::numa, "a"), b = node(NodeKind::pci_switch, "b"), c = node(NodeKind::pci_switch, "c");
   const NodeId d = node(NodeKind::nic, "d");
   link(a, b, LinkKind::pci, 16, 3);
@@ -95,8 +95,9 @@ TEST_F(Ways, AreOfLeastLatencyAmongTheWidest) {
   EXPECT_EQ(way(topology_, a, node(NodeKind::nic, "apart")).kind, WayKind::none);
 }
 
-// As many ways as there are processors between, each of another width: a search for each width would be endless.
-TEST_F(Ways, AreFoundInFewStepsHoweverManyThereAre) {
+// One path through each processor in between, all of different width: a search for each width would take too
+// long.
+TEST_F(TopologyPath, IsFoundInFewSteps_AmongManyPaths) {
   const NodeId from = node(NodeKind::gpu, "from"), to = node(NodeKind::gpu, "to");
   for (int i = 1; i <= 400; ++i) {
     const NodeId between = node(NodeKind::numa, std::to_string(i));
@@ -109,7 +110,7 @@ TEST_F(Ways, AreFoundInFewStepsHoweverManyThereAre) {
   EXPECT_LE(found.steps, 10 * topology_.links.size());
 }
 
-TEST_F(Ways, OverNvLinksAreFoundInFewStepsHoweverManyThereAre) {
+TEST_F(TopologyPath, OverNvLinksIsFoundInFewSteps_AmongManyPaths) {
   const NodeId from = node(NodeKind::gpu, "from"), to = node(NodeKind::gpu, "to");
   for (int i = 1; i <= 2000; ++i) {
     const NodeId between = node(NodeKind::nvswitch, std::to_string(i));
@@ -121,9 +122,9 @@ TEST_F(Ways, OverNvLinksAreFoundInFewStepsHoweverManyThereAre) {
   EXPECT_LE(found.steps, 300 * topology_.links.size());
 }
 
-// Each as if it were the only one, though what is found for one is of use for the next.
-TEST_F(Ways, ToSeveralAreThoseToEach) {
-  std::mt19937 random(7);  // Printed where it fails.
+// Each like a single search, although results for one are reused for the next.
+TEST_F(TopologyPath, ToSeveralEqualsPathToEach) {
+  std::mt19937 random(7);  // Printed on failure.
   const NodeKind kinds[] = {NodeKind::numa, NodeKind::pci_switch, NodeKind::gpu, NodeKind::gpu, NodeKind::nvswitch};
   std::vector<NodeId> nodes;
   for (int i = 0; i < 40; ++i) nodes.push_back(node(kinds[i % 5], std::to_string(i)));
@@ -152,8 +153,8 @@ TEST_F(Ways, ToSeveralAreThoseToEach) {
   }
 }
 
-// A search for each of them would look at all others again.
-TEST_F(Ways, ToManyTakeLittleMoreThanToOne) {
+// A separate search for each would visit all others again.
+TEST_F(TopologyPath, ToManyCostsLittleMoreThanToOne) {
   const NodeId processor = node(NodeKind::numa, "numa0"), middle = node(NodeKind::nvswitch, "nvswitches");
   std::vector<NodeId> gpus;
   for (int i = 0; i < 1000; ++i) {

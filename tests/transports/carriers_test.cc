@@ -1,4 +1,4 @@
-// What a connection does with a carrier that does not do what it should.
+// Reactions of a connection to a faulty endpoint.
 #include <gtest/gtest.h>
 
 #include "tests/transports/ends.h"
@@ -12,7 +12,7 @@ struct Faulty {
   bool insists = true;
 };
 
-class Carriers : public testing::Test {
+class FaultyEndpoint : public testing::Test {
  protected:
   void start(const Faulty& faults) {
     ends = std::make_unique<Connections>(std::make_unique<MemorySource>(faults.writer, faults.reader), Seal{},
@@ -36,13 +36,13 @@ class Carriers : public testing::Test {
   LaneState out, in;
 };
 
-TEST_F(Carriers, MayHaveNoRoom) {
+TEST_F(FaultyEndpoint, MayReportFullQueue) {
   start({Fault::no_room, Fault::no_room});
   stream(200);
   EXPECT_EQ(in.next, 200U) << ends->why();
 }
 
-TEST_F(Carriers, ThatDoNotReachLeaveItToTcpWhereTheyMay) {
+TEST_F(FaultyEndpoint, FallsBackToTcp_WhenOptional) {
   for (const Faulty& faults :
        {Faulty{Fault::refuse_connect, Fault::none, false}, Faulty{Fault::none, Fault::refuse_connect, false}}) {
     start(faults);
@@ -51,45 +51,45 @@ TEST_F(Carriers, ThatDoNotReachLeaveItToTcpWhereTheyMay) {
   }
 }
 
-TEST_F(Carriers, ThatDoNotReachAreAnErrorWhereTheyWereAskedFor) {
+TEST_F(FaultyEndpoint, FailsConnection_WhenRequired) {
   start({Fault::none, Fault::refuse_connect});
   ends->until([&] { return ends->ends[1]->lost(); });
   EXPECT_NE(ends->ends[1]->reason().find("it does not want to (there)"), std::string::npos) << ends->ends[1]->reason();
   ends->until([&] { return ends->ends[0]->lost(); });
 }
 
-TEST_F(Carriers, MayBringNoMessageOutOfTurn) {
+TEST_F(FaultyEndpoint, CannotDeliverMessageOutOfOrder) {
   start({Fault::wrong_number, Fault::none});
   expect_lost(1, "out of turn");
 }
 
-TEST_F(Carriers, MayBringNoMessageLongerThanASlot) {
+TEST_F(FaultyEndpoint, CannotDeliverMessageLongerThanSlot) {
   start({Fault::too_long, Fault::none});
   expect_lost(1, "longer than a slot");
 }
 
-TEST_F(Carriers, MayBringNoMessageOfALaneThatThereIsNot) {
+TEST_F(FaultyEndpoint, CannotDeliverMessageOfUnknownLane) {
   start({Fault::no_such_lane, Fault::none});
   expect_lost(1, "no such lane");
 }
 
-TEST_F(Carriers, MayBringNoCreditsThatAreNotDue) {
+TEST_F(FaultyEndpoint, CannotReturnExcessCredits) {
   start({Fault::none, Fault::undue_credits});
   expect_lost(0, "were not sent");
 }
 
-TEST_F(Carriers, MayNotTakeCreditsBack) {
+TEST_F(FaultyEndpoint, CannotWithdrawCredits) {
   start({Fault::none, Fault::fewer_credits});
   expect_lost(0, "were not sent");
 }
 
-TEST_F(Carriers, SayWhatBroke) {
+TEST_F(FaultyEndpoint, ReportsReasonOfFailure) {
   start({Fault::none, Fault::break_down});
   expect_lost(1, "memory is out of order (there)");
 }
 
 // Only where the choice may have been the mistake.
-TEST_F(Carriers, ThatWereChosenSayWhatToDoInsteadUntilOneHasWorked) {
+TEST_F(FaultyEndpoint, SuggestsAlternative_UntilItHasWorked) {
   const auto reason = [this](Fault of_reader) {
     ends = std::make_unique<Connections>(std::make_unique<MemorySource>(Fault::none, of_reader), Seal{}, true,
                                          "take the train");
@@ -104,10 +104,10 @@ TEST_F(Carriers, ThatWereChosenSayWhatToDoInsteadUntilOneHasWorked) {
   EXPECT_EQ(reason(Fault::break_down_later), "memory is out of order (there)");
 }
 
-// The last words of the other end are heard, though the carrier broke down before they were looked for.
-TEST_F(Carriers, ThatBreakDownLeaveWhatWasSaid) {
+// The last note of the other end is received, although the endpoint failed before it was read.
+TEST_F(FaultyEndpoint, DeliversLastNote_AfterFailure) {
   start({Fault::none, Fault::break_down});
-  for (int turn = 0; turn < 20; ++turn) {  // It is settled, and the lane has landed.
+  for (int turn = 0; turn < 20; ++turn) {  // The endpoint is connected, and the lane has landed.
     ends->advance(0);
     ends->advance(1);
   }

@@ -1,5 +1,5 @@
-// What every transport promises of its lanes, whatever carries them: messages in order, as far as there are slots and
-// no farther. The suite runs over all of them; a new one is a line in ends.cc.
+// Guarantees of lanes in every transport: messages arrive in order, limited by the number of slots. The suite runs over
+// all transports; a new one is a line in ends.cc.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class Conformance : public testing::TestWithParam<std::string> {
     std::cout << "seed " << seed << "\n";
     return std::mt19937_64(seed);
   }
-  // One thread drives both ends; each message is made anew where it is checked.
+  // One thread runs both ends; the check generates each message again.
   void stream(const LaneSpec& spec, std::uint64_t messages, const std::function<std::size_t(std::uint64_t)>& size) {
     LaneState out = ends->writing(spec), in = ends->reading(spec);
     ends->until([&] {
@@ -55,7 +55,7 @@ class Conformance : public testing::TestWithParam<std::string> {
       return in.next == messages;
     });
   }
-  // Like stream(), with a thread for each end, which sleeps where it can.
+  // Like stream(), with a thread for each end, which sleeps when it can.
   void stream_between_threads(const LaneSpec& spec, std::uint64_t messages, std::size_t bytes);
 
   std::unique_ptr<Ends> ends;
@@ -104,18 +104,18 @@ TEST_P(Conformance, CarriesMessagesOfAllSizesInOrder) {
   stream(lane_of(1, kSlotBytes), 4 * sizes.size(), [&](std::uint64_t number) { return sizes[number % sizes.size()]; });
 }
 
-TEST_P(Conformance, CarriesTheLargestSlots) {
+TEST_P(Conformance, CarriesLargestSlots) {
   const std::size_t sizes[] = {kMax, 0, kMax - 1, 3, 5 << 20};
   stream(lane_of(1, kMax), 10, [&](std::uint64_t number) { return sizes[number % std::size(sizes)]; });
 }
 
-TEST_P(Conformance, WrapsAroundWithTheFewestSlots) {
+TEST_P(Conformance, WrapsAround_WithFewestSlots) {
   LaneSpec one = lane_of(1, 4096);
-  one.slot_shift = 0;  // Between hosts there are more all the same.
+  one.slot_shift = 0;  // Lanes between hosts have more slots.
   stream(one, 200, [](std::uint64_t number) { return number * 37 % 4097; });
 }
 
-TEST_P(Conformance, CarriesNoMoreThanThereAreSlots) {
+TEST_P(Conformance, LimitsMessagesToSlots) {
   LaneState out = ends->writing(lane_of(1)), in = ends->reading(lane_of(1));
   std::uint64_t fit = 0;
   for (; slot_free(out) && fit < 100; ++fit) post(out, message_of(fit, 64 << 10));
@@ -126,7 +126,7 @@ TEST_P(Conformance, CarriesNoMoreThanThereAreSlots) {
     ends->advance(1);
   }
   EXPECT_FALSE(slot_free(out));
-  // Credits come back before the slots that plans count on have run out.
+  // Credits return before the slots that plans assume are exhausted.
   for (std::uint64_t taken = 0; taken < fit / 2; ++taken) {
     ASSERT_TRUE(simple_arrived(in));
     EXPECT_TRUE(next_is(in, message_of(taken, 64 << 10)));
@@ -134,7 +134,7 @@ TEST_P(Conformance, CarriesNoMoreThanThereAreSlots) {
   ends->until([&] { return slot_free(out); });
 }
 
-TEST_P(Conformance, CarriesManyLanesBothWays) {
+TEST_P(Conformance, CarriesManyLanesInBothDirections) {
   std::mt19937_64 random = seeded();
   constexpr std::uint16_t kLanes = 64;
   constexpr std::uint64_t kMessages = 30;
@@ -168,14 +168,14 @@ TEST_P(Conformance, CarriesManyLanesBothWays) {
 
 TEST_P(Conformance, StreamsSmallMessagesBetweenThreads) { stream_between_threads(lane_of(1, 4096), 3000, 100); }
 
-TEST_P(Conformance, StreamsMuchBetweenThreads) { stream_between_threads(lane_of(1, 1 << 20), 64, 1 << 20); }
+TEST_P(Conformance, StreamsLargeMessagesBetweenThreads) { stream_between_threads(lane_of(1, 1 << 20), 64, 1 << 20); }
 
-TEST_P(Conformance, DISABLED_StreamsAGibibyteBetweenThreads) {
+TEST_P(Conformance, DISABLED_StreamsGibibyteBetweenThreads) {
   stream_between_threads(lane_of(1, 4 << 20), 256, 4 << 20);
 }
 
-// Who waits is woken, though what it waits for may have been found by the other thread.
-TEST_P(Conformance, WakesWhoWaits) {
+// A waiting thread is woken, although another thread may have found the message.
+TEST_P(Conformance, WakesWaitingThread) {
   LaneState out = ends->writing(lane_of(1, 4096)), in = ends->reading(lane_of(1, 4096));
   LaneState answering = ends->writing(back(lane_of(1, 4096))), answers = ends->reading(back(lane_of(1, 4096)));
   constexpr std::uint64_t kRounds = 300;

@@ -1,5 +1,5 @@
-// What a connection between hosts promises beside its lanes, whatever carries its messages: communicators that share it
-// and end, ranks that die, are stopped, or leave while something is under way.
+// Guarantees of a connection between hosts beside its lanes, in every transport: communicators that share it and end,
+// and ranks that die, stop, or leave during transfers.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kSlotBytes = 64 << 10;
 
-class ConnectionsOver : public testing::TestWithParam<Tested> {
+class ConnectionsWith : public testing::TestWithParam<Tested> {
  protected:
   void SetUp() override {
     auto probe = GetParam().open();
@@ -29,7 +29,7 @@ class ConnectionsOver : public testing::TestWithParam<Tested> {
   std::unique_ptr<Connections> connect() const {
     return std::make_unique<Connections>(std::move(GetParam().open()).value(), seal());
   }
-  // One end, for a process of its own.
+  // One end, for a separate process.
   std::unique_ptr<TcpConnection> connect(Socket socket, bool odd, std::unique_ptr<CarrierSource>& source) const {
     source = std::move(GetParam().open()).value();
     std::unique_ptr<Carrier> carrier;
@@ -42,7 +42,7 @@ class ConnectionsOver : public testing::TestWithParam<Tested> {
   }
 };
 
-TEST_P(ConnectionsOver, KeepContextsApart) {
+TEST_P(ConnectionsWith, KeepContextsSeparate) {
   const auto ends = connect();
   LaneState first = ends->writing(lane_of(1), 1), second = ends->writing(lane_of(1), 2);
   LaneState in_first = ends->reading(lane_of(1), 1), in_second = ends->reading(lane_of(1), 2);
@@ -57,7 +57,7 @@ TEST_P(ConnectionsOver, KeepContextsApart) {
   EXPECT_NE(ends->ends[0]->new_context(), ends->ends[1]->new_context());
 }
 
-TEST_P(ConnectionsOver, TellAllCreditsWhenAsked) {
+TEST_P(ConnectionsWith, ReturnAllCredits_OnRequest) {
   const auto ends = connect();
   LaneState out = ends->writing(lane_of(1)), in = ends->reading(lane_of(1));
   post(out, message_of(0, 10));
@@ -68,14 +68,14 @@ TEST_P(ConnectionsOver, TellAllCreditsWhenAsked) {
     ends->advance(0);
     ends->advance(1);
   }
-  EXPECT_EQ(load_acquire(&out.view.credits->taken), 0U);  // One alone is not worth a message.
+  EXPECT_EQ(load_acquire(&out.view.credits->taken), 0U);  // A single credit is not worth a message.
   ends->ends[1]->send_credits();
   ends->until([&] { return ends->ends[1]->drained(0); });
   ends->until([&] { return load_acquire(&out.view.credits->taken) == 1; });
 }
 
-// Whoever has drained may sleep: what is missing needs the other end alone.
-TEST_P(ConnectionsOver, AreDrainedWhenAllGoesOnByItself) {
+// After drained() the thread may sleep: all remaining work is at the other end.
+TEST_P(ConnectionsWith, AreDrained_WhenOnlyTheOtherEndMustAct) {
   for (const std::uint32_t bytes : {100U, kSlotBytes, 1U << 20}) {
     const auto ends = connect();
     LaneState out = ends->writing(lane_of(1, 1 << 20)), in = ends->reading(lane_of(1, 1 << 20));
@@ -90,7 +90,7 @@ TEST_P(ConnectionsOver, AreDrainedWhenAllGoesOnByItself) {
   }
 }
 
-TEST_P(ConnectionsOver, RefuseLanesThatCannotBe) {
+TEST_P(ConnectionsWith, RejectInvalidLanes) {
   const auto ends = connect();
   for (const std::uint32_t bytes : {0U, 100U, 1U << 30})
     EXPECT_FALSE(ends->ends[0]->open(0, lane_of(1, bytes), LaneEnd::writer).ok()) << bytes;
@@ -103,8 +103,8 @@ TEST_P(ConnectionsOver, RefuseLanesThatCannotBe) {
 
 // ---- Communicators that end ----
 
-// At whatever point one end leaves a communicator, the others that use the connection go on.
-TEST_P(ConnectionsOver, OutliveAContextInAnyPhase) {
+// Whenever one end leaves a communicator, the others that use the connection continue.
+TEST_P(ConnectionsWith, SurviveEndOfContext_InAnyPhase) {
   const auto seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
   std::mt19937 random(seed);
@@ -114,7 +114,7 @@ TEST_P(ConnectionsOver, OutliveAContextInAnyPhase) {
     LaneState in_other = ends->reading(lane_of(1), 2);
     (void)ends->reading(lane_of(1), 1);
     fill(out);
-    // Before the carrier is settled, before a lane has landed, with messages under way, or after them.
+    // Before the endpoint is connected, before a lane has landed, with messages in flight, or after them.
     for (std::uint32_t steps = random() % 12; steps > 0; --steps) ends->advance(static_cast<int>(random() % 2));
     const int first = static_cast<int>(random() % 2);
     ends->ends[first]->close(1);
@@ -129,7 +129,7 @@ TEST_P(ConnectionsOver, OutliveAContextInAnyPhase) {
   }
 }
 
-TEST_P(ConnectionsOver, TakeManyContextsOneAfterTheOther) {
+TEST_P(ConnectionsWith, SupportManyContextsInSequence) {
   const auto ends = connect();
   for (std::uint32_t context = 1; context <= 100; ++context) {
     LaneState out = ends->writing(lane_of(1, 4096), context), in = ends->reading(lane_of(1, 4096), context);
@@ -143,9 +143,9 @@ TEST_P(ConnectionsOver, TakeManyContextsOneAfterTheOther) {
   }
 }
 
-// An end passes a context on, and uses it, to one that leaves without having looked, before the note came or
-// afterwards: what the other end then has of the context goes all the same.
-TEST_P(ConnectionsOver, EndAContextThatNobodyTook) {
+// An end transfers a context, and uses it, while the other end leaves without having looked, before the note arrived or
+// afterwards. The other end still releases its state of the context.
+TEST_P(ConnectionsWith, ReleaseContext_ThatPeerNeverTook) {
   for (const bool came : {true, false}) {
     const auto ends = connect();
     const std::uint32_t context = ends->ends[0]->new_context();
@@ -170,8 +170,8 @@ TEST_P(ConnectionsOver, EndAContextThatNobodyTook) {
 
 // ---- Ranks that leave ----
 
-// The other end is told, or finds out; whatever it does then is of no effect.
-TEST_P(ConnectionsOver, SayWhyTheyWereLostInAnyPhase) {
+// The other end is notified, or detects it; its later operations have no effect.
+TEST_P(ConnectionsWith, ReportReasonOfLoss_InAnyPhase) {
   const auto seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
   std::mt19937 random(seed);
@@ -194,8 +194,8 @@ TEST_P(ConnectionsOver, SayWhyTheyWereLostInAnyPhase) {
   }
 }
 
-// What was sent before an end left is with the other.
-TEST_P(ConnectionsOver, BringWhatWasSentBeforeTheEnd) {
+// Data sent before an end left is delivered.
+TEST_P(ConnectionsWith, DeliverDataSentBeforeTheEnd) {
   for (const std::uint32_t bytes : {100U, kSlotBytes}) {
     const auto ends = connect();
     LaneState out = ends->writing(lane_of(1)), in = ends->reading(lane_of(1));
@@ -215,13 +215,13 @@ TEST_P(ConnectionsOver, BringWhatWasSentBeforeTheEnd) {
   }
 }
 
-// ---- Ranks that die or stand still ----
+// ---- Ranks that die or stop ----
 
-class ProcessesOver : public ConnectionsOver {
+class ConnectionsOfProcessesWith : public ConnectionsWith {
  protected:
-  // The other end, in a process: takes messages for ever.
+  // The other end, in a child process: receives messages forever.
   pid_t start_reader(const Socket& socket) const {
-    const int kept = ::dup(socket.get());  // A fork's child loses sockets.
+    const int kept = ::dup(socket.get());  // A forked child loses sockets.
     const pid_t child = ::fork();
     if (child != 0) {
       ::close(kept);
@@ -243,11 +243,11 @@ class ProcessesOver : public ConnectionsOver {
   void SetUp() override {
     if (GetParam().open == nullptr || std::string(GetParam().name) == "memory")
       GTEST_SKIP() << "memory is that of one process";
-    // Libraries are opened in each process: not before the fork.
+    // Libraries are opened in each process, not before the fork.
   }
 };
 
-TEST_P(ProcessesOver, SayThatTheOtherEndWasKilled) {
+TEST_P(ConnectionsOfProcessesWith, ReportKilledPeer) {
   auto [mine, theirs] = loopback_pair();
   const pid_t reader = start_reader(theirs);
   std::unique_ptr<CarrierSource> source;
@@ -276,7 +276,7 @@ TEST_P(ProcessesOver, SayThatTheOtherEndWasKilled) {
   EXPECT_NE(connection->reason().find("(here)"), std::string::npos) << connection->reason();
 }
 
-TEST_P(ProcessesOver, TakeNoHarmWhenTheOtherEndIsStopped) {
+TEST_P(ConnectionsOfProcessesWith, TolerateStoppedPeer) {
   auto [mine, theirs] = loopback_pair();
   const pid_t reader = start_reader(theirs);
   theirs.reset();
@@ -302,7 +302,7 @@ TEST_P(ProcessesOver, TakeNoHarmWhenTheOtherEndIsStopped) {
   int status = 0;
   ::waitpid(reader, &status, WUNTRACED);
   while (slot_free(out)) post(out, message_of(out.next % 16, kSlotBytes));
-  for (std::int64_t later = 0; later < 30; ++later) {  // As if seconds passed.
+  for (std::int64_t later = 0; later < 30; ++later) {  // Simulates that seconds pass.
     for (int i = 0; i < 50; ++i) connection->advance();
     connection->look(now_ns() + later * 1'000'000'000);
   }
@@ -315,8 +315,8 @@ TEST_P(ProcessesOver, TakeNoHarmWhenTheOtherEndIsStopped) {
 }
 
 std::string name_of(const testing::TestParamInfo<Tested>& info) { return info.param.name; }
-INSTANTIATE_TEST_SUITE_P(All, ConnectionsOver, testing::ValuesIn(connections_tested()), name_of);
-INSTANTIATE_TEST_SUITE_P(All, ProcessesOver, testing::ValuesIn(connections_tested()), name_of);
+INSTANTIATE_TEST_SUITE_P(All, ConnectionsWith, testing::ValuesIn(connections_tested()), name_of);
+INSTANTIATE_TEST_SUITE_P(All, ConnectionsOfProcessesWith, testing::ValuesIn(connections_tested()), name_of);
 
 }  // namespace
 }  // namespace tutti::test

@@ -1,4 +1,4 @@
-// The two ends of what carries lanes between two ranks, over any transport, for tests: driven by one thread or by two.
+// The two ends of lanes between two ranks over any transport, for tests: run by one thread or by two.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,19 +17,19 @@
 namespace tutti::test {
 
 inline constexpr Signature kSignature = {0x5eed};
-inline constexpr int kTimeoutMs = 60'000;  // A hang becomes a failure.
+inline constexpr int kTimeoutMs = 60'000;  // Turns a hang into a failure.
 
 class Ends {
  public:
   virtual ~Ends() = default;
   virtual LaneView open(int end, const LaneSpec& spec, LaneEnd which, std::uint32_t context) = 0;
   virtual void advance(int end) = 0;
-  // Sleeps until there may be something to advance.
+  // Sleeps until there may be work for advance().
   virtual void wait(int end, int timeout_ms) = 0;
-  // What this end has posted goes on by itself.
+  // Messages that this end has posted need no more calls of advance().
   virtual bool drained(int end) = 0;
 
-  // End 0 writes, end 1 reads, if the spec says so.
+  // End 0 writes and end 1 reads, if the spec says so.
   LaneState writing(const LaneSpec& spec, std::uint32_t context = 0) {
     return {.view = open(static_cast<int>(spec.writer), spec, LaneEnd::writer, context)};
   }
@@ -48,9 +48,9 @@ class Ends {
   virtual std::string why() { return ""; }
 };
 
-// A connection's.
+// The ends of a connection.
 struct Connections : Ends {
-  // The carriers, if there are any, are of one source.
+  // The endpoints, if any, belong to one source.
   explicit Connections(std::unique_ptr<CarrierSource> from = nullptr, const Seal& seal = {}, bool insists = true,
                        const std::string& instead = "");
   LaneView open(int end, const LaneSpec& spec, LaneEnd which, std::uint32_t context) override;
@@ -65,15 +65,15 @@ struct Connections : Ends {
 
 struct Tested {
   const char* name;
-  // Fails where this machine has not what it takes.
+  // Fails if this machine lacks the requirements.
   Result<std::unique_ptr<CarrierSource>> (*open)();
   bool sealed = false;
 };
 
-// All that connections may send their messages by: "tcp" itself is the first.
+// All endpoints that connections may use; the first is "tcp" itself.
 const std::vector<Tested>& connections_tested();
 
-// Lanes in shared memory, both of whose ends are in this process.
+// Lanes in shared memory, with both ends in this process.
 std::unique_ptr<Ends> shared_memory();
 
 inline LaneSpec lane_of(std::uint16_t tag, std::uint32_t slot_bytes = 64 << 10) {
@@ -85,7 +85,7 @@ inline LaneSpec lane_of(std::uint16_t tag, std::uint32_t slot_bytes = 64 << 10) 
   lane.slot_shift = 3;
   return lane;
 }
-// The lane back.
+// The lane in the opposite direction.
 inline LaneSpec back(LaneSpec lane) {
   std::swap(lane.writer, lane.reader);
   return lane;
@@ -93,7 +93,7 @@ inline LaneSpec back(LaneSpec lane) {
 
 std::vector<std::byte> message_of(std::uint64_t number, std::size_t bytes);
 void post(LaneState& lane, const std::vector<std::byte>& message);
-// Whether the next message is this one; takes it.
+// Whether the next message equals this one; receives it.
 bool next_is(LaneState& lane, const std::vector<std::byte>& message);
 
 }  // namespace tutti::test

@@ -1,5 +1,5 @@
-// What every transport with mapped lanes promises, between two ranks of one process and of two: the suite runs over
-// shared memory, the one there is.
+// Guarantees of every transport with mapped lanes, between two ranks of one process and of two. The suite runs over
+// shared memory, the only such transport.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,11 +21,11 @@ namespace tutti::test {
 namespace {
 
 constexpr Signature kSignature = {0x5eed};
-constexpr std::int64_t kTimeoutMs = 60'000;  // A hang becomes a failure.
+constexpr std::int64_t kTimeoutMs = 60'000;  // Turns a hang into a failure.
 
 enum class Home : std::uint8_t { one_process, two_processes };
 
-// Rank 1 owns the lanes and reads, rank 0 writes. A lane's two ends are made where they are used.
+// Rank 1 owns the lanes and reads, rank 0 writes. Each end of a lane is created where it is used.
 class Lanes : public testing::TestWithParam<Home> {
  protected:
   using Body = std::function<std::string(std::vector<LanePair>&)>;
@@ -50,7 +50,7 @@ class Lanes : public testing::TestWithParam<Home> {
     return views(*writer_);
   }
 
-  // Starts the writer, runs the reader here; both say "ok".
+  // Starts the writer, runs the reader here; both must return "ok".
   void run(const Body& writer, const Body& reader) {
     const auto write = [&] {
       std::vector<LanePair> lanes = writing();
@@ -99,7 +99,7 @@ bool wait_until(const Met& met) {
   return true;
 }
 
-// Byte `index` of message `number` of a lane; no two neighbours, messages or lanes alike.
+// Byte `index` of message `number` of a lane; adjacent bytes, messages and lanes differ.
 std::uint8_t content(std::uint64_t lane, std::uint64_t number, std::uint64_t index) {
   return static_cast<std::uint8_t>(lane * 83 + number * 31 + index * 7 + index / 251);
 }
@@ -126,7 +126,7 @@ bool read_slice(LaneState& lane, std::byte* to, std::uint64_t bytes) {
   return true;
 }
 
-// A message as slices that fit a slot; one slice of nothing if it is empty.
+// A message as slices that fit a slot; an empty message is one empty slice.
 template <class Slice>
 bool each_slice(std::uint64_t bytes, std::uint64_t slot_bytes, const Slice& slice) {
   std::uint64_t begin = 0;
@@ -175,8 +175,8 @@ TEST_P(Lanes, CarryEverySizeInOrder) {
       });
 }
 
-// Each number of slots, and slots of less than a line, goes around many times.
-TEST_P(Lanes, GoAroundTheirSlots) {
+// Each number of slots, and slots smaller than a cache line, wrap around many times.
+TEST_P(Lanes, WrapAroundTheirSlots) {
   std::vector<std::uint64_t> sizes(2000);
   for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = i * 7 % 193;
   for (std::uint32_t shift = 0; shift <= 3; ++shift) make(spec_of(128, shift, static_cast<std::uint16_t>(shift)));
@@ -193,7 +193,7 @@ TEST_P(Lanes, GoAroundTheirSlots) {
   }
 }
 
-TEST_P(Lanes, HoldTheWriterBackUntilASlotIsTaken) {
+TEST_P(Lanes, BlockWriter_UntilSlotIsFree) {
   for (std::uint32_t shift = 0; shift <= 3; ++shift) make(spec_of(64, shift, static_cast<std::uint16_t>(shift)));
   std::vector<LanePair> reading_ends = reading(), writing_ends = writing();
   for (std::uint32_t shift = 0; shift <= 3; ++shift) {
@@ -208,7 +208,7 @@ TEST_P(Lanes, HoldTheWriterBackUntilASlotIsTaken) {
   }
 }
 
-TEST_P(Lanes, DoNotMeetEachOther) {
+TEST_P(Lanes, DoNotAffectEachOther) {
   constexpr std::size_t kLanes = 64;
   for (std::size_t lane = 0; lane < kLanes; ++lane) make(spec_of(4096, 1, static_cast<std::uint16_t>(lane)));
   const auto body = [&](std::vector<LanePair>& lanes, bool writes) -> std::string {
@@ -216,7 +216,7 @@ TEST_P(Lanes, DoNotMeetEachOther) {
     for (const LanePair& lane : lanes) states.push_back({lane.forward});
     for (std::uint64_t number = 0; number < 20; ++number) {
       for (std::size_t i = 0; i < kLanes; ++i) {
-        const std::size_t lane = writes ? i : (i * 5 + number) % kLanes;  // The reader goes in another order.
+        const std::size_t lane = writes ? i : (i * 5 + number) % kLanes;  // The reader uses another order.
         std::vector<std::byte> message = message_of(lane, number, 4096);
         if (writes) {
           if (!write_slice(states[lane], message.data(), 4096)) return "stuck at lane " + std::to_string(lane);
@@ -233,8 +233,8 @@ TEST_P(Lanes, DoNotMeetEachOther) {
       [&](std::vector<LanePair>& lanes) { return body(lanes, false); });
 }
 
-// The answer lies where the question lay.
-TEST_P(Lanes, BringTheAnswerOfARoundTripInTheSameSlot) {
+// The answer is in the same slot as the request.
+TEST_P(Lanes, RoundTripAnswersInSameSlot) {
   LaneSpec spec = spec_of(256, 2);
   spec.form = LaneForm::round_trip;
   spec.partner_tag = 1;
@@ -266,8 +266,8 @@ TEST_P(Lanes, BringTheAnswerOfARoundTripInTheSameSlot) {
       });
 }
 
-// Both write at once, each into the set of slots that the other read last.
-TEST_P(Lanes, SwapTheirSlotsWithoutTouchingThePartners) {
+// Both write at the same time, each into the set of slots that the other read last.
+TEST_P(Lanes, SwapSlots_WithoutTouchingThePartners) {
   LaneSpec spec = spec_of(256, 1);
   spec.form = LaneForm::swap;
   spec.partner_tag = 1;
@@ -288,11 +288,11 @@ TEST_P(Lanes, SwapTheirSlotsWithoutTouchingThePartners) {
       [&](std::vector<LanePair>& lanes) { return exchange({lanes[0].partner}, {lanes[0].forward}, 128); });
 }
 
-class KilledLanes : public Lanes {};
-INSTANTIATE_TEST_SUITE_P(Shm, KilledLanes, testing::Values(Home::two_processes));
+class LanesOfKilledRank : public Lanes {};
+INSTANTIATE_TEST_SUITE_P(Shm, LanesOfKilledRank, testing::Values(Home::two_processes));
 
-// What was posted can be read; then each look says at once that there is no more.
-TEST_P(KilledLanes, GiveTheReaderWhatAKilledWriterPosted) {
+// Posted messages can be read; afterwards the lane is empty.
+TEST_P(LanesOfKilledRank, DeliverMessagesOfKilledWriter) {
   make(spec_of(4096, 3));
   const Gate posted;
   Processes processes;
@@ -311,7 +311,7 @@ TEST_P(KilledLanes, GiveTheReaderWhatAKilledWriterPosted) {
   for (int look = 0; look < 1000; ++look) ASSERT_FALSE(simple_arrived(lane));
 }
 
-TEST_P(KilledLanes, StopTheWriterWhenAKilledReaderTakesNoMore) {
+TEST_P(LanesOfKilledRank, BlockWriter_AfterReaderWasKilled) {
   make(spec_of(4096, 2));
   std::vector<LanePair> ends = reading();
   const Gate took;

@@ -21,7 +21,7 @@ inline std::pair<Socket, Socket> loopback_pair() {
   if (::bind(listener.get(), any, bytes) != 0 || ::listen(listener.get(), 1) != 0) std::abort();
   if (::getsockname(listener.get(), any, &bytes) != 0) std::abort();
   Socket caller = open_socket(AF_INET, SOCK_STREAM).value();
-  (void)::connect(caller.get(), any, bytes);  // Under way: the socket does not wait.
+  (void)::connect(caller.get(), any, bytes);  // In progress: the socket does not block.
   for (;;) {
     auto accepted = accept_socket(listener);
     if (accepted.ok() && accepted.value()) return {std::move(caller), std::move(*accepted.value())};

@@ -1,4 +1,4 @@
-// Shared memory where memory of another kind is lacking.
+// Shared memory when other allocations fail.
 #include "transports/shm/mapping.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ bool is_mapped(const std::string& name) {
   return false;
 }
 
-TEST(Mapping, ThatMemoryIsLackingForLeavesNothingMapped) {
+TEST(Mapping, LeavesNothingMapped_WhenAllocationFails) {
   const Descriptor file(::memfd_create("tutti-mapping-test", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(file.get(), kBytes), 0);
   for (const auto make : {Mapping::make, Mapping::share}) {

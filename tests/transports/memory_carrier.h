@@ -1,4 +1,4 @@
-// A carrier within one process that does what carrier.h asks, by plain memory, and what it forbids, when told so.
+// An endpoint within one process that implements carrier.h with plain memory. On request it violates the contract.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -27,11 +27,11 @@ enum class Fault : std::uint8_t {
   no_such_lane,
   undue_credits,
   fewer_credits,
-  break_down,        // Once something has come,
+  break_down,        // Once a message has arrived,
   break_down_later,  // or two messages of a lane.
 };
 
-// What two ends share.
+// State shared by two ends.
 struct MemoryPipe {
   struct Message {
     MessageHead head;
@@ -45,7 +45,7 @@ struct MemoryPipe {
     std::vector<Message> messages;  // For this end, still in the other's slots.
     std::vector<std::pair<std::uint32_t, std::uint64_t>> credits;
     std::map<std::uint32_t, Landed> landed;
-    std::map<std::uint32_t, std::uint64_t> gone;  // Of its own messages, by lane.
+    std::map<std::uint32_t, std::uint64_t> gone;  // Credits of its own messages, by lane.
     Owned<int, ::close, -1> bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   };
   std::mutex mutex;
@@ -57,7 +57,7 @@ class MemoryCarrier : public Carrier {
   MemoryCarrier(std::shared_ptr<MemoryPipe> pipe, int which, Fault fault)
       : pipe_(std::move(pipe)), mine_(pipe_->ends[which]), other_(pipe_->ends[1 - which]), fault_(fault) {}
 
-  ~MemoryCarrier() override {  // What the other end has not fetched is gone.
+  ~MemoryCarrier() override {  // Data that the other end has not fetched is lost.
     const std::lock_guard lock(pipe_->mutex);
     other_.messages.clear();
     mine_.landed.clear();
@@ -154,7 +154,7 @@ class MemoryCarrier : public Carrier {
   std::map<std::uint32_t, LaneMemory> attached_;
 };
 
-// Ends in turn: the first and the second belong together, the third and the fourth, and so on.
+// Ends alternate: the first and the second belong together, the third and the fourth, and so on.
 class MemorySource : public CarrierSource {
  public:
   explicit MemorySource(Fault first = Fault::none, Fault second = Fault::none) : faults_{first, second} {}

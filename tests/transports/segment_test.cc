@@ -1,4 +1,4 @@
-// Shared memory as ranks hand it to each other.
+// Shared memory that ranks pass to each other.
 #include "transports/shm/segment.h"
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ bool is_mapped(const std::byte* address) {
   return ::mincore(const_cast<std::byte*>(address), 1, &resident) == 0;
 }
 
-TEST(Segment, IsSeenAtOneAddressByAllRanksOfAProcess) {
+TEST(Segment, IsMappedAtOneAddress_ForAllRanksOfProcess) {
   const Segment own = make();
   std::vector<std::byte*> seen(8);
   std::atomic<int> started{0};
@@ -57,7 +57,7 @@ TEST(Segment, IsSeenAtOneAddressByAllRanksOfAProcess) {
   EXPECT_NE(make().data(), own.data());
 }
 
-TEST(Segment, StaysMappedUntilItsLastRankIsGone) {
+TEST(Segment, StaysMapped_UntilLastRankReleasesIt) {
   Segment own = make();
   Segment peer = adopted(own);
   std::byte* const data = own.data();
@@ -68,8 +68,8 @@ TEST(Segment, StaysMappedUntilItsLastRankIsGone) {
   EXPECT_FALSE(is_mapped(data));
 }
 
-// The descriptor outlives all mappings: the next one is new, and sees what the file holds.
-TEST(Segment, IsMappedAnewWhenNobodyHasItAnyMore) {
+// The descriptor outlives all mappings: the next mapping is new, and has the contents of the file.
+TEST(Segment, IsMappedAgain_WhenAllRanksReleasedIt) {
   Segment own = make();
   own.data()[0] = std::byte{7};
   File file = std::move(own.duplicate()).value();
@@ -78,8 +78,8 @@ TEST(Segment, IsMappedAnewWhenNobodyHasItAnyMore) {
   EXPECT_EQ(again.data()[0], std::byte{7});
 }
 
-// The owner may put a private copy there, which a peer must not find under its feet.
-TEST(Segment, IsNotSharedWhereItsOwnerMayTakeItBack) {
+// The owner may replace its mapping by a private copy, which must not affect a peer's mapping.
+TEST(Segment, IsMappedSeparately_WhenOwnerMayMakeItPrivate) {
   Segment own = make(Forked::kept);
   const Segment peer = adopted(own);
   EXPECT_NE(peer.data(), own.data());
@@ -91,7 +91,7 @@ TEST(Segment, IsNotSharedWhereItsOwnerMayTakeItBack) {
   ::munmap(data, kBytes);
 }
 
-TEST(Segment, HasNoNameThatCouldStayBehindOrRunOutOfRoom) {
+TEST(Segment, HasNoName) {
   const Segment own = make();
   struct stat shared = {}, directory = {};
   ASSERT_EQ(::fstat(own.descriptor(), &shared), 0);
@@ -102,19 +102,19 @@ TEST(Segment, HasNoNameThatCouldStayBehindOrRunOutOfRoom) {
 
 Status adopting(File file, std::size_t bytes) { return Segment::adopt(std::move(file), bytes).status(); }
 
-// A peer's doing, of which all ranks are told: not a call that is wrong in itself.
+// Caused by a peer, and reported to all ranks: not an invalid argument.
 void expect_refusal(const Status& status, const std::string& words) {
   EXPECT_EQ(status.code(), Code::invalid_usage);
   EXPECT_EQ(status.message(), words);
 }
 
-TEST(Segment, IsRefusedIfShorterThanAnnounced) {
+TEST(Segment, IsRejected_WhenShorterThanAnnounced) {
   const Segment own = make();
   expect_refusal(adopting(std::move(own.duplicate()).value(), kBytes + 1),
                  "a peer's shared memory has 65536 bytes where it announced 65537");
 }
 
-TEST(Segment, IsRefusedIfItMayShrink) {
+TEST(Segment, IsRejected_WhenItMayShrink) {
   File unsealed(::memfd_create("tutti-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(unsealed.get(), kBytes), 0);
   expect_refusal(adopting(std::move(unsealed), kBytes), "a peer's shared memory is not sealed");
@@ -122,7 +122,7 @@ TEST(Segment, IsRefusedIfItMayShrink) {
   expect_refusal(adopting(std::move(ordinary), 1), "a peer's shared memory is not sealed");
 }
 
-TEST(Segment, IsRefusedIfItIsNoFile) {
+TEST(Segment, IsRejected_WhenItIsNoFile) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const File other(ends[1]);
@@ -130,11 +130,11 @@ TEST(Segment, IsRefusedIfItIsNoFile) {
   EXPECT_EQ(adopting(File(), kBytes).code(), Code::system);
 }
 
-TEST(Segment, SaysWhatToDoWhereThereAreNoDescriptorsLeft) {
+TEST(Segment, SuggestsRemedy_WhenOutOfDescriptors) {
   const Segment own = make();
   rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none = {1, before.rlim_max};  // 0 would make a wrong argument of the place to look from.
+  const rlimit none = {1, before.rlim_max};  // 0 would be an invalid starting descriptor.
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   const Status made = Segment::create("tutti-test", kBytes).status();
   const Status duplicated = own.duplicate().status();
@@ -147,10 +147,10 @@ TEST(Segment, SaysWhatToDoWhereThereAreNoDescriptorsLeft) {
   }
 }
 
-TEST(Segment, SaysWhatToDoWhereThereIsNoAddressSpaceLeft) {
+TEST(Segment, SuggestsRemedy_WhenOutOfAddressSpace) {
   rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
-  // Room for a sanitizer's own needs beside what it has: some have most of all there is.
+  // Leaves memory for a sanitizer beside its existing mappings, which may cover most of the address space.
   std::size_t pages = 0;
   ASSERT_TRUE(std::ifstream("/proc/self/statm") >> pages);
   const rlimit limited = {pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + (std::size_t{1} << 30),
@@ -162,7 +162,7 @@ TEST(Segment, SaysWhatToDoWhereThereIsNoAddressSpaceLeft) {
   EXPECT_NE(status.message().find("raise the limit with ulimit -v"), std::string::npos) << status.message();
 }
 
-TEST(Segment, CannotBeShrunkByAPeer) {
+TEST(Segment, CannotBeShrunkByPeer) {
   const Segment own = make();
   EXPECT_NE(::ftruncate(own.descriptor(), 0), 0);
 }

@@ -1,4 +1,4 @@
-// Where lanes lie in shared memory. What a peer says of its own is checked before it is used.
+// Placement of lanes in shared memory. Data of a peer is checked before use.
 #include "transports/shm/shm_transport.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ struct Offer {
     Segment memory = std::move(Segment::adopt(std::move(file), address.segment_bytes)).value();
     if (!peer.adopt(1, 0, std::move(memory)).ok()) return "not adopted";
     const Status status = peer.view(spec, 1, address).status();
-    // A peer's doing, of which all ranks are told: not a call that is wrong in itself.
+    // Caused by a peer, and reported to all ranks: not an invalid argument.
     EXPECT_TRUE(status.ok() || status.code() == Code::invalid_usage) << name(status.code());
     return status.message();
   }
@@ -25,7 +25,7 @@ struct Offer {
   LaneAddress address;
 };
 
-TEST(ShmTransport, RefusesAddressesOutsideOfTheSegment) {
+TEST(ShmTransport, RejectsAddressesOutsideSegment) {
   const std::string outside = "rank 1 sent an address outside of its segment";
   EXPECT_EQ(Offer().refusal(), "");
   for (const std::uint64_t wrong : {std::uint64_t{1} << 40, ~std::uint64_t{127}, std::uint64_t{8}}) {
@@ -36,14 +36,14 @@ TEST(ShmTransport, RefusesAddressesOutsideOfTheSegment) {
     EXPECT_EQ(slots.refusal(), outside);
   }
   Offer last;
-  last.address.words = last.address.segment_bytes - kWordsBytes;  // Its credits would lie behind the end.
+  last.address.words = last.address.segment_bytes - kWordsBytes;  // Its credits would be beyond the end.
   EXPECT_EQ(last.refusal(), outside);
   Offer large;
   large.spec.slot_bytes = 1U << 31;
   EXPECT_EQ(large.refusal(), outside);
 }
 
-TEST(ShmTransport, RefusesMoreSlotsThanALaneHas) {
+TEST(ShmTransport, RejectsTooManySlots) {
   for (const std::uint32_t shift : {4U, 63U, 64U, ~0U}) {
     Offer offer;
     offer.spec.slot_shift = shift;
@@ -51,7 +51,7 @@ TEST(ShmTransport, RefusesMoreSlotsThanALaneHas) {
   }
 }
 
-TEST(ShmTransport, RefusesSegmentsThatItDoesNotKnowOrKnowsAlready) {
+TEST(ShmTransport, RejectsUnknownAndDuplicateSegments) {
   Offer offer;
   ShmTransport peer(0);
   EXPECT_EQ(peer.view(offer.spec, 1, offer.address).status().message(), "segment 0 of rank 1 is not mapped");
@@ -64,17 +64,17 @@ TEST(ShmTransport, RefusesSegmentsThatItDoesNotKnowOrKnowsAlready) {
   EXPECT_EQ(again.message(), "rank 1 passed segment 0 twice");
 }
 
-TEST(ShmTransport, TakesLittleAddressSpaceForItsFirstLane) {
+TEST(ShmTransport, UsesLittleAddressSpace_ForFirstLane) {
   const LaneAddress address = std::move(ShmTransport(1).create(spec_of(4096, 3))).value();
   EXPECT_EQ(address.segment_bytes, std::size_t{32} << 20);
 }
 
-TEST(ShmTransport, TakesAnotherSegmentWhenOneIsFull) {
+TEST(ShmTransport, CreatesAnotherSegment_WhenOneIsFull) {
   ShmTransport owner(1);
   std::uint32_t segments = 0;
   for (std::uint16_t channel = 0; channel < 40; ++channel)
     segments = std::move(owner.create(spec_of(4 << 20, 3, channel))).value().segment + 1;
-  EXPECT_EQ(segments, 8U);  // 32 MiB each and counters: 1, 1, 3 in the first segments, then 7 in each.
+  EXPECT_EQ(segments, 8U);  // 32 MiB each and counters: 1, 1, 3 lanes in the first segments, then 7 in each.
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// When a peer's host counts as out of reach.
+// When a peer's host counts as unreachable.
 #include "transports/tcp/silence.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ double first_report(double seconds, const std::function<TcpSample(int)>& sample_
   return -1;
 }
 
-TEST(SilenceDetector, ReportsUnacknowledgedData_WhenIncomingSegmentsResetTheProbeCounter) {
+TEST(SilenceDetector, ReportsUnacknowledgedData_WhenIncomingSegmentsResetProbeCounter) {
   const double at = first_report(10, [](int step) {
     return TcpSample{.acknowledged = 5,
                      .unacknowledged = 40,
@@ -41,7 +41,7 @@ TEST(SilenceDetector, ReportsUnacknowledgedData_WhenRetransmissionsStayUnanswere
   EXPECT_LE(at, 4.1);
 }
 
-TEST(SilenceDetector, ReportsNothing_WhenTheWindowIsClosedAndProbesAreAnswered) {
+TEST(SilenceDetector, ReportsNothing_WhenWindowIsClosedAndProbesAreAnswered) {
   EXPECT_EQ(first_report(60,
                          [](int step) {
                            return TcpSample{

@@ -1,4 +1,4 @@
-// The lane that the tests of transports talk about.
+// The lane used by the tests of transports.
 #pragma once
 
 #include "transports/transport.h"

@@ -1,4 +1,4 @@
-// What is protected arrives as it was sent or not at all, whatever is done to it on its way.
+// ProtectedRecords data arrives as sent or not at all, whatever happens on its way.
 #include "transports/tcp/stream.h"
 
 #include <gtest/gtest.h>
@@ -25,20 +25,20 @@ Bytes random_bytes(std::size_t bytes, std::uint64_t seed) {
   return made;
 }
 
-class Protected : public testing::TestWithParam<Protection> {
+class ProtectedRecords : public testing::TestWithParam<Protection> {
  protected:
   Seal seal() const { return {GetParam(), kSecret}; }
 };
 
-TEST_P(Protected, RecordsComeBackInTheirOrder) {
+TEST_P(ProtectedRecords, ArriveInOrder) {
   Records out(GetParam(), kSecret), in(GetParam(), kSecret);
   Bytes wire;
   const std::size_t sizes[] = {1, 2, 15, 16, 17, 4096, Records::kMaxPlain};
   for (const std::size_t bytes : sizes) out.close(random_bytes(bytes, bytes), wire);
   std::span<std::byte> left(wire);
   for (const std::size_t bytes : sizes) {
-    EXPECT_FALSE(in.open(left.first(Records::kHead + bytes)).value());  // Not yet there as a whole,
-    const auto opened = in.open(left);                                  // which changes nothing.
+    EXPECT_FALSE(in.open(left.first(Records::kHead + bytes)).value());  // Not yet complete,
+    const auto opened = in.open(left);                                  // which has no effect.
     ASSERT_TRUE(opened.ok()) << bytes;
     const Bytes expected = random_bytes(bytes, bytes);
     EXPECT_TRUE(
@@ -48,18 +48,18 @@ TEST_P(Protected, RecordsComeBackInTheirOrder) {
   EXPECT_TRUE(left.empty());
 }
 
-TEST_P(Protected, NoBitMayBeAltered) {
+TEST_P(ProtectedRecords, RejectAnyAlteredBit) {
   Bytes wire;
   Records(GetParam(), kSecret).close(random_bytes(40, 7), wire);
   for (std::size_t bit = 0; bit < 8 * wire.size(); ++bit) {
     Bytes altered = wire;
     altered[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
     const auto opened = Records(GetParam(), kSecret).open(altered);
-    EXPECT_TRUE(!opened.ok() || !opened.value()) << "bit " << bit;  // A longer one is awaited in vain.
+    EXPECT_TRUE(!opened.ok() || !opened.value()) << "bit " << bit;  // A longer record never completes.
   }
 }
 
-TEST_P(Protected, RecordsMayNotBeRepeatedLeftOutOrForged) {
+TEST_P(ProtectedRecords, RejectRepeatedMissingAndForgedRecords) {
   const auto refuses = [](Records& in, Bytes& wire) { return !in.open(wire).ok(); };
   Records out(GetParam(), kSecret);
   Bytes first, second;
@@ -78,7 +78,7 @@ TEST_P(Protected, RecordsMayNotBeRepeatedLeftOutOrForged) {
   EXPECT_TRUE(refuses(in, forged));
 }
 
-TEST_P(Protected, OnlyEncryptionHidesTheText) {
+TEST_P(ProtectedRecords, HideText_OnlyWithEncryption) {
   const std::string text = "weights of the last layer, which nobody else is to see";
   Bytes wire;
   Records(GetParam(), kSecret).close(std::as_bytes(std::span(text)), wire);
@@ -87,8 +87,8 @@ TEST_P(Protected, OnlyEncryptionHidesTheText) {
   EXPECT_EQ(shown, GetParam() == Protection::checked);
 }
 
-// Both ends in one thread, as far as the socket's buffers go; what is read is cut otherwise than what was sent.
-TEST_P(Protected, StreamsCarryBytesBothWays) {
+// Both ends in one thread, as far as the socket's buffers allow; reads and writes have different lengths.
+TEST_P(ProtectedRecords, CarryStreamsInBothDirections) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -119,10 +119,10 @@ TEST_P(Protected, StreamsCarryBytesBothWays) {
   }
 }
 
-TEST_P(Protected, WhatIsNotOfTheOtherEndIsNoticed) {
+TEST_P(ProtectedRecords, RejectReflectedData) {
   auto [first, second] = loopback_pair();
   ByteStream here(std::move(first), seal(), true),
-      echoes(std::move(second), seal(), true);  // Both say that they called.
+      echoes(std::move(second), seal(), true);  // Both ends act as the caller.
   std::byte byte{42};
   std::array<iovec, 1> part = {{{&byte, 1}}};
   ASSERT_EQ(here.send(part, 1), 1);
@@ -134,7 +134,7 @@ TEST_P(Protected, WhatIsNotOfTheOtherEndIsNoticed) {
   EXPECT_EQ(errno, EBADMSG);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Protected, testing::Values(Protection::checked, Protection::encrypted),
+INSTANTIATE_TEST_SUITE_P(All, ProtectedRecords, testing::Values(Protection::checked, Protection::encrypted),
                          [](const auto& given) {
                            return given.param == Protection::checked ? "checked" : "encrypted";
                          });

@@ -1,4 +1,4 @@
-// Whatever comes over a connection that should not ends it with a reason.
+// Invalid data on a connection ends it with a reason.
 #include "transports/tcp/connection.h"
 
 #include <gtest/gtest.h>
@@ -20,11 +20,11 @@ namespace {
 
 LaneSpec spec(std::uint16_t tag, std::uint32_t slot_bytes = 64 << 10) { return lane_of(tag, slot_bytes); }
 
-// ---- A peer that does not keep to the rules ----
+// ---- A peer that violates the protocol ----
 
-class Strangers : public testing::Test {
+class TcpMaliciousPeer : public testing::Test {
  protected:
-  Strangers() {
+  TcpMaliciousPeer() {
     auto [first, second] = loopback_pair();
     victim = std::make_unique<TcpConnection>(std::move(first), false, "here");
     stranger = std::move(second);
@@ -55,64 +55,64 @@ class Strangers : public testing::Test {
   Socket stranger;
 };
 
-TEST_F(Strangers, MaySendNothingDamaged) {
+TEST_F(TcpMaliciousPeer, CannotSendDamagedHeader) {
   TcpFrameHeader header;
   header.check = check_of(header) + 1;
   say(header, {}, false);
   expect_lost("damaged");
 }
 
-TEST_F(Strangers, MaySendNoMessageWithoutALane) {
+TEST_F(TcpMaliciousPeer, CannotSendMessage_OnUnknownLane) {
   say(TcpFrameHeader{.lane = 3});
   expect_lost("no such lane");
 }
 
-TEST_F(Strangers, MaySendNoMessageLongerThanASlot) {
+TEST_F(TcpMaliciousPeer, CannotSendMessageLongerThanSlot) {
   notify_lane(spec(1, 4096), 0);
   say(TcpFrameHeader{.bytes = 4097});
   expect_lost("longer than a slot");
 }
 
-TEST_F(Strangers, MaySendNoMessageTwice) {
+TEST_F(TcpMaliciousPeer, CannotRepeatMessage) {
   notify_lane(spec(1, 4096), 0);
   say(TcpFrameHeader{.number = 0});
   say(TcpFrameHeader{.number = 0});
   expect_lost("out of turn");
 }
 
-TEST_F(Strangers, MaySendNoMoreThanThereAreSlots) {
+TEST_F(TcpMaliciousPeer, CannotExceedSlots) {
   notify_lane(spec(1, 4096), 0);
   for (std::uint64_t number = 0; number <= HalfLane::kSlots; ++number) say(TcpFrameHeader{.number = number});
   expect_lost("there is no slot");
 }
 
-TEST_F(Strangers, MayNotGiveCreditsForWhatWasNotSent) {
+TEST_F(TcpMaliciousPeer, CannotCreditUnsentMessages) {
   LaneState out = {.view = std::move(victim->open(0, spec(1), LaneEnd::writer)).value()};
   post(out, message_of(0, 10));
   say(TcpFrameHeader{.kind = TcpFrameKind::credit, .number = 2});
   expect_lost("were not sent");
 }
 
-TEST_F(Strangers, MayNotTellOfALaneTwice) {
+TEST_F(TcpMaliciousPeer, CannotAnnounceLaneTwice) {
   notify_lane(spec(1), 0);
   notify_lane(spec(1), 1);
   expect_lost("twice");
 }
 
-TEST_F(Strangers, MayNotWriteWhatThisEndWrites) {
+TEST_F(TcpMaliciousPeer, CannotWriteLaneOfThisEnd) {
   LaneState out = {.view = std::move(victim->open(0, spec(1, 4096), LaneEnd::writer)).value()};
   notify_lane(spec(1, 4096), 0);
   expect_lost("this end writes");
   EXPECT_EQ(load_acquire(&out.view.words->posted), 0U);
 }
 
-TEST_F(Strangers, MayNotSendLongNotes) {
+TEST_F(TcpMaliciousPeer, CannotSendLongNotes) {
   say(TcpFrameHeader{.kind = TcpFrameKind::note, .bytes = kMaxNoteBytes + 1});
   expect_lost("a note of");
 }
 
-// Whatever comes, it ends or waits, and touches nothing else: the sanitizers see to that.
-TEST_F(Strangers, MayTalkNonsense) {
+// Any data ends the connection or waits for more, and touches nothing else; sanitizers check the latter.
+TEST_F(TcpMaliciousPeer, MaySendRandomData) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// What an end of UCX does when the other closes lanes as it should not.
+// Reactions of a UCX end to a peer that closes lanes too early.
 #include "transports/ucx.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kSlotBytes = 4 << 20;  // Fetched in many parts.
 
-class Heard : public CarrierEvents {
+class ReceivedEvents : public CarrierEvents {
  public:
   Status arrived(const MessageHead& head) override {
     ++arrived_[head.lane];
@@ -35,8 +35,8 @@ HalfLane half_of(Carrier& carrier, LaneEnd which, std::uint32_t slot_bytes) {
   return {0, spec, which, {std::move(memory), nullptr}};
 }
 
-// Both ends, each with an engine of its own.
-class UcxEnds : public testing::Test {
+// Both ends, each with its own engine.
+class UcxEndpoints : public testing::Test {
  protected:
   void SetUp() override {
     for (std::unique_ptr<Carrier>& end : ends_) {
@@ -61,12 +61,12 @@ class UcxEnds : public testing::Test {
   }
 
   std::unique_ptr<Carrier> ends_[2];  // The first reads, the second writes.
-  Heard received_[2];
+  ReceivedEvents received_[2];
 };
 
-// Before, while and after it is fetched. An end that keeps to the rules does not close a lane before its messages have
-// left; this one says so, and the reader must not let go of what UCX still writes into.
-TEST_F(UcxEnds, KeepTheMemoryOfALaneThatWasClosedTooEarlyUntilItsMessageHasCome) {
+// Before, during and after the fetch. A correct peer closes a lane only after its messages have left. This one closes
+// early, and the reader must keep memory into which UCX still writes.
+TEST_F(UcxEndpoints, KeepMemoryOfLaneClosedTooEarly_UntilMessageArrives) {
   constexpr std::uint32_t kLanes = 60;
   std::vector<std::weak_ptr<std::byte>> freed;
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -90,9 +90,9 @@ TEST_F(UcxEnds, KeepTheMemoryOfALaneThatWasClosedTooEarlyUntilItsMessageHasCome)
   for (std::uint32_t lane = 0; lane + 1 < kLanes; ++lane) EXPECT_TRUE(freed[lane].expired()) << lane;
 }
 
-// More messages than UCX's own buffers hold: what is left there goes out while the writer waits for its calls' end, or
+// More messages than UCX's own buffers hold: the rest is sent while the writer waits for its calls to complete, or
 // never.
-TEST_F(UcxEnds, NeedNoWriterForWhatHasBeenPassedOn) {
+TEST_F(UcxEndpoints, SendEverything_BeforeWriterCompletes) {
   constexpr std::uint32_t kLanes = 40, kBytes = 4096;
   std::vector<HalfLane> reading, writing;
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -119,8 +119,8 @@ TEST_F(UcxEnds, NeedNoWriterForWhatHasBeenPassedOn) {
   EXPECT_TRUE(all_arrived());
 }
 
-// A process that was stopped, say. What the end was to send is given up, and its memory is free.
-TEST_F(UcxEnds, PartFromAnEndThatDoesNothing) {
+// For example a stopped process. Pending sends are given up, and their memory is freed.
+TEST_F(UcxEndpoints, CloseWithoutPeer) {
   std::weak_ptr<std::byte> freed;
   {
     const HalfLane reading = half(0, LaneEnd::reader);
@@ -135,8 +135,8 @@ TEST_F(UcxEnds, PartFromAnEndThatDoesNothing) {
   EXPECT_TRUE(freed.expired());
 }
 
-// One wait is for all ends of an engine that part one after the other, as those of a communicator do.
-TEST(UcxSource, HasEndsThatPartTogether) {
+// All ends of an engine that close one after the other, like those of a communicator, share one wait.
+TEST(UcxSource, ClosesEndsTogether) {
   constexpr std::uint32_t kEnds = 6, kBytes = 4096;
   auto sources = std::pair(open_ucx(), open_ucx());
   if (!sources.first.ok()) GTEST_SKIP() << std::move(sources.first).status().message();

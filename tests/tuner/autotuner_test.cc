@@ -10,15 +10,15 @@
 namespace tutti::test {
 namespace {
 
-// What operation number `operation` takes on a rank as a candidate.
+// Duration of operation `operation` on a rank with a candidate.
 using Durations = std::function<std::int64_t(std::size_t rank, std::size_t candidate, std::uint32_t operation)>;
 
-// Ranks that run the same operations and add up what they have seen.
+// Ranks that run the same operations and add up their times.
 struct Ranks {
   Ranks(std::size_t ranks, std::vector<double> predicted_us, const AutotunerOptions& terms = {})
       : predicted(std::move(predicted_us)), autotuners(ranks, Autotuner(predicted, terms)) {}
 
-  // Until the verdict. Fails where ranks differ in what they try, or in when they conclude.
+  // Runs until the class has settled. Fails if ranks differ in the candidates or in the time of the result.
   void run(const Durations& durations) {
     while (!autotuners[0].settled()) {
       ASSERT_LT(operations, autotuners[0].longest());
@@ -66,7 +66,7 @@ struct Ranks {
   std::int64_t total_ns = 0;
 };
 
-TEST(Autotuner, KeepsTheFastestWhicheverWasPredictedFirst) {
+TEST(Autotuner, KeepsFastest_WhicheverWasPredictedFirst) {
   for (std::size_t fastest = 0; fastest < 3; ++fastest) {
     Ranks ranks(2, {10, 11, 12});
     ranks.run([&](auto, std::size_t candidate, auto) { return candidate == fastest ? 9'000 : 10'000; });
@@ -75,14 +75,14 @@ TEST(Autotuner, KeepsTheFastestWhicheverWasPredictedFirst) {
   }
 }
 
-TEST(Autotuner, BeginsWithOperationsOfTheFirstChoice) {
+TEST(Autotuner, BeginsWithDefaultCandidate) {
   Ranks ranks(1, {10, 11});
   ranks.run([](auto, auto, auto) { return 10'000; });
   const auto first_other = std::find(ranks.tried.begin(), ranks.tried.end(), 1U) - ranks.tried.begin();
   EXPECT_GE(first_other, 16);
 }
 
-TEST(Autotuner, DoesNotTryWhatIsPredictedToBeFarSlower) {
+TEST(Autotuner, SkipsCandidatesPredictedFarSlower) {
   Ranks ranks(2, {10, 19, 21, 200});
   ranks.run([](auto, std::size_t candidate, auto) { return candidate == 1 ? 12'000 : 11'000; });
   EXPECT_GT(ranks.times_tried(1), 0U);
@@ -90,13 +90,13 @@ TEST(Autotuner, DoesNotTryWhatIsPredictedToBeFarSlower) {
   EXPECT_EQ(ranks.times_tried(3), 0U);
 }
 
-TEST(Autotuner, OfOneCandidateIsNone) {
+TEST(Autotuner, SettlesAtOnce_WithOneCandidate) {
   EXPECT_TRUE(Autotuner(std::vector<double>{10}).settled());
   EXPECT_TRUE(Autotuner(std::vector<double>{10, 30}).settled());
   EXPECT_EQ(Autotuner(std::vector<double>{10, 30}).longest(), 0U);
 }
 
-TEST(Autotuner, SpendsNoMoreThanItsBudget) {
+TEST(Autotuner, StaysWithinBudget) {
   const AutotunerOptions terms;
   for (const double best_us : {0.05, 1.0, 50.0, 3000.0, 100'000.0}) {
     Ranks ranks(1, {best_us, 1.1 * best_us, 1.5 * best_us, 1.9 * best_us});
@@ -109,7 +109,7 @@ TEST(Autotuner, SpendsNoMoreThanItsBudget) {
   }
 }
 
-TEST(Autotuner, DropsWhatIsFarBehindAfterAGlance) {
+TEST(Autotuner, DropsCandidatesFarBehind_AfterFirstPass) {
   Ranks ranks(2, {10, 11, 12});
   ranks.run([](auto, std::size_t candidate, auto) { return candidate == 1 ? 1'000'000 : 10'000; });
   EXPECT_LE(ranks.times_tried(1), 17U);
@@ -117,7 +117,7 @@ TEST(Autotuner, DropsWhatIsFarBehindAfterAGlance) {
   EXPECT_GT(ranks.times_tried(2), 20U);
 }
 
-TEST(Autotuner, DropsNothingForAFewSlowOperations) {
+TEST(Autotuner, DropsNothing_ForAFewSlowOperations) {
   Ranks ranks(2, {1, 1.1});
   ranks.run([](auto, std::size_t candidate, std::uint32_t operation) {
     return operation >= 16 && operation < 26 ? 4'000'000 : candidate == 0 ? 900 : 1000;
@@ -125,21 +125,21 @@ TEST(Autotuner, DropsNothingForAFewSlowOperations) {
   EXPECT_EQ(ranks.result(), 0U);
 }
 
-TEST(Autotuner, DropsTheFirstChoiceTooIfItIsFarBehind) {
+TEST(Autotuner, DropsDefault_WhenFarBehind) {
   Ranks ranks(2, {10, 11});
   ranks.run([](auto, std::size_t candidate, auto) { return candidate == 0 ? 1'000'000 : 10'000; });
   EXPECT_EQ(ranks.result(), 1U);
   EXPECT_LE(ranks.times_tried(0), 16U + 17U);
 }
 
-TEST(Autotuner, KeepsTheFirstChoiceWhereAnotherIsHardlyBetter) {
+TEST(Autotuner, KeepsDefault_WhenOthersAreHardlyFaster) {
   Ranks ranks(2, {10, 11});
   ranks.run([](auto, std::size_t candidate, auto) { return candidate == 1 ? 9'950 : 10'000; });
   EXPECT_EQ(ranks.result(), 0U);
 }
 
-// Each rank's view alone would tell otherwise.
-TEST(Autotuner, GoesByTheTimeOfAllRanksTogether) {
+// Each rank's times alone would give another result.
+TEST(Autotuner, SumsTimesOfAllRanks) {
   Ranks ranks(2, {10, 11});
   ranks.run([](std::size_t rank, std::size_t candidate, auto) {
     return rank == 0 ? (candidate == 0 ? 10'000 : 13'000) : (candidate == 0 ? 16'000 : 10'000);
@@ -149,8 +149,8 @@ TEST(Autotuner, GoesByTheTimeOfAllRanksTogether) {
   EXPECT_DOUBLE_EQ(ranks.autotuners[1].measured_us()[1], 11.5);
 }
 
-// The first operation of a burst bears what came before it, or makes a plan.
-TEST(Autotuner, DoesNotCountTheOperationAfterAChange) {
+// The first operation of a burst is delayed by the previous candidate, or creates a plan.
+TEST(Autotuner, IgnoresFirstOperationAfterSwitch) {
   Ranks ranks(2, {10'000, 11'000});
   std::size_t last = 0;
   ranks.run([&](std::size_t rank, std::size_t candidate, auto) {
@@ -161,14 +161,14 @@ TEST(Autotuner, DoesNotCountTheOperationAfterAChange) {
   EXPECT_EQ(ranks.result(), 1U);
 }
 
-TEST(Autotuner, IsNotMisledByAnOperationThatWasInterrupted) {
+TEST(Autotuner, ToleratesInterruptedOperations) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 200; ++round) {
     Ranks ranks(4, {10, 11, 12, 13});
     const std::size_t fastest = random() % 4;
-    std::vector<std::uint32_t> left(4);  // Operations of each candidate until it is interrupted, once, on some rank.
+    std::vector<std::uint32_t> left(4);  // Operations of each candidate until one is interrupted, once, on some rank.
     for (std::uint32_t& each : left) each = 4 * (20 + random() % 150);
     ranks.run([&](std::size_t, std::size_t candidate, auto) -> std::int64_t {
       const std::int64_t usual = (candidate == fastest ? 9'000 : 10'500) + static_cast<std::int64_t>(random() % 200);
@@ -178,7 +178,7 @@ TEST(Autotuner, IsNotMisledByAnOperationThatWasInterrupted) {
   }
 }
 
-TEST(Autotuner, ComesToTheSameVerdictOnAllRanksWhateverTheySee) {
+TEST(Autotuner, GivesSameResultOnAllRanks_WithAnyTimes) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -194,7 +194,7 @@ TEST(Autotuner, ComesToTheSameVerdictOnAllRanksWhateverTheySee) {
   }
 }
 
-// Durations by candidate and by how often it has had its turn: 0 is the first burst behind the idle operations.
+// Durations by candidate and by the number of its burst: 0 is the first burst after the idle operations.
 Durations by_burst(std::function<std::int64_t(std::size_t candidate, std::uint32_t burst)> duration) {
   return [duration = std::move(duration), last = std::size_t{0}, bursts = std::vector<std::uint32_t>(8)](
              std::size_t, std::size_t candidate, auto) mutable {
@@ -204,16 +204,16 @@ Durations by_burst(std::function<std::int64_t(std::size_t candidate, std::uint32
   };
 }
 
-TEST(Autotuner, KeepsTheFirstChoiceWhereAnotherIsBetterByTurns) {
+TEST(Autotuner, KeepsDefault_WhenOtherIsFasterOnlySometimes) {
   Ranks ranks(1, {10, 11});
   ranks.run(by_burst([](std::size_t candidate, std::uint32_t burst) {
-    return candidate == 0 ? 10'000 : burst % 2 == 1 ? 9'000 : 11'000;  // Of seven bursts that count, the first is one.
+    return candidate == 0 ? 10'000 : burst % 2 == 1 ? 9'000 : 11'000;  // The first of seven bursts that count.
   }));
   EXPECT_LT(ranks.autotuners[0].measured_us()[1], 9.5);
   EXPECT_EQ(ranks.result(), 0U);
 }
 
-TEST(Autotuner, DoesNotDropTheFirstChoiceForTwoBadBursts) {
+TEST(Autotuner, KeepsDefault_AfterTwoBadBursts) {
   Ranks ranks(1, {10, 11});
   ranks.run(by_burst([](std::size_t candidate, std::uint32_t burst) {
     return candidate == 1 ? 10'000 : burst == 1 || burst == 2 ? 15'000 : 9'000;
@@ -221,8 +221,8 @@ TEST(Autotuner, DoesNotDropTheFirstChoiceForTwoBadBursts) {
   EXPECT_EQ(ranks.result(), 0U);
 }
 
-// What others have under way when their turn ends is in the way of who comes next.
-TEST(Autotuner, OutlastsWhatRanksRunAhead) {
+// Operations that other ranks still run at the end of a burst delay the next candidate.
+TEST(Autotuner, ToleratesRanksThatRunAhead) {
   const auto result = [](bool run_ahead) {
     Ranks ranks(2, {1, 1.1}, autotuner_options(run_ahead, false));
     std::size_t last = 0;
@@ -239,8 +239,9 @@ TEST(Autotuner, OutlastsWhatRanksRunAhead) {
   EXPECT_EQ(result(false), 0U);
 }
 
-// A ring of four ranks on two cores: every fourth operation finds all there already. What it takes in a row counts.
-TEST(Autotuner, IsNotTakenInByEveryFourthOperationOfRanksThatShareCores) {
+// A ring of four ranks on two cores: every fourth operation finds all data present. The time of consecutive operations
+// counts.
+TEST(Autotuner, AveragesConsecutiveOperations_WhenCoresAreShared) {
   for (const double predicted_us : {10.0, 1000.0}) {
     const auto result = [&](std::int64_t even_ns) {
       Ranks ranks(4, {predicted_us, 1.1 * predicted_us}, autotuner_options(false, true));
@@ -255,8 +256,8 @@ TEST(Autotuner, IsNotTakenInByEveryFourthOperationOfRanksThatShareCores) {
   }
 }
 
-// Broadcasts of 0.1 us, by eight candidates that are alike.
-TEST(Autotuner, OfShortCallsWithARootIsBounded) {
+// Broadcasts of 0.1 us with eight equal candidates.
+TEST(Autotuner, BoundsOperations_OfShortRootedCalls) {
   const AutotunerOptions terms = autotuner_options(true, true);
   Ranks ranks(2, std::vector<double>(8, 0.1), terms);
   ranks.run([](std::size_t, std::size_t candidate, auto) { return 100 + static_cast<std::int64_t>(candidate); });
@@ -265,8 +266,8 @@ TEST(Autotuner, OfShortCallsWithARootIsBounded) {
   for (std::size_t candidate = 3; candidate < 8; ++candidate) EXPECT_EQ(ranks.times_tried(candidate), 1000U);
 }
 
-// The first choice goes on beside the two that seemed the best, though it seemed the worst.
-TEST(Autotuner, GoesOnWithTheBestOfAGlanceAndTheFirstChoice) {
+// The default continues beside the two fastest, although it seemed slowest.
+TEST(Autotuner, FirstPassKeepsFastestAndDefault) {
   Ranks ranks(2, std::vector<double>(6, 0.1), autotuner_options(true, false));
   ranks.run([](std::size_t, std::size_t candidate, auto) { return 190 - 10 * static_cast<std::int64_t>(candidate); });
   EXPECT_EQ(ranks.result(), 5U);
@@ -274,14 +275,14 @@ TEST(Autotuner, GoesOnWithTheBestOfAGlanceAndTheFirstChoice) {
   for (std::size_t candidate = 1; candidate < 4; ++candidate) EXPECT_EQ(ranks.times_tried(candidate), 1000U);
 }
 
-TEST(Autotuner, DropsWhatIsFarBehindOnTheWayToARootAfterAGlanceToo) {
+TEST(Autotuner, DropsCandidatesFarBehind_InRootedCalls) {
   Ranks ranks(2, {0.1, 0.11}, autotuner_options(true, false));
   ranks.run([](std::size_t, std::size_t candidate, auto) { return candidate == 0 ? 100 : 201; });
   EXPECT_EQ(ranks.result(), 0U);
   EXPECT_EQ(ranks.operations, 16U + 2 * 1000);
 }
 
-TEST(Autotuner, EndsAsItIsTold) {
+TEST(Autotuner, SettlesOnGivenCandidate) {
   Autotuner autotuner(std::vector<double>{10, 11, 12});
   autotuner.settle(2);
   EXPECT_TRUE(autotuner.settled());
@@ -290,10 +291,10 @@ TEST(Autotuner, EndsAsItIsTold) {
   EXPECT_EQ(autotuner.next(), 2U);
 }
 
-// ---- Operations that are enqueued ahead of what they take ----
+// ---- Operations that are enqueued before earlier ones complete ----
 
-// Each stage by the numbers of its operations: as it goes where each is timed at once.
-TEST(Autotuner, IsTheSameByTheNumbersOfItsOperations) {
+// Each phase by the numbers of its operations: the same as when each is timed at once.
+TEST(Autotuner, IsDeterminedByOperationNumbers) {
   for (const bool rooted : {false, true}) {
     const std::vector<double> predicted = {10, 11, 12, 13};
     Autotuner autotuner(predicted, autotuner_options_for_gpus(rooted));
@@ -316,7 +317,7 @@ TEST(Autotuner, IsTheSameByTheNumbersOfItsOperations) {
   }
 }
 
-TEST(Autotuner, IsFollowedByThoseWhoHaveSeenSomethingElse) {
+TEST(Autotuner, CanFollowResultsOfOtherRanks) {
   const std::vector<double> predicted = {10, 11, 12};
   Autotuner first(predicted, autotuner_options_for_gpus(false)), follower = first;
   const auto run = [](Autotuner& autotuner, std::int64_t second_ns) {
@@ -337,8 +338,8 @@ TEST(Autotuner, IsFollowedByThoseWhoHaveSeenSomethingElse) {
   EXPECT_EQ(follower.next(), 1U);
 }
 
-// Bursts of which nobody has timed an operation say nothing; a candidate without any ends the trial.
-TEST(Autotuner, DoesWithoutWhatWasNotTimed) {
+// Bursts without a timed operation do not count; a candidate without any ends autotuning.
+TEST(Autotuner, IgnoresUntimedBursts) {
   const std::vector<double> predicted = {10, 11};
   for (const bool any : {true, false}) {
     Autotuner autotuner(predicted, autotuner_options_for_gpus(false));

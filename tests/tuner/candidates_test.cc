@@ -18,7 +18,7 @@ bool has(const std::vector<Candidate>& found, std::string_view algorithm, Protoc
   });
 }
 
-TEST(Candidates, AreAllThatArePossibleTheBestFirst) {
+TEST(Candidates, AreAllFeasible_FastestFirst) {
   for (const Collective collective : {Collective::all_reduce, Collective::broadcast, Collective::all_to_all}) {
     for (const std::uint64_t bytes : {8ULL, 4096ULL, 1ULL << 24}) {
       const Query asked = query(collective, 4, bytes);
@@ -43,7 +43,7 @@ TEST(Candidates, AreAllThatArePossibleTheBestFirst) {
   }
 }
 
-TEST(Candidates, AreOnlyWhatIsForced) {
+TEST(Candidates, AreLimitedToForcedOnes) {
   Query asked = query(Collective::all_reduce, 4, 64);
   asked.algorithm = "ring";
   const std::vector<Candidate> rings = candidates(asked).value();
@@ -58,8 +58,8 @@ TEST(Candidates, AreOnlyWhatIsForced) {
   EXPECT_TRUE(candidates(asked).value().empty());
 }
 
-// The table knows neither how many lanes are too many nor what goes over a network.
-TEST(Candidates, BeginOnDevicesWithWhatIsChosen) {
+// The table for GPUs limits neither the number of lanes nor the use of a network.
+TEST(Candidates, BeginWithChoice_OnDevices) {
   for (std::uint32_t i = 0; i < kCollectives; ++i) {
     for (const Rank ranks : {2U, 8U, 72U}) {
       for (const std::uint64_t bytes : {64ULL, 1ULL << 15, 1ULL << 20}) {
@@ -78,7 +78,7 @@ TEST(Candidates, BeginOnDevicesWithWhatIsChosen) {
   }
 }
 
-TEST(Candidates, SayWhyOthersAreNone) {
+TEST(Candidates, ExplainExclusions) {
   Query asked = query(Collective::all_reduce, 4, 1 << 20);
   const auto why = [&](const char* algorithm, Protocol protocol) {
     return ruled_out(asked, *find(Collective::all_reduce, algorithm), protocol);
@@ -98,8 +98,8 @@ TEST(Candidates, SayWhyOthersAreNone) {
   EXPECT_EQ(why("two_shot", Protocol::simple), "would need a connection between each pair of ranks");
 }
 
-// Emitting nothing and walking no rank: for ten thousand ranks it is asked of algorithms what they would take, and of
-// each shape once.
+// Without emitting plans or visiting ranks: even for ten thousand ranks only cost laws are evaluated, once for each
+// shape.
 class Counting : public Algorithm {
  public:
   explicit Counting(const Algorithm& algorithm) : algorithm_(algorithm) {}
@@ -116,7 +116,7 @@ class Counting : public Algorithm {
   mutable std::uint32_t walked_ = 0;
 };
 
-TEST(Candidates, AreFoundWithoutWalkingPlans) {
+TEST(Candidates, AreFoundWithoutEmittingPlans) {
   for (std::uint32_t i = 0; i < kCollectives; ++i) {
     const auto collective = static_cast<Collective>(i);
     std::vector<Counting> counting;
@@ -132,7 +132,7 @@ TEST(Candidates, AreFoundWithoutWalkingPlans) {
   }
 }
 
-// Twice the bytes never take less time, nor a machine whose links are slower.
+// Twice the bytes never take less time, and neither do slower links.
 TEST(Predictions, GrowWithBytesAndSlowerLinks) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     const CostLaw cost_law = entry.algorithm->cost_law({.collective = entry.collective, .ranks = 8, .groups = {}});
@@ -149,15 +149,15 @@ TEST(Predictions, GrowWithBytesAndSlowerLinks) {
   }
 }
 
-// Links and work are under way at once: the longer of the two counts.
-TEST(Predictions, TakeTheLongerOfLinksAndWork) {
+// Links and work overlap: the longer of the two counts.
+TEST(Predictions, UseMaximumOfLinksAndWork) {
   const Prediction prediction = {.launch_us = 1, .hops_us = 2, .links_us = 30, .work_us = 4};
   EXPECT_DOUBLE_EQ(prediction.total_us(), 33);
   EXPECT_DOUBLE_EQ((Prediction{.launch_us = 1, .hops_us = 2, .links_us = 3, .work_us = 40}).total_us(), 43);
 }
 
-// A ring of k chunks waits k times; messages that all go out first are awaited once.
-TEST(Predictions, ChargeEveryPieceOfAPlanInLockstep) {
+// A ring of k chunks waits k times; messages that are all sent first are waited for once.
+TEST(Predictions, ChargeEveryChunk_OfPlansInLockstep) {
   const Problem problem{.collective = Collective::all_gather, .ranks = 4, .groups = {}};
   const auto hops = [&](const char* algorithm, double chunks) {
     const Load load = {.block_bytes = 65536 * chunks, .chunk_bytes = 65536};

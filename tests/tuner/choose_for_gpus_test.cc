@@ -1,4 +1,4 @@
-// What the table for devices says where it looks at more than sizes.
+// Choices of the table for GPUs that depend on more than sizes.
 #include <gtest/gtest.h>
 
 #include "algorithms/catalogue.h"
@@ -20,8 +20,8 @@ Query query_on(Collective collective, std::uint64_t block_bytes) {
 
 std::string_view chosen(const Query& query) { return choose(query).value().algorithm; }
 
-// Whatever could be mapped: what all send to all gets in its own way.
-TEST(ChooseForGpus, GoesRoundWhereOnlyRingsFollowNvLinks) {
+// Even with mapped memory; all-to-all uses another algorithm.
+TEST(ChooseForGpus, ChoosesRings_WhenOnlyRingsFollowNvLinks) {
   const std::pair<Collective, std::string_view> wanted[] = {{Collective::all_reduce, "ring"},
                                                             {Collective::all_gather, "ring"},
                                                             {Collective::reduce_scatter, "ring"},
@@ -43,8 +43,8 @@ TEST(ChooseForGpus, GoesRoundWhereOnlyRingsFollowNvLinks) {
   EXPECT_EQ(chosen(to_all), "direct");
 }
 
-// So that a host's link carries each block once.
-TEST(ChooseForGpus, ReducesOverHostsByTrees) {
+// A host's link carries each block once.
+TEST(ChooseForGpus, ChoosesTrees_ForReduceAcrossHosts) {
   Query query = query_on(Collective::reduce, 1 << 20);
   query.network = true;
   EXPECT_EQ(chosen(query), "direct");
@@ -54,7 +54,7 @@ TEST(ChooseForGpus, ReducesOverHostsByTrees) {
   EXPECT_EQ(chosen(query), "direct");
 }
 
-TEST(ChooseForGpus, GoesRoundInsideHostsAndAcross) {
+TEST(ChooseForGpus, ChoosesRings_WithinAndAcrossHosts) {
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
                                       Collective::broadcast, Collective::reduce}) {
     Query query = query_on(collective, 1 << 20);
@@ -70,11 +70,11 @@ TEST(ChooseForGpus, GoesRoundInsideHostsAndAcross) {
   EXPECT_EQ(chosen(query), "hierarchical_ring");
 }
 
-TEST(ChooseForGpus, TakesWhatBearsRounding) {
+TEST(ChooseForGpus, ChoosesAlgorithmsThatSupportCompression) {
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
     for (const Rank ranks : {2U, 5U, 8U, 16U}) {
       for (const std::uint64_t bytes : {130U, 4096U, 65536U, 1U << 20, 64U << 20}) {
-        for (const bool whole : {false, true}) {  // All is mapped; or some are on other hosts.
+        for (const bool whole : {false, true}) {  // All memory is mapped, or some ranks are on other hosts.
           Query query = query_on(static_cast<Collective>(c), bytes);
           query.problem.ranks = ranks;
           query.mapped = whole;
@@ -91,7 +91,7 @@ TEST(ChooseForGpus, TakesWhatBearsRounding) {
   }
 }
 
-TEST(ChooseForGpus, SharesOutElementsNotMessages) {
+TEST(ChooseForGpus, SharesElements_NotMessages) {
   Query query = query_on(Collective::all_reduce, 256 << 10);
   query.protocol = "Simple";
   const std::uint32_t raw = choose(query).value().channels;
@@ -100,7 +100,7 @@ TEST(ChooseForGpus, SharesOutElementsNotMessages) {
   EXPECT_EQ(choose(query).value().channels, raw);
 }
 
-TEST(ChooseForGpus, KeepsToTheChannelsThatThereAre) {
+TEST(ChooseForGpus, RespectsNumberOfChannels) {
   Query query = query_on(Collective::all_reduce, 16 << 20);
   const auto channels = [&](std::string_view algorithm) {
     query.algorithm = algorithm;
@@ -122,8 +122,8 @@ TEST(ChooseForGpus, KeepsToTheChannelsThatThereAre) {
   EXPECT_EQ(channels("two_shot"), 4U);
 }
 
-// Each channel encodes its part: on few of them that takes longer than it saves.
-TEST(ChooseForGpus, WeighsFormatsOnTheChannelsThatThereAre) {
+// Each channel encodes its share: with few channels that takes longer than it saves.
+TEST(ChooseForGpus, WeighsFormats_ByNumberOfChannels) {
   Machine machine = machine_of_devices();
   machine.levels[1].rank_gbytes_per_s = 10;
   for (const CompressionFormat each : kBoundedFormats) {
@@ -144,8 +144,8 @@ TEST(ChooseForGpus, WeighsFormatsOnTheChannelsThatThereAre) {
   EXPECT_EQ(format(0, 1), CompressionFormat::none);
 }
 
-// Of the formats that keep to a bound the one that is predicted to be quickest, if that is worth its digits.
-TEST(ChooseForGpus, TakesAFormatWithinABoundWhereItPays) {
+// The fastest format within the bound, if it is worth its loss of precision.
+TEST(ChooseForGpus, ChoosesFormatWithinBound_WhenFaster) {
   const auto format = [](Query query, double bound) {
     query.max_relative_error = bound;
     const Choice choice = choose(query).value();

@@ -30,7 +30,7 @@ bool works_in_peers_memory(const std::vector<Plan>& plans) {
   return false;
 }
 
-TEST(Choose, NamesAnAlgorithmThatSupportsTheCall) {
+TEST(Choose, ReturnsAlgorithmThatSupportsTheCall) {
   for (std::uint32_t i = 0; i < kCollectives; ++i) {
     for (const Rank ranks : kRanks) {
       for (const std::uint64_t bytes : kSizes) {
@@ -48,8 +48,8 @@ TEST(Choose, NamesAnAlgorithmThatSupportsTheCall) {
   }
 }
 
-// A round costs more between hosts, and what is sent twice costs more as well.
-TEST(Choose, SavesARoundOverANetworkWhileThatIsCheap) {
+// A round costs more between hosts, and so does data sent twice.
+TEST(Choose, SavesRoundOverNetwork_WhileCheap) {
   const auto algorithm = [](Rank ranks, std::uint64_t bytes) {
     Query asked = query(Collective::all_reduce, ranks, bytes);
     asked.network = true;
@@ -61,21 +61,21 @@ TEST(Choose, SavesARoundOverANetworkWhileThatIsCheap) {
   EXPECT_EQ(algorithm(8, 1 << 20), "two_shot");
 }
 
-// What is done in turn by ranks that share a core counts, and a message that is waited for costs a hand-over.
-TEST(Choose, MakesFewerMessagesWhereRanksShareCores) {
+// The work of ranks that share a core adds up, and each message waited for costs a context switch.
+TEST(Choose, SendsFewerMessages_WhenCoresAreShared) {
   Query asked = query(Collective::all_reduce, 4, 8);
   asked.network = true;
   Machine machine = machine_of_hosts();
   machine.ranks_per_core = 2;
-  for (Level& level : machine.levels) level.latency_us = level.member_gbytes_per_s = 0;  // All on one.
+  for (Level& level : machine.levels) level.latency_us = level.member_gbytes_per_s = 0;  // All on one core.
   asked.machine = &machine;
   EXPECT_EQ(choose(asked).value().algorithm, "recursive_doubling");
   asked.network = false;
   EXPECT_EQ(choose(asked).value().algorithm, "one_shot");
 }
 
-// A line comes sooner, but nobody is there to see it.
-TEST(Choose, TakesTheProtocolOfLessWorkWhereRanksShareCores) {
+// A line arrives sooner, but the receiver is not running.
+TEST(Choose, ChoosesProtocolWithLessWork_WhenCoresAreShared) {
   Query asked = query(Collective::all_gather, 4, 512);
   EXPECT_EQ(choose(asked).value().protocol, Protocol::ll);
   Machine machine = machine_of_hosts();
@@ -86,8 +86,8 @@ TEST(Choose, TakesTheProtocolOfLessWorkWhereRanksShareCores) {
   EXPECT_EQ(choose(asked).value().protocol, Protocol::ll);
 }
 
-// Two lines are less to move than a counter and data; three are not, where nobody waits for them.
-TEST(Choose, TakesFewLinesOnTheWayToARootWhereRanksShareCores) {
+// Two lines are less work than a counter and data; three are more, if no rank waits for them.
+TEST(Choose, ChoosesLlForTwoLines_InRootedCallsWithSharedCores) {
   Machine machine = machine_of_hosts();
   machine.ranks_per_core = 2;
   for (const Collective collective :
@@ -102,9 +102,9 @@ TEST(Choose, TakesFewLinesOnTheWayToARootWhereRanksShareCores) {
   }
 }
 
-// A root that all send to has more to do than any rank of a chain, but its core has not: others there have less. Sums
-// are not handed on like that.
-TEST(Choose, LetsARootDoMoreWhereItsCoreIsShared) {
+// A root that receives from all does more work than any rank of a chain, but its core does not: other ranks on it do
+// less. Sums are not forwarded like that.
+TEST(Choose, GivesRootMoreWork_WhenItsCoreIsShared) {
   const auto chosen = [](Collective collective, std::uint64_t bytes, double ranks_per_core) {
     Machine machine = machine_of_hosts();
     machine.ranks_per_core = ranks_per_core;
@@ -119,12 +119,12 @@ TEST(Choose, LetsARootDoMoreWhereItsCoreIsShared) {
   EXPECT_EQ(chosen(Collective::reduce, 8 << 10, 2), "chain");
 }
 
-// Who waits for messages of several others is woken by each.
-TEST(Choose, WaitsForOneMessageAtATimeWhereRanksShareCores) {
+// A rank that waits for messages of several others is woken by each.
+TEST(Choose, WaitsForOneMessageAtATime_WhenCoresAreShared) {
   Query asked = query(Collective::all_gather, 4, 32 << 10);
   asked.network = true;
   Machine machine = machine_of_hosts();
-  for (Level& level : machine.levels) level.latency_us = level.member_gbytes_per_s = 0;  // All on one.
+  for (Level& level : machine.levels) level.latency_us = level.member_gbytes_per_s = 0;  // All on one core.
   asked.machine = &machine;
   EXPECT_EQ(choose(asked).value().algorithm, "direct");
   machine.ranks_per_core = 2;
@@ -135,8 +135,8 @@ TEST(Choose, WaitsForOneMessageAtATimeWhereRanksShareCores) {
   EXPECT_EQ(choose(asked).value().algorithm, "direct");
 }
 
-// All have to say where their buffers are, and to hear it, before the first byte moves.
-TEST(Choose, MapsOnlyWhatIsWorthMeetingFor) {
+// All ranks exchange the places of their buffers before the first byte moves.
+TEST(Choose, ChoosesMappedMemory_OnlyWhenWorthTheMeeting) {
   Machine machine = machine_of_hosts();
   const auto chosen = [&](Collective collective, std::uint64_t bytes) {
     Query asked = query(collective, 4, bytes);
@@ -152,7 +152,7 @@ TEST(Choose, MapsOnlyWhatIsWorthMeetingFor) {
   EXPECT_EQ(chosen(Collective::broadcast, 512 << 10), "split_mapped");
 }
 
-TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
+TEST(Choose, CrossesLinksBetweenHostsOnce) {
   Query asked = query(Collective::all_reduce, 8, 1 << 20);
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{3, 5}, {4, 4}}) {
     asked.problem.groups = {hosts};
@@ -170,7 +170,8 @@ TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
   EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
 }
 
-// The rank's shard is shared out to the hosts: messages between two are as long whatever their number, up to a slot.
+// The rank's shard is divided among the hosts: messages between two hosts have the same length for any number of hosts,
+// up to a slot.
 TEST(Choose, KeepsMessagesBetweenHostsLong) {
   const auto across = [](std::vector<Rank> hosts) {
     Query asked = query(Collective::all_reduce, hosts[0] * static_cast<Rank>(hosts.size()), 1 << 24);
@@ -186,8 +187,8 @@ TEST(Choose, KeepsMessagesBetweenHostsLong) {
   EXPECT_EQ(across({2, 2, 2, 2, 2, 2, 2, 2}), 16U << 10);
 }
 
-// A rank has few lanes over hosts: what it sends need not get shorter with each rank that there is.
-TEST(Choose, KeepsMessagesOverHostsLongWhateverTheRanks) {
+// A rank has few lanes between hosts: its messages need not get shorter with more ranks.
+TEST(Choose, KeepsMessagesBetweenHostsLong_WithManyRanks) {
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::broadcast}) {
     for (const Rank hosts : {2, 4, 8}) {
       Query asked = query(collective, 2 * hosts, 1 << 24);
@@ -200,8 +201,8 @@ TEST(Choose, KeepsMessagesOverHostsLongWhateverTheRanks) {
   }
 }
 
-// Where nothing is reduced, two ranks take shorter chunks while their buffers can be in caches; over a network never.
-TEST(Choose, CutsWhatTwoRanksOnlyCopyFinerInCaches) {
+// Without reductions, two ranks use shorter chunks while their buffers may be in caches; never over a network.
+TEST(Choose, ChoosesShorterChunks_ForCopiesInCaches) {
   const auto chunk = [](Collective collective, Rank ranks, std::uint64_t bytes, bool network = false) {
     Query asked = query(collective, ranks, bytes);
     asked.network = network;
@@ -217,8 +218,8 @@ TEST(Choose, CutsWhatTwoRanksOnlyCopyFinerInCaches) {
   EXPECT_EQ(chunk(Collective::reduce, 2, 1 << 20), 64U << 10);
 }
 
-// The room knows algorithms by their names alone.
-TEST(Choose, KnowsWhichAlgorithmsWorkInPeersMemory) {
+// The module knows algorithms by their names alone.
+TEST(Choose, KnowsAlgorithmsThatUseMappedMemory) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     Query asked = query(entry.collective, 4, 1024);
     asked.algorithm = entry.algorithm->name();
@@ -227,8 +228,8 @@ TEST(Choose, KnowsWhichAlgorithmsWorkInPeersMemory) {
   }
 }
 
-// Lines are for messages that fit one slot of them: 560 bytes.
-TEST(Choose, TakesLinesOnlyWhereTheLongestMessageFits) {
+// LL requires messages that fit one slot: 560 bytes.
+TEST(Choose, ChoosesLl_OnlyWhenLongestMessageFits) {
   constexpr std::uint64_t kBlock = 64;
   for (const cases::Entry& entry : cases::flat_entries()) {
     for (const Rank ranks : {2U, 3U, 5U, 7U, 8U, 16U, 33U}) {
@@ -244,7 +245,7 @@ TEST(Choose, TakesLinesOnlyWhereTheLongestMessageFits) {
   }
 }
 
-TEST(Choose, HasItsCrossoversWhereTheyWereMeasured) {
+TEST(Choose, HasMeasuredCrossovers) {
   const auto chosen = [](Rank ranks, std::uint64_t bytes, bool mapped = false) {
     Query asked = query(Collective::all_reduce, ranks, bytes);
     asked.mapped = mapped;
@@ -260,7 +261,7 @@ TEST(Choose, HasItsCrossoversWhereTheyWereMeasured) {
   EXPECT_EQ(chosen(2, 1 << 20).protocol, Protocol::simple);
 }
 
-TEST(Choose, ObeysWhatIsForced) {
+TEST(Choose, AppliesForcedOptions) {
   Query asked = query(Collective::all_reduce, 2, 8);
   asked.algorithm = "ring";
   asked.protocol = "Simple";

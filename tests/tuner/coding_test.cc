@@ -1,4 +1,4 @@
-// What is encoded and decoded, as the plans of all ranks have it; and what is chosen where messages may round.
+// Cost of encoding and decoding in the plans of all ranks, and choices with compression.
 #include "src/tuner/coding.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using test::query;
 
-// As CompressedFold does it, by the rank that has most of it to do.
+// Counts like CompressedFold, for the rank with the most work.
 Compressed counted(const Plan& plan) {
   Compressed compressed;
   const Keeps keeps = keeps_of(plan.problem.collective);
@@ -48,8 +48,8 @@ Compressed counted(const Plan& plan) {
   return compressed;
 }
 
-// Of encoding and decoding together, within a third.
-TEST(Compressed, IsAboutWhatPlansHave) {
+// Encoding and decoding together, within a third.
+TEST(CompressionCost, MatchesPlans) {
   std::size_t known = 0;
   for (const cases::Entry& entry : cases::all_entries()) {
     for (const std::vector<Rank>& hosts : {std::vector<Rank>{2}, {3}, {4}, {5}, {8}, {16}, {4, 4}, {2, 2, 2}}) {
@@ -89,14 +89,14 @@ Query bounded(Rank ranks, std::uint64_t bytes, double bound) {
   return asked;
 }
 
-TEST(Bounds, LeaveMessagesRawWhereRanksShareMemory) {
+TEST(ErrorBound, LeavesMessagesUncompressed_InSharedMemory) {
   for (const std::uint64_t bytes : {64ULL, 4096ULL, 1ULL << 16, 1ULL << 20, 1ULL << 24, 1ULL << 28}) {
     for (const double bound : {0.003, 0.01, 0.1, 0.9})
       EXPECT_EQ(choose(bounded(2, bytes, bound)).value().compression, CompressionFormat::none) << bytes << " " << bound;
   }
 }
 
-TEST(Bounds, TakeWhatKeepsToThemOverASlowLink) {
+TEST(ErrorBound, ChoosesFormatWithinIt_OverSlowLink) {
   const Machine slow = linked(1);
   const auto taken = [&](Rank ranks, double bound, std::uint64_t bytes = 16 << 20) {
     Query asked = bounded(ranks, bytes, bound);
@@ -106,17 +106,17 @@ TEST(Bounds, TakeWhatKeepsToThemOverASlowLink) {
   };
   for (const Rank ranks : {2U, 3U, 4U, 8U, 16U, 32U}) {
     EXPECT_EQ(taken(ranks, 0.01).compression, CompressionFormat::int8)
-        << ranks;  // At any number of ranks, by two shots.
+        << ranks;  // With any number of ranks, by two-shot.
     EXPECT_EQ(taken(ranks, 0.0025).compression, CompressionFormat::bf16) << ranks;
-    EXPECT_EQ(taken(ranks, 0.5).compression, CompressionFormat::int6) << ranks;  // int4 is for who asks for it.
+    EXPECT_EQ(taken(ranks, 0.5).compression, CompressionFormat::int6) << ranks;  // int4 is used only on request.
     EXPECT_EQ(taken(ranks, 0.001).compression, CompressionFormat::none) << ranks;
   }
   EXPECT_EQ(taken(2, 0.01, 64).compression, CompressionFormat::none);  // A group has 130 bytes.
   EXPECT_EQ(taken(2, 1e-9).compression, CompressionFormat::none);
 }
 
-// Of each format, only algorithms that keep to the bound; a ring rounds once a hop.
-TEST(Bounds, AllowRingsWhereTheirErrorFits) {
+// With each format, only algorithms within the bound; a ring rounds once per hop.
+TEST(ErrorBound, AllowsRings_WhenTheirErrorFits) {
   const Machine slow = linked(1);
   for (const Rank ranks : {2U, 4U, 16U, 64U}) {
     for (const double bound : {0.003, 0.01, 0.03, 0.2}) {
@@ -138,7 +138,7 @@ TEST(Bounds, AllowRingsWhereTheirErrorFits) {
   }
 }
 
-TEST(Bounds, GiveUpNoDigitsForLittle) {
+TEST(ErrorBound, LosesNoPrecision_ForSmallGain) {
   const Machine machine = linked(10);
   std::size_t rounded = 0, held_back = 0;
   for (double bytes = 512; bytes < 1 << 22; bytes *= 1.1) {
@@ -161,8 +161,8 @@ TEST(Bounds, GiveUpNoDigitsForLittle) {
   EXPECT_GT(held_back, 0U);
 }
 
-// Tensors of 16 bits gain half as much, and messages of as many bits nothing.
-TEST(Bounds, KnowHowWideElementsAre) {
+// 16-bit tensors gain half as much, and messages of equal size nothing.
+TEST(ErrorBound, DependsOnElementSize) {
   const Machine slow = linked(1);
   Query asked = bounded(4, 1 << 24, 0.0025);
   asked.network = true;
@@ -173,8 +173,8 @@ TEST(Bounds, KnowHowWideElementsAre) {
   EXPECT_EQ(choose(asked).value().compression, CompressionFormat::int8);
 }
 
-// An algorithm that is forced stays, and nothing is refused where it bears no rounding.
-TEST(Bounds, HeedWhatIsForced) {
+// A forced algorithm stays; if it does not support compression, the call is uncompressed.
+TEST(ErrorBound, AppliesForcedOptions) {
   const Machine slow = linked(1);
   for (const auto& [algorithm, compression] : {std::pair("ring", CompressionFormat::none),
                                                {"two_shot", CompressionFormat::int8},
@@ -188,20 +188,20 @@ TEST(Bounds, HeedWhatIsForced) {
     if (std::string_view(algorithm) != "ring") {
       EXPECT_EQ(choice.compression, compression) << algorithm;
     } else {
-      EXPECT_EQ(choice.compression, CompressionFormat::bf16);  // Its eight roundings leave room for that alone.
+      EXPECT_EQ(choice.compression, CompressionFormat::bf16);  // Only this format allows its eight roundings.
     }
   }
 }
 
-// Encoding takes time of the busiest rank, and narrow messages take less of the link.
-TEST(Predictions, KnowWhatFormatsCost) {
+// Encoding takes time of the busiest rank, and compressed messages take less time on the link.
+TEST(Predictions, IncludeCostOfCompression) {
   Query asked = query(Collective::all_reduce, 2, 1 << 24);
   const Candidate raw = candidates(asked).value().front();
   asked.compression = CompressionFormat::int8;
   const Candidate rounded = candidates(asked).value().front();
   EXPECT_EQ(rounded.choice.compression, CompressionFormat::int8);
   EXPECT_GT(rounded.parts.work_us, 1.1 * raw.parts.work_us);
-  asked.type = DataType::bfloat16;  // Twice the elements, and each is made float32 first.
+  asked.type = DataType::bfloat16;  // Twice the elements, and each is converted to float32 first.
   EXPECT_GT(candidates(asked).value().front().parts.work_us, 1.9 * rounded.parts.work_us);
   asked.type = DataType::float32;
   const Machine slow = linked(1);

@@ -11,7 +11,7 @@
 
 namespace tutti::test {
 
-// New and empty; gone, with all that is in it, with this object.
+// New and empty; deleted with its contents by the destructor.
 class Folder {
  public:
   Folder() { EXPECT_NE(::mkdtemp(name_.data()), nullptr); }

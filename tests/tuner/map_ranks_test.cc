@@ -1,4 +1,4 @@
-// Rings through systems that are sold, whole and in parts.
+// Rings through vendor systems, whole and in parts.
 #include "src/tuner/map_ranks.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<NodeId> gpus_of(const Topology& topology, const std::vector<std::uin
 
 double sum_of(const Circuits& circuits) { return circuits.gbytes_per_s * static_cast<double>(circuits.each.size()); }
 
-TEST(MapRanks, UsesEveryNvLinkOfASwitchedSystem) {
+TEST(MapRanks, UsesEveryNvLink_OfSwitchedSystem) {
   const std::pair<const char*, double> stated[] = {{"dgx-a100", 300}, {"dgx-h100", 450}, {"dgx-b200", 900}};
   for (const auto& [name, gbytes_per_s] : stated) {
     const Topology topology = preset(name).value();
@@ -34,13 +34,13 @@ TEST(MapRanks, UsesEveryNvLinkOfASwitchedSystem) {
          {std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}, {0, 3, 6}, {1, 2, 4, 5, 7}, {6, 1}}) {
       const Circuits found = find_circuits(topology, gpus_of(topology, gpus), {});
       EXPECT_NEAR(sum_of(found), gbytes_per_s, 1e-6) << name << " of " << gpus.size();
-      EXPECT_EQ(found.each.size(), 1u);  // No more than are needed.
+      EXPECT_EQ(found.each.size(), 1u);  // No more rings than necessary.
     }
   }
 }
 
-// Six bricks of each GPU, each way; NCCL finds as much.
-TEST(MapRanks, UsesEveryNvLinkOfAMesh) {
+// Six bricks of each GPU, in each direction; NCCL finds as many.
+TEST(MapRanks, UsesEveryNvLink_OfMesh) {
   const Topology topology = hybrid_cube_mesh();
   const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
   EXPECT_NEAR(sum_of(found), 150, 1e-6);
@@ -49,42 +49,42 @@ TEST(MapRanks, UsesEveryNvLinkOfAMesh) {
       EXPECT_EQ(way(topology, circuit.nodes[i], circuit.nodes[(i + 1) % 8]).kind, WayKind::nvlink);
 }
 
-// Where NVLinks lead from each to each, or nowhere, rings have nothing ahead of other ways.
+// Where NVLinks join all pairs, or none, rings have no advantage.
 TEST(MapRanks, KnowsWhereOnlyRingsFollowNvLinks) {
   const Topology cube = hybrid_cube_mesh(), switched = preset("dgx-h100").value();
   EXPECT_TRUE(find_circuits(cube, cube.all(NodeKind::gpu), {}).only_rings);
   EXPECT_FALSE(find_circuits(cube, gpus_of(cube, {0, 1, 2, 3}), {}).only_rings);
   EXPECT_TRUE(find_circuits(cube, gpus_of(cube, {0, 1, 4, 5}), {}).only_rings);
-  EXPECT_FALSE(find_circuits(cube, gpus_of(cube, {1, 0, 6}), {}).only_rings);  // 6 is not joined to either.
+  EXPECT_FALSE(find_circuits(cube, gpus_of(cube, {1, 0, 6}), {}).only_rings);  // GPU 6 is not joined to either.
   EXPECT_FALSE(find_circuits(switched, switched.all(NodeKind::gpu), {}).only_rings);
   Topology bare = cube;
   std::erase_if(bare.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
   EXPECT_FALSE(find_circuits(bare, bare.all(NodeKind::gpu), {}).only_rings);
 }
 
-TEST(MapRanks, GoesRoundAMissingLink) {
+TEST(MapRanks, AvoidsMissingLink) {
   Topology topology = hybrid_cube_mesh();
   std::erase_if(topology.links, [&](const Link& link) {
     return link.kind == LinkKind::nvlink && topology.nodes[link.a].name == "gpu0" &&
            topology.nodes[link.b].name == "gpu4";
   });
   const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
-  EXPECT_NEAR(sum_of(found), 100, 1e-6);  // What is left of gpu0's bricks.
+  EXPECT_NEAR(sum_of(found), 100, 1e-6);  // The rest of gpu0's bricks.
 }
 
-// Halves of a switch that is gone: what the other switches carry.
-TEST(MapRanks, SpreadsOverTheSwitchesThatBothEndsReach) {
+// With a missing link to a switch, rings use the other switches.
+TEST(MapRanks, UsesSwitchesThatBothEndsReach) {
   Topology topology = preset("dgx-h100").value();
   const NodeId gpu = gpus_of(topology, {3}).front();
   std::erase_if(topology.links, [&](const Link& link) {
     return link.kind == LinkKind::nvlink && link.a == gpu && topology.nodes[link.b].name == "nvswitch0";
   });
   const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
-  EXPECT_NEAR(sum_of(found), 325, 1e-6);  // Of 18 links 13.
+  EXPECT_NEAR(sum_of(found), 325, 1e-6);  // 13 of 18 links.
 }
 
-// Where there are sockets only, a ring crosses between them once each way.
-TEST(MapRanks, CrossesSocketsAsSeldomAsItCan) {
+// With sockets only, a ring crosses between them once in each direction.
+TEST(MapRanks, CrossesSocketsMinimally) {
   Topology topology = hybrid_cube_mesh();
   std::erase_if(topology.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
   const std::vector<NodeId> mixed = gpus_of(topology, {0, 4, 1, 5, 2});
@@ -98,7 +98,7 @@ TEST(MapRanks, CrossesSocketsAsSeldomAsItCan) {
   }
 }
 
-TEST(MapRanks, LeavesByEachPortWhereItIsNear) {
+TEST(MapRanks, LeavesByEachPort_FromNearestGpu) {
   const Topology topology = preset("dgx-a100").value();
   const std::vector<NodeId> ports = usable_ports(topology);
   ASSERT_EQ(ports.size(), 8u);
@@ -113,8 +113,8 @@ TEST(MapRanks, LeavesByEachPortWhereItIsNear) {
   EXPECT_EQ(used.size(), 8u);
 }
 
-// What a rank sends leaves by its own port: three GPUs, the third of which is on the other socket, have three ports.
-TEST(MapRanks, LeavesByThePortsOfAPartOfAHost) {
+// Each rank sends through its own port: three GPUs, the third of which is on the other socket, have three ports.
+TEST(MapRanks, UsesPortsOfSelectedGpus) {
   const Topology topology = preset("dgx-h100").value();
   const std::vector<NodeId> ports = usable_ports(topology), gpus = gpus_of(topology, {0, 2, 5});
   const Circuits found = find_circuits(topology, gpus, ports, 8);
@@ -130,7 +130,7 @@ TEST(MapRanks, LeavesByThePortsOfAPartOfAHost) {
   EXPECT_EQ(enter.size(), 3u);
 }
 
-TEST(MapRanks, LeavesOutPortsThatAreDown) {
+TEST(MapRanks, ExcludesInactivePorts) {
   Topology topology = preset("dgx-h100").value();
   const NodeId down = topology.all(NodeKind::nic)[2];
   topology.nodes[down].down = true;
@@ -142,9 +142,9 @@ TEST(MapRanks, LeavesOutPortsThatAreDown) {
   EXPECT_NE(nearest_port(topology, gpus_of(topology, {2}).front(), ports), down);
 }
 
-TEST(MapRanks, NamesTheSlowestPart) {
+TEST(MapRanks, NamesSlowestLink) {
   Topology topology = hybrid_cube_mesh();
-  const std::vector<NodeId> three = gpus_of(topology, {1, 0, 6});  // 6 has no NVLink to either.
+  const std::vector<NodeId> three = gpus_of(topology, {1, 0, 6});  // GPU 6 has no NVLink to either.
   const Circuits found = find_circuits(topology, three, {});
   ASSERT_FALSE(found.each.empty());
   for (const Circuit& circuit : found.each) {
@@ -153,14 +153,14 @@ TEST(MapRanks, NamesTheSlowestPart) {
   }
 }
 
-TEST(MapRanks, HasNoRingWhereNoLinkLeads) {
+TEST(MapRanks, FindsNoRing_WithoutLinks) {
   Topology topology = hybrid_cube_mesh();
   std::erase_if(topology.links,
                 [](const Link& link) { return link.kind == LinkKind::nvlink || link.kind == LinkKind::smp; });
   EXPECT_TRUE(find_circuits(topology, topology.all(NodeKind::gpu), {}).each.empty());
 }
 
-TEST(MapRanks, SaysTheSameTwice) {
+TEST(MapRanks, IsDeterministic) {
   const Topology topology = hybrid_cube_mesh();
   const Circuits one = find_circuits(topology, topology.all(NodeKind::gpu), {});
   const Circuits other = find_circuits(topology, topology.all(NodeKind::gpu), {});
@@ -169,7 +169,7 @@ TEST(MapRanks, SaysTheSameTwice) {
   EXPECT_LE(one.visits, 2 * kMaxVisits);
 }
 
-// A rack of 72 GPUs with 72 ports: from the question on.
+// A rack of 72 GPUs with 72 ports: the whole search.
 TEST(MapRanks, NeedsLittleStack) {
   const Topology rack = preset("gb200-nvl72").value();
   Circuits found;
@@ -181,7 +181,7 @@ TEST(MapRanks, NeedsLittleStack) {
   EXPECT_EQ(found.each.size(), 18u);
 }
 
-// As a peer might tell it: GPUs at many NVSwitches, of which it would take minutes to look at all.
+// A topology that a peer might send: GPUs at many NVSwitches, for which a complete search would take minutes.
 Topology switched(std::uint32_t gpus, std::uint32_t switches) {
   Topology topology;
   topology.hosts = {"told"};
@@ -193,7 +193,7 @@ Topology switched(std::uint32_t gpus, std::uint32_t switches) {
   return topology;
 }
 
-TEST(MapRanks, GivesUpAfterSoManySteps) {
+TEST(MapRanks, LimitsSteps) {
   const Topology topology = switched(kMaxStations, kMaxLinksSent / kMaxStations);
   ASSERT_TRUE(fits_broadcast(topology));
   const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
@@ -202,16 +202,16 @@ TEST(MapRanks, GivesUpAfterSoManySteps) {
   EXPECT_LE(found.steps, kMaxSteps + way(topology, 0, last).steps);
 }
 
-TEST(MapRanks, LooksAtNoWayOfTooMany) {
+TEST(MapRanks, RejectsTooManyGpus) {
   const Topology topology = switched(kMaxStations + 1, 1);
   const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
   EXPECT_TRUE(found.each.empty());
   EXPECT_EQ(found.steps, 0u);
 }
 
-class OfRanks : public testing::Test {
+class MapRanksOfHosts : public testing::Test {
  protected:
-  // Ranks of `hosts` systems, the GPUs of each in this order.
+  // Ranks of `hosts` systems, with these GPUs in each.
   void place(std::uint32_t hosts, const std::vector<std::uint32_t>& gpus) {
     const Topology topology = preset("dgx-h100").value();
     TopologyMerger merger;
@@ -225,7 +225,7 @@ class OfRanks : public testing::Test {
   std::vector<Station> stations;
 };
 
-TEST_F(OfRanks, EveryOrderHasEachRankOnceAndHostsInOnePiece) {
+TEST_F(MapRanksOfHosts, OrdersContainEachRankOnce_WithContiguousHosts) {
   place(3, {4, 0, 2, 7});
   const RankRings rings = find_rank_rings(merged, stations);
   ASSERT_FALSE(rings.orders.empty());
@@ -236,7 +236,7 @@ TEST_F(OfRanks, EveryOrderHasEachRankOnceAndHostsInOnePiece) {
   }
 }
 
-TEST_F(OfRanks, RanksOfOneDeviceAreNeighbours) {
+TEST_F(MapRanksOfHosts, RanksOfOneDeviceAreAdjacent) {
   place(1, {0, 1, 0, 1, 2});
   const RankRings rings = find_rank_rings(merged, stations);
   ASSERT_FALSE(rings.orders.empty());
@@ -246,7 +246,7 @@ TEST_F(OfRanks, RanksOfOneDeviceAreNeighbours) {
   EXPECT_EQ(at(3), at(1) + 1);
 }
 
-TEST_F(OfRanks, AThousandHostsAreLookedAtOnce) {
+TEST_F(MapRanksOfHosts, SearchesIdenticalHostsOnce) {
   place(1024, {0, 1, 2, 3, 4, 5, 6, 7});
   EXPECT_EQ(merged.kinds.size(), 1u);
   const RankRings rings = find_rank_rings(merged, stations, 8);
@@ -254,8 +254,8 @@ TEST_F(OfRanks, AThousandHostsAreLookedAtOnce) {
   EXPECT_NEAR(rings.gbytes_per_s, 50, 1e-6);
 }
 
-// A host of which a communicator has four GPUs leaves by the four ports that are theirs; twice, each way through it.
-TEST_F(OfRanks, LeaveByThePortsThatAreTheirs) {
+// A host of which a communicator has four GPUs uses their four ports; each twice, once per direction.
+TEST_F(MapRanksOfHosts, UsesPortsOfItsGpus) {
   place(2, {4, 0, 2, 7});
   const RankRings rings = find_rank_rings(merged, stations, 8);
   EXPECT_EQ(rings.orders.size(), 8u);
@@ -269,7 +269,7 @@ TEST_F(OfRanks, LeaveByThePortsThatAreTheirs) {
             std::vector<Rank>(rings.orders[4].begin(), rings.orders[4].begin() + 4));
 }
 
-TEST_F(OfRanks, NothingIsSaidOfRanksThatAreNowhere) {
+TEST_F(MapRanksOfHosts, FindsNothing_ForRanksWithoutPlace) {
   place(1, {0, 1});
   stations.push_back({0, kNoNode});
   EXPECT_TRUE(find_rank_rings(merged, stations).orders.empty());

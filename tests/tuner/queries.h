@@ -1,4 +1,4 @@
-// Calls that the tests of choices ask about.
+// Calls used by the tests of choices.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The search for rings, against everything tried.
+// The search for rings, against exhaustive search.
 #include "src/tuner/rings.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using Random = std::mt19937;
 
 std::uint32_t below(Random& random, std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); }
 
-// A link of its own each way between two stations.
+// A separate link in each direction between two stations.
 void connect(RingQuestion& question, std::uint32_t a, std::uint32_t b, double rate) {
   for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
     question.uses[from * question.size() + to] = {{static_cast<std::uint32_t>(question.rates.size()), 1}};
@@ -35,7 +35,7 @@ RingQuestion empty(std::uint32_t stations, std::uint32_t gates = 0) {
   return question;
 }
 
-// NVLinks of up to four bricks between some, as in a mesh of which some are broken.
+// NVLinks of up to four bricks between some pairs, as in a mesh with missing links.
 RingQuestion mesh(std::uint32_t stations, Random& random) {
   RingQuestion question = empty(stations);
   for (std::uint32_t a = 0; a < stations; ++a)
@@ -47,7 +47,7 @@ RingQuestion mesh(std::uint32_t stations, Random& random) {
 // A bus below each of two sockets, and a link between these.
 RingQuestion buses(std::uint32_t stations, Random& random) {
   RingQuestion question = empty(stations);
-  const std::uint32_t socket_of = below(random, stations) + 1;  // From here on the second.
+  const std::uint32_t socket_of = below(random, stations) + 1;  // The first station of the second socket.
   const double bus = 10 + below(random, 3) * 10, between = 5 + below(random, 4) * 5;
   for (std::uint32_t i = 0; i < 2 * stations + 2; ++i) question.rates.push_back(i < 2 * stations ? bus : between);
   for (std::uint32_t from = 0; from < stations; ++from) {
@@ -61,7 +61,7 @@ RingQuestion buses(std::uint32_t stations, Random& random) {
   return question;
 }
 
-// Of three in a row one with buses.
+// One of three questions has buses.
 RingQuestion random_question(int number, std::uint32_t stations, Random& random) {
   return number % 3 == 0 ? buses(stations, random) : mesh(stations, random);
 }
@@ -77,7 +77,7 @@ std::vector<Ring> all_rings(const RingQuestion& question) {
   return all;
 }
 
-// The most rings of a rate that go together: each tried often, in one order.
+// The largest set of rings with a rate that fit together: tries each ring several times, in one order.
 class Packing {
  public:
   Packing(const RingQuestion& question, std::vector<Ring> all, double rate, std::size_t most)
@@ -132,7 +132,7 @@ void expect_sound(const RingQuestion& question, const RingSet& found) {
   EXPECT_LE(found.visits, kMaxVisits);
 }
 
-TEST(Rings, AreTheBestThereAre) {
+TEST(RingSearch, FindsOptimalSets) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Random random(seed);
@@ -147,8 +147,8 @@ TEST(Rings, AreTheBestThereAre) {
   }
 }
 
-// One ring through up to eight: none has a wider narrowest link.
-TEST(Rings, OfEightAreAsWideAsAny) {
+// One ring through up to eight stations: no ring has a wider narrowest link.
+TEST(RingSearch, FindsWidestRing_OfEightStations) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Random random(seed);
@@ -164,9 +164,9 @@ TEST(Rings, OfEightAreAsWideAsAny) {
   }
 }
 
-// Much goes out of each station by all ways together, and little by each: searches at the rates of links that one way
-// takes fail before their first step.
-TEST(Rings, CountEachRateThatIsTried) {
+// The links of a station are wide in total, and narrow each: searches with the rate of a single link fail before their
+// first step.
+TEST(RingSearch, CountsEachTriedRate) {
   RingQuestion question = empty(30);
   for (std::uint32_t a = 0; a < 30; ++a)
     for (std::uint32_t b = a + 1; b < 30; ++b) connect(question, a, b, 1);
@@ -180,7 +180,7 @@ TEST(Rings, CountEachRateThatIsTried) {
   EXPECT_DOUBLE_EQ(found.gbytes_per_s, 1);
 }
 
-// Each ring by a gate of its own: what a station has is enough for all.
+// Each ring uses its own gate: each station has enough capacity for all.
 RingQuestion with_gates(std::uint32_t stations, std::uint32_t gates) {
   RingQuestion question = empty(stations, gates);
   question.rates.assign(2 * question.size(), 1);  // Out of each, and into each.
@@ -191,9 +191,9 @@ RingQuestion with_gates(std::uint32_t stations, std::uint32_t gates) {
   return question;
 }
 
-// Whoever asks may have a small stack, as our own threads have: of all stations in as many rings a search goes
+// The calling thread may have a small stack, like the library's threads. With all stations in as many rings a search is
 // thousands of steps deep.
-TEST(Rings, AreFoundOnASmallStack) {
+TEST(RingSearch, NeedsLittleStack) {
   const RingQuestion question = with_gates(kMaxStations, 28);
   RingSet found;
   {
@@ -204,8 +204,8 @@ TEST(Rings, AreFoundOnASmallStack) {
   EXPECT_DOUBLE_EQ(found.gbytes_per_s, 1);
 }
 
-// Calls are as deep as there are rings, whoever asks for more.
-TEST(Rings, AreNoMoreThanSoMany) {
+// Recursion is as deep as the number of rings, which is limited.
+TEST(RingSearch, LimitsNumberOfRings) {
   RingQuestion question = with_gates(4, kMaxRings + 8);
   question.max_rings = kMaxRings + 8;
   EXPECT_EQ(find_rings(question).rings.size(), kMaxRings);

@@ -1,4 +1,4 @@
-// What stays of the file's name, rights and bytes when another takes its place.
+// Name, permissions and contents of the tune file when it is replaced.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ Events& events() {
 
 }  // namespace
 
-// In the place of the system's: the order of these two is what a test is about.
+// Replaces the system's functions: the test checks the order of fsync and rename.
 extern "C" int fsync(int file) {
   struct stat state = {};
   ::fstat(file, &state);
@@ -85,13 +85,13 @@ std::vector<std::string> names_in(const std::string& path) {
   return names;
 }
 
-TEST(TuneCacheFile, ALinkStaysOne) {
+TEST(TuneCacheFile, KeepsSymbolicLinks) {
   const Folder folder;
   std::filesystem::create_directory(folder / "shared");
   const std::string target = folder / "shared/tune", link = folder / "tune", second = folder / "second";
   std::filesystem::create_symlink("shared/tune", link);
   std::filesystem::create_symlink(link, second);
-  add(link, "first");  // Of a link that leads to nothing yet, too.
+  add(link, "first");  // Also for a link whose target does not exist yet.
   add(second, "second");
   add(target, "third");
   EXPECT_TRUE(std::filesystem::is_symlink(link));
@@ -101,7 +101,7 @@ TEST(TuneCacheFile, ALinkStaysOne) {
   EXPECT_EQ(folder.files(), 3U);
 }
 
-TEST(TuneCacheFile, AnotherInItsPlaceHasItsMode) {
+TEST(TuneCacheFile, KeepsMode_WhenReplaced) {
   const Folder folder;
   const std::string path = folder / "tune";
   for (const mode_t mode : {0664, 0600, 0640, 0666}) {
@@ -112,7 +112,7 @@ TEST(TuneCacheFile, AnotherInItsPlaceHasItsMode) {
   }
 }
 
-TEST(TuneCacheFile, ANewOneIsAsTheUserWantsThem) {
+TEST(TuneCacheFile, UsesUmask_WhenNew) {
   const Folder folder;
   const std::string path = folder / "tune";
   const mode_t before = ::umask(027);
@@ -121,8 +121,8 @@ TEST(TuneCacheFile, ANewOneIsAsTheUserWantsThem) {
   EXPECT_EQ(mode_of(path), 0640U);
 }
 
-// Of another group that this process is in; only the superuser is in all.
-TEST(TuneCacheFile, AnotherInItsPlaceHasItsGroup) {
+// A different group of this process; only the superuser may use any group.
+TEST(TuneCacheFile, KeepsGroup_WhenReplaced) {
   const Folder folder;
   const std::string path = folder / "tune";
   add(path, "m");
@@ -134,8 +134,8 @@ TEST(TuneCacheFile, AnotherInItsPlaceHasItsGroup) {
   EXPECT_EQ(state.st_gid, kGroup);
 }
 
-// As for whoever may not give files away, or is not in the group.
-TEST(TuneCacheFile, AGroupThatIsNotKeptLendsNoRights) {
+// Like a user who may not change owners, or is not in the group.
+TEST(TuneCacheFile, DropsGroupPermissions_WhenGroupIsLost) {
   const Folder folder;
   const std::string path = folder / "tune";
   for (const bool group : {false, true}) {
@@ -150,7 +150,7 @@ TEST(TuneCacheFile, AGroupThatIsNotKeptLendsNoRights) {
   }
 }
 
-TEST(TuneCacheFile, IsOnTheDiskBeforeItHasTheName) {
+TEST(TuneCacheFile, IsSynced_BeforeRename) {
   const Folder folder;
   const std::string path = folder / "tune";
   add(path, "m");
@@ -160,7 +160,7 @@ TEST(TuneCacheFile, IsOnTheDiskBeforeItHasTheName) {
   EXPECT_EQ(events().synced_bytes, static_cast<off_t>(std::filesystem::file_size(path)));
 }
 
-TEST(TuneCacheFile, IsLeftAsItWasWhereTheDiskFails) {
+TEST(TuneCacheFile, StaysUnchanged_WhenDiskFails) {
   const Folder folder;
   const std::string path = folder / "tune";
   add(path, "m");
@@ -172,8 +172,8 @@ TEST(TuneCacheFile, IsLeftAsItWasWhereTheDiskFails) {
   EXPECT_EQ(folder.files(), 1U);
 }
 
-// In a container each run has the same number, and one that was killed may have left its file.
-TEST(TuneCacheFile, WhatOthersHaveLeftBesideItIsNotInTheWay) {
+// In a container each run has the same process id, and a killed one may have left its file.
+TEST(TuneCacheFile, IgnoresTemporaryFilesOfOthers) {
   const Folder folder;
   const std::string path = folder / "tune";
   for (int i = 0; i < 100; ++i)

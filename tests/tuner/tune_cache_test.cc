@@ -57,7 +57,7 @@ TEST(TuneCache, SizeClassesAreHalvesOfPowersOfTwo) {
   EXPECT_EQ(size_class(~std::uint64_t{0}), 127U);
 }
 
-TEST(TuneCache, ReadsWhatItHasWritten) {
+TEST(TuneCache, ReadsWhatItWrote) {
   const TuneCache cache = some_cache();
   auto parsed = parse_tune_cache(format(cache));
   ASSERT_TRUE(parsed.ok()) << std::move(parsed).status().message();
@@ -66,7 +66,7 @@ TEST(TuneCache, ReadsWhatItHasWritten) {
   EXPECT_EQ(parsed.value().find("a third"), nullptr);
 }
 
-TEST(TuneCache, TakesEmptyFilesAndRemarks) {
+TEST(TuneCache, AcceptsEmptyFilesAndComments) {
   EXPECT_TRUE(parse_tune_cache("").ok());
   auto parsed = parse_tune_cache("tutti-tune 2\n# by hand\n\nmachine m\nclass reduce 4\nkept direct Simple 8 1 2 3\n");
   ASSERT_TRUE(parsed.ok());
@@ -74,8 +74,8 @@ TEST(TuneCache, TakesEmptyFilesAndRemarks) {
   EXPECT_EQ(parsed.value().machines[0].name, "m");
 }
 
-// Which knows of no calls by mapped memory.
-TEST(TuneCache, TakesTheVersionBefore) {
+// The previous version has no results of mapped calls.
+TEST(TuneCache, ReadsPreviousVersion) {
   auto old = parse_tune_cache("tutti-tune 1\nmachine m\nclass reduce 4\nkept direct Simple 8 1 2 3\n");
   ASSERT_TRUE(old.ok());
   EXPECT_FALSE(old.value().machines[0].classes[0].mapped);
@@ -85,7 +85,7 @@ TEST(TuneCache, TakesTheVersionBefore) {
   EXPECT_EQ(again.value(), old.value());
 }
 
-TEST(TuneCache, KeepsTheLatestOfEachClass) {
+TEST(TuneCache, KeepsLatestOfEachClass) {
   TuneCache cache = some_cache();
   TunedClass again = cache.machines[0].classes[0];
   std::swap(again.candidates[0], again.candidates[1]);
@@ -98,7 +98,7 @@ TEST(TuneCache, KeepsTheLatestOfEachClass) {
   EXPECT_NE(parsed.value().find("machine 999"), nullptr);
 }
 
-TEST(TuneCache, SaysWhichLineIsWrong) {
+TEST(TuneCache, NamesLineOfError) {
   const std::string head = "tutti-tune 2\nmachine m\n";
   const std::string kept = "kept direct Simple 8 1 2 3\n";
   EXPECT_NE(refusal("something else\n").find("line 1 "), std::string::npos);
@@ -119,7 +119,7 @@ TEST(TuneCache, SaysWhichLineIsWrong) {
   EXPECT_NE(refusal(head + "class reduce 4\n" + kept.substr(0, kept.size() - 1)).find("cut off"), std::string::npos);
 }
 
-TEST(TuneCache, RefusesOrReadsWhateverItIsGiven) {
+TEST(TuneCache, RejectsOrReadsRandomEdits) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -144,7 +144,7 @@ TEST(TuneCache, RefusesOrReadsWhateverItIsGiven) {
   }
 }
 
-TEST(TuneCache, FileComesToBeAndIsAddedTo) {
+TEST(TuneCache, CreatesAndExtendsFile) {
   const Folder folder;
   const TuneCache cache = some_cache();
   ASSERT_TRUE(read_tune_cache(folder.file()).ok());
@@ -158,7 +158,7 @@ TEST(TuneCache, FileComesToBeAndIsAddedTo) {
   EXPECT_EQ(folder.files(), 1U);
 }
 
-TEST(TuneCache, FileIsWholeWhoeverWritesMeanwhile) {
+TEST(TuneCache, FileIsComplete_DuringConcurrentWrites) {
   const Folder folder;
   const TuneCache cache = some_cache();
   ASSERT_TRUE(add_to_tune_cache(folder.file(), cache.machines[0]).ok());
@@ -176,8 +176,8 @@ TEST(TuneCache, FileIsWholeWhoeverWritesMeanwhile) {
   EXPECT_EQ(folder.files(), 1U);
 }
 
-// Each of its own classes, which the others must not write over.
-TEST(TuneCache, NothingIsLostWhoeverAddsMeanwhile) {
+// Each writer has its own classes, which the others must not overwrite.
+TEST(TuneCache, LosesNothing_DuringConcurrentAdds) {
   const Folder folder;
   constexpr std::uint32_t kWriters = 4, kRounds = 20;
   std::vector<std::thread> writers;
@@ -199,7 +199,7 @@ TEST(TuneCache, NothingIsLostWhoeverAddsMeanwhile) {
   EXPECT_EQ(folder.files(), 1U);
 }
 
-TEST(TuneCache, FileThatIsLockedForeverIsLeftAlone) {
+TEST(TuneCache, GivesUp_WhenFileStaysLocked) {
   const Folder folder;
   ASSERT_TRUE(add_to_tune_cache(folder.file(), some_cache().machines[0]).ok());
   const std::string before = read(folder.file());
@@ -212,7 +212,7 @@ TEST(TuneCache, FileThatIsLockedForeverIsLeftAlone) {
   EXPECT_TRUE(add_to_tune_cache(folder.file(), some_cache().machines[1]).ok());
 }
 
-TEST(TuneCache, FileStaysSmallEnoughToBeRead) {
+TEST(TuneCache, FileStaysSmallEnoughToRead) {
   const Folder folder;
   TuneCache::Machine large = {"", {}};
   for (std::uint32_t i = 0; i < 8 * 128; ++i) {
@@ -234,7 +234,7 @@ TEST(TuneCache, FileStaysSmallEnoughToBeRead) {
   EXPECT_EQ(known.value().find("second"), nullptr) << "nothing had to go";
 }
 
-TEST(TuneCache, NamesThatCannotBeReadAreNotWritten) {
+TEST(TuneCache, DoesNotWriteInvalidNames) {
   const Folder folder;
   TuneCache::Machine machine = some_cache().machines[0];
   for (const std::string& name : {std::string(393, 'n'), std::string("a\nb"), std::string(""), std::string(" a")}) {
@@ -247,7 +247,7 @@ TEST(TuneCache, NamesThatCannotBeReadAreNotWritten) {
   EXPECT_TRUE(read_tune_cache(folder.file()).ok());
 }
 
-TEST(TuneCache, FileOfAnotherKindIsLeftAlone) {
+TEST(TuneCache, LeavesOtherFilesAlone) {
   const Folder folder;
   for (const std::string& text : {std::string("my thesis\n"), format(some_cache()).substr(0, 100)}) {
     write(folder.file(), text);
@@ -259,7 +259,7 @@ TEST(TuneCache, FileOfAnotherKindIsLeftAlone) {
   }
 }
 
-TEST(TuneCache, FilesThatCannotBeAreRefused) {
+TEST(TuneCache, RejectsInvalidFiles) {
   const Folder folder;
   EXPECT_FALSE(read_tune_cache("/").ok());
   EXPECT_FALSE(add_to_tune_cache("/nowhere/at/all", some_cache().machines[0]).ok());

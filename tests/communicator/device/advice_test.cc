@@ -1,4 +1,4 @@
-// What a tuner plugin says of calls of ranks on devices, and of nothing else that these do.
+// Tuner plugins with calls of ranks on devices.
 #include "tests/communicator/device/own_calls.h"
 #include "tests/tuner/plugin/stand_in.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using nccl_tuner::Table;
 
-class DeviceAdvice : public OnDevices {
+class DeviceTunerPlugin : public OnDevices {
  protected:
   void SetUp() override {
     OnDevices::SetUp();
@@ -22,9 +22,9 @@ class DeviceAdvice : public OnDevices {
   StandIn& stand_in_ = stand_in_of(STAND_IN_V5);
 };
 
-TEST_P(DeviceAdvice, IsHeeded) {
+TEST_P(DeviceTunerPlugin, DecidesAlgorithmAndChannels) {
   stand_in_.answer = [](const AskedCall& call, Table& table, std::int32_t& channels) {
-    channels = call.bytes > 1024 ? 1'000'000 : 1;  // More than there are.
+    channels = call.bytes > 1024 ? 1'000'000 : 1;  // More channels than exist.
     table[1][2] = 0;
     return 0;
   };
@@ -43,7 +43,7 @@ TEST_P(DeviceAdvice, IsHeeded) {
   EXPECT_EQ(stand_in_.answers, 6) << "by each rank for each shape of call, and for nothing that comes before";
 }
 
-TEST_P(DeviceAdvice, ThatDiffersEndsTheCall) {
+TEST_P(DeviceTunerPlugin, FailsCall_WhenPluginsDisagree) {
   stand_in_.answer = [](const AskedCall& call, Table& table, std::int32_t&) {
     if (call.context == 1) table[1][2] = 0;
     return 0;
@@ -64,7 +64,7 @@ TEST_P(DeviceAdvice, ThatDiffersEndsTheCall) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceAdvice, testing::ValuesIn(shared_device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, DeviceTunerPlugin, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
 }  // namespace tutti::test

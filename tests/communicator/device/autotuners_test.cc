@@ -1,4 +1,4 @@
-// Autotuners of calls on devices, by durations that are made up: what ranks agree on, and when.
+// Autotuning of calls on devices, with scripted durations: which results ranks agree on, and when.
 #include <algorithm>
 #include <random>
 #include <set>
@@ -20,7 +20,7 @@ std::size_t result(ScriptedRanks& ranks) {
   return ranks[0].candidates.back();
 }
 
-TEST(DeviceAutotuners, KeepTheFastestWhicheverWasPredictedFirst) {
+TEST(DeviceAutotuners, KeepFastest_WhicheverWasPredictedFirst) {
   for (std::size_t fastest = 0; fastest < 3; ++fastest) {
     std::vector<double> takes_us = {10, 10, 10};
     takes_us[fastest] = 8;
@@ -31,8 +31,8 @@ TEST(DeviceAutotuners, KeepTheFastestWhicheverWasPredictedFirst) {
   }
 }
 
-// Each rank has seen something else: the sum is what counts.
-TEST(DeviceAutotuners, CountWhatAllRanksHaveSeen) {
+// Ranks measure different times: the sum decides.
+TEST(DeviceAutotuners, SumTimesOfAllRanks) {
   ScriptedRanks slower({{10, 9}, {10, 14}});
   run(slower, kEnough);
   EXPECT_EQ(result(slower), 0U) << "rank 0 alone would take the other";
@@ -48,8 +48,8 @@ TEST(DeviceAutotuners, BeginAfterSomeCalls) {
   EXPECT_EQ(std::set<std::size_t>(ranks[0].candidates.begin(), ranks[0].candidates.end()).size(), 1U);
 }
 
-// What is far behind is tried as long as a glance takes, and no longer.
-TEST(DeviceAutotuners, AreShortForWhatIsFarBehind) {
+// A candidate far behind is tried for the first pass only.
+TEST(DeviceAutotuners, DropCandidatesFarBehind) {
   ScriptedRanks ranks({{10, 90, 9}, {10, 90, 9}});
   run(ranks, kEnough);
   const auto& went = ranks[1].candidates;
@@ -57,8 +57,8 @@ TEST(DeviceAutotuners, AreShortForWhatIsFarBehind) {
   EXPECT_EQ(result(ranks), 2U);
 }
 
-// In any order, some far ahead of others, some of whose calls nobody times.
-TEST(DeviceAutotuners, AgreeThoughRanksRunAheadOfEachOther) {
+// In any order: some ranks run far ahead of others, and some calls are not timed.
+TEST(DeviceAutotuners, Agree_WhenRanksRunAhead) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -83,8 +83,9 @@ TEST(DeviceAutotuners, AgreeThoughRanksRunAheadOfEachOther) {
   }
 }
 
-// Nobody waits for a rank that says nothing: all go on as predicted, and so do those of which some rank times none.
-TEST(DeviceAutotuners, ComeToNothingWithoutTheFiguresOfARank) {
+// Ranks do not wait for a rank that reports nothing: all keep the predicted choice. The same holds if a rank times no
+// call.
+TEST(DeviceAutotuners, GiveUp_WithoutTimesOfARank) {
   ScriptedRanks dead({{10, 5}, {10, 5}});
   run(dead, 60);
   for (int i = 0; i < kEnough; ++i) dead.make(0);
@@ -100,8 +101,8 @@ TEST(DeviceAutotuners, ComeToNothingWithoutTheFiguresOfARank) {
   EXPECT_FALSE(silent.class_at(0).tuning.measured());
 }
 
-// A group that is refused makes none of its calls: they are decided about again.
-TEST(DeviceAutotuners, CountNoCallsThatWereRefused) {
+// A group that fails makes none of its calls: their choices are decided again.
+TEST(DeviceAutotuners, IgnoreFailedCalls) {
   for (const double first_us : {10, 30}) {
     const std::vector<double> takes_us = {first_us, 9, 9.5};
     ScriptedRanks ranks({takes_us, takes_us});
@@ -117,7 +118,7 @@ TEST(DeviceAutotuners, CountNoCallsThatWereRefused) {
   }
 }
 
-TEST(DeviceAutotuners, AreOfAsManyClassesAsThereIsRoomFor) {
+TEST(DeviceAutotuners, AreLimitedInNumber) {
   ScriptedRanks ranks({{10, 9}, {10, 9}});
   std::uint64_t bytes = 1;
   for (std::uint32_t i = 0; i < kMaxAutotuners; ++i, bytes *= 2)
@@ -134,8 +135,8 @@ TEST(DeviceAutotuners, AreOfAsManyClassesAsThereIsRoomFor) {
   EXPECT_EQ(ranks[0].candidates.back(), 1U);
 }
 
-// Groups of calls of a class, of which some come behind the verdict.
-TEST(DeviceAutotuners, ChangeOverWithinAGroup) {
+// Groups of calls of a class; in some groups, later calls use the result.
+TEST(DeviceAutotuners, SwitchWithinGroup) {
   ScriptedRanks ranks({{10, 9}, {10, 9}});
   constexpr std::size_t kGroup = 7;
   for (int i = 0; i < kEnough; i += kGroup) {

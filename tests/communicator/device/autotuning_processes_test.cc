@@ -1,4 +1,4 @@
-// Calls that are on trial, of ranks in processes of their own.
+// Autotuning of ranks in separate processes.
 #include "src/base/hash.h"
 #include "tests/communicator/device/device_processes.h"
 #include "tests/communicator/device/tuned_calls.h"
@@ -7,9 +7,9 @@ namespace tutti::test {
 namespace {
 
 constexpr int kEnough = 640;
-constexpr int kUnreceived = 40;  // Calls that a rank enqueues before it waits for them.
+constexpr int kUnreceived = 40;  // The number of calls that a rank enqueues before it waits for them.
 
-class AutotuningProcesses : public DevicesOfProcesses {
+class MultiProcessAutotuning : public DevicesOfProcesses {
  protected:
   void start(Rank rank, const DeviceProcessGroup::Work& work) {
     CommunicatorOptions options = autotuning(Tune::exact);
@@ -19,8 +19,8 @@ class AutotuningProcesses : public DevicesOfProcesses {
   DeviceProcessGroup processes_;
 };
 
-// Which ways its calls went, as a number that tells one such list from another.
-std::string learn(DeviceRanks& own, Rank rank) {
+// The choices of a rank's calls, as a number that identifies the list.
+std::string autotune(DeviceRanks& own, Rank rank) {
   TunedCalls calls(own, {.first = rank});
   for (int made = 0; made < kEnough; made += kUnreceived) {
     calls.enqueue_of(0, kUnreceived);
@@ -34,15 +34,15 @@ std::string learn(DeviceRanks& own, Rank rank) {
   return std::to_string(all) + ", at last " + calls.ways(0).back();
 }
 
-TEST_P(AutotuningProcesses, ChangeOverAtTheSameCalls) {
-  for (const Rank rank : {0U, 1U}) start(rank, learn);
+TEST_P(MultiProcessAutotuning, SwitchesAtTheSameCalls) {
+  for (const Rank rank : {0U, 1U}) start(rank, autotune);
   const std::string report = processes_.report(0);
   EXPECT_NE(report.find(", at last "), std::string::npos) << report;
   EXPECT_EQ(processes_.report(1), report);
 }
 
-// Until a call fails, many calls ahead of what is done.
-TEST_P(AutotuningProcesses, HearOfADeathAmongThem) {
+// Until a call fails, many calls ahead of the completed ones.
+TEST_P(MultiProcessAutotuning, ReportsRankDeath) {
   const Gate gate;
   start(0, [&](DeviceRanks& own, Rank rank) -> std::string {
     TunedCalls calls(own, {.first = rank});
@@ -72,7 +72,7 @@ TEST_P(AutotuningProcesses, HearOfADeathAmongThem) {
   EXPECT_EQ(processes_.report(0), "told");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AutotuningProcesses, testing::ValuesIn(shared_device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, MultiProcessAutotuning, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
 }  // namespace tutti::test

@@ -1,5 +1,5 @@
-// Calls on devices that try other algorithms while they are made: what comes of them, that all ranks change over at the
-// same call though none waits for another, and that what is kept is what the ranks have seen.
+// Autotuning of calls on devices: results stay correct, all ranks switch at the same call without waiting for each
+// other, and the result follows from the times of all ranks.
 #include "src/communicator/device/autotuning.h"
 
 #include <unistd.h>
@@ -21,14 +21,14 @@ namespace {
 constexpr Rank kRanks = 2;
 constexpr std::uint64_t kCount = 40;
 
-class DeviceAutotune : public OnDevices {
+class DeviceAutotuningTest : public OnDevices {
  protected:
-  // Calls that a rank may enqueue before another begins: a driver's queue is only so long.
+  // The number of calls that a rank may enqueue before another begins, limited by the driver's queue.
   int far_ahead() { return dynamic_cast<HostDevice*>(&rig_->device()) != nullptr ? 300 : 60; }
 };
 
-// Calls of a class after which its trial is over: 16, of 8 candidates 17 each, and of 4 of them 7 times 12, at most;
-// then some until all have changed over.
+// The number of calls after which a class has settled: 16, 17 for each of 8 candidates, and at most 7 times 12 for 4 of
+// them; then some until all ranks have switched.
 constexpr int kEnough = 600;
 constexpr int kEnoughOfARoot = 2200;  // 16, 8 times 32, 3 times 7 times 80, and some.
 
@@ -41,7 +41,7 @@ void expect_tuned(const TunedCalls& calls) {
   EXPECT_EQ(distinct({ways.end() - 50, ways.end()}).size(), 1U);
 }
 
-TEST_P(DeviceAutotune, ComesToOneWayOnAllRanks) {
+TEST_P(DeviceAutotuningTest, SettlesOnOneChoiceOnAllRanks) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::broadcast}) {
     TunedCalls calls(ranks, {.collective = collective});
@@ -50,8 +50,8 @@ TEST_P(DeviceAutotune, ComesToOneWayOnAllRanks) {
   }
 }
 
-// By mapped memory or not: all ranks are on one device.
-TEST_P(DeviceAutotune, TriesWhatWorksInThePeersMemory) {
+// With mapped memory or without: all ranks are on one device.
+TEST_P(DeviceAutotuningTest, TriesMappedAlgorithms) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {.collective = Collective::all_gather, .count = 20'000});
   calls.run(100);
@@ -62,8 +62,8 @@ TEST_P(DeviceAutotune, TriesWhatWorksInThePeersMemory) {
   EXPECT_TRUE(std::any_of(tried.begin(), tried.end(), [](const auto& way) { return !way.ends_with(' '); }));
 }
 
-// One rank has enqueued hundreds of calls before the other begins, and then the other.
-TEST_P(DeviceAutotune, OfRanksThatRunFarAheadOfEachOther) {
+// One rank enqueues hundreds of calls before the other begins, and then the other does.
+TEST_P(DeviceAutotuningTest, Settles_WhenRanksRunFarAheadInTurns) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {});
   for (int turn = 0; turn < 12; ++turn) {
@@ -78,7 +78,7 @@ TEST_P(DeviceAutotune, OfRanksThatRunFarAheadOfEachOther) {
   expect_tuned(calls);
 }
 
-TEST_P(DeviceAutotune, OfRanksThatRunAsFarAheadAsTheyLike) {
+TEST_P(DeviceAutotuningTest, Settles_WhenRanksRunAheadRandomly) {
   std::mt19937_64 random(kSeed);
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {});
@@ -96,8 +96,8 @@ TEST_P(DeviceAutotune, OfRanksThatRunAsFarAheadAsTheyLike) {
   expect_tuned(calls);
 }
 
-// Of each rank in a thread of its own.
-TEST_P(DeviceAutotune, OfRanksInThreads) {
+// Each rank in a thread of its own.
+TEST_P(DeviceAutotuningTest, Settles_WithOneThreadPerRank) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {.collective = Collective::all_gather});
   std::vector<std::thread> threads;
@@ -115,9 +115,9 @@ TEST_P(DeviceAutotune, OfRanksInThreads) {
   expect_tuned(calls);
 }
 
-// Each rank enqueues all calls of one communicator before those of the other, each begins with another, and one thread
-// drives both: who waited in an enqueue would wait for ever.
-TEST_P(DeviceAutotune, OfCommunicatorsThatAreEnqueuedInOppositeOrders) {
+// One thread runs both ranks. Each rank enqueues all calls of one communicator before those of the other, in opposite
+// orders: an enqueue that waited would deadlock.
+TEST_P(DeviceAutotuningTest, Settles_WhenCommunicatorsAreEnqueuedInOppositeOrders) {
   DeviceRanks some(*rig_, kRanks, autotuning(Tune::exact)), others(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls first(some, {}), second(others, {.collective = Collective::all_gather});
   for (int turn = 0; turn < 4; ++turn) {
@@ -135,8 +135,8 @@ TEST_P(DeviceAutotune, OfCommunicatorsThatAreEnqueuedInOppositeOrders) {
   expect_tuned(second);
 }
 
-// Both ranks in one group, by one launch.
-TEST_P(DeviceAutotune, OfCallsInGroups) {
+// Both ranks in one group, with one launch.
+TEST_P(DeviceAutotuningTest, Settles_ForCallsInGroups) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   std::vector<std::string> ways;
   Problem problem;
@@ -150,8 +150,8 @@ TEST_P(DeviceAutotune, OfCallsInGroups) {
   EXPECT_EQ(distinct({ways.end() - 50, ways.end()}).size(), 1U);
 }
 
-// Several calls of a class, of several shapes, in groups on one rank, and each by itself on the other.
-TEST_P(DeviceAutotune, OfGroupsOfOneRank) {
+// Several calls of a class and of several shapes: in groups on one rank, one by one on the other.
+TEST_P(DeviceAutotuningTest, Settles_WhenOnlyOneRankUsesGroups) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather}) {
     TunedCalls one(ranks, {.collective = collective}), other(ranks, {.collective = collective, .count = kCount + 1});
@@ -173,8 +173,8 @@ TEST_P(DeviceAutotune, OfGroupsOfOneRank) {
   }
 }
 
-// A call that was refused, and is made again, is the same call.
-TEST_P(DeviceAutotune, OfCallsThatWereRefused) {
+// A failed call that is repeated counts once.
+TEST_P(DeviceAutotuningTest, IgnoresFailedCalls) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {});
   for (int i = 0; i < kEnough / 10; ++i) {
@@ -186,8 +186,8 @@ TEST_P(DeviceAutotune, OfCallsThatWereRefused) {
   expect_tuned(calls);
 }
 
-// One rank has captured what the other makes without a graph; its plans stay what they were.
-TEST_P(DeviceAutotune, CountsCallsThatAreCaptured) {
+// One rank captures calls that the other makes without a graph; the plans of the graph do not change.
+TEST_P(DeviceAutotuningTest, CountsCapturedCalls) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {});
   std::vector<std::unique_ptr<DeviceGraph>> graphs;
@@ -206,7 +206,7 @@ TEST_P(DeviceAutotune, CountsCallsThatAreCaptured) {
   expect_tuned(calls);
 }
 
-TEST_P(DeviceAutotune, LeavesAloneWhatItIsNotToldTo) {
+TEST_P(DeviceAutotuningTest, LeavesExcludedCallsAlone) {
   const auto ways_of = [&](CommunicatorOptions options, DataType type) {
     options.force();
     DeviceRanks ranks(*rig_, kRanks, options);
@@ -226,8 +226,8 @@ TEST_P(DeviceAutotune, LeavesAloneWhatItIsNotToldTo) {
   EXPECT_EQ(ways_of(advised, DataType::int32), 1U);
 }
 
-// More of them than are tried go as predicted.
-TEST_P(DeviceAutotune, OfMoreClassesThanThereIsRoomFor) {
+// Classes beyond the limit keep the predicted choice.
+TEST_P(DeviceAutotuningTest, LeavesClassesBeyondLimitAlone) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls first(ranks, {});
   first.run(1);
@@ -247,7 +247,7 @@ TEST_P(DeviceAutotune, OfMoreClassesThanThereIsRoomFor) {
   EXPECT_GT(distinct(first.ways(0)).size(), 1U);
 }
 
-class DeviceTuneFile : public DeviceAutotune {
+class DeviceTuneFileTest : public DeviceAutotuningTest {
  protected:
   const std::string file_ =
       (std::filesystem::temp_directory_path() / ("tutti-devices-" + std::to_string(::getpid()))).string();
@@ -270,7 +270,7 @@ class DeviceTuneFile : public DeviceAutotune {
   }
 };
 
-TEST_P(DeviceTuneFile, KeepsWhatTheTrialCameTo) {
+TEST_P(DeviceTuneFileTest, SavesResult) {
   const std::string kept = ways(kEnough).back();
   const TuneCache cache = read_tune_cache(file_).value();
   ASSERT_EQ(cache.machines.size(), 1U);
@@ -289,8 +289,8 @@ TEST_P(DeviceTuneFile, KeepsWhatTheTrialCameTo) {
   EXPECT_GT(candidates.front().measured_us, 0);
 }
 
-// What is enqueued beside calls of others takes as long as those do.
-TEST_P(DeviceTuneFile, KeepsNothingOfCallsThatRanBesideOthers) {
+// Calls enqueued beside other communicators' calls take as long as those.
+TEST_P(DeviceTuneFileTest, SavesNoTimes_OfCallsInMixedGroups) {
   DeviceRanks some(*rig_, kRanks, autotuning(Tune::exact, file_)), others(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls first(some, {}), second(others, {.collective = Collective::all_gather});
   std::set<std::string> tried;
@@ -307,8 +307,8 @@ TEST_P(DeviceTuneFile, KeepsNothingOfCallsThatRanBesideOthers) {
   EXPECT_FALSE(std::filesystem::exists(file_)) << "there is nothing to keep";
 }
 
-// Whatever it says is taken, if it is one of the candidates.
-TEST_P(DeviceTuneFile, IsBelieved) {
+// Any saved choice is used if it is a candidate.
+TEST_P(DeviceTuneFileTest, OverridesPrediction) {
   const std::string kept = ways(kEnough).back();
   TuneCache cache = read_tune_cache(file_).value();
   auto& candidates = cache.machines.at(0).classes.at(0).candidates;
@@ -322,8 +322,8 @@ TEST_P(DeviceTuneFile, IsBelieved) {
   EXPECT_EQ(read_tune_cache(file_).value(), cache) << "nothing new was learned";
 }
 
-// Ranks that end while others have still to answer, with calls under way that were to be timed.
-TEST_P(DeviceAutotune, EndsWithATrialUnderWay) {
+// Ranks end while others have not reported yet, and while timed calls are running.
+TEST_P(DeviceAutotuningTest, EndsDuringAutotuning) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {});
   calls.run(20);
@@ -334,10 +334,10 @@ TEST_P(DeviceAutotune, EndsWithATrialUnderWay) {
   EXPECT_FALSE(enqueue({&late, 1}).ok());
 }
 
-// Of which only one rank had made its class when the other was refused: nothing of it is left.
-TEST_P(DeviceAutotune, ForgetsTheClassOfAFirstCallThatWasRefused) {
+// Only one rank had created the class when the other failed: the class is discarded.
+TEST_P(DeviceAutotuningTest, DiscardsClass_WhenFirstCallFails) {
   CommunicatorOptions options = autotuning(Tune::exact);
-  options.timeout_ms = 20'000;  // Ranks that part wait for each other.
+  options.timeout_ms = 20'000;  // Ranks that split wait for each other.
   DeviceRanks ranks(*rig_, kRanks, options);
   TunedCalls late(ranks, {}), early(ranks, {.collective = Collective::all_gather});
   std::vector<DeviceCall> group = {late.call(0), late.call(1)};
@@ -356,8 +356,8 @@ TEST_P(DeviceAutotune, ForgetsTheClassOfAFirstCallThatWasRefused) {
   EXPECT_EQ(distinct({late.ways(0).end() - 50, late.ways(0).end()}).size(), 1U);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceAutotune, testing::ValuesIn(device_kinds()), kind_of);
-INSTANTIATE_TEST_SUITE_P(All, DeviceTuneFile, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, DeviceAutotuningTest, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, DeviceTuneFileTest, testing::ValuesIn(device_kinds()), kind_of);
 
 }  // namespace
 }  // namespace tutti::test

@@ -16,7 +16,7 @@ class DeviceCollectives : public OnDevices {
     std::erase_if(all, [&](const CallShape&) { return !some_.takes(); });
     return all;
   }
-  // One of each shape and rank, at once.
+  // One call of each shape and rank, concurrently.
   void run_group(DeviceRanks& ranks) {
     std::vector<Part> parts;
     std::vector<DeviceCall> calls;
@@ -34,14 +34,14 @@ class DeviceCollectives : public OnDevices {
   OneOf some_{5};
 };
 
-TEST_P(DeviceCollectives, OfAGroupEndWithTheRightNumbers) {
+TEST_P(DeviceCollectives, AreCorrect_InGroups) {
   for (const Rank n : {1U, 2U, 3U, 5U}) {
     DeviceRanks ranks(*rig_, n);
     ASSERT_NO_FATAL_FAILURE(run_group(ranks));
   }
 }
 
-TEST_P(DeviceCollectives, OfEachProtocolEndWithTheRightNumbers) {
+TEST_P(DeviceCollectives, AreCorrect_WithEachProtocol) {
   for (const std::string_view protocol : kProtocols) {
     SCOPED_TRACE(protocol);
     CommunicatorOptions options;
@@ -51,7 +51,7 @@ TEST_P(DeviceCollectives, OfEachProtocolEndWithTheRightNumbers) {
   }
 }
 
-TEST_P(DeviceCollectives, OfThreadsEndWithTheRightNumbers) {
+TEST_P(DeviceCollectives, AreCorrect_WithOneThreadPerRank) {
   constexpr Rank kRanks = 3;
   constexpr std::uint32_t kTurns = 40;
   DeviceRanks ranks(*rig_, kRanks);
@@ -80,8 +80,8 @@ TEST_P(DeviceCollectives, OfThreadsEndWithTheRightNumbers) {
   }
 }
 
-// More shapes than are kept, several times: what is dropped is taken again only when no thread block uses it.
-TEST_P(DeviceCollectives, OfMoreShapesThanAreKeptStayRightInLittleMemory) {
+// More shapes than the cache holds, several times: memory of evicted plans is reused only when no thread block uses it.
+TEST_P(DeviceCollectives, StayCorrect_WithMoreShapesThanCached) {
   constexpr Rank kRanks = 2;
   DeviceRanks ranks(*rig_, kRanks);
   for (std::uint32_t turn = 0; turn < 3; ++turn) {
@@ -100,7 +100,7 @@ TEST_P(DeviceCollectives, OfMoreShapesThanAreKeptStayRightInLittleMemory) {
   for (Rank rank = 0; rank < kRanks; ++rank) EXPECT_LE(ranks[rank].device_bytes(), std::size_t{10} << 20);
 }
 
-TEST_P(DeviceCollectives, TakeLittleMemory) {
+TEST_P(DeviceCollectives, UseLittleMemory) {
   {
     DeviceRanks alone(*rig_, 1);
     std::vector<Part> parts;
@@ -129,7 +129,7 @@ TEST_P(DeviceCollectives, TakeLittleMemory) {
   for (Rank rank = 0; rank < kRanks; ++rank) EXPECT_LE(ranks[rank].device_bytes(), std::size_t{64} << 20);
 }
 
-TEST_P(DeviceCollectives, MultiplyBeforeTheySum) {
+TEST_P(DeviceCollectives, MultiplyBeforeSumming) {
   constexpr Rank kRanks = 3;
   DeviceRanks ranks(*rig_, kRanks);
   std::vector<float*> outputs;

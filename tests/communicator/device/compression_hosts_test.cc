@@ -1,4 +1,4 @@
-// Compressed messages between hosts that ranks on devices play: the bits that ranks on host memory get.
+// Compressed messages between emulated hosts with ranks on devices: the same bits as with ranks on host memory.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -45,7 +45,8 @@ class DeviceCompression : public OnDevices {
     std::vector<float*> inputs, outputs, residuals;
   };
 
-  // The same call on devices and on host memory; nothing where hosts cannot do it. Sums feed back what rounding took.
+  // The same call on devices and on host memory; skipped if the hosts do not support it. Sums feed back quantization
+  // errors.
   void compare(Pair& pair, Collective collective, const CommunicatorOptions& options) {
     const auto ranks = static_cast<Rank>(pair.hosts.size());
     std::vector<DeviceCall> calls;
@@ -88,7 +89,7 @@ class DeviceCompression : public OnDevices {
   int compared_ = 0;
 };
 
-TEST_P(DeviceCompression, HasTheBitsOfHostMemoryOverHosts) {
+TEST_P(DeviceCompression, MatchesHostMemoryBits_AcrossHosts) {
   for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 1, 1}, {0, 1, 1, 0, 1}}) {
     Pair pair(*rig_, host_of);
     for (std::uint32_t c = 0; c < kCollectives; ++c) {
@@ -109,8 +110,8 @@ TEST_P(DeviceCompression, HasTheBitsOfHostMemoryOverHosts) {
   EXPECT_GE(compared_, 32);
 }
 
-// In a format that is expected to keep to it, where that is predicted to pay; and as if it had been asked for.
-TEST_P(DeviceCompression, GoesAsABoundOnTheErrorAllows) {
+// The chosen format satisfies the bound and is predicted to be faster. The results equal those of the format itself.
+TEST_P(DeviceCompression, ChoosesFormat_WithinErrorBound) {
   constexpr Rank kRanks = 3;
   const auto bounded = [](double bound) {
     CommunicatorOptions options = sending("", "");
@@ -146,8 +147,8 @@ TEST_P(DeviceCompression, GoesAsABoundOnTheErrorAllows) {
   EXPECT_STREQ(ran_with(bounded(0.3), kMax, Reduction::max).compression, "raw") << "no law says how its error grows";
 }
 
-// Who sends nothing takes part all the same.
-TEST_P(DeviceCompression, CountsCallsOfRanksThatSendNothing) {
+// A rank that sends nothing still takes part.
+TEST_P(DeviceCompression, CountsCalls_OfRanksThatSendNothing) {
   DeviceRanks ranks(*rig_, 2);
   std::vector<DeviceCall> calls;
   for (Rank rank = 0; rank < 2; ++rank) {

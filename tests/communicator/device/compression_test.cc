@@ -1,5 +1,4 @@
-// Calls on devices whose messages are narrower than their elements: the bits that ranks on host memory get by the same
-// algorithm, whatever the format.
+// Compressed calls on devices: the same bits as on host memory with the same algorithm, in every format.
 #include <cstring>
 #include <thread>
 
@@ -41,7 +40,7 @@ std::string describe(const CompressedCall& call) {
          (call.options.compression_rounding.rounding == Rounding::stochastic ? ", at random" : "");
 }
 
-// A rank's buffers, in memory that both take, and what it is to be called with.
+// A rank's buffers, in memory of host and device, and its call.
 class CompressedPart {
  public:
   CompressedPart(const CompressedCall& call, Rank rank, std::byte* memory) : call_(call), rank_(rank), memory_(memory) {
@@ -72,7 +71,7 @@ class CompressedPart {
     if (call_.feeds_back) made.residual = residual_;
     return made;
   }
-  // In results, and in what is left for the next call.
+  // Differences in results and in residuals.
   bool operator==(const CompressedPart& other) const {
     return std::memcmp(output_, other.output_, output_bytes_) == 0 &&
            std::memcmp(residual_, other.residual_, input_bytes_ / size_of(call_.type) * sizeof(float)) == 0;
@@ -96,7 +95,8 @@ class CompressedPart {
   std::uint64_t input_bytes_, output_bytes_;
 };
 
-// All algorithms that may, with formats, types, reductions, lengths and ways to pass buffers in turn or by chance.
+// All algorithms that support compression, with formats, types, reductions, lengths and buffer modes in turn or at
+// random.
 std::vector<CompressedCall> compressed_calls(Rank ranks, std::mt19937_64& random) {
   std::vector<CompressedCall> calls;
   std::uint32_t turns = 0;
@@ -106,7 +106,7 @@ std::vector<CompressedCall> compressed_calls(Rank ranks, std::mt19937_64& random
     for (const Algorithm* algorithm : catalogue(problem.collective)) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
-      // A third of the formats, and with other numbers of ranks the others.
+      // A third of the formats; other numbers of ranks use the others.
       for (std::uint32_t f = 1 + (ranks + turns++) % 3; f < kCompressionFormats; f += 3) {
         const char* compression = name(static_cast<CompressionFormat>(f));
         const std::uint64_t counts[] = {70 + random() % 100, 500 + random() % 5000, 90'000 + random() % 9000};
@@ -173,7 +173,7 @@ class DeviceCompression : public OnDevices {
     return "";
   }
 
-  // As much as any call takes.
+  // The maximum memory of a call.
   void take_memory(DeviceRanks& ranks) {
     memory_.clear();
     for (Rank rank = 0; rank < ranks.size(); ++rank)
@@ -184,7 +184,7 @@ class DeviceCompression : public OnDevices {
   std::mt19937_64 random_{kSeed};
 };
 
-TEST_P(DeviceCompression, HasTheBitsOfHostMemory) {
+TEST_P(DeviceCompression, MatchesHostMemoryBits) {
   OneOf cases(5);
   for (const Rank n : {2U, 3U, 4U}) {
     Communicators hosts = std::move(Communicator::create_all(n, sending("raw"))).value();
@@ -197,8 +197,8 @@ TEST_P(DeviceCompression, HasTheBitsOfHostMemory) {
   }
 }
 
-// Who drives ranks of both kinds has them launched one after the other.
-TEST_P(DeviceCompression, MixesWithCallsThatAreRaw) {
+// A thread that runs ranks of both kinds launches them one after the other.
+TEST_P(DeviceCompression, MixesWithUncompressedCalls) {
   constexpr Rank kRanks = 2;
   Communicators hosts = std::move(Communicator::create_all(kRanks, sending("raw"))).value();
   DeviceRanks ranks(*rig_, kRanks), others(*rig_, kRanks);
@@ -234,7 +234,7 @@ TEST_P(DeviceCompression, MixesWithCallsThatAreRaw) {
   }
 }
 
-TEST_P(DeviceCompression, RefusesWhatCannotBe) {
+TEST_P(DeviceCompression, RejectsUnsupportedCalls) {
   DeviceRanks ranks(*rig_, 2);
   take_memory(ranks);
   const auto refused = [&](const CommunicatorOptions& options) {
@@ -259,8 +259,8 @@ TEST_P(DeviceCompression, RefusesWhatCannotBe) {
   ranks.synchronize();
 }
 
-// As they are told on host memory; here one thread drives both, and the first rank's call has not been launched.
-TEST_P(DeviceCompression, IsSharedByAllRanks) {
+// Like on host memory; here one thread runs both ranks, and the first rank's call has not been launched.
+TEST_P(DeviceCompression, MustMatchOnAllRanks) {
   DeviceRanks ranks(*rig_, 2);
   take_memory(ranks);
   std::vector<DeviceCall> calls;

@@ -1,4 +1,4 @@
-// Ranks on devices in processes of their own: each makes its device itself, since a process that has used CUDA cannot
+// Ranks on devices in separate processes: each creates its device itself, since a process that has used CUDA cannot
 // fork.
 #pragma once
 
@@ -14,7 +14,7 @@ class DeviceProcessGroup {
   using MakeRig = std::function<std::unique_ptr<DeviceRig>()>;
   using Work = std::function<std::string(DeviceRanks& own, Rank first)>;
 
-  // In a process of its own: `work` with the ranks [first, first + count) of `ranks`.
+  // Runs `work` with the ranks [first, first + count) of `ranks` in a child process.
   void start(const MakeRig& make_rig, Rank first, Rank count, Rank ranks, const Work& work,
              const CommunicatorOptions& options = over_transport()) {
     processes_.start([=, this]() -> std::string {
@@ -41,7 +41,7 @@ class DeviceProcessGroup {
   Processes processes_;
 };
 
-// Of a kind that another process looks for: one that has used CUDA cannot fork.
+// The kinds are listed by another process: a process that has used CUDA cannot fork.
 class DevicesOfProcesses : public testing::TestWithParam<DeviceKind> {
  protected:
   void SetUp() override {

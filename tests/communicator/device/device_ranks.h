@@ -1,4 +1,4 @@
-// Ranks on one device, each with a stream of its own, and memory that both they and the host reach.
+// Ranks on one device, each with its own stream, and memory that they and the host can access.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace tutti::test {
 
-// How long a call of a test may wait. On a GPU none waits without end: what hangs there costs other tests their time.
+// Timeout of a test's calls. On a GPU no wait is unlimited, since a hang would cost other tests their time.
 inline std::int64_t test_timeout_ms(DeviceRig& rig, std::int64_t timeout_ms) {
   constexpr std::int64_t kMax = 20'000;
   const bool endless = timeout_ms <= 0 || timeout_ms > kMax;
@@ -21,7 +21,7 @@ inline std::int64_t test_timeout_ms(DeviceRig& rig, std::int64_t timeout_ms) {
   return endless && !emulator ? kMax : timeout_ms;
 }
 
-// The tests of a program may be run for another transport, which the environment names.
+// The environment can select another transport for the tests of a program.
 inline CommunicatorOptions over_transport(CommunicatorOptions options = {}) {
   if (options.transport.empty()) options.transport = config().transport;
   return options;
@@ -30,10 +30,10 @@ inline bool over_network() { return over_transport().over_network(); }
 
 class DeviceRanks {
  public:
-  // All in this process, driven by this thread.
+  // All ranks in this process, run by this thread.
   DeviceRanks(DeviceRig& rig, Rank ranks, const CommunicatorOptions& options = {})
       : DeviceRanks(rig, all_here(ranks, options)) {}
-  // Some of a communicator, by their index here.
+  // Some ranks of a communicator, by their index here.
   DeviceRanks(DeviceRig& rig, Communicators members) : rig_(rig) {
     // Not owned: the rig outlives the ranks.
     const std::shared_ptr<Device> device(&rig.device(), [](Device*) {});

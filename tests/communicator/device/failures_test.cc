@@ -1,4 +1,4 @@
-// What becomes of calls on a device that cannot come to their end.
+// Calls on a device that cannot complete.
 #include <atomic>
 #include <thread>
 
@@ -11,7 +11,8 @@ constexpr std::uint64_t kCount = 5000;
 
 class DeviceFailures : public OnDevices {
  protected:
-  // The call of a rank, with a buffer of its own: taken before any rank calls, since that may wait for the device.
+  // The call of a rank, with a buffer of its own. Buffers are allocated before any rank calls, since allocation may
+  // wait for the device.
   DeviceCall all_reduce(DeviceRanks& ranks, Rank rank, std::uint64_t count, std::int64_t timeout_ms = 60'000) {
     auto* buffer = ranks.take<float>(kCount, 1);
     DeviceCall call = ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, count, buffer, buffer));
@@ -23,7 +24,7 @@ class DeviceFailures : public OnDevices {
     for (Rank rank = 0; rank < ranks.size(); ++rank) calls.push_back(all_reduce(ranks, rank, count, timeout_ms));
     return calls;
   }
-  // By itself, in no group.
+  // One call without a group.
   static Status put(const DeviceCall& call) { return enqueue({&call, 1}); }
   static void expect(const Status& status, Code code, std::initializer_list<const char*> words) {
     EXPECT_EQ(status.code(), code) << status.message();
@@ -31,21 +32,22 @@ class DeviceFailures : public OnDevices {
   }
 };
 
-TEST_P(DeviceFailures, OfARankThatDoesNotComeNameIt) {
+TEST_P(DeviceFailures, NameMissingRank) {
   DeviceRanks ranks(*rig_, 3);
   const auto calls = of_all(ranks, kCount, 20);
-  for (const Rank rank : {2U, 0U}) {  // Rank 2 has come, and given up, when rank 0 does: else it might be named.
+  for (const Rank rank :
+       {2U, 0U}) {  // Rank 2 has called and timed out before rank 0 calls: otherwise the error might name rank 2.
     ASSERT_TRUE(put(calls[rank]).ok());
     ranks.synchronize();
   }
   const Status status = ranks[0].failure();
   expect(status, Code::timeout,
          {"waited too long for rank 1", "all_reduce(5000 float32, sum) #", "rank 1 has not called it"});
-  // The one that comes late hears of it at once, and does nothing.
+  // The late rank fails at once, and does nothing.
   expect(put(calls[1]), Code::timeout, {"rank 1 has not called it"});
 }
 
-TEST_P(DeviceFailures, OfDifferentCallsShowBoth) {
+TEST_P(DeviceFailures, ReportBothCalls_WhenTheyDiffer) {
   for (const std::uint64_t count : {std::uint64_t{7}, kCount - 1}) {
     DeviceRanks ranks(*rig_, 2);
     const DeviceCall calls[] = {all_reduce(ranks, 0, kCount, 0), all_reduce(ranks, 1, count, 0)};  // No deadline.
@@ -59,7 +61,7 @@ TEST_P(DeviceFailures, OfDifferentCallsShowBoth) {
   }
 }
 
-TEST_P(DeviceFailures, ByAbortEndAllWaits) {
+TEST_P(DeviceFailures, EndAllWaits_AfterAbort) {
   DeviceRanks ranks(*rig_, 2);
   ASSERT_TRUE(put(all_reduce(ranks, 0, kCount, 0)).ok());  // Without a deadline.
   ranks[1].abort();
@@ -68,8 +70,8 @@ TEST_P(DeviceFailures, ByAbortEndAllWaits) {
   expect(ranks[0].finalize(), Code::aborted, {"rank 1 aborted"});
 }
 
-// Only that call: the communicator is well.
-TEST_P(DeviceFailures, OfACallThatCannotBeMadeAreNoFailures) {
+// Only the call fails: the communicator stays usable.
+TEST_P(DeviceFailures, LeaveCommunicatorUsable_WhenCallIsInvalid) {
   DeviceRanks ranks(*rig_, 2);
   auto* buffer = ranks.take<float>(kCount, 1);
   DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, kCount, buffer, buffer));
@@ -81,7 +83,7 @@ TEST_P(DeviceFailures, OfACallThatCannotBeMadeAreNoFailures) {
   EXPECT_TRUE(ranks[0].failure().ok());
 }
 
-TEST_P(DeviceFailures, OfBuffersBetweenElementsAreRefused) {
+TEST_P(DeviceFailures, RejectMisalignedBuffers) {
   DeviceRanks ranks(*rig_, 2);
   auto* buffer = ranks.take<float>(kCount, 1);
   const DeviceCall call = ranks.call(
@@ -90,8 +92,8 @@ TEST_P(DeviceFailures, OfBuffersBetweenElementsAreRefused) {
   EXPECT_TRUE(ranks[0].failure().ok());
 }
 
-// A rank alone takes what it needs of the device with its first call that is no copy.
-TEST_P(DeviceFailures, MayBeAskedForByAWatchdogDuringTheFirstCall) {
+// A single rank allocates device memory in its first call that is not a copy.
+TEST_P(DeviceFailures, MayBeQueriedByAnotherThread_DuringFirstCall) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     DeviceRanks ranks(*rig_, 1);
     auto* buffer = ranks.take<float>(kCount, 2);

@@ -1,4 +1,4 @@
-// A fork may fall anywhere: its child finds no lock taken by a thread that it does not have, and none to wait for.
+// A fork may occur at any time: its child must not find locks or waits of threads that exist only in the parent.
 #include <unistd.h>
 
 #include <atomic>
@@ -8,15 +8,15 @@
 #include "tests/bootstrap/processes.h"
 #include "tests/communicator/device/device_ranks.h"
 
-// The sanitizers do not bear a fork beside other threads.
+// The sanitizers do not support forks beside other threads.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 namespace tutti::test {
 namespace {
 
 constexpr int kForks = 50;
-constexpr unsigned kTimeoutSeconds = 20;  // Seconds: a child that hangs would do so for ever.
+constexpr unsigned kTimeoutSeconds = 20;  // Seconds; turns a hang of the child into a failure.
 
-// Two ranks that call again and again in turns, by threads of the test's, the streams' and their own.
+// Two time-sliced ranks that call repeatedly: by threads of the test, of the streams, and of the ranks.
 class Callers {
  public:
   Callers() {
@@ -64,7 +64,7 @@ class Callers {
   std::thread calling_;
 };
 
-TEST(DeviceFork, LeavesTheChildAbleToEndItsCopiesOfRanksInTurns) {
+TEST(DeviceFork, ChildCanDestroyTimeSlicedRanks) {
   Callers callers;
   for (int i = 0; i < kForks && !testing::Test::HasFailure(); ++i) {
     Processes processes;
@@ -77,8 +77,8 @@ TEST(DeviceFork, LeavesTheChildAbleToEndItsCopiesOfRanksInTurns) {
   }
 }
 
-// As tutti_mem_free() asks of memory of the host.
-TEST(DeviceFork, LeavesTheChildAbleToAskWhetherMemoryIsADevices) {
+// Like tutti_mem_free() for host memory.
+TEST(DeviceFork, ChildCanQueryWhetherMemoryIsOnDevice) {
   std::byte none{};
   std::atomic<bool> done = false;
   std::thread other([&] {

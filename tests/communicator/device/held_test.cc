@@ -1,4 +1,4 @@
-// Streams that are held for calls in turns, while the thread that launches is stuck in a call of the device.
+// Streams held for time-sliced calls, while the launching thread is blocked in a device call.
 #include <atomic>
 #include <thread>
 
@@ -17,7 +17,7 @@ void await(Claim&& claim) {
   while (!claim()) std::this_thread::yield();
 }
 
-// A device on which memory is freed behind a stream of the program's, until let_go(): no launch returns meanwhile.
+// A device on which memory is freed behind a stream of the program until let_go(). Until then no launch returns.
 class BusyDevice {
  public:
   BusyDevice() : word_(rig_->device().allocate_host(sizeof(std::uint32_t)).value()), stream_(rig_->make_stream()) {}
@@ -51,7 +51,7 @@ class BusyDevice {
   std::thread freeing_;
 };
 
-// Rank 0's call, for which rank 1 does not come. Its output begins with its own block, for which it needs nobody.
+// Rank 0's call, for which rank 1 is missing. Its output begins with its own block, which needs no peer.
 class HeldStreams : public testing::Test {
  protected:
   void call(std::int64_t timeout_ms) {
@@ -63,7 +63,7 @@ class HeldStreams : public testing::Test {
     ASSERT_TRUE(enqueue({&call, 1}).ok());
     await([this] { return busy_.held_launches() == 1; });
   }
-  // The launch is still stuck; when it is not any more, its thread blocks come too late, and no other follows.
+  // The launch is still blocked. After it returns, its thread blocks find the failure, and no other call follows.
   void expect_let_go(Code code, const char* words) {
     EXPECT_TRUE(busy_.rig().synchronize(ranks_.stream(0)).ok());
     EXPECT_EQ(busy_.held_launches(), 1U);
@@ -81,19 +81,19 @@ class HeldStreams : public testing::Test {
   int* output_ = nullptr;
 };
 
-TEST_F(HeldStreams, AreLetGoByAnAbort) {
+TEST_F(HeldStreams, AreReleased_OnAbort) {
   call(0);
   ranks_[1].abort();
   expect_let_go(Code::aborted, "rank 1 aborted");
 }
 
-TEST_F(HeldStreams, AreLetGoAtTheDeadline) {
+TEST_F(HeldStreams, AreReleased_AtDeadline) {
   call(1);
   expect_let_go(Code::timeout, "waits for the whole device while a stream is held");
 }
 
-// Of more calls than the launcher has seen.
-TEST_F(HeldStreams, AreAllLetGo) {
+// For more calls than the launcher has seen.
+TEST_F(HeldStreams, AreReleased_ForAllCalls) {
   call(0);
   DeviceCall second = ranks_.call(0, call_of(Collective::all_gather, DataType::int32, kCount, input_, output_));
   ASSERT_TRUE(enqueue({&second, 1}).ok());
@@ -101,8 +101,8 @@ TEST_F(HeldStreams, AreAllLetGo) {
   expect_let_go(Code::aborted, "aborted");
 }
 
-// Of another communicator, and the program's: it would wait for the stream.
-TEST_F(HeldStreams, LeaveWhatIsGivenBackForLater) {
+// Memory of another communicator and of the program: freeing it would wait for the stream.
+TEST_F(HeldStreams, DeferDeviceFrees) {
   auto& device = dynamic_cast<HostDevice&>(busy_.rig().device());
   auto others = std::make_unique<DeviceRanks>(busy_.rig(), 2);
   const std::uint64_t mappings = device.usage().mappings;

@@ -1,4 +1,4 @@
-// Devices that do not reach each other, or should not: their lanes lie in memory of the host.
+// Devices without peer access, or with peer access disabled: their lanes are in host memory.
 #include <sys/mman.h>
 
 #include <mutex>
@@ -17,7 +17,7 @@ std::vector<HostDeviceOptions> alone(std::size_t devices) {
   return std::vector<HostDeviceOptions>(devices, HostDeviceOptions{.unreachable = kNobody});
 }
 
-// Of lanes; each rank maps the board besides.
+// Mappings of lanes; each rank also maps the board.
 bool maps_lanes(const HostDeviceUsage& usage, Rank ranks) {
   return usage.mapped_bytes > std::size_t{ranks} * (1 << 16) + (1 << 20);
 }
@@ -30,7 +30,7 @@ std::string run_all(DeviceRanks& own, Rank first, Rank ranks) {
   return said;
 }
 
-TEST(HostLanes, JoinDevicesOfAProcessThatDoNotReachEachOther) {
+TEST(HostMemoryLanes, ConnectDevices_WithoutPeerAccess) {
   constexpr Rank kRanks = 3;
   Islands islands(alone(kRanks), 1);
   for (Rank i = 0; i < kRanks; ++i) EXPECT_TRUE(maps_lanes(islands.usage(i), 1));
@@ -39,15 +39,15 @@ TEST(HostLanes, JoinDevicesOfAProcessThatDoNotReachEachOther) {
   for (Rank i = 0; i < kRanks; ++i) EXPECT_EQ(islands.usage(i).mappings, 0U);
 }
 
-// Two ranks share each device; and of two devices one reaches the other, which does not reach it.
-TEST(HostLanes, GoBesideLanesOnDevices) {
+// Two ranks share each device. Of two devices, one can access the other, but not the reverse.
+TEST(HostMemoryLanes, WorkBesideDeviceLanes) {
   std::vector<HostDeviceOptions> devices = alone(3);
   devices[0].unreachable = 1U << 2;
   Islands islands(devices, 2);
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 6); });
 }
 
-TEST(HostLanes, GoBesideLanesOnDevicesThatRanksHaveInTurns) {
+TEST(HostMemoryLanes, WorkBesideDeviceLanes_OfTimeSlicedRanks) {
   std::vector<HostDeviceOptions> devices = alone(2);
   for (HostDeviceOptions& device : devices) device.company = ComputeSharing::none;
   Islands islands(devices, 2);
@@ -55,13 +55,13 @@ TEST(HostLanes, GoBesideLanesOnDevicesThatRanksHaveInTurns) {
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 4); });
 }
 
-TEST(HostLanes, AreNotThereWhereAllReachEachOther) {
+TEST(HostMemoryLanes, AreUnused_WhenAllDevicesHavePeerAccess) {
   Islands islands(std::vector<HostDeviceOptions>(2), 1);
   EXPECT_FALSE(maps_lanes(islands.usage(0), 1));
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 2); });
 }
 
-TEST(HostLanes, JoinDevicesThatWouldReachEachOtherFromCpuToCpu) {
+TEST(HostMemoryLanes, ConnectDevices_OfDifferentCpus) {
   const HostDeviceOptions is_remote = {.distance = {.path = Path::system, .known = true}};
   Islands islands({is_remote, is_remote}, 1);
   EXPECT_TRUE(maps_lanes(islands.usage(0), 1));
@@ -69,7 +69,7 @@ TEST(HostLanes, JoinDevicesThatWouldReachEachOtherFromCpuToCpu) {
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_collectives(own, first, 2); });
 }
 
-TEST(HostLanes, RefuseSmallMessagesByName) {
+TEST(HostMemoryLanes, RejectLl) {
   CommunicatorOptions options;
   options.protocol = "LL";
   Islands islands(alone(2), 1, options);
@@ -81,7 +81,7 @@ TEST(HostLanes, RefuseSmallMessagesByName) {
   });
 }
 
-class HostLanesOfProcesses : public testing::Test {
+class HostMemoryLanesOfProcesses : public testing::Test {
  protected:
   static DeviceProcessGroup::MakeRig rig(std::uint32_t ordinal, std::uint64_t unreachable) {
     return [=] { return host_rig({.ordinal = ordinal, .unreachable = unreachable}); };
@@ -89,15 +89,15 @@ class HostLanesOfProcesses : public testing::Test {
   DeviceProcessGroup processes_;
 };
 
-TEST_F(HostLanesOfProcesses, JoinThoseThatOpenNoMemory) {
+TEST_F(HostMemoryLanesOfProcesses, ConnectProcesses_WithoutSharedDeviceMemory) {
   constexpr Rank kRanks = 3;
   const auto work = [](DeviceRanks& own, Rank first) { return run_all(own, first, kRanks); };
   for (Rank rank = 0; rank < kRanks; ++rank) processes_.start(rig(rank, kNobody), rank, 1, kRanks, work);
   processes_.expect_reports("right");
 }
 
-// Three share a device in turns, of whose memory none opens another's.
-TEST_F(HostLanesOfProcesses, JoinThoseInTurns) {
+// Three ranks share a device in time slices, and cannot open each other's memory.
+TEST_F(HostMemoryLanesOfProcesses, ConnectTimeSlicedProcesses) {
   constexpr Rank kRanks = 3;
   const File turns(::memfd_create("tutti-turns", MFD_CLOEXEC));
   const auto in_turns = [&] {
@@ -110,8 +110,8 @@ TEST_F(HostLanesOfProcesses, JoinThoseInTurns) {
   processes_.expect_reports("right");
 }
 
-// Of three processes, one of two ranks: 0 opens all, 1 the memory of 0, 2 none.
-TEST_F(HostLanesOfProcesses, GoBesideMemoryThatIsOpened) {
+// Three processes, the first with two ranks: 0 opens all memory, 1 only that of 0, 2 none.
+TEST_F(HostMemoryLanesOfProcesses, WorkBesideSharedDeviceMemory) {
   const auto work = [](DeviceRanks& own, Rank first) { return run_all(own, first, 4); };
   processes_.start(rig(0, 0), 0, 2, 4, work);
   processes_.start(rig(1, 1U << 2), 2, 1, 4, work);
@@ -119,7 +119,7 @@ TEST_F(HostLanesOfProcesses, GoBesideMemoryThatIsOpened) {
   processes_.expect_reports("right");
 }
 
-TEST_F(HostLanesOfProcesses, AreThereForPartsOfACommunicator) {
+TEST_F(HostMemoryLanesOfProcesses, ConnectSubCommunicators) {
   const auto work = [](DeviceRanks& own, Rank rank) -> std::string {
     auto part = own[0].split(static_cast<int>(rank % 2), 0, own[0].options());
     if (!part.ok()) return std::move(part).status().message();
@@ -134,13 +134,13 @@ TEST_F(HostLanesOfProcesses, AreThereForPartsOfACommunicator) {
   processes_.expect_reports("right");
 }
 
-TEST(LanePlacements, AreToldInOneLine) {
+TEST(LanePlacement, IsDescribedInOneLine) {
   EXPECT_EQ(describe_routes({"near", "", "far", "far", "near"}, 1),
             "to rank 0: near; to ranks 2-3: far; to rank 4: near");
   EXPECT_EQ(describe({.path = Path::nvlink, .links = 18, .known = true}), "NVLink x18");
 }
 
-TEST(LanePlacements, LeadOverDistancesUpToALevel) {
+TEST(LanePlacement, UsesPeerAccess_UpToConfiguredLevel) {
   const DeviceDistance bridge = {.path = Path::host_bridge, .known = true};
   const DeviceDistance linked = {.path = Path::nvlink, .links = 4, .known = true};
   EXPECT_TRUE(p2p_wanted(bridge, Path::host_bridge));
@@ -154,7 +154,7 @@ TEST(LanePlacements, LeadOverDistancesUpToALevel) {
 std::mutex lines_mutex;
 std::string lines;
 
-TEST(LanePlacements, AreLogged) {
+TEST(LanePlacement, IsLogged) {
   set_log_level(LogLevel::info);
   set_log_sink([](std::string_view line) {
     const std::lock_guard lock(lines_mutex);

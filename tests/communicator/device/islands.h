@@ -1,5 +1,5 @@
-// Ranks of one process on several devices, which may not reach each other. What is true for some of the ranks is done
-// by a thread for each device, as programs do.
+// Ranks of one process on several devices, which may lack peer access. A thread for each device runs its ranks, as
+// programs do.
 #pragma once
 
 #include <thread>
@@ -29,7 +29,7 @@ class Islands {
     });
   }
 
-  // Ranks may hold memory of each other's devices: those end last.
+  // Ranks may hold memory of each other's devices, so devices are destroyed last.
   ~Islands() { end_ranks(); }
   Islands(const Islands&) = delete;
   Islands& operator=(const Islands&) = delete;
@@ -39,7 +39,7 @@ class Islands {
     return dynamic_cast<HostDevice&>(islands_[island].rig->device()).usage();
   }
 
-  // `work` says "right", or what is wrong.
+  // `work` returns "right" or an error.
   void expect_right(const std::function<std::string(DeviceRanks& own, Rank first)>& work) {
     std::vector<std::string> complaints(islands_.size());
     each([&](Island& island) {
@@ -48,7 +48,7 @@ class Islands {
     for (const std::string& complaint : complaints) EXPECT_EQ(complaint, "right");
   }
 
-  // Ends the ranks, not the devices.
+  // Destroys the ranks, not the devices.
   void end_ranks() {
     each([](Island& island) { island.ranks.reset(); });
   }

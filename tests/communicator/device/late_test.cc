@@ -1,5 +1,5 @@
-// Calls in a held stream, whose communicator has failed and ended before the stream is let go: what their thread blocks
-// work in is still there, and is nobody else's.
+// Calls in a held stream whose communicator has failed and ended before the stream is released. Memory of their thread
+// blocks still exists, and no other communicator uses it.
 #include <algorithm>
 #include <functional>
 
@@ -12,13 +12,14 @@ namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kCount = 1000;
-constexpr std::size_t kBytes = std::size_t{1} << 20;  // Of an inbox: the lanes of the first call lie there.
-constexpr int kLooks = 3'000;                         // At what must not happen.
+constexpr std::size_t kBytes = std::size_t{1}
+                               << 20;  // Offset in the receive buffers where the lanes of the first call are.
+constexpr int kLooks = 3'000;          // How often the test checks that the forbidden event has not happened.
 
-// A rank of two, which is a process. Both split communicators off the one that they have, one after the other.
+// One of two ranks, in its own process. Both split communicators off the first, one after the other.
 class LateRank {
  public:
-  // The rig is never destroyed: what streams may still use stays until the process ends.
+  // The rig is never destroyed: memory that streams may still use exists until the process ends.
   LateRank(DeviceRig& rig, const UniqueId& id, Rank rank)
       : rig_(rig), ranks_(rig, joined(id, rank)), rank_(rank), held_(rig.make_stream()) {
     sum_ = ranks_.take<std::int32_t>(kCount);
@@ -30,7 +31,7 @@ class LateRank {
   void split() { part_ = std::move(ranks_[0].split(0, 0, ranks_[0].options())).value(); }
   DeviceCommunicator& part() { return *part_->on_device(); }
 
-  // What is put into the stream waits until it is let go.
+  // Work enqueued in the stream waits until let_go().
   void hold() { ASSERT_TRUE(rig_.device().hold_until(word_, 1, held_).ok()); }
   void let_go() {
     store_release(word_, 1U);
@@ -51,7 +52,7 @@ class LateRank {
     ranks_.synchronize();
     return std::count(sum_, sum_ + kCount, sum_[0]) == static_cast<std::ptrdiff_t>(kCount) ? sum_[0] : -1;
   }
-  // Whether what is in the stream comes to its end, though it should wait.
+  // Whether the work in the stream completes although it should wait.
   bool ends_early() {
     const auto end = rig_.device().make_event().value();
     EXPECT_TRUE(end->record(stream()).ok());
@@ -62,7 +63,7 @@ class LateRank {
     return false;
   }
 
-  // What the other rank's lanes have got from this one, and this one's from it.
+  // The data that the other rank's lanes received from this rank, and this rank's lanes from it.
   struct Lanes {
     std::byte* theirs;
     std::byte* own;
@@ -71,7 +72,7 @@ class LateRank {
     auto* records = reinterpret_cast<std::byte*>(part().peers().records(1 - rank_).value());
     return {records - part().peers().lanes().bytes, part().peers().home().inboxes()};
   }
-  // In place of thread blocks that are among their stores and loads: the same stores again, and loads.
+  // Stands for thread blocks in the middle of their stores and loads: repeats the same stores, and loads.
   void keep(const Lanes& lanes) {
     ASSERT_TRUE(rig_.device().copy(copies_[0], lanes.theirs, kBytes, stream()).ok());
     ASSERT_TRUE(rig_.synchronize(stream()).ok());
@@ -120,11 +121,11 @@ class LateCalls : public testing::TestWithParam<DeviceKind> {
   Processes processes_;
 };
 
-TEST_P(LateCalls, WriteNothingIntoTheNextCommunicator) {
+TEST_P(LateCalls, DoNotWriteIntoNextCommunicator) {
   const Gate summed, stored, looked;
   start(0, [&](LateRank& rank) -> std::string {
     if (!rank.add(1, rank.stream()).ok() || rank.sum() != 3) return "no first sum";
-    summed.wait();  // An abort would end the other's part of it, too.
+    summed.wait();  // An abort would also end the other rank's communicator.
     const LateRank::Lanes lanes = rank.lanes();
     rank.keep(lanes);
     rank.hold();
@@ -155,8 +156,8 @@ TEST_P(LateCalls, WriteNothingIntoTheNextCommunicator) {
   for (const std::string& report : processes_.reports()) EXPECT_EQ(report, "the sum is 30");
 }
 
-// Even where memory is lacking.
-TEST_P(LateCalls, FindWhatTheyReadStillThere) {
+// Even when memory is exhausted.
+TEST_P(LateCalls, ReadMemoryThatStillExists) {
   const Gate summed;
   start(0, [&](LateRank& rank) -> std::string {
     if (!rank.add(1, rank.stream()).ok() || rank.sum() != 3) return "no first sum";

@@ -7,8 +7,8 @@
 namespace tutti::test {
 namespace {
 
-// As many as there is room for: the further writers run ahead, the less they wait.
-TEST(DeviceLinks, HaveAllTheSlotsThatTheirRoomIsMeasuredFor) {
+// Lanes use all slots that fit: writers that run ahead further wait less.
+TEST(DeviceLinks, HaveAllSlotsOfTheirBudget) {
   const std::unique_ptr<DeviceRig> rig = host_rig({});
   const std::shared_ptr<Device> device(&rig->device(), [](Device*) {});
   const Communicators members = std::move(Communicator::create_all(1, {})).value();

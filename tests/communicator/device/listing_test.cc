@@ -1,4 +1,4 @@
-// What is said of the ways from a device to other hosts; the device is the emulator.
+// The list of paths from a device to other hosts; the device is the GPU emulator.
 #include "src/communicator/device/listing.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 namespace tutti::test {
 namespace {
 
-// By UCX only if that was asked for, and by every RDMA device.
-TEST(Listing, SaysHowEachCardReachesEachDevice) {
+// UCX only if requested, and every RDMA device.
+TEST(GpuDirectListing, ReportsReachOfEachNic) {
   const std::vector<std::string> list = list_gpudirect();
   const auto of = [&](const std::string& by) {
     const auto found = std::find_if(list.begin(), list.end(), [&](const std::string& line) {

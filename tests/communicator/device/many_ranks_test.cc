@@ -1,4 +1,4 @@
-// So many ranks, of several processes, that the memory for lanes between two of them is scarce.
+// Many ranks in several processes, so that the memory for lanes between two of them is scarce.
 #include <map>
 #include <numeric>
 #include <set>
@@ -24,8 +24,8 @@ TEST(LaneBudget, GivesEachRankEqualAndBoundedMemory) {
   EXPECT_GE(budget_for(32).value().channels, 2U);
 }
 
-// Devices are shown the lanes of each pair of ranks by themselves, and all ranks agree on slots and channels.
-TEST(LaneBudget, IsOfWholePagesWhateverTheirSize) {
+// Devices map the lanes of each pair of ranks separately, and all ranks agree on slots and channels.
+TEST(LaneBudget, IsAMultipleOfPageSize) {
   for (Rank ranks = 2; ranks <= 64; ++ranks) {
     const LaneBudget small = budget_for(ranks, 4096).value(), large = budget_for(ranks, 64 * 1024).value();
     EXPECT_EQ(large.bytes % (64 * 1024), 0U) << ranks;
@@ -35,8 +35,8 @@ TEST(LaneBudget, IsOfWholePagesWhateverTheirSize) {
   }
 }
 
-TEST(LaneBudget, RefusesMoreRanksThanItsMemoryIsFor) {
-  EXPECT_TRUE(budget_for(90).ok());  // As the header says.
+TEST(LaneBudget, RejectsTooManyRanks) {
+  EXPECT_TRUE(budget_for(90).ok());  // The limit that the header documents.
   auto refused = budget_for(91);
   ASSERT_FALSE(refused.ok());
   const std::string reported = std::move(refused).status().message();
@@ -44,7 +44,7 @@ TEST(LaneBudget, RefusesMoreRanksThanItsMemoryIsFor) {
 }
 
 // In the worst order: the lanes of a few channels of each plan, then those of more.
-TEST(LaneBudget, HoldsAllLanesThatPlansMayHave) {
+TEST(LaneBudget, HoldsAllLanesOfPlans) {
   for (Rank ranks = 2; ranks <= 64; ++ranks) {
     const LaneBudget budget = budget_for(ranks).value();
     Inbox inbox(nullptr, budget.bytes);
@@ -69,8 +69,8 @@ TEST(LaneBudget, HoldsAllLanesThatPlansMayHave) {
   }
 }
 
-// On other hosts: lanes of two kinds of algorithms, each with tags of its own, and those of messages.
-TEST(LaneBudget, HoldsAllHalvesOfLanesToOtherHosts) {
+// To other hosts: lanes of two kinds of algorithms, each with its own tags, and lanes of messages.
+TEST(LaneBudget, HoldsAllHalfLanesToOtherHosts) {
   for (const Rank ranks : {2U, 8U, 40U, 90U}) {
     const LaneBudget budget = budget_for(ranks).value();
     LaneTable table([](std::size_t) -> Result<LaneMemory> { return internal_error("not lent"); });
@@ -92,7 +92,7 @@ TEST(LaneBudget, HoldsAllHalvesOfLanesToOtherHosts) {
   }
 }
 
-TEST(LaneBudget, IsForAsManyTagsAsTheCatalogueHas) {
+TEST(LaneBudget, CoversTagsOfCatalogue) {
   std::uint32_t most = 0;
   for (std::uint32_t kind = 0; kind < kCollectives; ++kind) {
     for (const Algorithm* algorithm : catalogue(static_cast<Collective>(kind))) {
@@ -121,7 +121,7 @@ void add_tags(const std::vector<Plan>& plans, TagsByPair& tags) {
   }
 }
 
-// Of all that may be taken one after the other, with groups and without.
+// All plans that may run one after the other, with groups and without.
 void add_tags(const Algorithm& algorithm, Problem problem, TagsByPair& tags) {
   const Rank roots = has_root(problem.collective) ? problem.ranks : 1;
   const std::vector<std::vector<Rank>> hosts = problem.groups;
@@ -135,8 +135,8 @@ void add_tags(const Algorithm& algorithm, Problem problem, TagsByPair& tags) {
   }
 }
 
-// What remote_bytes() is for.
-TEST(LaneBudget, IsForAllTagsToOtherHosts) {
+// The purpose of remote_bytes().
+TEST(LaneBudget, CoversTagsToOtherHosts) {
   std::size_t most = 0;
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{2, 2}, {3, 1}, {4, 4, 4}, {2, 2, 2, 2, 2}, {3, 2}}) {
     TagsByPair tags;
@@ -153,7 +153,7 @@ TEST(LaneBudget, IsForAllTagsToOtherHosts) {
 
 std::unique_ptr<DeviceRig> wide_rig() { return host_rig({.workers = 1, .thread_blocks = 64, .shares_by_file = true}); }
 
-// Each collective with every protocol that it has here, and with as many channels as it may take.
+// Each collective with every protocol that it supports here, and with the maximum number of channels.
 std::string run_long_and_short(DeviceRanks& own, Rank first, Rank ranks) {
   for (const Collective collective : {Collective::all_reduce, Collective::all_to_all, Collective::broadcast}) {
     for (const std::uint64_t count : {3U, 20000U}) {
@@ -165,7 +165,7 @@ std::string run_long_and_short(DeviceRanks& own, Rank first, Rank ranks) {
   return "right";
 }
 
-TEST(ManyRanks, OfSeveralProcessesEndWithTheRightNumbers) {
+TEST(ManyRanks, ComputeCorrectResults_InSeveralProcesses) {
   constexpr Rank kRanks = 32;
   constexpr Rank kOwn = 8;
   DeviceProcessGroup processes;

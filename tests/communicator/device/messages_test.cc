@@ -22,7 +22,7 @@ struct Letter {
   std::int32_t* received;
 };
 
-// What tests on any device have in common.
+// Common parts of the tests on any device.
 template <typename Fixture>
 class Mail : public Fixture {
  protected:
@@ -51,8 +51,9 @@ class Mail : public Fixture {
 class DeviceMessages : public Mail<OnDevices> {};
 class DeviceMessagesOnFewThreadBlocks : public Mail<testing::Test> {};
 
-// Everybody to everybody, oneself included, several each, of all lengths and in any order: one thread drives them.
-TEST_P(DeviceMessages, OfAGroupArriveWhole) {
+// All ranks send to all, including themselves, several messages each, of all lengths and in any order. One thread runs
+// them.
+TEST_P(DeviceMessages, ArriveWhole_InGroup) {
   for (const Rank n : {1U, 2U, 4U}) {
     DeviceRanks ranks(*rig_, n);
     std::vector<Letter> letters;
@@ -78,9 +79,9 @@ TEST_P(DeviceMessages, OfAGroupArriveWhole) {
   }
 }
 
-// A ring of ranks that are threads, each sending to the next and receiving from the one before in one group; some of
-// them by single calls, since messages of two ranks need no group where they do not cross.
-TEST_P(DeviceMessages, OfThreadsArriveWhole) {
+// A ring of ranks in threads, each sending to the next and receiving from the previous in one group. Some use single
+// calls, since messages of two ranks need no group unless they cross.
+TEST_P(DeviceMessages, ArriveWhole_WithOneThreadPerRank) {
   constexpr Rank kRanks = 3;
   DeviceRanks ranks(*rig_, kRanks);
   std::vector<Letter> letters;
@@ -108,8 +109,8 @@ TEST_P(DeviceMessages, OfThreadsArriveWhole) {
   ASSERT_NO_FATAL_FAILURE(expect_arrived(letters));
 }
 
-// As many ranks as the device has thread blocks, everybody to everybody: a send and a recv of a rank cannot be under
-// way at once. Driven by one thread, or by as many, each with its messages in an order of its own.
+// One rank for each thread block of the device, all to all: a send and a recv of a rank cannot run concurrently. One
+// thread runs them, or one per rank with its messages in its own order.
 TEST_F(DeviceMessagesOnFewThreadBlocks, ArriveWhole) {
   constexpr Rank kRanks = 4;
   const auto rig = host_rig({.thread_blocks = kRanks});
@@ -133,7 +134,7 @@ TEST_F(DeviceMessagesOnFewThreadBlocks, ArriveWhole) {
     std::vector<std::thread> drivers;
     std::vector<DeviceCall> all;
     for (auto& calls : own) {
-      std::rotate(calls.begin(), calls.begin() + 2, calls.end());  // Not the two messages of a pair apart.
+      std::rotate(calls.begin(), calls.begin() + 2, calls.end());  // The two messages of a pair stay together.
       if (threads) drivers.emplace_back([&calls] { EXPECT_TRUE(enqueue(calls).ok()); });
       all.insert(all.end(), calls.begin(), calls.end());
     }
@@ -147,7 +148,7 @@ TEST_F(DeviceMessagesOnFewThreadBlocks, ArriveWhole) {
   }
 }
 
-TEST_F(DeviceMessagesOnFewThreadBlocks, ToOneselfAreRefusedByName) {
+TEST_F(DeviceMessagesOnFewThreadBlocks, RejectMessagesToSelf) {
   const auto rig = host_rig({.thread_blocks = 2});
   DeviceRanks ranks(*rig, 2);
   const Letter letter = write(ranks, 1, 1, 0, 100);
@@ -157,7 +158,7 @@ TEST_F(DeviceMessagesOnFewThreadBlocks, ToOneselfAreRefusedByName) {
   EXPECT_NE(status.message().find("rank 1 cannot send to itself"), std::string::npos) << status.message();
 }
 
-TEST_P(DeviceMessages, OfAnotherLengthAreRefusedByName) {
+TEST_P(DeviceMessages, ReportLengthMismatch) {
   DeviceRanks ranks(*rig_, 2);
   Letter letter = write(ranks, 0, 1, 0, 100);
   const DeviceCall send = half(ranks, letter, Kind::send);

@@ -1,4 +1,4 @@
-// Ranks on devices of several hosts, or that play to be: some share a host, others do not.
+// Ranks on devices of several real or emulated hosts: some share a host, others do not.
 #include <algorithm>
 #include <thread>
 
@@ -33,7 +33,7 @@ CommunicatorOptions by_network() {
 
 class DeviceNetwork : public OnDevices {};
 
-TEST_P(DeviceNetwork, JoinsHostsOfOneAndOfSeveralRanks) {
+TEST_P(DeviceNetwork, ConnectsHosts_OfOneAndOfSeveralRanks) {
   OneOf layouts(2);
   for (const std::vector<Rank>& host_of :
        {std::vector<Rank>{0, 0, 1}, {0, 1, 0, 1}, {0, 1, 1, 2, 0}, {0, 0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}}) {
@@ -45,8 +45,8 @@ TEST_P(DeviceNetwork, JoinsHostsOfOneAndOfSeveralRanks) {
   }
 }
 
-// Also where the tuner would not take it.
-TEST_P(DeviceNetwork, RunsWhatKnowsHosts) {
+// Even where the tuner would choose otherwise.
+TEST_P(DeviceNetwork, RunsHierarchicalAlgorithms) {
   CommunicatorOptions options;
   options.algorithm = "hierarchical";
   for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}}) {
@@ -56,8 +56,8 @@ TEST_P(DeviceNetwork, RunsWhatKnowsHosts) {
   }
 }
 
-// Dealt out to hosts: blocks that belong to ranks go with them, where a plan knows hosts.
-TEST_P(DeviceNetwork, GathersAndScattersOverHostsHoweverRanksAreNumbered) {
+// Ranks dealt out to hosts: blocks that belong to ranks move with them in plans that know hosts.
+TEST_P(DeviceNetwork, GathersAndScatters_WithAnyRankOrder) {
   CommunicatorOptions options;
   options.algorithm = "hierarchical";
   for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 1, 0, 1}, {0, 1, 1, 0, 1}}) {
@@ -73,14 +73,15 @@ TEST_P(DeviceNetwork, GathersAndScattersOverHostsHoweverRanksAreNumbered) {
   }
 }
 
-// Rings in the orders of what joins the GPUs, one or the other for each channel, of one host and of two.
-TEST_P(DeviceNetwork, GoesRoundAlongTheLinksOfGpus) {
+// Rings along the links of the GPUs, possibly another for each channel, on one host and on two.
+TEST_P(DeviceNetwork, RingsFollowLinksOfGpus) {
   OneOf settings(4);
   for (const char* algorithm : {"ring", "chain", "hierarchical_ring", "hierarchical_tree"}) {
     for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 0, 0}, {0, 1, 0, 1, 0}}) {
       SCOPED_TRACE(algorithm + testing::PrintToString(host_of));
       CommunicatorOptions options = over_transport();
-      if (host_of.size() == 4 && std::string_view(algorithm).starts_with("hierarchical")) continue;  // It wants hosts.
+      if (host_of.size() == 4 && std::string_view(algorithm).starts_with("hierarchical"))
+        continue;  // The algorithm requires several hosts.
       options.algorithm = algorithm;
       for (const std::uint32_t channels : {0U, 1U, 3U}) {
         if (!settings.takes()) continue;
@@ -93,8 +94,8 @@ TEST_P(DeviceNetwork, GoesRoundAlongTheLinksOfGpus) {
   }
 }
 
-// Six orders, of which channels take the first ones.
-TEST_P(DeviceNetwork, GoesRoundOnFewerChannelsThanThereAreOrders) {
+// Six rings, of which the channels use the first ones.
+TEST_P(DeviceNetwork, RingsFollowLinks_OnFewerChannels) {
   const Hosts cube = on_gpus_of(hybrid_cube_mesh(), std::vector<Rank>(8, 0));
   ASSERT_EQ(ring_orders(cube, kMaxLaneChannels).each.size(), 6U);
   CommunicatorOptions options = over_transport();
@@ -116,8 +117,8 @@ TEST_P(DeviceNetwork, GoesRoundOnFewerChannelsThanThereAreOrders) {
   }
 }
 
-// Lanes belong to both: where a call leaves one, the next takes it up, whatever its algorithm.
-TEST_P(DeviceNetwork, GoesRoundBesideWhatDoesNot) {
+// Calls share lanes: each call continues where the previous one left a lane, whatever its algorithm.
+TEST_P(DeviceNetwork, MixesRingsWithOtherAlgorithms) {
   constexpr std::uint64_t kCount = 20'000;
   DeviceRanks ranks(*rig_,
                     std::move(Communicator::create_all(on_crossed_gpus({0, 0, 0, 0}), over_transport())).value());
@@ -140,7 +141,7 @@ TEST_P(DeviceNetwork, GoesRoundBesideWhatDoesNot) {
   for (float* buffer : buffers) EXPECT_EQ(std::count(buffer, buffer + kCount, sum), static_cast<long>(kCount));
 }
 
-TEST_P(DeviceNetwork, SplitsIntoPartsOfOneHostAndOfSeveral) {
+TEST_P(DeviceNetwork, SplitsWithinAndAcrossHosts) {
   DeviceRanks ranks(*rig_, members_of({0, 0, 1, 1}));
   for (const bool within : {true, false}) {
     Communicators parts(4);
@@ -184,7 +185,7 @@ TEST_P(DeviceNetwork, HasNoWindows) {
   rig_->device().recycle(memory);
 }
 
-TEST_P(DeviceNetwork, RefusesWhatWorksInMemoryOfOneHost) {
+TEST_P(DeviceNetwork, RejectsMappedAlgorithmsAndLl) {
   for (const char* forced : {"two_shot_mapped", "LL"}) {
     CommunicatorOptions options = by_network();
     (forced[0] == 'l' ? options.protocol : options.algorithm) = forced;
@@ -197,15 +198,15 @@ TEST_P(DeviceNetwork, RefusesWhatWorksInMemoryOfOneHost) {
   }
 }
 
-// As one that is killed, or whose program is slow; its name and the way to it are told, without anybody asking.
-TEST_P(DeviceNetwork, NamesARankThatDoesNotComeToAllHosts) {
+// Stands for a killed rank or a slow program. All hosts receive its name without a further call.
+TEST_P(DeviceNetwork, NamesMissingRank_OnAllHosts) {
   DeviceRanks ranks(*rig_, members_of({0, 1, 1}));
   auto* buffer = ranks.take<float>(1000, 1);
   DeviceCall call = ranks.call(0, call_of(Collective::broadcast, DataType::float32, 1000, buffer, buffer));
   call.call.root = 1;
   call.options.timeout_ms = 20;
   ASSERT_TRUE(enqueue({&call, 1}).ok());
-  while (!ranks[1].has_failed()) std::this_thread::yield();  // That of the other host.
+  while (!ranks[1].has_failed()) std::this_thread::yield();  // The failure of the other host.
   const Status status = ranks[1].failure();
   EXPECT_EQ(status.code(), Code::timeout);
   for (const char* word : {"rank 0 waited too long for rank 1 in broadcast(1000 float32, root 1)",
@@ -214,7 +215,7 @@ TEST_P(DeviceNetwork, NamesARankThatDoesNotComeToAllHosts) {
   ranks.synchronize();
 }
 
-TEST_P(DeviceNetwork, EndsWaitsOnOtherHostsByAnAbortOfWhichNobodyAsks) {
+TEST_P(DeviceNetwork, AbortEndsWaits_OnOtherHosts) {
   DeviceRanks ranks(*rig_, members_of({0, 1}));
   auto* buffer = ranks.take<float>(1000, 1);
   DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, 1000, buffer, buffer));
@@ -225,8 +226,8 @@ TEST_P(DeviceNetwork, EndsWaitsOnOtherHostsByAnAbortOfWhichNobodyAsks) {
   EXPECT_EQ(ranks[0].failure().code(), Code::aborted);
 }
 
-// Its thread sleeps until there is a call; where graphs may bring one, it looks now and then.
-TEST_P(DeviceNetwork, CostsNothingBetweenCalls) {
+// The proxy thread sleeps until a call is made; with graphs it polls at intervals.
+TEST_P(DeviceNetwork, UsesNoCpu_BetweenCalls) {
   DeviceRanks ranks(*rig_, 2, by_network());
   const auto rounds = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -245,7 +246,7 @@ TEST_P(DeviceNetwork, CostsNothingBetweenCalls) {
   EXPECT_TRUE(with_graph >= 20 && with_graph <= 210) << with_graph;
 }
 
-TEST_P(DeviceNetwork, TakesUpLanesAgainInNewCommunicators) {
+TEST_P(DeviceNetwork, ReusesLanes_InNewCommunicators) {
   for (int turn = 0; turn < 3; ++turn) {
     DeviceRanks ranks(*rig_, 3, by_network());
     ASSERT_EQ(run_messages(ranks, 0, 3, 1000), "right");
@@ -255,8 +256,8 @@ TEST_P(DeviceNetwork, TakesUpLanesAgainInNewCommunicators) {
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceNetwork, testing::ValuesIn(shared_device_kinds()), kind_of);
 
-// Devices of one host that do not reach each other have their lanes in its memory, beside those to other hosts.
-TEST(DeviceNetworkOnEmulators, GoesBesideLanesInHostMemory) {
+// Devices of one host without peer access have lanes in host memory, beside lanes to other hosts.
+TEST(DeviceNetworkOnEmulators, WorksBesideHostMemoryLanes) {
   constexpr Rank kRanks = 4;
   Communicators members = members_of({0, 0, 1, 1});
   std::vector<std::string> said(kRanks);
@@ -276,15 +277,15 @@ TEST(DeviceNetworkOnEmulators, GoesBesideLanesInHostMemory) {
   for (const auto& rig : rigs) EXPECT_EQ(dynamic_cast<HostDevice&>(rig->device()).usage().mappings, 0U);
 }
 
-// A network info reads back what it has written there, where it reaches the device.
-TEST(DeviceNetworkOnEmulators, GoesBetweenDevicesThatDoNotOrderWrites) {
+// A network device that can access the device's memory reads back its writes.
+TEST(DeviceNetworkOnEmulators, Works_WhenDevicesDoNotOrderWrites) {
   const auto rig = host_rig({.orders_writes = false});
   DeviceRanks ranks(*rig, 2, by_network());
   EXPECT_EQ(run_all(ranks, 0, 2), "right");
 }
 
-// What it sent is with the system when it leaves, though the peer has not even come yet.
-TEST(DeviceNetworkOnEmulators, DeliversWhatIsPostedByARankThatLeaves) {
+// Its messages are with the kernel when it leaves, although the peer has not even called yet.
+TEST(DeviceNetworkOnEmulators, DeliversMessages_OfRankThatLeaves) {
   constexpr std::uint64_t kCount = 100'000;  // Less than the slots of a lane hold.
   const Gate gate;
   DeviceProcessGroup processes;

@@ -1,4 +1,4 @@
-// Calls of the ranks that one thread drives, of all that a communicator has.
+// Calls of the ranks that one thread runs, a subset of a communicator.
 #pragma once
 
 #include "tests/base/slow_motion.h"
@@ -6,7 +6,7 @@
 
 namespace tutti::test {
 
-// One call of a shape by each of the own ranks, in a group; what is wrong with it, or nothing.
+// Runs one call of a shape on each own rank, in a group; returns an error or an empty string.
 inline std::string run_collective(DeviceRanks& own, Rank first, const CallShape& shape) {
   std::vector<Part> parts;
   std::vector<DeviceCall> calls;
@@ -23,7 +23,7 @@ inline std::string run_collective(DeviceRanks& own, Rank first, const CallShape&
   return "";
 }
 
-// Calls of every collective, in so many turns; "right" if they were.
+// Runs every collective, this many times; returns "right" if all results were correct.
 inline std::string run_collectives(DeviceRanks& own, Rank first, Rank ranks, std::uint32_t turns = 2) {
   std::mt19937_64 random(kSeed);
   OneOf shapes(5);
@@ -38,10 +38,10 @@ inline std::string run_collectives(DeviceRanks& own, Rank first, Rank ranks, std
   return "right";
 }
 
-// Each rank sends to each, itself included, and receives from each, in one group.
+// Each rank sends to each, including itself, and receives from each, in one group.
 inline std::string run_messages(DeviceRanks& own, Rank first, Rank ranks, std::uint64_t count) {
   std::vector<DeviceCall> calls;
-  std::vector<std::pair<Rank, const std::int32_t*>> received;  // And from whom.
+  std::vector<std::pair<Rank, const std::int32_t*>> received;  // The elements identify the sender.
   for (Rank i = 0; i < own.size(); ++i) {
     for (Rank peer = 0; peer < ranks; ++peer) {
       auto* from = own.take<std::int32_t>(count, static_cast<std::int32_t>(1000 * (first + i) + peer));

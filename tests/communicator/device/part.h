@@ -1,4 +1,4 @@
-// One rank's part of a collective on a device, and what must come of it, worked out by hand.
+// One rank's part of a collective on a device, and the expected result, computed by hand.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,15 @@ inline constexpr std::uint64_t kSeed = 20261121;
 struct CallShape {
   Problem problem;
   std::uint64_t count;
-  std::uint32_t turn;  // Tells calls of one shape apart.
+  std::uint32_t turn;  // Distinguishes calls of one shape.
 };
 
 inline std::int64_t element(const CallShape& shape, Rank rank, std::uint64_t i) {
   return static_cast<std::int64_t>((rank * 7919 + i * 31 + i / 5 + shape.turn * 104729) % 10007);
 }
 
-// Whose input, and which element of it, makes element i of the rank's output; where a collective reduces, that element
-// of every rank.
+// The rank and element of the input that element i of the rank's output comes from. For reductions: that element of
+// every rank.
 struct Origin {
   Rank rank;
   std::uint64_t element;
@@ -74,7 +74,7 @@ class Part {
     return call;
   }
 
-  // What is wrong with its output; empty: nothing.
+  // An error in its output; empty if correct.
   std::string complaint() const {
     for (std::uint64_t i = 0; i < outputs_; ++i) {
       const std::int64_t wanted = expected(shape_, rank_, i);
@@ -95,7 +95,7 @@ class Part {
   std::uint64_t outputs_ = 0;
 };
 
-// Of every collective: so many elements that they go in chunks, some, and one.
+// Shapes of every collective: many elements that need chunks, some, and one.
 inline std::vector<CallShape> shapes_of(Rank ranks, std::mt19937_64& random) {
   constexpr Collective kAll[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
                                  Collective::broadcast,  Collective::reduce,     Collective::all_to_all,

@@ -1,4 +1,4 @@
-// Ranks on a device in processes of their own.
+// Ranks on a device in separate processes.
 #include <random>
 
 #include "src/bootstrap/bootstrap.h"
@@ -7,7 +7,7 @@
 namespace tutti::test {
 namespace {
 
-class DeviceProcesses : public DevicesOfProcesses {
+class MultiProcessDevice : public DevicesOfProcesses {
  protected:
   void start(Rank first, Rank count, Rank ranks, const DeviceProcessGroup::Work& work) {
     processes_.start(GetParam().make, first, count, ranks, work);
@@ -17,14 +17,14 @@ class DeviceProcesses : public DevicesOfProcesses {
   DeviceProcessGroup processes_;
 };
 
-TEST_P(DeviceProcesses, EndWithTheRightNumbers) {
+TEST_P(MultiProcessDevice, ComputesCorrectResults) {
   constexpr Rank kRanks = 3;
   for (Rank rank = 0; rank < kRanks; ++rank)
     start(rank, 1, kRanks, [](DeviceRanks& own, Rank first) { return run_collectives(own, first, kRanks); });
   expect_reports("right");
 }
 
-TEST_P(DeviceProcesses, OfSeveralRanksEachEndWithTheRightNumbers) {
+TEST_P(MultiProcessDevice, ComputesCorrectResults_WithSeveralRanksPerProcess) {
   const auto work = [](DeviceRanks& own, Rank first) { return run_collectives(own, first, 4); };
   start(0, 2, 4, work);
   start(2, 1, 4, work);
@@ -32,8 +32,8 @@ TEST_P(DeviceProcesses, OfSeveralRanksEachEndWithTheRightNumbers) {
   expect_reports("right");
 }
 
-// Before and after collectives, in another order at the two ends: messages have memory of their own.
-TEST_P(DeviceProcesses, SendMessagesInAnyOrderWithCollectives) {
+// Before and after collectives, in a different order at the two ends: messages have their own memory.
+TEST_P(MultiProcessDevice, ExchangesMessages_InAnyOrderWithCollectives) {
   constexpr std::uint64_t kCount = 20000;
   const auto work = [](DeviceRanks& own, Rank rank) -> std::string {
     auto* sent = own.take<std::int32_t>(kCount, static_cast<std::int32_t>(rank + 1));
@@ -63,7 +63,7 @@ TEST_P(DeviceProcesses, SendMessagesInAnyOrderWithCollectives) {
   expect_reports("right");
 }
 
-TEST_P(DeviceProcesses, HearOfADeath) {
+TEST_P(MultiProcessDevice, ReportsRankDeath) {
   const Gate gate;
   start(0, 1, 2, [&](DeviceRanks& own, Rank) -> std::string {
     auto* buffer = own.take<float>(1000, 1);
@@ -71,7 +71,7 @@ TEST_P(DeviceProcesses, HearOfADeath) {
     gate.open();
     if (!enqueue({&call, 1}).ok()) return "not enqueued";
     while (own[0].failure().ok()) std::this_thread::yield();
-    own.synchronize();  // What waited for it has ended.
+    own.synchronize();  // Its waits have ended.
     return own[0].failure().message().find("rank 1 died") != std::string::npos ? "told" : own[0].failure().message();
   });
   start(1, 1, 2, [](DeviceRanks&, Rank) -> std::string {
@@ -82,7 +82,7 @@ TEST_P(DeviceProcesses, HearOfADeath) {
   EXPECT_EQ(processes_.report(0), "told");
 }
 
-// Calls follow each other until one does not end: the other is killed somewhere in the middle of them.
+// Repeats calls until one fails: the other rank is killed in the middle of one.
 std::string call_until_a_death(DeviceRanks& own, const Gate& gate) {
   constexpr std::uint64_t kCount = 30000;
   auto* buffer = own.take<std::int32_t>(kCount, 1);
@@ -98,7 +98,7 @@ std::string call_until_a_death(DeviceRanks& own, const Gate& gate) {
   return own[0].failure().message().find("rank 1 died") != std::string::npos ? "told" : own[0].failure().message();
 }
 
-TEST_P(DeviceProcesses, HearOfADeathAmongCalls) {
+TEST_P(MultiProcessDevice, ReportsRankDeath_DuringCalls) {
   const Gate gate;
   start(0, 1, 2, [&](DeviceRanks& own, Rank) { return call_until_a_death(own, gate); });
   start(1, 1, 2, [](DeviceRanks& own, Rank) -> std::string {
@@ -110,7 +110,7 @@ TEST_P(DeviceProcesses, HearOfADeathAmongCalls) {
   EXPECT_EQ(processes_.report(0), "told");
 }
 
-// Each replays a graph of two calls, and makes others in between.
+// Each rank replays a graph of two calls, and makes other calls in between.
 std::string replay_graphs(DeviceRanks& own, Rank rank) {
   DeviceRig& rig = own.rig();
   constexpr std::uint64_t kCount = 30000;
@@ -138,14 +138,14 @@ std::string replay_graphs(DeviceRanks& own, Rank rank) {
   return "right";
 }
 
-TEST_P(DeviceProcesses, ReplayGraphs) {
+TEST_P(MultiProcessDevice, ReplaysGraphs) {
   for (const Rank rank : {0U, 1U}) {
     start(rank, 1, 2, replay_graphs);
   }
   expect_reports("right");
 }
 
-TEST_P(DeviceProcesses, NameTheRankThatDoesNotCome) {
+TEST_P(MultiProcessDevice, NamesMissingRank) {
   const Gate gate;
   start(0, 1, 2, [&](DeviceRanks& own, Rank) -> std::string {
     auto* buffer = own.take<float>(1000, 1);
@@ -163,7 +163,7 @@ TEST_P(DeviceProcesses, NameTheRankThatDoesNotCome) {
   EXPECT_NE(processes_.report(0).find("waited too long for rank 1"), std::string::npos) << processes_.report(0);
 }
 
-// Two of three, when the other has been killed.
+// Two of three ranks, after the third was killed.
 std::string go_on_without(DeviceRanks& own, Rank killed, const Gate& gate) {
   constexpr std::uint64_t kCount = 5000;
   auto* buffer = own.take<float>(kCount, 1);
@@ -183,7 +183,7 @@ std::string go_on_without(DeviceRanks& own, Rank killed, const Gate& gate) {
   return part.value()->finalize().message();
 }
 
-TEST_P(DeviceProcesses, GoOnWithoutOneThatWasKilled) {
+TEST_P(MultiProcessDevice, Shrinks_AfterRankDeath) {
   const Gate gate;
   const auto survive = [&](DeviceRanks& own, Rank) { return go_on_without(own, 1, gate); };
   start(0, 1, 3, survive);
@@ -197,7 +197,7 @@ TEST_P(DeviceProcesses, GoOnWithoutOneThatWasKilled) {
   for (const std::size_t survivor : {0U, 2U}) EXPECT_EQ(processes_.report(survivor), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceProcesses, testing::ValuesIn(shared_device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, MultiProcessDevice, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
 }  // namespace tutti::test

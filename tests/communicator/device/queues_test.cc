@@ -1,4 +1,4 @@
-// Ranks of one process that share a device, driven by more threads than it takes the work of side by side.
+// Ranks of one process that share a device, run by more threads than the device has hardware queues.
 #include <mutex>
 #include <thread>
 
@@ -12,8 +12,8 @@ constexpr std::uint32_t kQueues = 2;
 std::mutex lines_mutex;
 std::string lines;
 
-// What is logged when threads meet that drive so many ranks each.
-std::string told_by(const std::vector<Rank>& threads) {
+// Returns the log lines when threads join that run this many ranks each.
+std::string warnings_of(const std::vector<Rank>& threads) {
   lines.clear();
   set_log_sink([](std::string_view line) {
     const std::lock_guard lock(lines_mutex);
@@ -43,10 +43,10 @@ std::string told_by(const std::vector<Rank>& threads) {
   return lines;
 }
 
-TEST(Queues, AreEnoughForThreadsThatDriveSeveralRanks) { EXPECT_EQ(told_by({2, 2}), ""); }
+TEST(DeviceQueues, SufficeForThreadsWithSeveralRanks) { EXPECT_EQ(warnings_of({2, 2}), ""); }
 
-TEST(Queues, ThatAreTooFewAreToldOnce) {
-  const std::string reported = told_by({2, 1, 1});
+TEST(DeviceQueues, WarnOnce_WhenTooFew) {
+  const std::string reported = warnings_of({2, 1, 1});
   EXPECT_NE(
       reported.find("3 threads of this process drive ranks on threads of the host (device 0), which takes the work "
                     "of 2 streams"),

@@ -1,4 +1,4 @@
-// In whose memory thread blocks are: only where it was shown, and after a failure nowhere.
+// Remote access by thread blocks: only to registered memory, and not after a failure.
 #include <atomic>
 #include <thread>
 
@@ -11,14 +11,14 @@
 namespace tutti::test {
 namespace {
 
-// Who goes on knows that all have shown their memory: only then may one of them fail.
+// Returns when all ranks have registered their memory: only then may a rank fail.
 void await_all(DeviceRanks& own, const Shown& shown) {
   const Status status = all_reduce(own, shown.at(kCount), shown.at(kCount), 0);
   EXPECT_TRUE(status.ok()) << status.message();
   own.synchronize();
 }
 
-// What a rank says of its buffers as it comes to the second meeting, without coming. Said before it shows a window, for
+// Announces a rank's buffers for the second meeting without making the call. Called before a window is registered, for
 // which ranks gather twice, and before await_all().
 void say(DeviceRig& rig, DeviceRanks& own, Rank rank, const BufferPlace& place) {
   CallRecord call =
@@ -35,7 +35,7 @@ void say(DeviceRig& rig, DeviceRanks& own, Rank rank, const BufferPlace& place) 
   }
 }
 
-// Rank 1 says that its buffers lie there, and the others take it for another call.
+// Rank 1 announces these buffers, and the others treat it as a different call.
 Work refuse(const BufferPlace& place) {
   return [place](DeviceRig& rig, DeviceRanks& own, Rank rank) -> std::string {
     if (rank == 1) say(rig, own, rank, place);
@@ -49,11 +49,11 @@ Work refuse(const BufferPlace& place) {
   };
 }
 
-const Work refuse_what_begins_outside = refuse({.offset = kBytes + 4, .window = 1});
-const Work refuse_what_ends_outside = refuse({.offset = kBytes / 2 + 4, .window = 1});
-const Work refuse_what_wraps_around = refuse({.offset = ~std::uint64_t{3}, .window = 1});
-const Work refuse_bare_addresses = refuse({.offset = 0, .window = 0});
-const Work refuse_what_is_not_shown = refuse({.offset = 0, .window = 2});
+const Work reject_begin_outside = refuse({.offset = kBytes + 4, .window = 1});
+const Work reject_end_outside = refuse({.offset = kBytes / 2 + 4, .window = 1});
+const Work reject_wrap_around = refuse({.offset = ~std::uint64_t{3}, .window = 1});
+const Work reject_bare_addresses = refuse({.offset = 0, .window = 0});
+const Work reject_unregistered = refuse({.offset = 0, .window = 2});
 
 bool in_remote_access(DeviceRanks& own, Rank rank) {
   const auto& words = own[0].board().entry(rank).block_accesses;
@@ -61,10 +61,10 @@ bool in_remote_access(DeviceRanks& own, Rank rank) {
                      [](const std::uint32_t& word) { return load_acquire(&word) != 0; });
 }
 
-// Of rank 1, for a channel that no call has.
+// Counter of rank 1 for a channel that no call has.
 std::uint32_t& odd_access(DeviceRanks& own) { return own[0].board().entry(1).block_accesses[kMaxRemoteAccesses - 1]; }
 
-// Rank 1 remote_accesses the others. Returns when the communicator has failed, by rank 0 after it has seen that.
+// Rank 1 accesses the others. Returns after rank 0 has seen this and failed the communicator.
 void abort_during_remote_access(DeviceRanks& own, Rank rank) {
   if (rank == 1) store_release(&odd_access(own), 1U);
   while (rank == 0 && load_acquire(&odd_access(own)) == 0) std::this_thread::yield();
@@ -72,26 +72,28 @@ void abort_during_remote_access(DeviceRanks& own, Rank rank) {
   while (own[0].failure().ok()) std::this_thread::yield();
 }
 
-// Whether a rank has begun to wait for remote_accesses. By itself, since gcc 12 takes the board for a null pointer
-// elsewhere.
+// Whether a rank has begun to wait for remote accesses. A separate function, since gcc 12 otherwise takes the board for
+// a null pointer.
 [[gnu::noinline]] bool is_waiting_for_remote_access(DeviceRanks& own) {
   const auto* header = reinterpret_cast<const BoardHeader*>(own[0].board().segment().data());
   return load_acquire(&header->remote_access_deadline_ns) != 0;
 }
 
-// Rank 1's, when it has been waited for, or nobody does.
+// Ends rank 1's access after another rank has waited for it, or after a timeout.
 void leave_after_remote_access(DeviceRanks& own) {
-  const Deadline longest = Deadline::after_ms(20 * kRemoteAccessMs);  // They wait at their ends, if not before.
+  const Deadline longest = Deadline::after_ms(20 * kRemoteAccessMs);  // Ranks wait at their ends, if not before.
   while (!is_waiting_for_remote_access(own) && !longest.passed()) std::this_thread::yield();
   for (int i = 0; i < 10; ++i) std::this_thread::yield();
   store_release(&odd_access(own), 0U);
 }
 
-// Rank 1 is one whose thread block stays after the failure until another waits for it, in everybody's memory: who does
-// not wait finds it there, however long the rest of what it does takes.
-std::string wait_for_a_remote_access(DeviceRig& rig, DeviceRanks& own, Rank rank, void (*wait)(DeviceCommunicator&)) {
+// Rank 1's thread block stays in the memory of all ranks after the failure, until another rank waits for it. A rank
+// that does not wait finds it there.
+std::string wait_for_remote_access_during(DeviceRig& rig, DeviceRanks& own, Rank rank,
+                                          void (*wait)(DeviceCommunicator&)) {
   const Shown shown(rig, own);
-  const Deadline latest = Deadline::after_ms(kRemoteAccessMs);  // Nobody has failed yet, nor does before all get here.
+  const Deadline latest =
+      Deadline::after_ms(kRemoteAccessMs);  // No rank has failed yet, and none fails before all are here.
   await_all(own, shown);
   abort_during_remote_access(own, rank);
   if (rank == 1) {
@@ -103,17 +105,17 @@ std::string wait_for_a_remote_access(DeviceRig& rig, DeviceRanks& own, Rank rank
 }
 
 std::string synchronize_during_remote_access(DeviceRig& rig, DeviceRanks& own, Rank rank) {
-  return wait_for_a_remote_access(rig, own, rank, [](DeviceCommunicator& ours) { (void)ours.await_own_calls(); });
+  return wait_for_remote_access_during(rig, own, rank, [](DeviceCommunicator& ours) { (void)ours.await_own_calls(); });
 }
 
 std::string shrink_during_remote_access(DeviceRig& rig, DeviceRanks& own, Rank rank) {
-  return wait_for_a_remote_access(rig, own, rank, [](DeviceCommunicator& ours) {
+  return wait_for_remote_access_during(rig, own, rank, [](DeviceCommunicator& ours) {
     const auto part = ours.shrink({1}, ours.options());
     EXPECT_TRUE(part.ok());
   });
 }
 
-// Who destroys the communicator looks at its board through another descriptor.
+// tutti_comm_destroy() accesses the board through another descriptor.
 std::string destroy_during_remote_access(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   std::byte* memory = rig.device().allocate(kBytes).value();
   const Status met = all_reduce(own, memory, memory, 0);
@@ -135,13 +137,14 @@ std::string destroy_during_remote_access(DeviceRig& rig, DeviceRanks& own, Rank 
   return unless(waited, "did not wait");
 }
 
-// Its own call is held up in its stream until it is waited for, and may not run afterwards.
+// The rank's own call is blocked in its stream until the rank waits for it, and must not run afterwards.
 std::string wait_for_the_own_call(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   const Shown shown(rig, own);
   await_all(own, shown);
   auto* word = own.take<std::uint32_t>(1, 0);
   (void)rig.device().hold_until(word, 1, own.stream(0));
-  const bool enqueued = all_reduce(own, shown.at(0), shown.at(0), 0).ok();  // Rank 0 may have failed it before.
+  const bool enqueued =
+      all_reduce(own, shown.at(0), shown.at(0), 0).ok();  // Rank 0 may already have failed the communicator.
   if (rank == 0) own[0].abort();
   while (own[0].failure().ok()) std::this_thread::yield();
   std::atomic<bool> opened = false;
@@ -158,12 +161,12 @@ std::string wait_for_the_own_call(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return unless(waited, "did not wait");
 }
 
-// One that stays for good: all that wait for it do so for the same second.
+// An access that never ends: all ranks wait for it until the same deadline.
 std::string wait_no_longer_than_the_deadline(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   const Shown shown(rig, own);
   await_all(own, shown);
   abort_during_remote_access(own, rank);
-  for (int i = 0; i < 6; ++i) {  // The first waits; any other may take long on a loaded machine.
+  for (int i = 0; i < 6; ++i) {  // The first rank waits; any other may take long on a loaded machine.
     const Deadline latest = Deadline::after_ms(kRemoteAccessMs);
     (void)own[0].await_own_calls();
     if (!latest.passed()) return "";
@@ -171,7 +174,7 @@ std::string wait_no_longer_than_the_deadline(DeviceRig& rig, DeviceRanks& own, R
   return "waits again and again";
 }
 
-// Rank 0 says where its buffers are, but does not come: the others are inside until it aborts.
+// Rank 0 announces its buffers but does not call: the others stay inside until it aborts.
 std::string show_who_is_inside(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   if (rank == 0) say(rig, own, rank, {.offset = 0, .window = 1});
   const Shown shown(rig, own);
@@ -187,8 +190,8 @@ std::string show_who_is_inside(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return unless(own[0].failure().message().find("rank 0 aborted") != std::string::npos, own[0].failure().message());
 }
 
-// Rank 0's stream is held up until the others have given up: they have shown where their buffers are and that these
-// may be read, and yet it must not. What it has said it says again when it comes: they may read that at the same time.
+// Rank 0's stream is blocked until the others have failed. They have announced readable buffers, and rank 0 must not
+// read them. Rank 0 repeats its announcement when it runs, while the others may read it.
 std::string stay_out_after_a_failure(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   if (rank == 0) say(rig, own, rank, {.offset = 0, .window = 1});
   Shown shown(rig, own);
@@ -205,31 +208,31 @@ std::string stay_out_after_a_failure(DeviceRig& rig, DeviceRanks& own, Rank rank
 
 class RemoteAccessOfProcesses : public CallsOfProcesses {};
 
-TEST_P(RemoteAccessOfProcesses, DoNotBeginOutsideOfAWindow) { expect_right(refuse_what_begins_outside); }
-TEST_P(RemoteAccessOfProcesses, DoNotEndOutsideOfAWindow) { expect_right(refuse_what_ends_outside); }
-TEST_P(RemoteAccessOfProcesses, DoNotWrapAround) { expect_right(refuse_what_wraps_around); }
-TEST_P(RemoteAccessOfProcesses, DoNotFollowBareAddresses) { expect_right(refuse_bare_addresses); }
-TEST_P(RemoteAccessOfProcesses, DoNotGoWhereNothingWasShown) { expect_right(refuse_what_is_not_shown); }
-TEST_P(RemoteAccessOfProcesses, AreOutwaitedAfterAFailure) { expect_right(synchronize_during_remote_access); }
-TEST_P(RemoteAccessOfProcesses, AreOutwaitedByWhoShrinks) { expect_right(shrink_during_remote_access); }
-TEST_P(RemoteAccessOfProcesses, AreOutwaitedByWhoDestroys) { expect_right(destroy_during_remote_access); }
-TEST_P(RemoteAccessOfProcesses, OfTheOwnCallAreOutwaitedToo) { expect_right(wait_for_the_own_call); }
-TEST_P(RemoteAccessOfProcesses, AreShown) { expect_right(show_who_is_inside); }
-TEST_P(RemoteAccessOfProcesses, DoNotBeginAfterAFailure) { expect_right(stay_out_after_a_failure); }
+TEST_P(RemoteAccessOfProcesses, RejectsBufferBeginningOutsideWindow) { expect_right(reject_begin_outside); }
+TEST_P(RemoteAccessOfProcesses, RejectsBufferEndingOutsideWindow) { expect_right(reject_end_outside); }
+TEST_P(RemoteAccessOfProcesses, RejectsBufferWrappingAround) { expect_right(reject_wrap_around); }
+TEST_P(RemoteAccessOfProcesses, RejectsBareAddresses) { expect_right(reject_bare_addresses); }
+TEST_P(RemoteAccessOfProcesses, RejectsUnregisteredWindow) { expect_right(reject_unregistered); }
+TEST_P(RemoteAccessOfProcesses, SynchronizeWaitsForIt_AfterFailure) { expect_right(synchronize_during_remote_access); }
+TEST_P(RemoteAccessOfProcesses, ShrinkWaitsForIt) { expect_right(shrink_during_remote_access); }
+TEST_P(RemoteAccessOfProcesses, DestroyWaitsForIt) { expect_right(destroy_during_remote_access); }
+TEST_P(RemoteAccessOfProcesses, OwnCallIsWaitedFor) { expect_right(wait_for_the_own_call); }
+TEST_P(RemoteAccessOfProcesses, IsVisibleOnBoard) { expect_right(show_who_is_inside); }
+TEST_P(RemoteAccessOfProcesses, DoesNotBegin_AfterFailure) { expect_right(stay_out_after_a_failure); }
 
 INSTANTIATE_TEST_SUITE_P(All, RemoteAccessOfProcesses, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 class RemoteAccessOfDevices : public CallsOfDevices {};
 
-TEST_F(RemoteAccessOfDevices, DoNotBeginOutsideOfAWindow) { expect_right(refuse_what_begins_outside); }
-TEST_F(RemoteAccessOfDevices, DoNotEndOutsideOfAWindow) { expect_right(refuse_what_ends_outside); }
-TEST_F(RemoteAccessOfDevices, DoNotWrapAround) { expect_right(refuse_what_wraps_around); }
-TEST_F(RemoteAccessOfDevices, DoNotFollowBareAddresses) { expect_right(refuse_bare_addresses); }
-TEST_F(RemoteAccessOfDevices, AreOutwaitedAfterAFailure) { expect_right(synchronize_during_remote_access); }
-TEST_F(RemoteAccessOfDevices, AreOutwaitedByWhoShrinks) { expect_right(shrink_during_remote_access); }
-TEST_F(RemoteAccessOfDevices, OfTheOwnCallAreOutwaitedToo) { expect_right(wait_for_the_own_call); }
-TEST_F(RemoteAccessOfDevices, AreNotOutwaitedForGood) { expect_right(wait_no_longer_than_the_deadline); }
-TEST_F(RemoteAccessOfDevices, AreShown) { expect_right(show_who_is_inside); }
+TEST_F(RemoteAccessOfDevices, RejectsBufferBeginningOutsideWindow) { expect_right(reject_begin_outside); }
+TEST_F(RemoteAccessOfDevices, RejectsBufferEndingOutsideWindow) { expect_right(reject_end_outside); }
+TEST_F(RemoteAccessOfDevices, RejectsBufferWrappingAround) { expect_right(reject_wrap_around); }
+TEST_F(RemoteAccessOfDevices, RejectsBareAddresses) { expect_right(reject_bare_addresses); }
+TEST_F(RemoteAccessOfDevices, SynchronizeWaitsForIt_AfterFailure) { expect_right(synchronize_during_remote_access); }
+TEST_F(RemoteAccessOfDevices, ShrinkWaitsForIt) { expect_right(shrink_during_remote_access); }
+TEST_F(RemoteAccessOfDevices, OwnCallIsWaitedFor) { expect_right(wait_for_the_own_call); }
+TEST_F(RemoteAccessOfDevices, IsWaitedForUntilDeadline) { expect_right(wait_no_longer_than_the_deadline); }
+TEST_F(RemoteAccessOfDevices, IsVisibleOnBoard) { expect_right(show_who_is_inside); }
 
 }  // namespace
 }  // namespace tutti::test

@@ -1,4 +1,4 @@
-// Where slots of lanes to other hosts lie: on the device, if the carrier reaches that and nobody forbids it.
+// Placement of slots of lanes to other hosts: on the device, if the endpoint can access it and the options permit it.
 #include "src/communicator/peers/remote_lanes.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ std::unique_ptr<CarrierSource> memory(Fault fault = Fault::none) {
   return std::make_unique<MemorySource>(fault, fault);
 }
 
-TEST(RemoteLanes, HaveTheirSlotsOnTheDeviceThatTheCarrierReaches) {
+TEST(RemoteLanes, HaveSlotsOnDevice_WhenEndpointReachesIt) {
   Far is_remote(memory());
   const auto one = is_remote.made(0, GpuDirect::automatic), other = is_remote.made(1, GpuDirect::on);
   for (const int end : {0, 1}) EXPECT_GE(is_remote.taken(end), 2 * is_remote.budget().remote_slots_bytes());
@@ -71,7 +71,7 @@ TEST(RemoteLanes, HaveTheirSlotsOnTheDeviceThatTheCarrierReaches) {
   is_remote.expect_carried(*one, *other);
 }
 
-TEST(RemoteLanes, NeedNotAgreeWhereTheirSlotsLie) {
+TEST(RemoteLanes, NeedNotAgreeOnPlacementOfSlots) {
   for (const bool first : {true, false}) {
     Far is_remote(memory());
     const auto one = is_remote.made(0, first ? GpuDirect::on : GpuDirect::off);
@@ -83,7 +83,7 @@ TEST(RemoteLanes, NeedNotAgreeWhereTheirSlotsLie) {
   }
 }
 
-TEST(RemoteLanes, GoThroughTheHostWhereTheCarrierDoesNotReach) {
+TEST(RemoteLanes, UseHostMemory_WhenEndpointDoesNotReachDevice) {
   for (const bool carried : {true, false}) {
     Far is_remote(carried ? memory(Fault::refuse_reach) : nullptr);
     const std::string why = carried ? "memory does not reach memory of threads of the host" : "tcp copies";
@@ -99,8 +99,8 @@ TEST(RemoteLanes, GoThroughTheHostWhereTheCarrierDoesNotReach) {
   }
 }
 
-// Not while the other end may still write there.
-TEST(RemoteLanes, KeepTheDevicesMemoryUntilBothEndsHaveClosed) {
+// The other end may still write there.
+TEST(RemoteLanes, KeepDeviceMemory_UntilBothEndsClose) {
   Far is_remote(memory());
   auto one = is_remote.made(0, GpuDirect::on), other = is_remote.made(1, GpuDirect::on);
   is_remote.expect_carried(*one, *other);
@@ -111,10 +111,10 @@ TEST(RemoteLanes, KeepTheDevicesMemoryUntilBothEndsHaveClosed) {
   for (const int end : {0, 1}) EXPECT_EQ(is_remote.taken(end), 0U);
 }
 
-// What other carriers make of a emulator's memory.
-class RemoteLanesOver : public testing::TestWithParam<Tested> {};
+// The same with other endpoints and the emulator's memory.
+class RemoteLanesWith : public testing::TestWithParam<Tested> {};
 
-TEST_P(RemoteLanesOver, CarryFromDeviceToDevice) {
+TEST_P(RemoteLanesWith, CarryFromDeviceToDevice) {
   for (const bool in_order : {true, false}) {
     auto source = GetParam().open();
     if (!source.ok()) GTEST_SKIP() << std::move(source).status().message();
@@ -129,13 +129,13 @@ TEST_P(RemoteLanesOver, CarryFromDeviceToDevice) {
   }
 }
 
-std::vector<Tested> that_reach() {
+std::vector<Tested> endpoints_with_device_access() {
   std::vector<Tested> all = connections_tested();
   std::erase_if(all, [](const Tested& each) { return std::string(each.name).ends_with("tcp"); });
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(, RemoteLanesOver, testing::ValuesIn(that_reach()),
+INSTANTIATE_TEST_SUITE_P(, RemoteLanesWith, testing::ValuesIn(endpoints_with_device_access()),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace

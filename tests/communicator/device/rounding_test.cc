@@ -1,5 +1,5 @@
-// What calls on devices ask of rounding beyond the format, from call to call: random numbers and residuals, in streams
-// and in graphs. Each call by itself is in compression_test.cc.
+// Stochastic rounding and error feedback across calls on devices: random numbers and residuals, in streams and in
+// graphs. compression_test.cc covers single calls.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -27,7 +27,7 @@ CommunicatorOptions sending(const char* compression, const char* algorithm, Aske
   return options;
 }
 
-// Takes all else of what a rank has from its device for smaller chunks.
+// Allocates the rest of a rank's device memory for smaller chunks.
 void leave(DeviceHome& home, std::size_t bytes) {
   constexpr std::size_t kChunk = 256;
   const std::size_t before = home.bytes();
@@ -43,7 +43,7 @@ struct Delivered {
 
 class DeviceRounding : public OnDevices {
  protected:
-  // Ranks on the device, and what calls there give.
+  // Ranks on the device, and the results of their calls.
   struct Program {
     Program(DeviceRig& rig, const CommunicatorOptions& given) : devices(rig, kRanks), options(given) {
       std::mt19937 random(11);
@@ -84,7 +84,7 @@ class DeviceRounding : public OnDevices {
     std::vector<float*> inputs, outputs, residuals;
   };
 
-  // What so many calls in a row give on host memory, each.
+  // The results of this many consecutive calls on host memory.
   static std::vector<Delivered> on_hosts(const Program& program, int calls, bool feeds_back) {
     Communicators hosts = std::move(Communicator::create_all(kRanks, program.options)).value();
     Delivered now;
@@ -110,8 +110,8 @@ class DeviceRounding : public OnDevices {
   }
 };
 
-// Many are enqueued before the first is done, each with what it asks in memory of its own.
-TEST_P(DeviceRounding, OfEachCallIsThatOnHostMemory) {
+// Many calls are enqueued before the first completes, each with its own options.
+TEST_P(DeviceRounding, MatchesHostMemory_ForEachCall) {
   constexpr int kCalls = 40;
   Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 77}));
   const std::vector<Delivered> wanted = on_hosts(program, kCalls, true);
@@ -127,9 +127,9 @@ TEST_P(DeviceRounding, OfEachCallIsThatOnHostMemory) {
   }
 }
 
-// What a group needs is there before any of its calls is shown: else a device that is to give more could wait for
-// those that have been launched on others, and these for it.
-TEST_P(DeviceRounding, OfAGroupIsRefusedBeforeAnyOfItRuns) {
+// A group allocates its memory before it announces any call. Otherwise an allocation could wait for calls already
+// launched on other ranks, and those for this one.
+TEST_P(DeviceRounding, FailsGroupBeforeAnyCall_WhenOutOfMemory) {
   if (dynamic_cast<HostDevice*>(&rig_->device()) == nullptr) GTEST_SKIP() << "a GPU's memory is others', too";
   Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 3}));
   ASSERT_TRUE(program.enqueue(true).ok());
@@ -145,7 +145,7 @@ TEST_P(DeviceRounding, OfAGroupIsRefusedBeforeAnyOfItRuns) {
     EXPECT_EQ(program.devices[rank].compression_statistics().rounded_calls, 1U) << "rank " << rank;
 }
 
-TEST_P(DeviceRounding, SaysItsError) {
+TEST_P(DeviceRounding, ReportsItsError) {
   Program program(*rig_, sending("int8", "two_shot"));
   ASSERT_TRUE(program.enqueue(false).ok());
   const double nearest = program.devices[0].last_run().error;
@@ -155,8 +155,8 @@ TEST_P(DeviceRounding, SaysItsError) {
   EXPECT_GT(program.devices[0].last_run().error, 1.3 * nearest);
 }
 
-// What a graph has kept of a call it feeds to the next run of it.
-TEST_P(DeviceRounding, IsFedBackByGraphs) {
+// The residual of a graph's call feeds the graph's next run.
+TEST_P(DeviceRounding, FeedsBack_InGraphs) {
   constexpr int kRuns = 4;
   Program program(*rig_, sending("int4", "two_shot"));
   const std::vector<Delivered> wanted = on_hosts(program, kRuns, true);
@@ -172,15 +172,15 @@ TEST_P(DeviceRounding, IsFedBackByGraphs) {
   }
 }
 
-// A graph that is gone leaves its calls' memory to those of the next; one that may run again does not.
-TEST_P(DeviceRounding, OfGraphsLeavesMemoryToLaterOnes) {
+// A destroyed graph releases its calls' memory to the next graph; a graph that may run again does not.
+TEST_P(DeviceRounding, ReusesMemoryOfDestroyedGraphs) {
   constexpr std::size_t kGraphs = 40;
   const auto capture = [&](Program& program) {
     EXPECT_TRUE(rig_->begin_capture(program.devices.stream(0)).ok());
     EXPECT_TRUE(program.enqueue(true, true).ok());
     return std::move(rig_->end_capture(program.devices.stream(0))).value();
   };
-  // What a graph's second run gives, when others may have been captured since the first.
+  // The result of a graph's second run, after other graphs may have been captured.
   const auto second_run = [&](const std::function<void(Program&)>& between) {
     Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 5}));
     const auto graph = capture(program);
@@ -205,8 +205,9 @@ TEST_P(DeviceRounding, OfGraphsLeavesMemoryToLaterOnes) {
   EXPECT_TRUE(found == wanted);
 }
 
-// The first time those of the call, then others; and the same in each program. In between calls as ever.
-TEST_P(DeviceRounding, OfGraphsDrawsOtherNumbersEachTime) {
+// The first run draws the numbers of the call, later runs others, and the same in each program. Plain calls run in
+// between.
+TEST_P(DeviceRounding, DrawsNewNumbers_InEachGraphRun) {
   const auto runs = [&](bool feeds_back) {
     Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 5}));
     std::vector<Delivered> results;

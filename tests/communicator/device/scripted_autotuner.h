@@ -1,5 +1,5 @@
-// What DeviceAutotuning does with durations that a test makes up: ranks of one communicator without a device, which
-// make the same calls each in its own time.
+// DeviceAutotuning with scripted durations: ranks of one communicator without a device, which make the same calls at
+// their own pace.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace tutti::test {
 
-// Has come to its end when all ranks have made the call.
+// Completes when all ranks have made the call.
 class ScriptedTimer final : public DeviceTimer {
  public:
   ScriptedTimer(const std::int64_t& takes_ns, const std::uint64_t& call, const std::uint64_t& done)
@@ -67,7 +67,7 @@ class ScriptedRanks {
   Rank size() const { return static_cast<Rank>(ranks_.size()); }
   const Board& board() const { return board_; }
 
-  // Calls of this many bytes.
+  // Calls with this many bytes.
   DeviceAutotuning::Class& class_at(Rank rank, std::uint64_t bytes = 1000) {
     Problem problem;
     problem.ranks = size();
@@ -81,7 +81,7 @@ class ScriptedRanks {
     return (*this)[rank].autotuning->class_of(query_of(problem, bytes), std::move(candidates));
   }
 
-  // As an enqueue does. False: not timed.
+  // Like an enqueue. False: not timed.
   void make(Rank rank, bool timed = true, std::uint64_t bytes = 1000) {
     Own& own = (*this)[rank];
     DeviceAutotuning::Class& tuned = class_at(rank, bytes);
@@ -98,7 +98,7 @@ class ScriptedRanks {
     for (const Own& each : ranks_) done_ = std::min(done_, each.calls);
   }
 
-  // Ranks have made each call as the same candidate.
+  // Expects that ranks chose the same candidate for each call.
   void expect_alike() {
     for (Rank rank = 1; rank < size(); ++rank) {
       const std::size_t both = std::min((*this)[rank].candidates.size(), (*this)[0].candidates.size());
@@ -114,7 +114,7 @@ class ScriptedRanks {
   const std::vector<std::vector<double>> takes_us_;
   const Board board_;
   std::list<Own> ranks_;
-  std::uint64_t done_ = 0;  // Calls that all have made.
+  std::uint64_t done_ = 0;  // Number of calls that all ranks have made.
 };
 
 }  // namespace tutti::test

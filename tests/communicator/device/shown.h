@@ -1,4 +1,4 @@
-// Ranks in several processes, or on several devices, that have shown each other memory to work in.
+// Ranks in several processes, or on several devices, that have registered windows with each other.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace tutti::test {
 
-// Of two buffers in a window; so many that the tuner's choice is mapped.
+// Bytes of two buffers in a window; large enough that the tuner chooses a mapped algorithm.
 inline constexpr std::uint64_t kCount = 40000;
 inline constexpr std::size_t kBytes = 2 * kCount * sizeof(std::int32_t);
 
-// One rank's memory, shown to the others: elements of a device that the host cannot reach.
+// One rank's registered memory; its elements are on a device that the host cannot access.
 class Shown {
  public:
   Shown(DeviceRig& rig, DeviceRanks& ranks, WindowPromise promise = WindowPromise::symmetric)
       : rig_(rig), ranks_(ranks), memory_(rig.device().allocate(kBytes).value()), window_(show(promise)) {}
   ~Shown() {
-    (void)ranks_[0].await_own_calls();  // After a failure, until nobody is there.
+    (void)ranks_[0].await_own_calls();  // After a failure, waits until no remote access is left.
     rig_.device().free(memory_);
   }
   Shown(const Shown&) = delete;
@@ -38,9 +38,9 @@ class Shown {
     const std::vector<std::int32_t> items(kCount, value);
     EXPECT_TRUE(rig_.device().upload(at(element), std::as_bytes(std::span(items))).ok());
   }
-  // Of kCount elements, which must be equal.
+  // The value of kCount elements, which must be equal.
   std::int32_t read(std::uint64_t element) {
-    ranks_.synchronize();  // Memory is taken.
+    ranks_.synchronize();  // Memory is allocated.
     auto* items = ranks_.take<std::int32_t>(kCount, -1);
     const auto* from = at(element);
     EXPECT_TRUE(
@@ -64,17 +64,17 @@ inline Status all_reduce(DeviceRanks& own, const void* input, void* output, std:
   return enqueue({&call, 1});
 }
 
-// A rank's answer; empty: as wished.
+// Returns an error text; empty on success.
 inline std::string unless(bool right, const std::string& answer) { return right ? "" : answer; }
 
-// What a rank does, wherever it is: each has a rig and a communicator of its own. It says what is wrong.
+// The work of a rank, with its own rig and communicator, in a process or a thread. Returns an error.
 using Work = std::function<std::string(DeviceRig&, DeviceRanks&, Rank)>;
 
 inline constexpr Rank kRanks = 3;
 
 class CallsOfProcesses : public testing::TestWithParam<DeviceKind> {
  protected:
-  // In a process of its own, too: a process that has used CUDA cannot fork.
+  // In a separate process, since a process that has used CUDA cannot fork.
   void SetUp() override {
     Processes probe;
     probe.start([]() -> std::string { return GetParam().make() == nullptr ? "none" : "there"; });
@@ -98,7 +98,7 @@ class CallsOfProcesses : public testing::TestWithParam<DeviceKind> {
   Processes processes_;
 };
 
-// Several devices of one process: threads of the host play them all.
+// Several devices of one process, emulated by threads of the host.
 class CallsOfDevices : public testing::Test {
  protected:
   void expect_right(const Work& work) {
@@ -114,7 +114,7 @@ class CallsOfDevices : public testing::Test {
         one.push_back(std::move(members[rank]));
         DeviceRanks own(*rigs[rank], std::move(one));
         EXPECT_EQ(work(*rigs[rank], own, rank), "") << "rank " << rank;
-        (void)own[0].finalize();  // Its part is in the others' reach until all have done theirs.
+        (void)own[0].finalize();  // The other ranks can access its memory until all have finished.
       });
     }
     for (std::thread& thread : threads) thread.join();

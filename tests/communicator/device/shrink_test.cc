@@ -1,4 +1,4 @@
-// Ranks on a device that go on without some of the others.
+// Shrinking communicators of ranks on a device.
 #include <thread>
 
 #include "tests/communicator/device/device_ranks.h"
@@ -19,8 +19,8 @@ Status enqueue_sum(Communicator& communicator, DeviceStream stream, float* buffe
 
 class DeviceShrink : public OnDevices {};
 
-// Rank 1 does not come to a call, which therefore fails; the others shrink.
-TEST_P(DeviceShrink, GoesOnAfterAFailure) {
+// Rank 1 does not make a call, which therefore fails; the others shrink.
+TEST_P(DeviceShrink, Succeeds_AfterFailure) {
   DeviceRanks ranks(*rig_, 3);
   std::vector<DeviceCall> calls;
   for (const Rank rank : {0U, 2U}) {

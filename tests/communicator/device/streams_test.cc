@@ -1,4 +1,4 @@
-// In which order the calls of ranks on a device run, and how graphs replay them.
+// The order of calls of ranks on a device, and their replay in graphs.
 #include "tests/communicator/device/device_ranks.h"
 
 namespace tutti::test {
@@ -8,7 +8,7 @@ constexpr std::uint64_t kCount = 3000;
 
 class DeviceStreams : public OnDevices {
  protected:
-  // One all-reduce of both ranks, from `input` to `output` of each, in these streams.
+  // One all-reduce of both ranks in these streams, from `input` to `output`.
   Status sum(DeviceRanks& ranks, std::int64_t* const* input, std::int64_t* const* output, const DeviceStream* streams) {
     std::vector<DeviceCall> calls;
     for (Rank rank = 0; rank < ranks.size(); ++rank) {
@@ -21,8 +21,8 @@ class DeviceStreams : public OnDevices {
   }
 };
 
-// Each call reads what the one before wrote: all go to other streams.
-TEST_P(DeviceStreams, OfOneCommunicatorRunInTheOrderOfTheCalls) {
+// Each call reads the result of the previous one, and all are in different streams.
+TEST_P(DeviceStreams, KeepOrderOfCalls_OfOneCommunicator) {
   constexpr Rank kRanks = 2;
   constexpr std::uint32_t kCalls = 12;
   DeviceRanks ranks(*rig_, kRanks);
@@ -46,9 +46,9 @@ TEST_P(DeviceStreams, OfOneCommunicatorRunInTheOrderOfTheCalls) {
   for (DeviceStream stream : more) rig_->destroy_stream(stream);
 }
 
-// What a program has put into a stream before a call is there when it runs, and what it puts after sees the result, in
-// every stream of a group, though one launch runs them all.
-TEST_P(DeviceStreams, SeeWhatIsBeforeACallAndIsSeenByWhatIsAfter) {
+// A call sees earlier work of its stream, and later work sees its result. The same holds for every stream of a group,
+// although one launch runs them all.
+TEST_P(DeviceStreams, OrderCallsWithOtherWork) {
   constexpr Rank kRanks = 2;
   DeviceRanks ranks(*rig_, kRanks);
   std::int64_t *from[kRanks], *input[kRanks], *output[kRanks], *to[kRanks];
@@ -74,7 +74,7 @@ TEST_P(DeviceStreams, SeeWhatIsBeforeACallAndIsSeenByWhatIsAfter) {
   }
 }
 
-TEST_P(DeviceStreams, AreReplayedByGraphsBetweenOtherCalls) {
+TEST_P(DeviceStreams, ReplayGraphs_BetweenOtherCalls) {
   constexpr Rank kRanks = 2;
   DeviceRanks ranks(*rig_, kRanks);
   std::int64_t *input[kRanks], *middle[kRanks], *output[kRanks];
@@ -84,7 +84,7 @@ TEST_P(DeviceStreams, AreReplayedByGraphsBetweenOtherCalls) {
     output[rank] = ranks.take<std::int64_t>(kCount);
   }
   const DeviceStream both[] = {ranks.stream(0), ranks.stream(0)};
-  ASSERT_TRUE(sum(ranks, input, output, both).ok());  // Not captured, before.
+  ASSERT_TRUE(sum(ranks, input, output, both).ok());  // Not captured, before the graph.
   ASSERT_TRUE(rig_->begin_capture(ranks.stream(0)).ok());
   ASSERT_TRUE(sum(ranks, input, middle, both).ok());
   ASSERT_TRUE(sum(ranks, middle, output, both).ok());
@@ -99,14 +99,14 @@ TEST_P(DeviceStreams, AreReplayedByGraphsBetweenOtherCalls) {
     for (Rank rank = 0; rank < kRanks; ++rank) {
       for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(output[rank][k], 2 * (2 * value + 1));
     }
-    ASSERT_TRUE(sum(ranks, input, output, both).ok());  // Not captured, in between.
+    ASSERT_TRUE(sum(ranks, input, output, both).ok());  // Not captured, between graphs.
     ranks.synchronize();
     for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(output[1][k], 2 * value + 1);
   }
 }
 
-// A scalar in memory is read by each replay.
-TEST_P(DeviceStreams, MultiplyByTheScalarThatIsThereWhenTheyRun) {
+// Each replay reads the scalar from memory.
+TEST_P(DeviceStreams, ReadScalar_WhenTheyRun) {
   constexpr Rank kRanks = 2;
   DeviceRanks ranks(*rig_, kRanks);
   auto* scalars = ranks.take<std::int64_t>(kRanks);
@@ -135,8 +135,8 @@ TEST_P(DeviceStreams, MultiplyByTheScalarThatIsThereWhenTheyRun) {
   }
 }
 
-// What a graph replays outlives its place among the shapes that are kept.
-TEST_P(DeviceStreams, AreReplayedAfterManyOtherShapes) {
+// A graph keeps its plans after they are evicted from the cache of shapes.
+TEST_P(DeviceStreams, ReplayGraph_AfterManyOtherShapes) {
   constexpr Rank kRanks = 2;
   DeviceRanks ranks(*rig_, kRanks);
   std::int64_t *input[kRanks], *output[kRanks], *spare[kRanks];
@@ -158,14 +158,14 @@ TEST_P(DeviceStreams, AreReplayedAfterManyOtherShapes) {
       calls.back().stream = both[rank];
     }
     ASSERT_TRUE(enqueue(calls).ok());
-    if (count % 100 == 0) ranks.synchronize();  // So that chunks are taken again.
+    if (count % 100 == 0) ranks.synchronize();  // So that chunks of memory are reused.
   }
   ASSERT_TRUE(graph.value()->replay(ranks.stream(0)).ok());
   ranks.synchronize();
   for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(output[1][k], 8);
 }
 
-TEST_P(DeviceStreams, OfAGroupAreAllCapturedOrNone) {
+TEST_P(DeviceStreams, CaptureAllCallsOfGroupOrNone) {
   DeviceRanks ranks(*rig_, 2);
   std::int64_t* buffers[] = {ranks.take<std::int64_t>(kCount), ranks.take<std::int64_t>(kCount)};
   const DeviceStream streams[] = {ranks.stream(0), ranks.stream(1)};

@@ -1,5 +1,5 @@
-// Every collective with every type and reduction between ranks on a device, which are threads or processes; each
-// algorithm and protocol that they may ask for has its turn.
+// Every collective with every type and reduction between ranks on a device, in threads or processes. The calls use each
+// supported algorithm and protocol in turn.
 #include <bit>
 #include <thread>
 
@@ -11,8 +11,8 @@
 namespace tutti::test {
 namespace {
 
-// Threads of the host that play a device do one call of so many: on a busy machine each of their waits takes long. At
-// 2, 4 and 8 ranks those are different ones, and all of them together every type and reduction.
+// On the emulator the test runs one of this many calls, since each wait takes long on a busy machine. With 2, 4 and 8
+// ranks it runs different ones, together every type and reduction.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint32_t kEmulatorShare = 6;
 #else
@@ -20,7 +20,7 @@ constexpr std::uint32_t kEmulatorShare = 3;
 #endif
 
 constexpr Rank kRankCounts[] = {1, 2, 4, 8};
-constexpr std::size_t kBatch = 6;  // Calls on their way at a time.
+constexpr std::size_t kBatch = 6;  // Concurrent calls.
 constexpr std::size_t kMaxElements = 5000;
 constexpr std::size_t kMemoryBytes = 2 * kBatch * 8 * (kMaxElements + 2) * sizeof(std::uint64_t);
 
@@ -29,8 +29,7 @@ struct SweepCall {
   std::string_view algorithm, protocol;  // Empty: the tuner's choice.
 };
 
-// What may be asked for: algorithms by the collective's calls in turn, and protocols, one further when all algorithms
-// have had one.
+// Options in turn: algorithms by the collective's calls, and the next protocol after all algorithms.
 class Turns {
  public:
   Turns(Collective collective, Rank ranks, bool in_one_process, std::uint32_t first) : turn_(first) {
@@ -62,7 +61,7 @@ class Turns {
 
 enum class Live : std::uint8_t { in_one_process, in_processes };
 
-// How much of it is done: one call of `share`, in each of `passes` with other algorithms and protocols.
+// The part of the sweep to run: one call of `share`, in each of `passes` with other algorithms and protocols.
 struct Extent {
   std::uint32_t passes, share;
 };
@@ -116,13 +115,13 @@ std::string run_batch(DeviceRanks& own, Rank index, Rank rank, std::span<const S
   return "";
 }
 
-// All calls of one rank, which is `index` among those of its thread; "right", or what is wrong.
+// All calls of one rank, which is `index` among those of its thread; returns "right" or an error.
 std::string run_sweep(DeviceRanks& own, Rank index, Rank rank, std::span<const SweepCall> calls, TypedMemory& memory) {
   for (std::size_t done = 0; done < calls.size(); done += kBatch) {
     const auto batch = calls.subspan(done, std::min(kBatch, calls.size() - done));
     std::string complaint = run_batch(own, index, rank, batch, memory);
     if (complaint.empty()) continue;
-    (void)own[index].fail(internal_error(complaint));  // The others are told, and do not wait.
+    (void)own[index].fail(internal_error(complaint));  // The others receive the failure and do not wait.
     return complaint;
   }
   return "right";
@@ -130,7 +129,7 @@ std::string run_sweep(DeviceRanks& own, Rank index, Rank rank, std::span<const S
 
 class SweepOfThreads : public OnDevices {};
 
-TEST_P(SweepOfThreads, EndsWithTheRightBits) {
+TEST_P(SweepOfThreads, ComputesCorrectBits) {
   const Extent extent = is_gpu(GetParam()) ? Extent{6, 1} : Extent{1, kEmulatorShare};
   for (const Rank n : kRankCounts) {
     DeviceRanks ranks(*rig_, n);
@@ -150,8 +149,8 @@ INSTANTIATE_TEST_SUITE_P(All, SweepOfThreads, testing::ValuesIn(device_kinds()),
 
 class SweepOfProcesses : public DevicesOfProcesses {};
 
-// On a GPU without MPS they have it in turns, which makes each call some hundred times as long.
-TEST_P(SweepOfProcesses, EndsWithTheRightBits) {
+// On a GPU without MPS processes are time-sliced, which makes each call about a hundred times as long.
+TEST_P(SweepOfProcesses, ComputesCorrectBits) {
   const Extent extent = is_gpu(GetParam()) ? Extent{1, 8} : Extent{1, kEmulatorShare};
   for (const Rank n : kRankCounts) {
     DeviceProcessGroup processes;

@@ -1,4 +1,4 @@
-// Calls on devices that are on trial: so many of one shape, and the ways that each went.
+// Calls on devices under autotuning: repeated calls of one shape, and the choice of each.
 #pragma once
 
 #include <set>
@@ -26,7 +26,7 @@ inline std::string way_of(const DeviceCommunicator& rank) {
 
 inline std::set<std::string> distinct(const std::vector<std::string>& ways) { return {ways.begin(), ways.end()}; }
 
-// Of all ranks of a communicator, or of some that another process does not have.
+// For all ranks of a communicator, or for those of this process.
 struct TunedShape {
   Collective collective = Collective::all_reduce;
   std::uint64_t count = 40;
@@ -35,7 +35,7 @@ struct TunedShape {
   Rank all = 2;
 };
 
-// Calls of one shape, each by itself.
+// Calls of one shape, without groups.
 class TunedCalls {
  public:
   TunedCalls(DeviceRanks& ranks, const TunedShape& shape) : ranks_(ranks), shape_(shape) {
@@ -52,7 +52,7 @@ class TunedCalls {
     return ranks_.call(rank, call_of(shape_.collective, shape_.type, shape_.count, inputs_[rank], outputs_[rank]));
   }
 
-  // So many of one rank, which waits for nobody.
+  // Enqueues this many calls of one rank without waiting.
   void enqueue_of(Rank rank, int times) {
     for (int i = 0; i < times; ++i) {
       const DeviceCall one = call(rank);
@@ -62,7 +62,7 @@ class TunedCalls {
     }
   }
 
-  // Of all, rank by rank; until they are done at each.
+  // Runs calls of all ranks and waits for each.
   void run(int times) {
     for (int i = 0; i < times && !testing::Test::HasFatalFailure(); ++i) {
       for (Rank rank = 0; rank < ranks_.size(); ++rank) enqueue_of(rank, 1);
@@ -74,7 +74,7 @@ class TunedCalls {
   void expect_alike() const {
     for (Rank rank = 1; rank < ways_.size(); ++rank) EXPECT_EQ(ways_[rank], ways_[0]) << "rank " << rank;
   }
-  // What came of the last call; "": nothing is wrong.
+  // The error in the last result; empty if it was correct.
   std::string complaint() const {
     const std::uint64_t blocks = shape_.collective == Collective::all_gather ? shape_.all : 1;
     for (Rank rank = 0; rank < ranks_.size(); ++rank) {
@@ -86,7 +86,7 @@ class TunedCalls {
   }
 
  private:
-  // Of the input of a rank, and what comes of them.
+  // A rank's input value and the expected result.
   static std::int32_t item(Rank rank, std::uint64_t i) {
     return static_cast<std::int32_t>(100'000 * rank + i % 9973 + 1);
   }

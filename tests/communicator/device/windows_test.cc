@@ -1,16 +1,15 @@
-// Calls in windows: memory of ranks in several processes, or on several devices, that thread blocks work in where it
-// lies.
+// Calls in windows: memory of ranks in several processes, or on several devices, that thread blocks access in place.
 #include "tests/communicator/device/shown.h"
 
 namespace tutti::test {
 namespace {
 
-// ---- What ranks do, wherever they are: each has a rig and a communicator of its own ----
+// ---- Work of ranks, each with its own rig and communicator ----
 
 std::string sum_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
   if (shown.window() == 0) return "no window";
-  for (int turn = 0; turn < 3; ++turn) {  // Records take turns.
+  for (int turn = 0; turn < 3; ++turn) {  // The records alternate.
     shown.write(0, static_cast<std::int32_t>(rank + 1));
     shown.write(kCount, -7);
     const Status status = all_reduce(own, shown.at(0), shown.at(kCount));
@@ -23,7 +22,7 @@ std::string sum_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
-// What lies outside of windows goes through lanes, and so does what others would have to guess.
+// Buffers outside windows use lanes, and so do buffers that the other ranks could not know.
 std::string call_with_and_without(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
   auto* outside = own.take<std::int32_t>(kCount, 1);
@@ -32,7 +31,7 @@ std::string call_with_and_without(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Call broadcast = call_of(Collective::broadcast, DataType::int32, kCount, shown.at(0), shown.at(0));
   const DeviceCall call = own.call(0, broadcast);
   if (Status status = enqueue({&call, 1}); !status.ok()) return status.message();
-  std::byte* nowhere = rank == 1 ? nullptr : shown.at(0);  // Of a call without elements: anything.
+  std::byte* nowhere = rank == 1 ? nullptr : shown.at(0);  // A call without elements accepts any buffer.
   const DeviceCall empty = own.call(0, call_of(Collective::all_reduce, DataType::int32, 0, nowhere, nowhere));
   if (Status status = enqueue({&empty, 1}); !status.ok()) return status.message();
   own.synchronize();
@@ -44,7 +43,7 @@ std::string call_with_and_without(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
-// Each rank's input is its block of the output: they begin elsewhere on each rank.
+// Each rank's input is its block of the output, so inputs begin at different places on each rank.
 std::string gather_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   constexpr std::uint64_t kBlock = kCount / 3;
   Shown shown(rig, own);
@@ -63,7 +62,7 @@ std::string gather_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
-// In place it reads a copy, which no other rank reaches.
+// In place the algorithm reads a copy, which no other rank can access.
 std::string exchange(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   constexpr std::uint64_t kBlock = kCount / 3;
   Shown shown(rig, own);
@@ -84,7 +83,7 @@ std::string exchange(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
-// The records say where buffers are: nothing is read where a rank did not mean it.
+// The records contain the places of buffers: no other memory is read.
 std::string sum_at_another_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
   const std::uint64_t begin = rank == 1 ? kCount : 0;
@@ -95,7 +94,7 @@ std::string sum_at_another_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
-// When it ends, all have shown their memory: a failure would end that, too.
+// Returns when all ranks have registered their memory: a failure would end the registration.
 void await_all_shown(DeviceRanks& own, const Shown& shown) {
   (void)all_reduce(own, shown.at(0), shown.at(0), 0);  // Without a deadline.
   own.synchronize();
@@ -106,16 +105,16 @@ std::string break_the_promise(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   await_all_shown(own, shown);
   auto* outside = own.take<std::int32_t>(kCount, 1);
   void* buffer = rank == 2 ? outside : static_cast<void*>(shown.at(0));
-  (void)all_reduce(own, buffer, buffer);  // The last one is told at once.
+  (void)all_reduce(own, buffer, buffer);  // The last rank fails at once.
   while (own[0].failure().ok()) std::this_thread::yield();
   own.synchronize();
   const std::string words = own[0].failure().message();
   return unless(words.find("rank 2 passed buffers outside of symmetric windows") != std::string::npos, words);
 }
 
-// As in one process: whoever does not come is named, and so are calls that differ. Rank 2 has come, and given up, when
-// rank 0 calls: who is late would be named, too. Its own report, of rank 0 perhaps, is not asked for.
-std::string wait_in_vain(DeviceRig& rig, DeviceRanks& own, Rank rank, const Gate& come) {
+// Like in one process, the error names missing ranks and differing calls. Rank 2 has called and timed out before rank 0
+// calls: otherwise the error would name it too. Rank 2's own report is not checked.
+std::string time_out(DeviceRig& rig, DeviceRanks& own, Rank rank, const Gate& come) {
   Shown shown(rig, own);
   await_all_shown(own, shown);
   if (rank == 0) come.wait();
@@ -161,13 +160,13 @@ std::string without_a_promise(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return unless(own[0].mapped_calls() == 0, "mapped");
 }
 
-// Of other processes; the emulator counts it.
+// Memory opened from other processes; counted by the emulator.
 std::uint64_t opened_by(DeviceRig& rig) {
   const auto* emulator = dynamic_cast<const HostDevice*>(&rig.device());
   return emulator == nullptr ? 0 : emulator->usage().opened;
 }
 
-// Numbers and addresses come again; what was withdrawn is no window.
+// Numbers and addresses are reused; a withdrawn window is invalid.
 std::string show_again(DeviceRig& rig, DeviceRanks& own, Rank) {
   const std::uint64_t opened = opened_by(rig);
   for (std::int32_t turn = 1; turn <= 3; ++turn) {
@@ -186,8 +185,8 @@ std::string show_again(DeviceRig& rig, DeviceRanks& own, Rank) {
   return unless(own[0].mapped_calls() == 3, std::to_string(own[0].mapped_calls()) + " calls were mapped");
 }
 
-// Memory that only its own process reaches.
-std::string show_what_cannot_be_seen(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+// Memory that only its own process can access.
+std::string register_private_memory(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   std::byte* memory = rig.device().allocate(kBytes).value();
   auto* host = own.take<std::byte>(kBytes);
   const WindowBuffer buffer = {rank == 1 ? host : memory, kBytes, WindowPromise::symmetric};
@@ -199,27 +198,27 @@ std::string show_what_cannot_be_seen(DeviceRig& rig, DeviceRanks& own, Rank rank
   return unless(none && status.ok() && own[0].mapped_calls() == 0, "a window");
 }
 
-// ---- Where ranks are ----
+// ---- Where ranks run ----
 
 class WindowsOfProcesses : public CallsOfProcesses {};
 
-TEST_P(WindowsOfProcesses, AreReadAndWrittenWhereTheyLie) { expect_right(sum_in_place); }
+TEST_P(WindowsOfProcesses, AreAccessedInPlace) { expect_right(sum_in_place); }
 TEST_P(WindowsOfProcesses, ServeOnlyCallsWithinThem) { expect_right(call_with_and_without); }
-TEST_P(WindowsOfProcesses, MayBeginElsewhereOnEachRank) { expect_right(gather_in_place); }
-TEST_P(WindowsOfProcesses, ServeExchangesInPlaceAndNot) { expect_right(exchange); }
-TEST_P(WindowsOfProcesses, AreUsedWhereTheCallSays) { expect_right(sum_at_another_place); }
-TEST_P(WindowsOfProcesses, NameWhoBreaksThePromise) { expect_right(break_the_promise); }
-TEST_P(WindowsOfProcesses, NameWhoDoesNotCome) {
+TEST_P(WindowsOfProcesses, MayBeginAtDifferentPlaces) { expect_right(gather_in_place); }
+TEST_P(WindowsOfProcesses, ServeAllToAll_InPlaceAndOutOfPlace) { expect_right(exchange); }
+TEST_P(WindowsOfProcesses, AreUsedAtPlaceOfCall) { expect_right(sum_at_another_place); }
+TEST_P(WindowsOfProcesses, NameRankThatBreaksPromise) { expect_right(break_the_promise); }
+TEST_P(WindowsOfProcesses, NameMissingRank) {
   const Gate come;
-  expect_right([&](auto& rig, auto& own, Rank rank) { return wait_in_vain(rig, own, rank, come); });
+  expect_right([&](auto& rig, auto& own, Rank rank) { return time_out(rig, own, rank, come); });
 }
-TEST_P(WindowsOfProcesses, ShowCallsThatDiffer) { expect_right(differ); }
-TEST_P(WindowsOfProcesses, HearOfAnAbort) { expect_right(abort_one); }
-TEST_P(WindowsOfProcesses, NeedAllPromises) { expect_right(without_a_promise); }
-TEST_P(WindowsOfProcesses, AreShownAgain) { expect_right(show_again); }
-TEST_P(WindowsOfProcesses, AreNoneWhereARankCannotShowIt) { expect_right(show_what_cannot_be_seen); }
+TEST_P(WindowsOfProcesses, ReportMismatchedCalls) { expect_right(differ); }
+TEST_P(WindowsOfProcesses, ReportAbort) { expect_right(abort_one); }
+TEST_P(WindowsOfProcesses, RequirePromisesOfAllRanks) { expect_right(without_a_promise); }
+TEST_P(WindowsOfProcesses, CanBeRegisteredAgain) { expect_right(show_again); }
+TEST_P(WindowsOfProcesses, AreUnused_WhenRankCannotShareMemory) { expect_right(register_private_memory); }
 
-TEST_P(WindowsOfProcesses, HearOfADeath) {
+TEST_P(WindowsOfProcesses, ReportRankDeath) {
   const Gate gate;
   const Work survive = [&](DeviceRig& rig, DeviceRanks& own, Rank) -> std::string {
     Shown shown(rig, own);
@@ -246,16 +245,16 @@ INSTANTIATE_TEST_SUITE_P(All, WindowsOfProcesses, testing::ValuesIn(shared_devic
 
 class WindowsOfDevices : public CallsOfDevices {};
 
-TEST_F(WindowsOfDevices, AreReadAndWrittenWhereTheyLie) { expect_right(sum_in_place); }
+TEST_F(WindowsOfDevices, AreAccessedInPlace) { expect_right(sum_in_place); }
 TEST_F(WindowsOfDevices, ServeOnlyCallsWithinThem) { expect_right(call_with_and_without); }
-TEST_F(WindowsOfDevices, MayBeginElsewhereOnEachRank) { expect_right(gather_in_place); }
-TEST_F(WindowsOfDevices, NameWhoBreaksThePromise) { expect_right(break_the_promise); }
-TEST_F(WindowsOfDevices, NameWhoDoesNotCome) {
+TEST_F(WindowsOfDevices, MayBeginAtDifferentPlaces) { expect_right(gather_in_place); }
+TEST_F(WindowsOfDevices, NameRankThatBreaksPromise) { expect_right(break_the_promise); }
+TEST_F(WindowsOfDevices, NameMissingRank) {
   const Gate come;
-  expect_right([&](auto& rig, auto& own, Rank rank) { return wait_in_vain(rig, own, rank, come); });
+  expect_right([&](auto& rig, auto& own, Rank rank) { return time_out(rig, own, rank, come); });
 }
-TEST_F(WindowsOfDevices, AreShownAgain) { expect_right(show_again); }
-TEST_F(WindowsOfDevices, AreNoneWhereARankCannotShowIt) { expect_right(show_what_cannot_be_seen); }
+TEST_F(WindowsOfDevices, CanBeRegisteredAgain) { expect_right(show_again); }
+TEST_F(WindowsOfDevices, AreUnused_WhenRankCannotShareMemory) { expect_right(register_private_memory); }
 
 }  // namespace
 }  // namespace tutti::test

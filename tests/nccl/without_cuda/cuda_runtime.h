@@ -1,4 +1,5 @@
-// What nccl.h names of CUDA, for tests on machines that have nccl.h and no CUDA toolkit: the wheel brings it alone.
+// The names of CUDA that nccl.h uses, for tests on machines with nccl.h but without a CUDA toolkit: the wheel contains
+// nccl.h alone.
 #pragma once
 
 #include <stddef.h>

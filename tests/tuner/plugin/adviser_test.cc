@@ -1,4 +1,4 @@
-// Plugins of two versions, and some that do not do what they should.
+// Tuner plugins of two versions, and some that are faulty.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -28,12 +28,12 @@ const std::vector<Candidate> kOurs = [] {
 constexpr Question kQuestion = {
     .collective = Collective::all_reduce, .ranks = 4, .block_bytes = 4096, .thread_blocks = 8};
 
-std::string complaint_of_open(const std::string& name) {
+std::string error_of_open(const std::string& name) {
   auto opened = TunerPlugin::open(name);
   return opened.ok() ? "" : std::move(opened).status().message();
 }
 
-class Plugins : public testing::TestWithParam<const char*> {
+class TunerPlugins : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     stand_in_ = StandIn();
@@ -58,11 +58,11 @@ class Plugins : public testing::TestWithParam<const char*> {
   StandIn& stand_in_ = stand_in_of(GetParam());
   std::unique_ptr<TunerPlugin> plugin_;
 };
-INSTANTIATE_TEST_SUITE_P(Versions, Plugins, testing::Values(STAND_IN_V4, STAND_IN_V5), [](const auto& version) {
+INSTANTIATE_TEST_SUITE_P(Versions, TunerPlugins, testing::Values(STAND_IN_V4, STAND_IN_V5), [](const auto& version) {
   return std::string(version.param).find("v4") != std::string::npos ? "Four" : "Five";
 });
 
-TEST_P(Plugins, AreToldOfTheRanksAndTheCall) {
+TEST_P(TunerPlugins, ReceiveRanksAndCall) {
   const auto asked = adviser();
   EXPECT_EQ(stand_in_.ranks, 4U);
   EXPECT_EQ(stand_in_.hosts, 2U);
@@ -76,7 +76,7 @@ TEST_P(Plugins, AreToldOfTheRanksAndTheCall) {
   EXPECT_TRUE(lines.empty());
 }
 
-TEST_P(Plugins, OfANewerVersionAreToldOfHosts) {
+TEST_P(TunerPlugins, ReceiveHosts_InNewerVersion) {
   const auto asked = adviser();
   const bool newer = GetParam() == std::string_view(STAND_IN_V5);
   EXPECT_EQ(stand_in_.domains.count, newer ? 2 : 0);
@@ -84,7 +84,7 @@ TEST_P(Plugins, OfANewerVersionAreToldOfHosts) {
   EXPECT_EQ(stand_in_.domains.max_ranks, newer ? 3 : 0);
 }
 
-TEST_P(Plugins, ChooseByTheirTimes) {
+TEST_P(TunerPlugins, ChooseByTheirTimes) {
   stand_in_.answer = [](const AskedCall& call, Table& table, std::int32_t& channels) {
     table[call.bytes < 1024 ? 1 : 0][2] = 0;
     channels = 2;
@@ -101,7 +101,7 @@ TEST_P(Plugins, ChooseByTheirTimes) {
   EXPECT_TRUE(lines.empty());
 }
 
-TEST_P(Plugins, AreNotAskedWhatNcclDoesNotAsk) {
+TEST_P(TunerPlugins, AreNotAsked_AboutCallsThatNcclDoesNotAsk) {
   const auto asked = adviser();
   Question question = kQuestion;
   question.collective = Collective::all_to_all;
@@ -110,7 +110,7 @@ TEST_P(Plugins, AreNotAskedWhatNcclDoesNotAsk) {
   EXPECT_EQ(stand_in_.answers, 0);
 }
 
-TEST_P(Plugins, HaveAContextOfEachCommunicator) {
+TEST_P(TunerPlugins, HaveContextPerCommunicator) {
   const auto first = adviser();
   auto second = adviser();
   (void)second->ask(kQuestion, kOurs);
@@ -121,14 +121,14 @@ TEST_P(Plugins, HaveAContextOfEachCommunicator) {
   EXPECT_EQ(stand_in_.ended, 1);
 }
 
-TEST_P(Plugins, ThatDoNotStartAreNotUsed) {
+TEST_P(TunerPlugins, AreUnused_WhenInitFails) {
   stand_in_.init_error = 3;
   EXPECT_EQ(adviser(), nullptr);
   expect_one_line("init fails with error 3");
   EXPECT_EQ(stand_in_.ended, 0);
 }
 
-TEST_P(Plugins, ThatFailLeaveTheChoice) {
+TEST_P(TunerPlugins, LeaveChoice_WhenTheyFail) {
   stand_in_.answer = [](const AskedCall&, Table& table, std::int32_t& channels) {
     table[1][2] = 0;
     channels = 3;
@@ -139,7 +139,7 @@ TEST_P(Plugins, ThatFailLeaveTheChoice) {
   expect_one_line("getCollInfo fails with error 2");
 }
 
-TEST_P(Plugins, WhoseAnswersMakeNoSenseLeaveTheChoice) {
+TEST_P(TunerPlugins, LeaveChoice_WhenAnswersAreInvalid) {
   stand_in_.answer = [](const AskedCall&, Table& table, std::int32_t&) {
     table[1][2] = std::numeric_limits<float>::quiet_NaN();
     return 0;
@@ -155,31 +155,31 @@ TEST_P(Plugins, WhoseAnswersMakeNoSenseLeaveTheChoice) {
   expect_one_line("leaves nothing to choose");
 }
 
-TEST_P(Plugins, ThatDoNotEndAreNamed) {
+TEST_P(TunerPlugins, AreNamed_WhenDestroyFails) {
   stand_in_.end_error = 7;
   adviser().reset();
   expect_one_line("fails with error 7");
 }
 
-TEST_P(Plugins, LogThroughUs) {
+TEST_P(TunerPlugins, LogThroughTutti) {
   set_log_level(LogLevel::info);
   const auto made = adviser();
   ASSERT_FALSE(lines.empty());
   EXPECT_NE(lines[0].find("INFO tuner plugin: 4 ranks of"), std::string::npos) << lines[0];
 }
 
-TEST(PluginFiles, AreFoundByNameOrPath) {
-  EXPECT_EQ(complaint_of_open("stand_in_v5"), "");
-  EXPECT_EQ(complaint_of_open("libnccl-tuner-stand_in_v4.so"), "");
-  EXPECT_NE(complaint_of_open("none-of-this-name").find("libnccl-tuner-none-of-this-name.so"), std::string::npos);
+TEST(TunerPluginFiles, AreFoundByNameOrPath) {
+  EXPECT_EQ(error_of_open("stand_in_v5"), "");
+  EXPECT_EQ(error_of_open("libnccl-tuner-stand_in_v4.so"), "");
+  EXPECT_NE(error_of_open("none-of-this-name").find("libnccl-tuner-none-of-this-name.so"), std::string::npos);
 }
 
-TEST(PluginFiles, WithoutWhatItTakesAreRefused) {
-  EXPECT_NE(complaint_of_open("libc.so.6").find("neither ncclTunerPlugin_v5 nor"), std::string::npos);
-  EXPECT_NE(complaint_of_open(HOLLOW).find("leaves out init or getCollInfo"), std::string::npos);
+TEST(TunerPluginFiles, AreRejected_WithoutRequiredFunctions) {
+  EXPECT_NE(error_of_open("libc.so.6").find("neither ncclTunerPlugin_v5 nor"), std::string::npos);
+  EXPECT_NE(error_of_open(HOLLOW).find("leaves out init or getCollInfo"), std::string::npos);
 }
 
-TEST(PluginFiles, AreOpenedOnceAndNamedIfTheyCannotBe) {
+TEST(TunerPluginFiles, AreOpenedOnce_AndNamedOnFailure) {
   lines.clear();
   set_log_level(LogLevel::warn);
   set_log_sink([](std::string_view line) { lines.emplace_back(line); });

@@ -1,4 +1,4 @@
-// Tuner plugins that a test makes up: libraries of their own, which ask the test what to say.
+// Fake tuner plugins: separate libraries that call the test for their answers.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 namespace tutti::test {
 
 struct AskedCall {
-  std::int32_t context = 0;  // As they were made, from 0.
+  std::int32_t context = 0;  // In order of creation, from 0.
   std::int32_t collective = 0;
   std::size_t bytes = 0;
   std::int32_t registered = 0;
@@ -20,14 +20,14 @@ struct AskedCall {
 // One for each library, which exports it as `stand_in`.
 struct StandIn {
   std::int32_t init_error = 0, end_error = 0;
-  std::int32_t (*answer)(const AskedCall&, nccl_tuner::Table&, std::int32_t& channels) = nullptr;  // Null: as it was.
-  // What it was told last.
+  std::int32_t (*answer)(const AskedCall&, nccl_tuner::Table&, std::int32_t& channels) = nullptr;  // Null: no change.
+  // Its latest arguments.
   std::size_t ranks = 0, hosts = 0;
   nccl_tuner::NvlinkDomains domains = {};
   AskedCall asked;
   nccl_tuner::Table before = {};
   std::int32_t contexts = 0, ended = 0, answers = 0;
-  std::vector<std::uint64_t> communicators;  // Of version 5, as they were made.
+  std::vector<std::uint64_t> communicators;  // Version 5 only, in order of creation.
 };
 
 inline StandIn& stand_in_of(const char* path) {

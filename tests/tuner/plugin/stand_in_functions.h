@@ -1,4 +1,4 @@
-// What both versions have in common. A context is the number of its communicator, plus one.
+// Common parts of both versions. A context is the number of its communicator, plus one.
 #pragma once
 
 #include <mutex>
@@ -12,7 +12,7 @@ namespace tutti::test {
 
 inline std::mutex note_failure;
 
-// `domains`: of version 5.
+// `domains`: version 5 only.
 inline std::int32_t begin(std::size_t ranks, std::size_t hosts, const nccl_tuner::NvlinkDomains& domains,
                           void** context, std::uint64_t communicator = 0) {
   const std::lock_guard lock(note_failure);

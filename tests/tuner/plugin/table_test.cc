@@ -1,4 +1,4 @@
-// Our candidates in NCCL's table, and back.
+// Candidates in NCCL's table, and back.
 #include "src/tuner/plugin/table.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Candidate candidate(std::string_view algorithm, Protocol protocol, double predic
   return made;
 }
 
-// Best first: two that NCCL has no name for among those that it has.
+// Fastest first: two without a name in NCCL among those with one.
 const std::vector<Candidate> kOurs = {candidate("two_shot", Protocol::simple, 3),
                                       candidate("ring", Protocol::simple, 5),
                                       candidate("double_binary_tree", Protocol::simple, 6),
@@ -33,7 +33,7 @@ const std::vector<Candidate> kOurs = {candidate("two_shot", Protocol::simple, 3)
                                       candidate("double_binary_tree", Protocol::ll128, 9),
                                       candidate("hierarchical", Protocol::simple, 10)};
 
-TEST(Table, HasTheCandidatesThatNcclHasNamesFor) {
+TEST(NcclTable, HasCandidatesWithNcclNames) {
   const Projection projection = project(Collective::all_reduce, kOurs);
   EXPECT_TRUE(projection.any);
   Table expected;
@@ -48,7 +48,7 @@ TEST(Table, HasTheCandidatesThatNcclHasNamesFor) {
   EXPECT_EQ(projection.candidate[6][2], -1);
 }
 
-TEST(Table, KnowsRootedCollectivesByChainsAndTrees) {
+TEST(NcclTable, MapsChainsAndTrees_InRootedCollectives) {
   const std::vector<Candidate> ours = {candidate("direct", Protocol::simple, 1),
                                        candidate("chain", Protocol::simple, 2),
                                        candidate("binary_tree", Protocol::ll, 3)};
@@ -62,7 +62,7 @@ TEST(Table, KnowsRootedCollectivesByChainsAndTrees) {
   EXPECT_EQ(project(Collective::all_gather, bruck).table[6][2], 4);
 }
 
-TEST(Table, NumbersCollectivesAndBytesAsNcclDoes) {
+TEST(NcclTable, NumbersCollectivesAndBytesLikeNccl) {
   EXPECT_EQ(number_of(Collective::broadcast), 0);
   EXPECT_EQ(number_of(Collective::reduce), 1);
   EXPECT_EQ(number_of(Collective::all_gather), 2);
@@ -78,7 +78,7 @@ TEST(Table, NumbersCollectivesAndBytesAsNcclDoes) {
   EXPECT_EQ(bytes_of(question), 100U);
 }
 
-class PluginChoices : public testing::Test {
+class PluginChoiceTest : public testing::Test {
  protected:
   const Projection before_ = project(Collective::all_reduce, kOurs);
   Table table_ = before_.table;
@@ -87,30 +87,30 @@ class PluginChoices : public testing::Test {
   std::string complaint() const { return judge(before_, table_, 0).status().message(); }
 };
 
-TEST_F(PluginChoices, AreSilentWhereTheTableIsAsItWas) {
+TEST_F(PluginChoiceTest, IsEmpty_WhenTableIsUnchanged) {
   const PluginChoice advised = judge(before_, table_, 0).value();
   EXPECT_TRUE(advised.silent());
   EXPECT_EQ(hash(advised, kOurs), 0U);
 }
 
-TEST_F(PluginChoices, TakeTheFastestOfAChangedTable) {
+TEST_F(PluginChoiceTest, IsFastestOfChangedTable) {
   table_[1][0] = 0;
   EXPECT_EQ(chosen(), 3U);
   table_ = before_.table;
-  table_[1][2] = 1e6;  // Slower than all others: so it is not to be taken.
+  table_[1][2] = 1e6;  // Slower than all others, so it must not be chosen.
   EXPECT_EQ(chosen(), 2U);
   table_[0][2] = kNotAvailable;
   EXPECT_EQ(chosen(), 3U);
 }
 
-TEST_F(PluginChoices, TakeTheFirstCandidateAmongEquals) {
+TEST_F(PluginChoiceTest, IsFirstCandidateAmongEquals) {
   table_[0][2] = table_[1][0] = table_[1][2] = 0;
   EXPECT_EQ(chosen(), 1U);
   table_[1][2] = 2;
   EXPECT_EQ(chosen(), 2U);
 }
 
-TEST_F(PluginChoices, IgnoreWhatThereIsNot) {
+TEST_F(PluginChoiceTest, IgnoresMissingCandidates) {
   table_[4][2] = 0;
   EXPECT_EQ(chosen(), std::nullopt);
   EXPECT_EQ(wanted_in_vain(before_, table_), "NVLS/Simple");
@@ -118,7 +118,7 @@ TEST_F(PluginChoices, IgnoreWhatThereIsNot) {
   EXPECT_EQ(wanted_in_vain(before_, table_), "");
 }
 
-TEST_F(PluginChoices, TakeNoTimeThatIsNone) {
+TEST_F(PluginChoiceTest, RejectsInvalidTimes) {
   table_[1][2] = -7;
   table_[1][0] = kInfinity;
   EXPECT_EQ(chosen(), 2U);
@@ -134,8 +134,8 @@ TEST_F(PluginChoices, TakeNoTimeThatIsNone) {
   }
 }
 
-TEST_F(PluginChoices, TakeChannelsWhereNcclHasANameForTheChoice) {
-  EXPECT_EQ(judge(before_, table_, 4).value().channels, 0U);  // Ours is two_shot.
+TEST_F(PluginChoiceTest, UsesChannels_WhenNcclHasNameForChoice) {
+  EXPECT_EQ(judge(before_, table_, 4).value().channels, 0U);  // The default is two_shot.
   table_[1][2] = 0;
   EXPECT_EQ(judge(before_, table_, 4).value().channels, 4U);
   EXPECT_EQ(judge(before_, table_, -1).value().channels, 0U);
@@ -146,7 +146,7 @@ TEST_F(PluginChoices, TakeChannelsWhereNcclHasANameForTheChoice) {
   EXPECT_EQ(advised.channels, 4U);
 }
 
-TEST_F(PluginChoices, HashToDifferentNumbersWhereTheyDiffer) {
+TEST_F(PluginChoiceTest, HashDiffers_WhenChoicesDiffer) {
   const std::vector<PluginChoice> results = {{}, {1, 0}, {2, 0}, {3, 0}, {5, 0}, {1, 4}, {1, 5}, {std::nullopt, 4}};
   for (const PluginChoice& one : results) {
     for (const PluginChoice& other : results) {
