@@ -13,7 +13,7 @@ namespace {
 
 struct Known {
   std::string_view theirs;  // In lower case, as NCCL compares them.
-  std::string_view ours;    // "": it has no effect.
+  std::string_view ours;    // Empty: no effect.
   std::string_view why;
 };
 
@@ -50,7 +50,7 @@ std::string known_names(std::span<const Known> known) {
   return names;
 }
 
-// Of one function's list, "" and a warning where nothing of it can be heeded.
+// Translates the list of one function. Returns "" and adds a warning if it cannot be applied.
 std::string one_of(const std::string& variable, std::string_view list, std::span<const Known> known,
                    std::vector<std::string>& warnings) {
   if (list.starts_with('^')) {
@@ -76,8 +76,8 @@ std::string one_of(const std::string& variable, std::string_view list, std::span
   return "";
 }
 
-// Lists of functions are separated by semicolons, each with its function and a colon in front if it is for one alone.
-// Ours hold for every collective that has the algorithm: trees are of all-reduce alone.
+// Translates lists for several functions, separated by semicolons; "function:" before a list restricts it to that
+// function. Our settings apply to all collectives that have the algorithm; trees exist for all-reduce only.
 std::string translated(const std::string& variable, const std::string& value, std::span<const Known> known,
                        std::vector<std::string>& warnings) {
   std::string chosen;
