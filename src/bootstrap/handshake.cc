@@ -9,11 +9,11 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x316f6c6c65486954;  // "TiHello1"
-// Counts up with whatever ranks of one job must have in common, here and after they have joined: the messages of
-// joining, the frames, board and lanes in shared memory, and how calls are cut into chunks and signed.
+// Increment it when ranks of different versions could no longer work together. This covers the messages of joining, the
+// frames, board and lanes in shared memory, and the chunks and signatures of calls.
 constexpr std::uint32_t kVersion = 8;
 
-// What errno says of a connection: the other host is up, but who was called there has ended; or the system's trouble.
+// Converts errno of a connection: a remote error if the peer process has ended, else a system error.
 Status broken(const char* action) {
   const bool ended = errno == ECONNREFUSED || errno == ECONNRESET || errno == EPIPE;
   Status status = system_error(action);
@@ -95,7 +95,7 @@ Status Handshake::advance_answer() {
   return {};
 }
 
-// Cheap refusals first: a stranger costs us no cryptography.
+// Performs cheap checks first, so that unauthenticated clients cost no cryptography.
 Status Handshake::accept_hello() {
   if (hello_.magic != kMagic) return invalid_usage("the caller speaks something else");
   if (hello_.version != kVersion) return invalid_usage("the caller runs another version of tutti");
@@ -107,7 +107,7 @@ Status Handshake::accept_hello() {
   return {};
 }
 
-// Messages are shorter than any socket's buffer, and at most one is on its way.
+// Messages are smaller than any socket buffer, and at most one is in flight.
 Status Handshake::send(Bytes bytes) {
   ssize_t count;
   do {
