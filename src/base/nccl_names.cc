@@ -20,10 +20,10 @@ struct Known {
 constexpr Known kAlgorithms[] = {
     {"ring", "ring", ""},
     {"tree", "double_binary_tree", ""},
-    {"nvls", "", "there is no multicast through switches yet"},
-    {"nvlstree", "", "there is no multicast through switches yet"},
-    {"collnetdirect", "", "there is no reduction in network switches"},
-    {"collnetchain", "", "there is no reduction in network switches"},
+    {"nvls", "", "multicast through NVSwitch is not supported yet"},
+    {"nvlstree", "", "multicast through NVSwitch is not supported yet"},
+    {"collnetdirect", "", "reduction in network switches is not supported"},
+    {"collnetchain", "", "reduction in network switches is not supported"},
     {"pat", "bruck", ""},
 };
 constexpr Known kProtocols[] = {{"ll", "LL", ""}, {"ll128", "LL128", ""}, {"simple", "Simple", ""}};
@@ -54,8 +54,7 @@ std::string known_names(std::span<const Known> known) {
 std::string one_of(const std::string& variable, std::string_view list, std::span<const Known> known,
                    std::vector<std::string>& warnings) {
   if (list.starts_with('^')) {
-    warnings.push_back(variable + "=" + std::string(list) +
-                       " has no effect: what is not to be taken cannot be said here");
+    warnings.push_back(variable + "=" + std::string(list) + " ignored: exclusion lists are not supported");
     return "";
   }
   const std::vector<std::string_view> names = split(list, ',');
@@ -63,14 +62,13 @@ std::string one_of(const std::string& variable, std::string_view list, std::span
     return std::find_if(known.begin(), known.end(), [&](const Known& one) { return one.theirs == lower(name); });
   };
   if (std::count_if(names.begin(), names.end(), [&](std::string_view name) { return find(name) != known.end(); }) > 1) {
-    warnings.push_back(variable + "=" + std::string(list) +
-                       " has no effect: a list says what may be taken, and here one name can be forced");
+    warnings.push_back(variable + "=" + std::string(list) + " ignored: lists are not supported; name one");
     return "";
   }
   for (const std::string_view name : names) {
     const auto found = find(name);
     if (found != known.end() && !found->ours.empty()) return std::string(found->ours);
-    const std::string why = found != known.end() ? std::string(found->why) : "there are " + known_names(known);
+    const std::string why = found != known.end() ? std::string(found->why) : "valid names are " + known_names(known);
     warnings.push_back(std::string(name) + " of " + variable + " has no effect: " + why);
   }
   return "";
@@ -92,7 +90,7 @@ std::string translated(const std::string& variable, const std::string& value, st
       chosen = ours;
     } else {
       warnings.push_back(std::string(part) + " of " + variable +
-                         " has no effect: what is forced is forced for every collective that has it");
+                         " ignored: restricting it to one function is not supported");
     }
   }
   return chosen;

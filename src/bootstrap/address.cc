@@ -295,7 +295,7 @@ std::vector<std::string> idle_entries(const std::string& ifname) {
     }
     if (used) continue;
     const std::string name = wanted.substr(wanted.starts_with('=') ? 1 : 0);
-    idle.push_back(name + (exists ? ", which is down or has no address" : ", of which there is none") + ": there are " +
+    idle.push_back(name + (exists ? ", which is down or has no address" : ", which does not exist") + ": there are " +
                    names_in(list.get()));
   }
   return idle;

@@ -76,7 +76,7 @@ Status Greeter::serve(const std::vector<pollfd>& polled) {
 Result<bool> Greeter::keep(const Pending& pending) {
   if (!pending.deadline.passed()) return true;
   if (!pending.handshake.calls()) return false;
-  return timeout_error("nobody answers").during(pending.purpose);
+  return timeout_error("no answer").during(pending.purpose);
 }
 
 // Failures of our own calls are errors. Failures of incoming calls are only logged.

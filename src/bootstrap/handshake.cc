@@ -80,7 +80,8 @@ Status Handshake::advance_answer() {
     const bool greeted = TUTTI_TRY(receive(std::as_writable_bytes(std::span(&hello_, 1))));
     if (!greeted) {
       const bool foreign = received_ >= sizeof hello_.magic && hello_.magic != kMagic;
-      return foreign ? invalid_usage("the caller speaks something else") : Status();
+      return foreign ? invalid_usage("handshake failed: the peer is not a tutti process (wrong magic number)")
+                     : Status();
     }
     TUTTI_CHECK_OK(accept_hello());
     answer_.mac = server_mac();
@@ -97,7 +98,8 @@ Status Handshake::advance_answer() {
 
 // Performs cheap checks first, so that unauthenticated clients cost no cryptography.
 Status Handshake::accept_hello() {
-  if (hello_.magic != kMagic) return invalid_usage("the caller speaks something else");
+  if (hello_.magic != kMagic)
+    return invalid_usage("handshake failed: the peer is not a tutti process (wrong magic number)");
   if (hello_.version != kVersion) return invalid_usage("the caller runs another version of tutti");
   if (hello_.communicator != credentials_.communicator) return invalid_usage("the caller means another communicator");
   if (hello_.role != claim_.role || hello_.server != claim_.server)

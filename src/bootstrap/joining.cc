@@ -243,7 +243,7 @@ Status Joining::accept(Greeted greeted) {
     return {};
   }
   if (claim.ranks != ranks_ || other >= ranks_)
-    return remote_error("rank " + std::to_string(other) + " called out of turn");
+    return remote_error("unexpected connection from rank " + std::to_string(other));
   if (claim.role == Role::tree) {
     watch_connection(greeted.socket, kUnreceivedMs);
     return tree_.connect(other, ControlChannel(std::move(greeted)));

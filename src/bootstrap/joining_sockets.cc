@@ -93,7 +93,7 @@ Status Joining::call_host(const Claim& claim, const PeerRecord& peer, const List
 
 Status Joining::accept_peer_socket(Rank other, Greeted greeted) {
   const bool due = !on_same_host(other) && greeted.called == (other < rank_) && !peer_sockets_[other].socket;
-  if (!due) return remote_error("rank " + std::to_string(other) + " called out of turn");
+  if (!due) return remote_error("unexpected connection from rank " + std::to_string(other));
   watch_connection(greeted.socket, 0);  // No limit: the reader may be busy for long.
   std::string route = route_of(greeted.socket, place_, records_[other]);
   log(LogLevel::trace, "wire to rank %u: %s", other, route.c_str());

@@ -134,7 +134,7 @@ Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
     }
   }
   if (claim.ranks > kMaxRanks || claim.rank >= claim.ranks) {
-    return invalid_usage(who + " of " + std::to_string(claim.ranks) + " ranks cannot be");
+    return invalid_usage(who + " is out of range for " + std::to_string(claim.ranks) + " ranks");
   }
   const auto earlier = members_.find(claim.rank);
   if (earlier == members_.end()) return {};
@@ -239,7 +239,7 @@ void Rendezvous::fail(const Status& status) {
 // may become available, and callers wait meanwhile.
 void Rendezvous::suffer(const Status& status) {
   if (!members_.empty()) return fail(status);
-  if (!std::exchange(warned_, true)) log(LogLevel::warn, "nobody can join: %s; trying again", status.message().c_str());
+  if (!std::exchange(warned_, true)) log(LogLevel::warn, "ranks cannot join: %s; retrying", status.message().c_str());
 }
 
 // Names a rank that disconnected after we proved our secret. Its own error states the reason; here only the disconnect

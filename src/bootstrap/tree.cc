@@ -25,7 +25,7 @@ Status Tree::connect(Rank neighbour, ControlChannel channel) {
   const bool related =
       (self_ != 0 && neighbour == parent_of(self_)) || std::count(all.begin(), all.end(), neighbour) != 0;
   if (!related || neighbours_.contains(neighbour)) {
-    return remote_error("rank " + std::to_string(neighbour) + " called out of turn");
+    return remote_error("unexpected connection from rank " + std::to_string(neighbour));
   }
   neighbours_[neighbour].channel = std::move(channel);
   return {};

@@ -126,8 +126,7 @@ void warn_of_nccls(const std::string& variable, const std::string& why) {
   static std::mutex& mutex = *new std::mutex;
   static auto& reported = *new std::set<std::string>;
   const std::lock_guard lock(mutex);
-  if (reported.insert(variable).second)
-    log(LogLevel::warn, "%s has no effect where it cannot be: %s", variable.c_str(), why.c_str());
+  if (reported.insert(variable).second) log(LogLevel::warn, "%s ignored: %s", variable.c_str(), why.c_str());
 }
 
 Result<const char*> algorithms_of(std::string_view collective) {
