@@ -132,6 +132,29 @@ class Tidy(unittest.TestCase):
         self.complains("src/base/a.cc:2: #if within a", {"src/base/a.cc": "int a() {\n#ifdef X\n#endif\n  return 1;\n}\n"})
         self.accepts({"src/base/a.cc": "#ifdef X\nint a() { return 1; }\n#endif\n"})
 
+    def test_rejects_a_type_that_two_files_define(self):
+        body = "#pragma once\n\nnamespace tutti {\n\nstruct Ticket {\n  int number = 0;\n};\n\n}  // namespace tutti\n"
+        self.complains("tutti::Ticket is defined in src/base/a.h:5, too", {"src/base/a.h": body, "src/plan/b.h": body})
+        self.complains("is defined in src/base/a.h:5, too", {
+            "src/base/a.h": body, "src/plan/b.cc": "namespace tutti {\n\nusing Ticket = int;\n\n}  // namespace tutti\n"})
+
+    def test_accepts_types_of_other_namespaces_and_of_variants(self):
+        body = "namespace tutti%s {\n%s\nclass Ticket {};\n\n}%s  // namespace tutti%s\n"
+        self.accepts({"src/base/a.h": "#pragma once\n\n" + body % ("", "", "", ""),
+                      "src/plan/b.h": "#pragma once\n\n" + body % ("::plan", "", "", "::plan"),
+                      "src/plan/c.cc": "namespace tutti {\nnamespace {\n\nclass Ticket {};\n\n}  // namespace\n}  // namespace tutti\n"})
+        self.accepts({f"src/base/a_{kind}.h": "#pragma once\n\n" + body % ("", "", "", "") for kind in ("cuda", "host")})
+
+    def test_rejects_a_comment_without_subject_first(self):
+        self.complains("begins with 'What'", {"src/base/a.h": "// What a call costs.\n" + HEADER})
+        self.complains("begins with 'Of'", {"src/base/a.h": "// A call. Of a stream, when it is done.\n" + HEADER})
+        self.complains("begins with 'Whoever'", {"tools/a.py": "# Whoever calls it waits.\n"})
+        self.accepts({"src/base/a.h": "// Returns the cost of a call. Offers none.\n" + HEADER})
+
+    def test_rejects_phrases_in_messages(self):
+        for phrase in ("type 14 is none", "rank 3 cannot be", "called out of turn", "nobody listens"):
+            self.complains("in a message", {"src/base/a.cc": f'const char* text() {{ return "{phrase}"; }}\n'})
+
     def test_rejects_a_formatting_difference(self):
         clang_format = subprocess.run("clang-format --version", shell=True, capture_output=True, text=True).stdout
         if " version 14." not in clang_format:

@@ -306,10 +306,11 @@ TUTTI_API tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_
  * place by other ranks. A call that fails waits up to a second for them to leave its buffers. A rank that stays longer
  * may still read and write them; it does not return tutti_ok. That is one that is stopped, or one in the middle of a
  * copy or sum, which nothing interrupts: of some GB, these take longer than a second.
- * Ranks that make calls which do not match (collective, count, type, reduction, root, order) are told, and shown both.
- * A rank whose call waits for nobody (tutti_send, the root of a broadcast, a sender of a reduce or gather, a call of no
- * elements) may return tutti_ok before that; it is told by its next call, by tutti_comm_async_error, and by destroy;
- * where the two are on different hosts and each only sends to the other, by destroy. */
+ * If the calls of ranks do not match (collective, count, type, reduction, root, order), the ranks fail with both calls
+ * in the message. A rank whose call waits for no other rank (tutti_send, the root of a broadcast, a sender of a reduce
+ * or gather, a call without elements) may return tutti_ok before that; its next call, tutti_comm_async_error and
+ * destroy report the failure, or only destroy if the two ranks are on different hosts and each only sends to the other.
+ * A collective against a send or recv is found on one host; ranks of different hosts wait until the timeout. */
 struct tutti_stream_handle;
 typedef struct tutti_stream_handle* tutti_stream;
 

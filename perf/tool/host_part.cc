@@ -56,7 +56,7 @@ class Starter {
     const std::size_t end = text_.find('\n');
     if (end == std::string::npos || id_end_ < 0) return true;
     tutti_unique_id id;
-    if (!read_line(text_.substr(0, end), id)) fail("--host-part: standard input has no valid id");
+    if (!read_line(text_.substr(0, end), id)) fail("--host-part: invalid id on standard input");
     for (std::uint32_t i = 0; i < readers_; ++i) send_id(id_end_, id);
     ::close(id_end_);
     id_end_ = -1;

@@ -40,7 +40,7 @@ Host parse_host(const std::string& word) {
     host.name.pop_back();
     host.name.erase(user, 1);
   }
-  if (host.name.size() == user || host.name.starts_with('-')) refuse(word, "is no name of a host");
+  if (host.name.size() == user || host.name.starts_with('-')) refuse(word, "is not a host name");
   const auto strange = [](unsigned char c) { return std::isalnum(c) == 0 && std::strchr("._-:@%", c) == nullptr; };
   if (std::any_of(host.name.begin(), host.name.end(), strange)) refuse(word, "has characters that no host's name has");
   return host;

@@ -1,4 +1,4 @@
-// What the command line asks for: the options of nccl-tests, and ours.
+// Command line of a perf tool, parsed and checked.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct Options {
   std::uint32_t channels = 0;
   std::vector<Host> hosts;         // None: this one.
   std::string ssh = "ssh";         // By which others are reached, with its arguments.
-  HostPart part;                   // Of this process, if such a one has started it.
+  HostPart part;                   // Part of this process, if --hosts started it.
   std::vector<std::string> words;  // All of the command line after the program's name.
 };
 

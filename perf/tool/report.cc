@@ -181,7 +181,7 @@ void Report::print_pinning() const {
   }
 }
 
-// In lines of comment, as the table has columns of nccl-tests only.
+// Printed as comments behind the table, whose columns are those of nccl-tests.
 void Report::print_choices() const {
   const std::string out_of_place = spans_of(rows_, &Row::out_of_place);
   const std::string in_place = spans_of(rows_, &Row::in_place);
@@ -189,7 +189,7 @@ void Report::print_choices() const {
   if (!in_place.empty() && in_place != out_of_place) std::printf("# %-20s : %s\n", "In place", in_place.c_str());
 }
 
-// Times in which there are calls of other algorithms than the one that is named.
+// Rows in whose times some calls ran other algorithms than the one that is named.
 void Report::print_autotuning() const {
   std::string text;
   for (const Row& row : rows_) {
@@ -201,7 +201,7 @@ void Report::print_autotuning() const {
     }
   }
   if (text.empty()) return;
-  std::printf("# %-20s : %s ran otherwise (TUTTI_TUNE); more iterations (-n) settle it\n", "On trial", text.c_str());
+  std::printf("# %-20s : %s ran other algorithms (TUTTI_TUNE); use more iterations (-n)\n", "Autotuning", text.c_str());
 }
 
 bool Report::end() {
@@ -221,7 +221,7 @@ bool Report::end() {
   print_choices();
   print_autotuning();
   if (narrowed_.calls > 0)
-    std::printf("# %-20s : %llu B of elements went in %llu B of messages, in %llu calls\n", "Compression",
+    std::printf("# %-20s : %llu B of elements sent as %llu B, in %llu calls\n", "Compression",
                 static_cast<unsigned long long>(narrowed_.element_bytes),
                 static_cast<unsigned long long>(narrowed_.message_bytes),
                 static_cast<unsigned long long>(narrowed_.calls));

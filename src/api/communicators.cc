@@ -302,9 +302,9 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
     TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, turn.await()));
     auto made = runner->split(color, key, merged);
     if (!made.ok()) return tutti::note_failure(*handle->shared, std::move(made).status());
-    tutti_comm handle = nullptr;
-    if (made.value() != nullptr) handle = TUTTI_TRY(tutti::admit(std::move(made).value()));
-    *part = handle;
+    tutti_comm created = nullptr;
+    if (made.value() != nullptr) created = TUTTI_TRY(tutti::admit(std::move(made).value()));
+    *part = created;
     return {};
   });
 }
@@ -325,8 +325,7 @@ tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* 
     made->ranks = handle->ranks;
     made->runner = handle->runner.load();
     made->shared = handle->shared;
-    void* handle = TUTTI_TRY(tutti::CommHandles::instance().insert(std::move(made)));
-    *view = static_cast<tutti_comm>(handle);
+    *view = static_cast<tutti_comm>(TUTTI_TRY(tutti::CommHandles::instance().insert(std::move(made))));
     handle->shared->views.push_back(*view);
     return {};
   });

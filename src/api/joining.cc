@@ -11,8 +11,7 @@ Result<tutti_comm> insert(std::shared_ptr<SharedComm> shared, const Seat& seat) 
   handle->ranks = seat.ranks;
   handle->runner = shared->communicator.get();
   handle->shared = std::move(shared);
-  void* handle = TUTTI_TRY(CommHandles::instance().insert(std::move(handle)));
-  return static_cast<tutti_comm>(handle);
+  return static_cast<tutti_comm>(TUTTI_TRY(CommHandles::instance().insert(std::move(handle))));
 }
 
 }  // namespace
@@ -36,10 +35,10 @@ Status join(const Seat& seat, const MakeCommunicator& make, tutti_comm* comm, st
     CommHandles::instance().remove(handle);
     return std::move(made).status();
   }
-  CommHandles::instance().visit(handle, [&](CommHandle& handle) {
+  CommHandles::instance().visit(handle, [&](CommHandle& found) {
     shared->communicator = std::move(made).value();
     note_device(*shared);
-    handle.runner = shared->communicator.get();
+    found.runner = shared->communicator.get();
     if (shared->abort != 0) shared->communicator->abort();  // Set after `make` last read it.
   });
   return {};

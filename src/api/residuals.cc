@@ -29,7 +29,7 @@ Span values_of(const Residual& residual) {
   return {begin, begin + residual.count * sizeof(float)};
 }
 
-bool is_compressed(DataType type) {
+bool is_compressible(DataType type) {
   return type == DataType::float32 || type == DataType::float16 || type == DataType::bfloat16;
 }
 
@@ -39,7 +39,7 @@ Status check_attaching(const void* buffer, std::size_t count, tutti_type type, c
                             std::to_string(count) + " elements");
   if (count == 0 || count > kMaxElements)
     return invalid_argument("count is " + std::to_string(count) + ": pass the elements of the buffer");
-  if (static_cast<std::uint32_t>(type) >= kDataTypes || !is_compressed(static_cast<DataType>(type)))
+  if (static_cast<std::uint32_t>(type) >= kDataTypes || !is_compressible(static_cast<DataType>(type)))
     return invalid_argument(
         "the data type does not support compression: pass tutti_float32, tutti_float16 or "
         "tutti_bfloat16");
@@ -69,7 +69,8 @@ Status attach(SharedComm& shared, const Residual& made) {
 
 Status find_residual(const std::vector<Residual>& residuals, Rank rank, Rank ranks, Call& call) {
   const bool sums = call.reduction == Reduction::sum || call.reduction == Reduction::avg;
-  const bool may_round = call.kind == Kind::collective && reduces(call.collective) && sums && is_compressed(call.type);
+  const bool may_round =
+      call.kind == Kind::collective && reduces(call.collective) && sums && is_compressible(call.type);
   if (!may_round || call.count == 0) return {};
   const Problem problem = {.collective = call.collective, .ranks = ranks, .root = call.root, .groups = {}};
   const std::uint64_t elements = input_blocks(problem, rank) * call.count;

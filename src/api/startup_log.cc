@@ -35,7 +35,7 @@ std::string describe_transports(const Communicator& communicator, const Hosts& h
   const char* local = options.memory == Memory::cuda ? "GPU memory and shared memory" : "shared memory";
   std::string text = "within a host " + (options.over_network() ? hosts.carrier() : std::string(local));
   if (host_count > 1) text += ", between hosts " + hosts.carrier();
-  const bool plain = !config().encrypt && !config().check_compression;
+  const bool plain = !config().encrypt && !config().check_tcp;
   return text + "; TCP encryption " + (config().encrypt ? "on" : "off") +
          (plain || config().encrypt ? "" : ", checksums on");
 }

@@ -11,7 +11,7 @@ namespace {
 // No address, as other handles are none.
 constexpr std::uint64_t kWindowKind = std::uint64_t{0x71c4} << 48;
 
-tutti_window handle_of(WindowHandle window) {
+tutti_window window_handle_of(WindowHandle window) {
   return window == 0 ? nullptr : reinterpret_cast<tutti_window>(kWindowKind | window);
 }
 
@@ -59,7 +59,8 @@ tutti_status tutti_window_register(void* memory, size_t size, uint32_t flags, tu
     const tutti::Ticket turn(handle->shared);
     TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, turn.await()));
     const auto promise = flags == 0 ? tutti::WindowPromise::none : tutti::WindowPromise::symmetric;
-    *window = tutti::handle_of(TUTTI_TRY(tutti::show(*handle, {static_cast<std::byte*>(memory), size, promise})));
+    *window =
+        tutti::window_handle_of(TUTTI_TRY(tutti::show(*handle, {static_cast<std::byte*>(memory), size, promise})));
     return {};
   });
 }

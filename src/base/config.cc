@@ -170,7 +170,7 @@ constexpr std::array kEntries = {
            "integrity check of TCP traffic: wire (a tag per record detects altered data) or unset (must match on all "
            "ranks)"},
           "wire, or nothing",
-          [](Config& config, const std::string& text) { return config.check_compression = text == "wire"; },
+          [](Config& config, const std::string& text) { return config.check_tcp = text == "wire"; },
           true},
     Entry{{"TUTTI_TOPO_FILE", "NCCL_TOPO_FILE", "", "topology and GPUs",
            "path of a topology of this host that replaces discovery: JSON of `tutti topo --json`, or XML of NCCL or "

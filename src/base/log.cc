@@ -1,14 +1,17 @@
 #include "src/base/log.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 namespace tutti {
 namespace {
@@ -26,7 +29,34 @@ std::string host_name() {
   return host;
 }
 
+// Holds back the SIGPIPE of this thread's writes to a pipe without reader, which would end the process by default.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    ::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGPIPE) != 0;
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    const timespec at_once = {};
+    while (!was_pending_ && ::sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+  bool was_pending_ = false;
+};
+
+// Gives up at the first error: a log line that cannot be written is no reason to fail.
 void write_whole(std::string_view line) {
+  const NoSigpipe until_written;
   const int descriptor = descriptor_now.load(std::memory_order_relaxed);
   while (!line.empty()) {
     const ssize_t count = ::write(descriptor, line.data(), line.size());
@@ -52,6 +82,7 @@ std::optional<LogLevel> log_level_of(std::string_view name) {
 
 void log(LogLevel level, const char* format, ...) {
   if (!logs(level)) return;
+  const int error = errno;
   char line[1024];
   char device[16] = "cpu";
   if (device_now >= 0) std::snprintf(device, sizeof device, "%d", device_now);
@@ -72,6 +103,7 @@ void log(LogLevel level, const char* format, ...) {
   const LogSink sink = sink_now.load(std::memory_order_acquire);
   const std::string_view whole(line, end + 1);
   sink != nullptr ? sink(whole) : write_whole(whole);
+  errno = error;  // Callers may still need it.
 }
 
 std::string expand_log_file(const std::string& pattern) {

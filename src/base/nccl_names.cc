@@ -62,7 +62,8 @@ std::string one_of(const std::string& variable, std::string_view list, std::span
     return std::find_if(known.begin(), known.end(), [&](const Known& one) { return one.theirs == lower(name); });
   };
   if (std::count_if(names.begin(), names.end(), [&](std::string_view name) { return find(name) != known.end(); }) > 1) {
-    warnings.push_back(variable + "=" + std::string(list) + " ignored: lists are not supported; name one");
+    warnings.push_back(variable + "=" + std::string(list) +
+                       " ignored: lists are not supported, only one name can be forced");
     return "";
   }
   for (const std::string_view name : names) {
@@ -90,7 +91,7 @@ std::string translated(const std::string& variable, const std::string& value, st
       chosen = ours;
     } else {
       warnings.push_back(std::string(part) + " of " + variable +
-                         " ignored: restricting it to one function is not supported");
+                         " ignored: a name is forced for all collectives that have it");
     }
   }
   return chosen;

@@ -96,7 +96,7 @@ struct Format<double> : FloatFormat<11, 52, 0x7ff0000000000000, 0x7ff00000000000
 
 // True for floats that are too narrow to accumulate in: their sums are computed in float32 and rounded once.
 template <typename T>
-inline constexpr bool is_compressed = Format<T>::is_float && sizeof(T) < sizeof(float);
+inline constexpr bool is_narrow_float = Format<T>::is_float && sizeof(T) < sizeof(float);
 
 // Position of a narrow float's fields within a float32.
 template <typename T>

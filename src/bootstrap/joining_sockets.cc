@@ -96,7 +96,7 @@ Status Joining::accept_peer_socket(Rank other, Greeted greeted) {
   if (!due) return remote_error("unexpected connection from rank " + std::to_string(other));
   watch_connection(greeted.socket, 0);  // No limit: the reader may be busy for long.
   std::string route = route_of(greeted.socket, place_, records_[other]);
-  log(LogLevel::trace, "wire to rank %u: %s", other, route.c_str());
+  log(LogLevel::trace, "socket to rank %u: %s", other, route.c_str());
   peer_sockets_[other] = {std::move(greeted.socket), greeted.session, greeted.called, std::move(route)};
   return {};
 }

@@ -16,7 +16,7 @@ template <typename T>
 TUTTI_HOST_DEVICE inline Factor factor_as(const void* element) {
   const Bits<T> bits = *static_cast<const Bits<T>*>(element);
   Factor factor;
-  if constexpr (is_compressed<T>) {
+  if constexpr (is_narrow_float<T>) {
     factor.scale = Scalar::widened<T>(bits);
   } else if constexpr (Format<T>::is_float) {
     factor.scale = __builtin_bit_cast(T, bits);

@@ -14,7 +14,7 @@ using Signed = std::make_signed_t<Bits<T>>;
 
 // Accumulator type of sums and products. Integers wrap, so signedness is irrelevant.
 template <typename T>
-using Accumulator = std::conditional_t<is_compressed<T>, float, std::conditional_t<Format<T>::is_float, T, Bits<T>>>;
+using Accumulator = std::conditional_t<is_narrow_float<T>, float, std::conditional_t<Format<T>::is_float, T, Bits<T>>>;
 
 // One element at a time.
 struct Scalar {
@@ -42,7 +42,7 @@ struct Sums {
   using Value = typename Lanes::template Of<Accumulator<T>>;
 
   TUTTI_NUMERIC static Value read(Loaded bits) {
-    if constexpr (is_compressed<T>) {
+    if constexpr (is_narrow_float<T>) {
       return Lanes::template widened<T>(bits);
     } else {
       return __builtin_bit_cast(Value, bits);
@@ -50,7 +50,7 @@ struct Sums {
   }
 
   TUTTI_NUMERIC static Loaded write(Value value) {
-    if constexpr (is_compressed<T>) {
+    if constexpr (is_narrow_float<T>) {
       return Lanes::template narrowed<T>(value);
     } else if constexpr (Format<T>::is_float) {
       const Loaded bits = __builtin_bit_cast(Loaded, value);

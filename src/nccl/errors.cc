@@ -6,7 +6,6 @@
 #include <new>
 #include <system_error>
 
-#include "src/base/per_thread.h"
 #include "src/nccl/door.h"
 
 namespace tutti::nccl {
@@ -47,7 +46,9 @@ const char* text_of(ncclResult_t result) {
   return "unknown result code";
 }
 
-PerThread<std::string> text_for_thread;
+// What last_error() returned last, cut to this length. Has no destructor: threads may ask while they or the process
+// end.
+thread_local constinit char text_for_thread[2048] = "";
 
 }  // namespace
 
@@ -100,14 +101,9 @@ ncclResult_t report(const char* function, const Outcome& outcome) {
 const char* last_error() {
   LastError& last = of_process();
   const std::lock_guard lock(last.mutex);
-  std::string* text = text_for_thread.get();
-  if (text == nullptr) return kOutOfMemory;
-  try {
-    *text = last.text;
-  } catch (const std::bad_alloc&) {
-    *text = kOutOfMemory;
-  }
-  return text->c_str();
+  const std::size_t length = last.text.copy(text_for_thread, sizeof text_for_thread - 1);
+  text_for_thread[length] = '\0';
+  return text_for_thread;
 }
 
 TUTTI_NCCL_API(const char*, GetErrorString, ncclResult_t result) { return text_of(result); }

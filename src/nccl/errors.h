@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "src/base/no_cancellation.h"
 #include "src/nccl/abi.h"
 #include "tutti/tutti.h"
 
@@ -50,11 +49,9 @@ Outcome caught(Body&& body) {
   }
 }
 
-// Runs the body of a C function that leaves an open group alone; other functions use grouped() of groups.h. The thread
-// is not cancelled in it.
+// Runs the body of a C function that leaves an open group alone; other functions use grouped() of groups.h.
 template <typename Body>
 ncclResult_t guarded(const char* function, Body&& body) {
-  const NoCancellation until_return;
   return report(function, caught(std::forward<Body>(body)));
 }
 

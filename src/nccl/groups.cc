@@ -1,5 +1,4 @@
 #include "src/nccl/groups.h"
-#include "src/base/no_cancellation.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "src/base/no_cancellation.h"
 #include "src/nccl/door.h"
 #include "src/nccl/memory.h"
 #include "src/nccl/threads.h"

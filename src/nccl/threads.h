@@ -1,6 +1,7 @@
-// Threads of the library, in a process that is not ours: signals go to the program's.
+// Threads of the library in the program's process.
 #pragma once
 
+#include <pthread.h>
 #include <signal.h>
 
 #include <thread>
@@ -8,7 +9,24 @@
 
 namespace tutti::nccl {
 
-// Throws std::system_error if the system gives no thread.
+// Postpones pthread_cancel() of the calling thread until the end of a scope. A cancelled thread would not join the
+// threads that it has started.
+class NoCancellation {
+ public:
+  NoCancellation() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancellation() {
+    int disabled = 0;
+    ::pthread_setcancelstate(before_, &disabled);
+  }
+  NoCancellation(const NoCancellation&) = delete;
+  NoCancellation& operator=(const NoCancellation&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+// The new thread blocks all signals, so that the program's threads handle them. Throws std::system_error if the system
+// cannot start a thread.
 template <typename Work>
 std::thread start_thread(Work&& work) {
   struct AllBlocked {

@@ -41,7 +41,7 @@ struct Load {
   double ranks = 2;     // rooted: number of ranks.
   double copied = 0;    // rooted: blocks that the root copies with any algorithm.
   double met = 0;       // Hops until all ranks know all buffer addresses.
-  Coding coding = {};  // Without compression, messages have the size of the memory.
+  Coding coding = {};   // Without compression, messages have the size of the memory.
 };
 
 Prediction predict(const CostLaw& cost_law, const Load& load, const Machine& machine);

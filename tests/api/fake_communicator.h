@@ -98,8 +98,7 @@ inline tutti_comm insert_fake(FakeCommunicator*& fake) {
   handle->ranks = communicator->ranks();
   handle->shared = std::make_shared<SharedComm>();
   handle->shared->communicator = std::move(communicator);
-  Result<void*> handle = CommHandles::instance().insert(std::move(handle));
-  return static_cast<tutti_comm>(handle.value());
+  return static_cast<tutti_comm>(CommHandles::instance().insert(std::move(handle)).value());
 }
 
 // A handle to a fake, and calls with it.

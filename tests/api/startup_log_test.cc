@@ -12,14 +12,15 @@
 namespace tutti::test {
 namespace {
 
-std::mutex lines_mutex;
-std::string lines;
+std::mutex startup_mutex;
+std::string startup_lines;
 char secret_file[] = "/tmp/tutti-secret-XXXXXX";
 
 std::size_t count_of(const std::string& words) {
-  const std::lock_guard lock(lines_mutex);
+  const std::lock_guard lock(startup_mutex);
   std::size_t count = 0;
-  for (std::size_t at = lines.find(words); at != std::string::npos; at = lines.find(words, at + 1)) ++count;
+  for (std::size_t at = startup_lines.find(words); at != std::string::npos; at = startup_lines.find(words, at + 1))
+    ++count;
   return count;
 }
 
@@ -39,8 +40,8 @@ class StartupLog : public testing::Test {
     ::setenv("TUTTI_TIMEOUT_MS", "90000", 1);
     ::setenv("TUTTI_SECRET_FILE", secret_file, 1);
     set_log_sink([](std::string_view line) {
-      const std::lock_guard lock(lines_mutex);
-      lines += line;
+      const std::lock_guard lock(startup_mutex);
+      startup_lines += line;
     });
     tutti_comm comm = nullptr;
     TUTTI_EXPECT_OK(tutti_comm_create_from_environment(nullptr, &comm));
@@ -53,25 +54,26 @@ class StartupLog : public testing::Test {
 };
 
 TEST_F(StartupLog, NamesVersionRanksAndLauncher) {
-  EXPECT_EQ(count_of("[cpu] TUTTI INFO Tutti 0."), 1U) << lines;
-  EXPECT_EQ(count_of(": rank 0 of 1 on host memory, 1 host, found by tutti (TUTTI_RANK, TUTTI_RANKS)\n"), 1U) << lines;
+  EXPECT_EQ(count_of("[cpu] TUTTI INFO Tutti 0."), 1U) << startup_lines;
+  EXPECT_EQ(count_of(": rank 0 of 1 on host memory, 1 host, found by tutti (TUTTI_RANK, TUTTI_RANKS)\n"), 1U)
+      << startup_lines;
 }
 
 TEST_F(StartupLog, NamesTransportAndOptions) {
-  EXPECT_EQ(count_of("transport: within a host shared memory; TCP encryption off\n"), 1U) << lines;
+  EXPECT_EQ(count_of("transport: within a host shared memory; TCP encryption off\n"), 1U) << startup_lines;
   EXPECT_EQ(
       count_of("compression none; algorithm ring (forced by NCCL_ALGO); protocol chosen per call; autotuning off; "
                "tuner plugin none; timeout 90 s\n"),
       1U)
-      << lines;
+      << startup_lines;
 }
 
 TEST_F(StartupLog, NamesTheVariablesThatWereSet_ButNoSecret) {
-  EXPECT_EQ(count_of("rank 0, variables: "), 1U) << lines;
+  EXPECT_EQ(count_of("rank 0, variables: "), 1U) << startup_lines;
   for (const char* variable : {" TUTTI_LOG=trace", " NCCL_ALGO=Ring", " TUTTI_RANKS=1", " TUTTI_TIMEOUT_MS=90000"})
-    EXPECT_EQ(count_of(variable), 1U) << variable << " in " << lines;
-  EXPECT_EQ(count_of("variables of NCCL that have no effect in Tutti: NCCL_NTHREADS"), 1U) << lines;
-  EXPECT_EQ(count_of("0123456789abcdef"), 0U) << lines;
+    EXPECT_EQ(count_of(variable), 1U) << variable << " in " << startup_lines;
+  EXPECT_EQ(count_of("variables of NCCL that have no effect in Tutti: NCCL_NTHREADS"), 1U) << startup_lines;
+  EXPECT_EQ(count_of("0123456789abcdef"), 0U) << startup_lines;
 }
 
 TEST_F(StartupLog, NamesTheAlgorithmOfEachKindOfCallOnce) {
@@ -86,7 +88,7 @@ TEST_F(StartupLog, NamesTheAlgorithmOfEachKindOfCallOnce) {
   for (const char* rank : {"0", "1"}) {
     for (const char* count : {"100", "200"}) {
       const std::string call = std::string("rank ") + rank + ", new call all_reduce(" + count + " float32, sum): ";
-      EXPECT_EQ(count_of(call + "algorithm ring, protocol "), 1U) << call << lines;
+      EXPECT_EQ(count_of(call + "algorithm ring, protocol "), 1U) << call << startup_lines;
     }
   }
 }

@@ -2,6 +2,7 @@
 #include "src/base/log.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+
+#include "tests/base/pipe.h"
 
 namespace tutti::test {
 namespace {
@@ -95,6 +98,29 @@ TEST_F(Log, CutsALineThatIsTooLong) {
   EXPECT_LE(lines.size(), 1024U);
   EXPECT_GT(lines.size(), 1000U);
   EXPECT_EQ(lines.back(), '\n');
+}
+
+// Writes a line to a pipe without reader. Returns 0 if the thread's SIGPIPE is as before; a child that ends by SIGPIPE
+// does not return.
+int log_without_reader() {
+  ::signal(SIGPIPE, SIG_DFL);
+  Pipe pipe;
+  pipe.reading.reset();
+  ::dup2(pipe.writing.get(), STDERR_FILENO);
+  log(LogLevel::warn, "text");
+  sigset_t blocked, pending;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  ::sigpending(&pending);
+  return ::sigismember(&blocked, SIGPIPE) == 0 && ::sigismember(&pending, SIGPIPE) == 0 ? 0 : 1;
+}
+
+TEST(LogToPipe, LeavesTheProcessAlive_WhenThePipeHasNoReader) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(log_without_reader());
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_FALSE(WIFSIGNALED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

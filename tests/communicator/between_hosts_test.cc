@@ -40,7 +40,7 @@ TEST(BetweenHosts, IsProtectedByTcpAlone) {
   config.transport = "ucx";
   if (!open_carriers(config.transport).ok()) GTEST_SKIP() << "no UCX";
   EXPECT_TRUE(check_asked_transport(config).ok());
-  for (bool Config::*asked : {&Config::encrypt, &Config::check_compression}) {
+  for (bool Config::*asked : {&Config::encrypt, &Config::check_tcp}) {
     Config protects = config;
     protects.*asked = true;
     EXPECT_EQ(

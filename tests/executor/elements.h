@@ -23,7 +23,7 @@ Bits<T> element_of(std::uint64_t seed) {
   if constexpr (Format<T>::is_float) {
     const double value = static_cast<double>(static_cast<std::int64_t>(word)) * 0x1p-61;
     if (seed % kAnyBits == 0) return static_cast<Bits<T>>(word);
-    if constexpr (is_compressed<T>) return from_float<T>(static_cast<float>(value)).bits;
+    if constexpr (is_narrow_float<T>) return from_float<T>(static_cast<float>(value)).bits;
     else return __builtin_bit_cast(Bits<T>, static_cast<T>(value));
   } else {
     return static_cast<Bits<T>>(word);

@@ -30,7 +30,7 @@ TEST(CachePolicy, StoreBackWhatIsReadBeforeItIsOverwritten) {
 
 template <typename T>
 auto number(T element) {
-  if constexpr (is_compressed<T>) {
+  if constexpr (is_narrow_float<T>) {
     return to_float(element);
   } else {
     return element;
@@ -39,7 +39,7 @@ auto number(T element) {
 
 template <typename T, typename Number>
 T rounded(Number value) {
-  if constexpr (is_compressed<T>) {
+  if constexpr (is_narrow_float<T>) {
     return from_float<T>(value);
   } else if constexpr (std::is_floating_point_v<T>) {
     return std::isnan(value) ? std::numeric_limits<T>::quiet_NaN() : value;
@@ -145,7 +145,7 @@ class Area {
 template <typename T>
 T small_number(std::mt19937& random) {
   const int value = static_cast<int>(random() % 64) - 32;
-  if constexpr (is_compressed<T>) {
+  if constexpr (is_narrow_float<T>) {
     return from_float<T>(static_cast<float>(value) / 8);
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(value) / 8;

@@ -8,7 +8,7 @@ namespace tutti::test {
 namespace {
 
 // Each rank is a thread.
-std::string run(const std::vector<std::unique_ptr<RankHarness>>& harnesses, const TestCall& test_call) {
+std::string run_in_threads(const std::vector<std::unique_ptr<RankHarness>>& harnesses, const TestCall& test_call) {
   std::vector<std::vector<RankBuffers>> buffers(test_call.operations);
   for (std::uint32_t operation = 0; operation < test_call.operations; ++operation) {
     for (const auto& harness : harnesses) buffers[operation].push_back(harness->buffers(operation));
@@ -34,7 +34,7 @@ std::string ThreadedRanks::run(const TestCall& test_call) {
     if (spec.slot_bytes > 0) ++lanes_[{spec.form, spec.protocol}];
   }
   const std::string complaint = test_call.engine == nullptr
-                                    ? run(rank_set.harnesses(), test_call)
+                                    ? run_in_threads(rank_set.harnesses(), test_call)
                                     : test_call.engine->run(rank_set.calls(), test_call.channels);
   for (const auto& harness : rank_set.harnesses()) brief_runs_ += harness->brief_runs();
   return complaint.empty() ? rank_set.complaint() : complaint;

@@ -130,7 +130,7 @@ TEST(Compression, CompressesFromTheMinimumSize) {
 
 TEST(Compression, IsWhatTheCommunicatorWasMadeWith) {
   auto asked = std::make_unique<InEnvironment>(int4_and({}));
-  const NcclRanks narrow(kRanks);
+  const NcclRanks compressed(kRanks);
   asked = nullptr;
   const NcclRanks raw(kRanks);
   EXPECT_FALSE(reduces_exactly(compressed));

@@ -12,6 +12,8 @@
 namespace tutti::test {
 namespace {
 
+using namespace rounding;
+
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
 constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
 

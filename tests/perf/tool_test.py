@@ -97,12 +97,12 @@ class Tool(unittest.TestCase):
 
     def test_refuses_what_it_cannot_do(self):
         for options, words in ((("--datatype", "quad"), "--datatype quad"), (("--ranks", "0"), "--ranks 0"),
-                               (("-b", "many"), "--minbytes many"), (("--loud",), "--loud"), (("8",), "8: not an option"),
+                               (("-b", "many"), "--minbytes many"), (("--loud",), "--loud"), (("8",), "unexpected argument 8"),
                                (("--ranks", "2", "-r", "2"), "--root 2"), (("--ranks", "2", "--algorithm", "rong"), "rong"),
-                               (("--hosts", "a:0"), '"a:0" has no number'), (("--hosts", "a,,b"), '"" is no name'),
-                               (("--hosts", "-oProxyCommand=x"), "is no name"), (("--hosts", "fd00::1:2"), "brackets"),
+                               (("--hosts", "a:0"), '"a:0" has no number'), (("--hosts", "a,,b"), '"" is not a host name'),
+                               (("--hosts", "-oProxyCommand=x"), "is not a host name"), (("--hosts", "fd00::1:2"), "brackets"),
                                (("--hosts", "a;b:2"), "characters"), (("--hosts", " "), "characters"),
-                               (("--hosts", "a", "--ranks", "2"), "--ranks counts"), (("--host-part", "1:2:2"), "--host-part"),
+                               (("--hosts", "a", "--ranks", "2"), "--ranks applies to this host only"), (("--host-part", "1:2:2"), "--host-part"),
                                (("--hosts", "a", "--ssh", "/none/ssh"), "start /none/ssh: No such file")):
             result = run("-e", "8", *options)
             self.assertEqual(result.returncode, 2, options)
@@ -183,7 +183,7 @@ class Tool(unittest.TestCase):
         for tune, lines in (("1", 1), ("0", 0), ("exact", 0)):  # Which floats are not.
             result = run("-t", "2", "-b", "128K", "-e", "128K", "-n", "100", "-c", "0", TUTTI_TUNE=tune)
             self.assertEqual(result.returncode, 0, result.stderr)
-            found = re.findall(r"\n# On trial +: .*\d+ of 100 iterations of 131072 B.* more iterations", result.stdout)
+            found = re.findall(r"\n# Autotuning +: .*\d+ of 100 iterations of 131072 B.* more iterations", result.stdout)
             self.assertEqual(len(found), lines, result.stdout)
 
     def test_refuses_algorithms_of_other_collectives(self):
@@ -239,12 +239,33 @@ class Tool(unittest.TestCase):
     def test_switches_are_on_or_off(self):
         result = run("-t", "2", "-C", "4")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("--report_cputime 4: give a whole number from 0 to 1", result.stderr)
+        self.assertIn("--report_cputime 4: must be a whole number from 0 to 1", result.stderr)
+
+    def test_explains_every_option_in_its_help(self):
+        result = run("--help")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLessEqual(max(len(line) for line in result.stdout.splitlines()), 100)
+        explained = re.findall(r"^  (?:-\w,)? +--([a-z_-]+)(?: [A-Z0-9|-]+)? +[A-Z0-9].{8}", result.stdout, re.MULTILINE)
+        for name in ("minbytes", "nthreads", "compress-rounding", "no-pin", "hosts", "help"):
+            self.assertIn(name, explained)
+        ignored = re.search(r"ignored options of nccl-tests: ([^.]*)\.", result.stdout).group(1)
+        ignored = re.findall(r"-\w/--([a-z_]+)", ignored)
+        self.assertGreaterEqual(len(ignored), 8)
+        for name in ignored:  # Accepted with a value, and reported.
+            result = run("-t", "1", "-b", "8", "-e", "8", "-n", "1", f"--{name}", "1")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(f"ignoring --{name}", result.stderr)
+        # getopt_long() lists the candidates of an ambiguous prefix, "--": the help has each of them but --host-part.
+        listed = set()
+        for letter in "abcdeghimnoprstuvw":
+            listed |= set(re.findall(r"'--([a-z_-]+)'", run(f"--{letter}").stderr)) - {letter}
+        self.assertGreaterEqual(len(listed), 25)
+        self.assertEqual(listed - set(explained) - set(ignored), {"host-part"})
 
     def test_says_its_version(self):
         result = run("--version")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout, r"^all_reduce_perf of tutti \d+\.\d+\.\d+\n$")
+        self.assertRegex(result.stdout, r"^all_reduce_perf, Tutti \d+\.\d+\.\d+\n$")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,15 @@
 # options.sh TUTTI: each option that the help of a command lists must be implemented by the command. Tried with a value that
 # no option accepts (flags: without a value); what else is wrong with the command line does not matter.
 set -uo pipefail
-tutti="$1" status=0 tried=0
+tutti="$(realpath "$1")" status=0 tried=0
+folder="$(mktemp -d)" && trap 'rm -rf "$folder"' EXIT && cd "$folder" || exit 1  # For files that options name.
 for command in plan verify explain topo simulate doctor; do
   help="$("$tutti" "$command" --help)" || { echo "tutti $command --help fails"; exit 1; }
   [ "$help" = "$("$tutti" help "$command")" ] || { echo "tutti help $command differs"; status=1; }
   while read -r option argument; do
     words=("$option")
     [[ "$argument" =~ ^[A-Z] && ! "$argument" =~ [a-z] ]] && words+=("?")
-    output="$(cd "$(mktemp -d)" && "$tutti" "$command" "${words[@]}" 2>&1)"
+    output="$("$tutti" "$command" "${words[@]}" 2>&1)"
     tried=$((tried + 1))
     if [[ "$output" =~ (not implemented|has no option|takes no value|needs a value) ]]; then
       echo "tutti $command ${words[*]}: $output"

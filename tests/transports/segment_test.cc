@@ -3,13 +3,21 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -157,6 +165,30 @@ TEST(Segment, SaysWhatToDoWhereThereIsNoAddressSpaceLeft) {
 TEST(Segment, CannotBeShrunkByAPeer) {
   const Segment own = make();
   EXPECT_NE(::ftruncate(own.descriptor(), 0), 0);
+}
+
+// Makes memfd_create fail with ENOSYS for the rest of this process.
+bool refuse_memfd_create() {
+  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program = {std::size(filter), filter};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(Segment, NamesTheSystemCall_WhenASeccompFilterRefusesIt) {
+  constexpr int no_seccomp = 77;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!refuse_memfd_create()) ::_exit(no_seccomp);
+    const Status status = Segment::create("tutti-test", kBytes).status();
+    ::_exit(status.message().find("refuses memfd_create") != std::string::npos ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == no_seccomp) GTEST_SKIP() << "no seccomp filters here";
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

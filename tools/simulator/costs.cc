@@ -82,7 +82,7 @@ Result<LaunchMode> parse_launch_mode(std::string_view text) {
     if (text == kModes[i]) return static_cast<LaunchMode>(i);
   }
   return invalid_argument("unknown launch mode '" + std::string(text) +
-                          "': must be eager (a process per GPU), eager-many (a process for several GPUs) or graph"); the modes are eager (a process for each device), eager-many (one for several) and graph");
+                          "': must be eager (a process per GPU), eager-many (a process for several GPUs) or graph");
 }
 
 double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work) {

@@ -23,8 +23,8 @@ bool is_to_peers(Collective collective) {
 // What NCCL takes the rings of a host to carry, in GB/s.
 struct Rings {
   double gbytes_per_s = 0;
-  double lines = 0;  // At most.
-  double rows = 0;   // Likewise, of a channel.
+  double ll = 0;     // At most.
+  double ll128 = 0;  // Likewise, of a channel.
 };
 
 Result<Rings> rings_of(std::uint32_t sm) {
@@ -55,7 +55,7 @@ Result<Estimate> best_of_rings(std::uint32_t sm, Collective collective, Rank ran
   const std::array<Terms, 3> all = {
       {{Protocol::ll, 6.6, 0.6, std::min(rings.ll, rings.gbytes_per_s / 2)},
        {Protocol::simple, 8.4, 3.4, rings.gbytes_per_s},
-       {Protocol::ll128, 14, 1.9, std::min(kPartOfLl128 * rings.gbytes_per_s, kChannels * rings.rows)}}};
+       {Protocol::ll128, 14, 1.9, std::min(kPartOfLl128 * rings.gbytes_per_s, kChannels * rings.ll128)}}};
   Estimate best;
   for (const Terms& each : all) {
     const double us = each.start_us + hops * each.hop_us + bytes * 1e-3 * rounds / ranks / each.gbytes_per_s;

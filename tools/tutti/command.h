@@ -22,7 +22,7 @@ struct Command {
   const char* name;
   const char* summary;      // Line of `tutti --help`.
   const char* usage;        // Follows "tutti NAME".
-  const char* description;  // What the command prints.
+  const char* description;  // Output of the command, in full sentences.
   std::vector<OptionRow> options;
   std::vector<const char*> examples;  // Full command lines.
   const char* environment;            // Variables that it honours, in a sentence.

@@ -1,4 +1,4 @@
-// What `tutti doctor` found, and how it is printed.
+// Findings of `tutti doctor`, and their output as text and JSON.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@
 namespace tutti::tool {
 namespace {
 
-constexpr std::uint32_t kThreadBlocks = 32;  // Of a GPU of unknown model.
+constexpr std::uint32_t kThreadBlocks = 32;  // Thread blocks of a GPU of unknown model.
 
 struct ExplainRequest {
   Query query;

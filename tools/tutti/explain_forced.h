@@ -1,4 +1,4 @@
-// What the environment forces upon the calls that `tutti explain` is asked about.
+// Effects of environment variables on the calls that `tutti explain` predicts.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ struct ForcedNames {
   std::string algorithm, protocol;
 };
 
-// Names that were given are kept; in place of others come those of TUTTI_ALGORITHM and TUTTI_PROTOCOL, or of NCCL's
-// variables, where a communicator would heed them for such calls. `words`: a sentence for each of these variables,
-// behind those that are there. Fails as creating a communicator does.
+// Fills in names that options left empty from TUTTI_ALGORITHM and TUTTI_PROTOCOL, or from NCCL's variables, if a
+// communicator would honour them for such calls. Appends a sentence per variable to `words`. Fails like the creation of
+// a communicator.
 Status apply_environment(const Query& query, ForcedNames& names, std::string& words);
 
-// TUTTI_TRANSPORT, for ranks of so many hosts; 0: of a topology, which says by itself what leads from rank to rank.
-// Ranks that ask for another than shm are apart, whatever hosts they are on: groups are forgotten then.
+// Applies TUTTI_TRANSPORT to ranks on `hosts` hosts. With 0 hosts a topology determines the links, and the variable has
+// no effect. Any transport but shm also connects ranks of one host, so it clears the groups of the problem.
 Status apply_transport(Rank hosts, Query& query, std::string& words);
 
-// Of formats and bounds: TUTTI_COMPRESS and TUTTI_MAX_RELATIVE_ERROR, the latter on host memory.
+// Applies TUTTI_COMPRESS and TUTTI_MAX_RELATIVE_ERROR.
 Status apply_compression(Query& query, std::string& words);
 
 }  // namespace tutti::tool

@@ -33,7 +33,7 @@ bool skip(std::string_view& words, std::string_view word) {
   return is_next;
 }
 
-// "2 ranks", "1 rank": how many, and the rest of the words. 0: none.
+// Reads "2 ranks" or "1 rank" and removes it from the words. 0: the words begin otherwise.
 std::uint32_t take_count(std::string_view& words, std::string_view one) {
   std::uint32_t count = 0;
   const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), count);
@@ -44,8 +44,8 @@ std::uint32_t take_count(std::string_view& words, std::string_view one) {
   return count;
 }
 
-// Of the machine's words on sharing: the cores that so many ranks have together. 0: they do not tell, as where ranks
-// are of several kinds.
+// Cores that `ranks` ranks have in total, from a machine's description of sharing. 0: unknown, such as for ranks of
+// several kinds.
 std::uint32_t cores_of(std::string_view sharing, Rank ranks) {
   const std::uint32_t sharers = take_count(sharing, "rank");
   skip(sharing, " in a process");  // Threads.
@@ -78,14 +78,14 @@ Classes classes_of(const TuneCache::Machine& machine, const Query& query) {
   return found;
 }
 
-// As communicators see it: where something is forced, or a plugin is asked, nothing is tried.
+// Whether communicators autotune such calls: not if a choice is forced or a plugin makes it.
 bool is_tunable(const Query& query) {
   const Config& from = config();
   return query.problem.ranks > 1 && query.algorithm.empty() && query.protocol.empty() && from.algorithm.empty() &&
          from.protocol.empty() && !from.has_plugin();
 }
 
-// The one that was kept; what is none of the candidates is not known.
+// The saved choice; empty if it is not among the candidates.
 Kept kept_of(const TunedClass* tuned, const std::vector<Candidate>& candidates) {
   if (tuned == nullptr) return {};
   const TunedCandidate& first = tuned->candidates.front();
@@ -107,21 +107,21 @@ bool tries_mapped(const Query& query, const std::vector<Candidate>& candidates) 
   return false;
 }
 
-// On devices calls in windows, or on one of them, are apart from the rest.
+// On GPUs, calls on symmetric windows have results of their own.
 Kept kept_of_devices(const Classes& classes, const Query& query, std::vector<Candidate> all) {
   std::erase_if(all,
                 [](const Candidate& candidate) { return candidate.choice.compression != CompressionFormat::none; });
   return kept_of(query.mapped ? classes.mapped : classes.lanes, all);
 }
 
-// As src/communicator/host/learning.cc goes about it. Where mapped memory has lost, all calls go through lanes: as is
-// kept of those that do or, with nothing kept of them, in the way that has won.
+// The rule of src/communicator/host/learning.cc: if a mapped algorithm lost, all calls use lanes, by the result saved
+// for lanes or, without one, by the result that won over the mapped algorithm.
 Result<Kept> kept_of(const Classes& classes, const Query& query) {
   if (!is_tunable(query)) return Kept{};
   Query asked = query;
   if (query.thread_blocks == 0) asked.mapped = false;
   const std::vector<Candidate> predicted = TUTTI_TRY(candidates(asked));
-  // Autotuners are of messages that go as they are.
+  // Compressed calls are not autotuned.
   if (predicted.empty() || predicted.front().choice.compression != CompressionFormat::none) return Kept{};
   if (query.thread_blocks > 0) return kept_of_devices(classes, query, predicted);
   asked.mapped = !query.network;

@@ -1,4 +1,4 @@
-// What a file of TUTTI_TUNE_FILE says of the calls that `tutti explain` is asked about.
+// Autotuning results, from a file of TUTTI_TUNE_FILE, for the calls that `tutti explain` predicts.
 #pragma once
 
 #include <optional>
@@ -11,28 +11,28 @@
 
 namespace tutti::tool {
 
-// Whose figures are wanted.
+// The machine whose results are requested.
 struct AskedMachine {
-  std::string file;   // Empty: none is.
-  std::string named;  // What its name has in it; empty: whatever.
-  Rank cores = 0;     // That they share; 0: whatever.
-  std::string links;  // Of devices, as names of machines have them; empty: whatever.
+  std::string file;   // Empty: no results.
+  std::string named;  // Part of its name; empty: any machine.
+  Rank cores = 0;     // Cores that the ranks share; 0: any number.
+  std::string links;  // Links between GPUs, as in names of machines; empty: any links.
 };
 
-// What trials of such calls came to, and where; no candidates where the file has none of such machines.
+// Results of such calls and their machine. Has no candidates if the file has no such machine.
 struct Measured {
   std::string machine;
   TunedClass tuned;
-  std::optional<Choice> kept;  // What such calls run as where trials are on; none: what the file keeps has no effect.
-  std::vector<std::string> others;  // Machines that it has such calls of as well.
-  std::string named_file;           // By somebody who wants to see what it has; empty: nobody does.
+  std::optional<Choice> kept;       // Choice of such calls with autotuning; empty: the saved result has no effect.
+  std::vector<std::string> others;  // Further machines with results of such calls.
+  std::string named_file;           // File that the user named with --tune-file; empty: none.
 
-  // 0: not measured, as whatever rounds: trials are of messages that go as they are.
+  // Measured time; 0: not measured. Compressed calls are never measured.
   double us(const Choice& choice) const;
 };
 
-// Of machines with these ranks, on devices or on host memory as the query is, and what else is asked for: the one that
-// was added to last. Names that communicators do not look for any more are left out. Fails as reading the file does.
+// Reads the results of the requested machine; of several, the one that was added last. Ignores names of machines that
+// communicators no longer use. Fails if the file cannot be read.
 Result<Measured> read_measured(const AskedMachine& asked, const Query& query);
 
 }  // namespace tutti::tool

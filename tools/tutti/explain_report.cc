@@ -202,8 +202,8 @@ void print_table(const Query& query, const std::vector<Candidate>& found, const 
     std::printf("also measured on %s (--machine selects it)\n", other.c_str());
 }
 
-// What a reason excludes of one algorithm: "ring/lines", "ring" if it holds for all protocols, or, with compression,
-// "ring/Simple (int6, int4)".
+// Names what a reason excludes of one algorithm: "ring/lines", "ring" if it excludes all protocols, or, with
+// compression, "ring/Simple (int6, int4)".
 std::string excluded_name(const Query& query, const std::vector<RuledOut>& alike) {
   std::vector<Protocol> protocols;
   std::string formats;
@@ -280,7 +280,8 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
   for (const Candidate& candidate : found) {
     const Choice& choice = candidate.choice;
     std::printf(
-        "%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"wire\": \"%s\", \"chunk_bytes\": %llu, \"predicted_us\": "
+        "%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"compression\": \"%s\", \"chunk_bytes\": %llu, "
+        "\"predicted_us\": "
         "%g, "
         "\"launch_us\": %g, \"hops_us\": %g, \"links_us\": %g, \"work_us\": %g, \"measured_us\": ",
         comma, std::string(choice.algorithm).c_str(), name(choice.protocol), name(choice.compression),
@@ -307,7 +308,7 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
   comma = "";
   const std::vector<RuledOut> others = all_ruled_out(query);
   for (const RuledOut& one : others) {
-    std::printf("%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"wire\": \"%s\", \"why\": \"%s\"}", comma,
+    std::printf("%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"compression\": \"%s\", \"why\": \"%s\"}", comma,
                 one.algorithm->name(), name(one.protocol), name(one.compression), one.why.c_str());
     comma = ",";
   }

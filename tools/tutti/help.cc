@@ -7,8 +7,8 @@ namespace tutti::tool {
 namespace {
 
 constexpr std::size_t kUsageIndent = 14;
-constexpr std::size_t kNameColumns = 12;    // Of commands in the overview.
-constexpr std::size_t kOptionColumns = 26;  // Of options with their arguments.
+constexpr std::size_t kNameColumns = 12;    // Width of command names in the overview.
+constexpr std::size_t kOptionColumns = 26;  // Width of options with their arguments.
 
 std::string padded(std::string text, std::size_t columns) {
   text.resize(std::max(text.size() + 2, columns), ' ');

@@ -10,7 +10,7 @@ namespace tutti::tool {
 // The shapes, each once, of at least two hosts; of the racks, at least two with two hosts each. None for one rank.
 std::vector<Groups> host_shapes(Rank ranks);
 
-// What they are, for people.
+// Description of the shapes for users.
 extern const char* const kHostShapes;
 
 }  // namespace tutti::tool

@@ -55,7 +55,7 @@ void show_details(const SimulatedRun& run) {
 void show_json(const SimulatedRun& run) {
   const simulator::Outcome& outcome = run.outcome;
   std::printf(
-      "      {\"algorithm\": %s, \"protocol\": %s, \"wire\": %s, \"channels\": %u, \"chunks\": %u, "
+      "      {\"algorithm\": %s, \"protocol\": %s, \"compression\": %s, \"channels\": %u, \"chunks\": %u, "
       "\"simulated_pieces\": %u,\n",
       json_quoted(run.algorithm).c_str(), json_quoted(name(run.call.protocol)).c_str(),
       json_quoted(name(run.call.compression)).c_str(), run.call.channels, outcome.chunks, outcome.simulated_chunks);
@@ -92,12 +92,12 @@ std::string words_of(std::string_view algorithm, const simulator::Call& call) {
   return std::string(algorithm) + "/" + name(call.protocol) + compressed;
 }
 
-void begin_report(const SimulateRequest& request, const simulator::Network& network, const Costs& costs) {
+void begin_report(const SimulateRequest& request, const simulator::Network& network, const simulator::Costs& costs) {
   std::printf("# %s, %s on %s of %s; cost model %.*s, launch %s\n", name(request.collective),
               counted(network.ranks(), "rank").c_str(), counted(network.cluster().hosts, "host").c_str(),
               request.topology.c_str(), static_cast<int>(costs.name.size()), costs.name.data(), name(request.launch));
   std::printf("#%13s %12s %9s %9s  %-18s %-6s %4s %8s%s\n", "size (B)", "time (us)", "algbw", "busbw", "algorithm",
-              "proto", "chan", "chunks", is_compressed(request) ? " wire" : "");
+              "proto", "chan", "chunks", is_compressed(request) ? " compression" : "");
 }
 
 void report(const SimulateRequest& request, const std::vector<SimulatedRun>& runs) {

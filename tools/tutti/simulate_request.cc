@@ -65,7 +65,7 @@ Result<std::pair<std::string, double>> parse_figure(const std::string& text) {
   return std::pair(text.substr(0, equals), value);
 }
 
-Status add_fault(simulator::Cluster& cluster, Fault fault) {
+Status add_fault(simulator::Cluster& cluster, simulator::Fault fault) {
   for (const simulator::Fault& other : cluster.faults)
     if (other.link == fault.link) return invalid_argument(fault.link + " is given twice");
   cluster.faults.push_back(std::move(fault));

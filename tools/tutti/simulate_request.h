@@ -1,4 +1,4 @@
-// What `tutti simulate` was asked for: its command line, parsed and checked.
+// Command line of `tutti simulate`, parsed and checked.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,25 @@ struct SimulateRequest {
   std::string protocol;     // Empty: as the tuner chooses, or whichever is best.
   std::string compression;  // Empty: raw.
   double max_relative_error = 0;
-  DataType type = DataType::float32;  // Of what may travel narrower.
-  bool like_nccl = false;             // Protocols and loops as NCCL has them.
+  DataType type = DataType::float32;  // Element type of compressed messages.
+  bool like_nccl = false;             // Algorithms, protocols and loops of NCCL.
   Rank root = 0;
-  std::uint32_t channels = 0;  // 0: as the tuner chooses.
-  std::uint32_t slots = 0;     // Likewise.
-  double chunk_bytes = 0;      // Likewise.
+  std::uint32_t channels = 0;  // 0: chosen by the tuner.
+  std::uint32_t slots = 0;     // 0: chosen by the tuner.
+  double chunk_bytes = 0;      // 0: chosen by the tuner.
   simulator::LaunchMode launch = simulator::LaunchMode::eager;
   double jitter = 0;
   std::uint64_t seed = 1;
-  std::vector<std::pair<std::string, double>> figures;  // Of costs.h, by name: in place of those of the topology.
+  std::vector<std::pair<std::string, double>> figures;  // Constants of costs.h that replace those of the topology.
   bool folded = true;
   std::uint32_t rings = kMaxLaneChannels;
   bool asks_for_rings = false;
   std::string trace;
-  std::string between_hosts;  // An option that was given and is of the network between hosts; empty: none.
+  std::string between_hosts;  // A given option that applies to the network between hosts; empty: none.
   bool json = false;
 };
 
-// `argv` begins with the command.
+// argv[0] is the command's name.
 Result<SimulateRequest> parse_simulate(int argc, char** argv);
 
 }  // namespace tutti::tool

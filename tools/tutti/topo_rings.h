@@ -1,4 +1,4 @@
-// What `tutti topo --rings` shows: the rings that GPUs of a topology would get.
+// Output of `tutti topo --rings`: the rings of GPUs that collectives would use.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tutti::tool {
 struct TopoRings {
   std::string text;  // A line for each.
   std::vector<DrawnRing>
-      drawn;  // Those inside hosts, or inside what NVLinks join; where nothing is to be drawn between GPUs, none.
+      drawn;  // Rings within hosts, or within hosts that NVLinks join; empty if there is nothing to draw.
 };
 
 // `gpus`: by the numbers of their driver, on each host; none: all.

@@ -20,7 +20,7 @@ Status check_file_size(std::size_t bytes) {
                             std::to_string(limit.rlim_cur) + " bytes: raise the limit of file size (ulimit -f)"};
 }
 
-// Says which limit is in the way, if it is one.
+// The error of the last system call, which was to create a descriptor. Names the limit that was reached, if any.
 Status no_descriptor(const std::string& action) {
   const int error = errno;
   Status status = system_error(action);
@@ -34,11 +34,20 @@ Status no_descriptor(const std::string& action) {
               "fewer and larger ones, or raise the limit with ulimit -n"};
 }
 
+// No other kind of file is used instead: peers accept only sealed files, which a program cannot shrink under them.
+Status no_memory_file(std::size_t bytes) {
+  const bool refused = errno == ENOSYS || errno == EPERM;
+  Status status = no_descriptor("create shared memory of " + std::to_string(bytes) + " bytes");
+  if (!refused) return status;
+  return {Code::system, status.message() + ": the kernel or a seccomp filter, for example of a container, refuses " +
+                            "memfd_create, which Tutti needs; allow this system call"};
+}
+
 }  // namespace
 
 Result<Segment> Segment::create(const char* name, std::size_t bytes, Forked forked) {
   File file(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file) return no_descriptor("create shared memory of " + std::to_string(bytes) + " bytes");
+  if (!file) return no_memory_file(bytes);
   TUTTI_CHECK_OK(check_file_size(bytes));
   if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
     return system_error("size shared memory to " + std::to_string(bytes) + " bytes");

@@ -111,7 +111,7 @@ Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& option
 
 Protection protection_of(const Config& config) {
   if (config.encrypt) return Protection::encrypted;
-  return config.check_compression ? Protection::checked : Protection::none;
+  return config.check_tcp ? Protection::checked : Protection::none;
 }
 
 // What was asked for by name, or chosen; no carriers: TCP.

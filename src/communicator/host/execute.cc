@@ -22,6 +22,21 @@ constexpr std::int64_t kRemoteRecordMs = 1000;
 
 }  // namespace
 
+// Inlined, because this is where every small call passes.
+[[gnu::always_inline]] inline Status HostCommunicator::run_and_report(const Call& call,
+                                                                      const CommunicatorOptions& chosen) {
+  Status status = caught([&] {
+    const bool again = latest_ != nullptr && !latest_->moves.empty() && call.kind == Kind::collective &&
+                       latest_->serves(call, chosen.forced);
+    return again ? run_brief(*latest_, call, chosen) : run_collective(call, chosen);
+  });
+  if (status.ok()) [[likely]]
+    return status;
+  status = reported(std::move(status));
+  wait_for_remote_access();
+  return status;
+}
+
 Status HostCommunicator::run(const Call& call, const CommunicatorOptions* options) {
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
   if (board_.failed()) [[unlikely]]
@@ -33,19 +48,6 @@ Status HostCommunicator::run_between_hosts(const Call& call, const CommunicatorO
   const NoCancellation until_return;
   TUTTI_CHECK_OK(poll_before_call());
   return run_and_report(call, chosen);
-}
-
-inline Status HostCommunicator::run_and_report(const Call& call, const CommunicatorOptions& chosen) {
-  Status status = caught([&] {
-    const bool again = latest_ != nullptr && !latest_->moves.empty() && call.kind == Kind::collective &&
-                       latest_->serves(call, chosen.forced);
-    return again ? run_brief(*latest_, call, chosen) : run_collective(call, chosen);
-  });
-  if (status.ok()) [[likely]]
-    return status;
-  status = reported(std::move(status));
-  wait_for_remote_access();
-  return status;
 }
 
 void HostCommunicator::wait_for_remote_access() {

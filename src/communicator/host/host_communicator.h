@@ -270,7 +270,6 @@ class HostCommunicator final : public Communicator {
   };
   std::vector<PeerWait> waits_for_this_rank() const;
 
-
   // ---- waiting.cc ----
   void show_cpu();
   bool shares_cpu_with(Rank peer) const;

@@ -44,8 +44,7 @@ Status check_asked_transport(const Config& config) {
   TUTTI_CHECK_OK(check_transport("TUTTI_TRANSPORT", config.transport));
   Result<std::unique_ptr<CarrierSource>> opened = open_carriers(config.transport);
   if (!opened.ok()) return std::move(opened).status().during("opening " + config.transport + ", for TUTTI_TRANSPORT");
-  if (opened.value() != nullptr && (config.encrypt || config.check_compression))
-    return sends_as_they_are(config.transport);
+  if (opened.value() != nullptr && (config.encrypt || config.check_tcp)) return sends_as_they_are(config.transport);
   return {};
 }
 
@@ -56,7 +55,7 @@ std::string describe_between_hosts() {
     Status possible = check_asked_transport(config());
     return possible.ok() ? asked + ", for TUTTI_TRANSPORT" : "none: " + std::move(possible).message();
   }
-  if (config().encrypt || config().check_compression) return "tcp, for TUTTI_ENCRYPT and TUTTI_CHECK";
+  if (config().encrypt || config().check_tcp) return "tcp, for TUTTI_ENCRYPT and TUTTI_CHECK";
   Result<std::string> found = describe_unasked();
   if (found.ok()) return std::string(kUnasked) + ", where all ranks have it: " + found.value();
   return "tcp, no " + std::string(kUnasked) + ": " + std::move(found).status().message();

@@ -54,7 +54,7 @@ class Kernel {
   // Lanes are sized by the widest intermediate type of an element.
   static constexpr bool kOrders = kReduction == Reduction::min || kReduction == Reduction::max;
   static constexpr bool kDivides = kReduction == Reduction::avg;
-  static constexpr bool kAddsInFloat = is_compressed<T> && !kOrders;
+  static constexpr bool kAddsInFloat = is_narrow_float<T> && !kOrders;
   static constexpr bool kDividesIntegers = kDivides && !Format<T>::is_float;
   static constexpr unsigned kLaneBytes = kAddsInFloat       ? sizeof(float)
                                          : kDividesIntegers ? (sizeof(T) < 4 ? sizeof(float) : sizeof(double))

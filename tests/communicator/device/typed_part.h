@@ -45,7 +45,7 @@ inline std::int64_t number(const TypedShape& shape, Rank rank, std::uint64_t i) 
 // The bits of a number; integers are cut off.
 template <typename T>
 Bits<T> bits_of(double number) {
-  if constexpr (is_compressed<T>) {
+  if constexpr (is_narrow_float<T>) {
     return from_float<T>(static_cast<float>(number)).bits;
   } else if constexpr (Format<T>::is_float) {
     return __builtin_bit_cast(Bits<T>, static_cast<T>(number));

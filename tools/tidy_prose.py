@@ -1,0 +1,85 @@
+"""Rules of tools/tidy about names and prose: unique types, openings of comments, phrases of messages, commit subjects."""
+
+import re
+import subprocess
+
+# Variants of one header, of which a build includes one.
+VARIANT = re.compile(r"_(cuda|host|portable|x86)(?=\.\w+$)")
+SCOPE = re.compile(r"[{};]")
+NAMESPACE = re.compile(r"\bnamespace\b\s*([\w:]*)\s*$")
+TYPE = re.compile(r"\b(?:struct|class|union|enum(?:\s+class)?)\s+(?:\[\[\w+\]\]\s*)?(\w+)\s*(?:final\s*)?$")
+ALIAS = re.compile(r"\s*(?:template\s*<[^;]*?>\s*)?using\s+(\w+)\s*=")
+
+COMMENT = re.compile(r"^\s*(?://|/\*|\*|#)\s?(.*)$")
+OPENING = re.compile(r"(?:^|[.;:!?] )(Of|What|Who|Whoever|Whose|Those|Likewise|Nobody) [a-z]")
+PHRASE = re.compile(r" is none\b| cannot be\"|out of turn|\bnobody\b|\bheed")
+SUBJECT = re.compile(r"^[\w./,{} -]+: (?P<verb>[A-Z][a-z]+)\b(?! has\b)")
+NOT_IMPERATIVE = {"What", "Of", "Who", "Those", "That", "The", "It", "No", "Names", "Where", "Which", "As", "In", "An",
+                  "Whose", "Likewise", "Nobody", "None", "How", "When", "There", "This", "These", "All"}
+LONGEST_SUBJECT = 72
+
+
+def declared_types(code, declarator):
+    """Yields (namespace, name, offset) of each type and alias at namespace scope, outside of anonymous namespaces."""
+    opened, start = [], 0  # Of each open brace: its namespace's name, or None.
+    for match in SCOPE.finditer(code):
+        head, at = code[start:match.start()], match.start()
+        at_namespace_scope = all(name is not None for name in opened)
+        space = "::".join(name for name in opened if name) if at_namespace_scope else ""
+        if match.group() == "}":
+            if opened:
+                opened.pop()
+        elif match.group() == ";":
+            alias = ALIAS.match(head) if at_namespace_scope else None
+            if alias and space:
+                yield space, alias.group(1), at
+        else:
+            namespace = NAMESPACE.search(head) if at_namespace_scope else None
+            words = "" if namespace or not at_namespace_scope else declarator(head).strip()
+            named = TYPE.search(words) if words and "=" not in words else None
+            if named and space:
+                yield space, named.group(1), at
+            # The types of an anonymous namespace belong to their file.
+            opened.append(namespace.group(1) or None if namespace else None)
+        start = match.end()
+
+
+def check_unique_names(sources, declarator, line_of):
+    """One definition rule: a type that two files define under one name breaks programs without a word of the linker."""
+    seen = {}
+    for source in sources:
+        for space, name, offset in declared_types(source.code, declarator):
+            where = f"{source.path}:{line_of(source.code, offset)}"
+            first, path = seen.setdefault((space, name), (where, source.path))
+            if VARIANT.sub("", path) != VARIANT.sub("", source.path):
+                yield f"{where}: {space}::{name} is defined in {first}, too: rename one of them"
+
+
+def check_comments(path, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        comment = COMMENT.match(line) or re.search(r"\s//\s(.*)$", line)
+        match = OPENING.search(comment.group(1)) if comment else None
+        if match:
+            yield f"{path}:{number}: a sentence begins with '{match.group(1)}': put the subject first"
+
+
+def check_messages(source):
+    for number, line in enumerate(source.text.splitlines(), 1):
+        for literal in re.findall(r'"(?:\\.|[^"\\])*"', line):
+            match = PHRASE.search(literal)
+            if match:
+                yield f"{source.path}:{number}: '{match.group().strip()}' in a message: name what is wrong and what is allowed"
+
+
+def check_subjects(root):
+    """The subjects of the commits that the upstream branch does not have. None: there is no upstream."""
+    def git(*arguments):
+        return subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
+    log = git("log", "--no-merges", "--format=%h %s", "@{upstream}..HEAD")
+    for line in log.stdout.splitlines() if log.returncode == 0 else []:
+        commit, subject = line.split(" ", 1)
+        match = SUBJECT.match(subject)
+        if len(subject) > LONGEST_SUBJECT:
+            yield f"commit {commit}: the subject has {len(subject)} characters, more than {LONGEST_SUBJECT}"
+        elif not match or match.group("verb") in NOT_IMPERATIVE:
+            yield f"commit {commit}: '{subject}' is not 'module: Imperative verb and object'"
