@@ -13,11 +13,12 @@ Status explain_buffer(const CallEntry& entry, const char* buffer, const std::str
 Status explain(const CallEntry& entry, const CommHandle& handle) {
   const bool is_message = entry.kind == Kind::send || entry.kind == Kind::recv;
   if (static_cast<std::uint32_t>(entry.type) >= kDataTypes) {
-    return invalid_argument("type " + std::to_string(entry.type) + " is none: pass tutti_int8 ... tutti_float8_e5m2");
+    return invalid_argument("invalid data type " + std::to_string(entry.type) +
+                            "; valid values are 0 (tutti_int8) to 13 (tutti_float8_e5m2)");
   }
   if (static_cast<Rank>(entry.root) >= handle.ranks) {
     return invalid_argument(std::string(is_message ? "peer " : "root ") + std::to_string(entry.root) +
-                            " is no rank: there are " + std::to_string(handle.ranks) + ", counted from 0");
+                            " is out of range; ranks are 0.." + std::to_string(handle.ranks - 1));
   }
   if (entry.count > kMaxElements) {
     return invalid_argument("count " + std::to_string(entry.count) + " is more elements than any memory holds: " +

@@ -160,7 +160,7 @@ Status check_same_memory(const CommHandle& handle, const CommunicatorOptions& op
 Status no_communicator(tutti_comm comm) {
   if (comm == nullptr) return invalid_argument("comm is null: pass a communicator");
   return invalid_argument(
-      "comm is no communicator of this process: it was never created, was destroyed, or belongs to the parent of a "
+      "comm is not a communicator of this process: it was never created, was destroyed, or belongs to the parent of a "
       "fork");
 }
 

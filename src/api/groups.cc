@@ -272,9 +272,8 @@ Status resolve(const CallEntry& entry, const CommHandle& handle, Call& call) {
     call.factor = made.factor;
     return {};
   }
-  return invalid_argument(
-      "reduction " + std::to_string(entry.reduction) +
-      " is none: pass tutti_sum ... tutti_avg, or one made for this communicator and not destroyed");
+  return invalid_argument("invalid reduction " + std::to_string(entry.reduction) +
+                          "; pass tutti_sum ... tutti_avg, or one created for this communicator and not destroyed");
 }
 
 Status enter_open(const CallEntry& entry, const Unequal* unequal, const CommHandle& handle) {

@@ -62,7 +62,8 @@ Status check_making(const void* scalar, tutti_type type, const tutti_reduction* 
   if (scalar == nullptr) return invalid_argument("scalar is null: pass one element of the type");
   if (reduction == nullptr) return invalid_argument("reduction is null: pass where to put its number");
   if (static_cast<std::uint32_t>(type) < kDataTypes) return {};
-  return invalid_argument("type " + std::to_string(type) + " is none: pass tutti_int8 ... tutti_float8_e5m2");
+  return invalid_argument("invalid data type " + std::to_string(type) +
+                          "; valid values are 0 (tutti_int8) to 13 (tutti_float8_e5m2)");
 }
 
 // Of the process, so that one communicator's is none of another.

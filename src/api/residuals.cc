@@ -41,7 +41,7 @@ Status check_attaching(const void* buffer, std::size_t count, tutti_type type, c
     return invalid_argument("count is " + std::to_string(count) + ": pass the elements of the buffer");
   if (static_cast<std::uint32_t>(type) >= kDataTypes || !is_compressible(static_cast<DataType>(type)))
     return invalid_argument(
-        "type is none that travels in a narrow format: pass tutti_float32, tutti_float16 or "
+        "the data type does not support compression: pass tutti_float32, tutti_float16 or "
         "tutti_bfloat16");
   const std::size_t alignment = size_of(static_cast<DataType>(type));
   if (reinterpret_cast<std::uintptr_t>(buffer) % alignment == 0 &&

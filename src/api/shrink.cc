@@ -21,8 +21,7 @@ Result<std::vector<Rank>> excluded_ranks(const CommHandle& handle, const int* gi
     const std::string which = "excluded[" + std::to_string(i) + "] is " + std::to_string(given[i]);
     const auto rank = static_cast<Rank>(given[i]);
     if (rank >= handle.ranks)
-      return invalid_argument(which + ", which is no rank: there are " + std::to_string(handle.ranks) +
-                              ", counted from 0");
+      return invalid_argument(which + ", which is out of range; ranks are 0.." + std::to_string(handle.ranks - 1));
     if (seen[rank]) return invalid_argument(which + ", as one before it: pass each rank once");
     seen[rank] = true;
   }

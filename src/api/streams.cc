@@ -19,12 +19,12 @@ Result<void*> insert(HandleTable<std::shared_ptr<T>, kind>& table, std::shared_p
 
 Status no_stream(tutti_stream handle) {
   if (handle == nullptr) return invalid_argument("stream is null: make one with tutti_stream_create");
-  return invalid_argument("stream is none of this process: it was destroyed, or belongs to the parent of a fork");
+  return invalid_argument("invalid stream: it was destroyed, or created before fork()");
 }
 
 Status no_event(tutti_event handle) {
   if (handle == nullptr) return invalid_argument("event is null: make one with tutti_event_create");
-  return invalid_argument("event is none of this process: it was destroyed, or belongs to the parent of a fork");
+  return invalid_argument("invalid event: it was destroyed, or created before fork()");
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ Status withdraw(const CommHandle& handle, tutti_window window) {
   DeviceCommunicator* communicator = handle.shared->on_device;
   const WindowHandle known = reinterpret_cast<std::uint64_t>(window) ^ kWindowKind;
   if (communicator == nullptr || !communicator->has_window(known))
-    return invalid_argument("window is none of this communicator: it was registered with another, or is gone");
+    return invalid_argument(
+        "window is not registered with this communicator: it belongs to another one, or was deregistered");
   return note_failure(*handle.shared, communicator->withdraw_window(known));
 }
 

@@ -1,8 +1,8 @@
-// The memory operations by which lanes, flags and their protocols synchronise ranks, the same on host and device:
-// system scope, acquire on loads that admit data, release on stores that publish it. Words are naturally aligned.
-// Who shows something, and then looks whether another has shown something, needs a full_fence() in between: of two that
-// do, one sees the other. Records that may change while they are read (the communicator's board) need fences as well;
-// they are on the host only.
+// Memory operations with which lanes, flags and protocols synchronize ranks; the same on host and device. They have
+// system scope: acquire for loads, release for stores. Words must be naturally aligned. A rank that stores one word and
+// then loads a word of another rank needs a full_fence() in between. If both ranks do so, at least one of them sees the
+// other's store. Records that may change while they are read (the
+// communicator's board) need fences, too; they exist on the host only.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ TUTTI_HOST_DEVICE inline void store_relaxed(T* word, T value) {
   AtomicRef<T>(*word).store(value, kMemoryOrderRelaxed);
 }
 
-// True if `expected` was there and `desired` now is. Off the per-step path only.
+// Returns true if *word was `expected` and is now `desired`. Not for the per-step path.
 template <typename T>
 TUTTI_HOST_DEVICE inline bool compare_exchange(T* word, T expected, T desired) {
   return AtomicRef<T>(*word).compare_exchange_strong(expected, desired, kMemoryOrderAcquireRelease);
@@ -45,9 +45,9 @@ TUTTI_HOST_DEVICE inline bool compare_exchange(T* word, T expected, T desired) {
 
 }  // namespace tutti
 
-// store_pair(words, data, flag): both words, the flag not before the data nor before any earlier store (on a device:
-// not before the data). load_pair(words, data): the flag, and the data that were stored with it. `words` is aligned to
-// 16 bytes.
+// store_pair(words, data, flag) stores both words. The flag becomes visible after the data and, on the host, after all
+// earlier stores. load_pair(words, data) returns the flag and stores into `data` the word that was stored with that
+// flag. `words` is aligned to 16 bytes.
 #if defined(__CUDA_ARCH__)
 #include "src/base/pair_cuda.h"
 #else

@@ -1,4 +1,4 @@
-// atomic.h under nvcc: libcu++'s system-scope atomics, for host and device code alike.
+// atomic.h under nvcc: system-scope atomics of libcu++, for host and device code.
 #pragma once
 
 #include <cuda/atomic>

@@ -17,7 +17,7 @@ inline void full_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); 
 
 }  // namespace tutti
 
-// pause(): tells the core that this is a polling loop.
+// pause(): hints to the core that this is a polling loop.
 #if defined(__x86_64__) || defined(__i386__)
 #include "src/base/pause_x86.h"
 #elif defined(__aarch64__)

@@ -1,4 +1,4 @@
-// Turns exceptions into a Status. No exception leaves a module, so that a failure can be reported to other ranks.
+// Converts exceptions into a Status. No exception leaves a module, so that failures can be reported to other ranks.
 #pragma once
 
 #include <exception>
@@ -8,10 +8,10 @@
 
 namespace tutti {
 
-// Throws nothing: out_of_memory() if there is no memory for the message.
+// Never throws. Returns out_of_memory() if there is no memory for the message.
 [[gnu::cold]] Status status_of(const std::exception& error) noexcept;
 
-// Returns what `work` returns, a Status or a Result. An exception becomes an error. Throws nothing.
+// Returns the Status or Result of `work`, or the exception of `work` as an error. Never throws.
 template <typename Work>
 [[gnu::always_inline]] inline auto caught(Work&& work) -> decltype(work()) {
   try {

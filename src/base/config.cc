@@ -35,7 +35,8 @@ bool parse(const std::string& text, std::string& kept) {
 bool parse_time(const std::string& text, std::int64_t& milliseconds) {
   std::int64_t parsed = 0;
   if (!parse(text, parsed) || parsed < -1 || parsed > kLongestTimeoutMs) return false;
-  milliseconds = std::max<std::int64_t>(parsed, 0);  // -1 is none in options, where 0 is the default.
+  // -1 disables the timeout, as in options, where 0 selects the default.
+  milliseconds = std::max<std::int64_t>(parsed, 0);
   return true;
 }
 
@@ -48,7 +49,7 @@ bool parse_switch(const std::string& text, bool& on) {
 template <typename Number>
 bool parse_within(const std::string& text, Number least, Number most, Number& number) {
   Number parsed{};
-  if (!parse(text, parsed) || !(parsed >= least && parsed <= most)) return false;  // No NaN either.
+  if (!parse(text, parsed) || !(parsed >= least && parsed <= most)) return false;  // Also rejects NaN.
   number = parsed;
   return true;
 }
@@ -62,7 +63,7 @@ bool parse_tune(const std::string& text, Tune& tune) {
   return false;
 }
 
-// Read by others: the launcher makes sense of its variables beside other launchers', libnccl.so.2 of its own.
+// Accepts variables that other code parses: the launcher detection, or libnccl.so.2.
 bool others(Config&, const std::string&) { return true; }
 
 struct Entry {
@@ -370,7 +371,7 @@ ReadConfig read_config(const Environment& environment) {
     if (setting.source == "NCCL_PROTO") read.config.nccls_protocol = true;
   }
   const auto scale = [&read](std::int64_t& milliseconds) {
-    if (milliseconds == 0) return;  // None; and no other may become it.
+    if (milliseconds == 0) return;  // No timeout. A finite one must not be scaled to 0, either.
     const double scaled = static_cast<double>(milliseconds) * read.config.timeout_scale;
     milliseconds = std::llround(std::clamp(scaled, 1.0, static_cast<double>(kLongestTimeoutMs)));
   };

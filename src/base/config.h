@@ -1,4 +1,4 @@
-// Settings from environment variables, read once. No other file of src reads the environment.
+// Settings from environment variables, read once. No other code reads the environment.
 #pragma once
 
 #include <cstdint>
@@ -13,73 +13,73 @@
 
 namespace tutti {
 
-// Names and values, of the process or made up by a test.
+// Names and values of environment variables, of the process or of a test.
 class Environment {
  public:
   explicit Environment(std::map<std::string, std::string> variables) : variables_(std::move(variables)) {}
   static Environment of_process();
 
-  std::optional<std::string> get(const std::string& name) const;  // Empty also if the value is empty.
+  std::optional<std::string> get(const std::string& name) const;  // nullopt if unset or empty.
   const std::map<std::string, std::string>& variables() const { return variables_; }
 
  private:
   std::map<std::string, std::string> variables_;
 };
 
-// A century, and still far from where nanoseconds overflow.
+// Maximum timeout: a century, which does not overflow in nanoseconds.
 inline constexpr std::int64_t kLongestTimeoutMs = 100LL * 365 * 24 * 3600 * 1000;
 
-// Whether slots of GPUs' lanes to other hosts lie in memory of the GPU.
+// Whether slots of lanes between GPUs of different hosts lie in GPU memory.
 enum class GpuDirect : std::uint8_t {
-  automatic,  // Where the network card reaches it.
+  automatic,  // If the network card can access GPU memory.
   off,
-  on,  // Or it is an error.
+  on,  // Fails if it cannot.
 };
 
-// Which calls may change how they run by what they have taken before.
+// Calls whose execution autotuning may change.
 enum class Tune : std::uint8_t {
   off,
-  exact,  // Calls whose result does not depend on the order of additions.
+  exact,  // Calls whose result does not depend on the order of the operands.
   all,
 };
 
-// The defaults here are those of the table in config.cc, which describes each variable.
+// Defaults equal those of the table in config.cc, which describes each variable.
 struct Config {
-  std::int64_t timeout_ms = 600'000;       // Longest wait of an operation; 0: none.
-  std::int64_t init_timeout_ms = 120'000;  // Longest wait for ranks to join.
-  double timeout_scale = 1.0;              // Already applied to the two above.
+  std::int64_t timeout_ms = 600'000;       // Timeout of an operation; 0: none.
+  std::int64_t init_timeout_ms = 120'000;  // Timeout for all ranks to join; 0: none.
+  double timeout_scale = 1.0;              // Already applied to timeout_ms and init_timeout_ms.
   std::string socket_ifname;
   std::string secret_file;
   LogLevel log = LogLevel::warn;
-  std::string log_file;  // Pattern, see log_to_file(); empty: standard error.
+  std::string log_file;  // Pattern for log_to_file(); empty: standard error.
   std::string algorithm;
   std::string protocol;
-  std::string compression;              // Format of messages of floats; empty: as they are.
-  double max_relative_error = 0;        // Instead: what the tuner takes within this; 0: no bound.
-  bool compression_stochastic = false;  // These are rounded by random numbers;
-  std::uint64_t compression_seed = 0;   // of this seed.
-  bool nccls_algorithm = false;         // From NCCL_ALGO and NCCL_PROTO: without effect where they do not fit.
+  std::string compression;              // Compression format of float messages; empty: none.
+  double max_relative_error = 0;        // Error bound for the tuner's choice of a format; 0: no bound.
+  bool compression_stochastic = false;  // Round randomly when compressing.
+  std::uint64_t compression_seed = 0;   // Seed for random rounding.
+  bool nccls_algorithm = false;         // `algorithm` comes from NCCL_ALGO: ignored where it is not supported.
   bool nccls_protocol = false;
   std::string transport;
-  bool encrypt = false;        // Encrypt TCP traffic;
-  bool check_tcp = false;      // or only protected against alteration.
-  std::string refused;         // Why no communicator is to be made: one of these, or the bound, makes no sense.
-  std::string topo_file;       // Empty: what discovery finds.
-  std::string topo_dump_file;  // Empty: none.
-  std::uint32_t channels = 0;  // 0: the tuner's choice.
+  bool encrypt = false;        // Encrypt TCP traffic between hosts.
+  bool check_tcp = false;      // Authenticate TCP traffic without encrypting it.
+  std::string refused;         // Error of a setting for which creating a communicator must fail; empty: none.
+  std::string topo_file;       // Empty: discover the topology.
+  std::string topo_dump_file;  // Empty: no dump.
+  std::uint32_t channels = 0;  // 0: chosen by the tuner.
   bool verify = false;
   std::string tuner_plugin;
   Tune tune = Tune::off;
   bool deterministic = false;
   bool probe = true;
   std::string tune_file;
-  Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.
-  bool p2p_disabled = false;           // All do.
+  Path p2p_level = Path::host_bridge;  // GPUs farther apart communicate through host memory.
+  bool p2p_disabled = false;           // All GPUs communicate through host memory.
   GpuDirect gpudirect = GpuDirect::automatic;
   // RDMA devices; see transports/verbs.h.
-  bool ib_disabled = false;  // Unless they are asked for by name.
+  bool ib_disabled = false;  // Do not use RDMA unless `transport` names it.
   std::string ib_hca;
-  std::int32_t ib_gid_index = -1;  // The port's best.
+  std::int32_t ib_gid_index = -1;  // -1: the best one of the port.
   std::uint32_t ib_traffic_class = 0;
   std::uint32_t ib_timeout = 17;
   std::uint32_t ib_retry_count = 6;
@@ -96,24 +96,24 @@ struct Variable {
 };
 std::span<const Variable> variables();
 
-// One line of a listing: where a value came from.
+// A setting for listings, with the origin of its value.
 struct Setting {
   const Variable* variable;
   std::string value;
   std::string source;  // "default", or the name of the variable that was set.
 };
 
-// The process's, read at the first call, which also sets the log level and logs what was wrong.
+// Settings of the process. The first call reads them, sets the log level and logs warnings. Thread-safe.
 const Config& config();
 const std::vector<Setting>& settings();
-// The environment at that moment: for variables that belong to others, such as a launcher's.
+// Environment at the time of the first config() call, for variables of others, such as launchers.
 const Environment& environment();
 
 struct ReadConfig {
   Config config;
   std::vector<Setting> settings;
-  std::vector<std::string> warnings;  // Bad values, which leave the default, and similar_names names.
-  std::vector<std::string> notes;     // Variables of NCCL without effect; logged at level info.
+  std::vector<std::string> warnings;  // Invalid values, which leave the default, and unknown TUTTI_ variables.
+  std::vector<std::string> notes;     // NCCL variables without effect; logged at level info.
 };
 ReadConfig read_config(const Environment& environment);
 

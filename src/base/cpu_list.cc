@@ -45,7 +45,8 @@ Result<std::string> cpus_of_mask(std::string_view mask) {
     std::uint32_t value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value, 16);
     if (!word.empty() && (error != std::errc() || end != word.data() + word.size()))
-      return invalid_argument("'" + whole + "' is no mask of processors: hexadecimal words of 32 bits");
+      return invalid_argument("'" + whole +
+                              "' is not a CPU mask: expected hexadecimal words of 32 bits, separated by commas");
     if (words.size() == kMaxWords) return invalid_argument("a mask of more than 16384 processors");
     words.push_back(value);
   }
@@ -67,7 +68,7 @@ Result<std::vector<std::uint32_t>> cpus_of_list(std::string_view list) {
     }
     if (good && !list.empty()) good = list.front() == ',' && list.size() > 1;
     good = good && last < kMaxCpus && (cpus.empty() || first > cpus.back());
-    if (!good) return invalid_argument("'" + whole + "' is no list of processors like 0-3,8");
+    if (!good) return invalid_argument("'" + whole + "' is not a CPU list: expected a list like 0-3,8");
     if (!list.empty()) list.remove_prefix(1);
     for (std::uint32_t cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
   }

@@ -1,4 +1,4 @@
-// A hash of short texts that ranks compare: the same on every machine, and no secret.
+// Hash of short texts that ranks compare. Equal on all machines; not cryptographic.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// G. Fowler, L. C. Noll, K.-P. Vo: FNV-1a of 32 bits, going on from `hash`.
+// FNV-1a with 32 bits (Fowler, Noll, Vo). Pass the previous hash to continue it.
 constexpr std::uint32_t hashed(std::uint32_t hash, std::string_view text) {
   for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
   return hash;

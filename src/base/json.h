@@ -1,4 +1,4 @@
-// Text in JSON.
+// JSON output.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// In quotes. Control characters, of which no name has any, become blanks.
+// Returns the text as a JSON string. Replaces control characters by blanks, since names contain none.
 inline std::string json_quoted(std::string_view text) {
   std::string made = "\"";
   for (const char letter : text) {

@@ -1,4 +1,4 @@
-// A library that is opened at run time, if it is there. Its symbols stay its own.
+// A shared library loaded at run time. Its symbols stay local.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@ namespace tutti {
 
 class Library {
  public:
-  // unsupported, with the loader's reason, where it is not there. Closed with the object.
+  // Loads the library. Returns unsupported with the loader's message if that fails. The destructor unloads it.
   static Result<Library> open(const std::string& name) {
     Library library;
     library.handle_.reset(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
@@ -20,7 +20,7 @@ class Library {
     return library;
   }
 
-  // False: it has no such function.
+  // Looks up a function. Returns false if the library has no such symbol.
   template <typename Function>
   bool find(const char* name, Function& function) const {
     function = reinterpret_cast<Function>(::dlsym(handle_.get(), name));

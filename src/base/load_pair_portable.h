@@ -1,4 +1,4 @@
-// load_pair() in terms of atomic words: for host processors.
+// load_pair() with atomic words, for host processors.
 #pragma once
 
 #include <cstdint>

@@ -14,16 +14,16 @@ enum class LogLevel : std::uint8_t { none, warn, info, trace };
 // Cuts lines at about 1,000 bytes and replaces control characters.
 [[gnu::format(printf, 2, 3)]] void log(LogLevel level, const char* format, ...);
 
-void set_log_level(LogLevel level);                           // warn until config() was read.
+void set_log_level(LogLevel level);                           // The level is warn until config() has been read.
 bool logs(LogLevel level);                                    // Check this first if the arguments are expensive.
-std::optional<LogLevel> log_level_of(std::string_view name);  // "warn", in any case.
+std::optional<LogLevel> log_level_of(std::string_view name);  // Parses "warn" in any case. nullopt if unknown.
 
-// Appends lines to a file instead of standard error. In `pattern`, %h is the host name, %p the process id, %% a percent
-// sign. Returns false, and changes nothing, if the file cannot be opened; errno says why.
+// Appends log lines to a file instead of standard error. In `pattern`, %h is the host name, %p the process id, %% a
+// percent sign. Returns false with errno, and changes nothing, if the file cannot be opened.
 bool log_to_file(const std::string& pattern);
 std::string expand_log_file(const std::string& pattern);
 
-// Lines of this thread carry this GPU number until the end of the scope, instead of "cpu". Negative: "cpu".
+// Until the end of the scope, log lines of this thread show this GPU number. Negative: "cpu".
 class LogDevice {
  public:
   explicit LogDevice(int device);
@@ -35,7 +35,7 @@ class LogDevice {
   int previous_;
 };
 
-// Receives whole lines with their newline instead of standard error or the file. Null: back to these.
+// Receives whole lines with their newline instead of standard error or the file. Null restores these.
 using LogSink = void (*)(std::string_view line);
 void set_log_sink(LogSink sink);
 

@@ -13,17 +13,17 @@ namespace {
 
 struct Known {
   std::string_view theirs;  // In lower case, as NCCL compares them.
-  std::string_view ours;    // "": it has no effect.
+  std::string_view ours;    // Empty: no effect.
   std::string_view why;
 };
 
 constexpr Known kAlgorithms[] = {
     {"ring", "ring", ""},
     {"tree", "double_binary_tree", ""},
-    {"nvls", "", "there is no multicast through switches yet"},
-    {"nvlstree", "", "there is no multicast through switches yet"},
-    {"collnetdirect", "", "there is no reduction in network switches"},
-    {"collnetchain", "", "there is no reduction in network switches"},
+    {"nvls", "", "multicast through NVSwitch is not supported yet"},
+    {"nvlstree", "", "multicast through NVSwitch is not supported yet"},
+    {"collnetdirect", "", "reduction in network switches is not supported"},
+    {"collnetchain", "", "reduction in network switches is not supported"},
     {"pat", "bruck", ""},
 };
 constexpr Known kProtocols[] = {{"ll", "LL", ""}, {"ll128", "LL128", ""}, {"simple", "Simple", ""}};
@@ -50,7 +50,7 @@ std::string known_names(std::span<const Known> known) {
   return names;
 }
 
-// Of one function's list, "" and a warning where nothing of it can be heeded.
+// Translates the list of one function. Returns "" and adds a warning if it cannot be applied.
 std::string one_of(const std::string& variable, std::string_view list, std::span<const Known> known,
                    std::vector<std::string>& warnings) {
   if (list.starts_with('^')) {
@@ -69,14 +69,14 @@ std::string one_of(const std::string& variable, std::string_view list, std::span
   for (const std::string_view name : names) {
     const auto found = find(name);
     if (found != known.end() && !found->ours.empty()) return std::string(found->ours);
-    const std::string why = found != known.end() ? std::string(found->why) : "there are " + known_names(known);
+    const std::string why = found != known.end() ? std::string(found->why) : "valid names are " + known_names(known);
     warnings.push_back(std::string(name) + " of " + variable + " has no effect: " + why);
   }
   return "";
 }
 
-// Lists of functions are separated by semicolons, each with its function and a colon in front if it is for one alone.
-// Ours hold for every collective that has the algorithm: trees are of all-reduce alone.
+// Translates lists for several functions, separated by semicolons; "function:" before a list restricts it to that
+// function. Our settings apply to all collectives that have the algorithm; trees exist for all-reduce only.
 std::string translated(const std::string& variable, const std::string& value, std::span<const Known> known,
                        std::vector<std::string>& warnings) {
   std::string chosen;

@@ -1,4 +1,4 @@
-// What values of NCCL's variables mean here: NCCL's names for what we have under others, or beside ours.
+// Translation of values of NCCL's environment variables into Tutti's.
 #pragma once
 
 #include <span>
@@ -9,22 +9,22 @@
 
 namespace tutti {
 
-// The name of ours that a value of NCCL_ALGO or NCCL_PROTO stands for, "" where it has no effect. A list is of what may
-// be taken, so that several names that NCCL knows force nothing. Why names, lists, exclusions (^tree) and functions
-// (broadcast:ring) are not heeded is said in `warnings`, a sentence each.
+// Returns our name for a value of NCCL_ALGO or NCCL_PROTO, or "" if the value has no effect. A list with several known
+// names allows all of them and therefore forces none. Adds one sentence to `warnings` for each unsupported name, list,
+// exclusion (^tree) or function prefix (broadcast:ring).
 std::string algorithm_of_nccl(const std::string& value, std::vector<std::string>& warnings);
 std::string protocol_of_nccl(const std::string& value, std::vector<std::string>& warnings);
 
-// One sentence about NCCL_DEBUG_SUBSYS, and one that lists the other NCCL_ variables that are set and have no effect.
+// Returns a sentence about NCCL_DEBUG_SUBSYS, and one that lists other NCCL_ variables that are set without effect.
 std::vector<std::string> notes_on_nccls(const Environment& environment, std::span<const Variable> known);
 
-// The next three leave what they were given alone where the text says none of it.
-// Accepts NCCL's levels, in any case. VERSION and ABORT count as warn.
+// The next three functions return false and leave the output unchanged if the text is invalid. parse_level() accepts
+// NCCL's levels in any case; VERSION and ABORT count as warn.
 bool parse_level(const std::string& text, LogLevel& level);
-// NCCL's older numbers are taken as well.
+// Also accepts NCCL's older numbers.
 bool parse_path(const std::string& text, Path& path);
-// Of NCCL's levels one means never; how far a network card is from a GPU is not known for the others. Its older numbers
-// are not taken, but for 0: 1 would be read as "on".
+// NCCL's level LOC means off. All other levels mean automatic, because the distance of network card and GPU is not
+// used. Of the older numbers only 0 is accepted: 1 would be mistaken for "on".
 bool parse_gpudirect(const std::string& text, GpuDirect& wanted);
 
 }  // namespace tutti

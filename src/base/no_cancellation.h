@@ -5,9 +5,8 @@
 
 namespace tutti {
 
-// System calls are cancellation points. A thread that was cancelled in one would unwind through functions that are not
-// prepared for it, with the unwinder of the program instead of the library's own, and end the process. For slow paths:
-// each takes a few nanoseconds.
+// System calls are cancellation points. Cancellation would unwind through functions that do not support it, with the
+// program's unwinder instead of the library's, and end the process. Costs a few nanoseconds; for slow paths only.
 class NoCancellation {
  public:
   NoCancellation() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

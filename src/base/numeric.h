@@ -1,5 +1,5 @@
-// What the bits of elements mean, for scalars, SIMD registers and devices from one source: a Word is a std::uint32_t or
-// a vector of them, a Real a float or a vector of as many.
+// Conversions and arithmetic on element bits, from one source for scalars, SIMD registers and devices. Word is
+// std::uint32_t or a vector of it; Real is float or a vector of the same length.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "src/base/status.h"
 #include "src/base/types.h"
 
-// Inlined even where nothing else is: the same function compiled for several instruction sets must not be merged.
+// Always inlined: copies for different instruction sets must not be merged by the linker.
 #define TUTTI_NUMERIC TUTTI_HOST_DEVICE [[gnu::always_inline]] inline
 
 namespace tutti {
@@ -20,7 +20,7 @@ struct Float16 {
 struct BFloat16 {
   std::uint16_t bits;
 };
-struct Float8E4M3 {  // OCP "fn": no infinity, one NaN, at most 448.
+struct Float8E4M3 {  // OCP "fn": no infinity, one NaN, maximum 448.
   std::uint8_t bits;
 };
 struct Float8E5M2 {
@@ -37,11 +37,11 @@ using UnsignedOf = std::conditional_t<
     kBytes == 1, std::uint8_t,
     std::conditional_t<kBytes == 2, std::uint16_t, std::conditional_t<kBytes == 4, std::uint32_t, std::uint64_t>>>;
 
-// What an element is loaded as.
+// Unsigned integer with the size of an element.
 template <typename T>
 using Bits = UnsignedOf<sizeof(T)>;
 
-// Calls visitor(Type<T>()) with the T of `type`: the only switch over data types.
+// Calls visitor(T()) with the C++ type T of `type`. The only switch over data types.
 template <typename Visitor>
 decltype(auto) visit(DataType type, Visitor&& visitor) {
   switch (type) {
@@ -63,9 +63,9 @@ decltype(auto) visit(DataType type, Visitor&& visitor) {
   assertion_failed("a known data type", __FILE__, __LINE__);
 }
 
-// How floats are written: sign, exponent, mantissa. The rest are magnitudes (bits without the sign): the highest that
-// is not NaN, what a sum that is too large becomes (eight bits saturate, as CUDA's conversions do), and the one NaN
-// that arithmetic writes, so that bits never depend on which NaN an instruction prefers.
+// Format of a float: sign, exponent, mantissa. The other members are magnitudes (bits without sign): the highest that
+// is not NaN; the result of overflow (8-bit formats saturate, like CUDA's conversions); and the NaN that arithmetic
+// writes. A single NaN makes results independent of the instructions used.
 template <typename T>
 struct Format {
   static constexpr bool is_float = false;
@@ -94,11 +94,11 @@ struct Format<float> : FloatFormat<8, 23, 0x7f800000, 0x7f800000, 0x7fc00000> {}
 template <>
 struct Format<double> : FloatFormat<11, 52, 0x7ff0000000000000, 0x7ff0000000000000, 0x7ff8000000000000> {};
 
-// Floats that are too narrow to add up in: their sums are made in float32 and rounded once.
+// True for floats that are too narrow to accumulate in: their sums are computed in float32 and rounded once.
 template <typename T>
 inline constexpr bool is_narrow_float = Format<T>::is_float && sizeof(T) < sizeof(float);
 
-// Where a narrow float's fields go in a float32.
+// Position of a narrow float's fields within a float32.
 template <typename T>
 struct Placement {
   static constexpr int shift = 23 - Format<T>::mantissa_bits;
@@ -106,22 +106,22 @@ struct Placement {
   static constexpr std::uint32_t sign = 0x80000000u >> sign_shift;
   static constexpr std::uint32_t rebias = (128u - (1u << (Format<T>::exponent_bits - 1))) << 23;
   static constexpr std::uint32_t min_normal = rebias + (1u << 23);
-  // The least magnitude, in its place, that is not finite: infinity, or the one NaN of a format without.
+  // Smallest non-finite magnitude, shifted to its position: infinity, or NaN for formats without infinity.
   static constexpr bool has_infinity = Format<T>::highest != Format<T>::nan - 1;
   static constexpr std::uint32_t beyond = static_cast<std::uint32_t>(has_infinity ? Format<T>::highest : Format<T>::nan)
                                           << shift;
   static constexpr std::uint32_t special = has_infinity ? 0x7f800000u : 0x7fc00000u;
 };
 
-// a < b for magnitudes, which have no sign bit: compared as signed words, the one way that all registers know. As any
-// comparison of vectors it yields a vector of signed words, which is how their type is found.
+// Compares magnitudes, which have no sign bit, as signed words, because all SIMD instruction sets can do that. A
+// comparison of vectors yields a vector of signed words; decltype finds its type.
 template <typename Word>
 TUTTI_NUMERIC auto below(Word a, std::uint32_t b) {
   using Compared = std::conditional_t<std::is_integral_v<Word>, std::int32_t, decltype(Word{} < Word{})>;
   return __builtin_bit_cast(Compared, a) < __builtin_bit_cast(Compared, Word{} + b);
 }
 
-// The float32 equal to a narrow float (zero-extended). NaN stays NaN.
+// Converts a zero-extended narrow float to float32, exactly. NaN stays NaN.
 template <typename T, typename Real, typename Word>
 TUTTI_NUMERIC Real widen(Word bits) {
   using At = Placement<T>;
@@ -130,7 +130,7 @@ TUTTI_NUMERIC Real widen(Word bits) {
   } else {
     const Word sign = (bits & At::sign) << At::sign_shift;
     const Word magnitude = (bits & (At::sign - 1)) << At::shift;
-    // A subnormal gets the exponent that its digits have, and loses the leading one that comes with it.
+    // A subnormal gets an exponent with an implicit leading one, which the subtraction removes.
     const Real scaled = __builtin_bit_cast(Real, magnitude + At::min_normal);
     const Real leading = __builtin_bit_cast(Real, Word{} + At::min_normal);
     const Word subnormal = __builtin_bit_cast(Word, scaled - leading);
@@ -140,7 +140,7 @@ TUTTI_NUMERIC Real widen(Word bits) {
   }
 }
 
-// The nearest narrow float, ties to even.
+// Converts float32 to the nearest narrow float, ties to even.
 template <typename T, typename Word, typename Real>
 TUTTI_NUMERIC Word narrow(Real value) {
   using At = Placement<T>;
@@ -152,13 +152,13 @@ TUTTI_NUMERIC Word narrow(Real value) {
     const Word rounded = (bits + (below_half + odd)) >> At::shift;
     return value == value ? rounded : Word{} + nan;
   } else {
-    // What is too large is cut off first: the limit is the overflow's own value.
+    // Clamp values that are too large: the limit is the value of Format::overflow.
     constexpr std::uint32_t limit = (static_cast<std::uint32_t>(Format<T>::overflow) << At::shift) + At::rebias;
     const Word whole = bits & 0x7fffffffu;
     const Word magnitude = below(whole, limit) ? whole : Word{} + limit;
     const Word odd = (magnitude >> At::shift) & 1u;
     const Word normal = (magnitude - (At::rebias - below_half) + odd) >> At::shift;
-    // Adding a number whose last place is the least subnormal rounds there.
+    // Adding a number whose last bit is the smallest subnormal rounds to that bit.
     constexpr std::uint32_t ruler = At::rebias + (static_cast<std::uint32_t>(At::shift + 1) << 23);
     const Real ruled = __builtin_bit_cast(Real, magnitude) + __builtin_bit_cast(Real, Word{} + ruler);
     const Word finite = below(magnitude, At::min_normal) ? __builtin_bit_cast(Word, ruled) - ruler : normal;

@@ -16,7 +16,7 @@ std::vector<std::uint32_t> numbers_in(const std::vector<cpu_set_t>& sets) {
 
 }  // namespace
 
-// The kernel refuses a set for fewer CPUs than it is built for, and does not say how many these are.
+// The kernel rejects sets that are smaller than its own maximum and does not report that maximum.
 std::vector<std::uint32_t> own_cpus() {
   for (std::size_t count = 1; count * CPU_SETSIZE <= kMaxOwnCpus; count *= 2) {
     std::vector<cpu_set_t> sets(count);

@@ -1,4 +1,4 @@
-// The CPUs of the calling thread, however many the machine has.
+// CPU affinity of the calling thread, for any number of CPUs.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 
 namespace tutti {
 
-inline constexpr std::uint32_t kMaxOwnCpus = 1 << 15;  // Four times what Linux can be built for.
+inline constexpr std::uint32_t kMaxOwnCpus = 1 << 15;  // Four times the maximum of Linux.
 
-// The numbers of the CPUs that the calling thread may run on, ascending, as sched_getaffinity(2) tells. None, with
-// errno, if it does not tell.
+// Returns the CPUs that the calling thread may run on, in ascending order, from sched_getaffinity(2). Returns an empty
+// list with errno on failure.
 std::vector<std::uint32_t> own_cpus();
 
 }  // namespace tutti

@@ -21,7 +21,7 @@ class Owned {
   ~Owned() { reset(); }
 
   Handle get() const { return handle_; }
-  Handle take() { return std::exchange(handle_, none); }  // The caller releases it from now on.
+  Handle take() { return std::exchange(handle_, none); }  // Releases ownership to the caller.
   explicit operator bool() const { return handle_ != none; }
   void reset(Handle handle = none) {
     if (handle_ != none) release(handle_);

@@ -1,4 +1,4 @@
-// store_pair() and load_pair() on a device: one access of 16 bytes, which PTX promises not to split.
+// store_pair() and load_pair() on a device: one access of 16 bytes, which PTX guarantees not to split.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How far two GPUs of a host are apart, nearest first, as NCCL_P2P_LEVEL counts it.
+// Distance of two GPUs of a host, nearest first, as in NCCL_P2P_LEVEL.
 #pragma once
 
 #include <array>

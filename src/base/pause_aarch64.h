@@ -1,4 +1,4 @@
-// pause() for 64-bit ARM: a hint that some cores pass over in a few cycles.
+// pause() for 64-bit ARM: a hint that takes a few cycles and that some cores ignore.
 #pragma once
 
 namespace tutti {

@@ -1,4 +1,4 @@
-// pause() for other processors: none is known, but the compiler may not merge the loads around it.
+// pause() for other processors: no instruction, only a barrier that keeps the compiler from merging loads.
 #pragma once
 
 namespace tutti {

@@ -1,5 +1,5 @@
-// Marks functions that both the host and a CUDA device compile from one source, and loops that a device shall not
-// unroll, since each copy costs time to compile and room in its instruction cache.
+// Macros for functions compiled for host and device, and for loops that device code must not unroll. Unrolling costs
+// compile time and instruction cache.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,4 +1,4 @@
-// How a message says that it is there.
+// Protocols: how a reader detects that a message has arrived.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@ namespace tutti {
 
 enum class Protocol : std::uint8_t {
   simple,  // Data in slots, then a counter.
-  ll,     // Small messages: each line of 64 bytes has a flag of its own, so that data and notice are one transfer. On a
-          // device, each word of 16 bytes.
-  ll128,  // Small messages on a device: each row of 128 bytes.
+  // Small messages: each line of 64 bytes has its own flag, so that data and notification are one transfer. On a
+  // device, each word of 16 bytes has a flag.
+  ll,
+  ll128,  // Small messages on a device: one flag per 128 bytes.
 };
 
 constexpr const char* name(Protocol protocol) {
@@ -19,7 +20,7 @@ constexpr const char* name(Protocol protocol) {
   return protocol == Protocol::ll ? "LL" : "LL128";
 }
 
-// Whether messages tell of themselves, and are taken out of their slots before they are used.
+// True if messages carry their own flags and are copied out of their slots before use.
 TUTTI_HOST_DEVICE constexpr bool is_small(Protocol protocol) { return protocol != Protocol::simple; }
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Who takes part: a number from 0 to the number of ranks - 1.
+// Rank number: 0 to the number of ranks - 1.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ Result<std::unique_ptr<ServiceThread>> ServiceThread::start(std::function<void()
   ::pthread_attr_setstacksize(&attributes, stack_bytes);
   sigset_t all, before;
   ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // The new thread inherits it.
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // The new thread inherits the mask.
   errno = ::pthread_create(&made->thread_, &attributes, run, made.get());
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -1,4 +1,4 @@
-// A thread of the library's own: it blocks all signals, needs little memory, and ends with its owner.
+// A thread of the library: blocks all signals, has a small stack, and is joined by its owner's destructor.
 #pragma once
 
 #include <pthread.h>
@@ -12,12 +12,12 @@
 
 namespace tutti {
 
-// glibc takes all thread-local storage of the process out of a stack.
+// glibc places all thread-local storage of the process on this stack.
 inline constexpr std::size_t kServiceStackBytes = 256 * 1024;
 
 class ServiceThread {
  public:
-  // Fails if the system gives no thread.
+  // Fails if the system cannot create a thread.
   static Result<std::unique_ptr<ServiceThread>> start(std::function<void()> work,
                                                       std::size_t stack_bytes = kServiceStackBytes);
   ~ServiceThread();  // Waits for `work` to return.

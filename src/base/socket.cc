@@ -13,13 +13,13 @@
 namespace tutti {
 namespace {
 
-// All open sockets. The lock is held while one is made, so that no fork falls between its birth and its entry.
+// All open sockets. The lock is held while a socket is created, so that no fork() happens before it is registered.
 struct Registry {
   std::mutex mutex;
-  std::vector<bool> open;  // By descriptor.
+  std::vector<bool> open;  // Index: descriptor.
 };
 
-// Never destroyed: communicators that the process leaves behind may end after everything else.
+// Never destroyed: communicators that the process never destroyed may end later.
 Registry& registry = *new Registry;
 
 void close_all() {
@@ -29,7 +29,8 @@ void close_all() {
   }
 }
 
-// From the load of the library on: a fork beside the first use would leave the child waiting for the end of it.
+// Registered when the library is loaded. A fork() during the first use would otherwise leave a locked guard in the
+// child.
 [[maybe_unused]] const int watched = ::pthread_atfork([] { registry.mutex.lock(); }, [] { registry.mutex.unlock(); },
                                                       [] {
                                                         close_all();
@@ -44,7 +45,7 @@ Socket enter(int descriptor) {
   return Socket(descriptor);
 }
 
-// Says which limit is in the way, if it is one.
+// Adds the limit that was reached, if there is one, to the error.
 Status no_socket(const std::string& action) {
   const int error = errno;
   Status status = system_error(action);

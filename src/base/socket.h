@@ -1,5 +1,5 @@
-// Sockets that never block, and that neither an exec'ed nor a forked child keeps open: otherwise the peers of a killed
-// process would not see its connections end while a child of it lives.
+// Non-blocking sockets that neither exec() nor fork() leaves open in a child. Otherwise peers of a killed process would
+// not see its connections close while a child lives.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@ namespace tutti {
 
 void release_socket(int descriptor);
 
-// In a forked child it releases nothing: the descriptor was closed at the fork.
+// Releases nothing in a forked child, which has closed all descriptors at the fork.
 using Socket = Owned<int, release_socket, -1>;
 
 Result<Socket> open_socket(int family, int type);
 Result<std::pair<Socket, Socket>> open_socket_pair(int type);  // AF_UNIX.
-// One that came over another socket; -1: none.
+// Takes ownership of a descriptor received over another socket. -1: returns an empty Socket.
 Socket adopt_socket(int descriptor);
-// The next connection, or none: also if the peer has already given up.
+// Returns the next connection, or nullopt if there is none or the peer has already closed it.
 Result<std::optional<Socket>> accept_socket(const Socket& listener);
 
 }  // namespace tutti

@@ -23,8 +23,8 @@ const char* name(Code code) {
   return "unknown code";
 }
 
-// Short enough for the string's own buffer, which the compiler fills. Statuses on any thread point to it, until the
-// process ends.
+// The text fits the string's internal buffer, so no memory is allocated. Statuses on all threads may point to it until
+// the process ends.
 constinit Status::Detail Status::shared_out_of_memory = {Code::system, "out of memory"};
 
 void Status::Deleter::operator()(Detail* detail) const noexcept {
@@ -68,9 +68,9 @@ Status unsupported(std::string message) { return {Code::unsupported, std::move(m
 Status internal_error(std::string message) { return {Code::internal, std::move(message)}; }
 
 Status system_error(std::string_view action) {
-  const int error = errno;  // Before anything else can change it.
+  const int error = errno;  // Saved before other calls change it.
   char text[128] = {};
-  const char* reason = ::strerror_r(error, text, sizeof text);  // GNU's form: returns the text.
+  const char* reason = ::strerror_r(error, text, sizeof text);  // The GNU version returns the text.
   return {Code::system, std::string(action) + ": " + reason};
 }
 

@@ -13,14 +13,14 @@ namespace tutti {
 
 enum class Code : std::uint8_t {
   ok,
-  invalid_argument,  // A value that can never be right: a null buffer, an unknown type.
-  invalid_usage,     // A right value at the wrong time, or ranks that disagree on a call.
-  system,            // The operating system refused; the sentence carries errno's text.
+  invalid_argument,  // A value that is always invalid: a null buffer, an unknown type.
+  invalid_usage,     // A valid value at the wrong time, or ranks that disagree on a call.
+  system,            // The operating system refused; the sentence contains errno's text.
   remote,            // A peer died or failed; the sentence names its rank.
-  timeout,           // A deadline passed; the sentence names whom we waited for.
+  timeout,           // A deadline passed; the sentence names the peer that did not respond.
   aborted,           // The communicator was aborted, here or by a peer.
-  unsupported,       // Right, but not built, or not on this machine.
-  internal,          // Our own bug.
+  unsupported,       // Valid, but not built, or not available on this machine.
+  internal,          // A bug in Tutti.
 };
 
 const char* name(Code code);
@@ -68,18 +68,18 @@ Status internal_error(std::string message);
 
 }  // namespace tutti
 
-// Our own bugs; always on, outside of kernels.
+// Checks for bugs in Tutti. Always enabled, except in kernels.
 #define TUTTI_ASSERT(condition) \
   (__builtin_expect(!(condition), 0) ? ::tutti::assertion_failed(#condition, __FILE__, __LINE__) : (void)0)
 
 namespace tutti {
 
-// A value or the reason why there is none.
+// A value, or the error because of which there is none.
 template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  // A failure: success without a value is none.
+  // The status must be an error.
   Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {  // NOLINT(google-explicit-constructor)
     TUTTI_ASSERT(!std::get<1>(state_).ok());
   }
@@ -96,7 +96,8 @@ class [[nodiscard]] Result {
 
 }  // namespace tutti
 
-// T x = TUTTI_TRY(result_of_T): the value, or return its failure. Only as a whole initialiser or statement.
+// T x = TUTTI_TRY(result_of_T): yields the value, or returns the error from the enclosing function. Use it only as a
+// whole initializer or statement.
 #define TUTTI_TRY(expression)                                        \
   __extension__({                                                    \
     auto tutti_result = (expression);                                \
@@ -104,7 +105,7 @@ class [[nodiscard]] Result {
     std::move(tutti_result).value();                                 \
   })
 
-// The same for a Status.
+// Returns from the enclosing function if a Status is an error.
 #define TUTTI_CHECK_OK(expression)                 \
   do {                                             \
     ::tutti::Status tutti_checked = (expression);  \

@@ -1,4 +1,4 @@
-// store_pair() in terms of atomic words: for other processors, devices, and the thread sanitizer.
+// store_pair() with atomic words, for other processors, devices, and ThreadSanitizer.
 #pragma once
 
 #include <cstdint>

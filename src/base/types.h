@@ -1,4 +1,4 @@
-// What elements are and how they are combined. Plans know neither.
+// Data types and reductions. Plans do not depend on them.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ enum class Reduction : std::uint8_t {
   prod,
   min,
   max,
-  avg,          // Sum, then divided by the number of ranks where the fold is complete; integers truncate.
-  pre_mul_sum,  // Each rank's input times that rank's scalar, then sum.
+  avg,          // Sum, divided by the number of ranks when the fold is complete; integers truncate.
+  pre_mul_sum,  // Sum of each rank's input times that rank's scalar.
 };
 inline constexpr std::uint32_t kReductions = 6;
 
@@ -54,7 +54,7 @@ constexpr std::size_t size_of(DataType type) {
   return 0;
 }
 
-const char* name(DataType type);  // "float32"; nullptr for a value that is none.
+const char* name(DataType type);  // "float32". nullptr for an invalid value.
 const char* name(Reduction reduction);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Vectors of elements, in GNU's notation, for what is compiled once for each instruction set.
+// SIMD vectors in GNU notation, for code that is compiled once per instruction set.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ TUTTI_KERNEL Vector<T, kLanes> load(const std::byte* from) {
   return result;
 }
 
-// Lane by lane, in conversions for which there are instructions: sizes change by a factor of two, and small integers
-// become floats by way of 32 bits.
+// Converts lane by lane, in steps that have instructions: sizes change by a factor of two, and small integers are
+// converted to float through 32 bits.
 template <typename To, typename From, unsigned kLanes>
 TUTTI_KERNEL Vector<To, kLanes> converted(Vector<From, kLanes> x) {
   constexpr bool crosses = std::is_integral_v<From> != std::is_integral_v<To>;
@@ -43,7 +43,7 @@ TUTTI_KERNEL Vector<To, kLanes> converted(Vector<From, kLanes> x) {
   }
 }
 
-// Conversions without help from the instruction set.
+// Conversions without instructions for them.
 template <typename T, unsigned kLanes>
 TUTTI_KERNEL Vector<float, kLanes> widened_portably(Vector<Bits<T>, kLanes> bits) {
   return widen<T, Vector<float, kLanes>>(converted<std::uint32_t, Bits<T>, kLanes>(bits));

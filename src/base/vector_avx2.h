@@ -4,7 +4,7 @@
 #include "src/base/vector_x86.h"
 
 namespace tutti {
-namespace {  // Which keeps all instances of a kernel inside the file that has the flags for them.
+namespace {  // Anonymous, so that kernels stay inside the file compiled with the flags for them.
 
 struct Avx2 : X86<Avx2> {
   static constexpr unsigned kBytes = 32;
@@ -26,7 +26,7 @@ struct Avx2 : X86<Avx2> {
       return __builtin_bit_cast(Vector<std::uint16_t, 8>, halves);
     }
   }
-  // Bytes of four registers. Instructions pack the lanes of 128 bits, which are put in order at the end.
+  // Packs four registers to bytes. Instructions pack within lanes of 128 bits, so the last step restores the order.
   TUTTI_KERNEL static Vector<std::uint8_t, 32> packed_four(Vector<std::uint32_t, 8> a, Vector<std::uint32_t, 8> b,
                                                            Vector<std::uint32_t, 8> c, Vector<std::uint32_t, 8> d) {
     const __m256i low = _mm256_packus_epi32(__builtin_bit_cast(__m256i, a), __builtin_bit_cast(__m256i, b));

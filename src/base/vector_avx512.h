@@ -4,11 +4,11 @@
 #include "src/base/vector_x86.h"
 
 namespace tutti {
-namespace {  // Which keeps all instances of a kernel inside the file that has the flags for them.
+namespace {  // Anonymous, so that kernels stay inside the file compiled with the flags for them.
 
 struct Avx512 : X86<Avx512> {
   static constexpr unsigned kBytes = 64;
-  static constexpr __mmask16 kAll = 0xffff;  // GCC 12 warns of its own unmasked conversions.
+  static constexpr __mmask16 kAll = 0xffff;  // GCC 12 warns about its own unmasked conversions.
 
   TUTTI_KERNEL static Vector<std::uint32_t, 16> words(Vector<std::uint16_t, 16> x) {
     return __builtin_bit_cast(Vector<std::uint32_t, 16>,

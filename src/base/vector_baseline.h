@@ -1,10 +1,10 @@
-// What every CPU can do: 128-bit registers in GNU's notation.
+// 128-bit vectors in GNU notation, for every CPU.
 #pragma once
 
 #include "src/base/vector.h"
 
 namespace tutti {
-namespace {  // Which keeps all instances of a kernel inside the file that has the flags for them.
+namespace {  // Anonymous, so that kernels stay inside the file compiled with the flags for them.
 
 struct Baseline {
   static constexpr unsigned kBytes = 16;

@@ -1,4 +1,4 @@
-// What kernels for AVX2 and AVX-512 share. Included by files only that have the flags for it.
+// Common code of the AVX2 and AVX-512 kernels. Include it only in files compiled with the flags for them.
 #pragma once
 
 #include <immintrin.h>
@@ -7,9 +7,8 @@
 
 namespace tutti {
 
-// Self is the Isa derived from this. It adds kBytes and, for registers of its own width, conversions between words and
-// narrower integers, words() and packed<T>(), which are for words that fit, and between floats and halves,
-// from_halves() and to_halves().
+// Self is the derived class. It provides kBytes and conversions for registers of its own width: words() and packed<T>()
+// between words and narrower integers, for values that fit; from_halves() and to_halves() between fp32 and fp16.
 template <class Self>
 struct X86 {
   template <typename T, unsigned kLanes>
@@ -17,19 +16,21 @@ struct X86 {
     if constexpr (std::is_same_v<T, Float16>) {
       return from_halves<kLanes>(bits);
     } else if constexpr (std::is_same_v<T, Float8E5M2>) {
-      return from_halves<kLanes>(in_high_bytes<kLanes>(bits));  // A half cut short.
+      return from_halves<kLanes>(in_high_bytes<kLanes>(bits));  // E5M2 is a truncated fp16.
     } else {
       return widen<T, Vector<float, kLanes>>(words<T, kLanes>(bits));
     }
   }
 
-  // The same of numbers alone: of E4M3, whose digits are put in the place of those of a half, whose exponent is 8 less.
+  // Like widened(), but for finite values only. E4M3 bits are moved to the position of an fp16, whose exponent bias is
+  // 8 more.
   template <typename T, unsigned kLanes>
   TUTTI_KERNEL static Vector<float, kLanes> widened_finite(Vector<Bits<T>, kLanes> bits) {
     if constexpr (std::is_same_v<T, Float8E4M3>) {
       using Signed = Vector<std::int16_t, kLanes>;
       const auto high = __builtin_bit_cast(Signed, in_high_bytes<kLanes>(bits));
-      const Signed half = high >> 1 & ~std::int16_t{0x4000};  // The sign comes twice.
+      // The shift duplicates the sign; the mask clears the copy.
+      const Signed half = high >> 1 & ~std::int16_t{0x4000};
       return from_halves<kLanes>(__builtin_bit_cast(Vector<std::uint16_t, kLanes>, half)) * 256.0f;
     } else {
       return widened<T, kLanes>(bits);
@@ -40,7 +41,7 @@ struct X86 {
   TUTTI_KERNEL static Vector<Bits<T>, kLanes> narrowed(Vector<float, kLanes> value) {
     if constexpr (std::is_same_v<T, Float16>) {
       const auto nan = __builtin_bit_cast(decltype(value), Vector<std::uint32_t, kLanes>{} + 0x7fc00000u);
-      return to_halves<kLanes>(value == value ? value : nan);  // The one NaN.
+      return to_halves<kLanes>(value == value ? value : nan);  // The canonical NaN of the format.
     } else if constexpr (kLanes * sizeof(float) == Self::kBytes) {
       return Self::template packed<T>(narrow<T, Vector<std::uint32_t, kLanes>>(value));
     } else {
@@ -50,7 +51,7 @@ struct X86 {
 
   static void fence() { _mm_sfence(); }
 
-  // GCC knows `prefetchw` by a flag only that AVX2 does not imply; where a CPU lacks it, it does nothing.
+  // GCC allows `prefetchw` only with a flag that AVX2 does not imply. The instruction has no effect on CPUs without it.
   TUTTI_KERNEL static void prepare(const std::byte* line) { asm volatile("prefetchw %0" : : "m"(*line)); }
 
   template <typename Register>
@@ -64,7 +65,7 @@ struct X86 {
     } else if constexpr (sizeof value == 8) {
       _mm_stream_si64(reinterpret_cast<long long*>(to), __builtin_bit_cast(long long, value));
     } else {
-      std::memcpy(to, &value, sizeof value);  // Only averages of bytes are so narrow.
+      std::memcpy(to, &value, sizeof value);  // Only averages of 8-bit elements are so small.
     }
   }
 

@@ -90,7 +90,7 @@ std::string remedy_for(int error, const Endpoint& endpoint) {
   return "";
 }
 
-// The source address of a route to everywhere; nothing is sent.
+// Returns the source address of a route to `target`. Sends nothing.
 Address route_address(const char* target) {
   const Result<Address> everywhere = resolve(target, 9);
   if (!everywhere.ok()) return {};
@@ -104,12 +104,12 @@ Address route_address(const char* target) {
   return own.value();
 }
 
-// One entry of a list: "=eth0" is a name, "eth" the beginning of names.
+// Matches an entry of a list: "=eth0" is a whole name, "eth" a prefix.
 bool matches(std::string_view entry, std::string_view name) {
   return entry.starts_with('=') ? name == entry.substr(1) : name.starts_with(entry);
 }
 
-// Of a list that does not exclude. A "=" before the first is before all.
+// Splits a list of admitted interfaces. A leading "=" applies to all entries.
 std::vector<std::string> entries_of(std::string_view list) {
   const bool exact = list.starts_with('=');
   if (exact) list.remove_prefix(1);
@@ -150,8 +150,8 @@ Interfaces list_interfaces() {
   return {list, ::freeifaddrs};
 }
 
-// The lower, the sooner it is taken. A link-local address leads to neighbours only, and each host has its own number
-// for the link: good where there is nothing else.
+// Rank of an address; lower is better. Link-local addresses come last: they reach one link only, and each host numbers
+// its links differently.
 int preference(const Address& address, std::uint16_t family) {
   if (is_link_local(address)) return 2;
   return address.family == family ? 0 : 1;
@@ -211,7 +211,7 @@ Address seen_from(const std::string& interface_name, Address address) {
 
 namespace {
 
-// Of the first interface that leads anywhere; none where there is only loopback.
+// Address of the first interface that is not loopback. Family 0 if there is none.
 Address any_address() {
   const Interfaces list = list_interfaces();
   for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
@@ -245,7 +245,7 @@ bool admits(const std::string& ifname, const std::string& interface_name) {
 
 namespace {
 
-// An address that holds on one link only is worth nothing between hosts: an interface that nobody set up has one, too.
+// Rejects link-local addresses, which interfaces have without being configured.
 bool carries(const ifaddrs& entry) {
   const bool runs = (entry.ifa_flags & IFF_UP) != 0 && (entry.ifa_flags & IFF_RUNNING) != 0;
   if (entry.ifa_addr == nullptr || !runs) return false;
@@ -295,7 +295,7 @@ std::vector<std::string> idle_entries(const std::string& ifname) {
     }
     if (used) continue;
     const std::string name = wanted.substr(wanted.starts_with('=') ? 1 : 0);
-    idle.push_back(name + (exists ? ", which is down or has no address" : ", of which there is none") + ": there are " +
+    idle.push_back(name + (exists ? ", which is down or has no address" : ", which does not exist") + ": there are " +
                    names_in(list.get()));
   }
   return idle;
@@ -307,7 +307,7 @@ Result<Address> own_address(const std::string& ifname, std::uint16_t family) {
     const Address address = route_address(everywhere);
     if (address.family != 0) return address;
   }
-  const Address only = any_address();  // A network of its own.
+  const Address only = any_address();  // An isolated network, without a default route.
   return only.family != 0 ? only : loopback_address();
 }
 
@@ -328,7 +328,7 @@ Result<Socket> listen_at(const Endpoint& endpoint) {
   SocketAddress storage;
   const socklen_t length = fill(storage, endpoint);
   Socket socket = TUTTI_TRY(open_socket_for(endpoint));
-  const int on = 1;  // A fixed port may be waiting for late packets of the listener before; no two can share it.
+  const int on = 1;  // Allows reuse of a port with packets of an earlier listener. Two listeners still cannot share it.
   if (endpoint.address.port != 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(socket.get(), &storage.any, length) != 0 || ::listen(socket.get(), kBacklog) != 0) {
     const std::string remedy = remedy_for(errno, endpoint);

@@ -57,7 +57,8 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const UniqueId& id, Rank rank
                                                    const JoinOptions& options) {
   TUTTI_CHECK_OK(check(id));
   if (ranks > kMaxRanks || rank >= ranks)
-    return invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " ranks cannot be");
+    return invalid_argument("rank " + std::to_string(rank) + " is out of range for " + std::to_string(ranks) +
+                            " ranks");
   Joining joining(id, rank, ranks, options);
   TUTTI_CHECK_OK(joining.run());
   log(LogLevel::info, "rank %u of %u joined at %s", rank, ranks, describe(id.address).c_str());

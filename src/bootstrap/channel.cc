@@ -50,12 +50,12 @@ Status ControlChannel::send_failure(const Status& status) {
 Status failure_in(const ReceivedMessage& message) {
   FailureRecord record;
   if (message.kind != Message::failure || message.payload.size() != sizeof record) {
-    return internal_error("a peer sent a message out of turn");
+    return internal_error("a peer sent an unexpected message");
   }
   std::memcpy(&record, message.payload.data(), sizeof record);
   const bool sound = record.code >= 1 && record.code <= static_cast<std::uint32_t>(Code::internal) &&
                      record.bytes <= sizeof record.text;
-  if (!sound) return remote_error("a peer failed, and said nothing sensible about it");
+  if (!sound) return remote_error("a peer failed and sent a malformed error report");
   return {static_cast<Code>(record.code), std::string(record.text, record.bytes)};
 }
 

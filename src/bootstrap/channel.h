@@ -1,5 +1,5 @@
-// A stream of messages over an authenticated connection. Each carries a MAC over all that identifies it, its number
-// included, so none can be altered, dropped, repeated or reordered unnoticed.
+// A stream of messages over an authenticated connection. The MAC of each message includes its sequence number. Altered,
+// dropped, repeated or reordered messages are detected.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ enum class Message : std::uint16_t {
   failure = 4,   // Payload: FailureRecord.
   data = 5,      // Part of an exchange over the tree.
   id = 6,        // Payload: the unique id.
-  host = 7,      // Rendezvous to rank: whose process runs the rendezvous. Payload: HostRecord.
-  question = 8,  // In both directions: answer, so that I know that you run.
+  host = 7,      // Rendezvous to rank: the process that runs the rendezvous. Payload: HostRecord.
+  question = 8,  // In both directions: a liveness check; the other end sends an answer.
   answer = 9,
 };
 
@@ -35,13 +35,14 @@ class ControlChannel {
   ControlChannel() = default;
   explicit ControlChannel(Greeted greeted);
 
-  // Writes what the socket takes at once; flush() writes the rest. Neither waits.
+  // Writes as much as the socket accepts at once; flush() writes the rest. Neither waits.
   Status send(Message kind, Bytes payload = {});
   Status send_failure(const Status& status);
   Status flush();
   bool unsent() const { return written_ < outgoing_.size(); }
 
-  // The next message if it is there whole; a payload of more than `longest` bytes is an error, and so is the end.
+  // Returns the next message, or nullopt if it is incomplete. Fails on payloads over `longest` bytes, and when the peer
+  // disconnects.
   Result<std::optional<ReceivedMessage>> receive(std::size_t longest);
 
   bool connected() const { return static_cast<bool>(socket_); }
@@ -57,7 +58,7 @@ class ControlChannel {
   static_assert(sizeof(Header) == 8);
   enum class Direction : std::uint8_t { from_caller, to_caller };
 
-  Result<bool> fill(std::size_t bytes);  // Whether `incoming_` holds that many.
+  Result<bool> fill(std::size_t bytes);  // True once `incoming_` holds this many.
   Digest mac(Direction direction, std::uint64_t number, Bytes message) const;
 
   Socket socket_;
@@ -70,7 +71,7 @@ class ControlChannel {
   std::vector<std::byte> incoming_;
 };
 
-// What failed elsewhere, as a message told it.
+// Returns the error that a failure message contains.
 Status failure_in(const ReceivedMessage& message);
 inline constexpr std::size_t kFailureBytes = 1008;
 

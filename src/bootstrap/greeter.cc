@@ -11,12 +11,12 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kHandshakeMs = 2000;
-constexpr std::int64_t kStrangerMs = 500;  // Ranks take much less.
+constexpr std::int64_t kStrangerMs = 500;  // Ranks complete a handshake much faster.
 constexpr std::int64_t kRetryMs = 100;
 constexpr std::size_t kMaxStrangers = 512;
 constexpr int kAcceptedAtOnce = 64;
 
-// A unix socket's other end belongs to our user. Others are known by the secret alone.
+// True if the other end of a unix socket belongs to our user. TCP connections rely on the secret alone.
 bool is_own_user(int descriptor) {
   int family = 0;
   socklen_t length = sizeof family;
@@ -64,7 +64,7 @@ Status Greeter::serve(const std::vector<pollfd>& polled) {
     const bool kept = TUTTI_TRY(keep(pending_[i]));
     if (kept) remaining.push_back(std::move(pending_[i]));
   }
-  if (remaining.size() < pending_.size()) paused_.reset();  // Who has gone may have left a descriptor.
+  if (remaining.size() < pending_.size()) paused_.reset();  // A closed connection may have freed a descriptor.
   pending_ = std::move(remaining);
   watched_ = 0;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
@@ -76,10 +76,10 @@ Status Greeter::serve(const std::vector<pollfd>& polled) {
 Result<bool> Greeter::keep(const Pending& pending) {
   if (!pending.deadline.passed()) return true;
   if (!pending.handshake.calls()) return false;
-  return timeout_error("nobody answers").during(pending.purpose);
+  return timeout_error("no answer").during(pending.purpose);
 }
 
-// A caller hears why it failed; who failed to call us is nobody's concern.
+// Failures of our own calls are errors. Failures of incoming calls are only logged.
 Result<bool> Greeter::advance(Pending& pending) {
   Result<bool> done = pending.handshake.advance();
   if (!done.ok()) {
@@ -114,12 +114,13 @@ Status Greeter::accept(const Listener& listener) {
   return {};
 }
 
-// Strangers may hold the descriptors that are wanted. Ranks hold theirs for good, and must not be taken for strangers:
-// they would tell everybody that this end has hung up, and nobody would hear of the shortage.
+// Frees a descriptor by dropping the oldest incoming call, which may be unauthenticated. Does not drop ranks: they
+// would report a disconnect of this end instead of the shortage of descriptors.
 Result<bool> Greeter::make_room(Status shortage) {
   const auto oldest = oldest_caller();
   if (oldest == pending_.end()) {
-    paused_ = Deadline::after_ms(kRetryMs);  // The caller is still there: poll() would come back at once, and for ever.
+    // The connection is still pending, so poll() would return at once, again and again.
+    paused_ = Deadline::after_ms(kRetryMs);
     return std::move(shortage).during("meeting other ranks");
   }
   paused_ = Deadline{oldest->deadline.at_ns - (kHandshakeMs - kStrangerMs) * 1'000'000};
@@ -132,7 +133,7 @@ std::deque<Greeter::Pending>::iterator Greeter::oldest_caller() {
   return std::find_if(pending_.begin(), pending_.end(), [](const Pending& p) { return !p.handshake.calls(); });
 }
 
-// Of those that called us. Ranks take microseconds, so the oldest is a stranger.
+// Drops the oldest incoming call. Ranks take microseconds, so the oldest is not a rank.
 bool Greeter::drop_oldest() {
   const auto oldest = oldest_caller();
   if (oldest == pending_.end()) return false;

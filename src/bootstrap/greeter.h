@@ -1,5 +1,5 @@
-// All handshakes of a thread at once: it accepts and calls, and none of them can hold up another. A stranger that is
-// silent, slow or talks nonsense costs one entry for two seconds.
+// Runs all handshakes of a thread concurrently, incoming and outgoing; none can block another. An unauthenticated
+// client that is silent, slow or invalid occupies one entry for two seconds.
 #pragma once
 
 #include <poll.h>
@@ -15,7 +15,7 @@
 
 namespace tutti {
 
-// What a caller says if its call comes to nothing, and how long it waits for an answer.
+// Error context of an outgoing call, and its timeout.
 struct Calling {
   std::string purpose;  // "calling rank 3"
   Deadline deadline;
@@ -23,25 +23,27 @@ struct Calling {
 
 class Greeter {
  public:
-  // As many as `ranks` may call or be called at once, beside strangers.
+  // Up to `ranks` handshakes may be pending, in addition to unauthenticated clients.
   explicit Greeter(Rank self, Rank ranks = 0) : self_(self), ranks_(ranks) {}
 
   void listen(Socket listener, Role role, const Credentials& credentials);
-  // Neither between watch() and serve(). Those whose handshake is under way may still come through.
+  // Do not call it between watch() and serve(). Pending handshakes may still complete.
   void stop_listening() { listeners_.clear(); }
   void stop_listening(Role role) {
     std::erase_if(listeners_, [role](const Listener& listener) { return listener.role == role; });
   }
-  // The caller's handshake; what goes wrong with it is serve()'s error.
+  // Starts the caller's side of a handshake. serve() reports its errors.
   void call(Handshake handshake, Calling calling = {});
 
   // Appends what to poll for; then serve() what poll found, given the same vector. After a failure for want of
-  // descriptors it may be served on: it tries again in a while.
+  // Ranks on GPUs of one host, with 400 Gbit/s per GPU between hosts. Estimates. watch() appends the descriptors to
+  // poll. Call serve() with the same vector after poll(). After a failure for lack of descriptors, serve() may be
+  // called again and retries after a while.
   void watch(std::vector<pollfd>& polled);
   Status serve(const std::vector<pollfd>& polled);
-  // When it needs serve() even if nothing happens.
+  // Time at which serve() must be called even without events.
   Deadline deadline() const;
-  // The last caller that meant us, and left without a proof that it holds our secret: the rank that it said it was.
+  // Claimed rank of the last caller that addressed us and disconnected without proving that it has our secret.
   std::optional<Rank> unproved() const { return unproved_; }
   // Connections whose handshake is complete.
   std::vector<Greeted> take() { return std::exchange(greeted_, {}); }
@@ -55,14 +57,14 @@ class Greeter {
   struct Pending {
     Handshake handshake;
     Deadline deadline;
-    std::string purpose;  // Of a call of ours.
+    std::string purpose;  // Error context of an outgoing call.
   };
   Status accept(const Listener& listener);
-  // Whether to try again at once.
+  // True: retry at once.
   Result<bool> make_room(Status shortage);
-  // Whether it goes on.
+  // True: the handshake is not finished.
   Result<bool> advance(Pending& pending);
-  // Whether it waits on; a call of ours that nobody has answered is an error.
+  // True: keep waiting. An outgoing call without a timely answer is an error.
   static Result<bool> keep(const Pending& pending);
   bool drop_oldest();
   std::deque<Pending>::iterator oldest_caller();
@@ -73,11 +75,11 @@ class Greeter {
   std::deque<Pending> pending_;
   std::vector<Greeted> greeted_;
   std::optional<Rank> unproved_;
-  // Until then it accepts nobody, for want of descriptors. Only watch() sees that it has passed: what it leaves out of
-  // the poll is what deadline() must wake up for.
+  // Until then no connections are accepted, for lack of descriptors. Only watch() checks whether it has passed, because
+  // deadline() must wake up for the listeners that watch() leaves out.
   std::optional<Deadline> paused_;
-  std::size_t first_ = 0;    // Of our entries in the vector that is polled,
-  std::size_t watched_ = 0;  // and how many of them are pending handshakes.
+  std::size_t first_ = 0;    // Index of our first entry in the polled vector.
+  std::size_t watched_ = 0;  // Number of pending handshakes among our entries.
 };
 
 }  // namespace tutti

@@ -9,11 +9,11 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x316f6c6c65486954;  // "TiHello1"
-// Counts up with whatever ranks of one job must have in common, here and after they have joined: the messages of
-// joining, the frames, board and lanes in shared memory, and how calls are cut into chunks and signed.
+// Increment it when ranks of different versions could no longer work together. This covers the messages of joining, the
+// frames, board and lanes in shared memory, and the chunks and signatures of calls.
 constexpr std::uint32_t kVersion = 8;
 
-// What errno says of a connection: the other host is up, but who was called there has ended; or the system's trouble.
+// Converts errno of a connection: a remote error if the peer process has ended, else a system error.
 Status broken(const char* action) {
   const bool ended = errno == ECONNREFUSED || errno == ECONNRESET || errno == EPIPE;
   Status status = system_error(action);
@@ -80,7 +80,8 @@ Status Handshake::advance_answer() {
     const bool greeted = TUTTI_TRY(receive(std::as_writable_bytes(std::span(&hello_, 1))));
     if (!greeted) {
       const bool foreign = received_ >= sizeof hello_.magic && hello_.magic != kMagic;
-      return foreign ? invalid_usage("the caller speaks something else") : Status();
+      return foreign ? invalid_usage("handshake failed: the peer is not a tutti process (wrong magic number)")
+                     : Status();
     }
     TUTTI_CHECK_OK(accept_hello());
     answer_.mac = server_mac();
@@ -95,9 +96,10 @@ Status Handshake::advance_answer() {
   return {};
 }
 
-// Cheap refusals first: a stranger costs us no cryptography.
+// Performs cheap checks first, so that unauthenticated clients cost no cryptography.
 Status Handshake::accept_hello() {
-  if (hello_.magic != kMagic) return invalid_usage("the caller speaks something else");
+  if (hello_.magic != kMagic)
+    return invalid_usage("handshake failed: the peer is not a tutti process (wrong magic number)");
   if (hello_.version != kVersion) return invalid_usage("the caller runs another version of tutti");
   if (hello_.communicator != credentials_.communicator) return invalid_usage("the caller means another communicator");
   if (hello_.role != claim_.role || hello_.server != claim_.server)
@@ -107,7 +109,7 @@ Status Handshake::accept_hello() {
   return {};
 }
 
-// Messages are shorter than any socket's buffer, and at most one is on its way.
+// Messages are smaller than any socket buffer, and at most one is in flight.
 Status Handshake::send(Bytes bytes) {
   ssize_t count;
   do {

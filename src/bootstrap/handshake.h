@@ -1,6 +1,6 @@
-// How the two ends of a new connection prove to each other that they hold the secret, before either believes anything:
+// Mutual authentication of a new connection: both ends prove that they hold the secret before they trust any data.
 //   caller: Hello {who calls whom, nonce}   answerer: Answer {nonce, MAC}   caller: Proof {its record, MAC}
-// The MACs cover all that was said, so nothing can be altered, replayed, or sent back to its author.
+// Each MAC covers all messages so far, which prevents alteration, replay and reflection.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ enum class Role : std::uint32_t {
 
 inline constexpr Rank kRendezvous = ~Rank{0};
 
-// Who calls whom, and to what end.
+// Identity and purpose of a connection: caller, callee, role.
 struct Claim {
   Role role = Role::join;
   Rank rank = 0;
@@ -39,37 +39,37 @@ struct Credentials {
   CommunicatorId communicator;
 };
 
-// What a caller tells of itself.
+// Data of the caller, sent with its proof.
 struct JoinRecord {
   PeerRecord peer;
-  Address tree;  // Where it awaits its children.
+  Address tree;  // Address at which it accepts its children in the tree.
   std::int64_t timeout_ms = 0;
-  std::uint32_t apart = 0;       // 1: it counts every rank as a host of its own.
-  std::uint32_t protection = 0;  // Of what goes over its wires, see JoinOptions.
+  std::uint32_t apart = 0;       // 1: treats every rank as a host of its own.
+  std::uint32_t protection = 0;  // Protection of peer sockets, see JoinOptions.
 };
 static_assert(sizeof(JoinRecord) == 232);
 
-// What the rendezvous tells a rank when all have come.
+// Message of the rendezvous to a rank when all ranks have joined.
 struct GoRecord {
   JoinRecord parent;
-  std::int64_t left_ms = 0;  // Until it gives up; 0: never.
+  std::int64_t left_ms = 0;  // Time until the rendezvous gives up; 0: no limit.
 };
 static_assert(sizeof(GoRecord) == 240);
 
 // The process that runs the rendezvous.
 struct HostRecord {
   PeerRecord process;
-  Rank rank = kRendezvous;  // A rank of that process; kRendezvous: none has joined yet.
+  Rank rank = kRendezvous;  // A rank of that process; kRendezvous if none has joined yet.
   std::uint32_t reserved = 0;
 };
 static_assert(sizeof(HostRecord) == 200);
 
-// A connection whose other end is known.
+// A connection after a complete handshake.
 struct Greeted {
-  Claim claim;        // The caller's.
-  JoinRecord record;  // Likewise.
+  Claim claim;        // Claim of the caller.
+  JoinRecord record;  // Record of the caller.
   Socket socket;
-  Secret session;  // Of this connection alone.
+  Secret session;  // Key material of this connection only.
   bool called = false;
 };
 
@@ -77,10 +77,10 @@ class Handshake {
  public:
   static Result<Handshake> call(Socket socket, const Claim& claim, const Credentials& credentials,
                                 const JoinRecord& own);
-  // Accepts only callers of this role that mean this server.
+  // Accepts only callers with this role that address this server.
   static Result<Handshake> answer(Socket socket, Role role, Rank server, const Credentials& credentials);
 
-  // Whether it is complete. Does not wait. An error is final.
+  // Returns true once the handshake is complete. Does not wait. Errors are final.
   Result<bool> advance();
   Greeted finish() &&;
 
@@ -88,7 +88,7 @@ class Handshake {
   short events() const;
   bool calls() const { return calls_; }
   const Claim& claim() const { return claim_; }
-  // The caller means us, knows that we hold the secret, and has yet to prove that it does.
+  // True if the caller has addressed us and knows that we hold the secret, but has not yet proved that it does.
   bool awaits_proof() const { return stage_ == Stage::proof; }
 
  private:
@@ -118,7 +118,7 @@ class Handshake {
   Status advance_answer();
   Status accept_hello();
   Status send(Bytes bytes);
-  Result<bool> receive(std::span<std::byte> whole);  // Whether all of it is there.
+  Result<bool> receive(std::span<std::byte> whole);  // True once all bytes have arrived.
   Digest server_mac() const;
   Digest client_mac() const;
 
@@ -130,7 +130,7 @@ class Handshake {
   Hello hello_;
   Answer answer_;
   Proof proof_;
-  std::size_t received_ = 0;  // Of the message that is coming.
+  std::size_t received_ = 0;  // Bytes of the incoming message so far.
 };
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// How a launcher's ranks get the unique id that rank 0 made.
+// Distribution of rank 0's unique id to the other ranks of a launcher.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,19 +19,20 @@ namespace {
 
 constexpr std::int64_t kFirstPauseMs = 2;
 constexpr std::int64_t kLongestPauseMs = 100;
-constexpr std::int64_t kTwinMs = 1000;   // A listening rank 0 answers at once; other programs may never do.
-constexpr std::int64_t kDoubtMs = 2000;  // Until a rank that was told a dubious place says so.
+// Timeout for another rank 0, which answers at once; other programs may never answer.
+constexpr std::int64_t kTwinMs = 1000;
+constexpr std::int64_t kDoubtMs = 2000;  // Delay after which a rank with a doubtful meeting point logs a warning.
 
 std::string name_of(const MeetingPoint& meeting) {
   return meeting.host.empty() ? "tutti." + meeting.job : meeting.host + ":" + std::to_string(meeting.port);
 }
 
-// By words that mean this host, whichever that is.
+// True if the host is a name for this host on every machine.
 bool leads_to_itself(const MeetingPoint& meeting) {
   return meeting.host == "localhost" || meeting.host.starts_with("127.") || meeting.host == "::1";
 }
 
-// Where a host's own name leads to loopback, hosts elsewhere know it by another address, and rank 0 listens there.
+// If the host's own name resolves to loopback, rank 0 listens on the address that other hosts reach.
 Result<Address> address_of(const MeetingPoint& meeting, const std::string& ifname) {
   Address address = TUTTI_TRY(resolve(meeting.host, meeting.port));
   if (is_loopback(address) && !leads_to_itself(meeting)) address = TUTTI_TRY(own_address(ifname));
@@ -40,7 +41,7 @@ Result<Address> address_of(const MeetingPoint& meeting, const std::string& ifnam
 }
 
 Result<Endpoint> endpoint_of(const MeetingPoint& meeting, const std::string& ifname) {
-  // Ranks of one host meet without an interface, but a wrong name should not wait for a run on several to be found.
+  // Ranks on one host need no interface. Check the name anyway, so that errors show before a run on several hosts.
   if (!ifname.empty() && !ifname.starts_with('^')) TUTTI_CHECK_OK(own_address(ifname).status());
   Endpoint endpoint;
   endpoint.type = SOCK_STREAM;
@@ -48,7 +49,7 @@ Result<Endpoint> endpoint_of(const MeetingPoint& meeting, const std::string& ifn
     endpoint.address = TUTTI_TRY(address_of(meeting, ifname));
     return endpoint;
   }
-  constexpr std::size_t longest = 100;  // Of 107 that the system takes; a job's name may be longer.
+  constexpr std::size_t longest = 100;  // The system allows 107; job names may be longer.
   const Digest whole = digest({}, {bytes_of(name_of(meeting))});
   endpoint.unix_name = name_of(meeting);
   if (endpoint.unix_name.size() > longest) {
@@ -66,13 +67,13 @@ Result<Credentials> credentials_of(const MeetingPoint& meeting, const std::strin
   return credentials;
 }
 
-// Advice for ranks that were started twice: two jobs may have the same meeting point.
+// Advice for duplicate ranks: two jobs may share a meeting point.
 std::string two_jobs_at(const MeetingPoint& meeting) {
   if (!meeting.host.empty()) return "; if these are two jobs, each needs a port of its own";
   return "; if these are two jobs, set TUTTI_ROOT to host:port, a different one for each job";
 }
 
-// Says where a port comes from that the user has not given as such.
+// Adds the origin of a port that the user has not set directly.
 Status explain_port(Status status, const MeetingPoint& meeting) {
   if (!status.ok() && meeting.variable.starts_with("SLURM_")) {
     return {status.code(), status.message() + "; host and port come from " + meeting.variable +
@@ -89,7 +90,7 @@ struct Caller {
   Credentials credentials;
 };
 
-// Another program may hold the port: then this one hangs up, or says nothing until the deadline.
+// If another program holds the port, it disconnects or does not answer until the deadline.
 Result<Greeted> greet(const Endpoint& endpoint, Handshake handshake, const Watch& watch) {
   Greeter greeter(handshake.claim().rank);
   greeter.call(std::move(handshake));
@@ -136,7 +137,7 @@ Status check_for_twin(const MeetingPoint& meeting, const Endpoint& endpoint, con
 Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, const RendezvousOptions& options) {
   Address address = endpoint.unix_name.empty() ? endpoint.address : loopback_address();
   address.port = 0;
-  if (endpoint.unix_name.empty() && options.secret_file.empty()) {  // TCP does not say who calls.
+  if (endpoint.unix_name.empty() && options.secret_file.empty()) {  // TCP does not identify the caller.
     log(LogLevel::warn, "whoever reaches %s may join%s: set TUTTI_SECRET_FILE", describe(endpoint).c_str(),
         is_loopback(address) ? ", also other users of this host" : "");
   }
@@ -192,7 +193,8 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
     Result<UniqueId> asked = ask(std::move(socket).value(), endpoint, caller, watch);
     if (asked.ok()) return asked;
     Status status = std::move(asked).status();
-    const bool absent = status.code() == Code::system || status.code() == Code::remote;  // Not yet there, or just gone.
+    // Not yet started, or just ended.
+    const bool absent = status.code() == Code::system || status.code() == Code::remote;
     if (watch.aborted())
       return aborted_error("rank " + std::to_string(launched.rank) + " aborted while it asked for the unique id");
     if (!absent) return std::move(status).during(asking);
@@ -208,7 +210,8 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
   }
 }
 
-// Without a host they meet at a name: of their user, and of their job or the process that started them, as they see it.
+// Without a host, ranks meet at an abstract socket. Its name contains the user and the job, or the parent process as
+// each rank sees it.
 std::string advice_for(const MeetingPoint& meeting) {
   if (leads_to_itself(meeting))
     return "; " + meeting.host + " leads each host to itself: where the ranks are on several, set " + meeting.variable +

@@ -12,7 +12,8 @@
 namespace tutti {
 namespace {
 
-// Past the deadline, for the rendezvous to report which rank is missing; then for its answer to a question.
+// kGraceMs: time after the deadline for the rendezvous to report missing ranks. kAnswerMs: time for its answer to a
+// question.
 constexpr std::int64_t kGraceMs = 500;
 constexpr std::int64_t kAnswerMs = 500;
 constexpr std::int64_t kOutcomeMs = 1000;
@@ -76,7 +77,7 @@ Status Joining::outcome(Status own, std::int64_t within_ms) {
   return own;
 }
 
-// The rendezvous reports at the deadline who is missing, unless its process is stopped, or it was given a later
+// At the deadline, the rendezvous reports the missing ranks. It does not if its process is stopped or it has a later
 // deadline.
 Status Joining::explain_silence(Status late) {
   (void)rendezvous_.send(Message::question).ok();
@@ -105,13 +106,13 @@ Status Joining::take_steps() {
   return finish();
 }
 
-// Unguessable, so that nobody can take it before us.
+// The name cannot be guessed, so no other process can take it first.
 Endpoint Joining::mesh_endpoint(Rank rank) const {
   const Digest name = digest(credentials_.key, {bytes_of("mesh"), bytes_of(rank)});
   return {{}, "tutti." + hex(name), SOCK_SEQPACKET};
 }
 
-// The number of a link is known by its interface alone, where the host is another than that of the rendezvous.
+// The scope id of a link-local address depends on the host; the interface name yields ours.
 Result<Address> Joining::rendezvous_address() const {
   if (!is_link_local(id_.address) || options_.socket_ifname.empty()) return id_.address;
   const Address own = TUTTI_TRY(own_address(options_.socket_ifname, id_.address.family));
@@ -122,7 +123,7 @@ Status Joining::meet() {
   const Address address = TUTTI_TRY(rendezvous_address());
   Result<Socket> socket = connect_to({address, "", SOCK_STREAM});
   if (!socket.ok()) return std::move(socket).status();
-  own_.tree = TUTTI_TRY(local_address(socket.value()));  // On the interface that leads to the others.
+  own_.tree = TUTTI_TRY(local_address(socket.value()));  // On the interface that reaches the other ranks.
   own_.tree.port = 0;
   Socket listener = TUTTI_TRY(listen_at({own_.tree, "", SOCK_STREAM}));
   own_.tree = TUTTI_TRY(local_address(listener));
@@ -135,7 +136,7 @@ Status Joining::meet() {
   return serve_until([this] { return parent_.has_value(); });
 }
 
-// A port that nobody listens at refuses connections. Anything else lies between the hosts.
+// A closed port refuses connections. Other errors mean that the network between the hosts fails.
 Status Joining::explain_no_rendezvous(Status met) const {
   const bool between =
       met.code() == Code::system && met.message().find(std::strerror(ECONNREFUSED)) == std::string::npos;
@@ -150,7 +151,7 @@ Status Joining::explain_no_rendezvous(Status met) const {
                                (between ? blocked : used));
 }
 
-// Nobody calls us in the mesh before we have taken part in the tree. By now the rank is known to be ours alone.
+// Mesh connections start after the tree is complete. By then the rank is known to be unique.
 Status Joining::join_tree() {
   Socket listener = TUTTI_TRY(listen_at(mesh_endpoint(rank_)));
   greeter_.listen(std::move(listener), Role::mesh, credentials_);
@@ -242,7 +243,7 @@ Status Joining::accept(Greeted greeted) {
     return {};
   }
   if (claim.ranks != ranks_ || other >= ranks_)
-    return remote_error("rank " + std::to_string(other) + " called out of turn");
+    return remote_error("unexpected connection from rank " + std::to_string(other));
   if (claim.role == Role::tree) {
     watch_connection(greeted.socket, kUnreceivedMs);
     return tree_.connect(other, ControlChannel(std::move(greeted)));
@@ -254,7 +255,7 @@ Status Joining::accept(Greeted greeted) {
 }
 
 Status Joining::poll_rendezvous() {
-  (void)rendezvous_.flush().ok();  // A failure to write does not matter: messages sent before it closed can be read.
+  (void)rendezvous_.flush().ok();  // Ignore write errors: messages sent before the disconnect can still be read.
   Result<std::optional<ReceivedMessage>> received = rendezvous_.receive(kFailureBytes);
   if (!received.ok()) {
     reported_ = true;

@@ -35,13 +35,13 @@ class Joining {
   Status take_steps();
   Status outcome(Status own, std::int64_t within_ms);
   Status explain_silence(Status late);
-  Status meet();  // The rendezvous, and through it all others.
+  Status meet();  // Connects to the rendezvous and waits until all ranks have joined.
   Status explain_no_rendezvous(Status met) const;
   Result<Address> rendezvous_address() const;
   Status join_tree();
   Status call_parent();
   Status join_mesh();
-  Status join_peer_sockets();  // In joining_sockets.cc, with the next three.
+  Status join_peer_sockets();  // This and the next three functions are in joining_sockets.cc.
   Status await_peer_sockets();
   Status call_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& place);
   Status accept_peer_socket(Rank other, Greeted greeted);
@@ -49,7 +49,7 @@ class Joining {
   Status finish();
   Status call(const Endpoint& endpoint, Role role, Rank server);
   Status greet(Socket socket, const Claim& claim, Calling calling);
-  // Until `met`, or until the rendezvous tells of a failure.
+  // Serves connections until `met` returns true. Fails if the rendezvous reports a failure.
   Status serve_until(const std::function<bool()>& met);
   Status serve();
   Status accept(Greeted greeted);
@@ -65,17 +65,18 @@ class Joining {
   JoinRecord own_;
   Greeter greeter_;
   ControlChannel rendezvous_;
-  std::optional<JoinRecord> parent_;  // Known once all have come.
-  Deadline calls_end_;                // Likewise: just before the rendezvous gives up, which knows less of the reasons.
-  bool complete_ = false;             // All have reached each other.
-  bool reported_ = false;             // The rendezvous has reported a failure, or has ended.
-  bool answered_ = false;             // The rendezvous has answered a question.
-  HostRecord host_;                   // The process that runs the rendezvous, as far as it has said.
-  std::string phase_;                 // What we wait for, in messages.
+  std::optional<JoinRecord> parent_;  // Set once all ranks have joined.
+  // Set once all ranks have joined: just before the rendezvous gives up, which knows fewer reasons.
+  Deadline calls_end_;
+  bool complete_ = false;  // All ranks have connected to each other.
+  bool reported_ = false;  // The rendezvous has reported a failure, or has ended.
+  bool answered_ = false;  // The rendezvous has answered a question.
+  HostRecord host_;        // Process that runs the rendezvous, if it has been reported.
+  std::string phase_;      // Current phase, for messages.
   Tree tree_;
   std::vector<PeerRecord> records_;
   std::vector<Socket> sockets_;
-  ListenerRecord place_;  // Of ours on the network: where ranks of other hosts call us, once we listen.
+  ListenerRecord place_;  // Where our listener accepts ranks of other hosts.
   std::vector<PeerSocket> peer_sockets_;
   std::vector<RemoteOffer> remote_offers_;
 };

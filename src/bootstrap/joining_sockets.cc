@@ -1,4 +1,5 @@
-// How ranks of different hosts connect: each listens, all tell each other where, and the higher of two calls.
+// Connections between ranks of different hosts. Each rank listens and publishes its address; of two ranks, the higher
+// connects.
 #include <string.h>
 #include <sys/socket.h>
 
@@ -11,8 +12,8 @@
 namespace tutti {
 namespace {
 
-// Much longer than the queue of a listener stays full whom all ranks call at once: who finds no place there tries
-// again.
+// A full listen queue drains much faster than this, even when all ranks connect at once. Ranks that find the queue full
+// retry.
 constexpr int kConnectMs = 15'000;
 
 std::string described(Rank rank, const PeerRecord& record, const ListenerRecord& place) {
@@ -20,7 +21,7 @@ std::string described(Rank rank, const PeerRecord& record, const ListenerRecord&
   return "rank " + std::to_string(rank) + " (" + describe(record) + by + ")";
 }
 
-// Once for each host.
+// Called once per host.
 void warn_of_idle_interfaces(const std::string& ifname) {
   for (const std::string& entry : idle_entries(ifname))
     log(LogLevel::warn, "TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME (%s) names %s", ifname.c_str(), entry.c_str());
@@ -28,7 +29,7 @@ void warn_of_idle_interfaces(const std::string& ifname) {
 
 }  // namespace
 
-// All ranks see alike whether there are other hosts: either all take part, or none does.
+// All ranks agree on whether there are other hosts, so either all take part or none.
 Status Joining::join_peer_sockets() {
   std::vector<Rank> others;
   for (Rank peer = 0; peer < ranks_; ++peer) {
@@ -52,8 +53,8 @@ Status Joining::join_peer_sockets() {
   });
 }
 
-// Of several interfaces, those ranks of all hosts take the same one who are the same among the ranks of their host:
-// these have the most to say to each other. Otherwise the one that leads to the rendezvous, unless it may not be used.
+// With several interfaces, ranks with the same index within their hosts use the same interface, because they exchange
+// most data. Otherwise uses the interface that reaches the rendezvous, if admitted.
 Status Joining::await_peer_sockets() {
   Address address = own_.tree;
   const std::vector<Address> several = rails(options_.socket_ifname, id_.address.family);
@@ -84,7 +85,7 @@ Status Joining::call_host(const Claim& claim, const PeerRecord& peer, const List
                               "by which hosts reach each other by TUTTI_SOCKET_IFNAME";
   const Endpoint endpoint = {seen_from(interface_of(place_), place.address), "", SOCK_STREAM};
   Socket socket = TUTTI_TRY(open_socket_for(endpoint));
-  Status connecting = connect(socket, endpoint);  // What keeps two ranks apart lies between them, and is nobody's own.
+  Status connecting = connect(socket, endpoint);  // Connection errors concern the network, not this rank.
   if (!connecting.ok()) return remote_error(connecting.message()).during(purpose);
   watch_connection(socket, kConnectMs);
   return greet(std::move(socket), claim, {purpose, calls_end_});
@@ -92,8 +93,8 @@ Status Joining::call_host(const Claim& claim, const PeerRecord& peer, const List
 
 Status Joining::accept_peer_socket(Rank other, Greeted greeted) {
   const bool due = !on_same_host(other) && greeted.called == (other < rank_) && !peer_sockets_[other].socket;
-  if (!due) return remote_error("rank " + std::to_string(other) + " called out of turn");
-  watch_connection(greeted.socket, 0);  // Whoever reads it may be busy for long.
+  if (!due) return remote_error("unexpected connection from rank " + std::to_string(other));
+  watch_connection(greeted.socket, 0);  // No limit: the reader may be busy for long.
   std::string route = route_of(greeted.socket, place_, records_[other]);
   log(LogLevel::trace, "socket to rank %u: %s", other, route.c_str());
   peer_sockets_[other] = {std::move(greeted.socket), greeted.session, greeted.called, std::move(route)};

@@ -20,7 +20,7 @@ struct Launcher {
   const char* rank;
   const char* ranks;
   const char* ranks_here;            // Ranks on this host, or null.
-  std::array<const char*, 4> job{};  // Variables that tell this job from others on the host; null after the last.
+  std::array<const char*, 4> job{};  // Variables that identify the job on its host; null after the last.
 };
 
 constexpr const char* kOurs = "tutti";
@@ -63,11 +63,11 @@ Result<Rank> read_number(const Environment& environment, const char* name, Rank 
                        std::to_string(least) + " or more");
 }
 
-// The parent of a process; 0 if it cannot be told.
+// Returns the parent of a process, or 0 if it is unknown.
 pid_t parent_of(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t name_end = text.rfind(')');  // The name may hold anything: the state and the parent follow.
+  const std::size_t name_end = text.rfind(')');  // The name may contain any character; state and parent follow it.
   return name_end == std::string::npos ? 0 : std::atoi(text.c_str() + std::min(name_end + 4, text.size()));
 }
 
@@ -77,8 +77,8 @@ bool knows(pid_t process, const std::string& variable) {
   return text.find('\0' + variable + "=") != std::string::npos;
 }
 
-// The process that started all ranks, though not always directly: a rank may have been wrapped in scripts, which were
-// given its variables too.
+// Finds the process that started all ranks. It may not be the direct parent, because scripts may wrap a rank and
+// inherit its variables.
 pid_t ancestor_without(const std::string& variable) {
   pid_t process = ::getppid();
   while (process > 1 && knows(process, variable)) process = parent_of(process);
@@ -107,7 +107,7 @@ bool on_one_host(const Environment& environment, const Launcher& launcher, const
   return launcher.name != std::string(kSlurm) || hosts.value_or("1") == "1";
 }
 
-// "host:port" or "[v6 address]:port".
+// Parses "host:port" or "[v6 address]:port".
 Result<MeetingPoint> parse_root(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0)
@@ -148,13 +148,14 @@ Result<MeetingPoint> meeting_of(const Environment& environment, const Launcher& 
   const std::string port = environment.get("MASTER_PORT").value_or("29500");
   meeting.port = TUTTI_TRY(port_in(port, "MASTER_PORT"));
   if (++meeting.port == 0)
-    return invalid_usage("MASTER_PORT is 65535, but the port after it is needed");  // It is the launcher's.
+    // The launcher itself uses MASTER_PORT.
+    return invalid_usage("MASTER_PORT is 65535, but the port after it is needed");
   return meeting;
 }
 
-// Called if no launcher's variables are complete. A part of them means that several ranks were intended: each of them
-// would run alone, and report success. Slurm sets SLURM_NTASKS for whole allocations, and SLURM_PROCID in batch scripts
-// as well, in which a program that srun has not started runs alone on purpose.
+// Called if the variables of no launcher are complete. An incomplete set means that several ranks were intended, and
+// each would run alone and succeed. Slurm is an exception: it sets SLURM_NTASKS for allocations and SLURM_PROCID in
+// batch scripts, where programs run alone on purpose.
 Status check_for_parts(const Environment& environment) {
   const auto check = [](const Launcher& launcher, const char* set, const char* missing) -> Status {
     const std::string text = std::string(set) + " is set, but " + missing + " is not";
@@ -190,7 +191,7 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment) {
     const bool ours = &launcher == &kLaunchers.front();
     const bool has_rank = environment.get(launcher.rank).has_value();
     const bool has_ranks = environment.get(launcher.ranks).has_value();
-    if (ours && has_rank != has_ranks) break;  // An error, even beside another launcher.
+    if (ours && has_rank != has_ranks) break;  // An error, even if another launcher's variables are complete.
     if (!has_rank || !has_ranks) continue;
     LaunchedRank launched;
     launched.ranks = TUTTI_TRY(read_number(environment, launcher.ranks, 1));

@@ -1,4 +1,5 @@
-// Ranks from the environment: ours, torchrun's, Open MPI's, MPICH's (PMI) or Slurm's variables, in this order.
+// Detection of ranks from environment variables: Tutti's, torchrun's, Open MPI's, MPICH's (PMI) or Slurm's, in this
+// order.
 #pragma once
 
 #include <string>
@@ -9,34 +10,34 @@
 
 namespace tutti {
 
-// Where the ranks of a job meet before they have a unique id.
+// Meeting point of the ranks of a job before they have a unique id.
 struct MeetingPoint {
-  std::string host;  // Of rank 0; empty: all ranks are on one host.
+  std::string host;  // Host of rank 0; empty: all ranks are on one host.
   std::uint16_t port = 0;
-  std::string variable{};  // That has named the host: "MASTER_ADDR".
-  std::string job;         // Of one host: names an abstract socket.
-  bool by_parent = false;  // Nothing names the job but the process that started the ranks, if one started them all.
+  std::string variable{};  // Variable that named the host: "MASTER_ADDR".
+  std::string job;         // Name of the job on its host, for an abstract socket.
+  bool by_parent = false;  // Only the common parent process identifies the job.
 };
 
 struct LaunchedRank {
   Rank rank = 0;
   Rank ranks = 1;
-  std::string launcher;  // "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)"; empty: none, one rank.
+  std::string launcher;  // "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)"; empty: no launcher, one rank.
   MeetingPoint meeting;
 };
 
-// Errors name the variable and its value.
+// Returns rank, ranks and meeting point. Errors name the variable and its value.
 Result<LaunchedRank> find_launched_rank(const Environment& environment);
 
-// Of TUTTI_ROOT alone, set or not.
+// Checks TUTTI_ROOT only, if set.
 Status check_root(const Environment& environment);
 
-// Rank 0 makes the id and hands it to the others, in the thread of its rendezvous; the others ask for it.
+// Rank 0 creates the id and serves it in the thread of its rendezvous. The other ranks request it.
 Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousOptions& options, const Watch& watch);
 
-// What may keep the ranks apart that meet there, and the cure, to be added to messages; empty: nothing that we know.
+// Returns likely reasons why ranks do not meet there and the remedy, for messages. Empty if unknown.
 std::string advice_for(const MeetingPoint& meeting);
-// Adds it to the failure of ranks that waited in vain.
+// Adds advice_for() to the error of ranks that timed out.
 Status explain_absence(Status status, const MeetingPoint& meeting);
 
 }  // namespace tutti

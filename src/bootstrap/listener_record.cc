@@ -16,7 +16,7 @@ std::string text_of(const char (&field)[bytes]) {
   return {field, ::strnlen(field, bytes)};
 }
 
-// A zero always ends it.
+// Copies the text, truncated if necessary. Always zero-terminated.
 template <std::size_t bytes>
 void fill(char (&field)[bytes], const std::string& text) {
   std::copy_n(text.begin(), std::min(text.size(), bytes - 1), field);
@@ -55,7 +55,7 @@ Status check(const ListenerRecord& record, LoopbackPolicy loopback) {
       "TUTTI_SOCKET_IFNAME there");
 }
 
-// Best cost_law: a peer that has just died leaves a socket that leads nowhere, and is reported by who misses it.
+// Best effort. A peer that has just died leaves an unconnected socket, which its users report.
 std::string route_of(const Socket& socket, const ListenerRecord& own, const PeerRecord& peer) {
   const Result<Address> local = local_address(socket);
   const Result<Address> remote = peer_address(socket);

@@ -1,4 +1,4 @@
-// What a rank tells those of other hosts: where it awaits their calls, and what it has beside TCP.
+// Record of a rank for ranks of other hosts: the address at which it accepts them, and its transport besides TCP.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-// Fixed-width plain data: it travels.
+// Fixed-width plain data, sent over the network.
 struct ListenerRecord {
   Address address;
   char interface_name[16] = {};
@@ -27,12 +27,12 @@ RemoteOffer offer_of(const ListenerRecord& record);
 std::string interface_of(const ListenerRecord& record);  // "eth0"
 
 ListenerRecord record_of(const Address& own);
-// Whether a rank of another host can be called there. Loopback leads to oneself, unless the hosts are one that plays
+// Checks that ranks of other hosts can connect to the record's address. Loopback is valid only if one host emulates
 // several.
 enum class LoopbackPolicy { reject, allow };
 Status check(const ListenerRecord& record, LoopbackPolicy loopback);
 
-// For messages: "192.0.2.1:40001 (eth0) -> 192.0.2.2:4711 on host-b".
+// Describes a connection for messages: "192.0.2.1:40001 (eth0) -> 192.0.2.2:4711 on host-b".
 std::string route_of(const Socket& socket, const ListenerRecord& own, const PeerRecord& peer);
 
 }  // namespace tutti

@@ -5,13 +5,14 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kMaxDomains = 1U << 16;  // Beyond what any kernel numbers.
+constexpr std::uint32_t kMaxDomains = 1U << 16;  // More than any kernel supports.
 
 using Field = std::array<char, 24>;
 
 void fill(Field& field, std::string_view text) {
   field = {};
-  if (text.size() < field.size()) std::copy(text.begin(), text.end(), field.begin());  // Half a name is none.
+  // Too long names are dropped, not truncated.
+  if (text.size() < field.size()) std::copy(text.begin(), text.end(), field.begin());
 }
 
 std::string text_of(const Field& field) { return {field.begin(), std::find(field.begin(), field.end(), '\0')}; }

@@ -20,7 +20,7 @@ namespace {
 
 using File = Owned<int, ::close, -1>;
 
-// Of the kernel that runs us; its host name where /proc is hidden.
+// Identifies the running kernel. Falls back to the host name if /proc is hidden.
 std::string kernel_name() {
   char text[64] = {};
   const File file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
@@ -34,7 +34,7 @@ std::array<std::uint8_t, 16> shortened(const Digest& whole) {
   return id;
 }
 
-// Abstract sockets are names within a network namespace, so two containers may be two hosts.
+// Abstract sockets belong to a network namespace, so two containers may count as two hosts.
 std::array<std::uint8_t, 16> host_id() {
   struct stat network = {};
   if (::stat("/proc/self/ns/net", &network) != 0) network = {};
@@ -42,7 +42,7 @@ std::array<std::uint8_t, 16> host_id() {
       {}, {bytes_of("tutti host"), bytes_of(kernel_name()), bytes_of(network.st_dev), bytes_of(network.st_ino)}));
 }
 
-// Drawn once per process; a forked child draws its own.
+// Random id of the process. A forked child gets a new one.
 struct ProcessId {
   std::mutex mutex;
   bool drawn = false;
@@ -50,7 +50,8 @@ struct ProcessId {
 };
 constinit ProcessId own;
 
-// From the load of the library on: a fork beside the first use would leave the child waiting for the end of it.
+// Registered when the library is loaded. A fork() during the first use would otherwise leave a locked guard in the
+// child.
 [[maybe_unused]] const int fork_handlers_of_own = ::pthread_atfork([] { own.mutex.lock(); }, [] { own.mutex.unlock(); },
                                                                    [] {
                                                                      own.drawn = false;
@@ -64,7 +65,7 @@ Result<std::array<std::uint8_t, 16>> process_id() {
   return own.id;
 }
 
-// Of the thread that joins: whoever binds ranks does so before.
+// CPUs of the joining thread. Programs that bind ranks do so before.
 void show_own_cpus(PeerRecord& record) {
   static_assert(kMaxOwnCpus <= UINT16_MAX);
   const std::vector<std::uint32_t> cpus = own_cpus();

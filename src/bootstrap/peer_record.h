@@ -1,4 +1,4 @@
-// What ranks know of each other.
+// Identity and location of a rank, known to all ranks.
 #pragma once
 
 #include <array>
@@ -11,18 +11,18 @@
 
 namespace tutti {
 
-// Fixed-width plain data: it travels.
+// Fixed-width plain data, sent over the network.
 struct PeerRecord {
-  // Equal where unix sockets connect: one kernel, one network namespace. Ranks that join apart have one each.
+  // Equal if unix sockets can connect: same kernel and network namespace. Unique per rank with JoinOptions::apart.
   std::array<std::uint8_t, 16> host{};
-  std::array<std::uint8_t, 16> process{};  // Equal for threads of one process; never used again.
-  std::array<std::uint8_t, 16> kernel{};   // Equal where CPUs are shared, also by ranks that join apart.
-  std::uint32_t cpus = 0;                  // Online there.
+  std::array<std::uint8_t, 16> process{};  // Equal for threads of one process; never reused.
+  std::array<std::uint8_t, 16> kernel{};   // Equal if ranks share CPUs, also with JoinOptions::apart.
+  std::uint32_t cpus = 0;                  // Online CPUs of the host.
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
   char hostname[64] = {};
-  std::uint16_t own_cpus = 0;   // How many CPUs it may run on; 0: it did not say.
-  std::uint16_t first_cpu = 0;  // Of these.
+  std::uint16_t own_cpus = 0;   // Number of CPUs that the rank may run on; 0: unknown.
+  std::uint16_t first_cpu = 0;  // First of these CPUs.
   Location location;
 };
 static_assert(sizeof(PeerRecord) == 192);
@@ -30,7 +30,7 @@ static_assert(sizeof(PeerRecord) == 192);
 std::string hostname_of(const PeerRecord& record);
 std::string describe(const PeerRecord& record);  // "host-a pid 4242"
 Result<PeerRecord> own_record();
-// As if the rank were alone on its host.
+// Returns the record as if the rank were alone on its host.
 PeerRecord set_apart(PeerRecord record, Rank rank);
 
 }  // namespace tutti

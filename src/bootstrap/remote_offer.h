@@ -1,5 +1,4 @@
-// What a rank has for ranks of other hosts beside TCP, told while they join. What becomes of it is its owner's
-// business.
+// Transport that a rank offers to other hosts besides TCP, exchanged while ranks join. The owner decides about its use.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +7,8 @@
 namespace tutti {
 
 struct RemoteOffer {
-  std::string carrier;   // "verbs"; empty: nothing. Of either, what is beyond its room in a ListenerRecord is cut.
-  std::string why_none;  // Then, for messages.
+  std::string carrier;   // "verbs"; empty: none. Texts are truncated to fit a ListenerRecord.
+  std::string why_none;  // Reason if `carrier` is empty, for messages.
 };
 
 inline constexpr std::size_t kMaxWhyBytes = 191;

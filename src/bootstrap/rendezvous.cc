@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kMaxListed = 16;
 constexpr std::int64_t kAnswerMs = 250;
-constexpr std::int64_t kRollCallMs = 1000;  // Before the deadline, or a quarter of the time limit if that is less.
+// Time of the liveness check before the deadline; at most a quarter of the time limit.
+constexpr std::int64_t kRollCallMs = 1000;
 
 std::string described(Rank rank, const PeerRecord& peer) {
   return "rank " + std::to_string(rank) + " (" + describe(peer) + ")";
@@ -65,13 +66,13 @@ void Rendezvous::serve(const std::vector<pollfd>& polled) {
 void Rendezvous::admit(Greeted greeted) {
   if (greeted.claim.role == Role::join) return join(std::move(greeted));
   if (greeted.claim.rank == 0) return notice_twin(greeted.record.peer);
-  if (failure_) return;  // The id is useless now: the caller asks again, and may reach the next try.
+  if (failure_) return;  // The id is useless now. The caller asks again and may reach the next attempt.
   ControlChannel channel(std::move(greeted));
-  (void)channel.send(Message::id, bytes_of(id_)).ok();  // A caller that has gone is reported as missing.
+  (void)channel.send(Message::id, bytes_of(id_)).ok();  // A caller that has disconnected is reported as missing.
 }
 
-// Only rank 0 starts a rendezvous, so a caller with this rank is a second one: it could not listen here, and calls to
-// find out why. It ends with an error of its own. Its ranks may be missing here, so reports mention it.
+// Only rank 0 starts a rendezvous, so a caller with rank 0 is a duplicate. It calls to find out why it cannot listen
+// here, and then fails by itself. Our reports of missing ranks mention it.
 void Rendezvous::notice_twin(const PeerRecord& duplicate) {
   duplicate_ = "; rank 0 was started twice: " + describe(duplicate) + " has rank 0, too" + two_jobs_;
   log(LogLevel::warn, "%s", duplicate_.c_str() + 2);
@@ -93,7 +94,7 @@ void Rendezvous::join(Greeted greeted) {
   }
   if (Status refusal = refuse(claim, record); !refusal.ok()) {
     greeter_.stop_listening(Role::invitation);
-    (void)channel.send_failure(refusal).ok();  // Before fail() tells rank 0, which may end this process.
+    (void)channel.send_failure(refusal).ok();  // Before fail() reports to rank 0, which may end this process.
     return fail(refusal);
   }
   members_.emplace(claim.rank, Member{std::move(channel), record});
@@ -102,7 +103,7 @@ void Rendezvous::join(Greeted greeted) {
   if (members_.size() == ranks_) start();
 }
 
-// Should this process be stopped, the ranks can say whose it is.
+// Sends the identity of this process, which ranks report if it is stopped.
 void Rendezvous::tell_host(Rank newcomer) {
   const bool notifications =
       host_.rank == kRendezvous && members_.at(newcomer).record.peer.process == host_.process.process;
@@ -133,7 +134,7 @@ Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
     }
   }
   if (claim.ranks > kMaxRanks || claim.rank >= claim.ranks) {
-    return invalid_usage(who + " of " + std::to_string(claim.ranks) + " ranks cannot be");
+    return invalid_usage(who + " is out of range for " + std::to_string(claim.ranks) + " ranks");
   }
   const auto earlier = members_.find(claim.rank);
   if (earlier == members_.end()) return {};
@@ -156,7 +157,7 @@ void Rendezvous::start() {
   }
 }
 
-// If this process was stopped for a while, the deadline may have passed as well: ranks get time to answer.
+// If this process was stopped for a while, the deadline may have passed, too. Ranks still get time to answer.
 void Rendezvous::call_roll() {
   roll_call_ = {};
   deadline_.at_ns = std::max(deadline_.at_ns, Deadline::after_ms(kAnswerMs).at_ns);
@@ -184,8 +185,8 @@ void Rendezvous::receive(Rank rank, Member& member) {
     return fail(failure_in(*received.value()));
   member.reached = true;
   if (++reached_ < members_.size()) return;
-  greeter_.stop_listening();  // Before the ranks can go on and make another communicator at the same meeting point.
-  // Rank 0 last: it is likely to be a thread of this process, and may end it as soon as it knows.
+  greeter_.stop_listening();  // Stop before ranks can create another communicator at the same meeting point.
+  // Rank 0 last: it is likely to be a thread of this process, and may end the process at once.
   for (auto reported = members_.rbegin(); reported != members_.rend(); ++reported) {
     (void)reported->second.channel.send(Message::complete).ok();
   }
@@ -206,7 +207,7 @@ void Rendezvous::keep_time() {
   finished_ = true;
 }
 
-// The deadline has passed.
+// Error at the deadline.
 Status Rendezvous::late() const {
   const std::string limit = describe_ms(timeout_ms_);
   const std::string stranger = rank_without_secret() + duplicate_;
@@ -220,28 +221,29 @@ Status Rendezvous::late() const {
   return timeout_error(missing() + " joined, but did not reach the others within " + limit);
 }
 
-// The connections end here; what was sent on them arrives first. The meeting point is free before anybody hears of it,
-// for the ranks may try again there.
+// Reports the failure and closes all connections; data already sent still arrives. Frees the meeting point first,
+// because ranks may retry there.
 void Rendezvous::fail(const Status& status) {
   if (failure_) return;
   greeter_.stop_listening(Role::invitation);
   log(LogLevel::info, "joining failed: %s", status.message().c_str());
   failure_ = {status.code(), status.message()};
-  // Rank 0 last, as when all have come.
+  // Rank 0 last; see run().
   for (auto reported = members_.rbegin(); reported != members_.rend(); ++reported)
     (void)reported->second.channel.send_failure(status).ok();
   members_.clear();
   report_ = {};
 }
 
-// A failure of this process to meet others. With nobody there to be told, it is kept to itself, and tried again: what
-// is short may come back, and who calls meanwhile waits to be let in.
+// Handles a failure of this process to accept ranks. Without members to notify, it logs once and retries: the resource
+// may become available, and callers wait meanwhile.
 void Rendezvous::suffer(const Status& status) {
   if (!members_.empty()) return fail(status);
-  if (!std::exchange(warned_, true)) log(LogLevel::warn, "nobody can join: %s; trying again", status.message().c_str());
+  if (!std::exchange(warned_, true)) log(LogLevel::warn, "ranks cannot join: %s; retrying", status.message().c_str());
 }
 
-// Who hangs up then has been told by us what we hold, and knows why. We only see that it is gone.
+// Names a rank that disconnected after we proved our secret. Its own error states the reason; here only the disconnect
+// is visible.
 std::string Rendezvous::rank_without_secret() const {
   const std::optional<Rank> rank = greeter_.unproved();
   if (!rank || started_ || members_.contains(*rank)) return "";

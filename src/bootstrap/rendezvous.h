@@ -1,6 +1,5 @@
-// The rendezvous of ranks, run by a thread of the process that made the unique id. It knows which ranks have joined,
-// tells all of them when to go on, and if anything goes wrong before all have reached each other, sends all the same
-// reason.
+// Rendezvous of ranks, run by a thread of the process that created the unique id. It tracks which ranks have joined and
+// starts them together. On any failure before all ranks are connected, it sends all of them the same reason.
 #pragma once
 
 #include <functional>
@@ -20,14 +19,14 @@ class Rendezvous {
  public:
   Rendezvous(const UniqueId& id, std::int64_t report_after_ms);
 
-  // Callers of these may join, or be given the id.
+  // Accepts callers that join, or that request the id.
   void listen(Socket listener, Role role, const Credentials& credentials);
-  // Added to the report of ranks that are missing, and to the refusal of those that are too many.
+  // Sets advice for the report of missing ranks, and for the refusal of duplicate ranks.
   void advise(std::string missing, std::string two_jobs) {
     advice_ = std::move(missing);
     two_jobs_ = std::move(two_jobs);
   }
-  // Returns when all ranks have reached each other, when their deadline has passed, or when `stop` can be read.
+  // Returns when all ranks have connected to each other, at their deadline, or when `stop` is readable.
   void run(int stop);
 
  private:
@@ -35,7 +34,7 @@ class Rendezvous {
     ControlChannel channel;
     JoinRecord record;
     bool reached = false;
-    bool answered = false;  // The roll call.
+    bool answered = false;  // Answered the liveness check.
   };
   void serve(const std::vector<pollfd>& polled);
   void admit(Greeted greeted);
@@ -50,10 +49,10 @@ class Rendezvous {
   void fail(const Status& status);
   void suffer(const Status& status);
   Deadline next_event() const;
-  // "; rank 1 came, but ..."; empty if no such has come, or it has come again with the secret.
+  // "; rank 1 came, but ..."; empty if there is no such rank, or it has since proved the secret.
   std::string rank_without_secret() const;
   Status late() const;
-  // "ranks 3, 7 of 8": those for which `listed` is true. Null: the rank has not joined.
+  // Lists the ranks for which `listed` returns true: "ranks 3, 7 of 8". Null: the rank has not joined.
   std::string list(const std::function<bool(const Member*)>& listed) const;
   std::string missing() const;
 
@@ -64,17 +63,18 @@ class Rendezvous {
   Greeter greeter_{kRendezvous};
   std::map<Rank, Member> members_;
   std::vector<Rank> watched_;  // Members in the order in which they are polled.
-  Rank ranks_ = 0;             // As the first to come said.
+  Rank ranks_ = 0;             // As the first rank to join reported.
   std::size_t reached_ = 0;
-  bool started_ = false;  // All have come.
+  bool started_ = false;  // All ranks have joined.
   bool finished_ = false;
-  bool warned_ = false;                                // Of a failure that there was nobody to tell.
-  Deadline deadline_ = Deadline::after_ms(3'600'000);  // For the first to come; then as that rank said.
+  bool warned_ = false;                                // A failure without members to notify was logged.
+  Deadline deadline_ = Deadline::after_ms(3'600'000);  // For the first rank to join; afterwards the limit of that rank.
   std::int64_t timeout_ms_ = 0;
   Deadline report_;
-  Deadline roll_call_;  // Shortly before the deadline: ranks that do not answer are stopped or out of reach.
+  // Time of the liveness check, before the deadline. Ranks that do not answer are stopped or unreachable.
+  Deadline roll_call_;
   HostRecord host_;
-  std::optional<std::pair<Code, std::string>> failure_;  // What late ranks are told.
+  std::optional<std::pair<Code, std::string>> failure_;  // Reason sent to late ranks.
 };
 
 }  // namespace tutti

@@ -73,10 +73,11 @@ class RendezvousThreads {
   std::vector<std::unique_ptr<RendezvousThread>> threads_;
 };
 
-// Those of this process. They end with it; in a forked child there are no such threads, and none to wait for.
+// Rendezvous threads of this process, which end with it. A forked child has none and waits for none.
 RendezvousThreads of_process;
 
-// From the load of the library on: a fork beside the first use would leave the child waiting for the end of it.
+// Registered when the library is loaded. A fork() during the first use would otherwise leave a locked guard in the
+// child.
 [[maybe_unused]] const int fork_handlers = ::pthread_atfork([] { of_process.lock(); }, [] { of_process.unlock(); },
                                                             [] {
                                                               of_process.forget();

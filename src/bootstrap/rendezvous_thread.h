@@ -1,4 +1,4 @@
-// Runs a rendezvous beside the caller.
+// Runs a rendezvous in a thread.
 #pragma once
 
 #include <optional>
@@ -9,15 +9,15 @@
 
 namespace tutti {
 
-// Where ranks that know the meeting point of their job alone are given the id.
+// Gives the id to ranks that know only the meeting point of their job.
 struct Invitation {
   Socket listener;
   Credentials credentials;
-  std::string advice;    // What to do where ranks do not find it; see advice_for().
+  std::string advice;    // Advice if ranks cannot reach it; see advice_for().
   std::string two_jobs;  // Advice for ranks that were started twice.
 };
 
-// Listens at `address`, at any free port.
+// Listens at `address`, on any free port.
 Result<UniqueId> start_rendezvous(const RendezvousOptions& options, const Address& address,
                                   std::optional<Invitation> invitation);
 

@@ -17,13 +17,15 @@ using File = Owned<int, ::close, -1>;
 
 constexpr std::size_t kLongestFile = 4096;
 
-// When the library is loaded: it takes a lock, which a fork beside the first use might find taken.
+// Initialized when the library is loaded: sodium_init() takes a lock, which a fork during the first use might leave
+// locked.
 const bool ready = ::sodium_init() >= 0;
 
-// Nobody but its owner may read it, or it is no secret.
+// Fails if users other than the owner can read the file.
 Result<std::string> read_secret(const std::string& path) {
   if (path.empty()) return std::string();
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // A pipe would wait for its writer.
+  // Non-blocking: opening a pipe would wait for its writer.
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return system_error("open the secret file " + path);
   struct stat state = {};
   if (::fstat(file.get(), &state) != 0) return system_error("look at the secret file " + path);

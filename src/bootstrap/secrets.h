@@ -27,15 +27,15 @@ inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(te
 
 Status fill_randomly(std::span<std::byte> bytes);
 
-// Of all parts, each with its length, so that no other cut into parts gives the same.
+// Digest of all parts with their lengths, so that different splits give different digests.
 Digest digest(const Secret& key, std::initializer_list<Bytes> parts);
-bool equal(const Digest& a, const Digest& b);  // In constant time.
+bool equal(const Digest& a, const Digest& b);  // Constant time.
 
-// Whether there is a secret in it, which nobody but its owner may read; the path may be empty.
+// Fails unless the file contains a secret and only its owner can read it. Succeeds if the path is empty.
 Status check_secret_file(const std::string& path);
-// The key of a communicator: of its id's secret, and of what the file holds where a path is given.
+// Returns the key of a communicator, from the id's secret and, if a path is given, the content of the file.
 Result<Secret> communicator_key(const UniqueId& id, const std::string& secret_file);
-// The key under which a launcher's ranks ask rank 0 for the id: secret only if there is a file.
+// Returns the key with which a launcher's ranks request the id from rank 0. It is secret only if there is a file.
 Result<Secret> invitation_key(const std::string& secret_file);
 
 }  // namespace tutti

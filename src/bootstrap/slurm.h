@@ -11,13 +11,13 @@
 
 namespace tutti {
 
-// First host of a compressed list: "node01" of "node[01-04,07],gpu-a". None if the list is malformed.
+// Returns the first host of a compressed list: "node01" of "node[01-04,07],gpu-a". nullopt if the list is malformed.
 std::optional<std::string> first_host(std::string_view list);
 
 struct SlurmRoot {
   std::string host;
   std::uint16_t port = 0;
-  std::string variable;  // Names the variable with the list of hosts.
+  std::string variable;  // Variable with the list of hosts.
 };
 
 // Host: the first of SLURM_STEP_NODELIST, SLURM_JOB_NODELIST or SLURM_NODELIST, on which srun starts rank 0. Port: a

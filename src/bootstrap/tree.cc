@@ -25,7 +25,7 @@ Status Tree::connect(Rank neighbour, ControlChannel channel) {
   const bool related =
       (self_ != 0 && neighbour == parent_of(self_)) || std::count(all.begin(), all.end(), neighbour) != 0;
   if (!related || neighbours_.contains(neighbour)) {
-    return remote_error("rank " + std::to_string(neighbour) + " called out of turn");
+    return remote_error("unexpected connection from rank " + std::to_string(neighbour));
   }
   neighbours_[neighbour].channel = std::move(channel);
   return {};
@@ -50,7 +50,7 @@ Status Tree::gather(std::span<std::byte> records, std::size_t bytes_per_rank, co
   for (const Rank child : below) TUTTI_CHECK_OK(take(child, run(child), watch));
   if (self_ != 0) {
     const Rank parent = parent_of(self_);
-    // A parent that is gone is found out while we await its answer.
+    // A disconnected parent is detected while waiting for its answer.
     if (!neighbours_[parent].ended) (void)neighbours_[parent].channel.send(Message::data, run(self_)).ok();
     TUTTI_CHECK_OK(take(parent, records, watch));
   }
@@ -68,7 +68,7 @@ Status Tree::broadcast(Rank root, std::span<std::byte> bytes, const Watch& watch
   return status;
 }
 
-// Every rank hears it once: on the way up who passes it on, and all others from their parents.
+// Every rank receives the bytes once: ranks between `root` and rank 0 on the way up, all others from their parents.
 Status Tree::pass_on(Rank root, std::span<std::byte> bytes, const Watch& watch) {
   std::vector<Rank> below = children();
   const auto leads_up = [&](Rank child) { return child <= root && root < end_of(child, ranks_); };
@@ -89,7 +89,7 @@ Status Tree::take(Rank from, std::span<std::byte> target, const Watch& watch) {
     TUTTI_CHECK_OK(is_late(from, watch));
     TUTTI_CHECK_OK(turn(watch));
     for (auto& [rank, other] : neighbours_) {
-      if (!other.ended || !other.inbox.empty()) continue;  // Whoever has ended cannot have had its answer yet.
+      if (!other.ended || !other.inbox.empty()) continue;  // A peer that has ended cannot have received its answer yet.
       return remote_error("rank " + std::to_string(rank) + " died, or left too early");
     }
   }
@@ -104,7 +104,7 @@ Status Tree::take(Rank from, std::span<std::byte> target, const Watch& watch) {
   return {};
 }
 
-// A child that has its answer may leave at once.
+// A child that has received its answer may leave at once.
 Status Tree::finish_sending(const Watch& watch) {
   for (auto& [rank, neighbour] : neighbours_) {
     while (neighbour.channel.unsent() && !neighbour.ended) {

@@ -1,5 +1,5 @@
-// A binomial tree over all ranks, for small exchanges: rank r's subtree is the ranks from r on, as many as r's lowest
-// set bit says, so that what a subtree gathers is one run of records. Two messages per rank, 2 log2(n) deep.
+// A binomial tree over all ranks, for small exchanges. The subtree of rank r is [r, r + lowest set bit of r), so that a
+// subtree's records are contiguous. Two messages per rank; depth 2 log2(n).
 #pragma once
 
 #include <deque>
@@ -21,7 +21,7 @@ class Tree {
  public:
   Tree(Rank self, Rank ranks) : self_(self), ranks_(ranks) {}
 
-  static Rank parent_of(Rank rank) { return rank & (rank - 1); }  // Of all but 0.
+  static Rank parent_of(Rank rank) { return rank & (rank - 1); }  // For all ranks except 0.
   static Rank end_of(Rank rank, Rank ranks);                      // The subtree is [rank, end).
   std::vector<Rank> children() const;
 
@@ -30,12 +30,11 @@ class Tree {
   bool complete() const;
 
   Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch);
-  // Up from the root of the broadcast to that of the tree, and down to all others. `bytes`: as many on all ranks.
+  // Sends up from `root` to rank 0, and down to all others. All ranks pass the same size.
   Status broadcast(Rank root, std::span<std::byte> bytes, const Watch& watch);
   // Sends the failure to the neighbours, which pass it on. Later failures are dropped.
   void fail(const Status& status);
-  // Makes waits of this tree also call `serve` whenever `descriptor` can be read; a wait fails if that fails. -1: no
-  // more.
+  // Waits of this tree also call `serve` whenever `descriptor` is readable, and fail if it fails. -1: stop.
   void attend(int descriptor, std::function<Status()> serve) {
     attended_ = descriptor;
     serve_attended_ = std::move(serve);
@@ -51,7 +50,7 @@ class Tree {
   Status pass_on(Rank root, std::span<std::byte> bytes, const Watch& watch);
   Status take(Rank from, std::span<std::byte> target, const Watch& watch);
   Status finish_sending(const Watch& watch);
-  // Waits for something to happen to any neighbour, and reads what has come.
+  // Waits for an event on any connection, and reads incoming data.
   Status turn(const Watch& watch);
   Status read(Rank rank, Neighbour& neighbour);
   Status is_late(Rank rank, const Watch& watch) const;
@@ -61,7 +60,7 @@ class Tree {
   int attended_ = -1;
   std::function<Status()> serve_attended_;
   std::map<Rank, Neighbour> neighbours_;
-  // Payload that may come: neighbours are known by then, and may be ahead by an exchange.
+  // Maximum payload. Neighbors are authenticated and may be one exchange ahead.
   std::size_t longest_ = kMaxBroadcastBytes;
   std::optional<std::pair<Code, std::string>> failure_;
 };

@@ -34,8 +34,7 @@ Result<UniqueId> draw_unique_id(const Address& address) {
 Status check(const UniqueId& id) {
   if (id.magic != kIdMagic)
     return invalid_argument(
-        "the unique id is none that tutti made: one rank gets it from tutti_get_unique_id, and brings all of its 128 "
-        "bytes to the others");
+        "invalid unique id: call tutti_get_unique_id on one rank, and copy all of its 128 bytes to the other ranks");
   if (id.version != kIdVersion) {
     return invalid_argument("the unique id has version " + std::to_string(id.version) +
                             ", this library reads version " + std::to_string(kIdVersion) +

@@ -1,4 +1,4 @@
-// The name of a communicator to be: where its ranks meet, and the secret by which they know each other.
+// Unique id of a communicator: the address of its rendezvous, and the secret that authenticates its ranks.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 
 namespace tutti {
 
-// An IP address and port, as it travels.
+// An IP address and port in network format.
 struct Address {
   std::uint16_t family = 0;  // 4 or 6; 0: none.
   std::uint16_t port = 0;
-  std::uint32_t scope = 0;  // Of a link-local v6 address.
+  std::uint32_t scope = 0;  // Scope id of a link-local IPv6 address.
   std::array<std::uint8_t, 16> bytes{};
 
   bool operator==(const Address&) const = default;
@@ -27,17 +27,17 @@ using Secret = std::array<std::uint8_t, 32>;
 struct UniqueId {
   std::uint32_t magic = 0;
   std::uint32_t version = 0;
-  std::uint64_t checksum = 0;  // Of all that follows: against damage, not against forgery.
-  Address address;             // Of the rendezvous.
+  std::uint64_t checksum = 0;  // Over all following fields. Detects damage, not forgery.
+  Address address;             // Address of the rendezvous.
   CommunicatorId communicator{};
-  Secret secret{};  // Whoever has it may join.
+  Secret secret{};  // Allows its holder to join.
   std::array<std::uint8_t, 40> reserved{};
 };
 static_assert(sizeof(UniqueId) == 128);
 
-// A fresh id with random parts.
+// Creates an id with random parts.
 Result<UniqueId> draw_unique_id(const Address& address);
-// Says what is wrong with an id that was damaged, or made by another version.
+// Returns an error that describes how the id is damaged, or that another version created it.
 Status check(const UniqueId& id);
 
 }  // namespace tutti

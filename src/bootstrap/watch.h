@@ -1,4 +1,4 @@
-// What every wait watches: a deadline, and a word that another thread sets to end it.
+// End of a wait: a deadline, and an abort word that another thread sets.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@ namespace tutti {
 
 struct Watch {
   Deadline deadline;
-  const std::uint32_t* abort = nullptr;  // Not 0: aborted. Null: nobody aborts.
+  const std::uint32_t* abort = nullptr;  // Aborted if *abort is nonzero. Null: cannot be aborted.
 
   bool aborted() const { return abort != nullptr && load_acquire(abort) != 0; }
-  // How long poll(2) may sleep so that an abort is seen within 20 ms.
+  // Returns the timeout for poll(2) that detects an abort within 20 ms.
   int poll_ms() const {
     constexpr std::int64_t abort_ms = 20;
     const std::int64_t left = deadline.left_ms();

@@ -7,7 +7,7 @@ constexpr std::size_t kSimple = static_cast<std::size_t>(Protocol::simple);
 constexpr std::size_t kLl = static_cast<std::size_t>(Protocol::ll);
 constexpr std::size_t kLl128 = static_cast<std::size_t>(Protocol::ll128);
 
-// In the order of CompressionFormat: what perf/micro/compression_bench measures in the nearest caches.
+// Indexed by CompressionFormat. Measured by perf/micro/compression_bench in the innermost caches.
 struct CodingRates {
   std::array<double, kCompressionFormats> encode, decode;
 };
@@ -24,7 +24,7 @@ Costs host_costs() {
   costs.base_us[kSimple] = 0.025;
   costs.base_us[kLl] = 0.015;
   auto& memory = costs.hop_us[static_cast<std::size_t>(LinkClass::memory)];
-  memory[kSimple] = 0.12;  // A counter, and then the data.
+  memory[kSimple] = 0.12;  // A counter, then the data.
   memory[kLl] = 0.045;
   costs.hop_us[static_cast<std::size_t>(LinkClass::network)][kSimple] = 1.5;
   costs.step_us[kSimple] = 0.02;
@@ -40,19 +40,18 @@ Costs host_costs() {
 constexpr Level kMemoryOfHosts = {
     .links = LinkClass::memory, .stall_us = 0.05, .handover_us = 1.62, .passed_on_us = 0.06};
 constexpr Level kTcp = {.links = LinkClass::network,
-                        .member_gbytes_per_s = 1.2,  // 10 Gbit/s, as nobody has asked.
-                        .latency_us = 10,            // Of cards and a switch; none within one machine.
-                        .message_us = 4,             // A system call, and what the kernel does then.
-                        .receive_us = 1.5,           // One call takes in what several ranks have sent.
+                        .member_gbytes_per_s = 1.2,  // 10 Gbit/s: the default without a measurement.
+                        .latency_us = 10,            // Network cards and a switch.
+                        .message_us = 4,             // A system call, and the kernel's work for it.
+                        .receive_us = 1.5,           // One call receives messages of several ranks.
                         .work_gbytes_per_s = 10,
                         .stall_us = 0.1,
                         .handover_us = 5.5,
-                        .passed_on_us = 1.5,  // As a hop takes.
-                        .woken_us = 15};      // None in memory, which ranks look at when they have a core.
+                        .passed_on_us = 1.5,  // Equal to a hop.
+                        .woken_us = 15};      // Zero in memory, where a rank polls as soon as it has a core.
 
-// A channel reads and writes as fast as it copies, and arithmetic goes on beside that. What it encodes or decodes are 4
-// bytes for each value, but those of the message, which is moved, are counted there as read and as written. Nobody has
-// measured it: see perf/results/PENDING.md.
+// Estimate, not measured (see perf/results/PENDING.md). A channel reads and writes at copy speed; arithmetic overlaps.
+// Coding moves 4 bytes per value; the message's own bytes are counted as read and written elsewhere.
 double coding_gbytes_per_s(CompressionFormat compression, double copied_gbytes_per_s) {
   const double value_bytes = sizeof(float),
                message_bytes = static_cast<double>(compressed_bytes(compression)) / kCompressionGroup;

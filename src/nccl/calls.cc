@@ -35,8 +35,8 @@ Outcome check_reduction(Call& call) {
   const auto found =
       std::find_if(made.begin(), made.end(), [&](const MadeReduction& one) { return one.number == call.reduction; });
   if (found == made.end()) {
-    return invalid_argument("op " + std::to_string(call.reduction) +
-                            " is none: pass ncclSum ... ncclAvg, or one made for this communicator and not destroyed");
+    return invalid_argument("invalid op " + std::to_string(call.reduction) +
+                            "; pass ncclSum ... ncclAvg, or one created for this communicator and not destroyed");
   }
   if (found->type != call.type) {
     return invalid_argument("op was made for datatype " + std::to_string(found->type) + ", the call is of " +
@@ -49,11 +49,11 @@ Outcome check_reduction(Call& call) {
 Outcome check_values(const Call& call) {
   const Seat& seat = call.communicator->seat;
   if (call.type < 0 || call.type >= ncclNumTypes) {
-    return invalid_argument("datatype " + std::to_string(call.type) + " is none: pass ncclInt8 ... ncclFloat8e5m2");
+    return invalid_argument("invalid datatype " + std::to_string(call.type) + "; pass ncclInt8 ... ncclFloat8e5m2");
   }
   if (call.root < 0 || call.root >= seat.ranks) {
     return invalid_argument(std::string(is_message(call.kind) ? "peer " : "root ") + std::to_string(call.root) +
-                            " is no rank: there are " + std::to_string(seat.ranks) + ", counted from 0");
+                            " is out of range; ranks are 0.." + std::to_string(seat.ranks - 1));
   }
   if (call.count == 0) return {};
   if (call.count > kMaxElements) {

@@ -210,7 +210,7 @@ bool Communicator::is_aborted() const {
 
 Outcome no_communicator(const ncclComm* handle) {
   if (handle == nullptr) return invalid_argument("comm is NULL: pass a communicator");
-  return invalid_argument("comm is no communicator of this process: it was destroyed or aborted, or never was one");
+  return invalid_argument("comm is not a communicator of this process: it was destroyed or aborted, or never created");
 }
 
 Outcome admit_new(Shared communicator, ncclComm_t& handle) {

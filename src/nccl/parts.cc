@@ -79,8 +79,7 @@ Outcome check_excluded(const std::vector<int>& excluded, const Seat& seat) {
     const int rank = excluded[i];
     const std::string which = "excludeRanksList[" + std::to_string(i) + "] is " + std::to_string(rank);
     if (rank < 0 || rank >= seat.ranks) {
-      return invalid_argument(which + ", which is no rank: there are " + std::to_string(seat.ranks) +
-                              ", counted from 0");
+      return invalid_argument(which + ", which is out of range; ranks are 0.." + std::to_string(seat.ranks - 1));
     }
     if (rank == seat.rank) return invalid_argument(which + ", which is this one: only ranks that stay call this");
     if (seen[static_cast<std::size_t>(rank)])

@@ -18,11 +18,11 @@ int next_number() {
 Outcome make(MadeReduction& made, void* scalar, ncclScalarResidence_t residence) {
   if (scalar == nullptr) return invalid_argument("scalar is NULL: pass one element of the datatype");
   if (made.type < 0 || made.type >= ncclNumTypes) {
-    return invalid_argument("datatype " + std::to_string(made.type) + " is none: pass ncclInt8 ... ncclFloat8e5m2");
+    return invalid_argument("invalid datatype " + std::to_string(made.type) + "; pass ncclInt8 ... ncclFloat8e5m2");
   }
   if (residence != ncclScalarDevice && residence != ncclScalarHostImmediate) {
-    return invalid_argument("residence " + std::to_string(residence) +
-                            " is none: pass ncclScalarDevice or ncclScalarHostImmediate");
+    return invalid_argument("invalid residence " + std::to_string(residence) +
+                            "; pass ncclScalarDevice or ncclScalarHostImmediate");
   }
   if (residence == ncclScalarHostImmediate) {
     std::memcpy(&made.scalar, scalar, size_of(made.type));

@@ -44,8 +44,8 @@ Outcome deregister_buffer(const ncclComm* comm, const void* handle) {
   if (communicator == nullptr) return no_communicator(comm);
   if (handle == nullptr || communicator->registrations.remove(handle)) return {};
   return invalid_usage(
-      "handle is none of a buffer that is registered with this communicator: pass one of ncclCommRegister, once, with "
-      "the communicator that gave it");
+      "handle is not registered with this communicator: pass each handle of ncclCommRegister once, with the "
+      "communicator that returned it");
 }
 
 constexpr int kSymmetric = 1;       // NCCL_WIN_COLL_SYMMETRIC.

@@ -23,7 +23,7 @@ Result<Kind> parse(std::string_view text, const std::string_view (&names)[count]
     if (names[i] == text) return static_cast<Kind>(i);
     all += (i == 0 ? "" : i + 1 == count ? " or " : ", ") + std::string(names[i]);
   }
-  return invalid_argument("'" + std::string(text) + "' is no kind of " + what + ", which is " + all);
+  return invalid_argument("'" + std::string(text) + "' is not a kind of " + what + "; valid: " + all);
 }
 
 std::string shown(const Topology& topology, const Node& node) {
@@ -66,10 +66,8 @@ Status check_text(const std::string& text, const std::string& what) {
   const std::size_t end = plain_until(text);
   if (end == text.size()) return {};
   const bool control = static_cast<unsigned char>(text[end]) < 0x20 || text[end] == 0x7f;
-  return invalid_argument(
-      what +
-      (control ? " has control characters in it" : " is no UTF-8 text, or has characters in it that no text has") +
-      ", from byte " + std::to_string(end) + " on");
+  return invalid_argument(what + (control ? " has control characters in it" : " is not valid UTF-8 text") +
+                          ", from byte " + std::to_string(end) + " on");
 }
 
 Status check_texts(const Topology& topology) {

@@ -147,7 +147,7 @@ Result<TuneCache> read_tune_cache(const std::string& path) {
   const std::string text = TUTTI_TRY(read_text(path));
   auto parsed = parse_tune_cache(text);
   if (parsed.ok()) return parsed;
-  return invalid_usage(path + " is no file of learned choices: " + std::move(parsed).status().message());
+  return invalid_usage(path + " is not a tune file: " + std::move(parsed).status().message());
 }
 
 Status add_to_tune_cache(const std::string& path, const TuneCache::Machine& machine) {

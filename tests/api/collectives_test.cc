@@ -243,7 +243,7 @@ TEST(Group, FailsOnPeers_WhenCallIsInvalid) {
     EXPECT_EQ(tutti_send(value, 1, tutti_float32, 9, comm, nullptr), tutti_invalid_argument);
     EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
   };
-  expect_called_off(refused, "peer 9 is no rank");
+  expect_called_off(refused, "peer 9 is out of range");
 }
 
 TEST(Group, FailsOnPeers_WhenStreamIsDestroyed) {

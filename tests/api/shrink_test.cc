@@ -105,8 +105,8 @@ TEST(Shrink, RejectsInvalidLists) {
     EXPECT_NE(last_error().find(words), std::string::npos) << last_error();
     EXPECT_EQ(part, nullptr);
   };
-  expect({0, 4}, "excluded[1] is 4, which is no rank: there are 4, counted from 0");
-  expect({-1}, "excluded[0] is -1, which is no rank");
+  expect({0, 4}, "excluded[1] is 4, which is out of range; ranks are 0..3");
+  expect({-1}, "excluded[0] is -1, which is out of range");
   expect({2, 3, 2}, "excluded[2] is 2, as one before it: pass each rank once");
   expect({3, 2, 1, 0}, "excluded has all 4 ranks");
   expect({3, 1}, "excluded has rank 1, which is this one");

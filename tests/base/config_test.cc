@@ -248,13 +248,13 @@ TEST(Config, WarnsOfUnsupportedNcclValues) {
     return warnings.size() == 1 ? warnings[0] : std::to_string(warnings.size()) + " warnings";
   };
   EXPECT_EQ(warning("NCCL_ALGO", "NVLS"),
-            "NVLS of NCCL_ALGO has no effect: there is no multicast through switches yet");
+            "NVLS of NCCL_ALGO has no effect: multicast through NVSwitch is not supported yet");
   EXPECT_EQ(warning("NCCL_ALGO", "^Tree"), "NCCL_ALGO=^Tree ignored: exclusion lists are not supported");
   EXPECT_EQ(warning("NCCL_PROTO", "LL,LL128,Simple"),
             "NCCL_PROTO=LL,LL128,Simple ignored: lists are not supported, only one name can be forced");
   EXPECT_EQ(warning("NCCL_ALGO", "broadcast:ring"),
             "broadcast:ring of NCCL_ALGO ignored: a name is forced for all collectives that have it");
-  EXPECT_EQ(warning("NCCL_PROTO", "LL256"), "LL256 of NCCL_PROTO has no effect: there are ll, ll128, simple");
+  EXPECT_EQ(warning("NCCL_PROTO", "LL256"), "LL256 of NCCL_PROTO has no effect: valid names are ll, ll128, simple");
   EXPECT_EQ(warning("NCCL_ALGO", "Ring"), "0 warnings");
 }
 

@@ -67,7 +67,7 @@ TEST(Address, ReturnsRails_OnlyForInterfaceList) {
 TEST(Address, ReportsUnmatchedListEntries) {
   const std::vector<std::string> idle = idle_entries("=none0,lo");
   ASSERT_EQ(idle.size(), 1U);
-  EXPECT_EQ(idle[0].find("none0, of which there is none: there are "), 0U) << idle[0];
+  EXPECT_EQ(idle[0].find("none0, which does not exist: there are "), 0U) << idle[0];
   EXPECT_NE(idle[0].find("lo"), std::string::npos) << idle[0];
   EXPECT_EQ(idle_entries("none0,lo,none1").size(), 2U);
   EXPECT_TRUE(idle_entries("^none0,none1").empty());

@@ -65,7 +65,7 @@ TEST(DescriptorLimit, LetsRanksJoin_WhenDescriptorsBecomeFree) {
   Processes processes;
   processes.start([&]() -> std::string {
     set_log_sink([](std::string_view line) {
-      if (line.find("nobody can join: accept a connection: Too many open files") != std::string_view::npos)
+      if (line.find("ranks cannot join: accept a connection: Too many open files") != std::string_view::npos)
         warned.open();
     });
     Result<UniqueId> own = make_unique_id(here());

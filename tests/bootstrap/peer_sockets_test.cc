@@ -297,7 +297,7 @@ TEST(PeerSockets, NameUnansweredConnection_OnAllRanks) {
     for (;;) ::pause();
   };
   for (const std::string& text : reports_of_others(kMeets, sleep, apart(4000))) {
-    EXPECT_EQ(text.find("nobody answers; while rank "), 0U) << text;
+    EXPECT_EQ(text.find("no answer; while rank "), 0U) << text;
     expect_named(text);
   }
 }

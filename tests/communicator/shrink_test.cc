@@ -155,7 +155,7 @@ TEST(Shrink, ReportsBothListsOnAllRanks_WhenTheyDiffer) {
     });
     for (Rank rank = 0; rank < 3; ++rank)
       expect_words(statuses[rank], Code::invalid_usage,
-                   {"rank " + std::to_string(odd) + " excludes nobody", " excludes rank 3"});
+                   {"rank " + std::to_string(odd) + " excludes no rank", " excludes rank 3"});
     expect_ok(on_all(ranks, [&](Communicator& communicator) { return go_on(communicator, {3}); }));
   }
   expect_ok(on_all(ranks, [](Communicator& communicator) { return communicator.failure(); }));

@@ -38,6 +38,6 @@ expect eth 0 1  # No list: the interface that leads to rank 0.
 
 # Each host warns once of a name without an interface.
 said="$(sent_with =eth0,eth9)" || fail "all-reduces by =eth0,eth9: $said"
-warned="$(grep -c '(=eth0,eth9) names eth9, of which there is none: there are .*eth1' <<<"$said" || true)"
+warned="$(grep -c '(=eth0,eth9) names eth9, which does not exist: there are .*eth1' <<<"$said" || true)"
 [ "$warned" = 2 ] || fail "$warned ranks of 2 hosts warn of eth9: $said"
 ! grep -q 'names eth' <<<"$(sent_with =eth0,eth1)" || fail "somebody warns of eth0 or eth1"

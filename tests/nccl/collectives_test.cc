@@ -270,9 +270,9 @@ TEST(Calls, RejectInvalidArguments) {
   const ncclComm_t comm = ranks[0];
   int value = 0;
   EXPECT_EQ(ncclBroadcast(&value, &value, 1, ncclInt32, 1, comm, stream_of(0)), ncclInvalidArgument);
-  expect_error_text("root 1 is no rank");
+  expect_error_text("root 1 is out of range");
   EXPECT_EQ(ncclSend(&value, 1, ncclInt32, -1, comm, stream_of(0)), ncclInvalidArgument);
-  expect_error_text("peer -1 is no rank");
+  expect_error_text("peer -1 is out of range");
   EXPECT_EQ(ncclAllReduce(nullptr, &value, 1, ncclInt32, ncclSum, comm, stream_of(0)), ncclInvalidArgument);
   expect_error_text("ncclAllReduce: sendbuff is NULL");
   EXPECT_EQ(ncclAllReduce(&value, nullptr, 1, ncclInt32, ncclSum, comm, stream_of(0)), ncclInvalidArgument);

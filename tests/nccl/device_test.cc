@@ -265,7 +265,7 @@ TEST(Device, GroupsReportErrorAgain) {
   NCCL_EXPECT_OK(sum(buffers[0], ranks[0], stream_of(0)));
   EXPECT_EQ(ncclBroadcast(nullptr, nullptr, 1, ncclInt32, 9, ranks[1], stream_of(1)), ncclInvalidArgument);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
-  expect_error_text("root 9 is no rank");
+  expect_error_text("root 9 is out of range");
   NCCL_EXPECT_OK(ranks.run_in_group(
       [&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum(buffers[rank], comm, stream_of(rank))); }));
   finish_all();

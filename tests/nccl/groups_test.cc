@@ -40,7 +40,7 @@ TEST(Group, ReportsErrorAgain_AndRunsNothing) {
   NCCL_EXPECT_OK(sum_one(values[0], ranks[0]));
   EXPECT_EQ(ncclBroadcast(&values[1], &values[1], 1, ncclInt32, 9, ranks[1], nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
-  expect_error_text("root 9 is no rank");
+  expect_error_text("root 9 is out of range");
   EXPECT_EQ(values[0], 1);
   // The group and the communicators are usable as before.
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum_one(values[rank], comm)); }));

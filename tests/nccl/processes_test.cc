@@ -164,7 +164,7 @@ struct DestroysAtExit {
   ncclComm_t comm = nullptr;
   ~DestroysAtExit() {
     if (ncclCommDestroy(comm) != ncclSuccess || ncclCommDestroy(comm) != ncclInvalidArgument) ::_exit(3);
-    if (std::string(ncclGetLastError(nullptr)).find("no communicator") == std::string::npos) ::_exit(4);
+    if (std::string(ncclGetLastError(nullptr)).find("not a communicator") == std::string::npos) ::_exit(4);
   }
 };
 

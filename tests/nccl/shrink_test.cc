@@ -169,8 +169,8 @@ TEST(Shrink, RejectsInvalidArguments) {
     expect_error_text(words);
     EXPECT_EQ(part, nullptr);
   };
-  expect({0, 3}, "excludeRanksList[1] is 3, which is no rank: there are 3");
-  expect({-1}, "excludeRanksList[0] is -1, which is no rank");
+  expect({0, 3}, "excludeRanksList[1] is 3, which is out of range; ranks are 0..2");
+  expect({-1}, "excludeRanksList[0] is -1, which is out of range");
   expect({2, 0, 2}, "excludeRanksList[2] is 2, as one before it");
   expect({2, 1}, "excludeRanksList[1] is 1, which is this one");
   int list = 0;

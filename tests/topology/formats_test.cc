@@ -176,11 +176,11 @@ TEST(NcclXml, RoundTripsSupportedProperties) {
 TEST(NcclXml, NamesLineOfError) {
   const std::pair<const char*, const char*> wrong[] = {
       {"<pci class=\"0x030200\"/>", "f:3: <pci>: it has no busid"},
-      {"<pci busid=\"1:0\" class=\"blue\"/>", "f:3: <pci>: class=\"blue\" is no whole number"},
+      {"<pci busid=\"1:0\" class=\"blue\"/>", "f:3: <pci>: class=\"blue\" is not an integer"},
       {"\n<pci busid=\"1:0\" link_speed=\"fast\"/>", "f:4: <pci>: link_speed=\"fast\" is not like \"16 GT/s\""},
       {"<pci busid=\"1:0\" link_width=\"99\"/>", "f:3: <pci>: link_width=\"99\" is more than 32"},
       {"<pci busid=\"1:0\" class=\"0x030200\"/>\n<pci busid=\"1:0\" class=\"0x030200\"/>", "f:4: <pci>: there are two"},
-      {"<nic><net name=\"a\" speed=\"-3\"/></nic>", "f:3: <net>: speed=\"-3\" is no number that is 0 or more"},
+      {"<nic><net name=\"a\" speed=\"-3\"/></nic>", "f:3: <net>: speed=\"-3\" is not a number >= 0"},
       {"<nic><net name=\"a\" speed=\"1e300\"/></nic>", "is more than can be"},
       {"<nic><net speed=\"1\"/></nic>", "f:3: <net>: it has no name"},
       {"<pci busid=\"1:0\" class=\"0x030200\"><gpu><nvlink target=\"2:0\" count=\"1\" "
@@ -217,7 +217,7 @@ TEST(Json, ReportsErrors) {
       {head + "\"colour\": 1}", "has \"colour\", which it cannot have"},
       {head + "\"hosts\": [{}]}", "a host has no name"},
       {head + "\"hosts\": [{\"name\": \"a\", \"nodes\": [{\"name\": \"x\", \"kind\": \"tree\"}]}]}",
-       "'tree' is no kind of node"},
+       "'tree' is not a kind of node"},
       {head + "\"hosts\": [{\"name\": \"a\", \"nodes\": [{\"name\": \"x\", \"kind\": \"gpu\", \"sm\": -1}]}]}",
        "\"sm\" of node 'x'"},
       {head + "\"hosts\": [{\"name\": \"a\", \"nodes\": [{\"name\": \"x\", \"kind\": \"gpu\", \"sm\": 1.5}]}]}",

@@ -148,8 +148,8 @@ TEST_F(NvmlDiscovery, OmitsLostGpu) {
   const std::string aside = "gpu 0000:5e:00.0 is not given to us by its driver";
   const std::pair<const char*, const char*> kCases[] = {
       {"handle1", "the driver counts gpu1 and does not give it: GPU is lost"},
-      {"pci1", "the driver does not tell where gpu1 is: GPU is lost"},
-      {"garbage1", "the driver does not tell where gpu1 is: its bus id is none"},
+      {"pci1", "the driver does not report where gpu1 is: GPU is lost"},
+      {"garbage1", "the driver does not report where gpu1 is: its bus id is invalid"},
       {"same1", "the driver tells the bus id of gpu0 for gpu1 as well"},
   };
   for (const auto& [words, why] : kCases) {
@@ -191,8 +191,8 @@ TEST_F(NvmlDiscovery, NotesNvLinks_WithUnknownEnd) {
 TEST_F(NvmlDiscovery, OmitsNvLinks_WithInvalidEnd) {
   const Topology found = look_with("nowhere0");
   EXPECT_TRUE(found.all(NodeKind::nvswitch).empty());
-  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // Reported by the other end.
-  EXPECT_EQ(found.notes, (Notes{"the driver does not tell where all NVLinks of gpu0 lead: a bus id is none"}));
+  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // As the other end tells.
+  EXPECT_EQ(found.notes, (Notes{"the driver does not report where all NVLinks of gpu0 lead: a bus id is invalid"}));
 }
 
 TEST_F(NvmlDiscovery, NotesMissingProperties) {

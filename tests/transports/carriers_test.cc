@@ -60,17 +60,17 @@ TEST_F(FaultyEndpoint, FailsConnection_WhenRequired) {
 
 TEST_F(FaultyEndpoint, CannotDeliverMessageOutOfOrder) {
   start({Fault::wrong_number, Fault::none});
-  expect_lost(1, "out of turn");
+  expect_lost(1, "in the wrong order");
 }
 
 TEST_F(FaultyEndpoint, CannotDeliverMessageLongerThanSlot) {
   start({Fault::too_long, Fault::none});
-  expect_lost(1, "longer than a slot");
+  expect_lost(1, "longer than its slot");
 }
 
 TEST_F(FaultyEndpoint, CannotDeliverMessageOfUnknownLane) {
   start({Fault::no_such_lane, Fault::none});
-  expect_lost(1, "no such lane");
+  expect_lost(1, "unknown lane");
 }
 
 TEST_F(FaultyEndpoint, CannotReturnExcessCredits) {

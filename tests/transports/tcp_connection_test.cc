@@ -64,26 +64,26 @@ TEST_F(TcpMaliciousPeer, CannotSendDamagedHeader) {
 
 TEST_F(TcpMaliciousPeer, CannotSendMessage_OnUnknownLane) {
   say(TcpFrameHeader{.lane = 3});
-  expect_lost("no such lane");
+  expect_lost("unknown lane");
 }
 
 TEST_F(TcpMaliciousPeer, CannotSendMessageLongerThanSlot) {
   notify_lane(spec(1, 4096), 0);
   say(TcpFrameHeader{.bytes = 4097});
-  expect_lost("longer than a slot");
+  expect_lost("longer than its slot");
 }
 
 TEST_F(TcpMaliciousPeer, CannotRepeatMessage) {
   notify_lane(spec(1, 4096), 0);
   say(TcpFrameHeader{.number = 0});
   say(TcpFrameHeader{.number = 0});
-  expect_lost("out of turn");
+  expect_lost("in the wrong order");
 }
 
 TEST_F(TcpMaliciousPeer, CannotExceedSlots) {
   notify_lane(spec(1, 4096), 0);
   for (std::uint64_t number = 0; number <= HalfLane::kSlots; ++number) say(TcpFrameHeader{.number = number});
-  expect_lost("there is no slot");
+  expect_lost("without a free slot");
 }
 
 TEST_F(TcpMaliciousPeer, CannotCreditUnsentMessages) {

@@ -56,8 +56,8 @@ Result<LanePair> ShmTransport::view(const LaneSpec& spec, std::uint32_t owner, c
   const Segment& memory = owner == self_ ? own_[address.segment] : peer->second;
   const std::size_t size = memory.size();
   if (spec.slot_shift > kMaxSlotShift) {
-    return invalid_usage("a lane with 2^" + std::to_string(spec.slot_shift) + " slots cannot be: at most " +
-                         std::to_string(1 << kMaxSlotShift));
+    return invalid_usage("a lane with 2^" + std::to_string(spec.slot_shift) +
+                         " slots is not supported: the maximum is " + std::to_string(1 << kMaxSlotShift));
   }
   const std::size_t slots = slots_bytes(spec);
   if (address.words % kWordsBytes != 0 || address.words > size || size - address.words < kControlBytes ||

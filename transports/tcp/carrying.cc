@@ -53,7 +53,7 @@ Status TcpConnection::meet_carrier(const TcpFrameHeader& header, const std::byte
 }
 
 Status TcpConnection::settle(bool other_reaches) {
-  if (!met_ || way_ != Way::open) return remote_error("a carrier was settled that there is not");
+  if (!met_ || way_ != Way::open) return remote_error("the peer switched to a transport that was not offered");
   if (!other_reaches && insists_)
     return unsupported(advised("the other end cannot reach " + carrier_->describe() + ": its own error says why"));
   take_way(reaches_ && other_reaches ? Way::carrier : Way::tcp);
@@ -137,9 +137,9 @@ Status TcpConnection::arrived(const MessageHead& head) {
   if (half == nullptr) return {};
   HalfLane& lane = *half;
   if (head.bytes > lane.spec.slot_bytes || head.number != lane.carried)
-    return remote_error("a message came out of turn, or longer than a slot");
+    return remote_error("received a message in the wrong order, or longer than its slot");
   if (lane.carried - load_acquire(&lane.view.credits->taken) >= HalfLane::kSlots)
-    return remote_error("a message came for which there is no slot");
+    return remote_error("received a message without a free slot for it");
   deliver(lane, head.bytes, head.signature);
   return {};
 }

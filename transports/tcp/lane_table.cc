@@ -59,7 +59,7 @@ bool LaneTable::number(HalfLane& half, std::uint32_t& number) {
 }
 
 Result<HalfLane*> LaneTable::accept(std::uint32_t number, std::uint32_t context, const LaneSpec& spec) {
-  if (number != next_reading_) return remote_error("a lane came out of turn");
+  if (number != next_reading_) return remote_error("received a lane in the wrong order");
   TUTTI_CHECK_OK(HalfLane::check(spec));
   if (closed_there(context)) return remote_error("a lane came of a communicator that its rank has left");
   if (closed_here(context)) {
@@ -68,7 +68,7 @@ Result<HalfLane*> LaneTable::accept(std::uint32_t number, std::uint32_t context,
   }
   const auto known = known_.find({context, spec});
   if (known != known_.end() && known->second->end != LaneEnd::reader)
-    return remote_error("a lane came that this end writes");
+    return remote_error("received the address of a lane that this end writes");
   HalfLane* reading = TUTTI_TRY(half(context, spec, LaneEnd::reader));
   const auto same = [&](const Numbered& lane) { return lane.half == reading; };
   if (std::any_of(reading_.begin(), reading_.end(), same)) return remote_error("a lane came twice");
@@ -77,7 +77,7 @@ Result<HalfLane*> LaneTable::accept(std::uint32_t number, std::uint32_t context,
 }
 
 Result<HalfLane*> LaneTable::find(const Numbers& numbers, std::uint32_t number, std::uint32_t next) {
-  if (number >= next) return remote_error("there is no such lane");
+  if (number >= next) return remote_error("received a frame for an unknown lane");
   const auto found = std::lower_bound(numbers.begin(), numbers.end(), number,
                                       [](const Numbered& lane, std::uint32_t other) { return lane.number < other; });
   return found != numbers.end() && found->number == number ? found->half : nullptr;

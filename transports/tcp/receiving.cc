@@ -56,7 +56,7 @@ Status TcpConnection::parse() {
     if (left < sizeof header) break;
     std::memcpy(&header, from, sizeof header);
     if (header.check != check_of(header) || header.version != kFrameVersion)
-      return remote_error("what came is damaged, or of another version of tutti");
+      return remote_error("received a damaged frame, or one of another version of tutti");
     if (header.kind == TcpFrameKind::message) {
       begin_ += sizeof header;
       TUTTI_CHECK_OK(begin_message(header));
@@ -112,7 +112,7 @@ Status TcpConnection::accept_note(const TcpFrameHeader& header, const std::byte*
 
 Status TcpConnection::accept_lane(const TcpFrameHeader& header, const std::byte* payload) {
   LaneSpec spec;
-  if (header.bytes != sizeof spec) return remote_error("a lane came out of turn");
+  if (header.bytes != sizeof spec) return remote_error("received a lane in the wrong order");
   std::memcpy(&spec, payload, sizeof spec);
   HalfLane* half = TUTTI_TRY(lanes_.accept(header.lane, header.context, spec));
   if (half == nullptr || way_ != Way::carrier) return {};
@@ -127,9 +127,9 @@ Status TcpConnection::begin_message(const TcpFrameHeader& header) {
   if (into_ == nullptr) return {};  // It is dropped as it comes.
   HalfLane& lane = *into_;
   if (header.bytes > lane.spec.slot_bytes || header.number != lane.carried)
-    return remote_error("a message came out of turn, or longer than a slot");
+    return remote_error("received a message in the wrong order, or longer than its slot");
   if (lane.carried - load_acquire(&lane.view.credits->taken) >= HalfLane::kSlots)
-    return remote_error("a message came for which there is no slot");
+    return remote_error("received a message without a free slot for it");
   at_ = slot_of(lane.view, lane.carried);
   if (missing_ == 0) end_message();
   return {};

@@ -20,7 +20,7 @@ namespace tutti {
 // How the bytes of a connection are protected; the same at both ends.
 enum class Protection : std::uint32_t { none = 0, checked = 1, encrypted = 2 };
 
-inline constexpr const char* kDamaged = "what came was altered on its way";
+inline constexpr const char* kDamaged = "received data was altered on its way";
 
 using RecordKey = std::array<std::uint8_t, 32>;
 

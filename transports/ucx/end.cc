@@ -38,7 +38,7 @@ Status UcxEnd::connect(std::span<const std::byte> address) {
   UcxAddressHead head;
   if (address.size() >= sizeof head) std::memcpy(&head, address.data(), sizeof head);
   if (address.size() < sizeof head || head.bytes == 0 || head.bytes != address.size() - sizeof head)
-    return remote_error("an address of UCX came that is none");
+    return remote_error("received a malformed UCX address");
   if (head.version != kUcxVersion) return remote_error("the other end uses UCX as another version of tutti does");
   if (endpoint_ != nullptr) return internal_error("two addresses for one end of UCX");
   theirs_ = head.token;

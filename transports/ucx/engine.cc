@@ -218,7 +218,7 @@ void UcxEngine::part(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& 
   ends_.erase(end->token());
   std::erase(asked_, end.get());
   if (!end->closed()) {
-    log(LogLevel::warn, "ucx does not let go of what it was to send or receive: its memory is not freed");
+    log(LogLevel::warn, "UCX did not complete pending requests in time: their buffers are leaked");
     (void)end.release();
   }
   lock.unlock();  // Memory is freed without it.

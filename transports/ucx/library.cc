@@ -64,7 +64,7 @@ Result<UcxLibrary> open_ucx_library(const char* ucp_path, const char* ucs_path) 
   void* ucp = ::dlopen(ucp_path, RTLD_NOW | RTLD_LOCAL);
   void* ucs = ucp == nullptr ? nullptr : ::dlopen(ucs_path, RTLD_NOW | RTLD_LOCAL);
   if (ucs == nullptr)
-    return unsupported(std::string("there is no UCX here: ") + ::dlerror() + " (Debian: apt-get install libucx0)");
+    return unsupported(std::string("cannot load UCX: ") + ::dlerror() + " (Debian: apt-get install libucx0)");
   UcxLibrary all;
   std::string missing;
   const auto find = [&](void* library, const char* name, auto& function) {

@@ -42,7 +42,7 @@ class UcxCarrier : public Carrier {
   }
   Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override {
     UcxLanding known;
-    if (landing.size() != sizeof known) return remote_error("a landing came that is none of UCX");
+    if (landing.size() != sizeof known) return remote_error("received a malformed UCX lane address");
     std::memcpy(&known, landing.data(), sizeof known);
     const std::lock_guard lock(engine_->mutex());
     end_->attach(lane, writing, known);

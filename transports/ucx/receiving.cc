@@ -12,25 +12,25 @@ namespace tutti {
 ucs_status_t UcxEnd::take_message(const MessageHead& head, const Data& data) {
   const auto found = reading_.find(head.lane);
   if (found == reading_.end()) {
-    if (head.lane >= next_reading_) fail("a message came for a lane that there is not");
+    if (head.lane >= next_reading_) fail("received a message for an unknown lane");
     ++count_arrived_;
     return UCS_OK;  // The lane has been forgotten: it is dropped.
   }
   Reading& lane = found->second;
   Arrival& arrival = lane.arrivals[head.number % kSlots];
   if (head.bytes != data.bytes || head.bytes > lane.view.slot_bytes) {
-    fail("a message came that is longer than a slot, or than it says");
+    fail("received a message that is longer than its slot, or than its header says");
     return UCS_OK;
   }
   const bool in_turn = head.number - lane.next < kSlots && arrival.state == Arrival::State::none;
   if (!in_turn || head.number - load_acquire(&lane.view.credits->taken) >= kSlots) {
-    fail("a message came twice, or for which there is no slot");
+    fail("received a message twice, or without a free slot for it");
     return UCS_OK;
   }
   arrival.head = head;
   if (data.waits_there) return fetch(arrival, data);
   if (lane.on_device && data.bytes > 0) {
-    fail("a message came that the other end was to keep until it is fetched");
+    fail("received a message that the peer should have kept until it is fetched");
     return UCS_OK;
   }
   if (data.bytes > 0) std::memcpy(slot_of(lane.view, head.number), data.at, data.bytes);
@@ -75,11 +75,11 @@ void UcxEnd::take_word(const UcxWord& word) {
     case UcxWordKind::answer: asked_ = false; return;
     case UcxWordKind::farewell: alone_ = true; return;
     case UcxWordKind::credit: break;
-    default: return fail("a word came that means nothing");
+    default: return fail("received an invalid control word");
   }
   const auto found = writing_.find(word.lane);
   if (found == writing_.end()) {
-    if (word.lane >= next_writing_) fail("credits came for a lane that there is not");
+    if (word.lane >= next_writing_) fail("received credits for an unknown lane");
     return;
   }
   Writing& lane = found->second;

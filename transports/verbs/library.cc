@@ -34,7 +34,7 @@ const Opened& of_process() {
 Result<VerbsLibrary> open_verbs_library(const char* path) {
   void* opened = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr)
-    return unsupported(std::string("there is no RDMA here: ") + ::dlerror() +
+    return unsupported(std::string("cannot load libibverbs: ") + ::dlerror() +
                        " (Debian: apt-get install libibverbs1 ibverbs-providers)");
   VerbsLibrary all;
   std::string missing;

@@ -43,7 +43,7 @@ Result<bool> ReadBack::done() {
     const int count = TUTTI_TRY(way->pair.poll(&completion, 1));
     if (count == 0) return false;
     if (completion.status != IBV_WC_SUCCESS) {  // A completion is told of once, and arm() may be who hears of it.
-      failure_ = way->pair.failure(completion).during("reading back what came to memory of a device").message();
+      failure_ = way->pair.failure(completion).during("reading back data received in GPU memory").message();
       return remote_error(failure_);
     }
     way->reads = false;

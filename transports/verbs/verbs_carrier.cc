@@ -46,10 +46,10 @@ std::vector<std::byte> VerbsCarrier::address() const {
 
 Status VerbsCarrier::connect(std::span<const std::byte> bytes) {
   VerbsAddress other;
-  if (bytes.size() != sizeof other) return remote_error("the other end's address is none of " + describe());
+  if (bytes.size() != sizeof other) return remote_error("the peer's address is not one of " + describe());
   std::memcpy(&other, bytes.data(), sizeof other);
   if (other.version != kVerbsVersion || other.rails == 0 || other.rails > kMaxPorts)
-    return remote_error("the other end's address is none of " + describe());
+    return remote_error("the peer's address is not one of " + describe());
   rails_.resize(std::min<std::size_t>(rails_.size(), other.rails));
   if (read_back_ != nullptr) read_back_->keep(rails_.size());
   for (std::size_t i = 0; i < rails_.size(); ++i) {
@@ -148,7 +148,7 @@ Result<std::vector<std::byte>> VerbsCarrier::land(std::uint32_t lane, const Half
 Status VerbsCarrier::attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> bytes) {
   Writing made;
   made.slots = TUTTI_TRY(registered(writing, RegionUse::local));
-  if (bytes.size() != sizeof made.landing) return remote_error("a landing came that is none of " + describe());
+  if (bytes.size() != sizeof made.landing) return remote_error("received a malformed lane address over " + describe());
   std::memcpy(&made.landing, bytes.data(), sizeof made.landing);
   if (made.landing.bytes != made.slots.bytes)
     return remote_error("the reader's slots of a lane have " + std::to_string(made.landing.bytes) + " bytes, not " +
@@ -277,7 +277,8 @@ Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> 
                      data.size() == (eager ? head.bytes : 0) && (data.empty() || !lane.slots.on_device());
   const bool fits = arrival.came == 0 || (arrival.parts == record.parts && arrival.came < arrival.parts &&
                                           std::memcmp(&arrival.head, &head, sizeof head) == 0);
-  if (!right || !fits) return remote_error("a message out of turn, or longer than its slot, came over " + describe());
+  if (!right || !fits)
+    return remote_error("received a message in the wrong order, or longer than its slot, over " + describe());
   if (eager && !data.empty()) std::memcpy(slot_of(lane.view, head.number), data.data(), data.size());
   arrival = {head, record.parts, static_cast<std::uint16_t>(arrival.came + 1)};
   for (;;) {

@@ -49,7 +49,7 @@ ExcludedList ExcludedList::of(const std::vector<Rank>& sorted) {
 }
 
 std::string ExcludedList::describe() const {
-  if (count == 0) return "nobody";
+  if (count == 0) return "no rank";
   const std::uint32_t shown = std::min(count, kMaxShown);
   std::string text = count == 1 ? "rank " : "ranks ";
   for (std::uint32_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + std::to_string(first[i]);

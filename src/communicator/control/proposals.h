@@ -26,7 +26,7 @@ struct ExcludedList {
 
   static ExcludedList of(const std::vector<Rank>& sorted);
   bool operator==(const ExcludedList&) const = default;
-  std::string describe() const;  // "ranks 2, 3", "nobody"
+  std::string describe() const;  // "ranks 2, 3", "no rank"
 };
 static_assert(sizeof(ExcludedList) == 144);
 

@@ -93,7 +93,7 @@ Status Regions::enroll(std::byte* memory, std::size_t bytes) {
   const std::lock_guard lock(mutex_);  // To the end: another thread may be about to register the same.
   if (overlaps(memory, bytes)) {
     return invalid_usage("memory " + at(memory) + " of " + std::to_string(bytes) +
-                         " bytes overlaps what is registered already, or comes from tutti_mem_alloc");
+                         " bytes overlaps a registered buffer, or is part of memory from tutti_mem_alloc");
   }
   TUTTI_CHECK_OK(check_ordinary(memory, bytes));
   std::map<const std::byte*, Region> made;  // Its node is there before the memory moves: nothing may fail after that.

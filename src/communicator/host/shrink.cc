@@ -121,9 +121,10 @@ Status Shrinking::gave_up(Rank peer) const {
 }
 
 Status Shrinking::disagreement(Rank peer) const {
-  return invalid_usage("ranks disagree on whom the shrink" + terms_.name + " leaves out: " + rank_name(terms_.self) +
-                       " excludes " + list_.describe() + ", and " + rank_name(peer) + " excludes " +
-                       proposals_.with(peer).theirs->describe() + ": all that stay pass the same list");
+  return invalid_usage("ranks disagree on the ranks that the shrink" + terms_.name +
+                       " excludes: " + rank_name(terms_.self) + " excludes " + list_.describe() + ", and " +
+                       rank_name(peer) + " excludes " + proposals_.with(peer).theirs->describe() +
+                       ": all remaining ranks must pass the same list");
 }
 
 Status Shrinking::keep_waiting(const std::vector<Rank>& missing, const char* action) const {

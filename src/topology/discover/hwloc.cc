@@ -41,7 +41,7 @@ Result<Topology> ask_hwloc(const std::string& library) {
                      opened.find("hwloc_topology_load", hwloc.load) &&
                      opened.find("hwloc_topology_export_xmlbuffer", hwloc.export_xmlbuffer) &&
                      opened.find("hwloc_free_xmlbuffer", hwloc.free_xmlbuffer);
-  if (!found) return unsupported(library + " is no hwloc of version 2");
+  if (!found) return unsupported(library + " is not version 2 of hwloc");
   void* topology = nullptr;
   if (hwloc.init(&topology) != 0) return system_error("start hwloc");
   Result<std::string> xml = export_xml(hwloc, topology);

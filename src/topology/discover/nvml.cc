@@ -76,12 +76,12 @@ class Driver {
       return std::nullopt;
     }
     if (const int problem = nvml_.pci(device, &pci)) {
-      note("the driver does not tell where " + name + " is", problem);
+      note("the driver does not report where " + name + " is", problem);
       return std::nullopt;
     }
     const std::string bus_id = bus_id_of(pci);
     if (!is_bus_id(bus_id)) {
-      tree_.note("the driver does not tell where " + name + " is: its bus id is none");
+      tree_.note("the driver does not report where " + name + " is: its bus id is invalid");
       return std::nullopt;
     }
     const NodeId id = gpu_on(bus_id);
@@ -146,7 +146,7 @@ class Driver {
     }
     if (unreported != 0) note("the driver does not tell of all NVLinks of " + node(id).name, unreported);
     if (nowhere)
-      tree_.note("the driver does not tell where all NVLinks of " + node(id).name + " lead: a bus id is none");
+      tree_.note("the driver does not report where all NVLinks of " + node(id).name + " lead: a bus id is invalid");
     return ends;
   }
 

@@ -49,11 +49,11 @@ class HwlocReader {
     if (std::string_view(root.name()) != "topology")
       return xml_.complain(root, "a topology of hwloc begins with <topology>");
     const pugi::xml_node machine = root.child("object");
-    if (!machine) return xml_.complain(root, "there is no <object> in it");
+    if (!machine) return xml_.complain(root, "it has no <object>");
     const std::string host = info(machine, "HostName");
     host_ = tree_.host(host.empty() ? "host" : host);
     TUTTI_CHECK_OK(find_numa(machine, 0));
-    if (numa_.empty()) return xml_.complain(machine, "there is no NUMANode in it");
+    if (numa_.empty()) return xml_.complain(machine, "it has no NUMANode");
     TUTTI_CHECK_OK(read_object(machine, numa_.begin()->second, 0));
     tree_.number_gpus();
     for (const pugi::xml_node& table : root.children())
@@ -183,7 +183,7 @@ class HwlocReader {
         double megabytes = 0;
         const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), megabytes);
         if (error != std::errc() || end != value.data() + value.size() || !(megabytes >= 0 && megabytes < 1e9))
-          return xml_.complain(table, "'" + value.substr(0, 64) + "' is no bandwidth in MB/s");
+          return xml_.complain(table, "'" + value.substr(0, 64) + "' is not a bandwidth in MB/s");
         const auto from = objects_.find(names[a]), to = objects_.find(names[b]);
         if (from == objects_.end() || to == objects_.end() || from->second == to->second) continue;
         if (megabytes == 0) continue;

@@ -31,7 +31,7 @@ class JsonReader {
     for (const Json& host : TUTTI_TRY(list(json, "the topology", "hosts"))) TUTTI_CHECK_OK(read_host(host));
     for (const Json& link : TUTTI_TRY(list(json, "the topology", "links"))) TUTTI_CHECK_OK(read_link(link));
     for (const Json& note : TUTTI_TRY(list(json, "the topology", "notes"))) {
-      if (!note.is_string()) return complain("a note is no text");
+      if (!note.is_string()) return complain("a note is not a string");
       topology_.notes.push_back(note.get<std::string>());
     }
     return std::move(topology_);
@@ -41,7 +41,7 @@ class JsonReader {
   Status complain(const std::string& what) const { return invalid_argument(origin_ + ": " + what); }
 
   Status only(const Json& at, const std::string& what, std::initializer_list<std::string_view> names) const {
-    if (!at.is_object()) return complain(what + " is no object");
+    if (!at.is_object()) return complain(what + " is not an object");
     for (const auto& [key, value] : at.items())
       if (std::find(names.begin(), names.end(), key) == names.end())
         return complain(what + " has \"" + key + "\", which it cannot have");
@@ -50,21 +50,21 @@ class JsonReader {
 
   Result<std::string> text(const Json& at, const std::string& what, const char* key) const {
     if (!at.contains(key)) return std::string();
-    if (!at[key].is_string()) return complain("\"" + std::string(key) + "\" of " + what + " is no text");
+    if (!at[key].is_string()) return complain("\"" + std::string(key) + "\" of " + what + " is not a string");
     return at[key].get<std::string>();
   }
 
   Result<double> number(const Json& at, const std::string& what, const char* key, double otherwise) const {
     if (!at.contains(key)) return otherwise;
     const bool good = at[key].is_number() && std::isfinite(at[key].get<double>()) && at[key].get<double>() >= 0;
-    if (!good) return complain("\"" + std::string(key) + "\" of " + what + " is no number that is 0 or more");
+    if (!good) return complain("\"" + std::string(key) + "\" of " + what + " is not a number >= 0");
     return at[key].get<double>();
   }
 
   Result<std::uint32_t> whole(const Json& at, const std::string& what, const char* key, std::uint32_t otherwise) const {
     const double value = TUTTI_TRY(number(at, what, key, otherwise));
     if (value != std::floor(value) || value > std::numeric_limits<std::uint32_t>::max())
-      return complain("\"" + std::string(key) + "\" of " + what + " is no whole number");
+      return complain("\"" + std::string(key) + "\" of " + what + " is not an integer");
     return static_cast<std::uint32_t>(value);
   }
 
@@ -77,7 +77,7 @@ class JsonReader {
 
   Result<Json> list(const Json& at, const std::string& what, const char* key) const {
     if (!at.contains(key)) return Json::array();
-    if (!at[key].is_array()) return complain("\"" + std::string(key) + "\" of " + what + " is no list");
+    if (!at[key].is_array()) return complain("\"" + std::string(key) + "\" of " + what + " is not an array");
     return at[key];
   }
 
@@ -123,7 +123,7 @@ class JsonReader {
     const auto found = paths_.find(path);
     if (found == paths_.end())
       return complain("a link leads " + std::string(key) + " '" + path +
-                      "', which is no \"<host>/<node>\" of this file");
+                      "', which is not a \"<host>/<node>\" of this file");
     return found->second;
   }
 

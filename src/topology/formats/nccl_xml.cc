@@ -42,7 +42,7 @@ class Reader {
       return xml_.complain(system, "a topology of NCCL begins with <system>");
     TUTTI_TRY(xml_.whole(system, "version", 1, 1));
     for (const pugi::xml_node cpu : system.children("cpu")) TUTTI_CHECK_OK(read_cpu(cpu));
-    if (tree_.topology.nodes.empty()) return xml_.complain(system, "there is no <cpu> in it");
+    if (tree_.topology.nodes.empty()) return xml_.complain(system, "it has no <cpu>");
     tree_.number_gpus();
     for (const NvLink& link : nvlinks_) TUTTI_CHECK_OK(connect(link));
     tree_.connect_sockets(smp_);

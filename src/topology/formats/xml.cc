@@ -59,7 +59,7 @@ Result<double> Xml::number(const pugi::xml_node& at, const char* attribute, doub
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0)
-    return complain(at, quoted(attribute, text) + " is no number that is 0 or more");
+    return complain(at, quoted(attribute, text) + " is not a number >= 0");
   if (value > most) return complain(at, quoted(attribute, text) + " is more than can be");
   return value;
 }
@@ -73,7 +73,7 @@ Result<std::uint64_t> Xml::whole(const pugi::xml_node& at, const char* attribute
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
   if (error != std::errc() || end != digits.data() + digits.size())
-    return complain(at, quoted(attribute, text) + " is no whole number that is 0 or more");
+    return complain(at, quoted(attribute, text) + " is not an integer >= 0");
   if (value > most) return complain(at, quoted(attribute, text) + " is more than " + std::to_string(most));
   return value;
 }

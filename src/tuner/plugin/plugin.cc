@@ -135,9 +135,8 @@ PluginChoice TunerAdviser::ask(const Question& question, std::span<const Candida
   Result<PluginChoice> advised = consult(question, candidates);
   if (advised.ok()) return advised.value();
   log(std::exchange(warned_, true) ? LogLevel::info : LogLevel::warn,
-      "tuner plugin %s is not heeded for %s of %llu bytes: %s", plugin_.name().c_str(),
-      tutti::name(question.collective), static_cast<unsigned long long>(bytes_of(question)),
-      std::move(advised).status().message().c_str());
+      "tuner plugin %s is ignored for %s of %llu bytes: %s", plugin_.name().c_str(), tutti::name(question.collective),
+      static_cast<unsigned long long>(bytes_of(question)), std::move(advised).status().message().c_str());
   return {};
 }
 

@@ -111,7 +111,7 @@ Result<PluginChoice> judge(const Projection& before, const Table& after, std::in
     fastest = mine;
     min_us = entry;
   });
-  if (!no_number.empty()) return invalid_argument("it says that " + no_number + " takes a time that is no number");
+  if (!no_number.empty()) return invalid_argument("its time for " + no_number + " is not a number");
   if (!fastest) return invalid_argument("it leaves nothing to choose");
   PluginChoice advised;
   if (changed) advised.candidate = fastest;

@@ -145,7 +145,7 @@ TEST_P(TunerPlugins, LeaveChoice_WhenAnswersAreInvalid) {
     return 0;
   };
   EXPECT_TRUE(adviser()->ask(kQuestion, kOurs).silent());
-  expect_one_line("Ring/Simple takes a time that is no number");
+  expect_one_line("its time for Ring/Simple is not a number");
   lines.clear();
   stand_in_.answer = [](const AskedCall&, Table& table, std::int32_t&) {
     for (auto& row : table) row.fill(-1);

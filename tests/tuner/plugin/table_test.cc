@@ -125,7 +125,7 @@ TEST_F(PluginChoiceTest, RejectsInvalidTimes) {
   for (const std::size_t row : {1, 5}) {
     table_ = before_.table;
     table_[row][0] = kNan;
-    EXPECT_NE(complaint().find("no number"), std::string::npos) << row;
+    EXPECT_NE(complaint().find("not a number"), std::string::npos) << row;
   }
   EXPECT_NE(complaint().find("NVLSTree/LL "), std::string::npos) << complaint();
   for (const float nothing : {kNotAvailable, kInfinity}) {
