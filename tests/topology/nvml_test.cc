@@ -191,7 +191,7 @@ TEST_F(NvmlDiscovery, NotesNvLinks_WithUnknownEnd) {
 TEST_F(NvmlDiscovery, OmitsNvLinks_WithInvalidEnd) {
   const Topology found = look_with("nowhere0");
   EXPECT_TRUE(found.all(NodeKind::nvswitch).empty());
-  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // As the other end tells.
+  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // Reported by the other end.
   EXPECT_EQ(found.notes, (Notes{"the driver does not report where all NVLinks of gpu0 lead: a bus id is invalid"}));
 }
 
