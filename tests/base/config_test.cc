@@ -191,9 +191,8 @@ TEST(Config, NotesNcclsVariables_WhenTheyHaveNoEffect) {
 }
 
 TEST(Config, SuggestsNoName_WhenNoneIsSimilar) {
-  EXPECT_EQ(
-      read({{"TUTTI_FOO", "1"}}).warnings,
-      (std::vector<std::string>{"unknown variable TUTTI_FOO: `tutti doctor` lists all variables"}));
+  EXPECT_EQ(read({{"TUTTI_FOO", "1"}}).warnings,
+            (std::vector<std::string>{"unknown variable TUTTI_FOO: `tutti doctor` lists all variables"}));
   EXPECT_EQ(read({{"TUTTI_TRANPSORT", "tcp"}}).warnings,
             (std::vector<std::string>{"unknown variable TUTTI_TRANPSORT: did you mean TUTTI_TRANSPORT?"}));
 }

@@ -6,8 +6,8 @@
 namespace perf {
 namespace {
 
-using tutti::test::current_host_device;
 using tutti::DeviceStream;
+using tutti::test::current_host_device;
 
 void check(const tutti::Status& status) {
   if (!status.ok()) fail("the emulator of a GPU: %s", status.message().c_str());
