@@ -82,14 +82,14 @@ class OnTheEmulator(unittest.TestCase):
                 return result.stderr + result.stdout, ways
 
             words, ways = tuned("-c", "350")  # Each call is waited for.
-            verdict = re.search(r"all_reduce from 8192 bytes on, .* by ([a-z_]+ [a-z]+): \d+ us, ", words)
-            self.assertTrue(verdict, words)
-            self.assertEqual(ways[1], verdict[1])
+            result_line = re.search(r"all_reduce from 8192 bytes on, .* by ([a-z_]+ [A-Za-z0-9]+): \d+ us, ", words)
+            self.assertTrue(result_line, words)
+            self.assertEqual(ways[1], result_line[1])
             with open(file) as kept:
                 lines = kept.read()
-            self.assertIn(f"\nkept {verdict[1]} ", lines)
+            self.assertIn(f"\nkept {result_line[1]} ", lines)
             other = re.search(r"\ntried (\S+ \S+) ", lines)[1]
-            swapped = lines.replace(f"kept {verdict[1]} ", f"kept {other} ").replace(f"tried {other} ", f"tried {verdict[1]} ")
+            swapped = lines.replace(f"kept {result_line[1]} ", f"kept {other} ").replace(f"tried {other} ", f"tried {result_line[1]} ")
             with open(file, "w") as kept:
                 kept.write(swapped)
             words, ways = tuned()

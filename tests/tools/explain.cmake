@@ -1,9 +1,9 @@
 # Output and errors of `tutti explain`; uses commands of CMakeLists.txt.
 tutti_add_test(NAME tools.explain LABELS tools COMMAND ${expect} 0
-               "^all_reduce of 4 ranks, blocks of 65536 bytes[^\n]*\nchosen: two_shot/Simple .fastest. next is [a-z_]+/[a-z]+ with [0-9.]+ us, mainly by [a-z]+: [0-9.]+ instead of [0-9.]+ us.\n\nalgorithm [^\n]* work\ntwo_shot +Simple [^\n]*\n.*predicted = launch .*\nexcluded:\n  above [0-9]+ bytes, Simple is as fast or faster: ring/LL, .*\n  needs several hosts with several ranks each: hierarchical, hierarchical_ring"
+               "^all_reduce of 4 ranks, blocks of 65536 bytes[^\n]*\nchosen: two_shot/Simple .fastest. next is [a-z_]+/[A-Za-z0-9]+ with [0-9.]+ us, mainly by [a-z]+: [0-9.]+ instead of [0-9.]+ us.\n\nalgorithm [^\n]* work\ntwo_shot +Simple [^\n]*\n.*predicted = launch .*\nexcluded:\n  above [0-9]+ bytes, Simple is as fast or faster: ring/LL, .*\n  needs several hosts with several ranks each: hierarchical, hierarchical_ring"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 4 --cores 4)
 tutti_add_test(NAME tools.explain_considers_requested_ll LABELS tools COMMAND ${expect} 0
-               "two_shot +LL [^\n]*\n.*excluded:\n  another protocol is forced: ring/Simple/rows, "
+               "two_shot +LL [^\n]*\n.*excluded:\n  another protocol is forced: ring/Simple/LL128, "
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 4 --cores 4 --protocol LL)
 tutti_add_test(NAME tools.explain_json LABELS tools COMMAND ${expect} 0
                "\"algorithm\": \"hierarchical\".*\"verdict\": .*\"why\": \"Simple is the only protocol between hosts\""
@@ -229,7 +229,7 @@ tutti_add_test(NAME tools.explain_ignores_unknown_nccl_names LABELS tools COMMAN
                ${expect} 0 "forces two_shot, without effect here: broadcast has no algorithm of this name.\nchosen: "
                ${explain} --collective broadcast)
 tutti_add_test(NAME tools.explain_prefers_options LABELS tools COMMAND env TUTTI_ALGORITHM=rign ${expect} 0
-               "\nchosen: two_shot/[a-z]+ " ${explain} --collective all_reduce --algorithm two_shot)
+               "\nchosen: two_shot/[A-Za-z0-9]+ " ${explain} --collective all_reduce --algorithm two_shot)
 tutti_add_test(NAME tools.explain_rejects_forced_options LABELS tools COMMAND env TUTTI_PROTOCOL=foo ${expect} 2
                "TUTTI_PROTOCOL is .foo., but must be one of LL" ${explain} --collective all_reduce)
 

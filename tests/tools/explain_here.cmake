@@ -52,10 +52,10 @@ tutti_add_test(NAME tools.explain_needs_no_devices_for_other_hosts LABELS tools
 tutti_add_test(NAME tools.explain_ignores_ll128_on_host_memory LABELS tools COMMAND env NCCL_PROTO=LL128 ${expect} 0
                "\nNCCL_PROTO has no effect here: LL128 is for GPUs.\nchosen: one_shot/(Simple|LL) " ${here} --ranks 2)
 tutti_add_test(NAME tools.explain_applies_ll128_on_gpus LABELS tools COMMAND env NCCL_PROTO=LL128 ${expect} 0
-               "\nNCCL_PROTO forces LL128.\nchosen: [a-z_]+/rows " ${here} --ranks 2 --memory cuda)
+               "\nNCCL_PROTO forces LL128.\nchosen: [a-z_]+/LL128 " ${here} --ranks 2 --memory cuda)
 tutti_add_test(NAME tools.explain_ignores_ll_between_hosts LABELS tools COMMAND env NCCL_PROTO=LL ${expect} 0
                "\nNCCL_PROTO has no effect here: between hosts, Simple is the only protocol.\nchosen: [a-z_]+/Simple " ${here} --groups 2x2)
-tutti_add_test(NAME tools.explain_rejects_tutti_protocol_rows LABELS tools COMMAND env TUTTI_PROTOCOL=rows ${expect} 1
+tutti_add_test(NAME tools.explain_rejects_tutti_protocol_ll128 LABELS tools COMMAND env TUTTI_PROTOCOL=LL128 ${expect} 1
                "protocol 'LL128' needs GPUs" ${here} --ranks 2)
 foreach(protocol "" "--protocol;LL")
   string(REPLACE "--protocol;" "_beside_" suffix "${protocol}")
