@@ -221,7 +221,7 @@ TEST(Json, ReportsErrors) {
       {head + "\"hosts\": [{\"name\": \"a\", \"nodes\": [{\"name\": \"x\", \"kind\": \"gpu\", \"sm\": -1}]}]}",
        "\"sm\" of node 'x'"},
       {head + "\"hosts\": [{\"name\": \"a\", \"nodes\": [{\"name\": \"x\", \"kind\": \"gpu\", \"sm\": 1.5}]}]}",
-       "no whole number"},
+       "is not an integer"},
       {head + "\"hosts\": [{\"name\": \"a\"}, {\"name\": \"a\"}]}", "two hosts 'a'"},
       {head + "\"links\": [{\"from\": \"a/x\", \"to\": \"a/y\"}]}", "a link leads from 'a/x'"},
   };
