@@ -353,7 +353,7 @@ TEST_F(CommHandleTest, RejectsReductionOfAnotherCommunicator) {
   ASSERT_EQ(tutti_reduction_create_pre_mul_sum(&two, tutti_float32, comm_, &ours), tutti_ok);
   ASSERT_EQ(tutti_reduction_create_pre_mul_sum(&ten, tutti_float32, other, &others), tutti_ok);
   EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, others, comm_, nullptr), tutti_invalid_argument);
-  EXPECT_NE(last_error().find("one made for this communicator"), std::string::npos);
+  EXPECT_NE(last_error().find("one created for this communicator"), std::string::npos);
   EXPECT_EQ(tutti_reduction_destroy(others, comm_), tutti_invalid_argument);
   EXPECT_EQ(tutti_comm_destroy(other), tutti_ok);
 }

@@ -176,7 +176,7 @@ TEST(Hosts, ApplyNcclVariables_WhereTheyFit) {
       CommunicatorOptions options;
       options.timeout_ms = 60'000;
       Communicators ranks = std::move(Communicator::create_all(Hosts(HostOf{0, 1, 2}), options)).value();
-      (forced[0] == 'l' ? options.protocol : options.algorithm) = forced;
+      (forced[0] == 'L' ? options.protocol : options.algorithm) = forced;
       options.nccls_algorithm = options.nccls_protocol = nccls;
       options.force();
       std::vector<std::int64_t> wrong(ranks.size(), -3);

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "src/base/atomic.h"
+#include "src/base/caught.h"
 #include "src/base/clock.h"
 
 namespace tutti {
@@ -302,15 +303,18 @@ void TcpConnection::reset() {
 
 void TcpConnection::finish(std::span<TcpConnection* const> connections) {
   const Deadline deadline = Deadline::after_ms(kFinishMs);
-  std::vector<pollfd> polled;
-  for (;;) {
-    polled.clear();
-    for (TcpConnection* connection : connections) {
-      if (!connection->finish_some()) polled.push_back({connection->stream_.socket().get(), POLLIN, 0});
+  // Without memory the connections are not waited for: a destructor calls this.
+  (void)caught([&]() -> Status {
+    std::vector<pollfd> polled;
+    for (;;) {
+      polled.clear();
+      for (TcpConnection* connection : connections) {
+        if (!connection->finish_some()) polled.push_back({connection->stream_.socket().get(), POLLIN, 0});
+      }
+      if (polled.empty() || deadline.passed()) return {};
+      ::poll(polled.data(), polled.size(), kFinishPollMs);
     }
-    if (polled.empty() || deadline.passed()) break;
-    ::poll(polled.data(), polled.size(), kFinishPollMs);
-  }
+  });
   for (TcpConnection* connection : connections) {
     const std::lock_guard lock(connection->mutex_);
     connection->finished_ = true;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "src/base/caught.h"
 #include "src/base/clock.h"
 #include "src/bootstrap/address.h"
 #include "src/communicator/carriers.h"
@@ -65,14 +66,18 @@ Mesh::Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts)
   }
 }
 
-// Contacts in the inboxes share the connections.
+// Contacts in the inboxes share the connections. Without memory for the list, contacts close one after another.
 Mesh::~Mesh() {
-  std::vector<Contact> contacts;
-  for (Peer& peer : peers_) {
-    peer.inbox.clear();
-    contacts.push_back(std::move(peer.contact));
-  }
-  Contact::close_all(std::move(contacts));
+  (void)caught([&]() -> Status {
+    std::vector<Contact> contacts;
+    contacts.reserve(peers_.size());
+    for (Peer& peer : peers_) {
+      peer.inbox.clear();
+      contacts.push_back(std::move(peer.contact));
+    }
+    Contact::close_all(std::move(contacts));
+    return {};
+  });
 }
 
 Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::string& transport) {

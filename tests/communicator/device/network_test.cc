@@ -188,7 +188,7 @@ TEST_P(DeviceNetwork, HasNoWindows) {
 TEST_P(DeviceNetwork, RejectsMappedAlgorithmsAndLl) {
   for (const char* forced : {"two_shot_mapped", "LL"}) {
     CommunicatorOptions options = by_network();
-    (forced[0] == 'l' ? options.protocol : options.algorithm) = forced;
+    (forced[0] == 'L' ? options.protocol : options.algorithm) = forced;
     DeviceRanks ranks(*rig_, 2, options);
     auto* buffer = ranks.take<float>(1000, 1);
     const DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, 1000, buffer, buffer));
