@@ -15,7 +15,7 @@ if(NOT TUTTI_SANITIZE AND NOT TUTTI_TEST_FOLDERS)
                    ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_CXX_COMPILER} ${CMAKE_C_COMPILER})
     tutti_test_properties(package.examples PROPERTIES RUN_SERIAL ON)
   endif()
-  # What serves tests alone is not on where none are built.
+  # Dependencies of tests are off in a build without tests.
   set(off "off +[^:]+: TUTTI_DEVELOP is OFF")
   tutti_add_test(NAME package.summary LABELS package COMMAND ${PROJECT_SOURCE_DIR}/tests/tools/expect.sh 0
                  "NCCL +${off}[^A-Z]+MPI +${off}[^A-Z]+GTEST +${off}" ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR}

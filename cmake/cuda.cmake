@@ -1,5 +1,5 @@
-# The CUDA language, where there is a compiler for it: one build runs on all of these GPUs, and the driver translates it
-# for those that come later. Whoever builds for one machine says -DCMAKE_CUDA_ARCHITECTURES=native.
+# Enables the CUDA language if a compiler was found. One build runs on all GPUs below, and the driver translates it for
+# later ones. Pass -DCMAKE_CUDA_ARCHITECTURES=native to build for the GPU of this machine only.
 if(NOT TUTTI_HAS_CUDA)
   return()
 endif()

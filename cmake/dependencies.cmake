@@ -1,5 +1,5 @@
-# What is found on this machine decides what is built. Each optional one is AUTO (used where it is found), ON (an error
-# where it is not) or OFF; print_dependencies() says at the end what is on, and why the rest is not.
+# Finds dependencies. Each optional one is AUTO (used if found), ON (an error if not found) or OFF. print_dependencies()
+# prints which are on, and why the others are off.
 set(TUTTI_DEPS "" CACHE PATH "Where packages were unpacked (dpkg -x) for a machine on which nothing can be installed")
 if(TUTTI_DEPS)
   list(PREPEND CMAKE_PREFIX_PATH ${TUTTI_DEPS}/usr ${TUTTI_DEPS})

@@ -10,7 +10,7 @@ rm -rf "$work"
 
 "$cmake" --install "$build" --prefix "$work/prefix" >/dev/null
 test -z "$(find "$work/prefix" -name '*.a')"  # Shared libraries, and no part of them besides.
-# What stands in for NCCL is found by those who ask for it, not by every program.
+# libnccl.so.2 is in a folder of its own, so that programs load it only on request.
 test "$(find "$work/prefix" -name 'libnccl*' | sed 's|.*/\([^/]*/[^/]*\)$|\1|')" = tutti/libnccl.so.2
 
 # The tools run from where they were installed.

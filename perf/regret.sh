@@ -1,3 +1,3 @@
 #!/bin/sh
-# What the tuner's choices cost beside the best that could have been forced, on this machine. See perf/regret.py --help.
+# Measures the tuner's choices against the best forced choice on this machine. See perf/regret.py --help.
 exec python3 -B "$(dirname "$0")/regret.py" "$@"

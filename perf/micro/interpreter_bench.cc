@@ -1,6 +1,6 @@
-// What interpreting costs: a vector goes chunk by chunk into a slot and is added from there to the output, once by the
-// interpreter over a plan of two steps, once by a loop written by hand over the same folds and counters. One core, no
-// peer: what is left is overhead. Steps per second are those of both steps.
+// Overhead of the interpreter. A vector is copied chunk by chunk into a slot and added from there to the output: by the
+// interpreter with a plan of two steps, and by a hand-written loop with the same folds and counters. One core, no peer.
+// Steps per second count both steps.
 //   interpreter_bench --benchmark_filter=4096
 #include <benchmark/benchmark.h>
 

@@ -1,5 +1,5 @@
-// What a communicator takes to know where it is and to choose: looking at this machine, the rings of hosts, what a
-// thousand hosts have told, and a choice for a call of a new size. One core.
+// Times of topology discovery and algorithm choice: discovery of this machine, search for rings, merging the topologies
+// of a thousand hosts, and the choice for a call of a new size. One core.
 //   topology_bench --benchmark_filter=choose
 #include <benchmark/benchmark.h>
 
@@ -46,7 +46,7 @@ BENCHMARK_CAPTURE(rings_of_preset, two_dgx_h100, "dgx-h100", 2)->Unit(benchmark:
 BENCHMARK_CAPTURE(rings_of_preset, hosts_1024, "dgx-h100", 1024)->Unit(benchmark::kMillisecond);
 BENCHMARK(rings_of_mesh)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond);
 
-// What each of so many hosts has told is read and kept, then rings are searched; all alike, or each a little other.
+// Unpacks and merges the topologies of many hosts, then searches for rings. The hosts are alike, or differ slightly.
 void merge_hosts(benchmark::State& state, bool alike) {
   constexpr std::uint32_t kHosts = 1024;
   std::vector<std::string> reported;
@@ -69,7 +69,7 @@ void merge_hosts(benchmark::State& state, bool alike) {
 BENCHMARK_CAPTURE(merge_hosts, alike, true)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(merge_hosts, each_its_own, false)->Unit(benchmark::kMillisecond);
 
-// Of the collective that takes longest, each time of another size; hosts have 8 ranks.
+// Chooses for the collective with the most candidates, at another size each time. Hosts have 8 ranks.
 void choose_for(benchmark::State& state, std::uint32_t thread_blocks) {
   const auto ranks = static_cast<Rank>(state.range(0));
   const auto collective = static_cast<Collective>(state.range(1));

@@ -12,13 +12,12 @@ TUTTI = os.path.join(ROOT, "build", "tools", "tutti")
 KIB, MIB = 1 << 10, 1 << 20
 BANDS = (("below 64 KiB", 0, 64 * KIB), ("64 KiB to 16 MiB", 64 * KIB, 16 * MIB), ("from 16 MiB", 16 * MIB, 1 << 62))
 
-# What a row had to do with the figures: they were fitted to it; it was looked at while the law, or a figure that no fit
-# has found, was chosen; or neither.
+# Use of a row: constants were fitted to it; it was visible while the model or a constant was chosen; or neither.
 FITTED, SEEN, LEFT_OUT = "fitted", "seen", "left out"
 
 # A table's machine as `tutti simulate` takes it, for so many ranks, and which of these each of its rows is.
 Table = namedtuple("Table", "file title generation machine part")
-# What was published, and what is known of how exactly: times between `least` and `most` would be printed alike.
+# A published time. Times between `least` and `most` would be printed alike.
 Row = namedtuple("Row", "table collective algorithm protocol ranks bytes us least most")
 Answer = namedtuple("Answer", "row us algorithm protocol")
 

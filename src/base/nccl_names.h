@@ -24,7 +24,7 @@ bool parse_level(const std::string& text, LogLevel& level);
 // Also accepts NCCL's older numbers.
 bool parse_path(const std::string& text, Path& path);
 // NCCL's level LOC means off. All other levels mean automatic, because the distance of network card and GPU is not
-// used. Of the older numbers only 0 is accepted: 1 would be mistaken for "on".
+// used. The older number 0 is accepted; 1 would be mistaken for "on".
 bool parse_gpudirect(const std::string& text, GpuDirect& wanted);
 
 }  // namespace tutti

@@ -133,7 +133,7 @@ class Compiler {
     program_.width = static_cast<std::uint32_t>(program_.class_unit.size());
 
     const Problem& problem = program_.plans[0].problem;
-    std::uint32_t blocks = shape.scratch / shape.units + 1;  // Of the largest memory.
+    std::uint32_t blocks = shape.scratch / shape.units + 1;  // Blocks of the largest memory.
     for (Rank rank = 0; rank < problem.ranks; ++rank) {
       blocks = std::max({blocks, input_blocks(problem, rank), output_blocks(problem, rank)});
     }

@@ -67,7 +67,7 @@ class Run {
   std::vector<Rank> ready_;
   std::vector<Message> messages_ = std::vector<Message>(1);
   std::vector<Value> pool_;
-  std::vector<Value> result_, operand_;  // Of the step that fires.
+  std::vector<Value> result_, operand_;  // Values of the step that runs.
   std::vector<Value> sent_;              // Values that the step sends, if messages are rounded.
   std::vector<Message> taken_;
   std::uint32_t classes_ = 0, cells_ = 0;

@@ -41,7 +41,7 @@ class Values {
   struct Node {
     std::uint64_t hash = 0;
     Value left = 0, right = 0;  // Both 0 for an input.
-    Rank rank = 0;              // Of an input.
+    Rank rank = 0;              // Rank of an input.
     std::uint32_t cell = 0, run = 0;
     std::uint32_t inputs = 0;  // Leaves, with repetitions.
     bool untouched = false;
@@ -53,7 +53,7 @@ class Values {
   const Node& leftmost(Value value) const;
 
   std::vector<Node> nodes_ = std::vector<Node>(1);
-  std::vector<Value> stack_;           // Of the walk in check_reduction().
+  std::vector<Value> stack_;           // Stack of the walk in check_reduction().
   std::vector<std::uint32_t> counts_;  // Occurrences of each rank.
 };
 

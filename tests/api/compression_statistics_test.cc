@@ -96,7 +96,7 @@ TEST(CompressionStatistics, AreLogged_WhenCommunicatorEnds) {
       if (rank == 0) {
         TUTTI_EXPECT_OK(tutti_comm_destroy(view));
         const std::lock_guard lock(lines_mutex);
-        EXPECT_EQ(lines.find("rounded"), std::string::npos) << "a handle is none: " << lines;
+        EXPECT_EQ(lines.find("rounded"), std::string::npos) << "a handle is not a communicator: " << lines;
       }
     });
   }

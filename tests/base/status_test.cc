@@ -14,9 +14,9 @@ TEST(Result, HoldsValueOrError) {
   const Result<int> value = 7;
   EXPECT_TRUE(value.ok());
   EXPECT_EQ(value.value(), 7);
-  Result<int> failure = timeout_error("nobody came");
+  Result<int> failure = timeout_error("no rank joined");
   EXPECT_FALSE(failure.ok());
-  EXPECT_EQ(std::move(failure).status().during("waiting").message(), "nobody came; while waiting");
+  EXPECT_EQ(std::move(failure).status().during("waiting").message(), "no rank joined; while waiting");
 }
 
 TEST(Status, KeepsCodeAndText_WhenMemoryIsExhausted) {

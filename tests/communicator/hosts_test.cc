@@ -117,7 +117,7 @@ TEST(Hosts, CountAllRanksPerCpu_InSubCommunicators) {
   EXPECT_EQ(whole.of({0, 5}).ranks_per_cpu(), 4);
   EXPECT_EQ(whole.of({0, 5, 9}).of({0, 2}).ranks_per_cpu(), 4);
   EXPECT_EQ(whole.of({8, 9}).ranks_per_cpu(), 1) << "there is a CPU for each";
-  EXPECT_EQ(Hosts::together(4).of({0, 1}).ranks_per_cpu(), 1) << "nobody said";
+  EXPECT_EQ(Hosts::together(4).of({0, 1}).ranks_per_cpu(), 1) << "CPUs are unknown";
 }
 
 // So many shards that a chunk cannot hold one element of each: the tuner chooses another algorithm.

@@ -140,7 +140,7 @@ TEST(Switchover, NeverProposesNumberTwice) {
   EXPECT_FALSE(view.arrive(1, 9, 1));
   Switchover::Proposal offer = view.prepare(1, 7, 1);
   EXPECT_EQ(offer.offered.from, 10U);
-  EXPECT_FALSE(view.step(offer)) << "made, and nobody has been looked at";
+  EXPECT_FALSE(view.step(offer)) << "made, but no rank was examined";
   EXPECT_FALSE(view.arrive(1, 10, 1)) << "it calls the offer off";
   EXPECT_FALSE(view.arrive(1, 3, 1));
   EXPECT_EQ(view.prepare(1, 7, 1).offered.from, 11U);

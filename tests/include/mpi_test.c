@@ -24,7 +24,7 @@ static int fail_on_rank_0(void) {
   expect(tutti_comm_create_mpi(MPI_COMM_WORLD, NULL, &comm) == tutti_system_error, "rank 0 fails");
   expect(says("/nowhere/secret"), "it says why it made no id");
   mpi_stub_rank = 1;
-  tutti_report("nobody", tutti_timeout, "nothing");
+  tutti_report("no_function", tutti_timeout, "nothing");
   expect(tutti_comm_create_mpi(MPI_COMM_WORLD, NULL, &comm) == tutti_system_error, "rank 1 hears of it");
   expect(says("rank 0: tutti_get_unique_id: ") && says("/nowhere/secret"), "it says why rank 0 made no id");
   return 0;

@@ -169,7 +169,7 @@ TEST(NonBlocking, AbortEndsSplit) {
   ncclComm_t part = nullptr;
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &part, nullptr), ncclInProgress);
   NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0)));
-  EXPECT_EQ(part, nullptr) << "and nobody writes it any more";
+  EXPECT_EQ(part, nullptr) << "and it is not written any more";
   EXPECT_EQ(outcome_of(ranks[1]), ncclRemoteError);
 }
 

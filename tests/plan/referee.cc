@@ -183,7 +183,7 @@ class Referee {
     const bool reads = index < step.sources.size();
     const Operand& operand = reads ? step.sources[index] : step.targets[index - step.sources.size()];
     if (operand.place == Place::flag) return true;
-    if (operand.peer >= plans_.size()) return fail(process, "names a rank that is none");
+    if (operand.peer >= plans_.size()) return fail(process, "names a rank out of range");
     if (process.length == kUnknown) process.length = length_of(process, step);
     if (process.length == kUnknown) return false;
     if (operand.is_memory() && callers_.length_of(operand) != process.length)

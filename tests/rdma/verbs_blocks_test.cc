@@ -131,7 +131,7 @@ TEST_P(VerbsDeviceMemory, AllowsSleep_AfterReadBack) {
     // Other operations, such as receives, complete.
     const Deadline deadline = Deadline::after_ms(10'000);
     while (!pair_.reader.carrier->arm() || ::poll(&waiting, 1, 0) != 0) {
-      ASSERT_FALSE(deadline.passed()) << "nobody can sleep after message " << number;
+      ASSERT_FALSE(deadline.passed()) << "no thread can sleep after message " << number;
       ASSERT_NO_FATAL_FAILURE(pair_.advance());
     }
   }

@@ -32,7 +32,7 @@ enum Answer { kSuccess = 0, kInvalidArgument = 2, kNotSupported = 3, kNotLoaded 
 constexpr const char* kGpus[] = {"00000000:3B:00.0", "00000000:5E:00.0", "00000000:AF:00.0"};
 constexpr const char* kSwitch = "00000000:C1:00.0";
 constexpr unsigned kC2cLinks[] = {10, 5, 5};
-constexpr unsigned kC2cLinkThatIsDown = 3;  // Of the first GPU.
+constexpr unsigned kC2cLinkThatIsDown = 3;  // A link of the first GPU.
 
 std::string words;
 

@@ -204,7 +204,7 @@ TEST_P(Conformance, WakesWaitingThread) {
   }
   peer.join();
   EXPECT_EQ(answers.next, kRounds) << ends->why();
-  EXPECT_FALSE(deadline.passed()) << "nobody was woken" << ends->why();
+  EXPECT_FALSE(deadline.passed()) << "no thread was woken" << ends->why();
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, Conformance, testing::ValuesIn(names()), [](const auto& test) { return test.param; });

@@ -79,7 +79,7 @@ TEST_P(ProtectedRecords, RejectRepeatedMissingAndForgedRecords) {
 }
 
 TEST_P(ProtectedRecords, HideText_OnlyWithEncryption) {
-  const std::string text = "weights of the last layer, which nobody else is to see";
+  const std::string text = "weights of the last layer, a secret";
   Bytes wire;
   Records(GetParam(), kSecret).close(std::as_bytes(std::span(text)), wire);
   const auto* begin = reinterpret_cast<const char*>(wire.data());

@@ -13,10 +13,10 @@ import tempfile
 from collections import namedtuple
 
 KERNEL_PACKAGE = "linux-image-amd64"  # The smaller -cloud- one has neither rdma_rxe nor 9p.
-# Those that somebody has to ask for; the ones they stand on are found. rdma_rxe looks for a crc32 by name.
+# Modules to load by name; their dependencies are found. rdma_rxe looks for a crc32 module by name.
 MODULES = ("virtio_pci virtio_console 9pnet_virtio 9p overlay veth bridge sch_netem sch_tbf "
            "crc32_generic ib_uverbs rdma_ucm rdma_rxe").split()
-# What the guest's own steps and any program with verbs need.
+# Packages for the guest's own steps and for programs that use verbs.
 PACKAGES = ["iproute2", "libibverbs1", "ibverbs-providers"]
 
 Image = namedtuple("Image", "kernel initial layer")  # Paths.

@@ -21,7 +21,7 @@ class Mapping {
   // not see it. Any thread.
   static Result<std::shared_ptr<Mapping>> share(int file, std::size_t bytes);
 
-  Mapping() = default;  // Of nothing, yet.
+  Mapping() = default;  // Maps nothing.
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;

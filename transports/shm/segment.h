@@ -17,8 +17,8 @@ namespace tutti {
 
 using File = Owned<int, ::close, -1>;
 
-// What a fork's child sees of a segment: the user's memory is kept; lanes are dropped, so that a child faults instead
-// of corrupting them.
+// Visibility of a segment in a forked child: user memory is kept. Lanes are dropped, so that a child faults instead of
+// corrupting them.
 enum class Forked : std::uint8_t { dropped, kept };
 
 class Segment {
@@ -30,7 +30,7 @@ class Segment {
   static Result<Segment> adopt(File file, std::size_t bytes);
 
   std::byte* data() const { return mapping_ == nullptr ? nullptr : mapping_->data(); }
-  std::size_t size() const { return mapping_ == nullptr ? 0 : mapping_->bytes(); }  // Of an adopted one: or more.
+  std::size_t size() const { return mapping_ == nullptr ? 0 : mapping_->bytes(); }  // An adopted segment may be larger.
   Result<File> duplicate() const;                                                   // Another descriptor of it.
   int descriptor() const { return file_.get(); }                                    // Stays ours.
   // Maps it at `address` instead, over what is there. Owned by the caller again after make_private(), which leaves a

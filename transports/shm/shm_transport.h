@@ -28,7 +28,7 @@ class ShmTransport {
  private:
   std::uint32_t self_;
   std::vector<Segment> own_;
-  std::size_t used_ = 0;  // Of own_.back().
+  std::size_t used_ = 0;  // Bytes of own_.back() in use.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Segment> peers_;
 };
 

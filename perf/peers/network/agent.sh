@@ -1,5 +1,5 @@
 #!/bin/sh
-# What launchers of MPI take for ssh:   agent.sh host1 COMMAND...   on a host that stage.sh plays.
+# Replaces ssh for MPI launchers: `agent.sh host1 COMMAND...` runs COMMAND in the network namespace host1 of stage.sh.
 host="${1#host}"
 shift
 # shellcheck disable=SC2086  # A list of numbers.

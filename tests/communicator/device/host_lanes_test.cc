@@ -39,7 +39,7 @@ TEST(HostMemoryLanes, ConnectDevices_WithoutPeerAccess) {
   for (Rank i = 0; i < kRanks; ++i) EXPECT_EQ(islands.usage(i).mappings, 0U);
 }
 
-// Two ranks share each device. Of two devices, one can access the other, but not the reverse.
+// Two ranks share each device. One device can access the other, but not the reverse.
 TEST(HostMemoryLanes, WorkBesideDeviceLanes) {
   std::vector<HostDeviceOptions> devices = alone(3);
   devices[0].unreachable = 1U << 2;
