@@ -14,10 +14,10 @@ struct Level {
   LinkClass links = LinkClass::memory;
   double member_gbytes_per_s = 0;  // Rate at which one member sends to others of its group. Level 0: a rank to its
                                    // host; level 1: all ranks of a host to other hosts.
-  double rank_gbytes_per_s = 0;  // Rate at which one rank can send, out of member_gbytes_per_s.
-  double latency_us = 0;         // One-way latency of the links alone.
-  double message_us = 0;         // Time of a rank per message sent, in addition to Costs::step_us.
-  double receive_us = 0;         // Time of a rank per message received.
+  double rank_gbytes_per_s = 0;    // Rate at which one rank can send, out of member_gbytes_per_s.
+  double latency_us = 0;           // One-way latency of the links alone.
+  double message_us = 0;           // Time of a rank per message sent, in addition to Costs::step_us.
+  double receive_us = 0;           // Time of a rank per message received.
   // Rate at which a rank sends and receives such messages; 0: Costs::channel_gbytes_per_s.
   double work_gbytes_per_s = 0;
   double stall_us = 0;      // Time lost on each wait in the middle of a chunk.
