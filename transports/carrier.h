@@ -1,8 +1,8 @@
-// What may carry the messages of lanes between two ranks instead of their TCP connection: RDMA verbs, UCX. The
-// connection keeps all else: which lanes there are, notes, and whether the other rank still answers. A carrier sees
-// slots and numbers; it knows no communicator.
+// A carrier moves the messages of lanes between two ranks in place of their TCP connection: by RDMA verbs or UCX.
+// The connection keeps everything else: which lanes exist, notes, and the check that the other rank still answers.
+// A carrier handles slots and numbers; it knows no communicator.
 //
-// One end. Called with the connection's lock held, by one thread at a time, and never waits.
+// One end of a carrier. The connection calls it with its lock held, from one thread at a time. No function blocks.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@
 
 namespace tutti {
 
-inline constexpr std::size_t kMaxCarrierBytes = 2048;  // Of what an end tells the other: its address, a landing.
+inline constexpr std::size_t kMaxCarrierBytes =
+    2048;  // Maximum size of an address or a landing that one end sends to the other.
 
 // A message without its data. Lanes are numbered by their writer, from 0, for each connection.
 struct MessageHead {
@@ -30,14 +31,15 @@ struct MessageHead {
 };
 static_assert(sizeof(MessageHead) == 24);
 
-// What a carrier tells its connection, which believes none of it before it has looked.
+// Events that a carrier reports to its connection. The connection checks all of them before it uses them.
 class CarrierEvents {
  public:
   // The data lie in the message's slot of a lane that this end reads. The messages of a lane come in order.
   virtual Status arrived(const MessageHead& head) = 0;
-  // Of a lane that this end writes, the reader has taken so many messages.
+  // The reader of a lane that this end writes has taken `taken` messages in all.
   virtual Status credited(std::uint32_t lane, std::uint64_t taken) = 0;
-  // Of a lane that this end writes, so many messages need their slots no more: nothing will read there again.
+  // `messages` messages in all of a lane that this end writes need their slots no more. The carrier does not read
+  // there again.
   virtual void left(std::uint32_t lane, std::uint64_t messages) = 0;
 
  protected:
@@ -53,7 +55,7 @@ class Carrier {
   // For messages: "verbs, mlx5_0 port 1 gid 3".
   virtual std::string describe() const = 0;
 
-  // What the other end needs to reach this one, kMaxCarrierBytes at most. It travels over the authenticated
+  // Address by which the other end reaches this one, at most kMaxCarrierBytes. It is sent over the authenticated
   // connection.
   virtual std::vector<std::byte> address() const = 0;
   // The other end's. Checked before it is used. Once it has returned well, what the other end puts will arrive, also
@@ -78,7 +80,7 @@ class Carrier {
   virtual Result<bool> put(const MessageHead& head, const std::byte* data) = 0;
   // Tells the writer of a lane how much has been taken. False: there is no room, later.
   virtual Result<bool> credit(std::uint32_t lane, std::uint64_t taken) = 0;
-  // Whether all that was put and credited goes on by itself. What has left() does.
+  // True if everything that was put and credited proceeds without further calls. Messages after left() do.
   virtual bool passed_on() { return true; }
   // Takes in what has come and what has left. An error ends the connection: it names the device and what went wrong.
   virtual Status advance(CarrierEvents& events) = 0;

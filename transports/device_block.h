@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// What kind of memory a device has, as libraries of networks tell it.
+// Memory kind of a device, as network libraries name it.
 enum class MemoryKind : std::uint8_t { host, cuda };
 
 struct DeviceBlock {
@@ -22,9 +22,9 @@ struct DeviceBlock {
   // not, the card has to read it back first.
   bool ordered = false;
   bool insisted = false;   // The user asks for it, come what may.
-  int dma_buf = -1;        // Of all of it; whoever asks keeps it.
+  int dma_buf = -1;        // Descriptor of the whole block; the caller owns it.
   std::string no_dma_buf;  // Why there is none.
-  std::string name;        // Of the device, for messages.
+  std::string name;        // Name of the device, for messages.
 };
 
 // The block, which is reached for as long as somebody holds `memory`, and how.

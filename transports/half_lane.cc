@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kMaxSlotBytes = 16 << 20;
 static_assert(kControlBytes <= HalfLane::kCounterBytes);
 
-// What partners share is a lane of its own here.
+// A lane that shares slots with a partner has slots of its own here.
 LaneSpec alone(LaneSpec spec) {
   spec.form = LaneForm::one_way;
   spec.slot_shift = HalfLane::kSlotShift;

@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// Whoever made it frees it.
+// The creator's deleter frees it.
 using LaneMemory = std::shared_ptr<std::byte>;
 
 // Where a half lies: its slots behind its counters, or apart from them. Then they may be a device's, which nobody
@@ -23,10 +23,10 @@ struct HalfMemory {
 struct HalfLane {
   // Lanes of messages in Simple. Each goes one way: what partners share on coherent memory would have to travel here.
   static Status check(const LaneSpec& spec);
-  // Of a half that `check` has passed: all of it, and its slots.
+  // Size of the memory of a half that `check` accepts: the counters and the slots.
   static std::size_t memory_bytes(const LaneSpec& spec);
   static std::size_t slots_bytes(const LaneSpec& spec);
-  static constexpr std::size_t kCounterBytes = 4096;  // What is before them.
+  static constexpr std::size_t kCounterBytes = 4096;  // Bytes before the slots.
   static LaneMemory allocate(std::size_t bytes);
   // Zeroed, whole pages, which stay where they are when the process forks: a device may map them.
   static Result<LaneMemory> allocate_shared(std::size_t bytes);
@@ -45,7 +45,7 @@ struct HalfLane {
   bool ready = false;          // Messages may be put: both ends know all they need.
   bool send_all = false;       // Credits: also those that would be told with later ones.
   std::uint64_t carried = 0;   // Messages that the connection has taken from the writer, or given to the reader.
-  std::uint64_t left = 0;      // Of those of the writer, they that need their slots no more.
+  std::uint64_t left = 0;      // Writer: number of messages that need their slots no more.
   std::uint64_t reported = 0;  // Credits: as far as the other half knows, or as this half was told.
 };
 

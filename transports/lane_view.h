@@ -18,15 +18,16 @@ inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kLineData = 56;     // The last 8 bytes of a line are its flag.
 inline constexpr std::size_t kWordsBytes = 128;  // Counters live two lines apart: adjacent lines are fetched in pairs.
 
-// What the writer of a lane publishes; written by the writer alone.
+// Words that the writer of a lane publishes. Only the writer writes them.
 struct alignas(kWordsBytes) LaneWords {
   std::uint64_t posted;                 // Messages complete so far, since the lane was made.
-  std::uint32_t signatures[kMaxSlots];  // Of the call that message k belongs to, at k % kMaxSlots.
-  std::uint32_t lengths[kMaxLengths];   // Of message k in bytes, at k % kMaxLengths: for who carries it elsewhere.
+  std::uint32_t signatures[kMaxSlots];  // [k % kMaxSlots]: signature of the call that message k belongs to.
+  std::uint32_t lengths[kMaxLengths];  // [k % kMaxLengths]: length of message k in bytes, for a thread that sends it to
+                                       // another host.
 };
 static_assert(sizeof(LaneWords) == kWordsBytes);
 
-// What the reader of a one_way lane returns; written by the reader alone. A line lane needs it as well.
+// Credits that the reader of a one_way lane returns. Only the reader writes them. An LL lane needs them as well.
 struct alignas(kWordsBytes) LaneCredits {
   std::uint64_t taken;  // Messages consumed so far.
 };

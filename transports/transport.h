@@ -1,4 +1,5 @@
-// What moves bytes from one rank's memory to another's. A transport never mentions a collective.
+// Interface of transports, which move bytes from one rank's memory to another's. A transport never mentions a
+// collective.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ struct LaneSpec {
   std::uint32_t writer = 0;
   std::uint32_t reader = 0;
   std::uint16_t channel = 0;
-  std::uint16_t tag = 0;          // Of the forward lane.
-  std::uint16_t partner_tag = 0;  // Of the lane back; 0 for one_way.
+  std::uint16_t tag = 0;          // Tag of the forward lane.
+  std::uint16_t partner_tag = 0;  // Tag of the lane back; 0 for one_way.
   LaneForm form = LaneForm::one_way;
   Protocol protocol = Protocol::simple;
   std::uint32_t slot_bytes = 0;  // 0: a flag, which has counters only.
@@ -30,7 +31,7 @@ static_assert(sizeof(LaneSpec) == 24);
 
 // Where the owner of a lane's memory has put it, as offsets into one of its segments.
 struct LaneAddress {
-  std::uint64_t segment_bytes = 0;  // Of the whole segment, for the end that maps it.
+  std::uint64_t segment_bytes = 0;  // Size of the whole segment, for the end that maps it.
   std::uint32_t segment = 0;        // Counted by its owner; its descriptor is passed once to each peer.
   std::uint32_t reserved = 0;
   std::uint64_t words = 0;  // LaneWords[2]: forward lane, partner.
@@ -41,7 +42,7 @@ static_assert(sizeof(LaneAddress) == 32);
 // Both directions of a spec, as one process sees them.
 struct LanePair {
   LaneView forward;
-  LaneView partner;  // Of round_trip and swap only.
+  LaneView partner;  // Only for round_trip and swap.
 };
 
 }  // namespace tutti

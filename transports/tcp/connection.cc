@@ -92,7 +92,7 @@ Result<ReachedBlock> TcpConnection::reach(const DeviceBlock& block) {
   return carrier_->reach(block);
 }
 
-// What is on its way out of their slots is copied first.
+// Messages that are being sent from the slots are copied first.
 void TcpConnection::close(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
   end_context(context);
@@ -117,8 +117,8 @@ void TcpConnection::end_context(std::uint32_t context) {
   lanes_.close(context);
 }
 
-// What the carrier still moves keeps its memory: messages of this end until they have left, and the slots that the
-// other end may write into until it has closed as well.
+// Memory stays while the carrier uses it: messages of this end until they have left, and slots that the other end
+// may write until it has closed its half.
 void TcpConnection::reap_closed_lanes() {
   const bool carried = way_ == Way::carrier;
   if (carried && lost()) return;
@@ -255,7 +255,7 @@ bool TcpConnection::prepare_wait(std::span<pollfd, kPolled> polled) {
 
 void TcpConnection::lose(const std::string& why) {
   if (lost()) return;
-  // What the carrier has brought may be all that a call still needs.
+  // The carrier may have received the last messages that a call needs.
   if (way_ == Way::carrier && !std::exchange(losing_, true)) (void)advance_carrier().ok();
   reason_ = why;
   lost_.store(true, std::memory_order_release);

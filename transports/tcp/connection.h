@@ -31,11 +31,11 @@ namespace tutti {
 
 using Note = std::vector<std::byte>;
 
-// What carries messages in a connection's place.
+// Carrier that a connection may use for messages.
 struct Carriage {
   std::unique_ptr<Carrier> carrier;  // Taken if the other end has one of its kind, and each reaches the other.
   bool insists = false;              // If not, the connection is lost; else it carries messages itself.
-  std::string instead;               // What to do about a carrier that fails before it has carried anything.
+  std::string instead;               // Advice for a carrier that fails before it has carried a message.
 };
 
 // Any thread.
@@ -70,7 +70,9 @@ class TcpConnection : private CarrierEvents {
   // it, the other end closes that one itself. 0: none.
   void send(std::uint32_t context, std::span<const std::byte> note, std::uint32_t passes = 0);
   std::optional<Note> take(std::uint32_t context);
-  bool has_notes() const { return waiting_notes_.load(std::memory_order_acquire) > 0; }  // Of any context.
+  bool has_notes() const {
+    return waiting_notes_.load(std::memory_order_acquire) > 0;
+  }  // True if there are notes of any context.
 
   // The same, taken or not.
   std::uint64_t notes_so_far() const { return notes_so_far_.load(std::memory_order_acquire); }
@@ -79,14 +81,15 @@ class TcpConnection : private CarrierEvents {
   void advance();
   // The same after that one; and whether there was anything.
   bool advance_all();
-  void push();  // What goes out alone.
+  void push();  // Sends pending data as far as possible without waiting.
   // Whether all that was posted and sent by one communicator goes on by itself.
   bool drained(std::uint32_t context);
   // Also the credits that would have been told later.
   void send_credits();
   // Sleeps until there is something to carry, `timeout_ms` at most.
   void wait(int timeout_ms);
-  // What to poll(2) for, to the same end: nothing of a connection that is lost. False: there is something already.
+  // Fills in descriptors for poll(2). A lost connection has none. Returns false if there is something to do
+  // already.
   static constexpr std::size_t kPolled = 2;
   bool prepare_wait(std::span<pollfd, kPolled> polled);
 
@@ -97,7 +100,7 @@ class TcpConnection : private CarrierEvents {
   // Why it was lost, with its route.
   std::string reason();
   const std::string& route() const { return route_; }
-  std::string interface_name() const;  // Of this host; empty: none that we know.
+  std::string interface_name() const;  // Name of this host's interface; empty if unknown.
 
  private:
   static constexpr std::size_t kMaxOutgoing = 64;
@@ -173,12 +176,12 @@ class TcpConnection : private CarrierEvents {
   std::string instead_;
   bool carried_ = false;  // Something has come by the carrier: it works.
   Way way_ = Way::open;
-  bool again_ = false;  // What has come lets messages go that could not before.
+  bool again_ = false;  // Received data may allow further messages to be sent.
   bool losing_ = false;
-  std::optional<Status> broken_;       // What the carrier has said last, if that is not to be heard at once.
+  std::optional<Status> broken_;       // Last error of the carrier, if its report is delayed.
   bool met_ = false;                   // The other end has introduced itself,
   bool reaches_ = false;               // and this one reaches it by the carrier.
-  std::int64_t holding_since_ns_ = 0;  // What is told next, for the carrier. 0: not.
+  std::int64_t holding_since_ns_ = 0;  // Start of the wait for the carrier before the next note; 0: no wait.
   LaneTable lanes_;
   std::unique_ptr<Carrier> carrier_;  // The memory of lanes outlives it.
   std::map<std::uint32_t, std::deque<WaitingNote>> notes_;
@@ -188,7 +191,7 @@ class TcpConnection : private CarrierEvents {
   std::size_t first_ = 0, written_ = 0;  // And how much of the first is written.
 
   std::array<std::byte, kStagingBytes> staging_;
-  std::size_t begin_ = 0, end_ = 0;  // What of it has not been parsed.
+  std::size_t begin_ = 0, end_ = 0;  // Range that has not been parsed.
   TcpFrameHeader arriving_;          // The message whose data are coming.
   HalfLane* into_ = nullptr;         // Its lane; null: none is coming, or it is dropped.
   std::byte* at_ = nullptr;          // Where its next byte goes.

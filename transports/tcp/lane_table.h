@@ -16,7 +16,7 @@ namespace tutti {
 struct LaneBlock {
   LaneMemory memory;
   std::size_t bytes = 0;
-  LaneMemory slots;  // Of all of them, if they do not lie there as well.
+  LaneMemory slots;  // Slots of all lanes, if they are in memory of their own.
   std::size_t slots_bytes = 0;
 };
 

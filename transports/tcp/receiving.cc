@@ -1,5 +1,4 @@
-// What a connection receives. Nothing that comes is believed before it was looked at: whatever is out of order ends the
-// connection.
+// Receiving side of a connection. All received data is checked before use; invalid data ends the connection.
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -74,7 +73,8 @@ Status TcpConnection::parse() {
 
 Status TcpConnection::take_in(const TcpFrameHeader& header, const std::byte* payload) {
   const bool follows = header.kind == TcpFrameKind::note || header.kind == TcpFrameKind::closed;
-  if (follows && way_ == Way::carrier && !broken_) {  // What was put before it; a failure may be what it tells of.
+  if (follows && way_ == Way::carrier &&
+      !broken_) {  // Data that was put before it arrives first; the note may report a failure.
     Status advanced = advance_carrier();
     if (!advanced.ok()) broken_ = std::move(advanced);
   }

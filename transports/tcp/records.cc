@@ -15,7 +15,7 @@ const bool ready = ::sodium_init() >= 0;  // It chooses the fastest code for thi
 std::uint8_t* raw(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(bytes); }
 const std::uint8_t* raw(const std::byte* bytes) { return reinterpret_cast<const std::uint8_t*>(bytes); }
 
-// Of head and text together; its key serves this record alone.
+// Tag of header and text together. Its key is used for this record only.
 void tag_of(const RecordKey& key, const std::array<std::uint8_t, 12>& nonce, std::span<const std::byte> head_and_text,
             std::uint8_t* tag) {
   std::array<std::uint8_t, crypto_onetimeauth_KEYBYTES> once{};

@@ -1,8 +1,8 @@
-// What goes over a connection cut into records, each with a tag by which the other end sees that nothing of it was
-// altered, repeated, left out or put elsewhere; and, if asked for, encrypted.
+// Records of a connection. Each has a tag by which the receiver detects altered, repeated, missing or reordered
+// data. Encryption is optional.
 //
-// Encrypted: ChaCha20-Poly1305 as in RFC 8439, with the record's number as nonce. Otherwise the tag alone: Poly1305,
-// whose key for each record is the first of the ChaCha20 key stream of the same nonce, as there.
+// Encrypted: ChaCha20-Poly1305 of RFC 8439, with the record's number as nonce. Not encrypted: only a Poly1305 tag.
+// Its key for each record is the first block of the ChaCha20 key stream of the same nonce, as in the RFC.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a connection sends: messages of lanes and credits as they come to be, and what else was told.
+// Sending side of a connection: messages of lanes, credits, and queued frames.
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -61,8 +61,9 @@ void TcpConnection::collect() {
   }
 }
 
-// What was put and credited before a note goes by the carrier, and is to be there first: who hears that a rank leaves,
-// or has failed, looks for what it still sent. Not for ever: others keep the carrier busy.
+// Messages and credits that were put before a note travel by the carrier and must arrive first: a rank that learns
+// of a failure, or that a peer leaves, looks for that peer's last messages. The wait is bounded, since other lanes
+// keep the carrier busy.
 bool TcpConnection::overtakes(const Outgoing& reported) {
   const TcpFrameKind kind = reported.header.kind;
   if (way_ != Way::carrier || lost() || (kind != TcpFrameKind::note && kind != TcpFrameKind::closed)) return false;

@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-// What both ends agreed on when they joined, and a secret that they alone have.
+// Protection that both ends agreed on when they joined, and their shared secret.
 struct Seal {
   Protection protection = Protection::none;
   RecordKey secret{};
@@ -54,7 +54,7 @@ class ByteStream {
   std::vector<std::byte> outgoing_, text_;      // A record on its way, and room for what goes into one.
   std::size_t sent_ = 0;
   std::vector<std::byte> incoming_;
-  std::size_t begin_ = 0, end_ = 0;      // What of it has come and was not opened.
+  std::size_t begin_ = 0, end_ = 0;      // Range of received data that was not opened.
   std::span<const std::byte> readable_;  // The rest of the record that was opened last.
 };
 

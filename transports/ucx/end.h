@@ -34,18 +34,18 @@ class UcxEnd {
 
   UcxLanding land(std::uint32_t lane, const HalfLane& reading);
   void attach(std::uint32_t lane, const HalfLane& writing, const UcxLanding& landing);
-  // What is to be freed without the lock. The memory of a lane that UCX still fetches into comes later: by the next
-  // call after that, or with the end.
+  // Returns memory that the caller frees without the lock. Memory of a lane that UCX still reads into is returned
+  // by a later call, or freed with the end.
   std::vector<LaneMemory> forget(std::uint32_t lane, LaneEnd which);
 
   Status put(const MessageHead& head, const std::byte* data);
   Result<bool> credit(std::uint32_t lane, std::uint64_t taken);
-  // What has come, and what has left, since the last time.
+  // Reports messages that arrived and left since the last call.
   Status notify(CarrierEvents& events);
   // Nothing is kept in this process of what was put and credited.
   bool passed_on() const { return busy_ == 0 && !unpassed_ && !passing_; }
 
-  // Of both the worker and this end.
+  // Descriptor for events of the worker and of this end.
   int descriptor() const { return both_.get(); }
   bool arm();
 
@@ -82,7 +82,7 @@ class UcxEnd {
     ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;
     bool on_device = false;     // Either end's slots are.
     std::uint64_t over = 0;     // Messages that UCX has sent, in order.
-    std::uint64_t passing = 0;  // Of those, they that a flush will have seen out.
+    std::uint64_t passing = 0;  // Number of messages that the current flush covers.
     std::uint64_t left = 0;     // And has.
     std::uint64_t credited = 0;
     bool has_over = false, has_left = false, has_credit = false;  // It is in the list of those.
@@ -109,7 +109,7 @@ class UcxEnd {
     bool on_device = false;
     std::uint64_t next = 0;  // To be told of.
     bool has_notifications = false;
-    bool forgotten = false;                // What still comes is dropped.
+    bool forgotten = false;                // Later arrivals are dropped.
     std::array<Arrival, kSlots> arrivals;  // By number.
     Speech credit;
     bool busy() const;  // UCX will call back about it.

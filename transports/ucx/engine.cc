@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kMaxRounds = 16;  // Of progress at a time: others have things to do as well.
+constexpr int kMaxRounds = 16;  // Maximum rounds of progress at a time, so that other work proceeds.
 constexpr std::int64_t kPartingMs = 1000;
 constexpr std::int64_t kTogetherNs = 200'000'000;  // Ends that part within this of each other do so together.
 
@@ -177,7 +177,7 @@ UcxEnd* UcxEngine::find(std::uint64_t token) const {
   return found == ends_.end() ? nullptr : found->second;
 }
 
-// What has no token of ours is from a stranger, or for an end that is gone.
+// A message without one of our tokens is from another job, or for an end that is gone.
 ucs_status_t UcxEngine::take_message(void* engine, const void* header, std::size_t header_bytes, void* data,
                                      std::size_t bytes, const ucp_am_recv_param_t* how) {
   UcxMessage message;

@@ -1,5 +1,5 @@
-// UCX's context and worker, which all carriers of one source share. Whoever makes the worker progress takes in what has
-// come for all of them: it is put where it belongs, and its carrier tells of it later.
+// UCX's context and worker, shared by all carriers of one source. A thread that makes the worker progress stores
+// arrivals for all of them; each carrier reports its own later.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   // Known to UCX for as long as it lives, and freed without the lock. Keeps the engine.
   Result<LaneMemory> allocate(std::size_t bytes);
   Result<ReachedBlock> reach(const DeviceBlock& block);
-  // Of all or a piece of what these gave. Without a handle: it is not from there.
+  // Registration of a range, or part of one. Without a handle: not registered.
   struct Registered {
     ucp_mem_h handle = nullptr;
     std::size_t bytes = 0;
@@ -83,7 +83,7 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   std::unordered_map<std::uint64_t, UcxEnd*> ends_;  // By token.
   std::vector<UcxEnd*> asked_;
   std::map<const std::byte*, Registered> registered_;
-  Deadline parting_;            // Of all ends that part one after the other,
+  Deadline parting_;            // Common deadline of all ends that close one after another.
   std::int64_t parted_ns_ = 0;  // the last of them at this time.
 };
 

@@ -1,7 +1,8 @@
-// What two ends say to each other by UCX, and what they tell of themselves over their connection before. Fixed-width
-// plain data.
+// Messages that two ends exchange by UCX, and addresses that they exchange over their connection before. Fixed-
+// width plain data.
 //
-// A worker hears whoever reaches it. The token in front of all is a random number that only the other end was told.
+// A worker accepts messages from any sender. The token in front of each message is a random number that only the
+// other end has received.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct UcxAddressHead {
 };
 static_assert(sizeof(UcxAddressHead) == 16);
 
-// Of a lane, what its writer must know.
+// Description of a lane for its writer.
 struct UcxLanding {
   std::uint32_t on_device = 0;  // 1: its slots are no memory of the host, and messages have to be fetched.
 };

@@ -1,4 +1,4 @@
-// What an end gives to UCX: messages, words, and the flush that sees them out.
+// Sending side of an end: messages, words, and the flush that completes them.
 #include <utility>
 
 #include "transports/ucx/end.h"

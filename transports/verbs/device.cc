@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kMaxPortNumbers = 8;  // Of one device; a number beyond its last is refused.
+constexpr std::uint32_t kMaxPortNumbers = 8;  // Maximum port number of one device; larger numbers are refused.
 
 bool is_ipv4(const ibv_gid& gid) {
   constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -31,7 +31,7 @@ int access_for(RegionUse use) {
 
 bool is_link_local(const ibv_gid& gid) { return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80; }
 
-// What routers forward is better than what they do not, and an address that somebody has given than one made of a MAC.
+// Prefers routable addresses to others, and configured addresses to those made of a MAC.
 int worth(const ibv_gid_entry& entry) {
   if (entry.gid_type != IBV_GID_TYPE_ROCE_V2) return 1;
   if (is_ipv4(entry.gid)) return 4;

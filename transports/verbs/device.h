@@ -69,8 +69,8 @@ std::string describe(const ibv_gid& gid);
 
 inline constexpr std::size_t kMaxPorts = 8;
 
-// Those that are up and that `options` admit, kMaxPorts at most, by name. If there is none, the error says of each
-// why.
+// Returns active ports that `options` admit, at most kMaxPorts, ordered by name. If there is none, the error gives
+// the reason for each port.
 Result<std::vector<VerbsPort>> find_verbs_ports(const VerbsOptions& options);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// What two ends of a connection over RDMA tell each other. Fixed-width plain data; both have the same order of bytes,
+// Data that two ends of an RDMA connection exchange. Fixed-width plain data. Both hosts have the same byte order,
 // as over TCP.
 #pragma once
 
@@ -44,13 +44,13 @@ struct VerbsLanding {
 static_assert(sizeof(VerbsLanding) == 56);
 
 enum class RecordKind : std::uint16_t {
-  message = 1,  // Of its data, what this rail carries has been written into its slot.
+  message = 1,  // This rail has written its part of the message's data into the slot.
   eager = 2,    // Its data follow.
   credit = 3,   // So many messages of the receiver's lane have been taken: head.number.
   receipt = 4,  // Nothing but `received`.
 };
 
-// What is sent in order on a rail, into memory that the other end has put there for it.
+// Record that is sent in order on a rail, into memory that the other end has posted.
 struct VerbsRecord {
   RecordKind kind = RecordKind::receipt;
   std::uint16_t parts = 1;     // Rails that carry data of this message. Each has a record of it.

@@ -10,7 +10,8 @@
 
 namespace tutti {
 
-// What is not here is called through a device's own table, by inline functions of verbs.h (post_send, poll_cq, ...).
+// Functions not listed here are inline functions of verbs.h that call through a device's own table (post_send,
+// poll_cq, ...).
 struct VerbsLibrary {
   decltype(&ibv_fork_init) fork_init = nullptr;
   decltype(&::ibv_get_device_list) get_device_list = nullptr;

@@ -12,10 +12,11 @@ namespace {
 
 constexpr std::uint32_t kPacketNumbers = 1 << 24;
 constexpr std::uint8_t kMaxHops = 64;
-constexpr std::uint8_t kForEver = 7;     // Of the retries of an end that has no room. It always has: see Rail.
+constexpr std::uint8_t kForEver =
+    7;  // Retry count for a receiver without posted buffers; 7 is unlimited. Buffers are always posted, see Rail.
 constexpr std::uint8_t kRoomTimer = 12;  // 0.64 ms.
 
-// What to do about it.
+// Advice for a failed completion.
 std::string advice(ibv_wc_status status) {
   switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
@@ -58,7 +59,7 @@ Result<QueuePair> QueuePair::create(const VerbsPort& port, const VerbsOptions& o
   const int flags = ::fcntl(made.descriptor(), F_GETFL);
   if (flags < 0 || ::fcntl(made.descriptor(), F_SETFL, flags | O_NONBLOCK) != 0)
     return made.refused("make a completion channel that does not block", errno);
-  // Of sends that fail, each has a completion.
+  // Each failed send has a completion.
   const auto entries = static_cast<int>(depth.sends + depth.receives);
   made.completions_.reset(ibv().create_cq(context, entries, nullptr, made.channel_.get(), 0));
   if (!made.completions_) return made.refused("make a completion queue of " + std::to_string(entries), errno);

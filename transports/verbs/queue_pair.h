@@ -32,7 +32,7 @@ class QueuePair {
   // Sends from then on. May take a moment: the system asks the network where the address is.
   Status connect(const RailAddress& other);
 
-  // What a device copies when a send is posted.
+  // Maximum size that a device copies when a send is posted.
   std::uint32_t inline_bytes() const { return inline_bytes_; }
   Status post(ibv_send_wr& first);
   Status post(ibv_recv_wr& first);
@@ -40,12 +40,12 @@ class QueuePair {
   Result<int> poll(ibv_wc* completions, int most);
 
   int descriptor() const { return channel_.get()->fd; }
-  // Readable when there is a completion after this. What was there before is not told: poll once more.
+  // Makes the descriptor readable at the next completion. Earlier completions cause no event: poll once more.
   Status arm();
 
   // "rxe0 port 1, gid 1 (::ffff:10.77.0.1) to ::ffff:10.77.0.2"
   std::string describe() const;
-  // Of a completion that tells a failure.
+  // Error of a completion that reports a failure.
   Status failure(const ibv_wc& completion) const;
 
  private:

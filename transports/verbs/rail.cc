@@ -72,13 +72,14 @@ Status Rail::send(VerbsRecord record, std::span<const std::byte> data, const Wri
   return pair_.post(put);
 }
 
-// Those that arm() has found come first.
+// Completions that arm() found come first.
 Status Rail::poll() {
   if (waiting_ == 0) waiting_ = TUTTI_TRY(pair_.poll(polled_.data(), kBatch));
   return {};
 }
 
-// What was under way when a connection ends is completed as well. The first that says more than that says why.
+// When a connection ends, all outstanding operations complete with a flush error. The first completion with another
+// error has the cause.
 Status Rail::failure() const {
   const std::span<const ibv_wc> polled(polled_.data(), static_cast<std::size_t>(waiting_));
   const ibv_wc* reported = nullptr;

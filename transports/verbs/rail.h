@@ -31,7 +31,7 @@ class RailEvents {
 
 class Rail {
  public:
-  // What of a message is written before its record; none if there are no bytes.
+  // Part of a message that is written before its record; no bytes: none.
   struct Write {
     const std::byte* from = nullptr;
     std::uint32_t from_key = 0;
@@ -65,7 +65,7 @@ class Rail {
   static constexpr std::uint32_t kForReceipts = 4;  // Kept, or two ends without room would wait for each other.
   static constexpr int kBatch = 16;
 
-  // What a completion of a send means for its message.
+  // Message that the completion of a send belongs to.
   struct Ticket {
     std::uint32_t lane = 0;
     std::uint64_t number = 0;
@@ -91,11 +91,11 @@ class Rail {
 
   // Records, modulo 2^32.
   std::uint32_t sent_ = 0, completed_ = 0;
-  std::uint32_t taken_ = 0;                    // Of those sent: as far as the other end has told.
-  std::uint32_t received_ = 0, reported_ = 0;  // Of the other end's, and what it has been told of that.
+  std::uint32_t taken_ = 0;                    // Records sent that the other end has taken, as far as it has reported.
+  std::uint32_t received_ = 0, reported_ = 0;  // Records received from the other end, and the number reported to it.
   std::array<Ticket, kRecords> tickets_;
   std::array<ibv_wc, kBatch> polled_;
-  int waiting_ = 0;  // Of those polled, not taken in yet.
+  int waiting_ = 0;  // Completions that were polled but not processed.
 };
 
 }  // namespace tutti

@@ -12,7 +12,7 @@
 namespace tutti {
 
 struct RailMemory {
-  LaneMemory block;  // Of a device, which it keeps; null: of the host, which others do.
+  LaneMemory block;  // Block that a device owns; null: host memory.
   std::byte* at = nullptr;
   std::size_t bytes = 0;
   bool ordered = true;  // See DeviceBlock.

@@ -1,5 +1,6 @@
-// What rails have written into memory of a GPU is there for its thread blocks when each rail's device has read a byte
-// of it: a read does not overtake writes, though it asks no driver. Each has a queue pair with itself for that.
+// Makes data that rails have written into GPU memory visible to its thread blocks: each rail's device reads a byte
+// of it. A read does not overtake writes, and needs no driver call. Each rail has a queue pair with itself for
+// these reads.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +20,15 @@ class ReadBack {
  public:
   static Result<std::unique_ptr<ReadBack>> create(const std::vector<VerbsPort>& ports, const VerbsOptions& options);
 
-  // Of the first so many rails, where the other end has no more.
+  // Keeps the first `rails` rails, if the other end has no more.
   void keep(std::size_t rails) { ways_.resize(std::min(rails, ways_.size())); }
 
-  // Of all that has come there before. One at a time.
+  // Covers all data that has arrived. One read at a time.
   Status begin(std::shared_ptr<const RailMemory> memory);
-  // Whether all have read. What fails, fails from then on.
+  // True once all rails have read. An error persists.
   Result<bool> done();
 
-  // Of each rail.
+  // A descriptor per rail.
   std::vector<int> descriptors() const;
   // Their descriptors are not readable until it goes on, and then they are. False: nothing is being read any more.
   Result<bool> arm();

@@ -80,7 +80,7 @@ std::vector<std::shared_ptr<VerbsDevice>> VerbsCarrier::device_of_rail() const {
   return devices;
 }
 
-// What is reached lives for as long as it is held, as part of the memory that is returned.
+// The registration lives as long as the returned memory, which owns it.
 Result<ReachedBlock> VerbsCarrier::reach(const DeviceBlock& block) {
   auto memory = std::make_shared<RailMemory>();
   memory->block = block.memory;
@@ -173,7 +173,7 @@ void VerbsCarrier::forget(std::uint32_t lane, LaneEnd end) {
 
 // ---- Sending ----
 
-// Of a message that goes over all rails, what the one carries; of any other, all.
+// Part of a message that this rail carries: a share if the message uses all rails, else all of it.
 Rail::Write VerbsCarrier::part_of(const Writing& lane, const MessageHead& head, const std::byte* data,
                                   std::size_t rail) const {
   std::size_t begin = 0, end = head.bytes;

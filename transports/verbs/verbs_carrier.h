@@ -1,5 +1,5 @@
-// The lanes between two ranks over RDMA. What is small goes with the record that tells of it; all else is written from
-// the writer's slot into the reader's, large messages over all rails at a time.
+// Lanes between two ranks over RDMA. A small message travels in the record that announces it. Other messages are
+// written from the writer's slot into the reader's, large ones over all rails at a time.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   bool arm() override;
 
  private:
-  // Of a half: in memory of its own, or in a block.
+  // Slots of a half, in memory of its own or in a block.
   struct Slots {
     std::shared_ptr<const RailMemory> memory;
     std::byte* at = nullptr;
@@ -66,7 +66,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   struct Reading {
     Slots slots;
     LaneView view;
-    std::array<Arrival, HalfLane::kSlots> arrivals;  // Of message k at k % kSlots.
+    std::array<Arrival, HalfLane::kSlots> arrivals;  // [k % kSlots]: arrival of message k.
     std::uint64_t next = 0;                          // The first that has not arrived.
   };
   // It has arrived, and is to be read back before it is told of.
@@ -102,7 +102,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   std::vector<std::weak_ptr<const RailMemory>> blocks_;
   std::unique_ptr<ReadBack> read_back_;  // Where a block needs it.
   std::deque<Held> held_;
-  std::size_t reading_back_ = 0;  // Of those held, the first so many.
+  std::size_t reading_back_ = 0;  // Number of held messages, from the first, that are being read back.
 };
 
 }  // namespace tutti
