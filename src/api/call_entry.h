@@ -21,7 +21,7 @@ struct CallEntry {
   tutti_stream stream = nullptr;
 };
 
-// Of a block: no machine holds more, and no product overflows.
+// Maximum elements of a block. Products of count, size and ranks stay below 2^64.
 inline constexpr std::uint64_t kMaxElements = 1ULL << 40;
 
 // Depth of the calling thread's group. Not initial-exec: with CUDA's runtime inside, what the library keeps for a
@@ -31,8 +31,8 @@ extern thread_local constinit int group_depth;
 // Communicators are not made, split or ended where calls to them may be waiting for the group's end.
 Status check_outside_group(const char* action);
 
-// Of a call that a group holds until its end. If it was refused in one, the thread's group runs nothing, and its end
-// says why. Hands the answer on.
+// Returns `answer` for a call that a group defers until its end. If a call is refused within a group, the thread's
+// group runs no call, and its end returns the reason.
 tutti_status held_by_group(tutti_status answer);
 
 // Tells the peers, who would wait for it, that memory is lacking for a call of this handle. Throws nothing.
@@ -42,7 +42,7 @@ void abort_pending(const CommHandle& handle, const Status& reason);
 // `unequal`: of all_to_all_v; copied if the call is kept for later.
 [[gnu::noinline]] tutti_status enter_slowly(CallEntry entry, const Unequal* unequal = nullptr);
 
-// What is wrong with a call that plausible() rejects.
+// Returns the error of a call that plausible() rejects.
 [[gnu::cold]] Status explain(const CallEntry& entry, const CommHandle& handle);
 
 inline bool sends(const CallEntry& entry, int rank) {

@@ -1,4 +1,4 @@
-// What was chosen, and what there is to choose among.
+// Queries of the last choice, and of the algorithms of a collective.
 #include "src/api/call_entry.h"
 #include "src/communicator/forced.h"
 

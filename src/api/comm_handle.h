@@ -1,4 +1,5 @@
-// What a communicator's handle opens: a shared, and the options of the calls that come through this handle.
+// State behind a communicator's handle: the shared state of the communicator, and the options of calls through this
+// handle.
 #pragma once
 
 #include <atomic>
@@ -39,7 +40,7 @@ struct SharedComm {
   std::vector<Residual> residuals;
   std::vector<tutti_comm> views;
   std::string launcher;
-  std::string failure;                 // Of tutti_last_error: once said, it stays.
+  std::string failure;                 // Text of tutti_last_error; it does not change once set.
   std::atomic<bool> reported = false;  // The caller knows that the communicator has failed.
 };
 
@@ -52,13 +53,13 @@ inline Status note_failure(SharedComm& shared, Status status) {
   return status;
 }
 
-struct CommHandle {                              // What every call reads comes first.
+struct CommHandle {                              // Fields that every call reads come first.
   std::atomic<Communicator*> runner = nullptr;   // Null while it is being created, and once it is finalized.
   const CommunicatorOptions* options = nullptr;  // Null: the communicator's own.
   Rank rank = 0;
   Rank ranks = 0;
   std::shared_ptr<SharedComm> shared;
-  CommunicatorOptions own_options;  // Of a view.
+  CommunicatorOptions own_options;  // Options of a view.
   bool is_view = false;
 };
 

@@ -36,7 +36,7 @@ Status check_ranks(int rank, int ranks) {
   return invalid_argument("rank is " + std::to_string(rank) + ": pass 0 to " + std::to_string(ranks - 1));
 }
 
-// What of the caller's struct this version knows. The header the caller was built with says how long it is.
+// Copies the fields that this version knows from the caller's struct, whose size depends on the caller's header.
 Result<tutti_comm_options> known_options(const tutti_comm_options& given) {
   constexpr std::size_t first_version_bytes = 72;
   static_assert(sizeof given >= first_version_bytes || sizeof(void*) != 8);
@@ -97,7 +97,7 @@ Status bound_error(const tutti_comm_options& given, CommunicatorOptions& merged)
       merged.compression, merged.max_relative_error);
 }
 
-// What is inherited comes from the environment, or from a communicator that has had it checked.
+// Inherited names come from the environment, or from a communicator that has checked them.
 Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged) {
   if (given.algorithm != nullptr) merged.algorithm = given.algorithm;
   if (given.protocol != nullptr) merged.protocol = given.protocol;

@@ -31,13 +31,13 @@ struct Batch {
   std::vector<Pending> calls;
   std::vector<GroupedCall> grouped;  // The same, as they are run.
   std::vector<Ticket> turns;
-  Status refusal;  // Of another call of the group: in their turn, these are called off.
+  Status refusal;  // Error of another call of the group, for which these calls are cancelled in order.
 };
 
 struct Group {
   std::vector<Pending> calls;
   std::vector<DeviceCall> device_calls;                 // Before the others: these do not wait.
-  std::vector<std::shared_ptr<SharedComm>> on_devices;  // Whose they are.
+  std::vector<std::shared_ptr<SharedComm>> on_devices;  // Owners of those calls.
   std::vector<Ending> lifecycle;                        // After the calls.
   Status failure;
 };
@@ -147,7 +147,7 @@ Result<std::vector<std::shared_ptr<Stream>>> streams_of(const std::vector<Pendin
   return streams;
 }
 
-// What fails by itself tells the peers of it; what is thrown on the way there is told here.
+// A call that fails reports to the peers itself. An exception on the way to the call is reported here.
 Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr<Stream>>& streams,
                    const Status& refusal = {}) {
   if (calls.empty()) return {};
@@ -235,7 +235,7 @@ Status run_all(Group& group) {
   return on_devices.ok() ? std::move(on_hosts) : std::move(on_devices);
 }
 
-// Of each communicator, its calls come one after the other.
+// Calls of one communicator run one after another.
 Result<double> predict_all(const Group& group) {
   std::map<const Communicator*, double> ends_us;
   for (const Pending& pending : group.calls) {

@@ -1,5 +1,5 @@
-// What the C handles mean. A handle is a number, not an address: a kind, a generation and an index into a table, so
-// that a destroyed, foreign or garbage one is recognised without being dereferenced.
+// Table behind the C handles. A handle is a number, not an address: a kind, a generation and an index into a table.
+// So a destroyed, foreign or garbage handle is recognised without being dereferenced.
 #pragma once
 
 #include <array>

@@ -39,7 +39,7 @@ Status finalize(CommHandle& handle, const Ending& ending) {
   return status;
 }
 
-// What may have to wait for the peers.
+// Ends the communicator; may wait for the peers.
 Status take_leave(CommHandle& handle, const Ending& ending) {
   TUTTI_CHECK_OK(check_ending(handle, ending));
   if (!ending.destroys) return finalize(handle, ending);
@@ -82,7 +82,7 @@ std::vector<Status> take_leaves(const std::vector<Ending>& lifecycle, const std:
     if (started.ok()) {
       threads[i] = std::move(started).value();
     } else {
-      abort(*handles[i]->shared);  // Nobody shall wait for it.
+      abort(*handles[i]->shared);  // Peers must not wait for it.
       statuses[i] = std::move(started).status();
     }
   }

@@ -26,7 +26,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> place_all(std::vector<std::un
 void note_device(SharedComm& shared);
 int device_of(const CommHandle& handle);  // -1: host memory.
 
-// What a call is on a device: itself, or the messages of an all_to_all_v.
+// Calls on a device that make up `call`: the call itself, or the messages of an all_to_all_v.
 std::vector<DeviceCall> device_calls(const CommHandle& handle, const Call& call, tutti_stream stream);
 
 }  // namespace tutti

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-struct Format {  // Of a small binary float.
+struct Format {  // Format of a small binary float.
   std::uint32_t exponent_bits, mantissa_bits;
   bool has_infinity;
 };
@@ -66,7 +66,7 @@ Status check_making(const void* scalar, tutti_type type, const tutti_reduction* 
                           "; valid values are 0 (tutti_int8) to 13 (tutti_float8_e5m2)");
 }
 
-// Of the process, so that one communicator's is none of another.
+// Numbers are unique in the process, so that another communicator's reduction is never valid.
 tutti_reduction next_number() {
   static std::atomic<tutti_reduction> next = kFirstPreMulSum;
   return next++;

@@ -16,7 +16,7 @@ struct Span {
   const std::byte* end;
 };
 
-// Of different objects, which only std::less orders.
+// Only std::less orders pointers to different objects.
 bool before(const std::byte* a, const std::byte* b) { return std::less<>()(a, b); }
 bool overlap(const Span& a, const Span& b) { return before(a.begin, b.end) && before(b.begin, a.end); }
 

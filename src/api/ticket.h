@@ -28,7 +28,8 @@ class Ticket {
   void end() {
     const auto shared = std::exchange(shared_, nullptr);
     if (shared == nullptr) return;
-    (void)shared->communicator->await_ticket(ticket_);  // Who leaves the line early would take another's place.
+    (void)shared->communicator->await_ticket(
+        ticket_);  // Ending out of turn would let a later call pass an earlier one.
     shared->communicator->finish_ticket();
     shared->queued.fetch_sub(1, std::memory_order_acq_rel);
   }

@@ -81,7 +81,7 @@ struct ncclTeam_t {
   int nRanks, rank, stride;
 };
 
-inline constexpr int kVersion = 22809;  // Of the interface that we serve: 2.28.9.
+inline constexpr int kVersion = 22809;  // Version of NCCL's interface that is served: 2.28.9.
 inline constexpr unsigned kConfigMagic = 0xcafebeef;
 inline constexpr unsigned kSimInfoMagic = 0x74685283;
 inline constexpr int kUndefined = INT_MIN;  // A field of a config that the program left alone.

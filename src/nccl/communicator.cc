@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kLookTime(1);
 
 bool is_busy(tutti_stream stream) { return stream != nullptr && tutti_stream_query(stream) == tutti_in_progress; }
 
-// What it says was told before, or has nobody left to hear it.
+// The error was reported before, or no caller is left to receive it.
 void end(tutti_comm comm, tutti_stream stream) {
   tutti_stream_destroy(stream);
   tutti_comm_leave(comm);
@@ -63,7 +63,7 @@ Outcome Communicator::adopt(tutti_comm part) {
   return settle();
 }
 
-// What its calls need besides.
+// Prepares resources that calls need.
 Outcome Communicator::settle() {
   TUTTI_NCCL_CHECK(make_compressed(comm_, settings.compression, compressed_));
   const bool calls_take_time = settings.mode == Mode::non_blocking && !enqueues(settings);
@@ -91,7 +91,7 @@ void Communicator::end_calls() {
 Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& asked, tutti_comm& part) {
   {
     const std::lock_guard lock(mutex_);
-    worked_ = {};  // What failed before is no failure of this.
+    worked_ = {};  // An earlier failure does not concern this operation.
     if (aborted_) return {ncclRemoteError, "the communicator was aborted before it was shrunk"};
     being_made_ = &part;
   }
@@ -190,7 +190,7 @@ void Communicator::abort() {
   if (comm() != nullptr) tutti_comm_abort(comm());
   if (const tutti_comm made = being_made(); made != nullptr) tutti_comm_abort(made);
   if (comm() != nullptr) tutti_comm_abort(comm());  // It may have been made in between.
-  // Who is in a call of a blocking one sees that return.
+  // A caller of a blocking communicator sees the call return.
   if (settings.mode == Mode::non_blocking) rest();
 }
 

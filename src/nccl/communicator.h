@@ -34,7 +34,7 @@ struct MadeReduction {
 class alignas(64) Communicator {
  public:
   Communicator(Seat seat, Settings settings, int device);
-  ~Communicator();  // Waits for no peer. Whoever lets go of it last may run it.
+  ~Communicator();  // Waits for no peer. The last owner runs it.
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
@@ -54,8 +54,9 @@ class alignas(64) Communicator {
   // Waits until those that it has enqueued are done.
   Outcome flush();
 
-  // Of a non-blocking one: has the job done in the background behind those before it, in progress until then. `self`
-  // keeps it there. Where the system gives no thread, the job is not done, and state() says so.
+  // Non-blocking communicators: runs the job in the background after earlier jobs; state() is in progress until
+  // then. `self` keeps the communicator alive. If no thread can be started, the job does not run and state()
+  // reports it.
   void begin(const Shared& self, std::function<Outcome()> job);
   // Success, in progress, or why it failed. Any thread.
   Outcome state() const;

@@ -17,12 +17,13 @@ struct Call;
 struct CompressionRule {
   std::string format;             // A name for options.compression, "raw" too, whatever TUTTI_COMPRESS says;
   double max_relative_error = 0;  // or instead, as in options. Neither: calls travel as they would without.
-  std::size_t min_bytes = 0;      // Of the larger of a rank's buffers.
+  std::size_t min_bytes = 0;      // Minimum size of the larger of a rank's buffers.
   std::uint32_t types = 0;        // Bit t: ncclDataType_t t.
   std::uint32_t kinds = 0;        // Bit k: Kind k.
 
   bool asks() const { return !format.empty() || max_relative_error > 0; }
-  // Of reductions, only sums and averages: who asks for a minimum wants a number that some rank has.
+  // True for calls to compress. Reductions: only sums and averages, because a minimum must be a value that some
+  // rank passed.
   bool takes(const Call& call) const;
 };
 

@@ -57,7 +57,7 @@ Outcome check_field(const Field& field, ncclConfig_t& config) {
                           ", or leave it as NCCL_CONFIG_INITIALIZER has it");
 }
 
-// What the program has of the struct, the rest undefined.
+// Copies the fields that the program's struct has; the others become undefined.
 Outcome copy_known(const ncclConfig_t& given, ncclConfig_t& known) {
   if (given.magic != kConfigMagic) {
     return invalid_argument("config.magic is not that of a config: begin with NCCL_CONFIG_INITIALIZER");

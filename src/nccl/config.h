@@ -1,4 +1,4 @@
-// What a program asks of a communicator: ncclConfig_t of whatever version, checked and completed.
+// Configuration of a communicator: an ncclConfig_t of any version, checked and completed.
 #pragma once
 
 #include <string>

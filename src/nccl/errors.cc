@@ -46,8 +46,8 @@ const char* text_of(ncclResult_t result) {
   return "unknown result code";
 }
 
-// What last_error() returned last, cut to this length. Has no destructor: threads may ask while they or the process
-// end.
+// Text that last_error() returned last, cut to this length. It has no destructor: threads may ask while they or the
+// process end.
 thread_local constinit char text_for_thread[2048] = "";
 
 }  // namespace

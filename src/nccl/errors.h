@@ -1,5 +1,5 @@
-// What a function of NCCL returns, with the sentence that goes with it. ncclGetLastError gives the sentence of the
-// process's last failure, whichever thread it was in: watchdogs ask from theirs.
+// Results of NCCL's functions with their error texts. ncclGetLastError returns the text of the process's last
+// failure in any thread: watchdogs ask from their own.
 #pragma once
 
 #include <exception>

@@ -18,7 +18,7 @@ thread_local constinit int depth = 0;
 
 struct Group {
   Outcome failure;
-  std::optional<Mode> mode;  // Of all that take part.
+  std::optional<Mode> mode;  // Mode of all communicators in the group.
   std::vector<Job> jobs;
   std::vector<Call> calls;
   std::vector<Shared> ending;
@@ -43,7 +43,7 @@ Outcome run(const Job& job) {
   return outcome;
 }
 
-// The jobs of one communicator, in order. What comes after a failure is not done.
+// Jobs of one communicator, in order. After a failure the remaining ones are skipped.
 struct Lineup {
   std::vector<Job> jobs;
   Outcome outcome = {};
@@ -107,8 +107,8 @@ Outcome run_jobs(std::vector<Job>& jobs, Mode mode) {
   return {};
 }
 
-// What is enqueued may take its time. On host memory a blocking communicator has done everything, and a non-blocking
-// one is in progress until it has.
+// Enqueued work may still run. On host memory, a blocking communicator has finished everything; a non-blocking one
+// is in progress until it has.
 Outcome end(const Shared& communicator) {
   const bool blocking = communicator->settings.mode == Mode::blocking;
   if (!enqueues(communicator->settings)) return blocking ? Outcome() : in_progress();

@@ -1,6 +1,6 @@
-// What ncclGroupStart and ncclGroupEnd enclose. A group belongs to its thread: it collects jobs (communicators to be
-// made or split), calls, and ends of communicators, and its end runs the ones, then the others. One of non-blocking
-// communicators has jobs or calls, since its end does not wait for the ones.
+// Groups between ncclGroupStart and ncclGroupEnd. A group belongs to its thread. It collects jobs (communicators to
+// create or split), calls, and ends of communicators; its end runs the jobs, then the others. A group of non-
+// blocking communicators has either jobs or calls, because its end does not wait for jobs.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ Outcome submit(Call call);
 // Has it do all that it was given. There is no call for it after this one.
 Outcome submit_end(const Shared& communicator);
 
-// What the body submits runs together, with the rest of an open group or by itself.
+// Runs the calls that the body submits together, within an open group or in a group of their own.
 Outcome in_own_group(const std::function<Outcome()>& body);
 
 // The first failure of a group, which runs nothing then and is told again by its end.

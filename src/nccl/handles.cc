@@ -9,7 +9,7 @@
 
 namespace tutti::nccl {
 
-// Of its own cache line, as the communicator is: ranks that are threads use theirs at the same time.
+// Each has its own cache line, as the communicator has: ranks that are threads use theirs at the same time.
 struct alignas(64) ncclComm {
   std::mutex mutex;
   Shared communicator;

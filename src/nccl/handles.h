@@ -1,6 +1,6 @@
-// What an ncclComm_t is: the address of a slot in a table that stays for as long as the process. So a stale or garbage
-// handle is recognised without being trusted. The child of a fork has a table of its own: the parent's handles are none
-// there.
+// An ncclComm_t is the address of a slot in a table that lives as long as the process. So a stale or garbage handle
+// is recognised without being dereferenced. The child of a fork has a table of its own, in which the parent's
+// handles are invalid.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Communicator;
 // go of it destroys it.
 using Shared = std::shared_ptr<Communicator>;
 
-// Of a process, as many as there can be communicators of tutti.h.
+// Maximum number in a process, equal to that of communicators of tutti.h.
 inline constexpr std::size_t kMaxCommunicators = 4096;
 
 // Null if the table is full.

@@ -1,4 +1,4 @@
-// How communicators come to be. Those made of others: parts.cc.
+// Creation of communicators. parts.cc creates communicators from others.
 #include <bit>
 #include <utility>
 

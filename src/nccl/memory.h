@@ -34,7 +34,7 @@ tutti_stream stream_for(const Communicator& communicator, cudaStream_t given);
 // Where the communicator's buffers lie: on this device. It has joined.
 int device_of(const Communicator& communicator);
 
-// Of current_device().
+// Allocates memory of current_device().
 Outcome allocate(void** memory, std::size_t size);
 Outcome release(void* memory);
 

@@ -72,7 +72,7 @@ struct Shrinking {
   Settings settings = {};
 };
 
-// What can be seen to be wrong before anything of the parent is ended.
+// Checks arguments before any communicator of the parent ends.
 Outcome check_excluded(const std::vector<int>& excluded, const Seat& seat) {
   std::vector<bool> seen(static_cast<std::size_t>(seat.ranks));
   for (std::size_t i = 0; i < excluded.size(); ++i) {

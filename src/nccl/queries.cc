@@ -1,4 +1,4 @@
-// What programs ask about the library and its communicators.
+// Queries about the library and its communicators.
 #include "src/nccl/communicator.h"
 #include "src/nccl/door.h"
 #include "src/nccl/memory.h"
@@ -39,7 +39,7 @@ TUTTI_NCCL_API(ncclResult_t, CommGetAsyncError, ncclComm_t comm, ncclResult_t* e
     const Shared communicator = find(comm);
     if (communicator == nullptr) return no_communicator(comm);
     const Outcome state = communicator->state();
-    if (state.failed()) report("ncclCommGetAsyncError", state);  // Whoever sees the code asks for the sentence next.
+    if (state.failed()) report("ncclCommGetAsyncError", state);  // A caller that sees the code asks for the text next.
     *error = state.code;
     return {};
   });

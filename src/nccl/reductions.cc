@@ -9,7 +9,7 @@
 namespace tutti::nccl {
 namespace {
 
-// Of the process, so that one communicator's is none of another.
+// Numbers are unique in the process, so that another communicator's reduction is never valid.
 int next_number() {
   static std::atomic<int> next = ncclNumOps;
   return next++;

@@ -1,5 +1,6 @@
-// What is exported, since programs do not start without it, but not implemented. The arguments do not matter: who calls
-// cleans up after them. Each fails with a sentence; one that would take part in an open group fails that as well.
+// Functions that are exported, because programs do not start without them, but not implemented. Arguments are
+// ignored; the caller cleans up. Each fails with an error text. A function that would take part in an open group
+// makes the group fail.
 #include "src/nccl/door.h"
 #include "src/nccl/groups.h"
 

@@ -44,7 +44,7 @@ std::string hex(std::uint64_t address) {
   return text;
 }
 
-// What lies at the first place where not all is as `right` wants it: "at 0x7f00 is nothing mapped"; empty if all is.
+// Returns the first range that `right` rejects, such as "at 0x7f00 is nothing mapped"; empty if all ranges pass.
 template <typename Right>
 Result<std::string> find_wrong(const std::byte* memory, std::size_t bytes, const Right& right) {
   auto next = reinterpret_cast<std::uint64_t>(memory);  // All before it is found good.

@@ -1,4 +1,4 @@
-// What kind of memory lies where in this process.
+// Kinds of memory at the addresses of this process.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kVersion = 5;  // Of the layout of a board.
+constexpr std::uint32_t kVersion = 5;  // Version of the board's layout.
 
 bool names(const std::string& text, Rank rank) {
   const std::string name = "rank " + std::to_string(rank);
@@ -92,7 +92,7 @@ Status Board::failure(Rank self) const {
 
 namespace {
 
-// What failure_record() is, before the words.
+// Header of failure_record(), before the text.
 struct FailureHead {
   std::uint32_t code = 0, rank = 0, reason = 0, reserved = 0;
 };

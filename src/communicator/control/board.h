@@ -1,6 +1,6 @@
-// What the ranks of one host tell each other beside the data: the calls they are in, where they run, and that the
-// communicator has failed. One shared segment; each entry has one writer. Ranks of other hosts have theirs in memory of
-// this process, which fills in what it hears of them.
+// Board: shared state of the ranks of one host, beside the data: the call of each rank, its CPUs, and the failure
+// of the communicator. One shared segment; each entry has one writer. Entries for ranks of other hosts are in
+// memory of this process, which fills them in from notifications.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ struct alignas(128) BoardEntry {
   std::uint32_t left = 0;                  // 1: the rank has finalized.
   std::uint32_t region_notifications = 0;  // Messages about its regions that the rank has sent to its peers so far.
   std::uint32_t cpus_shown = 0;            // 1: `cpus` is there.
-  std::uint64_t cpus[kMaxCpus / 64] = {};  // Those the rank may run on; CPU c at c % kMaxCpus.
+  std::uint64_t cpus[kMaxCpus / 64] = {};  // CPUs that the rank may run on; CPU c is bit c % kMaxCpus.
   std::uint64_t moves = 0;                 // Launches of the rank that got ahead, where its device is shared in turns.
   WaitRecord wait;                         // The last wait of the rank that it has shown.
   // Not 0: the rank may be reading and writing its peers' memory; see visit.h. On a line that nobody reads meanwhile.
@@ -79,7 +79,7 @@ inline constexpr std::uint32_t kMaxAutotuners =
 inline constexpr std::size_t kMaxFigures = 56;  // That a rank tells of a stage of one.
 inline constexpr std::size_t kMaxKept = 2 * 1024;  // PluginChoices that rank 0 tells the others.
 
-// What a rank tells of a class.
+// Figures of one rank for one tuning class.
 struct alignas(128) AutotunerEntry {
   std::uint64_t shown = 0;     // Number of its latest call; see Switchover.
   std::uint32_t reported = 0;  // Number of the stage whose figures these are, written behind them.
@@ -90,7 +90,7 @@ static_assert(sizeof(AutotunerEntry) == 256);
 
 struct alignas(128) AutotunerHeader {
   struct alignas(64) Place {
-    std::uint64_t word = 0;  // Of a Switchover.
+    std::uint64_t word = 0;  // Word of a Switchover.
   };
   Place places[kMaxAutotuners];
   std::uint32_t kept[kMaxKept] = {};
@@ -103,14 +103,14 @@ struct alignas(128) BoardHeader {
   std::uint32_t claimed = 0;  // The first failure wins and is kept.
   std::uint32_t failed = 0;   // 1: `code` and `message` are there.
   std::uint32_t code = 0;
-  std::uint32_t rank = 0;                                 // Who found it.
+  std::uint32_t rank = 0;                                 // Rank that found the failure.
   std::uint32_t reason = 0;                               // A FailureReason.
   alignas(8) std::int64_t remote_access_deadline_ns = 0;  // See Board::remote_access_deadline(); 0: nobody has asked.
   char message[984] = {};
 };
 static_assert(sizeof(BoardHeader) == 1024);
 
-// Of a failure, for the ranks that did not find it: the same, or that the one that did makes none of a group's calls.
+// Kind of failure for the ranks that did not find it: the same failure, or the finder runs none of a group's calls.
 enum class FailureReason : std::uint32_t { shared, called_off };
 
 class Board {
@@ -138,16 +138,16 @@ class Board {
   const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
   // Keeps the first failure, here and for all ranks; later ones are dropped.
   void fail(Rank finder, const Status& status, FailureReason reason = FailureReason::shared) const;
-  // As `self` is told: the words, and who found the failure where they do not name that rank. Of a group that is called
-  // off, the rank that does so is told why, and the others by whom.
+  // Returns the failure as reported to `self`: the text, and the rank that found it unless the text names that
+  // rank. If a group was cancelled, the rank that cancelled it gets the reason, and the others get that rank.
   Status failure(Rank self) const;
   bool found_by(Rank rank) const { return header().rank == rank; }
   // The same as data, for other hosts: what publish() there makes known.
   std::vector<std::byte> failure_record() const;
   void publish(std::span<const std::byte> failure) const;
 
-  // Of a communicator that has failed: until when its ranks wait for each other to leave their memory, which is what
-  // the first of them said. A later time than `wanted` is none of ours.
+  // Failed communicator: deadline by which its ranks stop waiting for remote access to their memory. The first rank
+  // that asks sets it. Never later than `wanted`.
   Deadline remote_access_deadline(const Deadline& wanted) const;
 
   // The call `sequence` of `rank` if it is still on the board, whole.

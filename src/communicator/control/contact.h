@@ -20,7 +20,7 @@ class Contact {
   explicit Contact(std::shared_ptr<TcpConnection> connection, std::uint32_t context = 0)
       : connection_(std::move(connection)), context_(context) {}
   Contact(Contact&& other) noexcept;
-  Contact& operator=(Contact&& other) noexcept;  // What was held ends.
+  Contact& operator=(Contact&& other) noexcept;  // Closes the contact held before.
   ~Contact();
 
   bool is_remote() const { return connection_ != nullptr; }

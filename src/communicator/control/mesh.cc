@@ -19,8 +19,9 @@ namespace {
 
 constexpr int kGoodbyeMs = 100;  // For a peer that is slow to read.
 
-// What was written before a frame was sent is there for whoever received it. The kernel sees to that; between threads
-// of one process this word says so, to the compiler and to ThreadSanitizer, which cannot look into the kernel.
+// Data written before a frame was sent is visible to its receiver. The kernel guarantees that. Between threads of
+// one process this word makes it known to the compiler and to ThreadSanitizer, which does not see through the
+// kernel.
 std::atomic<std::uint64_t> sent_frames{0};
 
 using ConnectionPair = std::pair<std::shared_ptr<TcpConnection>, std::shared_ptr<TcpConnection>>;

@@ -34,7 +34,7 @@ enum class FrameKind : std::uint32_t {
   abandonment = 11,  // See Mesh::abandon().
 };
 
-// What ranks of other hosts, who do not see the board, are told of what would be on it.
+// Notifications to ranks of other hosts, which do not see the board.
 enum class NotificationKind : std::uint32_t {
   failure = 101,
   call = 102,     // The last call of the rank.
@@ -47,12 +47,12 @@ struct Notification {
   std::vector<std::byte> payload;
 };
 
-// What travels: fixed-width plain data.
+// Frame of a control connection: fixed-width plain data.
 struct Frame {
   std::uint32_t version = 1;
   FrameKind kind = FrameKind::lane;
-  std::uint32_t bytes = 0;    // Of the payload in use.
-  std::uint32_t context = 0;  // Of a passage to another host.
+  std::uint32_t bytes = 0;    // Size of the payload in use.
+  std::uint32_t context = 0;  // Context of a connection to another host.
   std::array<std::byte, 240> payload{};
 };
 static_assert(sizeof(Frame) == 256);
@@ -123,10 +123,10 @@ class Mesh {
   std::optional<Notification> receive();
 
  private:
-  // What came in one chunk, not yet judged.
+  // Data of one receive, not checked yet.
   struct Arrival {
     ReceivedFrame received;
-    bool whole = false;      // Of the length and version of a frame.
+    bool whole = false;      // The length and version are those of a frame.
     bool truncated = false;  // The system could not give us the descriptor.
     bool surplus = false;    // There was more than one.
   };

@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-// What the two kinds of frames carry.
+// Payload of proposal and refusal frames.
 struct Proposal {
   std::uint64_t number;
   ExcludedList list;

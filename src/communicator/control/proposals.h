@@ -1,7 +1,7 @@
-// What each pair of ranks tells the other about going on without some of the rest. A rank proposes to every peer that
-// it goes on with; its proposal stands until it is withdrawn, with the reason, or until both have made one and agree.
-// The proposals of a pair are numbered, alike at both ends, so that what is left of one that came to nothing is not
-// taken for part of the next.
+// Proposals of each pair of ranks to continue without some ranks. A rank sends a proposal to every peer that it
+// continues with. The proposal stands until it is withdrawn, with the reason, or until both ranks have made one and
+// agree. Proposals of a pair are numbered alike at both ends, so that frames of a failed attempt are not taken for
+// the next one.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace tutti {
 
-// A list of ranks that are left out: its digest, which tells lists apart, and for messages its beginning. What travels:
-// fixed-width plain data.
+// List of excluded ranks: a digest that distinguishes lists, and the first ranks for messages. Fixed-width plain
+// data.
 struct ExcludedList {
   static constexpr std::uint32_t kMaxShown = 32;
   std::uint64_t digest = 0;

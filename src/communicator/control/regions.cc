@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-// What a region frame carries.
+// Payload of a region frame.
 struct RegionOffer {
   std::uint64_t id;
   std::uint64_t bytes;
@@ -129,7 +129,7 @@ Status Regions::withdraw(std::byte* memory) {
     TUTTI_CHECK_OK(shared.make_private().during("deregistering memory " + at(memory)));
   } else if (there.code() == Code::system) {
     return there;
-  } else {  // What lies there now is somebody else's.
+  } else {  // The memory at that address now belongs to another mapping.
     lost_.push_back(std::move(shared));
     lost_.back().close_descriptor();
   }

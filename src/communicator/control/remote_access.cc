@@ -24,8 +24,8 @@ bool is_there(const BoardEntry& entry) {
 
 }  // namespace
 
-// Who remote_accesses shows that and then looks for failures; who fails shows that and then looks for remote_accesses.
-// One sees the other.
+// A rank that accesses remote memory publishes that first and then checks for failures. A rank that fails publishes
+// the failure first and then checks for remote access. At least one of them sees the other.
 Status RemoteAccess::check() const {
   show(board_.entry(self_), 1);
   return board_.failed() ? board_.failure(self_) : Status();

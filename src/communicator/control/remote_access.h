@@ -25,9 +25,9 @@ class RemoteAccess {
   Rank self_;
 };
 
-// Of a communicator that has failed: until no living peer remote_accesses, nor its thread blocks on a device, or the
-// deadline, since one may stay for long. This rank remote_accesses nobody meanwhile, nor does any other that this
-// thread drives: two such threads would wait for each other.
+// Failed communicator: waits until no living peer, nor its thread blocks on a device, accesses this rank's memory,
+// or until the deadline, as a peer may stay for long. This rank must not access remote memory meanwhile, nor may
+// any other rank that this thread drives: two such threads would wait for each other.
 void wait_for_remote_access(const Board& board, Mesh& mesh, Rank self, const Deadline& deadline);
 
 }  // namespace tutti

@@ -24,11 +24,12 @@
 
 namespace tutti {
 
-// Of one class of operations. A view of words in shared memory, zeroed at first.
+// Switchover of one class of operations. A view of words in shared memory that are zeroed at first.
 class Switchover {
  public:
   struct Decision {
-    std::uint32_t turn = 1;  // Of those that follow each other: 1 to 63. No rank is behind turn - 1 when it is offered.
+    std::uint32_t turn =
+        1;  // Number of the decision in its sequence, 1 to 63. No rank is behind turn - 1 when it is offered.
     std::uint16_t outcome = 0;
     std::uint64_t from = 0;  // Less than 2^40.
     bool operator==(const Decision&) const = default;
@@ -37,22 +38,24 @@ class Switchover {
   // `word`: one for all; `shown`: one of each rank, which it alone writes. They outlive the view.
   Switchover(std::uint64_t* word, std::vector<std::uint64_t*> shown) : word_(word), shown_(std::move(shown)) {}
 
-  // What the rank's operation `number`, 1 or more, has to run_plan of this turn; none: it goes as before.
+  // Returns the decision of this turn for the rank's operation `number`, 1 or more; none: the operation runs as
+  // before.
   std::optional<Decision> arrive(Rank self, std::uint64_t number, std::uint32_t turn) const {
     Arrival arrival = show(self, number, turn);
     while (!step(arrival)) continue;
     return arrival.obeys;
   }
 
-  // Of the decider, a thread at a time, before the turn is confirmed: it is to hold from `margin` operations, 1 or
-  // more, behind the furthest. False: somebody was quicker; try again, with more of them.
+  // Called by the deciding rank, one thread at a time, before the turn is confirmed. Proposes that the outcome
+  // holds from `margin` operations, 1 or more, after the furthest rank. Returns false if a rank has passed that
+  // operation; the caller tries again with a larger margin.
   bool propose(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const {
     Proposal proposal = prepare(turn, outcome, margin);
     while (!step(proposal)) continue;
     return proposal.confirmed;
   }
 
-  // Both, a step at a time. Nobody looks before it has shown, or offered.
+  // State machines of both sides, advanced one step at a time. Each publishes before it reads.
   struct Arrival {
     std::uint64_t number;
     std::uint32_t turn;

@@ -1,5 +1,5 @@
-// What carries messages between hosts where nobody asked for a transport: RDMA where all ranks have it, else TCP. All
-// ranks see the same offers, and so choose alike.
+// Choice of the transport between hosts if none is requested: RDMA if all ranks have it, else TCP. All ranks see
+// the same offers, and so choose alike.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@ namespace tutti {
 // One rank's part in it.
 class BetweenHosts {
  public:
-  // What this process has, opened.
+  // Opens the transports of this process and returns its offer.
   RemoteOffer offer();
-  // What is taken of it: null for TCP. Logs what was chosen, and why.
+  // Returns the chosen carrier source; null for TCP. Logs the choice and the reason.
   std::unique_ptr<CarrierSource> choose(const Bootstrap& bootstrap);
   // For messages of what was chosen and does not work.
   static constexpr const char* kInstead =

@@ -17,7 +17,7 @@
 namespace tutti {
 namespace {
 
-// What the first rank of a host has found there, by which all see whose is alike. Fixed-width plain data.
+// Digest of a host's topology from its first rank, by which ranks recognise equal hosts. Fixed-width plain data.
 struct Sight {
   std::array<std::uint8_t, 24> digest{};
   std::uint64_t bytes = 0;  // Packed; 0: nothing is known.

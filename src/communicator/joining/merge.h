@@ -1,4 +1,4 @@
-// What all ranks know of all hosts, once they have told each other.
+// Knowledge about all hosts that ranks exchange when they join.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace tutti {
 
-// Where each rank is, as it said while joining; and if one of them wants it, the topology of all hosts, for which all
-// ranks call this: the first rank of each host looks around there, and of hosts that are alike one tells. Rank 0 writes
-// it to TUTTI_TOPO_DUMP_FILE. What cannot be found out is left open, with a note.
+// Returns the location of each rank, as sent while joining, and the topology of all hosts if a rank needs it. All
+// ranks call this. The first rank of each host discovers its topology; of equal hosts only one sends it. Rank 0
+// writes it to TUTTI_TOPO_DUMP_FILE. Unknown parts stay empty, with a note.
 Result<Hosts> hosts_known_to_all(Bootstrap& bootstrap, const Watch& watch);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// What a rank knows of its own host: where it is there, and what is.
+// Knowledge of a rank about its own host: its location and the topology.
 #pragma once
 
 #include <string>

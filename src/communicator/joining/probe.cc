@@ -20,8 +20,9 @@ namespace tutti {
 namespace {
 
 constexpr double kBudgetUs = 40'000;  // Nothing is begun that would not fit, but for one message and one stream.
-constexpr double kFirstPartUs = 0.4 * kBudgetUs;  // Of messages, and of streams from one rank of each host.
-constexpr double kMaxWaited = 0.5;                // Of the time for a CPU; or links look slow that are not.
+constexpr double kFirstPartUs = 0.4 * kBudgetUs;  // Time for messages, and for streams from one rank of each host.
+constexpr double kMaxWaited =
+    0.5;  // Maximum share of time spent waiting for a CPU; beyond it, links look slower than they are.
 constexpr std::uint64_t kMessageBytes = 8;
 constexpr int kMessages = 9;
 constexpr double kMessagesUs = 4'000;  // All but the first.
@@ -55,7 +56,7 @@ class Probe {
       : bootstrap_(bootstrap), hosts_(hosts), ring_(ring), watch_(watch) {}
 
   double elapsed_us() const { return elapsed_us_; }
-  // Of that, of the rank that has waited longest.
+  // Largest waiting time of a rank.
   double waited_us() const { return waited_us_; }
 
   // A small message, of the rank that takes longest. The first may have to wake somebody; over a long way there
@@ -68,8 +69,8 @@ class Probe {
     return std::min(first, others);
   }
 
-  // What a host sends, of one rank of each or of all that have a part: the most of the streams but the first, if there
-  // are others. Nobody begins another that would not be over by then.
+  // Rate at which a host sends, with one rank of each host or with all ranks that take part: the maximum over the
+  // streams, without the first if there are others. A rank starts no stream that would not end in time.
   Result<double> gbytes_per_s(bool all, double message_us, double end_us) {
     double most = TUTTI_TRY(one_stream(all, message_us)), shortest_us = last_us_;
     for (int i = 1; i < kStreams && elapsed_us_ + std::min(shortest_us, 2 * kStreamUs) <= end_us; ++i) {
@@ -122,8 +123,7 @@ class Probe {
     return limits;
   }
 
-  // What the slowest host sent, by the later half of its ranks' streams: before, a limit of the rate may have let
-  // through more than it does.
+  // Rate of the slowest host over the later half of its ranks' streams. Earlier, a rate limiter may allow a burst.
   Result<double> one_stream(bool all, double message_us) {
     const std::uint32_t members = all ? ring_.ranks : 1;
     const bool takes_part = ring_.next != nullptr && ring_.turn < members;
@@ -151,7 +151,7 @@ class Probe {
                     static_cast<double>(beyond) / std::max(seen.us, 1e-3));
   }
 
-  // What all ranks saw, and how long it took, on all alike. Fails on all if it did on one.
+  // Exchanges results and durations of all ranks. All ranks get the same. Fails on all ranks if it failed on one.
   Result<std::vector<ProbeRecord>> reported(Status own, const Streamed& seen, bool takes_part) {
     if (!own.ok()) hang_up();
     std::vector<ProbeRecord> records(bootstrap_.ranks());
@@ -183,7 +183,7 @@ class Probe {
   const double waited_before_us_ = tutti::waited_us();
   double waited_us_ = 0;
   double elapsed_us_ = 0, last_us_ = 0;  // When the slowest rank was done, and for how long since the time before.
-  std::uint64_t gone_bytes_ = 0;         // Of each host.
+  std::uint64_t gone_bytes_ = 0;         // Bytes sent by each host.
 };
 
 Result<bool> wanted_by_all(Bootstrap& bootstrap, bool wanted, const Watch& watch) {

@@ -19,10 +19,11 @@ namespace tutti {
 namespace {
 
 constexpr double kSpinUs = 50;
-constexpr std::ptrdiff_t kHeard = 4;      // Times in the later half of a stream that may end.
-constexpr std::int64_t kNapNs = 100'000;  // Of who may send more when something has arrived, which wakes nobody.
+constexpr std::ptrdiff_t kHeard = 4;  // Times in the later half of a stream that may end.
+constexpr std::int64_t kNapNs =
+    100'000;  // Nap of a sender whose window grows on arrival, since an arrival wakes no thread.
 constexpr std::size_t kRoomBytes = 32 << 10;
-constexpr std::byte kGoesOn{0}, kLast{1};  // What all bytes of a unit are.
+constexpr std::byte kGoesOn{0}, kLast{1};  // Values of all bytes of a unit.
 
 class Exchange {
  public:
@@ -58,7 +59,7 @@ class Exchange {
     std::uint64_t bytes;  // In all.
   };
 
-  // Of the peer's end, or of the way: if a rank has died, those that it met in the tree know.
+  // The peer's end or the network failed. If a rank died, its peers in the tree report it.
   static Status lost(const PeerSocket& link, const char* why) {
     return remote_error("the connection " + link.route + " was lost while joining: " + why);
   }
@@ -76,13 +77,13 @@ class Exchange {
     return silence_us <= elapsed_us / 6;
   }
 
-  // What had arrived by then.
+  // Returns the last arrival before `us`.
   static const Arrival& at(const std::vector<Arrival>& arrivals, double us) {
     const auto later = std::find_if(arrivals.begin(), arrivals.end(), [&](const Arrival& one) { return one.us > us; });
     return later == arrivals.begin() ? *later : *(later - 1);
   }
 
-  // What may follow now: whole units, or the last one by itself. What is on its way is what the system says.
+  // Begins a run of whole units, or the last unit alone. The kernel reports the number of bytes in flight.
   void begin_run(double elapsed_us) {
     int queued = 0;
     if (::ioctl(ring_.next->socket.get(), SIOCOUTQ, &queued) != 0) queued = 0;
