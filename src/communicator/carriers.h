@@ -1,4 +1,4 @@
-// What there is to carry messages between hosts beside TCP: the list of such transports.
+// Transports that carry messages between hosts beside TCP.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,14 @@ namespace tutti {
 // "shm", "tcp", and those by which ranks of several hosts may be reached, of this build.
 std::vector<std::string> transport_names();
 
-// Of the transport with this name; null for those that need none. Fails where the machine has not what it takes.
+// Opens the transport with this name; null for transports without a carrier. Fails if the machine lacks what it
+// needs.
 Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport);
 // Why it cannot have what was asked for by TUTTI_ENCRYPT or TUTTI_CHECK.
 Status sends_as_they_are(const std::string& transport);
 
-// What ranks of several hosts take unasked where all have it, and its name. Fails, and says why, where this process has
-// none or is told to do without.
+// Opens the carrier that ranks of several hosts use by default if all have it, and returns its name. Fails, with
+// the reason, if this process has none or must not use it.
 Result<std::unique_ptr<CarrierSource>> open_unasked();
 inline constexpr const char* kUnasked = "verbs";
 

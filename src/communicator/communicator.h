@@ -31,13 +31,13 @@ enum class Memory : std::uint8_t { host, cuda };
 // How numbers between two codes of a compression format are rounded. Each rank decides for itself.
 struct AskedRounding {
   Rounding rounding = Rounding::nearest;
-  std::uint64_t seed = 0;  // Of the random numbers.
+  std::uint64_t seed = 0;  // Seed of the random numbers.
 };
 
 struct CommunicatorOptions {
   std::string name;  // In messages.
   Memory memory = Memory::host;
-  int device = -1;                    // Of cuda; -1: the one that is current in the calling thread.
+  int device = -1;                    // Number of the GPU; -1: the current one of the calling thread.
   std::int64_t timeout_ms = 600'000;  // Longest wait of an operation; 0 or less: none.
   std::int64_t init_timeout_ms = 120'000;
   std::string transport;            // "shm": ranks must be on one host; any other: as if each were on its own.
@@ -53,18 +53,18 @@ struct CommunicatorOptions {
   std::string tuner_plugin;              // As TUTTI_TUNER_PLUGIN: a name or a file; empty or "none": none.
   Tune tune = Tune::off;                 // Calls that try other algorithms.
   std::string tune_file;                 // Where rank 0 keeps what they came to; empty: nowhere.
-  std::string version;                   // Of the library, for that file.
+  std::string version;                   // Version of the library, for that file.
   std::uint32_t forced = 0;              // Hash of what ranks must agree on; by force().
-  Asked asked;                           // Of that what has a name, for words; by force() as well.
+  Asked asked;                           // Names that were requested, for messages; set by force().
   const std::uint32_t* abort = nullptr;  // Watched by create() and shrink() alone: not 0 gives up.
 
   bool over_network() const { return !transport.empty() && transport != "shm"; }
-  // What it says goes, so nothing is learned where there is one, whether or not it can be opened.
+  // With a plugin there is no autotuning, whether or not the plugin can be opened.
   bool has_plugin() const { return !tuner_plugin.empty() && tuner_plugin != "none"; }
   void force();
 };
 
-// What a collective ran as; empty names: there was nothing to do, or to carry in messages.
+// Algorithm, protocol and format of the last collective. Empty names: it moved no data, or no messages.
 struct Ran {
   const char* algorithm = "";
   const char* protocol = "";
@@ -88,7 +88,7 @@ class Communicator {
   virtual Rank rank() const = 0;
   virtual Rank ranks() const = 0;
   virtual bool on_one_host() const = 0;
-  // What leads to the other ranks; null: they are reached by no such thing.
+  // Connections to the other ranks; null: there are none.
   virtual const Mesh* mesh() const { return nullptr; }
   virtual const CommunicatorOptions& options() const = 0;
   virtual const Board& board() const = 0;
@@ -104,7 +104,7 @@ class Communicator {
 
   // This rank's last collective; where it came through a stream, once that is done.
   virtual Ran last_run() const { return {}; }
-  // Of this rank's collectives so far, those of its own included, by which ranks split and learn. Any thread.
+  // Statistics of this rank's collectives so far, including internal ones for splits and autotuning. Any thread.
   virtual CompressionStatistics compression_statistics() const { return {}; }
 
   // Runs the call in the caller's thread. `options`: of the handle it came through; null: the communicator's own.

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-// What a rank sends in a call: bytes of the elements as they are in memory, and of the messages that carry them.
+// Bytes that a rank sends in a call: of the elements in memory, and of the messages that carry them.
 struct Carried {
   std::uint64_t element_bytes = 0, message_bytes = 0;
 };
@@ -20,7 +20,7 @@ struct CompressionStatistics {
 
 class CompressionCounter {
  public:
-  // One more call whose messages round. Of others nobody counts anything.
+  // Counts a call with compressed messages. Other calls are not counted in bytes.
   void add(const Carried& carried) {
     store_relaxed(&seen_.rounded_calls, seen_.rounded_calls + 1);
     store_relaxed(&seen_.carried.element_bytes, seen_.carried.element_bytes + carried.element_bytes);

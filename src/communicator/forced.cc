@@ -21,7 +21,7 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-// Of all collectives, each once, of one host or of several.
+// Names of the algorithms of all collectives, for one host or several, each once.
 const Names& algorithm_names() {
   static const Names names = [] {
     Names made;

@@ -1,4 +1,4 @@
-// What users may force upon the tuner by name.
+// Names that users may force upon the tuner.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ Status check_protocol(const std::string& source, const std::string& name);
 Status check_compression_format(const std::string& source, const std::string& name);
 // A bound on the error is there instead of a format; 0: there is none. `sources` says who gave them.
 Status check_compression_or_bound(const std::string& sources, const std::string& name, double max_relative_error);
-// What is expected of errors is expected of rounding to nearest.
+// Expected errors hold for rounding to nearest only.
 Status check_bounded_rounding(const std::string& sources, Rounding rounding, double max_relative_error);
-// What only GPUs can heed.
+// Fails for settings that only GPUs support.
 Status check_on_host_memory(std::string_view protocol, std::uint32_t channels);
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name);
 
-// What options ask of a call by name, as numbers that all ranks of a version give alike; 0: nothing.
+// Names that options request for a call, as numbers that are equal on all ranks of a version; 0: none.
 struct Asked {
   static constexpr std::uint8_t kBound = 255;
   std::uint8_t algorithm = 0;
@@ -38,7 +38,7 @@ struct Asked {
 static_assert(sizeof(Asked) == 4);
 std::string_view algorithm_name(std::uint8_t number);  // Of Asked; "" for a number that is none.
 
-// What asks for a compression format, as a list in the middle or at the end of a message.
+// Sources of a compression format, as a list for messages.
 inline constexpr char kCompressionIsSetBy[] =
     "options.compression, TUTTI_COMPRESS or TUTTI_NCCL_COMPRESS; a bound: options.max_relative_error, "
     "TUTTI_MAX_RELATIVE_ERROR or "

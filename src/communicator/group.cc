@@ -23,7 +23,7 @@ Result<bool> advance_all(std::vector<std::unique_ptr<Operation>>& operations) {
 
 namespace {
 
-// What is left to do on one communicator, in the order of the calls.
+// Remaining operations of one communicator, in the order of the calls.
 struct Lineup {
   std::deque<const GroupedCall*> waiting;
   std::vector<std::unique_ptr<Operation>> running;

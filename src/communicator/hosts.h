@@ -22,8 +22,8 @@ namespace tutti {
 
 // Between hosts, as ranks saw it when they joined.
 struct NetworkFigures {
-  double message_us = 0;         // Of a small message, one way, with what both ends do for it.
-  double rank_gbytes_per_s = 0;  // What a rank sends while it receives as much,
+  double message_us = 0;         // Latency of a small message, one way, including the work of both ends.
+  double rank_gbytes_per_s = 0;  // Rate at which a rank sends while it receives as much.
   double host_gbytes_per_s = 0;  // and all ranks of a host together.
   double took_us = 0;            // To see that.
 };
@@ -58,13 +58,13 @@ class Hosts {
   void measured(const std::optional<NetworkFigures>& network) { network_ = network; }
   // None: nobody measured.
   const std::optional<NetworkFigures>& network() const { return network_; }
-  // What messages between hosts go by: "tcp".
+  // Sets the transport between hosts, such as "tcp".
   void carried_by(std::string carrier) { carrier_ = std::move(carrier); }
   const std::string& carrier() const { return carrier_; }
   // The machine whose CPUs a rank shares with others; it may play several hosts.
   struct Seat {
     Rank machine = 0;        // A number that only ranks there have.
-    std::uint32_t cpus = 0;  // Of all of it.
+    std::uint32_t cpus = 0;  // CPUs of the whole host.
     // There, that the rank is known to share them with, itself included: of this communicator, or of one that it is
     // part of, whose other ranks may be at work as well.
     std::uint32_t ranks = 0;
@@ -102,7 +102,7 @@ class Hosts {
   bool share(Rank a, Rank b) const { return leaders_[a] == leaders_[b]; }
   const Location& location(Rank rank) const { return locations_[rank]; }
   const std::vector<Location>& locations() const { return locations_; }
-  // What all ranks that have said what their CPUs run have; none: nobody has.
+  // Instructions that the CPUs of all ranks have, among ranks that reported them; none: no rank did.
   std::optional<Instructions> common_instructions() const {
     std::optional<Instructions> common;
     for (const Location& location : locations_) {
@@ -112,13 +112,14 @@ class Hosts {
     }
     return common;
   }
-  // Null: nobody asked for it. Of its hosts that of a rank.
+  // Topology of all hosts; null if it was not requested.
   const MergedTopology* topology() const { return topology_.get(); }
   std::uint32_t host_number(Rank rank) const { return host_numbers_[rank]; }
   // [rank]: a number that only ranks of its host and NUMA domain have; of its host alone, where some rank of it is not
   // in one.
   std::vector<Rank> domains() const;
-  // Of a communicator that these ranks make, in this order. `number`: tells it from others of the same ranks.
+  // Returns the hosts of a communicator with these ranks, in this order. `number` distinguishes communicators of
+  // the same ranks.
   Hosts of(const std::vector<Rank>& members, std::uint64_t number = 0) const {
     std::vector<Rank> host_of;
     std::vector<Seat> seats;
@@ -164,7 +165,7 @@ class Hosts {
   std::vector<Rank> leaders_;
   std::vector<Seat> seats_;  // Empty: nobody said.
   std::uint32_t hosts_ = 0;
-  std::vector<std::uint32_t> host_numbers_;  // Of topology_, which parts of a communicator have whole.
+  std::vector<std::uint32_t> host_numbers_;  // Numbers of hosts in topology_, which sub-communicators keep whole.
   std::vector<Location> locations_;
   std::shared_ptr<const MergedTopology> topology_;
   std::optional<NetworkFigures> network_;

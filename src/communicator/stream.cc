@@ -86,7 +86,7 @@ std::shared_ptr<Event::Mark> Event::mark() const {
 
 void Event::record(Stream& stream) {
   auto mark = std::make_shared<Mark>();
-  // Nobody sees the mark before it is in the stream, nor if it does not come there: one would wait for it forever.
+  // The mark becomes visible only once it is in the stream; otherwise a waiter could wait forever.
   const std::lock_guard lock(mutex_);
   stream.enqueue([mark] {
     mark->set();

@@ -26,7 +26,7 @@ class Stream {
   // Waits for all that was enqueued; the first failure since the last synchronize, if any.
   Status synchronize();
   bool idle() const;
-  // What synchronize() would return if the stream is idle; it will return it still.
+  // Returns what synchronize() would return if the stream is idle, without clearing it.
   Status failure() const;
 
  private:

@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-// What a trial may take of the device for scratch where the first choice takes less.
+// Maximum scratch memory of a candidate beyond that of the first choice.
 constexpr std::uint64_t kMaxScratchBytes = 1 << 20;
 
 std::uint64_t scratch_bytes(const Algorithm& algorithm, const Query& query) {
@@ -74,7 +74,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   return being_tuned;
 }
 
-// What cannot be cut to fit its lanes cannot on any rank: then all go by the first choice.
+// A candidate that cannot be cut to fit its lanes fails on all ranks alike; then all use the first choice.
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare_as(
     std::size_t candidate, const TuningClass& tuning, const Call& call, const CommunicatorOptions& options) {
   auto made = prepare(call, options, &tuning.candidates[candidate].choice);

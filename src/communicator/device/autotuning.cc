@@ -98,8 +98,8 @@ void DeviceAutotuning::decide(Class& tuned, const Call& call) {
   if (decides() && !autotuner.settled()) propose(tuned);
 }
 
-// Places are taken in the order in which classes are made, so those of the last ones are free again. What was shown
-// there stands until the next class does: a number that is too large delays an offer at most.
+// Entries are taken in the order in which classes are made, so the entries of the last ones are free again. Old
+// figures stay there until the next class writes; a count that is too large only delays an offer.
 void DeviceAutotuning::forget() {
   decided_.clear();
   for (const Key& key : fresh_) {

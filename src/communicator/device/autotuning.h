@@ -1,14 +1,14 @@
-// What a communicator autotunes of its own calls whose ranks are on devices of one host. Calls of one collective whose
-// blocks are of about one size are a class, and share a trial (src/tuner/autotuner.h). All ranks make the same calls in
-// the same order, so the n-th of a class is the same call on all, captured, grouped or not, and which candidate it goes
-// by is a function of n and of what has been decided.
+// Autotuning of a communicator whose ranks are on devices of one host. Calls of one collective with similar block
+// sizes form a class and share an autotuner (src/tuner/autotuner.h). All ranks make the same calls in the same
+// order. So the n-th call of a class is the same on all ranks, captured, grouped or not, and its candidate is a
+// function of n and of the decisions so far.
 //
-// A call is enqueued long before anybody knows what it takes. Each rank has its own timed in the stream, looks at its
-// timers when it enqueues later ones, and tells on the board what it has seen of a stage of the trial. Once all have,
-// rank 0 draws the conclusion, and all change over to it at one call, for which nobody waits (Switchover). Until then
-// calls behind the stage go by the first candidate that is not out.
+// A call is enqueued long before its duration is known. Each rank times its calls in the stream, reads its timers
+// when it enqueues later ones, and publishes its figures of a stage on the board. Once all have, rank 0 decides,
+// and all ranks change over at one call without waiting for each other (Switchover). Until then, calls after the
+// stage use the first candidate that is still considered.
 //
-// Which candidates earlier runs have kept rank 0 reads from a file, and puts on the board when ranks join.
+// Rank 0 reads results of earlier runs from a file, and publishes them on the board when ranks join.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ class DeviceAutotuning {
     std::uint64_t made = 0;        // Calls so far,
     std::uint64_t before = kIdle;  // and those before the stage that runs.
     std::uint32_t stage = 1;       // Its number.
-    // Of its calls, in their order, those whose times are not known yet; null: not timed.
+    // Calls whose times are not known yet, in order; null: not timed.
     std::deque<std::unique_ptr<DeviceTimer>> awaited = {};
     // On rank 0: what the stage has come to, which the others take over once it is agreed from which call on.
     std::optional<Autotuner> concluded = {};
@@ -64,11 +64,11 @@ class DeviceAutotuning {
     const Board& board;  // Outlives this.
     Rank rank = 0;
     std::function<Result<std::unique_ptr<DeviceTimer>>()> make_timer;
-    std::string place;  // What of the machine and the ranks lets another run take what was kept here.
+    std::string place;  // Key of the machine and the ranks under which results are saved.
   };
   DeviceAutotuning(const CommunicatorOptions& options, Means means);
 
-  // What earlier runs have kept: first rank 0 shows it, then the others look, then calls may come.
+  // Results of earlier runs: rank 0 publishes them, then the others read them, before the first call.
   void show_kept();
   void see_kept();
   // Adds what this run has kept to the file, on rank 0.
@@ -97,22 +97,23 @@ class DeviceAutotuning {
   std::unique_ptr<DeviceTimer> free_timer();
   void look_at_timers(Class& tuned);
   void notify(const Class& tuned) const;
-  // Of each burst the sum over all ranks; nothing until all have told theirs.
+  // Returns the sum of each burst over all ranks; nothing until all ranks have published theirs.
   std::optional<std::vector<std::uint64_t>> sums_of(const Class& tuned) const;
   void propose(Class& tuned);
   void change_over(Class& tuned, const Switchover::Decision& decision);
 
   const Means means_;
   SavedTuning kept_;
-  using Key = std::pair<std::uint32_t, std::uint32_t>;  // Of its calls, and of its candidates.
+  using Key = std::pair<std::uint32_t, std::uint32_t>;  // Key of the calls, and of the candidates.
   std::map<Key, Class> classes_;
-  std::vector<Key> fresh_;         // Those that go if their calls are refused: of these ranks may have different ones.
+  std::vector<Key>
+      fresh_;  // Classes to remove if their calls are refused, because other ranks may have different ones.
   std::uint32_t places_ = 0;       // That are taken.
-  std::uint32_t being_tuned_ = 0;  // Of their classes.
+  std::uint32_t being_tuned_ = 0;  // Number of classes being tuned.
   std::deque<Turn> decided_;
   std::vector<std::unique_ptr<DeviceTimer>> timers_;  // That are free,
   std::uint32_t timers_made_ = 0;                     // of so many.
-  std::unique_ptr<DeviceTimer> running_;              // Of the call that is being enqueued.
+  std::unique_ptr<DeviceTimer> running_;              // Timer of the call that is being enqueued.
   DeviceTimer* begun_ = nullptr;                      // The same, until its end.
 };
 

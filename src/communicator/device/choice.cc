@@ -28,7 +28,7 @@ Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& prob
                                            const CommunicatorOptions& options) const {
   const CompressionRequest compression = compression_request(call, options, ranks_);
   const std::string_view protocol = TUTTI_TRY(protocol_of(options, compression.compression));
-  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Those of the peers, too.
+  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Scalars of all ranks are known.
   const bool mapped = (peers_.on_one_device() || windows_of(call).both()) && knows_factors;
   return Query{.problem = problem,
                .block_bytes = call.count * size_of(call.type),

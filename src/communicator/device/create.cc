@@ -17,7 +17,7 @@
 namespace tutti {
 namespace {
 
-// What a device may still use, as the board: better lost than taken from it.
+// Memory that a device may still use, such as the board: it is leaked rather than freed.
 struct Lost {
   PeerSet peers;
   std::unique_ptr<Communicator> control;
@@ -91,8 +91,8 @@ void DeviceCommunicator::forget() {
                             std::move(captured_), std::move(joins_), std::move(proxy_), std::move(autotuning_)));
 }
 
-// ThreadBlocks look at the host's memory until they have ended, which is soon after a failure. What is lost has opened
-// and taken all that its calls work in; what is not, only others may still have open.
+// Thread blocks read host memory until they have ended, which is soon after a failure. Memory that this rank's
+// calls may still use is leaked; memory that only peers may have open is kept until they close it.
 DeviceCommunicator::~DeviceCommunicator() {
   if (process_ != ::getpid()) {
     forget();

@@ -1,7 +1,7 @@
-// What is given back to a device while streams of this process are held (see turns.h) waits until none is: to unmap or
-// free memory may wait for these streams, and hold up the launches that bring their calls to an end. A stream that
-// comes to be held just then makes it wait after all, for that stream's keeper at the longest. Nobody knows of the
-// replays of graphs. Any thread.
+// Deferred frees of device memory. Unmapping or freeing may synchronize with streams of this process that are held
+// (see turns.h), and so delay the launches that end their calls. Frees are queued while a stream is held. A stream
+// that becomes held during a free delays it, at most until that stream is released. Replays of graphs are not
+// known. Any thread.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ void note_let_go();  // One of those.
 
 // Does it at once if no stream is held, else when somebody comes here while none is.
 void free_deferred(std::function<void()> back);
-// Of what was kept; called where communicators are made, and where a device lacks memory.
+// Frees queued memory. Called when communicators are created, and when a device lacks memory.
 void free_retained();
 
 }  // namespace tutti

@@ -32,13 +32,12 @@ class Proxy;
 class Turns;
 struct DeviceLaunch;
 
-// What one call comes to: a copy, or an input that is rounded with its residual, then a launch, or only one of them, or
-// nothing.
+// Device work of one call: a copy, or rounding of an input with its residual, then a launch; each part is optional.
 struct DeviceJob {
   std::byte* copy_to = nullptr;  // Null: no copy.
   const std::byte* copy_from = nullptr;
   std::size_t copy_bytes = 0;
-  CorrectTask correct;  // Of no format: none.
+  CorrectTask correct;  // Without a format: no rounding.
   bool launches = false;
   BatchCall entry;
   std::uint32_t thread_block_bytes = 0;
@@ -46,9 +45,9 @@ struct DeviceJob {
 
 // How far loops may run ahead, whatever the lane's form.
 inline constexpr std::uint32_t kSlotsAhead = 4;
-// Of parts of units: a line of a device's caches.
+// Granule of parts of units in bytes: a cache line of a device.
 inline constexpr std::uint32_t kPackGranule = 128;
-// What a slot holds.
+// Data that a slot holds, in bytes.
 std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol);
 
 // Devices read and write whole elements.
@@ -102,8 +101,8 @@ class DeviceCommunicator final : public Communicator {
   // no thread block is in this rank's memory any more, as by wait_for_remote_access().
   Status await_own_calls();
 
-  // Of the memory that calls may lie in, so that peers work there: see windows.h. No call that does is under way, nor
-  // may come, when a window is withdrawn; after a failure what was opened stays so until the communicator ends.
+  // Registers memory that peers may access, see windows.h. No call may use a window when it is withdrawn. After a
+  // failure, opened windows stay open until the communicator ends.
   Result<WindowHandle> show_window(const WindowBuffer& own);
   bool has_window(WindowHandle window) const { return windows_.knows(window); }
   Status withdraw_window(WindowHandle window);
@@ -143,7 +142,7 @@ class DeviceCommunicator final : public Communicator {
   Status await_turns(DeviceStream stream);
   // They end there, and so do those of the others, which have begun with them.
   static Status end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream);
-  // What follows in `callers` comes after them.
+  // Later work in `callers` runs after them.
   Status end(DeviceStream callers, DeviceStream stream);
 
  private:
@@ -160,10 +159,10 @@ class DeviceCommunicator final : public Communicator {
     CompressionFormat compression = CompressionFormat::none;
     bool operator==(const PlanKey&) const = default;
   };
-  // Of this rank, once for each order of ranks that channels take in turns.
+  // Plan of this rank, for each rank order that channels use.
   struct ConnectedPlan {
     PlanKey key;
-    std::vector<std::vector<LaneSpec>> specs;  // Of its lanes and flags.
+    std::vector<std::vector<LaneSpec>> specs;  // Specs of its lanes and flags.
     std::vector<std::unique_ptr<CompiledPlan>> compiled;
     std::uint32_t scratch_units = 0;
     SlotLimits limits;
@@ -183,7 +182,7 @@ class DeviceCommunicator final : public Communicator {
     // On trial: each call may be made by another of these, by candidate.
     DeviceAutotuning::Class* tuned = nullptr;
     std::map<std::size_t, std::unique_ptr<Prepared>> tried;
-    bool corrects = false;  // What it reads is the input with its residual, rounded.
+    bool corrects = false;  // It reads the input with its residual, rounded.
     bool mapped = false;
     const ConnectedPlan* plan = nullptr;  // Stays.
     CallRecord record;
@@ -194,7 +193,7 @@ class DeviceCommunicator final : public Communicator {
     std::byte* workspace = nullptr;
     std::size_t workspace_bytes = 0;
     std::size_t scratch_bytes = 0;
-    std::size_t copied_bytes = 0;  // What it reads is not the caller's input, but as much elsewhere.
+    std::size_t copied_bytes = 0;  // Bytes of a copy that it reads instead of the caller's input.
     std::uint64_t latest = 0;      // Number of the last call that used it.
     bool replayed = false;         // By a graph.
     Carried carried;               // Where messages round.
@@ -219,7 +218,7 @@ class DeviceCommunicator final : public Communicator {
   // How a program's thread blocks work.
   struct Manner {
     bool meets = false;                    // In the peers' memory.
-    Protocol protocol = Protocol::simple;  // Of its lanes.
+    Protocol protocol = Protocol::simple;  // Protocol of its lanes.
     bool copies = false;                   // A fold of one source is a copy.
   };
   Status put_on_device(const std::vector<const Program*>& programs, const Launch& launch, Manner manner,
@@ -293,7 +292,7 @@ class DeviceCommunicator final : public Communicator {
   const RankMapping rank_mapping_, by_rails_;
   const Machine machine_;
   Advice advice_;
-  const RingOrders rounds_;  // Of plans that go round.
+  const RingOrders rounds_;  // Rank orders of ring plans.
   DeviceLinks links_;
   DeviceWindows windows_;
   std::atomic<bool> settled_ = false;       // The next two are there, for any thread: they are written once.
@@ -307,7 +306,7 @@ class DeviceCommunicator final : public Communicator {
   std::shared_ptr<DeviceEvent> latest_;     // After the last call that was not captured,
   std::shared_ptr<DeviceEvent> captured_;   // after the last that was,
   std::unique_ptr<DeviceEvent> joins_;      // and in the caller's stream.
-  std::uint64_t capture_ = 0;               // Of the calls from the last begin() on; 0: they are not captured.
+  std::uint64_t capture_ = 0;               // Capture of the calls since the last begin(); 0: not captured.
   DeviceStream stream_ = nullptr;           // Where these go.
   std::uint64_t captured_in_ = 0;           // Where captured_ lies.
   std::uint64_t joining_ = 0;               // Collectives by which ranks joined,

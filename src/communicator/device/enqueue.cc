@@ -128,7 +128,7 @@ class Departure {
     return {};
   }
 
-  // Those that are to take turns wait for each other: all are asked for before one holds the stream.
+  // Time-sliced calls wait for each other: all are requested before one holds the stream.
   Status launch_all() {
     for (const auto& [communicator, jobs] : in_turns_) TUTTI_CHECK_OK(communicator->ask(launch_of(jobs), stream()));
     TUTTI_CHECK_OK(launch());
@@ -198,7 +198,7 @@ class Departure {
   std::map<DeviceCommunicator*, std::vector<DeviceJob>> in_turns_;
 };
 
-// Those of a wave, or of several waves of messages, that fit one launch; by device.
+// Calls of one wave, or of several waves of messages, that fit one launch; by device.
 class Schedule {
  public:
   explicit Schedule(const Waves& waves) {
@@ -209,7 +209,7 @@ class Schedule {
     }
   }
 
-  // Those of a wave wait for each other: in one launch, or they would have to be in several streams.
+  // Calls of a wave wait for each other: they need one launch, or several streams.
   Status check() const {
     for (const Group& group : groups_) {
       if (group.calls.size() <= kMaxCalls) continue;
@@ -223,7 +223,7 @@ class Schedule {
   struct Group {
     Device* device;
     bool messages;
-    std::uint32_t nth;  // Of its communicator's collectives, or of the messages between its two ranks.
+    std::uint32_t nth;  // Number among its communicator's collectives, or among the messages between its two ranks.
     std::vector<const DeviceCall*> calls;
   };
   const std::vector<Group>& groups() const { return groups_; }
@@ -264,8 +264,9 @@ class Schedule {
 
 enum class Refused { question, failure };
 
-// Nothing of the group runs. Who was refused may make the call again, if it has no other here; so may the other ranks
-// of its communicator, none of which has shown theirs. Those of other communicators are awaited by their peers.
+// No call of the group runs. The refused call may be made again if its communicator has no other call here. The
+// other ranks of that communicator, none of which has published its call, may do so too. Peers of other
+// communicators wait for calls that do not come, so these communicators fail.
 void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason, Refused which) {
   for (const DeviceCall& call : calls) call.communicator->forget_ready();
   const std::uint64_t family = refused.communicator->peers().family();

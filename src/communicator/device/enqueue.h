@@ -14,10 +14,10 @@ struct DeviceCall {
   DeviceStream stream = nullptr;
 };
 
-// The calls of a group, or one alone. Returns when they are enqueued, and waits for no peer. Of each communicator its
-// collectives run in their order, then its messages, at once; different communicators run side by side. A call that
-// cannot be made is found before any of them: then none runs, and the communicators fail, but those whose only call
-// here is refused, and may be made again. Whoever fails later fails all. Throws nothing.
+// Enqueues the calls of a group, or one call. Waits for no peer. For each communicator, collectives run in order,
+// then messages at once; different communicators run side by side. An invalid call is found before any call is
+// enqueued: then none runs, and the communicators fail, except those whose only call is the refused one. A later
+// failure fails all. Throws nothing.
 Status enqueue(std::span<const DeviceCall> calls);
 
 }  // namespace tutti

@@ -32,7 +32,7 @@ Status DeviceCommunicator::await_own_calls() {
   return status;
 }
 
-// Who has said that it leaves has nothing of the others' any more.
+// After a rank reports that it leaves, it uses nothing of the others.
 Status DeviceCommunicator::finalize() {
   TUTTI_CHECK_OK(await_own_calls());
   if (proxy_ != nullptr) drain();

@@ -33,8 +33,8 @@ void DeviceCommunicator::note_windows(const Call& call, CallRecord& record) cons
   record.output.region = windows.output;
 }
 
-// Some ranks would go through lanes, and others wait for them in windows. Whoever calls last is sure to see it, unless
-// others are many calls ahead: then it is told when they have waited too long.
+// Some ranks would use lanes while others wait in windows. The rank that calls last detects it, unless others are
+// many calls ahead; then the timeout reports it.
 Status DeviceCommunicator::check_windows(const CallRecord& ours) {
   if (!windows_.any()) return {};
   for (Rank peer = 0; peer < ranks_; ++peer) {

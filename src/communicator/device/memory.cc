@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// What communicators have left there, and what the device keeps for the next ones, is the program's first.
+// Memory that ended communicators left, and memory that the device caches, is freed for the program first.
 Result<std::byte*> take(Device& device, std::size_t bytes) {
   Result<std::byte*> memory = device.allocate(bytes);
   if (memory.ok()) return memory;

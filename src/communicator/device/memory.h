@@ -15,7 +15,7 @@ class DeviceMemory {
  public:
   static DeviceMemory& of_process();
 
-  // Of the calling thread's current device.
+  // Allocates on the calling thread's current device.
   Result<std::byte*> allocate(std::size_t bytes);
   // False if no memory of a device begins there. May wait for the device, or leave it for later: see
   // deferred_device_frees.h.

@@ -31,14 +31,14 @@ Status DeviceCommunicator::start_proxy() {
   return {};
 }
 
-// Of the proxy's thread. What a thread block has reported is made known, whether the program asks for it or not.
+// Called by the proxy's thread. Publishes the report of a thread block even if the program does not ask for it.
 bool DeviceCommunicator::look(std::int64_t still_ns) {
   const std::uint64_t begun = load_acquire(&reported().begun);
   if (still_ns >= kReportNs && std::exchange(reported_call_, begun) != begun) control_->report_last_call();
   return failure().ok();
 }
 
-// What a rank of another host has called, which it tells when nothing moves there either.
+// Handles the call record of a rank of another host, which that rank sends when it makes no progress.
 Status DeviceCommunicator::receive_call(Rank peer, std::uint64_t sequence) {
   control_->report_last_call();
   const Deadline deadline = Deadline::after_ms(kRecordMs);
@@ -51,7 +51,7 @@ Status DeviceCommunicator::receive_call(Rank peer, std::uint64_t sequence) {
 
 std::uint64_t DeviceCommunicator::proxy_rounds() const { return proxy_ == nullptr ? 0 : proxy_->rounds(); }
 
-// What graphs replay has no number of its own each time, so nobody is told of its end.
+// A replayed graph has no number for each run, so its end is not reported.
 void DeviceCommunicator::expect_call() {
   if (capture_ != 0) return proxy_->expect_graphs();
   expected_ = static_cast<std::uint32_t>(number_);

@@ -31,7 +31,7 @@ Status DeviceCommunicator::make_events() {
   return {};
 }
 
-// What a communicator needs whose ranks meet, and memory for most of the lanes that it will come to need.
+// Prepares a communicator whose ranks meet, and memory for most of the lanes that it will need.
 Status DeviceCommunicator::settle() {
   if (settled_) return {};
   Device& device = this->device();
@@ -316,7 +316,7 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   const std::size_t limits = prepared.scratch_bytes + prepared.copied_bytes;
   if (limits > 0) entry.scratch = TUTTI_TRY(scratch(limits));
   if (prepared.copied_bytes > 0) {
-    entry.input_window = kNotShown;  // Who works in place in peers' memory does so in their outputs.
+    entry.input_window = kNotShown;  // Calls in place access the peers' outputs.
     entry.self.input = entry.scratch + prepared.scratch_bytes;
   }
   if (prepared.copied_bytes > 0 && !prepared.corrects) {

@@ -15,18 +15,18 @@ namespace tutti {
 // A thread at a time.
 class RoundingChunks {
  public:
-  // What a call asks, then by channel how often a graph has run it.
+  // Rounding options of a call, then a run count of the graph for each channel.
   static constexpr std::size_t kBytes = sizeof(KernelRounding) + kMaxChannels * sizeof(std::uint32_t);
 
   // Until so many are there; may wait for the device.
   Status provide(DeviceHome& home, std::size_t count);
-  // With what was in it. Of those, or of the device's memory if none is left.
+  // Returns a used chunk with its content, or new device memory if none is left.
   Result<std::byte*> take(DeviceHome& home);
   // For a graph, which holds what this gives: the chunk is taken again once the last holder has let go.
   std::shared_ptr<void> lend(std::byte* chunk);
 
  private:
-  // Whose holders may outlive the communicator, and let go in any thread.
+  // Its holders may outlive the communicator, and release it in any thread.
   struct Lent {
     std::mutex mutex;
     std::vector<std::byte*> back;  // Has room for all that are lent.

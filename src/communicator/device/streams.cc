@@ -10,7 +10,7 @@ namespace tutti {
 Status DeviceCommunicator::begin(DeviceStream callers, DeviceStream stream) {
   capture_ = TUTTI_TRY(device().capture_of(callers));
   stream_ = stream;
-  ++number_;  // Of all that run side by side: none of them is done when another begins.
+  ++number_;  // Number of all calls that run side by side: none is done when another begins.
   if (proxy_ != nullptr) expect_call();
   if (callers != stream) {
     TUTTI_CHECK_OK(joins_->record(callers));

@@ -41,8 +41,9 @@ class Turns {
   // The threads, before the first call.
   Status start();
 
-  // Side by side, in the stream's turn; the requests of a rank follow each other. What comes in the stream behind
-  // hold() is after the last of them. Once the communicator has failed, its streams are let go and nothing is launched.
+  // Requests run side by side, in stream order; requests of one rank follow each other. Work in the stream after
+  // hold() runs after the last of them. Once the communicator has failed, its streams are released and nothing is
+  // launched.
   Status ask(const DeviceLaunch& launch, Comes comes, DeviceStream stream);
   Status hold(DeviceStream stream);
 
@@ -65,7 +66,7 @@ class Turns {
     DeviceLaunch launch;
     Comes comes = Comes::once;
     std::uint32_t number = 0;
-    std::uint32_t turns = 0;      // Of its thread blocks.
+    std::uint32_t turns = 0;      // Launches of its thread blocks.
     std::int64_t timeout_ns = 0;  // The shortest of its calls; 0: none.
   };
 
@@ -102,7 +103,7 @@ class Turns {
   std::atomic<bool> failed_{false};  // Some thread block has: it has reported why.
   DeviceStream queue_ = nullptr;
   std::unique_ptr<DeviceEvent> event_;  // After the latest launch.
-  std::mutex mutex_;                    // Of what follows.
+  std::mutex mutex_;                    // Protects the members below.
   std::condition_variable changed_;     // For the keeper,
   std::condition_variable handed_;      // and for the launcher.
   std::map<std::uint32_t, std::unique_ptr<Request>> requests_;

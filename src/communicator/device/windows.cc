@@ -47,7 +47,7 @@ DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own) const 
 Result<WindowHandle> DeviceWindows::show(const WindowBuffer& own) {
   const auto all = TUTTI_TRY(gather<WindowInfo>({&control_}, {{info_of(own)}}));
   const std::vector<WindowInfo>& infos = all.front();
-  // Whoever goes through host memory reaches no record of the other's, let alone its buffers.
+  // A rank that communicates through host memory cannot access the other's records or buffers.
   const bool possible = !peers_.through_host() && std::all_of(infos.begin(), infos.end(), [](const WindowInfo& info) {
     return info.promises != 0 && info.shown != 0;
   });
@@ -63,7 +63,7 @@ Result<WindowHandle> DeviceWindows::show(const WindowBuffer& own) {
   const std::vector<std::uint32_t>& everywhere = answers.value().front();
   if (std::find(everywhere.begin(), everywhere.end(), 0U) != everywhere.end()) {
     close(number);
-    TUTTI_CHECK_OK(await_all());  // Nobody may free what another still has open.
+    TUTTI_CHECK_OK(await_all());  // Memory must not be freed while a peer has it open.
     return WindowHandle{0};
   }
   Window& window = windows_[number];

@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// What a program says of its calls: symmetric, that the buffers of a collective lie in such windows on all ranks or on
-// none.
+// Guarantee of a program for its calls. symmetric: the buffers of a collective are in such windows on all ranks or
+// on none.
 enum class WindowPromise : std::uint8_t { none, symmetric };
 
 struct WindowBuffer {
@@ -52,7 +52,7 @@ class DeviceWindows {
     WindowHandle handle = 0;  // 0: the number is free.
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
-    std::vector<std::byte*> opened;  // Of other processes.
+    std::vector<std::byte*> opened;  // Windows of other processes.
   };
   WindowInfo info_of(const WindowBuffer& own) const;
   std::uint32_t number_of(WindowHandle handle) const;

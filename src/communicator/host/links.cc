@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-// What a lane frame carries.
+// Payload of a lane frame.
 struct LaneOffer {
   LaneSpec spec;
   LaneAddress address;
@@ -15,7 +15,8 @@ static_assert(sizeof(LaneOffer) == 56);
 
 }  // namespace
 
-// Whose memory it lies in: who reads, so that polling stays local; of a pair of lanes the forward lane's reader.
+// Rank whose memory holds the lane: the reader, so that polling stays local. A pair of lanes is in memory of the
+// forward lane's reader.
 Rank Links::owner(const LaneSpec& spec) { return spec.reader; }
 
 Status Links::offer(const LaneSpec& spec) { return make(spec).status(); }
@@ -56,7 +57,7 @@ Result<bool> Links::notify(const LaneSpec& spec, const LaneAddress& address) {
   return true;
 }
 
-// What the other end has sent is taken in first: it may be waiting for room as well.
+// Processes received frames first: the other end may be waiting for space as well.
 Result<bool> Links::ready(const LaneSpec& spec) {
   if (links_.contains(spec)) return true;
   TUTTI_CHECK_OK(collect(other(spec)));

@@ -30,7 +30,8 @@ class Links {
   // Takes in all control messages that have come from the peer: addresses of lanes, regions, sockets,
   // proposals.
   Status collect(Rank peer);
-  // What the peer has passed that was collected: a contact for a split, or memory. Nothing if there is none.
+  // Returns an object that the peer has passed and that was collected: a contact for a split, or memory. Nothing if
+  // there is none.
   std::optional<ReceivedFrame> take_passed(Rank peer, FrameKind kind);
   Proposals& proposals() { return proposals_; }
   // An end of a ready lane: of the forward lane if `writer` and `tag` are the spec's own, else of its partner.

@@ -38,7 +38,7 @@ void HostCommunicator::show_buffers(Prepared& prepared, const Call& call) {
   if (load_relaxed(&shown) != passed_regions_.messages()) store_release(&shown, passed_regions_.messages());
 }
 
-// What peers have passed is mapped, and what they have withdrawn is not, even where this call does not look at it.
+// Maps memory that peers have passed and unmaps memory that they have withdrawn, even if this call does not use it.
 Status HostCommunicator::receive_regions() {
   for (Rank peer = 0; peer < ranks_; ++peer) {
     if (regions_.has_notifications(peer, load_acquire(&board_.entry(peer).region_notifications)))

@@ -168,7 +168,7 @@ class Together final : public Operation {
   std::vector<std::unique_ptr<Operation>> operations_;
 };
 
-// What lies in a lane whose ends have both left.
+// Messages that remain in a lane whose ends have both left.
 struct Lost {
   std::uint64_t messages = 0;
   std::uint32_t first = 0;  // Its signature.
@@ -195,8 +195,8 @@ Status lost_message(const LaneSpec& lane, const Lost& lost, std::uint64_t receiv
 
 }  // namespace
 
-// Nobody posts or takes any more, so both ends of a lane come to the same. What one of them counted is kept with the
-// turns: the writer what it sent, the reader what it received.
+// No rank posts or takes messages any more, so both ends of a lane find the same. Counters are kept with the
+// message numbers: the writer's of sent messages, the reader's of received ones.
 Status HostCommunicator::find_lost_messages() {
   for (const auto& [end, turns] : turns_) {
     const auto& [spec, sends] = end;

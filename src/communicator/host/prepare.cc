@@ -187,7 +187,7 @@ Status HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepare
   return {};
 }
 
-// What does not depend on the buffers is worked out here, once the lanes are there.
+// Computes everything that does not depend on the buffers, once the lanes exist.
 Result<std::optional<Rank>> HostCommunicator::awaited_by(const Call& call, Prepared& prepared) {
   if (prepared.plan == nullptr || prepared.interpreter) return std::optional<Rank>();
   const auto awaited = TUTTI_TRY(awaited_by(*prepared.plan));
@@ -231,8 +231,8 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
     prepared.moves = brief(prepared.launch, plan.compiled->program().widest);
 }
 
-// Unasked nobody gets it before somebody has measured where it pays. Of the algorithms over hosts only the all-reduce
-// knows more than one level: to the others the groups are hosts, each of whose links blocks cross once.
+// Used only on request until it is measured. Among hierarchical algorithms, only the all-reduce uses more than one
+// level. For the others the groups are hosts, and blocks cross the link of each host once.
 const RankMapping& HostCommunicator::rank_mapping_for(const Problem& flat, std::string_view named) const {
   const Algorithm* algorithm = find(flat.collective, named);
   if (algorithm == nullptr || by_domains_.groups.empty() || !wants_hosts(*algorithm, flat.collective))

@@ -43,7 +43,7 @@ void HostCommunicator::poll_notifications() {
 void HostCommunicator::report_failure() {
   if (!spans_hosts_ || !board_.failed() || !board_.found_by(rank_)) return;
   mesh_.notify(NotificationKind::failure, board_.failure_record());
-  mesh_.drain_for(kReportingMs);  // Nobody carries it once this call has returned.
+  mesh_.drain_for(kReportingMs);  // No thread sends it after this call has returned.
 }
 
 // A rank that has come late, or only sends, waits for nobody, and hears of it all the same. But each look is a system

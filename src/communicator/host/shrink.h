@@ -1,8 +1,8 @@
-// How some ranks of a communicator come to go on without the others, over the control sockets that they have, and over
-// nothing else of it: the ranks that are left out may be dead, stopped or in a call, and the communicator may have
-// failed. Every rank that stays proposes its list to all that are to stay, and to each behind it passes one end of a
-// new socket. Who has heard the same list of all the others consents to the first of them, which, with all consents,
-// makes the board and passes it on.
+// Shrink: some ranks of a communicator continue without the others. It uses only the control sockets, because
+// excluded ranks may be dead, stopped or in a call, and the communicator may have failed. Every remaining rank
+// proposes its list to all that remain, and passes one end of a new socket to each later rank. A rank that received
+// the same list from all others consents to the first of them. With all consents, the first rank makes the board
+// and passes it on.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace tutti {
 
-// What one rank needs to know of its part in a shrink.
+// Parameters of one rank in a shrink.
 struct ShrinkTerms {
   Rank self = 0, ranks = 0;    // In the parent.
   std::vector<Rank> excluded;  // Sorted, each once, without this rank.
@@ -50,8 +50,8 @@ class Shrinking {
   Status gave_up(Rank peer) const;
   Status disagreement(Rank peer) const;
   Result<ReceivedFrame> await(Rank member, FrameKind kind);
-  // Fails when waiting for these has no sense any more. Who comes when the others have given up waits for them to try
-  // again, and hears in the end why they gave up.
+  // Fails when waiting for these ranks is pointless. A rank that comes after the others have given up waits for
+  // their next attempt, and finally gets the reason why they gave up.
   Status keep_waiting(const std::vector<Rank>& missing, const char* action) const;
 
   Mesh& mesh_;
@@ -60,7 +60,7 @@ class Shrinking {
   const ShrinkTerms terms_;
   const ExcludedList list_;
   const Deadline deadline_;
-  std::vector<Rank> members_;      // Of the part, by their numbers in the parent.
+  std::vector<Rank> members_;      // Members of the new communicator, by their ranks in the parent.
   Rank self_ = 0;                  // In the part.
   std::vector<Contact> contacts_;  // By member,
   std::vector<Passage> passages_;  // and its end of that while it has not been sent.

@@ -76,7 +76,7 @@ Result<ReceivedFrame> HostCommunicator::await_passed(Rank peer, FrameKind kind, 
 
 std::string HostCommunicator::during_split() const { return "during the split" + name(); }
 
-// Of each pair, the rank that comes first in the parent makes the contact.
+// For each pair, the rank that is first in the parent makes the contact.
 Status HostCommunicator::exchange_contacts(const Part& part, std::vector<Contact>& contacts) {
   const std::vector<Rank>& members = part.members;
   Frame frame;

@@ -111,7 +111,7 @@ std::string HostCommunicator::hint() const {
   return ": ranks that share several communicators must destroy them in the same order, or in one group";
 }
 
-// What the peers sent before it failed is here by now: a call that needs no more than that comes to its end.
+// Data that peers sent before the failure has arrived by now: a call that needs only these ends normally.
 Status HostCommunicator::notice_failure(WaitState& wait_state) {
   if (std::exchange(wait_state.saw_failure, true)) return board_.failure(rank_);
   return {};
@@ -159,7 +159,7 @@ Status HostCommunicator::notice_leaving(Rank awaited, WaitState& wait_state) {
   if (record_ == nullptr && message_ != nullptr) {
     if (!has_left(awaited)) return {};
     if (wait_state.saw_leave) return leaves(awaited, rank_, current_call());
-    wait_state.saw_leave = true;  // What it has sent before is here now, and taken by the next look.
+    wait_state.saw_leave = true;  // Data that the peer sent before it left is here now; the next check processes it.
     return {};
   }
   for (Rank peer = 0; peer < ranks_; ++peer) {

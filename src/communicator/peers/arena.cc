@@ -40,7 +40,7 @@ Result<std::byte*> DeviceArena::take(std::size_t bytes) {
   return memory;
 }
 
-// What comes back is as long as its class, so that others of the class can have it.
+// A returned chunk has the size of its class, so that other requests of the class can use it.
 Result<std::byte*> DeviceArena::take_any(std::size_t bytes) {
   if (bytes >= kMaxChunk) return take(bytes);
   const std::size_t which = class_of(bytes);

@@ -19,7 +19,7 @@ class DeviceArena {
   DeviceArena(const DeviceArena&) = delete;
   DeviceArena& operator=(const DeviceArena&) = delete;
 
-  std::size_t bytes() const { return bytes_; }  // Of the device, in all.
+  std::size_t bytes() const { return bytes_; }  // Total bytes taken from the device.
 
   // Zeroed, aligned to 256 bytes.
   Result<std::byte*> take(std::size_t bytes);
@@ -37,7 +37,7 @@ class DeviceArena {
     std::byte* memory;
     std::uint64_t number;
   };
-  static constexpr std::size_t kClasses = 14;  // Of retired chunks: 256 bytes to 2 MiB.
+  static constexpr std::size_t kClasses = 14;  // Size classes of retired chunks: 256 bytes to 2 MiB.
 
   std::shared_ptr<Device> device_;
   std::vector<std::byte*> chunks_;

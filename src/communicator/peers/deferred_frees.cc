@@ -30,8 +30,9 @@ bool all_have_left(const Board& board, const std::vector<Rank>& here) {
   return std::all_of(here.begin(), here.end(), [&](Rank rank) { return load_acquire(&board.entry(rank).left) != 0; });
 }
 
-// Nothing is kept for them any more. Of a failed communicator nobody knows who is still there. While another of its
-// ranks holds the home, as one does that was lost, its thread blocks may work there: the memory stays.
+// Memory is not kept for the peers any more. In a failed communicator it is unknown which peers are alive. While
+// another of its ranks holds the home, for example one whose memory was leaked, its thread blocks may still use it:
+// the memory stays.
 bool is_over(const Board& board, const std::vector<Rank>& here, const std::shared_ptr<DeviceHome>& home) {
   if (all_have_left(board, here)) return true;
   if (!board.failed() || home.use_count() > 1) return false;

@@ -1,4 +1,4 @@
-// What each rank tells all others while they meet on their devices.
+// Exchange of fixed-size records among all ranks while they meet on their devices.
 #pragma once
 
 #include <vector>

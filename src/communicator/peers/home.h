@@ -1,5 +1,5 @@
-// What one rank has on its device for the others: lanes that lead to it, and records of where its buffers are. The
-// ranks of a process find each other's by a number.
+// Device memory of one rank for its peers: lanes that lead to it, and records of its buffers. Ranks of a process
+// find each other's by a number.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class DeviceHome {
   DeviceHome(const DeviceHome&) = delete;
   DeviceHome& operator=(const DeviceHome&) = delete;
 
-  // What peers of this process find it by, until it ends; and one of theirs, null if it has ended.
+  // Returns the number by which peers of this process find it until it ends; find() returns null after that.
   static std::uint64_t publish(const std::shared_ptr<DeviceHome>& home);
   static std::shared_ptr<DeviceHome> find(std::uint64_t number);
 
@@ -42,9 +42,9 @@ class DeviceHome {
   std::byte* inboxes() const { return inboxes_; }
   // Others of a communicator that has failed may still write there, whenever their calls come to begin.
   void set_inboxes_aside();
-  // Nobody has them open, nor will.
+  // No peer has them open, or will open them.
   void close_inboxes();
-  // Of the rank itself.
+  // Reserves memory for the rank itself.
   Status reserve(std::size_t bytes);
   Result<std::byte*> take(std::size_t bytes);
   Result<std::byte*> take_any(std::size_t bytes);

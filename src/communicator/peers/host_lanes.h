@@ -10,7 +10,8 @@
 
 namespace tutti {
 
-// Of one rank. A thread at a time. Its end waits for the device, as Device::unmap_host() may.
+// Lanes of one rank in host memory. One thread at a time. The destructor may wait for the device, as
+// Device::unmap_host() may.
 class HostLanes {
  public:
   HostLanes(std::shared_ptr<Device> device, Segment memory) : device_(std::move(device)), memory_(std::move(memory)) {}

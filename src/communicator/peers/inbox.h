@@ -1,7 +1,6 @@
-// Lanes between two ranks in memory that was taken for them at once: on the reader's device, where the writer of
-// another process has opened it, or on the host. Both lay those of collectives out one after the other, in the order in
-// which their calls need them. That is the same order, for matching calls, so neither has to tell the other. Those of
-// messages have fixed places.
+// Lanes between two ranks in one allocation: on the reader's device, opened by a writer in another process, or on
+// the host. Both ends lay out the lanes of collectives one after another, in the order in which their calls need
+// them. Matching calls give the same order, so no message is needed. Lanes of messages have fixed places.
 #pragma once
 
 #include <map>

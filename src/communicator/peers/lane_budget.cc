@@ -66,7 +66,7 @@ std::size_t LaneBudget::remote_slots_bytes() const {
   return remote_lanes() * round_up(HalfLane::slots_bytes(message_spec(0, 1, 0, slots)), kPageBytes);
 }
 
-// What a rank writes, its peers read.
+// Data that a rank writes is read by its peers.
 std::uint32_t tags_of(const std::vector<Plan>& plans) {
   std::size_t most = 0;
   for (const Plan& plan : plans) {

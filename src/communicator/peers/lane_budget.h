@@ -1,5 +1,5 @@
-// What the lanes from one rank to another get where their memory is taken at once and cannot grow: all that any plan
-// may ask for fits, so that no call fails for want of it.
+// Sizes of lanes in allocations that cannot grow: everything that a plan may request fits, so that no call fails
+// for lack of it.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct LaneBudget {
   // The same where their hosts differ: of large messages alone, with tags of algorithms that know hosts beside those of
   // algorithms that do not.
   std::size_t remote_bytes() const;
-  std::size_t remote_slots_bytes() const;  // Of these; they may lie apart.
+  std::size_t remote_slots_bytes() const;  // Bytes of these slots, which may lie apart.
 
  private:
   std::size_t remote_lanes() const { return 2 * kMaxLaneTags * channels + std::min(channels, kMaxMessageChannels); }

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// The cheapest way first. What travels: a byte.
+// Cheapest placement first. Sent as one byte.
 enum class LanePlacement : std::uint8_t {
   home,     // On the device of the reader, which is in the writer's process.
   inbox,    // The same, and the writer has opened it from another process.

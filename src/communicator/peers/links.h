@@ -19,7 +19,7 @@ class DeviceLinks {
   // Outlived by the peers.
   DeviceLinks(Rank self, PeerSet& peers) : self_(self), peers_(peers) {}
 
-  // What slots hold here.
+  // Sizes of slots.
   const SlotSizes& slots() const { return peers_.lanes().slots; }
 
   // A lane of this rank's plan, on channel 0. All are one-way: what other forms save are transfers between the caches
@@ -30,8 +30,8 @@ class DeviceLinks {
   // their other ends share, so that both find the same places for them.
   Status lay(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels);
 
-  // This rank's end of a lane that has been laid on some channel, with a view that the host may read but not follow:
-  // what plans are compiled with. Of the forward lane if `writer` and `tag` are the spec's own, else of its partner.
+  // This rank's end of a lane that exists on some channel, with a view that the host may read but not dereference;
+  // plans are compiled with it. The forward lane if `writer` and `tag` are those of the spec, else its partner.
   struct Wanted {
     Rank writer = 0;
     std::uint16_t tag = 0;
@@ -40,8 +40,7 @@ class DeviceLinks {
   };
   Result<LaneState*> end(const LaneSpec& spec, const Wanted& wanted);
 
-  // Those ends on each channel that are the plan's which it obeys, as thread blocks take them: [channel * most ends +
-  // end].
+  // Ends on each channel that belong to its plan, as thread blocks read them: [channel * max ends + end].
   Result<std::vector<LaneState*>> on_device(std::span<const std::span<LaneState* const>> ends, std::uint32_t channels);
 
  private:

@@ -1,5 +1,4 @@
-// How the ranks of a communicator find each other on their devices. What they must agree on they gather: who is where,
-// then what each has for the others, then whom each can reach.
+// Setup of peers on devices. Ranks gather their locations, then their resources for others, then reachability.
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 namespace tutti {
 namespace {
 
-// Of the process, not of the one that it was forked from.
+// Number of this process, different from that of its parent before a fork.
 std::uint64_t number_of_process() {
   static const std::uint64_t number = [] {
     std::random_device random;
@@ -29,7 +28,7 @@ Path farthest_p2p() { return config().p2p_disabled ? Path::local : config().p2p_
 
 }  // namespace
 
-// What a rank tells the others of itself.
+// Information that a rank sends to its peers.
 struct PeerSet::PeerInfo {
   std::uint64_t process = 0;  // A random number of the process: ranks with the same one share its memory.
   std::uint64_t home = 0;
@@ -223,7 +222,7 @@ Status PeerSet::find_routes(const std::vector<Communicator*>& members, Set& set,
   return {};
 }
 
-// What others say of themselves.
+// Checks the information of other ranks.
 Status PeerSet::check_routes(const std::vector<LanePlacement>& table, const PeerInfos& infos) const {
   const std::size_t ranks = infos.size();
   for (std::size_t pair = 0; pair < table.size(); ++pair) {
@@ -256,7 +255,7 @@ Result<std::vector<LanePlacement>> PeerSet::try_routes(const PeerInfos& infos) {
   return routes;
 }
 
-// What cannot be opened is no failure: there is host memory.
+// Memory that cannot be opened is no failure: host memory is used.
 Result<LanePlacement> PeerSet::try_route(const PeerInfo& info, Rank peer, std::string& how) {
   Device& device = home().device();
   const bool same = info.device == device.traits().identity;

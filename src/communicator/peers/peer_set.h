@@ -41,14 +41,14 @@ class PeerSet {
   // This rank's own.
   DeviceHome& home() const { return *homes_[self_]; }
   const std::shared_ptr<DeviceHome>& shared_home() const { return homes_[self_]; }
-  // Of a rank of this process.
+  // Home of a rank in this process.
   DeviceHome& home(Rank rank) const { return *homes_[rank]; }
   bool is_here(Rank rank) const { return homes_[rank] != nullptr; }
   bool all_in_process() const { return foreign_ == 0; }
   // Ranks of this host in other processes may have this one's memory open.
   bool has_strangers() const { return !strangers_.empty(); }
   bool each_in_its_own_process() const { return alone_; }
-  // Then each rank's thread blocks reach all buffers. Of another device they reach only what was allocated plainly:
+  // True: each rank's thread blocks reach all buffers. On another device they reach only plain allocations, through
   // windows.
   bool on_one_device() const { return one_device_; }
   // Some pair of ranks has its lanes in memory of the host, or of two hosts; the same on all ranks.
@@ -108,7 +108,7 @@ class PeerSet {
   std::vector<std::shared_ptr<DeviceHome>> homes_;  // By rank; null: in another process.
   LanePlacements routes_;
   std::vector<Inbox> to_, from_;         // By rank; of those whose lanes do not lie in a home.
-  std::vector<File> files_;              // Of memory of other processes, by rank, until it is opened.
+  std::vector<File> files_;              // Descriptors of memory of other processes, by rank, until it is opened.
   std::vector<std::byte*> opened_;       // That memory; null: none.
   std::vector<MeetingRecord*> records_;  // In that memory.
   std::unique_ptr<HostLanes> in_host_;

@@ -14,7 +14,7 @@ Result<std::unique_ptr<RemoteLanes>> RemoteLanes::make(std::shared_ptr<Device> d
   return made;
 }
 
-// Of both directions. What the carrier does not reach on the device lies in memory of the host.
+// Places the slots of both directions. Slots that the carrier cannot reach on the device are in host memory.
 Status RemoteLanes::place_slots(const LaneBudget& budget, GpuDirect wanted) {
   const std::size_t slots_bytes = 2 * budget.remote_slots_bytes();
   Result<ReachedBlock> reached = take_direct_slots(
@@ -41,7 +41,7 @@ Status RemoteLanes::place_slots(const LaneBudget& budget, GpuDirect wanted) {
   return {};
 }
 
-// What the connection still brings there it keeps alive itself.
+// The connection owns memory that it still writes to.
 void RemoteLanes::close() {
   if (connection_ != nullptr) std::exchange(connection_, nullptr)->close(context_);
 }

@@ -15,7 +15,7 @@
 namespace tutti {
 
 struct RemotePlace {
-  std::uint32_t context = 0;  // Of the lanes on their connection.
+  std::uint32_t context = 0;  // Context of the lanes on their connection.
   LaneBudget budget;
   GpuDirect gpudirect = GpuDirect::automatic;
 };

@@ -1,4 +1,4 @@
-// What a tuner plugin says of the calls of one rank of a communicator.
+// Advice of a tuner plugin for the calls of one rank.
 #pragma once
 
 #include <memory>

@@ -9,9 +9,9 @@
 namespace tutti {
 
 struct CallNumbers {
-  std::uint64_t key = 0;        // Of a message's random numbers,
+  std::uint64_t key = 0;        // Key of a message's random numbers.
   std::uint64_t input_key = 0;  // and of those of an input that goes with a residual.
-  std::uint64_t elements = 1;   // Of the longer of input and output, as in which they are counted.
+  std::uint64_t elements = 1;   // Elements of the longer of input and output, by which random numbers are counted.
   std::uint64_t first_input = 0, first_output = 0;
 };
 

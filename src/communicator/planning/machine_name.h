@@ -20,10 +20,10 @@
 
 namespace tutti {
 
-// Of ranks on host memory; empty where there is no file.
+// Name for ranks on host memory; empty without a tune file.
 std::string machine_name(const CommunicatorOptions& options, const Hosts& hosts);
 
-// Of hosts by the number of their ranks: "2x2" of two with two, "1x1 1x3".
+// Describes hosts by their numbers of ranks: "2x2" for two hosts with two ranks each, "1x1 1x3".
 std::string hosts_in_words(std::span<const Rank> sizes);
 
 // How the ranks' GPUs, which are on one host, reach each other: "NV 450 GB/s" each one each other. As `tutti topo` has
@@ -32,10 +32,10 @@ std::string links_in_words(const Topology& topology, std::span<const NodeId> gpu
 // The same of a communicator; "unknown" where its topology is.
 std::string links_in_words(const Hosts& hosts);
 
-// Of a model as its vendor names it, what is part of a name.
+// Part of a vendor's model name that becomes part of the name.
 std::string model_in_words(std::string_view model);
 
-// What such a name says. Names that earlier versions wrote say less, and are of no machine any more.
+// Contents of such a name. Names from earlier versions have less information and match no machine.
 struct NamedMachine {
   bool on_devices = false;
   std::string hosts;    // On host memory: as hosts_in_words().

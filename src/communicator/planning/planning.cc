@@ -216,7 +216,7 @@ CompressionRequest compression_request(const Call& call, const CommunicatorOptio
   if (ranks == 1 || call.kind != Kind::collective || !is_float) return {};
   if (options.max_relative_error > 0) {
     const bool adds = call.reduction != Reduction::prod && call.reduction != Reduction::min &&
-                      call.reduction != Reduction::max;  // Of others nobody has said how errors grow.
+                      call.reduction != Reduction::max;  // For other reductions the growth of errors is unknown.
     if (reduces(call.collective) && !adds) return {};
     return {.max_relative_error = options.max_relative_error};
   }

@@ -30,7 +30,8 @@ std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank);
 // The call as the peers see it, without its number and buffers.
 CallRecord record_of(const Call& call, const CommunicatorOptions& options);
 
-// What this call's messages carry: one left over from another call must not pass for one of this.
+// Signature that this call's messages carry, so that a message left from another call is not mistaken for one of
+// this call.
 inline Signature signature_of(const CallRecord& record) {
   return {record.signature + static_cast<std::uint32_t>(record.sequence) * 0x9e3779b1U};
 }
@@ -56,7 +57,7 @@ struct Whereabouts {
   bool several_hosts;
 };
 
-// What ranks on host memory run on: whose cores they share, and whether there are links between them at all.
+// Machine model of ranks on host memory: shared cores, and links between hosts.
 Machine machine_of(const Hosts& hosts);
 // The same of ranks on GPUs.
 Machine machine_of_gpus(const Hosts& hosts);
@@ -65,10 +66,10 @@ Machine machine_of_gpus(const Hosts& hosts);
 // do the problem.
 std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem);
 
-// What the tuner is asked about a problem, with all that there is to choose among.
+// Query for the tuner about a problem, with all candidates.
 Query query_of(const Problem& problem, std::uint64_t block_bytes);
 
-// What the tuner predicts of a choice on its channels, in microseconds; fails for one that is not among its candidates.
+// Predicted time of a choice on its channels, in microseconds. Fails for a choice that is not among the candidates.
 Result<double> predicted_us(const Query& query, const Choice& choice);
 // Fails for what is no collective.
 Status check_predictable(const Call& call);
@@ -76,19 +77,19 @@ Status check_predictable(const Call& call);
 // be, as choose() says.
 Result<Choice> choose_like(const Choice& other, const Query& query);
 
-// Of a choice; fails if there is none of this name that does the problem.
+// Algorithm of a choice. Fails if no algorithm of this name supports the problem.
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks);
 
 // Fails where messages are to carry numbers rounded, which the algorithm does not bear.
 Status check_rounding(const Query& query, const Choice& choice);
 
 struct ProvedPlans {
-  std::vector<Plan> plans;  // Of all ranks, fused.
+  std::vector<Plan> plans;  // Plans of all ranks, fused.
   bool overlaps = false;    // Pieces do overlap.
   bool balanced = false;    // Proved: a message may take several slots.
 };
 
-// Of plans whose number of chunks is not known yet: enough of them to show what happens with more.
+// Loop for plans whose number of chunks is not known yet: enough chunks to represent any larger number.
 Loop loop_of(bool overlaps, std::uint32_t slots);
 
 // `pipelined`: chunks may overlap, on lanes with so many slots. Where there are few ranks every plan is proved again,
@@ -110,7 +111,7 @@ CompressionRequest compression_request(const Call& call, const CommunicatorOptio
 // are mapped; null: none.
 void trace_choice(Rank rank, const CallRecord& record, const Choice& choice, const Algorithm* mapped);
 
-// What a plan's messages have to fit into.
+// Limits for the messages of a plan.
 struct SlotLimits {
   const char* algorithm = "";       // In messages.
   std::uint32_t units = 1;          // Per block.
@@ -125,7 +126,7 @@ struct SlotLimits {
 Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits, Rank ranks, Launch& launch,
                 CompressionFormat compression = CompressionFormat::none);
 
-// What a rank sends in a launch of its program that cut_call() has cut: of all channels together.
+// Bytes that a rank sends in a launch that cut_call() has cut, over all channels.
 Carried carried_by(const Program& program, const Launch& launch);
 // The same of programs that channels take in turns, each with an equal part of the call.
 Carried carried_by(const std::vector<const Program*>& programs, const Launch& launch);

@@ -16,13 +16,13 @@ struct RingOrders {
   bool only_rings = false;        // See Query.
 };
 
-// Those of the rings of src/tuner/map_ranks.h, `most` at most, with the hosts as groups; one without an order where the
-// topology of some rank's host, or its GPU, is unknown. The same on all ranks.
+// Rank orders of the rings of src/tuner/map_ranks.h, at most `most`, with the hosts as groups. One entry without an
+// order if the topology of a host, or the GPU of a rank, is unknown. The same on all ranks.
 RingOrders ring_orders(const Hosts& hosts, std::uint32_t most);
 
-// Of several hosts: as rank_mapping_of(), and the ranks of a host in the order of the ports that are nearest to their
-// GPUs, so that those who speak for a part of each host are on one rail. As they are numbered where that is unknown.
-// The same on all ranks.
+// Several hosts: like rank_mapping_of(), with the ranks of a host ordered by the network ports nearest to their
+// GPUs, so that ranks that represent a part of each host are on one rail. In rank order if that is unknown. The
+// same on all ranks.
 RankMapping rail_rank_mapping(const Hosts& hosts);
 
 // Whether its plans are embedded by rail_rank_mapping() although blocks belong to ranks, which then go with them: it

@@ -33,7 +33,7 @@ struct TuningClass {
   bool measured() const { return autotuner.settled() && autotuner.measured_us()[autotuner.next()] > 0; }
 };
 TuningClass tuning_class_of(std::vector<Candidate> candidates, const AutotunerOptions& terms);
-// What a file keeps of one that is settled.
+// Saved form of a settled class.
 TunedClass tuned_of(const ClassOfCalls& calls, const TuningClass& tuning);
 // Logs one that is settled.
 void report(const ClassOfCalls& calls, const TuningClass& tuning);
@@ -57,12 +57,12 @@ class SavedTuning {
   // Whether it has to be told yet: as the table is on rank 0.
   bool unreported() const { return unsent_; }
   std::span<Kept> table() { return kept_; }
-  void read();  // Before it is told. What is wrong with the file is logged.
+  void read();  // Reads the file before results are broadcast. Logs errors of the file.
   void reported() { unsent_ = false; }
 
   // Ends the trial where one of its candidates was kept.
   void settle(const ClassOfCalls& calls, TuningClass& tuning) const;
-  // Adds these to the file, on rank 0. What is wrong with it is logged.
+  // Adds these classes to the file, on rank 0. Logs errors of the file.
   void write(std::vector<TunedClass> classes) const;
 
  private:
@@ -70,7 +70,7 @@ class SavedTuning {
   const std::string machine_;
   const Rank rank_;
   bool unsent_;
-  std::vector<Kept> kept_;  // Of all classes of all collectives; empty where there is no file.
+  std::vector<Kept> kept_;  // Results of all classes of all collectives; empty without a file.
 };
 
 }  // namespace tutti
