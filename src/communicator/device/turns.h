@@ -92,7 +92,7 @@ class Turns {
   void run(const Request& request);
   Status launch(const Request& request);
   void end_late_calls(const Request& request, std::int64_t began_ns);
-  std::uint32_t count(const Request& request, TurnState state) const;  // Of its thread blocks.
+  std::uint32_t count(const Request& request, TurnState state) const;  // Number of its thread blocks in this state.
   std::uint64_t moves_of_peers() const;
   void notify_peers() const;
 

@@ -1,9 +1,8 @@
-// What a communicator on host memory autotunes of its own calls. Calls of one collective whose blocks are of about one
-// size are a class, and share trials (src/tuner/autotuner.h): one of those whose buffers all ranks can map, one of the
-// others. All ranks make the same calls in the same order, and know alike of each call which of the two it was once
-// they have met in it, so all count the same operations; where a stage of a trial ends, they add up what they have
-// seen, by a collective of their own. Which candidates earlier runs have kept, rank 0 reads from a file, and tells the
-// others before the first trial.
+// Autotuning of a communicator on host memory. Calls of one collective with similar block sizes form a class with
+// two autotuners (src/tuner/autotuner.h): one for calls whose buffers all ranks can map, one for the others. All
+// ranks make the same calls in the same order, and after they have met in a call all know its kind, so all count
+// the same operations. At the end of a stage they add up their figures by a collective of their own. Rank 0 reads
+// results of earlier runs from a file and broadcasts them before the first trial.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +25,8 @@ class Autotuning {
     Collective collective = Collective::all_reduce;
     std::uint32_t size_class = 0;
     TuningClass lanes;
-    // Of calls whose buffers all ranks can map. Some of its candidates go through lanes all the same: while it is their
-    // turn nobody asks where buffers are, so that any call counts. None: memory is not mapped for such calls.
+    // Calls whose buffers all ranks can map. Some candidates use lanes: while one of them is tried, buffers are not
+    // exchanged, so that any call counts. None: memory is not mapped for such calls.
     std::optional<TuningClass> mapped;
     std::uint32_t alike = 0;  // Calls in a row of which ranks were asked, and that were mapped, or were not.
     bool was_mapped = false;
@@ -56,7 +55,7 @@ class Autotuning {
   Class& class_of(const Query& query, std::vector<Candidate> candidates);
 
   SavedTuning& kept() { return kept_; }
-  void write() const;                                                // What this run has kept.
+  void write() const;                                                // Saves the results of this run.
   void report(const Class& tuned, const TuningClass& tuning) const;  // Once it is settled: for the log.
 
  private:

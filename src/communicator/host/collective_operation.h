@@ -30,7 +30,7 @@ class CollectiveOperation final : public Operation {
   HostCommunicator::WaitState wait_state_;
   Call call_;
   AskedRounding rounding_;
-  std::optional<RemoteAccess> remote_access_;  // Of a mapped variant.
+  std::optional<RemoteAccess> remote_access_;  // Set for a mapped variant.
   Rank awaited_ = 0;
   bool ready_ = false;
 };

@@ -85,7 +85,7 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       spans_hosts_(mesh_.any_remote()),
       rank_mapping_(rank_mapping_of(mesh_.hosts().leaders())),
       by_domains_(rank_mapping_of(mesh_.hosts().leaders(), mesh_.hosts().domains())),
-      // Of ranks on devices these are not the calls of the program.
+      // With GPU memory, calls here are internal ones and not those of the program.
       advice_(options_.memory == Memory::host ? options_.tuner_plugin : "", mesh_.hosts()),
       machine_(machine_of(mesh_.hosts())),
       passed_regions_(mesh_, rank_, ranks_),
@@ -114,7 +114,7 @@ Protection protection_of(const Config& config) {
   return config.check_tcp ? Protection::checked : Protection::none;
 }
 
-// What was asked for by name, or chosen; no carriers: TCP.
+// Transport that was requested or chosen; no carriers: TCP.
 struct Chosen {
   std::unique_ptr<CarrierSource> carriers;
   std::string instead;  // See Carriage.
@@ -178,7 +178,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   Result<Location> location = own_location(options.gpu);
   if (location.ok()) join.location = location.value();
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
-  if (rank == 0) warn_of_idle_tune_file();  // Of a part nobody says it again.
+  if (rank == 0) warn_of_idle_tune_file();  // Not repeated for sub-communicators.
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
   Result<Hosts> hosts = caught([&] { return hosts_known_to_all(*bootstrap, watch); });
   const auto choose_carriers = [&]() -> Result<Chosen> {
@@ -191,7 +191,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   TUTTI_CHECK_OK(bootstrap->agree(chosen.ok() ? Status() : std::move(chosen).status(), watch));
   hosts.value().carried_by(carrier_name(options, chosen.value(), protection));
   std::vector<PeerSocket> peer_sockets = bootstrap->take_peer_sockets();
-  // What predictions say of loopback was measured before.
+  // Predictions for loopback were measured before.
   const bool loopback = join.apart && hosts.value().one_machine();
   // On GPUs, too, whose calls may be given a bound on errors later.
   const bool probed = options.probes && !loopback && chosen.value().carriers == nullptr;
@@ -265,8 +265,8 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
   return communicators;
 }
 
-// What peers still need of this rank is with them: lanes lie in the reader's memory, what was sent before the goodbye
-// of ~Mesh is read before it, and no call is done before the peers are out of its buffers.
+// Peers have everything that they need of this rank: lanes are in the reader's memory, data sent before the goodbye
+// of ~Mesh is read before it, and a call ends only after the peers have left its buffers.
 Status HostCommunicator::leave() {
   TUTTI_CHECK_OK(await_ticket(tickets_.load()));
   autotuning_.write();

@@ -172,8 +172,8 @@ Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const C
     HostCommunicator& owner;
     const CallRecord& record;
     bool announced = false;
-    // What it has sent is on its way: time to tell the peers of the call. Who looks for an answer at once takes the
-    // line away from a writer who is about to write it.
+    // The message is on its way: time to publish the call record. A poll right after the send would take the cache
+    // line from the writer.
     void look() {
       owner.board_.announce(owner.rank_, record);
       announced = true;
@@ -242,7 +242,7 @@ Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
   return fail(disagreement(options_.name, {rank_, *record_}, {peer, theirs}));
 }
 
-// What arrived from `peer` carries another signature. Its record is there or comes at once, unless it is far ahead.
+// Data from `peer` has another signature. Its call record is there or arrives soon, unless it is far ahead.
 Status HostCommunicator::mismatch_with(Rank peer) {
   const Deadline soon = Deadline::after_ms(mesh_.is_remote(peer) ? kRemoteRecordMs : kRecordMs);
   if (mesh_.is_remote(peer)) report_call(NotificationKind::call);
@@ -288,7 +288,7 @@ Status HostCommunicator::published(Status own) {
 
 std::string HostCommunicator::name() const { return options_.name.empty() ? "" : " on " + options_.name; }
 
-// Of several communicators, one may be awaited here and another one there: even one without a name is told apart.
+// Ranks may wait in different communicators, so the message identifies even one without a name.
 std::string HostCommunicator::leaving() const {
   return options_.name.empty() ? "finalize of an unnamed communicator of " + std::to_string(ranks_) + " ranks"
                                : "finalize" + name();

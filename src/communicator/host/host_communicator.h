@@ -114,14 +114,14 @@ class HostCommunicator final : public Communicator {
     PlanKey key;
     Plan plan;  // This rank's, after fusing.
     std::vector<LaneUse> uses;
-    std::vector<LaneSpec> specs;             // Of uses, one by one.
+    std::vector<LaneSpec> specs;             // Specs of all uses.
     std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not come yet.
     std::unique_ptr<CompiledPlan> compiled;  // Once none is awaited.
     MachineMemory memory;
-    double roundings = 0;             // Of a result in a compression format; see CostLaw.
+    double roundings = 0;             // Roundings of a result under compression; see CostLaw.
     bool overlaps = false;            // Pieces do overlap.
     bool balanced = false;            // Proved: a message may take several slots.
-    std::uint32_t longest_units = 1;  // Of the longest message of any rank.
+    std::uint32_t longest_units = 1;  // Units of the longest message of any rank.
     std::uint32_t slot_bytes = 0;     // Data that a slot holds; 0: no lanes.
   };
   // All that a call of this shape needs but its buffers. Stays where it is: the interpreter points into it. A
@@ -134,20 +134,20 @@ class HostCommunicator final : public Communicator {
     StraightProgram straight;
     std::optional<CompressedFold> compressed_fold;  // Where messages round; the interpreter's machine points to it,
     CallRounding rounding;                          // and to this.
-    Carried carried;                                // Of such a call.
+    Carried carried;                                // Bytes that such a call sends.
     std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is connected.
     CallRecord record;
     bool in_place = false;
-    std::int64_t in_place_distance = 0;           // Of the output from the input, in bytes, where they are one buffer.
+    std::int64_t in_place_distance = 0;           // Distance of output and input in bytes if they are in one buffer.
     const Algorithm* mapped_algorithm = nullptr;  // Where this rank's buffers could be used as mapped memory.
     bool mapped_only = false;                     // It was forced.
     std::unique_ptr<Prepared> mapped;
     bool ran_mapped = false;  // Last time.
     bool copy_input = false;  // The algorithm does not work in place: it reads a copy.
-    bool corrects = false;    // What it reads is the input with its residual; see rounding.cc.
+    bool corrects = false;    // It reads the input with its residual; see rounding.cc.
     std::uint64_t scratch_bytes = 0;
     std::uint64_t input_bytes = 0;
-    std::vector<Move> moves;             // Of a call that runs at once and needs nothing but its buffers; else none.
+    std::vector<Move> moves;             // Moves of a call that needs nothing but its buffers; else empty.
     Autotuning::Class* tuned = nullptr;  // On trial: each call may be made by another of these, and none is `latest_`.
     std::map<WayName, std::unique_ptr<Prepared>> tried;
     // The question of every call, whether it is like the one before.
@@ -156,7 +156,7 @@ class HostCommunicator final : public Communicator {
              (call.output - call.input == in_place_distance) == key.in_place;
     }
   };
-  // What the tuner is asked about the call, if it goes through lanes.
+  // Query for the tuner about the call through lanes.
   Result<Query> query_for(const Call& call, const CommunicatorOptions& options) const;
   // Whether all ranks may see the buffers, as far as this one can tell.
   bool may_be_mapped(const Call& call) const;
@@ -195,9 +195,9 @@ class HostCommunicator final : public Communicator {
   Status wait_and_advance(Prepared& prepared, Progress progress);
 
   // ---- rounding.cc ----
-  // Of a call whose messages round: after its buffers are known, and before it runs.
+  // Prepares a compressed call after its buffers are known, before it runs.
   void bind_rounding(Prepared& prepared, const Call& call, const AskedRounding& asked);
-  // What goes with a residual is read from elsewhere: with what was kept of it, and rounded already.
+  // An input with a residual is read from a copy that includes the residual and is rounded already.
   void correct_input(Prepared& prepared, const Call& call, const Dither* dither);
 
   // ---- learn.cc ----
@@ -223,7 +223,7 @@ class HostCommunicator final : public Communicator {
   void conclude(const Ended& ended, const std::vector<std::uint64_t>& sums_ns);
 
   // ---- waiting.cc ----
-  // What a wait has cost so far.
+  // Counters and timestamps of one wait.
   struct WaitState {
     std::uint32_t polls = 0;
     std::int64_t began_ns = 0;
@@ -280,8 +280,8 @@ class HostCommunicator final : public Communicator {
   Status mismatch_with(Rank peer);
   // The failure that all ranks are told, once it is there; `own` if that takes too long.
   Status published(Status own);
-  // What stops this rank stops all, who would wait for it in vain; a question does not. Where something else has
-  // before, this may only be a consequence of it, and the cause is what is returned.
+  // A failure of this rank stops all ranks, which would wait in vain; a query does not. An earlier failure may be
+  // the cause of this one; then the cause is returned.
   Status reported(Status status);
   std::string current_call() const;
   std::string name() const;  // For messages: " on gradients".
@@ -301,7 +301,7 @@ class HostCommunicator final : public Communicator {
   Status wait_remote(Rank peer, WaitState& wait_state);
   void find_others(std::int64_t now);
   void report_remote_wait(std::int64_t now, WaitState& wait_state);
-  // What a call has posted is with the system when it is done: nobody else carries it to other hosts.
+  // A call ends only after the kernel has accepted its data: no other thread sends it to other hosts.
   bool drained();
   Status drain();
 
@@ -358,25 +358,25 @@ class HostCommunicator final : public Communicator {
   bool shares_cpu_ = false;       // As the last look found.
   std::int64_t received_ns_ = 0;  // When a call has last looked for news.
   PassedRegions passed_regions_;
-  std::vector<RankBuffers> peer_memory_;  // Of the mapped call that runs.
+  std::vector<RankBuffers> peer_memory_;  // Buffers of the running mapped call.
   bool oversubscribed_ = false;           // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
   bool oversubscription_known_ = false;
-  std::int64_t timeout_ms_;             // Of the call that runs.
+  std::int64_t timeout_ms_;             // Timeout of the running call.
   std::uint32_t aborted_ = 0;           // 1: by abort(), since the last shrink() began.
   std::uint64_t sequence_ = 0;          // Collectives so far.
-  const CallRecord* record_ = nullptr;  // Of the collective that runs.
+  const CallRecord* record_ = nullptr;  // Record of the running collective.
   const Call* message_ = nullptr;       // The send or recv that waits.
   struct {
     std::int64_t message_began_ns = 0;  // Identifies this rank's wait.
     std::vector<PeerWait> waits;
-  } seen_waits_;               // What notice_deadlock() saw when these waits were seen first.
-  CallRecord unequal_record_;  // Of the all_to_all_v that runs.
+  } seen_waits_;               // State when notice_deadlock() first saw these waits.
+  CallRecord unequal_record_;  // Record of the running all_to_all_v.
   std::vector<std::unique_ptr<ConnectedPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   Prepared* latest_ = nullptr;
   Autotuning autotuning_;
   std::atomic<Rounding> ran_rounding_{Rounding::nearest};
-  std::atomic<const ConnectedPlan*> ran_{nullptr};  // What the latest ran as, for any thread: plans stay as they are.
+  std::atomic<const ConnectedPlan*> ran_{nullptr};  // Plan of the last call, for any thread: plans do not change.
   CompressionCounter compression_counter_;
   std::vector<std::byte> scratch_, input_copy_;
   std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and whether this rank sends on it.

@@ -1,4 +1,4 @@
-// What a call asks of rounding beyond the format: random numbers, and error feedback.
+// Rounding of a call beyond its format: random numbers and error feedback.
 #include "src/communicator/host/host_communicator.h"
 #include "src/communicator/planning/call_numbers.h"
 

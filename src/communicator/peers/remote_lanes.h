@@ -20,7 +20,8 @@ struct RemotePlace {
   GpuDirect gpudirect = GpuDirect::automatic;
 };
 
-// Of one rank. A thread at a time. Its end waits for the device, as Device::unmap_host() may.
+// Lanes of one rank to other hosts. One thread at a time. The destructor waits for the device, as
+// Device::unmap_host() may.
 class RemoteLanes {
  public:
   // The connection outlives them. Before the other end opens any.

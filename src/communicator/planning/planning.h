@@ -115,7 +115,7 @@ void trace_choice(Rank rank, const CallRecord& record, const Choice& choice, con
 struct SlotLimits {
   const char* algorithm = "";       // In messages.
   std::uint32_t units = 1;          // Per block.
-  std::uint32_t longest_units = 1;  // Of the longest message of any rank.
+  std::uint32_t longest_units = 1;  // Units of the longest message of any rank.
   std::uint32_t slot_bytes = 0;     // Data that a slot holds; 0: no lanes.
   std::uint32_t granule_bytes = 1;  // Parts of units begin at multiples of it.
   bool overlaps = false;
