@@ -87,8 +87,8 @@ TEST(Shrink, Succeeds_AfterFailure) {
       std::vector<float> buffer(100'000);
       CommunicatorOptions short_timeout = communicator.options();
       short_timeout.timeout_ms = 20;
-      const Status reported = communicator.run(all_reduce(buffer), &short_timeout);
-      if (reported.code() != Code::timeout) return internal_error("not told: " + reported.message());
+      const Status failure = communicator.run(all_reduce(buffer), &short_timeout);
+      if (failure.code() != Code::timeout) return internal_error("not told: " + reported.message());
       communicator.abort();  // Fails again; a peer may already be in its shrink, which continues.
       return go_on(communicator, {culprit});
     });
