@@ -88,7 +88,7 @@ TEST(Shrink, Succeeds_AfterFailure) {
       CommunicatorOptions short_timeout = communicator.options();
       short_timeout.timeout_ms = 20;
       const Status failure = communicator.run(all_reduce(buffer), &short_timeout);
-      if (failure.code() != Code::timeout) return internal_error("not told: " + reported.message());
+      if (failure.code() != Code::timeout) return internal_error("not told: " + failure.message());
       communicator.abort();  // Fails again; a peer may already be in its shrink, which continues.
       return go_on(communicator, {culprit});
     });

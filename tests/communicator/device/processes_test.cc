@@ -34,17 +34,17 @@ TEST_P(MultiProcessDevice, ComputesCorrectResults_WithSeveralRanksPerProcess) {
 
 // Before and after collectives, in a different order at the two ends: messages have their own memory.
 TEST_P(MultiProcessDevice, ExchangesMessages_InAnyOrderWithCollectives) {
-  constexpr std::uint64_t kCount = 20000;
+  constexpr std::uint64_t kElements = 20000;
   const auto work = [](DeviceRanks& own, Rank rank) -> std::string {
-    auto* sent = own.take<std::int32_t>(kCount, static_cast<std::int32_t>(rank + 1));
-    auto* received = own.take<std::int32_t>(kCount, -1);
-    auto* sum = own.take<std::int32_t>(kCount, 1);
-    Call send = call_of(Collective::all_reduce, DataType::int32, kCount, sent, received);
+    auto* sent = own.take<std::int32_t>(kElements, static_cast<std::int32_t>(rank + 1));
+    auto* received = own.take<std::int32_t>(kElements, -1);
+    auto* sum = own.take<std::int32_t>(kElements, 1);
+    Call send = call_of(Collective::all_reduce, DataType::int32, kElements, sent, received);
     send.kind = Kind::send;
     send.root = 1 - rank;
     Call recv = send;
     recv.kind = Kind::recv;
-    const Call reduce = call_of(Collective::all_reduce, DataType::int32, kCount, sum, sum);
+    const Call reduce = call_of(Collective::all_reduce, DataType::int32, kElements, sum, sum);
     const DeviceCall messages[] = {own.call(0, send), own.call(0, recv)};
     const DeviceCall collective = own.call(0, reduce);
     for (int turn = 0; turn < 3; ++turn) {
@@ -53,8 +53,8 @@ TEST_P(MultiProcessDevice, ExchangesMessages_InAnyOrderWithCollectives) {
       if (!status.ok()) return status.message();
     }
     own.synchronize();
-    if (sum[kCount - 1] != 8) return "the sum is " + std::to_string(sum[kCount - 1]);
-    for (std::uint64_t i = 0; i < kCount; ++i) {
+    if (sum[kElements - 1] != 8) return "the sum is " + std::to_string(sum[kElements - 1]);
+    for (std::uint64_t i = 0; i < kElements; ++i) {
       if (received[i] != static_cast<std::int32_t>(2 - rank)) return "received " + std::to_string(received[i]);
     }
     return "right";
@@ -84,10 +84,10 @@ TEST_P(MultiProcessDevice, ReportsRankDeath) {
 
 // Repeats calls until one fails: the other rank is killed in the middle of one.
 std::string call_until_a_death(DeviceRanks& own, const Gate& gate) {
-  constexpr std::uint64_t kCount = 30000;
-  auto* buffer = own.take<std::int32_t>(kCount, 1);
+  constexpr std::uint64_t kElements = 30000;
+  auto* buffer = own.take<std::int32_t>(kElements, 1);
   const auto end = own[0].device().make_event().value();
-  const DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::int32, kCount, buffer, buffer));
+  const DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::int32, kElements, buffer, buffer));
   for (int turn = 0; own[0].failure().ok(); ++turn) {
     if (turn == 5) gate.open();
     if (!enqueue({&call, 1}).ok()) break;
@@ -113,12 +113,12 @@ TEST_P(MultiProcessDevice, ReportsRankDeath_DuringCalls) {
 // Each rank replays a graph of two calls, and makes other calls in between.
 std::string replay_graphs(DeviceRanks& own, Rank rank) {
   DeviceRig& rig = own.rig();
-  constexpr std::uint64_t kCount = 30000;
-  auto* input = own.take<std::int64_t>(kCount);
-  auto* middle = own.take<std::int64_t>(kCount);
-  auto* output = own.take<std::int64_t>(kCount);
-  const DeviceCall first = own.call(0, call_of(Collective::all_reduce, DataType::int64, kCount, input, middle));
-  const DeviceCall second = own.call(0, call_of(Collective::all_reduce, DataType::int64, kCount, middle, output));
+  constexpr std::uint64_t kElements = 30000;
+  auto* input = own.take<std::int64_t>(kElements);
+  auto* middle = own.take<std::int64_t>(kElements);
+  auto* output = own.take<std::int64_t>(kElements);
+  const DeviceCall first = own.call(0, call_of(Collective::all_reduce, DataType::int64, kElements, input, middle));
+  const DeviceCall second = own.call(0, call_of(Collective::all_reduce, DataType::int64, kElements, middle, output));
   if (!enqueue({&first, 1}).ok()) return "not enqueued";
   if (!rig.begin_capture(own.stream(0)).ok()) return "not captured";
   for (const DeviceCall* call : {&first, &second}) {
@@ -128,10 +128,10 @@ std::string replay_graphs(DeviceRanks& own, Rank rank) {
   const auto graph = rig.end_capture(own.stream(0)).value();
   for (std::int64_t value = 1; value < 6; ++value) {
     own.synchronize();
-    std::fill_n(input, kCount, value + rank);
+    std::fill_n(input, kElements, value + rank);
     if (!graph->replay(own.stream(0)).ok()) return "not replayed";
     own.synchronize();
-    if (output[0] != 2 * (2 * value + 1) || output[kCount - 1] != output[0]) return "a wrong sum";
+    if (output[0] != 2 * (2 * value + 1) || output[kElements - 1] != output[0]) return "a wrong sum";
     if (!enqueue({&second, 1}).ok()) return "not enqueued";
   }
   own.synchronize();
@@ -165,21 +165,21 @@ TEST_P(MultiProcessDevice, NamesMissingRank) {
 
 // Two of three ranks, after the third was killed.
 std::string go_on_without(DeviceRanks& own, Rank killed, const Gate& gate) {
-  constexpr std::uint64_t kCount = 5000;
-  auto* buffer = own.take<float>(kCount, 1);
-  DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, kCount, buffer, buffer));
+  constexpr std::uint64_t kElements = 5000;
+  auto* buffer = own.take<float>(kElements, 1);
+  DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, kElements, buffer, buffer));
   if (!enqueue({&call, 1}).ok()) return "not enqueued";
   gate.open();
   while (own[0].failure().ok()) std::this_thread::yield();
   own.synchronize();
   auto part = own[0].shrink({killed}, own[0].options());
   if (!part.ok()) return std::move(part).status().message();
-  std::fill_n(buffer, kCount, 1.0F);
+  std::fill_n(buffer, kElements, 1.0F);
   call.communicator = part.value()->on_device();
   const Status status = enqueue({&call, 1});
   if (!status.ok()) return status.message();
   own.synchronize();
-  if (buffer[0] != 2 || buffer[kCount - 1] != 2) return "a wrong sum";
+  if (buffer[0] != 2 || buffer[kElements - 1] != 2) return "a wrong sum";
   return part.value()->finalize().message();
 }
 
