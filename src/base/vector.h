@@ -34,8 +34,8 @@ TUTTI_KERNEL Vector<To, kLanes> converted(Vector<From, kLanes> x) {
   if constexpr (crosses && (sizeof(From) < 4 || sizeof(To) < 4)) {
     return converted<To, std::int32_t, kLanes>(converted<std::int32_t, From, kLanes>(x));
   } else if constexpr (sizeof(From) == 1 && sizeof(To) == 4) {
-    using Step = std::conditional_t<std::is_signed_v<From>, std::int16_t, std::uint16_t>;
-    return converted<To, Step, kLanes>(converted<Step, From, kLanes>(x));
+    using HalfWord = std::conditional_t<std::is_signed_v<From>, std::int16_t, std::uint16_t>;
+    return converted<To, HalfWord, kLanes>(converted<HalfWord, From, kLanes>(x));
   } else if constexpr (sizeof(From) == 4 && sizeof(To) == 1) {
     return converted<To, std::uint16_t, kLanes>(converted<std::uint16_t, From, kLanes>(x));
   } else {

@@ -263,15 +263,15 @@ void fold(const FoldArguments& a) {
   } else {
     if (a.source_count == 1) return copy_bytes<Isa>(a, a.count * sizeof(T));
   }
-  using Fold = Kernel<Isa, T, kReduction>;
+  using FoldKernel = Kernel<Isa, T, kReduction>;
   if constexpr (is_frequent<T, kReduction>) {
     if (a.source_count == 2 && a.streamed_targets == 0) {
-      if (a.target_count == 1) return Fold::template run<2, 1>(a, a.count);
-      if (a.target_count == 2) return Fold::template run<2, 2>(a, a.count);
-      if (a.target_count == 3) return Fold::template run<2, 3>(a, a.count);
+      if (a.target_count == 1) return FoldKernel::template run<2, 1>(a, a.count);
+      if (a.target_count == 2) return FoldKernel::template run<2, 2>(a, a.count);
+      if (a.target_count == 3) return FoldKernel::template run<2, 3>(a, a.count);
     }
   }
-  Fold::template run<0, 0>(a, a.count);
+  FoldKernel::template run<0, 0>(a, a.count);
 }
 
 template <class Isa>
