@@ -9,7 +9,7 @@
 namespace tutti::simulator {
 namespace {
 
-constexpr double kMinDivisor = 1e-6;  // Of figures that something is divided by: times stay numbers that can be read.
+constexpr double kMinDivisor = 1e-6;  // Minimum of constants that divide, so that times stay readable.
 constexpr const char* kModes[] = {"eager", "eager-many", "graph"};
 constexpr const char* kClasses[] = {"memory", "nvlink", "pci", "network"};
 
@@ -65,7 +65,7 @@ std::vector<std::pair<std::string, std::uint32_t*>> counts_of(Costs& costs) {
   return all;
 }
 
-// What divides, or is divided by.
+// True for constants that divide or are divided.
 bool must_be_positive(const std::string& figure) {
   for (const char* each :
        {"gbytes_per_s", "compressed_bytes", "efficiency", "channel_bytes", "chunk_bytes", "settle_us"})

@@ -51,10 +51,11 @@ struct Costs : tutti::Costs {
   std::array<double, kProtocolCount> chain_chunk_bytes{65536, 4096, 16384};
   std::array<std::uint32_t, kProtocolCount> slices{1, 1, 1};
   double shortest_slice_bytes = 65536;
-  std::array<std::uint32_t, kProtocolCount> slots{4, 4, 4};  // Of a lane, each for a message with all its slices.
+  std::array<std::uint32_t, kProtocolCount> slots{4, 4,
+                                                  4};  // Slots of a lane; each holds a message with all its slices.
 };
 
-// What a process launches for a call: a number of channels on each of its devices.
+// Launch of a call by one process: channels on each of its devices.
 struct LaunchWork {
   std::uint32_t devices = 1;
   std::uint32_t channels = 1;

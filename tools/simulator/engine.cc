@@ -17,8 +17,8 @@ struct alignas(32) RankState {
   std::uint32_t step = 0, stage_end = 0;
   std::uint32_t turn = 0, position = 0, chunk = 0;
   std::uint32_t waits_for = kNobody;  // Lane.
-  std::uint32_t slice = 0;            // Of a step in peers' memory.
-  std::uint32_t part = 0;             // Of any other step.
+  std::uint32_t slice = 0;            // Slice of a step in peers' memory.
+  std::uint32_t part = 0;             // Part of any other step.
   bool done = false;
 };
 
@@ -120,14 +120,14 @@ class Engine {
 
   // ---- A step ----
 
-  // What the step waited for, and until when.
+  // Cause and end of the wait of a step.
   struct Ready {
     double us = 0;
     const Chain* chain = nullptr;  // Null: the rank's own, and then for slots.
     bool known = true;
   };
 
-  // What the next events will read, a bit of each: what leads there was fetched while others were at their turn.
+  // Prefetches data of the next events in small portions; pointers to it were fetched in earlier rounds.
   void prefetch(const EventQueue& queue) const {
     constexpr std::size_t kSubject = 14, kStep = 11, kEnds = 8, kLanes = 5, kMessages = 2;  // Places ahead.
     if (const Event* event = queue.ahead(kSubject)) {
@@ -157,7 +157,7 @@ class Engine {
   static bool is_message(const Event& event) { return (event.subject & kMessageBit) != 0; }
   static std::uint32_t message_of(const Event& event) { return event.subject & ~kMessageBit; }
   const TimedStep& step_of(const Event& event) const { return program_.steps[ranks_[event.subject].step]; }
-  // Of the rank's step and the one after it, if they have few.
+  // Ends of the rank's step and of the next one, if they have few.
   std::span<const End> next_ends(const Event& event) const {
     constexpr std::size_t kMax = 4;
     const std::size_t first = step_of(event).first;
@@ -302,7 +302,7 @@ class Engine {
     return leave_slice(rank, step, slice, chain);
   }
 
-  // What is read is asked for, and comes; further slices are asked for meanwhile.
+  // Requests data that is read. It arrives later; further slices are requested meanwhile.
   void await_read(Slice& slice, const Chain& chain, End source, double carried_us) const {
     const std::uint32_t lane = source.lane();
     const double arrival = carried_us + (slice.last ? 2 * wires_.latency_us(lane) : 0);

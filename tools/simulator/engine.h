@@ -1,19 +1,17 @@
-// The event loop: obeys the steps of all simulated ranks as executors do, and keeps account of the time.
+// Event loop: runs the steps of all simulated ranks as executors do, and accounts for the time.
 //
-// A rank's channel does one step after the other, in the order of the loop. A step begins when its channel is free, its
-// messages and signals are there, and the lanes it sends on have a slot; it takes costs.step_us and its bytes over what
-// the channel carries, once for each message it receives or sends, whichever are more. A message enters the links of
-// its sender when its step begins, those of its receiver when its head is there; each link carries one message after
-// the other. It can be taken a hop after its last byte, or that of the step that sends it. A slot comes back a hop (of
-// lines) after the step that took the message. Memory of peers is written as a message is sent; what is read comes over
-// the links before the step is done; a signal follows what was written before it.
-//
-// What switches add, or hand to all, goes over each link once (Program::multicast). A channel takes it in rounds, of
-// a chunk of each rank that folds: it copies in what its rank gives and out what it gets, and needs multicast_us for
-// each chunk besides. Rounds are copied while others are on the links, but for the first copies in and the last ones
+// A rank's channel runs one step after another, in the order of the loop. A step begins when its channel is free,
+// its messages and signals have arrived, and the lanes it sends on have a slot. It takes costs.step_us, and its
+// bytes over the channel's rate, once for each message received or sent, whichever are more. A message enters the
+// sender's links when its step begins, and the receiver's links when its head arrives; each link carries one
+// message after another. It can be received one hop after its last byte, or after that of the step that sends it. A
+// slot returns one LL hop after the step that took the message. Writes to peers' memory are timed like messages.
+// Reads cross the links before the step ends. A signal follows earlier writes.
+// Multicast data, which switches add or distribute, crosses each link once (Program::multicast). A channel
+// processes it in rounds of one chunk per contributing rank: it copies in its contribution, copies out its result,
+// and needs multicast_us per chunk. Copies overlap with transfers, except the first copies in and the last ones
 // out.
-//
-// Channels of a rank do the same at the same time, so they are counted as one that carries as much as all.
+// Channels of a rank run alike at the same time, so they are simulated as one that carries as much as all.
 #pragma once
 
 #include <array>
@@ -45,7 +43,7 @@ struct Chain {
 };
 
 struct TraceEvent {
-  bool link = false;          // Of a link, else of a rank's channel.
+  bool link = false;          // Event of a link, else of a rank's channel.
   std::uint32_t subject = 0;  // The rank (of several orders: as Program has them), or the link.
   std::uint32_t chunk = 0;
   double begin_us = 0, end_us = 0;
@@ -59,12 +57,12 @@ struct EngineRequest {
   std::uint32_t channels = 1;
   Loop loop;                 // chunks: how many there are.
   std::uint32_t chunks = 1;  // How many are simulated.
-  double unit_bytes = 0;     // Of a chunk, for all channels together.
+  double unit_bytes = 0;     // Bytes of a unit of a chunk, for all channels together.
   std::uint32_t parts = 1;   // In which steps are done, and messages go, where there are lanes alone.
-  double slice_bytes = 0;    // Of a step in peers' memory, for all channels together. 0: it is done in one.
-  // Of messages that are narrower than what they carry: their bytes for one of it, and what a rank's channels take
-  // together to encode and to decode a byte of it. A step encodes once, and decodes each message that it takes; what it
-  // takes and does not reduce goes on as it came.
+  double slice_bytes = 0;    // Slice size of steps in peers' memory, for all channels together. 0: one slice.
+  // Compressed messages: their size relative to the data, and the time in which all channels of a rank encode and
+  // decode one byte of data. A step encodes once, and decodes each message that it receives. Data that is forwarded
+  // without a reduction stays encoded.
   double compressed_part = 1, encode_us = 0, decode_us = 0;
   double jitter = 0;  // Steps and hops take longer by an exponentially distributed part of this mean.
   std::uint64_t seed = 1;
@@ -80,7 +78,7 @@ struct LinkUse {
 struct EngineResult {
   double time_us = 0;
   std::vector<double> chunk_us;  // When each chunk was done on all ranks.
-  Chain chain;                   // Of the rank that was last.
+  Chain chain;                   // Chain of the last rank.
   Rank last = 0;
   std::uint64_t events = 0;    // Parts or slices of steps done, and messages that reached their receiver's links.
   std::vector<LinkUse> links;  // [resource]

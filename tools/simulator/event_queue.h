@@ -1,5 +1,5 @@
-// What happens next: times in order. Whoever pushes says what goes first of what is at the same time, and of what is
-// alike in that the lower subject does, so that a run can be repeated.
+// Queue of the next events, ordered by time. The caller sets the order of simultaneous events; equal ones are
+// ordered by subject, so that runs are repeatable.
 #pragma once
 
 #include <array>

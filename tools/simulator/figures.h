@@ -6,8 +6,8 @@
 
 namespace tutti::simulator {
 
-// Of its GPUs by their compute capability, of the next older one that is known; of the host's processors without any.
-// invalid_argument where GPUs are not all alike, or nobody said what they are.
+// Cost model for the GPUs of a topology by compute capability (or the next older known one), or for the host's
+// processors if there are no GPUs. invalid_argument if GPUs differ or their model is unknown.
 Result<Costs> costs_of(const Topology& topology);
 
 }  // namespace tutti::simulator

@@ -1,4 +1,4 @@
-// What switches between NVLinks add on the way, or hand to all: of either, each link carries a part once.
+// Multicast through NVSwitches: data that switches add or distribute crosses each link once.
 #include <algorithm>
 
 #include "tools/simulator/wires.h"

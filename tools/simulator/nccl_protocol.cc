@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kChannels = 24;
 constexpr double kLlBytesToAPeer = 16384;  // NCCL_P2P_LL_THRESHOLD.
-constexpr double kPartOfLl128 = 0.92;      // Of the rate of Simple.
+constexpr double kPartOfLl128 = 0.92;      // Rate of LL128 relative to Simple.
 constexpr double kNvlsUs = 25;
 constexpr std::uint32_t kFirstWithNvls = 90;
 
@@ -51,7 +51,8 @@ Result<Estimate> best_of_rings(std::uint32_t sm, Collective collective, Rank ran
   };
   const Rings rings = TUTTI_TRY(rings_of(sm));
   const double rounds = rounds_of(collective, ranks);
-  const double hops = has_root(collective) ? 1 : rounds;  // Of a chain it takes the others to be hidden.
+  const double hops =
+      has_root(collective) ? 1 : rounds;  // NCCL counts one hop of a chain and takes the others to be hidden.
   const std::array<Terms, 3> all = {
       {{Protocol::ll, 6.6, 0.6, std::min(rings.ll, rings.gbytes_per_s / 2)},
        {Protocol::simple, 8.4, 3.4, rings.gbytes_per_s},
@@ -64,8 +65,8 @@ Result<Estimate> best_of_rings(std::uint32_t sm, Collective collective, Rank ran
   return best;
 }
 
-// What each rank pulls through the switches, in GB/s: the first of the rates that its search tries of which the links
-// bear one for each rank, and one more, as who pulls also sends the sum.
+// Rate at which each rank pulls through the switches, in GB/s: the first rate of NCCL's search that fits the links
+// once for each rank, and once more, because a rank that pulls also sends the sum.
 double pulled_gbytes_per_s(std::uint32_t sm, Rank heads) {
   constexpr std::array<double, 11> kHopper = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
   constexpr std::array<double, 12> kBlackwell = {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};

@@ -1,5 +1,5 @@
-// Which protocol NCCL takes for a call: by its own estimates, which are not the best choice everywhere. Of use where
-// its times are to be compared with what is simulated.
+// Protocol that NCCL chooses for a call, by its own estimates. Not always the best choice. Used to compare with
+// NCCL's times.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace tutti::simulator {
 
-// Of a ring, of a chain where there is a root, and of messages between all ranks, on one host of GPUs with this compute
-// capability (90 for 9.0), by src/graph/tuning.cc of NCCL 2.12 to 2.20. `bytes` as nccl-tests count them. `unsupported`
-// for GPUs without NVLinks of the third generation or later.
+// Protocol of a ring, of a chain for collectives with a root, and of messages between all ranks, on one host whose
+// GPUs have this compute capability (90 for 9.0). Source: src/graph/tuning.cc of NCCL 2.12 to 2.20. `bytes` as
+// nccl-tests count them. `unsupported` for GPUs before NVLink 3.
 Result<Protocol> nccl_protocol(std::uint32_t sm, Collective collective, Rank ranks, double bytes);
 
 // So many ranks pull through the switches at most, each for itself and others (NCCL_MAX_NVLS_ARITY).

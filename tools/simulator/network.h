@@ -1,12 +1,11 @@
-// A cluster: hosts of one kind, joined by a network of switches. What links there are, and over which of them a message
-// goes from rank to rank. Hosts that are alike share one description, so that 100,000 ranks take little memory.
-//
-// What is counted as one link:
-//   nvlink   all NVLinks of a GPU to NVSwitches, each way; NVSwitches among themselves pass all they get
-//   network  the ports that a rank uses together, each way; those of a leaf switch upwards, each way, as many side by
-//            side as it has hosts, over the oversubscription
+// A cluster: equal hosts connected by a network of switches. Describes links, and the links on the path of a
+// message. Equal hosts share one description, so that 100,000 ranks take little memory.
+// Links that are counted as one:
+//   nvlink   all NVLinks of a GPU to NVSwitches, each way; NVSwitches pass everything among themselves
+//   network  the ports that a rank uses together, each way; uplinks of a leaf switch, each way, as many side by
+//   side as it has hosts, divided by the oversubscription
 //   others   as in the topology, each way; on host memory, the memory of a NUMA domain
-// Switches above the leaves pass all they get. Beneath them, port i of all hosts of a pod are on one leaf (a rail).
+// Switches above the leaves pass everything. Port i of all hosts of a pod is on one leaf (a rail).
 #pragma once
 
 #include <array>
@@ -26,7 +25,7 @@ namespace tutti::simulator {
 // "host3:mlx5_0" or, of one link, "host3:gpu0-nvswitch1".
 struct Fault {
   std::string link;
-  double rate = 0;  // What is left of it, as a part of 1. A port with 0 has failed: other ports do its work.
+  double rate = 0;  // Remaining fraction of the rate. A port with 0 has failed: other ports carry its traffic.
 };
 
 struct Cluster {
@@ -34,10 +33,10 @@ struct Cluster {
   std::uint32_t hosts = 1;           // In all: a multiple of those in `host`.
   std::uint32_t ranks_per_host = 0;  // 0: one for each GPU.
   std::uint32_t rails = 0;           // Network ports of a host that are used. 0: all.
-  std::uint32_t tiers = 2;           // Of switches between hosts: 1 to 3.
+  std::uint32_t tiers = 2;           // Tiers of switches between hosts: 1 to 3.
   std::uint32_t hosts_per_leaf = 32;
-  bool spread = false;          // What a rank sends to other hosts goes over all ports of its host: a channel, a port.
-  double oversubscription = 1;  // What hosts can send to a leaf switch, over what that can send upwards.
+  bool spread = false;          // A rank sends to other hosts over all ports of its host, one channel per port.
+  double oversubscription = 1;  // Rate from hosts to a leaf switch, divided by the rate of its uplinks.
   std::vector<Fault> faults;
 };
 
@@ -47,7 +46,7 @@ using ResourceId = std::uint32_t;
 // takes the first that is free.
 struct Resource {
   LinkKind kind = LinkKind::memory;
-  double gbytes_per_s = 0;  // Of each, as its maker states, faults taken off.
+  double gbytes_per_s = 0;  // Rate of each link by its maker, without faults.
   std::uint32_t parallel = 1;
 };
 
@@ -58,7 +57,7 @@ struct Route {
   std::uint8_t outs = 0, ins = 0;
   std::uint8_t shared = 0;  // Of `out`, the last ones: of switches, where messages of other hosts come in between.
   LinkClass links = LinkClass::memory;
-  float latency_us = 0;  // Of all links together.
+  float latency_us = 0;  // Total latency of all links.
 };
 
 class Network {
@@ -76,7 +75,7 @@ class Network {
   Result<Route> route(Rank from, Rank to) const;
   // Whether NVSwitches that are joined with each other lead from each rank to every other.
   bool switched() const;
-  // Of a rank with NVLinks to NVSwitches: there and back, as its own part goes of what these add or hand to all.
+  // Route of a rank to NVSwitches and back, which its own part of multicast data takes.
   Route through_switches(Rank rank) const;
 
   ResourceId resources() const;  // How many there are: their numbers are below.
@@ -96,7 +95,7 @@ class Network {
   struct LocalLink {
     LinkKind kind = LinkKind::memory;
     double gbytes_per_s = 0;
-    std::uint32_t host = 0;  // Of the repetition.
+    std::uint32_t host = 0;  // Host within the repetition.
     std::string name;
   };
   struct Rail {  // Ports of a host that a rank uses together.
@@ -136,11 +135,11 @@ class Network {
   bool joined_by_nvlinks(Rank from, Rank to) const;
 
   Cluster cluster_;
-  std::uint32_t unit_hosts_ = 1;  // Of cluster_.host.
+  std::uint32_t unit_hosts_ = 1;  // Hosts of cluster_.host.
   std::uint32_t unit_ranks_ = 1;
   std::uint32_t ranks_per_host_ = 0;
   std::uint32_t max_rails_ = 0;
-  // Of a repetition. Ranks: of all its hosts, one host after the other.
+  // Links of one repetition. Ranks are numbered host by host.
   std::vector<LocalLink> links_;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> link_numbers_;
   std::vector<NodeId> nodes_;                          // [rank]
@@ -150,7 +149,7 @@ class Network {
   std::vector<std::uint32_t> rail_of_;                 // [rank]
   std::vector<Way> within_;                            // [host * ranks_per_host^2 + from * ranks_per_host + to]
   std::vector<std::array<Way, 2>> to_rail_;            // [rank * max_rails_ + rail]: there, and back.
-  std::map<ResourceId, double> slow_;                  // What is left of a link.
+  std::map<ResourceId, double> slow_;                  // Remaining fraction of slow links.
   std::map<std::string, double> port_left_;            // "host3:mlx5_0", of rails of several ports: what is left of it.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> moved_;  // {host, rail}: which does its work.
 };

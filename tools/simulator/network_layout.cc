@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint64_t kMaxRanks = 1U << 24;
 constexpr std::uint32_t kMaxRanksPerHost = 1024;  // The ways between all of them are laid out.
-constexpr std::uint32_t kMaxHostsAlike = 64;      // Of a topology that is repeated, likewise.
-constexpr std::uint64_t kMaxWays = 1U << 22;      // Of all these hosts: some hundred MB.
+constexpr std::uint32_t kMaxHostsAlike = 64;      // Maximum hosts of a topology that is repeated.
+constexpr std::uint64_t kMaxWays = 1U << 22;      // Maximum paths of all these hosts: some hundred MB.
 
 std::string ways_of(bool out) { return out ? " out" : " in"; }
 
@@ -133,7 +133,7 @@ void Network::lay_nvlinks() {
   }
 }
 
-// What all ranks of a host bring to ports, each to the one to which it can bring most.
+// Rate at which all ranks of a host reach ports, each the port with its highest rate.
 double Network::rate_to_ports(std::uint32_t host, const Rail& rail) const {
   double sum = 0;
   for (Rank rank = host * ranks_per_host_; rank < (host + 1) * ranks_per_host_; ++rank) {
@@ -231,7 +231,7 @@ std::uint32_t Network::nearest_rail(std::uint32_t host, NodeId node) const {
       std::find(nodes_.begin() + host * ranks_per_host_, nodes_.begin() + (host + 1) * ranks_per_host_, node) -
       nodes_.begin() - host * ranks_per_host_);
   const auto rails = static_cast<std::uint32_t>(rails_[host].size());
-  for (std::uint32_t i = 0; i < rails; ++i) {  // Of equally near ones, ranks begin with different ones.
+  for (std::uint32_t i = 0; i < rails; ++i) {  // Ranks start with different ports among equally near ones.
     const std::uint32_t rail = (i + own * rails / ranks_per_host_) % rails;
     tutti::Way found = way(cluster_.host, node, rails_[host][rail].nics[0]);
     if (found.kind == WayKind::none) continue;
@@ -244,9 +244,9 @@ std::uint32_t Network::nearest_rail(std::uint32_t host, NodeId node) const {
   return best;
 }
 
-// Of the ways to several ports what all of them go over, the GPU's own link, where it carries less than the ports. Each
-// port has PCI of its own beside, which carries more than it does. Where the channels of several ranks share the ports,
-// they leave by the ports near to each, and lay_rails() has counted what these ranks' links carry.
+// Removes the GPU's own link from paths to several ports if all use it and it is slower than the ports. Each port
+// has its own PCI link, which is faster. If channels of several ranks share the ports, they leave by the nearest
+// ones, and lay_rails() has counted these ranks' links.
 void Network::leave_own_links(NodeId node, const Rail& rail, std::array<Way, 2>& ways) {
   const double ports = links_[rail.out].gbytes_per_s;
   for (std::size_t i = 0; i < ways.size(); ++i) {
@@ -333,8 +333,8 @@ std::uint32_t Network::joined_rail(std::uint32_t local_host, const std::string& 
   return kNone;
 }
 
-// The others do the work of one that has failed. Nobody takes work from one that is slow: a call is dealt out to ports
-// by their rates, and ends with the last.
+// Other ports carry the traffic of a failed one. A slow port keeps its traffic: a call is divided among ports by
+// their nominal rates, and ends with the last.
 Status Network::slow_port(std::uint32_t host, std::uint32_t rail, const Fault& fault) {
   const std::string prefix = "host" + std::to_string(host) + ":";
   port_left_[prefix + fault.link.substr(fault.link.find(':') + 1)] = fault.rate;

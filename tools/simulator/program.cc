@@ -37,7 +37,7 @@ bool of_all_ranks(std::span<const Operand> operands, Rank ranks) {
 // Which lane: who, with whom, and which of those between the two. Tags of images may differ, their order does not.
 struct LaneKey {
   Rank from = 0, to = 0;
-  std::uint32_t which = 0;  // What it is, and its number among the tags of such lanes.
+  std::uint32_t which = 0;  // Kind of the lane, and its number among the tags of its kind.
   bool operator==(const LaneKey&) const = default;
 };
 
@@ -49,7 +49,7 @@ struct HashOfLane {
   }
 };
 
-// What goes in at one end, and out at the other, in order.
+// Messages that enter at one end and leave at the other, in order.
 struct Traffic {
   std::uint64_t sent = 0, received = 0;  // Digests.
   std::uint32_t messages = 0, taken = 0;
@@ -121,7 +121,7 @@ class Compiler {
     return static_cast<std::uint32_t>(std::lower_bound(first, tags_.end(), TagKey{group, operand.tag}) - first);
   }
 
-  // What is read in place is read side by side: no two ranks begin with the same peer.
+  // Peers' memory is read side by side: no two ranks begin with the same peer.
   std::span<const Operand> in_turn(Rank self, std::span<const Operand> sources) {
     const auto later = std::find_if(sources.begin(), sources.end(),
                                     [&](const Operand& operand) { return operand.is_memory() && operand.peer > self; });
@@ -227,8 +227,8 @@ class Compiler {
     return {};
   }
 
-  // Of links side by side that the group leaves where they are, all images of a representative have as many each. One
-  // alone would be shared out evenly, which first-come queues do not.
+  // If the symmetry leaves parallel links fixed, all images of a representative use the same number of each. A
+  // single link would be shared evenly, which first-come queues do not do.
   Status count_sharers(const LaneLinks& lane, ResourceId id, std::size_t at, bool out) {
     std::uint32_t& sharers = program_.sharers[id];
     if (sharers > 0) return {};
@@ -248,10 +248,10 @@ class Compiler {
   const Network& network_;
   const ProgramLimits limits_;
   const Rank ranks_;
-  Rank first_rank_ = 0;  // Of the order at hand.
+  Rank first_rank_ = 0;  // First rank of the current order.
   std::unordered_map<LaneKey, std::uint32_t, HashOfLane> numbers_;
   std::vector<Traffic> traffic_;  // [lane]
-  std::vector<TagKey> tags_;      // Of the plan at hand, sorted.
+  std::vector<TagKey> tags_;      // Tags of the current plan, sorted.
   std::vector<Operand> turned_;
   std::uint32_t longest_ = 0;
   bool has_lanes_ = false;

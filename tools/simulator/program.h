@@ -32,15 +32,15 @@ struct End {
 };
 
 struct TimedStep {
-  std::uint32_t first = 0;  // Of its ends.
+  std::uint32_t first = 0;  // First end of the step.
   std::uint16_t sources = 0, targets = 0;
-  std::uint32_t units = 0;  // Of each operand.
+  std::uint32_t units = 0;  // Units of each operand.
   bool folds = false;       // Reduces what it takes.
-  // What it reads is added by the switches on the way, what it writes is handed to all ranks by these.
+  // gathered: switches add the sources on the way. spread: switches distribute the result to all ranks.
   bool gathered = false, spread = false;
 };
 
-// What passes from one rank to another: a lane, a flag, or memory that is read or written in place.
+// Path from one rank to another: a lane, a flag, or memory that is accessed in place.
 struct LaneLinks {
   Rank from = 0, to = 0;  // `from` is a representative, `to` is as it sees it.
   Rank distance = 0;      // The same for all images that rotations make: which of equally early messages is first.
@@ -48,9 +48,10 @@ struct LaneLinks {
 };
 
 struct ProgramLimits {
-  std::uint64_t max_steps = 100'000'000;     // Of all simulated ranks.
-  std::uint64_t max_operands = 100'000'000;  // Of all these steps. Below what TimedStep::first holds.
-  std::uint64_t max_lanes = 16'000'000;      // Some 250 bytes each. Below what End holds.
+  std::uint64_t max_steps = 100'000'000;  // Maximum steps of all simulated ranks.
+  std::uint64_t max_operands =
+      100'000'000;                       // Maximum operands of all these steps. Below the range of TimedStep::first.
+  std::uint64_t max_lanes = 16'000'000;  // Some 250 bytes each. Below what End holds.
   std::uint64_t max_fusing = 4'000'000'000;  // Beyond this many pairs of steps they are left as they were emitted.
   std::uint64_t max_merging = 3'000'000;     // Steps beyond which stages are left as they are.
   // A chunk runs through all stages before the next begins, and steps of different stages are fused: loops as NCCL
@@ -61,7 +62,7 @@ struct ProgramLimits {
   bool multicast = false;
 };
 
-// Of no bytes yet: one program serves all sizes.
+// A program has no sizes: one serves all of them.
 struct Program {
   Symmetry symmetry;
   // Orders of ranks that channels take in turns: each has its part of every call. In each a rank is one of its own:
@@ -69,13 +70,13 @@ struct Program {
   std::uint32_t orders = 1;
   std::vector<TimedStep> steps;
   std::vector<End> ends;
-  std::vector<std::uint32_t> stages;  // Of class c: steps [stages[c * (stage_count + 1) + s], ... + 1).
+  std::vector<std::uint32_t> stages;  // [class]: steps [stages[c * (stage_count + 1) + s], ... + 1).
   std::uint32_t stage_count = 1;
   std::uint32_t units = 1;    // Per block.
   std::uint32_t longest = 0;  // Units of the longest operand, by which calls are cut; 0: there are no lanes.
   std::vector<LaneLinks> lanes;
   std::vector<std::uint32_t> sharers;  // [resource]: how many images of a representative use it; 0: none.
-  std::uint64_t messages = 0;          // Of all simulated ranks, with data, for one chunk.
+  std::uint64_t messages = 0;          // Messages with data of all simulated ranks, for one chunk.
   std::uint64_t sent_units = 0;        // By these.
   bool fused = false;
   bool sliceable = true;   // All that passes goes through lanes: a message can be cut wherever it goes.

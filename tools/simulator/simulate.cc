@@ -67,7 +67,7 @@ void scale(Chain& chain, double factor) {
   for (float& part : chain.links) part *= by;
 }
 
-// What the engine is to know of narrow messages.
+// Sets the parameters of compressed messages.
 void code(EngineRequest& request, const Call& call, const Costs& costs) {
   if (call.compression == CompressionFormat::none) return;
   const double element_bytes = size_of(call.type);
@@ -166,11 +166,11 @@ const Program& Simulation::program_of(const Call& call) const {
 EngineRequest Simulation::request_for(const Call& call) const {
   const Program& program = program_of(call);
   EngineRequest request{.costs = costs_, .protocol = call.protocol, .launch = call.launch, .loop = call.loop};
-  request.channels = std::clamp(call.channels, 1U, costs_.max_channels) / program.orders;  // Of each order.
+  request.channels = std::clamp(call.channels, 1U, costs_.max_channels) / program.orders;  // Channels of each order.
   const double unit = block_bytes(problem_.collective, problem_.ranks, call.bytes) / program.units / program.orders;
   code(request, call, costs_);
   const double longest =
-      unit * program.longest / request.channels * request.compressed_part;  // Of a channel, as it is sent.
+      unit * program.longest / request.channels * request.compressed_part;  // Bytes of a channel's message as sent.
   const double wanted = call.chunk_bytes > 0 ? std::ceil(longest / call.chunk_bytes) : 1;
   request.loop.chunks = static_cast<std::uint32_t>(std::clamp(wanted, 1.0, 1e9));
   if (request.loop.chunks == 1) request.loop.skew = 0;

@@ -31,17 +31,17 @@ void cut(Call& call, const Costs& costs, Collective collective, Rank ranks);
 
 struct Limits {
   bool fold = true;                       // Ranks that do the same, where nothing tells them apart.
-  std::uint64_t max_events = 30'000'000;  // Of a call: chunks beyond are taken to go on as those before.
+  std::uint64_t max_events = 30'000'000;  // Maximum events of a call: further chunks are extrapolated.
   ProgramLimits program;
-  // What channels take in turns, where all ranks are to be simulated; empty: ranks are as they are numbered on all.
+  // Rank orders that channels use in turn, if all ranks are simulated; empty: rank order.
   std::vector<RankMapping> orders;
 };
 
-// Of a kind of links: those that were used, together, and the busiest.
+// Use of one kind of links: all used ones together, and the busiest.
 struct KindUse {
   LinkKind kind = LinkKind::memory;
   double bytes = 0;         // Over all links and ranks, on the wire.
-  double busiest_part = 0;  // Of the time.
+  double busiest_part = 0;  // Busy fraction of the time.
   std::string busiest;
 };
 
@@ -55,12 +55,12 @@ struct Outcome {
   std::uint32_t simulated_chunks = 1;
   std::uint64_t events = 0;
   double data_bytes = 0;           // Sent by all ranks, without what protocols add.
-  std::vector<std::string> notes;  // What was left out, or not as asked: a sentence each.
+  std::vector<std::string> notes;  // Omissions and deviations from the request, a sentence each.
 };
 
 // By nccl-tests: what a second of algorithm bandwidth is on the links.
 double bus_factor(Collective collective, Rank ranks);
-// What one rank contributes or receives of these bytes.
+// Bytes that one rank contributes or receives.
 double block_bytes(Collective collective, Rank ranks, double bytes);
 
 // An algorithm made ready for calls of all sizes.
@@ -70,12 +70,13 @@ class Simulation {
   // does not support them, and as make_program() does.
   static Result<Simulation> make(const Network& network, const Costs& costs, const Algorithm& algorithm,
                                  const Problem& problem, const Limits& limits = {});
-  // How many events run() will count, at most. Of more orders than the call has channels, the first ones are of use.
+  // Maximum number of events that run() will process. With more orders than channels, only the first orders are
+  // used.
   std::uint64_t events_of(const Call& call) const;
   // Fails with `internal` where ranks would wait for ever.
   Result<Outcome> run(const Call& call) const;
 
-  // Of calls with as many channels as there are orders, or more.
+  // Program of calls with at least as many channels as orders.
   const Program& program() const { return programs_.back(); }
 
  private:

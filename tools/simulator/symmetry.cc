@@ -12,8 +12,8 @@ namespace tutti::simulator {
 namespace {
 
 constexpr Rank kFewRanks = 256;                    // That are looked at.
-constexpr std::uint32_t kMaxRounds = 128;          // Of each.
-constexpr std::uint64_t kMaxOperands = 2'000'000;  // Of all, for each candidate.
+constexpr std::uint32_t kMaxRounds = 128;          // Maximum rounds to compare.
+constexpr std::uint64_t kMaxOperands = 2'000'000;  // Maximum operands to compare for each candidate.
 
 struct Signature {
   Place place;
@@ -93,7 +93,7 @@ class Judge {
   }
 
  private:
-  // Of elements that make all others.
+  // Checks generators of the group.
   bool holds(const Symmetry& symmetry, Rank rank) const {
     const auto each = [&](const Symmetry::Axis& axis, Rank unit) {
       const Rank end = axis.moves == Symmetry::Moves::rotate ? std::min(axis.order(), 2U) : axis.order();

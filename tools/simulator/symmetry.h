@@ -22,10 +22,10 @@ struct Symmetry {
   struct Axis {
     Moves moves = Moves::none;
     Rank size = 1;
-    Rank stride = 1;  // Of rotations.
+    Rank stride = 1;  // Stride of rotations.
 
     Rank classes() const { return moves == Moves::none ? size : moves == Moves::rotate ? stride : 1; }
-    Rank order() const { return size / classes(); }  // Of the group.
+    Rank order() const { return size / classes(); }  // Order of the group.
     Rank representative(Rank i) const { return moves == Moves::none ? i : moves == Moves::rotate ? i % stride : 0; }
     // Where `other` lies once `by` has been moved to its representative.
     Rank seen(Rank by, Rank other) const {
@@ -71,10 +71,9 @@ struct Symmetry {
 
 std::string describe(const Symmetry& symmetry);  // "ranks 0 to 7 of each of 16 hosts alike", for people.
 
-// The symmetries that the plan and the network have, as far as is looked at: all ranks and rounds
-// if they are few, else some hundred ranks and rounds drawn with a fixed seed. Whoever folds by it checks each lane
-// again.
-// From the fewest classes to all ranks; the last is always there.
+// Symmetries of plan and network: checked for all ranks and rounds if they are few, else for some hundred ranks and
+// rounds drawn with a fixed seed. Folding by a symmetry checks each lane again.
+// Ordered from the fewest classes to all ranks; the last is always present.
 std::vector<Symmetry> symmetries_of(const Algorithm& algorithm, const Problem& problem, const Network& network);
 Symmetry no_symmetry(const Network& network);
 

@@ -1,5 +1,4 @@
-// What is between the ranks while the clock runs: lanes with their messages and slots, and the links that these go
-// over.
+// State between ranks while the clock runs: lanes with their messages and slots, and the links that they use.
 #pragma once
 
 #include <array>
@@ -13,7 +12,8 @@
 namespace tutti::simulator {
 
 inline constexpr std::uint32_t kNobody = ~0U;
-inline constexpr std::uint32_t kMessageBit = 1U << 31;  // Of an event's subject: a message, else a rank.
+inline constexpr std::uint32_t kMessageBit = 1U
+                                             << 31;  // Marks the subject of an event as a message; else it is a rank.
 
 // The clock, and chance.
 struct Timeline {
@@ -36,7 +36,7 @@ class Wires {
   struct Promise {
     bool known = true;
     double us = 0;
-    const Chain* chain = nullptr;  // Of a message, until the next call.
+    const Chain* chain = nullptr;  // Chain of a message, valid until the next call.
   };
   Promise next(std::uint32_t lane, std::uint32_t rank);
   Promise slot(std::uint32_t lane, std::uint32_t rank);
@@ -91,7 +91,7 @@ class Wires {
     float bytes = 0;  // On the wire.
     float queued_us = 0;
     std::uint32_t lane = 0;
-    std::uint32_t next = kNobody;  // Of its lane, or of the free ones.
+    std::uint32_t next = kNobody;  // Next message of its lane, or next free one.
   };
 
   struct alignas(32) LinkState {
@@ -99,11 +99,11 @@ class Wires {
     double us_per_byte = 0;
     double bytes = 0;
     std::uint32_t parallel = 1;  // Links side by side.
-    std::uint32_t first = 0;     // Of several: when each is free.
+    std::uint32_t first = 0;     // Parallel links: index of the times at which each is free.
   };
   static_assert(sizeof(LinkState) == 32);
 
-  double multicast_part() const;  // Of a link's rate.
+  double multicast_part() const;  // Multicast part of a link's rate.
   void lay_link(ResourceId id);
   void lay_lanes();
   void join_links();

@@ -7,14 +7,14 @@
 
 namespace tutti::tool {
 
-// What a topology is asked about: its ranks, by the figures that `tutti simulate` counts by.
+// Topology to explain: its ranks, by the constants of `tutti simulate`.
 struct ExplainedTopology {
   std::string name;
-  std::string gpu;    // What its GPUs are; empty: as it says.
+  std::string gpu;    // Model of its GPUs; empty: as in the topology.
   std::string hosts;  // How many; empty: those of the topology.
 };
 
-// What predictions need to know of it.
+// Properties that predictions need.
 struct KnownTopology {
   Machine machine;
   std::string links;  // As src/communicator/planning/machine_name.h has them; empty: of several hosts.

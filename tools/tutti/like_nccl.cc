@@ -37,8 +37,8 @@ Status check_nvls(const SimulateRequest& request) {
   return {};
 }
 
-// calcCollChunking() of src/enqueue.cc. Of more ranks than NCCL has heads, which pull for all, each has less of a
-// chunk.
+// Follows calcCollChunking() of src/enqueue.cc. With more ranks than NCCL has heads, which pull for all, each rank
+// has a smaller part of a chunk.
 void cut_as_nvls(simulator::Call& call, const simulator::Network& network) {
   constexpr std::uint32_t kChannelsOfHopper = 16, kChannelsOfBlackwell = 24;
   constexpr double kLongest = 131072;

@@ -24,7 +24,7 @@ void cut_as_nvls(simulator::Call& call, const simulator::Network& network);
 
 // Whether it is one of those that follow.
 bool nccl_has(std::string_view algorithm);
-// What may be asked for by its name: one more, which those never choose within a host.
+// Fails for algorithms that NCCL does not have. A named algorithm may be one that NCCL never chooses within a host.
 Status check_nccl_has(std::string_view algorithm, Collective collective);
 // By its own estimates: "nvls", "ring", "chain" where there is a root, "direct" where messages are between ranks. Fails
 // as nccl_protocol() does.

@@ -20,8 +20,8 @@ struct HostRings {
 // can be simulated each for itself.
 HostRings orders_on(const simulator::Network& network, std::uint32_t most);
 
-// Those that an algorithm is simulated with. Of several hosts only trees have them: there it counts which ranks speak
-// for their host, while in rings of hosts all do.
+// Rank orders with which an algorithm is simulated. On several hosts only trees have them, because the
+// representatives of a host matter there; in rings all ranks of a host take part alike.
 std::vector<RankMapping> orders_of(const simulator::Network& network, const HostRings& rings,
                                    std::string_view algorithm);
 

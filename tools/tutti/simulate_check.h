@@ -1,4 +1,4 @@
-// What of a request for `tutti simulate` could not be, or would have no effect, on the network that it names.
+// Checks of a request for `tutti simulate` against its network: impossible values, and options without effect.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tutti::tool {
 
-// Of more ranks an algorithm has to be named.
+// With more ranks, an algorithm must be named.
 inline constexpr Rank kMaxRanksCompared = 1 << 17;
 
 // invalid_argument where an option would do nothing, `unsupported` where something is asked for that is not to be had.
@@ -24,7 +24,7 @@ struct CheckedProgram {
   bool ordered = false;  // Its channels have orders of ranks.
 };
 
-// What was asked for, but makes no difference to any of these: a sentence each.
+// Options without effect on these programs, a sentence each.
 std::vector<std::string> notes_on(const SimulateRequest& request, const simulator::Network& network,
                                   const std::vector<CheckedProgram>& programs);
 

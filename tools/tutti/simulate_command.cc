@@ -27,14 +27,14 @@
 namespace tutti::tool {
 namespace {
 
-// Of each candidate while many are compared.
+// Maximum steps of each candidate when many are compared.
 constexpr std::uint64_t kMaxStepsOfMany = 2'000'000;
 constexpr std::uint64_t kMaxEventsOfMany = 1'000'000;    // Unless the loop takes more to fill and to drain.
 constexpr std::uint64_t kMaxEventsCompared = 4'000'000;  // Beyond, it is left out.
 constexpr std::size_t kMaxTracedRanks = 64;
 // For more of them an algorithm is run once, by the tuner's protocol, instead of once for each.
 constexpr Rank kMaxRanksByProtocols = 1024;
-constexpr std::uint64_t kManyEvents = 30'000'000;  // Of which it is said that they take long.
+constexpr std::uint64_t kManyEvents = 30'000'000;  // Number of events above which a run is reported as long.
 
 bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
 
@@ -167,7 +167,7 @@ class Simulations {
   const std::vector<LeftOut>& left_out() const { return left_out_; }
   // "ring with Simple: what went wrong", once for all sizes.
   const std::set<std::string>& failed() const { return failed_; }
-  // Of the best run.
+  // Trace of the best run.
   const std::vector<simulator::TraceEvent>& traced() const { return traced_; }
 
  private:
@@ -187,7 +187,7 @@ class Simulations {
     std::string name() const { return words_of(shown, call); }
   };
 
-  // Of those that are compared the ones that do not take too long; the quickest, if all do.
+  // Candidates that do not take too long to simulate; the quickest one if all do.
   Result<std::vector<Candidate>> candidates_of(double bytes) {
     std::vector<Candidate> candidates;
     for (const auto& [shown, algorithm, simulation, ordered] : simulations_) {
@@ -313,7 +313,7 @@ class Simulations {
     call.seed = request_.seed;
     return call;
   }
-  // What was asked for stands.
+  // Requested values override the defaults.
   void override(simulator::Call& call) const {
     if (request_.channels > 0) call.channels = request_.channels;
     if (request_.chunk_bytes > 0) call.chunk_bytes = request_.chunk_bytes;

@@ -21,7 +21,7 @@ struct SimulatedRun {
 // "ring with Simple in int8"
 std::string words_of(std::string_view algorithm, const simulator::Call& call);
 
-// What was not tried, as it takes too long to be compared.
+// Candidate that is not simulated because it takes too long.
 struct LeftOut {
   std::string what;       // "ring", "one_shot with Simple".
   double from_bytes = 0;  // 0: of all sizes.
@@ -29,11 +29,11 @@ struct LeftOut {
 
 struct Missing {
   const std::vector<LeftOut>& left_out;
-  const std::set<std::string>& failed;  // What was tried, and why it has no time.
+  const std::set<std::string>& failed;  // Candidates without a time, and the reasons.
 };
 
 void begin_report(const SimulateRequest& request, const simulator::Network& network, const simulator::Costs& costs);
-// Of one size; the best run first.
+// Reports the runs of one size, best first.
 void report(const SimulateRequest& request, const std::vector<SimulatedRun>& runs);
 void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const Missing& missing);
 
