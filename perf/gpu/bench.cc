@@ -1,5 +1,5 @@
-// gpu_bench FILE.json: ranks of one process that share a GPU. What its memory copies per second, what launches cost,
-// and an all-reduce by Tutti and by hand against the least that has to be moved. Every result is checked.
+// gpu_bench FILE.json: benchmarks ranks of one process that share a GPU. Measures copy bandwidth, launch costs, and
+// an all-reduce by Tutti and by hand, compared with the minimum amount of data to move. Every result is checked.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

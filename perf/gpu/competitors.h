@@ -11,7 +11,7 @@
 
 namespace perf {
 
-// Of all ranks, filled with values.
+// Buffers of all ranks, filled with values.
 class Buffers {
  public:
   Buffers(int ranks, std::size_t bytes, cudaStream_t stream);

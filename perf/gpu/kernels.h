@@ -30,9 +30,9 @@ struct TwoShot {
   std::uint32_t* epochs;  // [rank][block], likewise.
   std::size_t count;      // Elements; a multiple of 4 for each rank, or fewer than 4 per rank.
   int ranks;
-  int blocks;  // Of each rank.
+  int blocks;  // Thread blocks of each rank.
 };
 void two_shot(const TwoShot& call, cudaStream_t stream);
-int max_blocks(int ranks);  // Of each rank, so that those of all run at the same time.
+int max_blocks(int ranks);  // Maximum thread blocks per rank for which those of all ranks run at the same time.
 
 }  // namespace perf

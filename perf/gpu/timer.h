@@ -23,7 +23,7 @@ class Timer {
   // Microseconds per call: the median of several runs of as many calls as take some milliseconds.
   double eager_us(const Enqueue& call) const;
   double graph_us(const Enqueue& call) const;
-  // Of the calling thread alone, until the call has been enqueued; there is room in the stream.
+  // Time of the calling thread until the call is enqueued, with space in the stream.
   double enqueue_us(const Enqueue& call) const;
 
  private:

@@ -1,4 +1,4 @@
-// What somebody would write who has only this to do. The interpreter is held against it.
+// Hand-written two-shot all-reduce, to compare the interpreter with.
 #include "perf/gpu/kernels.h"
 #include "perf/tool/fail.h"
 

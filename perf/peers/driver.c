@@ -184,7 +184,7 @@ static double time_fresh_us(const struct driver* driver, const struct driver_cal
   return sum / calls;
 }
 
-/* What a command asks for, beside the collective. */
+/* Options of a command, beside the collective. */
 struct order {
   size_t bytes;
   int warmups, calls, repetitions, checked;

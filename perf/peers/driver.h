@@ -1,11 +1,11 @@
-/* What all drivers share. A driver is one process per rank that waits, blocked in read, for commands on
+/* Common part of all drivers. A driver is one process per rank that waits, blocked in read, for commands on
  * DIR/command.RANK, runs one collective at one size, and answers on DIR/answer.RANK:
  *   run COLLECTIVE BYTES WARMUPS CALLS REPETITIONS CHECKED   ->   us per call, one per repetition, then "wrong N"
  *   quit
  * BYTES is the size of the whole vector in float32. A process that waits uses no CPU, so drivers of several libraries
  * can take turns on the same cores.
  *
- * What is timed, the same for every library:
+ * Measured times, the same for every library:
  *   below 16 KiB    CALLS calls back to back, since a look at the clock would cost as much as a call;
  *   from 16 KiB on  each call alone and on fresh data: the rank writes all that it sends, meets the others, is timed
  * for the call only, and reads all that it received. Calls of a loop that nobody feeds leave most lines where they are,

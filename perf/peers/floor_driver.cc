@@ -1,13 +1,13 @@
-// What the machine itself can do, between two cores.   floor_driver CORE CORE, then on stdin:
-//   latency             ->  one way of a cache line, in ns
+// Limits of the machine between two cores.   floor_driver CORE CORE, then on stdin:
+//   latency             ->  one-way latency of a cache line, in ns
 //   read BYTES     ->  each core reads BYTES that the other has just written, both at once: us
 //   take BYTES     ->  the same, but only the second core reads: us
 //   copy BYTES     ->  each core copies BYTES of its own, both at once: us
 //   add BYTES      ->  each core adds BYTES of its own onto others, both at once: us
-//   pass BYTES     ->  BYTES of the first core's reach the second, who copies them out of slots: us
-//   exchange BYTES ->  the same both ways at once, and each core copies BYTES of its own besides: us
-// A second number says how many bytes each core has written, if those are more. Before each of the repetitions, each
-// core writes its BYTES anew: what is read has always to come from the other's cache.
+//   pass BYTES     ->  BYTES of the first core are copied out of slots by the second: us
+//   exchange BYTES ->  the same both ways at once, and each core also copies BYTES of its own: us
+// A second number is the number of bytes that each core writes, if that is more. Before each repetition each core
+// writes its BYTES anew, so that reads always come from the other core's cache.
 #include <sched.h>
 
 #include <algorithm>
@@ -146,7 +146,7 @@ class Floor {
     const bool both_ways = what == "exchange";
     const std::size_t bytes = words * sizeof(float);
     const char* const mine = reinterpret_cast<const char*>(from_[self].data());
-    const char* const others = written >= 2 * words ? mine + bytes : mine;  // What is for the other core.
+    const char* const others = written >= 2 * words ? mine + bytes : mine;  // Data for the other core.
     char* const to = reinterpret_cast<char*>(to_[self].data());
     const auto length = [&](std::size_t begin) { return std::min(bytes - begin, Slots::kChunk); };
     for (std::size_t at = 0; at < bytes + Slots::kChunk; at += Slots::kChunk) {
@@ -158,7 +158,7 @@ class Floor {
     }
   }
 
-  // What looking at the clock adds to a time.
+  // Time that reading the clock adds to a measurement.
   static double clock_cost_us() {
     double least = 1e9;
     for (int i = 0; i < 1000; ++i) {

@@ -28,8 +28,8 @@ SIZES = {"all_reduce": [8, 128, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB
                         256 * MIB]}
 OTHER_SIZES = [KIB, MIB, 64 * MIB]
 OVERSUBSCRIBED_SIZES = [8, KIB, 64 * KIB, MIB, 16 * MIB]  # Of ranks that share cores: all-reduce only.
-# What a rank has to take from the other, and what the other wrote, as parts of the whole vector. Of an all-reduce's input
-# half: each rank can make half of the sums. (Sums that are pushed back cross the link when somebody reads them.)
+# Data that a rank reads from the other, and data that the other wrote, as parts of the whole vector. An all-reduce reads
+# half of the input: each rank can make half of the sums. (Sums that are pushed back cross the link when they are read.)
 TAKEN = {"all_reduce": 0.5, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast": 1, "all_to_all": 0.5}
 WRITTEN = {"all_reduce": 1, "all_gather": 0.5, "reduce_scatter": 1, "broadcast": 1, "all_to_all": 1}
 BY_HAND = {"broadcast": "pass", "all_gather": "exchange", "all_to_all": "exchange"}

@@ -16,7 +16,7 @@ static void require(tutti_status status) {
   if (status != tutti_ok) driver_fail("%s", tutti_last_error(NULL));
 }
 
-/* Of blocks that hosts can share out in equal shards. */
+/* For blocks that hosts can divide into equal shards. */
 static void run_in_phases(const struct driver_call* call) {
   const size_t shard = call->count / (size_t)each;
   float* own = call->recv + shard * (size_t)place;

@@ -23,7 +23,7 @@ def part(data="gaussian", collective="all_reduce", **rest):
     return {"collective": collective, "data": data} | rest
 
 
-# What is asked of measure_rounding. Gaussian numbers are many, since their error shall be known to a per cent.
+# Arguments of measure_rounding. There are many Gaussian numbers, so that their error is known to one per cent.
 QUICK = [part(types="float32", ranks="2,4,8,16", elements=32768),
          part(types="float16,bfloat16", ranks="8", elements=32768),
          part(types="float32", ranks="8,64", elements=131072, algorithms="two_shot"),

@@ -55,7 +55,7 @@ class Crew {
 
   Problem problem_;
   std::uint64_t count_;
-  std::uint64_t slot_groups_;  // Of elements.
+  std::uint64_t slot_groups_;  // Elements of a slot, in groups.
   std::uint32_t calls_ = 0;
   std::map<std::tuple<Rank, Rank, std::uint16_t>, Lane> lanes_;  // By writer, reader and tag.
   std::vector<Member> members_;

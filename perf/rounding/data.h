@@ -1,4 +1,4 @@
-// What ranks contribute where the error of narrow messages is measured: what is likely, and what is hostile.
+// Inputs of ranks for measuring compression errors: likely values, and hostile ones.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct Terms {
   std::uint64_t seed = 1;
 };
 
-// What a tensor of the type stores of a value.
+// Value that a tensor of the type stores.
 float held(DataType type, float value);
 
 // So many numbers of a rank, as the type holds them.

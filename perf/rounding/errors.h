@@ -30,7 +30,7 @@ struct Errors {
   double cosine() const;
 };
 
-// What becomes of numbers that are not finite.
+// Treatment of numbers that are not finite.
 struct FormatTraits {
   std::uint64_t block = 1;  // So many elements become NaN together.
   bool has_infinity = false;

@@ -1,4 +1,4 @@
-// What ranks put in and what would come out if nothing were rounded, in float64; and what one rounding of either costs.
+// Inputs of ranks, and exact results without rounding, in float64; and the error of one rounding of either.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ const char* word(bool value) { return value ? "true" : "false"; }
 
 Problem problem_of(const Request& request, const Algorithm& algorithm, Rank ranks) {
   Problem problem = {.collective = request.collective, .ranks = ranks, .groups = {}};
-  Rank on_each = 1;  // Of the ranks of a host: about as many as there are hosts.
+  Rank on_each = 1;  // Ranks of each host: about as many as there are hosts.
   while (on_each * on_each * 4 <= ranks) on_each *= 2;
   if (wants_hosts(algorithm, request.collective) && ranks % on_each == 0)
     problem.groups = {std::vector<Rank>(ranks / on_each, on_each)};
@@ -119,7 +119,7 @@ constexpr const char* kColumns =
     "\"bias\", \"cosine\", \"roundings\", \"growth\", \"type_error\", \"expected\", \"input_error\", \"output_error\", "
     "\"identical\", \"repeated\", \"idempotent\", \"lost\", \"wrong\", \"spoilt\", \"stray\"";
 
-// Of the rounding to the tensor's type at the end.
+// Error of the final rounding to the tensor's type.
 double type_error(DataType type) { return compression_error(memory_format(type)); }
 
 class Report {

@@ -1,4 +1,4 @@
-// What to measure, as it is asked for on the command line.
+// Command-line request of a measurement.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct Request {
   std::vector<CompressionFormat> formats;
   std::vector<const Algorithm*> algorithms;
   std::vector<Rank> ranks;
-  std::uint64_t elements = 65536;  // Of the largest buffer of a rank.
+  std::uint64_t elements = 65536;  // Elements of the largest buffer of a rank.
   std::uint64_t seed = 1;
 };
 
-// --name value, lists with commas. Of data, types and formats that are not named all are meant, of algorithms those
-// after which all ranks have the same bits; of ranks, 8. Fails for a name that there is not.
+// Parses --name value, lists with commas. Defaults: all data, types and formats; all algorithms after which ranks
+// have the same bits; 8 ranks. Fails for unknown names.
 Result<Request> parse_request(int count, char** arguments);
 
 }  // namespace tutti::rounding

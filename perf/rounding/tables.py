@@ -23,7 +23,7 @@ FIGURES = ("ranks", "elements", "error", "error_of_terms", "peak", "bias", "cosi
 FLAGS = ("identical", "repeated", "idempotent")
 COUNTS = ("lost", "wrong", "spoilt", "stray")
 SIGNS = {True: "y", False: "n", None: "-"}
-# What is measured of hostile data between these numbers of ranks is kept; all of it is judged.
+# Results for hostile data are stored for these numbers of ranks; all results are checked.
 KEPT_RANKS = {"float32": (8, 64), "float16": (8,), "bfloat16": (8,)}
 DATA = (
     ("gaussian", "the law"),

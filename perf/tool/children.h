@@ -21,7 +21,7 @@ struct Children {
   std::vector<Child> all;
   // How one that failed has ended: "was ended by signal 9 (Killed)"; null: in the usual words.
   std::function<std::string(int status)> describe;
-  int good = 0;  // Who ends with this, or one more, has finished: with result 0, or 1.
+  int good = 0;  // Exit status of a finished child with result 0; one more is result 1.
   // Listened to meanwhile: `heard` is called when it can be read, until it returns false. -1: nothing.
   int descriptor = -1;
   std::function<bool()> received;

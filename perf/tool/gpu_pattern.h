@@ -9,8 +9,8 @@ namespace perf {
 
 class GpuPattern {
  public:
-  // On the thread's current device, which is so in all calls. What it allocates it does here: later, somebody's call
-  // may be waiting on the device.
+  // Uses the thread's current device, which must be the same in all calls. All memory is allocated here, because
+  // later a call may be waiting on the device.
   explicit GpuPattern(cudaStream_t stream);
   ~GpuPattern() { cudaFree(words_); }
   GpuPattern(const GpuPattern&) = delete;
@@ -23,7 +23,7 @@ class GpuPattern {
 
  private:
   void begin(const Pattern& pattern);
-  std::uint64_t end();  // What was counted.
+  std::uint64_t end();  // Returns the count.
 
   const cudaStream_t stream_;
   std::uint64_t* words_ = nullptr;  // A counter, and how the values of the pattern look.

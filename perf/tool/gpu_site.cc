@@ -109,7 +109,7 @@ class GpuReplay final : public Replay {
 
 cudaStream_t stream_of(Site* site) { return static_cast<GpuSite*>(site)->cuda_stream(); }
 
-// What is put in `after` from now on comes after what is in `before`.
+// Later work in `after` runs after the work that is now in `before`.
 void order(cudaStream_t before, cudaStream_t after) {
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");

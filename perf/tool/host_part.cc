@@ -38,7 +38,7 @@ constexpr const char* kDigits = "0123456789abcdef";
   std::exit(run_process(collective, options, process, id));
 }
 
-// What comes from who started us: one line, and then nothing until it ends.
+// Input from the starting program: one line, then nothing until it ends.
 class Starter {
  public:
   Starter(const Children& children, int id_end, std::uint32_t readers)
@@ -94,7 +94,7 @@ bool read_line(const std::string& line, tutti_unique_id& id) {
 }
 
 int run_part(const Collective& collective, const Options& options) {
-  ::signal(SIGPIPE, SIG_IGN);  // Of processes that are gone: watch() says how they went.
+  ::signal(SIGPIPE, SIG_IGN);  // Writes to processes that have ended fail; watch() reports how they ended.
   hold_child_signals();
   share_failures();
   int ends[2];

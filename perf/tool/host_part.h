@@ -1,4 +1,4 @@
-// What a host has of a run that was started through ssh, by start_on_hosts().
+// Part of a run on one host, started through ssh by start_on_hosts().
 #pragma once
 
 #include <string>
@@ -9,8 +9,7 @@
 
 namespace perf {
 
-// What is added to the statuses 0 and 1 with which it ends, so that nobody takes for them what a shell, or whatever
-// answers instead of ssh, has ended with.
+// Added to the exit statuses 0 and 1, so that they differ from those of a shell or of a program in place of ssh.
 inline constexpr int kPartEnded = 100;
 
 // Runs options.part. Process 0 says the id by which all join on stdout, in a line of its own; all others hear it, in

@@ -16,8 +16,7 @@ struct Host {
 // Ends the program with a sentence if it is not such a list.
 std::vector<Host> parse_hosts(const std::string& list);
 
-// What one host has of a run, as the program that starts them all tells the one that it starts there: "2:4:8" is
-// processes 2 to 5 of 8.
+// Part of one host, passed by the starting program to the program on that host: "2:4:8" is processes 2 to 5 of 8.
 struct HostPart {
   std::uint32_t first = 0;
   std::uint32_t processes = 0;  // 0: there is no such part.

@@ -133,7 +133,7 @@ void check_compression(const Options& options) {
   fail("--compress %s: %s", options.compression.c_str(), tutti_last_error(nullptr));
 }
 
-// Of ranks that are all on this machine: rather a sentence than an end by the kernel for want of memory.
+// Checks the memory of ranks that are all on this machine, before the kernel ends them for lack of it.
 void check_memory(const Options& options) {
   if (options.memory == Memory::cuda) return;
   const double buffers = 2.0 * threads_of(options);
@@ -152,7 +152,8 @@ int launch_here(const Collective& collective, const Options& options) {
 
 }  // namespace
 
-// What is refused, or needs no launcher, is settled before the launcher's ranks are joined: these may never come.
+// Requests that are refused, or need no launcher, are handled before the launcher's ranks join, which may never
+// come.
 int launch(const Collective& collective, Options options) {
   settle_algorithm(collective, options);
   check_compression(options);

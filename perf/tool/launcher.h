@@ -1,5 +1,5 @@
-// What a launcher's variables say of this process. tutti.h tells it only to a rank that has joined, and joining waits
-// for all the others.
+// Launcher variables of this process. tutti.h reports them only to a rank that has joined, and joining waits for
+// all ranks.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ std::optional<Launcher> find_launcher();
 // Number of ranks that the launcher has started on this host; `ranks`, the number of all, if it does not say.
 int launched_ranks_here(int ranks);
 
-// Of the environment. Empty: not set, as the library sees it too.
+// Value in the environment. Empty: not set, like in the library.
 std::string value_of(const char* variable);
 
 }  // namespace perf

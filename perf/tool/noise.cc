@@ -16,7 +16,7 @@ std::uint16_t bfloat_of(float value) {
 
 float of_bfloat(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
-// Of numbers below 65,504; `nearbyint` rounds to even.
+// Converts numbers below 65,504; `nearbyint` rounds to even.
 std::uint16_t half_of(float value) {
   const std::uint32_t sign = std::bit_cast<std::uint32_t>(value) >> 31 << 15;
   const float size = std::fabs(value);

@@ -13,12 +13,12 @@ namespace perf {
 struct Squares {
   double errors = 0;
   double results = 0;
-  std::uint64_t digest = 0;  // Of the bytes.
+  std::uint64_t digest = 0;  // Digest of the bytes.
 };
 
 class Noise {
  public:
-  // Of float, half and bfloat16. `salt` as of Pattern.
+  // Noise of float, half and bfloat16. `salt` as in Pattern.
   Noise(const Element& element, const Operation& operation, int ranks, std::uint32_t salt)
       : element_(element), operation_(operation), ranks_(ranks), salt_(salt) {}
 
@@ -26,8 +26,8 @@ class Noise {
   void fill(void* memory, int rank, std::size_t count) const;
   Squares squares(const void* memory, const Output& output) const;
 
-  // What the root of the mean square of errors over that of so many results may be where `expected` is expected, which
-  // is of sums: extremes and products have some room, and so have few results, whose sums may be near 0.
+  // Maximum relative root mean square error of `results` results when `expected`, which holds for sums, is
+  // expected. Extremes and products get some margin, and so do few results, whose sums may be near 0.
   double most(double expected, std::uint64_t results) const;
 
  private:

@@ -20,7 +20,7 @@ class Pattern {
   // How many elements of a rank's output are not what the collective should have put there.
   std::uint64_t wrong(const void* memory, const Output& output) const;
 
-  // What a rank's memory has to hold when a call is done, with blocks of `count` elements.
+  // Expected memory of a rank after a call with blocks of `count` elements.
   Output output(const Collective& collective, const Position& position, std::size_t count) const;
 
   // For those who do the same elsewhere: how each value looks in an element of so many bytes.
@@ -37,7 +37,7 @@ class Pattern {
   std::vector<std::uint64_t> bits_;
 };
 
-// What no element of a right output looks like: NaN or -1 in every type.
+// Byte that makes an element differ from every right result: NaN or -1 in every type.
 inline constexpr int kPoison = 0xff;
 
 }  // namespace perf

@@ -13,7 +13,7 @@ namespace perf {
 struct Process {
   int number = 0;
   int here = 0;   // The same among those of this host.
-  int count = 1;  // Of all hosts.
+  int count = 1;  // Processes on all hosts.
   int count_here = 1;
 };
 

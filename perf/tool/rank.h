@@ -37,7 +37,7 @@ class Rank {
   Site& site() const { return *site_; }
   tutti_comm comm() const { return comm_; }
 
-  // What this rank does in a case, until done_with() it.
+  // Call of this rank in a case, valid until done_with().
   Call call_of(const Case& one);
   void done_with(const Case& one, const Call& call);
   void run(const Call& call);
@@ -62,7 +62,7 @@ class Rank {
   Position at_;
   void* send_ = nullptr;
   void* recv_ = nullptr;
-  std::size_t bytes_ = 0;  // Of each.
+  std::size_t bytes_ = 0;  // Size of each buffer.
   tutti_window windows_[2] = {};
 };
 

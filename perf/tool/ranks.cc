@@ -79,7 +79,7 @@ void allocate(Ranks& ranks, const Options& options, std::size_t bytes) {
 
 void end_ranks(Ranks& ranks, tutti_comm threads) {
   for (const auto& rank : ranks) rank->hide();
-  int here = 1;  // Nobody frees what another thread's ranks have not let go of.
+  int here = 1;  // Memory must not be freed before the ranks of other threads have released it.
   require(tutti_all_reduce(&here, &here, 1, tutti_int32, tutti_sum, threads, nullptr), "barrier");
   for (const auto& rank : ranks) rank->free();
   require(tutti_group_start(), "tutti_group_start");

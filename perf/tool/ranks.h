@@ -10,7 +10,8 @@ namespace perf {
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;
 
-// Of all threads in `threads`, in its order, at once. On host memory their communicator is another handle of `threads`.
+// Makes the ranks of all threads in `threads`, in its order, at once. On host memory their communicator is another
+// handle of `threads`.
 Ranks make_ranks(const Collective& collective, const Options& options, tutti_comm threads);
 // Gives each its buffers, in windows if the options say so.
 void allocate(Ranks& ranks, const Options& options, std::size_t bytes);

@@ -1,4 +1,4 @@
-// What rank 0 prints: nccl-tests' table and footer, and the same as JSON.
+// Output of rank 0: nccl-tests' table and footer, and the same as JSON.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Timing {
   bool measured = false;  // False: this rank's collective has no such form.
   bool checked = false;
   double time_us = 0;  // Mean over the iterations, of the rank that -a picks.
-  double min_us = 0;   // Of the slowest rank: fastest and median iteration.
+  double min_us = 0;   // Fastest and median iteration of the slowest rank.
   double median_us = 0;
   double spell_us =
       0;  // Likewise, the median spell of 16 iterations in a row: ranks run ahead of each other, and wait.
@@ -41,7 +41,7 @@ struct Row {
   Timing out_of_place, in_place;
 };
 
-struct Place {  // Of one rank.
+struct Place {  // Location of one rank.
   int pid = 0;
   int core = 0;   // -1: not pinned.
   int cores = 0;  // Number of cores that the rank may use; 0: unknown.
@@ -49,7 +49,7 @@ struct Place {  // Of one rank.
   char memory[96] = {};  // "device 0 NVIDIA H200"
 };
 
-// What compression formats have saved all ranks, in the calls that they rounded.
+// Bytes that compression has saved all ranks, in compressed calls.
 struct Narrowed {
   std::uint64_t calls = 0;
   std::uint64_t element_bytes = 0;  // As they are in memory,

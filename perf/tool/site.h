@@ -17,7 +17,7 @@ class Site {
  public:
   virtual ~Site() = default;
 
-  virtual std::string memory() const = 0;       // Of the communicator's options: "host", "cuda:0".
+  virtual std::string memory() const = 0;       // Value of options.memory: "host", "cuda:0".
   virtual std::string description() const = 0;  // In the table: "host memory", "device 0 NVIDIA H200".
   virtual tutti_stream stream() const = 0;      // Null: calls block.
 

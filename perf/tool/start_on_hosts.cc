@@ -23,9 +23,9 @@
 namespace perf {
 namespace {
 
-constexpr int kNoFolder = 125;   // Of the command: the program's own are 0 to 2.
-constexpr int kNoCommand = 126;  // Of a shell: it cannot be run.
-constexpr int kNoProgram = 127;  // Of a shell: there is none.
+constexpr int kNoFolder = 125;   // Exit status of the command without the folder; the program's own are 0 to 2.
+constexpr int kNoCommand = 126;  // Exit status of a shell: not executable.
+constexpr int kNoProgram = 127;  // Exit status of a shell: not found.
 constexpr int kSshFailed = 255;
 
 using Words = std::vector<std::string>;
@@ -50,8 +50,8 @@ std::string own_folder() {
   return path.data();
 }
 
-// What the other hosts are told of the environment: settings of the library and of what it opens, but not who this
-// process is for a launcher.
+// Environment for the other hosts: settings of the library and of libraries that it opens, without this process's
+// launcher variables.
 Words passed_variables() {
   Words passed;
   for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable) {
@@ -141,7 +141,9 @@ class Output {
     reported_ = read_line(line, id);
     if (!reported_) return show(line + "\n");
     const std::string said = line_of(id);
-    for (const int input : inputs_) (void)!::write(input, said.data(), said.size());  // Who is gone is found elsewhere.
+    for (const int input : inputs_)
+      (void)!::write(input, said.data(),
+                     said.size());  // Writes to hosts that are gone fail; that is detected elsewhere.
   }
   static void show(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -198,7 +200,7 @@ int start_on_hosts(const Options& options) {
     inputs.clear();
   };
   const int result = watch(children);
-  while (first.receive()) {  // What came last.
+  while (first.receive()) {  // Remaining input.
   }
   return result;
 }

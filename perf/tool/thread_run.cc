@@ -24,7 +24,7 @@ double seconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// What a thread tells the others about a timing. The mark shows rank 0 that the note_failure itself worked.
+// Timing that a thread sends to the others. The mark shows rank 0 that the exchange itself worked.
 struct Sample {
   std::uint64_t mark = 0;
   std::uint64_t wrong = 0;
@@ -387,8 +387,8 @@ class ThreadRun {
   std::vector<Choice> ran_;  // By timed iteration, where there is more than one way.
   std::uint32_t salt_ = 0;
   Ranks ranks_;
-  std::vector<Call> calls_;         // Of the case that is being measured, by rank.
-  std::unique_ptr<Report> report_;  // Of the thread of rank 0.
+  std::vector<Call> calls_;         // Calls of the current case, by rank.
+  std::unique_ptr<Report> report_;  // Report in the thread of rank 0.
 };
 
 }  // namespace

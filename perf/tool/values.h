@@ -21,13 +21,13 @@ struct Values {
   std::uint32_t active;  // Ranks that contribute to an element; the others' value is neutral.
   std::uint32_t most;    // Largest value of a rank.
 
-  // Of element `index` of a rank's input.
+  // Value of element `index` of a rank's input.
   PERF_HOST_DEVICE std::uint32_t of(std::uint32_t rank, std::size_t index) const;
   // All ranks' together.
   PERF_HOST_DEVICE std::uint32_t reduced(std::size_t index) const;
 };
 
-// What a rank's output has to be.
+// Expected output of a rank.
 struct Output {
   Values values;
   bool is_reduced;

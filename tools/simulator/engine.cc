@@ -244,12 +244,12 @@ class Engine {
     return (encodes ? request_.encode_us : 0) + static_cast<double>(received) * request_.decode_us;
   }
 
-  // Of a step in peers' memory.
+  // Slice of a step in peers' memory.
   struct Slice {
     double bytes = 0;
     bool last = false;
     double free = 0, end = 0;  // When the channel was done with it, and when what it read was there, too.
-    Chain read;                // Up to the end. What it waited for is no time of the channel, to which settle() and
+    Chain read;                // Chain up to the end. Waits in it are no time of the channel, to which settle() and
   };                           // signals add all of it.
 
   // Lanes and flags are taken with the first slice, and signalled after the last.
