@@ -1,4 +1,4 @@
-// Messages and credits that go by a carrier, and how both ends come to agree on it.
+// Messages and credits that use a carrier, and how both ends agree on the carrier.
 #include <algorithm>
 #include <cstring>
 
@@ -15,7 +15,7 @@ constexpr std::int64_t kWordsWaitMs = 100;
 
 // ---- Agreeing ----
 
-// The first that the other end hears of this one.
+// Queues the first frame, which offers a carrier or none.
 void TcpConnection::introduce() {
   std::vector<std::byte> payload;
   if (carrier_) {
@@ -29,7 +29,7 @@ void TcpConnection::introduce() {
   if (!carrier_) take_way(Way::tcp);
 }
 
-// An end without one has said so, and needs no answer.
+// An end without a carrier has said so in its first frame and needs no answer.
 Status TcpConnection::meet_carrier(const TcpFrameHeader& header, const std::byte* payload) {
   if (met_) return remote_error("a carrier was offered twice");
   met_ = true;
@@ -87,7 +87,7 @@ Status TcpConnection::accept_landing(const TcpFrameHeader& header, const std::by
 
 // ---- Carrying ----
 
-// A carrier that has worked fails for another reason than that it was chosen.
+// Adds the advice unless the carrier has worked: then its choice did not cause the failure.
 std::string TcpConnection::advised(const std::string& why) const {
   return carried_ || instead_.empty() ? why : why + "; " + instead_;
 }
@@ -122,7 +122,7 @@ Status TcpConnection::carry() {
   return {};
 }
 
-// Also what it holds back, if that takes no longer than words may wait for messages.
+// Also delivers messages that the carrier holds back, within the time that a note may wait for messages.
 Status TcpConnection::advance_carrier() {
   const Deadline deadline = Deadline::after_ms(kWordsWaitMs);
   do {
@@ -153,7 +153,7 @@ Status TcpConnection::credited(std::uint32_t number, std::uint64_t taken) {
   lane.reported = taken;
   carried_ = carried_ || way_ == Way::carrier;
   ++moves_;
-  // A slot that the carrier may have to read again is not free yet.
+  // Slots that the carrier may have to read again are not free yet.
   store_release(&lane.view.credits->taken, way_ == Way::carrier ? std::min(taken, lane.left) : taken);
   return {};
 }

@@ -19,7 +19,7 @@ constexpr std::int64_t kLookNs = 200'000'000;  // Minimum time between two check
 constexpr std::int64_t kFinishMs = 3000;
 constexpr int kFinishPollMs = 2;  // Acknowledgements do not wake poll(2).
 
-// An idle connection: the kernel asks after a second, and gives up when three questions are not answered.
+// Probes an idle connection after 1 s. The kernel closes it after three unanswered probes, 1 s apart.
 void keep_alive(const Socket& socket) {
   const auto set = [&socket](int level, int option, int value) {
     (void)::setsockopt(socket.get(), level, option, &value, sizeof value);
@@ -92,7 +92,7 @@ Result<ReachedBlock> TcpConnection::reach(const DeviceBlock& block) {
   return carrier_->reach(block);
 }
 
-// Messages that are being sent from the slots are copied first.
+// Copies messages that are being sent directly from slots.
 void TcpConnection::close(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
   end_context(context);
@@ -112,13 +112,12 @@ void TcpConnection::end_context(std::uint32_t context) {
     out.own.assign(out.data, out.data + out.header.bytes);
     out.data = nullptr;
   }
-  if (into_ != nullptr && into_->context == context)
-    into_ = nullptr;  // The rest of the message is dropped as it comes.
+  if (into_ != nullptr && into_->context == context) into_ = nullptr;  // Drops the rest of the message as it arrives.
   lanes_.close(context);
 }
 
-// Memory stays while the carrier uses it: messages of this end until they have left, and slots that the other end
-// may write until it has closed its half.
+// Frees the lanes of ended communicators. Memory stays while the carrier uses it: outgoing messages until left(), and
+// slots that the other end may write until that end has closed its half.
 void TcpConnection::reap_closed_lanes() {
   const bool carried = way_ == Way::carrier;
   if (carried && lost()) return;
@@ -196,7 +195,7 @@ void TcpConnection::exchange() {
     if (way_ == Way::carrier) {
       const Status carried = carry();
       if (!carried.ok()) {
-        while (!lost() && receive_some()) {  // The other end's last words, if there are any.
+        while (!lost() && receive_some()) {  // Reads the last notes of the other end, if any.
         }
         return lose(advised(carried.message()));
       }
@@ -259,7 +258,7 @@ void TcpConnection::lose(const std::string& why) {
   if (way_ == Way::carrier && !std::exchange(losing_, true)) (void)advance_carrier().ok();
   reason_ = why;
   lost_.store(true, std::memory_order_release);
-  (void)::shutdown(stream_.socket().get(), SHUT_WR);  // Nothing more will come of it: the other end is to know.
+  (void)::shutdown(stream_.socket().get(), SHUT_WR);  // Notifies the other end, which sees the end of the stream.
 }
 
 std::string TcpConnection::reason() {
@@ -293,8 +292,8 @@ void TcpConnection::look(std::int64_t now_ns) {
   reset();
 }
 
-// Sends a TCP reset. Where only the path from the peer is cut, it reaches the peer, which then knows at once; a FIN
-// would wait behind all unacknowledged data.
+// Sends a TCP reset. It reaches the peer at once if only the path from the peer is cut. A FIN would wait behind all
+// unacknowledged data.
 void TcpConnection::reset() {
   sockaddr none = {};
   none.sa_family = AF_UNSPEC;
@@ -303,7 +302,7 @@ void TcpConnection::reset() {
 
 void TcpConnection::finish(std::span<TcpConnection* const> connections) {
   const Deadline deadline = Deadline::after_ms(kFinishMs);
-  // Without memory the connections are not waited for: a destructor calls this.
+  // Runs in destructors: without memory it does not wait.
   (void)caught([&]() -> Status {
     std::vector<pollfd> polled;
     for (;;) {
@@ -321,8 +320,8 @@ void TcpConnection::finish(std::span<TcpConnection* const> connections) {
   }
 }
 
-// Closing a socket that receives data afterwards would reset the connection, and the peer could lose what it has not
-// read yet. So this end shuts down the sending side first, and reads until the peer has everything.
+// Closing a socket that still receives data resets the connection, and the peer could lose data that it has not read.
+// Therefore shuts down the sending side first and reads until the peer has acknowledged everything.
 bool TcpConnection::finish_some() {
   const std::lock_guard lock(mutex_);
   if (finished_ || !stream_.socket()) return true;

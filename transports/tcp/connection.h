@@ -1,7 +1,7 @@
-// One end of a TCP connection between two ranks: carries the lanes between them, both ways, and notes, for all
-// communicators that both are members of. Nothing here waits but wait() and the end.
+// One end of a TCP connection between two ranks. It carries the lanes between them in both directions, and notes, for
+// all communicators of which both ranks are members. Only wait(), finish() and the destructor block.
 //
-// Where both ends have a carrier of one kind, messages and credits go by that; all else stays here.
+// If both ends have a carrier of the same kind, messages and credits use the carrier. All other data use TCP.
 #pragma once
 
 #include <poll.h>
@@ -33,71 +33,73 @@ using Note = std::vector<std::byte>;
 
 // Carrier that a connection may use for messages.
 struct Carriage {
-  std::unique_ptr<Carrier> carrier;  // Taken if the other end has one of its kind, and each reaches the other.
-  bool insists = false;              // If not, the connection is lost; else it carries messages itself.
-  std::string instead;               // Advice for a carrier that fails before it has carried a message.
+  // Used if the other end has a carrier of the same kind and each end reaches the other.
+  std::unique_ptr<Carrier> carrier;
+  bool insists = false;  // True: without the carrier the connection is lost. False: messages use TCP then.
+  std::string instead;   // Advice for the error message if the carrier fails before it has received a message.
 };
 
-// Any thread.
+// All functions are thread-safe.
 class TcpConnection : private CarrierEvents {
  public:
-  // `socket`: connected. `odd`: of its two ends one says so. `route`: for messages, "10.0.0.1:40001 -> 10.0.0.2:4711".
-  // `seal`: of what goes over the connection, not over a carrier.
+  // `socket`: connected. `odd`: true at exactly one of the two ends. `route`: for error messages, as in "10.0.0.1:40001
+  // -> 10.0.0.2:4711". `seal`: protection of the TCP data; it does not cover the carrier.
   TcpConnection(Socket socket, bool odd, std::string route, Carriage carriage = {}, const Seal& seal = {});
   // Calls finish() for this connection alone, unless finish() was called before.
   ~TcpConnection();
-  // Sends what is left, stops sending, and waits until each peer's system has acknowledged everything or has stopped as
-  // well. Waits 3 s at most, for all connections together. Nothing may be sent over them afterwards.
+  // Sends pending data, shuts down the sending side, and waits until the kernels of all peers have acknowledged all
+  // data. Stops waiting for lost connections. Waits at most 3 s in total. The connections cannot send afterwards.
   static void finish(std::span<TcpConnection* const> connections);
 
-  // This end's half of a lane, made if it is not there yet; the one who writes tells the other. Valid until close().
+  // Returns this end's half of a lane and creates it if necessary. The writer announces the lane to the other end. The
+  // view is valid until close().
   Result<LaneView> open(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
-  // This end's half if it is there: the other end may have told of a lane that nobody opens here.
+  // Returns this end's half if it exists. A lane that the other end has announced exists before open().
   std::optional<LaneView> find(std::uint32_t context, const LaneSpec& spec);
-  // Page-aligned memory that may be lent, and lending it: the halves that this end has of the communicator's lanes lie
-  // there, whichever end is the first to know of them. Before any of them is opened, at either end.
+  // allocate() returns page-aligned memory for lend(). lend() places this end's halves of the communicator's lanes in
+  // `block`. Call lend() before either end opens one of these lanes.
   Result<LaneMemory> allocate(std::size_t bytes);
   void lend(std::uint32_t context, LaneBlock block);
-  // Memory of a device that may be lent for slots, if the carrier reaches it: see there. Not, and why, where messages
-  // go over TCP, or may yet.
+  // Registers device memory with the carrier, so that it may hold slots; see Carrier::reach(). Fails if messages use
+  // TCP, or if the data path is not chosen yet and the carrier is optional.
   Result<ReachedBlock> reach(const DeviceBlock& block);
-  // The lanes of a communicator that ends, and its notes; what is not drained() by then may be lost.
+  // Ends a communicator at this end: removes its lanes and unread notes. Messages and notes that are not drained() may
+  // be lost.
   void close(std::uint32_t context);
-  // A number for a further communicator, which this end alone gives.
+  // Returns a context number for another communicator. The other end never returns the same number.
   std::uint32_t new_context();
 
-  // At most kMaxNoteBytes. `passes`: a context that who takes the note has a part in from then on; where nobody takes
-  // it, the other end closes that one itself. 0: none.
+  // Sends a note of at most kMaxNoteBytes. `passes`: a context that the taker of the note joins; 0: none. If the note
+  // is never taken, the other end closes this context itself.
   void send(std::uint32_t context, std::span<const std::byte> note, std::uint32_t passes = 0);
   std::optional<Note> take(std::uint32_t context);
-  bool has_notes() const {
-    return waiting_notes_.load(std::memory_order_acquire) > 0;
-  }  // True if there are notes of any context.
+  // Returns true if notes of any context wait for take().
+  bool has_notes() const { return waiting_notes_.load(std::memory_order_acquire) > 0; }
 
-  // The same, taken or not.
+  // Returns the number of notes received so far in all contexts, including those taken.
   std::uint64_t notes_so_far() const { return notes_so_far_.load(std::memory_order_acquire); }
 
-  // Carries what there is to carry. Beside another thread that does so, nothing.
+  // Sends and receives without blocking. Does nothing while another thread uses the connection.
   void advance();
-  // The same after that one; and whether there was anything.
+  // Like advance(), but waits for the lock of a concurrent call first. Returns true if any data moved.
   bool advance_all();
-  void push();  // Sends pending data as far as possible without waiting.
-  // Whether all that was posted and sent by one communicator goes on by itself.
+  void push();  // Sends pending data without blocking. Does nothing while another thread uses the connection.
+  // Returns true if all messages and notes of one communicator proceed without further calls, or the connection is
+  // lost.
   bool drained(std::uint32_t context);
-  // Also the credits that would have been told later.
+  // Like advance_all(), but also sends credits that would otherwise be batched with later ones.
   void send_credits();
-  // Sleeps until there is something to carry, `timeout_ms` at most.
+  // Sleeps until data arrive or can be sent, at most `timeout_ms`.
   void wait(int timeout_ms);
-  // Fills in descriptors for poll(2). A lost connection has none. Returns false if there is something to do
-  // already.
+  // Fills in descriptors for poll(2). The descriptors of a lost connection are -1. Returns false if the carrier has
+  // events already, so that the caller must not sleep.
   static constexpr std::size_t kPolled = 2;
   bool prepare_wait(std::span<pollfd, kPolled> polled);
 
   bool lost() const { return lost_.load(std::memory_order_acquire); }
-  // Checks, every 200 ms at most, whether the peer's host still acknowledges what is sent to it. If not, the connection
-  // is lost.
+  // Checks, at most every 200 ms, that the peer's host still acknowledges data. Otherwise marks the connection as lost.
   void look(std::int64_t now_ns);
-  // Why it was lost, with its route.
+  // Returns the error that ended the connection, with the route.
   std::string reason();
   const std::string& route() const { return route_; }
   std::string interface_name() const;  // Name of this host's interface; empty if unknown.
@@ -106,21 +108,21 @@ class TcpConnection : private CarrierEvents {
   static constexpr std::size_t kMaxOutgoing = 64;
   static constexpr std::size_t kStagingBytes = 8192;
 
-  // A header and its payload, on their way out.
+  // Header and payload of a frame to send.
   struct Outgoing {
     TcpFrameHeader header;
     const std::byte* data = nullptr;
-    std::vector<std::byte> own;  // Where the data are not those of a slot.
+    std::vector<std::byte> own;  // Payload that does not lie in a slot.
     std::uint32_t context = 0;
   };
   struct WaitingNote {
     Note note;
     std::uint32_t passes = 0;
   };
-  // Whether messages go by the carrier is open until both ends have said that they reach each other.
+  // Data path of messages. It is open until both ends have reported whether they reach each other by the carrier.
   enum class Way : std::uint8_t { open, tcp, carrier };
 
-  // All with the lock held.
+  // The caller holds the lock.
   void collect();
   bool overtakes(const Outgoing& reported);
   void notify(TcpFrameKind kind, std::uint32_t context, std::uint32_t lane, std::vector<std::byte> payload,
@@ -142,7 +144,7 @@ class TcpConnection : private CarrierEvents {
   void end_context(std::uint32_t context);
   void lose(const std::string& why);
   void reset();
-  bool finish_some();  // Takes the lock. Returns true once there is nothing left to wait for.
+  bool finish_some();  // Takes the lock. Returns true once there is nothing to wait for.
   void exchange();
   void reap_closed_lanes();
 
@@ -168,34 +170,34 @@ class TcpConnection : private CarrierEvents {
   std::uint32_t next_context_;
   std::int64_t looked_ns_ = 0;
   SilenceDetector silence_;
-  bool stopped_ = false;     // finish() has shut down the sending side,
-  bool finished_ = false;    // and has ended.
-  std::uint64_t moves_ = 0;  // Counts every transfer in either direction, however many bytes it moved.
+  bool stopped_ = false;     // finish() has shut down the sending side.
+  bool finished_ = false;    // finish() has returned.
+  std::uint64_t moves_ = 0;  // Number of transfers in both directions, whatever their size.
 
   bool insists_ = false;
   std::string instead_;
-  bool carried_ = false;  // Something has come by the carrier: it works.
+  bool carried_ = false;  // A message or credit has arrived by the carrier, so the carrier works.
   Way way_ = Way::open;
   bool again_ = false;  // Received data may allow further messages to be sent.
   bool losing_ = false;
   std::optional<Status> broken_;       // Last error of the carrier, if its report is delayed.
-  bool met_ = false;                   // The other end has introduced itself,
-  bool reaches_ = false;               // and this one reaches it by the carrier.
+  bool met_ = false;                   // The other end has sent its first frame, which offers a carrier or none.
+  bool reaches_ = false;               // This end reaches the other end by the carrier.
   std::int64_t holding_since_ns_ = 0;  // Start of the wait for the carrier before the next note; 0: no wait.
   LaneTable lanes_;
   std::unique_ptr<Carrier> carrier_;  // The memory of lanes outlives it.
   std::map<std::uint32_t, std::deque<WaitingNote>> notes_;
 
-  std::deque<Outgoing> unsent_;          // Lanes and notes: before messages.
-  std::vector<Outgoing> outgoing_;       // From first_ on.
-  std::size_t first_ = 0, written_ = 0;  // And how much of the first is written.
+  std::deque<Outgoing> unsent_;          // Lane announcements and notes. Sent before messages.
+  std::vector<Outgoing> outgoing_;       // Frames being sent, from index first_ on.
+  std::size_t first_ = 0, written_ = 0;  // written_: bytes of frame first_ that are sent.
 
   std::array<std::byte, kStagingBytes> staging_;
   std::size_t begin_ = 0, end_ = 0;  // Range that has not been parsed.
-  TcpFrameHeader arriving_;          // The message whose data are coming.
-  HalfLane* into_ = nullptr;         // Its lane; null: none is coming, or it is dropped.
-  std::byte* at_ = nullptr;          // Where its next byte goes.
-  std::size_t missing_ = 0;          // Bytes of it.
+  TcpFrameHeader arriving_;          // Header of the message whose data are arriving.
+  HalfLane* into_ = nullptr;         // Lane of this message. Null: no message is arriving, or it is dropped.
+  std::byte* at_ = nullptr;          // Destination of its next byte.
+  std::size_t missing_ = 0;          // Bytes that it still lacks.
 };
 
 }  // namespace tutti

@@ -9,14 +9,14 @@
 namespace tutti {
 
 enum class TcpFrameKind : std::uint16_t {
-  lane = 1,     // Announces lane `lane` of the sender (payload: its LaneSpec). Precedes its first message.
+  lane = 1,     // Announces the sender's lane `lane` before its first message. Payload: its LaneSpec.
   message = 2,  // Message `number` of the sender's lane.
-  credit = 3,   // So many messages of the receiver's lane have been taken: `number`.
-  note = 4,     // For the owner of the context. `lane`: another context that comes with it, or 0.
-  carrier = 5,  // Offers a carrier for messages (payload: its name, a zero byte, its address), or none. First frame.
-  settled = 6,  // Whether the sender can reach the other end by it: `number`, 1 or 0.
-  landing = 7,  // Where messages of the receiver's lane go, for the carrier.
-  closed = 8,   // The sender has left the communicator: none of its lanes, messages and notes will come.
+  credit = 3,   // Number of messages of the receiver's lane consumed so far: `number`.
+  note = 4,     // A note for the owner of the context. `lane`: another context that the note passes, or 0.
+  carrier = 5,  // First frame. Offers a carrier (payload: name, zero byte, address), or none (no payload).
+  settled = 6,  // Reports in `number` whether the sender reaches the other end by the carrier: 1 or 0.
+  landing = 7,  // Payload: destination of messages of the receiver's lane, for the carrier.
+  closed = 8,   // The sender has left the communicator and sends nothing more for it.
 };
 
 inline constexpr std::uint16_t kFrameVersion = 2;
@@ -26,7 +26,7 @@ struct TcpFrameHeader {
   std::uint16_t version = kFrameVersion;
   TcpFrameKind kind = TcpFrameKind::message;
   std::uint32_t context = 0;    // Communicator of a lane or a note; both ranks are members.
-  std::uint32_t lane = 0;       // As its writer counts its lanes on this connection.
+  std::uint32_t lane = 0;       // Number of the lane, assigned by its writer for this connection.
   std::uint32_t bytes = 0;      // Size of the payload.
   std::uint64_t number = 0;     // Number of a message in its lane, or number of messages taken.
   std::uint32_t signature = 0;  // Signature of the call that a message belongs to.
@@ -34,7 +34,7 @@ struct TcpFrameHeader {
 };
 static_assert(sizeof(TcpFrameHeader) == 32);
 
-// TCP's own checksum has 16 bits, and network cards have been seen to get it right over wrong bytes.
+// Guards against errors that TCP's 16-bit checksum misses, and network cards that pass wrong bytes as correct.
 inline std::uint32_t check_of(TcpFrameHeader header) {
   header.check = 0;
   std::uint64_t mixed = 0x9e3779b97f4a7c15;

@@ -1,4 +1,4 @@
-// Which interface of this host a connection goes by.
+// Finds the network interface of this host that a connection uses.
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -21,7 +21,7 @@ Result<HalfLane*> LaneTable::half(std::uint32_t context, const LaneSpec& spec, L
 
 void LaneTable::lend(std::uint32_t context, LaneBlock block) { lent_[context] = {std::move(block)}; }
 
-// A piece of a block keeps all of it.
+// The returned pointer keeps the whole block alive.
 Result<HalfMemory> LaneTable::memory_for(std::uint32_t context, const LaneSpec& spec) {
   const auto found = lent_.find(context);
   HalfMemory half;

@@ -1,4 +1,4 @@
-// The lanes of one connection, of all communicators that use it, and which of those have ended at which end.
+// Lanes of one connection for all its communicators, and which of these have ended at which end.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace tutti {
 
-// Memory for all halves of a communicator's lanes, one after the other.
+// Memory for this end's halves of all lanes of a communicator, which lie one after the other.
 struct LaneBlock {
   LaneMemory memory;
   std::size_t bytes = 0;
-  LaneMemory slots;  // Slots of all lanes, if they are in memory of their own.
+  LaneMemory slots;  // Slots of all lanes, if they are apart from the counters.
   std::size_t slots_bytes = 0;
 };
 
@@ -31,39 +31,40 @@ class LaneTable {
 
   explicit LaneTable(Allocate allocate) : allocate_(std::move(allocate)) {}
 
-  // Halves of this context lie in `block` from now on, and nowhere else. There are none yet.
+  // Places all halves of this context in `block`. The context must not have halves yet.
   void lend(std::uint32_t context, LaneBlock block);
 
-  // This end's half, made if it is not there yet.
+  // Returns this end's half, and creates it if necessary.
   Result<HalfLane*> half(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
   const HalfLane* known(std::uint32_t context, const LaneSpec& spec) const {
     const auto found = known_.find({context, spec});
     return found == known_.end() ? nullptr : found->second.get();
   }
-  // Gives a half that this end writes its number, if it has none yet. Whether it is new.
+  // Assigns a number to a half that this end writes. Returns true if it had none.
   bool number(HalfLane& half, std::uint32_t& number);
-  // The other end has told of the lane with the next number. Null: its communicator has ended here.
+  // Registers a lane that the other end has announced. `number` must be the next one. Returns null if the communicator
+  // has ended at this end.
   Result<HalfLane*> accept(std::uint32_t number, std::uint32_t context, const LaneSpec& spec);
 
   const Numbers& writing() const { return writing_; }
   const Numbers& reading() const { return reading_; }
-  // Null: there was one, and its communicator has ended here. An error: there never was.
+  // Return null if the lane's communicator has ended at this end. Fail if the number was never assigned.
   Result<HalfLane*> find_writing(std::uint32_t number) const { return find(writing_, number, next_writing_); }
   Result<HalfLane*> find_reading(std::uint32_t number) const { return find(reading_, number, next_reading_); }
 
-  // A communicator ends at this end. Its halves are out of the table; they live until drop().
+  // A communicator that has ended at this end. Its halves are not in the table any more, but live until drop().
   struct Ended {
     std::uint32_t context = 0;
     std::vector<std::pair<std::uint32_t, std::unique_ptr<HalfLane>>> writing, reading;
     std::vector<std::unique_ptr<HalfLane>> unnumbered;
-    bool reported = false;  // The other end has been, or will be, told.
+    bool reported = false;  // The other end has been notified, or the frame is queued.
   };
   void close(std::uint32_t context);
   std::vector<Ended>& ended() { return ended_; }
   bool closed_here(std::uint32_t context) const;
   bool closed_there(std::uint32_t context) const { return closed_there_.contains(context); }
   void close_there(std::uint32_t context) { closed_there_.insert(context); }
-  // Nothing is known of it any more.
+  // Forgets the context.
   void drop(std::uint32_t context);
 
  private:
@@ -79,7 +80,7 @@ class LaneTable {
   std::map<std::uint32_t, Lent> lent_;
   std::map<LaneKey, std::unique_ptr<HalfLane>> known_;
   Numbers writing_, reading_;
-  std::uint32_t next_writing_ = 0, next_reading_ = 0;  // No number comes twice.
+  std::uint32_t next_writing_ = 0, next_reading_ = 0;  // Numbers are never reused.
   std::vector<Ended> ended_;
   std::set<std::uint32_t> closed_there_;
 };

@@ -12,7 +12,8 @@
 
 namespace tutti {
 
-// Data of a message go where they belong, all else through the staging. Whether it is worth while to go on.
+// Receives message data directly into their slot, and other data into the staging buffer. Returns true if the caller
+// should continue.
 bool TcpConnection::receive_some() {
   std::byte* staging = staging_.data() + end_;
   const std::size_t room = staging_.size() - end_;
@@ -21,7 +22,7 @@ bool TcpConnection::receive_some() {
   const ssize_t received = stream_.receive(std::span(parts).subspan(direct > 0 ? 0 : 1));
   if (received == 0) lose("the other end closed it");
   const int error = received < 0 ? errno : 0;
-  if (error == EBADMSG)  // The other end only sees that this one gives up, and may be the first to tell of it.
+  if (error == EBADMSG)  // The other end only sees that this end closes, and may report it first.
     log(LogLevel::warn, "%s (%s)", kDamaged, route_.c_str());
   if (received < 0 && error != EAGAIN && error != EINTR) lose(error == EBADMSG ? kDamaged : std::strerror(error));
   if (received <= 0) return error == EINTR;
@@ -74,7 +75,7 @@ Status TcpConnection::parse() {
 Status TcpConnection::take_in(const TcpFrameHeader& header, const std::byte* payload) {
   const bool follows = header.kind == TcpFrameKind::note || header.kind == TcpFrameKind::closed;
   if (follows && way_ == Way::carrier &&
-      !broken_) {  // Data that was put before it arrives first; the note may report a failure.
+      !broken_) {  // Data put before the note arrive first; the note may report a failure.
     Status advanced = advance_carrier();
     if (!advanced.ok()) broken_ = std::move(advanced);
   }
@@ -124,7 +125,7 @@ Status TcpConnection::begin_message(const TcpFrameHeader& header) {
   into_ = TUTTI_TRY(lanes_.find_reading(header.lane));
   arriving_ = header;
   missing_ = header.bytes;
-  if (into_ == nullptr) return {};  // It is dropped as it comes.
+  if (into_ == nullptr) return {};  // The data are dropped as they arrive.
   HalfLane& lane = *into_;
   if (header.bytes > lane.spec.slot_bytes || header.number != lane.carried)
     return remote_error("received a message in the wrong order, or longer than its slot");

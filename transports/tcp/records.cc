@@ -10,12 +10,12 @@ namespace {
 static_assert(Records::kTag == crypto_aead_chacha20poly1305_IETF_ABYTES && Records::kTag == crypto_onetimeauth_BYTES);
 static_assert(crypto_aead_chacha20poly1305_IETF_KEYBYTES == sizeof(RecordKey));
 
-const bool ready = ::sodium_init() >= 0;  // It chooses the fastest code for this CPU.
+const bool ready = ::sodium_init() >= 0;  // Selects the fastest implementation for this CPU.
 
 std::uint8_t* raw(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(bytes); }
 const std::uint8_t* raw(const std::byte* bytes) { return reinterpret_cast<const std::uint8_t*>(bytes); }
 
-// Tag of header and text together. Its key is used for this record only.
+// Computes the tag of header and text. Its key is used for this record only.
 void tag_of(const RecordKey& key, const std::array<std::uint8_t, 12>& nonce, std::span<const std::byte> head_and_text,
             std::uint8_t* tag) {
   std::array<std::uint8_t, crypto_onetimeauth_KEYBYTES> once{};

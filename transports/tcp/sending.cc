@@ -25,7 +25,7 @@ void TcpConnection::put(TcpFrameHeader header, std::uint32_t context, const std:
   outgoing_.push_back({header, data, std::move(own), context});
 }
 
-// Puts what is there to be sent in line, as far as the line goes.
+// Moves pending frames to outgoing_, up to kMaxOutgoing.
 void TcpConnection::collect() {
   if (first_ == outgoing_.size()) {
     outgoing_.clear();
@@ -61,9 +61,9 @@ void TcpConnection::collect() {
   }
 }
 
-// Messages and credits that were put before a note travel by the carrier and must arrive first: a rank that learns
-// of a failure, or that a peer leaves, looks for that peer's last messages. The wait is bounded, since other lanes
-// keep the carrier busy.
+// Returns true if a note must wait because messages and credits put before it are still under way on the carrier. A
+// rank that is notified of a failure or a departure looks for the last messages of that peer. The wait is bounded,
+// since other lanes keep the carrier busy.
 bool TcpConnection::overtakes(const Outgoing& reported) {
   const TcpFrameKind kind = reported.header.kind;
   if (way_ != Way::carrier || lost() || (kind != TcpFrameKind::note && kind != TcpFrameKind::closed)) return false;
@@ -89,7 +89,7 @@ void TcpConnection::notify(TcpFrameKind kind, std::uint32_t context, std::uint32
   unsent_.push_back({header, nullptr, std::move(payload), context});
 }
 
-// So many that the other end is to be told of them.
+// Returns true if the lane has enough new credits for a frame of their own.
 bool TcpConnection::owes_credits(const HalfLane& reading) {
   const std::uint64_t owed = load_acquire(&reading.view.credits->taken) - reading.reported;
   return owed >= (reading.send_all ? 1 : HalfLane::kSlots / 2);
@@ -107,10 +107,10 @@ bool TcpConnection::flush() {
   return false;
 }
 
-// Whether it is worth while to go on.
+// Handles an error of send(). Returns true if the caller should retry.
 bool TcpConnection::fails(int error) {
   if (error == EAGAIN || error == EINTR) return error == EINTR;
-  while (!lost() && receive_some()) {  // Its last words, if there are any.
+  while (!lost() && receive_some()) {  // Reads the last notes of the other end, if any.
   }
   lose(std::strerror(error));
   return false;

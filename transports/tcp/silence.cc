@@ -17,7 +17,7 @@ std::int64_t SilenceDetector::update(const TcpSample& sample) {
     since_ns_ = sample.now_ns;
     attempts_ = count;
   } else {
-    attempts_ += count >= counted_ ? count - counted_ : count;  // A smaller number: the counter began again at 0.
+    attempts_ += count >= counted_ ? count - counted_ : count;  // A smaller number means that the counter was reset.
   }
   counted_ = count;
   acknowledged_ = sample.acknowledged;

@@ -40,7 +40,7 @@ ByteStream::ByteStream(Socket socket, const Seal& seal, bool calls) : socket_(st
   incoming_.resize(kMaxIncoming);
 }
 
-// The system takes a short message faster from one place than from several.
+// Copies short messages into one buffer, which the kernel sends faster than several parts.
 ssize_t ByteStream::send(std::span<const iovec> parts, std::size_t total) {
   if (closing_) return send_sealed(parts, total);
   if (total <= kShort) {
@@ -83,7 +83,7 @@ bool ByteStream::flush() {
   return true;
 }
 
-// One record at a time is on its way.
+// Only one record at a time waits for the socket.
 ssize_t ByteStream::send_sealed(std::span<const iovec> parts, std::size_t total) {
   if (!flush()) return -1;
   if (held() > 0) {
@@ -98,7 +98,7 @@ ssize_t ByteStream::send_sealed(std::span<const iovec> parts, std::size_t total)
   return static_cast<ssize_t>(bytes);
 }
 
-// Whether there is something to read now; if not, errno says why.
+// Opens the next record. Returns false with EAGAIN if it is incomplete, and with EBADMSG if it is damaged.
 bool ByteStream::open_next() {
   const auto opened = opening_->open({incoming_.data() + begin_, end_ - begin_});
   errno = opened.ok() ? EAGAIN : EBADMSG;

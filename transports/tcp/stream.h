@@ -1,4 +1,4 @@
-// The bytes of a connection, in and out, as they are or in protected records. Nothing here waits.
+// Byte stream of a connection, plain or in protected records. No function blocks.
 #pragma once
 
 #include <sys/types.h>
@@ -22,21 +22,25 @@ struct Seal {
 
 class ByteStream {
  public:
-  // `calls`: of its two ends one says so.
+  // `calls`: true at exactly one of the two ends.
   ByteStream(Socket socket, const Seal& seal, bool calls);
 
-  // As sendmsg(): how many bytes were taken, which may wait here for the socket; -1 and errno.
+  // Like sendmsg(): returns the number of bytes accepted, or -1 with errno. Accepted bytes may still wait in this
+  // object.
   ssize_t send(std::span<const iovec> parts, std::size_t total);
-  // As recvmsg(): 0 at the end, -1 and errno; EBADMSG: what came is not what the other end has sent.
+  // Like recvmsg(): returns the number of bytes, 0 at the end of the stream, or -1 with errno. EBADMSG: the received
+  // data are not what the other end has sent.
   ssize_t receive(std::span<iovec> parts);
-  // More has come than was received, of which the socket does not tell.
+  // Returns true if received data wait in this object, where poll(2) does not report them.
   bool has_more() const { return opening_ && (!readable_.empty() || begin_ < end_); }
-  // Bytes that were taken and that the socket has not. flush() is false once the connection is broken: errno.
+  // held() returns the number of accepted bytes that the socket has not accepted. flush() passes them on; it returns
+  // false with errno if the connection is broken.
   std::size_t held() const { return outgoing_.size() - sent_; }
-  // Though the last send() took a part: a record goes at a time.
+  // Returns true if send() can accept more after a partial send(). With protection, send() accepts one record a call.
   bool takes_more() const { return closing_ && held() == 0; }
   bool flush();
-  // Bytes that the socket has taken, records and all, and how many of them the other end's system has not acknowledged.
+  // Bytes that the socket has accepted, including record overhead, and how many of these the peer's kernel has not
+  // acknowledged.
   std::uint64_t sent() const { return total_; }
   std::size_t unacknowledged() const;
 
@@ -50,12 +54,12 @@ class ByteStream {
 
   Socket socket_;
   std::uint64_t total_ = 0;
-  std::unique_ptr<Records> closing_, opening_;  // Null: bytes as they are.
-  std::vector<std::byte> outgoing_, text_;      // A record on its way, and room for what goes into one.
+  std::unique_ptr<Records> closing_, opening_;  // Null: bytes are not protected.
+  std::vector<std::byte> outgoing_, text_;      // Record being sent, and buffer for the text of the next one.
   std::size_t sent_ = 0;
   std::vector<std::byte> incoming_;
-  std::size_t begin_ = 0, end_ = 0;      // Range of received data that was not opened.
-  std::span<const std::byte> readable_;  // The rest of the record that was opened last.
+  std::size_t begin_ = 0, end_ = 0;      // Range of received bytes that are not opened yet.
+  std::span<const std::byte> readable_;  // Unread rest of the last opened record.
 };
 
 }  // namespace tutti
