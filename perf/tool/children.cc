@@ -25,7 +25,7 @@ sigset_t child_ends() {
   return set;
 }
 
-// Takes note of one that has ended, if any has. Whether there was one.
+// Records one child that has ended. Returns true if there was one.
 bool reap(Children& children, int& result) {
   int status = 0;
   const pid_t ended = ::waitpid(-1, &status, WNOHANG);

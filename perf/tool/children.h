@@ -1,4 +1,4 @@
-// Processes that a program has started, and waits for.
+// Starts child processes and waits for them.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,7 @@
 
 namespace perf {
 
-// To be called before the first is started, so that none ends unnoticed; and in each of them.
+// Call before the first child is started, so that no exit is missed. Each child calls release_child_signals().
 void hold_child_signals();
 void release_child_signals();
 
@@ -19,14 +19,14 @@ struct Children {
     pid_t pid = 0;     // 0: it has ended.
   };
   std::vector<Child> all;
-  // How one that failed has ended: "was ended by signal 9 (Killed)"; null: in the usual words.
+  // Describes how a failed child ended, such as "was ended by signal 9 (Killed)". Null: default text.
   std::function<std::string(int status)> describe;
-  int good = 0;  // Exit status of a finished child with result 0; one more is result 1.
-  // Listened to meanwhile: `heard` is called when it can be read, until it returns false. -1: nothing.
+  int good = 0;  // Exit status for result 0; good + 1 stands for result 1. Other statuses are failures.
+  // Polled while waiting: received() is called when the descriptor is readable, until it returns false. -1: not used.
   int descriptor = -1;
   std::function<bool()> received;
-  // After a failure, when the others have had time to notice by themselves: ends those that still run. Called again
-  // while there are some. Null: they are killed.
+  // Ends the remaining children after a failure, once they had time to notice it themselves. Called repeatedly while
+  // some still run. Null: they are killed.
   std::function<void()> end;
 
   void kill_all() const;
@@ -34,8 +34,8 @@ struct Children {
 
 std::string describe_end(int status);
 
-// Waits for all. The highest status, 2 if one has failed: then the first to fail is named on stderr, since the others'
-// ends follow from it.
+// Waits for all children. Returns the highest status, or 2 if one failed. Only the first failure is printed on stderr,
+// since later ones follow from it.
 int watch(Children& children);
 
 }  // namespace perf

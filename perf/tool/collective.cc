@@ -37,12 +37,12 @@ tutti_status scatter(const Call& call, const Position&) {
   return tutti_scatter(call.send, call.recv, call.count, call.type, call.root, call.comm, call.stream);
 }
 
-// A ring shift.
+// A ring shift: sends to the next rank and receives from the previous one.
 tutti_status send_recv(const Call& call, const Position& at) {
   tutti_group_start();
   tutti_send(call.send, call.count, call.type, (at.rank + 1) % at.ranks, call.comm, call.stream);
   tutti_recv(call.recv, call.count, call.type, (at.rank + at.ranks - 1) % at.ranks, call.comm, call.stream);
-  return tutti_group_end();  // Tells the failures of the calls above, too.
+  return tutti_group_end();  // Also returns the failures of the calls above.
 }
 
 constexpr Collective kCollectives[] = {

@@ -1,4 +1,4 @@
-// The collectives that the tools measure: shapes, calls and the bandwidth that a bus would need.
+// The measured collectives: buffer shapes, calls and bus bandwidth factors.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace perf {
 
-// Where one of the ranks stands in one call.
+// A rank's position in one call.
 struct Position {
   int rank = 0;
   int ranks = 1;
@@ -26,7 +26,7 @@ struct Call {
   tutti_stream stream = nullptr;
 };
 
-// Which ranks' elements become which: see pattern.h.
+// Maps input elements to output elements; see pattern.h.
 enum class Flow {
   reduce_blocks,  // Output element = the reduction of all ranks' elements.
   gather_blocks,  // Output block b = rank b's block.
@@ -39,27 +39,27 @@ enum class Blocks { none, one, all };
 struct Collective {
   const char* name;   // "all_reduce"
   const char* title;  // "AllReduce", as nccl-tests calls it.
-  const char* call;   // "all_reduce", as the library calls it; null: it has no algorithms to choose among.
+  const char* call;   // The library's name, "all_reduce". Null: the collective has only one algorithm.
   Flow flow;
   Blocks send, recv;                // How many blocks of `count` elements a rank's memory holds.
-  bool send_on_root, recv_on_root;  // That memory is the root's only.
+  bool send_on_root, recv_on_root;  // The memory exists on the root only.
   bool has_root;
   bool own_block;  // A rank's output comes from block `rank` of the inputs.
   bool in_place;
   tutti_status (*run)(const Call& call, const Position& position);
 
   bool reduces() const { return flow == Flow::reduce_blocks; }
-  bool divides() const { return send == Blocks::all || recv == Blocks::all; }  // The size is that of all blocks.
+  bool divides() const { return send == Blocks::all || recv == Blocks::all; }  // The size counts all blocks.
   std::size_t send_blocks(const Position& position) const;
   std::size_t recv_blocks(const Position& position) const;
-  // In place: block of the one memory at which the rank's send begins; the rank's recv begins.
+  // For in-place calls: the block of the shared buffer at which the rank's send or receive part begins.
   std::size_t send_offset(const Position& position) const;
   std::size_t recv_offset(const Position& position) const;
-  // Bytes per second over a link that each of the ranks needs, for 1 byte per second of algorithm bandwidth.
+  // Ratio of bus bandwidth to algorithm bandwidth, as in nccl-tests.
   double bus_factor(int ranks) const;
 };
 
-// Null if there is none of this name.
+// Returns null for an unknown name.
 const Collective* find_collective(const char* name);
 
 }  // namespace perf

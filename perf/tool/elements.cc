@@ -5,7 +5,7 @@
 namespace perf {
 namespace {
 
-// A positive integer in a binary format of `mantissa` stored bits: exact, so there is nothing to round.
+// Encodes a positive integer as a float with `mantissa` stored bits. The integer is exact, so nothing is rounded.
 std::uint64_t float_bits(std::uint32_t value, std::uint32_t mantissa, std::uint32_t bias) {
   if (value == 0) return 0;
   const auto exponent = static_cast<std::uint32_t>(std::bit_width(value)) - 1;

@@ -1,4 +1,4 @@
-// Element types and reductions by the names of nccl-tests, and how small integers look in each type.
+// Element types and reductions by nccl-tests' names, and the bits of small integers in each type.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace perf {
 
 struct Element {
   const char* name;       // nccl-tests' name: "half"
-  const char* long_name;  // Ours: "float16"
+  const char* long_name;  // Tutti's name: "float16"
   tutti_type type;
   std::uint32_t size;
-  std::uint32_t exact;  // All integers from 0 to this are exact in the type, and so are powers of two up to 64.
+  std::uint32_t exact;  // All integers from 0 to `exact` are exact in the type. Powers of two up to 64 are exact too.
 };
 const std::vector<Element>& all_elements();
 
 // sum, prod, min, max, avg, mulsum (a pre-multiplied sum whose scalar differs between ranks).
 struct Operation {
   const char* name;
-  tutti_reduction reduction;  // Meaningless for mulsum, which is made per communicator.
+  tutti_reduction reduction;  // Unused for mulsum, which is created per communicator.
   bool is_mulsum;
 };
 const std::vector<Operation>& all_operations();

@@ -18,7 +18,8 @@ namespace {
 
 const char* name = "perf";
 
-// Hashes of what was said, in memory of all processes; 0: a free place. Where there is none left, sentences come again.
+// Hashes of printed messages, in memory shared by all processes. 0 marks a free entry. If the table is full, messages
+// may repeat.
 using Said = std::array<std::atomic<std::uint64_t>, 64>;
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 Said* said = nullptr;
@@ -56,7 +57,7 @@ void fail(const char* format, ...) {
   va_end(arguments);
   std::fflush(stdout);
   if (is_new(text)) std::fprintf(stderr, "%s: %s\n", name, text);
-  ::_exit(2);  // Other ranks of this process may be inside the library: no destructors.
+  ::_exit(2);  // Skips destructors: other ranks of this process may be inside the library.
 }
 
 void require(tutti_status status, const char* action) {

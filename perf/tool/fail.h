@@ -1,21 +1,21 @@
-// How a tool ends when something is wrong: one sentence on stderr, exit status 2. The parent of forked ranks notices
-// and ends the others.
+// Error exits of a tool: one message on stderr, exit status 2. The parent of forked ranks notices the exit and ends the
+// other ranks.
 #pragma once
 
 #include "tutti/tutti.h"
 
 namespace perf {
 
-// Before the first call of fail(): who speaks ("all_reduce_perf").
+// Sets the prefix of messages ("all_reduce_perf"). Call before the first fail().
 void set_program_name(const char* path);
 const char* program_name();
 
-// Before ranks are forked: what several of them, or of their parent, fail with in the same words is said once.
+// Call before ranks are forked: identical messages of several processes are then printed once.
 void share_failures();
 
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// Fails with the library's own sentence unless `status` is tutti_ok.
+// Fails with the library's error message unless `status` is tutti_ok.
 void require(tutti_status status, const char* action);
 
 }  // namespace perf

@@ -1,4 +1,4 @@
-// How a call of CUDA's that fails ends the program: with CUDA's words.
+// Ends the program with CUDA's error message if a CUDA call fails.
 #pragma once
 
 #include <cuda_runtime.h>

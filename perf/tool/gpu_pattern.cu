@@ -12,7 +12,7 @@ constexpr std::size_t kMaxValues = 4097;
 __device__ std::size_t first_of_thread() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ std::size_t threads() { return std::size_t{gridDim.x} * blockDim.x; }
 
-// A word is as long as an element: little-endian, its bits are the first bytes of a value's.
+// A word has the size of an element. Little-endian: its bits are the first bytes of a value's bits.
 template <typename Word>
 __global__ void fill_words(Word* memory, Values values, const std::uint64_t* bits, std::uint32_t rank,
                            std::size_t count) {
@@ -29,7 +29,7 @@ __global__ void compare_words(const Word* memory, Output output, const std::uint
   }
 }
 
-// A word as long as an element.
+// Calls `run` with a word type of `element_bytes`.
 template <typename Do>
 void with_word(std::uint32_t element_bytes, Do&& run) {
   switch (element_bytes) {

@@ -1,4 +1,4 @@
-// A GPU of this process: memory of cudaMalloc, and a stream of its own for each rank.
+// GPU memory from cudaMalloc, and one stream per rank.
 #include <cuda_runtime.h>
 
 #include <cstdlib>
@@ -24,8 +24,8 @@ int count_gpus() {
 class GpuSite final : public Site {
  public:
   explicit GpuSite(int rank) {
-    // Ranks that share a GPU wait for each other, in streams that must not share a queue, and no kernel may be loaded
-    // meanwhile; CUDA reads this when it starts.
+    // Ranks that share a GPU wait for each other in streams, which must not share a hardware queue. No kernel may be
+    // loaded meanwhile. CUDA reads both variables when it starts.
     ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     device_ = rank % count_gpus();
@@ -109,7 +109,7 @@ class GpuReplay final : public Replay {
 
 cudaStream_t stream_of(Site* site) { return static_cast<GpuSite*>(site)->cuda_stream(); }
 
-// Later work in `after` runs after the work that is now in `before`.
+// Makes later work in `after` wait for the current work in `before`.
 void order(cudaStream_t before, cudaStream_t after) {
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
@@ -122,7 +122,7 @@ void order(cudaStream_t before, cudaStream_t after) {
 
 std::unique_ptr<Site> gpu_site(int rank) { return std::make_unique<GpuSite>(rank); }
 
-// One graph for all ranks of the thread: their streams leave the first one's, and come back to it.
+// Captures one graph for all ranks of the thread: their streams fork from the first stream and join it again.
 std::unique_ptr<Replay> capture(const std::vector<Site*>& sites, const std::function<void()>& calls) {
   cudaStream_t first = stream_of(sites.front());
   check(cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");

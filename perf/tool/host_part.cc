@@ -38,7 +38,7 @@ constexpr const char* kDigits = "0123456789abcdef";
   std::exit(run_process(collective, options, process, id));
 }
 
-// Input from the starting program: one line, then nothing until it ends.
+// Input from the program that started this one: one line with the id, then end of file when that program ends.
 class Starter {
  public:
   Starter(const Children& children, int id_end, std::uint32_t readers)
@@ -94,7 +94,7 @@ bool read_line(const std::string& line, tutti_unique_id& id) {
 }
 
 int run_part(const Collective& collective, const Options& options) {
-  ::signal(SIGPIPE, SIG_IGN);  // Writes to processes that have ended fail; watch() reports how they ended.
+  ::signal(SIGPIPE, SIG_IGN);  // For writes to ended processes: watch() reports their exit.
   hold_child_signals();
   share_failures();
   int ends[2];
@@ -112,7 +112,7 @@ int run_part(const Collective& collective, const Options& options) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(2);
       ::signal(SIGPIPE, SIG_DFL);
-      ::close(ends[1]);  // Else we would wait for ourselves to send the id.
+      ::close(ends[1]);  // Otherwise this process would wait for itself to send the id.
       run_child(collective, options,
                 {number, static_cast<int>(here), static_cast<int>(part.of), static_cast<int>(part.processes)}, ends[0]);
     }

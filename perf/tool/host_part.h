@@ -1,4 +1,4 @@
-// Part of a run on one host, started through ssh by start_on_hosts().
+// The part of a run on one host, which start_on_hosts() starts through ssh.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace perf {
 
-// Added to the exit statuses 0 and 1, so that they differ from those of a shell or of a program in place of ssh.
+// Added to exit statuses 0 and 1, so that they differ from exit statuses of ssh and the remote shell.
 inline constexpr int kPartEnded = 100;
 
-// Runs options.part. Process 0 says the id by which all join on stdout, in a line of its own; all others hear it, in
-// the same words, from stdin. When that ends, so does the program with its processes: who started it has gone.
+// Runs options.part. Process 0 prints the id for joining as one line on stdout; all other parts read that line from
+// stdin. End of file on stdin means that the starting program ended: then this program ends with its processes.
 int run_part(const Collective& collective, const Options& options);
 
-// That line, with its end.
+// Formats that line, with its newline.
 std::string line_of(const tutti_unique_id& id);
-// False: it is some other line; `line` is without its end.
+// Parses `line`, which has no newline. Returns false if it holds no id.
 bool read_line(const std::string& line, tutti_unique_id& id);
 
 }  // namespace perf

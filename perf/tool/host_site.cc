@@ -1,4 +1,4 @@
-// Host memory: private to the process, or such that other ranks map it.
+// Host memory: private to the process, or mappable by other ranks.
 #include <cstdlib>
 #include <cstring>
 

@@ -22,7 +22,7 @@ bool parse(const std::string& text, std::uint32_t& number) {
   fail("--hosts: \"%s\" %s: give host:processes and so on, for instance node1:2,node2:2", word.c_str(), why);
 }
 
-// ssh takes what begins with "-" for an option.
+// Rejects names that begin with "-", which ssh would parse as an option.
 Host parse_host(const std::string& word) {
   Host host;
   std::string number;
@@ -35,7 +35,7 @@ Host parse_host(const std::string& word) {
     if (!parse(number, host.processes) || host.processes == 0 || host.processes > kMaxProcesses)
       refuse(word, "has no number of processes from 1 to 1024 after its colon");
   }
-  const std::size_t user = host.name.rfind('@') + 1;  // 0: there is none.
+  const std::size_t user = host.name.rfind('@') + 1;  // 0: no user is given.
   if (host.name.size() > user + 2 && host.name[user] == '[' && host.name.ends_with(']')) {
     host.name.pop_back();
     host.name.erase(user, 1);

@@ -1,4 +1,4 @@
-// Writes JSON into a file, chunk by chunk.
+// Writes JSON to a file incrementally.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ class Json {
  public:
   explicit Json(std::string path) : path_(std::move(path)) {}
 
-  void open(const char* key, char bracket);  // Key: null inside of an array and at the top.
+  void open(const char* key, char bracket);  // Key: null inside an array and at the top level.
   void close(char bracket);
   void field(const char* key, const std::string& text);
   void field(const char* key, double number);
   void field(const char* key, std::uint64_t number);
-  // False, with errno set, if the file could not be written.
+  // Returns false, with errno set, if the file could not be written.
   bool finish();
 
  private:

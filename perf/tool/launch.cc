@@ -28,7 +28,7 @@ namespace {
 
 int threads_of(const Options& options) { return static_cast<int>(options.processes * options.threads); }
 
-// All ranks are threads of this process: they know each other from the start, and share their memory.
+// Runs all ranks as threads of this process: no rendezvous is needed, and they share memory.
 int run_alone(const Collective& collective, const Options& options) {
   std::vector<tutti_comm> comms(options.threads);
   const tutti_comm_options general = comm_options(options);
@@ -56,7 +56,7 @@ int fork_processes(const Collective& collective, const Options& options) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(2);
       release_child_signals();
-      if (process > 0) ::close(ends[1]);  // Else a death of process 0 would not end our read.
+      if (process > 0) ::close(ends[1]);  // Otherwise the death of process 0 would not end the read.
       const tutti_unique_id id = process > 0 ? receive_id(ends[0]) : make_id();
       for (int other = 1; process == 0 && other < count; ++other) send_id(ends[1], id);
       if (process == 0) ::close(ends[1]);
@@ -69,7 +69,7 @@ int fork_processes(const Collective& collective, const Options& options) {
   return watch(children);
 }
 
-// This process's rank if a launcher started it, else null.
+// Returns this process's rank if a launcher started it, else null.
 tutti_comm launched_rank(const Options& options) {
   tutti_comm comm = nullptr;
   const char* launcher = "";
@@ -92,15 +92,15 @@ void warn_of_others(const Launcher& launcher, const Options& options) {
 
 bool starts_on_hosts(const Options& options) { return !options.hosts.empty() && options.part.processes == 0; }
 
-// Whether the collective has an algorithm of this name.
+// Returns true if the list `names` contains `name`.
 bool has_algorithm(const char* names, const std::string& name) {
   const std::string separator = ", ";
   return !name.empty() && (separator + names + separator).find(separator + name + separator) != std::string::npos;
 }
 
-// In the library, a collective that has no algorithm of this name leaves it aside; here it is what is measured. One
-// that TUTTI_ALGORITHM names is for what is measured, too, and not for the tool's own barriers and reports; other hosts
-// find it in their environment, which is made from this one.
+// The library ignores an algorithm that the collective lacks; this tool fails instead. TUTTI_ALGORITHM applies to the
+// measured collective only, not to the tool's own barriers and reports. Other hosts inherit the setting through their
+// environment.
 void settle_algorithm(const Collective& collective, Options& options) {
   if (collective.call == nullptr) {
     if (!options.algorithm.empty())
@@ -120,7 +120,8 @@ void settle_algorithm(const Collective& collective, Options& options) {
   if (!starts_on_hosts(options)) ::unsetenv("TUTTI_ALGORITHM");
 }
 
-// Said before there are ranks, of which each would say it. The library knows the formats, and says so of a rank alone.
+// Checks the format once, before there are ranks that would each report the error. The library checks formats only when
+// a rank is created.
 void check_compression(const Options& options) {
   if (options.compression.empty()) return;
   tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
@@ -133,7 +134,7 @@ void check_compression(const Options& options) {
   fail("--compress %s: %s", options.compression.c_str(), tutti_last_error(nullptr));
 }
 
-// Checks the memory of ranks that are all on this machine, before the kernel ends them for lack of it.
+// Checks the memory of ranks on this machine, so that the tool fails with a message instead of an out-of-memory kill.
 void check_memory(const Options& options) {
   if (options.memory == Memory::cuda) return;
   const double buffers = 2.0 * threads_of(options);
@@ -152,8 +153,7 @@ int launch_here(const Collective& collective, const Options& options) {
 
 }  // namespace
 
-// Requests that are refused, or need no launcher, are handled before the launcher's ranks join, which may never
-// come.
+// Checks arguments before the launcher's ranks join, since joining may block if ranks are missing.
 int launch(const Collective& collective, Options options) {
   settle_algorithm(collective, options);
   check_compression(options);
@@ -177,7 +177,7 @@ int launch(const Collective& collective, Options options) {
     require(tutti_comm_ranks(launched, &ranks), "tutti_comm_ranks");
     const Pinned pinned = options.pin ? pin(rank, launched_ranks_here(ranks)) : leave_unpinned();
     return run_thread(collective, options, launched, pinned) ? 0 : 1;
-  } else if (options.memory == Memory::cuda) {  // Processes share a GPU by turns, or through MPS.
+  } else if (options.memory == Memory::cuda) {  // Processes time-slice a GPU, or share it through MPS.
     options.processes = 1;
     options.threads = 2;
   } else {

@@ -1,4 +1,4 @@
-// Where ranks come from: a launcher, processes that we fork, or threads.
+// Creates ranks from a launcher, forked processes or threads.
 #pragma once
 
 #include "perf/tool/collective.h"
@@ -6,7 +6,7 @@
 
 namespace perf {
 
-// Runs the whole tool; returns the program's exit status: 0, 1 for wrong results, 2 for a failure.
+// Runs the tool. Returns the exit status of the program: 0, 1 for wrong results, 2 for a failure.
 int launch(const Collective& collective, Options options);
 
 }  // namespace perf

@@ -32,7 +32,7 @@ std::string value_of(const char* name) {
 }
 
 int launched_ranks_here(int ranks) {
-  // Slurm lists hosts, as in "4(x2),3"; the first number is that of the first host.
+  // Slurm lists hosts, as in "4(x2),3"; the first number belongs to the first host.
   for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
                            "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
     const int here = std::atoi(value_of(name).c_str());

@@ -1,5 +1,5 @@
-// Launcher variables of this process. tutti.h reports them only to a rank that has joined, and joining waits for
-// all ranks.
+// Reads a launcher's environment variables. The API of tutti.h returns this information only after joining, which waits
+// for all ranks.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,16 @@ namespace perf {
 
 struct Launcher {
   std::string name;   // "Slurm (SLURM_PROCID, SLURM_NTASKS)"
-  std::string ranks;  // As its variable has it: the library judges whether it is a number.
+  std::string ranks;  // The variable's text; the library validates it.
 };
 
-// None where no variables of a launcher are set. Takes the one that the library would take.
+// Returns the launcher that the library would select; empty if there is none.
 std::optional<Launcher> find_launcher();
 
-// Number of ranks that the launcher has started on this host; `ranks`, the number of all, if it does not say.
+// Number of ranks that the launcher started on this host. Returns `ranks`, the total, if the launcher does not set it.
 int launched_ranks_here(int ranks);
 
-// Value in the environment. Empty: not set, like in the library.
+// Value of an environment variable; empty if it is not set, which the library treats as equal.
 std::string value_of(const char* variable);
 
 }  // namespace perf

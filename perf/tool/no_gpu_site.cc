@@ -1,4 +1,4 @@
-// In the place of gpu_site.cc where the build has no CUDA.
+// Replaces gpu_site.cc in builds without CUDA.
 #include "perf/tool/fail.h"
 #include "perf/tool/site.h"
 

@@ -8,7 +8,7 @@
 namespace perf {
 namespace {
 
-// Rounded to nearest, ties to even.
+// Rounds to nearest, ties to even.
 std::uint16_t bfloat_of(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
@@ -16,7 +16,7 @@ std::uint16_t bfloat_of(float value) {
 
 float of_bfloat(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
-// Converts numbers below 65,504; `nearbyint` rounds to even.
+// For numbers below 65,504. `nearbyint` rounds ties to even.
 std::uint16_t half_of(float value) {
   const std::uint32_t sign = std::bit_cast<std::uint32_t>(value) >> 31 << 15;
   const float size = std::fabs(value);
@@ -76,7 +76,7 @@ double Noise::reduced(std::size_t index) const {
 Squares Noise::squares(const void* memory, const Output& output) const {
   const char* bytes = static_cast<const char*>(memory);
   Squares sums;
-  sums.digest = 14695981039346656037ULL;  // FNV-1a, of elements.
+  sums.digest = 14695981039346656037ULL;  // FNV-1a over elements.
   for (std::size_t block = 0; block < output.blocks; ++block) {
     for (std::size_t i = 0; i < output.count; ++i, bytes += element_.size) {
       const std::size_t index = output.first + i;
@@ -98,7 +98,7 @@ Squares Noise::squares(const void* memory, const Output& output) const {
 
 double Noise::most(double expected, std::uint64_t results) const {
   const bool sums = operation_.is_mulsum || operation_.reduction == tutti_sum || operation_.reduction == tutti_avg;
-  const double type = element_.type == tutti_bfloat16 ? 1.7e-3 : 3e-4;  // One more rounding, to the element.
+  const double type = element_.type == tutti_bfloat16 ? 1.7e-3 : 3e-4;  // One more rounding, to the element type.
   return std::sqrt(expected * expected + type * type) * (sums ? 1.25 : 4) *
          (1 + 8 / std::sqrt(static_cast<double>(results)));
 }

@@ -1,4 +1,4 @@
-// The data of a checked run whose messages round: Gaussian numbers, of which the library says what error to expect.
+// Gaussian test data for compressed runs, whose expected error the library reports.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@ namespace perf {
 struct Squares {
   double errors = 0;
   double results = 0;
-  std::uint64_t digest = 0;  // Digest of the bytes.
+  std::uint64_t digest = 0;  // Hash of the bytes.
 };
 
 class Noise {
  public:
-  // Noise of float, half and bfloat16. `salt` as in Pattern.
+  // For float, half and bfloat16. `salt` as in Pattern.
   Noise(const Element& element, const Operation& operation, int ranks, std::uint32_t salt)
       : element_(element), operation_(operation), ranks_(ranks), salt_(salt) {}
 
-  // In the host's memory, as Pattern does.
+  // Fills host memory, like Pattern.
   void fill(void* memory, int rank, std::size_t count) const;
   Squares squares(const void* memory, const Output& output) const;
 
-  // Maximum relative root mean square error of `results` results when `expected`, which holds for sums, is
-  // expected. Extremes and products get some margin, and so do few results, whose sums may be near 0.
+  // Largest accepted relative root-mean-square error for `results` elements, if `expected` is expected for sums. The
+  // bound is wider for min, max and prod, and for few results, whose sums may be near 0.
   double most(double expected, std::uint64_t results) const;
 
  private:

@@ -81,7 +81,7 @@ constexpr OptionRow kTable[] = {
     {"per_iter_timing", 'I', "0|1", OptionKind::ignored, ""},
 };
 
-// Breaks text between words into lines that begin at column `indent`; the first line has `used` columns already.
+// Wraps text into lines that begin at column `indent`; the first line already has `used` columns.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t used) {
   std::string lines;
   while (!text.empty()) {

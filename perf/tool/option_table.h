@@ -1,4 +1,4 @@
-// Options of the perf tools: the parser (options.cc) and the help are both made from this table.
+// Table of the options of the perf tools. The parser (options.cc) and the help text use it.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 
 namespace perf {
 
-// Keys of options without a letter. Others have their letter as key.
+// Keys of options without a letter. Other options use their letter as key.
 enum LongOnly {
   kRanks = 256,
   kMemory,
@@ -25,9 +25,9 @@ enum LongOnly {
 };
 
 enum class OptionKind {
-  of_nccl_tests,  // With the meaning that it has there.
+  of_nccl_tests,  // Same meaning as in nccl-tests.
   of_tutti,
-  ignored,   // nccl-tests has it. It is accepted and has no effect.
+  ignored,   // Option of nccl-tests; accepted without effect.
   internal,  // Passed to the processes that --hosts starts.
 };
 

@@ -6,7 +6,7 @@
 namespace perf {
 namespace {
 
-constexpr std::uint32_t kDoublings = 6;  // Every type holds 2^6; a product is a power of two.
+constexpr std::uint32_t kDoublings = 6;  // Every type represents 2^6 exactly; a product is a power of two.
 
 Values values_for(const Element& element, const Operation& operation, std::uint32_t ranks) {
   const std::uint32_t budget = operation.is_mulsum ? element.exact / 2 : element.exact;

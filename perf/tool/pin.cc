@@ -13,7 +13,7 @@ Pinned leave_unpinned() {
 
 Pinned pin(int index, int ranks_here) {
   Pinned result = leave_unpinned();
-  const bool bound_already = result.cores == 1;  // By a launcher.
+  const bool bound_already = result.cores == 1;  // Set by a launcher.
   if (result.cores == 0 || (ranks_here > result.cores && !bound_already)) return result;
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

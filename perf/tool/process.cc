@@ -14,7 +14,7 @@
 
 namespace perf {
 
-// The timeout is of the whole run: a rank that waits in a barrier waits for one that is stuck in what is measured.
+// The timeout covers the whole run, since a rank in the tool's barrier may wait for a rank in the measured call.
 tutti_comm_options comm_options(const Options& options) {
   tutti_comm_options result = TUTTI_COMM_OPTIONS_DEFAULT;
   result.timeout_ms = options.timeout_ms;
@@ -52,7 +52,7 @@ int run_process(const Collective& collective, const Options& options, const Proc
   std::atomic<bool> right = true;
   run_threads(options.threads, process.number * threads, [&](int rank) {
     const int core_index = process.here * threads + rank % threads;
-    // First: a communicator looks at where its ranks may run.
+    // Pins first, since a communicator reads the CPU affinity of its ranks.
     const Pinned pinned = options.pin ? pin(core_index, process.count_here * threads) : leave_unpinned();
     tutti_comm comm = nullptr;
     const tutti_comm_options general = comm_options(options);
