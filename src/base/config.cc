@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "src/base/nccl_names.h"
+#include "src/base/protocol.h"
 #include "src/base/similar_names.h"
 
 namespace tutti {
@@ -206,7 +207,7 @@ constexpr std::array kEntries = {
            "protocol of all messages: LL, Simple or, on GPUs, LL128; NCCL_PROTO forces one only "
            "if it names one"},
           "a name",
-          [](Config& config, const std::string& text) { return parse(text, config.protocol); },
+          [](Config& config, const std::string& text) { return parse(canonical_protocol(text), config.protocol); },
           false,
           protocol_of_nccl},
     Entry{{"TUTTI_CHANNELS", nullptr, "0", "algorithms and autotuning",
@@ -370,6 +371,7 @@ ReadConfig read_config(const Environment& environment) {
     if (setting.source == "NCCL_ALGO") read.config.nccls_algorithm = true;
     if (setting.source == "NCCL_PROTO") read.config.nccls_protocol = true;
   }
+  if (std::string error = renamed_variable(environment); !error.empty()) read.config.refused = std::move(error);
   const auto scale = [&read](std::int64_t& milliseconds) {
     if (milliseconds == 0) return;  // No timeout. A finite one must not be scaled to 0, either.
     const double scaled = static_cast<double>(milliseconds) * read.config.timeout_scale;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "src/base/platform.h"
 
@@ -19,6 +21,12 @@ constexpr const char* name(Protocol protocol) {
   if (protocol == Protocol::simple) return "Simple";
   return protocol == Protocol::ll ? "LL" : "LL128";
 }
+
+// Canonical spelling of a protocol name in upper or lower case; other texts unchanged.
+std::string canonical_protocol(std::string_view text);
+
+// Today's name of the protocols once called "lines", "rows" and "bulk"; "" for other texts.
+std::string_view renamed_protocol(std::string_view text);
 
 // True if messages carry their own flags and are copied out of their slots before use.
 TUTTI_HOST_DEVICE constexpr bool is_small(Protocol protocol) { return protocol != Protocol::simple; }

@@ -1,4 +1,4 @@
-// Warnings about TUTTI_ variables that do not exist.
+// TUTTI_ variables that do not exist: misspelled or renamed ones.
 #pragma once
 
 #include <span>
@@ -9,7 +9,10 @@
 
 namespace tutti {
 
-// One sentence per unknown variable. Suggests a known name only if it is close.
+// One sentence per unknown variable that was not renamed. Suggests a known name only if it is close.
 std::vector<std::string> similar_names(const Environment& environment, std::span<const Variable> known);
+
+// Error of the first variable whose name has changed; "" if none is set. Ignoring such a variable would change results.
+std::string renamed_variable(const Environment& environment);
 
 }  // namespace tutti

@@ -165,6 +165,19 @@ TEST(Config, SuggestsNearestVariable_WhenOneIsClose) {
                                       "unknown variable TUTTI_TIMEOUTS_MS: did you mean TUTTI_TIMEOUT_MS?"}));
 }
 
+TEST(Config, RejectsRenamedVariable) {
+  EXPECT_EQ(read({{"TUTTI_WIRE", "int8"}}).config.refused, "TUTTI_WIRE was renamed: set TUTTI_COMPRESS instead");
+  EXPECT_EQ(read({{"TUTTI_NCCL_WIRE_TYPES", "float32"}}).config.refused,
+            "TUTTI_NCCL_WIRE_TYPES was renamed: set TUTTI_NCCL_COMPRESS_TYPES instead");
+  EXPECT_EQ(read({{"TUTTI_COMPRESS", "int8"}}).config.refused, "");
+}
+
+TEST(Config, AcceptsProtocolInAnyCase) {
+  EXPECT_EQ(read({{"TUTTI_PROTOCOL", "simple"}}).config.protocol, "Simple");
+  EXPECT_EQ(read({{"TUTTI_PROTOCOL", "ll128"}}).config.protocol, "LL128");
+  EXPECT_EQ(read({{"TUTTI_PROTOCOL", "llx"}}).config.protocol, "llx");  // Rejected when a communicator is created.
+}
+
 TEST(Config, SuggestsNoVariable_WhenNoneIsClose) {
   EXPECT_EQ(read({{"TUTTI_FOO", "1"}}).warnings,
             std::vector<std::string>{"unknown variable TUTTI_FOO: `tutti doctor` lists all variables"});

@@ -9,6 +9,7 @@
 #include "algorithms/catalogue.h"
 #include "src/base/config.h"
 #include "src/base/instructions.h"
+#include "src/base/protocol.h"
 #include "src/bootstrap/peer_record.h"
 #include "src/communicator/forced.h"
 #include "src/communicator/joining/between_hosts.h"
@@ -69,7 +70,7 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kMapped: request.query.mapped = true; break;
     case kCores: request.terms.cores = TUTTI_TRY(parse_count(value, 1, kMaxRanks)); break;
     case kAlgorithm: request.forced.algorithm = value; break;
-    case kProtocol: request.forced.protocol = value; break;
+    case kProtocol: request.forced.protocol = canonical_protocol(value); break;
     case kCompress:
       request.compression = value;
       request.query.compression = TUTTI_TRY(parse_compression(value));

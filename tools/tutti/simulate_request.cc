@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "src/base/protocol.h"
 #include "src/communicator/forced.h"
 #include "src/compression/format.h"
 #include "src/tuner/choose.h"
@@ -96,8 +97,8 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
     case kBytes: request.bytes = TUTTI_TRY(parse_sizes(value)); break;
     case kAlgorithm: request.algorithm = value == "all" ? "" : value; break;
     case kProtocol:
-      request.protocol = value;
-      TUTTI_CHECK_OK(check_protocol(value));
+      request.protocol = canonical_protocol(value);
+      TUTTI_CHECK_OK(check_protocol(request.protocol));
       break;
     case kCompress:
       request.compression = value;
