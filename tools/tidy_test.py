@@ -151,6 +151,11 @@ class Tidy(unittest.TestCase):
         self.complains("begins with 'Whoever'", {"tools/a.py": "# Whoever calls it waits.\n"})
         self.accepts({"src/base/a.h": "// Returns the cost of a call. Offers none.\n" + HEADER})
 
+    def test_rejects_a_long_comment_in_a_public_header(self):
+        comment = "/* %s */\nint a(void);\n"
+        self.complains("tutti.h:1: a comment of 81 words", {"include/tutti/tutti.h": comment % ("word " * 81)})
+        self.accepts({"include/tutti/tutti.h": comment % ("word " * 80), "src/base/a.cc": comment % ("word " * 81)})
+
     def test_rejects_phrases_in_messages(self):
         for phrase in ("type 14 is none", "rank 3 cannot be", "called out of turn", "nobody listens"):
             self.complains("in a message", {"src/base/a.cc": f'const char* text() {{ return "{phrase}"; }}\n'})

@@ -21,7 +21,9 @@ class Tutti final : public Competitor {
       : buffers_(buffers), comms_(static_cast<std::size_t>(buffers.ranks())) {
     tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
     options.memory = "cuda";
-    options.algorithm = algorithm.empty() ? nullptr : algorithm.c_str();
+    tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+    tuning.algorithm = algorithm.c_str();  // "": none is forced.
+    options.tuning = &tuning;
     require(tutti_comm_create_all(buffers.ranks(), &options, comms_.data()), "tutti_comm_create_all");
   }
   ~Tutti() override {

@@ -31,8 +31,8 @@ int threads_of(const Options& options) { return static_cast<int>(options.process
 // Runs all ranks as threads of this process: no rendezvous is needed, and they share memory.
 int run_alone(const Collective& collective, const Options& options) {
   std::vector<tutti_comm> comms(options.threads);
-  const tutti_comm_options general = comm_options(options);
-  require(tutti_comm_create_all(threads_of(options), &general, comms.data()), "creating the communicators");
+  const CommOptions made(options);
+  require(tutti_comm_create_all(threads_of(options), &made.general, comms.data()), "creating the communicators");
   std::atomic<bool> right = true;
   run_threads(options.threads, 0, [&](int rank) {
     const Pinned pinned = options.pin ? pin(rank, threads_of(options)) : leave_unpinned();
@@ -73,8 +73,8 @@ int fork_processes(const Collective& collective, const Options& options) {
 tutti_comm launched_rank(const Options& options) {
   tutti_comm comm = nullptr;
   const char* launcher = "";
-  const tutti_comm_options general = comm_options(options);
-  require(tutti_comm_create_from_environment(&general, &comm), "creating the communicator from the environment");
+  const CommOptions made(options);
+  require(tutti_comm_create_from_environment(&made.general, &comm), "creating the communicator from the environment");
   require(tutti_comm_launcher(comm, &launcher), "tutti_comm_launcher");
   if (*launcher == '\0') {
     require(tutti_comm_destroy(comm), "tutti_comm_destroy");

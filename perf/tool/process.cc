@@ -14,12 +14,20 @@
 
 namespace perf {
 
-// The timeout covers the whole run, since a rank in the tool's barrier may wait for a rank in the measured call.
-tutti_comm_options comm_options(const Options& options) {
-  tutti_comm_options result = TUTTI_COMM_OPTIONS_DEFAULT;
-  result.timeout_ms = options.timeout_ms;
-  result.transport = options.transport.c_str();
-  return result;
+// The timeout covers the whole run, because a rank in a barrier waits for ranks that are stuck in measured calls.
+CommOptions::CommOptions(const Options& options) {
+  general.timeout_ms = options.timeout_ms;
+  general.tuning = &tuning;
+  tuning.transport = options.transport.c_str();
+}
+
+void CommOptions::force(const Options& options) {
+  general.compression = options.compression.c_str();
+  general.max_relative_error = options.max_relative_error;
+  general.compression_rounding = options.compression_rounding.c_str();
+  tuning.algorithm = options.algorithm.c_str();
+  tuning.protocol = options.protocol.c_str();
+  tuning.channels = options.channels;
 }
 
 void run_threads(std::uint32_t count, int first, const std::function<void(int rank)>& run) {
@@ -55,8 +63,8 @@ int run_process(const Collective& collective, const Options& options, const Proc
     // Pins first, since a communicator reads the CPU affinity of its ranks.
     const Pinned pinned = options.pin ? pin(core_index, process.count_here * threads) : leave_unpinned();
     tutti_comm comm = nullptr;
-    const tutti_comm_options general = comm_options(options);
-    require(tutti_comm_create(&id, rank, process.count * threads, &general, &comm), "creating the communicator");
+    const CommOptions made(options);
+    require(tutti_comm_create(&id, rank, process.count * threads, &made.general, &comm), "creating the communicator");
     if (!run_thread(collective, options, comm, pinned)) right = false;
   });
   return right ? 0 : 1;

@@ -17,7 +17,20 @@ struct Process {
   int count_here = 1;
 };
 
-tutti_comm_options comm_options(const Options& options);
+// Options of a communicator, with the strings of `options`, which must outlive them.
+class CommOptions {
+ public:
+  // Sets the timeout and the transport.
+  explicit CommOptions(const Options& options);
+  CommOptions(const CommOptions&) = delete;
+  CommOptions& operator=(const CommOptions&) = delete;
+
+  // Also sets the choices that --algorithm, --protocol, --channels and the options of compression force.
+  void force(const Options& options);
+
+  tutti_comm_options general = TUTTI_COMM_OPTIONS_DEFAULT;
+  tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+};
 
 // Runs `count` ranks from `first` on, each in a thread; the first in the caller's.
 void run_threads(std::uint32_t count, int first, const std::function<void(int rank)>& run);

@@ -3,27 +3,19 @@
 #include <thread>
 
 #include "perf/tool/fail.h"
+#include "perf/tool/process.h"
 
 namespace perf {
 namespace {
 
-const char* unless_empty(const std::string& name) { return name.empty() ? nullptr : name.c_str(); }
-
-tutti_comm_options forced_by(const Options& options) {
-  tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
-  forced.algorithm = unless_empty(options.algorithm);
-  forced.protocol = unless_empty(options.protocol);
-  forced.compression = unless_empty(options.compression);
-  forced.max_relative_error = options.max_relative_error;
-  forced.compression_rounding = unless_empty(options.compression_rounding);
-  forced.channels = options.channels;
-  return forced;
-}
-
 Ranks on_host(const Collective& collective, const Options& options, tutti_comm threads) {
-  const tutti_comm_options forced = forced_by(options);
+  CommOptions forced(options);
+  forced.force(options);
+  // The handle inherits timeout and transport.
+  forced.general.timeout_ms = 0;
+  forced.tuning.transport = nullptr;
   tutti_comm view = nullptr;
-  require(tutti_comm_with_options(threads, &forced, &view), "forcing the choice");
+  require(tutti_comm_with_options(threads, &forced.general, &view), "forcing the choice");
   Ranks ranks;
   ranks.push_back(std::make_unique<Rank>(collective, host_site(options.memory), view));
   return ranks;
@@ -33,12 +25,11 @@ std::unique_ptr<Rank> on_gpu(const Collective& collective, const Options& option
                              const Position& at) {
   std::unique_ptr<Site> site = gpu_site(at.rank);
   const std::string memory = site->memory();
-  tutti_comm_options general = forced_by(options);
-  general.timeout_ms = options.timeout_ms;
-  general.transport = unless_empty(options.transport);
-  general.memory = memory.c_str();
+  CommOptions made(options);
+  made.force(options);
+  made.general.memory = memory.c_str();
   tutti_comm comm = nullptr;
-  require(tutti_comm_create(&id, at.rank, at.ranks, &general, &comm), "creating the communicator");
+  require(tutti_comm_create(&id, at.rank, at.ranks, &made.general, &comm), "creating the communicator");
   return std::make_unique<Rank>(collective, std::move(site), comm);
 }
 

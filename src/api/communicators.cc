@@ -1,9 +1,6 @@
-// Making, asking and ending communicators.
+// Functions that create communicators and query them.
 #include <algorithm>
 #include <bit>
-#include <charconv>
-#include <cstring>
-#include <string_view>
 
 #include "src/api/call_entry.h"
 #include "src/api/environment.h"
@@ -11,9 +8,7 @@
 #include "src/api/on_device.h"
 #include "src/api/startup_log.h"
 #include "src/api/ticket.h"
-#include "src/base/config.h"
 #include "src/base/log.h"
-#include "src/communicator/forced.h"
 
 namespace tutti {
 namespace {
@@ -34,94 +29,6 @@ Status check_ranks(int rank, int ranks) {
   }
   if (rank >= 0 && rank < ranks) return {};
   return invalid_argument("rank is " + std::to_string(rank) + ": pass 0 to " + std::to_string(ranks - 1));
-}
-
-// Copies the fields that this version knows from the caller's struct, whose size depends on the caller's header.
-Result<tutti_comm_options> known_options(const tutti_comm_options& given) {
-  constexpr std::size_t first_version_bytes = 72;
-  static_assert(sizeof given >= first_version_bytes || sizeof(void*) != 8);
-  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  if (given.size < std::min(first_version_bytes, sizeof options)) {
-    return invalid_argument("options.size is " + std::to_string(given.size) +
-                            ": begin with TUTTI_COMM_OPTIONS_DEFAULT");
-  }
-  const auto* bytes = reinterpret_cast<const char*>(&given);
-  const std::size_t known = std::min(given.size, sizeof options);
-  if (std::any_of(bytes + known, bytes + given.size, [](char byte) { return byte != 0; })) {
-    return unsupported("options.size is " + std::to_string(given.size) + ", and what lies behind byte " +
-                       std::to_string(known) + " is set: the program was built against a newer tutti than this, " +
-                       std::to_string(TUTTI_VERSION_MAJOR) + "." + std::to_string(TUTTI_VERSION_MINOR));
-  }
-  std::memcpy(&options, &given, known);
-  return options;
-}
-
-// Programs may ask for longer than a deadline can say.
-Result<std::int64_t> timeout_of(const char* option, std::int64_t given, std::int64_t inherited) {
-  if (given < -1) {
-    return invalid_argument(std::string("options.") + option + " is " + std::to_string(given) +
-                            ": pass a time, 0 for the default, or -1 for none");
-  }
-  return given == 0 ? inherited : std::min(given, kLongestTimeoutMs);
-}
-
-// "host", "cuda", "cuda:1".
-Status place_memory(const char* given, CommunicatorOptions& merged) {
-  if (given == nullptr) return {};
-  const std::string_view name = given;
-  const std::string_view prefix = "cuda:";
-  merged.device = kCurrentDevice;
-  merged.memory = name == "host" ? Memory::host : Memory::cuda;
-  if (name == "host" || name == "cuda") return {};
-  const char* end = given + name.size();
-  if (name.starts_with(prefix)) {
-    const auto [stopped, error] = std::from_chars(given + prefix.size(), end, merged.device);
-    if (error == std::errc() && stopped == end && merged.device >= 0) return {};
-  }
-  return invalid_argument("options.memory is \"" + std::string(name) +
-                          "\": pass \"host\", \"cuda\", \"cuda:\" and the number of a GPU, or null");
-}
-
-// A format and a bound on the error say the same thing in two ways; of what is inherited the one takes the place of the
-// other.
-Status bound_error(const tutti_comm_options& given, CommunicatorOptions& merged) {
-  const double bound = given.max_relative_error;
-  if (!(bound >= 0 && bound < 1))
-    return invalid_argument("options.max_relative_error is " + std::to_string(bound) +
-                            ": pass a number above 0 and below 1, such as 0.01, or 0 for none");
-  if (bound > 0 && given.compression == nullptr) merged.compression = "";
-  if (bound == 0 && given.compression != nullptr) merged.max_relative_error = 0;
-  if (bound > 0) merged.max_relative_error = bound;
-  return check_compression_or_bound(
-      bound > 0 ? "options.compression and options.max_relative_error" : "TUTTI_COMPRESS and TUTTI_MAX_RELATIVE_ERROR",
-      merged.compression, merged.max_relative_error);
-}
-
-// Inherited names come from the environment, or from a communicator that has checked them.
-Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged) {
-  if (given.algorithm != nullptr) merged.algorithm = given.algorithm;
-  if (given.protocol != nullptr) merged.protocol = given.protocol;
-  if (given.algorithm != nullptr) merged.nccls_algorithm = false;
-  if (given.protocol != nullptr) merged.nccls_protocol = false;
-  if (given.transport != nullptr) merged.transport = given.transport;
-  if (given.compression != nullptr) merged.compression = given.compression;
-  if (!config().refused.empty()) return invalid_usage(config().refused);
-  TUTTI_CHECK_OK(
-      check_transport(given.transport != nullptr ? "options.transport" : "TUTTI_TRANSPORT", merged.transport));
-  TUTTI_CHECK_OK(
-      check_algorithm(given.algorithm != nullptr ? "options.algorithm" : "TUTTI_ALGORITHM", merged.algorithm));
-  TUTTI_CHECK_OK(check_compression_format(given.compression != nullptr ? "options.compression" : "TUTTI_COMPRESS",
-                                          merged.compression));
-  TUTTI_CHECK_OK(bound_error(given, merged));
-  if (given.compression_rounding != nullptr)
-    merged.compression_rounding.rounding =
-        TUTTI_TRY(parse_rounding("options.compression_rounding", given.compression_rounding));
-  if (given.compression_seed != 0) merged.compression_rounding.seed = given.compression_seed;
-  const bool asked = given.compression_rounding != nullptr || given.max_relative_error > 0;
-  TUTTI_CHECK_OK(check_bounded_rounding(asked ? "options.compression_rounding and options.max_relative_error"
-                                              : "TUTTI_COMPRESS_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
-                                        merged.compression_rounding.rounding, merged.max_relative_error));
-  return check_protocol(given.protocol != nullptr ? "options.protocol" : "TUTTI_PROTOCOL", merged.protocol);
 }
 
 Result<std::vector<tutti_comm>> admit_all(std::vector<std::unique_ptr<Communicator>> communicators) {
@@ -152,7 +59,7 @@ const CommunicatorOptions& options_of(const CommHandle& handle) {
 Status check_same_memory(const CommHandle& handle, const CommunicatorOptions& options) {
   const CommunicatorOptions& own = options_of(handle);
   if (options.transport != own.transport)
-    return invalid_argument("options.transport is not that of the communicator: leave it null");
+    return invalid_argument("options.tuning->transport is not that of the communicator: leave it null");
   if (options.memory == own.memory && options.device == own.device) return {};
   return invalid_argument("options.memory is not that of the communicator: leave it null");
 }
@@ -169,40 +76,6 @@ Status no_runner(const CommHandle& handle) {
     return invalid_usage("the ranks of the communicator have not joined yet: it may only be aborted");
   }
   return invalid_usage("the communicator is finalized: only queries and destroy may follow");
-}
-
-namespace {
-
-// Programs without a name to pass may pass an empty one.
-void forget_empty(tutti_comm_options& options) {
-  for (const char** text : {&options.name, &options.algorithm, &options.protocol, &options.transport,
-                            &options.compression, &options.memory, &options.compression_rounding}) {
-    if (*text != nullptr && **text == '\0') *text = nullptr;
-  }
-}
-
-}  // namespace
-
-Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, const tutti_comm_options* given) {
-  CommunicatorOptions merged = inherited;
-  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  if (given != nullptr) options = TUTTI_TRY(known_options(*given));
-  forget_empty(options);
-  if (options.name != nullptr) merged.name = options.name;
-  TUTTI_CHECK_OK(force_names(options, merged));
-  merged.timeout_ms = TUTTI_TRY(timeout_of("timeout_ms", options.timeout_ms, merged.timeout_ms));
-  merged.init_timeout_ms = TUTTI_TRY(timeout_of("init_timeout_ms", options.init_timeout_ms, merged.init_timeout_ms));
-  if (options.channels != 0) merged.channels = options.channels;
-  TUTTI_CHECK_OK(place_memory(options.memory, merged));
-  if (merged.memory == Memory::host) {
-    if (merged.protocol == "LL128" && merged.nccls_protocol) {
-      warn_of_nccls("NCCL_PROTO", "LL128 is for GPUs");
-      merged.protocol = "";
-    }
-    TUTTI_CHECK_OK(check_on_host_memory(merged.protocol, merged.channels));
-  }
-  merged.force();
-  return merged;
 }
 
 }  // namespace tutti

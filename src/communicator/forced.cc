@@ -12,6 +12,7 @@
 #include "algorithms/catalogue.h"
 #include "src/base/hash.h"
 #include "src/base/log.h"
+#include "src/base/protocol.h"
 #include "src/communicator/carriers.h"
 #include "src/communicator/communicator.h"
 #include "src/tuner/choose.h"
@@ -71,6 +72,9 @@ Status check_transport(const std::string& source, const std::string& name) {
 }
 
 Status check_protocol(const std::string& source, const std::string& name) {
+  if (const std::string_view renamed = renamed_protocol(name); !renamed.empty()) {
+    return invalid_argument(source + " is \"" + name + "\", which was renamed: use \"" + std::string(renamed) + "\"");
+  }
   return check_name(source, name, {std::begin(kProtocols), std::end(kProtocols)});
 }
 
@@ -95,10 +99,11 @@ Status check_bounded_rounding(const std::string& sources, Rounding rounding, dou
 Status check_on_host_memory(std::string_view protocol, std::uint32_t channels) {
   if (channels > 1)
     return unsupported(std::to_string(channels) +
-                       " channels: there is 1 on host memory (see options.channels and TUTTI_CHANNELS)");
+                       " channels: there is 1 on host memory (see options.tuning->channels and TUTTI_CHANNELS)");
   if (protocol != "LL128") return {};
   return unsupported(
-      "protocol LL128 is for GPUs: on host memory there are LL and Simple (see options.protocol and TUTTI_PROTOCOL)");
+      "protocol LL128 is for GPUs: on host memory there are LL and Simple (see options.tuning->protocol and "
+      "TUTTI_PROTOCOL)");
 }
 
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name) {

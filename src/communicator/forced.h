@@ -13,7 +13,7 @@ namespace tutti {
 struct CommunicatorOptions;
 
 // Whether a communicator can heed the name for any collective at all; it may be empty. `source` says who gave it:
-// "options.algorithm", "TUTTI_ALGORITHM".
+// "options.tuning->algorithm", "TUTTI_ALGORITHM".
 Status check_algorithm(const std::string& source, const std::string& name);
 Status check_transport(const std::string& source, const std::string& name);
 Status check_protocol(const std::string& source, const std::string& name);

@@ -16,8 +16,10 @@ TEST(LastChoice, DescribesLastCollective) {
   const Ranks ranks(4);
   ranks.run([](int, tutti_comm comm) {
     tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
-    forced.algorithm = "bruck";  // No all-reduce algorithm has this name.
-    forced.protocol = "LL";
+    tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+    tuning.algorithm = "bruck";  // all_reduce has no algorithm of this name.
+    tuning.protocol = "LL";
+    forced.tuning = &tuning;
     tutti_comm view = nullptr;
     TUTTI_EXPECT_OK(tutti_comm_with_options(comm, &forced, &view));
     const auto last = [&](tutti_comm handle) {
@@ -57,7 +59,9 @@ TEST(GroupSimulation, PredictsSameTimeOnAllRanks) {
   EXPECT_GT(large_us, 2 * small_us);
   EXPECT_EQ(predicted(ranks[0], 1 << 16), large_us);
   tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
-  forced.algorithm = "ring";
+  tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+  tuning.algorithm = "ring";
+  forced.tuning = &tuning;
   tutti_comm view = nullptr;
   TUTTI_EXPECT_OK(tutti_comm_with_options(ranks[2], &forced, &view));
   EXPECT_GT(predicted(view, 1 << 16), large_us) << "rings have more rounds";
@@ -75,8 +79,10 @@ TEST(GroupSimulation, PredictsTime_OfMappedCallWithForcedProtocol) {
   std::vector<double> times_us;
   for (const char* protocol : {"", "LL", "Simple"}) {
     tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
-    forced.algorithm = "two_shot_mapped";
-    if (protocol[0] != '\0') forced.protocol = protocol;
+    tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+    tuning.algorithm = "two_shot_mapped";
+    tuning.protocol = protocol;
+    forced.tuning = &tuning;
     tutti_comm view = nullptr;
     TUTTI_EXPECT_OK(tutti_comm_with_options(ranks[0], &forced, &view));
     double& time_us = times_us.emplace_back(-1);

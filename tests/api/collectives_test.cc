@@ -263,7 +263,9 @@ TEST(Group, FailsOnPeers_WhenCallIsUnsupported) {
     tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
     tutti_reduction reduction = 0;
     TUTTI_EXPECT_OK(tutti_reduction_create_pre_mul_sum(value, tutti_float32, comm, &reduction));
-    options.algorithm = "two_shot_mapped";
+    tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+    tuning.algorithm = "two_shot_mapped";
+    options.tuning = &tuning;
     tutti_comm mapped = nullptr;
     TUTTI_EXPECT_OK(tutti_comm_with_options(comm, &options, &mapped));
     tutti_group_start();

@@ -135,50 +135,6 @@ TEST_F(CommHandleTest, RejectsCalls_AfterFinalize) {
   EXPECT_EQ(ranks, 4);
 }
 
-TEST_F(CommHandleTest, PassesOptionsOfUsedHandle) {
-  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  options.algorithm = "ring";
-  tutti_comm view = nullptr;
-  ASSERT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
-  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, view, nullptr), tutti_ok);
-  EXPECT_EQ(fake_->last_algorithm, "ring");
-  EXPECT_EQ(all_reduce(1), tutti_ok);
-  EXPECT_EQ(fake_->last_algorithm, "");
-  EXPECT_EQ(tutti_comm_finalize(view), tutti_invalid_usage);
-  EXPECT_EQ(tutti_comm_destroy(view), tutti_ok);
-  EXPECT_EQ(all_reduce(1), tutti_ok);
-
-  ASSERT_EQ(tutti_comm_with_options(comm_, nullptr, &view), tutti_ok);
-  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
-  EXPECT_EQ(tutti_comm_destroy(view), tutti_invalid_argument);  // Destroyed with the communicator.
-  comm_ = insert_fake(fake_);
-  for (const char* transport :
-       {"carrier pigeon", "tcp"}) {  // No algorithm has this name, and the communicator has another.
-    options.transport = transport;
-    EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
-  }
-}
-
-TEST_F(CommHandleTest, RejectsDifferentCommunicatorName) {
-  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  tutti_comm view = nullptr;
-  options.name = "other";
-  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
-  options.name = "";  // The name of the fake.
-  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
-}
-
-TEST_F(CommHandleTest, AcceptsEmptyStringsAsUnset) {
-  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  options.algorithm = "ring";
-  tutti_comm view = nullptr, second = nullptr;
-  ASSERT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
-  options.name = options.algorithm = options.protocol = options.transport = options.compression = options.memory = "";
-  ASSERT_EQ(tutti_comm_with_options(view, &options, &second), tutti_ok) << last_error();
-  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, second, nullptr), tutti_ok);
-  EXPECT_EQ(fake_->last_algorithm, "ring");  // Inherited.
-}
-
 // The fake is rank 1.
 TEST_F(CommHandleTest, RejectsMessageToSelf_OutsideGroup) {
   tutti_stream stream = nullptr;
@@ -202,98 +158,11 @@ TEST_F(CommHandleTest, KeepsErrorTextOfWrapper) {
   EXPECT_EQ(last_error(), "outer: wrap: the other end");
 }
 
-TEST_F(CommHandleTest, RejectsInvalidTimeouts) {
-  tutti_comm view = nullptr;
-  for (std::int64_t tutti_comm_options::*time :
-       {&tutti_comm_options::timeout_ms, &tutti_comm_options::init_timeout_ms}) {
-    tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-    options.*time = -2;
-    EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
-    EXPECT_NE(last_error().find("timeout_ms is -2: pass a time, 0 for"), std::string::npos) << last_error();
-    options.*time = -1;
-    ASSERT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
-    EXPECT_EQ(tutti_comm_destroy(view), tutti_ok);
-  }
-}
-
-// The error for an algorithm and a protocol from the environment; the call passes no options.
-std::string error_of(const std::string& algorithm, const std::string& protocol) {
-  CommunicatorOptions environment;
-  environment.algorithm = algorithm;
-  environment.protocol = protocol;
-  return options_over(environment, nullptr).status().message();
-}
-
-TEST_F(CommHandleTest, RejectsUnknownNames) {
-  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  options.algorithm = "rong";
-  const tutti_unique_id id = {};
-  tutti_comm comm = nullptr;
-  const std::function<tutti_status()> handles[] = {
-      [&] { return tutti_comm_create(&id, 0, 1, &options, &comm); },
-      [&] { return tutti_comm_create_all(1, &options, &comm); },
-      [&] { return tutti_comm_create_from_environment(&options, &comm); },
-      [&] { return tutti_comm_split(comm_, 0, 0, &options, &comm); },
-      [&] { return tutti_comm_with_options(comm_, &options, &comm); },
-  };
-  for (const auto& handle : handles) {
-    EXPECT_EQ(handle(), tutti_invalid_argument);
-    EXPECT_NE(last_error().find("options.algorithm is \"rong\", but must be one of ring, halving_doubling"),
-              std::string::npos)
-        << last_error();
-  }
-  options.algorithm = nullptr;
-  options.protocol = "smoke";
-  EXPECT_EQ(tutti_comm_create_all(1, &options, &comm), tutti_invalid_argument);
-  EXPECT_NE(last_error().find("options.protocol is \"smoke\", but must be one of LL, Simple, LL128"),
-            std::string::npos);
-  EXPECT_EQ(comm, nullptr);
-
-  options.protocol = "LL128";
-  EXPECT_EQ(tutti_comm_create_all(1, &options, &comm), tutti_unsupported);
-  EXPECT_NE(last_error().find("protocol LL128 is for GPUs"), std::string::npos) << last_error();
-
-  EXPECT_EQ(error_of("binary_tree", "LL"), "");
-  EXPECT_EQ(error_of("rong", "").find("TUTTI_ALGORITHM is \"rong\""), 0U);
-  EXPECT_EQ(error_of("", "smoke").find("TUTTI_PROTOCOL is \"smoke\""), 0U);
-  EXPECT_EQ(error_of("hierarchical", ""), "");  // Requires several hosts: the call reports it.
-}
-
 TEST_F(CommHandleTest, RejectsTooManyRanks) {
   tutti_comm comm = nullptr;
   const tutti_unique_id id = {};
   EXPECT_EQ(tutti_comm_create(&id, 0, 65537, nullptr, &comm), tutti_invalid_argument);
   EXPECT_NE(last_error().find("at most 65536"), std::string::npos) << last_error();
-}
-
-TEST_F(CommHandleTest, AcceptsOptionsOfOtherVersions) {
-  struct {
-    tutti_comm_options known = TUTTI_COMM_OPTIONS_DEFAULT;
-    std::uint64_t unknown = 0;
-  } newer;
-  newer.known.algorithm = "ring";
-  tutti_comm view = nullptr;
-  newer.known.size = 71;
-  EXPECT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_invalid_argument);
-  newer.known.size = sizeof newer;
-  ASSERT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_ok);
-  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, view, nullptr), tutti_ok);
-  EXPECT_EQ(fake_->last_algorithm, "ring");
-  newer.unknown = 1;
-  EXPECT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_unsupported);
-  EXPECT_NE(last_error().find("newer tutti"), std::string::npos) << last_error();
-}
-
-TEST_F(CommHandleTest, RejectsTooManyChannels) {
-  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  tutti_comm view = nullptr;
-  options.channels = 2;
-  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_unsupported);
-  CommunicatorOptions environment;
-  environment.channels = 2;
-  EXPECT_EQ(options_over(environment, nullptr).status().code(), Code::unsupported);
-  options.channels = 1;
-  EXPECT_TRUE(options_over(environment, &options).ok());
 }
 
 TEST_F(CommHandleTest, DestroyReportsUnreportedFailure) {

@@ -21,7 +21,9 @@ tutti_compression_statistics statistics_of(tutti_comm comm) {
 tutti_comm compressed(tutti_comm comm) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.compression = "int8";
-  options.algorithm = "two_shot";
+  tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+  tuning.algorithm = "two_shot";
+  options.tuning = &tuning;
   tutti_comm view = nullptr;
   TUTTI_EXPECT_OK(tutti_comm_with_options(comm, &options, &view));
   return view;

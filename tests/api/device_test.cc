@@ -212,8 +212,10 @@ TEST_F(DeviceApi, SplitsAndViewsStayOnDevice) {
   expect_sum(parts, kRanks);
   tutti_comm views[kRanks] = {};
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  options.channels = 4;
-  options.algorithm = "ring";
+  tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+  tuning.channels = 4;
+  tuning.algorithm = "ring";
+  options.tuning = &tuning;
   for (int rank = 0; rank < kRanks; ++rank)
     ASSERT_EQ(tutti_comm_with_options(comms_[rank], &options, &views[rank]), tutti_ok) << tutti_last_error(nullptr);
   expect_sum(views, kRanks);

@@ -20,7 +20,8 @@ std::string compression_name(std::uint8_t number) {
   return known == nullptr ? "raw" : known;
 }
 
-// "; rank 0 asks for algorithm ring and rank 1 for none (options.algorithm or TUTTI_ALGORITHM)": for each that differs.
+// "; rank 0 asks for algorithm ring and rank 1 for none (options.tuning->algorithm or TUTTI_ALGORITHM)": for each that
+// differs.
 std::string asked_apart(const RanksCall& ours, const RanksCall& theirs) {
   std::string text;
   const auto notify = [&](const char* what, const std::string& mine, const std::string& other, const char* where) {
@@ -31,13 +32,13 @@ std::string asked_apart(const RanksCall& ours, const RanksCall& theirs) {
   const Asked& mine = ours.record.asked;
   const Asked& other = theirs.record.asked;
   notify("algorithm ", or_none(algorithm_name(mine.algorithm)), or_none(algorithm_name(other.algorithm)),
-         "options.algorithm or TUTTI_ALGORITHM");
+         "options.tuning->algorithm or TUTTI_ALGORITHM");
   notify("protocol ", protocol_name(mine.protocol), protocol_name(other.protocol),
-         "options.protocol or TUTTI_PROTOCOL");
+         "options.tuning->protocol or TUTTI_PROTOCOL");
   notify("compression format ", compression_name(mine.compression), compression_name(other.compression),
          kCompressionIsSetBy);
   notify("channels ", std::to_string(mine.channels), std::to_string(other.channels),
-         "options.channels or TUTTI_CHANNELS; 0 is any number");
+         "options.tuning->channels or TUTTI_CHANNELS; 0 is any number");
   return text;
 }
 
