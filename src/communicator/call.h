@@ -1,4 +1,4 @@
-// One call as the API hands it over: arguments checked, buffers not yet looked at.
+// One call as the API passes it on: arguments are checked, buffers are not.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace tutti {
 
 enum class Kind : std::uint8_t { collective, all_to_all_v, send, recv };
 
-// Blocks of unequal length, in elements; all arrays have one entry per rank.
+// Blocks of unequal length, in elements. Each array has one entry per rank.
 struct Unequal {
   std::vector<std::uint64_t> send_counts, send_displacements, recv_counts, recv_displacements;
 };
@@ -21,25 +21,25 @@ struct Call {
   Collective collective = Collective::all_reduce;
   DataType type = DataType::float32;
   Reduction reduction = Reduction::sum;
-  Rank root = 0;            // Or the peer of send and recv.
+  Rank root = 0;            // For send and recv: the peer.
   std::uint64_t count = 0;  // Elements of a block.
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  double scalar = 1;                // pre_mul_sum: floats.
-  std::int64_t integer_scalar = 1;  // pre_mul_sum: integers.
-  const std::byte* factor =
-      nullptr;                       // pre_mul_sum: where the scalar is read when the call runs; null: it is the above.
-  const Unequal* unequal = nullptr;  // all_to_all_v; outlives the call.
-  float* residual = nullptr;         // Error feedback, an element for each of the input; null: none.
+  double scalar = 1;                // pre_mul_sum of floats.
+  std::int64_t integer_scalar = 1;  // pre_mul_sum of integers.
+  // pre_mul_sum: address from which the scalar is read when the call runs; null: `scalar` or `integer_scalar` is used.
+  const std::byte* factor = nullptr;
+  const Unequal* unequal = nullptr;  // all_to_all_v only. Must outlive the call.
+  float* residual = nullptr;         // Error feedback: one value per element of the input; null: off.
 };
 
-// All that tells shapes of calls apart, but for the count.
+// Returns the shape of a call: all that distinguishes calls except the count.
 inline std::uint64_t shape_of(const Call& call) {
   return std::uint64_t{call.root} << 32 | std::uint64_t(call.collective) << 24 | std::uint64_t(call.type) << 16 |
          std::uint64_t(call.reduction) << 8;
 }
 
-// The same, and whether there is a residual, which is a rank's own business.
+// Like shape_of(), but includes whether the call has a residual. Ranks may differ in this.
 inline std::uint64_t own_shape_of(const Call& call) { return shape_of(call) | (call.residual != nullptr ? 1 : 0); }
 
 }  // namespace tutti

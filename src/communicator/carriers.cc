@@ -23,7 +23,7 @@ Result<std::vector<BlockWay>> reach_by_rdma(const DeviceBlock& block) {
   return reach_by_verbs(VerbsOptions::from(config()), block);
 }
 
-// Where nobody asked for RDMA by name.
+// Returns the options for RDMA that was not requested by name; fails if RDMA is disabled.
 Result<VerbsOptions> unasked() {
   if (config().ib_disabled) return unsupported("TUTTI_IB_DISABLE or NCCL_IB_DISABLE leaves RDMA out");
   VerbsOptions options = VerbsOptions::from(config());
@@ -31,7 +31,7 @@ Result<VerbsOptions> unasked() {
   return options;
 }
 
-// One line for each.
+// One line per transport.
 constexpr std::array kKinds = {
     CarrierKind{"ucx", open_ucx, describe_ucx, reach_by_ucx},
     CarrierKind{"verbs", open_rdma, describe_rdma, reach_by_rdma},
@@ -77,7 +77,7 @@ std::vector<BlockWay> reach_by_carriers(const DeviceBlock& block) {
   std::vector<BlockWay> all;
   for (const CarrierKind& kind : kKinds) {
     Result<std::vector<BlockWay>> ways = kind.reach(block);
-    if (!ways.ok()) continue;  // It is not there, of which describe() says more.
+    if (!ways.ok()) continue;  // Not available; describe() returns the reason.
     std::move(ways.value().begin(), ways.value().end(), std::back_inserter(all));
   }
   return all;

@@ -1,4 +1,4 @@
-// Transports that carry messages between hosts beside TCP.
+// List of the transports, other than TCP, that carry messages between hosts.
 #pragma once
 
 #include <memory>
@@ -11,25 +11,24 @@
 
 namespace tutti {
 
-// "shm", "tcp", and those by which ranks of several hosts may be reached, of this build.
+// Returns "shm", "tcp", and the other transports between hosts of this build.
 std::vector<std::string> transport_names();
 
-// Opens the transport with this name; null for transports without a carrier. Fails if the machine lacks what it
-// needs.
+// Opens the transport with this name. Returns null for "shm" and "tcp". Fails if this machine lacks what it needs.
 Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport);
-// Why it cannot have what was asked for by TUTTI_ENCRYPT or TUTTI_CHECK.
+// Returns the error for a transport that supports neither TUTTI_ENCRYPT nor TUTTI_CHECK.
 Status sends_as_they_are(const std::string& transport);
 
-// Opens the carrier that ranks of several hosts use by default if all have it, and returns its name. Fails, with
-// the reason, if this process has none or must not use it.
+// Opens the transport that ranks of several hosts use by default if all ranks have it. Fails with the reason if this
+// process does not have it, or if it is disabled.
 Result<std::unique_ptr<CarrierSource>> open_unasked();
 inline constexpr const char* kUnasked = "verbs";
 
-// For people: those that need something of the machine, and what it has of that, or why there is none.
+// Human-readable descriptions of the transports that need hardware: what they found, or why they are not available.
 std::vector<std::pair<std::string, Result<std::string>>> describe_carriers();
 Result<std::string> describe_unasked();
 
-// For people: how memory of a device is reached by each of these that is there.
+// Describes how each available transport reaches this device memory.
 std::vector<BlockWay> reach_by_carriers(const DeviceBlock& block);
 
 }  // namespace tutti

@@ -1,5 +1,4 @@
-// How many bytes compression formats have saved a communicator's rank. Written by the thread that runs its calls, read
-// by any.
+// Counts the bytes that compression has saved on one rank. One thread, which runs the calls, writes; any thread reads.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +7,26 @@
 
 namespace tutti {
 
-// Bytes that a rank sends in a call: of the elements in memory, and of the messages that carry them.
+// Bytes that a rank sends in a call: size of the elements in memory, and size of the messages that carry them.
 struct Carried {
   std::uint64_t element_bytes = 0, message_bytes = 0;
 };
 
 struct CompressionStatistics {
   std::uint64_t rounded_calls = 0, raw_calls = 0;
-  Carried carried;  // By the former.
+  Carried carried;  // Sum over the compressed calls.
 };
 
 class CompressionCounter {
  public:
-  // Counts a call with compressed messages. Other calls are not counted in bytes.
+  // Adds a call with compressed messages. Other calls are not counted.
   void add(const Carried& carried) {
     store_relaxed(&seen_.rounded_calls, seen_.rounded_calls + 1);
     store_relaxed(&seen_.carried.element_bytes, seen_.carried.element_bytes + carried.element_bytes);
     store_relaxed(&seen_.carried.message_bytes, seen_.carried.message_bytes + carried.message_bytes);
   }
 
-  // Where the rank has made so many calls in all.
+  // Returns the statistics, given the number of all calls of the rank.
   CompressionStatistics of(std::uint64_t calls) const {
     CompressionStatistics statistics;
     statistics.rounded_calls = load_relaxed(&seen_.rounded_calls);

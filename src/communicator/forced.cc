@@ -22,7 +22,7 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-// Names of the algorithms of all collectives, for one host or several, each once.
+// Returns the algorithms of all collectives, for one host or several, without duplicates.
 const Names& algorithm_names() {
   static const Names names = [] {
     Names made;
@@ -115,7 +115,8 @@ void CommunicatorOptions::force() {
   forced = 0;
   std::string autotunes = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
   if (tune != Tune::off && has_plugin()) autotunes += "p";
-  const std::string bound = std::to_string(std::bit_cast<std::uint64_t>(max_relative_error));  // In any locale.
+  // Independent of the locale.
+  const std::string bound = std::to_string(std::bit_cast<std::uint64_t>(max_relative_error));
   const std::string travels = max_relative_error > 0 ? bound : compression == "raw" ? "" : compression;
   for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), autotunes})
     forced = hashed(forced, word + '/');

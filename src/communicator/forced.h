@@ -1,4 +1,4 @@
-// Names that users may force upon the tuner.
+// Checks of names by which users override the tuner.
 #pragma once
 
 #include <cstdint>
@@ -12,42 +12,43 @@ namespace tutti {
 
 struct CommunicatorOptions;
 
-// Whether a communicator can heed the name for any collective at all; it may be empty. `source` says who gave it:
-// "options.tuning->algorithm", "TUTTI_ALGORITHM".
+// Fails unless `name` is empty or applies to some collective. `source` is the setting that has the name, such as
+// "options.tuning->algorithm" or "TUTTI_ALGORITHM".
 Status check_algorithm(const std::string& source, const std::string& name);
 Status check_transport(const std::string& source, const std::string& name);
 Status check_protocol(const std::string& source, const std::string& name);
 Status check_compression_format(const std::string& source, const std::string& name);
-// A bound on the error is there instead of a format; 0: there is none. `sources` says who gave them.
+// Fails if both a format and an error bound are set; 0: no bound. `sources` are the settings.
 Status check_compression_or_bound(const std::string& sources, const std::string& name, double max_relative_error);
-// Expected errors hold for rounding to nearest only.
+// Fails if a bound is combined with stochastic rounding: error bounds assume rounding to nearest.
 Status check_bounded_rounding(const std::string& sources, Rounding rounding, double max_relative_error);
-// Fails for settings that only GPUs support.
+// Fails if a setting requires GPUs.
 Status check_on_host_memory(std::string_view protocol, std::uint32_t channels);
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name);
 
-// Names that options request for a call, as numbers that are equal on all ranks of a version; 0: none.
+// The names in options as numbers; 0: not set. Ranks with the same library version use the same numbers.
 struct Asked {
   static constexpr std::uint8_t kBound = 255;
   std::uint8_t algorithm = 0;
   std::uint8_t protocol = 0;
-  std::uint8_t compression = 0;  // A CompressionFormat, or kBound: a bound on the error instead.
-  std::uint8_t channels = 0;     // 255: so many or more.
+  std::uint8_t compression = 0;  // A CompressionFormat, or kBound for an error bound.
+  std::uint8_t channels = 0;     // 255: 255 or more.
   bool operator==(const Asked&) const = default;
 };
 static_assert(sizeof(Asked) == 4);
-std::string_view algorithm_name(std::uint8_t number);  // Of Asked; "" for a number that is none.
+// Returns the name for Asked::algorithm; "" for an invalid number.
+std::string_view algorithm_name(std::uint8_t number);
 
-// Sources of a compression format, as a list for messages.
+// The settings that select compression, as a list for error messages.
 inline constexpr char kCompressionIsSetBy[] =
     "options.compression, TUTTI_COMPRESS or TUTTI_NCCL_COMPRESS; a bound: options.max_relative_error, "
     "TUTTI_MAX_RELATIVE_ERROR or "
     "TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR";
 
-// Logs that what a variable of NCCL's forces is not heeded; once in the process for each variable.
+// Logs that an override by an NCCL variable is ignored; once per process and variable.
 void warn_of_nccls(const std::string& variable, const std::string& why);
 
-// The names of a collective's algorithms, for people; they live as long as the library.
+// Returns the names of a collective's algorithms. The text lives as long as the library.
 Result<const char*> algorithms_of(std::string_view collective);
 
 }  // namespace tutti

@@ -23,7 +23,7 @@ Result<bool> advance_all(std::vector<std::unique_ptr<Operation>>& operations) {
 
 namespace {
 
-// Remaining operations of one communicator, in the order of the calls.
+// The remaining calls of one communicator, in the order in which they were made.
 struct Lineup {
   std::deque<const GroupedCall*> waiting;
   std::vector<std::unique_ptr<Operation>> running;
@@ -33,7 +33,7 @@ struct Lineup {
   bool done() const { return waiting.empty() && running.empty(); }
   bool holds_several() const { return waiting.size() + running.size() > 1; }
 
-  // Messages start at once, up to the next collective; a collective starts when all before it is done.
+  // Starts messages at once, up to the next collective. Starts a collective when all calls before it are done.
   Status start() {
     while (!waiting.empty()) {
       const GroupedCall& next = *waiting.front();
@@ -46,7 +46,7 @@ struct Lineup {
     }
     return {};
   }
-  // True if any call came to its end.
+  // Returns whether any call is done.
   Result<bool> advance() {
     TUTTI_CHECK_OK(start());
     return advance_all(running);
@@ -54,16 +54,17 @@ struct Lineup {
 };
 using Lineups = std::map<Communicator*, Lineup>;
 
-// One call that cannot be made is the caller's to correct, and harms nobody; those that fall with it do, and so does
-// one that lacked memory outside of the communicator, which would have told of it.
+// Ends all calls of one communicator. A single invalid call is the caller's error and does not affect peers. Other
+// calls that end with it do, and so does an allocation failure outside of the communicator, which has not been reported
+// to peers.
 void give_up(Communicator& communicator, Lineup& lineup, const Status& reason) {
   if (lineup.holds_several() || !is_question(reason)) call_off(communicator, reason);
-  lineup.waiting.clear();  // Not assigned anew: that takes memory.
+  lineup.waiting.clear();  // clear() allocates no memory; an assignment would.
   lineup.running.clear();
   lineup.failed = true;
 }
 
-// Goes through all once; the first failure. `any`: a call came to its end, or a communicator to its own.
+// Advances all communicators once. Returns the first failure. `any`: a call has finished, or a communicator has failed.
 Status advance_lineups(Lineups& lineups, bool& any) {
   Status first;
   for (auto& [communicator, lineup] : lineups) {
@@ -89,8 +90,8 @@ Status wait_for_lineups(Lineups& lineups) {
   return first;
 }
 
-// To start a call does not wait either, so one thread drives all communicators, be they ranks that wait for each other.
-// One that fails does not stop the others, whose peers count on them.
+// Runs all calls. Starting a call does not wait either, so one thread can drive ranks that wait for each other. A
+// failing communicator does not stop the others, since their peers wait for them.
 Status run_lineups(Lineups& lineups) {
   const auto is_done = [](const auto& entry) { return entry.second.done(); };
   Status first;
@@ -106,7 +107,8 @@ Status run_lineups(Lineups& lineups) {
 }  // namespace
 
 void call_off(Communicator& communicator, const Status& reason) {
-  (void)caught([&] { return communicator.call_off(reason); });  // Peers hear of it before it says so here.
+  // Peers are notified before this rank reports the error.
+  (void)caught([&] { return communicator.call_off(reason); });
 }
 
 Status drive(std::vector<std::unique_ptr<Operation>>& operations) {

@@ -1,5 +1,5 @@
-// Calls that run together in one thread: messages at once, collectives of a communicator one after the other, and
-// different communicators beside each other, so that one thread can drive several ranks.
+// Runs several calls in one thread. Messages start at once; collectives of one communicator run one after the other;
+// different communicators run concurrently. One thread can therefore drive several ranks.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@ struct GroupedCall {
   CommunicatorOptions options;
 };
 
-// Runs all; a communicator whose call fails runs no more of them, and if there were more it fails for good. Returns the
-// first failure when all are done or failed. Blocks, with bounded waits. Throws nothing.
+// Runs all calls. If a call fails, its communicator skips the remaining calls, and fails permanently if it had several.
+// Returns the first error after all calls have ended. Blocks with bounded waits. Does not throw.
 Status run_group(const std::vector<GroupedCall>& calls);
 
-// Tells the peers, who may be waiting for them, that calls of a group will not be made. Throws nothing.
+// Reports to the peers that calls of a group will not be made, since peers may wait for them. Does not throw.
 void call_off(Communicator& communicator, const Status& reason);
 
-// Advances each once and takes those that are done out; true if there were any.
+// Advances each operation once and removes those that are done. Returns whether any was done.
 Result<bool> advance_all(std::vector<std::unique_ptr<Operation>>& operations);
 // Advances all operations in turn until all are done.
 Status drive(std::vector<std::unique_ptr<Operation>>& operations);

@@ -1,5 +1,5 @@
-// Where the ranks of a communicator are: which share a host, where on it each is, and what all hosts are made of, as
-// far as that is known.
+// Placement of a communicator's ranks: the ranks of each host, their location in it, and the topology of hosts, if
+// known.
 #pragma once
 
 #include <algorithm>
@@ -20,18 +20,18 @@
 
 namespace tutti {
 
-// Between hosts, as ranks saw it when they joined.
+// Network performance between hosts, measured when ranks joined.
 struct NetworkFigures {
-  double message_us = 0;         // Latency of a small message, one way, including the work of both ends.
-  double rank_gbytes_per_s = 0;  // Rate at which a rank sends while it receives as much.
-  double host_gbytes_per_s = 0;  // and all ranks of a host together.
-  double took_us = 0;            // To see that.
+  double message_us = 0;         // One-way time of a small message, including the overhead of both ends.
+  double rank_gbytes_per_s = 0;  // Send rate of one rank that also receives at this rate.
+  double host_gbytes_per_s = 0;  // Send rate of all ranks of a host together.
+  double took_us = 0;            // Duration of the measurement.
 };
 
 class Hosts {
  public:
   Hosts() = default;
-  // [rank]: a number that only ranks of its host have.
+  // host_of[rank]: a number that is unique to the rank's host.
   explicit Hosts(std::span<const Rank> host_of) {
     std::map<Rank, Rank> first;
     for (const Rank host : host_of)
@@ -42,40 +42,41 @@ class Hosts {
       host_numbers_.push_back(first[host_of[rank]]);
     }
   }
-  // By rank, as many as there are.
+  // Sets the location of each rank; one entry per rank.
   void place(std::vector<Location> locations) {
     TUTTI_ASSERT(locations.size() == leaders_.size());
     locations_ = std::move(locations);
   }
-  // Its hosts are in the order of their first ranks.
+  // Sets the topology. Its hosts must be in the order of their first ranks.
   void know(std::shared_ptr<const MergedTopology> topology) {
     TUTTI_ASSERT(topology->hosts() == hosts_);
     topology_ = std::move(topology);
   }
-  // Names the communicator, alike on all its ranks; another has another number, as chance is.
+  // Sets the id of the communicator: equal on all its ranks, and different from other communicators with high
+  // probability.
   void identify(std::uint64_t id) { id_ = id; }
   std::uint64_t id() const { return id_; }
   void measured(const std::optional<NetworkFigures>& network) { network_ = network; }
-  // None: nobody measured.
+  // Empty if not measured.
   const std::optional<NetworkFigures>& network() const { return network_; }
   // Sets the transport between hosts, such as "tcp".
   void carried_by(std::string carrier) { carrier_ = std::move(carrier); }
   const std::string& carrier() const { return carrier_; }
-  // The machine whose CPUs a rank shares with others; it may play several hosts.
+  // The machine whose CPUs a rank shares. One machine may emulate several hosts.
   struct Seat {
-    Rank machine = 0;        // A number that only ranks there have.
-    std::uint32_t cpus = 0;  // CPUs of the whole host.
-    // There, that the rank is known to share them with, itself included: of this communicator, or of one that it is
-    // part of, whose other ranks may be at work as well.
+    Rank machine = 0;        // A number that is unique to ranks of this machine.
+    std::uint32_t cpus = 0;  // CPUs of the whole machine.
+    // Ranks known to share the machine, including this one. Counts ranks of this communicator or of its parent, since
+    // other ranks of the parent may be active too.
     std::uint32_t ranks = 0;
-    // Where it said so: how many CPUs it may run on, the first of them, and how many ranks share just these, itself
-    // included.
+    // Affinity, if reported: number of CPUs that the rank may use, the first of them, and the number of ranks with
+    // exactly these CPUs, including this one.
     std::uint32_t own_cpus = 0, first_cpu = 0, sharers = 0;
   };
   Hosts(std::span<const Rank> host_of, std::vector<Seat> seats) : Hosts(host_of) {
     seats_ = std::move(seats);
-    std::map<Rank, std::uint32_t> ranks;                                              // By machine,
-    std::map<std::tuple<Rank, std::uint32_t, std::uint32_t>, std::uint32_t> sharers;  // and by CPUs there.
+    std::map<Rank, std::uint32_t> ranks;                                              // By machine.
+    std::map<std::tuple<Rank, std::uint32_t, std::uint32_t>, std::uint32_t> sharers;  // By machine and CPUs.
     for (const Seat& seat : seats_) {
       ++ranks[seat.machine];
       ++sharers[{seat.machine, seat.first_cpu, seat.own_cpus}];
@@ -85,7 +86,7 @@ class Hosts {
       seat.sharers = std::max(seat.sharers, sharers[{seat.machine, seat.first_cpu, seat.own_cpus}]);
     }
   }
-  // Empty: nobody said.
+  // Empty if not reported.
   const std::vector<Seat>& seats() const { return seats_; }
 
   static Hosts together(Rank ranks) { return Hosts(std::vector<Rank>(ranks, 0)); }
@@ -96,13 +97,13 @@ class Hosts {
   }
 
   Rank ranks() const { return static_cast<Rank>(leaders_.size()); }
-  // The lowest rank of its host.
+  // Returns the lowest rank of the rank's host.
   Rank leader_of(Rank rank) const { return leaders_[rank]; }
   const std::vector<Rank>& leaders() const { return leaders_; }
   bool share(Rank a, Rank b) const { return leaders_[a] == leaders_[b]; }
   const Location& location(Rank rank) const { return locations_[rank]; }
   const std::vector<Location>& locations() const { return locations_; }
-  // Instructions that the CPUs of all ranks have, among ranks that reported them; none: no rank did.
+  // Returns the instructions that all reporting ranks support; nullopt if no rank has reported.
   std::optional<Instructions> common_instructions() const {
     std::optional<Instructions> common;
     for (const Location& location : locations_) {
@@ -112,14 +113,14 @@ class Hosts {
     }
     return common;
   }
-  // Topology of all hosts; null if it was not requested.
+  // Returns the topology; null if it was not requested. host_number() returns the rank's host in it.
   const MergedTopology* topology() const { return topology_.get(); }
   std::uint32_t host_number(Rank rank) const { return host_numbers_[rank]; }
-  // [rank]: a number that only ranks of its host and NUMA domain have; of its host alone, where some rank of it is not
-  // in one.
+  // Returns for each rank a number that is unique to its host and NUMA domain. If a rank of the host has no domain, the
+  // number is unique to the host only.
   std::vector<Rank> domains() const;
-  // Returns the hosts of a communicator with these ranks, in this order. `number` distinguishes communicators of
-  // the same ranks.
+  // Returns the placement of a communicator of `members`, in this order. `number` distinguishes communicators of the
+  // same ranks.
   Hosts of(const std::vector<Rank>& members, std::uint64_t number = 0) const {
     std::vector<Rank> host_of;
     std::vector<Seat> seats;
@@ -140,20 +141,20 @@ class Hosts {
     return part;
   }
   bool share_one() const { return hosts_ < 2; }
-  // On the most oversubscribed machine; 1 where each has a CPU, or nobody said.
+  // Returns the ranks per CPU of the most oversubscribed machine; 1 if each rank has a CPU, or if not reported.
   double ranks_per_cpu() const {
     double most = 1;
     for (const Seat& seat : seats_) most = std::max(most, static_cast<double>(seat.ranks) / seat.cpus);
     return most;
   }
-  // Whether there are no links between hosts, since one machine plays them all.
+  // Returns whether one machine emulates all hosts, so that there are no links between hosts.
   bool one_machine() const {
     const auto is_first = [&](const Seat& seat) { return seat.machine == seats_[0].machine; };
     return !seats_.empty() && std::all_of(seats_.begin(), seats_.end(), is_first);
   }
 
  private:
-  // S. Vigna's splitmix64.
+  // splitmix64 by S. Vigna.
   static std::uint64_t stirred(std::uint64_t word) {
     word += 0x9e3779b97f4a7c15ULL;
     word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9ULL;
@@ -163,9 +164,9 @@ class Hosts {
 
   std::uint64_t id_ = 0;
   std::vector<Rank> leaders_;
-  std::vector<Seat> seats_;  // Empty: nobody said.
+  std::vector<Seat> seats_;  // Empty if not reported.
   std::uint32_t hosts_ = 0;
-  std::vector<std::uint32_t> host_numbers_;  // Numbers of hosts in topology_, which sub-communicators keep whole.
+  std::vector<std::uint32_t> host_numbers_;  // Indices in topology_, which sub-communicators share unchanged.
   std::vector<Location> locations_;
   std::shared_ptr<const MergedTopology> topology_;
   std::optional<NetworkFigures> network_;
@@ -173,7 +174,7 @@ class Hosts {
 };
 
 inline std::vector<Rank> Hosts::domains() const {
-  std::map<Rank, bool> known;  // By leader: whether all are in one.
+  std::map<Rank, bool> known;  // By leader: whether all ranks of the host have a domain.
   for (Rank rank = 0; rank < ranks(); ++rank) {
     const bool here = locations_[rank].domain != kNoDomain;
     known[leaders_[rank]] = known.try_emplace(leaders_[rank], true).first->second && here;

@@ -1,4 +1,4 @@
-// Work in flight that one thread can drive beside others: what a group runs.
+// Work in progress that one thread can drive beside other work, as a group does.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace tutti {
 
-// A call that failed waits no longer for peers in its buffers. They may still be there: stopped, or in a fold of some
-// GB.
+// Maximum wait of a failed call for peers that access its buffers. Peers may be stopped, or in a fold of several GB.
 inline constexpr std::int64_t kRemoteAccessMs = 1000;
 
-// Whether a failure is of a call that cannot be made as it is, and that nothing was done for: no peer is told.
+// Returns whether a call failed because it is invalid, before any work was done. Peers are not notified of such
+// failures.
 inline bool is_question(const Status& status) {
   return status.code() == Code::invalid_argument || status.code() == Code::unsupported;
 }
@@ -20,9 +20,10 @@ inline bool is_question(const Status& status) {
 class Operation {
  public:
   virtual ~Operation() = default;
-  // Goes as far as the peers allow, without waiting. True when done.
+  // Progresses as far as peers allow, without waiting. Returns true when done.
   virtual Result<bool> advance() = 0;
-  // After advance() came back false: one more fruitless poll. Fails when waiting has no sense any more.
+  // Called after advance() returned false. Counts an unsuccessful poll, and may sleep or yield. Fails if the
+  // communicator has failed or the wait has exceeded its limit.
   virtual Status wait() = 0;
 };
 

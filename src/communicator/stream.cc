@@ -8,7 +8,7 @@ namespace tutti {
 
 namespace {
 
-constexpr std::size_t kStackBytes = 2 << 20;  // Plans are made and proved on it.
+constexpr std::size_t kStackBytes = 2 << 20;  // Plans are built and verified on this stack.
 
 }  // namespace
 
@@ -86,7 +86,7 @@ std::shared_ptr<Event::Mark> Event::mark() const {
 
 void Event::record(Stream& stream) {
   auto mark = std::make_shared<Mark>();
-  // The mark becomes visible only once it is in the stream; otherwise a waiter could wait forever.
+  // Publishes the mark only after it has been enqueued. Otherwise, if enqueuing failed, a waiter would wait forever.
   const std::lock_guard lock(mutex_);
   stream.enqueue([mark] {
     mark->set();

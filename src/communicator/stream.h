@@ -1,4 +1,4 @@
-// Queues of work that a thread of the library does in order beside the caller's, and marks in them.
+// Queues of work that a library thread runs in order, and events in these queues.
 #pragma once
 
 #include <condition_variable>
@@ -13,20 +13,20 @@
 
 namespace tutti {
 
-// Any thread may use it. An idle stream sleeps.
+// Thread-safe. An idle stream sleeps.
 class Stream {
  public:
-  // Fails if the system gives no thread.
+  // Fails if no thread can be created.
   static Result<std::unique_ptr<Stream>> create();
-  ~Stream();  // Does what was enqueued first.
+  ~Stream();  // Finishes enqueued work first.
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   void enqueue(std::function<Status()> work);
-  // Waits for all that was enqueued; the first failure since the last synchronize, if any.
+  // Waits for all enqueued work. Returns the first failure since the last synchronize().
   Status synchronize();
   bool idle() const;
-  // Returns what synchronize() would return if the stream is idle, without clearing it.
+  // Returns the error that synchronize() would return on an idle stream, without clearing it.
   Status failure() const;
 
  private:
@@ -43,11 +43,11 @@ class Stream {
   std::unique_ptr<ServiceThread> worker_;  // Last: it uses the members above.
 };
 
-// A mark in a stream: reached when the stream has done what was enqueued before the last record(). Any thread.
+// A point in a stream: reached when the stream has finished the work enqueued before the last record(). Thread-safe.
 class Event {
  public:
   void record(Stream& stream);
-  // Later work of `stream` waits for the mark as it is now, even if it is recorded again.
+  // Makes later work of `stream` wait for the current point, even if the event is recorded again.
   void hold(Stream& stream) const;
   void synchronize() const;
   bool reached() const;
@@ -64,7 +64,7 @@ class Event {
   std::shared_ptr<Mark> mark() const;
 
   mutable std::mutex mutex_;
-  std::shared_ptr<Mark> mark_;  // Shared with the work in streams, which may outlive the event.
+  std::shared_ptr<Mark> mark_;  // Shared with work in streams, which may outlive the event.
 };
 
 }  // namespace tutti
