@@ -47,7 +47,7 @@ std::string hex(std::uint64_t address) {
 // Returns the first range that `right` rejects, such as "at 0x7f00 is nothing mapped"; empty if all ranges pass.
 template <typename Right>
 Result<std::string> find_wrong(const std::byte* memory, std::size_t bytes, const Right& right) {
-  auto next = reinterpret_cast<std::uint64_t>(memory);  // All before it is found good.
+  auto next = reinterpret_cast<std::uint64_t>(memory);  // All addresses below have passed.
   const std::uint64_t end = next + bytes;
   std::ifstream maps("/proc/self/maps");
   if (!maps) return system_error("open /proc/self/maps");

@@ -1,4 +1,4 @@
-// Kinds of memory at the addresses of this process.
+// Checks of the memory mapped at addresses of this process.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace tutti {
 
-// Fails, and says what is there, unless all of [memory, memory + bytes) is private anonymous memory that can be read
-// and written: what malloc and mmap give, and no file, shared memory, code, stack or gap.
+// Fails, and names the mapping found, unless all of [memory, memory + bytes) is readable and writable private anonymous
+// memory. malloc and mmap return such memory; files, shared memory, code, stacks and unmapped pages fail.
 Status check_ordinary(const std::byte* memory, std::size_t bytes);
 
-// Fails unless all of it is the shared memory behind this descriptor.
+// Fails unless all of [memory, memory + bytes) is the shared memory behind `descriptor`.
 Status check_shared(const std::byte* memory, std::size_t bytes, int descriptor);
 
 }  // namespace tutti

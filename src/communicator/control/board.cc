@@ -121,7 +121,7 @@ void Board::publish(std::span<const std::byte> failure) const {
        static_cast<FailureReason>(head.reason));
 }
 
-// The number is taken away first and given back last, so that a reader never takes half a record for a whole one.
+// Clears the number first and writes it last, so that a reader never accepts an incomplete record.
 void Board::announce(Rank self, const CallRecord& record) const {
   std::uint64_t* shared = reinterpret_cast<std::uint64_t*>(&entry(self).calls[record.sequence % kCallHistory]);
   store_relaxed(&shared[0], std::uint64_t{0});

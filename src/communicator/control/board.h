@@ -1,6 +1,6 @@
-// Board: shared state of the ranks of one host, beside the data: the call of each rank, its CPUs, and the failure
-// of the communicator. One shared segment; each entry has one writer. Entries for ranks of other hosts are in
-// memory of this process, which fills them in from notifications.
+// State that the ranks of one host share beside the data: the call of each rank, its CPUs, and the failure of the
+// communicator. The board is one shared segment; each entry has one writer. Entries for ranks of other hosts lie in
+// memory of this process, which updates them from notifications.
 #pragma once
 
 #include <cstdint>
@@ -22,67 +22,71 @@
 
 namespace tutti {
 
-// A buffer as other ranks can find it.
+// Position of a buffer, as other ranks can locate it.
 struct BufferReference {
-  std::uint64_t region = 0;  // One that its owner has passed, or one of these.
-  std::uint64_t offset = 0;  // Into the region, or an address.
+  std::uint64_t region = 0;  // Region that the owner has passed to its peers, or one of the constants below.
+  std::uint64_t offset = 0;  // Offset into the region; for kOwnAddressSpace, an address.
 };
 static_assert(sizeof(BufferReference) == 16);
-inline constexpr std::uint64_t kHiddenBuffer = 0;                 // Private to its process: nobody else reaches it.
-inline constexpr std::uint64_t kNoBuffer = ~std::uint64_t{0};     // The rank has no such buffer in this collective.
-inline constexpr std::uint64_t kOwnAddressSpace = kNoBuffer - 1;  // All ranks are threads of one process: its address.
+inline constexpr std::uint64_t kHiddenBuffer = 0;              // Private to its process; peers cannot access it.
+inline constexpr std::uint64_t kNoBuffer = ~std::uint64_t{0};  // The rank has no such buffer in this collective.
+// All ranks are threads of one process; `offset` is the address.
+inline constexpr std::uint64_t kOwnAddressSpace = kNoBuffer - 1;
 
-// One call of one rank. Written before its number.
+// One call of one rank. `sequence` is written last.
 struct CallRecord {
-  std::uint64_t sequence = 0;  // Collectives of the communicator so far, this one included.
+  std::uint64_t sequence = 0;  // Number of the call: collectives of the communicator so far, including this one.
   std::uint64_t count = 0;
-  std::uint32_t signature = 0;  // Equal on all ranks, or the calls do not match.
+  std::uint32_t signature = 0;  // Must be equal on all ranks, otherwise the calls do not match.
   std::uint32_t root = 0;
   std::uint8_t collective = 0;
   std::uint8_t type = 0;
   std::uint8_t reduction = 0;
-  std::uint8_t advised = 0;  // 1: a tuner plugin has had its say.
-  Asked asked;               // For words: the signature has it, too.
+  std::uint8_t advised = 0;  // 1: a tuner plugin has influenced the choice.
+  Asked asked;               // Used only for error messages; the signature includes these options.
   BufferReference input;
   BufferReference output;
 };
 static_assert(sizeof(CallRecord) == 64);
 
-inline constexpr std::uint8_t kUnequalCollective = 255;  // In `collective`: all_to_all_v, which has a count per rank.
-inline constexpr std::uint8_t kSplitCollective = 254;    // The all_gather with which the ranks agree on a split.
+// Values of CallRecord::collective: all_to_all_v, which has a count per rank, and the all_gather of a split.
+inline constexpr std::uint8_t kUnequalCollective = 255;
+inline constexpr std::uint8_t kSplitCollective = 254;
 inline constexpr std::uint32_t kCallHistory = 16;
 
 inline constexpr std::uint32_t kMaxCpus = 1024;
-inline constexpr std::uint32_t kMaxRemoteAccesses =
-    64;  // ThreadBlocks of a rank that are in its peers' memory at the same time.
+// Maximum thread blocks of a rank that access remote memory at the same time.
+inline constexpr std::uint32_t kMaxRemoteAccesses = 64;
 
 struct alignas(128) BoardEntry {
-  std::uint32_t cpu = ~0U;                 // Where the rank last was, so that who waits for it knows whether to yield.
+  std::uint32_t cpu = ~0U;                 // CPU on which the rank last ran. A waiting peer on the same CPU yields.
   std::uint32_t left = 0;                  // 1: the rank has finalized.
-  std::uint32_t region_notifications = 0;  // Messages about its regions that the rank has sent to its peers so far.
-  std::uint32_t cpus_shown = 0;            // 1: `cpus` is there.
-  std::uint64_t cpus[kMaxCpus / 64] = {};  // CPUs that the rank may run on; CPU c is bit c % kMaxCpus.
-  std::uint64_t moves = 0;                 // Launches of the rank that got ahead, where its device is shared in turns.
-  WaitRecord wait;                         // The last wait of the rank that it has shown.
-  // Not 0: the rank may be reading and writing its peers' memory; see visit.h. On a line that nobody reads meanwhile.
+  std::uint32_t region_notifications = 0;  // Number of messages about its regions that the rank has sent to its peers.
+  std::uint32_t cpus_shown = 0;            // 1: `cpus` is valid.
+  std::uint64_t cpus[kMaxCpus / 64] = {};  // CPUs that the rank may use; CPU c is bit c % kMaxCpus.
+  std::uint64_t moves = 0;  // Number of launches of the rank that made progress, if ranks share its device in turns.
+  WaitRecord wait;          // The last wait that the rank has shown.
+  // Not 0: the rank may be accessing memory of its peers; see remote_access.h. On a cache line of its own.
   alignas(128) std::uint32_t remote_accesses = 0;
-  alignas(128) std::uint32_t
-      block_accesses[kMaxRemoteAccesses] = {};  // The same of its thread blocks on a device, by channel.
-  alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
+  // The same mark for each thread block of the rank on a device, by channel.
+  alignas(128) std::uint32_t block_accesses[kMaxRemoteAccesses] = {};
+  alignas(128) CallRecord calls[kCallHistory];  // Call k is at k % kCallHistory.
 };
 static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord));
 
-// ---- Calls on devices that are on trial ----
+// ---- Autotuning of calls on devices ----
 
-inline constexpr std::uint32_t kMaxAutotuners =
-    32;                                         // Classes of them; each has a place, in the order of their first calls.
-inline constexpr std::size_t kMaxFigures = 56;  // That a rank tells of a stage of one.
-inline constexpr std::size_t kMaxKept = 2 * 1024;  // PluginChoices that rank 0 tells the others.
+// Maximum number of tuning classes. Each class has a place, in the order of first calls.
+inline constexpr std::uint32_t kMaxAutotuners = 32;
+// Maximum number of measurements that a rank reports for a stage.
+inline constexpr std::size_t kMaxFigures = 56;
+// Words of saved tuning results that rank 0 shares with the other ranks.
+inline constexpr std::size_t kMaxKept = 2 * 1024;
 
-// Figures of one rank for one tuning class.
+// Measurements of one rank for one tuning class.
 struct alignas(128) AutotunerEntry {
-  std::uint64_t shown = 0;     // Number of its latest call; see Switchover.
-  std::uint32_t reported = 0;  // Number of the stage whose figures these are, written behind them.
+  std::uint64_t shown = 0;     // Number of the rank's last call in the class; see Switchover.
+  std::uint32_t reported = 0;  // Number of the stage to which `seen_ns` belongs; written after `seen_ns`.
   std::uint32_t reserved = 0;
   std::uint32_t seen_ns[kMaxFigures] = {};
 };
@@ -90,7 +94,7 @@ static_assert(sizeof(AutotunerEntry) == 256);
 
 struct alignas(128) AutotunerHeader {
   struct alignas(64) Place {
-    std::uint64_t word = 0;  // Word of a Switchover.
+    std::uint64_t word = 0;  // State word of a Switchover.
   };
   Place places[kMaxAutotuners];
   std::uint32_t kept[kMaxKept] = {};
@@ -100,17 +104,19 @@ static_assert(sizeof(AutotunerHeader) == 64 * kMaxAutotuners + 4 * kMaxKept);
 struct alignas(128) BoardHeader {
   std::uint32_t version = 0;
   std::uint32_t ranks = 0;
-  std::uint32_t claimed = 0;  // The first failure wins and is kept.
-  std::uint32_t failed = 0;   // 1: `code` and `message` are there.
+  std::uint32_t claimed = 0;  // 1: a rank has claimed the right to report the failure. The first failure is kept.
+  std::uint32_t failed = 0;   // 1: `code` and `message` are valid.
   std::uint32_t code = 0;
-  std::uint32_t rank = 0;                                 // Rank that found the failure.
-  std::uint32_t reason = 0;                               // A FailureReason.
-  alignas(8) std::int64_t remote_access_deadline_ns = 0;  // See Board::remote_access_deadline(); 0: nobody has asked.
+  std::uint32_t rank = 0;    // Rank that found the failure.
+  std::uint32_t reason = 0;  // A FailureReason.
+  // See Board::remote_access_deadline(); 0: not set.
+  alignas(8) std::int64_t remote_access_deadline_ns = 0;
   char message[984] = {};
 };
 static_assert(sizeof(BoardHeader) == 1024);
 
-// Kind of failure for the ranks that did not find it: the same failure, or the finder runs none of a group's calls.
+// Kind of a failure, for ranks that did not find it. shared: all ranks report the same failure. called_off: the finder
+// will not run the calls of a group.
 enum class FailureReason : std::uint32_t { shared, called_off };
 
 class Board {
@@ -121,13 +127,13 @@ class Board {
     return bytes_for_gpus(ranks) + sizeof(AutotunerHeader) + ranks * kMaxAutotuners * sizeof(AutotunerEntry);
   }
 
-  // The part of it that thread blocks on devices see, from its beginning.
+  // Size of the leading section of the board that thread blocks on devices access.
   static std::size_t bytes_for_gpus(Rank ranks) { return sizeof(BoardHeader) + ranks * sizeof(BoardEntry); }
 
   Board() = default;
   const Segment& segment() const { return memory_; }
 
-  // Before anything else: these are on other hosts.
+  // Declares ranks that are on other hosts. Must be called before all other functions.
   void set_apart(const std::vector<Rank>& is_remote);
 
   Rank ranks() const { return header().ranks; }
@@ -136,32 +142,32 @@ class Board {
   BoardEntry& entry(Rank rank) const { return *entries_[rank]; }
   bool failed() const { return load_acquire(&header().failed) != 0; }
   const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
-  // Keeps the first failure, here and for all ranks; later ones are dropped.
+  // Records a failure for all ranks of this host. Only the first failure is kept.
   void fail(Rank finder, const Status& status, FailureReason reason = FailureReason::shared) const;
-  // Returns the failure as reported to `self`: the text, and the rank that found it unless the text names that
-  // rank. If a group was cancelled, the rank that cancelled it gets the reason, and the others get that rank.
+  // Returns the failure as reported to `self`: the text, and the rank that found it unless the text names that rank. If
+  // a rank has called off its group, that rank gets the reason, and the other ranks get that rank.
   Status failure(Rank self) const;
   bool found_by(Rank rank) const { return header().rank == rank; }
-  // The same as data, for other hosts: what publish() there makes known.
+  // Returns the failure as data for other hosts. publish() records it there.
   std::vector<std::byte> failure_record() const;
   void publish(std::span<const std::byte> failure) const;
 
-  // Failed communicator: deadline by which its ranks stop waiting for remote access to their memory. The first rank
-  // that asks sets it. Never later than `wanted`.
+  // Returns the deadline until which the ranks of a failed communicator wait for remote access to their memory to end.
+  // The first caller sets it for all ranks. Never later than `wanted`.
   Deadline remote_access_deadline(const Deadline& wanted) const;
 
-  // The call `sequence` of `rank` if it is still on the board, whole.
+  // Returns call `sequence` of `rank`; nullopt if the board does not hold it completely, or no longer.
   std::optional<CallRecord> call(Rank rank, std::uint64_t sequence) const;
   void announce(Rank self, const CallRecord& record) const;
-  // Shows the CPUs that this thread may run on, the first time.
+  // Shows the CPUs that this thread may use. Later calls do nothing.
   void show_cpus(Rank self) const;
-  // How many CPUs the ranks of this host have together, or fewer where two share a bit; nothing until all have shown
-  // theirs.
+  // Returns the number of CPUs that the ranks of this host have together. CPUs that share a bit count once. Returns
+  // nullopt until all ranks have shown their CPUs.
   std::optional<std::uint32_t> cpus() const;
-  // The last call that the rank announced; 0: none.
+  // Returns the number of the last call that the rank announced; 0: none.
   std::uint64_t last(Rank rank) const;
 
-  // Where all ranks are on one host.
+  // Valid only if all ranks are on one host.
   AutotunerHeader& autotuners() const;
   AutotunerEntry& autotuner_entry(std::uint32_t place, Rank rank) const;
   Switchover switchover(std::uint32_t place) const;
@@ -175,6 +181,6 @@ class Board {
   std::vector<std::unique_ptr<BoardEntry>> spans_hosts_;
 };
 
-std::string describe(const CallRecord& record);  // "all_reduce(1024 float32, sum)"
+std::string describe(const CallRecord& record);  // Example: "all_reduce(1024 float32, sum)".
 
 }  // namespace tutti

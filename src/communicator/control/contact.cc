@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// Held while contacts are given up: of two threads that end the last users of a connection, the second one finishes it.
+// Held while contacts are released. If two threads release the last users of a connection, the second one finishes it.
 std::mutex releasing;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A rank's contact to a peer: a socket if both are on the same host, else a context of a connection that several
-// communicators share. Closed by its owner's end.
+// Control connection from a rank to one peer. Within a host it is a socket. Between hosts it is a context of a
+// connection that several communicators share. The destructor closes it.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace tutti {
 
 class Contact {
  public:
-  Contact() = default;                                             // No contact.
-  explicit Contact(Socket socket) : socket_(std::move(socket)) {}  // SOCK_SEQPACKET.
-  // `context`: number of this communicator on the connection.
+  Contact() = default;                                             // Not connected.
+  explicit Contact(Socket socket) : socket_(std::move(socket)) {}  // Must be SOCK_SEQPACKET.
+  // `context` is the number of this communicator on the connection.
   explicit Contact(std::shared_ptr<TcpConnection> connection, std::uint32_t context = 0)
       : connection_(std::move(connection)), context_(context) {}
   Contact(Contact&& other) noexcept;
-  Contact& operator=(Contact&& other) noexcept;  // Closes the contact held before.
+  Contact& operator=(Contact&& other) noexcept;  // Closes the previous contact.
   ~Contact();
 
   bool is_remote() const { return connection_ != nullptr; }
@@ -28,11 +28,11 @@ class Contact {
   const Socket& socket() const { return socket_; }
   TcpConnection& connection() const { return *connection_; }
   std::uint32_t context() const { return context_; }
-  // A contact to the same peer for another communicator, over the same connection.
+  // Returns a contact to the same peer over the same connection, for another communicator.
   Contact beside(std::uint32_t context) const { return Contact(connection_, context); }
 
-  // Closes contacts. Connections that no other communicator uses are finished concurrently, within 3 s in total. Ending
-  // them one by one would wait 3 s for each unreachable peer.
+  // Closes contacts. Connections that no other communicator uses are finished concurrently, within 3 s in total.
+  // Closing them one by one would take 3 s for each unreachable peer.
   static void close_all(std::vector<Contact> contacts);
 
  private:

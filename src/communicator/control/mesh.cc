@@ -17,11 +17,10 @@
 namespace tutti {
 namespace {
 
-constexpr int kGoodbyeMs = 100;  // For a peer that is slow to read.
+constexpr int kGoodbyeMs = 100;  // For a peer that reads slowly.
 
-// Data written before a frame was sent is visible to its receiver. The kernel guarantees that. Between threads of
-// one process this word makes it known to the compiler and to ThreadSanitizer, which does not see through the
-// kernel.
+// Data written before a frame was sent is visible to its receiver, as the kernel guarantees. Between threads of one
+// process, this word makes the order known to the compiler and to ThreadSanitizer, which cannot see it in the kernel.
 std::atomic<std::uint64_t> sent_frames{0};
 
 using ConnectionPair = std::pair<std::shared_ptr<TcpConnection>, std::shared_ptr<TcpConnection>>;
@@ -67,7 +66,8 @@ Mesh::Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts)
   }
 }
 
-// Contacts in the inboxes share the connections. Without memory for the list, contacts close one after another.
+// Contacts in the inboxes share the connections, so they are closed first. If memory for the list is lacking, contacts
+// close one after another.
 Mesh::~Mesh() {
   (void)caught([&]() -> Status {
     std::vector<Contact> contacts;
@@ -126,7 +126,8 @@ Result<bool> Mesh::try_send(Rank peer, const Frame& frame, int descriptor) {
     sent = ::sendmsg(peers_[peer].contact.socket().get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<ssize_t>(sizeof frame)) return true;
-  if (errno == EPIPE || errno == ECONNRESET) return true;  // It is gone: whoever waits for it will hear by find_dead().
+  // The peer is dead. Callers that wait for it learn this from find_dead().
+  if (errno == EPIPE || errno == ECONNRESET) return true;
   if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
   return system_error("send a control message to rank " + std::to_string(peer));
 }
@@ -138,8 +139,8 @@ Status Mesh::send(Rank peer, const Frame& frame, int descriptor) {
                       " has left so many control messages unread that no other fits: it is stopped, or makes no calls");
 }
 
-// Returns the next frame on the socket. A goodbye or an abandonment is noted and never returned. Closes descriptors
-// that nobody asked for.
+// Returns the next frame on the socket. A goodbye or an abandonment is recorded and not returned. Closes surplus
+// descriptors.
 std::optional<Mesh::Arrival> Mesh::pull_socket(Peer& peer) {
   Arrival arrival;
   Frame& frame = arrival.received.frame;
@@ -151,7 +152,8 @@ std::optional<Mesh::Arrival> Mesh::pull_socket(Peer& peer) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t count;
-  do {  // A peer that left without reading all of ours resets the connection; what it sent is behind that one error.
+  // A peer that left without reading all frames resets the connection. Its frames follow after this error.
+  do {
     count = ::recvmsg(peer.contact.socket().get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
   if (count <= 0) return std::nullopt;
@@ -159,7 +161,7 @@ std::optional<Mesh::Arrival> Mesh::pull_socket(Peer& peer) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
-      int descriptor = -1;  // The room for one descriptor is rounded up to that of two.
+      int descriptor = -1;  // Padding leaves space for a second descriptor.
       std::memcpy(&descriptor, reinterpret_cast<const char*>(header) + at, sizeof descriptor);
       arrival.surplus = arrival.surplus || arrival.received.file;
       arrival.received.file.reset(descriptor);
@@ -171,7 +173,7 @@ std::optional<Mesh::Arrival> Mesh::pull_socket(Peer& peer) {
   return std::nullopt;
 }
 
-// Returns whether the frame is the last one of a peer.
+// Records a goodbye or an abandonment, which are the last frames of a peer. Returns whether the frame is one.
 bool Mesh::note_end(Peer& peer, const Frame& frame) {
   if (frame.kind == FrameKind::goodbye) peer.left = true;
   if (frame.kind != FrameKind::abandonment) return frame.kind == FrameKind::goodbye;
@@ -228,7 +230,8 @@ void Mesh::wait(Rank peer, int timeout_ms) {
   {
     const std::lock_guard lock(*mutex_);
     if (!peers_[peer].inbox.empty()) return;
-    if (peers_[peer].left) poll_state.fd = -1;  // Nothing more will come, though poll would never sleep again.
+    // Sleeps only: no more data will arrive, and poll() would return at once.
+    if (peers_[peer].left) poll_state.fd = -1;
   }
   if (is_remote(peer) && !has_left(peer)) return connection(peer).wait(timeout_ms);
   ::poll(&poll_state, 1, timeout_ms);
@@ -278,7 +281,7 @@ void Mesh::abandon(const Status& reason) {
   frame.bytes = sizeof payload;
   std::memcpy(frame.payload.data(), &payload, sizeof payload);
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
-    if (peers_[peer].contact) (void)try_send(peer, frame).ok();  // A new contact has room for it.
+    if (peers_[peer].contact) (void)try_send(peer, frame).ok();  // Fits, since the contact is new.
   }
   drain_for(kGoodbyeMs);
 }

@@ -1,5 +1,5 @@
-// Control connections from this rank to every other rank of a communicator: they carry control messages, within a host
-// also file descriptors, and show when a peer dies. The bootstrap connects and authenticates them.
+// Control connections from this rank to every other rank of a communicator. They carry control messages, pass file
+// descriptors within a host, and show when a peer dies. The bootstrap connects and authenticates them.
 #pragma once
 
 #include <array>
@@ -27,10 +27,10 @@ enum class FrameKind : std::uint32_t {
   goodbye = 4,
   socket = 5,
   withdrawal = 6,
-  proposal = 7,  // These and the next two: to go on without some ranks, see proposals.h.
+  proposal = 7,  // proposal, refusal and consent serve to continue without some ranks; see proposals.h.
   refusal = 8,
   consent = 9,
-  memory = 10,       // For all ranks, see Communicator::pass().
+  memory = 10,       // For all ranks; see Communicator::pass().
   abandonment = 11,  // See Mesh::abandon().
 };
 
@@ -38,7 +38,7 @@ enum class FrameKind : std::uint32_t {
 enum class NotificationKind : std::uint32_t {
   failure = 101,
   call = 102,     // The last call of the rank.
-  leaving = 103,  // The same, and it makes no other.
+  leaving = 103,  // The last calls of the rank, which makes no further calls.
 };
 
 struct Notification {
@@ -47,61 +47,60 @@ struct Notification {
   std::vector<std::byte> payload;
 };
 
-// Frame of a control connection: fixed-width plain data.
+// Frame of a control connection: plain data of fixed width.
 struct Frame {
   std::uint32_t version = 1;
   FrameKind kind = FrameKind::lane;
-  std::uint32_t bytes = 0;    // Size of the payload in use.
-  std::uint32_t context = 0;  // Context of a connection to another host.
+  std::uint32_t bytes = 0;    // Bytes of the payload in use.
+  std::uint32_t context = 0;  // For a contact to another host: number of its context.
   std::array<std::byte, 240> payload{};
 };
 static_assert(sizeof(Frame) == 256);
 
 struct ReceivedFrame {
   Frame frame;
-  File file;        // If one was passed along that is no contact.
-  Contact contact;  // Likewise: this end of it.
+  File file;        // The descriptor passed along, unless it is a contact.
+  Contact contact;  // The contact passed along: this rank's end.
 };
 
 class Mesh {
  public:
-  // contacts[r] leads to rank r; contacts[self] is empty. Contacts to ranks of other hosts are connections.
+  // contacts[r] connects to rank r; contacts[self] is empty. Contacts to ranks of other hosts are connections.
   Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts);
-  // Closes all contacts; waits 3 s at most for what was sent.
+  // Closes all contacts. Waits at most 3 s for sent data to arrive.
   ~Mesh();
   Mesh(Mesh&&) = default;
   Mesh& operator=(Mesh&&) = delete;
-  // For ranks in one process: pairs of sockets, and connections over loopback where they play ranks of several hosts,
-  // with the carriers of the transport if it has such.
+  // Creates the meshes of ranks in one process. Ranks of one host are connected by socket pairs, ranks of emulated
+  // hosts by loopback connections, with the carriers of `transport` if it has any.
   static Result<std::vector<Mesh>> within_process(const Hosts& hosts, const std::string& transport = "");
 
-  // Does not wait. False: the peer has left so many frames (100 or more) unread that no other fits; try again later.
-  // `descriptor` is duplicated, -1: none. A peer that is gone takes everything: see find_dead().
+  // Sends without waiting. Returns false if the peer has left so many frames (at least 100) unread that the socket is
+  // full; try again later. Duplicates `descriptor`; -1: none. Succeeds if the peer is dead; see find_dead().
   Result<bool> try_send(Rank peer, const Frame& frame, int descriptor = -1);
-  // The same for those who cannot come back later: a full socket is a failure.
+  // Like try_send(), but fails if the socket is full. For callers that cannot try again.
   Status send(Rank peer, const Frame& frame, int descriptor = -1);
-  // The next frame from the peer, with the descriptor that its kind calls for, or none yet. A peer that is gone has
-  // none after its last either.
+  // Returns the next frame from the peer, with its descriptor if the kind has one; nullopt if no frame has arrived. A
+  // dead peer's frames can still be received.
   Result<std::optional<ReceivedFrame>> receive(Rank peer);
-  // Sleeps until the peer has sent something or is gone, `timeout_ms` at most.
+  // Sleeps until the peer has sent something or has died, for at most `timeout_ms`.
   void wait(Rank peer, int timeout_ms);
-  // Returns a rank whose process ended without a goodbye, that is out of reach, or that has abandoned the communicator.
-  // Does not wait. Any thread.
+  // Returns a rank whose process ended without a goodbye, that is unreachable, or that has abandoned the communicator.
+  // Does not wait. Thread-safe.
   std::optional<Rank> find_dead();
   bool is_dead(Rank peer);
-  // Describes the end of a rank that is dead: "rank 1 died during ...".
+  // Describes the death of a rank: "rank 1 died during ...".
   Status death(Rank peer, const std::string& when) const;
-  // Why the peer has abandoned the communicator; fine if it has not, as far as was received.
+  // Returns why the peer has abandoned the communicator; ok if no abandonment was received.
   Status abandonment(Rank peer) const;
-  bool has_left(Rank peer);  // As far as was received.
-  // Tells the peers that this rank leaves in good order.
+  bool has_left(Rank peer);  // Whether a goodbye was received.
+  // Sends a goodbye to all peers.
   void leave();
-  // Tells the peers that this rank gives up creating the communicator, and why. Without that, peers that have created
-  // it would take the closed contacts for the death of this rank.
+  // Reports to the peers that this rank gives up creating the communicator, with the reason. Otherwise, peers that have
+  // created it would take the closed contacts for the death of this rank.
   void abandon(const Status& reason);
 
-  // ---- Contacts of further communicators ----
-  // This end of one, and what to send the peer with a frame.
+  // Creates a contact to `peer`. Returns this rank's end, and the other end to send to the peer with a frame.
   Result<std::pair<Contact, Passage>> further(Rank peer);
   Result<bool> try_send(Rank peer, Frame frame, const Passage& passage);
   Status send(Rank peer, Frame frame, const Passage& passage);
@@ -114,33 +113,33 @@ class Mesh {
   const Hosts& hosts() const { return hosts_; }
   TcpConnection& connection(Rank peer) const { return peers_[peer].contact.connection(); }
   std::uint32_t context(Rank peer) const { return peers_[peer].contact.context(); }
-  // Carries what lanes and messages to and from other hosts there are. Does not wait.
+  // Progresses lanes and messages to and from other hosts, without waiting.
   void advance();
-  void push();             // Only what goes out.
-  bool has_notes() const;  // That came by the last advance().
+  void push();             // Sends only.
+  bool has_notes() const;  // Whether the last advance() received notes.
   void drain_for(std::int64_t timeout_ms);
-  void notify(NotificationKind kind, std::span<const std::byte> payload);  // All of them.
+  void notify(NotificationKind kind, std::span<const std::byte> payload);  // To all ranks of other hosts.
   std::optional<Notification> receive();
 
  private:
-  // Data of one receive, not checked yet.
+  // Data of one receive, before it is checked.
   struct Arrival {
     ReceivedFrame received;
-    bool whole = false;      // The length and version are those of a frame.
-    bool truncated = false;  // The system could not give us the descriptor.
-    bool surplus = false;    // There was more than one.
+    bool whole = false;      // Length and version are those of a frame.
+    bool truncated = false;  // The kernel could not pass the descriptor.
+    bool surplus = false;    // There was more than one descriptor.
   };
   struct Peer {
     Contact contact;
-    std::deque<Arrival> inbox;  // Found on a socket that has hung up, in order.
-    bool left = false;          // Has said goodbye.
-    Status abandoned;           // Why it gave up creating the communicator; fine: it has not.
+    std::deque<Arrival> inbox;  // Frames found on a socket that has hung up, in order.
+    bool left = false;          // A goodbye was received.
+    Status abandoned;           // Why the peer gave up creating the communicator; ok if it did not.
   };
   std::optional<Arrival> pull(Rank rank);
   static std::optional<Arrival> pull_socket(Peer& peer);
   std::optional<Arrival> pull_note(Rank rank);
   static bool note_end(Peer& peer, const Frame& frame);
-  bool has_died(Rank rank);  // With the lock held.
+  bool has_died(Rank rank);  // Requires the lock.
   Status judge(Rank peer, const Arrival& arrival) const;
   Result<bool> send_note(Rank peer, const Frame& frame, int descriptor);
 
@@ -149,7 +148,7 @@ class Mesh {
   std::vector<Rank> remote_ranks_;
   std::vector<Peer> peers_;
   std::deque<Notification> notifications_;
-  std::unique_ptr<std::mutex> mutex_;  // Guards what is received: any thread may look for the dead.
+  std::unique_ptr<std::mutex> mutex_;  // Guards received data, since any thread may call find_dead().
 };
 
 }  // namespace tutti

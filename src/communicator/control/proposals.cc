@@ -70,14 +70,14 @@ void Proposals::withdraw(Mesh& mesh, Rank peer, const Status& reason) {
   Refusal refusal = {pair.number, static_cast<std::uint32_t>(reason.code()), 0, {}};
   refusal.length = static_cast<std::uint32_t>(std::min(reason.message().size(), refusal.text.size()));
   std::memcpy(refusal.text.data(), reason.message().data(), refusal.length);
-  // Where it does not fit, the number of the next proposal says as much.
+  // If the frame does not fit, the number of the next proposal implies the withdrawal.
   (void)mesh.try_send(peer, frame_of(FrameKind::refusal, refusal)).ok();
   end(pair, pair.number + 1);
 }
 
 void Proposals::conclude(Rank peer) {
   Pair& pair = with(peer);
-  if (pair.made) end(pair, pair.number + 1);  // Else the peer is at its next already.
+  if (pair.made) end(pair, pair.number + 1);  // Otherwise the peer has already started the next proposal.
 }
 
 std::uint64_t Proposals::gone_on(const ExcludedList& list) const {
@@ -93,7 +93,7 @@ Status Proposals::take_in(Rank peer, ReceivedFrame received) {
     return invalid_usage("rank " + std::to_string(peer) + " sent a broken proposal to shrink");
   std::memcpy(&proposal, frame.payload.data(), sizeof proposal);
   Pair& pair = with(peer);
-  if (proposal.number < pair.number) return {};  // The peer has yet to read that it came to nothing.
+  if (proposal.number < pair.number) return {};  // The peer has not yet read the withdrawal.
   if (proposal.number > pair.number) end(pair, proposal.number);
   pair.theirs = proposal.list;
   pair.contact = std::move(received.contact);

@@ -1,7 +1,7 @@
 // Proposals of each pair of ranks to continue without some ranks. A rank sends a proposal to every peer that it
-// continues with. The proposal stands until it is withdrawn, with the reason, or until both ranks have made one and
-// agree. Proposals of a pair are numbered alike at both ends, so that frames of a failed attempt are not taken for
-// the next one.
+// continues with. The proposal holds until it is withdrawn with a reason, or until both ranks have made one and agree.
+// Both ends number the proposals of a pair identically, so that frames of a failed attempt are not taken for the next
+// one.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace tutti {
 
-// List of excluded ranks: a digest that distinguishes lists, and the first ranks for messages. Fixed-width plain
-// data.
+// List of excluded ranks: a digest that distinguishes lists, and the first ranks for messages. Plain data of fixed
+// width.
 struct ExcludedList {
   static constexpr std::uint32_t kMaxShown = 32;
   std::uint64_t digest = 0;
@@ -26,38 +26,39 @@ struct ExcludedList {
 
   static ExcludedList of(const std::vector<Rank>& sorted);
   bool operator==(const ExcludedList&) const = default;
-  std::string describe() const;  // "ranks 2, 3", "no rank"
+  std::string describe() const;  // Example: "ranks 2, 3" or "no rank".
 };
 static_assert(sizeof(ExcludedList) == 144);
 
 class Proposals {
  public:
   struct Pair {
-    std::uint64_t number = 0;            // Proposals of the two that came to an end so far.
-    bool made = false;                   // Ours stands.
-    std::optional<ExcludedList> theirs;  // Theirs, if it stands,
-    Contact contact;                     // and what they have sent with it.
-    Status withdrawn;                    // Why they have withdrawn their last; fine: they have not.
+    std::uint64_t number = 0;            // Number of concluded or withdrawn proposals of the pair.
+    bool made = false;                   // This rank's proposal is outstanding.
+    std::optional<ExcludedList> theirs;  // The peer's proposal if it is outstanding.
+    Contact contact;                     // The contact that the peer sent with its proposal.
+    Status withdrawn;                    // Why the peer withdrew its last proposal; ok if it did not.
   };
 
   Pair& with(Rank peer) { return pairs_[peer]; }
-  // False: the peer has no room for it; try again later.
+  // Sends a proposal. Returns false if the socket is full; try again later.
   Result<bool> make(Mesh& mesh, Rank peer, const ExcludedList& list, const Passage& passage);
-  // Takes ours back, if it stands; tells the peer if it has room.
+  // Withdraws this rank's proposal if it is outstanding. The peer is notified unless the socket is full.
   void withdraw(Mesh& mesh, Rank peer, const Status& reason);
-  // Both have what they wanted.
+  // Ends the pair's proposals after both ranks have agreed.
   void conclude(Rank peer);
-  // How often ranks have gone on without those of a list: the same to all that did. conclude() is each peer's.
+  // Returns how often ranks have continued without the ranks of a list. Equal on all ranks that continued, unlike the
+  // number of a pair, which conclude() increments.
   std::uint64_t gone_on(const ExcludedList& list) const;
   void go_on(const ExcludedList& list) { ++gone_on_[list.digest]; }
-  // A frame of kind proposal or refusal.
+  // Processes a frame of kind proposal or refusal.
   Status take_in(Rank peer, ReceivedFrame received);
 
  private:
   Status take_refusal(Rank peer, const Frame& frame);
 
   std::map<Rank, Pair> pairs_;
-  std::map<std::uint64_t, std::uint64_t> gone_on_;  // By the list's digest.
+  std::map<std::uint64_t, std::uint64_t> gone_on_;  // By digest of the list.
 };
 
 }  // namespace tutti

@@ -21,7 +21,7 @@ struct RegionOffer {
   std::uint64_t bytes;
 };
 
-// Keeps its descriptor, which pass() sends.
+// Creates a segment that keeps its descriptor, since pass() sends it.
 Result<Segment> make_memory(std::size_t bytes) { return Segment::create("tutti-memory", bytes, Forked::kept); }
 
 std::string at(const std::byte* memory) {
@@ -32,8 +32,8 @@ std::string at(const std::byte* memory) {
 
 }  // namespace
 
-// Never destroyed: what the process leaves behind at exit() may still use its memory. A fork waits for the lock, so
-// that the child finds a whole registry.
+// Never destroyed, since threads and destructors that run during exit() may still use its memory. A fork waits for the
+// lock, so that the child has a consistent registry.
 Regions& Regions::of_process() {
   static Regions& instance = []() -> Regions& {
     static auto* made = new Regions;
@@ -46,7 +46,8 @@ Regions& Regions::of_process() {
 
 namespace {
 
-// When the library is loaded: a fork beside the first use would leave the child waiting for the end of it.
+// Created when the library is loaded. If the first use created it, a fork meanwhile would
+// leave the child waiting forever.
 [[maybe_unused]] const Regions& made_at_load = Regions::of_process();
 
 }  // namespace
@@ -79,7 +80,7 @@ Status Regions::free(std::byte* memory) {
   return {};
 }
 
-// A shared file is mapped over the private pages, which keep their address.
+// Maps a shared file over the private pages, which keep their address.
 Status Regions::enroll(std::byte* memory, std::size_t bytes) {
   const std::size_t page = mapped_page_bytes();
   if (reinterpret_cast<std::uintptr_t>(memory) % page != 0 || bytes == 0 || bytes % page != 0) {
@@ -90,13 +91,14 @@ Status Regions::enroll(std::byte* memory, std::size_t bytes) {
     return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) +
                             " bytes is more than there is address space");
   }
-  const std::lock_guard lock(mutex_);  // To the end: another thread may be about to register the same.
+  const std::lock_guard lock(mutex_);  // Held to the end, since another thread may register the same memory.
   if (overlaps(memory, bytes)) {
     return invalid_usage("memory " + at(memory) + " of " + std::to_string(bytes) +
                          " bytes overlaps a registered buffer, or is part of memory from tutti_mem_alloc");
   }
   TUTTI_CHECK_OK(check_ordinary(memory, bytes));
-  std::map<const std::byte*, Region> made;  // Its node is there before the memory moves: nothing may fail after that.
+  // Allocates the map node before the memory moves. After the move, no step may fail.
+  std::map<const std::byte*, Region> made;
   Region& region = made[memory];
   region.memory = TUTTI_TRY(make_memory(bytes));
   region.bytes = bytes;
@@ -129,7 +131,7 @@ Status Regions::withdraw(std::byte* memory) {
     TUTTI_CHECK_OK(shared.make_private().during("deregistering memory " + at(memory)));
   } else if (there.code() == Code::system) {
     return there;
-  } else {  // The memory at that address now belongs to another mapping.
+  } else {  // The address now belongs to another mapping.
     lost_.push_back(std::move(shared));
     lost_.back().close_descriptor();
   }
@@ -190,7 +192,8 @@ void PassedRegions::withdraw() {
   if (all) seen_ = withdrawn;
 }
 
-// From the last holder to the first, so that what is left is again those below a rank. False: a peer has no room.
+// Proceeds from the last holder to the first, so that the remaining holders are again all ranks below one. Returns
+// false if a socket is full.
 bool PassedRegions::withdraw(std::uint64_t region, Rank& holders) {
   Frame frame;
   frame.kind = FrameKind::withdrawal;

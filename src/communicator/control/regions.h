@@ -1,5 +1,5 @@
-// Memory that other processes of this host can map: what tutti_mem_alloc and tutti_mem_register make, and what peers
-// have passed to a communicator.
+// Memory that other processes of this host can map: memory of tutti_mem_alloc and tutti_mem_register, and regions that
+// peers have passed to a communicator.
 #pragma once
 
 #include <atomic>
@@ -18,24 +18,25 @@
 
 namespace tutti {
 
-// This process's regions. Any thread.
+// Regions of this process. Thread-safe.
 class Regions {
  public:
   static Regions& of_process();
 
   Result<std::byte*> allocate(std::size_t bytes);
   Status free(std::byte* memory);
-  // Replaces private memory by a region with the same content, and back. Whole pages. One that has been unmapped
-  // meanwhile is forgotten, and told of.
+  // enroll() replaces private memory by a region with the same content; withdraw() reverts that. Both need whole pages.
+  // If the memory has been unmapped meanwhile, withdraw() forgets the region and fails.
   Status enroll(std::byte* memory, std::size_t bytes);
   Status withdraw(std::byte* memory);
 
-  // The region that holds all of [memory, memory + bytes).
+  // Returns the region that holds all of [memory, memory + bytes); nullopt if there is none.
   std::optional<BufferReference> find(const std::byte* memory, std::size_t bytes) const;
-  // Sends a region's descriptor; false if it is gone by now.
+  // Sends a region's descriptor. Returns false if the region no longer exists.
   Result<bool> pass(std::uint64_t region, Mesh& mesh, Rank peer) const;
   bool holds(std::uint64_t region) const;
-  std::uint64_t withdrawn() const { return withdrawn_.load(std::memory_order_acquire); }  // Regions gone so far.
+  // Returns the number of regions removed so far.
+  std::uint64_t withdrawn() const { return withdrawn_.load(std::memory_order_acquire); }
 
  private:
   enum class Origin : std::uint8_t { allocated, enrolled };
@@ -45,25 +46,27 @@ class Regions {
     std::size_t bytes = 0;
     Origin origin = Origin::allocated;
   };
-  bool overlaps(const std::byte* memory, std::size_t bytes) const;  // With the lock held.
+  bool overlaps(const std::byte* memory, std::size_t bytes) const;  // Requires the lock.
 
   mutable std::mutex mutex_;
   std::map<const std::byte*, Region> regions_;  // By address.
-  std::vector<Segment> lost_;                   // Taken away under us; kept, for their end would unmap them once more.
+  std::vector<Segment> lost_;  // Regions whose addresses were unmapped by the user. Kept, since their destructors would
+                               // unmap the addresses again.
   std::uint64_t next_id_ = 1;
   std::atomic<std::uint64_t> withdrawn_ = 0;
 };
 
-// Which of this process's regions the peers of a communicator have.
+// Records which regions of this process the peers of a communicator have.
 class PassedRegions {
  public:
   PassedRegions(Mesh& mesh, Rank self, Rank ranks) : mesh_(mesh), self_(self), ranks_(ranks) {}
 
-  // Whether all peers have it by now; not if it is gone, or if a peer has no room for a message: try at a later call.
+  // Sends a region to all peers that lack it. Returns false if the region no longer exists or a socket is full; try
+  // again at a later call.
   bool pass(std::uint64_t region);
-  // Tells the peers which regions are gone, so that they do not keep the memory.
+  // Notifies the peers of removed regions, so that they unmap the memory.
   void withdraw();
-  std::uint32_t messages() const { return messages_; }  // Sent so far.
+  std::uint32_t messages() const { return messages_; }  // Number of messages sent so far.
 
  private:
   bool withdraw(std::uint64_t region, Rank& holders);
@@ -71,7 +74,7 @@ class PassedRegions {
   Mesh& mesh_;
   Rank self_, ranks_;
   std::map<std::uint64_t, Rank> holders_;  // By region: ranks below this have it.
-  std::uint64_t seen_ = 0;                 // Regions gone when last looked.
+  std::uint64_t seen_ = 0;                 // Number of removed regions at the last withdraw().
   std::uint32_t messages_ = 0;
 };
 
@@ -79,14 +82,14 @@ class PassedRegions {
 class PeerRegions {
  public:
   Status adopt(Rank peer, ReceivedFrame received);
-  // Unmaps what the peer has withdrawn.
+  // Unmaps a region that the peer has withdrawn.
   Status drop(Rank peer, const Frame& frame);
-  // Whether there is more to collect from the peer than there was the last time.
+  // Returns whether the peer has sent messages since the last call; `messages` is the number that it has sent.
   bool has_notifications(Rank peer, std::uint32_t messages) {
     if (peer >= notifications_.size()) notifications_.resize(peer + 1);
     return std::exchange(notifications_[peer], messages) != messages;
   }
-  // Where this process sees a peer's buffer; null if the region has not come yet, or does not hold so much.
+  // Returns the address of a peer's buffer in this process; null if the region has not arrived yet, or is too small.
   std::byte* locate(Rank peer, const BufferReference& reference, std::uint64_t bytes) const;
 
  private:

@@ -9,8 +9,8 @@
 namespace tutti {
 namespace {
 
-// The fence orders what was done before, also to the failed word, before what is looked at next: with one on each side
-// of a failure, not both can miss what the other has stored.
+// The fence orders earlier stores, including the one to the failed word, before later loads. With a fence on each side
+// of a failure, at least one side sees the store of the other.
 void show(BoardEntry& own, std::uint32_t remote_accesses) {
   store_release(&own.remote_accesses, remote_accesses);
   full_fence();

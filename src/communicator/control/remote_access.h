@@ -1,7 +1,7 @@
-// A stay in the peers' memory. A call that fails returns when no living peer is reading or writing its buffers any
-// more, or after kRemoteAccessMs: a remote_access looks for failures before its first fold and after its last, and one
-// that is stopped, or in the middle of a large fold, may stay longer. One that succeeds has read nothing that a failed
-// peer has since used for something else.
+// Scope in which a rank accesses memory of its peers. A failed call returns when no living peer accesses its buffers,
+// or after kRemoteAccessMs. A RemoteAccess checks for failures before its first fold and after its last. A stopped
+// rank, or one in a large fold, may exceed the limit. A successful call has read no memory that a failed peer has
+// reused.
 #pragma once
 
 #include "src/base/clock.h"
@@ -17,7 +17,7 @@ class RemoteAccess {
   RemoteAccess(const RemoteAccess&) = delete;
   RemoteAccess& operator=(const RemoteAccess&) = delete;
 
-  // Due before the first access, and after the last: fails if the communicator has.
+  // Must be called before the first access and after the last. Fails if the communicator has failed.
   Status check() const;
 
  private:
@@ -25,9 +25,9 @@ class RemoteAccess {
   Rank self_;
 };
 
-// Failed communicator: waits until no living peer, nor its thread blocks on a device, accesses this rank's memory,
-// or until the deadline, as a peer may stay for long. This rank must not access remote memory meanwhile, nor may
-// any other rank that this thread drives: two such threads would wait for each other.
+// For a failed communicator: waits until no living peer accesses this rank's memory, neither from its host nor from its
+// thread blocks on a device, or until the deadline. This rank must not access remote memory meanwhile. The same holds
+// for other ranks that this thread drives, since two such threads would wait for each other.
 void wait_for_remote_access(const Board& board, Mesh& mesh, Rank self, const Deadline& deadline);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// The part of a mesh that leads to other hosts.
+// Mesh: contacts to ranks of other hosts.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// Beginning of every note, as of a frame.
+// Start of every note, as of a frame.
 struct NoteHead {
   std::uint32_t version = 1;
   std::uint32_t kind = 0;
@@ -31,7 +31,8 @@ Result<bool> Mesh::send_note(Rank peer, const Frame& frame, int descriptor) {
   return true;
 }
 
-// Returns the next frame among the notes. Notification go to their own queue; a goodbye or an abandonment is noted.
+// Returns the next frame among the notes. Notifications are moved to their own queue. A goodbye or an abandonment is
+// recorded and not returned.
 std::optional<Mesh::Arrival> Mesh::pull_note(Rank rank) {
   connection(rank).advance();
   while (auto note = connection(rank).take(context(rank))) {

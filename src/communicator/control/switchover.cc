@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-// The word: what has become of an offer in 2 bits, then the turn in 6, the outcome in 16, and the number in 40.
+// Layout of the word: state of the offer in 2 bits, turn in 6, outcome in 16, first operation in 40.
 enum class State : std::uint64_t { none, offered, confirmed, called_off };
 
 constexpr int kTurnShift = 2, kOutcomeShift = 8, kFromShift = 24;

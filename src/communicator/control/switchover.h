@@ -1,19 +1,22 @@
-// How the ranks of a host change over together, from one and the same of their operations on, though none of them ever
-// waits for another. They make the same operations in the same order and count them; one rank, the decider, has come
-// to an outcome, and names the operation from which on it holds.
+// Protocol by which the ranks of a host change their behavior at the same operation, without waiting for each other.
+// All ranks run the same operations in the same order and count them. One rank, the decider, chooses an outcome and the
+// operation from which it holds.
 //
-// Each rank shows the number of an operation before it looks what has been decided (arrive()). The decider offers a
-// number behind all that were shown, then looks at them again, and confirms the offer if none has come that far
-// (propose()). A rank that comes to an offer which is not confirmed calls it off, and goes on as before; so does the
-// decider who sees that one has come there. Both are a compare-and-exchange of the same word, so one of them wins.
+// Each rank publishes the number of an operation before it reads the decision (arrive()). The decider offers a number
+// above all published numbers, reads them again, and confirms the offer if no rank has reached it (propose()). A rank
+// that reaches an unconfirmed offer calls it off and continues as before. The decider calls it off too if it sees such
+// a rank. Both use a compare-and-exchange on the same word, so exactly one of them wins.
 //
-// Why all agree: let an offer from operation S on be confirmed, and n be an operation of some rank. If n < S the rank
-// goes on as before, whatever it sees. If n >= S, the decider has not seen n when it looked, or it would not have
-// confirmed; each has written, passed a full fence, and then read what the other wrote, so one of them has seen the
-// other, and that is the rank: it saw the offer, or what came of it. An offer that is confirmed was not called off: so
-// the rank found it confirmed, at once or when it tried to call it off, and takes the outcome. Each offer of a turn
-// names a larger number than those before it, though a rank whose calls were refused shows smaller ones again: so no
-// word comes twice, and what is exchanged is what was seen.
+// Proof that all ranks agree: let the offer from operation S be confirmed, and let n be an operation of some rank.
+// If n < S, the rank continues as before, whatever it reads.
+// If n >= S, the decider did not see n when it read the numbers, otherwise it would not have confirmed. Rank and
+// decider each wrote, passed a full fence, and then read the other's word, so at least one saw the other's write.
+// Therefore the rank saw the offer or its result. A confirmed offer was not called off. The rank therefore found it
+// confirmed, either at once or when it tried to call it off, and applies the outcome.
+//
+// Each offer of a turn has a larger number than the offers before it, even if a rank whose calls were rejected
+// publishes smaller numbers again. No word occurs twice, so a successful exchange replaces exactly the word that was
+// read.
 #pragma once
 
 #include <cstdint>
@@ -24,55 +27,57 @@
 
 namespace tutti {
 
-// Switchover of one class of operations. A view of words in shared memory that are zeroed at first.
+// Switchover of one class of operations. A view of words in shared memory, which must be zero initially.
 class Switchover {
  public:
   struct Decision {
-    std::uint32_t turn =
-        1;  // Number of the decision in its sequence, 1 to 63. No rank is behind turn - 1 when it is offered.
+    // Number of the decision in its sequence, 1 to 63. When it is offered, all ranks have seen decision turn - 1.
+    std::uint32_t turn = 1;
     std::uint16_t outcome = 0;
-    std::uint64_t from = 0;  // Less than 2^40.
+    std::uint64_t from = 0;  // First operation with the outcome; less than 2^40.
     bool operator==(const Decision&) const = default;
   };
 
-  // `word`: one for all; `shown`: one of each rank, which it alone writes. They outlive the view.
+  // `word` is common to all ranks. `shown` has one word per rank, which only that rank writes. Both must outlive the
+  // view.
   Switchover(std::uint64_t* word, std::vector<std::uint64_t*> shown) : word_(word), shown_(std::move(shown)) {}
 
-  // Returns the decision of this turn for the rank's operation `number`, 1 or more; none: the operation runs as
-  // before.
+  // Returns the decision of this turn if it applies to the rank's operation `number` (at least 1). Returns nullopt if
+  // the operation runs as before.
   std::optional<Decision> arrive(Rank self, std::uint64_t number, std::uint32_t turn) const {
     Arrival arrival = show(self, number, turn);
     while (!step(arrival)) continue;
     return arrival.obeys;
   }
 
-  // Called by the deciding rank, one thread at a time, before the turn is confirmed. Proposes that the outcome
-  // holds from `margin` operations, 1 or more, after the furthest rank. Returns false if a rank has passed that
-  // operation; the caller tries again with a larger margin.
+  // Proposes that the outcome holds from `margin` (at least 1) operations after the furthest rank. Returns false if a
+  // rank has passed that operation; the caller tries again with a larger margin. Called only by the decider, by one
+  // thread at a time, until the turn is confirmed.
   bool propose(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const {
     Proposal proposal = prepare(turn, outcome, margin);
     while (!step(proposal)) continue;
     return proposal.confirmed;
   }
 
-  // State machines of both sides, advanced one step at a time. Each publishes before it reads.
+  // State machines of both sides. Each step() advances one by one shared access; each publishes before it reads.
   struct Arrival {
     std::uint64_t number;
     std::uint32_t turn;
-    std::optional<Decision> unconfirmed = std::nullopt;  // That it has come to, and calls off next.
+    // Offer that the rank has reached and calls off in the next step.
+    std::optional<Decision> unconfirmed = std::nullopt;
     std::optional<Decision> obeys = std::nullopt;
   };
   struct Proposal {
     Decision offered;
-    bool made = false;   // Others may see it.
-    Rank looked_at = 0;  // Ranks, since then.
-    bool late = false;   // One has; it calls the offer off next.
+    bool made = false;   // The offer is visible to other ranks.
+    Rank looked_at = 0;  // Number of ranks checked since then.
+    bool late = false;   // A rank has reached the offer, which is called off in the next step.
     bool confirmed = false;
   };
   Arrival show(Rank self, std::uint64_t number, std::uint32_t turn) const;
   Proposal prepare(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const;
-  bool step(Arrival& arrival) const;    // Whether it was the last.
-  bool step(Proposal& proposal) const;  // As above.
+  bool step(Arrival& arrival) const;    // Returns whether it was the last step.
+  bool step(Proposal& proposal) const;  // Returns whether it was the last step.
 
  private:
   std::uint64_t* word_;

@@ -17,7 +17,7 @@ void show_wait(WaitRecord& own, const Wait& wait) {
     store_release(&own.version, own.version + 1);
   }
   store_release(&own.looks, own.looks + 1);
-  full_fence();  // The next poll must not read memory before this look is visible.
+  full_fence();  // The next poll must not read memory before `looks` is visible.
 }
 
 std::optional<Wait> read_wait(const WaitRecord& record) {
