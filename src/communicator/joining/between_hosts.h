@@ -1,5 +1,5 @@
-// Choice of the transport between hosts if none is requested: RDMA if all ranks have it, else TCP. All ranks see
-// the same offers, and so choose alike.
+// Chooses the transport between hosts if none is requested: RDMA if all ranks have it, otherwise TCP. All ranks see the
+// same offers and therefore make the same choice.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@
 
 namespace tutti {
 
-// One rank's part in it.
+// Offer and choice of one rank.
 class BetweenHosts {
  public:
   // Opens the transports of this process and returns its offer.
   RemoteOffer offer();
   // Returns the chosen carrier source; null for TCP. Logs the choice and the reason.
   std::unique_ptr<CarrierSource> choose(const Bootstrap& bootstrap);
-  // For messages of what was chosen and does not work.
+  // Advice for errors of the chosen transport.
   static constexpr const char* kInstead =
       "RDMA was chosen since all ranks have it: TUTTI_IB_DISABLE=1 chooses TCP between hosts";
 
@@ -29,15 +29,16 @@ class BetweenHosts {
   std::unique_ptr<CarrierSource> opened_;
 };
 
-// Empty: all ranks have the same. If not, whose fault it is; `named`: "rank 3 (host-b pid 42)".
+// Returns why TCP is chosen, naming the rank that lacks RDMA; empty if all ranks have the same transport. `named`
+// returns the description of a rank: "rank 3 (host-b pid 42)".
 std::string why_tcp(const std::vector<RemoteOffer>& offers, const std::function<std::string(Rank)>& named);
 
-// Whether this process can have the transport that TUTTI_TRANSPORT names, if it names one, and what TUTTI_ENCRYPT and
-// TUTTI_CHECK ask for over it. Opens its devices, and closes them again: those that this process's settings name,
-// whatever `config` says of them.
+// Fails if this process cannot use the transport that TUTTI_TRANSPORT names, or if that transport does not support
+// TUTTI_ENCRYPT or TUTTI_CHECK. Opens and closes its devices, as selected by this process's settings rather than by
+// `config`.
 Status check_asked_transport(const Config& config);
 
-// For people: what ranks on this machine would offer.
+// Returns a human-readable description of what ranks on this machine would offer.
 std::string describe_between_hosts();
 
 }  // namespace tutti

@@ -17,10 +17,10 @@
 namespace tutti {
 namespace {
 
-// Digest of a host's topology from its first rank, by which ranks recognise equal hosts. Fixed-width plain data.
+// Digest of a host's topology from its first rank, by which ranks recognize identical hosts. Plain data of fixed width.
 struct Sight {
   std::array<std::uint8_t, 24> digest{};
-  std::uint64_t bytes = 0;  // Packed; 0: nothing is known.
+  std::uint64_t bytes = 0;  // Size of the packed topology; 0: unknown.
 
   auto operator<=>(const Sight&) const = default;
 };

@@ -1,4 +1,4 @@
-// Knowledge about all hosts that ranks exchange when they join.
+// Exchange of the locations and topologies of all hosts when ranks join.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace tutti {
 
-// Returns the location of each rank, as sent while joining, and the topology of all hosts if a rank needs it. All
-// ranks call this. The first rank of each host discovers its topology; of equal hosts only one sends it. Rank 0
-// writes it to TUTTI_TOPO_DUMP_FILE. Unknown parts stay empty, with a note.
+// Returns the location of each rank, as sent while joining, and the topology of all hosts if a rank needs it. All ranks
+// must call this. The first rank of each host discovers its topology; identical hosts are deduplicated, so only one of
+// them sends it. Rank 0 writes the topology to TUTTI_TOPO_DUMP_FILE. Unknown hosts stay empty, with a warning.
 Result<Hosts> hosts_known_to_all(Bootstrap& bootstrap, const Watch& watch);
 
 }  // namespace tutti

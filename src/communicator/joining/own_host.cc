@@ -22,7 +22,7 @@
 namespace tutti {
 namespace {
 
-// Without the name, which notes would repeat: hosts that differ in nothing else are alike.
+// Removes the host name, so that hosts which differ only in the name have the same topology.
 Topology filled_in(Topology topology) {
   topology.hosts.assign(1, "");
   fill_in(topology);
@@ -41,13 +41,14 @@ NodeId gpu_on(const Topology& topology, const std::string& bus_id) {
   return found == gpus.end() ? kNoNode : *found;
 }
 
-// NCCL's variable may be left over from elsewhere; ours is meant.
+// NCCL_TOPO_FILE may be left over from another machine, so an unusable file is no error. TUTTI_TOPO_FILE is intended.
 bool named_by_nccl() {
   return std::any_of(settings().begin(), settings().end(),
                      [](const Setting& setting) { return setting.source == "NCCL_TOPO_FILE"; });
 }
 
-// The file's, if one is set; none where only NCCL's variable names it and it does not fit this rank.
+// Returns the topology of the file that is set; nullopt if there is none, or if only NCCL_TOPO_FILE names it and it
+// does not fit this rank.
 Result<std::optional<Topology>> by_file(const std::string& gpu) {
   if (config().topo_file.empty()) return std::optional<Topology>();
   Result<Topology> found = from_file(config().topo_file);
@@ -63,7 +64,7 @@ Result<std::optional<Topology>> by_file(const std::string& gpu) {
   return std::optional<Topology>();
 }
 
-// The processors that a device is nearest to.
+// Returns the NUMA domain nearest to a device.
 std::uint32_t domain_near(const Topology& topology, NodeId device) {
   std::uint32_t domain = kNoDomain;
   Way best;

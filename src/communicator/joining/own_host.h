@@ -1,4 +1,4 @@
-// Knowledge of a rank about its own host: its location and the topology.
+// Location of a rank in its own host, and the topology of this host.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace tutti {
 
-// `gpu`: the bus id of its device; empty: its buffers lie in host memory, and the thread that asks is where it runs.
-// With TUTTI_TOPO_FILE by that file, which is an error if it cannot be read or is of another machine; NCCL_TOPO_FILE is
-// left out then, with a warning. Else by sysfs, and what that does not tell is left open.
+// Returns the location of this rank. `gpu` is the PCI bus id of its device; if empty, buffers lie in host memory, and
+// the location is that of the calling thread. Uses the file TUTTI_TOPO_FILE if it is set, and fails if the file is
+// unreadable or describes another machine. NCCL_TOPO_FILE is ignored with a warning in these cases. Otherwise uses
+// sysfs; fields that it does not provide stay unset.
 Result<Location> own_location(const std::string& gpu);
 
-// As the file says, or as discovery finds it: of one host, which is not named. `gpu`: as it is
-// normalised in a location.
+// Returns the topology of this host, without its name, from the file or by discovery. `gpu` is normalized as in a
+// location.
 Result<Topology> own_topology(const std::string& gpu);
 
 }  // namespace tutti

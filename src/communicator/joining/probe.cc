@@ -19,31 +19,33 @@
 namespace tutti {
 namespace {
 
-constexpr double kBudgetUs = 40'000;  // Nothing is begun that would not fit, but for one message and one stream.
-constexpr double kFirstPartUs = 0.4 * kBudgetUs;  // Time for messages, and for streams from one rank of each host.
-constexpr double kMaxWaited =
-    0.5;  // Maximum share of time spent waiting for a CPU; beyond it, links look slower than they are.
+// Limit of the total time, except for one message and one stream. No step begins that would exceed it.
+constexpr double kBudgetUs = 40'000;
+// Time for messages, and for streams from one rank of each host.
+constexpr double kFirstPartUs = 0.4 * kBudgetUs;
+// Maximum share of time spent waiting for a CPU. Above it, links appear slower than they are.
+constexpr double kMaxWaited = 0.5;
 constexpr std::uint64_t kMessageBytes = 8;
 constexpr int kMessages = 9;
-constexpr double kMessagesUs = 4'000;  // All but the first.
+constexpr double kMessagesUs = 4'000;  // For all messages except the first.
 constexpr std::uint64_t kUnitBytes = 1 << 10;
-constexpr std::uint64_t kStreamBytes = 2 << 20;   // By a host.
-constexpr std::uint64_t kSlackBytes = 288 << 10;  // More than a limit of the rate lets through at once.
+constexpr std::uint64_t kStreamBytes = 2 << 20;   // Bytes of a stream per host.
+constexpr std::uint64_t kSlackBytes = 288 << 10;  // More than a rate limiter lets pass in one burst.
 constexpr std::uint64_t kWindowBytes = 8 << 10;   // 7 ms at 10 Mbit/s.
-constexpr double kStreamUs = 3'000;               // And longer, until something is seen.
-constexpr int kStreams = 5;                       // The first warms up.
+constexpr double kStreamUs = 3'000;               // Minimum duration. A stream lasts longer until enough has arrived.
+constexpr int kStreams = 5;                       // Maximum number. The first one warms up.
 
-// Fixed-width plain data: it travels.
+// Record that ranks exchange: plain data of fixed width.
 struct ProbeRecord {
   Streamed seen;
   double elapsed_us = 0;
-  double waited_us = 0;  // For a CPU.
+  double waited_us = 0;  // Time spent waiting for a CPU.
   std::uint32_t takes_part = 0;
   std::uint32_t failed = 0;
 };
 static_assert(sizeof(ProbeRecord) == 64);
 
-// How long this thread has waited for a CPU while it could have run; 0 where the system does not say.
+// Returns how long this thread has been runnable without a CPU, in microseconds; 0 if the system does not report it.
 double waited_us() {
   double ran_ns = 0, waited_ns = 0;
   std::ifstream file("/proc/thread-self/schedstat");
@@ -56,11 +58,11 @@ class Probe {
       : bootstrap_(bootstrap), hosts_(hosts), ring_(ring), watch_(watch) {}
 
   double elapsed_us() const { return elapsed_us_; }
-  // Largest waiting time of a rank.
+  // Maximum over all ranks.
   double waited_us() const { return waited_us_; }
 
-  // A small message, of the rank that takes longest. The first may have to wake somebody; over a long way there
-  // is no time for another.
+  // Returns the time of a small message on the slowest rank. The first message may include the wake-up of a thread. On
+  // links with high latency there is no time for a second one.
   Result<double> message_us() {
     const double first = TUTTI_TRY(messages_us(1));
     if (!fits(kFirstPartUs)) return first;
@@ -76,16 +78,16 @@ class Probe {
     for (int i = 1; i < kStreams && elapsed_us_ + std::min(shortest_us, 2 * kStreamUs) <= end_us; ++i) {
       const double seen = TUTTI_TRY(one_stream(all, message_us));
       most = i == 1 ? seen : std::max(most, seen);
-      shortest_us = std::min(shortest_us, last_us_);  // Others may have been held up by what has no part in it.
+      shortest_us = std::min(shortest_us, last_us_);  // Later streams may have been delayed by unrelated work.
     }
     return most;
   }
 
-  // Whether one like the last would be over by then.
+  // Whether another step as long as the last one would end before `end_us`.
   bool fits(double end_us) const { return elapsed_us_ + last_us_ <= end_us; }
 
  private:
-  // The median of so many, one after the other.
+  // Returns the median time of `times` messages, sent one after the other.
   Result<double> messages_us(int times) {
     StreamLimits limits;
     limits.unit_bytes = limits.max_bytes = kMessageBytes;
@@ -107,7 +109,7 @@ class Probe {
     return slowest;
   }
 
-  // Over long ways more must be on its way, and somewhat longer, before it can be seen what fits.
+  // Links with high latency need a larger window and a longer stream.
   StreamLimits limits_of(std::uint32_t members, double message_us) const {
     const double turn_us = 2 * message_us;
     const auto window = static_cast<std::uint64_t>(kWindowBytes * std::clamp(turn_us / 250, 1.0, 6.0));
@@ -131,7 +133,7 @@ class Probe {
     const Streamed own = seen.ok() ? seen.value() : Streamed();
     const std::vector<ProbeRecord> records =
         TUTTI_TRY(reported(seen.ok() ? Status() : std::move(seen).status(), own, takes_part));
-    std::map<Rank, double> hosts;  // In bytes per us, by their first ranks.
+    std::map<Rank, double> hosts;  // In bytes per us, by the first rank of each host.
     std::uint64_t min_sent = kStreamBytes;
     for (Rank rank = 0; rank < records.size(); ++rank) {
       if (records[rank].takes_part == 0) continue;
@@ -144,14 +146,15 @@ class Probe {
     return slowest->second / 1000;
   }
 
-  // In bytes per us. Whatever held up the later half, a link carries what came beyond the slack.
+  // Returns the rate in bytes per us. A link carries at least the bytes beyond the slack, even if the later half was
+  // delayed.
   static double rate_of(const Streamed& seen, std::uint64_t slack_bytes) {
     const std::uint64_t beyond = std::max(seen.bytes, slack_bytes) - slack_bytes;
     return std::max(static_cast<double>(seen.late_bytes) / std::max(seen.late_us, 1e-3),
                     static_cast<double>(beyond) / std::max(seen.us, 1e-3));
   }
 
-  // Exchanges results and durations of all ranks. All ranks get the same. Fails on all ranks if it failed on one.
+  // Exchanges results and durations. All ranks get the same records. If one rank failed, fails on all ranks.
   Result<std::vector<ProbeRecord>> reported(Status own, const Streamed& seen, bool takes_part) {
     if (!own.ok()) hang_up();
     std::vector<ProbeRecord> records(bootstrap_.ranks());
@@ -169,7 +172,7 @@ class Probe {
     return records;
   }
 
-  // PeerSet that wait for this rank hear at once that nothing will come.
+  // Closes the connections, so that ranks that wait for this rank fail at once.
   void hang_up() const {
     ::shutdown(ring_.next->socket.get(), SHUT_RDWR);
     ::shutdown(ring_.previous->socket.get(), SHUT_RDWR);
@@ -182,8 +185,9 @@ class Probe {
   const std::int64_t began_ns_ = now_ns();
   const double waited_before_us_ = tutti::waited_us();
   double waited_us_ = 0;
-  double elapsed_us_ = 0, last_us_ = 0;  // When the slowest rank was done, and for how long since the time before.
-  std::uint64_t gone_bytes_ = 0;         // Bytes sent by each host.
+  // Elapsed time when the slowest rank finished the last step, and the duration of that step.
+  double elapsed_us_ = 0, last_us_ = 0;
+  std::uint64_t gone_bytes_ = 0;  // Bytes sent by each host.
 };
 
 Result<bool> wanted_by_all(Bootstrap& bootstrap, bool wanted, const Watch& watch) {
@@ -193,7 +197,7 @@ Result<bool> wanted_by_all(Bootstrap& bootstrap, bool wanted, const Watch& watch
   return std::all_of(wants.begin(), wants.end(), [](std::uint64_t each) { return each == 1; });
 }
 
-// In steps of the root of 2, so that runs that see almost the same choose alike.
+// Rounds to powers of the square root of 2, so that runs with almost the same results choose the same algorithms.
 double stepped(double value) { return std::exp2(std::round(2 * std::log2(value)) / 2); }
 
 }  // namespace

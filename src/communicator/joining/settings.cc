@@ -16,14 +16,14 @@ namespace {
 
 Status check_interface(const std::string& ifname) { return ifname.empty() ? Status() : own_address(ifname).status(); }
 
-// libnccl.so.2 reads it by itself, and says the same.
+// libnccl.so.2 reads this variable itself, and reports the same error.
 Status check_nccl_memory(const Environment& environment) {
   const std::string memory = environment.get("TUTTI_NCCL_MEMORY").value_or("cuda");
   if (memory == "cuda" || memory == "host") return {};
   return invalid_usage("TUTTI_NCCL_MEMORY is \"" + memory + "\", but must be cuda, the default, or host");
 }
 
-// libnccl.so.2 reads these by itself, too.
+// libnccl.so.2 reads these variables itself.
 Status check_list(const Environment& environment, const std::string& variable,
                   std::initializer_list<const char*> known) {
   const std::string value = environment.get(variable).value_or(*known.begin());
@@ -64,7 +64,7 @@ Status check_nccl_compression(const Environment& environment) {
   return check_compression_format("TUTTI_NCCL_COMPRESS", environment.get("TUTTI_NCCL_COMPRESS").value_or(""));
 }
 
-// NCCL's LL128 is for GPUs, and leaves the choice open elsewhere.
+// LL128 in NCCL_PROTO applies only to GPUs, so it is ignored on host memory.
 std::string protocol_on_host_memory(const Config& config) {
   return config.nccls_protocol && config.protocol == "LL128" ? "" : config.protocol;
 }

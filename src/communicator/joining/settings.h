@@ -1,5 +1,4 @@
-// Which settings of a process keep its communicators from being made, and which have no effect: for who wants to know
-// before there are any.
+// Checks of settings before communicators exist: which settings prevent their creation, and which have no effect.
 #pragma once
 
 #include <string>
@@ -9,14 +8,14 @@
 
 namespace tutti {
 
-// A sentence for each. Opens the secret file and that of a topology, and the devices of a transport that is asked for,
-// and looks at the interfaces; joins nobody, and looks up no host.
+// Returns one sentence per setting that prevents creation. Opens the secret file, the topology file and the devices of
+// a requested transport, and inspects network interfaces. Does not connect to other ranks or resolve host names.
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config);
-// The same of those that GPUs can heed, and host memory cannot.
+// Like refused_settings(), for settings that require GPUs.
 std::vector<std::string> refused_on_host_memory(const Config& config);
 
-// Which of TUTTI_TUNE and TUTTI_TUNE_FILE are set and have no effect, since no call of host memory tries another
-// algorithm, and why; empty: neither.
+// Returns which of TUTTI_TUNE and TUTTI_TUNE_FILE are set without effect on calls of host memory, and why; empty if
+// neither.
 std::string idle_tuning(const Config& config);
 
 }  // namespace tutti

@@ -19,9 +19,10 @@ namespace tutti {
 namespace {
 
 constexpr double kSpinUs = 50;
-constexpr std::ptrdiff_t kHeard = 4;  // Times in the later half of a stream that may end.
-constexpr std::int64_t kNapNs =
-    100'000;  // Nap of a sender whose window grows on arrival, since an arrival wakes no thread.
+// Minimum number of acknowledgments in the later half before a stream may end.
+constexpr std::ptrdiff_t kHeard = 4;
+// Sleep of a sender whose window grows with arrivals, since arrivals do not wake it.
+constexpr std::int64_t kNapNs = 100'000;
 constexpr std::size_t kRoomBytes = 32 << 10;
 constexpr std::byte kGoesOn{0}, kLast{1};  // Values of all bytes of a unit.
 
@@ -55,18 +56,18 @@ class Exchange {
 
  private:
   struct Arrival {
-    double us;            // Since the stream began.
-    std::uint64_t bytes;  // In all.
+    double us;            // Time since the start of the stream.
+    std::uint64_t bytes;  // Total received by then.
   };
 
-  // The peer's end or the network failed. If a rank died, its peers in the tree report it.
+  // The peer or the network failed. If a rank died, its peers in the bootstrap tree report it.
   static Status lost(const PeerSocket& link, const char* why) {
     return remote_error("the connection " + link.route + " was lost while joining: " + why);
   }
 
-  // Enough has been acknowledged in the later half, and at no time nothing for long: a slow link is not seen before it
-  // has carried what its limit held back, nor any link while this rank, or what carries its messages, is kept from
-  // running.
+  // Returns whether enough data was acknowledged in the later half, without a long gap. A slow link shows its rate only
+  // after it has carried what its limiter held back. Gaps mean that this rank, or a process that forwards its messages,
+  // was not running.
   bool is_over(double elapsed_us) const {
     if (elapsed_us < limits_.min_us || elapsed_us >= limits_.max_us) return elapsed_us >= limits_.max_us;
     const Arrival* at_half = &at(acknowledged_, elapsed_us / 2);
@@ -83,7 +84,7 @@ class Exchange {
     return later == arrivals.begin() ? *later : *(later - 1);
   }
 
-  // Begins a run of whole units, or the last unit alone. The kernel reports the number of bytes in flight.
+  // Begins a run of whole units, or the last unit alone. SIOCOUTQ returns the number of bytes in flight.
   void begin_run(double elapsed_us) {
     int queued = 0;
     if (::ioctl(ring_.next->socket.get(), SIOCOUTQ, &queued) != 0) queued = 0;
@@ -101,7 +102,8 @@ class Exchange {
     const auto grown = static_cast<std::uint64_t>(static_cast<double>(beyond) * limits_.growth);
     const std::uint64_t window = std::max(limits_.window_bytes, grown);
     const std::uint64_t free = std::max(window, on_the_way) - on_the_way;
-    // In parts, or what acknowledges a window waits for all of the other one, which goes the other way.
+    // Sends in several runs. Otherwise acknowledgments, which travel with data of the other direction, would wait for a
+    // whole window.
     const std::uint64_t part = std::max(window / 4, 2 * limits_.unit_bytes);
     const std::uint64_t most = std::min({free, part, left - limits_.unit_bytes, std::uint64_t{going_on_.size()}});
     in_run_ = most / limits_.unit_bytes * limits_.unit_bytes;
@@ -125,7 +127,7 @@ class Exchange {
 
   Result<bool> receive() {
     if (all_came_) return false;
-    // No more than may be of this stream: the next may follow at once.
+    // Reads at most the rest of this stream, since the next stream may follow at once.
     const std::size_t most = std::min<std::uint64_t>(room_.size(), limits_.max_bytes - arrived_.back().bytes);
     const auto received = ::recv(ring_.previous->socket.get(), room_.data(), most, MSG_DONTWAIT);
     if (received == 0) return lost(*ring_.previous, "it was closed");
@@ -137,7 +139,7 @@ class Exchange {
     return true;
   }
 
-  // Short where more may be sent before anything happens to the sockets.
+  // Sleeps only briefly if more data may be sent before an event on the sockets.
   void sleep(const Watch& watch) const {
     pollfd polled[] = {{ring_.previous->socket.get(), static_cast<short>(all_came_ ? 0 : POLLIN), 0},
                        {ring_.next->socket.get(), static_cast<short>(full_ ? POLLOUT : 0), 0}};
