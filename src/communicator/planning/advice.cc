@@ -29,7 +29,7 @@ Advice::Advice(const std::string& plugin, const Hosts& hosts) {
 Result<bool> Advice::apply(const Query& query, Choice& choice, CallRecord& record) {
   if (adviser_ == nullptr || !query.algorithm.empty()) return false;
   std::vector<Candidate> all = TUTTI_TRY(candidates(query));
-  // A plugin tells algorithms and protocols apart; how messages carry their elements is ours to say.
+  // Plugins choose algorithm and protocol. The compression format stays as chosen by the library.
   std::erase_if(all, [&](const Candidate& candidate) { return candidate.choice.compression != choice.compression; });
   const Question question = {.collective = query.problem.collective,
                              .ranks = query.problem.ranks,

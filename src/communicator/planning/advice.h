@@ -1,4 +1,4 @@
-// Advice of a tuner plugin for the calls of one rank.
+// Choices of a tuner plugin for the calls of one rank.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,12 @@ struct CallRecord;
 
 class Advice {
  public:
-  // `plugin` as in CommunicatorOptions. None, if it cannot be opened or does not start: that is logged.
+  // `plugin` is as in CommunicatorOptions. If it cannot be opened or initialized, logs that and never applies advice.
   Advice(const std::string& plugin, const Hosts& hosts);
 
-  // Whether the plugin says something of a call whose algorithm nobody has forced. Then the choice is its own, and the
-  // record shows it, since each rank hears its own plugin: those that hear something else find that calls differ.
+  // Asks the plugin about a call whose algorithm is not forced. Returns whether the plugin made a choice; `choice` is
+  // then the plugin's, and `record` includes it. Each rank asks its own plugin, so ranks with different advice detect
+  // that their calls differ.
   Result<bool> apply(const Query& query, Choice& choice, CallRecord& record);
 
  private:

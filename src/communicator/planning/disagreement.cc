@@ -20,8 +20,8 @@ std::string compression_name(std::uint8_t number) {
   return known == nullptr ? "raw" : known;
 }
 
-// "; rank 0 asks for algorithm ring and rank 1 for none (options.tuning->algorithm or TUTTI_ALGORITHM)": for each that
-// differs.
+// Returns the options that differ, such as "; rank 0 asks for algorithm ring and rank 1 for none
+// (options.tuning->algorithm or TUTTI_ALGORITHM)".
 std::string asked_apart(const RanksCall& ours, const RanksCall& theirs) {
   std::string text;
   const auto notify = [&](const char* what, const std::string& mine, const std::string& other, const char* where) {
@@ -60,7 +60,8 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
 
 namespace {
 
-// "ranks disagree on collective 2 of gradients: rank 0 called all_reduce(10 float32, sum), rank "
+// Returns the start of a message: "ranks disagree on collective 2 of gradients: rank 0 called all_reduce(10 float32,
+// sum), rank ".
 std::string first_call(const std::string& communicator, const RanksCall& first) {
   return "ranks disagree on collective " + std::to_string(first.record.sequence) +
          (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(first.rank) + " called " +

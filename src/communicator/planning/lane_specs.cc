@@ -16,7 +16,8 @@ LaneSpec spec_with_slots(LaneForm form, Protocol protocol, Slots slots, const Sl
 
 }  // namespace
 
-// A pair of lanes is named by its forward lane: of a round trip the one that is answered, of a swap the lower rank's.
+// The forward lane names a pair of lanes. In a round trip this is the lane that is answered, in a swap the lower
+// rank's.
 LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, Slots slots, const SlotSizes& sizes) {
   LaneSpec spec = spec_with_slots(use.form, protocol, slots, sizes);
   const bool sends = use.direction == Direction::sends;
@@ -37,7 +38,7 @@ LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag, const SlotSiz
   spec.writer = writer;
   spec.reader = reader;
   spec.tag = tag;
-  spec.channel = 1;  // Apart from the lanes of collectives, which may be in flight beside it.
+  spec.channel = 1;  // Distinct from the lanes of collectives, which may be in flight at the same time.
   return spec;
 }
 

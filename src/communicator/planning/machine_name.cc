@@ -19,9 +19,11 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kLongestModel = 100;
-constexpr std::size_t kMaxKinds = 4;  // In words; beyond those the layout tells machines apart.
+// Maximum number of kinds in a name. Beyond it, only the layout code distinguishes machines.
+constexpr std::size_t kMaxKinds = 4;
 constexpr std::string_view kLinks = "links ", kHosts = "hosts ";
-constexpr std::string_view kOldLinks = "links along rings";  // As earlier versions ended, which told no others.
+// Links in names of earlier versions, which described no other links.
+constexpr std::string_view kOldLinks = "links along rings";
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
@@ -38,7 +40,8 @@ std::string joined(const std::vector<std::string>& kinds, const std::string& bet
   return all + (kinds.size() > kMaxKinds ? between + "more" : "");
 }
 
-// [rank]: the first of its group. Whether the number of groups and ranks says all of it.
+// first[rank] is the first rank of the rank's group. Returns whether the number of groups and of ranks determines the
+// layout.
 bool is_regular(const std::vector<Rank>& first) {
   const auto size = static_cast<Rank>(std::count(first.begin(), first.end(), Rank{0}));
   for (Rank rank = 0; rank < first.size(); ++rank)
@@ -65,11 +68,11 @@ std::string laid_out_as(const std::vector<std::vector<Rank>>& layouts) {
 
 struct Sharing {
   std::string words;
-  std::vector<Rank> first;  // [rank]: the first that may run on the same CPUs.
+  std::vector<Rank> first;  // first[rank]: the first rank with the same CPUs.
   bool alike = true;
 };
 
-// Where nobody said, ranks are threads of this process, which come and go.
+// Returns which ranks share CPUs. If not reported, ranks are threads of this process and not pinned.
 Sharing sharing_of(const Hosts& hosts) {
   Sharing sharing;
   if (hosts.seats().empty()) {
@@ -92,8 +95,8 @@ Sharing sharing_of(const Hosts& hosts) {
   return sharing;
 }
 
-// In tens: what is measured twice may differ by a step of the root of 2, or by two. Powers of ten are in the middle of
-// theirs; 25 and 40 Gbit/s are near an edge, and may come to have two names.
+// Rounds to powers of ten, since repeated measurements may differ by a factor of the square root of 2, or of 2. Powers
+// of ten are in the middle of a class. 25 and 40 Gbit/s are close to an edge, and may get two names.
 std::string rate_in_words(double gbytes_per_s) {
   constexpr std::array<const char*, 7> kRates = {"1 Mbit/s",  "10 Mbit/s",  "100 Mbit/s", "1 Gbit/s",
                                                  "10 Gbit/s", "100 Gbit/s", "1000 Gbit/s"};

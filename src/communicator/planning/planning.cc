@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-constexpr Rank kAlwaysVerified = 16;  // Ranks up to which every plan is proved again before it runs.
+constexpr Rank kAlwaysVerified = 16;  // Maximum ranks for which every plan is verified before it runs.
 constexpr std::uint64_t kMaxChunks = 1U << 30;
 
 std::string names_for(const Problem& problem) {
@@ -26,7 +26,7 @@ std::string names_for(const Problem& problem) {
   return names;
 }
 
-// Why an algorithm that works across hosts does not do the problem.
+// Returns why an algorithm that works across hosts does not support the problem.
 std::string complaint_of_hosts(const Problem& problem, const Whereabouts& ranks) {
   const std::string works = ": it works across hosts, and ";
   if (!ranks.several_hosts) return works + "all these ranks are on one host";
@@ -35,15 +35,15 @@ std::string complaint_of_hosts(const Problem& problem, const Whereabouts& ranks)
   return works + "wants ranks of a host to be numbered one after the other for " + name(problem.collective);
 }
 
-// Parts so small that `longest` of them, one of each unit of a message, fit a slot; as small as they can be if they
-// never do.
+// Returns the number of chunks at which `longest` parts, one of each unit of a message, fit a slot. If they never fit,
+// returns the number for the smallest parts.
 std::uint64_t chunks_for(std::uint64_t unit_bytes, std::uint32_t longest, std::uint64_t slot_bytes,
                          std::uint64_t granule) {
   const std::uint64_t limits = std::max<std::uint64_t>(slot_bytes / granule / longest, 1) * granule;
   return std::max<std::uint64_t>((unit_bytes + limits - 1) / limits, 1);
 }
 
-// Where chunks would overlap too far for the slots, they do not.
+// Verifies the plans. If overlapping chunks need more slots than there are, chunks do not overlap.
 Status prove(ProvedPlans& proved, std::uint32_t slots, Messages messages) {
   auto proof = verify(proved.plans, loop_of(proved.overlaps, slots), messages);
   if (proof.ok() && proved.overlaps && !suffices(proof.value(), loop_of(true, slots))) {
@@ -92,7 +92,8 @@ CallRecord record_of(const Call& call, const CommunicatorOptions& options) {
 
 namespace {
 
-// Where one machine plays the hosts, a rate that its CPUs reach is what they can do, and no link's.
+// Applies measured figures to a level. If one machine emulates the hosts, high rates are limited by its CPUs, not by
+// links, and are ignored.
 void adopt(const NetworkFigures& seen, const Costs& costs, bool one_machine, Level& level) {
   constexpr double kOfCpus = 1;
   const double both_ends_us =
@@ -109,7 +110,7 @@ void adopt(const NetworkFigures& seen, const Costs& costs, bool one_machine, Lev
 Machine machine_of(const Hosts& hosts) {
   Machine machine = machine_of_hosts();
   machine.ranks_per_core = hosts.ranks_per_cpu();
-  // A call waits for the rank that takes longest.
+  // All ranks wait for the slowest one, so the common instructions determine the rates.
   if (hosts.common_instructions()) set_coding_rates(machine.costs, *hosts.common_instructions());
   if (hosts.one_machine()) {
     for (Level& level : machine.levels) level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
@@ -145,13 +146,13 @@ Query query_of(const Problem& problem, std::uint64_t block_bytes) {
 
 Result<double> predicted_us(const Query& query, const Choice& choice) {
   Query asked = query;
-  if (choice.mapped) asked.protocol = "";  // Where memory is mapped a protocol that is forced is one of no messages.
+  if (choice.mapped) asked.protocol = "";  // Mapped calls have no messages, so a forced protocol does not apply.
   for (const Candidate& candidate : TUTTI_TRY(candidates(asked))) {
     Choice known = candidate.choice;
     if (known.algorithm != choice.algorithm || known.compression != choice.compression ||
         (!choice.mapped && known.protocol != choice.protocol))
       continue;
-    if (query.thread_blocks > 0) known.channels = choice.channels;  // On host memory there is one.
+    if (query.thread_blocks > 0) known.channels = choice.channels;  // On host memory there is one channel.
     return prediction_of(asked, known).total_us();
   }
   return unsupported("nothing is predicted of algorithm '" + std::string(choice.algorithm) + "' with protocol '" +
@@ -193,7 +194,7 @@ Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& probl
   proved.plans = emit_plans(algorithm, logical(rank_mapping, problem));
   for (Plan& plan : proved.plans) fuse(plan);
   fuse_stages(proved.plans);
-  proved.overlaps = pipelined;  // Where lanes have the slots for it, as the proof says.
+  proved.overlaps = pipelined;  // Verification clears this if lanes have too few slots.
   if (problem.ranks <= kAlwaysVerified || config().verify)
     TUTTI_CHECK_OK(prove(proved, slots, messages)
                        .during("proving " + std::string(algorithm.name()) + " for " + describe(problem)));
@@ -226,7 +227,7 @@ CompressionRequest compression_request(const Call& call, const CommunicatorOptio
   return {.compression = narrower ? compression.value() : CompressionFormat::none};
 }
 
-// In a compression format a group takes the place of an element: so many elements, so many bytes in messages.
+// With compression, groups of elements are the smallest parts, with a fixed number of bytes in messages.
 Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits, Rank ranks, Launch& launch,
                 CompressionFormat compression) {
   const std::uint64_t group = compression == CompressionFormat::none ? 1 : kCompressionGroup;
@@ -262,8 +263,8 @@ Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits
   return {};
 }
 
-// A message is as long as what is read from memory for it, or stored of it. One that is only passed on, of which
-// neither is seen, counts as the first units of a block.
+// The length of a message is that of the memory that it reads or writes. A forwarded message, which does neither,
+// counts as the first units of a block.
 Carried carried_by(const Program& program, const Launch& launch) {
   const auto is_memory = [](const Operand& operand) { return operand.is_memory(); };
   const std::uint32_t steps = program.rounds[program.stages[program.stage_count]];

@@ -1,4 +1,4 @@
-// From a call to plans that are proved and cut: what communicators do alike, wherever the memory of their ranks lies.
+// From a call to verified plans that are cut into chunks. Common to communicators on host memory and on devices.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,13 @@ struct CommunicatorOptions;
 std::uint32_t mix(std::uint64_t value);
 
 Problem problem_of(const Call& call, Rank ranks);
-// How far the output begins behind the input, in bytes, where a rank passes one buffer as both. A rank that has only
-// one of them passes no such thing: no two addresses are this far apart.
+// Returns the offset in bytes from the input to the output of an in-place call. If the rank has only one of the two
+// buffers, returns a value that is never the distance of two addresses.
 std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank);
-// The call as the peers see it, without its number and buffers.
+// Returns the call as peers see it, without its number and buffers.
 CallRecord record_of(const Call& call, const CommunicatorOptions& options);
 
-// Signature that this call's messages carry, so that a message left from another call is not mistaken for one of
-// this call.
+// Returns the signature in the messages of this call. It distinguishes them from messages left over from another call.
 inline Signature signature_of(const CallRecord& record) {
   return {record.signature + static_cast<std::uint32_t>(record.sequence) * 0x9e3779b1U};
 }
@@ -39,66 +38,68 @@ struct RanksCall {
   Rank rank;
   const CallRecord& record;
 };
-// That two ranks of a communicator of this name (or none) made different calls, in the words of the one. In
+// Returns the error for two ranks that made different calls. `communicator` is its name; empty: none. Defined in
 // disagreement.cc.
 Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs);
-// The error for a send or recv that waits for a rank in a collective, which waits for it. `order`: which rank waits for
-// which. In disagreement.cc.
+// A send or recv of a rank.
 struct RanksMessage {
   Rank rank;
-  std::string description;  // "send(20 int32, to rank 0)"
+  std::string description;  // Example: "send(20 int32, to rank 0)".
 };
+// Returns the error for a deadlock: a send or recv waits for a rank in a collective, which waits for the sender or
+// receiver. `order` describes which rank waits for which. Defined in disagreement.cc.
 Status deadlock(const std::string& communicator, const RanksCall& collective, const RanksMessage& message,
                 const std::string& order);
 
-// Where the ranks are, for those who ask why the problem has no groups.
+// Placement of the ranks, for messages about problems without groups.
 struct Whereabouts {
   const RankMapping& rank_mapping;
   bool several_hosts;
 };
 
-// Machine model of ranks on host memory: shared cores, and links between hosts.
+// Returns the machine model for ranks on host memory: shared cores, and links between hosts.
 Machine machine_of(const Hosts& hosts);
-// The same of ranks on GPUs.
+// Returns the machine model for ranks on GPUs.
 Machine machine_of_gpus(const Hosts& hosts);
 
-// The algorithm that options force; "" for a collective that has none of the name, or where it is NCCL's and does not
-// do the problem.
+// Returns the algorithm that the options force. Returns "" if the collective has no algorithm of this name, or if
+// NCCL_ALGO names one that does not support the problem.
 std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem);
 
-// Query for the tuner about a problem, with all candidates.
+// Returns the tuner's query for a problem, with all algorithms of the collective.
 Query query_of(const Problem& problem, std::uint64_t block_bytes);
 
-// Predicted time of a choice on its channels, in microseconds. Fails for a choice that is not among the candidates.
+// Returns the predicted time of a choice on its channels, in microseconds. Fails if the choice is not a candidate.
 Result<double> predicted_us(const Query& query, const Choice& choice);
-// Fails for what is no collective.
+// Fails if the call is not a collective.
 Status check_predictable(const Call& call);
-// How a call goes as one of another size does: by the same algorithm and protocol, cut as suits it; where that cannot
-// be, as choose() says.
+// Returns a choice with the algorithm and protocol of `other`, but with chunks for this size. If there is no such
+// candidate, returns the result of choose().
 Result<Choice> choose_like(const Choice& other, const Query& query);
 
-// Algorithm of a choice. Fails if no algorithm of this name supports the problem.
+// Returns the algorithm of a choice. Fails if no algorithm of this name supports the problem.
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks);
 
-// Fails where messages are to carry numbers rounded, which the algorithm does not bear.
+// Fails if the algorithm does not support the chosen compression.
 Status check_rounding(const Query& query, const Choice& choice);
 
 struct ProvedPlans {
   std::vector<Plan> plans;  // Plans of all ranks, fused.
-  bool overlaps = false;    // Pieces do overlap.
-  bool balanced = false;    // Proved: a message may take several slots.
+  bool overlaps = false;    // Chunks may overlap.
+  bool balanced = false;    // Verified: a message may take several slots.
 };
 
-// Loop for plans whose number of chunks is not known yet: enough chunks to represent any larger number.
+// Returns the loop for plans whose number of chunks is not known yet. It has enough chunks to represent any larger
+// number.
 Loop loop_of(bool overlaps, std::uint32_t slots);
 
-// `pipelined`: chunks may overlap, on lanes with so many slots. Where there are few ranks every plan is proved again,
-// for its logical ranks.
+// Emits, fuses and verifies the plans of an algorithm. `pipelined`: chunks may overlap, on lanes with `slots` slots.
+// With few ranks, or with TUTTI_VERIFY, each plan is verified again for its logical ranks.
 Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
                                 const RankMapping& rank_mapping = {}, Messages messages = Messages::exact);
 
-// How messages are to carry the call's elements: in the format that options ask for, where there are any messages and
-// that is narrower; or, where they say how large the error may be, in what the tuner takes.
+// Requested compression of a call's messages: the format of the options if it is smaller than the elements, or an error
+// bound within which the tuner chooses. Raw if the call has no messages.
 struct CompressionRequest {
   CompressionFormat compression = CompressionFormat::none;
   double max_relative_error = 0;
@@ -107,28 +108,28 @@ struct CompressionRequest {
 };
 CompressionRequest compression_request(const Call& call, const CommunicatorOptions& options, Rank ranks);
 
-// Logs at level trace what a new kind of call runs as. `mapped`: algorithm that replaces it if the buffers of all ranks
-// are mapped; null: none.
+// Logs at level trace how a new kind of call runs. `mapped` is the algorithm that replaces it if the buffers of all
+// ranks are mapped; null: none.
 void trace_choice(Rank rank, const CallRecord& record, const Choice& choice, const Algorithm* mapped);
 
 // Limits for the messages of a plan.
 struct SlotLimits {
-  const char* algorithm = "";       // In messages.
-  std::uint32_t units = 1;          // Per block.
+  const char* algorithm = "";       // Used in error messages.
+  std::uint32_t units = 1;          // Units per block.
   std::uint32_t longest_units = 1;  // Units of the longest message of any rank.
-  std::uint32_t slot_bytes = 0;     // Data that a slot holds; 0: no lanes.
-  std::uint32_t granule_bytes = 1;  // Parts of units begin at multiples of it.
+  std::uint32_t slot_bytes = 0;     // Data bytes that a slot holds; 0: no lanes.
+  std::uint32_t granule_bytes = 1;  // Parts of units begin at multiples of this size.
   bool overlaps = false;
   bool balanced = false;
 };
 
-// Cuts a call into chunks for launch.channels channels.
+// Cuts a call into chunks for launch.channels channels. Fails if its messages do not fit the slots.
 Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits, Rank ranks, Launch& launch,
                 CompressionFormat compression = CompressionFormat::none);
 
-// Bytes that a rank sends in a launch that cut_call() has cut, over all channels.
+// Returns the bytes that a rank sends in a launch after cut_call(), over all channels.
 Carried carried_by(const Program& program, const Launch& launch);
-// The same of programs that channels take in turns, each with an equal part of the call.
+// Like carried_by() above, for channels that use several programs in turn, each with an equal share of the call.
 Carried carried_by(const std::vector<const Program*>& programs, const Launch& launch);
 
 }  // namespace tutti

@@ -45,8 +45,8 @@ RankMapping rail_rank_mapping(const Hosts& hosts) {
   RankMapping rank_mapping = rank_mapping_of(hosts.leaders());
   if (rank_mapping.groups.empty() || hosts.topology() == nullptr) return rank_mapping;
   const RankMapping numbered = rank_mapping;
-  std::map<std::pair<const Topology*, std::string>, NodeId> known;  // By kind of host and GPU.
-  std::vector<NodeId> ports;                                        // [rank]
+  std::map<std::pair<const Topology*, std::string>, NodeId> known;  // By topology of the host and GPU.
+  std::vector<NodeId> ports;                                        // By rank.
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
     const Topology& topology = hosts.topology()->of(hosts.host_number(rank));
     const auto [place, is_new] = known.try_emplace({&topology, gpu_of(hosts.location(rank))}, kNoNode);

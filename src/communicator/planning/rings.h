@@ -1,4 +1,4 @@
-// In which orders rings and chains go through ranks on devices: along what joins their GPUs.
+// Rank orders of rings and chains on devices, chosen by the links between GPUs.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 namespace tutti {
 
 struct RingOrders {
-  std::vector<RankMapping> each;  // Channels take them in turns. One at least.
-  bool only_rings = false;        // See Query.
+  std::vector<RankMapping> each;  // At least one. Channels use them in turn.
+  bool only_rings = false;        // See Query::only_rings.
 };
 
-// Rank orders of the rings of src/tuner/map_ranks.h, at most `most`, with the hosts as groups. One entry without an
-// order if the topology of a host, or the GPU of a rank, is unknown. The same on all ranks.
+// Returns the rank orders of rings from src/tuner/map_ranks.h, at most `most`, with hosts as groups. Returns one entry
+// without an order if the topology of a host or the GPU of a rank is unknown. Equal on all ranks.
 RingOrders ring_orders(const Hosts& hosts, std::uint32_t most);
 
-// Several hosts: like rank_mapping_of(), with the ranks of a host ordered by the network ports nearest to their
-// GPUs, so that ranks that represent a part of each host are on one rail. In rank order if that is unknown. The
-// same on all ranks.
+// Returns the mapping for several hosts. Like rank_mapping_of(), but orders the ranks of a host by the network ports
+// nearest to their GPUs, so that ranks with the same position on each host are on one rail. Returns rank order if this
+// is unknown. Equal on all ranks.
 RankMapping rail_rank_mapping(const Hosts& hosts);
 
-// Whether its plans are embedded by rail_rank_mapping() although blocks belong to ranks, which then go with them: it
-// knows hosts, and has operands of one block each.
+// Returns whether plans use rail_rank_mapping() although blocks belong to ranks. Blocks then move with the ranks.
+// Requires an algorithm that works across hosts, and operands of one block each.
 bool takes_blocks_along(std::string_view algorithm, Collective collective);
 
 }  // namespace tutti

@@ -112,7 +112,7 @@ void SavedTuning::read() {
   }
 }
 
-// The saved result is not among the candidates: it is ignored.
+// If the saved result is not among the candidates, it is ignored.
 void SavedTuning::settle(const ClassOfCalls& calls, TuningClass& tuning) const {
   if (kept_.empty()) return;
   const Kept& of_class = kept_[number_of(calls.collective, calls.size_class)];

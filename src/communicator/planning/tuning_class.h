@@ -1,6 +1,5 @@
-// Candidates for the calls of a class, of which one is kept after a trial (src/tuner/autotuner.h), and what is kept
-// between runs: what communicators do alike, wherever the memory of their ranks lies. How ranks agree is their own
-// affair.
+// Autotuning of classes of calls (src/tuner/autotuner.h), and results saved between runs. Common to communicators on
+// host memory and on devices, which use different ways to agree between ranks.
 #pragma once
 
 #include <cstddef>
@@ -16,53 +15,53 @@
 
 namespace tutti {
 
-// Whether a call is one to learn from: the same answer on every rank. `options`: of the handle it came through.
+// Returns whether autotuning applies to a call. Equal on all ranks. `options` are those of the handle.
 bool is_tunable(const Call& call, const CommunicatorOptions& options);
 
-// Calls of one collective whose blocks are of about one size.
+// Calls of one collective with blocks of similar size.
 struct ClassOfCalls {
   Collective collective = Collective::all_reduce;
   std::uint32_t size_class = 0;
-  bool mapped = false;  // In memory that all ranks reach.
+  bool mapped = false;  // The buffers are mapped by all ranks.
 };
 
 struct TuningClass {
-  std::vector<Candidate> candidates;  // For the size of the first call.
+  std::vector<Candidate> candidates;  // Candidates for the size of the first call.
   Autotuner autotuner;
   const Choice& next() const { return candidates[autotuner.next()].choice; }
   bool measured() const { return autotuner.settled() && autotuner.measured_us()[autotuner.next()] > 0; }
 };
 TuningClass tuning_class_of(std::vector<Candidate> candidates, const AutotunerOptions& terms);
-// Saved form of a settled class.
+// Returns the saved form of a settled class.
 TunedClass tuned_of(const ClassOfCalls& calls, const TuningClass& tuning);
-// Logs one that is settled.
+// Logs the result of a settled class.
 void report(const ClassOfCalls& calls, const TuningClass& tuning);
-// Tells sets of candidates apart, in whatever order they are.
+// Returns a hash of a set of candidates, independent of their order.
 std::uint32_t code_of(std::span<const Candidate> candidates);
 
-// Which candidate of each class earlier runs have kept: rank 0 reads it from a file, tells the others, and adds to the
-// file what this run has kept.
+// Candidates that earlier runs have kept for each class. Rank 0 reads them from a file, shares them with the other
+// ranks, and adds the results of this run to the file.
 class SavedTuning {
  public:
   static constexpr std::uint32_t kSizeClasses = 128;
-  // Codes of candidates, of calls through lanes and of mapped ones; 0: none.
+  // Codes of candidates, for calls through lanes and for mapped calls; 0: none.
   struct Kept {
     std::uint32_t lanes = 0, mapped = 0;
   };
   static constexpr std::size_t kClasses = std::size_t{kCollectives} * kSizeClasses;
 
-  // `place`: what of the machine and the ranks lets another run take what was kept here, in one line.
+  // `place` is the machine name under which results are saved; see machine_name.h.
   SavedTuning(const CommunicatorOptions& options, Rank rank, std::string place);
 
-  // Whether it has to be told yet: as the table is on rank 0.
+  // Whether rank 0 still has to share the table.
   bool unreported() const { return unsent_; }
   std::span<Kept> table() { return kept_; }
-  void read();  // Reads the file before results are broadcast. Logs errors of the file.
+  void read();  // Reads the file on rank 0. Must be called before the table is shared. Logs errors.
   void reported() { unsent_ = false; }
 
-  // Ends the trial where one of its candidates was kept.
+  // Ends autotuning of a class if one of its candidates was saved.
   void settle(const ClassOfCalls& calls, TuningClass& tuning) const;
-  // Adds these classes to the file, on rank 0. Logs errors of the file.
+  // Adds classes to the file on rank 0. Logs errors.
   void write(std::vector<TunedClass> classes) const;
 
  private:
