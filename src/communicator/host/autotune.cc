@@ -1,4 +1,4 @@
-// Calls that are on trial: which way each goes, and what the ranks tell each other of it.
+// Autotuning of calls: the choice for each call, and the exchange of results between ranks.
 #include "src/base/caught.h"
 #include "src/base/clock.h"
 #include "src/communicator/host/autotuning_operation.h"
@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-// Their own forms of call: they match none of the caller's, nor each other.
+// Hashes of options for internal calls. They match neither calls of the user nor each other.
 constexpr std::uint32_t kRecalling = 0x74756e65;
 constexpr std::uint32_t kSumming = 0x74756e66;
 
@@ -29,7 +29,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_au
     const Call& call, const CommunicatorOptions& options) {
   Query query = TUTTI_TRY(query_for(call, options));
   const std::vector<Candidate> predicted = TUTTI_TRY(candidates(query));
-  // Nothing measured says whether a call is rounded: under a bound that is as predicted.
+  // Measurements do not decide about compression. With an error bound, the prediction does.
   if (predicted.empty() || predicted.front().choice.compression != CompressionFormat::none)
     return prepare(call, options, nullptr);
   query.mapped = !spans_hosts_;
@@ -44,7 +44,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_au
   return being_tuned;
 }
 
-// Once there is a verdict, what it says takes the slot, and calls of this shape are as any others.
+// Once the class has settled, its result replaces the slot, and calls of this shape run like other calls.
 Result<HostCommunicator::Prepared*> HostCommunicator::next_tried(std::unique_ptr<Prepared>& slot, const Call& call,
                                                                  const CommunicatorOptions& options) {
   Autotuning::Class& tuned = *slot->tuned;
@@ -93,7 +93,7 @@ HostCommunicator::Aside HostCommunicator::summing(const Call& call, const Commun
   return aside;
 }
 
-// Through lanes: a record that passes for another's does not tell where buffers are.
+// Uses lanes, since a record that stands for another call does not contain buffers.
 Result<HostCommunicator::Prepared*> HostCommunicator::prepare_aside(const Aside& aside) {
   Prepared* prepared = TUTTI_TRY(prepare_call(aside.call, aside.options));
   prepared->mapped_algorithm = nullptr;
@@ -128,7 +128,7 @@ Status HostCommunicator::run_autotuning(const Call& call, const CommunicatorOpti
   return {};
 }
 
-// ---- Beside other operations ----
+// ---- Autotuned calls beside other operations ----
 
 Status AutotuningOperation::begin() {
   if (!owner_.autotuning_.kept().unreported()) return begin_call();

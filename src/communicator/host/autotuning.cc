@@ -11,7 +11,7 @@ constexpr std::uint32_t kMaxAlike = 64;
 
 bool is_mapped(const Candidate& candidate) { return candidate.choice.mapped; }
 
-// Whether a mapped candidate is among those that may still come out.
+// Returns whether a mapped candidate may still win.
 bool may_map(const Autotuning::TuningClass& tuning) {
   for (std::size_t i = 0; i < tuning.candidates.size(); ++i) {
     if (is_mapped(tuning.candidates[i]) && tuning.autotuner.tries(i)) return true;
@@ -29,7 +29,8 @@ const Choice& Autotuning::Class::through_lanes() const {
   return tried ? mapped->next() : lanes.next();
 }
 
-// Where all calls of one kind have settled and none of the other kind come, the trial of those ends, too: as predicted.
+// Ends autotuning of one kind of calls with the predicted choice, if the other kind has settled and calls of this kind
+// no longer occur.
 Autotuning::TuningClass* Autotuning::Class::took(bool ran_mapped, std::int64_t duration_ns) {
   const bool asked = by_mapped() != nullptr;
   const bool of_mapped = ran_mapped || (mapped && !mapped->autotuner.settled() && !asked);

@@ -1,5 +1,5 @@
-// A call that is on trial: it is timed, and where a stage of the trial ends with it, what the ranks have seen is added
-// up before it counts as done. Before the first of them rank 0 tells the others what earlier runs have kept.
+// An autotuned call: it is timed. If a stage of autotuning ends with it, the ranks sum up their measurements before the
+// call is done. Before the first autotuned call, rank 0 broadcasts the results of earlier runs.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class AutotuningOperation final : public Operation {
 
  private:
   enum class Part : std::uint8_t { recall, call, result };
-  // Goes on to the next part; true: there is none.
+  // Starts the next step. Returns true if there is none.
   Result<bool> next();
   Status begin_call();
 

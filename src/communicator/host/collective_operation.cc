@@ -19,7 +19,8 @@ Result<bool> CollectiveOperation::get_ready() {
     if (prepared_.mapped_algorithm != nullptr) sight = TUTTI_TRY(owner_.see_buffers(prepared_, awaited_));
     if (sight == HostCommunicator::Sight::waiting) return false;
     const bool mapped = sight != HostCommunicator::Sight::hidden;
-    if (prepared_.mapped_only && !mapped) {  // All ranks come to this, and none has done anything.
+    // All ranks fail here, before any rank has done work.
+    if (prepared_.mapped_only && !mapped) {
       return invalid_argument(std::string(prepared_.mapped_algorithm->name()) +
                               " works in memory that all ranks can map: pass buffers from tutti_mem_alloc on all of "
                               "them, or leave the choice open");

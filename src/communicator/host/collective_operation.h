@@ -1,5 +1,5 @@
-// A collective under way, step by step and without waiting: its lanes come to be, the peers say where their buffers
-// are, the interpreter runs.
+// A collective in progress, advanced step by step without waiting: connects lanes, exchanges buffer addresses, and runs
+// the interpreter.
 #pragma once
 
 #include <optional>
@@ -16,21 +16,21 @@ class CollectiveOperation final : public Operation {
 
   Result<bool> advance() override;
   Status wait() override { return owner_.wait_for(awaited_, wait_state_); }
-  // Until it is done, alone in its thread.
+  // Runs until the collective is done. For a thread that drives no other operation.
   Status complete();
 
  private:
   Result<bool> go_on();
-  // Goes on to the interpreter; false while it waits for a peer.
+  // Prepares the interpreter. Returns false while it waits for a peer.
   Result<bool> get_ready();
 
   HostCommunicator& owner_;
-  HostCommunicator::Prepared& prepared_;          // As announced.
-  HostCommunicator::Prepared* chosen_ = nullptr;  // It, or its mapped variant.
+  HostCommunicator::Prepared& prepared_;          // The call as announced.
+  HostCommunicator::Prepared* chosen_ = nullptr;  // `prepared_` or its mapped variant.
   HostCommunicator::WaitState wait_state_;
   Call call_;
   AskedRounding rounding_;
-  std::optional<RemoteAccess> remote_access_;  // Set for a mapped variant.
+  std::optional<RemoteAccess> remote_access_;  // Set for the mapped variant.
   Rank awaited_ = 0;
   bool ready_ = false;
 };

@@ -1,4 +1,4 @@
-// How a communicator comes to be, and how it ends.
+// Creating and ending communicators on host memory.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const AwaitFrame& a
 
 namespace {
 
-// Once in the process. Where TUTTI_TUNE or TUTTI_DETERMINISTIC is set, too, it is idle on purpose.
+// Warns once per process. With TUTTI_TUNE or TUTTI_DETERMINISTIC, the file is unused on purpose.
 void warn_of_idle_tune_file() {
   static std::atomic_flag reported;
   const std::string idle = config().tune == Tune::off && !config().deterministic ? idle_tuning(config()) : "";
@@ -114,7 +114,7 @@ Protection protection_of(const Config& config) {
   return config.check_tcp ? Protection::checked : Protection::none;
 }
 
-// Transport that was requested or chosen; no carriers: TCP.
+// Transport that was requested or chosen. Without carriers: TCP.
 struct Chosen {
   std::unique_ptr<CarrierSource> carriers;
   std::string instead;  // See Carriage.
@@ -191,9 +191,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   TUTTI_CHECK_OK(bootstrap->agree(chosen.ok() ? Status() : std::move(chosen).status(), watch));
   hosts.value().carried_by(carrier_name(options, chosen.value(), protection));
   std::vector<PeerSocket> peer_sockets = bootstrap->take_peer_sockets();
-  // Predictions for loopback were measured before.
+  // Predictions for loopback come from earlier measurements.
   const bool loopback = join.apart && hosts.value().one_machine();
-  // On GPUs, too, whose calls may be given a bound on errors later.
+  // Links are measured for ranks on GPUs too, since their calls may get an error bound later.
   const bool probed = options.probes && !loopback && chosen.value().carriers == nullptr;
   hosts.value().measured(TUTTI_TRY(probe_network(*bootstrap, hosts.value(), peer_sockets, probed, watch)));
   if (rank == 0 && hosts.value().network()) log(LogLevel::info, "%s", describe(*hosts.value().network()).c_str());
@@ -221,10 +221,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
 
 namespace {
 
-// A socket at each end of each pair of ranks, and for each rank the board and the memory of its lanes.
+// Counts a socket at each end of each pair of ranks, and for each rank the board and the memory of its lanes.
 std::uint64_t descriptors_of(std::uint64_t ranks) { return ranks * (ranks - 1) + 2 * ranks; }
 
-// Before the first of thousands is opened, whose failure would tell of itself alone.
+// Fails before thousands of descriptors are opened. A failure to open one would not state how many are needed.
 Status check_descriptors(Rank ranks) {
   rlimit files = {};
   const std::uint64_t wanted = descriptors_of(ranks);
@@ -244,7 +244,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank
 
 Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(const Hosts& given,
                                                                             const CommunicatorOptions& options) {
-  static std::atomic<std::uint64_t> made{0};  // No rank is in another process.
+  static std::atomic<std::uint64_t> made{0};  // Unique, since all ranks are in this process.
   Hosts hosts = given;
   hosts.identify(++made);
   hosts.carried_by(options.over_network() ? options.transport : "tcp");
@@ -265,8 +265,8 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
   return communicators;
 }
 
-// Peers have everything that they need of this rank: lanes are in the reader's memory, data sent before the goodbye
-// of ~Mesh is read before it, and a call ends only after the peers have left its buffers.
+// Peers need nothing more from this rank. Lanes are in the reader's memory. Data sent before the goodbye of ~Mesh is
+// read before it. A call ends only after peers have finished access to its buffers.
 Status HostCommunicator::leave() {
   TUTTI_CHECK_OK(await_ticket(tickets_.load()));
   autotuning_.write();
@@ -280,12 +280,12 @@ Status HostCommunicator::leave() {
   return {};
 }
 
-// A message that is lost concerns its two ends, who tell their callers: nobody waits for it, and the communicator is
-// well.
+// A lost message affects only its two ranks, which report it to their callers. No rank waits for it, so the
+// communicator does not fail.
 Status HostCommunicator::finalize() {
   TUTTI_CHECK_OK(leave());
   record_ = nullptr;
-  timeout_ms_ = options_.timeout_ms;  // Not that of the last call.
+  timeout_ms_ = options_.timeout_ms;  // The last call may have had another limit.
   for (Rank peer = 0; peer < ranks_; ++peer) {
     WaitState wait_state;
     while (load_acquire(&board_.entry(peer).left) == 0) TUTTI_CHECK_OK(wait_for(peer, wait_state));
@@ -316,7 +316,7 @@ Status HostCommunicator::failure_unpublished(const std::string& when) {
 }
 
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {
-  // The calls before it end in bounded time, failed or not.
+  // Earlier calls end in bounded time, even if they fail.
   for (auto served = served_.load(); served != ticket; served = served_.load()) served_.wait(served);
   return {};
 }

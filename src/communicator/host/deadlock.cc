@@ -1,14 +1,14 @@
-// Finds ranks of one host that wait for each other, one of them in a send or recv and the others in a collective that
-// it has not called. Without this, all of them would wait until the timeout.
+// Detects ranks of one host that wait for each other: one in a send or recv, the others in a collective that it has not
+// called. Without this, all of them would wait until the timeout.
 //
-// A rank in a send or recv follows the waits that the others show: the rank that it waits for, the rank that this one
-// waits for, and so on. If they lead back to itself, the waits form a cycle. A rank in such a wait does nothing until
-// the rank that it waits for has done something: collectives run their steps in order, calls of one communicator run
-// one after the other, and a group starts a collective only after the messages before it are done.
+// A rank in a send or recv follows the waits that other ranks show, from the rank that it waits for onwards. If the
+// waits lead back to the first rank, they form a cycle. A rank in such a wait makes no progress until the rank that it
+// waits for does. Collectives run their steps in order. Calls of one communicator run one after the other. A group
+// starts a collective only after the messages before it are done.
 //
-// A cycle seen once may be an illusion, because the waits are read one after the other, and because a rank may not yet
-// have polled for what has already arrived. So the same waits must be seen twice, and each rank must have completed a
-// poll between the two times. Then all waits existed at the same time, and nothing that was on its way could end them.
+// A cycle seen once is no proof. The waits are read one after the other, and a rank may not yet have polled for data
+// that has already arrived. Therefore the same waits must be seen twice, and each rank must have completed a poll in
+// between. Then all waits existed at the same time, and no data in flight could end them.
 #include <algorithm>
 #include <string>
 
@@ -20,7 +20,8 @@
 namespace tutti {
 namespace {
 
-// A poll lies entirely between the first and the last of three looks. The first may have begun before it was read.
+// Counter difference that guarantees a complete poll in between, since the first of the polls may have begun before the
+// counter was read.
 constexpr std::uint64_t kLooksBetween = 3;
 
 }  // namespace
@@ -32,18 +33,18 @@ void HostCommunicator::show_wait(Rank peer, const WaitState& wait_state) const {
       {.began_ns = wait_state.began_ns, .sequence = sequence_, .peer = peer, .in_collective = record_ != nullptr});
 }
 
-// The waits from the peer of this rank's message back to this rank; empty if they do not lead here.
+// Returns the waits from the peer of this rank's message back to this rank; empty if they do not lead to this rank.
 std::vector<HostCommunicator::PeerWait> HostCommunicator::waits_for_this_rank() const {
   std::vector<PeerWait> waits;
   for (Rank rank = message_->root; rank != rank_; rank = waits.back().wait.peer) {
     if (mesh_.is_remote(rank) || waits.size() == ranks_) return {};
     const auto wait = read_wait(board_.entry(rank).wait);
     if (!wait || !wait->in_collective || wait->sequence <= sequence_ || wait->peer >= ranks_) return {};
-    // A rank that has completed the collective may have sent what the rank before it waits for.
+    // A rank that has completed the collective may have sent the data for which the previous rank waits.
     if (!waits.empty() && wait->sequence > waits.back().wait.sequence) return {};
     const auto call = board_.call(rank, wait->sequence);
     if (!call) return {};
-    // The messages of an all_to_all_v do not wait for each other: its other messages may still make progress.
+    // Messages of an all_to_all_v do not wait for each other, so the other messages may still make progress.
     if (call->collective == kUnequalCollective && wait->peer != rank_) return {};
     waits.push_back({rank, *wait, *call});
   }

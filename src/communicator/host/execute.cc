@@ -1,4 +1,4 @@
-// Running prepared calls, and note_failure the peers of them.
+// Running of prepared calls, and reporting of failures to peers.
 #include <string>
 
 #include "src/base/atomic.h"
@@ -17,12 +17,13 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kRecordMs = 100;  // A rank tells what it called right after it first sends.
+// A rank publishes its call record right after its first send.
+constexpr std::int64_t kRecordMs = 100;
 constexpr std::int64_t kRemoteRecordMs = 1000;
 
 }  // namespace
 
-// Inlined, because this is where every small call passes.
+// Inlined, since every small call runs through it.
 [[gnu::always_inline]] inline Status HostCommunicator::run_and_report(const Call& call,
                                                                       const CommunicatorOptions& chosen) {
   Status status = caught([&] {
@@ -80,7 +81,8 @@ Status HostCommunicator::run_collective(const Call& call, const CommunicatorOpti
 Status HostCommunicator::run_prepared(Prepared& prepared, const Call& call, const CommunicatorOptions& chosen) {
   if (!prepared.moves.empty()) return run_brief(prepared, call, chosen);
   const NoCancellation until_return;
-  if (prepared.interpreter && prepared.mapped_algorithm == nullptr) {  // The usual case: its lanes are connected.
+  // The usual case: lanes are connected.
+  if (prepared.interpreter && prepared.mapped_algorithm == nullptr) {
     begin(prepared, chosen);
     return run_at_once(prepared, call, chosen.compression_rounding);
   }
@@ -157,7 +159,7 @@ void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen,
   chosen.interpreter->start();
 }
 
-// Sends first, and tells the peers of the call while that is on its way.
+// Sends first, and publishes the call record while the data is in flight.
 Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call, const AskedRounding& asked) {
   bind_buffers(prepared, prepared, call, asked);
   const Progress progress = prepared.interpreter->advance();
@@ -172,8 +174,8 @@ Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const C
     HostCommunicator& owner;
     const CallRecord& record;
     bool announced = false;
-    // The message is on its way: time to publish the call record. A poll right after the send would take the cache
-    // line from the writer.
+    // Publishes the call record while the message is in flight. A poll right after the send would take the cache line
+    // from the writer.
     void look() {
       owner.board_.announce(owner.rank_, record);
       announced = true;
@@ -210,7 +212,7 @@ Status HostCommunicator::complete(Prepared& prepared) {
   return progress == Progress::done && !spans_hosts_ ? Status() : wait_and_advance(prepared, progress);
 }
 
-// Alone in its thread, it polls just what it waits for.
+// For a thread that drives no other operation: polls only the operand for which the step waits.
 Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress) {
   Interpreter<CpuMachine>& interpreter = *prepared.interpreter;
   for (; progress != Progress::done; progress = interpreter.advance()) {
@@ -220,7 +222,7 @@ Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress)
     while (!interpreter.blocked().over()) {
       if (!oversubscribed_ && !spans_hosts_ && ++wait_state.polls % kPollsPerLook != 0) {
         pause();
-        pause();  // Two let the peer's store through soonest.
+        pause();  // Two pauses let the peer's store complete soonest.
         continue;
       }
       TUTTI_CHECK_OK(oversubscribed_ || spans_hosts_ ? wait_for(peer, wait_state) : look_around(peer, wait_state));
@@ -242,7 +244,8 @@ Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
   return fail(disagreement(options_.name, {rank_, *record_}, {peer, theirs}));
 }
 
-// Data from `peer` has another signature. Its call record is there or arrives soon, unless it is far ahead.
+// Reports that data from `peer` has a different signature. Its call record is present or arrives soon, unless the peer
+// is far ahead.
 Status HostCommunicator::mismatch_with(Rank peer) {
   const Deadline soon = Deadline::after_ms(mesh_.is_remote(peer) ? kRemoteRecordMs : kRecordMs);
   if (mesh_.is_remote(peer)) report_call(NotificationKind::call);
@@ -251,7 +254,7 @@ Status HostCommunicator::mismatch_with(Rank peer) {
     if (board_.failed()) return board_.failure(rank_);
     TUTTI_CHECK_OK(compare_calls());
   } while (board_.last(peer) < record_->sequence && !soon.passed());
-  TUTTI_CHECK_OK(compare_calls());  // It may have come after the last look.
+  TUTTI_CHECK_OK(compare_calls());  // The record may have arrived after the last check.
   return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
                             std::to_string(rank_) + " is in " + current_call() + ", and what rank " +
                             std::to_string(peer) +
@@ -279,7 +282,8 @@ Status HostCommunicator::call_off(const Status& reason) {
 
 Status HostCommunicator::published(Status own) {
   const Deadline soon = Deadline::after_ms(kRecordMs);
-  while (!board_.failed()) {  // Another rank was first, and is writing its words, or died over it.
+  // Another rank was first and is writing the failure, or died while it did.
+  while (!board_.failed()) {
     if (soon.passed()) return own;
     pause();
   }

@@ -1,6 +1,6 @@
-// The communicator of ranks whose buffers lie in host memory, on one host or on several. Its functions lie in
-// create.cc, split.cc, shrink.cc, prepare.cc (plans and their wiring), mapped.cc, execute.cc (running), learn.cc,
-// rounding.cc, waiting.cc, deadlock.cc, far.cc (other hosts) and point_to_point.cc.
+// Communicator of ranks whose buffers lie in host memory, on one or several hosts. Its functions are in create.cc,
+// split.cc, shrink.cc, prepare.cc (plans and their lanes), mapped.cc, execute.cc (running), autotune.cc, rounding.cc,
+// waiting.cc, deadlock.cc, remote.cc (other hosts) and point_to_point.cc.
 #pragma once
 
 #include <array>
@@ -31,10 +31,10 @@
 
 namespace tutti {
 
-// Slots of each lane of large messages; the loop may run this far ahead.
+// Number of slots of each lane for large messages, and the maximum skew of a loop.
 inline constexpr std::uint32_t kSimpleSlots = 4;
 
-// Where the ranks of a communicator live.
+// Processes of the ranks of a communicator.
 enum class Spread : std::uint8_t { one_process, many_processes };
 
 class HostCommunicator final : public Communicator {
@@ -73,7 +73,7 @@ class HostCommunicator final : public Communicator {
   void wait_for_remote_access() override;
   Status failure() override { return failure("outside of any call"); }
   Status failure(const std::string& when) override;
-  // Like failure(), but leaves it to the caller to report the death of a peer to the other ranks.
+  // Like failure(), but does not report the death of a peer to the other ranks; the caller must do that.
   Status failure_unpublished(const std::string& when);
 
   std::uint64_t take_ticket() override { return tickets_.fetch_add(1); }
@@ -89,11 +89,11 @@ class HostCommunicator final : public Communicator {
   friend class MessageOperation;
 
   // ---- prepare.cc ----
-  // How a call is to go, where that is not as the tuner predicts.
+  // Choices for a call that replace the prediction of the tuner.
   using WayName = std::tuple<std::string_view, Protocol, std::string_view>;
   struct Way {
     const Choice& lanes;
-    const Choice* mapped;  // If all ranks show their buffers; null: nobody does.
+    const Choice* mapped;  // Used if all ranks show their buffers; null: buffers are not shown.
     WayName name() const { return {lanes.algorithm, lanes.protocol, mapped == nullptr ? "" : mapped->algorithm}; }
   };
   struct CallKey {
@@ -106,72 +106,75 @@ class HostCommunicator final : public Communicator {
     Problem problem;
     const Algorithm* algorithm;
     Protocol protocol;
-    bool pipelined;  // Pieces may overlap: the order of steps, and so the form of lanes, depends on it.
+    bool pipelined;  // Chunks may overlap. The order of steps, and therefore the form of lanes, depends on it.
     CompressionFormat compression = CompressionFormat::none;
     bool operator==(const PlanKey&) const = default;
   };
   struct ConnectedPlan {
     PlanKey key;
-    Plan plan;  // This rank's, after fusing.
+    Plan plan;  // This rank's plan after fusing.
     std::vector<LaneUse> uses;
-    std::vector<LaneSpec> specs;             // Specs of all uses.
-    std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not come yet.
-    std::unique_ptr<CompiledPlan> compiled;  // Once none is awaited.
+    std::vector<LaneSpec> specs;             // By index in `uses`.
+    std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not arrived yet.
+    std::unique_ptr<CompiledPlan> compiled;  // Set once `awaited` is empty.
     MachineMemory memory;
-    double roundings = 0;             // Roundings of a result under compression; see CostLaw.
-    bool overlaps = false;            // Pieces do overlap.
-    bool balanced = false;            // Proved: a message may take several slots.
+    double roundings = 0;             // Number of roundings of a result under compression; see CostLaw.
+    bool overlaps = false;            // Chunks may overlap.
+    bool balanced = false;            // Verified: a message may take several slots.
     std::uint32_t longest_units = 1;  // Units of the longest message of any rank.
-    std::uint32_t slot_bytes = 0;     // Data that a slot holds; 0: no lanes.
+    std::uint32_t slot_bytes = 0;     // Data bytes that a slot holds; 0: no lanes.
   };
-  // All that a call of this shape needs but its buffers. Stays where it is: the interpreter points into it. A
+  // State for all calls of one shape, except the buffers. Must not move, since the interpreter has pointers to it. A
   // communicator runs one collective at a time, so one interpreter serves all calls of the shape.
   struct Prepared {
     CallKey key;
-    ConnectedPlan* plan = nullptr;  // Null: nothing to do.
+    ConnectedPlan* plan = nullptr;  // Null: the call does nothing.
     Choice choice;
     Launch launch;
     StraightProgram straight;
-    std::optional<CompressedFold> compressed_fold;  // Where messages round; the interpreter's machine points to it,
-    CallRounding rounding;                          // and to this.
-    Carried carried;                                // Bytes that such a call sends.
-    std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is connected.
+    // Set for compressed messages. The interpreter's machine has pointers to this and the next member.
+    std::optional<CompressedFold> compressed_fold;
+    CallRounding rounding;
+    Carried carried;                                     // Bytes that such a call sends.
+    std::optional<Interpreter<CpuMachine>> interpreter;  // Set once the plan is connected.
     CallRecord record;
     bool in_place = false;
-    std::int64_t in_place_distance = 0;           // Distance of output and input in bytes if they are in one buffer.
-    const Algorithm* mapped_algorithm = nullptr;  // Where this rank's buffers could be used as mapped memory.
-    bool mapped_only = false;                     // It was forced.
+    std::int64_t in_place_distance = 0;  // In bytes, from input to output, if they are in one buffer.
+    // Replaces the plan if the buffers of all ranks are mapped; null: none.
+    const Algorithm* mapped_algorithm = nullptr;
+    bool mapped_only = false;  // The options force the mapped algorithm.
     std::unique_ptr<Prepared> mapped;
-    bool ran_mapped = false;  // Last time.
-    bool copy_input = false;  // The algorithm does not work in place: it reads a copy.
-    bool corrects = false;    // It reads the input with its residual; see rounding.cc.
+    bool ran_mapped = false;  // Whether the last call was mapped.
+    bool copy_input = false;  // The algorithm does not work in place and reads a copy.
+    bool corrects = false;    // The algorithm reads the input with its residual added; see rounding.cc.
     std::uint64_t scratch_bytes = 0;
     std::uint64_t input_bytes = 0;
-    std::vector<Move> moves;             // Moves of a call that needs nothing but its buffers; else empty.
-    Autotuning::Class* tuned = nullptr;  // On trial: each call may be made by another of these, and none is `latest_`.
+    std::vector<Move> moves;  // Moves of a call that only needs its buffers; otherwise empty.
+    // Set while the call is autotuned. Calls then use one of `tried`, and `latest_` points to none of them.
+    Autotuning::Class* tuned = nullptr;
     std::map<WayName, std::unique_ptr<Prepared>> tried;
-    // The question of every call, whether it is like the one before.
+    // Returns whether a call has this shape. Checked for each call, against the shape of the previous call.
     bool serves(const Call& call, std::uint32_t forced) const {
       return key.count == call.count && key.shape == own_shape_of(call) && key.forced == forced &&
              (call.output - call.input == in_place_distance) == key.in_place;
     }
   };
-  // Query for the tuner about the call through lanes.
+  // Returns the tuner's query for the call through lanes.
   Result<Query> query_for(const Call& call, const CommunicatorOptions& options) const;
-  // Whether all ranks may see the buffers, as far as this one can tell.
+  // Returns whether all ranks may be able to map the buffers, as far as this rank knows.
   bool may_be_mapped(const Call& call) const;
   CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
   Result<Prepared*> prepare_call(const Call& call, const CommunicatorOptions& options);
-  // `way`: in this way, if there is such for the call. Null: as the tuner predicts.
+  // Prepares the call with the choices of `way`, if they support the call. Null: as predicted by the tuner.
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Way* way);
   void show_ran(const Prepared& prepared);
   Status lay_out(const Call& call, const Choice& choice, Prepared& prepared) const;
   void bind(const Call& call, Prepared& prepared) const;
-  // That with NUMA domains serves who asks for an algorithm that knows groups.
+  // Returns the mapping with NUMA domains if the named algorithm supports it, otherwise the mapping with hosts.
   const RankMapping& rank_mapping_for(const Problem& flat, std::string_view named) const;
   Result<ConnectedPlan*> connected_plan(const PlanKey& key);
   Status connect_lanes(const std::vector<Plan>& plans, ConnectedPlan& connected);
-  // The rank whose address a plan or a prepared call still waits for; none: ready to run.
+  // Returns the rank whose address a plan or a prepared call still needs; nullopt: ready to run.
   Result<std::optional<Rank>> awaited_by(ConnectedPlan& connected);
   Result<std::optional<Rank>> awaited_by(const Call& call, Prepared& prepared);
   void compile(ConnectedPlan& connected);
@@ -183,13 +186,13 @@ class HostCommunicator final : public Communicator {
   Status run_collective(const Call& call, const CommunicatorOptions& options);
   Status run_prepared(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Operation>> start_collective(const Call& call, const CommunicatorOptions& options);
-  // The next collective of this rank is this; announce() tells the peers.
+  // Makes `prepared` the next collective of this rank. announce() then publishes it to the peers.
   void begin(Prepared& prepared, const CommunicatorOptions& options);
   void announce(Prepared& prepared, const Call& call);
-  // Gives the interpreter the buffers. `announced`: the call as the peers see it.
+  // Passes the buffers to the interpreter. `announced` is the call as peers see it.
   void bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call, const AskedRounding& asked);
   Status run_at_once(Prepared& prepared, const Call& call, const AskedRounding& asked);
-  // Out of line: compiled into each of its callers, it would no longer have the loop over the moves compiled into it.
+  // Not inlined: if compiled into each caller, the loop over the moves would not be inlined into it.
   [[gnu::noinline]] Status run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
   Status complete(Prepared& prepared);
   Status wait_and_advance(Prepared& prepared, Progress progress);
@@ -197,17 +200,17 @@ class HostCommunicator final : public Communicator {
   // ---- rounding.cc ----
   // Prepares a compressed call after its buffers are known, before it runs.
   void bind_rounding(Prepared& prepared, const Call& call, const AskedRounding& asked);
-  // An input with a residual is read from a copy that includes the residual and is rounded already.
+  // Replaces an input that has a residual by a copy that includes the residual and is already rounded.
   void correct_input(Prepared& prepared, const Call& call, const Dither* dither);
 
-  // ---- learn.cc ----
-  // A collective of this communicator's own, beside a call of the user's, which is what it passes for in messages.
+  // ---- autotune.cc ----
+  // Internal collective beside a call of the user. Error messages describe it as the user's call.
   struct Aside {
     Call call;
     CommunicatorOptions options;
     CallRecord record;
   };
-  // A stage of the trial of such calls has ended.
+  // Class whose stage of autotuning has ended with a call; `tuning` is null if none has ended.
   struct Ended {
     Autotuning::Class* tuned = nullptr;
     Autotuning::TuningClass* tuning = nullptr;
@@ -232,26 +235,26 @@ class HostCommunicator final : public Communicator {
     bool saw_leave = false;
     bool saw_failure = false;
     bool saw_death = false;
-    bool reported_call = false;  // To other hosts.
-    bool reported = false;       // To people.
+    bool reported_call = false;  // Reported to other hosts.
+    bool reported = false;       // Logged.
   };
   static constexpr std::uint32_t kPollsPerLook = 1024;
-  // Between two near cores a message is there after so many, with a pause each. Later ones are more patient, so that
-  // they do not keep taking the line away from a writer who is far.
+  // Between close cores, a message arrives within this number of polls with one pause each. Later polls pause longer,
+  // so that they do not repeatedly take the cache line from a writer on a distant core.
   static constexpr std::uint32_t kQuickPolls = 4;
-  // Until the peer has moved.
+  // Waits until the peer has made progress.
   Status await_peer(const Blocked& blocked);
-  // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
+  // Counts an unsuccessful poll for `peer`. Fails if the communicator has failed or the wait has exceeded its limit.
   Status wait_for(Rank peer, WaitState& wait_state);
   Status look_around(Rank peer, WaitState& wait_state);
   void report_long_wait(Rank peer, std::int64_t waited_ms, WaitState& wait_state) const;
   std::string whom(Rank peer) const;
   Status notice_failure(WaitState& wait_state);
   Status probe_peers(WaitState& wait_state);
-  // Fails when a rank leaves that others still count on.
+  // Fails if a rank leaves while another rank still needs it.
   Status notice_leaving(Rank awaited, WaitState& wait_state);
   Status leaves(Rank leaver, Rank other, const std::string& call);
-  // Parts of the message about a wait, see whom() and hint() in waiting.cc.
+  // Fragments of the message about a wait; see whom() and hint() in waiting.cc.
   std::string hint() const;
   std::string not_receiving() const;
   std::string absent(Rank awaited) const;
@@ -259,7 +262,7 @@ class HostCommunicator final : public Communicator {
   bool finalizes() const;
 
   // ---- deadlock.cc ----
-  // Shows the other ranks of the host that this one waits for `peer`.
+  // Shows the other ranks of the host that this rank waits for `peer`.
   void show_wait(Rank peer, const WaitState& wait_state) const;
   // Fails if this rank is in a send or recv that cannot end, because ranks wait for each other in a cycle.
   Status notice_deadlock(const WaitState& wait_state);
@@ -278,20 +281,20 @@ class HostCommunicator final : public Communicator {
   Status compare_calls();
   Status mismatch(Rank peer, const CallRecord& theirs);
   Status mismatch_with(Rank peer);
-  // The failure that all ranks are told, once it is there; `own` if that takes too long.
+  // Returns the failure that all ranks report, once it is published. Returns `own` if that takes too long.
   Status published(Status own);
-  // A failure of this rank stops all ranks, which would wait in vain; a query does not. An earlier failure may be
-  // the cause of this one; then the cause is returned.
+  // Reports a failure of this rank to all ranks, since they would wait for it; invalid calls are not reported. Returns
+  // an earlier failure if there is one, since it may be the cause.
   Status reported(Status status);
   std::string current_call() const;
-  std::string name() const;  // For messages: " on gradients".
+  std::string name() const;  // For messages, such as " on gradients".
   std::string leaving() const;
   std::byte* scratch(std::uint64_t bytes);
   std::byte* copy_of(const std::byte* input, std::uint64_t bytes);
   std::byte* room_for_copy(std::uint64_t bytes);
 
-  // ---- far.cc ----
-  // Takes in what ranks of other hosts have told.
+  // ---- remote.cc ----
+  // Processes notifications from ranks of other hosts.
   void poll_notifications();
   void report_failure();
   Status poll_before_call();
@@ -301,7 +304,7 @@ class HostCommunicator final : public Communicator {
   Status wait_remote(Rank peer, WaitState& wait_state);
   void find_others(std::int64_t now);
   void report_remote_wait(std::int64_t now, WaitState& wait_state);
-  // A call ends only after the kernel has accepted its data: no other thread sends it to other hosts.
+  // A call ends only after the kernel has accepted its data, since no other thread sends it to other hosts.
   bool drained();
   Status drain();
 
@@ -316,13 +319,13 @@ class HostCommunicator final : public Communicator {
   Result<Prepared*> mapped_variant(Prepared& prepared, const Call& call);
 
   // ---- split.cc ----
-  // A communicator that is being split off.
+  // Sub-communicator that a split creates.
   struct Part {
-    std::vector<Rank> members;  // By their numbers here.
+    std::vector<Rank> members;  // By rank in this communicator.
     Deadline deadline;
     std::optional<Mesh> mesh;
   };
-  // Returns the ranks of this rank's part, in its order; none without a colour.
+  // Returns the members of this rank's sub-communicator, in its order; empty if color is negative.
   Result<std::vector<Rank>> agree_on_members(int color, int key);
   Result<ReceivedFrame> await_passed(Rank peer, FrameKind kind, const Deadline& deadline);
   Result<ReceivedFrame> await_in_part(Part& part, Rank from, FrameKind kind);
@@ -331,14 +334,14 @@ class HostCommunicator final : public Communicator {
   std::string during_split() const;
 
   // ---- point_to_point.cc ----
-  // Messages of one lane go one after the other.
+  // Order of the messages in one lane.
   struct Turns {
     std::uint64_t taken = 0;
     std::uint64_t served = 0;
   };
   Result<std::unique_ptr<Operation>> start_messages(const Call& call);
   void announce_unequal(const Call& call);
-  // Once all ranks have left: fails if this one sent or was sent what nobody received.
+  // Called after all ranks have left. Fails if a message that this rank sent, or that was sent to it, was not received.
   Status find_lost_messages();
 
   CommunicatorOptions options_;
@@ -351,21 +354,21 @@ class HostCommunicator final : public Communicator {
   bool one_process_;  // All ranks are threads of this process.
   bool spans_hosts_;  // There are ranks on other hosts.
   const RankMapping rank_mapping_;
-  const RankMapping by_domains_;  // Hosts and the NUMA domains of each; nothing where there are no several of them.
+  const RankMapping by_domains_;  // Hosts and their NUMA domains; empty if no host has several domains.
   Advice advice_;
-  const Machine machine_;  // As the tuner is to see it; the same on all ranks.
+  const Machine machine_;  // Machine model for the tuner; equal on all ranks.
   std::mutex hearing_;
-  bool shares_cpu_ = false;       // As the last look found.
-  std::int64_t received_ns_ = 0;  // When a call has last looked for news.
+  bool shares_cpu_ = false;       // Result of the last find_others().
+  std::int64_t received_ns_ = 0;  // Time of the last poll for notifications before a call.
   PassedRegions passed_regions_;
   std::vector<RankBuffers> peer_memory_;  // Buffers of the running mapped call.
-  bool oversubscribed_ = false;           // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
+  bool oversubscribed_ = false;  // There are fewer CPUs than ranks. Known once all ranks have shown their CPUs.
   bool oversubscription_known_ = false;
   std::int64_t timeout_ms_;             // Timeout of the running call.
-  std::uint32_t aborted_ = 0;           // 1: by abort(), since the last shrink() began.
-  std::uint64_t sequence_ = 0;          // Collectives so far.
+  std::uint32_t aborted_ = 0;           // 1: abort() was called since the last shrink() began.
+  std::uint64_t sequence_ = 0;          // Number of collectives so far.
   const CallRecord* record_ = nullptr;  // Record of the running collective.
-  const Call* message_ = nullptr;       // The send or recv that waits.
+  const Call* message_ = nullptr;       // The send or recv that waits; null: none.
   struct {
     std::int64_t message_began_ns = 0;  // Identifies this rank's wait.
     std::vector<PeerWait> waits;
@@ -376,11 +379,12 @@ class HostCommunicator final : public Communicator {
   Prepared* latest_ = nullptr;
   Autotuning autotuning_;
   std::atomic<Rounding> ran_rounding_{Rounding::nearest};
-  std::atomic<const ConnectedPlan*> ran_{nullptr};  // Plan of the last call, for any thread: plans do not change.
+  // Plan of the last call. Read by any thread, since plans do not change.
+  std::atomic<const ConnectedPlan*> ran_{nullptr};
   CompressionCounter compression_counter_;
   std::vector<std::byte> scratch_, input_copy_;
-  std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and whether this rank sends on it.
-  std::atomic<std::uint64_t> tickets_{0};             // Calls through streams so far, and how many of them are done.
+  std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and by whether this rank sends on it.
+  std::atomic<std::uint64_t> tickets_{0};  // Number of calls in streams so far; `served_` is the number that are done.
   std::atomic<std::uint64_t> served_{0};
 };
 

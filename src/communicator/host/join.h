@@ -9,20 +9,21 @@
 
 namespace tutti {
 
-// Prefix of the reason for which a rank abandons a communicator that is made of another one: it names ranks by their
-// numbers there.
+// Prefix of the reason for which a rank abandons a sub-communicator. The reason names ranks by their numbers in the
+// parent.
 inline constexpr const char* kInParent = "in the parent communicator, ";
 
-// Waits for the next frame from the peer. Any other kind than `kind` is an error.
+// Waits for the next frame from the peer. Fails if it is of another kind.
 Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const Watch& watch);
 
 using AwaitFrame = std::function<Result<ReceivedFrame>(Rank peer, FrameKind kind)>;
 
-// The first rank of each host creates the board of that host and sends it to the other ranks there, which wait for it.
+// Shares one board per host. The first rank of each host creates it and sends it to the other ranks of the host, which
+// wait for it.
 Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch);
 Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const AwaitFrame& await);
 
-// Maps a board that was received.
+// Maps a board that was received from a peer.
 Result<Board> adopt_board(const Mesh& mesh, File file, Rank ranks);
 
 }  // namespace tutti

@@ -15,8 +15,8 @@ static_assert(sizeof(LaneOffer) == 56);
 
 }  // namespace
 
-// Rank whose memory holds the lane: the reader, so that polling stays local. A pair of lanes is in memory of the
-// forward lane's reader.
+// Returns the rank whose memory holds the lane: the reader, so that polling stays local. A pair of lanes is in memory
+// of the forward lane's reader.
 Rank Links::owner(const LaneSpec& spec) { return spec.reader; }
 
 Status Links::offer(const LaneSpec& spec) { return make(spec).status(); }
@@ -42,7 +42,7 @@ Result<bool> Links::make(const LaneSpec& spec) {
   return true;
 }
 
-// The segment's descriptor goes with the first lane in it that gets through.
+// The first lane of a segment that is sent successfully also passes the segment's descriptor.
 Result<bool> Links::notify(const LaneSpec& spec, const LaneAddress& address) {
   Frame frame;
   frame.kind = FrameKind::lane;
@@ -57,7 +57,7 @@ Result<bool> Links::notify(const LaneSpec& spec, const LaneAddress& address) {
   return true;
 }
 
-// Processes received frames first: the other end may be waiting for space as well.
+// Processes received frames first, since the other end may wait for space in its socket too.
 Result<bool> Links::ready(const LaneSpec& spec) {
   if (links_.contains(spec)) return true;
   TUTTI_CHECK_OK(collect(other(spec)));
@@ -111,7 +111,7 @@ std::optional<ReceivedFrame> Links::take_passed(Rank peer, FrameKind kind) {
   return passed;
 }
 
-// Each end makes its own half, so neither waits for the other. A pair of lanes shares nothing between hosts.
+// Each end creates its own half, so neither waits for the other. Between hosts, the lanes of a pair share nothing.
 Status Links::attach_remote(const LaneSpec& spec) {
   const Rank peer = other(spec);
   const auto open = [&](const LaneSpec& lane, LaneState& writing, LaneState& reading) -> Status {

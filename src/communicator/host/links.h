@@ -1,5 +1,5 @@
-// Plans meet wires here: the lanes that a plan names are made, their addresses exchanged, and their ends kept for as
-// long as the communicator lives, for all plans that name them alike.
+// Connects plans to transports: creates the lanes that plans name, exchanges their addresses, and keeps their ends
+// until the communicator is destroyed. All plans that name the same lane share it.
 #pragma once
 
 #include <deque>
@@ -22,30 +22,30 @@ class Links {
  public:
   Links(Mesh& mesh, PeerRegions& regions, Rank self) : mesh_(mesh), regions_(regions), transport_(self), self_(self) {}
 
-  // Makes the memory of a lane that this rank owns, and tells the other end, or leaves that to ready() where the other
-  // end has no room for news. Does not wait; nothing if done before.
+  // Creates the memory of a lane that this rank owns, and sends its address to the other end. If the socket is full,
+  // ready() sends it later. Does not wait. Does nothing if the lane was offered before.
   Status offer(const LaneSpec& spec);
-  // Whether both ends can be used; false while the owner's address has not come, or not gone out. Does not wait.
+  // Returns whether both ends can be used; false until the owner's address has arrived or has been sent. Does not wait.
   Result<bool> ready(const LaneSpec& spec);
-  // Takes in all control messages that have come from the peer: addresses of lanes, regions, sockets,
-  // proposals.
+  // Processes all received control messages of the peer: addresses of lanes, regions, sockets, proposals.
   Status collect(Rank peer);
-  // Returns an object that the peer has passed and that was collected: a contact for a split, or memory. Nothing if
+  // Returns an object that the peer has passed and collect() has received: a contact for a split, or memory; nullopt if
   // there is none.
   std::optional<ReceivedFrame> take_passed(Rank peer, FrameKind kind);
   Proposals& proposals() { return proposals_; }
-  // An end of a ready lane: of the forward lane if `writer` and `tag` are the spec's own, else of its partner.
+  // Returns an end of a ready lane: of the forward lane if `writer` and `tag` are those of `spec`, otherwise of its
+  // partner.
   LaneState* end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which);
 
  private:
-  // A rank uses one end of each, but for a lane to itself.
+  // A rank uses one end of each lane, except for a lane to itself.
   struct Link {
     LaneState writing, reading, partner_writing, partner_reading;
   };
   static Rank owner(const LaneSpec& spec);
   Rank other(const LaneSpec& spec) const { return spec.writer == self_ ? spec.reader : spec.writer; }
   Status attach_remote(const LaneSpec& spec);
-  // Both return whether the other end has been told.
+  // make() and notify() return whether the address was sent to the other end.
   Result<bool> make(const LaneSpec& spec);
   Result<bool> notify(const LaneSpec& spec, const LaneAddress& address);
   Status take_in(Rank peer, ReceivedFrame received);
@@ -56,10 +56,10 @@ class Links {
   ShmTransport transport_;
   Rank self_;
   std::map<LaneSpec, std::unique_ptr<Link>> links_;
-  std::map<LaneSpec, LaneAddress> made_;       // Ours, of which the other end has not been told.
-  std::map<LaneSpec, LaneAddress> addresses_;  // Come, not yet attached.
-  std::map<std::pair<Rank, FrameKind>, std::deque<ReceivedFrame>> passages_;  // Come, not yet taken.
-  Proposals proposals_;                                                       // As far as collected.
+  std::map<LaneSpec, LaneAddress> made_;       // Own lanes whose address has not been sent yet.
+  std::map<LaneSpec, LaneAddress> addresses_;  // Received and not attached yet.
+  std::map<std::pair<Rank, FrameKind>, std::deque<ReceivedFrame>> passages_;  // Received and not taken yet.
+  Proposals proposals_;                                                       // Proposals collected so far.
   std::set<std::pair<Rank, std::uint32_t>> passed_;                           // Segments whose descriptor the peer has.
 };
 

@@ -1,7 +1,8 @@
-// Calls whose buffers every rank can see: plans that read and write the peers' memory in place.
+// Calls whose buffers are mapped by all ranks: plans read and write the peers' memory in place.
 //
-// A rank that could go mapped says where its buffers are and waits for what the others say; a rank that could not
-// says so and does not wait. All see the same records, so all that look decide alike.
+// A rank whose buffers can be mapped publishes their addresses, and waits for the records of the other ranks. A rank
+// whose buffers cannot be mapped publishes that and does not wait. All ranks see the same records, so all ranks that
+// wait make the same decision.
 #include <string>
 
 #include "src/base/atomic.h"
@@ -11,20 +12,20 @@
 namespace tutti {
 namespace {
 
-// Whether a rank shows all its buffers.
+// Returns whether a rank shows all its buffers.
 bool shows(const CallRecord& record) {
   return record.input.region != kHiddenBuffer && record.output.region != kHiddenBuffer;
 }
 
 }  // namespace
 
-// Passes a region on before its first use.
+// Returns the reference of a buffer to publish. Passes its region to the peers before the first use.
 BufferReference HostCommunicator::refer(const std::byte* memory, std::uint64_t bytes) {
   if (bytes == 0) return {kNoBuffer, 0};
   if (one_process_) return {kOwnAddressSpace, reinterpret_cast<std::uint64_t>(memory)};
   const auto found = Regions::of_process().find(memory, bytes);
   if (!found) return {};
-  if (!passed_regions_.pass(found->region)) return {};  // This call goes through lanes.
+  if (!passed_regions_.pass(found->region)) return {};  // This call uses lanes.
   return *found;
 }
 
@@ -47,14 +48,14 @@ Status HostCommunicator::receive_regions() {
   return {};
 }
 
-// Whether all ranks show their buffers; peer_memory_ then says where they are here.
+// Returns whether all ranks show their buffers. If they do, sets peer_memory_ to their addresses in this process.
 Result<HostCommunicator::Sight> HostCommunicator::see_buffers(const Prepared& prepared, Rank& awaited) {
   if (!one_process_) TUTTI_CHECK_OK(receive_regions());
   if (!shows(prepared.record)) return Sight::hidden;
   for (Rank peer = 0; peer < ranks_; ++peer) {
     const auto record = board_.call(peer, prepared.record.sequence);
     if (!record) {
-      // Gone past this call: it did not wait for us, so its buffers were private.
+      // The peer is past this call. It did not wait for this rank, so its buffers were hidden.
       if (board_.last(peer) > prepared.record.sequence) return Sight::hidden;
       awaited = peer;
       return Sight::waiting;
@@ -66,8 +67,9 @@ Result<HostCommunicator::Sight> HostCommunicator::see_buffers(const Prepared& pr
   return Sight::mapped;
 }
 
-// Once all show theirs: then nobody leaves the call before all are in it, so all records and regions are still there.
-// Where one does not, the others do not wait for each other, and may have freed what they showed.
+// Called only if all ranks show their buffers. Then no rank leaves the call before all ranks are in it, so all records
+// and regions still exist. If a rank hides its buffers, the others do not wait for each other, and may have freed
+// theirs.
 Status HostCommunicator::locate_buffers(const Prepared& prepared) {
   const CallRecord& own = prepared.record;
   const Problem& problem = prepared.plan->key.problem;
@@ -87,7 +89,7 @@ Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& re
   if (peer == rank_) return static_cast<std::byte*>(nullptr);  // A rank's own buffers are not looked up.
   std::byte* memory = regions_.locate(peer, reference, bytes);
   if (memory == nullptr) {
-    TUTTI_CHECK_OK(links_.collect(peer));  // It was sent before the call was announced.
+    TUTTI_CHECK_OK(links_.collect(peer));  // The region was sent before the call was announced.
     memory = regions_.locate(peer, reference, bytes);
   }
   if (memory == nullptr)
@@ -95,7 +97,7 @@ Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& re
   return memory;
 }
 
-// The same call, planned for mapped memory.
+// Returns the same call, prepared for mapped memory.
 Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& prepared, const Call& call) {
   if (prepared.mapped == nullptr) {
     Query query = tutti::query_of(prepared.plan->key.problem, call.count * size_of(call.type));

@@ -1,5 +1,5 @@
-// A send or a recv under way. Its lane is made at the first message between the two ranks, without waiting, so that
-// the operations of a group never block each other.
+// A send or recv in progress. Its lane is created without waiting, at the first message between the two ranks, so that
+// operations of a group never block each other.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-std::string describe_message(const Call& call);  // "recv(20 int32, from rank 0)"
+std::string describe_message(const Call& call);  // Example: "recv(20 int32, from rank 0)".
 
 class MessageOperation final : public Operation {
  public:
@@ -30,10 +30,10 @@ class MessageOperation final : public Operation {
   std::uint64_t turn_;
   MachineMemory memory_;
   HostCommunicator::WaitState wait_state_;
-  std::int64_t timeout_ms_;  // Messages of one group may have their own.
+  std::int64_t timeout_ms_;  // Messages of one group may have different limits.
   std::unique_ptr<CompiledPlan> compiled_;
   Launch launch_;
-  std::optional<Interpreter<CpuMachine>> interpreter_;  // Once the lane is there.
+  std::optional<Interpreter<CpuMachine>> interpreter_;  // Set once the lane is connected.
 };
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// send, recv, and all_to_all_v, which is a send and a recv for each pair of ranks.
+// send, recv and all_to_all_v. An all_to_all_v is a send and a recv for each pair of ranks.
 #include <algorithm>
 #include <string>
 
@@ -11,10 +11,11 @@ namespace tutti {
 namespace {
 
 constexpr std::uint16_t kUserTag = 0;
-constexpr std::uint16_t kAllToAllTag = 1;  // A collective's messages do not meet the caller's.
+// Separates messages of all_to_all_v from messages of the user.
+constexpr std::uint16_t kAllToAllTag = 1;
 
-// The signature of a message says what it holds, so that the receiver can tell both calls: 4 bits of type, then the
-// count, or from 2^27 elements on a bit and a hash of it.
+// Signature of a message. It describes the contents, so that the receiver can report both calls: 4 bits of type, then
+// the count. For 2^27 elements or more, a bit and a hash of the count.
 constexpr std::uint32_t kCountBits = 27;
 constexpr std::uint32_t kManyElements = 1U << kCountBits;
 static_assert(kDataTypes <= 16);
@@ -35,10 +36,10 @@ std::string elements(std::uint32_t signature) {
               : elements(signature & (kManyElements - 1), type);
 }
 
-// Equal on all ranks of a right call, whose counts differ.
+// Equal on all ranks if the calls match, although counts differ.
 std::uint32_t unequal_signature(DataType type) { return 0x5eed0a2aU + static_cast<std::uint32_t>(type); }
 
-// One step: all of the input into the lane, or all of the lane into the output.
+// Returns a plan of one step, which copies the input into the lane or the lane into the output.
 Plan message_plan(const Call& call, Rank self) {
   Plan plan;
   plan.shape = {.units = 1, .scratch = 0, .rounds = 1, .stages = {0}};
@@ -56,8 +57,8 @@ std::uint64_t slice_elements(std::uint32_t slot_bytes, std::uint64_t element_byt
   return std::max<std::uint64_t>(slot_bytes / element_bytes / 2, 1);
 }
 
-// How many slots a message fills of which all that its sender said is its signature. One that nobody has begun to take
-// fits the slots of its lane, so its signature has the count.
+// Returns the number of slots that a message fills, given only its signature. A message that the receiver has not begun
+// to read fits the slots of its lane, so its signature contains the count.
 std::uint64_t slices_of(std::uint32_t signature, std::uint32_t slot_bytes) {
   const std::uint32_t type = signature >> (kCountBits + 1);
   if (type >= kDataTypes) return 1;
@@ -85,7 +86,7 @@ MessageOperation::MessageOperation(HostCommunicator& owner, const Call& call, st
       turn_(turns_.taken++),
       timeout_ms_(owner.timeout_ms_) {}
 
-// An empty message is one slice of nothing: it is still sent, and still has to match.
+// An empty message is one slice without data. It is sent too, and its signature must match.
 Result<bool> MessageOperation::open() {
   TUTTI_CHECK_OK(owner_.links_.offer(spec_));
   const bool ready = TUTTI_TRY(owner_.links_.ready(spec_));
@@ -115,7 +116,8 @@ Result<bool> MessageOperation::advance() {
 }
 
 Result<bool> MessageOperation::go_on() {
-  if (turns_.served != turn_) return false;  // An earlier message of the group has the lane.
+  // An earlier message of the group uses the lane.
+  if (turns_.served != turn_) return false;
   if (!interpreter_) {
     const bool opened = TUTTI_TRY(open());
     if (!opened) return false;
@@ -130,7 +132,7 @@ Result<bool> MessageOperation::go_on() {
   return true;
 }
 
-// Its name is there for as long as somebody may ask what waits.
+// `message_` is set only while wait_for() may report the wait.
 Status MessageOperation::wait() {
   owner_.message_ = &call_;
   owner_.timeout_ms_ = timeout_ms_;
@@ -154,7 +156,7 @@ Status MessageOperation::disagree() const {
 
 namespace {
 
-// Several operations as one.
+// Several operations combined into one.
 class Together final : public Operation {
  public:
   explicit Together(std::vector<std::unique_ptr<Operation>> operations) : operations_(std::move(operations)) {}
@@ -168,10 +170,10 @@ class Together final : public Operation {
   std::vector<std::unique_ptr<Operation>> operations_;
 };
 
-// Messages that remain in a lane whose ends have both left.
+// Messages left in a lane after both ends have left.
 struct Lost {
   std::uint64_t messages = 0;
-  std::uint32_t first = 0;  // Its signature.
+  std::uint32_t first = 0;  // Signature of the first message.
 };
 
 Lost lost_in(const LaneView& lane) {
@@ -195,8 +197,8 @@ Status lost_message(const LaneSpec& lane, const Lost& lost, std::uint64_t receiv
 
 }  // namespace
 
-// No rank posts or takes messages any more, so both ends of a lane find the same. Counters are kept with the
-// message numbers: the writer's of sent messages, the reader's of received ones.
+// No rank posts or takes messages any more, so both ends of a lane find the same result. The writer counts sent
+// messages, the reader received ones.
 Status HostCommunicator::find_lost_messages() {
   for (const auto& [end, turns] : turns_) {
     const auto& [spec, sends] = end;
@@ -205,7 +207,8 @@ Status HostCommunicator::find_lost_messages() {
     const Lost lost = lost_in(lane->view);
     if (lost.messages > 0) return lost_message(spec, lost, sends ? turns.served - lost.messages : turns.served, name());
   }
-  // From another host messages come to ranks that never ask for any; on one host nobody could send them.
+  // A rank may have messages from other hosts without ever having called recv for them. Within a host, nothing can be
+  // sent before the reader has created the lane.
   for (const Rank peer : mesh_.remote_ranks()) {
     const LaneSpec spec = message_spec(peer, rank_, kUserTag);
     const auto lane = mesh_.connection(peer).find(mesh_.context(peer), spec);
@@ -216,7 +219,7 @@ Status HostCommunicator::find_lost_messages() {
   return {};
 }
 
-// The peers see it like any collective; of counts each pair of ranks judges for itself.
+// Peers see the call like any collective. Each pair of ranks checks its own counts.
 void HostCommunicator::announce_unequal(const Call& call) {
   unequal_record_.sequence = ++sequence_;
   unequal_record_.signature = unequal_signature(call.type);
@@ -234,7 +237,8 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_messages(const Call& 
   const Unequal& unequal = *call.unequal;
   const std::size_t element = size_of(call.type);
   std::vector<std::unique_ptr<Operation>> operations;
-  for (Rank offset = 0; offset < ranks_; ++offset) {  // Everybody begins with another peer.
+  // Each rank begins with a different peer.
+  for (Rank offset = 0; offset < ranks_; ++offset) {
     Call message = call;
     message.kind = Kind::send;
     message.root = (rank_ + offset) % ranks_;

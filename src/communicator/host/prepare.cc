@@ -1,4 +1,4 @@
-// From a call to something that can run: choice, plan, proof, lanes, layout. Done once per shape of call.
+// Prepares calls to run: choice, plan, verification, lanes and layout. Done once per shape of call.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -12,29 +12,29 @@ namespace tutti {
 namespace {
 
 constexpr std::uint32_t kCacheLine = 64;
-constexpr std::uint64_t kNoBytes = ~std::uint64_t{0};  // No message is as long.
+constexpr std::uint64_t kNoBytes = ~std::uint64_t{0};  // Larger than any message.
 
-// The algorithm of this name, if it does the problem.
+// Returns the algorithm of this name if it supports the problem; otherwise null.
 const Algorithm* one_that_does(const Problem& problem, std::string_view name) {
   const Algorithm* algorithm = find(problem.collective, name);
   return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
 }
 
-// The algorithm that would serve the call if all buffers were mapped; null if lanes serve it as well.
+// Returns the algorithm to use if all buffers were mapped; null if lanes are at least as good.
 const Algorithm* mapped_algorithm(Query query) {
   query.mapped = true;
   const auto choice = choose(query);
   return choice.ok() && choice.value().mapped ? one_that_does(query.problem, choice.value().algorithm) : nullptr;
 }
 
-// `alone`: the same use where lanes have one slot, which stays in the nearest cache. It is enough where no message is
-// sent before the one before it has come back.
+// `alone` is the same use for lanes with one slot, which stays in the nearest cache. One slot suffices if no message is
+// sent before the previous one has been answered.
 Slots slots_of(const LaneUse& use, const LaneUse& alone, bool few) {
   if (use.form == LaneForm::one_way) return few ? Slots::several : Slots::most;
   return use == alone ? Slots::one : Slots::several;
 }
 
-// Parts of a unit are a multiple of this long: whole cache lines, or in the lines of small messages, words.
+// Returns the granularity of parts of a unit: cache lines, or words for LL and LL128.
 std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 : kCacheLine; }
 
 }  // namespace
@@ -65,7 +65,7 @@ Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOp
   Problem problem = problem_of(call, ranks_);
   const RankMapping& rank_mapping = rank_mapping_for(problem, options.algorithm);
   if (embeds(rank_mapping, problem)) problem.groups = rank_mapping.groups;
-  // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
+  // A forced algorithm applies to the collectives that have it. Its name was checked when the options were set.
   const std::string_view named = forced_algorithm(options, problem);
   if (spans_hosts_ && !options.protocol.empty() && options.protocol != "Simple") {
     const std::string why = "protocol '" + options.protocol + "' is for ranks of one host";
@@ -87,7 +87,8 @@ Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOp
 }
 
 bool HostCommunicator::may_be_mapped(const Call& call) const {
-  if (spans_hosts_ || call.reduction == Reduction::pre_mul_sum) return false;  // Peers keep their factors.
+  // Factors are known only to their own rank.
+  if (spans_hosts_ || call.reduction == Reduction::pre_mul_sum) return false;
   if (one_process_) return true;
   const Problem problem = problem_of(call, ranks_);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
@@ -151,7 +152,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
   } else if (!spans_hosts_ && !forced && !advised && query.compression == CompressionFormat::none &&
-             call.reduction != Reduction::pre_mul_sum) {  // Peers keep their factors.
+             call.reduction != Reduction::pre_mul_sum) {  // Factors are known only to their own rank.
     query.problem = mine;
     query.protocol = "";
     if (way == nullptr) prepared->mapped_algorithm = mapped_algorithm(query);
@@ -187,7 +188,7 @@ Status HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepare
   return {};
 }
 
-// Computes everything that does not depend on the buffers, once the lanes exist.
+// Computes everything that does not depend on the buffers, once the lanes are connected.
 Result<std::optional<Rank>> HostCommunicator::awaited_by(const Call& call, Prepared& prepared) {
   if (prepared.plan == nullptr || prepared.interpreter) return std::optional<Rank>();
   const auto awaited = TUTTI_TRY(awaited_by(*prepared.plan));
@@ -203,7 +204,7 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   arguments.ranks = ranks_;
   arguments.cache_policy = cache_policy();
   const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
-  // A step that fills the slots of several ranks, or streams, may write them by vectors.
+  // With two ranks and without streaming, all messages are copied by memcpy(). Other steps may use vector stores.
   if (!reduces(call.collective) && ranks_ == 2 && output_bytes < arguments.cache_policy.streamed_bytes)
     arguments.cache_policy = arguments.cache_policy.of_copies();
   const Reduction reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
@@ -270,7 +271,8 @@ Status HostCommunicator::connect_lanes(const std::vector<Plan>& plans, Connected
   const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
   loop.slots = 1;
   const std::vector<LaneUse> alone = lanes_of(plans, rank_, loop);
-  const bool few = key.pipelined && ranks_ == 2;  // More ranks may share cores, and hand them over the less often.
+  // More ranks may share cores; with more slots they switch less often.
+  const bool few = key.pipelined && ranks_ == 2;
   std::vector<LaneSpec> specs;
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const LaneUse& use = uses[i];
@@ -278,7 +280,8 @@ Status HostCommunicator::connect_lanes(const std::vector<Plan>& plans, Connected
     connected.slot_bytes =
         protocol == Protocol::ll ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
   }
-  connected.longest_units = std::max(longest_message(plans), 1U);  // All ranks cut alike.
+  // The maximum over all ranks, so that all ranks cut alike.
+  connected.longest_units = std::max(longest_message(plans), 1U);
   const Plan& mine = plans[rank_];
   std::vector<LaneSpec> all = flags_of(mine);
   all.insert(all.end(), specs.begin(), specs.end());

@@ -1,5 +1,5 @@
-// Ranks of other hosts: what would be on the board is told them, and this rank carries its lanes to them itself, while
-// it waits.
+// Communication with ranks of other hosts. Calls and failures are sent to them as notifications, since they do not see
+// the board. This rank progresses its lanes to them itself while it waits.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -12,13 +12,18 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kSpinNs = 50'000;  // Before it sleeps between messages.
+// Time that a wait spins before it sleeps between messages.
+constexpr std::int64_t kSpinNs = 50'000;
 constexpr std::int64_t kReportingMs = 100;
-constexpr std::int64_t kReportNs = 200'000'000;  // Then it tells the others which call it waits in.
+// Duration of a wait after which a rank reports its call to other hosts.
+constexpr std::int64_t kReportNs = 200'000'000;
 constexpr std::uint32_t kPollsPerClock = 16;
-constexpr std::int64_t kOfferNs = 1'000'000;      // The same where it offers its CPU to others meanwhile.
-constexpr std::int64_t kAloneNs = 2'000;          // A yield takes less where nobody else wants the CPU.
-constexpr std::int64_t kNotificationNs = 50'000;  // Before a call looks for news once more.
+// Like kSpinNs, for a rank that yields its CPU to other threads meanwhile.
+constexpr std::int64_t kOfferNs = 1'000'000;
+// A yield takes less time if no other thread is ready to run on the CPU.
+constexpr std::int64_t kAloneNs = 2'000;
+// Minimum time between polls for notifications before a call.
+constexpr std::int64_t kNotificationNs = 50'000;
 
 }  // namespace
 
@@ -43,11 +48,12 @@ void HostCommunicator::poll_notifications() {
 void HostCommunicator::report_failure() {
   if (!spans_hosts_ || !board_.failed() || !board_.found_by(rank_)) return;
   mesh_.notify(NotificationKind::failure, board_.failure_record());
-  mesh_.drain_for(kReportingMs);  // No thread sends it after this call has returned.
+  // No thread sends the rest after this call has returned.
+  mesh_.drain_for(kReportingMs);
 }
 
-// A rank that has come late, or only sends, waits for nobody, and hears of it all the same. But each look is a system
-// call, which ranks that call each other all the time need not add to theirs.
+// Checks for failures before a call. A late rank, or one that only sends, does not wait and would not detect them
+// otherwise. Each check is a system call, so ranks in a fast sequence of calls skip most of them.
 Status HostCommunicator::poll_before_call() {
   const std::int64_t now = now_ns();
   if (now - received_ns_ >= kNotificationNs) {
@@ -69,8 +75,8 @@ void HostCommunicator::report_call(NotificationKind kind) {
   mesh_.notify(kind, std::as_bytes(std::span(records)));
 }
 
-// Ranks of other hosts have shown their last calls when they left. Where two only send to each other, this is where
-// they hear that they made different ones.
+// Ranks of other hosts reported their last calls when they left. Ranks that only send to each other detect here that
+// their calls differed.
 Status HostCommunicator::compare_last_calls() const {
   for (const Rank peer : mesh_.remote_ranks()) {
     const std::uint64_t last = board_.last(peer);
@@ -84,7 +90,7 @@ Status HostCommunicator::compare_last_calls() const {
   return {};
 }
 
-// Ranks of other hosts tell their calls when they wait long.
+// Returns the ranks of other hosts that have not reported this call. Ranks report their calls when they wait long.
 std::string HostCommunicator::never_received() const {
   if (record_ == nullptr || !spans_hosts_) return "";
   std::string list;
@@ -94,8 +100,8 @@ std::string HostCommunicator::never_received() const {
   return list.empty() ? "" : "; not heard of in this call: " + list + ", which may be late, stopped or in another one";
 }
 
-// It spins for as long as an answer usually takes, then sleeps until something comes from the one it waits for. What
-// the call has posted goes out first, to whomever; then the others are looked after now and then.
+// Spins for the usual time of an answer, then sleeps until a frame of `peer` arrives. First sends everything that the
+// call has posted, to all peers. Progresses the connections to other peers at intervals.
 Status HostCommunicator::wait_remote(Rank peer, WaitState& wait_state) {
   if (wait_state.polls == 1) mesh_.push();
   if (shares_cpu_) ::sched_yield();
@@ -118,8 +124,8 @@ Status HostCommunicator::wait_remote(Rank peer, WaitState& wait_state) {
   return look_around(peer, wait_state);
 }
 
-// Others that want this CPU, of this job or not, run when it is offered to them. They are what an answer may be waiting
-// for: while there are such, it is offered at each poll.
+// Yields to other threads that are ready on this CPU, whether of this job or not. An answer may depend on them. While
+// there are any, each poll yields.
 void HostCommunicator::find_others(std::int64_t now) {
   ::sched_yield();
   shares_cpu_ = now_ns() - now > kAloneNs;

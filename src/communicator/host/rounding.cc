@@ -1,4 +1,4 @@
-// Rounding of a call beyond its format: random numbers and error feedback.
+// Stochastic rounding and error feedback of compressed calls.
 #include "src/communicator/host/host_communicator.h"
 #include "src/communicator/planning/call_numbers.h"
 

@@ -11,11 +11,11 @@
 namespace tutti {
 namespace {
 
-constexpr int kLookMs = 20;  // Between looks at whom it does not sleep for, and at the words of abort.
+constexpr int kLookMs = 20;  // Interval of checks for other ranks and for aborts while the thread sleeps.
 
 std::string rank_name(Rank rank) { return "rank " + std::to_string(rank); }
 
-// A name that was inherited would not tell the part from its parent.
+// Extends an inherited name, so that messages distinguish the new communicator from its parent.
 CommunicatorOptions options_of_rest(const CommunicatorOptions& given, const std::string& parent,
                                     const std::string& rest) {
   CommunicatorOptions options = given;
@@ -50,7 +50,7 @@ Status Shrinking::open_sockets() {
   return {};
 }
 
-// Which of the peer's proposals have come to nothing is known once what it has sent is taken in.
+// Must be called after collect(), since received frames determine the number of the next proposal.
 Status Shrinking::propose(Rank member) {
   if (proposed_[member]) return {};
   const bool sent = TUTTI_TRY(proposals_.make(mesh_, members_[member], list_, passages_[member]));
@@ -59,8 +59,8 @@ Status Shrinking::propose(Rank member) {
   return {};
 }
 
-// All are told before any is heard, and before this rank fails: also those that disagree, and those that are left out
-// and do not know, who would wait for it. These may be dead or have no room.
+// Sends proposals to all ranks before it checks any, and before this rank fails. Otherwise ranks with another list, and
+// excluded ranks that do not know, would wait for this rank. Excluded ranks may be dead or have full sockets.
 Status Shrinking::propose_to_all() {
   Status status = open_sockets().during(rank_name(terms_.self) + " makes sockets for the shrink" + terms_.name);
   for (Rank member = 0; member < ranks(); ++member) {
@@ -89,14 +89,14 @@ Status Shrinking::agree() {
   for (Rank member = 0; member < ranks(); ++member) {
     if (member == self_) continue;
     Proposals::Pair& pair = proposals_.with(members_[member]);
-    pair.withdrawn = Status();  // Only what comes from now on counts.
+    pair.withdrawn = Status();  // Only later withdrawals count.
     if (member < self_) contacts_[member] = std::move(pair.contact);
   }
   part_.emplace(self_, std::move(contacts_), mesh_.hosts().of(members_, proposals_.gone_on(list_)));
   return {};
 }
 
-// Whether both have proposed. A peer's last words are read before it is called dead.
+// Returns whether both ranks have proposed. Processes the last frames of a dead peer before its death is reported.
 Result<bool> Shrinking::receive(Rank member) {
   const Rank peer = members_[member];
   const bool dead = mesh_.is_dead(peer);
@@ -142,7 +142,7 @@ Status Shrinking::keep_waiting(const std::vector<Rank>& missing, const char* act
   return timeout_error(text);
 }
 
-// A rank that closes its sockets has sent the reason before, unless it died.
+// A rank that closes its sockets has sent the reason first, unless it died.
 Result<ReceivedFrame> Shrinking::await(Rank member, FrameKind kind) {
   for (;;) {
     const auto dead = part_->find_dead();
@@ -170,7 +170,8 @@ Result<Board> Shrinking::share_board() {
       ReceivedFrame received = TUTTI_TRY(await(0, FrameKind::board));
       return tutti::adopt_board(*part_, std::move(received.file), ranks());
     }
-    TUTTI_CHECK_OK(await(0, FrameKind::consent).status());  // All have consented.
+    // All ranks have consented.
+    TUTTI_CHECK_OK(await(0, FrameKind::consent).status());
     return tutti::share_board(*part_, self_, ranks(), Watch{deadline_});
   }
   for (Rank member = 1; member < ranks(); ++member) TUTTI_CHECK_OK(await(member, FrameKind::consent).status());
@@ -194,7 +195,7 @@ void Shrinking::give_up(const Status& reason) {
   if (part_) part_->abandon({reason.code(), kInParent + reason.message()});
 }
 
-// A failure leaves the parent as it was.
+// A failure leaves the parent unchanged.
 Result<std::unique_ptr<Communicator>> HostCommunicator::shrink(const std::vector<Rank>& excluded,
                                                                const CommunicatorOptions& options) {
   store_relaxed(&aborted_, 0U);

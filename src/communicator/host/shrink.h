@@ -1,7 +1,7 @@
-// Shrink: some ranks of a communicator continue without the others. It uses only the control sockets, because
-// excluded ranks may be dead, stopped or in a call, and the communicator may have failed. Every remaining rank
-// proposes its list to all that remain, and passes one end of a new socket to each later rank. A rank that received
-// the same list from all others consents to the first of them. With all consents, the first rank makes the board
+// Shrink: some ranks of a communicator continue without the others. Uses only the control sockets, because excluded
+// ranks may be dead, stopped or in a call, and the communicator may have failed. Each remaining rank proposes its list
+// to all remaining ranks, and passes one end of a new socket to each later rank. A rank that has received the same list
+// from all others sends its consent to the first remaining rank. After all consents, the first rank creates the board
 // and passes it on.
 #pragma once
 
@@ -18,28 +18,29 @@ namespace tutti {
 
 // Parameters of one rank in a shrink.
 struct ShrinkTerms {
-  Rank self = 0, ranks = 0;    // In the parent.
-  std::vector<Rank> excluded;  // Sorted, each once, without this rank.
+  Rank self = 0, ranks = 0;    // Numbers in the parent.
+  std::vector<Rank> excluded;  // Sorted, without duplicates, without this rank.
   std::int64_t timeout_ms = 0;
-  const std::uint32_t* parent_abort = nullptr;  // Not 0: give up.
-  const std::uint32_t* part_abort = nullptr;    // The same; may be null.
-  std::string name;                             // For messages: " on gradients".
+  const std::uint32_t* parent_abort = nullptr;  // A nonzero value aborts the shrink.
+  const std::uint32_t* part_abort = nullptr;    // Like parent_abort, for the new communicator; may be null.
+  std::string name;                             // For messages, such as " on gradients".
 };
 
 class Shrinking {
  public:
   Shrinking(Mesh& mesh, Links& links, ShrinkTerms terms);
 
-  Rank self() const { return self_; }  // In the part.
+  Rank self() const { return self_; }  // Rank in the new communicator.
   Rank ranks() const { return static_cast<Rank>(members_.size()); }
 
-  // Block. Every failure names this rank or the one that it is the fault of, by its number in the parent.
+  // agree() and share_board() block. Errors name this rank or the rank that caused them, by its number in the parent.
   Status agree();
   Result<Board> share_board();
-  // After both.
+  // take_mesh() and conclude() must be called after both have succeeded.
   Mesh take_mesh() { return std::move(*part_); }
   void conclude();
-  // After a failure: reports the reason to ranks that wait for this one, and to those that have finished the shrink.
+  // Called after a failure. Reports the reason to ranks that wait for this rank, and to ranks that have finished the
+  // shrink.
   void give_up(const Status& reason);
 
  private:
@@ -50,8 +51,8 @@ class Shrinking {
   Status gave_up(Rank peer) const;
   Status disagreement(Rank peer) const;
   Result<ReceivedFrame> await(Rank member, FrameKind kind);
-  // Fails when waiting for these ranks is pointless. A rank that comes after the others have given up waits for
-  // their next attempt, and finally gets the reason why they gave up.
+  // Fails if waiting for these ranks is pointless. A rank that joins after the others have given up waits for their
+  // next attempt, and finally reports the reason of the first.
   Status keep_waiting(const std::vector<Rank>& missing, const char* action) const;
 
   Mesh& mesh_;
@@ -61,9 +62,9 @@ class Shrinking {
   const ExcludedList list_;
   const Deadline deadline_;
   std::vector<Rank> members_;      // Members of the new communicator, by their ranks in the parent.
-  Rank self_ = 0;                  // In the part.
-  std::vector<Contact> contacts_;  // By member,
-  std::vector<Passage> passages_;  // and its end of that while it has not been sent.
+  Rank self_ = 0;                  // Rank in the new communicator.
+  std::vector<Contact> contacts_;  // By member.
+  std::vector<Passage> passages_;  // By member: the peer's end of the contact until it has been sent.
   std::vector<bool> proposed_;     // By member.
   std::optional<Mesh> part_;
 };

@@ -1,4 +1,5 @@
-// Splitting a communicator. Its ranks know and trust each other already, so they pass new sockets over those they have.
+// Splitting a communicator. Its ranks are already connected and authenticated, so they pass new sockets over existing
+// ones.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -14,15 +15,15 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kReasonMs = 1000;  // For a rank that gives up a part to report why.
+constexpr std::int64_t kReasonMs = 1000;  // Time for a rank that gives up a sub-communicator to report the reason.
 
-// Gathered from every rank. Plain data of fixed width.
+// Values gathered from all ranks: plain data of fixed width.
 struct Wish {
   std::int32_t color = 0;
   std::int32_t key = 0;
 };
 
-// Returns the parent ranks of the new communicator, in its order.
+// Returns the members of the new communicator by rank in the parent, in the new order.
 std::vector<Rank> members_of(const std::vector<Wish>& wishes, std::int32_t color) {
   std::vector<Rank> members;
   for (Rank rank = 0; rank < wishes.size(); ++rank) {
@@ -32,7 +33,8 @@ std::vector<Rank> members_of(const std::vector<Wish>& wishes, std::int32_t color
   return members;
 }
 
-// An inherited name gets the colour, so that messages tell the parts from each other and from the parent.
+// Appends the color to an inherited name, so that messages distinguish sub-communicators from each other and from the
+// parent.
 CommunicatorOptions options_of_part(const CommunicatorOptions& given, const std::string& parent, int color) {
   CommunicatorOptions options = given;
   if (given.name != parent) return options;
@@ -51,10 +53,12 @@ Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key)
   gather.count = sizeof(Wish);
   gather.input = reinterpret_cast<const std::byte*>(&wishes[rank_]);
   gather.output = reinterpret_cast<std::byte*>(wishes.data());
-  CommunicatorOptions options = options_;  // Not what the caller forces upon collectives of its own.
+  // Options that the caller forces on collectives do not apply.
+  CommunicatorOptions options = options_;
   options.algorithm = options.protocol = options.compression = "";
   options.max_relative_error = 0;
-  options.forced = kSplitCollective;  // Its own form of call: it matches no all_gather of the caller's.
+  // Distinct from all calls of the user, so that it matches no all_gather of theirs.
+  options.forced = kSplitCollective;
   if (auto prepared = prepare_call(gather, options); prepared.ok()) {
     prepared.value()->record.collective = kSplitCollective;
   }
@@ -62,7 +66,7 @@ Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key)
   return color < 0 ? std::vector<Rank>() : members_of(wishes, color);
 }
 
-// Other frames, such as addresses of lanes, may come first, and the peer may be late.
+// Other frames, such as addresses of lanes, may arrive first, and the peer may be late.
 Result<ReceivedFrame> HostCommunicator::await_passed(Rank peer, FrameKind kind, const Deadline& deadline) {
   const std::string when = kind == FrameKind::socket ? during_split() : "while ranks shared memory";
   for (;;) {
@@ -76,7 +80,7 @@ Result<ReceivedFrame> HostCommunicator::await_passed(Rank peer, FrameKind kind, 
 
 std::string HostCommunicator::during_split() const { return "during the split" + name(); }
 
-// For each pair, the rank that is first in the parent makes the contact.
+// In each pair, the rank with the lower number in the parent creates the contact.
 Status HostCommunicator::exchange_contacts(const Part& part, std::vector<Contact>& contacts) {
   const std::vector<Rank>& members = part.members;
   Frame frame;
@@ -95,8 +99,8 @@ Status HostCommunicator::exchange_contacts(const Part& part, std::vector<Contact
   return {};
 }
 
-// Waits for a frame from rank `from` of the part. Errors name ranks by their numbers in the parent. A rank that gives
-// up the part reports why in the parent.
+// Waits for a frame from rank `from` of the sub-communicator. Errors name ranks by their numbers in the parent. A rank
+// that gives up reports the reason in the parent.
 Result<ReceivedFrame> HostCommunicator::await_in_part(Part& part, Rank from, FrameKind kind) {
   const auto name_of = [&](Rank member) { return "rank " + std::to_string(part.members[member]); };
   std::optional<Deadline> reason_by;
@@ -128,8 +132,8 @@ Result<File> HostCommunicator::take_passed(Rank from) {
   return std::move(passed.file);
 }
 
-// The mesh outlives a failure, so that the caller can report it there. No rank has the part before all have reached its
-// first rank: until then, each of them sees a failure of the parent.
+// The mesh outlives a failure, so that the caller can report the failure over it. No rank gets the sub-communicator
+// before all ranks have sent their consent to its first rank. Until then, each of them detects a failure of the parent.
 Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(Part& part, const CommunicatorOptions& options) {
   const std::vector<Rank>& members = part.members;
   const auto ranks = static_cast<Rank>(members.size());
@@ -153,7 +157,8 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(Part& part, co
       self, std::move(mesh), std::move(board), options, one_process_ ? Spread::one_process : Spread::many_processes));
 }
 
-// A failure on this rank is reported to all ranks of the parent first, then to ranks that may have the part already.
+// Reports a failure on this rank to all ranks of the parent first, then to ranks that may already have the
+// sub-communicator.
 Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key, const CommunicatorOptions& options) {
   auto members = caught([&] { return agree_on_members(color, key); });
   if (!members.ok()) return reported(std::move(members).status()).during("gathering the colours of a split");

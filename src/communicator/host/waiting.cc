@@ -16,12 +16,13 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kPollsBeforeYield = 16;  // While ranks on other CPUs are at work, as those here have been.
-constexpr std::int64_t kYieldNs = 200'000;       // Between looks around while yielding.
-constexpr std::int64_t kProbeNs = 5'000'000;     // Between looks at the peers' sockets.
+constexpr std::uint32_t kPollsBeforeYield = 16;  // Polls between yields if the peer runs on another CPU.
+constexpr std::int64_t kYieldNs = 200'000;       // Minimum time between checks while yielding.
+constexpr std::int64_t kProbeNs = 5'000'000;     // Minimum time between checks of the peers' sockets.
 constexpr Rank kMaxListed = 16;
-// A rank warns after a wait of kLongMs, in finalize of kLongFinalizeMs, or after the kLongOfLimit-th part of its time
-// limit if that is sooner. Collective calls may wait for a slow peer for long; finalize waits for nothing but peers.
+// Waiting time after which a rank warns: kLongMs, or kLongFinalizeMs in finalize. If the time limit divided by
+// kLongOfLimit is shorter, it applies instead. Collectives may wait long for a slow peer; finalize waits only for peers
+// to finalize.
 constexpr std::int64_t kLongMs = 30'000;
 constexpr std::int64_t kLongFinalizeMs = 5'000;
 constexpr std::int64_t kMinLongMs = 10;
@@ -44,7 +45,7 @@ Status HostCommunicator::wait_for(Rank peer, WaitState& wait_state) {
     pause();
     return wait_state.polls % kPollsPerLook == 0 ? look_around(peer, wait_state) : Status();
   }
-  ::sched_yield();  // May take as long as all that others of this CPU do.
+  ::sched_yield();  // May take as long as other threads use this CPU.
   const std::int64_t now = now_ns();
   if (wait_state.yielded_ns == 0) wait_state.yielded_ns = now;
   if (now - wait_state.yielded_ns < kYieldNs) return {};
@@ -52,7 +53,7 @@ Status HostCommunicator::wait_for(Rank peer, WaitState& wait_state) {
   return look_around(peer, wait_state);
 }
 
-// Whether a rank that shares this one's CPU has not begun this call: others will wait for it, too.
+// Returns whether a rank that shares this rank's CPU has not begun this call. Other ranks will wait for it too.
 bool HostCommunicator::one_here_is_behind() const {
   if (record_ == nullptr) return false;
   for (Rank rank = 0; rank < ranks_; ++rank) {
@@ -68,7 +69,7 @@ Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
   const std::int64_t now = now_ns();
   if (wait_state.began_ns == 0) wait_state.began_ns = wait_state.probed_ns = now;
   if (!oversubscription_known_) find_oversubscription();
-  show_cpu();  // It may have changed while waiting.
+  show_cpu();  // The CPU may have changed while waiting.
   if (!oversubscribed_ && (!oversubscription_known_ || shares_cpu_with(peer))) ::sched_yield();
   const std::int64_t waited_ms = (now - wait_state.began_ns) / 1'000'000;
   if (timeout_ms_ > 0 && waited_ms >= timeout_ms_) {
@@ -86,7 +87,7 @@ Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
   return probe_peers(wait_state);
 }
 
-// A rank that is stopped, late or stuck sends nothing, and the time limit may be far off. Warns once a wait.
+// Warns once per wait. A stopped, late or stuck rank sends nothing, and the time limit may be far in the future.
 void HostCommunicator::report_long_wait(Rank peer, std::int64_t waited_ms, WaitState& wait_state) const {
   const std::int64_t max_ms = finalizes() ? kLongFinalizeMs : kLongMs;
   const std::int64_t long_ms = timeout_ms_ > 0 ? std::clamp(timeout_ms_ / kLongOfLimit, kMinLongMs, max_ms) : max_ms;
@@ -99,26 +100,26 @@ void HostCommunicator::report_long_wait(Rank peer, std::int64_t waited_ms, WaitS
 
 bool HostCommunicator::finalizes() const { return record_ == nullptr && message_ == nullptr; }
 
-// "rank 1, which has not called it"
+// Example: "rank 1, which has not called it".
 std::string HostCommunicator::whom(Rank peer) const {
   return "rank " + std::to_string(peer) + (finalizes() ? not_leaving(peer) : absent(peer));
 }
 
-// ": if one thread ..."; empty: none is known.
+// Example: ": if one thread ..."; empty if there is no hint.
 std::string HostCommunicator::hint() const {
   if (!finalizes()) return not_receiving();
   if (one_process_) return ": a thread that drives several ranks must finalize or destroy them in one group";
   return ": ranks that share several communicators must destroy them in the same order, or in one group";
 }
 
-// Data that peers sent before the failure has arrived by now: a call that needs only these ends normally.
+// Data that peers sent before the failure has arrived by now. A call that needs only this data completes normally.
 Status HostCommunicator::notice_failure(WaitState& wait_state) {
   if (std::exchange(wait_state.saw_failure, true)) return board_.failure(rank_);
   return {};
 }
 
-// Messages are not on the board, so the call of the peer is unknown. A send that waits long usually waits for a peer
-// that sends as well.
+// Messages are not on the board, so the peer's call is unknown. A send that waits long usually waits for a peer that
+// sends too.
 std::string HostCommunicator::not_receiving() const {
   if (message_ == nullptr || message_->kind != Kind::send) return "";
   const std::string peer = "rank " + std::to_string(message_->root);
@@ -126,7 +127,7 @@ std::string HostCommunicator::not_receiving() const {
          " meanwhile, neither can go on; put the sends and receives of an exchange into a group (tutti_group_start)";
 }
 
-// The rank that waits longest need not wait for the one that is missing.
+// Lists the ranks that have not called the collective. This rank may wait for another rank than the missing ones.
 std::string HostCommunicator::absent(Rank awaited) const {
   if (record_ == nullptr) return "";
   std::string list;
@@ -145,7 +146,8 @@ std::string HostCommunicator::absent(Rank awaited) const {
   return "; ranks " + list + " have not called it" + never_received();
 }
 
-// The peer may be leaving another communicator, in which others wait for us. Messages are not on the board.
+// Describes the last collective of a peer that has not finalized. The peer may be finalizing another communicator, in
+// which other ranks wait for this one. Messages are not on the board.
 std::string HostCommunicator::not_leaving(Rank peer) const {
   const std::uint64_t last = board_.last(peer);
   if (last == 0) return ", which has made no collective call here";
@@ -153,13 +155,14 @@ std::string HostCommunicator::not_leaving(Rank peer) const {
   return ", whose last collective call here was #" + std::to_string(last) + (record ? ", " + describe(*record) : "");
 }
 
-// A rank that leaves has come to the end of all its calls, while slower ones may still be in the last of them.
+// A leaving rank has completed all its calls, while slower ranks may still be in the last one.
 Status HostCommunicator::notice_leaving(Rank awaited, WaitState& wait_state) {
   const auto has_left = [this](Rank peer) { return load_acquire(&board_.entry(peer).left) != 0; };
   if (record_ == nullptr && message_ != nullptr) {
     if (!has_left(awaited)) return {};
     if (wait_state.saw_leave) return leaves(awaited, rank_, current_call());
-    wait_state.saw_leave = true;  // Data that the peer sent before it left is here now; the next check processes it.
+    // Data that the peer sent before it left has arrived; the next check processes it.
+    wait_state.saw_leave = true;
     return {};
   }
   for (Rank peer = 0; peer < ranks_; ++peer) {
@@ -183,8 +186,8 @@ bool HostCommunicator::shares_cpu_with(Rank peer) const {
   return peer != rank_ && load_relaxed(&board_.entry(peer).cpu) == load_relaxed(&board_.entry(rank_).cpu);
 }
 
-// Ranks may be bound to CPUs, each to others: what counts is how many they have together. Shown by a rank's first
-// call or wait: the thread that makes a communicator need not be the one that uses it.
+// Ranks may be bound to different CPUs, so the number of CPUs of all ranks together counts. A rank shows its CPUs at
+// its first call or wait. The thread that creates a communicator may not be the one that uses it.
 void HostCommunicator::find_oversubscription() {
   board_.show_cpus(rank_);
   const auto cpus = board_.cpus();
@@ -195,7 +198,7 @@ void HostCommunicator::find_oversubscription() {
 Status HostCommunicator::probe_peers(WaitState& wait_state) {
   const auto dead = mesh_.find_dead();
   if (!dead) return {};
-  // Messages that the peer sent before may complete the call: look for them once more.
+  // Messages that the peer sent before may complete the call, so they are processed once more.
   if (spans_hosts_ && !std::exchange(wait_state.saw_death, true)) return {};
   if (spans_hosts_) poll_notifications();  // The peer may have reported why it ends.
   if (board_.failed()) return board_.failure(rank_);
