@@ -135,9 +135,9 @@ class Communicator {
   virtual Status pass(Rank to, int descriptor) = 0;
   virtual Result<File> take_passed(Rank from) = 0;
 
-  // Both wait for this rank's calls in streams; afterwards the communicator may only be destroyed. finalize() waits
-  // until every peer has called finalize() or leave(). leave() waits for no peer. Peers finish the calls in which this
-  // rank has done its part, even if this rank has been destroyed.
+  // finalize() and leave() wait for this rank's calls in streams. Afterwards the communicator may only be destroyed.
+  // finalize() waits until every peer has called finalize() or leave(). leave() waits for no peer. Peers can finish
+  // calls that this rank has completed, even if this rank has been destroyed.
   virtual Status finalize() = 0;
   virtual Status leave() = 0;
   // Ends every wait of this rank and of its peers. Thread-safe.

@@ -66,11 +66,11 @@ class Hosts {
   struct Seat {
     Rank machine = 0;        // A number that is unique to ranks of this machine.
     std::uint32_t cpus = 0;  // CPUs of the whole machine.
-    // Ranks known to share the machine, including this one. Counts ranks of this communicator or of its parent, since
-    // other ranks of the parent may be active too.
+    // Number of ranks known to share the machine, including this one. Includes ranks of the parent communicator, which
+    // may be active too.
     std::uint32_t ranks = 0;
-    // Affinity, if reported: number of CPUs that the rank may use, the first of them, and the number of ranks with
-    // exactly these CPUs, including this one.
+    // Affinity, if reported: the number of CPUs that the rank may use, and the first of them. `sharers` counts the
+    // ranks with exactly these CPUs, including this one.
     std::uint32_t own_cpus = 0, first_cpu = 0, sharers = 0;
   };
   Hosts(std::span<const Rank> host_of, std::vector<Seat> seats) : Hosts(host_of) {

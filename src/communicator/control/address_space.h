@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// Fails, and names the mapping found, unless all of [memory, memory + bytes) is readable and writable private anonymous
-// memory. malloc and mmap return such memory; files, shared memory, code, stacks and unmapped pages fail.
+// Fails unless all of [memory, memory + bytes) is private anonymous memory that can be read and written. malloc and
+// mmap return such memory. The error names the mapping found: a file, shared memory, code, a stack, or unmapped pages.
 Status check_ordinary(const std::byte* memory, std::size_t bytes);
 
 // Fails unless all of [memory, memory + bytes) is the shared memory behind `descriptor`.

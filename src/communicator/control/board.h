@@ -115,8 +115,8 @@ struct alignas(128) BoardHeader {
 };
 static_assert(sizeof(BoardHeader) == 1024);
 
-// Kind of a failure, for ranks that did not find it. shared: all ranks report the same failure. called_off: the finder
-// will not run the calls of a group.
+// Kind of a failure, for ranks that did not find it. With `shared`, all ranks report the failure. With `called_off`,
+// the finder will not run the calls of a group.
 enum class FailureReason : std::uint32_t { shared, called_off };
 
 class Board {

@@ -126,7 +126,7 @@ Result<bool> Mesh::try_send(Rank peer, const Frame& frame, int descriptor) {
     sent = ::sendmsg(peers_[peer].contact.socket().get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<ssize_t>(sizeof frame)) return true;
-  // The peer is dead. Callers that wait for it learn this from find_dead().
+  // The peer is dead. find_dead() reports this to callers that wait for it.
   if (errno == EPIPE || errno == ECONNRESET) return true;
   if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
   return system_error("send a control message to rank " + std::to_string(peer));

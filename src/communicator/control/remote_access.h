@@ -25,9 +25,9 @@ class RemoteAccess {
   Rank self_;
 };
 
-// For a failed communicator: waits until no living peer accesses this rank's memory, neither from its host nor from its
-// thread blocks on a device, or until the deadline. This rank must not access remote memory meanwhile. The same holds
-// for other ranks that this thread drives, since two such threads would wait for each other.
+// For a failed communicator: waits until the deadline, or until no living peer accesses this rank's memory. This
+// includes thread blocks of peers on devices. This rank must not access remote memory meanwhile. Nor must other ranks
+// that this thread drives, since two such threads would wait for each other.
 void wait_for_remote_access(const Board& board, Mesh& mesh, Rank self, const Deadline& deadline);
 
 }  // namespace tutti

@@ -14,9 +14,9 @@
 // Therefore the rank saw the offer or its result. A confirmed offer was not called off. The rank therefore found it
 // confirmed, either at once or when it tried to call it off, and applies the outcome.
 //
-// Each offer of a turn has a larger number than the offers before it, even if a rank whose calls were rejected
-// publishes smaller numbers again. No word occurs twice, so a successful exchange replaces exactly the word that was
-// read.
+// Each offer of a turn has a larger number than the offers before it. This holds even if a rank publishes smaller
+// numbers again, after its calls were rejected. No word occurs twice, so a successful exchange replaces exactly the
+// word that was read.
 #pragma once
 
 #include <cstdint>

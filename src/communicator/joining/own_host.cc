@@ -47,8 +47,8 @@ bool named_by_nccl() {
                      [](const Setting& setting) { return setting.source == "NCCL_TOPO_FILE"; });
 }
 
-// Returns the topology of the file that is set; nullopt if there is none, or if only NCCL_TOPO_FILE names it and it
-// does not fit this rank.
+// Returns the topology of the file that is set; nullopt if no file is set. Also returns nullopt if NCCL_TOPO_FILE names
+// the file and it does not fit this rank.
 Result<std::optional<Topology>> by_file(const std::string& gpu) {
   if (config().topo_file.empty()) return std::optional<Topology>();
   Result<Topology> found = from_file(config().topo_file);

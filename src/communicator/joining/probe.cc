@@ -71,8 +71,8 @@ class Probe {
     return std::min(first, others);
   }
 
-  // Rate at which a host sends, with one rank of each host or with all ranks that take part: the maximum over the
-  // streams, without the first if there are others. A rank starts no stream that would not end in time.
+  // Returns the send rate of a host, with one rank of each host or with all ranks that take part. Takes the maximum
+  // over the streams, without the first if there are others. A rank starts no stream that would not end in time.
   Result<double> gbytes_per_s(bool all, double message_us, double end_us) {
     double most = TUTTI_TRY(one_stream(all, message_us)), shortest_us = last_us_;
     for (int i = 1; i < kStreams && elapsed_us_ + std::min(shortest_us, 2 * kStreamUs) <= end_us; ++i) {

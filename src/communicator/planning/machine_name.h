@@ -5,9 +5,9 @@
 //   0.1.0, hosts 2x2, 2 ranks on 8 CPUs of AMD EPYC 7763, NUMA domains 4x1, tcp, about 10 Gbit/s, under 100 us
 //   0.1.0, 4 ranks on NVIDIA A100 each, 32 thread blocks, links 4 NV 25 GB/s and 2 PHB, laid out as 1f3c09ab
 //
-// Only rank 0 reads and writes the file, so only it computes the name, from data that all ranks have. A job gets the
-// same name again: the name does not include which CPUs or GPUs are used, and classes of links are wide enough that
-// most measurements of a link fall into one class.
+// Only rank 0 reads and writes the file, so only it computes the name, from data that all ranks have. Each run of a job
+// gets the same name. The name does not include which CPUs or GPUs are used. Classes of links are so wide that most
+// measurements of a link fall into one class.
 #pragma once
 
 #include <optional>

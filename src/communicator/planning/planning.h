@@ -98,8 +98,8 @@ Loop loop_of(bool overlaps, std::uint32_t slots);
 Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
                                 const RankMapping& rank_mapping = {}, Messages messages = Messages::exact);
 
-// Requested compression of a call's messages: the format of the options if it is smaller than the elements, or an error
-// bound within which the tuner chooses. Raw if the call has no messages.
+// Requested compression of a call's messages. It is the format of the options if that is smaller than the elements, or
+// an error bound within which the tuner chooses. Raw if the call has no messages.
 struct CompressionRequest {
   CompressionFormat compression = CompressionFormat::none;
   double max_relative_error = 0;

@@ -21,8 +21,8 @@ struct RingOrders {
 RingOrders ring_orders(const Hosts& hosts, std::uint32_t most);
 
 // Returns the mapping for several hosts. Like rank_mapping_of(), but orders the ranks of a host by the network ports
-// nearest to their GPUs, so that ranks with the same position on each host are on one rail. Returns rank order if this
-// is unknown. Equal on all ranks.
+// nearest to their GPUs. Ranks with the same position on each host are then on one rail. Returns rank order if this is
+// unknown. Equal on all ranks.
 RankMapping rail_rank_mapping(const Hosts& hosts);
 
 // Returns whether plans use rail_rank_mapping() although blocks belong to ranks. Blocks then move with the ranks.
