@@ -1,4 +1,4 @@
-// Calls that are on trial: which may try what, and which way each goes.
+// Calls that autotuning times: which candidates they may use, and which one each call uses.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -19,7 +19,7 @@ std::uint64_t scratch_bytes(const Algorithm& algorithm, const Query& query) {
 
 }  // namespace
 
-// Ranks of other hosts do not see the board.
+// Autotuning needs the board, which ranks of other hosts do not see.
 void DeviceCommunicator::prepare_to_autotune() {
   if (options().tune == Tune::off || ranks_ == 1 || peers_.network() || options().has_plugin()) return;
   const auto make_timer = [this] { return device().make_timer(); };
@@ -28,7 +28,7 @@ void DeviceCommunicator::prepare_to_autotune() {
   autotuning_->show_kept();
 }
 
-// As src/communicator/planning/machine_name.h says, of rank 0's device.
+// Key of saved results for rank 0's device; see src/communicator/planning/machine_name.h.
 std::string DeviceCommunicator::place_of_autotuners() const {
   if (options().tune_file.empty() || rank_ != 0) return "";
   const std::string& name = device().traits().name;
@@ -47,8 +47,8 @@ bool DeviceCommunicator::autotunes(const Call& call, const CommunicatorOptions& 
          compression_request(call, options, ranks_).compression == CompressionFormat::none;
 }
 
-// Seen from what all ranks share: there is room for its lanes, and it takes little memory that it would not take
-// otherwise.
+// True if lanes suffice and the candidate needs little scratch memory beyond that of the first choice. All ranks get
+// the same answer.
 bool DeviceCommunicator::may_be_tuned(const Candidate& candidate, const Query& query, std::uint64_t max_scratch_bytes) {
   if (candidate.choice.compression != CompressionFormat::none) return false;
   const Algorithm& algorithm = *find(query.problem.collective, candidate.choice.algorithm);
@@ -61,7 +61,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   const Problem problem = TUTTI_TRY(problem_for(call, options));
   const Query query = TUTTI_TRY(query_of(call, problem, options));
   std::vector<Candidate> all = TUTTI_TRY(candidates(query));
-  // Nothing measured says whether a call is rounded: under a bound that is as predicted.
+  // Measurements do not decide about compression; with an error bound, the prediction decides.
   if (all.empty() || all.front().choice.compression != CompressionFormat::none) return prepare(call, options, nullptr);
   const Algorithm& first = *find(query.problem.collective, all.front().choice.algorithm);
   const std::uint64_t max_scratch_bytes = std::max(kMaxScratchBytes, scratch_bytes(first, query));
@@ -74,7 +74,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   return being_tuned;
 }
 
-// A candidate that cannot be cut to fit its lanes fails on all ranks alike; then all use the first choice.
+// A candidate that does not fit its lanes fails on all ranks; then all use the first choice.
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare_as(
     std::size_t candidate, const TuningClass& tuning, const Call& call, const CommunicatorOptions& options) {
   auto made = prepare(call, options, &tuning.candidates[candidate].choice);
@@ -84,7 +84,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   return prepare(call, options, &tuning.candidates.front().choice);
 }
 
-// One may have taken the slot meanwhile, in a group, whose call comes behind the verdict.
+// Within a group, an earlier call may have put the tuning result into the slot already.
 Result<DeviceCommunicator::Prepared*> DeviceCommunicator::tried(std::unique_ptr<Prepared>& slot, const Call& call,
                                                                 const CommunicatorOptions& options,
                                                                 const DeviceAutotuning::Turn& turn) {
@@ -103,8 +103,8 @@ Result<DeviceCommunicator::Prepared*> DeviceCommunicator::tried(std::unique_ptr<
   return slot->tried.emplace(turn.candidate, std::move(made)).first->second.get();
 }
 
-// Ranks that were not refused, or that do not make these calls next, have nothing of them: so classes and ways that
-// came of them are taken back, which would count and go otherwise elsewhere.
+// Only this rank may have prepared these calls. Its classes and slots are dropped, because other ranks would count
+// calls differently.
 void DeviceCommunicator::forget_ready() {
   if (autotuning_ == nullptr) return;
   for (std::unique_ptr<Prepared>* slot : readied_)
@@ -113,7 +113,7 @@ void DeviceCommunicator::forget_ready() {
   autotuning_->forget();
 }
 
-// Behind the verdict what it says takes the slot, and calls of this shape are as any others.
+// Once the class is settled, the prepared state of the result replaces the slot, as for calls without autotuning.
 void DeviceCommunicator::make_tuned(const Call& call, const CommunicatorOptions& options) {
   if (autotuning_ == nullptr) return;
   readied_.clear();

@@ -9,9 +9,9 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kMaxTimers = 256;  // A program may be as many calls ahead of its device, or more.
+constexpr std::uint32_t kMaxTimers = 256;  // A program may enqueue this many calls, or more, ahead of its device.
 constexpr std::uint64_t kMaxMargin = 1024;
-constexpr std::uint64_t kLater = std::numeric_limits<std::uint64_t>::max();  // Than any operation of a stage.
+constexpr std::uint64_t kLater = std::numeric_limits<std::uint64_t>::max();  // Later than any operation of a stage.
 
 static_assert(kMaxFigures >= Autotuner::kMaxSeen);
 static_assert(kMaxKept * sizeof(std::uint32_t) >= SavedTuning::kClasses * sizeof(SavedTuning::Kept));
@@ -32,7 +32,7 @@ void DeviceAutotuning::show_kept() {
   }
 }
 
-// Ranks have met since it was shown.
+// The ranks have synchronized since show_kept().
 void DeviceAutotuning::see_kept() {
   if (!kept_.unreported()) return;
   const std::uint32_t* shown = means_.board.autotuners().kept;
@@ -75,7 +75,8 @@ DeviceAutotuning::Class& DeviceAutotuning::class_of(const Query& query, std::vec
   return made;
 }
 
-// A group that was refused may have changed over: calls that come again before that one go as they would have.
+// A refused group may already have changed over. Calls before the switchover that are made later still use the previous
+// candidate.
 void DeviceAutotuning::decide(Class& tuned, const Call& call) {
   Autotuner& autotuner = tuned.tuning.autotuner;
   const auto ahead =
@@ -98,8 +99,8 @@ void DeviceAutotuning::decide(Class& tuned, const Call& call) {
   if (decides() && !autotuner.settled()) propose(tuned);
 }
 
-// Entries are taken in the order in which classes are made, so the entries of the last ones are free again. Old
-// figures stay there until the next class writes; a count that is too large only delays an offer.
+// Board entries are assigned in the order in which classes are created, so those of the dropped classes are free again.
+// Old figures remain until the next class writes; a count that is too large only delays a proposal.
 void DeviceAutotuning::forget() {
   decided_.clear();
   for (const Key& key : fresh_) {
@@ -130,7 +131,7 @@ void DeviceAutotuning::made(const Call& call) {
 
 // ---- Times ----
 
-// Where so many calls are under way that there is none, this call is not timed.
+// Returns null if all timers are in use; the call is then not timed.
 std::unique_ptr<DeviceTimer> DeviceAutotuning::free_timer() {
   if (timers_.empty() && timers_made_ == kMaxTimers) {
     for (auto& [key, tuned] : classes_) look_at_timers(tuned);
@@ -160,7 +161,7 @@ Status DeviceAutotuning::end_timing(DeviceStream stream) {
   return timer == nullptr ? Status() : timer->end(stream);
 }
 
-// In the order of the calls. One whose time the device does not tell was not timed.
+// Records durations in call order. A call whose duration the device cannot report counts as not timed.
 void DeviceAutotuning::look_at_timers(Class& tuned) {
   while (!tuned.awaited.empty()) {
     std::unique_ptr<DeviceTimer>& timer = tuned.awaited.front();
@@ -178,7 +179,7 @@ void DeviceAutotuning::look_at_timers(Class& tuned) {
   }
 }
 
-// ---- What ranks tell each other ----
+// ---- Exchange between ranks ----
 
 void DeviceAutotuning::notify(const Class& tuned) const {
   constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
@@ -199,14 +200,14 @@ std::optional<std::vector<std::uint64_t>> DeviceAutotuning::sums_of(const Class&
       const std::uint32_t own = load_relaxed(&board.autotuner_entry(tuned.place, rank).seen_ns[i]);
       sums[i] += own;
       if (own != 0) continue;
-      sums[i] = 0;  // Not all have timed it.
+      sums[i] = 0;  // Some rank has not timed it.
       break;
     }
   }
   return sums;
 }
 
-// A rank has told the figures of a stage once it is in it: so nobody is behind the turn before.
+// A rank publishes figures of a stage only after entering it, so no rank is behind the previous turn.
 void DeviceAutotuning::propose(Class& tuned) {
   if (tuned.agreed) return;
   if (!tuned.concluded) {
@@ -231,7 +232,7 @@ void DeviceAutotuning::change_over(Class& tuned, const Switchover::Decision& dec
   if (!autotuner.settled()) return;
   if (decides() && tuned.tuning.measured()) report(tuned.calls, tuned.tuning);
   if (--being_tuned_ > 0) return;
-  timers_.clear();  // None is under way: all have told what they took.
+  timers_.clear();  // None is in use: all have reported durations.
   timers_made_ = 0;
 }
 

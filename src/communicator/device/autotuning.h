@@ -27,36 +27,38 @@
 
 namespace tutti {
 
-// A thread at a time.
+// Not thread-safe.
 class DeviceAutotuning {
  public:
-  static constexpr std::uint64_t kIdle = 16;  // Calls of a class before its trial: what is called a few times has none.
+  // Calls of a class before tuning begins, so that rarely used calls are not tuned.
+  static constexpr std::uint64_t kIdle = 16;
 
   struct Class;
-  // How a call goes that was decided about.
+  // Candidate of a call, fixed by decide().
   struct Turn {
     const Call* call = nullptr;
     Class* tuned = nullptr;
     std::size_t candidate = 0;
-    bool tried = false, counts = false;  // As in Autotuner::Turn.
-    bool settled = false;                // So do all that come later.
+    bool tried = false, counts = false;  // See Autotuner::Turn.
+    bool settled = false;                // The candidate holds for all later calls of the class, too.
   };
   struct Class {
     static constexpr std::uint64_t kFirstMargin = 2;
     ClassOfCalls calls;
     TuningClass tuning;
-    std::uint32_t place = 0;       // On the board.
-    std::uint64_t made = 0;        // Calls so far,
-    std::uint64_t before = kIdle;  // and those before the stage that runs.
-    std::uint32_t stage = 1;       // Its number.
-    // Calls whose times are not known yet, in order; null: not timed.
+    std::uint32_t place = 0;       // Index on the board.
+    std::uint64_t made = 0;        // Number of calls so far.
+    std::uint64_t before = kIdle;  // Number of calls before the current stage.
+    std::uint32_t stage = 1;       // Number of the current stage.
+    // Timers of calls whose durations are not known yet, in call order; null: not timed.
     std::deque<std::unique_ptr<DeviceTimer>> awaited = {};
-    // On rank 0: what the stage has come to, which the others take over once it is agreed from which call on.
+    // On rank 0: state after the stage, which takes effect once all ranks agree from which call on.
     std::optional<Autotuner> concluded = {};
+    // Calls between the furthest rank and a proposed switchover.
     std::uint64_t margin = kFirstMargin;
     bool agreed = false;
     std::size_t meanwhile = 0;  // Candidate of the calls before the stage.
-    // All calls that are still to be made go alike.
+    // True if all future calls use the same candidate.
     bool settled() const { return tuning.autotuner.settled() && made >= before; }
   };
 
@@ -68,27 +70,29 @@ class DeviceAutotuning {
   };
   DeviceAutotuning(const CommunicatorOptions& options, Means means);
 
-  // Results of earlier runs: rank 0 publishes them, then the others read them, before the first call.
+  // Exchange results of earlier runs before the first call: rank 0 publishes them on the board, then the other ranks
+  // read them.
   void show_kept();
   void see_kept();
-  // Adds what this run has kept to the file, on rank 0.
+  // On rank 0, merges the results of this run into the tune file. No effect on other ranks.
   void write() const;
 
-  // The class of a call that has these candidates; made at its first call. Settled at once where there is nothing to
-  // try, something was kept, or no room on the board: alike on all ranks.
+  // Returns the class of a call with these candidates, creating it at its first call. A new class is settled at once if
+  // there is nothing to try, a saved result exists, or the board is full; this is the same on all ranks.
   Class& class_of(const Query& query, std::vector<Candidate> candidates);
 
-  // The call will be made, after those that were decided about: which way it goes. Its address names it.
+  // Decides which candidate `call` will use, after the calls decided before it. The address of `call` identifies it
+  // until made() or forget().
   void decide(Class& tuned, const Call& call);
-  const Turn* decided(const Call& call) const;  // Null: it was not.
-  // It is made, the first of those: on the timer that start_timing() has begun.
+  const Turn* decided(const Call& call) const;  // Null: decide() was not called for it.
+  // Removes the oldest decided call, which is `call`, and keeps the timer that start_timing() began for it.
   void made(const Call& call);
-  // None of those that were decided about will be, and classes that were made for them are gone.
+  // Drops all decided calls, none of which will be made, and the classes created for them.
   void forget();
-  // The first of the calls for which classes were made is: they stay.
+  // Keeps the classes created since the last keep() or forget(): a call of theirs is being made.
   void keep() { fresh_.clear(); }
 
-  // Around a call that is decided about, if it counts: in the stream, which is not captured.
+  // Enclose a decided call in its stream, and time it if it counts. The stream must not be captured.
   Status start_timing(const Call& call, DeviceStream stream);
   Status end_timing(DeviceStream stream);
 
@@ -106,15 +110,15 @@ class DeviceAutotuning {
   SavedTuning kept_;
   using Key = std::pair<std::uint32_t, std::uint32_t>;  // Key of the calls, and of the candidates.
   std::map<Key, Class> classes_;
-  std::vector<Key>
-      fresh_;  // Classes to remove if their calls are refused, because other ranks may have different ones.
-  std::uint32_t places_ = 0;       // That are taken.
+  // Classes to remove if their calls are refused, because other ranks may have different ones.
+  std::vector<Key> fresh_;
+  std::uint32_t places_ = 0;       // Number of board entries in use.
   std::uint32_t being_tuned_ = 0;  // Number of classes being tuned.
   std::deque<Turn> decided_;
-  std::vector<std::unique_ptr<DeviceTimer>> timers_;  // That are free,
-  std::uint32_t timers_made_ = 0;                     // of so many.
+  std::vector<std::unique_ptr<DeviceTimer>> timers_;  // Free timers.
+  std::uint32_t timers_made_ = 0;                     // Number of timers that exist.
   std::unique_ptr<DeviceTimer> running_;              // Timer of the call that is being enqueued.
-  DeviceTimer* begun_ = nullptr;                      // The same, until its end.
+  DeviceTimer* begun_ = nullptr;                      // running_ until end_timing(), else null.
 };
 
 }  // namespace tutti

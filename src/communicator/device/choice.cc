@@ -1,4 +1,4 @@
-// Which plan a call gets: seen from what all ranks share.
+// Selection of the plan of a call, from data that all ranks share.
 #include <string>
 
 #include "src/communicator/device/device_communicator.h"
@@ -6,9 +6,9 @@
 
 namespace tutti {
 
-// Small messages have their data and flag in one access, which must arrive together. For memory of the host nobody
-// promises that on every way from a GPU to it: there data goes in Simple, followed by a counter.
-// And a group of elements that messages carry encoded together is more than most small messages are.
+// LL and LL128 need data and flag to arrive together in one access. Not every path from a GPU to host memory guarantees
+// that, so host memory requires Simple, where a counter follows the data. Compressed messages require Simple, too: a
+// group of encoded elements is larger than most LL messages.
 Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptions& options,
                                                          CompressionFormat compression) const {
   const bool compressed = compression != CompressionFormat::none;
@@ -23,12 +23,12 @@ Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptio
   return std::string_view("Simple");
 }
 
-// Sees what all ranks share: of windows, what the program promises.
+// Uses only data that all ranks share; for windows, the promise of the program.
 Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& problem,
                                            const CommunicatorOptions& options) const {
   const CompressionRequest compression = compression_request(call, options, ranks_);
   const std::string_view protocol = TUTTI_TRY(protocol_of(options, compression.compression));
-  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Scalars of all ranks are known.
+  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // All ranks know all scalars.
   const bool mapped = (peers_.on_one_device() || windows_of(call).both()) && knows_factors;
   return Query{.problem = problem,
                .block_bytes = call.count * size_of(call.type),
@@ -73,7 +73,7 @@ Result<double> DeviceCommunicator::predict_us(const Call& call, const Communicat
   return predicted_us(query, choice);
 }
 
-// Looked at once for each plan, since it is that of all ranks.
+// Cached per algorithm and problem. The result is the same on all ranks.
 bool DeviceCommunicator::lanes_fit(const Algorithm& algorithm, const Problem& problem,
                                    const RankMapping& rank_mapping) {
   for (const Fit& known : fits_)
@@ -84,7 +84,8 @@ bool DeviceCommunicator::lanes_fit(const Algorithm& algorithm, const Problem& pr
   return fits;
 }
 
-// With its hosts, unless what the tuner chooses for them has more lanes than there is room for: all ranks see alike.
+// Returns the problem with its hosts, unless the plan that the tuner chooses needs more lanes than exist. The result is
+// the same on all ranks.
 Result<Problem> DeviceCommunicator::problem_for(const Call& call, const CommunicatorOptions& options) {
   Problem problem = problem_of(call, ranks_);
   const RankMapping& rank_mapping = rank_mapping_for(problem);

@@ -1,4 +1,4 @@
-// From an algorithm to what a rank's thread blocks run_plan: plans, proof, lanes. Once for each order of ranks.
+// From an algorithm to the programs of this rank's thread blocks: plans, proof, lanes. Done once per rank order.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -47,7 +47,7 @@ std::span<const RankMapping> DeviceCommunicator::rank_mappings_of(const Algorith
   return goes_round(algorithm.name()) ? std::span(rounds_.each) : std::span(&rank_mapping_for(problem), 1);
 }
 
-// All ranks come to the same answer: a rank that failed by itself would leave the others waiting.
+// The result must be the same on all ranks: if only one rank failed, the others would wait for it.
 Status DeviceCommunicator::check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const {
   const std::uint32_t tags = peers_.lanes().bytes == 0 ? 0 : tags_of(plans);
   if (tags <= kMaxLaneTags) return {};
@@ -56,7 +56,7 @@ Status DeviceCommunicator::check_tags(const Algorithm& algorithm, const std::vec
                      std::to_string(kMaxLaneTags) + ": take another, or leave the choice open");
 }
 
-// Orders differ in the logical root, if there is one: without, one proof serves all.
+// Rank orders differ only in the logical root. Without a root, one proof holds for all orders.
 Result<DeviceCommunicator::ConnectedPlan*> DeviceCommunicator::connected_plan(const PlanKey& key,
                                                                               const Choice& choice) {
   for (const auto& known : plans_) {
@@ -121,7 +121,7 @@ Status DeviceCommunicator::add_order(const RankMapping& rank_mapping, const Prov
   return compression(mine, uses, protocol, connected);
 }
 
-// On the first channel that has its order: what is on others is like it.
+// Compiles the plan for the first channel with this rank order; other channels use it, too.
 Status DeviceCommunicator::compression(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol,
                                        ConnectedPlan& connected) {
   const auto channel = static_cast<std::uint32_t>(connected.compiled.size());

@@ -1,4 +1,4 @@
-// How a communicator moves onto devices, and lets go of them.
+// Creation and destruction of device communicators.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace tutti {
 namespace {
 
-// Memory that a device may still use, such as the board: it is leaked rather than freed.
+// State that a device may still use, such as the board. It is leaked rather than freed.
 struct Lost {
   PeerSet peers;
   std::unique_ptr<Communicator> control;
@@ -31,13 +31,13 @@ void lose(Lost parts) {
   lost.push_back(std::move(parts));
 }
 
-// The pages stay until then, if there is a descriptor to keep them by.
+// Unmaps the pages once no stream is held. Keeps the pages alive until then, if their descriptor can be duplicated.
 void unmap(const std::shared_ptr<Device>& device, const HostMemory& mapped, const Segment& segment) {
   Result<File> file = segment.duplicate();
   if (!file.ok()) return device->unmap_host(mapped);
   Result<Segment> own = Segment::adopt(std::move(file).value(), segment.size());
   if (!own.ok() || own.value().data() != mapped.host) return device->unmap_host(mapped);
-  auto pages = std::make_shared<Segment>(std::move(own).value());  // Shared with nobody: functions are copied.
+  auto pages = std::make_shared<Segment>(std::move(own).value());  // Shared, because std::function must be copyable.
   free_deferred([device, mapped, pages = std::move(pages)] { device->unmap_host(mapped); });
 }
 
@@ -59,8 +59,8 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
     if (!ready.ok()) return each->fail(std::move(ready));
     made.push_back(std::move(each));
   }
-  // To take memory may wait for the device: no thread block may be waiting there for a rank that still does. And nobody
-  // may go before all have found each other.
+  // Allocating memory may wait for the device, so no thread block may be waiting there for a rank that still allocates.
+  // No rank may leave before all have met, either.
   TUTTI_CHECK_OK(PeerSet::await_all(controls));
   for (const auto& each : made) {
     DeviceCommunicator& joined = *each->on_device();
@@ -84,22 +84,22 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Pe
       links_(rank_, peers_),
       windows_(*control_, peers_) {}
 
-// A child of fork() has no part in any of it: neither the threads, whose locks may be taken for ever, nor the device,
-// nor the board.
+// In a child of fork(), leaks everything: the threads do not exist there, their locks may be held forever, and the
+// child must not use the device or the board.
 void DeviceCommunicator::forget() {
   (void)new auto(std::tuple(std::move(peers_), std::move(control_), std::move(turns_), std::move(latest_),
                             std::move(captured_), std::move(joins_), std::move(proxy_), std::move(autotuning_)));
 }
 
-// Thread blocks read host memory until they have ended, which is soon after a failure. Memory that this rank's
-// calls may still use is leaked; memory that only peers may have open is kept until they close it.
+// Thread blocks read host memory until they have ended, which happens soon after a failure. Memory that this rank's
+// calls may still use is leaked. Memory that only peers may have open is kept until they close it.
 DeviceCommunicator::~DeviceCommunicator() {
   if (process_ != ::getpid()) {
     forget();
     return;
   }
   if (settled_) wait_for_remote_access();
-  if (turns_ != nullptr) turns_->close();  // If it is lost, its thread ends by itself.
+  if (turns_ != nullptr) turns_->close();  // If leaked, its thread ends by itself.
   const Result<bool> done = idle();
   const bool over = done.ok() && done.value() && (turns_ == nullptr || turns_->quiet());
   if (settled_ && !over) {

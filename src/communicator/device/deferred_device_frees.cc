@@ -15,7 +15,7 @@ struct Kept {
   std::vector<std::function<void()>> all;
 };
 
-// Never destroyed: communicators may end after the program's statics.
+// Never destroyed: communicators may outlive the program's static objects.
 Kept& kept() {
   static Kept& of_process = *new Kept;
   return of_process;
@@ -34,7 +34,7 @@ void free_deferred(std::function<void()> back) {
   free_retained();
 }
 
-// Without the lock: that may take a while.
+// Runs the frees without the lock, because they may take long.
 void free_retained() {
   std::vector<std::function<void()>> all;
   {

@@ -1,19 +1,21 @@
-// Deferred frees of device memory. Unmapping or freeing may synchronize with streams of this process that are held
-// (see turns.h), and so delay the launches that end their calls. Frees are queued while a stream is held. A stream
-// that becomes held during a free delays it, at most until that stream is released. Replays of graphs are not
-// known. Any thread.
+// Deferred frees of device memory. Unmapping or freeing may synchronize with held streams of this process (see turns.h)
+// and so delay the launches that would release them. Frees are therefore queued while any stream is held. A stream that
+// becomes held during a free delays that free until the stream is released. Streams held by replayed graphs are not
+// counted. Thread-safe.
 #pragma once
 
 #include <functional>
 
 namespace tutti {
 
+// Count the held streams of the process.
 void note_held_stream();
-void note_let_go();  // One of those.
+void note_let_go();
 
-// Does it at once if no stream is held, else when somebody comes here while none is.
+// Runs `back` at once if no stream is held; otherwise the next call of free_deferred() or free_retained() without held
+// streams runs it.
 void free_deferred(std::function<void()> back);
-// Frees queued memory. Called when communicators are created, and when a device lacks memory.
+// Frees queued memory if no stream is held. Called when communicators are created, and when a device lacks memory.
 void free_retained();
 
 }  // namespace tutti

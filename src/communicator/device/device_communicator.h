@@ -1,7 +1,8 @@
-// A rank whose buffers lie in the memory of a device: calls are enqueued in the caller's streams, where thread blocks
-// of the device run_plan their plans. It joins, splits, fails and ends as the communicator on host memory does that it
-// is made of. Its functions lie in create.cc, choice.cc, learn.cc, prepare.cc, wire.cc, rounding.cc, in_windows.cc,
-// messages.cc, streams.cc, network.cc and failing.cc; enqueue.cc puts their jobs into streams.
+// A rank whose buffers are in device memory. Calls are enqueued in the caller's streams, where thread blocks of the
+// device run their plans. Joining, splitting, failure handling and shutdown use the contained communicator on host
+// memory (control_). Member functions are in create.cc, choice.cc, autotune.cc, prepare.cc, compression.cc,
+// rounding.cc, in_windows.cc, messages.cc, streams.cc, network.cc and failing.cc; enqueue.cc puts their jobs into
+// streams.
 #pragma once
 
 #include <array>
@@ -32,7 +33,7 @@ class Proxy;
 class Turns;
 struct DeviceLaunch;
 
-// Device work of one call: a copy, or rounding of an input with its residual, then a launch; each part is optional.
+// Device work of one call: a copy, or rounding of an input with its residual, then a launch. Each is optional.
 struct DeviceJob {
   std::byte* copy_to = nullptr;  // Null: no copy.
   const std::byte* copy_from = nullptr;
@@ -43,20 +44,20 @@ struct DeviceJob {
   std::uint32_t thread_block_bytes = 0;
 };
 
-// How far loops may run ahead, whatever the lane's form.
+// Slots by which loops may run ahead, for every protocol.
 inline constexpr std::uint32_t kSlotsAhead = 4;
-// Granule of parts of units in bytes: a cache line of a device.
+// Units are cut at multiples of this many bytes: a cache line of a device.
 inline constexpr std::uint32_t kPackGranule = 128;
-// Data that a slot holds, in bytes.
+// Capacity of a slot for data, in bytes.
 std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol);
 
-// Devices read and write whole elements.
+// Fails unless the call's buffers are aligned to an element, as devices require.
 Status check_alignment(const Call& call);
 
 class DeviceCommunicator final : public Communicator {
  public:
-  // Moves members of host memory onto a device; all ranks do, and block until they have. Several: all are this
-  // process's, driven by this thread.
+  // Collective: moves `members` from host memory to `device`; blocks until all ranks have done so. Several members must
+  // all belong to this process and be driven by this thread.
   static Result<std::vector<std::unique_ptr<Communicator>>> make(std::vector<std::unique_ptr<Communicator>> members,
                                                                  const std::shared_ptr<Device>& device);
   ~DeviceCommunicator() override;
@@ -97,52 +98,53 @@ class DeviceCommunicator final : public Communicator {
   using Communicator::failure;
   Status failure() override;
 
-  // Until what it was given is done, of which graphs' replays are no part; then failure(), and if it has failed, until
-  // no thread block is in this rank's memory any more, as by wait_for_remote_access().
+  // Waits for enqueued calls, excluding replays of graphs, and returns failure(). After a failure, also waits until
+  // thread blocks have left this rank's memory, like wait_for_remote_access().
   Status await_own_calls();
 
-  // Registers memory that peers may access, see windows.h. No call may use a window when it is withdrawn. After a
+  // Registers memory that peers may access, see windows.h. No call may use a window once it is withdrawn. After a
   // failure, opened windows stay open until the communicator ends.
   Result<WindowHandle> show_window(const WindowBuffer& own);
   bool has_window(WindowHandle window) const { return windows_.knows(window); }
   Status withdraw_window(WindowHandle window);
-  // How many of its collectives so far had plans that work in the peers' memory.
+  // Number of collectives so far whose plans access peers' memory directly.
   std::uint64_t mapped_calls() const { return mapped_calls_; }
 
-  // How often the thread has polled that carries to other hosts and back; 0: there is none.
+  // Number of polls of the proxy; 0 without a proxy.
   std::uint64_t proxy_rounds() const;
 
   Device& device() const { return home().device(); }
   const PeerSet& peers() const { return peers_; }
-  std::size_t device_bytes() const { return home().bytes(); }  // That it has taken there so far.
+  std::size_t device_bytes() const { return home().bytes(); }  // Device memory allocated so far.
 
-  // ---- For enqueue.cc, which calls them in the order of the calls. ----
-  bool has_failed() const;  // As far as is known at once; failure() knows why.
-  // All that can fail or take memory of a call, before any of its group is shown to the peers. `roundings`: those of
-  // the communicator in the group so far that ask more of rounding than the format.
+  // ---- For enqueue.cc, which uses these functions in call order. ----
+  bool has_failed() const;  // Without asking peers; failure() returns the reason.
+  // Does everything for a call that can fail or allocate memory, before peers see any call of its group. `roundings`
+  // counts the communicator's calls in the group so far that need a rounding chunk.
   Status get_ready(const Call& call, const CommunicatorOptions& options, std::size_t& roundings);
-  // None of the calls that were got ready will be made.
+  // Undoes get_ready() for all calls that were not made.
   void forget_ready();
   Result<DeviceJob> collective(const Call& call, const CommunicatorOptions& options);
   Result<DeviceJob> message(const Call& call, const CommunicatorOptions& options);
   std::uint32_t message_channels(const Call& call) const;
-  // The calls from now on go to `stream`, after what is in `callers`, and after latest().
+  // Starts calls in `stream`. They run after the work in `callers`; the caller also holds `stream` for latest().
   Status begin(DeviceStream callers, DeviceStream stream);
-  // After the communicator's calls so far, which may have gone to other streams; null: there are none. Communicators
-  // whose calls ran side by side share it.
+  // Event after the communicator's latest calls, which may be in another stream; null: there are none. Communicators
+  // whose calls ran side by side share an event.
   const DeviceEvent* latest() const { return capture_ == 0 || capture_ == captured_in_ ? mark().get() : nullptr; }
   Status hold_for_latest(DeviceStream stream) { return mark()->hold(stream); }
-  // Around what a call comes to in its stream, if nothing else goes on in there: where it is on trial, it is timed.
+  // Enclose the work of a call in its stream, provided the stream has no other work meanwhile. A call under test by the
+  // autotuner is timed.
   Status start_timing(const Call& call, DeviceStream stream);
   Status end_timing(DeviceStream stream);
-  // Where the device is shared in turns, the rank's calls are asked for instead of launched, and the stream is held
+  // With time slicing (turns.h), calls are requested with ask() instead of launched, and await_turns() holds the stream
   // until they are done.
   bool in_turns() const { return turns_ != nullptr; }
   Status ask(const DeviceLaunch& launch, DeviceStream stream);
   Status await_turns(DeviceStream stream);
-  // They end there, and so do those of the others, which have begun with them.
+  // Ends the calls of all `members`, which have begun together in `stream`.
   static Status end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream);
-  // Later work in `callers` runs after them.
+  // Makes later work in `callers` wait for the calls.
   Status end(DeviceStream callers, DeviceStream stream);
 
  private:
@@ -159,14 +161,15 @@ class DeviceCommunicator final : public Communicator {
     CompressionFormat compression = CompressionFormat::none;
     bool operator==(const PlanKey&) const = default;
   };
-  // Plan of this rank, for each rank order that channels use.
+  // Plan of this rank, one for each rank order that channels use.
   struct ConnectedPlan {
     PlanKey key;
-    std::vector<std::vector<LaneSpec>> specs;  // Specs of its lanes and flags.
+    std::vector<std::vector<LaneSpec>> specs;  // Lanes and flags of each order.
     std::vector<std::unique_ptr<CompiledPlan>> compiled;
     std::uint32_t scratch_units = 0;
     SlotLimits limits;
-    Ran ran, at_random;  // Calls by it, as who asks is told; and where numbers are rounded at random.
+    // Reported by last_run(), with rounding to nearest and with stochastic rounding.
+    Ran ran, at_random;
     std::vector<const Program*> programs() const;
   };
   struct CallKey {
@@ -176,19 +179,19 @@ class DeviceCommunicator final : public Communicator {
     bool has_residual = false;
     bool operator==(const CallKey&) const = default;
   };
-  // All that a call of this shape needs but its buffers.
+  // Prepared state of calls with one key: everything except their buffers.
   struct Prepared {
     CallKey key;
-    // On trial: each call may be made by another of these, by candidate.
+    // While the class is being tuned: prepared state for each candidate that calls have used.
     DeviceAutotuning::Class* tuned = nullptr;
     std::map<std::size_t, std::unique_ptr<Prepared>> tried;
-    bool corrects = false;  // It reads the input with its residual, rounded.
+    bool corrects = false;  // Adds the residual to the input and rounds the sum.
     bool mapped = false;
-    const ConnectedPlan* plan = nullptr;  // Stays.
+    const ConnectedPlan* plan = nullptr;  // Owned by plans_, which keeps it.
     CallRecord record;
     BatchCall entry;
     std::uint32_t thread_block_bytes = 0;
-    std::byte* memory = nullptr;  // On the device: the image, then the ends of lanes.
+    std::byte* memory = nullptr;  // On the device: the image, then the lane ends.
     std::size_t memory_bytes = 0;
     std::byte* workspace = nullptr;
     std::size_t workspace_bytes = 0;
@@ -196,28 +199,28 @@ class DeviceCommunicator final : public Communicator {
     std::size_t copied_bytes = 0;  // Bytes of a copy that it reads instead of the caller's input.
     std::uint64_t latest = 0;      // Number of the last call that used it.
     bool replayed = false;         // By a graph.
-    Carried carried;               // Where messages round.
+    Carried carried;               // With compression: data of its messages.
   };
   Status make_events();
   const std::shared_ptr<DeviceEvent>& mark() const { return capture_ == 0 ? latest_ : captured_; }
   Status settle();
   Status find_place(const HostMemory& board_memory);
-  bool only_copies(const Call& call) const;  // One rank.
+  bool only_copies(const Call& call) const;  // True for collectives of a single rank.
   CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
   std::unique_ptr<Prepared>& slot_of(const CallKey& key);
   Result<std::unique_ptr<Prepared>*> filled_slot(const Call& call, const CommunicatorOptions& options);
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
   Result<Prepared*> prepared_in(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options);
-  // `way`: as a call of another size went; null: as the tuner or a plugin says.
+  // `way`: choice to follow, made for another block size; null: the tuner or a plugin chooses.
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Choice* way);
   Result<std::string_view> protocol_of(const CommunicatorOptions& options, CompressionFormat compression) const;
   Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
   Result<Choice> choose_plan(const Call& call, const Query& query) const;
   Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options);
   bool lanes_fit(const Algorithm& algorithm, const Problem& problem, const RankMapping& rank_mapping);
-  // How a program's thread blocks work.
+  // How thread blocks run a program.
   struct Manner {
-    bool meets = false;                    // In the peers' memory.
+    bool meets = false;                    // They meet in peers' memory.
     Protocol protocol = Protocol::simple;  // Protocol of its lanes.
     bool copies = false;                   // A fold of one source is a copy.
   };
@@ -228,7 +231,7 @@ class DeviceCommunicator final : public Communicator {
   Result<DeviceJob> job_of(Prepared& prepared, const Call& call, const CommunicatorOptions& options,
                            Signature signature);
 
-  // ---- learn.cc ----
+  // ---- autotune.cc ----
   void prepare_to_autotune();
   bool autotunes(const Call& call, const CommunicatorOptions& options) const;
   bool may_be_tuned(const Candidate& candidate, const Query& query, std::uint64_t max_scratch_bytes);
@@ -240,7 +243,7 @@ class DeviceCommunicator final : public Communicator {
   void make_tuned(const Call& call, const CommunicatorOptions& options);
   std::string place_of_autotuners() const;
 
-  // ---- wire.cc ----
+  // ---- compression.cc ----
   Result<ConnectedPlan*> connected_plan(const PlanKey& key, const Choice& choice);
   const RankMapping& rank_mapping_for(const Problem& problem) const;
   std::span<const RankMapping> rank_mappings_of(const Algorithm& algorithm, const Problem& problem) const;
@@ -255,7 +258,7 @@ class DeviceCommunicator final : public Communicator {
   Result<const KernelRounding*> show_rounding(KernelRounding rounding, std::uint32_t channels);
 
   // ---- in_windows.cc ----
-  // Numbers of the windows that a call's buffers lie in.
+  // Numbers of the windows that contain a call's buffers; 0: none.
   struct CallWindows {
     std::uint32_t input = 0, output = 0;
     bool both() const { return input != 0 && output != 0; }
@@ -283,9 +286,9 @@ class DeviceCommunicator final : public Communicator {
   Result<bool> idle();
   const KernelProgress& reported() const { return *reinterpret_cast<const KernelProgress*>(reported_.host); }
   Status explain(const KernelReport& report);
-  Status compare_calls() const;  // With those of the peers, as far as both are known.
+  Status compare_calls() const;  // Compares with the peers' calls, as far as they are published.
 
-  const int process_;  // That made it.
+  const int process_;  // Process that created it.
   std::unique_ptr<Communicator> control_;
   Rank rank_, ranks_;
   PeerSet peers_;
@@ -295,40 +298,41 @@ class DeviceCommunicator final : public Communicator {
   const RingOrders rounds_;  // Rank orders of ring plans.
   DeviceLinks links_;
   DeviceWindows windows_;
-  std::atomic<bool> settled_ = false;       // The next two are there, for any thread: they are written once.
+  std::atomic<bool> settled_ = false;       // The next two are set; for any thread: they are written once.
   HostMemory board_memory_, reported_;      // The board, and a KernelProgress.
-  std::unique_ptr<Turns> turns_;            // Null: thread blocks wait for their peers on the device.
+  std::unique_ptr<Turns> turns_;            // Null: no time slicing; thread blocks wait on the device.
   std::unique_ptr<Proxy> proxy_;            // Null: all ranks are on one host.
-  std::uint64_t reported_call_ = 0;         // As far as the proxy has told others.
-  std::atomic<bool> messages_ = false;      // Not collectives came last.
-  std::atomic<std::uint32_t> expected_{0};  // Call that the proxy was told of last.
-  const MeetingPlace* place_ = nullptr;     // On the device.
-  std::shared_ptr<DeviceEvent> latest_;     // After the last call that was not captured,
-  std::shared_ptr<DeviceEvent> captured_;   // after the last that was,
-  std::unique_ptr<DeviceEvent> joins_;      // and in the caller's stream.
+  std::uint64_t reported_call_ = 0;         // Last call that the proxy reported to other hosts.
+  std::atomic<bool> messages_ = false;      // The latest calls are messages.
+  std::atomic<std::uint32_t> expected_{0};  // Latest call that the proxy expects.
+  const MeetingPlace* place_ = nullptr;     // In device memory.
+  std::shared_ptr<DeviceEvent> latest_;     // After the last call outside of a capture.
+  std::shared_ptr<DeviceEvent> captured_;   // After the last call of a capture.
+  std::unique_ptr<DeviceEvent> joins_;      // After the work in the caller's stream.
   std::uint64_t capture_ = 0;               // Capture of the calls since the last begin(); 0: not captured.
-  DeviceStream stream_ = nullptr;           // Where these go.
-  std::uint64_t captured_in_ = 0;           // Where captured_ lies.
-  std::uint64_t joining_ = 0;               // Collectives by which ranks joined,
-  std::uint64_t number_ = 0;                // and all calls since.
+  DeviceStream stream_ = nullptr;           // Stream of the calls since the last begin().
+  std::uint64_t captured_in_ = 0;           // Capture that contains captured_.
+  std::uint64_t joining_ = 0;               // Number of collectives that joining took.
+  std::uint64_t number_ = 0;                // Number of calls since.
   std::uint64_t mapped_calls_ = 0;
-  std::atomic<const Ran*> last_run_{nullptr};  // For any thread.
+  std::atomic<const Ran*> last_run_{nullptr};  // Thread-safe.
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
-  // Whether between ranks there is room for the lanes of an algorithm that knows hosts.
+  // Whether lanes between ranks suffice for an algorithm that uses the hosts.
   struct Fit {
     const Algorithm* algorithm;
     Problem problem;
     bool fits;
   };
   std::vector<Fit> fits_;
-  std::unique_ptr<DeviceAutotuning> autotuning_;     // Null: nothing is.
-  std::vector<std::unique_ptr<Prepared>*> readied_;  // Where that is: filled for calls that may still be refused.
+  std::unique_ptr<DeviceAutotuning> autotuning_;  // Null: autotuning is off.
+  // With autotuning: slots filled for calls that may still be refused.
+  std::vector<std::unique_ptr<Prepared>*> readied_;
   CompressionCounter compression_counter_;
   RoundingChunks rounding_chunks_;
   std::vector<std::unique_ptr<ConnectedPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
-  std::vector<std::unique_ptr<Prepared>> kept_;  // Graphs may replay them.
+  std::vector<std::unique_ptr<Prepared>> kept_;  // Graphs may replay these calls.
 };
 
 }  // namespace tutti

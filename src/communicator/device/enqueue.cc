@@ -16,11 +16,11 @@ namespace {
 
 bool is_message(const Call& call) { return call.kind == Kind::send || call.kind == Kind::recv; }
 
-// When a call runs. Calls of one wave run side by side, and ranks that talk to each other are in the same: collectives
-// by their position; then messages by which it is between its two ranks, and by how far ahead its receiver is. So a
-// rank has a send and a recv in each wave, for which it needs two thread blocks. Where its share of the device is one,
-// messages run one at a time, in an order that all ranks have: by their receivers as well. Both ends of the first that
-// is not done have nothing before it.
+// Position of a call in its group. Calls of one wave run side by side, and both ranks of a message are in the same
+// wave. Collectives are ordered by their position. Messages are ordered by their number between the two ranks, then by
+// how far the receiver is ahead of the sender. A rank thus has one send and one recv per wave, which need two thread
+// blocks. If its share of the device is one thread block, messages run one at a time, ordered by receiver as well. This
+// order is the same on all ranks, so both ends of the first unfinished message have nothing before it.
 using Wave = std::tuple<bool, std::uint32_t, Rank, Rank>;
 
 class Waves {
@@ -54,7 +54,7 @@ class Departure {
  public:
   explicit Departure(std::vector<const DeviceCall*> calls) : calls_(std::move(calls)) {}
 
-  // Before anything is done.
+  // Fails, before anything is enqueued, if the streams belong to different captures.
   Status check() const {
     const std::uint64_t capture = TUTTI_TRY(device().capture_of(stream()));
     for (const auto& [communicator, caller] : callers()) {
@@ -93,17 +93,17 @@ class Departure {
   }
 
  private:
-  // The ranks of one communicator that this thread drives.
+  // The ranks of one communicator that are driven by this thread.
   struct Family {
     std::vector<DeviceJob> jobs;
     std::set<const DeviceCommunicator*> ranks;
-    std::uint32_t share = 0;  // ThreadBlocks of each of them.
+    std::uint32_t share = 0;  // Thread blocks of each rank.
   };
 
   Device& device() const { return calls_.front()->communicator->device(); }
   DeviceStream stream() const { return calls_.front()->stream; }
 
-  // Then what its ranks do here takes as long as they take.
+  // True if only collectives of one communicator run here. The time of the launch is then the time of these calls.
   bool of_one_communicator() const {
     const std::uint64_t family = calls_.front()->communicator->peers().family();
     return std::all_of(calls_.begin(), calls_.end(), [&](const DeviceCall* call) {
@@ -111,7 +111,7 @@ class Departure {
     });
   }
 
-  // Each communicator with each of the streams that its calls came in.
+  // Pairs of communicator and stream in which its calls were made.
   std::set<std::pair<DeviceCommunicator*, DeviceStream>> callers() const {
     std::set<std::pair<DeviceCommunicator*, DeviceStream>> all;
     for (const DeviceCall* call : calls_) all.emplace(call->communicator, call->stream);
@@ -136,8 +136,9 @@ class Departure {
     return {};
   }
 
-  // All at once, if the share that each rank has of the device suffices for its calls to all of its communicators, and
-  // one kernel does them; else each communicator by itself, in an order that other threads share: that always has room.
+  // Launches all jobs at once if one kernel supports them and the ranks' shares of the device suffice for their calls
+  // on all communicators. Otherwise launches each communicator separately, in an order that other threads share; that
+  // always fits.
   Status launch() {
     std::vector<DeviceJob> all;
     std::uint32_t widest = 0;
@@ -156,7 +157,7 @@ class Departure {
     return {};
   }
 
-  // Whether messages of all or of none are narrow: one kernel does them.
+  // True if the jobs are all compressed or all uncompressed, as one kernel requires.
   static bool alike(const std::vector<DeviceJob>& jobs) {
     const auto compressed = [](const DeviceJob& job) {
       return job.entry.call.task.compression != CompressionFormat::none;
@@ -198,7 +199,7 @@ class Departure {
   std::map<DeviceCommunicator*, std::vector<DeviceJob>> in_turns_;
 };
 
-// Calls of one wave, or of several waves of messages, that fit one launch; by device.
+// Groups of calls, per device, that fit one launch: one wave, or several waves of messages.
 class Schedule {
  public:
   explicit Schedule(const Waves& waves) {
@@ -209,7 +210,8 @@ class Schedule {
     }
   }
 
-  // Calls of a wave wait for each other: they need one launch, or several streams.
+  // Calls of a wave wait for each other, so they need a common launch or separate streams. Fails if a launch is too
+  // large.
   Status check() const {
     for (const Group& group : groups_) {
       if (group.calls.size() <= kMaxCalls) continue;
@@ -223,13 +225,13 @@ class Schedule {
   struct Group {
     Device* device;
     bool messages;
-    std::uint32_t nth;  // Number among its communicator's collectives, or among the messages between its two ranks.
+    std::uint32_t nth;  // Position among its communicator's collectives, or among the messages of its two ranks.
     std::vector<const DeviceCall*> calls;
   };
   const std::vector<Group>& groups() const { return groups_; }
 
  private:
-  // Messages of several waves may go together while their communicators' shares of the device suffice.
+  // Messages of several waves may share a launch while the communicators' shares of the device suffice.
   static bool fit_one_launch(const std::vector<const DeviceCall*>& some, const std::vector<const DeviceCall*>& more) {
     std::map<const DeviceCommunicator*, std::uint32_t> shares;
     std::uint32_t widest = 0;
@@ -245,7 +247,7 @@ class Schedule {
     return count <= kMaxCalls && count * widest <= limits;
   }
 
-  // Messages between the same two ranks share a lane, and go one after the other.
+  // Messages between the same two ranks share a lane, so they run in sequence.
   void add(Group group) {
     std::size_t& latest = latest_[group.device];
     Group* last = latest == 0 ? nullptr : &groups_[latest - 1];
@@ -258,15 +260,15 @@ class Schedule {
     latest = groups_.size();
   }
 
-  std::map<Device*, std::size_t> latest_;  // Number of its last group.
+  std::map<Device*, std::size_t> latest_;  // Index of its last group, plus one; 0: none.
   std::vector<Group> groups_;
 };
 
 enum class Refused { question, failure };
 
-// No call of the group runs. The refused call may be made again if its communicator has no other call here. The
-// other ranks of that communicator, none of which has published its call, may do so too. Peers of other
-// communicators wait for calls that do not come, so these communicators fail.
+// Handles a refused group, none of whose calls runs. The refused call may be retried if its communicator has no other
+// call in the group; other ranks have not published that call and may retry it, too. Peers of other communicators would
+// wait for calls that are never made, so these communicators fail.
 void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason, Refused which) {
   for (const DeviceCall& call : calls) call.communicator->forget_ready();
   const std::uint64_t family = refused.communicator->peers().family();
@@ -279,8 +281,7 @@ void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const 
   }
 }
 
-// All that can be found wrong, and all memory that is taken, comes before any launch, whose thread blocks may wait for
-// others.
+// Detects errors and allocates memory before any launch, because launched thread blocks may wait for other ranks.
 Status get_ready(std::span<const DeviceCall> calls) {
   std::map<const DeviceCommunicator*, std::size_t> roundings;
   for (const DeviceCall& call : calls) {
@@ -300,7 +301,8 @@ Status start(std::span<const DeviceCall> calls) {
     if (possible.ok()) possible = Departure(group.calls).check();
   }
   if (!possible.ok()) {
-    refuse(calls, calls.front(), possible, Refused::question);  // Whatever its code: of streams and of numbers.
+    // With any status code: the calls can be corrected and retried.
+    refuse(calls, calls.front(), possible, Refused::question);
     return possible;
   }
   TUTTI_CHECK_OK(get_ready(calls));

@@ -1,4 +1,4 @@
-// Calls of communicators on devices, put into their callers' streams.
+// Enqueues calls of device communicators in their callers' streams.
 #pragma once
 
 #include <span>
@@ -14,10 +14,10 @@ struct DeviceCall {
   DeviceStream stream = nullptr;
 };
 
-// Enqueues the calls of a group, or one call. Waits for no peer. For each communicator, collectives run in order,
-// then messages at once; different communicators run side by side. An invalid call is found before any call is
-// enqueued: then none runs, and the communicators fail, except those whose only call is the refused one. A later
-// failure fails all. Throws nothing.
+// Enqueues one call, or the calls of a group, without waiting for peers. For each communicator, collectives run in
+// order, then all messages at once. Different communicators run side by side. An invalid call is detected before
+// anything is enqueued. Then no call runs and the communicators fail, except those whose only call is the invalid one.
+// A later failure fails all communicators. Throws no exceptions.
 Status enqueue(std::span<const DeviceCall> calls);
 
 }  // namespace tutti

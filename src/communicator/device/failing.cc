@@ -1,4 +1,4 @@
-// How a communicator on a device hears of failures, and how it ends.
+// Failure detection and shutdown of a communicator on a device.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kAskUs = 50;  // Between two questions to a device.
+constexpr std::int64_t kAskUs = 50;  // Interval of polls of a device.
 constexpr const char* kUnheardOf = " was not heard of in it, and may be late, stopped or in another call";
 
 }  // namespace
@@ -20,19 +20,19 @@ Result<bool> DeviceCommunicator::idle() {
   return latest_->reached();
 }
 
-// ThreadBlocks end by themselves: done, told to stop, or at their deadline.
+// Thread blocks end by themselves: when done, on request, or at their deadline.
 Status DeviceCommunicator::await_own_calls() {
   while (!has_failed()) {
     const bool done = TUTTI_TRY(idle());
     if (done) break;
     std::this_thread::sleep_for(std::chrono::microseconds(kAskUs));
   }
-  Status status = failure();  // The peers are told as well, and their thread blocks leave.
+  Status status = failure();  // Also notifies the peers, whose thread blocks then leave.
   if (!status.ok()) wait_for_remote_access();
   return status;
 }
 
-// After a rank reports that it leaves, it uses nothing of the others.
+// After reporting that it leaves, a rank accesses no memory of its peers.
 Status DeviceCommunicator::finalize() {
   TUTTI_CHECK_OK(await_own_calls());
   if (proxy_ != nullptr) drain();
@@ -51,7 +51,7 @@ Status DeviceCommunicator::leave() {
   return control_->leave();
 }
 
-// The peers' thread blocks, and this rank's own: something else in their stream may hold those up for long.
+// Waits for thread blocks of the peers, and for this rank's own, which other work in their stream may delay for long.
 void DeviceCommunicator::wait_for_remote_access() {
   control_->wait_for_remote_access();
   const Deadline wanted = Deadline::after_ms(kRemoteAccessMs);
@@ -67,8 +67,8 @@ bool DeviceCommunicator::has_failed() const {
   return board().failed() || (settled_ && load_acquire(&reported().report.written) != 0);
 }
 
-// ThreadBlocks of calls that differ may wait for each other, each where the other never comes: until their deadline,
-// unless somebody asks before.
+// Thread blocks of different calls may wait for each other until their deadline. Comparing the calls detects this
+// earlier.
 Status DeviceCommunicator::compare_calls() const {
   const std::uint64_t own = board().last(rank_);
   for (Rank peer = 0; peer < ranks_; ++peer) {
@@ -92,7 +92,7 @@ Status DeviceCommunicator::failure() {
   return settled_ && peers_.network() ? control_->failure(latest_call()) : control_->failure();
 }
 
-// In whose words it was: the calls that this rank has announced last are still on the board.
+// Describes the failed call. The latest calls of this rank are still on the board.
 Status DeviceCommunicator::explain(const KernelReport& report) {
   const std::uint64_t last = board().last(rank_);
   std::string call = "a message or an earlier call";

@@ -1,4 +1,4 @@
-// Calls whose buffers lie in windows: which these are, and what becomes of a program that does not keep its promise.
+// Calls whose buffers are in windows, and detection of programs that break the promise.
 #include "src/communicator/device/device_communicator.h"
 
 namespace tutti {
@@ -14,7 +14,7 @@ Status DeviceCommunicator::withdraw_window(WindowHandle window) {
   return windows_.withdraw(window);
 }
 
-// None where the other ranks could not know: which buffers a root has.
+// Returns no windows for calls with a root: other ranks do not know which buffers the root passes.
 DeviceCommunicator::CallWindows DeviceCommunicator::windows_of(const Call& call) const {
   if (!windows_.any() || peers_.on_one_device() || call.kind != Kind::collective) return {};
   if (has_root(call.collective) || call.count == 0) return {};
@@ -24,7 +24,7 @@ DeviceCommunicator::CallWindows DeviceCommunicator::windows_of(const Call& call)
           windows_.find(call.output, output_blocks(problem, rank_) * block_bytes)};
 }
 
-// For the others, and for reports.
+// Records the windows for the peers and for error messages.
 void DeviceCommunicator::note_windows(const Call& call, CallRecord& record) const {
   const CallWindows windows = windows_of(call);
   record.input.region = record.output.region = kHiddenBuffer;
@@ -33,8 +33,9 @@ void DeviceCommunicator::note_windows(const Call& call, CallRecord& record) cons
   record.output.region = windows.output;
 }
 
-// Some ranks would use lanes while others wait in windows. The rank that calls last detects it, unless others are
-// many calls ahead; then the timeout reports it.
+// Fails if this rank passed buffers in windows and a peer did not, or the reverse: some ranks would use lanes while
+// others wait in windows. The rank that calls last detects it, unless others are many calls ahead; then the timeout
+// reports it.
 Status DeviceCommunicator::check_windows(const CallRecord& ours) {
   if (!windows_.any()) return {};
   for (Rank peer = 0; peer < ranks_; ++peer) {

@@ -31,7 +31,7 @@ void add_ways(const std::shared_ptr<Device>& device, std::vector<std::string>& l
 }  // namespace
 
 Result<std::vector<std::string>> list_devices() {
-  TUTTI_TRY(current_device());  // Knows why there is none at all.
+  TUTTI_TRY(current_device());  // Returns the reason if there is no device.
   std::vector<std::string> list;
   for (int ordinal = 0;; ++ordinal) {
     Result<std::shared_ptr<Device>> device = find_device(ordinal);
@@ -40,7 +40,7 @@ Result<std::vector<std::string>> list_devices() {
       continue;
     }
     const Status status = std::move(device).status();
-    if (status.code() == Code::invalid_argument) return list;  // The one after the last.
+    if (status.code() == Code::invalid_argument) return list;  // Past the last device.
     list.push_back(status.message());
   }
 }

@@ -1,4 +1,4 @@
-// Which devices a process may have communicators on, in words for people.
+// Descriptions of devices, for `tutti doctor`.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace tutti {
 
-// "NVIDIA H200 (device 0)", or why that device is of no use. Fails where there is none, and says why.
+// Returns, for each device, its name and number, as in "NVIDIA H200 (device 0)", or why it cannot be used. Fails if
+// there is no device.
 Result<std::vector<std::string>> list_devices();
 
-// Describes, for each device, its access by network cards: "NVIDIA H200 (device 0), mlx5_0: by dma-buf", or "...:
-// through memory of the host: " and the reason. Empty without a device, or with TCP only.
+// Returns, for each device and network card, how the card accesses device memory: "NVIDIA H200 (device 0), mlx5_0: by
+// dma-buf", or "...: through memory of the host: " and the reason. Empty without a device, or with TCP only.
 std::vector<std::string> list_gpudirect();
 
 }  // namespace tutti

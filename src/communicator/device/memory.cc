@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// Memory that ended communicators left, and memory that the device caches, is freed for the program first.
+// If the device lacks memory, frees memory of ended communicators and of the device's cache, and retries.
 Result<std::byte*> take(Device& device, std::size_t bytes) {
   Result<std::byte*> memory = device.allocate(bytes);
   if (memory.ok()) return memory;
@@ -20,8 +20,8 @@ Result<std::byte*> take(Device& device, std::size_t bytes) {
 
 }  // namespace
 
-// Never destroyed: programs free theirs as late as they like. A fork waits for the lock: its child asks here, too,
-// whose memory it frees.
+// Never destroyed, because programs may free memory at any time. fork() takes the lock, because its child, which frees
+// memory as well, must find it released.
 DeviceMemory& DeviceMemory::of_process() {
   static DeviceMemory& memory = []() -> DeviceMemory& {
     static auto* made = new DeviceMemory;
@@ -34,7 +34,7 @@ DeviceMemory& DeviceMemory::of_process() {
 
 namespace {
 
-// When the library is loaded: a fork beside the first use would leave the child waiting for the end of it.
+// Created when the library is loaded. A fork() during the first use would leave the child waiting for it to end.
 [[maybe_unused]] const DeviceMemory& made_at_load = DeviceMemory::of_process();
 
 }  // namespace

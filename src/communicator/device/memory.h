@@ -1,4 +1,4 @@
-// Memory of devices that this process's programs have asked for.
+// Device memory that the program allocated through the API.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace tutti {
 
-// Any thread.
+// Thread-safe.
 class DeviceMemory {
  public:
   static DeviceMemory& of_process();
 
   // Allocates on the calling thread's current device.
   Result<std::byte*> allocate(std::size_t bytes);
-  // False if no memory of a device begins there. May wait for the device, or leave it for later: see
+  // Returns false if `memory` is not the start of an allocation. The free may wait for the device, or be deferred: see
   // deferred_device_frees.h.
   bool free(std::byte* memory);
 

@@ -10,7 +10,7 @@ constexpr std::uint64_t kChannelBytes = 256 * 1024;
 
 }  // namespace
 
-// The same at both ends.
+// Returns the same number on both ranks.
 std::uint32_t DeviceCommunicator::message_channels(const Call& call) const {
   const std::uint64_t most =
       std::clamp(peers_.thread_blocks() / 4, 1U,
@@ -19,7 +19,7 @@ std::uint32_t DeviceCommunicator::message_channels(const Call& call) const {
       std::clamp<std::uint64_t>(call.count * size_of(call.type) / kChannelBytes, 1, most));
 }
 
-// Nothing that is forced is for messages.
+// Drops forced choices, which do not apply to messages.
 CommunicatorOptions DeviceCommunicator::message_options(const CommunicatorOptions& options) {
   CommunicatorOptions plain;
   plain.timeout_ms = options.timeout_ms;
@@ -29,7 +29,7 @@ CommunicatorOptions DeviceCommunicator::message_options(const CommunicatorOption
 Result<DeviceJob> DeviceCommunicator::message(const Call& call, const CommunicatorOptions& options) {
   Prepared* prepared = TUTTI_TRY(prepared_for(call, message_options(options)));
   messages_ = true;
-  // Which message of its lane it is, the lane knows.
+  // The lane counts its messages, so the signature contains only size and type.
   const Signature signature = {mix(call.count * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(call.type))};
   return job_of(*prepared, call, options, signature);
 }

@@ -1,5 +1,4 @@
-// Ranks on devices of several hosts: a thread carries what the thread blocks of this one post for other hosts, and what
-// comes from there.
+// Ranks on devices of several hosts. The proxy moves messages between this rank's thread blocks and other hosts.
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -14,13 +13,13 @@ namespace {
 
 constexpr std::int64_t kDrainMs = 3000;
 constexpr int kDrainLookMs = 1;
-constexpr std::int64_t kReportNs = 200'000'000;  // A call in which nothing moves for so long is told to other hosts,
-constexpr std::int64_t kRecordMs = 1000;         // and one that does not match is awaited for so long.
+constexpr std::int64_t kReportNs = 200'000'000;  // A call without progress for this time is reported to other hosts.
+constexpr std::int64_t kRecordMs = 1000;         // Maximum wait for the record of a mismatched call.
 
 }  // namespace
 
-// The proxy outlives neither the control nor the memory where streams tell of their ends; this rank only if it is lost,
-// and then it looks no more. It may look before it is noted down here.
+// The proxy ends before `control_` and before the memory in which streams report their ends. It outlives this object
+// only if it is leaked, and then polls it no more. It may poll before proxy_ is set.
 Status DeviceCommunicator::start_proxy() {
   ProxyDuty duty;
   duty.connections = peers_.connections();
@@ -31,7 +30,8 @@ Status DeviceCommunicator::start_proxy() {
   return {};
 }
 
-// Called by the proxy's thread. Publishes the report of a thread block even if the program does not ask for it.
+// Called by the proxy's thread. Publishes the report of a thread block even if the program does not ask for it. Returns
+// false after a failure.
 bool DeviceCommunicator::look(std::int64_t still_ns) {
   const std::uint64_t begun = load_acquire(&reported().begun);
   if (still_ns >= kReportNs && std::exchange(reported_call_, begun) != begun) control_->report_last_call();
@@ -51,7 +51,7 @@ Status DeviceCommunicator::receive_call(Rank peer, std::uint64_t sequence) {
 
 std::uint64_t DeviceCommunicator::proxy_rounds() const { return proxy_ == nullptr ? 0 : proxy_->rounds(); }
 
-// A replayed graph has no number for each run, so its end is not reported.
+// Runs of a replayed graph have no numbers, so their ends are not reported.
 void DeviceCommunicator::expect_call() {
   if (capture_ != 0) return proxy_->expect_graphs();
   expected_ = static_cast<std::uint32_t>(number_);
@@ -64,7 +64,7 @@ Status DeviceCommunicator::report_end(DeviceStream stream) {
   return device().put_word(&on_device->ended, static_cast<std::uint32_t>(number_), stream);
 }
 
-// The calls are done, and the peers may still need what they have posted. After a failure nobody does.
+// Waits until peers have received all data of the finished calls. Does not wait after a failure.
 void DeviceCommunicator::drain() {
   const Deadline deadline = Deadline::after_ms(kDrainMs);
   while (!has_failed() && !peers_.drained() && !deadline.passed()) {

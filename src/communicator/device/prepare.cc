@@ -1,4 +1,4 @@
-// From a call to a launch: choice, plan, proof, lanes, image. Done once per shape of call; waits for nobody.
+// From a call to a launch: choice, plan, proof, lanes, image. Done once per call key, without waiting for peers.
 #include <algorithm>
 
 #include "src/base/atomic.h"
@@ -12,11 +12,11 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kLanesBytes = 5 << 20;  // To one peer, by both protocols.
+constexpr std::size_t kLanesBytes = 5 << 20;  // To one peer, for both protocols.
 constexpr std::size_t kMaxReserved = 40 << 20;
-constexpr std::size_t kAutotunersBytes = 4 << 20;  // For the images of what calls may try.
+constexpr std::size_t kAutotunersBytes = 4 << 20;  // For images of candidates that autotuning tests.
 
-// A word of the host, as thread blocks see it.
+// Address of a word of host memory, as thread blocks use it.
 template <typename Word>
 Word* as_mapped(const HostMemory& memory, Word* word) {
   return reinterpret_cast<Word*>(memory.device + (reinterpret_cast<const std::byte*>(word) - memory.host));
@@ -31,7 +31,8 @@ Status DeviceCommunicator::make_events() {
   return {};
 }
 
-// Prepares a communicator whose ranks meet, and memory for most of the lanes that it will need.
+// Prepares a communicator whose ranks have met, and reserves memory for most lanes. No effect if it is already
+// prepared.
 Status DeviceCommunicator::settle() {
   if (settled_) return {};
   Device& device = this->device();
@@ -57,7 +58,7 @@ Status DeviceCommunicator::settle() {
   return {};
 }
 
-// One chunk of memory: the place, then what it points to.
+// Allocates one block of memory for the meeting place, followed by the tables to which it points.
 Status DeviceCommunicator::find_place(const HostMemory& board_memory) {
   static_assert(kMaxRemoteAccesses == kMaxChannels);
   std::vector<MeetingRecord*> records;
@@ -184,7 +185,7 @@ Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_in(std::uniqu
   return turn == nullptr ? slot.get() : tried(slot, call, options, *turn);
 }
 
-// A graph keeps what it replays for as long as the communicator lives.
+// Prepared state that a graph replays is kept until the communicator ends.
 void DeviceCommunicator::retire(std::unique_ptr<Prepared> prepared) {
   for (auto& [candidate, tried] : prepared->tried) retire(std::move(tried));
   if (prepared->replayed) {
@@ -243,9 +244,9 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
 Status DeviceCommunicator::put_on_device(const std::vector<const Program*>& programs, const Launch& given,
                                          Manner manner, Prepared& prepared) {
   Launch launch = given;
-  std::vector<RankBuffers> peers(ranks_);  // Told apart by their places only.
+  std::vector<RankBuffers> peers(ranks_);  // Only their addresses matter.
   launch.peers = peers.data();
-  // Only lanes of small messages receive in words: as much as a slot holds.
+  // Only lanes with LL or LL128 are received in words, at most one slot at a time.
   const std::size_t stage_bytes = is_small(manner.protocol) ? slot_data(links_.slots(), manner.protocol) : 0;
   std::vector<std::vector<std::byte>> images;
   std::vector<std::span<LaneState* const>> ends_of;
@@ -285,7 +286,7 @@ Status DeviceCommunicator::put_on_device(const std::vector<const Program*>& prog
   return {};
 }
 
-// Old scratch memory stays, for calls under way and graphs: with each growth at least twice as much.
+// Grows scratch memory at least twofold. Old scratch memory is kept for calls in progress and for graphs.
 Result<std::byte*> DeviceCommunicator::scratch(std::size_t bytes) {
   if (scratch_bytes_ < bytes) {
     const std::size_t wanted = std::max(bytes, 2 * scratch_bytes_);
@@ -316,7 +317,7 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   const std::size_t limits = prepared.scratch_bytes + prepared.copied_bytes;
   if (limits > 0) entry.scratch = TUTTI_TRY(scratch(limits));
   if (prepared.copied_bytes > 0) {
-    entry.input_window = kNotShown;  // Calls in place access the peers' outputs.
+    entry.input_window = kNotShown;  // Peers of calls in place access this rank's output.
     entry.self.input = entry.scratch + prepared.scratch_bytes;
   }
   if (prepared.copied_bytes > 0 && !prepared.corrects) {

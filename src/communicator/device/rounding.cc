@@ -11,7 +11,7 @@ bool DeviceCommunicator::asks_of_rounding(const Prepared& prepared, const AskedR
   return prepared.corrects || asked.rounding == Rounding::stochastic;
 }
 
-// As on host memory: a call has the same number there, where ranks join without collectives.
+// A call has the same number on host memory, where joining takes no collectives; joining_ is therefore subtracted.
 Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& call, const AskedRounding& asked,
                                          DeviceJob& job) {
   const bool dithers = asked.rounding == Rounding::stochastic;
@@ -36,9 +36,9 @@ Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& c
   return {};
 }
 
-// A call's own chunk of memory, until a later call has begun. A graph has it for as long as it can run, and counts in
-// it how often it has, by channel: else its calls would draw the same numbers each time, and the mean of them would not
-// be right.
+// Returns a chunk of device memory for this call, which is reused after a later call has begun. A captured call keeps
+// its chunk for the lifetime of the graph, and counts its runs there per channel. Without the count, every replay would
+// draw the same random numbers, and the mean of the results would be biased.
 Result<const KernelRounding*> DeviceCommunicator::show_rounding(KernelRounding rounding, std::uint32_t channels) {
   std::byte bytes[RoundingChunks::kBytes] = {};
   const bool counts = capture_ != 0 && rounding.dithers != 0;

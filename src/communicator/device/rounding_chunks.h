@@ -1,4 +1,4 @@
-// Memory of a device for what calls ask of rounding beyond the format: a chunk for each call.
+// Device memory for rounding options beyond the format: one chunk per call.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,25 @@
 
 namespace tutti {
 
-// A thread at a time.
+// Not thread-safe.
 class RoundingChunks {
  public:
   // Rounding options of a call, then a run count of the graph for each channel.
   static constexpr std::size_t kBytes = sizeof(KernelRounding) + kMaxChannels * sizeof(std::uint32_t);
 
-  // Until so many are there; may wait for the device.
+  // Ensures that `count` chunks are available. May wait for the device.
   Status provide(DeviceHome& home, std::size_t count);
   // Returns a used chunk with its content, or new device memory if none is left.
   Result<std::byte*> take(DeviceHome& home);
-  // For a graph, which holds what this gives: the chunk is taken again once the last holder has let go.
+  // Lends `chunk` to a graph. The chunk is available again once the last copy of the result is destroyed.
   std::shared_ptr<void> lend(std::byte* chunk);
 
  private:
-  // Its holders may outlive the communicator, and release it in any thread.
+  // Shared with graphs, which may outlive the communicator and return chunks from any thread.
   struct Lent {
     std::mutex mutex;
-    std::vector<std::byte*> back;  // Has room for all that are lent.
-    std::size_t count = 0;         // With those that are back.
+    std::vector<std::byte*> back;  // Returned chunks; its capacity suffices for all.
+    std::size_t count = 0;         // Number of chunks lent, including returned ones.
   };
   void collect();
 

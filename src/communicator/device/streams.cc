@@ -1,4 +1,4 @@
-// The order of a communicator's calls, which may come in several streams.
+// Order of a communicator's calls, which may be made in several streams.
 #include <algorithm>
 
 #include "src/communicator/device/device_communicator.h"
@@ -6,11 +6,11 @@
 
 namespace tutti {
 
-// A capture sees nothing of what runs outside of it: there, the program keeps replays and calls apart.
+// A capture does not see work outside of it. Programs must order replays and other calls themselves.
 Status DeviceCommunicator::begin(DeviceStream callers, DeviceStream stream) {
   capture_ = TUTTI_TRY(device().capture_of(callers));
   stream_ = stream;
-  ++number_;  // Number of all calls that run side by side: none is done when another begins.
+  ++number_;  // Shared by all calls that run side by side: none is done when another begins.
   if (proxy_ != nullptr) expect_call();
   if (callers != stream) {
     TUTTI_CHECK_OK(joins_->record(callers));
@@ -25,8 +25,8 @@ Status DeviceCommunicator::ask(const DeviceLaunch& launch, DeviceStream stream) 
 
 Status DeviceCommunicator::await_turns(DeviceStream stream) { return turns_->hold(stream); }
 
-// One event for all of them, since each costs the device time. One that somebody else shares stays where it is: whose
-// calls come later may run beside ours.
+// Records one event for all members, since each event costs device time. An event that other communicators share is not
+// moved: their later calls may run beside these.
 Status DeviceCommunicator::end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream) {
   std::shared_ptr<DeviceEvent> event = (*members.begin())->mark();
   const auto sharers =

@@ -21,10 +21,10 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kNapNs = 20'000;
-constexpr std::int64_t kLongestNs = 1'000'000;  // Between two launches, or looks at what the stream asks.
+constexpr std::int64_t kLongestNs = 1'000'000;  // Maximum interval between launches, and between polls of requests.
 constexpr std::int64_t kLateNs =
-    2'000'000'000;  // Behind the deadline: thread blocks that wait have long told for whom.
-// After a failure: thread blocks that have begun before it have ended by then, and those that begin later do nothing.
+    2'000'000'000;  // After the deadline: thread blocks that waited have reported for which rank.
+// After a failure. Thread blocks that began earlier have ended by then, and later ones do nothing.
 constexpr std::int64_t kGraceNs = 500'000'000;
 
 void nap(std::int64_t ns) {
@@ -52,7 +52,7 @@ Turns::~Turns() {
   end_launcher();
   if (queue_ != nullptr) device_->drop_queue(queue_);
   if (mapped_.host == nullptr) return;
-  auto desk = std::make_shared<Segment>(std::move(memory_));  // Shared with nobody: functions are copied.
+  auto desk = std::make_shared<Segment>(std::move(memory_));  // Shared, because std::function must be copyable.
   free_deferred([device = device_, desk = std::move(desk), mapped = mapped_] { device->unmap_host(mapped); });
 }
 
@@ -91,7 +91,7 @@ Result<Turns::Request*> Turns::note(const DeviceLaunch& launch, Comes comes) {
   return noted;
 }
 
-// One that was given up stays as long as it is the launcher's.
+// A request that was given up is kept while the launcher uses it.
 void Turns::forget(const Request& request) {
   const std::lock_guard lock(mutex_);
   --(request.comes == Comes::once ? awaited_ : graphs_);
@@ -128,7 +128,7 @@ bool Turns::quiet() {
   return awaited_ == 0 && job_ == nullptr;
 }
 
-// Once it has given one up the communicator has failed, so that the launcher is given no other.
+// If await() gave up a request, the communicator has failed, so the launcher gets no other.
 void Turns::keep() {
   while (const Request* request = next()) {
     if (!over()) await(*request);
@@ -137,7 +137,7 @@ void Turns::keep() {
   }
 }
 
-// Where nothing can come it sleeps until something is noted; else it looks, less and less often.
+// Sleeps until a request is noted while none can be pending; otherwise polls with growing intervals.
 Turns::Request* Turns::next() {
   for (std::int64_t pause_ns = kNapNs;; pause_ns = std::min(2 * pause_ns, kLongestNs)) {
     const std::uint32_t asked = load_acquire(&desk().asked);
@@ -159,7 +159,7 @@ bool Turns::over() const { return failed_ || control_.board().failed(); }
 
 void Turns::await(const Request& request) {
   const std::int64_t began_ns = now_ns();
-  std::int64_t over_ns = 0;  // When it was seen.
+  std::int64_t over_ns = 0;  // Time at which the failure was seen.
   std::unique_lock lock(mutex_);
   job_ = &request;
   handed_.notify_one();
@@ -197,7 +197,7 @@ void Turns::launch_jobs() {
   }
 }
 
-// ThreadBlocks have moved if their places have: peers see nothing of what comes before a step is done.
+// Peers see only completed steps, so thread blocks have progressed only if a cursor or state has changed.
 void Turns::run(const Request& request) {
   std::fill_n(desk().turns, request.turns, KernelTurn{});
   const std::int64_t began_ns = now_ns();
@@ -234,7 +234,7 @@ Status Turns::launch(const Request& request) {
   }
 }
 
-// Their thread blocks tell whom they wait for, if they still do.
+// Marks calls past their timeout: their thread blocks report the awaited rank if they still wait.
 void Turns::end_late_calls(const Request& request, std::int64_t began_ns) {
   const auto waited_ns = static_cast<std::uint64_t>(now_ns() - began_ns);
   KernelTurn* turn = desk().turns;

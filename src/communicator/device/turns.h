@@ -1,9 +1,10 @@
-// The calls of a rank that shares its device with ranks which it cannot run beside: a GPU without MPS gives its
-// processes turns in time, and a thread block that waits would burn the turn of the peer that it waits for. So the
-// caller's stream only tells that a call has come, and is held until it is done. A thread launches the call's thread
-// blocks again and again; each launch ends as soon as they wait, and the next takes them up from there. A launch may
-// itself be held up by what waits for the held stream; so another thread, which asks nothing of the device, lets
-// streams go.
+// Runs the calls of a rank that shares its device with ranks beside which it cannot run. Without MPS, a GPU runs its
+// processes in time slices, and a waiting thread block would spin through the slice of the peer that it waits for.
+//
+// The caller's stream only posts a request and is held until the request is done. The launcher thread launches the
+// request's thread blocks repeatedly. Each launch ends as soon as its blocks would wait, and the next one resumes them.
+// A launch may itself be blocked by work that waits for the held stream. A second thread, the keeper, therefore
+// releases streams; it never calls the device.
 #pragma once
 
 #include <atomic>
@@ -20,54 +21,53 @@
 
 namespace tutti {
 
-// What Device::launch() takes.
+// Arguments of Device::launch().
 struct DeviceLaunch {
   KernelBatch batch;
   std::uint32_t count = 0;
   std::uint32_t thread_block_bytes = 0;
 };
 
-// Whether a request comes once, or whenever a graph is replayed.
+// Whether a request is made once, or at each replay of a graph.
 enum class Comes : std::uint8_t { once, with_a_graph };
 
 class Turns {
  public:
-  // Takes memory. Outlived by `control`.
+  // Allocates memory. `control` must outlive the result.
   static Result<std::unique_ptr<Turns>> make(std::shared_ptr<Device> device, Communicator& control);
-  ~Turns();  // Waits for what was asked to come once; see quiet(). Not in a child of fork().
+  ~Turns();  // Waits for requests of kind `once`; see quiet(). Not in a child of fork().
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // The threads, before the first call.
+  // Starts the threads, unless they run. Called before the first call.
   Status start();
 
-  // Requests run side by side, in stream order; requests of one rank follow each other. Work in the stream after
-  // hold() runs after the last of them. Once the communicator has failed, its streams are released and nothing is
-  // launched.
+  // ask() enqueues a request in `stream`. Requests of different ranks run side by side, those of one rank in stream
+  // order. Work enqueued after hold() runs after the last request. After the communicator fails, streams are released
+  // and nothing is launched.
   Status ask(const DeviceLaunch& launch, Comes comes, DeviceStream stream);
   Status hold(DeviceStream stream);
 
-  // From now on no stream is looked after any more as soon as what was asked to come once is done.
+  // Ends the service of streams once all requests of kind `once` are done.
   void close();
-  // Whether it is, and no launch is under way.
+  // True if no request of kind `once` is pending and no launch is in progress.
   bool quiet();
 
  private:
-  static constexpr std::uint32_t kMaxTurns =
-      128;  // ThreadBlocks of one request: of a rank's collective, or its messages.
+  static constexpr std::uint32_t kMaxTurns = 128;  // Thread blocks per request: a collective or the messages of a rank.
 
-  // Whole pages of the host, where streams and thread blocks reach them. They are ours: the thread may still look there
-  // when the process ends, and the device has taken its own memory away.
+  // Shared with streams and thread blocks: whole pages of host memory. The library allocates them itself, because the
+  // keeper may still read them at process exit, when the device has freed its own memory.
   struct Desk {
-    std::uint32_t asked = 0;  // A request's number, by the stream; 0: it is done.
+    std::uint32_t asked = 0;  // Number of the request, written by the stream; 0: done.
     KernelTurn turns[kMaxTurns];
   };
   struct Request {
     DeviceLaunch launch;
     Comes comes = Comes::once;
     std::uint32_t number = 0;
-    std::uint32_t turns = 0;      // Launches of its thread blocks.
-    std::int64_t timeout_ns = 0;  // The shortest of its calls; 0: none.
+    std::uint32_t turns = 0;      // Number of its thread blocks, over all calls.
+    std::int64_t timeout_ns = 0;  // Shortest timeout of its calls; 0: none.
   };
 
   Turns(std::shared_ptr<Device> device, Communicator& control) : device_(std::move(device)), control_(control) {}
@@ -78,16 +78,16 @@ class Turns {
   void forget(const Request& request);
 
   void end_launcher();
-  bool over() const;  // The communicator has failed.
+  bool over() const;  // True after the communicator failed.
 
-  // ---- Of the keeper: nothing is asked of the device. It alone lets streams go. ----
+  // ---- Keeper thread: never calls the device; the only one that releases streams. ----
   void keep();
-  Request* next();  // Null: it is over.
-  // Until the launcher has done it, or, some time after a failure or the deadline, is held up.
+  Request* next();  // Null: no more requests.
+  // Waits until the launcher has finished the request. Gives up some time after a failure or the deadline.
   void await(const Request& request);
   Status held_up(const Request& request) const;
 
-  // ---- Of the launcher ----
+  // ---- Launcher thread ----
   void launch_jobs();
   void run(const Request& request);
   Status launch(const Request& request);
@@ -98,20 +98,20 @@ class Turns {
 
   const std::shared_ptr<Device> device_;
   Communicator& control_;
-  Segment memory_;  // A Desk, and the rest of its last page.
+  Segment memory_;  // A Desk, padded to whole pages.
   HostMemory mapped_;
-  std::atomic<bool> failed_{false};  // Some thread block has: it has reported why.
+  std::atomic<bool> failed_{false};  // A thread block failed, and reported why.
   DeviceStream queue_ = nullptr;
   std::unique_ptr<DeviceEvent> event_;  // After the latest launch.
   std::mutex mutex_;                    // Protects the members below.
-  std::condition_variable changed_;     // For the keeper,
-  std::condition_variable handed_;      // and for the launcher.
+  std::condition_variable changed_;     // Wakes the keeper.
+  std::condition_variable handed_;      // Wakes the launcher.
   std::map<std::uint32_t, std::unique_ptr<Request>> requests_;
   std::uint32_t latest_ = 0;
-  std::uint32_t awaited_ = 0;  // That come once,
-  std::uint32_t graphs_ = 0;   // and with graphs.
+  std::uint32_t awaited_ = 0;  // Pending requests of kind `once`.
+  std::uint32_t graphs_ = 0;   // Requests made by graphs.
   bool closing_ = false;
-  const Request* job_ = nullptr;  // The launcher's, from the keeper.
+  const Request* job_ = nullptr;  // Request that the keeper gave to the launcher.
   bool ended_ = false;
   std::unique_ptr<ServiceThread> keeper_, launcher_;
 };

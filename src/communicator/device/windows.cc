@@ -9,24 +9,24 @@
 namespace tutti {
 namespace {
 
-// Handles of several communicators are told apart.
+// Unique across communicators.
 WindowHandle next_handle() {
   static std::atomic<WindowHandle> last = 0;
   return ++last;
 }
 
-// No failure: calls go on without the window.
+// Not a failure: calls run without the window.
 void notify(const Status& why) { log(LogLevel::info, "a buffer becomes no window: %s", why.message().c_str()); }
 
 }  // namespace
 
-// A rank's part of a window, as the others need to know it.
+// A rank's buffer of a window, as published to the other ranks.
 struct DeviceWindows::WindowInfo {
-  std::uint64_t address = 0;  // For ranks of its process,
-  DeviceShare share;          // and of others.
+  std::uint64_t address = 0;  // For ranks of the same process.
+  DeviceShare share;          // For ranks of other processes.
   std::uint64_t bytes = 0;
   std::uint32_t promises = 0;
-  std::uint32_t shown = 0;  // 0: others cannot reach it.
+  std::uint32_t shown = 0;  // 0: other ranks cannot access it.
 };
 
 DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own) const {
@@ -97,7 +97,7 @@ Status DeviceWindows::withdraw(WindowHandle handle) {
   TUTTI_CHECK_OK(peers_.home().device().upload(row, std::as_bytes(std::span(none))));
   close(number);
   --count_;
-  // Ranks of one process may be driven by one thread, which withdraws one after the other.
+  // Ranks of one process may be driven by one thread, which withdraws them one after the other.
   if (!peers_.each_in_its_own_process()) return {};
   return await_all();
 }

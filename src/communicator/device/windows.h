@@ -1,6 +1,5 @@
-// Memory that each rank of a communicator has shown to the others, so that their thread blocks read and write it where
-// it lies: in other processes, and on other devices. All ranks show and withdraw theirs in the same order, so that they
-// number windows alike.
+// Memory that all ranks of a communicator have registered, so that thread blocks of peers access it in place, also from
+// other processes and devices. All ranks register and withdraw windows in the same order, so window numbers agree.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +9,8 @@
 
 namespace tutti {
 
-// Guarantee of a program for its calls. symmetric: the buffers of a collective are in such windows on all ranks or
-// on none.
+// Guarantee of the program. symmetric: each collective has its buffers in windows registered with this promise on all
+// ranks or on none.
 enum class WindowPromise : std::uint8_t { none, symmetric };
 
 struct WindowBuffer {
@@ -20,30 +19,31 @@ struct WindowBuffer {
   WindowPromise promise = WindowPromise::none;
 };
 
-// A window as its owner knows it, in all of the process; 0: none.
+// Identifies a window of this rank within the process; 0: none.
 using WindowHandle = std::uint64_t;
 
-// A thread at a time.
+// Not thread-safe.
 class DeviceWindows {
  public:
-  // Outlived by both, and by what use() gives.
+  // `control`, `peers` and the table given to use() must outlive this object.
   DeviceWindows(Communicator& control, const PeerSet& peers) : control_(control), peers_(peers) {}
 
-  // Where thread blocks look parts up: a row of ranks for each number, on the device, and zeroed.
+  // Sets the table that thread blocks use: for each window number, one entry per rank. It is in device memory, and
+  // zeroed.
   void use(WindowPart* parts) { parts_ = parts; }
 
-  // Blocks until all ranks have come. 0 on all ranks where one cannot show its buffer, or does not promise, or where
-  // another does not reach it.
+  // Collective: registers `own` as this rank's buffer of a new window. Returns 0 on all ranks if any rank cannot share
+  // its buffer, does not give the promise, or cannot access a peer's buffer.
   Result<WindowHandle> show(const WindowBuffer& own);
   bool knows(WindowHandle handle) const { return number_of(handle) != 0; }
-  // Closes what this rank has opened for the window; no call of its own uses it any more. If each rank is in a process
-  // of its own, blocks until all have done so: then the memory may be freed.
+  // Closes the peers' buffers of the window, which no later call of this rank may use. If each rank has its own
+  // process, blocks until all ranks have done so; the memory may then be freed.
   Status withdraw(WindowHandle handle);
-  // Closes everything: no call may follow.
+  // Closes all windows. No call may follow.
   void let_go();
 
   bool any() const { return count_ > 0; }
-  // Number of one that holds all of it; 0: there is none.
+  // Returns the number of a window that contains the whole range; 0: there is none.
   std::uint32_t find(const std::byte* memory, std::size_t bytes) const;
 
  private:
@@ -52,12 +52,12 @@ class DeviceWindows {
     WindowHandle handle = 0;  // 0: the number is free.
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
-    std::vector<std::byte*> opened;  // Windows of other processes.
+    std::vector<std::byte*> opened;  // Buffers of other processes that this rank has open.
   };
   WindowInfo info_of(const WindowBuffer& own) const;
   std::uint32_t number_of(WindowHandle handle) const;
   std::uint32_t free_number();  // 0: there is none.
-  // Brings every rank's part within reach.
+  // Opens the buffers of all ranks and uploads their addresses.
   Status open(const std::vector<WindowInfo>& infos, std::uint32_t number);
   void close(std::uint32_t number);
   Status await_all();
@@ -65,7 +65,7 @@ class DeviceWindows {
   Communicator& control_;
   const PeerSet& peers_;
   WindowPart* parts_ = nullptr;
-  std::vector<Window> windows_{1};  // By number; 0 is none.
+  std::vector<Window> windows_{1};  // By number; number 0 is unused.
   std::uint32_t count_ = 0;
 };
 
