@@ -6,9 +6,9 @@
 namespace tutti {
 namespace {
 
-// Enough for most of what a communicator comes to need: to allocate more may wait for the device.
+// Suffices for most communicators, because further allocations may wait for the device.
 constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
-constexpr std::size_t kMaxChunk = std::size_t{2} << 20;  // That is taken again.
+constexpr std::size_t kMaxChunk = std::size_t{2} << 20;  // Retired chunks from this size on are not reused.
 constexpr std::size_t kMinChunk = 256;
 
 std::size_t class_of(std::size_t bytes) {
@@ -40,7 +40,7 @@ Result<std::byte*> DeviceArena::take(std::size_t bytes) {
   return memory;
 }
 
-// A returned chunk has the size of its class, so that other requests of the class can use it.
+// Chunks for reuse are allocated with the size of their class, so that all requests of the class can use them.
 Result<std::byte*> DeviceArena::take_any(std::size_t bytes) {
   if (bytes >= kMaxChunk) return take(bytes);
   const std::size_t which = class_of(bytes);

@@ -1,4 +1,4 @@
-// Memory of a device in small chunks: whole allocations are slow, large, and their end waits for the device.
+// Suballocator of device memory. Direct allocations are slow and large, and freeing them waits for the device.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// A thread at a time. All of it is freed with the arena, when no thread block uses it any more.
+// Not thread-safe. All memory is freed with the arena, when no thread block uses it any more.
 class DeviceArena {
  public:
   explicit DeviceArena(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -19,17 +19,17 @@ class DeviceArena {
   DeviceArena(const DeviceArena&) = delete;
   DeviceArena& operator=(const DeviceArena&) = delete;
 
-  std::size_t bytes() const { return bytes_; }  // Total bytes taken from the device.
+  std::size_t bytes() const { return bytes_; }  // Bytes allocated from the device.
 
-  // Zeroed, aligned to 256 bytes.
+  // Returns zeroed memory, aligned to 256 bytes.
   Result<std::byte*> take(std::size_t bytes);
-  // Takes so much from the device, for what comes.
+  // Allocates device memory for later calls of take().
   Status reserve(std::size_t bytes);
-  // The same as take(), but it may be a retired chunk with what was in it.
+  // Like take(), but may return retired memory, with its old content.
   Result<std::byte*> take_any(std::size_t bytes);
-  // To be taken again, as soon as call `number` is known to be done: see done_before().
+  // Makes memory available to take_any() once call `number` is known to be done; see done_before().
   void retire(std::byte* memory, std::size_t bytes, std::uint64_t number);
-  // Calls before this one are done.
+  // Reports that all calls before `number` are done.
   void done_before(std::uint64_t number);
 
  private:

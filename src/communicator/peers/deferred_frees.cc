@@ -11,7 +11,8 @@ namespace {
 
 struct Leaving {
   std::shared_ptr<DeviceHome> home;
-  std::vector<Rank> here;  // On this host: what others have told is not on a board that is adopted again.
+  // Ranks on this host. Recorded here, because an adopted board does not know which ranks are remote.
+  std::vector<Rank> here;
   Board board;
 };
 
@@ -20,7 +21,7 @@ struct DeferredFrees {
   std::list<Leaving> all;
 };
 
-// Never destroyed: communicators may end after the program's statics.
+// Never destroyed: communicators may outlive the program's static objects.
 DeferredFrees& deferred_frees() {
   static DeferredFrees& of_process = *new DeferredFrees;
   return of_process;
@@ -30,9 +31,9 @@ bool all_have_left(const Board& board, const std::vector<Rank>& here) {
   return std::all_of(here.begin(), here.end(), [&](Rank rank) { return load_acquire(&board.entry(rank).left) != 0; });
 }
 
-// Memory is not kept for the peers any more. In a failed communicator it is unknown which peers are alive. While
-// another of its ranks holds the home, for example one whose memory was leaked, its thread blocks may still use it:
-// the memory stays.
+// True if the memory need not be kept for the peers any more. After a failure it is unknown which peers are alive, so
+// the inboxes are then never freed. While another rank holds the home, for example one whose memory was leaked, its
+// thread blocks may still use the memory, which is therefore kept.
 bool is_over(const Board& board, const std::vector<Rank>& here, const std::shared_ptr<DeviceHome>& home) {
   if (all_have_left(board, here)) return true;
   if (!board.failed() || home.use_count() > 1) return false;
@@ -59,12 +60,13 @@ void keep_until_all_have_left(std::shared_ptr<DeviceHome> home, const Board& boa
 }
 
 void sweep_deferred_frees() {
-  std::list<Leaving> done;  // Freed without the lock: that may take a while.
+  std::list<Leaving> done;  // Freed without the lock, because this may take long.
   const std::lock_guard lock(deferred_frees().mutex);
   auto& all = deferred_frees().all;
   for (auto leaving = all.begin(); leaving != all.end();) {
     const auto next = std::next(leaving);
-    const bool known = leaving->board.segment().data() != nullptr;  // Else there was no descriptor to watch by.
+    // Without a descriptor, the board cannot be watched.
+    const bool known = leaving->board.segment().data() != nullptr;
     if (known && is_over(leaving->board, leaving->here, leaving->home)) done.splice(done.end(), all, leaving);
     leaving = next;
   }

@@ -1,5 +1,5 @@
-// Memory for lanes that a rank leaves behind while others, of other processes, still have it open: to free it under
-// them is undefined.
+// Deferred frees of lane memory that other processes may still have open. Freeing it before they close it is undefined
+// behavior.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,12 @@
 
 namespace tutti {
 
-// Keeps the home until all ranks of this host have left, as the board says, or the communicator has failed. Any thread.
+// Keeps `home` until the board shows that all ranks of this host have left, or that the communicator has failed.
+// Thread-safe.
 void keep_until_all_have_left(std::shared_ptr<DeviceHome> home, const Board& board);
 
-// Lets go of what nobody has open any more: called where communicators are made and end, and where a device lacks
-// memory. Any thread.
+// Frees memory that no process has open any more. Called when communicators are created or end, and when a device lacks
+// memory. Thread-safe.
 void sweep_deferred_frees();
 
 }  // namespace tutti

@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kUnitBytes = 2 << 20;  // So that it begins where GPUs and their drivers map pages.
+constexpr std::size_t kUnitBytes = 2 << 20;  // Aligns the block to pages that GPUs and their drivers map.
 
 Result<ReachedBlock> take(const std::shared_ptr<Device>& device, const DirectSlots& slots, const ReachBlock& reach) {
   const DeviceTraits& traits = device->traits();
@@ -33,7 +33,7 @@ Result<ReachedBlock> take(const std::shared_ptr<Device>& device, const DirectSlo
 
 }  // namespace
 
-// A chunk first: what was taken in vain the device keeps for who wants as much again.
+// Tries a small block first. The device caches it for the next attempt if it cannot be registered.
 Result<ReachedBlock> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
                                        const ReachBlock& reach) {
   if (slots.wanted == GpuDirect::off) return unsupported("TUTTI_GPUDIRECT is off");

@@ -1,4 +1,4 @@
-// Memory of a device for slots of lanes to other hosts, which network infos read and write: GPUDirect.
+// Device memory for slots of lanes to other hosts, which network cards read and write directly (GPUDirect).
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,15 @@
 
 namespace tutti {
 
-// A carrier, or who asks on behalf of one.
+// Registers a block with a carrier, as Carrier::reach() does, or reports whether that is possible.
 using ReachBlock = std::function<Result<ReachedBlock>(const DeviceBlock&)>;
 
-// So much of the device, which gets it back when nobody holds it any more; or why not. `wanted`: what the user says.
+// `bytes`: size of the slots. `wanted`: setting of the user.
 struct DirectSlots {
   std::size_t bytes = 0;
   GpuDirect wanted = GpuDirect::automatic;
+  // Allocates slots on the device and registers them through `reach`. Fails if GPUDirect is off or not possible, with
+  // the reason. The memory returns to the device when the last holder of the result releases it.
 };
 Result<ReachedBlock> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
                                        const ReachBlock& reach);

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// All ranks' items, one rank's after the other's, for each of the members. own[i]: of members[i]; as many on every
-// rank. Items are plain data.
+// Collective: returns the items of all ranks in rank order, for each member. own[i] contains the items of members[i].
+// Every rank passes the same number of items. Items are trivially copyable.
 template <typename Item>
 Result<std::vector<std::vector<Item>>> gather(const std::vector<Communicator*>& members,
                                               const std::vector<std::vector<Item>>& own) {

@@ -11,7 +11,7 @@ struct Registry {
   std::uint64_t next = 1;
 };
 
-// Never destroyed: communicators may end after the program's statics.
+// Never destroyed: communicators may outlive the program's static objects.
 Registry& registry() {
   static Registry& all = *new Registry;
   return all;
@@ -44,11 +44,11 @@ void DeviceHome::set_inboxes_aside() {
 void DeviceHome::close_inboxes() {
   const std::lock_guard lock(mutex_);
   if (inboxes_ != nullptr) device_->recycle(std::exchange(inboxes_, nullptr));
-  if (inboxes_bytes_ != 0) records_ = nullptr;  // They lay there.
+  if (inboxes_bytes_ != 0) records_ = nullptr;  // The records were in the inboxes.
   inboxes_bytes_ = 0;
 }
 
-// An allocation of its own: other processes open all of it.
+// A separate allocation, because other processes open all of it.
 Status DeviceHome::open_inboxes(std::size_t bytes, DeviceHandle& handle, File& file) {
   inboxes_ = TUTTI_TRY(device_->allocate_shared(bytes + kRecordsBytes, file));
   inboxes_bytes_ = bytes + kRecordsBytes;

@@ -1,5 +1,5 @@
-// Device memory of one rank for its peers: lanes that lead to it, and records of its buffers. Ranks of a process
-// find each other's by a number.
+// Device memory of one rank that peers use: lanes that the rank reads, and its meeting records. Peers in the same
+// process find it by number.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace tutti {
 inline constexpr std::uint32_t kMaxChannels = 64;
 inline constexpr std::size_t kRecordsBytes = 2 * kMaxChannels * sizeof(MeetingRecord);
 
-// Any thread. Lives until the last of the ranks that use it lets go.
+// Thread-safe. Shared by the ranks that use it.
 class DeviceHome {
  public:
-  // Allocates nothing yet.
+  // Does not allocate memory.
   explicit DeviceHome(const std::shared_ptr<Device>& device) : device_(device), arena_(device) {}
   ~DeviceHome();
   DeviceHome(const DeviceHome&) = delete;
@@ -32,19 +32,19 @@ class DeviceHome {
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
 
-  // A lane that lies here, made by the first of its ends that asks.
+  // Returns a lane in this memory. The first end that asks for it creates it.
   Result<LanePair> lane(const LaneSpec& spec);
-  // [channel * 2 + meeting % 2], kMaxChannels of them.
+  // Returns an array of kMaxChannels records per meeting parity: [channel * 2 + meeting % 2].
   Result<MeetingRecord*> records();
-  // Memory for lanes from other processes, and what those open it by: a file, or else a handle. The records lie behind
-  // the lanes.
+  // Allocates lanes for writers in other processes, followed by the records. Returns how to open them: by `file`, or by
+  // `handle` if `file` is empty.
   Status open_inboxes(std::size_t bytes, DeviceHandle& handle, File& file);
   std::byte* inboxes() const { return inboxes_; }
-  // Others of a communicator that has failed may still write there, whenever their calls come to begin.
+  // Keeps the inboxes allocated after a failure: calls of peers that begin later may still write to them.
   void set_inboxes_aside();
-  // No peer has them open, or will open them.
+  // Frees the inboxes. No peer may have them open, or open them later.
   void close_inboxes();
-  // Reserves memory for the rank itself.
+  // These functions forward to the arena of the rank.
   Status reserve(std::size_t bytes);
   Result<std::byte*> take(std::size_t bytes);
   Result<std::byte*> take_any(std::size_t bytes);

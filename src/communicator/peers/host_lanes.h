@@ -1,5 +1,5 @@
-// Memory of the host for lanes between devices that do not reach each other: one segment for all ranks of a
-// communicator, of which each shows its device what it writes or reads.
+// Lanes in host memory, between devices that cannot access each other. The ranks of a host share one segment; each maps
+// the pages that it writes or reads for its device.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ class HostLanes {
   HostLanes(const HostLanes&) = delete;
   HostLanes& operator=(const HostLanes&) = delete;
 
-  // Whole pages, as the device sees them. Shown pair by pair: of two ranks of a process each may show what it needs of
-  // the same pages, but not more at once than the other.
+  // Maps whole pages and returns their device address. Call it once per pair of ranks, with the pair's pages. Two ranks
+  // of one process may then both map the same pages, because each maps exactly the same range.
   Result<std::byte*> show(std::size_t offset, std::size_t bytes);
 
  private:

@@ -12,18 +12,18 @@ namespace tutti {
 
 class Inbox {
  public:
-  // `memory`: zeroed, as this rank's device sees it; null: none.
+  // `memory`: zeroed, at the address that this rank's device uses; null: none.
   Inbox() = default;
   Inbox(std::byte* memory, std::size_t bytes) : memory_(memory), bytes_(bytes) {}
 
-  // There is room for all that a budget of lanes allows.
+  // Returns the lane, laid out at its first use. All lanes that a LaneBudget permits fit.
   Result<LanePair> lane(const LaneSpec& spec);
 
  private:
   std::byte* memory_ = nullptr;
   std::size_t bytes_ = 0;
-  std::size_t used_ = 0;      // From the front, by collectives,
-  std::size_t reserved_ = 0;  // and from the back, by messages.
+  std::size_t used_ = 0;      // Bytes at the front, used by collectives.
+  std::size_t reserved_ = 0;  // Bytes at the back, used by messages.
   std::map<LaneSpec, LanePair> lanes_;
 };
 

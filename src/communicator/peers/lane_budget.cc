@@ -15,16 +15,17 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-constexpr std::size_t kRankBytes = 48 * 1024 * kKiB;  // For the lanes of all its writers.
+constexpr std::size_t kRankBytes = 48 * 1024 * kKiB;  // For lanes from all writers.
 constexpr std::size_t kSmallProtocols = 2;
-constexpr std::uint32_t kFewChannels = 2;  // Fewer: rather smaller slots.
+constexpr std::uint32_t kFewChannels = 2;  // With fewer channels, smaller slots are used.
 
-// The more ranks, the smaller.
+// Sizes of slots for few, more, and many ranks.
 constexpr std::array kSlots = {SlotSizes{.simple = 64 * kKiB, .ll = 8 * kKiB},
                                SlotSizes{.simple = 32 * kKiB, .ll = 8 * kKiB},
                                SlotSizes{.simple = 16 * kKiB, .ll = 4 * kKiB}};
 
-// Lanes of every protocol and flags, of each tag; messages; and the flags of calls in windows, on all their channels.
+// Bytes for lanes of every protocol and flags of each tag, for messages, and for flags of calls in windows on all their
+// channels.
 std::size_t bytes_for(const SlotSizes& slots, std::uint32_t channels) {
   const LaneSpec message = message_spec(0, 1, 0, slots);
   const std::size_t simple = round_up(kControlBytes + slots_bytes(message), kWordsBytes);
@@ -66,7 +67,7 @@ std::size_t LaneBudget::remote_slots_bytes() const {
   return remote_lanes() * round_up(HalfLane::slots_bytes(message_spec(0, 1, 0, slots)), kPageBytes);
 }
 
-// Data that a rank writes is read by its peers.
+// Counts targets only: every lane that a rank reads is written by a peer.
 std::uint32_t tags_of(const std::vector<Plan>& plans) {
   std::size_t most = 0;
   for (const Plan& plan : plans) {

@@ -1,5 +1,5 @@
-// Sizes of lanes in allocations that cannot grow: everything that a plan may request fits, so that no call fails
-// for lack of it.
+// Sizes of lanes in allocations that cannot grow. All lanes that a plan may use fit, so that no call fails for lack of
+// lane memory.
 #pragma once
 
 #include <algorithm>
@@ -12,32 +12,33 @@
 
 namespace tutti {
 
-// Channels of messages, apart from those of collectives, which may be in flight beside them.
+// First channel of messages. Collectives use other channels, because they may be in flight at the same time.
 inline constexpr std::uint16_t kMessageChannel = 0x4000;
 inline constexpr std::uint32_t kMaxMessageChannels = 4;
 inline constexpr std::uint32_t kMaxLaneChannels = 8;
-// Lanes from one rank to another that a plan may have, on each channel.
+// Maximum lanes from one rank to another that a plan has on each channel.
 inline constexpr std::uint32_t kMaxLaneTags = 2;
 
 struct LaneBudget {
-  SlotSizes slots = {.simple = 64 * 1024, .ll = 8 * 1024};  // Words with their flags take twice their data.
-  std::uint32_t channels = kMaxLaneChannels;                // Most with lanes of their own.
-  std::size_t bytes = 0;                                    // From one rank to another, whole pages; 0: as they come.
+  SlotSizes slots = {.simple = 64 * 1024, .ll = 8 * 1024};  // LL stores twice the bytes of its data.
+  std::uint32_t channels = kMaxLaneChannels;                // Maximum channels with lanes.
+  // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
+  std::size_t bytes = 0;
 
-  // The same where their hosts differ: of large messages alone, with tags of algorithms that know hosts beside those of
-  // algorithms that do not.
+  // Bytes from one rank to another on a different host. They hold Simple lanes only, with tags for algorithms that use
+  // hosts in addition to those of other algorithms.
   std::size_t remote_bytes() const;
-  std::size_t remote_slots_bytes() const;  // Bytes of these slots, which may lie apart.
+  std::size_t remote_slots_bytes() const;  // Bytes of the slots alone, which may be stored separately.
 
  private:
   std::size_t remote_lanes() const { return 2 * kMaxLaneTags * channels + std::min(channels, kMaxMessageChannels); }
 };
 
-// The same on all ranks, but for the bytes where hosts have pages of different sizes: devices are shown whole ones of
-// their host's. Fails if the ranks are too many.
+// Returns the same budget on all ranks, except for `bytes`, which is a multiple of the host's page size. Fails if there
+// are too many ranks.
 Result<LaneBudget> budget_for(Rank ranks, std::size_t page_bytes = mapped_page_bytes());
 
-// The most tags that the lanes and flags from one rank to another have.
+// Returns the maximum number of tags that lanes and flags from one rank to another have.
 std::uint32_t tags_of(const std::vector<Plan>& plans);
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
-// Where the lanes from each rank to each other one lie. A rank says what it can do as a writer; when all have said so,
-// all know the same.
+// Placement of the lanes between each pair of ranks. Each rank reports what it can do as a writer; once all reports are
+// exchanged, all ranks have the same table.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@ namespace tutti {
 
 // Cheapest placement first. Sent as one byte.
 enum class LanePlacement : std::uint8_t {
-  home,     // On the device of the reader, which is in the writer's process.
-  inbox,    // The same, and the writer has opened it from another process.
-  host,     // In memory of the host that both devices map.
-  network,  // Their hosts differ: each end has its half in memory of its own.
+  home,     // On the reader's device, which belongs to the writer's process.
+  inbox,    // On the reader's device; the writer has opened it from another process.
+  host,     // In host memory that both devices map.
+  network,  // On different hosts: each end has its half in its own memory.
 };
 
 class LanePlacements {
  public:
   LanePlacements() = default;
-  // [writer * ranks + reader].
+  // `table`: placement for each pair, at [writer * ranks + reader].
   LanePlacements(Rank ranks, std::vector<LanePlacement> table) : ranks_(ranks), table_(std::move(table)) {}
 
   LanePlacement between(Rank writer, Rank reader) const { return table_[writer * ranks_ + reader]; }
-  bool network() const;  // Some lanes lead to other hosts.
-  // Pairs of ranks whose lanes lie in host memory that both map,
+  bool network() const;  // True if some lanes lead to other hosts.
+  // Number of pairs of ranks whose lanes are in host memory,
   std::size_t host_pairs() const;
-  // and how many come before this one, in an order that all ranks share.
+  // and number of such pairs before this one, in an order that is the same on all ranks.
   std::size_t host_pairs_before(Rank writer, Rank reader) const;
-  // Ranks whose lanes to this one lie so.
+  // Number of ranks whose lanes to `reader` have this placement.
   Rank writers_by(LanePlacement route, Rank reader) const;
 
  private:
@@ -39,12 +39,13 @@ class LanePlacements {
   std::vector<LanePlacement> table_;
 };
 
-// Whether devices so far apart are to reach each other's memory, where farther ones than `level` are not.
+// True if devices at this distance may access each other's memory. `level`: maximum distance.
 bool p2p_wanted(const DeviceDistance& distance, Path level);
-// For people: "NVLink x18".
+// Returns a description for the log, such as "NVLink x18".
 std::string describe(const DeviceDistance& distance);
 
-// "to rank 1: NVLink x4; to ranks 2-3: host memory (...)": how[r] leads to rank r, and to `self` nothing.
+// Returns "to rank 1: NVLink x4; to ranks 2-3: host memory (...)". how[r] describes the route to rank r; `self` is
+// skipped.
 std::string describe_routes(const std::vector<std::string>& how, Rank self);
 
 }  // namespace tutti

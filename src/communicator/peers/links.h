@@ -1,5 +1,5 @@
-// This rank's ends of lanes in the memory of devices, for as long as the communicator lives. No end waits for the
-// other: whoever is first makes the lane.
+// Lane ends of this rank on devices. They live as long as the communicator. An end does not wait for its peer: the end
+// that comes first creates the lane.
 #pragma once
 
 #include <map>
@@ -16,22 +16,21 @@ namespace tutti {
 
 class DeviceLinks {
  public:
-  // Outlived by the peers.
+  // `peers` must outlive this object.
   DeviceLinks(Rank self, PeerSet& peers) : self_(self), peers_(peers) {}
 
-  // Sizes of slots.
   const SlotSizes& slots() const { return peers_.lanes().slots; }
 
-  // A lane of this rank's plan, on channel 0. All are one-way: what other forms save are transfers between the caches
-  // of CPUs.
+  // Returns a lane of this rank's plan on channel 0. Its form is always one_way: the other forms only save transfers
+  // between CPU caches.
   LaneSpec spec(const LaneUse& use, Protocol protocol) const;
 
-  // Makes the lanes of plans, of which channel c has number c % specs.size(), on so many channels: in an order that
-  // their other ends share, so that both find the same places for them.
+  // Creates the lanes of plans on `channels` channels; channel c uses specs[c % specs.size()]. Peers create their ends
+  // in the same order and thus find the same addresses.
   Status lay(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels);
 
-  // This rank's end of a lane that exists on some channel, with a view that the host may read but not dereference;
-  // plans are compiled with it. The forward lane if `writer` and `tag` are those of the spec, else its partner.
+  // Returns this rank's end of a lane, for compiling plans. The host must not dereference the pointers in its view.
+  // `wanted` selects the channel, and the forward lane if `writer` and `tag` are those of the spec, else its partner.
   struct Wanted {
     Rank writer = 0;
     std::uint16_t tag = 0;
@@ -40,15 +39,16 @@ class DeviceLinks {
   };
   Result<LaneState*> end(const LaneSpec& spec, const Wanted& wanted);
 
-  // Ends on each channel that belong to its plan, as thread blocks read them: [channel * max ends + end].
+  // Returns a table of ends as thread blocks read it: [channel * max ends + end]. The lanes exist already, or are
+  // created.
   Result<std::vector<LaneState*>> on_device(std::span<const std::span<LaneState* const>> ends, std::uint32_t channels);
 
  private:
   struct End {
-    LaneState state;  // First: an end is known by its address.
-    LaneSpec spec;    // On channel 0, or the first of messages.
+    LaneState state;  // First member: an end is identified by this address.
+    LaneSpec spec;    // On channel 0, or on the first channel of messages.
     bool forward = true;
-    std::vector<LaneState*> by_channel;  // On the device; null: not yet.
+    std::vector<LaneState*> by_channel;  // In device memory; null: not uploaded yet.
   };
   using Key = std::tuple<LaneSpec, bool, LaneEnd>;
   static LaneView view_of(const LanePair& pair, bool forward) { return forward ? pair.forward : pair.partner; }

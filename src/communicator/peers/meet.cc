@@ -30,18 +30,18 @@ Path farthest_p2p() { return config().p2p_disabled ? Path::local : config().p2p_
 
 // Information that a rank sends to its peers.
 struct PeerSet::PeerInfo {
-  std::uint64_t process = 0;  // A random number of the process: ranks with the same one share its memory.
+  std::uint64_t process = 0;  // Random number of the process, which ranks with common memory share.
   std::uint64_t home = 0;
   DeviceIdentity device = {};
   std::uint32_t thread_blocks = 0;
-  std::uint32_t failed = 0;  // 1: it has no memory for its inboxes.
+  std::uint32_t failed = 0;  // 1: no memory for its inboxes.
   DeviceHandle inboxes = {};
-  ComputeSharing company = ComputeSharing::all_processes;  // On its device.
-  std::uint32_t by_file = 0;                               // 1: its inboxes are opened by a file that it has passed.
-  Rank driver = 0;                                         // The first of those that one thread drives, with this one.
+  ComputeSharing company = ComputeSharing::all_processes;  // How its device is shared.
+  std::uint32_t by_file = 0;                               // 1: its inboxes are opened with a file that it has passed.
+  Rank driver = 0;                                         // First of the ranks that its thread drives.
 
   bool is_here() const { return process == number_of_process(); }
-  // Whether the two have their device in turns.
+  // True if the two ranks use their device in time slices.
   bool alternates_with(const PeerInfo& other) const {
     if (device != other.device) return false;
     return company == ComputeSharing::none || (company == ComputeSharing::one_process && process != other.process);
@@ -84,7 +84,7 @@ PeerSet::PeerInfo PeerSet::introduce() {
   return info;
 }
 
-// All ranks come to the same answers, but the members may be only some of them.
+// All ranks get the same results, but `members` may be only some of the ranks.
 Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, Set& set, std::vector<PeerInfos>& all) {
   std::vector<PeerInfos> own;
   for (PeerSet& each : set) {
@@ -117,7 +117,7 @@ void PeerSet::find_strangers(const PeerInfos& infos) {
   }
 }
 
-// A few ranks at a time: of descriptors on their way the system allows a user no more than files of a process.
+// Passes few files at a time: the system limits a user's file descriptors in transit to those of one process.
 Status PeerSet::pass_files(const std::vector<Communicator*>& members, Set& set, const std::vector<PeerInfos>& infos,
                            const std::vector<File>& files) {
   constexpr Rank kAtOnce = 4;
@@ -154,7 +154,7 @@ Status PeerSet::take_files(Communicator& control, const PeerInfos& infos, Rank f
 }
 
 Status PeerSet::get_to_know(const PeerInfos& infos) {
-  // The fewest that any rank can count on, where several share a device.
+  // The minimum over all ranks, where several share a device.
   thread_blocks_ = kMaxChannels;
   one_device_ = alone_ = true;
   for (Rank peer = 0; peer < ranks(); ++peer) {
@@ -183,9 +183,9 @@ Status PeerSet::get_to_know(const PeerInfos& infos) {
   return {};
 }
 
-// Streams that share a queue of the hardware wait behind each other: a rank's second call, which waits for its first,
-// keeps back the call of another rank for which that first one waits. Ranks that one thread drives are launched at
-// once.
+// Streams that share a hardware queue run one after another. A rank's second call, which waits for its first, may then
+// delay the call of another rank for which that first call waits. Ranks driven by one thread are launched together.
+// Warns if a device has fewer queues than threads that drive it.
 void PeerSet::count_queues(const PeerInfos& infos) const {
   std::set<Rank> drivers;
   for (const PeerInfo& info : infos) {
@@ -201,7 +201,7 @@ void PeerSet::count_queues(const PeerInfos& infos) const {
       drivers.size(), device.name.c_str(), device.queues);
 }
 
-// On one device of one process there is nothing to find out.
+// Determines placements. No exchange is needed if all ranks are on one device of one process.
 Status PeerSet::find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<PeerInfos>& all) {
   std::vector<std::vector<LanePlacement>> own;
   for (std::size_t i = 0; i < set.size(); ++i) {
@@ -222,7 +222,7 @@ Status PeerSet::find_routes(const std::vector<Communicator*>& members, Set& set,
   return {};
 }
 
-// Checks the information of other ranks.
+// Checks that the placements that other ranks report are possible.
 Status PeerSet::check_routes(const std::vector<LanePlacement>& table, const PeerInfos& infos) const {
   const std::size_t ranks = infos.size();
   for (std::size_t pair = 0; pair < table.size(); ++pair) {
@@ -255,7 +255,7 @@ Result<std::vector<LanePlacement>> PeerSet::try_routes(const PeerInfos& infos) {
   return routes;
 }
 
-// Memory that cannot be opened is no failure: host memory is used.
+// Opens the peer's memory. If this fails, the lanes are in host memory.
 Result<LanePlacement> PeerSet::try_route(const PeerInfo& info, Rank peer, std::string& how) {
   Device& device = home().device();
   const bool same = info.device == device.traits().identity;
@@ -283,8 +283,8 @@ Result<LanePlacement> PeerSet::try_route(const PeerInfo& info, Rank peer, std::s
   return LanePlacement::host;
 }
 
-// On each host its first rank makes it, whether its own lanes lie there or not, with places for the pairs of all hosts:
-// what nobody maps takes no memory.
+// On each host, the leader creates the segment, even if its own lanes are elsewhere. The segment has room for the pairs
+// of all hosts; pages that no rank maps take no memory.
 Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
   auto budget = budget_for(set.front().ranks());
   if (!budget.ok()) return members.front()->fail(std::move(budget).status());
@@ -302,7 +302,7 @@ Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set
     }
     return {};
   };
-  for (const bool makes : {true, false}) {  // First: this thread may drive both ends.
+  for (const bool makes : {true, false}) {  // Leaders first: this thread may drive both ends.
     for (std::size_t i = 0; i < set.size(); ++i) {
       if ((set[i].hosts_.leader_of(set[i].self_) == set[i].self_) != makes) continue;
       Status shared = share(i, makes);

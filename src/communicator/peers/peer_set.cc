@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-// Where a writer's lanes begin in the reader's memory.
+// Offset of a writer's lanes in the reader's memory.
 std::size_t inbox_at(Rank writer, Rank reader, std::size_t bytes) {
   return (writer < reader ? writer : writer - 1) * bytes;
 }
@@ -38,7 +38,7 @@ void PeerSet::let_go() {
   }
 }
 
-// All ranks have said what they can: from here on they know the same.
+// Called when all ranks have exchanged their tables. From then on, all ranks use the same placements.
 void PeerSet::follow(LanePlacements routes) {
   routes_ = std::move(routes);
   const std::size_t bytes = budget_.bytes;

@@ -1,5 +1,4 @@
-// The ranks of a communicator on devices, as one of them sees the others: where lanes to and from them lie, and how
-// much of the devices each can count on.
+// The ranks of a communicator on devices, as one rank sees them: placement of lanes, and shares of the devices.
 #pragma once
 
 #include <memory>
@@ -17,60 +16,62 @@ namespace tutti {
 
 class PeerSet {
  public:
-  // All ranks call it, and block until they have. Several members are all this process's, driven by this thread; one
-  // set for each of them.
+  // Collective; blocks until all ranks have called it. Several members must all belong to this process and be driven by
+  // this thread. Returns one set per member.
   static Result<std::vector<PeerSet>> meet(const std::vector<std::unique_ptr<Communicator>>& members,
                                            const std::shared_ptr<Device>& device);
 
-  // Returns once all ranks have called it.
+  // Returns once all ranks have called it. `members`: ranks that this thread drives.
   static Status await_all(const std::vector<Communicator*>& members);
 
   PeerSet(PeerSet&&) = default;
   PeerSet& operator=(PeerSet&&) = delete;
   ~PeerSet();
 
-  // A lane of which this rank has an end.
+  // Returns a lane of which this rank is an end.
   Result<LanePair> lane(const LaneSpec& spec);
 
-  // Where a rank says which buffers it works on.
+  // Returns the records in which `rank` announces the buffers of its calls.
   Result<MeetingRecord*> records(Rank rank) const;
 
-  // Closes what it has opened of other processes: no call may follow.
+  // Closes memory of other processes. No call may follow.
   void let_go();
 
-  // This rank's own.
+  // Device memory of this rank.
   DeviceHome& home() const { return *homes_[self_]; }
   const std::shared_ptr<DeviceHome>& shared_home() const { return homes_[self_]; }
-  // Home of a rank in this process.
+  // Device memory of another rank in this process.
   DeviceHome& home(Rank rank) const { return *homes_[rank]; }
   bool is_here(Rank rank) const { return homes_[rank] != nullptr; }
   bool all_in_process() const { return foreign_ == 0; }
-  // Ranks of this host in other processes may have this one's memory open.
+  // True if ranks of this host in other processes may have this rank's memory open.
   bool has_strangers() const { return !strangers_.empty(); }
   bool each_in_its_own_process() const { return alone_; }
-  // True: each rank's thread blocks reach all buffers. On another device they reach only plain allocations, through
-  // windows.
+  // True if thread blocks of every rank can access all buffers. Other devices are accessible only through windows, and
+  // only for plain allocations.
   bool on_one_device() const { return one_device_; }
-  // Some pair of ranks has its lanes in memory of the host, or of two hosts; the same on all ranks.
+  // True if the lanes of some pair of ranks are in host memory. The same on all ranks.
   bool through_host() const { return routes_.host_pairs() > 0 || network(); }
   bool network() const { return routes_.network(); }
-  // To ranks of other hosts, which somebody has to run.
+  // Connections to ranks of other hosts. The caller must advance them.
   std::vector<TcpConnection*> connections() const;
   const Hosts& hosts() const { return hosts_; }
-  // No call follows, nobody runs the connections for them, and their memory is given back later.
+  // Closes lanes to other hosts, and returns them so that their memory can be freed later. No call may follow, and the
+  // connections must not be advanced for these lanes.
   std::vector<std::shared_ptr<RemoteLanes>> close_remote_lanes();
-  // Whether all that this rank has posted to other hosts goes on by itself.
+  // True if everything that this rank has sent to other hosts proceeds without further calls.
   bool drained() const;
-  // Ranks whose lanes to this one come to lie in its home.
+  // Number of ranks whose lanes to this one are in its home.
   Rank writers_at_home() const { return routes_.writers_by(LanePlacement::home, self_); }
   Rank ranks() const { return static_cast<Rank>(homes_.size()); }
-  // Some rank has its device in turns with another of them: no thread block may wait for a peer. The same on all ranks.
-  bool in_turns() const { return in_turns_; }
-  // Channels of a rank that can be under way at once; the same on all ranks.
-  std::uint32_t thread_blocks() const { return thread_blocks_; }
+  // True if some rank shares its device with another one in time slices: a thread block must not wait for a peer then.
   // The same on all ranks.
+  bool in_turns() const { return in_turns_; }
+  // Channels that a rank can run at once. The same on all ranks.
+  std::uint32_t thread_blocks() const { return thread_blocks_; }
+  // Sizes of lanes. The same on all ranks.
   const LaneBudget& lanes() const { return budget_; }
-  // The same for the ranks of one communicator in this process alone.
+  // Number that the ranks of one communicator in this process have in common.
   std::uint64_t family() const { return family_; }
 
  private:
@@ -88,6 +89,7 @@ class PeerSet {
   static Status share_host_memory(const std::vector<Communicator*>& members, Set& set);
   static Status open_remote_lanes(const std::vector<Communicator*>& members, Set& set);
 
+  // Returns the information about this rank for its peers.
   PeerInfo introduce();
   void find_strangers(const PeerInfos& infos);
   Status pass_file(Communicator& control, const File& file);
@@ -95,22 +97,22 @@ class PeerSet {
   Status check_routes(const std::vector<LanePlacement>& table, const PeerInfos& infos) const;
   Status get_to_know(const PeerInfos& infos);
   void count_queues(const PeerInfos& infos) const;
-  // As a writer, to each reader.
+  // Determine, as a writer, the placement of the lanes to each reader.
   Result<std::vector<LanePlacement>> try_routes(const PeerInfos& infos);
   Result<LanePlacement> try_route(const PeerInfo& info, Rank peer, std::string& how);
   void follow(LanePlacements routes);
   Status use_host_memory(Segment memory);
-  // contexts[a * ranks + b]: of the lanes between ranks a and b on their connection, as the lower of them says.
+  // contexts[a * ranks + b]: context of the lanes between ranks a and b on their connection; the lower rank chose it.
   Status open_remote_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts);
 
   Rank self_;
   Hosts hosts_;
   std::vector<std::shared_ptr<DeviceHome>> homes_;  // By rank; null: in another process.
   LanePlacements routes_;
-  std::vector<Inbox> to_, from_;         // By rank; of those whose lanes do not lie in a home.
-  std::vector<File> files_;              // Descriptors of memory of other processes, by rank, until it is opened.
-  std::vector<std::byte*> opened_;       // That memory; null: none.
-  std::vector<MeetingRecord*> records_;  // In that memory.
+  std::vector<Inbox> to_, from_;         // By rank, for lanes that are not in a home.
+  std::vector<File> files_;              // By rank: file descriptors of other processes' memory, until it is opened.
+  std::vector<std::byte*> opened_;       // By rank: opened memory of other processes; null: none.
+  std::vector<MeetingRecord*> records_;  // By rank: records in this memory.
   std::unique_ptr<HostLanes> in_host_;
   std::vector<std::shared_ptr<RemoteLanes>> spans_hosts_;  // By rank; null: on this host.
   std::vector<Rank> strangers_;                            // Ranks of this host in other processes.

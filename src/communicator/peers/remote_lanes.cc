@@ -14,7 +14,7 @@ Result<std::unique_ptr<RemoteLanes>> RemoteLanes::make(std::shared_ptr<Device> d
   return made;
 }
 
-// Places the slots of both directions. Slots that the carrier cannot reach on the device are in host memory.
+// Places the slots of both directions: in device memory if the carrier can access it, else in host memory.
 Status RemoteLanes::place_slots(const LaneBudget& budget, GpuDirect wanted) {
   const std::size_t slots_bytes = 2 * budget.remote_slots_bytes();
   Result<ReachedBlock> reached = take_direct_slots(
@@ -41,7 +41,7 @@ Status RemoteLanes::place_slots(const LaneBudget& budget, GpuDirect wanted) {
   return {};
 }
 
-// The connection owns memory that it still writes to.
+// The connection owns the memory, to which it may still write.
 void RemoteLanes::close() {
   if (connection_ != nullptr) std::exchange(connection_, nullptr)->close(context_);
 }

@@ -1,6 +1,6 @@
-// Lanes between this rank and one of another host. Each end has a half of each lane in memory of its host, which its
-// device maps, or has its slots in memory of its device, where the carrier reaches that; their connection carries what
-// goes from one half to the other, as far as somebody runs it.
+// Lanes between this rank and a rank of another host. Each end has a half of each lane in host memory that its device
+// maps. If the carrier can access device memory, the slots are there instead. The connection moves data between the
+// halves while it is advanced.
 #pragma once
 
 #include <memory>
@@ -24,23 +24,23 @@ struct RemotePlace {
 // Device::unmap_host() may.
 class RemoteLanes {
  public:
-  // The connection outlives them. Before the other end opens any.
+  // `connection` must outlive the lanes. Call this before the other end opens any lane.
   static Result<std::unique_ptr<RemoteLanes>> make(std::shared_ptr<Device> device, TcpConnection& connection,
                                                    const RemotePlace& place);
   ~RemoteLanes();
   RemoteLanes(const RemoteLanes&) = delete;
   RemoteLanes& operator=(const RemoteLanes&) = delete;
 
-  // No lane is used any more, nor the connection.
+  // Closes the lanes. Neither the lanes nor the connection are used afterwards.
   void close();
 
-  // As the device sees it.
+  // Returns a lane with the addresses that the device uses.
   Result<LanePair> lane(const LaneSpec& spec, LaneEnd end);
 
   TcpConnection& connection() const { return *connection_; }
-  // For people, where slots lie: "mlx5_0 by dma-buf", or "memory of the host (...)" and why.
+  // Describes where slots are, for the log: "mlx5_0 by dma-buf", or "memory of the host (...)" with the reason.
   const std::string& how() const { return how_; }
-  // Whether all that was posted goes on by itself; it carries what it can.
+  // True if all posted data proceeds without further calls. Sends what it can.
   bool drained() const { return connection_->drained(context_); }
 
  private:
@@ -56,7 +56,7 @@ class RemoteLanes {
   TcpConnection* connection_;  // Null: closed.
   const std::uint32_t context_;
   std::string how_;
-  bool direct_ = false;  // Slots lie on the device.
+  bool direct_ = false;  // Slots are in device memory.
   LaneMemory memory_;
   HostMemory mapped_;
 };
