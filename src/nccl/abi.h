@@ -1,5 +1,5 @@
-// What NCCL's binary interface is made of, in our own words: handles, structs, numbers. The functions are declared
-// where they are defined (door.h). The tests hold this against the real nccl.h; nothing of it is needed to build.
+// NCCL's binary interface in own declarations: handles, structs, numbers. The functions are declared where they are
+// defined (door.h). The tests compare these declarations with the real nccl.h, which is not needed to build.
 #pragma once
 
 #include <climits>
@@ -7,12 +7,13 @@
 
 namespace tutti::nccl {
 
-// Handles are never dereferenced by programs. ncclComm is a slot of our table (handles.h).
+// Programs never dereference handles. An ncclComm is a slot of a table (handles.h).
 struct ncclComm;
 using ncclComm_t = ncclComm*;
 struct CUstream_st;
 using cudaStream_t = CUstream_st*;
-// Only device code looks into a window, and for that it needs an ncclDevComm, which we do not make. Ours are numbers.
+// Only device code reads a window, and it needs an ncclDevComm, which does not exist here. Windows are therefore
+// numbers.
 struct ncclWindow_vidmem;
 using ncclWindow_t = ncclWindow_vidmem*;
 
@@ -20,7 +21,7 @@ struct ncclUniqueId {  // Passed by value.
   char internal[128];
 };
 
-// Programs pass what they like, so enumerations may hold any number.
+// Programs may pass any number, so the underlying types are fixed.
 enum ncclResult_t : int {
   ncclSuccess = 0,
   ncclUnhandledCudaError = 1,
@@ -30,7 +31,7 @@ enum ncclResult_t : int {
   ncclInvalidUsage = 5,
   ncclRemoteError = 6,
   ncclInProgress = 7,
-  ncclTimeout = 8  // From 2.30 on. We return ncclRemoteError instead, which every client knows.
+  ncclTimeout = 8  // NCCL 2.30 or later. Unused: ncclRemoteError is returned instead, which every client knows.
 };
 
 enum ncclDataType_t : int {
@@ -49,12 +50,12 @@ enum ncclDataType_t : int {
   ncclNumTypes
 };
 
-// From ncclNumOps on: reductions that programs make.
+// Values from ncclNumOps on denote reductions created by the program.
 enum ncclRedOp_t : int { ncclSum = 0, ncclProd, ncclMax, ncclMin, ncclAvg, ncclNumOps, ncclMaxRedOp = INT_MAX };
 
 enum ncclScalarResidence_t : int { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 };
 
-// As of 2.30.5. Older programs pass the first `size` bytes of it, newer ones more.
+// Layout of 2.30.5. Older programs pass a prefix of `size` bytes, newer ones more.
 struct ncclConfig_t {
   std::size_t size;
   unsigned magic, version;
@@ -63,7 +64,7 @@ struct ncclConfig_t {
   int splitShare, trafficClass;
   const char* commName;
   int collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs;
-  int nChannelsPerNetPeer, nvlinkCentricSched;  // The last of 2.28.
+  int nChannelsPerNetPeer, nvlinkCentricSched;  // Last fields of 2.28.
   int graphUsageMode, numRmaCtx;                // 2.29
   int maxP2pPeers;                              // 2.30
   int graphStreamOrdering;                      // 2.30.5
@@ -81,10 +82,10 @@ struct ncclTeam_t {
   int nRanks, rank, stride;
 };
 
-inline constexpr int kVersion = 22809;  // Version of NCCL's interface that is served: 2.28.9.
+inline constexpr int kVersion = 22809;  // Version of NCCL's interface: 2.28.9.
 inline constexpr unsigned kConfigMagic = 0xcafebeef;
 inline constexpr unsigned kSimInfoMagic = 0x74685283;
-inline constexpr int kUndefined = INT_MIN;  // A field of a config that the program left alone.
+inline constexpr int kUndefined = INT_MIN;  // Value of config fields that the program did not set.
 inline constexpr int kNoColor = -1;
 inline constexpr int kShrinkDefault = 0;
 inline constexpr int kShrinkAbort = 1;

@@ -1,4 +1,4 @@
-// The line by which NCCL says which version it is.
+// Version line, like NCCL's.
 #pragma once
 
 namespace tutti::nccl {

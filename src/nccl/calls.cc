@@ -13,7 +13,7 @@ constexpr tutti_type kTypes[ncclNumTypes] = {tutti_int8,    tutti_uint8,    tutt
                                              tutti_float64, tutti_bfloat16, tutti_float8_e4m3, tutti_float8_e5m2};
 constexpr tutti_reduction kReductions[ncclNumOps] = {tutti_sum, tutti_prod, tutti_max, tutti_min, tutti_avg};
 
-constexpr std::size_t kMaxElements = std::size_t{1} << 40;  // That tutti.h takes for a number.
+constexpr std::size_t kMaxElements = std::size_t{1} << 40;  // Maximum count of tutti.h.
 
 bool reduces(Kind kind) { return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce; }
 
@@ -95,7 +95,7 @@ tutti_status run(const Call& call, tutti_reduction reduction) {
   return tutti_internal_error;
 }
 
-// A call's reduction in tutti.h. The program's own is made anew for each call, which keeps the scalar.
+// Reduction of a call in tutti.h. A pre-multiplied sum is created anew for each call, because its scalar may change.
 class Reduction {
  public:
   Reduction() = default;
@@ -124,7 +124,7 @@ class Reduction {
 
  private:
   tutti_reduction number_ = tutti_sum;
-  tutti_comm comm_ = nullptr;  // That it was made for.
+  tutti_comm comm_ = nullptr;  // Communicator of a created reduction; null: none.
 };
 
 }  // namespace
@@ -158,9 +158,9 @@ Outcome launch(const Call& call) {
 
 namespace {
 
-// In a group of tutti.h, which `end` ends.
+// Runs the calls in a group of tutti.h, which `end` ends.
 Outcome launch_until(const std::vector<Call>& calls, const std::function<tutti_status()>& end) {
-  // All before the first call: what fails once the group is open takes its communicators with it.
+  // Created before the first call: a failure within the open group would break its communicators.
   std::vector<Reduction> reductions(calls.size());
   for (std::size_t i = 0; i < calls.size(); ++i) TUTTI_NCCL_CHECK(reductions[i].make(calls[i]));
   TUTTI_NCCL_CHECK(outcome_of(tutti_group_start()));
@@ -169,7 +169,7 @@ Outcome launch_until(const std::vector<Call>& calls, const std::function<tutti_s
     Outcome one = caught([&] { return outcome_of(run(calls[i], reductions[i].number())); });
     if (!first.failed()) first = std::move(one);
   }
-  Outcome ended = outcome_of(end());  // Also tells what failed in between.
+  Outcome ended = outcome_of(end());  // Also reports failures of the calls.
   return first.failed() ? first : ended;
 }
 

@@ -1,4 +1,4 @@
-// A collective or message with all that it needs, so that it can run when its group ends: the program may have
+// A collective or message with all its arguments, so that it can run when its group ends. The program may have
 // destroyed its reduction by then.
 #pragma once
 
@@ -21,24 +21,24 @@ struct Call {
   void* recv = nullptr;
   std::size_t count = 0;
   ncclDataType_t type = ncclInt8;
-  int reduction = ncclSum;  // As the program says it.
-  int root = 0;             // Or the peer of a message.
+  int reduction = ncclSum;  // Value from the program.
+  int root = 0;             // Root, or peer of a message.
   cudaStream_t stream = nullptr;
-  // The rest is found out by check().
+  // The remaining members are set by check().
   Shared communicator = nullptr;
   std::optional<MadeReduction> made = {};
 };
 
-// Finds everything wrong that this rank can see, so that a group fails before any of it runs: what fails halfway takes
-// its communicators with it.
+// Checks all arguments that this rank can check, so that a group fails before any of its calls runs. A later failure
+// breaks the communicators involved.
 Outcome check(Call& call);
 
 Outcome launch(const Call& call);
-Outcome launch(const std::vector<Call>& calls);  // Together.
-// How long that is predicted to take; makes none of them.
+Outcome launch(const std::vector<Call>& calls);  // Runs the calls as one group.
+// Predicts the time of the calls in microseconds, without running them.
 Outcome simulate(const std::vector<Call>& calls, double& time_us);
 
 tutti_type type_of(ncclDataType_t type);
-std::size_t size_of(ncclDataType_t type);  // In bytes.
+std::size_t size_of(ncclDataType_t type);  // Element size in bytes.
 
 }  // namespace tutti::nccl

@@ -11,12 +11,12 @@
 namespace tutti::nccl {
 namespace {
 
-constexpr std::chrono::seconds kAbortTime(5);  // A communicator that shares its group with another may wait for that.
+constexpr std::chrono::seconds kAbortTime(5);  // An abort may have to wait for other communicators of its group.
 constexpr std::chrono::milliseconds kLookTime(1);
 
 bool is_busy(tutti_stream stream) { return stream != nullptr && tutti_stream_query(stream) == tutti_in_progress; }
 
-// The error was reported before, or no caller is left to receive it.
+// Errors were reported before, or no caller is left to receive them.
 void end(tutti_comm comm, tutti_stream stream) {
   tutti_stream_destroy(stream);
   tutti_comm_leave(comm);
@@ -27,7 +27,7 @@ void end(tutti_comm comm, tutti_stream stream) {
 Communicator::Communicator(Seat given_seat, Settings given_settings, int given_device)
     : seat(given_seat), settings(std::move(given_settings)), device(given_device) {}
 
-// Its stream is only busy after an abort that has waited long enough.
+// The stream can be busy only if an abort has given up waiting for it. A thread then ends the communicator.
 Communicator::~Communicator() {
   const auto end_it = [comm = comm_, stream = stream_] { end(comm, stream); };
   const Outcome started = caught([&]() -> Outcome {
@@ -63,7 +63,7 @@ Outcome Communicator::adopt(tutti_comm part) {
   return settle();
 }
 
-// Prepares resources that calls need.
+// Creates the resources that calls need.
 Outcome Communicator::settle() {
   TUTTI_NCCL_CHECK(make_compressed(comm_, settings.compression, compressed_));
   const bool calls_take_time = settings.mode == Mode::non_blocking && !enqueues(settings);
@@ -91,11 +91,11 @@ void Communicator::end_calls() {
 Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& asked, tutti_comm& part) {
   {
     const std::lock_guard lock(mutex_);
-    worked_ = {};  // An earlier failure does not concern this operation.
+    worked_ = {};  // Earlier failures do not concern this operation.
     if (aborted_) return {ncclRemoteError, "the communicator was aborted before it was shrunk"};
     being_made_ = &part;
   }
-  if (calls_ended_) (void)tutti_comm_synchronize(comm());  // It says that they were ended.
+  if (calls_ended_) (void)tutti_comm_synchronize(comm());  // Returns the error that calls were ended.
   const tutti_comm_options options = options_for(asked);
   Outcome outcome =
       outcome_of(tutti_comm_shrink(comm(), excluded.data(), static_cast<int>(excluded.size()), &options, &part));
@@ -143,7 +143,7 @@ Outcome Communicator::state_of_jobs() const {
 Outcome Communicator::state() const {
   TUTTI_NCCL_CHECK(state_of_jobs());
   const bool blocking = settings.mode == Mode::blocking;
-  if (!joined_) return blocking ? Outcome() : in_progress();  // Its group is still open, or its thread is in join().
+  if (!joined_) return blocking ? Outcome() : in_progress();  // The group is still open, or join() runs.
   if (calls_ended_) return {};
   if (stream_ != nullptr) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_query(stream_)));
   tutti_status failure = tutti_ok;
@@ -169,7 +169,8 @@ Outcome Communicator::ready() const {
       "the communicator is still in progress: call ncclCommGetAsyncError until it no longer says ncclInProgress");
 }
 
-// tutti.h writes the handle before it waits for any rank, but for calls of this rank, which have been aborted by then.
+// Waits for the handle: tutti.h writes it before waiting for other ranks. It waits only for calls of this rank, which
+// have been aborted by then.
 tutti_comm Communicator::being_made() const {
   for (;;) {
     {
@@ -189,8 +190,8 @@ void Communicator::abort() {
   }
   if (comm() != nullptr) tutti_comm_abort(comm());
   if (const tutti_comm made = being_made(); made != nullptr) tutti_comm_abort(made);
-  if (comm() != nullptr) tutti_comm_abort(comm());  // It may have been made in between.
-  // A caller of a blocking communicator sees the call return.
+  if (comm() != nullptr) tutti_comm_abort(comm());  // comm_ may have been created in between.
+  // The caller of a blocking communicator sees its call return.
   if (settings.mode == Mode::non_blocking) rest();
 }
 

@@ -1,5 +1,5 @@
-// A communicator as NCCL's clients see it: one of tutti.h's, with what they ask about it and the jobs that work for it
-// in the background if it is non-blocking.
+// NCCL communicator: a communicator of tutti.h with the properties that clients query, and a queue of background jobs
+// if it is non-blocking.
 #pragma once
 
 #include <atomic>
@@ -23,63 +23,63 @@ struct Seat {
   int rank, ranks;
 };
 
-// A pre-multiplied sum that the program made.
+// A pre-multiplied sum created by the program.
 struct MadeReduction {
-  int number = 0;  // The program's ncclRedOp_t.
+  int number = 0;  // Value that the program received as ncclRedOp_t.
   ncclDataType_t type = ncclFloat32;
-  std::uint64_t scalar = 0;      // The element, if `memory` is null.
-  const void* memory = nullptr;  // Where the element is when the call runs.
+  std::uint64_t scalar = 0;      // Scalar, if `memory` is null.
+  const void* memory = nullptr;  // Address of the scalar, read when the call runs.
 };
 
 class alignas(64) Communicator {
  public:
   Communicator(Seat seat, Settings settings, int device);
-  ~Communicator();  // Waits for no peer. The last owner runs it.
+  ~Communicator();  // Does not wait for peers. Run by the last owner.
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   const Seat seat;
   const Settings settings;
   const int device;
-  std::vector<MadeReduction> reductions;  // Touched by the one thread that makes calls.
-  Registrations registrations;            // Any thread.
+  std::vector<MadeReduction> reductions;  // Used only by the thread that makes calls.
+  Registrations registrations;            // Thread-safe.
 
-  // Waits for the ranks. Another thread may abort that.
+  // Waits until all ranks have joined. Another thread may abort the wait.
   Outcome join(const ncclUniqueId& id);
-  // Is the part that a split made.
+  // Takes ownership of a communicator made by splitting or shrinking.
   Outcome adopt(tutti_comm part);
-  // No calls any more. Fails if there are none already.
+  // Forbids further calls. Fails if it was called before.
   Outcome close();
   bool is_closed() const { return closed_; }
-  // Waits until those that it has enqueued are done.
+  // Waits until all enqueued calls are done.
   Outcome flush();
 
   // Non-blocking communicators: runs the job in the background after earlier jobs; state() is in progress until
   // then. `self` keeps the communicator alive. If no thread can be started, the job does not run and state()
   // reports it.
   void begin(const Shared& self, std::function<Outcome()> job);
-  // Success, in progress, or why it failed. Any thread.
+  // Returns success, in progress, or the first failure. Thread-safe.
   Outcome state() const;
-  // Success if calls may be made.
+  // Returns success if calls may be made.
   Outcome ready() const;
-  // Success if another may be made of it without some ranks: also of one that has failed or is in progress.
+  // Returns success if ncclCommShrink may be called. A failed or busy communicator may be shrunk, too.
   Outcome ready_to_be_shrunk() const;
-  // Ends its calls, here and on the peers, for good; from then on state() tells of jobs only. Returns at once.
+  // Ends all calls permanently, on this rank and its peers. Returns immediately. Afterwards state() reports jobs only.
   void end_calls();
-  // Waits for the ranks that stay. Where calls were ended, also until none touches the program's memory any more, but
-  // not for long. From then on state() tells of no job before this.
+  // Makes a communicator without the `excluded` ranks; waits for the remaining ranks. After end_calls(), also waits,
+  // for a bounded time, until calls no longer access the program's memory. Afterwards state() ignores earlier jobs.
   Outcome shrink(const std::vector<int>& excluded, const Settings& asked, tutti_comm& part);
-  // Ends every wait, also of a join() or shrink() that has not begun. Any thread. A non-blocking one touches the
-  // program's memory no more when this returns, unless what it does there takes longer than some seconds.
+  // Ends every wait, including those of a later join() or shrink(). Thread-safe. If the communicator is non-blocking,
+  // also waits, for at most some seconds, until calls no longer access the program's memory.
   void abort();
   bool is_aborted() const;
-  // Once all ranks are there.
+  // True once all ranks have joined.
   bool is_joined() const { return joined_; }
 
   tutti_comm comm() const { return __atomic_load_n(&comm_, __ATOMIC_ACQUIRE); }
-  // Takes those calls that settings.wire does. Null: it takes none.
+  // Handle for calls that settings.compression selects; null: none.
   tutti_comm narrow() const { return compressed_; }
-  // In which calls are in progress: of a non-blocking one that does not enqueue them (memory.h). Otherwise null.
+  // Stream of calls of a non-blocking communicator that does not enqueue them (memory.h), else null.
   tutti_stream stream() const { return stream_; }
 
  private:
@@ -87,10 +87,10 @@ class alignas(64) Communicator {
   Outcome state_of_jobs() const;
   void work();
   tutti_comm being_made() const;  // Null: none.
-  void rest();                    // Until nothing works, but not for long.
+  void rest();                    // Waits, for a bounded time, until no job or call runs.
 
-  tutti_comm comm_ = nullptr;        // Atomic: tutti_comm_create writes it while others look.
-  tutti_comm compressed_ = nullptr;  // Ends with comm_.
+  tutti_comm comm_ = nullptr;        // Atomic: tutti_comm_create writes it while other threads read it.
+  tutti_comm compressed_ = nullptr;  // Destroyed with comm_.
   tutti_stream stream_ = nullptr;
   std::atomic<bool> joined_ = false;
   std::atomic<bool> closed_ = false;
@@ -98,20 +98,21 @@ class alignas(64) Communicator {
 
   mutable std::mutex mutex_;
   bool aborted_ = false;
-  tutti_comm* being_made_ = nullptr;  // Where join() or shrink() has its handle written. Null: none is under way.
+  tutti_comm* being_made_ = nullptr;  // Handle that join() or shrink() is creating; null: none.
   std::deque<std::function<Outcome()>> jobs_;
-  bool working_ = false;            // A thread does them.
-  std::condition_variable rested_;  // It does no longer.
-  Outcome worked_;                  // The first failure of a job, if one failed.
+  bool working_ = false;            // A thread runs jobs.
+  std::condition_variable rested_;  // Signals the end of that thread.
+  Outcome worked_;                  // First failure of a job.
 };
 
-// Gives it a handle.
+// Creates a handle. Fails if the process has too many communicators.
 Outcome admit_new(Shared communicator, ncclComm_t& handle);
-// Where other threads may look for it.
+// Stores `handle` atomically, because other threads may read `out`.
 void put(ncclComm_t* out, ncclComm_t handle);
 
+// Returns the error for an invalid handle.
 Outcome no_communicator(const ncclComm* handle);
-// The communicator, with which calls may be made.
+// Finds the communicator. Fails unless calls may be made.
 Outcome find_ready(const ncclComm* handle, Shared& communicator);
 
 }  // namespace tutti::nccl

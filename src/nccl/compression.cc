@@ -30,7 +30,7 @@ constexpr Named kKinds[] = {{"all_reduce", bit_of(Kind::all_reduce)}, {"reduce_s
                             {"broadcast", bit_of(Kind::broadcast)},   {"gather", bit_of(Kind::gather)},
                             {"scatter", bit_of(Kind::scatter)},       {"all_to_all", bit_of(Kind::all_to_all)}};
 
-// As src/base/config.cc lists them for `tutti doctor`.
+// Defaults, as listed in src/base/config.cc for `tutti doctor`.
 constexpr const char* kMinBytes = "262144";
 constexpr const char* kUsualTypes = "float32,float16,bfloat16";
 constexpr const char* kUsualKinds = "all_reduce,reduce_scatter,reduce";
@@ -88,7 +88,7 @@ bool is_meant(const std::string& name) {
                      [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
 }
 
-// The larger of the buffers has a block of each rank, or just one.
+// Blocks in the larger buffer: one per rank, or just one.
 std::size_t blocks_of(const Call& call) {
   const bool one = call.kind == Kind::all_reduce || call.kind == Kind::reduce || call.kind == Kind::broadcast;
   return one ? 1 : static_cast<std::size_t>(call.communicator->seat.ranks);

@@ -8,7 +8,8 @@
 namespace tutti::nccl {
 namespace {
 
-// A number of the config: since which version it counts, and what it may be. Older programs have garbage there.
+// Integer field of the config, valid from version `since` on, with its default and range. Older programs have arbitrary
+// bytes there.
 struct Field {
   const char* name;
   int ncclConfig_t::*member;

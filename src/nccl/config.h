@@ -9,18 +9,18 @@
 
 namespace tutti::nccl {
 
-// Non-blocking: calls return ncclInProgress at once, and ncclCommGetAsyncError tells when they are done.
+// Non-blocking: calls return ncclInProgress at once, and ncclCommGetAsyncError reports when they are done.
 enum class Mode { blocking, non_blocking };
 
 struct Settings {
   Mode mode = Mode::blocking;
   std::string name;
   CompressionRule compression;
-  std::string memory = "host";  // Where buffers lie: options.memory of tutti.h. See memory.h.
+  std::string memory = "host";  // Memory of the buffers, as in options.memory of tutti.h; see memory.h.
 };
 
-// A null config asks for the defaults. Fields that this version does not know are ignored; those that speak of GPUs and
-// networks are checked, and have no effect.
+// Converts `config`; null: defaults. Unknown fields of later versions are ignored. Fields about GPUs and networks are
+// checked, but have no effect.
 Outcome read_config(const ncclConfig_t* config, Settings& settings);
 
 }  // namespace tutti::nccl

@@ -1,4 +1,4 @@
-// The variables that only this library reads, each time: tests and launchers may set them late.
+// Environment variables of this library only. They are read at each use, because tests and launchers may set them late.
 #pragma once
 
 #include <optional>
@@ -6,12 +6,12 @@
 
 namespace tutti::nccl {
 
-// Empty and unset are the same.
+// An empty variable counts as unset.
 std::string memory_of_environment();  // TUTTI_NCCL_MEMORY
-// TUTTI_NCCL_COMPRESS, and by the rest of their names those beside it: "_MAX_RELATIVE_ERROR", "_MIN_BYTES", "_TYPES",
-// "_COLLECTIVES", "_COMMS".
+// Value of TUTTI_NCCL_COMPRESS followed by `rest`: "", "_MAX_RELATIVE_ERROR", "_MIN_BYTES", "_TYPES", "_COLLECTIVES" or
+// "_COMMS".
 std::string compression_of_environment(const std::string& rest);
 std::string log_of_environment(const char* name);  // One of TUTTI_LOG, NCCL_DEBUG and their _FILE variants.
-std::optional<int> blocking_of_environment();      // NCCL_COMM_BLOCKING, which NCCL lets override a config: 0 or 1.
+std::optional<int> blocking_of_environment();      // NCCL_COMM_BLOCKING: 0 or 1. Overrides the config, as in NCCL.
 
 }  // namespace tutti::nccl

@@ -21,22 +21,22 @@ struct [[nodiscard]] Outcome {
 inline Outcome in_progress() { return {ncclInProgress}; }
 inline Outcome invalid_argument(std::string why) { return {ncclInvalidArgument, std::move(why)}; }
 inline Outcome invalid_usage(std::string why) { return {ncclInvalidUsage, std::move(why)}; }
-// With the sentence of the last failing call of this thread.
+// Converts a status, with the text of the last failing call of this thread.
 Outcome outcome_of(tutti_status status);
 ncclResult_t result_of(tutti_status status);
 
-// Keeps the sentence for ncclGetLastError.
+// Stores the error text for ncclGetLastError, and returns the code.
 ncclResult_t report(const char* function, const Outcome& outcome);
-// Valid until this thread asks again. Never null.
+// Never null. Valid until the next call in this thread.
 const char* last_error();
 
-// Returns early with what is not plain success.
+// Returns early unless the result is ncclSuccess.
 #define TUTTI_NCCL_CHECK(expression)                                                                \
   do {                                                                                              \
     if (::tutti::nccl::Outcome checked = (expression); checked.code != ncclSuccess) return checked; \
   } while (false)
 
-// Describes an exception that left a module. Throws nothing.
+// Converts an exception. Throws nothing.
 [[gnu::cold]] Outcome outcome_of(const std::exception& error) noexcept;
 
 // Returns what `body` returns. An exception becomes a failed outcome.

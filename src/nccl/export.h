@@ -1,5 +1,5 @@
-// How a function of NCCL is defined: pncclName, and a weak ncclName that means the same. A profiler may define an
-// ncclName of its own, which then calls pncclName; so nothing in here calls ncclName.
+// Macro that defines a function of NCCL: pncclName, and ncclName as its weak alias. A profiler may define its own
+// ncclName, which calls pncclName. Code of this library must therefore never call ncclName.
 #pragma once
 
 #define TUTTI_NCCL_EXPORT extern "C" __attribute__((visibility("default")))

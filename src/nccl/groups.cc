@@ -13,7 +13,7 @@
 namespace tutti::nccl {
 namespace {
 
-// Apart from the group, so that calls outside of groups look at a plain number.
+// Separate from the group, so that calls outside of groups check a plain number.
 thread_local constinit int depth = 0;
 
 struct Group {
@@ -24,8 +24,8 @@ struct Group {
   std::vector<Shared> ending;
 };
 
-// From its first job, call or failure to its end. Not an object of the thread's: groups may still come when those are
-// destroyed, from destructors that run while the program ends.
+// Exists from the first job, call or failure of a group to its end. Not a thread_local object: destructors that run at
+// program exit may still use groups, after such objects are destroyed.
 thread_local constinit Group* open_group = nullptr;
 
 Group& group_of_thread() {
@@ -88,8 +88,7 @@ Outcome run_together(std::vector<Job>& jobs) {
       return {};
     });
     if (!started.failed()) continue;
-    for (const Lineup& waiting : lineups)
-      waiting.jobs.front().communicator->abort();  // So that no rank waits for this one.
+    for (const Lineup& waiting : lineups) waiting.jobs.front().communicator->abort();  // So that no rank waits for it.
     lineup.refuse(std::move(started));
   }
   lineups.front().run();
@@ -107,8 +106,8 @@ Outcome run_jobs(std::vector<Job>& jobs, Mode mode) {
   return {};
 }
 
-// Enqueued work may still run. On host memory, a blocking communicator has finished everything; a non-blocking one
-// is in progress until it has.
+// Waits for enqueued calls where necessary. On host memory, a blocking communicator has finished all calls; a
+// non-blocking one is in progress until it has.
 Outcome end(const Shared& communicator) {
   const bool blocking = communicator->settings.mode == Mode::blocking;
   if (!enqueues(communicator->settings)) return blocking ? Outcome() : in_progress();
@@ -134,7 +133,7 @@ Outcome run_group(Group& group) {
   return works ? in_progress() : Outcome();
 }
 
-// Nothing of the group is run.
+// Predicts the time of the group without running anything.
 Outcome simulate_group(Group& group, ncclSimInfo_t& info) {
   if (!group.failure.failed() && !(group.jobs.empty() && group.ending.empty()))
     group.failure = invalid_usage(
@@ -241,7 +240,7 @@ TUTTI_NCCL_API(ncclResult_t, GroupEnd, void) {
   return guarded("ncclGroupEnd", [] { return end_group(); });
 }
 
-// The time is of the outermost group, all of whose calls this one ends; where there is none it says so.
+// Only the end of the outermost group predicts a time, for all calls of the group. Inner ends set kNoTime.
 TUTTI_NCCL_API(ncclResult_t, GroupSimulateEnd, ncclSimInfo_t* info) {
   return guarded("ncclGroupSimulateEnd", [&]() -> Outcome {
     const Outcome checked = check_simulation(info);

@@ -12,24 +12,24 @@
 
 namespace tutti::nccl {
 
-// Waits for peers, so in a group each communicator has a thread of its own, for its jobs in order.
+// A job waits for peers. In a group, the jobs of each communicator therefore run in order in a thread of their own.
 struct Job {
-  Shared communicator;  // In progress meanwhile, if it is non-blocking.
+  Shared communicator;  // In progress until the job is done, if non-blocking.
   std::function<Outcome()> work;
-  std::function<void()> undo;  // Once, if the work fails or is not done. Null: nothing to undo.
+  std::function<void()> undo;  // Called once if the work fails or is not run; null: no-op.
 };
 
 bool in_group();
-// Runs it, or lets the open group or the background do so.
+// Runs the job or call, or adds it to the open group or the background queue.
 Outcome submit(Job job);
 Outcome submit(Call call);
-// Has it do all that it was given. There is no call for it after this one.
+// Ends the communicator after all work submitted before. No call may follow.
 Outcome submit_end(const Shared& communicator);
 
 // Runs the calls that the body submits together, within an open group or in a group of their own.
 Outcome in_own_group(const std::function<Outcome()>& body);
 
-// The first failure of a group, which runs nothing then and is told again by its end.
+// Records the first failure of the open group. The group then runs nothing, and its end returns this failure, too.
 void fail_group(const Outcome& outcome);
 
 // For functions that take part in an open group.

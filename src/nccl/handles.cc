@@ -9,7 +9,7 @@
 
 namespace tutti::nccl {
 
-// Each has its own cache line, as the communicator has: ranks that are threads use theirs at the same time.
+// Slots have their own cache lines, because ranks in different threads use theirs at the same time.
 struct alignas(64) ncclComm {
   std::mutex mutex;
   Shared communicator;
@@ -18,11 +18,11 @@ struct alignas(64) ncclComm {
 namespace {
 
 constinit std::mutex admission;
-constinit std::size_t next_slot = 0;  // Goes round, so that a stale handle stays stale for long.
-// Made by the first admission. Never destroyed: threads may look while the process ends.
+constinit std::size_t next_slot = 0;  // Cyclic, so that stale handles stay invalid for long.
+// Created by the first admit(). Never destroyed, because threads may read it while the process ends.
 constinit std::atomic<ncclComm*> table = nullptr;
 
-// The parent's table stays as it is, with what other threads have locked in it.
+// A child leaks the parent's table, in which other threads may hold locks.
 [[maybe_unused]] const int forgotten_by_children =
     ::pthread_atfork([] { admission.lock(); }, [] { admission.unlock(); },
                      [] {
@@ -70,7 +70,7 @@ Shared retire(ncclComm_t handle) {
 void retire(ncclComm_t handle, const Communicator& expected) {
   ncclComm* slot = slot_of(handle);
   if (slot == nullptr) return;
-  Shared released;  // After the lock.
+  Shared released;  // Destroyed after the lock is released.
   const std::lock_guard lock(slot->mutex);
   if (slot->communicator.get() == &expected) released.swap(slot->communicator);
 }

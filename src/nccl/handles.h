@@ -1,6 +1,6 @@
-// An ncclComm_t is the address of a slot in a table that lives as long as the process. So a stale or garbage handle
-// is recognised without being dereferenced. The child of a fork has a table of its own, in which the parent's
-// handles are invalid.
+// Handles of communicators. An ncclComm_t is the address of a slot in a table that exists until the process ends, so
+// stale and garbage handles are detected without being dereferenced. The child of a fork has its own table, in which
+// the parent's handles are invalid.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +11,19 @@
 namespace tutti::nccl {
 
 class Communicator;
-// Shared because any thread may abort and so end a communicator while others are in calls of it: the last one that lets
-// go of it destroys it.
+// Shared, because any thread may abort a communicator while others are in its calls. The last owner destroys it.
 using Shared = std::shared_ptr<Communicator>;
 
-// Maximum number in a process, equal to that of communicators of tutti.h.
+// Maximum per process, the same as in tutti.h.
 inline constexpr std::size_t kMaxCommunicators = 4096;
 
-// Null if the table is full.
+// Returns a new handle, or null if the table is full.
 ncclComm_t admit(Shared communicator);
-// Null unless the handle is one that admit() gave and retire() has not taken.
+// Returns null unless `handle` is valid.
 Shared find(const ncclComm* handle);
-// Takes the communicator out, so that nobody finds it any more. Null as above.
+// Invalidates `handle`. Returns its communicator, or null if it was invalid.
 Shared retire(ncclComm_t handle);
-// The same, if it is this one: the slot may have gone on to another.
+// Invalidates `handle` if it still denotes `expected`. The slot may be in use by another communicator.
 void retire(ncclComm_t handle, const Communicator& expected);
 
 }  // namespace tutti::nccl

@@ -23,8 +23,8 @@ struct Joining {
   int device;
 };
 
-// Where check_memory() is content. The handle is there at once, so that another thread can abort the wait for the
-// ranks.
+// Requires a successful check_memory(). Stores the handle before joining, so that another thread can abort the wait for
+// the ranks.
 Outcome join(ncclComm_t* out, Joining joining) {
   TUTTI_NCCL_CHECK(check_seat(joining.seat));
   if (joining.seat.rank == 0) print_version_once();
@@ -52,7 +52,7 @@ Outcome init(ncclComm_t* out, Seat seat, const ncclUniqueId* id, const ncclConfi
   return join(out, {seat, *id, std::move(settings), device});
 }
 
-// Launchers do this on hosts without a GPU, too.
+// Needs no GPU, because launchers call it on hosts without one, too.
 Outcome make_id(ncclUniqueId* id) {
   if (id == nullptr) return invalid_argument("uniqueId is NULL: pass where to put it");
   tutti_unique_id made = {};
@@ -61,7 +61,7 @@ Outcome make_id(ncclUniqueId* id) {
   return {};
 }
 
-// Several ranks may have the same device: they share it.
+// Several ranks may use the same device.
 Outcome init_all(ncclComm_t* comms, int count, const int* devices) {
   if (comms == nullptr) return invalid_argument("comm is NULL: pass an array of ndev entries");
   TUTTI_NCCL_CHECK(check_seat({0, count}));
@@ -95,7 +95,7 @@ TUTTI_NCCL_API(ncclResult_t, CommInitRankConfig, ncclComm_t* out, int ranks, ncc
   return grouped("ncclCommInitRankConfig", [&] { return init(out, {rank, ranks}, &id, config); });
 }
 
-// Several ids let NCCL's ranks meet at several places. Ours meet in a tree, for which the first one is enough.
+// NCCL spreads the rendezvous over several ids. Tutti's ranks join in a tree, for which the first id suffices.
 TUTTI_NCCL_API(ncclResult_t, CommInitRankScalable, ncclComm_t* out, int ranks, int rank, int ids, ncclUniqueId* id,
                ncclConfig_t* config) {
   return grouped("ncclCommInitRankScalable", [&]() -> Outcome {

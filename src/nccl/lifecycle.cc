@@ -1,11 +1,12 @@
-// How communicators end. None of these waits for a peer, but for what this rank has enqueued, which peers are part of.
+// Shutdown of communicators. These functions do not wait for peers directly, but may wait for this rank's enqueued
+// calls, in which peers take part.
 #include "src/nccl/door.h"
 #include "src/nccl/groups.h"
 
 namespace tutti::nccl {
 namespace {
 
-// In a group its calls are still to come.
+// In a group, the calls of the communicator run before its end.
 Outcome finalize(ncclComm_t comm) {
   Shared communicator;
   TUTTI_NCCL_CHECK(find_ready(comm, communicator));

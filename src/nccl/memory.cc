@@ -26,7 +26,7 @@ Outcome current_device(int& device) {
   }
   Outcome found = outcome_of(tutti_current_device(&device));
   if (!found.failed()) return {};
-  const std::string function = "tutti_current_device: ";  // The caller has called another.
+  const std::string function = "tutti_current_device: ";  // The caller has called another function.
   if (found.why.starts_with(function)) found.why.erase(0, function.size());
   found.why += " (set TUTTI_NCCL_MEMORY=host to do without a GPU)";
   return found;

@@ -1,4 +1,4 @@
-// All that depends on where the program's buffers are: on GPUs, or, if TUTTI_NCCL_MEMORY says so, in host memory.
+// Functions that depend on the memory of buffers: on GPUs, or in host memory if TUTTI_NCCL_MEMORY is "host".
 #pragma once
 
 #include <cstddef>
@@ -11,30 +11,30 @@
 
 namespace tutti::nccl {
 
-// Fails where no memory can be served, and says what to do.
+// Fails, with advice, if no supported memory is available.
 Outcome check_memory();
 
-// The device that the calling thread has chosen. Host memory has one, 0. Fails as check_memory() does.
+// Returns the current device of the calling thread; 0 for host memory. Fails like check_memory().
 Outcome current_device(int& device);
 
-// What Settings::memory of a communicator on this device is.
+// Value of Settings::memory for a communicator on this device.
 std::string memory_on(int device);
 
-// How a communicator is made for its memory. The options point into `settings`.
+// Options for creating a communicator. They point into `settings`.
 tutti_comm_options options_for(const Settings& settings);
 
-// Whether calls return when they are enqueued in the program's stream, which then tells when they are done. On host
-// memory they return when they are done, or, of a non-blocking communicator, are in progress meanwhile.
+// True if calls return once they are enqueued in the program's stream. On host memory, calls return when they are done,
+// or, with a non-blocking communicator, are in progress until then.
 bool enqueues(const Settings& settings);
 
-// The stream that a call runs in: the program's. On host memory that means nothing: a blocking communicator has none, a
-// non-blocking one has its own.
+// Stream in which a call runs. On GPUs it is the program's. Host memory ignores that: null for a blocking communicator,
+// and a stream of the communicator for a non-blocking one.
 tutti_stream stream_for(const Communicator& communicator, cudaStream_t given);
 
-// Where the communicator's buffers lie: on this device. It has joined.
+// Device of the communicator's buffers. The communicator must have joined.
 int device_of(const Communicator& communicator);
 
-// Allocates memory of current_device().
+// Allocates memory on current_device().
 Outcome allocate(void** memory, std::size_t size);
 Outcome release(void* memory);
 

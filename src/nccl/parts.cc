@@ -1,4 +1,4 @@
-// Communicators made of others: by splitting, and by going on without some ranks.
+// Communicators made from others by ncclCommSplit and ncclCommShrink.
 #include <utility>
 #include <vector>
 
@@ -9,13 +9,13 @@
 namespace tutti::nccl {
 namespace {
 
-// Until a Communicator has it.
+// Owns a new communicator until a Communicator takes it.
 struct Part {
   tutti_comm comm = nullptr;
   ~Part() { tutti_comm_leave(comm); }
 };
 
-// Its handle appears when it is ready. After an abort of the parent nobody may look there any more.
+// Publishes the handle of a new communicator. After an abort of the parent, `out` may be invalid, so nothing is stored.
 Outcome present(Part& part, const Communicator& parent, const Settings& settings, ncclComm_t* out) {
   Seat seat = {};
   TUTTI_NCCL_CHECK(outcome_of(tutti_comm_rank(part.comm, &seat.rank)));
@@ -29,7 +29,7 @@ Outcome present(Part& part, const Communicator& parent, const Settings& settings
   return {};
 }
 
-// A null config means the parent's. It lies where its parent does.
+// Settings of the new communicator. A null config means the parent's settings. The memory is always the parent's.
 Outcome settings_of_part(const Communicator& parent, const ncclConfig_t* config, Settings& settings) {
   settings = parent.settings;
   if (config == nullptr) return {};
@@ -101,15 +101,15 @@ Outcome copy_excluded(const int* list, int count, std::vector<int>& excluded) {
   return {};
 }
 
-// Runs as split() does.
+// Runs in the parent's job or thread.
 Outcome shrink(Communicator& parent, const Shrinking& shrinking) {
   Part part;
   TUTTI_NCCL_CHECK(parent.shrink(shrinking.excluded, shrinking.settings, part.comm));
   return present(part, parent, shrinking.settings, shrinking.out);
 }
 
-// A parent that has failed is shrunk like any other. Its calls end at once where that is asked for, also in a group:
-// what its thread or its jobs wait for would keep the shrink from being done.
+// A failed parent can be shrunk, too. With kShrinkAbort, calls end at once, even within a group: otherwise the thread
+// or jobs of the parent might wait for them and never reach the shrink.
 Outcome begin_shrink(ncclComm_t comm, Shrinking shrinking, const ncclConfig_t* config, int flags) {
   const Shared parent = find(comm);
   if (parent == nullptr) return no_communicator(comm);

@@ -39,7 +39,7 @@ TUTTI_NCCL_API(ncclResult_t, CommGetAsyncError, ncclComm_t comm, ncclResult_t* e
     const Shared communicator = find(comm);
     if (communicator == nullptr) return no_communicator(comm);
     const Outcome state = communicator->state();
-    if (state.failed()) report("ncclCommGetAsyncError", state);  // A caller that sees the code asks for the text next.
+    if (state.failed()) report("ncclCommGetAsyncError", state);  // Callers ask for the text next.
     *error = state.code;
     return {};
   });

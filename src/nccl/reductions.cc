@@ -1,4 +1,4 @@
-// Reductions that programs make.
+// Reductions created by programs.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -9,7 +9,7 @@
 namespace tutti::nccl {
 namespace {
 
-// Numbers are unique in the process, so that another communicator's reduction is never valid.
+// Numbers are unique in the process, so a number is never valid for another communicator.
 int next_number() {
   static std::atomic<int> next = ncclNumOps;
   return next++;
@@ -39,7 +39,7 @@ Outcome make(MadeReduction& made, void* scalar, ncclScalarResidence_t residence)
 
 }  // namespace
 
-// ncclRedOp_t is written as the number that it is to the program: no enumerator has it.
+// `op` is declared as int*, because no enumerator of ncclRedOp_t has the new number.
 TUTTI_NCCL_API(ncclResult_t, RedOpCreatePreMulSum, int* op, void* scalar, ncclDataType_t type,
                ncclScalarResidence_t residence, ncclComm_t comm) {
   return guarded("ncclRedOpCreatePreMulSum", [&]() -> Outcome {

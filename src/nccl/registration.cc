@@ -24,7 +24,7 @@ Outcome check_buffer(const Buffer& buffer) {
   return invalid_argument("buff and " + size + " reach beyond the end of memory: pass the buffer's size in bytes");
 }
 
-// Whatever the communicator is in the middle of: nobody is told.
+// Local operation, allowed while the communicator is busy.
 Outcome register_buffer(const ncclComm* comm, const Buffer& buffer, void** handle) {
   if (handle == nullptr) return invalid_argument("handle is NULL: pass where to put it");
   *handle = nullptr;
@@ -38,7 +38,7 @@ Outcome register_buffer(const ncclComm* comm, const Buffer& buffer, void** handl
   return {};
 }
 
-// Null is what a registration that failed has left.
+// A null handle is accepted: a failed registration returns it.
 Outcome deregister_buffer(const ncclComm* comm, const void* handle) {
   const Shared communicator = find(comm);
   if (communicator == nullptr) return no_communicator(comm);
@@ -48,8 +48,8 @@ Outcome deregister_buffer(const ncclComm* comm, const void* handle) {
       "communicator that returned it");
 }
 
-constexpr int kSymmetric = 1;       // NCCL_WIN_COLL_SYMMETRIC.
-constexpr int kStrictOrdering = 2;  // NCCL_WIN_STRICT_ORDERING, of one-sided calls, which there are none of.
+constexpr int kSymmetric = 1;       // NCCL_WIN_COLL_SYMMETRIC
+constexpr int kStrictOrdering = 2;  // NCCL_WIN_STRICT_ORDERING concerns one-sided calls, which are not implemented.
 
 struct WindowRequest {
   void* memory;
@@ -58,7 +58,7 @@ struct WindowRequest {
   ncclWindow_t* out;
 };
 
-// A null window means to programs that there is none, and that calls work nevertheless.
+// Programs treat a null window as "no window", and their calls still work.
 Outcome show(const Communicator& communicator, const WindowRequest& request) {
   tutti_window window = nullptr;
   const std::uint32_t flags = (request.flags & kSymmetric) != 0 ? TUTTI_WINDOW_SYMMETRIC : 0;
@@ -109,7 +109,7 @@ TUTTI_NCCL_API(ncclResult_t, CommDeregister, ncclComm_t comm, void* handle) {
   return guarded("ncclCommDeregister", [&] { return deregister_buffer(comm, handle); });
 }
 
-// All ranks call it; those of one thread in a group.
+// Collective. A thread that drives several ranks calls it in a group.
 TUTTI_NCCL_API(ncclResult_t, CommWindowRegister, ncclComm_t comm, void* memory, std::size_t size, ncclWindow_t* window,
                int flags) {
   return grouped("ncclCommWindowRegister", [&] { return begin_window(comm, {memory, size, flags, window}); });

@@ -5,7 +5,7 @@
 namespace tutti::nccl {
 namespace {
 
-// Odd, so that no object of a program has such an address.
+// Odd, so that no object of the program has this address.
 constinit std::atomic<std::uintptr_t> next_number = 1;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Buffers that a program has registered with a communicator. The library only validates them; see
+// Buffers that a program has registered with a communicator. Registrations are only validated; see
 // docs/design/nccl-shim.md.
 #pragma once
 
@@ -10,9 +10,9 @@ namespace tutti::nccl {
 
 class Registrations {
  public:
-  // A handle that nothing else in this process has, of this communicator or another. Never null. Any thread.
+  // Returns a handle that is unique in the process. Never null. Thread-safe.
   void* add();
-  // False: it is none of these.
+  // Returns false if `handle` is not registered here.
   bool remove(const void* handle);
 
  private:

@@ -1,5 +1,5 @@
-// Teams: subsets of ranks, by the reach of device code. No rank can load and store into another's device memory yet, so
-// each is a team of its own there.
+// NCCL teams: subsets of ranks that device code can reach. No rank can access another's device memory from kernels yet,
+// so each rank is a team of its own.
 #include "src/nccl/communicator.h"
 #include "src/nccl/door.h"
 
@@ -12,7 +12,7 @@ ncclTeam_t all_of(const ncclComm* comm) {
   return {communicator->seat.ranks, communicator->seat.rank, 1};
 }
 
-// The world rank of a rank of a team that this rank is in.
+// World rank of a member of a team to which this rank belongs.
 int world_rank(const ncclComm* comm, const ncclTeam_t& team, int rank) {
   return all_of(comm).rank + (rank - team.rank) * team.stride;
 }

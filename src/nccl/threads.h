@@ -1,4 +1,4 @@
-// Threads of the library in the program's process.
+// Threads that the library starts in the program's process.
 #pragma once
 
 #include <pthread.h>
@@ -25,8 +25,8 @@ class NoCancellation {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// The new thread blocks all signals, so that the program's threads handle them. Throws std::system_error if the system
-// cannot start a thread.
+// Starts a thread that blocks all signals, so that the program's threads handle them. Throws std::system_error if the
+// system cannot start a thread.
 template <typename Work>
 std::thread start_thread(Work&& work) {
   struct AllBlocked {
