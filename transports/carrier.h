@@ -18,14 +18,14 @@
 
 namespace tutti {
 
-inline constexpr std::size_t kMaxCarrierBytes =
-    2048;  // Maximum size of an address or a landing that one end sends to the other.
+// Maximum size of an address or a landing that one end sends to the other.
+inline constexpr std::size_t kMaxCarrierBytes = 2048;
 
-// A message without its data. Lanes are numbered by their writer, from 0, for each connection.
+// Header of a message. Lanes are numbered by their writer, from 0, for each connection.
 struct MessageHead {
   std::uint32_t lane = 0;
   std::uint32_t bytes = 0;
-  std::uint64_t number = 0;  // In its lane.
+  std::uint64_t number = 0;  // Number of the message in its lane, from 0.
   std::uint32_t signature = 0;
   std::uint32_t reserved = 0;
 };
@@ -34,12 +34,12 @@ static_assert(sizeof(MessageHead) == 24);
 // Events that a carrier reports to its connection. The connection checks all of them before it uses them.
 class CarrierEvents {
  public:
-  // The data lie in the message's slot of a lane that this end reads. The messages of a lane come in order.
+  // The data of a message are in its slot of a lane that this end reads. Messages of a lane arrive in order.
   virtual Status arrived(const MessageHead& head) = 0;
-  // The reader of a lane that this end writes has taken `taken` messages in all.
+  // The reader of a lane that this end writes has consumed its first `taken` messages.
   virtual Status credited(std::uint32_t lane, std::uint64_t taken) = 0;
-  // `messages` messages in all of a lane that this end writes need their slots no more. The carrier does not read
-  // there again.
+  // The first `messages` messages of a lane that this end writes have left their slots, which the carrier does not read
+  // again.
   virtual void left(std::uint32_t lane, std::uint64_t messages) = 0;
 
  protected:
@@ -50,56 +50,58 @@ class Carrier {
  public:
   virtual ~Carrier() = default;
 
-  // "verbs": both ends must have the same.
+  // Returns the kind, such as "verbs". Both ends must have the same.
   virtual std::string name() const = 0;
-  // For messages: "verbs, mlx5_0 port 1 gid 3".
+  // Returns a description for error messages: "verbs, mlx5_0 port 1 gid 3".
   virtual std::string describe() const = 0;
 
-  // Address by which the other end reaches this one, at most kMaxCarrierBytes. It is sent over the authenticated
-  // connection.
+  // Returns the address that the other end passes to connect(), at most kMaxCarrierBytes. The caller sends it over the
+  // authenticated connection.
   virtual std::vector<std::byte> address() const = 0;
-  // The other end's. Checked before it is used. Once it has returned well, what the other end puts will arrive, also
-  // before the first advance().
+  // Connects to the other end, whose address is checked first. After success, everything that the other end sends will
+  // arrive, even if it is sent before the first advance().
   virtual Status connect(std::span<const std::byte> address) = 0;
 
-  // Page-aligned, for halves of lanes; keeps alive what it needs of the carrier.
+  // Allocates page-aligned memory for halves of lanes. The memory keeps the parts of the carrier alive that it needs.
   virtual Result<LaneMemory> allocate(std::size_t bytes) = 0;
-  // Memory of a device in which slots of halves may then lie as in what allocate() gives, though the host must not
-  // touch them. Or why the carrier does not reach it.
+  // Registers device memory, so that slots of lanes may be there; the host must not access them. Fails, with the
+  // reason, if the carrier cannot access the memory.
   virtual Result<ReachedBlock> reach(const DeviceBlock& block) {
     return unsupported(name() + " does not reach memory of " + block.name);
   }
-  // This end will read the lane: what its writer must know of it, kMaxCarrierBytes at most. After connect().
+  // Registers a lane that this end reads. Returns the data that its writer passes to attach(), at most
+  // kMaxCarrierBytes. Call it after connect().
   virtual Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) = 0;
-  // This end writes the lane, and this is what its reader's land() returned.
+  // Registers a lane that this end writes. `landing`: result of the reader's land().
   virtual Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) = 0;
-  // No more of this lane, whose number does not come again. Messages of it that come late are dropped.
+  // Unregisters a lane. Its number is not used again, and its later messages are dropped.
   virtual void forget(std::uint32_t lane, LaneEnd end) = 0;
 
-  // Begins to send a message that lies in its slot and stays there until left(). False: there is no room, later.
+  // Starts sending a message whose data remain in their slot until left(). Returns false if there is no room; retry
+  // later.
   virtual Result<bool> put(const MessageHead& head, const std::byte* data) = 0;
-  // Tells the writer of a lane how much has been taken. False: there is no room, later.
+  // Reports to the writer of a lane how many messages were consumed. Returns false if there is no room; retry later.
   virtual Result<bool> credit(std::uint32_t lane, std::uint64_t taken) = 0;
-  // True if everything that was put and credited proceeds without further calls. Messages after left() do.
+  // True if everything that was put and credited proceeds without further calls. Always true of messages after left().
   virtual bool passed_on() { return true; }
-  // Takes in what has come and what has left. An error ends the connection: it names the device and what went wrong.
+  // Processes arrivals and completions. An error ends the connection; it names the device and the cause.
   virtual Status advance(CarrierEvents& events) = 0;
-  // Whether it has messages that it tells of a little later, by itself.
+  // True while received messages await a GPUDirect flush; advance() reports them later.
   virtual bool holds_back() const { return false; }
-  // Whether the other end has all that was sent: what is under way ends with the carrier.
+  // True if the other end has received everything. Unacknowledged data are lost when the carrier is destroyed.
   virtual bool acknowledged() const { return true; }
 
-  // Becomes readable when there may be something to advance, once arm() has returned true.
+  // Descriptor that becomes readable when advance() has work, provided that arm() returned true.
   virtual int descriptor() const = 0;
-  // False: there is something already.
+  // Arms descriptor(). Returns false if advance() has work already.
   virtual bool arm() = 0;
 };
 
-// Makes this process's ends, with what they share: devices, registered memory. They keep it alive. Any thread.
+// Creates the carriers of this process. They share devices and registered memory, and keep these alive. Thread-safe.
 class CarrierSource {
  public:
   virtual ~CarrierSource() = default;
-  // For one connection.
+  // Creates a carrier for one connection.
   virtual Result<std::unique_ptr<Carrier>> make() = 0;
 };
 

@@ -1,5 +1,5 @@
-// Memory of a device in which slots of lanes are to lie, as a carrier is asked to reach it: what network cards and
-// their libraries need to know of it.
+// Device memory for slots of lanes, as described to carriers: everything that network cards and their libraries need to
+// know.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +15,28 @@ namespace tutti {
 enum class MemoryKind : std::uint8_t { host, cuda };
 
 struct DeviceBlock {
-  LaneMemory memory;  // Whole pages, by the addresses that thread blocks use. The host neither reads nor writes there.
+  LaneMemory memory;  // Whole pages, at the address that thread blocks use. The host must not access them.
   std::size_t bytes = 0;
   MemoryKind kind = MemoryKind::cuda;
-  // ThreadBlocks that are told, through memory of the host, of what a network card has written there before, see it. If
-  // not, the card has to read it back first.
+  // True if a thread block that learns from host memory that a network card has written data also sees these data. If
+  // false, the card must read the data back first.
   bool ordered = false;
-  bool insisted = false;   // The user asks for it, come what may.
+  bool insisted = false;   // The user requires GPUDirect (TUTTI_GPUDIRECT=on).
   int dma_buf = -1;        // Descriptor of the whole block; the caller owns it.
-  std::string no_dma_buf;  // Why there is none.
+  std::string no_dma_buf;  // Reason if there is no descriptor.
   std::string name;        // Name of the device, for messages.
 };
 
-// The block, which is reached for as long as somebody holds `memory`, and how.
+// A registered block. It stays registered while `memory` is held.
 struct ReachedBlock {
   LaneMemory memory;
   std::string how;  // "mlx5_0 by dma-buf"
 };
 
-// For people: what was asked to reach a block, and how it does, or why not.
+// Result of trying to register a block, for `tutti doctor`.
 struct BlockWay {
-  std::string by;  // "mlx5_0"
+  std::string by;  // Device that tried it: "mlx5_0".
+  // How it accesses the block, or why it cannot.
   Result<std::string> how;
 };
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kMaxSlotBytes = 16 << 20;
 static_assert(kControlBytes <= HalfLane::kCounterBytes);
 
-// A lane that shares slots with a partner has slots of its own here.
+// A half has slots of its own, even if the lane shares its slots with a partner.
 LaneSpec alone(LaneSpec spec) {
   spec.form = LaneForm::one_way;
   spec.slot_shift = HalfLane::kSlotShift;
@@ -49,7 +49,7 @@ Result<LaneMemory> HalfLane::allocate_shared(std::size_t bytes) {
   return LaneMemory(static_cast<std::byte*>(mapped), [bytes](std::byte* memory) { ::munmap(memory, bytes); });
 }
 
-// Slots are left as they come: pages that no message reaches are never there.
+// Slots are not initialized, so the system allocates no pages that messages do not use.
 HalfLane::HalfLane(std::uint32_t owner, const LaneSpec& lane, LaneEnd which, HalfMemory lies)
     : memory(std::move(lies)), spec(lane), context(owner), end(which) {
   std::byte* control = memory.control.get();

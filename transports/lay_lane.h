@@ -1,4 +1,4 @@
-// How a lane, or a pair of lanes that share their slots, lies in memory, whoever's memory it is.
+// Memory layout of a lane, or of a pair of lanes with common slots, independent of the kind of memory.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// Forward words, partner words or credits.
+// Size of the forward words and the partner's words or credits.
 inline constexpr std::size_t kControlBytes = 2 * kWordsBytes;
 
 inline std::size_t slots_bytes(const LaneSpec& spec) {
@@ -15,7 +15,7 @@ inline std::size_t slots_bytes(const LaneSpec& spec) {
   return sets * (std::size_t{spec.slot_bytes} << spec.slot_shift);
 }
 
-// `control`: kControlBytes, zeroed; `slots`: slots_bytes(), not looked at if there are none. Both aligned to
+// `control`: kControlBytes, zeroed. `slots`: slots_bytes(); unused if there are no slots. Both are aligned to
 // kWordsBytes.
 inline LanePair lay_lane(const LaneSpec& spec, std::byte* control, std::byte* slots) {
   auto* words = reinterpret_cast<LaneWords*>(control);

@@ -1,5 +1,5 @@
-// Interface of transports, which move bytes from one rank's memory to another's. A transport never mentions a
-// collective.
+// Definitions for transports, which move bytes between the memories of ranks. Transports know nothing about
+// collectives.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace tutti {
 
 enum class LaneEnd : std::uint8_t { writer, reader };
 
-// A lane, or a pair of lanes that share their slots: `writer` -> `reader` is the forward lane, the partner of a
-// round_trip or swap goes back. Both ends name it alike. Fixed-width plain data: it travels with the address.
+// A lane, or a pair of lanes with common slots. The forward lane is `writer` -> `reader`; the partner of a round_trip
+// or swap lane has the opposite direction. Both ends use the same spec. Fixed-width plain data, sent with the address.
 struct LaneSpec {
   std::uint32_t writer = 0;
   std::uint32_t reader = 0;
@@ -29,17 +29,17 @@ struct LaneSpec {
 };
 static_assert(sizeof(LaneSpec) == 24);
 
-// Where the owner of a lane's memory has put it, as offsets into one of its segments.
+// Location of a lane in memory of its owner: offsets into one of the owner's segments.
 struct LaneAddress {
   std::uint64_t segment_bytes = 0;  // Size of the whole segment, for the end that maps it.
-  std::uint32_t segment = 0;        // Counted by its owner; its descriptor is passed once to each peer.
+  std::uint32_t segment = 0;        // Index of the segment; its descriptor is passed to each peer once.
   std::uint32_t reserved = 0;
   std::uint64_t words = 0;  // LaneWords[2]: forward lane, partner.
   std::uint64_t slots = 0;
 };
 static_assert(sizeof(LaneAddress) == 32);
 
-// Both directions of a spec, as one process sees them.
+// Both directions of a spec, with addresses of one process.
 struct LanePair {
   LaneView forward;
   LaneView partner;  // Only for round_trip and swap.

@@ -1,7 +1,7 @@
-// UCX between ranks: a carrier over UCP, which takes the best that UCX knows between two processes: RDMA, TCP, shared
-// memory. The UCX_ variables of the environment say what it may take, as for every program that uses it.
+// Carrier over UCX's UCP, which selects the fastest transport between two processes: RDMA, TCP or shared memory. The
+// UCX_ environment variables restrict the selection, as in other programs.
 //
-// Memory of GPUs as well, where UCX knows it and it was asked for.
+// Supports GPU memory if UCX does and the user requires it.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,11 @@
 
 namespace tutti {
 
-// Fails, and says why, where there is no libucp.so.0, or one that is too old.
+// Fails, with the reason, if libucp.so.0 is missing or too old.
 Result<std::unique_ptr<CarrierSource>> open_ucx();
 
-// For people: its version; and whether it reaches a block. Both fail as open_ucx() does, and the first starts nothing.
+// Descriptions for `tutti doctor`: the version of UCX, and whether it can access a block. They fail like open_ucx().
+// describe_ucx() does not start UCX.
 Result<std::string> describe_ucx();
 Result<std::vector<BlockWay>> reach_by_ucx(const DeviceBlock& block);
 

@@ -1,6 +1,6 @@
-// RDMA between ranks: a carrier over the reliable connections of RDMA devices, InfiniBand or RoCE.
+// Carrier over reliable connections of RDMA devices: InfiniBand or RoCE.
 //
-// Memory of GPUs as well, where the system lets RDMA devices reach it: by dma-buf, or by a driver that knows both.
+// Supports GPU memory if RDMA devices can access it: by dma-buf, or through a peer-memory driver.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace tutti {
 
-// Whether somebody has asked for it by name. If not, only what is sure to be worth it is taken: no devices made of
-// software, which are slower than TCP, unless `hca` names them; and memory must be free to be registered.
+// Whether the user selected verbs explicitly. If not, only devices that are certainly faster are used: software
+// devices, which are slower than TCP, only if `hca` names them, and only if enough memory can be locked.
 enum class VerbsUse : std::uint8_t { asked, unasked };
 
 struct VerbsOptions {
-  std::string hca;              // Which ports: verbs/hca_filter.h.
-  std::int32_t gid_index = -1;  // -1: the port's best.
+  std::string hca;              // List of ports, see verbs/hca_filter.h.
+  std::int32_t gid_index = -1;  // -1: the best GID of the port.
   std::uint8_t traffic_class = 0;
-  // An end that does not answer is reported after about 4.096 us * 2^timeout * (retry_count + 1), by hardware up to
-  // four times later. By the defaults that is 3.8 s, so that a cut of 3 s does no harm, as over TCP.
+  // An unresponsive peer is detected after about 4.096 us * 2^timeout * (retry_count + 1); hardware may take up to four
+  // times as long. The defaults give 3.8 s, so that an outage of 3 s is survived, as over TCP.
   std::uint8_t timeout = 17;
   std::uint8_t retry_count = 6;
   VerbsUse use = VerbsUse::asked;
@@ -37,10 +37,11 @@ struct VerbsOptions {
   }
 };
 
-// Fails, and says why, where there is no libibverbs.so.1, no device, or no port of one that is up and admitted.
+// Fails, with the reason, if there is no libibverbs.so.1, no device, or no active port that `options` permit.
 Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions& options);
 
-// For people: the ports that open_verbs() would take, and how each of their devices reaches a block. Fail as that does.
+// Descriptions for `tutti doctor`: the ports that open_verbs() would use, and how their devices access a block. They
+// fail like open_verbs().
 Result<std::string> describe_verbs(const VerbsOptions& options);
 Result<std::vector<BlockWay>> reach_by_verbs(const VerbsOptions& options, const DeviceBlock& block);
 

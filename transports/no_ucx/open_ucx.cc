@@ -1,4 +1,4 @@
-// The UCX of a library that was built without.
+// UCX interface of a library that was built without UCX.
 #include "transports/ucx.h"
 
 namespace tutti {

@@ -1,4 +1,4 @@
-// The RDMA of a library that was built without.
+// RDMA interface of a library that was built without verbs.
 #include "transports/verbs.h"
 
 namespace tutti {

@@ -23,7 +23,7 @@ Result<std::unique_ptr<UcxEnd>> UcxEnd::make(UcxEngine& engine, std::uint64_t to
   return end;
 }
 
-// ---- Meeting ----
+// ---- Connecting ----
 
 std::vector<std::byte> UcxEnd::address() const {
   const std::vector<std::byte>& worker = engine_.address();
@@ -42,7 +42,7 @@ Status UcxEnd::connect(std::span<const std::byte> address) {
   if (head.version != kUcxVersion) return remote_error("the other end uses UCX as another version of tutti does");
   if (endpoint_ != nullptr) return internal_error("two addresses for one end of UCX");
   theirs_ = head.token;
-  // UCX wants it aligned.
+  // UCX requires alignment.
   std::vector<std::uint64_t> aligned((head.bytes + 7) / 8);
   std::memcpy(aligned.data(), address.data() + sizeof head, head.bytes);
   ucp_ep_params_t how = {};
@@ -67,7 +67,7 @@ void UcxEnd::fail(const std::string& why) {
   ring();
 }
 
-// ---- The connection ----
+// ---- Reporting to the connection ----
 
 Status UcxEnd::notify(CarrierEvents& events) {
   armed_ = false;
@@ -99,7 +99,7 @@ Status UcxEnd::notify(CarrierEvents& events) {
   return error_.empty() ? Status() : remote_error(error_);
 }
 
-// ---- Sleeping ----
+// ---- Waiting ----
 
 bool UcxEnd::arm() {
   const bool idle =
@@ -108,14 +108,14 @@ bool UcxEnd::arm() {
   return armed_;
 }
 
-// Another thread has taken in what this end's sleeps for.
+// Wakes a thread that waits for this end, after another thread has received its data.
 void UcxEnd::ring() {
   if (!std::exchange(armed_, false)) return;
   const std::uint64_t once = 1;
   rung_ = ::write(bell_.get(), &once, sizeof once) == sizeof once;
 }
 
-// ---- The end ----
+// ---- Closing ----
 
 bool UcxEnd::answer() { return !error_.empty() || endpoint_ == nullptr || say(answer_, {.kind = UcxWordKind::answer}); }
 
@@ -132,7 +132,7 @@ bool UcxEnd::may_part() {
   return false;
 }
 
-// Whatever is under way ends.
+// Aborts outstanding operations.
 void UcxEnd::close() {
   if (endpoint_ == nullptr) return;
   ucp_request_param_t how = {};

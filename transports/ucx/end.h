@@ -1,5 +1,5 @@
-// One end of what two ranks have between them by UCX: an endpoint, and what is under way in the lanes of one
-// connection. All with the engine's lock held; UCX calls back with it too.
+// One end of a UCX connection between two ranks: an endpoint, and the state of the lanes of one TCP connection. All
+// functions require the engine's lock, which is also held during callbacks of UCX.
 #pragma once
 
 #include <unistd.h>
@@ -25,7 +25,7 @@ class UcxEngine;
 
 class UcxEnd {
  public:
-  // `token`: what the other end will say to be heard here.
+  // `token`: random number that the other end puts into its messages.
   static Result<std::unique_ptr<UcxEnd>> make(UcxEngine& engine, std::uint64_t token);
 
   std::uint64_t token() const { return token_; }
@@ -42,24 +42,25 @@ class UcxEnd {
   Result<bool> credit(std::uint32_t lane, std::uint64_t taken);
   // Reports messages that arrived and left since the last call.
   Status notify(CarrierEvents& events);
-  // Nothing is kept in this process of what was put and credited.
+  // True if UCX buffers nothing in this process of what was put and credited.
   bool passed_on() const { return busy_ == 0 && !unpassed_ && !passing_; }
 
   // Descriptor for events of the worker and of this end.
   int descriptor() const { return both_.get(); }
   bool arm();
 
-  // Called back.
+  // Called by UCX's callbacks.
   struct Data {
     void* at;
     std::size_t bytes;
-    bool waits_there;  // Rendezvous: still with the sender, and `at` is a handle of it.
+    bool waits_there;  // Rendezvous: the sender keeps the data, and `at` is UCX's handle.
   };
   ucs_status_t take_message(const MessageHead& head, const Data& data);
   void take_word(const UcxWord& word);
-  bool answer();  // False: not yet.
+  bool answer();  // Sends an owed answer. Returns false if it must be retried.
 
-  // The other end has all that was put, or never will, and knows that this one leaves. Asks and tells it, if need be.
+  // True if the other end has received everything, or never will, and knows that this end leaves. Exchanges the words
+  // that are needed for that.
   bool may_part();
   void close();
   bool closed();
@@ -71,7 +72,8 @@ class UcxEnd {
   struct Writing;
   struct Sending {
     Writing* lane = nullptr;
-    UcxMessage message;  // UCX reads it until it is sent.
+    UcxMessage message;  // UCX reads it until the send completes.
+    // The send is complete.
     bool over = false;
   };
   struct Writing {
@@ -80,13 +82,13 @@ class UcxEnd {
     LaneMemory memory;
     ucp_mem_h registered = nullptr;
     ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;
-    bool on_device = false;     // Either end's slots are.
-    std::uint64_t over = 0;     // Messages that UCX has sent, in order.
+    bool on_device = false;     // The slots of either end are in device memory.
+    std::uint64_t over = 0;     // Messages that UCX has sent, counted in order.
     std::uint64_t passing = 0;  // Number of messages that the current flush covers.
-    std::uint64_t left = 0;     // And has.
+    std::uint64_t left = 0;     // Messages whose slots are free again.
     std::uint64_t credited = 0;
-    bool has_over = false, has_left = false, has_credit = false;  // It is in the list of those.
-    std::array<Sending, kSlots> sending;                          // By number.
+    bool has_over = false, has_left = false, has_credit = false;  // Member of the list of that name.
+    std::array<Sending, kSlots> sending;                          // [k % kSlots]: message k.
   };
   struct Speech {
     UcxEnd* end = nullptr;
@@ -107,12 +109,12 @@ class UcxEnd {
     ucp_mem_h registered = nullptr;
     ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;
     bool on_device = false;
-    std::uint64_t next = 0;  // To be told of.
+    std::uint64_t next = 0;  // Next message to report.
     bool has_notifications = false;
     bool forgotten = false;                // Later arrivals are dropped.
-    std::array<Arrival, kSlots> arrivals;  // By number.
+    std::array<Arrival, kSlots> arrivals;  // [k % kSlots]: message k.
     Speech credit;
-    bool busy() const;  // UCX will call back about it.
+    bool busy() const;  // True if a callback for this lane is pending.
   };
 
   UcxEnd(UcxEngine& engine, std::uint64_t token) : engine_(engine), token_(token) {}
@@ -128,23 +130,24 @@ class UcxEnd {
   UcxEngine& engine_;
   std::uint64_t token_, theirs_ = 0;
   ucp_ep_h endpoint_ = nullptr;
-  void* closing_ = nullptr;  // UCX's request.
+  void* closing_ = nullptr;  // Request of UCX.
   std::string error_;
   std::map<std::uint32_t, Reading> reading_;
   std::map<std::uint32_t, Writing> writing_;
-  // Forgotten, while UCX sends its last credit, or fetches a message: an end that is told that the other has closed the
-  // lane cannot believe that all has come.
+  // Forgotten lanes while UCX sends their last credit or fetches a message. Their memory must outlive these requests,
+  // and count_arrived_ must still include their messages.
   std::vector<std::map<std::uint32_t, Reading>::node_type> fading_;
-  std::uint32_t next_reading_ = 0, next_writing_ = 0;  // Below them, what is not there has been forgotten.
-  std::vector<Reading*> arrived_;                      // Lanes with something to tell, each once.
+  // Lanes below these numbers that are not in the maps were forgotten.
+  std::uint32_t next_reading_ = 0, next_writing_ = 0;
+  std::vector<Reading*> arrived_;  // Lanes with arrivals to report, each once.
   std::vector<Writing*> over_, left_, credited_;
-  std::uint64_t busy_ = 0;  // Requests of UCX that will call back, but for the flush.
-  bool unpassed_ = false;   // Something was sent since the last flush began,
-  bool passing_ = false;    // which is under way.
-  std::uint64_t count_put_ = 0, count_arrived_ = 0,
-                count_received_ = 0;  // The last: of those put, known to have arrived.
+  std::uint64_t busy_ = 0;  // Pending requests of UCX, without the flush.
+  bool unpassed_ = false;   // Data was sent since the last flush began.
+  bool passing_ = false;    // A flush is in progress.
+  // count_received_: sent messages that are known to have arrived.
+  std::uint64_t count_put_ = 0, count_arrived_ = 0, count_received_ = 0;
   Speech question_, answer_, farewell_;
-  bool asked_ = false, parts_ = false, alone_ = false;  // The other end has left.
+  bool asked_ = false, parts_ = false, alone_ = false;  // alone_: the other end has left.
   File bell_, both_;
   bool armed_ = false, rung_ = false;
 };

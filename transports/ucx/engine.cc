@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMaxRounds = 16;  // Maximum rounds of progress at a time, so that other work proceeds.
 constexpr std::int64_t kPartingMs = 1000;
-constexpr std::int64_t kTogetherNs = 200'000'000;  // Ends that part within this of each other do so together.
+constexpr std::int64_t kTogetherNs = 200'000'000;  // Ends that close within this interval share a deadline.
 
 Status ucx_error(const std::string& action, ucs_status_t status) {
   return {Code::system, "UCX cannot " + action + ": " + explain_ucx(status)};
@@ -35,7 +35,7 @@ Status UcxEngine::start() {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucx().config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return ucx_error("read its configuration (UCX_... in the environment)", status);
-  // Slots are registered once, by allocate(): nothing needs a cache that watches all memory of the program.
+  // allocate() registers all slots, so no registration cache is needed, which would hook the program's memory calls.
   (void)ucx().config_modify(config, "RCACHE_ENABLE", "n");
   ucp_params_t parameters = {};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
@@ -70,7 +70,7 @@ Status UcxEngine::start() {
   return ask_address();
 }
 
-// Where there are many devices, those that lead out of this host have to do.
+// If the address is too long, uses only devices that reach other hosts.
 Status UcxEngine::ask_address() {
   std::size_t bytes = 0;
   for (const std::uint32_t which : {0U, std::uint32_t{UCP_WORKER_ADDRESS_FLAG_NET_ONLY}}) {
@@ -97,8 +97,8 @@ Result<LaneMemory> UcxEngine::allocate(std::size_t bytes) {
   return add(std::move(memory), {.bytes = bytes});
 }
 
-// Asked for by name only: where UCX has no way of its own to such memory it copies by CUDA, in whatever thread carries,
-// which may have to wait there for a thread that waits for it.
+// Requires an explicit request: if UCX cannot access such memory directly, it copies with CUDA in the thread that calls
+// it. That thread may then have to wait for a thread that waits for it.
 Result<ReachedBlock> UcxEngine::reach(const DeviceBlock& block) {
   const Registered what = {
       .bytes = block.bytes,
@@ -158,7 +158,7 @@ UcxEngine::Registered UcxEngine::registered(const LaneMemory& memory) const {
   return memory.get() < found->first + found->second.bytes ? found->second : Registered{};
 }
 
-// ---- What comes ----
+// ---- Receiving ----
 
 void UcxEngine::progress() {
   const UcxWords words;
@@ -177,7 +177,7 @@ UcxEnd* UcxEngine::find(std::uint64_t token) const {
   return found == ends_.end() ? nullptr : found->second;
 }
 
-// A message without one of our tokens is from another job, or for an end that is gone.
+// A message with an unknown token is from another job, or for an end that was closed.
 ucs_status_t UcxEngine::take_message(void* engine, const void* header, std::size_t header_bytes, void* data,
                                      std::size_t bytes, const ucp_am_recv_param_t* how) {
   UcxMessage message;
@@ -199,7 +199,7 @@ ucs_status_t UcxEngine::take_word(void* engine, const void* header, std::size_t 
   return UCS_OK;
 }
 
-// ---- The end ----
+// ---- Closing ----
 
 void UcxEngine::wait_a_little(std::unique_lock<std::mutex>& lock) const {
   lock.unlock();
@@ -221,7 +221,7 @@ void UcxEngine::part(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& 
     log(LogLevel::warn, "UCX did not complete pending requests in time: their buffers are leaked");
     (void)end.release();
   }
-  lock.unlock();  // Memory is freed without it.
+  lock.unlock();  // Memory must be freed without the lock.
   end.reset();
 }
 

@@ -1,5 +1,5 @@
-// UCX's context and worker, shared by all carriers of one source. A thread that makes the worker progress stores
-// arrivals for all of them; each carrier reports its own later.
+// UCX's context and worker, shared by all carriers of one source. A thread that advances the worker stores arrivals for
+// all carriers; each carrier reports its own later.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,13 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   UcxEngine(const UcxEngine&) = delete;
   UcxEngine& operator=(const UcxEngine&) = delete;
 
-  // Held around all below, but for allocate() and reach(), and while UCX calls back.
+  // Lock that the functions below require, except allocate() and reach(). Held during callbacks of UCX.
   std::mutex& mutex() { return mutex_; }
 
-  // Known to UCX for as long as it lives, and freed without the lock. Keeps the engine.
+  // Memory registered with UCX. It keeps the engine alive, and must be freed without the lock.
   Result<LaneMemory> allocate(std::size_t bytes);
   Result<ReachedBlock> reach(const DeviceBlock& block);
-  // Registration of a range, or part of one. Without a handle: not registered.
+  // Registration of the range that contains some memory. Null handle: not registered.
   struct Registered {
     ucp_mem_h handle = nullptr;
     std::size_t bytes = 0;
@@ -49,12 +49,12 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
 
   void enroll(std::uint64_t token, UcxEnd& end) { ends_.emplace(token, &end); }
   void progress();
-  // It has been asked how much has arrived, and cannot answer from where it is.
+  // Records that `end` owes an answer, which cannot be sent from within a callback.
   void owe_answer(UcxEnd& end) { asked_.push_back(&end); }
-  // False: there is something to take in already.
+  // Returns false if progress() has work already.
   bool arm();
-  // Waits, a second at most for all ends that part together, for the other end to have what was put; then closes it.
-  // Returns without the lock.
+  // Closes `end`, after waiting until the other end has received everything. Ends that close at about the same time
+  // wait for at most a second together. Releases the lock.
   void part(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& lock);
 
  private:
@@ -83,8 +83,8 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   std::unordered_map<std::uint64_t, UcxEnd*> ends_;  // By token.
   std::vector<UcxEnd*> asked_;
   std::map<const std::byte*, Registered> registered_;
-  Deadline parting_;            // Common deadline of all ends that close one after another.
-  std::int64_t parted_ns_ = 0;  // the last of them at this time.
+  Deadline parting_;            // Common deadline of ends that close one after another.
+  std::int64_t parted_ns_ = 0;  // Time at which the last of them closed.
 };
 
 }  // namespace tutti

@@ -1,7 +1,6 @@
-// Messages that two ends exchange by UCX, and addresses that they exchange over their connection before. Fixed-
-// width plain data.
+// Formats of UCX messages between two ends, and of addresses exchanged over TCP before. Fixed-width plain data.
 //
-// A worker accepts messages from any sender. The token in front of each message is a random number that only the
+// A worker accepts messages from any sender. Each message therefore begins with a token: a random number that only the
 // other end has received.
 #pragma once
 
@@ -11,13 +10,13 @@
 
 namespace tutti {
 
-// UCP's numbers of active messages.
-inline constexpr unsigned kUcxMessage = 0;  // A UcxMessage, and the data.
+// Identifiers of UCP active messages.
+inline constexpr unsigned kUcxMessage = 0;  // A UcxMessage, then the data.
 inline constexpr unsigned kUcxWord = 1;     // A UcxWord.
 
 inline constexpr std::uint32_t kUcxVersion = 2;
 
-// In front of the worker's address, of `bytes`.
+// Header of a worker address of `bytes` bytes.
 struct UcxAddressHead {
   std::uint32_t version = kUcxVersion;
   std::uint32_t bytes = 0;
@@ -25,9 +24,9 @@ struct UcxAddressHead {
 };
 static_assert(sizeof(UcxAddressHead) == 16);
 
-// Description of a lane for its writer.
+// Data about a lane for its writer.
 struct UcxLanding {
-  std::uint32_t on_device = 0;  // 1: its slots are no memory of the host, and messages have to be fetched.
+  std::uint32_t on_device = 0;  // 1: the slots are in device memory, so messages must use rendezvous.
 };
 static_assert(sizeof(UcxLanding) == 4);
 
@@ -38,15 +37,15 @@ struct UcxMessage {
 static_assert(sizeof(UcxMessage) == 32);
 
 enum class UcxWordKind : std::uint32_t {
-  credit = 1,    // So many messages of the receiver's lane have been taken: `taken`.
-  question = 2,  // The sender is about to leave, and waits for
-  answer = 3,    // this: what has arrived.
-  farewell = 4,  // It has left, and answers no more.
+  credit = 1,    // `taken` messages of the receiver's lane have been consumed.
+  question = 2,  // The sender is about to close, and requests an answer.
+  answer = 3,    // Reply to a question; `arrived` is what matters.
+  farewell = 4,  // The sender has closed, and does not answer questions any more.
 };
 
 struct UcxWord {
   std::uint64_t token = 0;
-  std::uint64_t arrived = 0;  // Messages of all lanes, so far.
+  std::uint64_t arrived = 0;  // Messages received so far, over all lanes.
   std::uint64_t taken = 0;
   std::uint32_t lane = 0;
   UcxWordKind kind = UcxWordKind::credit;

@@ -1,4 +1,4 @@
-// The lanes of an end: where their slots lie, and how UCX knows that memory.
+// Lanes of an end: their slots, and the registration of this memory.
 #include <algorithm>
 #include <utility>
 

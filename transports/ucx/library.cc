@@ -13,11 +13,11 @@
 namespace tutti {
 namespace {
 
-constexpr unsigned kMajor = 1, kMinMinor = 13;  // The oldest that this was tried with.
+constexpr unsigned kMajor = 1, kMinMinor = 13;  // Oldest version tested.
 
 thread_local UcxWords* words = nullptr;
 
-// UCX installs handlers of fatal signals while it is loaded, if nobody has before. They are not ours to change.
+// UCX installs handlers of fatal signals when it is loaded, unless the program has handlers. This class restores them.
 class KeptSignals {
  public:
   KeptSignals() {
@@ -117,7 +117,7 @@ Status ucx_library() {
 
 const UcxLibrary& ucx() { return of_process().library; }
 
-// ---- What UCX says ----
+// ---- Log messages ----
 
 UcxWords::UcxWords() : outer_(std::exchange(words, this)) {}
 UcxWords::~UcxWords() { words = outer_; }
@@ -128,7 +128,7 @@ std::string explain_ucx(ucs_status_t status) {
   return text;
 }
 
-// Its errors are told with ours, by whoever is concerned; its warnings are for people.
+// Errors become part of Tutti's error messages; warnings are logged for the user.
 ucs_log_func_rc_t UcxWords::take(const char*, unsigned, const char*, ucs_log_level_t level,
                                  const ucs_log_component_config_t*, const char* format, va_list arguments) {
   if (words == nullptr || level < UCS_LOG_LEVEL_ERROR || level > UCS_LOG_LEVEL_WARN) return UCS_LOG_FUNC_RC_CONTINUE;

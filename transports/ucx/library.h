@@ -1,4 +1,4 @@
-// libucp.so.0 and libucs.so.0, opened when they are first needed, so that a program runs where there is no UCX.
+// libucp.so.0 and libucs.so.0, loaded when they are first needed, so that programs run without UCX.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -42,15 +42,15 @@ struct UcxLibrary {
   decltype(&::ucs_log_push_handler) log_push_handler = nullptr;
 };
 
-// Names each function that it lacks. Never closed: UCX has threads, and hooks in the program.
+// Loads UCX. The error lists missing functions. Never unloaded, because UCX has threads and hooks.
 Result<UcxLibrary> open_ucx_library(const char* ucp_path, const char* ucs_path);
-// Opens the process's, once. The program's signal handlers are what they were.
+// Loads UCX once for the process, and preserves the program's signal handlers.
 Status ucx_library();
-// Once that has returned well.
+// Requires that ucx_library() succeeded.
 const UcxLibrary& ucx();
 
-// This thread is in UCX until the end of the scope: what UCX has to say goes to our log, and its last error can be told
-// with ours. Around others' calls UCX says what it says to whom it says it.
+// Redirects UCX's log messages of this thread until the end of the scope. They are written to Tutti's log, and the last
+// error is available to explain_ucx(). Messages outside of such scopes are handled by UCX as usual.
 class UcxWords {
  public:
   UcxWords();
@@ -58,7 +58,7 @@ class UcxWords {
   UcxWords(const UcxWords&) = delete;
   UcxWords& operator=(const UcxWords&) = delete;
 
-  // UCX's handler of its log.
+  // Log handler for UCX.
   static ucs_log_func_rc_t take(const char* file, unsigned line, const char* function, ucs_log_level_t level,
                                 const ucs_log_component_config_t* component, const char* format, va_list arguments);
 
@@ -68,7 +68,8 @@ class UcxWords {
   char last_[256] = {};
 };
 
-// "Destination is unreachable (no remote worker address for ...)", the latter by what UCX has said in this scope.
+// Returns a description of `status`, followed by UCX's last error in this scope: "Destination is unreachable (no remote
+// worker address for ...)".
 std::string explain_ucx(ucs_status_t status);
 
 }  // namespace tutti

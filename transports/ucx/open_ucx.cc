@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-// An end, and the lock around it.
+// A UcxEnd with its lock.
 class UcxCarrier : public Carrier {
  public:
   UcxCarrier(std::shared_ptr<UcxEngine> engine, std::unique_ptr<UcxEnd> end)
@@ -33,7 +33,7 @@ class UcxCarrier : public Carrier {
 
   Result<LaneMemory> allocate(std::size_t bytes) override { return engine_->allocate(bytes); }
   Result<ReachedBlock> reach(const DeviceBlock& block) override { return engine_->reach(block); }
-  // This end finds the slot by the message's number.
+  // The landing contains no addresses, because this end finds slots by message numbers.
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(engine_->mutex());
     const UcxLanding landing = end_->land(lane, reading);
@@ -49,12 +49,12 @@ class UcxCarrier : public Carrier {
     return {};
   }
   void forget(std::uint32_t lane, LaneEnd end) override {
-    std::vector<LaneMemory> freed;  // Later than the lock.
+    std::vector<LaneMemory> freed;  // Freed after the lock is released.
     const std::lock_guard lock(engine_->mutex());
     freed = end_->forget(lane, end);
   }
 
-  // UCX queues what does not go at once.
+  // Always succeeds, because UCX queues what it cannot send at once.
   Result<bool> put(const MessageHead& head, const std::byte* data) override {
     const std::lock_guard lock(engine_->mutex());
     TUTTI_CHECK_OK(end_->put(head, data));

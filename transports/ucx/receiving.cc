@@ -1,4 +1,4 @@
-// What UCX brings to an end. Nothing of it is believed before it was looked at.
+// Receiving side of an end. All received values are checked before use.
 #include <algorithm>
 #include <cstring>
 
@@ -14,7 +14,7 @@ ucs_status_t UcxEnd::take_message(const MessageHead& head, const Data& data) {
   if (found == reading_.end()) {
     if (head.lane >= next_reading_) fail("received a message for an unknown lane");
     ++count_arrived_;
-    return UCS_OK;  // The lane has been forgotten: it is dropped.
+    return UCS_OK;  // The lane was forgotten, so the message is dropped.
   }
   Reading& lane = found->second;
   Arrival& arrival = lane.arrivals[head.number % kSlots];
@@ -44,7 +44,7 @@ ucs_status_t UcxEnd::fetch(Arrival& arrival, const Data& data) {
       [](void* request, ucs_status_t status, std::size_t, void* about) {
         auto& fetched = *static_cast<Arrival*>(about);
         ucx().request_free(request);
-        fetched.lane->end->unpassed_ = true;  // The writer waits to be told, by us.
+        fetched.lane->end->unpassed_ = true;  // A flush must send the completion to the writer, which waits for it.
         fetched.lane->end->come(fetched, status);
       },
       &arrival);
@@ -54,7 +54,7 @@ ucs_status_t UcxEnd::fetch(Arrival& arrival, const Data& data) {
   std::byte* slot = slot_of(arrival.lane->view, arrival.head.number);
   const ucs_status_ptr_t begun_fetch = ucx().am_recv_data_nbx(engine_.worker(), data.at, slot, data.bytes, &how);
   if (begun_fetch == nullptr || UCS_PTR_IS_ERR(begun_fetch)) come(arrival, UCS_PTR_STATUS(begun_fetch));
-  return UCS_INPROGRESS;  // UCX keeps what it needs of it.
+  return UCS_INPROGRESS;  // UCX keeps the data until they are fetched.
 }
 
 void UcxEnd::come(Arrival& arrival, ucs_status_t status) {

@@ -1,4 +1,4 @@
-// How requests of UCX are begun.
+// Parameters of UCX requests.
 #pragma once
 
 #include <type_traits>
@@ -7,7 +7,8 @@
 
 namespace tutti {
 
-// Whatever UCX has begun calls `done` with `about`, but what is done at once.
+// Parameters of a request that calls `done` with `about` on completion. `done` is not called if the request completes
+// immediately.
 template <typename Done>
 ucp_request_param_t begun(Done done, void* about) {
   ucp_request_param_t how = {};
@@ -22,7 +23,7 @@ ucp_request_param_t begun(Done done, void* about) {
   return how;
 }
 
-// For data in the slots of a lane.
+// Adds the memory type and registration of the lane's slots, for requests with data.
 template <typename Lane>
 void use(ucp_request_param_t& how, const Lane& lane) {
   how.memory_type = lane.type;

@@ -1,4 +1,4 @@
-// Sending side of an end: messages, words, and the flush that completes them.
+// Sending side of an end: messages, control words, and the flush that completes them.
 #include <utility>
 
 #include "transports/ucx/end.h"
@@ -22,7 +22,7 @@ Status UcxEnd::put(const MessageHead& head, const std::byte* data) {
       },
       &sending);
   use(how, lane);
-  if (lane.on_device && head.bytes > 0) {  // No processor is to copy it.
+  if (lane.on_device && head.bytes > 0) {  // Rendezvous, so that no CPU copies the data.
     how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
     how.flags = UCP_AM_SEND_FLAG_RNDV;
   }
@@ -35,7 +35,7 @@ Status UcxEnd::put(const MessageHead& head, const std::byte* data) {
   return error_.empty() ? Status() : remote_error(error_);
 }
 
-// They may leave in another order than they came.
+// Sends may complete in a different order than they were begun.
 void UcxEnd::over(Sending& sending, ucs_status_t status) {
   --busy_;
   if (status != UCS_OK) return fail(explain_ucx(status));
@@ -77,8 +77,8 @@ bool UcxEnd::say(Speech& speech, UcxWord word) {
   return true;
 }
 
-// What UCX has sent may still be in a buffer of its own, which nobody empties once this thread has left. A flush
-// returns when it is on its way.
+// UCX may hold sent data in its own buffers, which are not flushed when this thread stops calling it. A flush completes
+// when the data have left this process.
 void UcxEnd::pass_on() {
   if (passing_ || !unpassed_ || endpoint_ == nullptr || !error_.empty()) return;
   unpassed_ = false;

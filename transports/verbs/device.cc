@@ -38,26 +38,26 @@ int worth(const ibv_gid_entry& entry) {
   return is_link_local(entry.gid) ? 2 : 3;
 }
 
-// The first of the best.
+// Returns the first GID of the highest worth.
 std::optional<ibv_gid_entry> best_gid(const VerbsPort& port, int entries) {
   std::optional<ibv_gid_entry> best;
   for (int index = 0; index < entries; ++index) {
     ibv_gid_entry entry = {};
     const int error = ibv().query_gid(port.device->context(), port.number, static_cast<std::uint32_t>(index), &entry, 0,
                                       sizeof entry);
-    if (error != 0) continue;  // Tables have holes.
+    if (error != 0) continue;  // GID tables may have unused entries.
     if (!best || worth(entry) > worth(*best)) best = entry;
     if (!port.ethernet) break;
   }
   return best;
 }
 
-// The kernel's driver of soft-RoCE says that nobody has made its devices, or, since Linux 5.6, all ones.
+// True if the vendor is unknown: the kernel's soft-RoCE driver reports 0, or all ones since Linux 5.6.
 bool says_nobody(const ibv_device_attr& attributes) {
   return attributes.vendor_id == 0 || attributes.vendor_id == 0xffffff;
 }
 
-// Empty: the device can be used, as far as it goes. If not, why not.
+// Returns why the device cannot be used; empty if it can, independent of its port.
 std::string look_at_device(const VerbsPort& port, const VerbsOptions& options, const HcaFilter& filter) {
   const std::string& name = port.device->name();
   if (!filter.admits(name, port.number)) return "is left out by TUTTI_IB_HCA or NCCL_IB_HCA (" + options.hca + ")";
@@ -68,7 +68,7 @@ std::string look_at_device(const VerbsPort& port, const VerbsOptions& options, c
   return "";
 }
 
-// Empty: it can be used. If not, why not.
+// Returns why the port cannot be used; empty if it can.
 std::string look_at(VerbsPort& port, const VerbsOptions& options) {
   ibv_port_attr attributes = {};
   if (ibv().query_port(port.device->context(), port.number, &attributes) != 0) return "does not say whether it is up";
@@ -92,7 +92,7 @@ std::string look_at(VerbsPort& port, const VerbsOptions& options) {
   return "";
 }
 
-// Ports of one device that can be used; `reasons`: why others cannot.
+// Appends the usable ports of a device; `reasons` lists why others are not.
 void add_ports(const std::shared_ptr<VerbsDevice>& device, const VerbsOptions& options, std::vector<VerbsPort>& ports,
                std::string& reasons) {
   const HcaFilter filter(options.hca);
@@ -147,7 +147,7 @@ Result<MemoryRegion> VerbsDevice::register_memory(void* address, std::size_t byt
   return Status(failed.code(), failed.message() + "; raise the limit of locked memory: ulimit -l unlimited");
 }
 
-// The addresses that peers write to are the device's either way.
+// Either way, peers write to addresses of the device.
 Result<BlockRegion> VerbsDevice::register_block(const DeviceBlock& block) const {
   const int access = access_for(block.ordered ? RegionUse::remote : RegionUse::read_back);
   std::byte* at = block.memory.get();
@@ -181,7 +181,7 @@ Result<std::vector<VerbsPort>> find_verbs_ports(const VerbsOptions& options) {
   TUTTI_CHECK_OK(verbs_library());
   int count = 0;
   ibv_device** list = ibv().get_device_list(&count);
-  if (list == nullptr && errno == ENOSYS)  // The kernel has no such module.
+  if (list == nullptr && errno == ENOSYS)  // The kernel lacks the module.
     return unsupported("this machine has no RDMA device: `ibv_devices` and `rdma link` list what there is");
   if (list == nullptr) return system_error("list RDMA devices");
   std::vector<VerbsPort> ports;

@@ -1,4 +1,4 @@
-// RDMA devices that this process has opened, and which of their ports carry messages.
+// RDMA devices that this process has opened, and selection of their ports.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ void release_context(ibv_context* context);
 void release_domain(ibv_pd* domain);
 void release_region(ibv_mr* region);
 
-// Memory that a device may read, that the other end may write into if `remote`, and whoever this end lets read it may
-// read, too, if `read_back`.
+// Registered memory that the device may read. remote: the peer may write it. read_back: peers with the key may also
+// read it.
 using MemoryRegion = Owned<ibv_mr*, release_region>;
 enum class RegionUse : std::uint8_t { local, remote, read_back };
 
@@ -28,20 +28,20 @@ struct BlockRegion {
   std::string how;  // "by dma-buf"
 };
 
-// With one protection domain, of all its connections: registered memory serves them all.
+// A device with one protection domain, so that registered memory serves all connections of the device.
 class VerbsDevice {
  public:
   static Result<std::shared_ptr<VerbsDevice>> open(ibv_device* device);
 
   const std::string& name() const { return name_; }
-  // Soft-RoCE: a driver of the kernel's that sends by UDP.
+  // True for Soft-RoCE, a kernel driver that sends by UDP.
   bool made_of_software() const { return made_of_software_; }
-  // Its connections are made otherwise than we do.
+  // True for iWARP, whose connections are established differently; not supported.
   bool iwarp() const { return iwarp_; }
   ibv_context* context() const { return context_.get(); }
   ibv_pd* domain() const { return domain_.get(); }
   Result<MemoryRegion> register_memory(void* address, std::size_t bytes, RegionUse use) const;
-  // By its dma-buf or, as drivers of GPUs may allow, by its address.
+  // Registers a block by its dma-buf, or by its address, which GPU drivers may allow.
   Result<BlockRegion> register_block(const DeviceBlock& block) const;
 
  private:
@@ -51,17 +51,17 @@ class VerbsDevice {
   Owned<ibv_pd*, release_domain> domain_;
 };
 
-// One that is up.
+// An active port.
 struct VerbsPort {
   std::shared_ptr<VerbsDevice> device;
   std::uint8_t number = 1;
-  bool ethernet = false;  // RoCE: the other end is reached by its GID. If not: by its LID.
+  bool ethernet = false;  // RoCE: the peer is addressed by GID; otherwise by LID.
   std::uint16_t lid = 0;
   ibv_mtu mtu = IBV_MTU_1024;
   std::uint32_t gid_index = 0;
   ibv_gid gid = {};
 
-  // "rxe0 port 1, gid 1 (::ffff:10.77.0.1)"
+  // Returns, for example, "rxe0 port 1, gid 1 (::ffff:10.77.0.1)".
   std::string describe() const;
 };
 

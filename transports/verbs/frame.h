@@ -16,7 +16,7 @@ inline constexpr std::uint32_t kVerbsVersion = 2;
 // One end of a queue pair.
 struct RailAddress {
   std::uint32_t queue_pair = 0;
-  std::uint32_t first_packet = 0;  // Number of the first that it sends.
+  std::uint32_t first_packet = 0;  // Initial packet sequence number of this end.
   std::array<std::uint8_t, 16> gid = {};
   std::uint16_t lid = 0;
   std::uint8_t mtu = 0;
@@ -25,7 +25,7 @@ struct RailAddress {
 };
 static_assert(sizeof(RailAddress) == 32);
 
-// Rails are paired in this order: what one end has more of is not used.
+// Rails are paired in this order. Surplus rails of one end are not used.
 struct VerbsAddress {
   std::uint32_t version = kVerbsVersion;
   std::uint32_t rails = 0;
@@ -33,33 +33,33 @@ struct VerbsAddress {
 };
 static_assert(sizeof(VerbsAddress) <= kMaxCarrierBytes);
 
-// Where the slots of a lane are, for its writer.
+// Location of a lane's slots, for its writer.
 struct VerbsLanding {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::array<std::uint32_t, kMaxPorts> keys = {};  // By rail.
-  std::uint32_t max_eager = 0;                     // Bytes that the reader takes with a record.
+  std::uint32_t max_eager = 0;                     // Maximum bytes that the reader accepts within a record.
   std::uint32_t reserved = 0;
 };
 static_assert(sizeof(VerbsLanding) == 56);
 
 enum class RecordKind : std::uint16_t {
-  message = 1,  // This rail has written its part of the message's data into the slot.
-  eager = 2,    // Its data follow.
-  credit = 3,   // So many messages of the receiver's lane have been taken: head.number.
-  receipt = 4,  // Nothing but `received`.
+  message = 1,  // This rail has written its share of the data into the slot.
+  eager = 2,    // The data follow the record.
+  credit = 3,   // head.number messages of the receiver's lane have been consumed.
+  receipt = 4,  // Only `received` is valid.
 };
 
-// Record that is sent in order on a rail, into memory that the other end has posted.
+// A record, sent in order on a rail into a buffer that the other end has posted.
 struct VerbsRecord {
   RecordKind kind = RecordKind::receipt;
-  std::uint16_t parts = 1;     // Rails that carry data of this message. Each has a record of it.
-  std::uint32_t received = 0;  // Records that the sender has had from this rail so far, modulo 2^32.
+  std::uint16_t parts = 1;     // Number of rails that carry data of this message; each sends a record.
+  std::uint32_t received = 0;  // Records that the sender has received on this rail, modulo 2^32.
   MessageHead head;
 };
 static_assert(sizeof(VerbsRecord) == 32);
 
-inline constexpr std::size_t kRecordBytes = 256;  // With data.
+inline constexpr std::size_t kRecordBytes = 256;  // Including data.
 inline constexpr std::size_t kEagerBytes = kRecordBytes - sizeof(VerbsRecord);
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
-// Which ports of RDMA devices a list admits, in the words of NCCL_IB_HCA: "mlx5,rxe0:1" by beginnings of names,
-// "=mlx5_0" by names, "^..." and "^=..." all but those; ":1" is one port of a device.
+// Filter for ports of RDMA devices, with the syntax of NCCL_IB_HCA: "mlx5,rxe0:1" lists name prefixes, "=mlx5_0" exact
+// names, "^..." and "^=..." exclude; ":1" selects one port of a device.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace tutti {
 
 class HcaFilter {
  public:
-  explicit HcaFilter(std::string_view list);  // Empty: all.
+  explicit HcaFilter(std::string_view list);  // Empty: all ports.
 
   bool admits(std::string_view device, std::uint32_t port) const;
-  // Not only by leaving out others.
+  // True if the list includes the port explicitly, rather than by excluding others.
   bool names(std::string_view device, std::uint32_t port) const;
 
  private:

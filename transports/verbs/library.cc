@@ -22,7 +22,8 @@ const Opened& of_process() {
   static const Opened opened = [] {
     auto library = open_verbs_library(kPath);
     if (!library.ok()) return Opened{.library = {}, .status = std::move(library).status()};
-    // Children keep their pages, where the kernel is too old to see to it. Refused if the program has used RDMA before.
+    // Protects registered pages from copy-on-write after fork() on old kernels. Fails if the program has used RDMA
+    // before.
     (void)library.value().fork_init();
     return Opened{.library = library.value(), .status = {}};
   }();

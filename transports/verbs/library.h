@@ -1,4 +1,4 @@
-// libibverbs.so.1, opened when it is first needed, so that a program runs where there is none.
+// libibverbs.so.1, loaded when it is first needed, so that programs run without it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,7 +20,7 @@ struct VerbsLibrary {
   decltype(&ibv_open_device) open_device = nullptr;
   decltype(&ibv_close_device) close_device = nullptr;
   decltype(&ibv_query_device) query_device = nullptr;
-  int (*query_port)(ibv_context*, std::uint8_t port, ibv_port_attr*) = nullptr;  // Leaves the newest fields alone.
+  int (*query_port)(ibv_context*, std::uint8_t port, ibv_port_attr*) = nullptr;  // Does not set the newest fields.
   decltype(&_ibv_query_gid_ex) query_gid = nullptr;
   decltype(&ibv_alloc_pd) alloc_pd = nullptr;
   decltype(&ibv_dealloc_pd) dealloc_pd = nullptr;
@@ -42,13 +42,13 @@ struct VerbsLibrary {
   decltype(&ibv_port_state_str) port_state_str = nullptr;
 };
 
-// Names each function that it lacks. Never closed: a driver that has been loaded stays.
+// Loads libibverbs. The error lists missing functions. Never unloaded, because drivers stay loaded, too.
 Result<VerbsLibrary> open_verbs_library(const char* path);
-// Opens the process's, once.
+// Loads libibverbs once for the process.
 Status verbs_library();
-// Once that has returned well.
+// Requires that verbs_library() succeeded.
 const VerbsLibrary& ibv();
-// Not in a forked child: what it has inherited is its parent's, and the device would end that.
+// False in a forked child: releasing inherited objects there would end the parent's.
 bool releases_verbs();
 
 }  // namespace tutti

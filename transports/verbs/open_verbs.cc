@@ -20,9 +20,9 @@ class VerbsSource final : public CarrierSource {
   VerbsOptions options_;
 };
 
-constexpr std::size_t kRegisteredBytes = 64 << 20;  // More than a few ranks' lanes take.
+constexpr std::size_t kRegisteredBytes = 64 << 20;  // More than lanes of a few ranks need.
 
-// Where locked memory is limited, only trying tells whether the limit holds for this process.
+// If locked memory is limited, only a trial registration shows whether the limit suffices for this process.
 Status check_locked_memory(const std::vector<VerbsPort>& ports) {
   rlimit locked = {};
   if (::getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur == RLIM_INFINITY) return {};

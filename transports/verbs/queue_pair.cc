@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::uint32_t kPacketNumbers = 1 << 24;
 constexpr std::uint8_t kMaxHops = 64;
-constexpr std::uint8_t kForEver =
-    7;  // Retry count for a receiver without posted buffers; 7 is unlimited. Buffers are always posted, see Rail.
-constexpr std::uint8_t kRoomTimer = 12;  // 0.64 ms.
+// Retry count for a receiver without posted buffers: unlimited. Buffers are always posted, see Rail.
+constexpr std::uint8_t kForEver = 7;
+constexpr std::uint8_t kRoomTimer = 12;  // 0.64 ms
 
 // Advice for a failed completion.
 std::string advice(ibv_wc_status status) {
@@ -59,7 +59,7 @@ Result<QueuePair> QueuePair::create(const VerbsPort& port, const VerbsOptions& o
   const int flags = ::fcntl(made.descriptor(), F_GETFL);
   if (flags < 0 || ::fcntl(made.descriptor(), F_SETFL, flags | O_NONBLOCK) != 0)
     return made.refused("make a completion channel that does not block", errno);
-  // Each failed send has a completion.
+  // The queue must hold a completion for each send, because failed sends complete individually.
   const auto entries = static_cast<int>(depth.sends + depth.receives);
   made.completions_.reset(ibv().create_cq(context, entries, nullptr, made.channel_.get(), 0));
   if (!made.completions_) return made.refused("make a completion queue of " + std::to_string(entries), errno);
@@ -68,7 +68,7 @@ Result<QueuePair> QueuePair::create(const VerbsPort& port, const VerbsOptions& o
   wanted.send_cq = wanted.recv_cq = made.completions_.get();
   wanted.qp_type = IBV_QPT_RC;
   for (std::uint32_t inline_bytes = depth.inline_bytes;; inline_bytes /= 2) {
-    // Each time anew: what a device has to give is written there.
+    // Set anew for each attempt, because create_qp() overwrites it.
     wanted.cap = {depth.sends, depth.receives, 1, 1, inline_bytes};
     made.queue_pair_.reset(ibv().create_qp(port.device->domain(), &wanted));
     if (made.queue_pair_ || inline_bytes == 0) break;
@@ -84,7 +84,7 @@ Result<QueuePair> QueuePair::create(const VerbsPort& port, const VerbsOptions& o
   const int error = ibv().modify_qp(made.queue_pair_.get(), &initial,
                                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (error != 0) return made.refused("prepare a queue pair", error);
-  // Packets of an earlier connection of the same number are told apart by theirs.
+  // Random initial packet numbers distinguish packets of an earlier connection with the same queue pair number.
   const ssize_t got = ::getrandom(&made.first_packet_, sizeof made.first_packet_, 0);
   made.first_packet_ %= got > 0 ? kPacketNumbers : 1;
   return made;
@@ -101,7 +101,7 @@ RailAddress QueuePair::address() const {
   return address;
 }
 
-// A RoCE port is reached by its GID; one of InfiniBand by its LID, and by its GID as well if it is in another subnet.
+// RoCE uses the GID. InfiniBand uses the LID, and also the GID in another subnet.
 ibv_qp_attr QueuePair::way_to(const RailAddress& other) const {
   ibv_qp_attr attributes = {};
   attributes.ah_attr.port_num = port_.number;

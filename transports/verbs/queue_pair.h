@@ -1,4 +1,4 @@
-// A reliable connection of an RDMA port, with a queue of what has been completed on it, and a descriptor to sleep on.
+// A reliable connection of an RDMA port, with a completion queue and a descriptor to wait on.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +20,32 @@ class QueuePair {
   struct Depth {
     std::uint32_t sends = 0;
     std::uint32_t receives = 0;
-    std::uint32_t inline_bytes = 0;  // Wanted: a device may have less.
-    bool readable = false;           // The other end may read what is registered so.
+    std::uint32_t inline_bytes = 0;  // Requested; a device may support less.
+    bool readable = false;           // The other end may read memory registered for read_back.
   };
-  // Takes receives from then on.
+  // The result can receive from then on.
   static Result<QueuePair> create(const VerbsPort& port, const VerbsOptions& options, const Depth& depth);
   QueuePair(QueuePair&&) = default;
 
   const VerbsPort& port() const { return port_; }
   RailAddress address() const;
-  // Sends from then on. May take a moment: the system asks the network where the address is.
+  // Enables sending. May take some time, because the system resolves the address in the network.
   Status connect(const RailAddress& other);
 
-  // Maximum size that a device copies when a send is posted.
+  // Maximum size that the device copies when a send is posted.
   std::uint32_t inline_bytes() const { return inline_bytes_; }
   Status post(ibv_send_wr& first);
   Status post(ibv_recv_wr& first);
-  // How many were written to `completions`, `most` at most.
+  // Stores up to `most` completions, and returns their number.
   Result<int> poll(ibv_wc* completions, int most);
 
   int descriptor() const { return channel_.get()->fd; }
   // Makes the descriptor readable at the next completion. Earlier completions cause no event: poll once more.
   Status arm();
 
-  // "rxe0 port 1, gid 1 (::ffff:10.77.0.1) to ::ffff:10.77.0.2"
+  // Returns, for example, "rxe0 port 1, gid 1 (::ffff:10.77.0.1) to ::ffff:10.77.0.2".
   std::string describe() const;
-  // Error of a completion that reports a failure.
+  // Returns the error for a failed completion.
   Status failure(const ibv_wc& completion) const;
 
  private:

@@ -10,14 +10,15 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kMemoryBytes = 2 * Rail::kRecords * kRecordBytes;
-constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;  // Marks a work request's number; below it is the place.
+// Flag in a work request's id; the other bits are the place.
+constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
 
 }  // namespace
 
 void Rail::Unmap::operator()(std::byte* memory) const { ::munmap(memory, kMemoryBytes); }
 
 Result<std::unique_ptr<Rail>> Rail::create(const VerbsPort& port, const VerbsOptions& options) {
-  // A message is two sends: its data and its record.
+  // A message takes two sends: its data and its record.
   QueuePair pair = TUTTI_TRY(QueuePair::create(port, options, {2 * kRecords, kRecords, kRecordBytes}));
   std::unique_ptr<Rail> rail(new Rail(std::move(pair)));
   void* mapped = ::mmap(nullptr, kMemoryBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -72,7 +73,7 @@ Status Rail::send(VerbsRecord record, std::span<const std::byte> data, const Wri
   return pair_.post(put);
 }
 
-// Completions that arm() found come first.
+// Uses completions that arm() found first.
 Status Rail::poll() {
   if (waiting_ == 0) waiting_ = TUTTI_TRY(pair_.poll(polled_.data(), kBatch));
   return {};
@@ -98,7 +99,7 @@ Status Rail::advance(RailEvents& events) {
     std::array<std::uint32_t, kBatch> places;
     std::size_t freed = 0;
     for (int i = 0; i < waiting_; ++i) {
-      // In order: what came before the connection ended counts.
+      // In order: records received before the connection ended are valid.
       if (polled_[i].status != IBV_WC_SUCCESS) return failure();
       TUTTI_CHECK_OK(take_in(polled_[i], events));
       if ((polled_[i].wr_id & kReceive) != 0) places[freed++] = static_cast<std::uint32_t>(polled_[i].wr_id);
@@ -107,7 +108,7 @@ Status Rail::advance(RailEvents& events) {
     TUTTI_CHECK_OK(make_room({places.data(), freed}));
     received_ += static_cast<std::uint32_t>(freed);
   }
-  // Where nothing else goes there, so that the other end may go on.
+  // Sends a receipt if no other record is due, so that the other end can proceed.
   if (received_ - reported_ >= kRecords / 2 && room() > 0) return send({}, {}, {});
   return {};
 }

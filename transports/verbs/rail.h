@@ -1,7 +1,8 @@
-// One of the ways between two ranks: a queue pair, what is under way on it, and room for what comes.
+// One of the parallel paths between two ranks: a queue pair with its outstanding sends and receive buffers.
 //
-// Either end has room for kRecords of the other, and tells how many it has had, so that none is sent without room. Data
-// of a message are written into its slot before the record that tells of it, which the device keeps in order.
+// Each end has kRecords receive buffers and reports how many records it has received, so the other end never sends
+// without a free buffer. The data of a message are written into its slot before the record that announces them; the
+// device keeps this order.
 #pragma once
 
 #include <algorithm>
@@ -20,9 +21,9 @@ namespace tutti {
 
 class RailEvents {
  public:
-  // `data`: of an eager message; valid during the call.
+  // A record arrived. `data`: data of an eager message, valid during the call.
   virtual Status came(const VerbsRecord& record, std::span<const std::byte> data) = 0;
-  // A message that was written has arrived: its data are not read again.
+  // A written message has arrived, so its slot is free again.
   virtual void written(std::uint32_t lane, std::uint64_t number) = 0;
 
  protected:
@@ -31,7 +32,7 @@ class RailEvents {
 
 class Rail {
  public:
-  // Part of a message that is written before its record; no bytes: none.
+  // Share of a message that is written before its record. bytes == 0: none.
   struct Write {
     const std::byte* from = nullptr;
     std::uint32_t from_key = 0;
@@ -49,27 +50,28 @@ class Rail {
   std::string describe() const { return pair_.describe(); }
   int descriptor() const { return pair_.descriptor(); }
 
-  // For one more record of a message, or a credit.
+  // True if a record of a message or a credit can be sent.
   bool has_room() const { return room() > kForReceipts; }
-  // `data`: of an eager message.
+  // Sends a record. `data`: data of an eager message.
   Status send(VerbsRecord record, std::span<const std::byte> data, const Write& write);
-  // Whether the other end has all that was sent.
+  // True if the other end has received everything.
   bool acknowledged() const { return completed_ == sent_; }
 
-  // Takes in what has come and what has been completed.
+  // Processes completions and received records.
   Status advance(RailEvents& events);
-  // False: there is something to advance.
+  // Arms the descriptor. Returns false if advance() has work already.
   Result<bool> arm();
 
  private:
-  static constexpr std::uint32_t kForReceipts = 4;  // Kept, or two ends without room would wait for each other.
+  // Reserved, since two ends without free buffers would wait for each other.
+  static constexpr std::uint32_t kForReceipts = 4;
   static constexpr int kBatch = 16;
 
-  // Message that the completion of a send belongs to.
+  // Message to which the completion of a send belongs.
   struct Ticket {
     std::uint32_t lane = 0;
     std::uint64_t number = 0;
-    bool written = false;  // If not: nothing.
+    bool written = false;  // False: no message.
   };
 
   explicit Rail(QueuePair pair) : port_(pair.port()), pair_(std::move(pair)) {}
@@ -84,12 +86,12 @@ class Rail {
   struct Unmap {
     void operator()(std::byte* memory) const;
   };
-  VerbsPort port_;                             // Its device outlives what is registered with it.
-  std::unique_ptr<std::byte, Unmap> records_;  // Going out, then coming in.
+  VerbsPort port_;                             // Its device must outlive memory registered with it.
+  std::unique_ptr<std::byte, Unmap> records_;  // Outgoing records, then incoming ones.
   MemoryRegion region_;
   QueuePair pair_;
 
-  // Records, modulo 2^32.
+  // Counts of records, modulo 2^32.
   std::uint32_t sent_ = 0, completed_ = 0;
   std::uint32_t taken_ = 0;                    // Records sent that the other end has taken, as far as it has reported.
   std::uint32_t received_ = 0, reported_ = 0;  // Records received from the other end, and the number reported to it.

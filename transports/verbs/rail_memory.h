@@ -1,4 +1,4 @@
-// Memory that the devices of all rails of a carrier reach: registered once with each device.
+// Memory that is registered once with each device of a carrier's rails.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@
 namespace tutti {
 
 struct RailMemory {
-  LaneMemory block;  // Block that a device owns; null: host memory.
+  LaneMemory block;  // Device memory; null: host memory.
   std::byte* at = nullptr;
   std::size_t bytes = 0;
   bool ordered = true;  // See DeviceBlock.
-  // It may outlive the carrier.
+  // Shared, because this object may outlive the carrier.
   std::vector<std::shared_ptr<VerbsDevice>> devices;
   std::vector<MemoryRegion> regions;
   std::array<const ibv_mr*, kMaxPorts> of_rail = {};
@@ -24,7 +24,8 @@ struct RailMemory {
   bool holds(const std::byte* place) const { return place >= at && place < at + bytes; }
 };
 
-// `add`: registers it with one device, and gives Result<MemoryRegion>.
+// Registers `memory` with the device of every rail. `add` registers it with one device and returns
+// Result<MemoryRegion>.
 template <typename Add>
 Status register_with_rails(RailMemory& memory, const std::vector<std::shared_ptr<VerbsDevice>>& device_of_rail,
                            const Add& add) {

@@ -42,7 +42,7 @@ Result<bool> ReadBack::done() {
     if (!way->reads) continue;
     const int count = TUTTI_TRY(way->pair.poll(&completion, 1));
     if (count == 0) return false;
-    if (completion.status != IBV_WC_SUCCESS) {  // A completion is told of once, and arm() may be who hears of it.
+    if (completion.status != IBV_WC_SUCCESS) {  // Kept, because a completion is reported only once, possibly to arm().
       failure_ = way->pair.failure(completion).during("reading back data received in GPU memory").message();
       return remote_error(failure_);
     }

@@ -1,6 +1,6 @@
-// Makes data that rails have written into GPU memory visible to its thread blocks: each rail's device reads a byte
-// of it. A read does not overtake writes, and needs no driver call. Each rail has a queue pair with itself for
-// these reads.
+// Makes data that rails have written into GPU memory visible to thread blocks: each rail's device reads one byte of it.
+// A read does not overtake writes, and needs no driver call. Each rail has a queue pair connected to itself for these
+// reads.
 #pragma once
 
 #include <algorithm>
@@ -20,31 +20,31 @@ class ReadBack {
  public:
   static Result<std::unique_ptr<ReadBack>> create(const std::vector<VerbsPort>& ports, const VerbsOptions& options);
 
-  // Keeps the first `rails` rails, if the other end has no more.
+  // Drops all but the first `rails` rails, because the other end has no more.
   void keep(std::size_t rails) { ways_.resize(std::min(rails, ways_.size())); }
 
-  // Covers all data that has arrived. One read at a time.
+  // Starts reads that cover all data received so far. Only one set of reads may be in progress.
   Status begin(std::shared_ptr<const RailMemory> memory);
   // True once all rails have read. An error persists.
   Result<bool> done();
 
-  // A descriptor per rail.
+  // Descriptors of the rails.
   std::vector<int> descriptors() const;
-  // Their descriptors are not readable until it goes on, and then they are. False: nothing is being read any more.
+  // Arms the descriptors, which become readable when the reads progress. Returns false if no reads are in progress.
   Result<bool> arm();
 
  private:
   struct Way {
     explicit Way(QueuePair to_itself) : pair(std::move(to_itself)) {}
     QueuePair pair;
-    std::array<std::byte, 64> byte = {};  // Where one goes.
+    std::array<std::byte, 64> byte = {};  // Target of the reads.
     MemoryRegion region;
     bool reads = false;
   };
 
   std::vector<std::unique_ptr<Way>> ways_;
   std::string failure_;
-  std::shared_ptr<const RailMemory> memory_;  // That is being read.
+  std::shared_ptr<const RailMemory> memory_;  // Memory that is being read.
 };
 
 }  // namespace tutti

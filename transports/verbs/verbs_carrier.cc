@@ -10,12 +10,12 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kStripedBytes = 64 << 10;  // Messages from here on go over all rails.
-constexpr std::uint32_t kCut = 4096;               // Where they are cut.
+constexpr std::uint32_t kStripedBytes = 64 << 10;  // Messages from this size on are split over all rails.
+constexpr std::uint32_t kCut = 4096;               // Granularity of the split.
 
 }  // namespace
 
-// ---- Two ends ----
+// ---- Connecting ----
 
 Result<std::unique_ptr<Carrier>> VerbsCarrier::create(const std::vector<VerbsPort>& ports,
                                                       const VerbsOptions& options) {
@@ -173,7 +173,7 @@ void VerbsCarrier::forget(std::uint32_t lane, LaneEnd end) {
 
 // ---- Sending ----
 
-// Part of a message that this rail carries: a share if the message uses all rails, else all of it.
+// Returns the share of a message that this rail carries: a part if the message is split over all rails, else all of it.
 Rail::Write VerbsCarrier::part_of(const Writing& lane, const MessageHead& head, const std::byte* data,
                                   std::size_t rail) const {
   std::size_t begin = 0, end = head.bytes;
@@ -235,7 +235,7 @@ void VerbsCarrier::written(std::uint32_t number, std::uint64_t message) {
   leave(number, found->second);
 }
 
-// Slots are given back in order.
+// Frees slots in the order of the messages.
 void VerbsCarrier::leave(std::uint32_t number, Writing& lane) {
   const std::uint64_t before = lane.left;
   while (lane.left < lane.put && lane.under_way[lane.left % HalfLane::kSlots] == 0) ++lane.left;
@@ -262,12 +262,12 @@ Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> 
   if (record.kind != RecordKind::message && record.kind != RecordKind::eager)
     return remote_error("a record of an unknown kind came over " + describe());
   const auto found = reading_.find(record.head.lane);
-  if (found == reading_.end() && record.head.lane < next_reading_) return {};  // It has been forgotten since.
+  if (found == reading_.end() && record.head.lane < next_reading_) return {};  // The lane was forgotten.
   if (found == reading_.end()) return remote_error("a message of a lane that is not read came over " + describe());
   return came(record, data, found->second);
 }
 
-// Parts of a message come in any order, and so do messages that go over several rails and those that do not.
+// Records of one message arrive in any order, as do messages on different rails.
 Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane) {
   const MessageHead& head = record.head;
   Arrival& arrival = lane.arrivals[head.number % HalfLane::kSlots];
@@ -296,7 +296,7 @@ Status VerbsCarrier::notify(const MessageHead& head, const Reading& lane) {
   return {};
 }
 
-// One read serves all that have come there before it.
+// One read covers all data received in that memory before.
 Status VerbsCarrier::read_back() {
   if (read_back_ == nullptr) return {};
   const bool done = TUTTI_TRY(read_back_->done());
@@ -315,14 +315,14 @@ Status VerbsCarrier::read_back() {
 
 bool VerbsCarrier::arm() {
   if (!unsent_.empty()) return false;
-  // All, even if one has something: the others' may be what is waited for next time. A failure is found by advance().
+  // Arms all rails, even if one has work, because later waits may concern other rails. advance() detects failures.
   bool quiet = true;
   for (const auto& rail : rails_) {
     const Result<bool> armed = rail->arm();
     quiet = armed.ok() && armed.value() && quiet;
   }
   if (read_back_ == nullptr) return quiet;
-  const Result<bool> reads = read_back_->arm();  // Also with nothing held: the last read may have left an event.
+  const Result<bool> reads = read_back_->arm();  // Also without held messages: the last read may have left an event.
   return reads.ok() && (reads.value() || held_.empty()) && quiet;
 }
 

@@ -1,5 +1,5 @@
-// Lanes between two ranks over RDMA. A small message travels in the record that announces it. Other messages are
-// written from the writer's slot into the reader's, large ones over all rails at a time.
+// Lanes between two ranks over RDMA. A small message is sent within the record that announces it. Other messages are
+// written from the writer's slot into the reader's; large ones are split over all rails.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace tutti {
 
 class VerbsCarrier final : public Carrier, private RailEvents {
  public:
-  // One rail for each port.
+  // Creates a carrier with one rail for each port.
   static Result<std::unique_ptr<Carrier>> create(const std::vector<VerbsPort>& ports, const VerbsOptions& options);
 
   std::string name() const override { return "verbs"; }
@@ -44,7 +44,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   bool arm() override;
 
  private:
-  // Slots of a half, in memory of its own or in a block.
+  // Slots of a half, in registered host memory or in a device block.
   struct Slots {
     std::shared_ptr<const RailMemory> memory;
     std::byte* at = nullptr;
@@ -54,10 +54,10 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   struct Writing {
     Slots slots;
     VerbsLanding landing;
-    std::size_t max_eager = 0;                                   // Bytes that go with their record.
-    std::array<std::uint16_t, HalfLane::kSlots> under_way = {};  // Parts of message k that are, at k % kSlots.
-    std::uint64_t put = 0, left = 0;                             // Messages.
-    bool reported = true;                                        // The connection knows what has left.
+    std::size_t max_eager = 0;                                   // Maximum bytes sent within a record.
+    std::array<std::uint16_t, HalfLane::kSlots> under_way = {};  // [k % kSlots]: unfinished writes of message k.
+    std::uint64_t put = 0, left = 0;                             // Numbers of messages.
+    bool reported = true;                                        // The connection knows `left`.
   };
   struct Arrival {
     MessageHead head;
@@ -67,9 +67,9 @@ class VerbsCarrier final : public Carrier, private RailEvents {
     Slots slots;
     LaneView view;
     std::array<Arrival, HalfLane::kSlots> arrivals;  // [k % kSlots]: arrival of message k.
-    std::uint64_t next = 0;                          // The first that has not arrived.
+    std::uint64_t next = 0;                          // First message that has not arrived.
   };
-  // It has arrived, and is to be read back before it is told of.
+  // Message that has arrived, but is reported only after its data are read back.
   struct Held {
     MessageHead head;
     std::shared_ptr<const RailMemory> memory;
@@ -92,15 +92,15 @@ class VerbsCarrier final : public Carrier, private RailEvents {
 
   VerbsOptions options_;
   std::vector<std::unique_ptr<Rail>> rails_;
-  Socket descriptor_;  // Readable when one of the rails' is.
+  Socket descriptor_;  // epoll descriptor over those of all rails.
   std::unordered_map<std::uint32_t, Writing> writing_;
   std::unordered_map<std::uint32_t, Reading> reading_;
-  std::uint32_t next_reading_ = 0;     // Lanes have been read up to this number; none gets it twice.
-  std::vector<std::uint32_t> unsent_;  // Lanes of which messages have left.
-  CarrierEvents* events_ = nullptr;    // During advance().
+  std::uint32_t next_reading_ = 0;     // One more than the highest lane read so far; numbers are not reused.
+  std::vector<std::uint32_t> unsent_;  // Lanes whose messages have left since the last report.
+  CarrierEvents* events_ = nullptr;    // Set during advance().
 
   std::vector<std::weak_ptr<const RailMemory>> blocks_;
-  std::unique_ptr<ReadBack> read_back_;  // Where a block needs it.
+  std::unique_ptr<ReadBack> read_back_;  // Null until a block needs it.
   std::deque<Held> held_;
   std::size_t reading_back_ = 0;  // Number of held messages, from the first, that are being read back.
 };
