@@ -14,24 +14,24 @@
 namespace tutti {
 namespace {
 
-// The shared mappings of this process.
+// Common mappings of this process.
 struct Registry {
   std::mutex mutex;
   std::map<Mapping::Identity, std::weak_ptr<Mapping>> mappings;
 };
 
-// Never destroyed: communicators that the process leaves behind may end after everything else.
+// Never destroyed: communicators that the program does not destroy may end after static objects.
 Registry& registry = *new Registry;
 
-// A fork waits for the lock, and the child forgets what it cannot see. From the load of the library on: a fork beside
-// the first use would leave the child waiting for the end of it.
+// fork() takes the lock, and the child forgets the mappings, which it does not have. Registered when the library is
+// loaded: a fork() during the first use would leave the child waiting for it to end.
 [[maybe_unused]] const int watched = ::pthread_atfork([] { registry.mutex.lock(); }, [] { registry.mutex.unlock(); },
                                                       [] {
                                                         registry.mappings.clear();
                                                         registry.mutex.unlock();
                                                       });
 
-// Says which limit is in the way, if it is one.
+// Names the limit that caused the error, if one did.
 Status no_address_space(std::size_t bytes) {
   const int error = errno;
   Status status = system_error("map " + std::to_string(bytes) + " bytes of shared memory");
@@ -44,7 +44,7 @@ Status no_address_space(std::size_t bytes) {
 }  // namespace
 
 Result<std::shared_ptr<Mapping>> Mapping::make(int file, std::size_t bytes) {
-  auto made = std::make_shared<Mapping>();  // First: where memory is lacking for it, nothing is mapped.
+  auto made = std::make_shared<Mapping>();  // Allocated first: if this throws, nothing is mapped.
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (data == MAP_FAILED) return no_address_space(bytes);
   made->data_ = static_cast<std::byte*>(data);
@@ -56,7 +56,7 @@ Result<std::shared_ptr<Mapping>> Mapping::share(int file, std::size_t bytes) {
   struct stat info = {};
   if (::fstat(file, &info) != 0) return system_error("look at shared memory");
   const Identity identity = {info.st_dev, info.st_ino};
-  std::shared_ptr<Mapping> mapping;  // Outlives the lock, which its destructor takes.
+  std::shared_ptr<Mapping> mapping;  // Declared before the lock, because its destructor takes the lock.
   const std::lock_guard lock(registry.mutex);
   const auto known = registry.mappings.find(identity);
   if (known != registry.mappings.end()) mapping = known->second.lock();
@@ -64,7 +64,7 @@ Result<std::shared_ptr<Mapping>> Mapping::share(int file, std::size_t bytes) {
   std::shared_ptr<Mapping> made = TUTTI_TRY(make(file, bytes));
   ::madvise(made->data_, bytes, MADV_DONTFORK);
   registry.mappings[identity] = made;
-  made->shared_as_ = identity;  // Only now: without memory for the entry, it ends under this lock.
+  made->shared_as_ = identity;  // Set last: if inserting throws, the destructor must not take the lock.
   return made;
 }
 
@@ -72,7 +72,7 @@ Mapping::~Mapping() {
   if (shared_as_) {
     const std::lock_guard lock(registry.mutex);
     const auto known = registry.mappings.find(*shared_as_);
-    // A larger one, or one made since the last user of this one left, may have taken its place.
+    // A larger mapping may have replaced this one, as may one created after the last user of this one left.
     if (known != registry.mappings.end() && known->second.expired()) registry.mappings.erase(known);
   }
   if (data_ != nullptr) ::munmap(data_, bytes_);

@@ -1,5 +1,5 @@
-// Where a file of shared memory lies in this process. Ranks that are threads of one process see each other's lanes at
-// one address: they synchronise by plain words, as ThreadSanitizer can follow, and the page tables are filled once.
+// Mapping of a shared memory file in this process. Ranks that are threads of one process use a common mapping. They
+// therefore synchronize through the same addresses, which ThreadSanitizer can follow, and page tables are filled once.
 #pragma once
 
 #include <sys/types.h>
@@ -15,10 +15,10 @@ namespace tutti {
 
 class Mapping {
  public:
-  // One that nobody else finds: its owner may move it, or make it private.
+  // Creates a mapping for one owner, who may call move_to() and make_private().
   static Result<std::shared_ptr<Mapping>> make(int file, std::size_t bytes);
-  // The one that this process has already if it holds `bytes`, or a new one for the next to find. A forked child does
-  // not see it. Any thread.
+  // Returns the process's common mapping of the file if it holds `bytes`, or else creates it. The mapping does not
+  // exist in a forked child. Thread-safe.
   static Result<std::shared_ptr<Mapping>> share(int file, std::size_t bytes);
 
   Mapping() = default;  // Maps nothing.
@@ -29,11 +29,11 @@ class Mapping {
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 
-  // Only of one that was not shared.
+  // Only for mappings from make().
   Status move_to(int file, std::byte* address);
-  Status make_private();  // Leaves a private copy at its address, which is the caller's from now on.
+  Status make_private();  // Leaves a private copy at the address, which the caller owns from then on.
 
-  // A file is the same file as long as somebody holds it open or mapped.
+  // Identity of a file. It is unique as long as the file is open or mapped.
   struct Identity {
     dev_t device;
     ino_t inode;

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-// Looked at before the kernel does, which would kill the process by SIGXFSZ without a word.
+// Checked before ftruncate(), because the kernel would kill the process with SIGXFSZ, without a message.
 Status check_file_size(std::size_t bytes) {
   rlimit limit = {};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return {};
@@ -20,7 +20,8 @@ Status check_file_size(std::size_t bytes) {
                             std::to_string(limit.rlim_cur) + " bytes: raise the limit of file size (ulimit -f)"};
 }
 
-// The error of the last system call, which was to create a descriptor. Names the limit that was reached, if any.
+// Returns the error of the last system call, which failed to create a descriptor. Names the limit that was reached, if
+// any.
 Status no_descriptor(const std::string& action) {
   const int error = errno;
   Status status = system_error(action);
@@ -34,7 +35,7 @@ Status no_descriptor(const std::string& action) {
               "fewer and larger ones, or raise the limit with ulimit -n"};
 }
 
-// No other kind of file is used instead: peers accept only sealed files, which a program cannot shrink under them.
+// There is no fallback to other kinds of files: peers accept only sealed files, which cannot be shrunk.
 Status no_memory_file(std::size_t bytes) {
   const bool refused = errno == ENOSYS || errno == EPERM;
   Status status = no_descriptor("create shared memory of " + std::to_string(bytes) + " bytes");

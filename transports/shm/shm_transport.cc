@@ -9,16 +9,17 @@
 namespace tutti {
 namespace {
 
-// Address space, not memory: little for few lanes, and few descriptors for many.
+// Size of the first segment, of address space rather than memory: small for few lanes. Later segments are larger, so
+// that many lanes need few descriptors.
 constexpr std::size_t kFirstSegmentBytes = std::size_t{32} << 20;
 constexpr std::size_t kMaxDoublings = 3;
 
-constexpr std::uint32_t kMaxSlotShift = 3;  // Two sets of them, and kMaxSlots messages are known by their signatures.
+constexpr std::uint32_t kMaxSlotShift = 3;  // Two sets of slots must not exceed kMaxSlots, the number of signatures.
 static_assert(2U << kMaxSlotShift <= kMaxSlots);
 
 }  // namespace
 
-// Slots of a page or more begin on a page: hardware prefetchers stop at pages.
+// Slots of a page or more are aligned to pages, because hardware prefetchers stop at page boundaries.
 Result<LaneAddress> ShmTransport::create(const LaneSpec& spec) {
   const std::size_t slots = slots_bytes(spec);
   const std::size_t alignment = slots >= kPageBytes ? kPageBytes : kWordsBytes;

@@ -1,4 +1,4 @@
-// Lanes in shared memory between the ranks of one host. Ranks that are threads of one process use them alike.
+// Lanes in shared memory between the ranks of one host, whether ranks are processes or threads.
 #pragma once
 
 #include <map>
@@ -15,14 +15,15 @@ class ShmTransport {
  public:
   explicit ShmTransport(std::uint32_t self) : self_(self) {}
 
-  // Makes the memory of a lane or of a pair of lanes in a segment of this rank.
+  // Allocates a lane, or a pair of lanes, in a segment of this rank.
   Result<LaneAddress> create(const LaneSpec& spec);
-  // The segment an address of ours lies in, to be passed to the other end.
+  // Returns a segment of this rank, by the index in a LaneAddress, to be passed to the other end.
   const Segment& segment(std::uint32_t index) const { return own_[index]; }
 
   Status adopt(std::uint32_t peer, std::uint32_t segment, Segment memory);
 
-  // `owner`: the rank that created it, self or a peer whose segment is known. Bounds-checked.
+  // Returns the view of a lane. `owner`: rank that created it, which is this rank or a peer whose segment was adopted.
+  // Fails if the address is out of bounds.
   Result<LanePair> view(const LaneSpec& spec, std::uint32_t owner, const LaneAddress& address) const;
 
  private:
