@@ -35,10 +35,8 @@ class Greeter {
   // Starts the caller's side of a handshake. serve() reports its errors.
   void call(Handshake handshake, Calling calling = {});
 
-  // Appends what to poll for; then serve() what poll found, given the same vector. After a failure for want of
-  // Ranks on GPUs of one host, with 400 Gbit/s per GPU between hosts. Estimates. watch() appends the descriptors to
-  // poll. Call serve() with the same vector after poll(). After a failure for lack of descriptors, serve() may be
-  // called again and retries after a while.
+  // watch() appends the descriptors to poll. Call serve() with the same vector after poll(). If serve() fails for lack
+  // of descriptors, it may be called again; it retries after a while.
   void watch(std::vector<pollfd>& polled);
   Status serve(const std::vector<pollfd>& polled);
   // Time at which serve() must be called even without events.

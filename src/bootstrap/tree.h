@@ -25,16 +25,16 @@ class Tree {
   static Rank end_of(Rank rank, Rank ranks);                      // The subtree is [rank, end).
   std::vector<Rank> children() const;
 
-  // Takes the channel to the parent or to a child.
+  // Adds the channel to the parent or to a child.
   Status connect(Rank neighbour, ControlChannel channel);
   bool complete() const;
 
   Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch);
   // Sends up from `root` to rank 0, and down to all others. All ranks pass the same size.
   Status broadcast(Rank root, std::span<std::byte> bytes, const Watch& watch);
-  // Sends the failure to the neighbours, which pass it on. Later failures are dropped.
+  // Sends the failure to the parent and the children, which forward it. Later failures are dropped.
   void fail(const Status& status);
-  // Waits of this tree also call `serve` whenever `descriptor` is readable, and fail if it fails. -1: stop.
+  // All waits of this tree also call `serve` when `descriptor` is readable, and fail if `serve` fails. -1: none.
   void attend(int descriptor, std::function<Status()> serve) {
     attended_ = descriptor;
     serve_attended_ = std::move(serve);
@@ -60,7 +60,7 @@ class Tree {
   int attended_ = -1;
   std::function<Status()> serve_attended_;
   std::map<Rank, Neighbour> neighbours_;
-  // Maximum payload. Neighbors are authenticated and may be one exchange ahead.
+  // Maximum payload. Adjacent ranks are authenticated and may be one exchange ahead.
   std::size_t longest_ = kMaxBroadcastBytes;
   std::optional<std::pair<Code, std::string>> failure_;
 };
