@@ -16,7 +16,7 @@ constexpr std::int64_t kRetryMs = 100;
 constexpr std::size_t kMaxStrangers = 512;
 constexpr int kAcceptedAtOnce = 64;
 
-// True if the other end of a unix socket belongs to our user. TCP connections rely on the secret alone.
+// True if the other end of a unix socket belongs to the user of this process. TCP connections rely on the secret alone.
 bool is_own_user(int descriptor) {
   int family = 0;
   socklen_t length = sizeof family;
@@ -79,7 +79,7 @@ Result<bool> Greeter::keep(const Pending& pending) {
   return timeout_error("no answer").during(pending.purpose);
 }
 
-// Failures of our own calls are errors. Failures of incoming calls are only logged.
+// Failures of outgoing calls are errors. Failures of incoming calls are only logged.
 Result<bool> Greeter::advance(Pending& pending) {
   Result<bool> done = pending.handshake.advance();
   if (!done.ok()) {

@@ -41,7 +41,7 @@ class Greeter {
   Status serve(const std::vector<pollfd>& polled);
   // Time at which serve() must be called even without events.
   Deadline deadline() const;
-  // Claimed rank of the last caller that addressed us and disconnected without proving that it has our secret.
+  // Claimed rank of the last caller that addressed this rank and disconnected without proving that it has the secret.
   std::optional<Rank> unproved() const { return unproved_; }
   // Connections whose handshake is complete.
   std::vector<Greeted> take() { return std::exchange(greeted_, {}); }
@@ -76,8 +76,8 @@ class Greeter {
   // Until then no connections are accepted, for lack of descriptors. Only watch() checks whether it has passed, because
   // deadline() must wake up for the listeners that watch() leaves out.
   std::optional<Deadline> paused_;
-  std::size_t first_ = 0;    // Index of our first entry in the polled vector.
-  std::size_t watched_ = 0;  // Number of pending handshakes among our entries.
+  std::size_t first_ = 0;    // Index of this object's first entry in the polled vector.
+  std::size_t watched_ = 0;  // Number of pending handshakes among these entries.
 };
 
 }  // namespace tutti

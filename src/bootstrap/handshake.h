@@ -88,7 +88,7 @@ class Handshake {
   short events() const;
   bool calls() const { return calls_; }
   const Claim& claim() const { return claim_; }
-  // True if the caller has addressed us and knows that we hold the secret, but has not yet proved that it does.
+  // True if the caller has addressed this server and knows that it holds the secret, but has not yet proved its own.
   bool awaits_proof() const { return stage_ == Stage::proof; }
 
  private:

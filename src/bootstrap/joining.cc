@@ -112,7 +112,7 @@ Endpoint Joining::mesh_endpoint(Rank rank) const {
   return {{}, "tutti." + hex(name), SOCK_SEQPACKET};
 }
 
-// The scope id of a link-local address depends on the host; the interface name yields ours.
+// The scope id of a link-local address depends on the host; the interface name yields that of this host.
 Result<Address> Joining::rendezvous_address() const {
   if (!is_link_local(id_.address) || options_.socket_ifname.empty()) return id_.address;
   const Address own = TUTTI_TRY(own_address(options_.socket_ifname, id_.address.family));

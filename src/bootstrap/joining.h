@@ -76,7 +76,7 @@ class Joining {
   Tree tree_;
   std::vector<PeerRecord> records_;
   std::vector<Socket> sockets_;
-  ListenerRecord place_;  // Where our listener accepts ranks of other hosts.
+  ListenerRecord place_;  // Address at which this rank accepts ranks of other hosts.
   std::vector<PeerSocket> peer_sockets_;
   std::vector<RemoteOffer> remote_offers_;
 };

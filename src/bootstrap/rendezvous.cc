@@ -72,7 +72,7 @@ void Rendezvous::admit(Greeted greeted) {
 }
 
 // Only rank 0 starts a rendezvous, so a caller with rank 0 is a duplicate. It calls to find out why it cannot listen
-// here, and then fails by itself. Our reports of missing ranks mention it.
+// here, and then fails by itself. Reports of missing ranks mention it.
 void Rendezvous::notice_twin(const PeerRecord& duplicate) {
   duplicate_ = "; rank 0 was started twice: " + describe(duplicate) + " has rank 0, too" + two_jobs_;
   log(LogLevel::warn, "%s", duplicate_.c_str() + 2);
@@ -242,8 +242,8 @@ void Rendezvous::suffer(const Status& status) {
   if (!std::exchange(warned_, true)) log(LogLevel::warn, "ranks cannot join: %s; retrying", status.message().c_str());
 }
 
-// Names a rank that disconnected after we proved our secret. Its own error states the reason; here only the disconnect
-// is visible.
+// Names a rank that disconnected after this end proved its secret. Its own error states the reason; here only the
+// disconnect is visible.
 std::string Rendezvous::rank_without_secret() const {
   const std::optional<Rank> rank = greeter_.unproved();
   if (!rank || started_ || members_.contains(*rank)) return "";

@@ -63,7 +63,7 @@ class Rendezvous {
   Greeter greeter_{kRendezvous};
   std::map<Rank, Member> members_;
   std::vector<Rank> watched_;  // Members in the order in which they are polled.
-  Rank ranks_ = 0;             // As the first rank to join reported.
+  Rank ranks_ = 0;             // Value that the first rank to join reported.
   std::size_t reached_ = 0;
   bool started_ = false;  // All ranks have joined.
   bool finished_ = false;
