@@ -46,13 +46,13 @@ const char* text_of(ncclResult_t result) {
   return "unknown result code";
 }
 
-// Text that last_error() returned last, cut to this length. It has no destructor: threads may ask while they or the
+// Text that last_error() returned last, cut to this length. It has no destructor: threads may read it while they or the
 // process end.
 thread_local constinit char text_for_thread[2048] = "";
 
 }  // namespace
 
-// Timeouts become ncclRemoteError, because clients of NCCL 2.28 do not know ncclTimeout. So do aborts, because a peer
+// Timeouts become ncclRemoteError, because clients of NCCL 2.28 do not know ncclTimeout. Aborts do, too, because a peer
 // may have aborted.
 ncclResult_t result_of(tutti_status status) {
   switch (status) {

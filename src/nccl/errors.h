@@ -1,5 +1,5 @@
 // Results of NCCL's functions with their error texts. ncclGetLastError returns the text of the process's last
-// failure in any thread: watchdogs ask from their own.
+// failure in any thread: watchdogs read it in their own.
 #pragma once
 
 #include <exception>

@@ -1,5 +1,5 @@
-// NCCL teams: subsets of ranks that device code can reach. No rank can access another's device memory from kernels yet,
-// so each rank is a team of its own.
+// NCCL teams: subsets of ranks that device code can reach. Kernels of a program cannot access the device memory of
+// other ranks yet, so each rank is a team of its own.
 #include "src/nccl/communicator.h"
 #include "src/nccl/door.h"
 

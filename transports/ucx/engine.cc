@@ -98,7 +98,7 @@ Result<LaneMemory> UcxEngine::allocate(std::size_t bytes) {
 }
 
 // Requires an explicit request: if UCX cannot access such memory directly, it copies with CUDA in the thread that calls
-// it. That thread may then have to wait for a thread that waits for it.
+// it. The copy may make that thread wait for another thread, which waits for it.
 Result<ReachedBlock> UcxEngine::reach(const DeviceBlock& block) {
   const Registered what = {
       .bytes = block.bytes,

@@ -232,7 +232,7 @@ void DeviceAutotuning::change_over(Class& tuned, const Switchover::Decision& dec
   if (!autotuner.settled()) return;
   if (decides() && tuned.tuning.measured()) report(tuned.calls, tuned.tuning);
   if (--being_tuned_ > 0) return;
-  timers_.clear();  // None is in use: all have reported durations.
+  timers_.clear();  // No timer is in use: all have reported durations.
   timers_made_ = 0;
 }
 

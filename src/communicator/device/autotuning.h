@@ -1,12 +1,12 @@
 // Autotuning of a communicator whose ranks are on devices of one host. Calls of one collective with similar block
-// sizes form a class and share an autotuner (src/tuner/autotuner.h). All ranks make the same calls in the same
-// order. So the n-th call of a class is the same on all ranks, captured, grouped or not, and its candidate is a
+// sizes form a class and share an autotuner (src/tuner/autotuner.h). All ranks make the same calls in the same order,
+// so the n-th call of a class is the same on all ranks, whether captured, grouped or neither. Its candidate is a
 // function of n and of the decisions so far.
 //
 // A call is enqueued long before its duration is known. Each rank times its calls in the stream, reads its timers
-// when it enqueues later ones, and publishes its figures of a stage on the board. Once all have, rank 0 decides,
-// and all ranks change over at one call without waiting for each other (Switchover). Until then, calls after the
-// stage use the first candidate that is still considered.
+// when it enqueues later ones, and publishes its figures of a stage on the board. When all ranks have
+// published theirs, rank 0 decides, and all ranks change over at one call without waiting for each other (Switchover).
+// Until then, calls after the stage use the first candidate that is still considered.
 //
 // Rank 0 reads results of earlier runs from a file, and publishes them on the board when ranks join.
 #pragma once

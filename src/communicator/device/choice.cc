@@ -6,9 +6,9 @@
 
 namespace tutti {
 
-// LL and LL128 need data and flag to arrive together in one access. Not every path from a GPU to host memory guarantees
-// that, so host memory requires Simple, where a counter follows the data. Compressed messages require Simple, too: a
-// group of encoded elements is larger than most LL messages.
+// LL and LL128 need data and flag to arrive together in one access. Some paths from GPUs to host memory do not
+// guarantee that, so host memory requires Simple, where a counter follows the data. Compressed messages require Simple,
+// too: a group of encoded elements is larger than most LL messages.
 Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptions& options,
                                                          CompressionFormat compression) const {
   const bool compressed = compression != CompressionFormat::none;

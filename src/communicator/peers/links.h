@@ -1,5 +1,5 @@
-// Lane ends of this rank on devices. They live as long as the communicator. An end does not wait for its peer: the end
-// that comes first creates the lane.
+// Lane ends of this rank on devices. They live as long as the communicator. An end does not wait for its peer: the
+// first end creates the lane.
 #pragma once
 
 #include <map>
