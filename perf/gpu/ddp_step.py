@@ -21,13 +21,13 @@ BATCH, LENGTH, WORDS, WIDTH = 16, 64, 256, 128
 class Tiny(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.rank_mapping = torch.nn.RankMapping(WORDS, WIDTH)
+        self.embedding = torch.nn.Embedding(WORDS, WIDTH)
         layer = torch.nn.TransformerEncoderLayer(WIDTH, nhead=4, dim_feedforward=4 * WIDTH, dropout=0.0, batch_first=True)
         self.encoder = torch.nn.TransformerEncoder(layer, num_layers=2, enable_nested_tensor=False)
         self.head = torch.nn.Linear(WIDTH, WORDS)
 
     def forward(self, words):
-        return self.head(self.encoder(self.rank_mapping(words)))
+        return self.head(self.encoder(self.embedding(words)))
 
 
 def batches(steps, rank, ranks):

@@ -66,7 +66,7 @@ def limit_lines(parts):
         yield f"# {part['setting']} {part['congestion']}: {said}{'; missing: ' + missing if missing else ''}"
 
 
-class PluginChoice:
+class Target:
     """A target over several rows: what was worst of them, and whether that is enough."""
 
     def __init__(self, what, wanted, at_least=True):
@@ -129,16 +129,16 @@ def targets(parts):
     """The issue's, judged for each congestion control by itself: (control, results)."""
     for control in dict.fromkeys(part["congestion"] for part in parts):
         results = {
-            "small": PluginChoice("2 ranks, 8 B to 64 KiB: best tuned peer / ours", 1.3),
-            "latency": PluginChoice("2 ranks, 8 B: ours / (half a spinning round trip + 0.5 us)", 1.3, False),
-            "exchange": PluginChoice("2 ranks, 8 B: a bare spinning exchange of both / ours", 0.9),
-            "large tuned": PluginChoice("2 ranks, 1 MiB and more: best tuned peer / ours", 1.1),
-            "large default": PluginChoice("2 ranks, 1 MiB and more: best peer as installed / ours", 1.7),
-            "stream": PluginChoice("2 ranks, 1 MiB and more: stream rate's time / ours", 0.9),
-            "link": PluginChoice("1 Gbit/s, 16 MiB and more: link's time / ours", 0.95),
-            "hierarchy": PluginChoice(f"2x2 on slow links: flat / hierarchical, off from {BYTE_RATIO}", 0.1, False),
-            "overlap": PluginChoice("2x2 on slow links: phases one after the other / hierarchical", 1),
-            "idle": PluginChoice("idle communicator, of a core", 0.01, False),
+            "small": Target("2 ranks, 8 B to 64 KiB: best tuned peer / ours", 1.3),
+            "latency": Target("2 ranks, 8 B: ours / (half a spinning round trip + 0.5 us)", 1.3, False),
+            "exchange": Target("2 ranks, 8 B: a bare spinning exchange of both / ours", 0.9),
+            "large tuned": Target("2 ranks, 1 MiB and more: best tuned peer / ours", 1.1),
+            "large default": Target("2 ranks, 1 MiB and more: best peer as installed / ours", 1.7),
+            "stream": Target("2 ranks, 1 MiB and more: stream rate's time / ours", 0.9),
+            "link": Target("1 Gbit/s, 16 MiB and more: link's time / ours", 0.95),
+            "hierarchy": Target(f"2x2 on slow links: flat / hierarchical, off from {BYTE_RATIO}", 0.1, False),
+            "overlap": Target("2x2 on slow links: phases one after the other / hierarchical", 1),
+            "idle": Target("idle communicator, of a core", 0.01, False),
         }
         for part in parts:
             if part["congestion"] != control:
