@@ -16,7 +16,7 @@ namespace tutti {
 
 // Whether the user selected verbs explicitly. If not, only devices that are certainly faster are used: software
 // devices, which are slower than TCP, only if `hca` names them, and only if enough memory can be locked.
-enum class VerbsUse : std::uint8_t { asked, unasked };
+enum class VerbsUse : std::uint8_t { requested, automatic };
 
 struct VerbsOptions {
   std::string hca;              // List of ports, see verbs/hca_filter.h.
@@ -26,7 +26,7 @@ struct VerbsOptions {
   // times as long. The defaults give 3.8 s, so that an outage of 3 s is survived, as over TCP.
   std::uint8_t timeout = 17;
   std::uint8_t retry_count = 6;
-  VerbsUse use = VerbsUse::asked;
+  VerbsUse use = VerbsUse::requested;
 
   static VerbsOptions from(const Config& config) {
     return {.hca = config.ib_hca,

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-Result<Ran> last_run(tutti_comm comm) {
+Result<LastRun> last_run(tutti_comm comm) {
   const CommHandle* handle = TUTTI_TRY(handle_of(comm));
   const Communicator* runner = handle->runner;
   if (runner == nullptr) return no_runner(*handle);
@@ -26,7 +26,7 @@ tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, con
     if (algorithm == nullptr || protocol == nullptr)
       return invalid_argument(std::string(algorithm == nullptr ? "algorithm" : "protocol") +
                               " is null: pass where to put the name");
-    const tutti::Ran ran = TUTTI_TRY(tutti::last_run(comm));
+    const tutti::LastRun ran = TUTTI_TRY(tutti::last_run(comm));
     *algorithm = ran.algorithm;
     *protocol = ran.protocol;
     return {};
@@ -38,7 +38,7 @@ tutti_status tutti_comm_last_compression(tutti_comm comm, const char** compressi
     if (compression == nullptr || error == nullptr)
       return invalid_argument(std::string(compression == nullptr ? "compression" : "error") +
                               " is null: pass where to put it");
-    const tutti::Ran ran = TUTTI_TRY(tutti::last_run(comm));
+    const tutti::LastRun ran = TUTTI_TRY(tutti::last_run(comm));
     *compression = ran.compression;
     *error = ran.error;
     return {};

@@ -13,7 +13,8 @@
 namespace tutti {
 namespace {
 
-Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const Seat& seat, CommunicatorOptions options) {
+Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const RankConfig& seat,
+                                                    CommunicatorOptions options) {
   const std::shared_ptr<Device> device = TUTTI_TRY(device_to_join_on(options));
   const LogDevice scope(ordinal_of(device));
   auto created = TUTTI_TRY(Communicator::create(id, seat.rank, seat.ranks, std::move(options)));
@@ -106,7 +107,7 @@ tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks, c
     TUTTI_CHECK_OK(tutti::check_ranks(rank, ranks));
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
-    const tutti::Seat seat = {static_cast<Rank>(rank), static_cast<Rank>(ranks)};
+    const tutti::RankConfig seat = {static_cast<Rank>(rank), static_cast<Rank>(ranks)};
     const auto make = [&](const std::uint32_t* abort) {
       merged.abort = abort;
       return tutti::create_placed(std::bit_cast<tutti::UniqueId>(*id), seat, merged);

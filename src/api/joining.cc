@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-Result<tutti_comm> insert(std::shared_ptr<SharedComm> shared, const Seat& seat) {
+Result<tutti_comm> insert(std::shared_ptr<SharedComm> shared, const RankConfig& seat) {
   auto handle = std::make_unique<CommHandle>();
   handle->rank = seat.rank;
   handle->ranks = seat.ranks;
@@ -18,13 +18,13 @@ Result<tutti_comm> insert(std::shared_ptr<SharedComm> shared, const Seat& seat) 
 
 Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator) {
   auto shared = std::make_shared<SharedComm>();
-  const Seat seat = {communicator->rank(), communicator->ranks()};
+  const RankConfig seat = {communicator->rank(), communicator->ranks()};
   shared->communicator = std::move(communicator);
   note_device(*shared);
   return insert(std::move(shared), seat);
 }
 
-Status join(const Seat& seat, const MakeCommunicator& make, tutti_comm* comm, std::string launcher) {
+Status join(const RankConfig& seat, const MakeCommunicator& make, tutti_comm* comm, std::string launcher) {
   const auto shared = std::make_shared<SharedComm>();
   shared->launcher = std::move(launcher);
   const tutti_comm handle = TUTTI_TRY(insert(shared, seat));

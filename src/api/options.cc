@@ -116,9 +116,9 @@ Status set_compression(const tutti_comm_options& given, CommunicatorOptions& mer
     merged.compression_rounding.rounding =
         TUTTI_TRY(parse_rounding("options.compression_rounding", given.compression_rounding));
   if (given.compression_seed != 0) merged.compression_rounding.seed = given.compression_seed;
-  const bool asked = given.compression_rounding != nullptr || given.max_relative_error > 0;
-  return check_bounded_rounding(asked ? "options.compression_rounding and options.max_relative_error"
-                                      : "TUTTI_COMPRESS_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
+  const bool requested = given.compression_rounding != nullptr || given.max_relative_error > 0;
+  return check_bounded_rounding(requested ? "options.compression_rounding and options.max_relative_error"
+                                          : "TUTTI_COMPRESS_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
                                 merged.compression_rounding.rounding, merged.max_relative_error);
 }
 

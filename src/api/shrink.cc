@@ -38,7 +38,7 @@ Result<std::vector<Rank>> excluded_ranks(const CommHandle& handle, const int* gi
   return excluded;
 }
 
-Seat seat_without(const CommHandle& handle, const std::vector<Rank>& excluded) {
+RankConfig seat_without(const CommHandle& handle, const std::vector<Rank>& excluded) {
   const auto before = std::lower_bound(excluded.begin(), excluded.end(), handle.rank) - excluded.begin();
   return {handle.rank - static_cast<Rank>(before), handle.ranks - static_cast<Rank>(excluded.size())};
 }

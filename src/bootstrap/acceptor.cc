@@ -1,4 +1,4 @@
-#include "src/bootstrap/greeter.h"
+#include "src/bootstrap/acceptor.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kHandshakeMs = 2000;
-constexpr std::int64_t kStrangerMs = 500;  // Ranks complete a handshake much faster.
+constexpr std::int64_t kIdleHandshakeMs = 500;  // Ranks complete a handshake much faster.
 constexpr std::int64_t kRetryMs = 100;
 constexpr std::size_t kMaxStrangers = 512;
 constexpr int kAcceptedAtOnce = 64;
@@ -34,16 +34,16 @@ std::string describe(const Claim& claim) {
 
 }  // namespace
 
-void Greeter::listen(Socket listener, Role role, const Credentials& credentials) {
+void Acceptor::listen(Socket listener, Role role, const Credentials& credentials) {
   listeners_.push_back({std::move(listener), role, credentials});
 }
 
-void Greeter::call(Handshake handshake, Calling calling) {
+void Acceptor::call(Handshake handshake, Calling calling) {
   if (calling.purpose.empty()) calling.purpose = describe(handshake.claim());
   pending_.push_back({std::move(handshake), calling.deadline, std::move(calling.purpose)});
 }
 
-void Greeter::watch(std::vector<pollfd>& polled) {
+void Acceptor::watch(std::vector<pollfd>& polled) {
   first_ = polled.size();
   watched_ = pending_.size();
   if (paused_ && paused_->passed()) paused_.reset();
@@ -53,7 +53,7 @@ void Greeter::watch(std::vector<pollfd>& polled) {
     polled.push_back({pending.handshake.descriptor(), pending.handshake.events(), 0});
 }
 
-Status Greeter::serve(const std::vector<pollfd>& polled) {
+Status Acceptor::serve(const std::vector<pollfd>& polled) {
   const std::size_t handshakes = first_ + listeners_.size();
   std::deque<Pending> remaining;
   for (std::size_t i = 0; i < watched_; ++i) {
@@ -73,14 +73,14 @@ Status Greeter::serve(const std::vector<pollfd>& polled) {
   return {};
 }
 
-Result<bool> Greeter::keep(const Pending& pending) {
+Result<bool> Acceptor::keep(const Pending& pending) {
   if (!pending.deadline.passed()) return true;
   if (!pending.handshake.calls()) return false;
   return timeout_error("no answer").during(pending.purpose);
 }
 
 // Failures of outgoing calls are errors. Failures of incoming calls are only logged.
-Result<bool> Greeter::advance(Pending& pending) {
+Result<bool> Acceptor::advance(Pending& pending) {
   Result<bool> done = pending.handshake.advance();
   if (!done.ok()) {
     Status status = std::move(done).status();
@@ -92,11 +92,11 @@ Result<bool> Greeter::advance(Pending& pending) {
   if (!done.value()) return true;
   if (!is_own_user(pending.handshake.descriptor()))
     return invalid_usage("a unix socket of the communicator belongs to another user");
-  greeted_.push_back(std::move(pending.handshake).finish());
+  accepted_.push_back(std::move(pending.handshake).finish());
   return false;
 }
 
-Status Greeter::accept(const Listener& listener) {
+Status Acceptor::accept(const Listener& listener) {
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
     if (pending_.size() >= kMaxStrangers + ranks_) drop_oldest();
     Result<std::optional<Socket>> accepted = accept_socket(listener.socket);
@@ -116,32 +116,32 @@ Status Greeter::accept(const Listener& listener) {
 
 // Frees a descriptor by dropping the oldest incoming call, which may be unauthenticated. Does not drop ranks: they
 // would report a disconnect of this end instead of the shortage of descriptors.
-Result<bool> Greeter::make_room(Status shortage) {
+Result<bool> Acceptor::make_room(Status shortage) {
   const auto oldest = oldest_caller();
   if (oldest == pending_.end()) {
     // The connection is still pending, so poll() would return at once, again and again.
     paused_ = Deadline::after_ms(kRetryMs);
     return std::move(shortage).during("meeting other ranks");
   }
-  paused_ = Deadline{oldest->deadline.at_ns - (kHandshakeMs - kStrangerMs) * 1'000'000};
+  paused_ = Deadline{oldest->deadline.at_ns - (kHandshakeMs - kIdleHandshakeMs) * 1'000'000};
   if (!paused_->passed()) return false;
   log(LogLevel::warn, "dropped a connection that was silent: %s", shortage.message().c_str());
   return drop_oldest();
 }
 
-std::deque<Greeter::Pending>::iterator Greeter::oldest_caller() {
+std::deque<Acceptor::Pending>::iterator Acceptor::oldest_caller() {
   return std::find_if(pending_.begin(), pending_.end(), [](const Pending& p) { return !p.handshake.calls(); });
 }
 
 // Drops the oldest incoming call. Ranks take microseconds, so the oldest is not a rank.
-bool Greeter::drop_oldest() {
+bool Acceptor::drop_oldest() {
   const auto oldest = oldest_caller();
   if (oldest == pending_.end()) return false;
   pending_.erase(oldest);
   return true;
 }
 
-Deadline Greeter::deadline() const {
+Deadline Acceptor::deadline() const {
   Deadline first = paused_.value_or(Deadline{});
   for (const Pending& pending : pending_) first.at_ns = std::min(first.at_ns, pending.deadline.at_ns);
   return first;

@@ -21,10 +21,10 @@ struct Calling {
   Deadline deadline;
 };
 
-class Greeter {
+class Acceptor {
  public:
   // Up to `ranks` handshakes may be pending, in addition to unauthenticated clients.
-  explicit Greeter(Rank self, Rank ranks = 0) : self_(self), ranks_(ranks) {}
+  explicit Acceptor(Rank self, Rank ranks = 0) : self_(self), ranks_(ranks) {}
 
   void listen(Socket listener, Role role, const Credentials& credentials);
   // Do not call it between watch() and serve(). Pending handshakes may still complete.
@@ -44,7 +44,7 @@ class Greeter {
   // Claimed rank of the last caller that addressed this rank and disconnected without proving that it has the secret.
   std::optional<Rank> unproved() const { return unproved_; }
   // Connections whose handshake is complete.
-  std::vector<Greeted> take() { return std::exchange(greeted_, {}); }
+  std::vector<AcceptedPeer> take() { return std::exchange(accepted_, {}); }
 
  private:
   struct Listener {
@@ -71,7 +71,7 @@ class Greeter {
   Rank ranks_;
   std::vector<Listener> listeners_;
   std::deque<Pending> pending_;
-  std::vector<Greeted> greeted_;
+  std::vector<AcceptedPeer> accepted_;
   std::optional<Rank> unproved_;
   // Until then no connections are accepted, for lack of descriptors. Only watch() checks whether it has passed, because
   // deadline() must wake up for the listeners that watch() leaves out.

@@ -19,8 +19,8 @@ static_assert(sizeof(FailureRecord) == kFailureBytes);
 
 }  // namespace
 
-ControlChannel::ControlChannel(Greeted greeted)
-    : socket_(std::move(greeted.socket)), session_(greeted.session), called_(greeted.called) {}
+ControlChannel::ControlChannel(AcceptedPeer accepted)
+    : socket_(std::move(accepted.socket)), session_(accepted.session), called_(accepted.called) {}
 
 short ControlChannel::events() const { return unsent() ? POLLIN | POLLOUT : POLLIN; }
 

@@ -33,7 +33,7 @@ struct ReceivedMessage {
 class ControlChannel {
  public:
   ControlChannel() = default;
-  explicit ControlChannel(Greeted greeted);
+  explicit ControlChannel(AcceptedPeer accepted);
 
   // Writes as much as the socket accepts at once; flush() writes the rest. Neither waits.
   Status send(Message kind, Bytes payload = {});

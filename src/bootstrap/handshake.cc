@@ -77,8 +77,8 @@ Status Handshake::advance_call() {
 
 Status Handshake::advance_answer() {
   if (stage_ == Stage::hello) {
-    const bool greeted = TUTTI_TRY(receive(std::as_writable_bytes(std::span(&hello_, 1))));
-    if (!greeted) {
+    const bool accepted = TUTTI_TRY(receive(std::as_writable_bytes(std::span(&hello_, 1))));
+    if (!accepted) {
       const bool foreign = received_ >= sizeof hello_.magic && hello_.magic != kMagic;
       return foreign ? invalid_usage("handshake failed: the peer is not a tutti process (wrong magic number)")
                      : Status();
@@ -142,7 +142,7 @@ Digest Handshake::client_mac() const {
                 {bytes_of("client"), bytes_of(hello_), bytes_of(answer_.nonce), bytes_of(proof_.record)});
 }
 
-Greeted Handshake::finish() && {
+AcceptedPeer Handshake::finish() && {
   TUTTI_ASSERT(stage_ == Stage::done);
   const Digest session = digest(credentials_.key, {bytes_of("session"), bytes_of(hello_), bytes_of(answer_.nonce)});
   return {claim_, proof_.record, std::move(socket_), session, calls_};

@@ -65,7 +65,7 @@ struct HostRecord {
 static_assert(sizeof(HostRecord) == 200);
 
 // A connection after a complete handshake.
-struct Greeted {
+struct AcceptedPeer {
   Claim claim;        // Claim of the caller.
   JoinRecord record;  // Record of the caller.
   Socket socket;
@@ -82,7 +82,7 @@ class Handshake {
 
   // Returns true once the handshake is complete. Does not wait. Errors are final.
   Result<bool> advance();
-  Greeted finish() &&;
+  AcceptedPeer finish() &&;
 
   int descriptor() const { return socket_.get(); }
   short events() const;

@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "src/base/log.h"
+#include "src/bootstrap/acceptor.h"
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/channel.h"
-#include "src/bootstrap/greeter.h"
 #include "src/bootstrap/launcher.h"
 #include "src/bootstrap/rendezvous_thread.h"
 
@@ -20,38 +20,38 @@ namespace {
 constexpr std::int64_t kFirstPauseMs = 2;
 constexpr std::int64_t kLongestPauseMs = 100;
 // Timeout for another rank 0, which answers at once; other programs may never answer.
-constexpr std::int64_t kTwinMs = 1000;
+constexpr std::int64_t kDuplicateMs = 1000;
 constexpr std::int64_t kDoubtMs = 2000;  // Delay after which a rank with a doubtful meeting point logs a warning.
 
-std::string name_of(const MeetingPoint& meeting) {
-  return meeting.host.empty() ? "tutti." + meeting.job : meeting.host + ":" + std::to_string(meeting.port);
+std::string name_of(const RendezvousPoint& point) {
+  return point.host.empty() ? "tutti." + point.job : point.host + ":" + std::to_string(point.port);
 }
 
 // True if the host is a name for this host on every machine.
-bool leads_to_itself(const MeetingPoint& meeting) {
-  return meeting.host == "localhost" || meeting.host.starts_with("127.") || meeting.host == "::1";
+bool leads_to_itself(const RendezvousPoint& point) {
+  return point.host == "localhost" || point.host.starts_with("127.") || point.host == "::1";
 }
 
 // If the host's own name resolves to loopback, rank 0 listens on the address that other hosts reach.
-Result<Address> address_of(const MeetingPoint& meeting, const std::string& ifname) {
-  Address address = TUTTI_TRY(resolve(meeting.host, meeting.port));
-  if (is_loopback(address) && !leads_to_itself(meeting)) address = TUTTI_TRY(own_address(ifname));
-  address.port = meeting.port;
+Result<Address> address_of(const RendezvousPoint& point, const std::string& ifname) {
+  Address address = TUTTI_TRY(resolve(point.host, point.port));
+  if (is_loopback(address) && !leads_to_itself(point)) address = TUTTI_TRY(own_address(ifname));
+  address.port = point.port;
   return address;
 }
 
-Result<Endpoint> endpoint_of(const MeetingPoint& meeting, const std::string& ifname) {
+Result<Endpoint> endpoint_of(const RendezvousPoint& point, const std::string& ifname) {
   // Ranks on one host need no interface. Check the name anyway, so that errors show before a run on several hosts.
   if (!ifname.empty() && !ifname.starts_with('^')) TUTTI_CHECK_OK(own_address(ifname).status());
   Endpoint endpoint;
   endpoint.type = SOCK_STREAM;
-  if (!meeting.host.empty()) {
-    endpoint.address = TUTTI_TRY(address_of(meeting, ifname));
+  if (!point.host.empty()) {
+    endpoint.address = TUTTI_TRY(address_of(point, ifname));
     return endpoint;
   }
   constexpr std::size_t longest = 100;  // The system allows 107; job names may be longer.
-  const Digest whole = digest({}, {bytes_of(name_of(meeting))});
-  endpoint.unix_name = name_of(meeting);
+  const Digest whole = digest({}, {bytes_of(name_of(point))});
+  endpoint.unix_name = name_of(point);
   if (endpoint.unix_name.size() > longest) {
     endpoint.unix_name.resize(longest - 16);
     for (std::size_t i = 0; i < 16; ++i) endpoint.unix_name += static_cast<char>('a' + whole[i] % 26);
@@ -59,28 +59,28 @@ Result<Endpoint> endpoint_of(const MeetingPoint& meeting, const std::string& ifn
   return endpoint;
 }
 
-Result<Credentials> credentials_of(const MeetingPoint& meeting, const std::string& secret_file) {
+Result<Credentials> credentials_of(const RendezvousPoint& point, const std::string& secret_file) {
   Credentials credentials{};
   credentials.key = TUTTI_TRY(invitation_key(secret_file));
-  const Digest whole = digest({}, {bytes_of(name_of(meeting))});
+  const Digest whole = digest({}, {bytes_of(name_of(point))});
   std::copy_n(whole.begin(), credentials.communicator.size(), credentials.communicator.begin());
   return credentials;
 }
 
 // Advice for duplicate ranks: two jobs may share a meeting point.
-std::string two_jobs_at(const MeetingPoint& meeting) {
-  if (!meeting.host.empty()) return "; if these are two jobs, each needs a port of its own";
+std::string two_jobs_at(const RendezvousPoint& point) {
+  if (!point.host.empty()) return "; if these are two jobs, each needs a port of its own";
   return "; if these are two jobs, set TUTTI_ROOT to host:port, a different one for each job";
 }
 
 // Adds the origin of a port that the user has not set directly.
-Status explain_port(Status status, const MeetingPoint& meeting) {
-  if (!status.ok() && meeting.variable.starts_with("SLURM_")) {
-    return {status.code(), status.message() + "; host and port come from " + meeting.variable +
+Status explain_port(Status status, const RendezvousPoint& point) {
+  if (!status.ok() && point.variable.starts_with("SLURM_")) {
+    return {status.code(), status.message() + "; host and port come from " + point.variable +
                                " and SLURM_JOB_ID: set TUTTI_ROOT to host:port to choose others"};
   }
-  if (status.ok() || meeting.variable != "MASTER_ADDR") return status;
-  const std::string given = std::to_string(meeting.port - 1);
+  if (status.ok() || point.variable != "MASTER_ADDR") return status;
+  const std::string given = std::to_string(point.port - 1);
   return {status.code(), status.message() + "; it is the port after MASTER_PORT, since the launcher itself has " +
                              given + ": set another MASTER_PORT (torchrun --master-port), or TUTTI_ROOT to host:port"};
 }
@@ -91,18 +91,18 @@ struct Caller {
 };
 
 // If another program holds the port, it disconnects or does not answer until the deadline.
-Result<Greeted> greet(const Endpoint& endpoint, Handshake handshake, const Watch& watch) {
-  Greeter greeter(handshake.claim().rank);
-  greeter.call(std::move(handshake));
+Result<AcceptedPeer> shake_hands(const Endpoint& endpoint, Handshake handshake, const Watch& watch) {
+  Acceptor acceptor(handshake.claim().rank);
+  acceptor.call(std::move(handshake));
   std::vector<pollfd> polled;
   for (;;) {
-    std::vector<Greeted> greeted = greeter.take();
-    if (!greeted.empty()) return std::move(greeted.front());
+    std::vector<AcceptedPeer> accepted = acceptor.take();
+    if (!accepted.empty()) return std::move(accepted.front());
     if (watch.aborted() || watch.deadline.passed()) return timeout_error(describe(endpoint) + " does not answer");
     polled.clear();
-    greeter.watch(polled);
+    acceptor.watch(polled);
     ::poll(polled.data(), polled.size(), watch.poll_ms());
-    TUTTI_CHECK_OK(greeter.serve(polled));
+    TUTTI_CHECK_OK(acceptor.serve(polled));
   }
 }
 
@@ -115,26 +115,26 @@ pid_t listener_of(const Socket& socket) {
 
 // Called by a rank 0 that cannot listen at the meeting point. Fails if the process that listens there proves to be
 // rank 0 of a job with the same meeting point and secret.
-Status check_for_twin(const MeetingPoint& meeting, const Endpoint& endpoint, const RendezvousOptions& options) {
-  const Watch watch = {Deadline::after_ms(kTwinMs)};
+Status check_for_duplicate(const RendezvousPoint& point, const Endpoint& endpoint, const RendezvousOptions& options) {
+  const Watch watch = {Deadline::after_ms(kDuplicateMs)};
   JoinRecord own;
   own.peer = TUTTI_TRY(own_record());
-  const Credentials credentials = TUTTI_TRY(credentials_of(meeting, options.secret_file));
+  const Credentials credentials = TUTTI_TRY(credentials_of(point, options.secret_file));
   Result<Socket> socket = open_socket_for(endpoint);
   if (!socket.ok() || !connect(socket.value(), endpoint).ok()) return {};
   const pid_t listener = listener_of(socket.value());
   auto handshake = Handshake::call(std::move(socket).value(), {Role::invitation, 0, 1, kRendezvous}, credentials, own);
-  if (!handshake.ok() || !greet(endpoint, std::move(handshake).value(), watch).ok()) return {};
+  if (!handshake.ok() || !shake_hands(endpoint, std::move(handshake).value(), watch).ok()) return {};
   if (listener == ::getpid())
     return invalid_usage("this process already waits at " + describe(endpoint) + " for the ranks of a communicator");
   PeerRecord duplicate = own.peer;
   duplicate.pid = static_cast<std::uint32_t>(listener);
   return invalid_usage("rank 0 was started twice: this process (" + describe(own.peer) + ") has rank 0, and so has " +
                        (listener == 0 ? "the process that" : describe(duplicate) + ", which") + " listens at " +
-                       describe(endpoint) + "; give each process a rank of its own" + two_jobs_at(meeting));
+                       describe(endpoint) + "; give each process a rank of its own" + two_jobs_at(point));
 }
 
-Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, const RendezvousOptions& options) {
+Result<UniqueId> invite(const RendezvousPoint& point, const Endpoint& endpoint, const RendezvousOptions& options) {
   Address address = endpoint.unix_name.empty() ? endpoint.address : loopback_address();
   address.port = 0;
   if (endpoint.unix_name.empty() && options.secret_file.empty()) {  // TCP does not identify the caller.
@@ -144,21 +144,21 @@ Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, c
   Invitation invitation;
   Result<Socket> listener = listen_at(endpoint);
   if (!listener.ok()) {
-    TUTTI_CHECK_OK(check_for_twin(meeting, endpoint, options));
-    return explain_port(std::move(listener).status(), meeting);
+    TUTTI_CHECK_OK(check_for_duplicate(point, endpoint, options));
+    return explain_port(std::move(listener).status(), point);
   }
   invitation.listener = std::move(listener).value();
-  invitation.credentials = TUTTI_TRY(credentials_of(meeting, options.secret_file));
-  invitation.advice = advice_for(meeting);
-  invitation.two_jobs = two_jobs_at(meeting);
+  invitation.credentials = TUTTI_TRY(credentials_of(point, options.secret_file));
+  invitation.advice = advice_for(point);
+  invitation.two_jobs = two_jobs_at(point);
   return start_rendezvous(options, address, std::move(invitation));
 }
 
 Result<UniqueId> ask(Socket socket, const Endpoint& endpoint, const Caller& caller, const Watch& watch) {
   TUTTI_CHECK_OK(connect(socket, endpoint));
   Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), caller.claim, caller.credentials, {}));
-  Greeted greeted = TUTTI_TRY(greet(endpoint, std::move(handshake), watch));
-  ControlChannel channel(std::move(greeted));
+  AcceptedPeer accepted = TUTTI_TRY(shake_hands(endpoint, std::move(handshake), watch));
+  ControlChannel channel(std::move(accepted));
   while (!watch.aborted() && !watch.deadline.passed()) {
     pollfd polled = {channel.descriptor(), POLLIN, 0};
     ::poll(&polled, 1, watch.poll_ms());
@@ -180,13 +180,13 @@ Result<UniqueId> ask(Socket socket, const Endpoint& endpoint, const Caller& call
 }  // namespace
 
 Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousOptions& options, const Watch& watch) {
-  const Endpoint endpoint = TUTTI_TRY(endpoint_of(launched.meeting, options.socket_ifname));
-  if (launched.rank == 0) return invite(launched.meeting, endpoint, options);
+  const Endpoint endpoint = TUTTI_TRY(endpoint_of(launched.point, options.socket_ifname));
+  if (launched.rank == 0) return invite(launched.point, endpoint, options);
   Caller caller = {{Role::invitation, launched.rank, launched.ranks, kRendezvous}, {}};
-  caller.credentials = TUTTI_TRY(credentials_of(launched.meeting, options.secret_file));
+  caller.credentials = TUTTI_TRY(credentials_of(launched.point, options.secret_file));
   const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
-  Deadline report = Deadline::after_ms(leads_to_itself(launched.meeting) ? std::min(kDoubtMs, options.report_after_ms)
-                                                                         : options.report_after_ms);
+  Deadline report = Deadline::after_ms(leads_to_itself(launched.point) ? std::min(kDoubtMs, options.report_after_ms)
+                                                                       : options.report_after_ms);
   for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     Result<Socket> socket = open_socket_for(endpoint);
     if (!socket.ok()) return std::move(socket).status().during(asking);
@@ -200,10 +200,10 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
     if (!absent) return std::move(status).during(asking);
     if (watch.deadline.passed())
       return timeout_error(status.message() + "; while " + asking +
-                           ": it has not come, or joining has failed there: see what it says");
+                           ": it has not started, or failed to join; see its log");
     if (report.passed()) {
       log(LogLevel::warn, "rank %u is still %s: %s%s", launched.rank, asking.c_str(), status.message().c_str(),
-          advice_for(launched.meeting).c_str());
+          advice_for(launched.point).c_str());
       report = {};
     }
     ::poll(nullptr, 0, static_cast<int>(std::min<std::int64_t>(pause_ms, watch.poll_ms())));
@@ -212,18 +212,18 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
 
 // Without a host, ranks meet at an abstract socket. Its name contains the user and the job, or the parent process as
 // each rank sees it.
-std::string advice_for(const MeetingPoint& meeting) {
-  if (leads_to_itself(meeting))
-    return "; " + meeting.host + " leads each host to itself: where the ranks are on several, set " + meeting.variable +
+std::string advice_for(const RendezvousPoint& point) {
+  if (leads_to_itself(point))
+    return "; " + point.host + " leads each host to itself: where the ranks are on several, set " + point.variable +
            " to an address by which the others reach rank 0's host";
-  if (!meeting.host.empty()) return "";
-  return std::string("; are the ranks of several ") + (meeting.by_parent ? "shells, " : "") +
+  if (!point.host.empty()) return "";
+  return std::string("; are the ranks of several ") + (point.by_parent ? "shells, " : "") +
          "users, containers or namespaces? Then they do not find each other: set TUTTI_ROOT to host:port, where rank 0 "
          "is to listen, for all of them";
 }
 
-Status explain_absence(Status status, const MeetingPoint& meeting) {
-  return status.code() == Code::timeout ? timeout_error(status.message() + advice_for(meeting)) : std::move(status);
+Status explain_absence(Status status, const RendezvousPoint& point) {
+  return status.code() == Code::timeout ? timeout_error(status.message() + advice_for(point)) : std::move(status);
 }
 
 }  // namespace tutti

@@ -36,7 +36,7 @@ Joining::Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& o
       rank_(rank),
       ranks_(ranks),
       options_(options),
-      greeter_(rank, ranks),
+      acceptor_(rank, ranks),
       tree_(rank, ranks),
       records_(ranks),
       sockets_(ranks),
@@ -127,8 +127,8 @@ Status Joining::meet() {
   own_.tree.port = 0;
   Socket listener = TUTTI_TRY(listen_at({own_.tree, "", SOCK_STREAM}));
   own_.tree = TUTTI_TRY(local_address(listener));
-  greeter_.listen(std::move(listener), Role::tree, credentials_);
-  TUTTI_CHECK_OK(greet(std::move(socket).value(), {Role::join, rank_, ranks_, kRendezvous}, {}));
+  acceptor_.listen(std::move(listener), Role::tree, credentials_);
+  TUTTI_CHECK_OK(shake_hands(std::move(socket).value(), {Role::join, rank_, ranks_, kRendezvous}, {}));
   Status met = serve_until([this] { return rendezvous_.connected(); });
   if (met.code() == Code::system || met.code() == Code::remote) return explain_no_rendezvous(std::move(met));
   if (!met.ok()) return met;
@@ -141,12 +141,10 @@ Status Joining::explain_no_rendezvous(Status met) const {
   const bool between =
       met.code() == Code::system && met.message().find(std::strerror(ECONNREFUSED)) == std::string::npos;
   const std::string used =
-      "the id was used before, or joining has failed there, or the process that made it has ended: see what that "
-      "process "
-      "says";
+      "the id was used before, or its process failed to join or has ended; see the log of that process";
   const std::string blocked =
-      "no connection came about: let TCP through the firewalls between the hosts, to all ports and not only to that of "
-      "the launcher, or name the interface by which hosts reach each other by TUTTI_SOCKET_IFNAME";
+      "the connection failed: allow TCP between the hosts on all ports, not only on that of the launcher, or set "
+      "TUTTI_SOCKET_IFNAME to the interface between the hosts";
   return std::move(met).during("looking for the rendezvous at " + describe(id_.address) + ": " +
                                (between ? blocked : used));
 }
@@ -154,7 +152,7 @@ Status Joining::explain_no_rendezvous(Status met) const {
 // Mesh connections start after the tree is complete. By then the rank is known to be unique.
 Status Joining::join_tree() {
   Socket listener = TUTTI_TRY(listen_at(mesh_endpoint(rank_)));
-  greeter_.listen(std::move(listener), Role::mesh, credentials_);
+  acceptor_.listen(std::move(listener), Role::mesh, credentials_);
   if (rank_ != 0) {
     phase_ = "rank " + std::to_string(Tree::parent_of(rank_)) + " (" + describe(parent_->peer) + ")";
     TUTTI_CHECK_OK(call_parent());
@@ -197,12 +195,12 @@ Status Joining::finish() {
 Status Joining::call(const Endpoint& endpoint, Role role, Rank server) {
   Result<Socket> socket = connect_to(endpoint);
   if (!socket.ok()) return std::move(socket).status().during("calling rank " + std::to_string(server));
-  return greet(std::move(socket).value(), {role, rank_, ranks_, server}, {});
+  return shake_hands(std::move(socket).value(), {role, rank_, ranks_, server}, {});
 }
 
-Status Joining::greet(Socket socket, const Claim& claim, Calling calling) {
+Status Joining::shake_hands(Socket socket, const Claim& claim, Calling calling) {
   Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), claim, credentials_, own_));
-  greeter_.call(std::move(handshake), std::move(calling));
+  acceptor_.call(std::move(handshake), std::move(calling));
   return {};
 }
 
@@ -222,35 +220,35 @@ Status Joining::serve_until(const std::function<bool()>& met) {
 Status Joining::serve() {
   std::vector<pollfd> polled;
   if (rendezvous_.connected()) polled.push_back({rendezvous_.descriptor(), rendezvous_.events(), 0});
-  greeter_.watch(polled);
+  acceptor_.watch(polled);
   Watch next = watch_;
-  next.deadline.at_ns = std::min(next.deadline.at_ns, greeter_.deadline().at_ns);
+  next.deadline.at_ns = std::min(next.deadline.at_ns, acceptor_.deadline().at_ns);
   if (::poll(polled.data(), polled.size(), next.poll_ms()) < 0) {
     if (errno == EINTR) return {};
     return system_error("poll while joining");
   }
   if (rendezvous_.connected() && polled[0].revents != 0) TUTTI_CHECK_OK(poll_rendezvous());
-  TUTTI_CHECK_OK(greeter_.serve(polled));
-  for (Greeted& greeted : greeter_.take()) TUTTI_CHECK_OK(accept(std::move(greeted)));
+  TUTTI_CHECK_OK(acceptor_.serve(polled));
+  for (AcceptedPeer& accepted : acceptor_.take()) TUTTI_CHECK_OK(accept(std::move(accepted)));
   return {};
 }
 
-Status Joining::accept(Greeted greeted) {
-  const Claim claim = greeted.claim;
-  const Rank other = greeted.called ? claim.server : claim.rank;
+Status Joining::accept(AcceptedPeer accepted) {
+  const Claim claim = accepted.claim;
+  const Rank other = accepted.called ? claim.server : claim.rank;
   if (claim.role == Role::join) {
-    rendezvous_ = ControlChannel(std::move(greeted));
+    rendezvous_ = ControlChannel(std::move(accepted));
     return {};
   }
   if (claim.ranks != ranks_ || other >= ranks_)
     return remote_error("unexpected connection from rank " + std::to_string(other));
   if (claim.role == Role::tree) {
-    watch_connection(greeted.socket, kUnreceivedMs);
-    return tree_.connect(other, ControlChannel(std::move(greeted)));
+    watch_connection(accepted.socket, kUnreceivedMs);
+    return tree_.connect(other, ControlChannel(std::move(accepted)));
   }
-  if (claim.role == Role::peer) return accept_peer_socket(other, std::move(greeted));
+  if (claim.role == Role::peer) return accept_peer_socket(other, std::move(accepted));
   if (sockets_[other]) return remote_error("rank " + std::to_string(other) + " called twice");
-  sockets_[other] = std::move(greeted.socket);
+  sockets_[other] = std::move(accepted.socket);
   return {};
 }
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "src/bootstrap/acceptor.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/channel.h"
-#include "src/bootstrap/greeter.h"
 #include "src/bootstrap/listener_record.h"
 #include "src/bootstrap/tree.h"
 
@@ -44,15 +44,15 @@ class Joining {
   Status join_peer_sockets();  // This and the next three functions are in joining_sockets.cc.
   Status await_peer_sockets();
   Status call_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& place);
-  Status accept_peer_socket(Rank other, Greeted greeted);
+  Status accept_peer_socket(Rank other, AcceptedPeer accepted);
   bool on_same_host(Rank peer) const { return records_[peer].host == own_.peer.host; }
   Status finish();
   Status call(const Endpoint& endpoint, Role role, Rank server);
-  Status greet(Socket socket, const Claim& claim, Calling calling);
+  Status shake_hands(Socket socket, const Claim& claim, Calling calling);
   // Serves connections until `met` returns true. Fails if the rendezvous reports a failure.
   Status serve_until(const std::function<bool()>& met);
   Status serve();
-  Status accept(Greeted greeted);
+  Status accept(AcceptedPeer accepted);
   Status poll_rendezvous();
   Endpoint mesh_endpoint(Rank rank) const;
 
@@ -63,7 +63,7 @@ class Joining {
   Watch watch_;
   Credentials credentials_{};
   JoinRecord own_;
-  Greeter greeter_;
+  Acceptor acceptor_;
   ControlChannel rendezvous_;
   std::optional<JoinRecord> parent_;  // Set once all ranks have joined.
   // Set once all ranks have joined: just before the rendezvous gives up, which knows fewer reasons.

@@ -70,7 +70,7 @@ Status Joining::await_peer_sockets() {
   Socket listener = TUTTI_TRY(listen_at({address, "", SOCK_STREAM}));
   address = TUTTI_TRY(local_address(listener));
   place_ = record_of(address);
-  greeter_.listen(std::move(listener), Role::peer, credentials_);
+  acceptor_.listen(std::move(listener), Role::peer, credentials_);
   log(LogLevel::trace, "awaits ranks of other hosts at %s (%s)", describe(place_.address).c_str(),
       interface_of(place_).c_str());
   return {};
@@ -88,16 +88,16 @@ Status Joining::call_host(const Claim& claim, const PeerRecord& peer, const List
   Status connecting = connect(socket, endpoint);  // Connection errors concern the network, not this rank.
   if (!connecting.ok()) return remote_error(connecting.message()).during(purpose);
   watch_connection(socket, kConnectMs);
-  return greet(std::move(socket), claim, {purpose, calls_end_});
+  return shake_hands(std::move(socket), claim, {purpose, calls_end_});
 }
 
-Status Joining::accept_peer_socket(Rank other, Greeted greeted) {
-  const bool due = !on_same_host(other) && greeted.called == (other < rank_) && !peer_sockets_[other].socket;
+Status Joining::accept_peer_socket(Rank other, AcceptedPeer accepted) {
+  const bool due = !on_same_host(other) && accepted.called == (other < rank_) && !peer_sockets_[other].socket;
   if (!due) return remote_error("unexpected connection from rank " + std::to_string(other));
-  watch_connection(greeted.socket, 0);  // No limit: the reader may be busy for long.
-  std::string route = route_of(greeted.socket, place_, records_[other]);
+  watch_connection(accepted.socket, 0);  // No limit: the reader may be busy for long.
+  std::string route = route_of(accepted.socket, place_, records_[other]);
   log(LogLevel::trace, "socket to rank %u: %s", other, route.c_str());
-  peer_sockets_[other] = {std::move(greeted.socket), greeted.session, greeted.called, std::move(route)};
+  peer_sockets_[other] = {std::move(accepted.socket), accepted.session, accepted.called, std::move(route)};
   return {};
 }
 

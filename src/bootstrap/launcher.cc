@@ -85,7 +85,7 @@ pid_t ancestor_without(const std::string& variable) {
   return process;
 }
 
-MeetingPoint meeting_of_job(const Environment& environment, const Launcher& launcher) {
+RendezvousPoint rendezvous_of_job(const Environment& environment, const Launcher& launcher) {
   std::string job = std::string(launcher.name) + "." + std::to_string(::geteuid());
   bool found = false;
   for (const char* name : launcher.job) {
@@ -108,49 +108,49 @@ bool on_one_host(const Environment& environment, const Launcher& launcher, const
 }
 
 // Parses "host:port" or "[v6 address]:port".
-Result<MeetingPoint> parse_root(const std::string& text) {
+Result<RendezvousPoint> parse_root(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0)
     return invalid_usage("TUTTI_ROOT is \"" + text + "\", but must be host:port");
-  MeetingPoint meeting;
-  meeting.variable = "TUTTI_ROOT";
-  meeting.host = text.substr(0, colon);
-  if (meeting.host.front() == '[' && meeting.host.back() == ']')
-    meeting.host = meeting.host.substr(1, meeting.host.size() - 2);
-  meeting.port = TUTTI_TRY(port_in(text.substr(colon + 1), "the port of TUTTI_ROOT"));
-  return meeting;
+  RendezvousPoint point;
+  point.variable = "TUTTI_ROOT";
+  point.host = text.substr(0, colon);
+  if (point.host.front() == '[' && point.host.back() == ']') point.host = point.host.substr(1, point.host.size() - 2);
+  point.port = TUTTI_TRY(port_in(text.substr(colon + 1), "the port of TUTTI_ROOT"));
+  return point;
 }
 
-Result<MeetingPoint> meeting_of(const Environment& environment, const Launcher& launcher, LaunchedRank& launched) {
+Result<RendezvousPoint> rendezvous_of(const Environment& environment, const Launcher& launcher,
+                                      LaunchedRank& launched) {
   if (const auto root = environment.get("TUTTI_ROOT")) {
     launched.launcher += ", TUTTI_ROOT";
     return parse_root(*root);
   }
-  if (on_one_host(environment, launcher, launched)) return meeting_of_job(environment, launcher);
+  if (on_one_host(environment, launcher, launched)) return rendezvous_of_job(environment, launcher);
   const std::optional<std::string> host = environment.get("MASTER_ADDR");
   if (!host && launcher.name == std::string(kSlurm)) {
     const SlurmRoot root = TUTTI_TRY(slurm_root(environment));
     launched.launcher += ", " + root.variable;
-    MeetingPoint meeting;
-    meeting.variable = root.variable;
-    meeting.host = root.host;
-    meeting.port = root.port;
-    return meeting;
+    RendezvousPoint point;
+    point.variable = root.variable;
+    point.host = root.host;
+    point.port = root.port;
+    return point;
   }
   if (!host) {
     return invalid_usage(std::string("the ranks of ") + launcher.name +
                          " are on several hosts: set TUTTI_ROOT to host:port, where rank 0 is to listen");
   }
   launched.launcher += ", MASTER_ADDR";
-  MeetingPoint meeting;
-  meeting.variable = "MASTER_ADDR";
-  meeting.host = *host;
+  RendezvousPoint point;
+  point.variable = "MASTER_ADDR";
+  point.host = *host;
   const std::string port = environment.get("MASTER_PORT").value_or("29500");
-  meeting.port = TUTTI_TRY(port_in(port, "MASTER_PORT"));
-  if (++meeting.port == 0)
+  point.port = TUTTI_TRY(port_in(port, "MASTER_PORT"));
+  if (++point.port == 0)
     // The launcher itself uses MASTER_PORT.
     return invalid_usage("MASTER_PORT is 65535, but the port after it is needed");
-  return meeting;
+  return point;
 }
 
 // Called if the variables of no launcher are complete. An incomplete set means that several ranks were intended, and
@@ -205,7 +205,7 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment) {
                            launcher.ranks + " is " + std::to_string(launched.ranks) + ": ranks count from 0");
     }
     launched.launcher = std::string(launcher.name) + " (" + launcher.rank + ", " + launcher.ranks;
-    launched.meeting = TUTTI_TRY(meeting_of(environment, launcher, launched));
+    launched.point = TUTTI_TRY(rendezvous_of(environment, launcher, launched));
     launched.launcher += ")";
     return launched;
   }

@@ -11,7 +11,7 @@
 namespace tutti {
 
 // Meeting point of the ranks of a job before they have a unique id.
-struct MeetingPoint {
+struct RendezvousPoint {
   std::string host;  // Host of rank 0; empty: all ranks are on one host.
   std::uint16_t port = 0;
   std::string variable{};  // Variable that named the host: "MASTER_ADDR".
@@ -23,7 +23,7 @@ struct LaunchedRank {
   Rank rank = 0;
   Rank ranks = 1;
   std::string launcher;  // "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)"; empty: no launcher, one rank.
-  MeetingPoint meeting;
+  RendezvousPoint point;
 };
 
 // Returns rank, ranks and meeting point. Errors name the variable and its value.
@@ -36,8 +36,8 @@ Status check_root(const Environment& environment);
 Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousOptions& options, const Watch& watch);
 
 // Returns likely reasons why ranks do not meet there and the remedy, for messages. Empty if unknown.
-std::string advice_for(const MeetingPoint& meeting);
+std::string advice_for(const RendezvousPoint& point);
 // Adds advice_for() to the error of ranks that timed out.
-Status explain_absence(Status status, const MeetingPoint& meeting);
+Status explain_absence(Status status, const RendezvousPoint& point);
 
 }  // namespace tutti

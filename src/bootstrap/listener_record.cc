@@ -48,7 +48,7 @@ ListenerRecord record_of(const Address& own) {
 Status check(const ListenerRecord& record, LoopbackPolicy loopback) {
   const Address& address = record.address;
   const bool callable = (address.family == 4 || address.family == 6) && address.port != 0;
-  if (!callable) return remote_error("it told no address where it can be called");
+  if (!callable) return remote_error("it reported no address at which it listens");
   if (loopback == LoopbackPolicy::allow || !is_loopback(address)) return {};
   return invalid_usage(
       "its address is on loopback, which no other host reaches: name another interface by "

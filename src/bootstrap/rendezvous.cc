@@ -28,7 +28,7 @@ Rendezvous::Rendezvous(const UniqueId& id, std::int64_t report_after_ms) : id_(i
 }
 
 void Rendezvous::listen(Socket listener, Role role, const Credentials& credentials) {
-  greeter_.listen(std::move(listener), role, credentials);
+  acceptor_.listen(std::move(listener), role, credentials);
 }
 
 void Rendezvous::run(int stop) {
@@ -40,7 +40,7 @@ void Rendezvous::run(int stop) {
       polled.push_back({member.channel.descriptor(), member.channel.events(), 0});
       watched_.push_back(rank);
     }
-    greeter_.watch(polled);
+    acceptor_.watch(polled);
     ::poll(polled.data(), polled.size(), static_cast<int>(next_event().left_ms()));
     if (polled[0].revents != 0) return;
     serve(polled);
@@ -49,13 +49,13 @@ void Rendezvous::run(int stop) {
 }
 
 Deadline Rendezvous::next_event() const {
-  return {std::min({deadline_.at_ns, report_.at_ns, roll_call_.at_ns, greeter_.deadline().at_ns})};
+  return {std::min({deadline_.at_ns, report_.at_ns, roll_call_.at_ns, acceptor_.deadline().at_ns})};
 }
 
 void Rendezvous::serve(const std::vector<pollfd>& polled) {
-  if (Status status = greeter_.serve(polled); !status.ok())
+  if (Status status = acceptor_.serve(polled); !status.ok())
     suffer(std::move(status).during("the process that made the unique id was their rendezvous"));
-  for (Greeted& greeted : greeter_.take()) admit(std::move(greeted));
+  for (AcceptedPeer& accepted : acceptor_.take()) admit(std::move(accepted));
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     if (polled[i + 1].revents == 0) continue;
     const auto member = members_.find(watched_[i]);
@@ -63,25 +63,25 @@ void Rendezvous::serve(const std::vector<pollfd>& polled) {
   }
 }
 
-void Rendezvous::admit(Greeted greeted) {
-  if (greeted.claim.role == Role::join) return join(std::move(greeted));
-  if (greeted.claim.rank == 0) return notice_twin(greeted.record.peer);
+void Rendezvous::admit(AcceptedPeer accepted) {
+  if (accepted.claim.role == Role::join) return join(std::move(accepted));
+  if (accepted.claim.rank == 0) return notice_duplicate(accepted.record.peer);
   if (failure_) return;  // The id is useless now. The caller asks again and may reach the next attempt.
-  ControlChannel channel(std::move(greeted));
+  ControlChannel channel(std::move(accepted));
   (void)channel.send(Message::id, bytes_of(id_)).ok();  // A caller that has disconnected is reported as missing.
 }
 
 // Only rank 0 starts a rendezvous, so a caller with rank 0 is a duplicate. It calls to find out why it cannot listen
 // here, and then fails by itself. Reports of missing ranks mention it.
-void Rendezvous::notice_twin(const PeerRecord& duplicate) {
+void Rendezvous::notice_duplicate(const PeerRecord& duplicate) {
   duplicate_ = "; rank 0 was started twice: " + describe(duplicate) + " has rank 0, too" + two_jobs_;
   log(LogLevel::warn, "%s", duplicate_.c_str() + 2);
 }
 
-void Rendezvous::join(Greeted greeted) {
-  const Claim claim = greeted.claim;
-  const JoinRecord record = greeted.record;
-  ControlChannel channel(std::move(greeted));
+void Rendezvous::join(AcceptedPeer accepted) {
+  const Claim claim = accepted.claim;
+  const JoinRecord record = accepted.record;
+  ControlChannel channel(std::move(accepted));
   if (failure_) {
     (void)channel.send_failure({failure_->first, failure_->second}).ok();
     return;
@@ -93,12 +93,12 @@ void Rendezvous::join(Greeted greeted) {
     report_ = Deadline::after_ms(report_after_ms_);
   }
   if (Status refusal = refuse(claim, record); !refusal.ok()) {
-    greeter_.stop_listening(Role::invitation);
+    acceptor_.stop_listening(Role::invitation);
     (void)channel.send_failure(refusal).ok();  // Before fail() reports to rank 0, which may end this process.
     return fail(refusal);
   }
   members_.emplace(claim.rank, Member{std::move(channel), record});
-  log(LogLevel::trace, "rank %u of %u has come: %s", claim.rank, ranks_, describe(record.peer).c_str());
+  log(LogLevel::trace, "rank %u of %u connected: %s", claim.rank, ranks_, describe(record.peer).c_str());
   tell_host(claim.rank);
   if (members_.size() == ranks_) start();
 }
@@ -185,7 +185,7 @@ void Rendezvous::receive(Rank rank, Member& member) {
     return fail(failure_in(*received.value()));
   member.reached = true;
   if (++reached_ < members_.size()) return;
-  greeter_.stop_listening();  // Stop before ranks can create another communicator at the same meeting point.
+  acceptor_.stop_listening();  // Stop before ranks can create another communicator at the same meeting point.
   // Rank 0 last: it is likely to be a thread of this process, and may end the process at once.
   for (auto reported = members_.rbegin(); reported != members_.rend(); ++reported) {
     (void)reported->second.channel.send(Message::complete).ok();
@@ -194,10 +194,10 @@ void Rendezvous::receive(Rank rank, Member& member) {
 }
 
 void Rendezvous::keep_time() {
-  const std::string stranger = rank_without_secret() + duplicate_;
+  const std::string reason = rank_without_secret() + duplicate_;
   if (report_.passed()) {
-    log(LogLevel::warn, "waiting for %s to join, %s after the first came%s", missing().c_str(),
-        describe_ms(report_after_ms_).c_str(), stranger.empty() ? advice_.c_str() : stranger.c_str());
+    log(LogLevel::warn, "waiting for %s to join, %s after the first rank%s", missing().c_str(),
+        describe_ms(report_after_ms_).c_str(), reason.empty() ? advice_.c_str() : reason.c_str());
     report_.at_ns += report_after_ms_ * 1'000'000;
     report_after_ms_ *= 2;
   }
@@ -210,10 +210,9 @@ void Rendezvous::keep_time() {
 // Error at the deadline.
 Status Rendezvous::late() const {
   const std::string limit = describe_ms(timeout_ms_);
-  const std::string stranger = rank_without_secret() + duplicate_;
+  const std::string reason = rank_without_secret() + duplicate_;
   if (!started_)
-    return {stranger.empty() ? Code::timeout : Code::invalid_usage,
-            missing() + " did not join within " + limit + stranger};
+    return {reason.empty() ? Code::timeout : Code::invalid_usage, missing() + " did not join within " + limit + reason};
   const std::string silent = list([](const Member* member) { return !member->reached && !member->answered; });
   if (!silent.empty())
     return timeout_error(silent + " joined, but did not answer within " + limit +
@@ -225,7 +224,7 @@ Status Rendezvous::late() const {
 // because ranks may retry there.
 void Rendezvous::fail(const Status& status) {
   if (failure_) return;
-  greeter_.stop_listening(Role::invitation);
+  acceptor_.stop_listening(Role::invitation);
   log(LogLevel::info, "joining failed: %s", status.message().c_str());
   failure_ = {status.code(), status.message()};
   // Rank 0 last; see run().
@@ -245,10 +244,10 @@ void Rendezvous::suffer(const Status& status) {
 // Names a rank that disconnected after this end proved its secret. Its own error states the reason; here only the
 // disconnect is visible.
 std::string Rendezvous::rank_without_secret() const {
-  const std::optional<Rank> rank = greeter_.unproved();
+  const std::optional<Rank> rank = acceptor_.unproved();
   if (!rank || started_ || members_.contains(*rank)) return "";
   return "; rank " + std::to_string(*rank) +
-         " came, but does not hold the same secret: TUTTI_SECRET_FILE differs, or is not set on all ranks";
+         " connected, but does not have the same secret: TUTTI_SECRET_FILE differs, or is not set on all ranks";
 }
 
 std::string Rendezvous::missing() const {

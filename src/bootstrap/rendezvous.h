@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/bootstrap/acceptor.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/channel.h"
-#include "src/bootstrap/greeter.h"
 
 namespace tutti {
 
@@ -37,9 +37,9 @@ class Rendezvous {
     bool answered = false;  // Answered the liveness check.
   };
   void serve(const std::vector<pollfd>& polled);
-  void admit(Greeted greeted);
-  void join(Greeted greeted);
-  void notice_twin(const PeerRecord& duplicate);
+  void admit(AcceptedPeer accepted);
+  void join(AcceptedPeer accepted);
+  void notice_duplicate(const PeerRecord& duplicate);
   Status refuse(const Claim& claim, const JoinRecord& record) const;
   void tell_host(Rank newcomer);
   void start();
@@ -60,7 +60,7 @@ class Rendezvous {
   std::int64_t report_after_ms_;
   std::string advice_, two_jobs_;
   std::string duplicate_;  // "; rank 0 was started twice: ..."; empty: no second rank 0 has called.
-  Greeter greeter_{kRendezvous};
+  Acceptor acceptor_{kRendezvous};
   std::map<Rank, Member> members_;
   std::vector<Rank> watched_;  // Members in the order in which they are polled.
   Rank ranks_ = 0;             // Value that the first rank to join reported.

@@ -26,7 +26,7 @@ class Tree {
   std::vector<Rank> children() const;
 
   // Adds the channel to the parent or to a child.
-  Status connect(Rank neighbour, ControlChannel channel);
+  Status connect(Rank tree_peer, ControlChannel channel);
   bool complete() const;
 
   Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch);
@@ -41,7 +41,7 @@ class Tree {
   }
 
  private:
-  struct Neighbour {
+  struct TreePeer {
     ControlChannel channel;
     std::deque<ReceivedMessage> inbox;
     bool ended = false;
@@ -52,14 +52,14 @@ class Tree {
   Status finish_sending(const Watch& watch);
   // Waits for an event on any connection, and reads incoming data.
   Status turn(const Watch& watch);
-  Status read(Rank rank, Neighbour& neighbour);
+  Status read(Rank rank, TreePeer& tree_peer);
   Status is_late(Rank rank, const Watch& watch) const;
 
   Rank self_;
   Rank ranks_;
   int attended_ = -1;
   std::function<Status()> serve_attended_;
-  std::map<Rank, Neighbour> neighbours_;
+  std::map<Rank, TreePeer> tree_peers_;
   // Maximum payload. Adjacent ranks are authenticated and may be one exchange ahead.
   std::size_t longest_ = kMaxBroadcastBytes;
   std::optional<std::pair<Code, std::string>> failure_;

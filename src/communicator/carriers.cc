@@ -24,10 +24,10 @@ Result<std::vector<BlockWay>> reach_by_rdma(const DeviceBlock& block) {
 }
 
 // Returns the options for RDMA that was not requested by name; fails if RDMA is disabled.
-Result<VerbsOptions> unasked() {
+Result<VerbsOptions> automatic() {
   if (config().ib_disabled) return unsupported("TUTTI_IB_DISABLE or NCCL_IB_DISABLE leaves RDMA out");
   VerbsOptions options = VerbsOptions::from(config());
-  options.use = VerbsUse::unasked;
+  options.use = VerbsUse::automatic;
   return options;
 }
 
@@ -57,13 +57,13 @@ Status sends_as_they_are(const std::string& transport) {
                      " sends data as they are; take tcp, or leave them out");
 }
 
-Result<std::unique_ptr<CarrierSource>> open_unasked() {
-  const VerbsOptions options = TUTTI_TRY(unasked());
+Result<std::unique_ptr<CarrierSource>> open_default_carrier() {
+  const VerbsOptions options = TUTTI_TRY(automatic());
   return open_verbs(options);
 }
 
-Result<std::string> describe_unasked() {
-  const VerbsOptions options = TUTTI_TRY(unasked());
+Result<std::string> describe_default_carrier() {
+  const VerbsOptions options = TUTTI_TRY(automatic());
   return describe_verbs(options);
 }
 

@@ -21,12 +21,12 @@ Status sends_as_they_are(const std::string& transport);
 
 // Opens the transport that ranks of several hosts use by default if all ranks have it. Fails with the reason if this
 // process does not have it, or if it is disabled.
-Result<std::unique_ptr<CarrierSource>> open_unasked();
-inline constexpr const char* kUnasked = "verbs";
+Result<std::unique_ptr<CarrierSource>> open_default_carrier();
+inline constexpr const char* kDefaultCarrier = "verbs";
 
 // Human-readable descriptions of the transports that need hardware: what they found, or why they are not available.
 std::vector<std::pair<std::string, Result<std::string>>> describe_carriers();
-Result<std::string> describe_unasked();
+Result<std::string> describe_default_carrier();
 
 // Describes how each available transport reaches this device memory.
 std::vector<BlockWay> reach_by_carriers(const DeviceBlock& block);

@@ -30,7 +30,7 @@ struct UniqueId;
 enum class Memory : std::uint8_t { host, cuda };
 
 // Rounding of numbers between two codes of a compression format. Ranks may differ in it.
-struct AskedRounding {
+struct RequestedRounding {
   Rounding rounding = Rounding::nearest;
   std::uint64_t seed = 0;  // Seed of the random numbers.
 };
@@ -47,7 +47,7 @@ struct CommunicatorOptions {
   bool nccls_protocol = false;      // The protocol comes from NCCL_PROTO, which is ignored if it does not apply.
   std::string compression;          // Compression of floats; "" or "raw": none.
   double max_relative_error = 0;  // Replaces `compression`: the tuner chooses a format within this error; 0: no bound.
-  AskedRounding compression_rounding;
+  RequestedRounding compression_rounding;
   std::uint32_t channels = 0;            // 0: the tuner chooses.
   bool probes = true;                    // Measure links between hosts when ranks join. Must match on all ranks.
   std::string gpu;                       // PCI bus id of the rank's device; empty: no device.
@@ -56,7 +56,7 @@ struct CommunicatorOptions {
   std::string tune_file;                 // File in which rank 0 saves autotuning results; empty: not saved.
   std::string version;                   // Version of the library, stored in the tune file.
   std::uint32_t forced = 0;              // Hash of the options on which ranks must agree; set by force().
-  Asked asked;                           // Names among these options, for error messages; set by force().
+  Requested requested;                   // Names among these options, for error messages; set by force().
   const std::uint32_t* abort = nullptr;  // Polled only by create() and shrink(): a nonzero value makes them give up.
 
   bool over_network() const { return !transport.empty() && transport != "shm"; }
@@ -66,7 +66,7 @@ struct CommunicatorOptions {
 };
 
 // Algorithm, protocol and format of a collective; empty names if it moved no messages.
-struct Ran {
+struct LastRun {
   const char* algorithm = "";
   const char* protocol = "";
   const char* compression = "raw";
@@ -105,7 +105,7 @@ class Communicator {
   virtual DeviceCommunicator* on_device() { return nullptr; }
 
   // Returns how this rank's last collective ran. For a call in a stream, valid after the call has completed.
-  virtual Ran last_run() const { return {}; }
+  virtual LastRun last_run() const { return {}; }
   // Returns statistics of this rank's collectives so far, including internal ones for split and autotuning.
   // Thread-safe.
   virtual CompressionStatistics compression_statistics() const { return {}; }

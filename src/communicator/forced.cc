@@ -44,20 +44,20 @@ Status check_name(const std::string& source, const std::string& name, const Name
   return invalid_argument(source + " is \"" + name + "\", but must be one of " + list);
 }
 
-Asked asked_of(const CommunicatorOptions& options) {
+Requested requested_of(const CommunicatorOptions& options) {
   constexpr std::uint32_t kMaxReported = 255;
   const auto number = [](const auto& known, const std::string& name) {
     const auto found = std::find(std::begin(known), std::end(known), name);
     return static_cast<std::uint8_t>(found == std::end(known) ? 0 : found - std::begin(known) + 1);
   };
   const auto compression = parse_compression(options.compression);
-  Asked asked;
-  asked.algorithm = number(algorithm_names(), options.algorithm);
-  asked.protocol = number(kProtocols, options.protocol);
-  if (compression.ok()) asked.compression = static_cast<std::uint8_t>(compression.value());
-  if (options.max_relative_error > 0) asked.compression = Asked::kBound;
-  asked.channels = static_cast<std::uint8_t>(std::min(options.channels, kMaxReported));
-  return asked;
+  Requested requested;
+  requested.algorithm = number(algorithm_names(), options.algorithm);
+  requested.protocol = number(kProtocols, options.protocol);
+  if (compression.ok()) requested.compression = static_cast<std::uint8_t>(compression.value());
+  if (options.max_relative_error > 0) requested.compression = Requested::kBound;
+  requested.channels = static_cast<std::uint8_t>(std::min(options.channels, kMaxReported));
+  return requested;
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ void CommunicatorOptions::force() {
   const std::string travels = max_relative_error > 0 ? bound : compression == "raw" ? "" : compression;
   for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), autotunes})
     forced = hashed(forced, word + '/');
-  asked = asked_of(*this);
+  requested = requested_of(*this);
 }
 
 std::string_view algorithm_name(std::uint8_t number) {

@@ -27,16 +27,16 @@ Status check_on_host_memory(std::string_view protocol, std::uint32_t channels);
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name);
 
 // The names in options as numbers; 0: not set. Ranks with the same library version use the same numbers.
-struct Asked {
+struct Requested {
   static constexpr std::uint8_t kBound = 255;
   std::uint8_t algorithm = 0;
   std::uint8_t protocol = 0;
   std::uint8_t compression = 0;  // A CompressionFormat, or kBound for an error bound.
   std::uint8_t channels = 0;     // 255: 255 or more.
-  bool operator==(const Asked&) const = default;
+  bool operator==(const Requested&) const = default;
 };
-static_assert(sizeof(Asked) == 4);
-// Returns the name for Asked::algorithm; "" for an invalid number.
+static_assert(sizeof(Requested) == 4);
+// Returns the name for Requested::algorithm; "" for an invalid number.
 std::string_view algorithm_name(std::uint8_t number);
 
 // The settings that select compression, as a list for error messages.

@@ -1,5 +1,5 @@
 // NCCL's binary interface in own declarations: handles, structs, numbers. The functions are declared where they are
-// defined (door.h). The tests compare these declarations with the real nccl.h, which is not needed to build.
+// defined (export.h). The tests compare these declarations with the real nccl.h, which is not needed to build.
 #pragma once
 
 #include <climits>

@@ -27,7 +27,7 @@ bool is_one_of(const std::string& text, std::initializer_list<const char*> names
                      [&](const char* name) { return ::strcasecmp(text.c_str(), name) == 0; });
 }
 
-bool is_asked_for() {
+bool is_requested() {
   return is_one_of(log_of_environment("NCCL_DEBUG"), {"VERSION", "WARN", "INFO", "ABORT", "TRACE"}) ||
          is_one_of(log_of_environment("TUTTI_LOG"), {"INFO", "TRACE"});
 }
@@ -52,7 +52,7 @@ std::string expanded(const std::string& pattern) {
 
 void print_version_once() {
   static std::atomic_flag printed;
-  if (!is_asked_for() || printed.test_and_set()) return;
+  if (!is_requested() || printed.test_and_set()) return;
   std::string file = log_of_environment("TUTTI_LOG_FILE");
   if (file.empty()) file = log_of_environment("NCCL_DEBUG_FILE");
   int descriptor = -1;

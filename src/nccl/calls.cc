@@ -47,7 +47,7 @@ Outcome check_reduction(Call& call) {
 }
 
 Outcome check_values(const Call& call) {
-  const Seat& seat = call.communicator->seat;
+  const RankConfig& seat = call.communicator->seat;
   if (call.type < 0 || call.type >= ncclNumTypes) {
     return invalid_argument("invalid datatype " + std::to_string(call.type) + "; pass ncclInt8 ... ncclFloat8e5m2");
   }

@@ -1,6 +1,6 @@
 // Collectives and messages.
 #include "src/nccl/calls.h"
-#include "src/nccl/door.h"
+#include "src/nccl/export.h"
 #include "src/nccl/groups.h"
 
 namespace tutti::nccl {

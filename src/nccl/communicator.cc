@@ -24,7 +24,7 @@ void end(tutti_comm comm, tutti_stream stream) {
 
 }  // namespace
 
-Communicator::Communicator(Seat given_seat, Settings given_settings, int given_device)
+Communicator::Communicator(RankConfig given_seat, Settings given_settings, int given_device)
     : seat(given_seat), settings(std::move(given_settings)), device(given_device) {}
 
 // The stream can be busy only if an abort has given up waiting for it. A thread then ends the communicator.
@@ -166,7 +166,7 @@ Outcome Communicator::ready() const {
   Outcome now = state();
   if (now.code != ncclInProgress) return now;
   return invalid_argument(
-      "the communicator is still in progress: call ncclCommGetAsyncError until it no longer says ncclInProgress");
+      "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress");
 }
 
 // Waits for the handle: tutti.h writes it before waiting for other ranks. It waits only for calls of this rank, which

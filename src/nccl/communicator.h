@@ -19,7 +19,7 @@
 
 namespace tutti::nccl {
 
-struct Seat {
+struct RankConfig {
   int rank, ranks;
 };
 
@@ -33,12 +33,12 @@ struct MadeReduction {
 
 class alignas(64) Communicator {
  public:
-  Communicator(Seat seat, Settings settings, int device);
+  Communicator(RankConfig seat, Settings settings, int device);
   ~Communicator();  // Does not wait for peers. Run by the last owner.
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  const Seat seat;
+  const RankConfig seat;
   const Settings settings;
   const int device;
   std::vector<MadeReduction> reductions;  // Used only by the thread that makes calls.

@@ -6,7 +6,7 @@
 #include <new>
 #include <system_error>
 
-#include "src/nccl/door.h"
+#include "src/nccl/export.h"
 
 namespace tutti::nccl {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/nccl/door.h"
+#include "src/nccl/export.h"
 #include "src/nccl/memory.h"
 #include "src/nccl/threads.h"
 

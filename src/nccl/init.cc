@@ -3,21 +3,21 @@
 #include <utility>
 
 #include "src/nccl/banner.h"
-#include "src/nccl/door.h"
+#include "src/nccl/export.h"
 #include "src/nccl/groups.h"
 #include "src/nccl/memory.h"
 
 namespace tutti::nccl {
 namespace {
 
-Outcome check_seat(const Seat& seat) {
+Outcome check_seat(const RankConfig& seat) {
   if (seat.ranks < 1) return invalid_argument("nranks is " + std::to_string(seat.ranks) + ": pass 1 or more");
   if (seat.rank >= 0 && seat.rank < seat.ranks) return {};
   return invalid_argument("rank is " + std::to_string(seat.rank) + ": pass 0 to " + std::to_string(seat.ranks - 1));
 }
 
 struct Joining {
-  Seat seat;
+  RankConfig seat;
   ncclUniqueId id;
   Settings settings;
   int device;
@@ -40,7 +40,7 @@ Outcome join(ncclComm_t* out, Joining joining) {
   return submit(Job{communicator, [communicator, id = joining.id] { return communicator->join(id); }, undo});
 }
 
-Outcome init(ncclComm_t* out, Seat seat, const ncclUniqueId* id, const ncclConfig_t* config) {
+Outcome init(ncclComm_t* out, RankConfig seat, const ncclUniqueId* id, const ncclConfig_t* config) {
   if (out == nullptr) return invalid_argument("newcomm is NULL: pass where to put the communicator");
   put(out, nullptr);
   if (id == nullptr) return invalid_argument("the unique id is NULL: pass one of ncclGetUniqueId");

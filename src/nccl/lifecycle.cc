@@ -1,6 +1,6 @@
 // Shutdown of communicators. These functions do not wait for peers directly, but may wait for this rank's enqueued
 // calls, in which peers take part.
-#include "src/nccl/door.h"
+#include "src/nccl/export.h"
 #include "src/nccl/groups.h"
 
 namespace tutti::nccl {
@@ -19,7 +19,8 @@ Outcome destroy(ncclComm_t comm) {
   if (communicator == nullptr) return no_communicator(comm);
   if (communicator->state().code == ncclInProgress) {
     return invalid_argument(
-        "the communicator is still in progress: call ncclCommGetAsyncError until it no longer says ncclInProgress, or "
+        "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress, "
+        "or "
         "abort it");
   }
   if (communicator->settings.mode == Mode::blocking && !communicator->is_joined()) {

@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/nccl/door.h"
+#include "src/nccl/export.h"
 #include "src/nccl/groups.h"
 #include "src/nccl/memory.h"
 
@@ -17,7 +17,7 @@ struct Part {
 
 // Publishes the handle of a new communicator. After an abort of the parent, `out` may be invalid, so nothing is stored.
 Outcome present(Part& part, const Communicator& parent, const Settings& settings, ncclComm_t* out) {
-  Seat seat = {};
+  RankConfig seat = {};
   TUTTI_NCCL_CHECK(outcome_of(tutti_comm_rank(part.comm, &seat.rank)));
   TUTTI_NCCL_CHECK(outcome_of(tutti_comm_ranks(part.comm, &seat.ranks)));
   const auto communicator = std::make_shared<Communicator>(seat, settings, parent.device);
@@ -73,7 +73,7 @@ struct Shrinking {
 };
 
 // Checks arguments before any communicator of the parent ends.
-Outcome check_excluded(const std::vector<int>& excluded, const Seat& seat) {
+Outcome check_excluded(const std::vector<int>& excluded, const RankConfig& seat) {
   std::vector<bool> seen(static_cast<std::size_t>(seat.ranks));
   for (std::size_t i = 0; i < excluded.size(); ++i) {
     const int rank = excluded[i];
@@ -124,7 +124,8 @@ Outcome begin_shrink(ncclComm_t comm, Shrinking shrinking, const ncclConfig_t* c
     parent->end_calls();
   } else if (parent->state().code == ncclInProgress) {
     return invalid_argument(
-        "the communicator is still in progress: call ncclCommGetAsyncError until it no longer says ncclInProgress, or "
+        "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress, "
+        "or "
         "pass NCCL_SHRINK_ABORT");
   }
   return submit(Job{parent, [parent, shrinking] { return shrink(*parent, shrinking); }, nullptr});

@@ -1,6 +1,6 @@
 // Queries about the library and its communicators.
 #include "src/nccl/communicator.h"
-#include "src/nccl/door.h"
+#include "src/nccl/export.h"
 #include "src/nccl/memory.h"
 
 namespace tutti::nccl {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "src/nccl/calls.h"
-#include "src/nccl/door.h"
+#include "src/nccl/export.h"
 
 namespace tutti::nccl {
 namespace {

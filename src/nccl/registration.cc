@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "src/nccl/communicator.h"
-#include "src/nccl/door.h"
+#include "src/nccl/export.h"
 #include "src/nccl/groups.h"
 #include "src/nccl/memory.h"
 

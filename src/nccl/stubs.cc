@@ -1,7 +1,7 @@
 // Functions that are exported, because programs do not start without them, but not implemented. Arguments are
 // ignored; the caller cleans up. Each fails with an error text. A function that would take part in an open group
 // makes the group fail.
-#include "src/nccl/door.h"
+#include "src/nccl/export.h"
 #include "src/nccl/groups.h"
 
 namespace tutti::nccl {
@@ -11,7 +11,7 @@ constexpr const char* kNoDeviceApi = "the device API is not implemented: call th
 constexpr const char* kNoRevoke = "not implemented yet: abort the communicator, and make a new one";
 constexpr const char* kNoGrow = "not implemented yet: make a new communicator of all ranks";
 constexpr const char* kNoSuspend = "not implemented yet: destroy the communicator, and make it anew when it is needed";
-constexpr const char* kNoStatistics = "not implemented yet: ncclCommCount, UserRank and CuDevice say what is known";
+constexpr const char* kNoStatistics = "not implemented yet: use ncclCommCount, ncclCommUserRank and ncclCommCuDevice";
 constexpr const char* kNoSignals = "one-sided communication is not implemented: use ncclSend and ncclRecv";
 constexpr const char* kNoParameters =
     "there are no such parameters: Tutti reads the variables that `tutti doctor` lists";

@@ -1,7 +1,7 @@
 // NCCL teams: subsets of ranks that device code can reach. Kernels of a program cannot access the device memory of
 // other ranks yet, so each rank is a team of its own.
 #include "src/nccl/communicator.h"
-#include "src/nccl/door.h"
+#include "src/nccl/export.h"
 
 namespace tutti::nccl {
 namespace {

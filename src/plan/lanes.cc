@@ -187,7 +187,7 @@ bool takes_all_back(const Traffic& asker) {
 }
 
 // Returns whether every slot has been returned when the asker writes it: the asker does not wait for slots.
-bool has_slots_for_all_asked(const Traffic& asker, const Loop& loop) {
+bool has_slots_for_all_requested(const Traffic& asker, const Loop& loop) {
   std::uint32_t in_flight = 0;
   for (const Event* event : in_loop_order(asker, loop)) {
     if (event->direction == Direction::receives) --in_flight;
@@ -206,7 +206,7 @@ void add_round_trips(const Traffic& asker, const Traffic& answerer, Rank rank, c
     const auto answer = answering_tag(answerer, tag);
     if (!answer || !answers_all(only(answerer, *answer, tag))) continue;
     const Traffic both = only(asker, tag, *answer);
-    if (takes_all_back(both) && has_slots_for_all_asked(both, loop)) trips.push_back({rank, tag, *answer});
+    if (takes_all_back(both) && has_slots_for_all_requested(both, loop)) trips.push_back({rank, tag, *answer});
   }
 }
 

@@ -17,7 +17,7 @@ class Balance {
     }
     if (unsettled_ == 0) return {};
     for (std::uint32_t fifo = 0; fifo < open_.size(); ++fifo) {
-      if (open_[fifo] != 0) return complaint(fifo);
+      if (open_[fifo] != 0) return violation(fifo);
     }
     return {};
   }
@@ -69,7 +69,7 @@ class Balance {
   }
 
   // Returns an error that names the last step at the end of the fifo that has too many uses.
-  Status complaint(std::uint32_t wanted) const {
+  Status violation(std::uint32_t wanted) const {
     const Fifo& fifo = program_.fifos[wanted];
     const bool is_lane = fifo.place == Place::lane;
     const bool left_over = open_[wanted] > 0;

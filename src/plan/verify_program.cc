@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint32_t kNoIndex = ~0u;
 
-Status at_step(const Plan& plan, std::uint32_t step, const std::string& complaint) {
-  return internal_error(describe_place(plan, step) + ": " + complaint);
+Status at_step(const Plan& plan, std::uint32_t step, const std::string& violation) {
+  return internal_error(describe_place(plan, step) + ": " + violation);
 }
 
 class Compiler {
@@ -59,13 +59,13 @@ class Compiler {
       operands_ += step.sources.size() + step.targets.size();
       for (const std::span<const Operand> side : {step.sources, step.targets}) {
         for (const Operand& operand : side) {
-          const std::string complaint = check_operand(operand);
-          if (!complaint.empty()) return at_step(plan, i, describe(operand, plan.steps.self()) + " " + complaint);
+          const std::string violation = check_operand(operand);
+          if (!violation.empty()) return at_step(plan, i, describe(operand, plan.steps.self()) + " " + violation);
           program_.mapped |= operand.is_memory() && operand.peer != plan.steps.self();
         }
       }
-      const std::string complaint = check_step(step, plan.problem);
-      if (!complaint.empty()) return at_step(plan, i, complaint);
+      const std::string violation = check_step(step, plan.problem);
+      if (!violation.empty()) return at_step(plan, i, violation);
     }
     return {};
   }
@@ -202,8 +202,8 @@ class Compiler {
         ++program_.messages;
       }
       name_occurrences(targets);
-      const std::string complaint = check_cells(begin, targets);
-      if (!complaint.empty()) return at_step(plan, i, complaint);
+      const std::string violation = check_cells(begin, targets);
+      if (!violation.empty()) return at_step(plan, i, violation);
     }
     return {};
   }

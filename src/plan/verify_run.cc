@@ -154,7 +154,7 @@ Status Run::gather(const Moment& now, const Step& step, const Access* access) {
   if (step.fold == Fold::partial || ranks == 1) return {};
   for (const Value value : result_) {
     if (store_.values().complete(value, ranks)) continue;
-    return store_.complain(now, "its fold is marked complete, but holds " + store_.values().describe(value, program_));
+    return store_.violation(now, "its fold is marked complete, but holds " + store_.values().describe(value, program_));
   }
   return {};
 }
@@ -168,7 +168,7 @@ Status Run::check_lengths(const Moment& now, const Message& message) {
     return {};
   }
   const bool agree = message.count == cells_ && program_.alike(message.classes, classes_, cells_);
-  return agree ? Status() : store_.complain(now, "the length of a message differs from what its sender gave it");
+  return agree ? Status() : store_.violation(now, "the length of a message differs from what its sender gave it");
 }
 
 Status Run::combine(const Moment& now, const Step& step, bool first) {
@@ -179,10 +179,10 @@ Status Run::combine(const Moment& now, const Step& step, bool first) {
   for (std::size_t i = 0; i < result_.size(); ++i) {
     const Value sum = store_.values().sum(result_[i], operand_[i]);
     if (sum == 0) {
-      return store_.complain(now, "its operands belong to different units, pieces or operations: " +
-                                      store_.values().describe(result_[i], program_) + " and " +
-                                      store_.values().describe(operand_[i], program_) + " in " +
-                                      describe(step, now.rank));
+      return store_.violation(now, "its operands belong to different units, pieces or operations: " +
+                                       store_.values().describe(result_[i], program_) + " and " +
+                                       store_.values().describe(operand_[i], program_) + " in " +
+                                       describe(step, now.rank));
     }
     result_[i] = sum;
   }
@@ -256,10 +256,10 @@ Status Run::blocked() const {
   for (const Process& process : processes_) {
     if (process.lacks_message == kUnset) continue;
     const Fifo& fifo = program_.fifos[process.lacks_message];
-    return store_.complain(process.now, std::string("blocked: waits for a ") +
-                                            (fifo.place == Place::lane ? "message" : "signal") + " of rank " +
-                                            std::to_string(fifo.writer) + " (tag " + std::to_string(fifo.tag) +
-                                            "), which waits in turn");
+    return store_.violation(process.now, std::string("blocked: waits for a ") +
+                                             (fifo.place == Place::lane ? "message" : "signal") + " of rank " +
+                                             std::to_string(fifo.writer) + " (tag " + std::to_string(fifo.tag) +
+                                             "), which waits in turn");
   }
   return {};
 }

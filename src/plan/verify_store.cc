@@ -33,15 +33,16 @@ Status Store::read(const Moment& now, const Access& access, std::vector<Value>& 
 // Checks a value that a step reads. Reductions must read each contribution from the input, and only from there.
 Status Store::take(const Moment& now, const Access& access, std::uint32_t cell, Value& value) {
   if (value == 0)
-    return complain(now, "unwritten: reads " + program_.describe_cell(cell) + ", which nothing has written");
+    return violation(now, "unwritten: reads " + program_.describe_cell(cell) + ", which nothing has written");
   if (!reduces_) return {};
   const Value input = values_.read_input(value);
   if (access.place == Place::input && input == 0) {
-    return complain(now,
-                    "overwritten: reads input where " + program_.describe_cell(cell) + " has been written in place");
+    return violation(now,
+                     "overwritten: reads input where " + program_.describe_cell(cell) + " has been written in place");
   }
   if (access.place != Place::input && input != 0) {
-    return complain(now, "unwritten: reads " + program_.describe_cell(cell) + ", which in place still holds the input");
+    return violation(now,
+                     "unwritten: reads " + program_.describe_cell(cell) + ", which in place still holds the input");
   }
   if (input != 0) value = input;
   return {};
@@ -75,7 +76,7 @@ Status Store::leave(const Moment& now) {
       const std::string wrong = postcondition_.check(now.rank, k, cells_[index(chunk, cell)], run_of(chunk));
       if (wrong.empty()) continue;
       chunk.step = kCaller;
-      return complain(chunk, "at its return " + program_.describe_cell(cell) + ": " + wrong);
+      return violation(chunk, "at its return " + program_.describe_cell(cell) + ": " + wrong);
     }
   }
   return caller_writes(now);
@@ -105,9 +106,9 @@ Status Store::check_race(const Moment& now, std::uint32_t cell, Races::Kind kind
                     .operation = other->run / span_.chunks,
                     .chunk = other->run % span_.chunks,
                     .step = other->step};
-  return complain(now, std::string("race: ") + (now.step == kCaller ? "its caller's " : "its ") + name(kind) + " of " +
-                           program_.describe_cell(cell) + " is not ordered after the " + name(other->kind) + " by " +
-                           (then.step == kCaller ? "the caller of " : "") + describe(then));
+  return violation(now, std::string("race: ") + (now.step == kCaller ? "its caller's " : "its ") + name(kind) + " of " +
+                            program_.describe_cell(cell) + " is not ordered after the " + name(other->kind) + " by " +
+                            (then.step == kCaller ? "the caller of " : "") + describe(then));
 }
 
 std::string Store::describe(const Moment& now) const {
@@ -117,8 +118,8 @@ std::string Store::describe(const Moment& now) const {
   return when + "chunk " + std::to_string(now.chunk) + ", " + who;
 }
 
-Status Store::complain(const Moment& now, const std::string& complaint) const {
-  return internal_error(describe(now) + ": " + complaint);
+Status Store::violation(const Moment& now, const std::string& violation) const {
+  return internal_error(describe(now) + ": " + violation);
 }
 
 }  // namespace tutti

@@ -45,7 +45,7 @@ class Store {
   Races* races() { return races_ ? &*races_ : nullptr; }
 
   // Returns an error such as "chunk 0, rank 2, round 5, step 1: " followed by the complaint.
-  Status complain(const Moment& now, const std::string& complaint) const;
+  Status violation(const Moment& now, const std::string& violation) const;
 
  private:
   std::uint32_t run_of(const Moment& now) const { return now.operation * span_.chunks + now.chunk; }

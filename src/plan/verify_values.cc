@@ -133,8 +133,8 @@ std::string Postcondition::check(Rank rank, std::uint32_t cell, Value value, std
   switch (problem.collective) {
     case Collective::reduce:
     case Collective::all_reduce: {
-      std::string complaint = values_.check_reduction(value, cell, run, problem.ranks);
-      if (!complaint.empty() || problem.collective == Collective::reduce) return complaint;
+      std::string violation = values_.check_reduction(value, cell, run, problem.ranks);
+      if (!violation.empty() || problem.collective == Collective::reduce) return violation;
       return check_same(rank, cell, value);
     }
     case Collective::reduce_scatter: return values_.check_reduction(value, rank * width + cell, run, problem.ranks);
@@ -142,10 +142,10 @@ std::string Postcondition::check(Rank rank, std::uint32_t cell, Value value, std
     case Collective::gather:
     case Collective::broadcast: {
       const bool one = problem.collective == Collective::broadcast;
-      std::string complaint =
+      std::string violation =
           values_.check_input(value, one ? problem.root : cell / width, one ? cell : cell % width, run);
       const bool in_place = values_.read_input(value) != 0;
-      if (!complaint.empty() || !rounded_ || in_place || problem.collective == Collective::gather) return complaint;
+      if (!violation.empty() || !rounded_ || in_place || problem.collective == Collective::gather) return violation;
       return check_same(rank, cell, value);
     }
     case Collective::scatter: return values_.check_input(value, problem.root, rank * width + cell, run);

@@ -86,17 +86,17 @@ Status check_texts(const Topology& topology) {
 
 // Checks that no node is its own ancestor, has two parents, or is too deep.
 Status check_trees(const Topology& topology) {
-  constexpr NodeId kNobody = ~0u;
-  std::vector<NodeId> above(topology.nodes.size(), kNobody);
+  constexpr NodeId kNone = ~0u;
+  std::vector<NodeId> above(topology.nodes.size(), kNone);
   for (const Link& link : topology.links) {
     if (link.kind != LinkKind::pci && link.kind != LinkKind::memory) continue;
-    if (above[link.b] != kNobody)
+    if (above[link.b] != kNone)
       return invalid_argument("two links of PCI or memory lead down to " + shown(topology, topology.nodes[link.b]));
     above[link.b] = link.a;
   }
   for (NodeId id = 0; id < topology.nodes.size(); ++id) {
     std::uint32_t depth = 0;
-    for (NodeId at = id; above[at] != kNobody; at = above[at])
+    for (NodeId at = id; above[at] != kNone; at = above[at])
       if (++depth > kDeepestTopology)
         return invalid_argument(shown(topology, topology.nodes[id]) + " hangs on itself, or below more than " +
                                 std::to_string(kDeepestTopology) + " others");

@@ -171,10 +171,10 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
 Result<std::vector<Candidate>> candidates(const Query& query) {
   TUTTI_CHECK_OK(check_query(query));
   std::vector<Candidate> found;
-  Query asked = query;
+  Query requested = query;
   for (const CompressionFormat format : formats_of(query)) {
-    asked.compression = format;
-    add_candidates(asked, found);
+    requested.compression = format;
+    add_candidates(requested, found);
   }
   const auto weight = [](const Candidate& candidate) {
     return candidate.predicted_us * (candidate.choice.compression == CompressionFormat::none ? 1 : kWorthRounding);
@@ -182,8 +182,8 @@ Result<std::vector<Candidate>> candidates(const Query& query) {
   std::stable_sort(found.begin(), found.end(),
                    [&](const Candidate& a, const Candidate& b) { return weight(a) < weight(b); });
   if (query.thread_blocks == 0) return found;
-  asked.compression = format_for_gpus(query);
-  const Choice first = choose_for_gpus(asked);
+  requested.compression = format_for_gpus(query);
+  const Choice first = choose_for_gpus(requested);
   const auto table = std::find_if(found.begin(), found.end(), [&](const Candidate& candidate) {
     return candidate.choice.algorithm == first.algorithm && candidate.choice.protocol == first.protocol &&
            candidate.choice.compression == first.compression;

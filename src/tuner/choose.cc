@@ -59,9 +59,9 @@ Choice choice_of(const Query& query, std::string_view algorithm, Protocol protoc
 Result<Choice> choose(const Query& query) {
   TUTTI_CHECK_OK(check_query(query));
   if (query.thread_blocks > 0) {
-    Query asked = query;
-    asked.compression = format_for_gpus(query);
-    return choose_for_gpus(asked);
+    Query requested = query;
+    requested.compression = format_for_gpus(query);
+    return choose_for_gpus(requested);
   }
   const std::vector<Candidate> possible = TUTTI_TRY(candidates(query));
   if (!possible.empty()) return possible.front().choice;

@@ -18,17 +18,17 @@ bool is_possible(const Query& query, const Choice& choice) {
 
 CompressionFormat format_for_gpus(const Query& query) {
   if (query.max_relative_error == 0) return query.compression;
-  Query asked = query;
-  asked.compression = CompressionFormat::none;
-  const Choice raw = choose_for_gpus(asked);
-  if (!is_possible(asked, raw)) return CompressionFormat::none;
-  double min_us = prediction_of(asked, raw).total_us() / kWorthRounding;
+  Query requested = query;
+  requested.compression = CompressionFormat::none;
+  const Choice raw = choose_for_gpus(requested);
+  if (!is_possible(requested, raw)) return CompressionFormat::none;
+  double min_us = prediction_of(requested, raw).total_us() / kWorthRounding;
   CompressionFormat best = CompressionFormat::none;
   for (const CompressionFormat format : formats_of(query)) {
-    asked.compression = format;
-    const Choice choice = choose_for_gpus(asked);
-    if (format == CompressionFormat::none || !is_possible(asked, choice)) continue;
-    const double us = prediction_of(asked, choice).total_us();
+    requested.compression = format;
+    const Choice choice = choose_for_gpus(requested);
+    if (format == CompressionFormat::none || !is_possible(requested, choice)) continue;
+    const double us = prediction_of(requested, choice).total_us();
     if (us >= min_us) continue;
     min_us = us;
     best = format;

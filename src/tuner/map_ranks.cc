@@ -17,39 +17,40 @@ class Question {
   Question(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
            std::uint32_t max_rings)
       : topology_(topology), nodes_(nodes), ports_(ports) {
-    asked_.max_rings = max_rings;
-    asked_.stations = static_cast<std::uint32_t>(nodes.size());
-    asked_.gates = static_cast<std::uint32_t>(ports.size());
-    for (const Link& link : topology.links) asked_.rates.insert(asked_.rates.end(), 2, link.gbytes_per_s);
-    asked_.uses.resize(std::size_t{asked_.size()} * asked_.size());
-    asked_.latencies_us.resize(asked_.uses.size());
-    for (std::uint32_t from = 0; from < asked_.stations; ++from)
-      for (std::uint32_t to = from + 1; to < asked_.stations && !too_long(); ++to) connect(from, to);
-    for (const NodeId port : ports_) asked_.rates.insert(asked_.rates.end(), 2, topology_.nodes[port].gbytes_per_s);
-    for (std::uint32_t station = 0; station < asked_.stations && !too_long(); ++station) pass_gates(station);
+    requested_.max_rings = max_rings;
+    requested_.stations = static_cast<std::uint32_t>(nodes.size());
+    requested_.gates = static_cast<std::uint32_t>(ports.size());
+    for (const Link& link : topology.links) requested_.rates.insert(requested_.rates.end(), 2, link.gbytes_per_s);
+    requested_.uses.resize(std::size_t{requested_.size()} * requested_.size());
+    requested_.latencies_us.resize(requested_.uses.size());
+    for (std::uint32_t from = 0; from < requested_.stations; ++from)
+      for (std::uint32_t to = from + 1; to < requested_.stations && !too_long(); ++to) connect(from, to);
+    for (const NodeId port : ports_)
+      requested_.rates.insert(requested_.rates.end(), 2, topology_.nodes[port].gbytes_per_s);
+    for (std::uint32_t station = 0; station < requested_.stations && !too_long(); ++station) pass_gates(station);
   }
-  const RingQuestion& asked() const { return asked_; }
+  const RingQuestion& requested() const { return requested_; }
   std::uint64_t steps() const { return steps_; }
   bool too_long() const { return steps_ > kMaxSteps; }
   // The search restricted to NVLinks between GPUs; nothing if this makes no difference or has no solution.
   std::optional<RingQuestion> over_nvlinks() const {
-    if (by_other_ways_.empty() || by_other_ways_.size() == std::size_t{asked_.stations} * (asked_.stations - 1))
+    if (by_other_ways_.empty() || by_other_ways_.size() == std::size_t{requested_.stations} * (requested_.stations - 1))
       return std::nullopt;
-    RingQuestion asked = asked_;
-    for (const std::size_t way : by_other_ways_) asked.uses[way].clear();
-    return asked;
+    RingQuestion requested = requested_;
+    for (const std::size_t way : by_other_ways_) requested.uses[way].clear();
+    return requested;
   }
 
   // Index of the hop with the least bandwidth of its own.
   std::size_t slowest(const Ring& ring) const {
     std::vector<std::uint32_t> trail = ring.stations;
-    if (asked_.gates > 0) trail.push_back(asked_.stations + ring.gate);
+    if (requested_.gates > 0) trail.push_back(requested_.stations + ring.gate);
     std::size_t found = 0;
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < trail.size() && trail.size() > 1; ++i) {
-      for (const Use& use : asked_.use(trail[i], trail[(i + 1) % trail.size()])) {
-        if (asked_.rates[use.link] / use.part >= least * (1 - 1e-9)) continue;
-        least = asked_.rates[use.link] / use.part;
+      for (const Use& use : requested_.use(trail[i], trail[(i + 1) % trail.size()])) {
+        if (requested_.rates[use.link] / use.part >= least * (1 - 1e-9)) continue;
+        least = requested_.rates[use.link] / use.part;
         found = i;
       }
     }
@@ -61,12 +62,13 @@ class Question {
   void connect(std::uint32_t from, std::uint32_t to) {
     const Way found = way(topology_, nodes_[from], nodes_[to]);
     steps_ += found.steps;
-    const std::size_t there = std::size_t{from} * asked_.size() + to, back = std::size_t{to} * asked_.size() + from;
-    asked_.latencies_us[there] = asked_.latencies_us[back] = found.latency_us;
+    const std::size_t there = std::size_t{from} * requested_.size() + to,
+                      back = std::size_t{to} * requested_.size() + from;
+    requested_.latencies_us[there] = requested_.latencies_us[back] = found.latency_us;
     if (found.kind != WayKind::nvlink) by_other_ways_.insert(by_other_ways_.end(), {there, back});
     for (const LinkLoad& load : found.loads) {
-      asked_.uses[there].push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
-      asked_.uses[back].push_back({2 * load.link + (load.forth ? 1 : 0), load.part});
+      requested_.uses[there].push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
+      requested_.uses[back].push_back({2 * load.link + (load.forth ? 1 : 0), load.part});
     }
   }
 
@@ -87,22 +89,22 @@ class Question {
       leaves.push_back({rate, 1});
       enters.push_back({rate + 1, 1});
     }
-    for (std::uint32_t gate = 0; gate < asked_.gates; ++gate) {
-      const std::uint32_t number = asked_.stations + gate;
+    for (std::uint32_t gate = 0; gate < requested_.gates; ++gate) {
+      const std::uint32_t number = requested_.stations + gate;
       const Way found = way(topology_, nodes_[station], ports_[gate]);
       steps_ += found.steps;
       if (found.kind == WayKind::none) continue;
-      const std::size_t there = std::size_t{station} * asked_.size() + number;
-      const std::size_t back = std::size_t{number} * asked_.size() + station;
-      asked_.latencies_us[there] = asked_.latencies_us[back] = found.latency_us;
-      asked_.uses[back] = enters;
-      if (gate == own_gate) asked_.uses[there] = leaves;
+      const std::size_t there = std::size_t{station} * requested_.size() + number;
+      const std::size_t back = std::size_t{number} * requested_.size() + station;
+      requested_.latencies_us[there] = requested_.latencies_us[back] = found.latency_us;
+      requested_.uses[back] = enters;
+      if (gate == own_gate) requested_.uses[there] = leaves;
     }
   }
 
   const Topology& topology_;
   const std::span<const NodeId> nodes_, ports_;
-  RingQuestion asked_;
+  RingQuestion requested_;
   std::uint64_t steps_ = 0;
   std::vector<std::size_t> by_other_ways_;  // Indices of uses that are not NVLinks.
 };
@@ -110,11 +112,11 @@ class Question {
 // Prefers rings over NVLinks only. Bandwidth gained from PCI would be taken from other traffic.
 RingSet find_rings(const Question& question, Circuits& circuits) {
   RingSet found;
-  if (const std::optional<RingQuestion> asked = question.over_nvlinks()) found = find_rings(*asked);
+  if (const std::optional<RingQuestion> requested = question.over_nvlinks()) found = find_rings(*requested);
   circuits.only_rings = !found.rings.empty();
   circuits.visits = found.visits;
   if (circuits.only_rings) return found;
-  found = find_rings(question.asked());
+  found = find_rings(question.requested());
   circuits.visits += found.visits;
   return found;
 }

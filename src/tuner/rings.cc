@@ -33,13 +33,13 @@ struct Candidate {
   }
 };
 
-constexpr std::uint32_t kNobody = ~0u;
+constexpr std::uint32_t kNone = ~0u;
 
 // A partial ring.
 struct Walk {
   Ring ring;
   std::bitset<kMaxStations> seen;
-  std::uint32_t last = kNobody;  // Marked as seen, but must come last; kNobody: any station may be last.
+  std::uint32_t last = kNone;  // Marked as seen, but must come last; kNone: any station may be last.
 };
 
 // The steps are kept on the heap, because they can be as many as stations times rings, and the caller's stack may be
@@ -169,7 +169,7 @@ class Search {
       close(walk.ring);
       return false;
     }
-    if (walk.last == kNobody || seen + 1 < question_.stations) {
+    if (walk.last == kNone || seen + 1 < question_.stations) {
       choose(at(walk), walk, Leads::from);
     } else {
       choices_.push_back({candidates_.size(), candidates_.size()});

@@ -25,7 +25,7 @@ class ManyCpus {
   ManyCpus(const ManyCpus&) = delete;
   ManyCpus& operator=(const ManyCpus&) = delete;
 
-  int notify(std::size_t bytes, cpu_set_t* set) const {
+  int get(std::size_t bytes, cpu_set_t* set) const {
     if (bytes * 8 < built_for_) {
       errno = EINVAL;
       return -1;
@@ -34,7 +34,7 @@ class ManyCpus {
     for (const std::uint32_t cpu : cpus_) CPU_SET_S(cpu, bytes, set);
     return 0;
   }
-  int change(std::size_t bytes, const cpu_set_t* set) {
+  int set(std::size_t bytes, const cpu_set_t* set) {
     cpus_.clear();
     for (std::uint32_t cpu = 0; cpu < bytes * 8; ++cpu)
       if (CPU_ISSET_S(cpu, bytes, set)) cpus_.push_back(cpu);
@@ -51,12 +51,12 @@ class ManyCpus {
 }  // namespace tutti::test
 
 extern "C" int sched_getaffinity(pid_t thread, std::size_t bytes, cpu_set_t* set) noexcept {
-  if (const auto* many = tutti::test::ManyCpus::now) return many->notify(bytes, set);
+  if (const auto* many = tutti::test::ManyCpus::now) return many->get(bytes, set);
   std::memset(set, 0, bytes);
   return ::syscall(SYS_sched_getaffinity, thread, bytes, set) < 0 ? -1 : 0;
 }
 
 extern "C" int sched_setaffinity(pid_t thread, std::size_t bytes, const cpu_set_t* set) noexcept {
-  if (auto* many = tutti::test::ManyCpus::now) return many->change(bytes, set);
+  if (auto* many = tutti::test::ManyCpus::now) return many->set(bytes, set);
   return static_cast<int>(::syscall(SYS_sched_setaffinity, thread, bytes, set));
 }

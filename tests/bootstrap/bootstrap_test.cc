@@ -59,8 +59,8 @@ class BootstrapOfProcesses : public testing::TestWithParam<Rank> {};
 TEST_P(BootstrapOfProcesses, GathersAllRecords) {
   const Rank ranks = GetParam();
   const std::int64_t began = now_ns();
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (Rank rank = 0; rank < ranks; ++rank) {
     processes.start([=] { return join_and_exchange(id, rank, ranks); });
@@ -73,8 +73,8 @@ TEST_P(BootstrapOfProcesses, GathersAllRecords) {
 INSTANTIATE_TEST_SUITE_P(Sizes, BootstrapOfProcesses, testing::Values(1, 2, 3, 5, 8, 32));
 
 TEST(Bootstrap, JoinsThreadsOfOneProcess) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   std::vector<std::string> texts(6);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < 6; ++rank)
@@ -84,8 +84,8 @@ TEST(Bootstrap, JoinsThreadsOfOneProcess) {
 }
 
 TEST(Bootstrap, DistinguishesThreadsFromProcesses) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   const auto compare = [&](Rank rank) -> std::string {
     Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id, rank, 3, within(20'000));
     if (!joined.ok()) return std::move(joined).status().message();
@@ -111,11 +111,11 @@ TEST(Bootstrap, ReportsMissingRanks_ToAllJoinedRanks) {
   RendezvousOptions options = here();
   options.report_after_ms = 100;
   set_log_sink([](std::string_view line) {
-    if (line.find("waiting for ranks 3, 5 of 7 to join, 100 ms after the first came") != std::string_view::npos)
+    if (line.find("waiting for ranks 3, 5 of 7 to join, 100 ms after the first rank") != std::string_view::npos)
       *logged = true;
   });
-  const Meeting meeting(options);
-  const UniqueId id = meeting.id();
+  const Meeting point(options);
+  const UniqueId id = point.id();
   const std::int64_t began = now_ns();
   Processes processes;
   for (const Rank rank : {0, 1, 2, 4, 6}) {
@@ -128,8 +128,8 @@ TEST(Bootstrap, ReportsMissingRanks_ToAllJoinedRanks) {
 }
 
 TEST(Bootstrap, RejectsDuplicateRank) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (const Rank rank : {0, 1, 1, 2}) processes.start([=] { return join_and_exchange(id, rank, 4); });
   for (const std::string& text : processes.reports()) {
@@ -139,8 +139,8 @@ TEST(Bootstrap, RejectsDuplicateRank) {
 }
 
 TEST(Bootstrap, ReportsWorldSizeMismatch_ToAllRanks) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (Rank rank = 0; rank < 3; ++rank) processes.start([=] { return join_and_exchange(id, rank, rank == 2 ? 5 : 4); });
   for (const std::string& text : processes.reports()) {
@@ -154,10 +154,10 @@ TEST(Bootstrap, NamesRankThatDied_WhileJoining) {
   static const Gate came;
   set_log_level(LogLevel::trace);
   set_log_sink([](std::string_view line) {
-    if (line.find("has come") != std::string_view::npos) came.open();
+    if (line.find("connected: ") != std::string_view::npos) came.open();
   });
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (const Rank rank : {0, 1, 2}) processes.start([=] { return join_and_exchange(id, rank, 4); });
   for (int i = 0; i < 3; ++i) came.wait();
@@ -176,14 +176,14 @@ TEST(Bootstrap, DetectsDeathOfRendezvous) {
   static const Gate came;
   set_log_level(LogLevel::trace);
   set_log_sink([](std::string_view line) {
-    if (line.find("has come") != std::string_view::npos) came.open();
+    if (line.find("connected: ") != std::string_view::npos) came.open();
   });
-  Meeting meeting;
-  const UniqueId id = meeting.id();
+  Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (const Rank rank : {0, 1}) processes.start([=] { return join_and_exchange(id, rank, 3); });
   for (int i = 0; i < 2; ++i) came.wait();
-  meeting.kill();
+  point.kill();
   for (const std::string& text : processes.reports()) {
     EXPECT_EQ(text.find("the process that made the unique id"), 0U) << text;
   }
@@ -192,8 +192,8 @@ TEST(Bootstrap, DetectsDeathOfRendezvous) {
 }
 
 TEST(Bootstrap, NamesRankThatDied_AfterJoining) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   const Gate joined, killed;
   Processes processes;
   for (Rank rank = 0; rank < 7; ++rank) {
@@ -213,8 +213,8 @@ TEST(Bootstrap, NamesRankThatDied_AfterJoining) {
 }
 
 TEST(Bootstrap, TimesOut_DuringExchange) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   const Gate leave;
   Processes processes;
   processes.start([&]() -> std::string {
@@ -232,8 +232,8 @@ TEST(Bootstrap, TimesOut_DuringExchange) {
 }
 
 TEST(Bootstrap, StopsWaiting_WhenAborted) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   std::uint32_t abort = 0;
   JoinOptions options = within(20'000);
   options.abort = &abort;
@@ -245,8 +245,8 @@ TEST(Bootstrap, StopsWaiting_WhenAborted) {
 }
 
 TEST(Bootstrap, IgnoresUnauthenticatedClients) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   std::vector<Socket> strangers;
   for (int i = 0; i < 40; ++i) {
     Result<Socket> stranger = connect_to({id.address, "", SOCK_STREAM});
@@ -261,16 +261,16 @@ TEST(Bootstrap, IgnoresUnauthenticatedClients) {
 }
 
 TEST(Bootstrap, SurvivesFloodOfSilentConnections) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   std::vector<Socket> strangers;
   for (int i = 0; i < 900; ++i) strangers.push_back(connect_to({id.address, "", SOCK_STREAM}).value());
   EXPECT_EQ(join_and_exchange(id, 0, 1), "ok");
 }
 
 TEST(Bootstrap, RejectsCorruptId) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   for (std::size_t byte = 0; byte < sizeof id; ++byte) {
     UniqueId damaged = id;
     reinterpret_cast<std::uint8_t*>(&damaged)[byte] ^= 0x10;
@@ -281,8 +281,8 @@ TEST(Bootstrap, RejectsCorruptId) {
 }
 
 TEST(Bootstrap, RejectsIdThatWasUsedBefore) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   EXPECT_EQ(join_and_exchange(id, 0, 1), "ok");
   const std::string text = join_and_exchange(id, 0, 1);
   EXPECT_NE(text.find("the id was used before"), std::string::npos) << text;
@@ -290,8 +290,8 @@ TEST(Bootstrap, RejectsIdThatWasUsedBefore) {
 }
 
 TEST(Bootstrap, ReportsReason_ToLateRank) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (const Rank rank : {1, 1}) processes.start([=] { return join_and_exchange(id, rank, 3); });
   processes.reports();
@@ -300,8 +300,8 @@ TEST(Bootstrap, ReportsReason_ToLateRank) {
 }
 
 TEST(Bootstrap, ClosesConnections_InForkedChild) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   const Gate forked, done;
   Processes processes;
   processes.start([&]() -> std::string {
@@ -324,8 +324,8 @@ TEST(Bootstrap, ClosesConnections_InForkedChild) {
 }
 
 TEST(Bootstrap, ConnectsRanksOfHost_BySockets) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   processes.start([=]() -> std::string {
     Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 1, 2, within(20'000));
@@ -345,8 +345,8 @@ TEST(Bootstrap, ConnectsRanksOfHost_BySockets) {
 
 // Rank 0 fails and exits. Rank 2 learns of it separately, and forwards the reason to rank 3.
 TEST(Bootstrap, ReportsLaterFailure_ToAllRanks) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (Rank rank = 0; rank < 4; ++rank) {
     processes.start([=]() -> std::string {
@@ -362,8 +362,8 @@ TEST(Bootstrap, ReportsLaterFailure_ToAllRanks) {
 }
 
 TEST(Bootstrap, Succeeds_WhenRanksAgree) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (Rank rank = 0; rank < 3; ++rank) {
     processes.start([=]() -> std::string {

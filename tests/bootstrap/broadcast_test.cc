@@ -30,14 +30,14 @@ std::string share(Bootstrap& bootstrap) {
 TEST(Broadcast, ReachesAllRanks_FromAnyRoot) {
   for (const Rank ranks : {1U, 2U, 3U, 6U, 9U}) {
     SCOPED_TRACE(ranks);
-    Meeting meeting;
+    Meeting point;
     Processes processes;
     for (Rank rank = 0; rank < ranks; ++rank) {
       processes.start([&, rank] {
         JoinOptions options;
         options.location.domain = rank + 3;
         set_gpu(options.location, "0000:0" + std::to_string(rank) + ":00.0");
-        Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(meeting.id(), rank, ranks, options);
+        Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(point.id(), rank, ranks, options);
         return joined.ok() ? share(*joined.value()) : std::move(joined).status().message();
       });
     }

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "src/base/log.h"
+#include "src/bootstrap/acceptor.h"
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/bootstrap.h"
-#include "src/bootstrap/greeter.h"
 #include "src/bootstrap/launcher.h"
 #include "tests/bootstrap/meeting.h"
 #include "tests/bootstrap/processes.h"
@@ -33,27 +33,27 @@ TEST(DescriptorLimit, PausesAccepting_WhenExhausted) {
   if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
   Socket listener = listen_at({loopback_address(), "", SOCK_STREAM}).value();
   const Address address = local_address(listener).value();
-  Greeter greeter(0);
-  greeter.listen(std::move(listener), Role::tree, {});
+  Acceptor acceptor(0);
+  acceptor.listen(std::move(listener), Role::tree, {});
   const Socket caller = connect_to({address, "", SOCK_STREAM}).value();
   std::vector<pollfd> polled;
-  greeter.watch(polled);
+  acceptor.watch(polled);
   ASSERT_EQ(::poll(polled.data(), polled.size(), 20'000), 1);
   {
     const FewDescriptors none(0);
-    EXPECT_EQ(greeter.serve(polled).code(), Code::system);
+    EXPECT_EQ(acceptor.serve(polled).code(), Code::system);
   }
   polled.clear();
-  greeter.watch(polled);
+  acceptor.watch(polled);
   EXPECT_EQ(polled[0].events, 0);
-  EXPECT_EQ(::poll(polled.data(), polled.size(), static_cast<int>(greeter.deadline().left_ms())), 0);
-  EXPECT_EQ(greeter.deadline().left_ms(), 0);  // The pause has ended, but the last poll excluded the listener.
+  EXPECT_EQ(::poll(polled.data(), polled.size(), static_cast<int>(acceptor.deadline().left_ms())), 0);
+  EXPECT_EQ(acceptor.deadline().left_ms(), 0);  // The pause has ended, but the last poll excluded the listener.
   polled.clear();
-  greeter.watch(polled);
+  acceptor.watch(polled);
   ASSERT_EQ(::poll(polled.data(), polled.size(), 20'000), 1);
-  EXPECT_TRUE(greeter.serve(polled).ok());
+  EXPECT_TRUE(acceptor.serve(polled).ok());
   polled.clear();
-  greeter.watch(polled);
+  acceptor.watch(polled);
   EXPECT_EQ(polled.size(), 2U);
 }
 
@@ -87,12 +87,12 @@ TEST(DescriptorLimit, LetsRanksJoin_WhenDescriptorsBecomeFree) {
 TEST(DescriptorLimit, FailsAtOnce_WhenRankHasNone) {
   if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
   const FewDescriptors none(0);
-  MeetingPoint meeting;
-  meeting.job = "test." + std::to_string(::getpid());
-  const Status status = share_unique_id({1, 2, "test", meeting}, {}, {Deadline::after_ms(100)}).status();
+  RendezvousPoint point;
+  point.job = "test." + std::to_string(::getpid());
+  const Status status = share_unique_id({1, 2, "test", point}, {}, {Deadline::after_ms(100)}).status();
   EXPECT_EQ(status.code(), Code::system);
   EXPECT_NE(status.message().find("Too many open files: the limit of this process is"), std::string::npos);
-  EXPECT_EQ(status.message().find("it has not come"), std::string::npos) << status.message();
+  EXPECT_EQ(status.message().find("has not started"), std::string::npos) << status.message();
 }
 
 // Rank 0's process also runs the rendezvous, and exits as soon as it has failed. With the smallest limit rank 0 itself

@@ -49,8 +49,8 @@ Result<bool> exchange(Ends& ends) {
 TEST(Handshake, GivesBothEndsTheSameSession) {
   Ends ends = connect(kClaim, credentials(1), credentials(1));
   ASSERT_TRUE(exchange(ends).ok());
-  const Greeted caller = std::move(ends.caller).finish();
-  const Greeted answerer = std::move(ends.answerer).finish();
+  const AcceptedPeer caller = std::move(ends.caller).finish();
+  const AcceptedPeer answerer = std::move(ends.answerer).finish();
   EXPECT_EQ(caller.session, answerer.session);
   EXPECT_EQ(answerer.claim.rank, 5U);
   EXPECT_EQ(answerer.claim.ranks, 8U);

@@ -37,8 +37,8 @@ TEST(Launcher, RecognizesTorchrun) {
                                        {"MASTER_PORT", "29400"}});
   EXPECT_EQ(launched.rank, 3U);
   EXPECT_EQ(launched.ranks, 8U);
-  EXPECT_EQ(launched.meeting.host, "host-a");
-  EXPECT_EQ(launched.meeting.port, 29401);  // torchrun's own store uses the port itself.
+  EXPECT_EQ(launched.point.host, "host-a");
+  EXPECT_EQ(launched.point.port, 29401);  // torchrun's own store uses the port itself.
   EXPECT_EQ(launched.launcher, "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)");
 }
 
@@ -49,10 +49,10 @@ TEST(Launcher, UsesSocketOfHost_WhenAllRanksAreLocal) {
                          {"MASTER_ADDR", "localhost"},
                          {"MASTER_PORT", "29400"}};
   const LaunchedRank first = found(variables);
-  EXPECT_EQ(first.meeting.host, "");
+  EXPECT_EQ(first.point.host, "");
   EXPECT_EQ(first.launcher, "torchrun (RANK, WORLD_SIZE)");
   variables["MASTER_PORT"] = "29500";
-  EXPECT_NE(found(variables).meeting.job, first.meeting.job);
+  EXPECT_NE(found(variables).point.job, first.point.job);
 }
 
 TEST(Launcher, RecognizesOpenMpi) {
@@ -61,14 +61,14 @@ TEST(Launcher, RecognizesOpenMpi) {
                                        {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
                                        {"PMIX_NAMESPACE", "1281622017"}});
   EXPECT_EQ(launched.ranks, 4U);
-  EXPECT_NE(launched.meeting.job.find("1281622017"), std::string::npos);
+  EXPECT_NE(launched.point.job.find("1281622017"), std::string::npos);
   EXPECT_EQ(launched.launcher, "Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE)");
 }
 
 TEST(Launcher, RecognizesMpich) {
   const LaunchedRank launched = found({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}});
   EXPECT_EQ(launched.rank, 1U);
-  EXPECT_NE(launched.meeting.job.find(std::to_string(::getppid())), std::string::npos);
+  EXPECT_NE(launched.point.job.find(std::to_string(::getppid())), std::string::npos);
 }
 
 TEST(Launcher, RecognizesSlurm) {
@@ -82,26 +82,26 @@ TEST(Launcher, RecognizesSlurm) {
   EXPECT_NE(failure(variables).find("SLURM_JOB_NODELIST is not set: set TUTTI_ROOT to host:port"), std::string::npos);
   variables["SLURM_JOB_NODELIST"] = "login";
   variables["SLURM_STEP_NODELIST"] = "node[01-04,07],gpu-a";
-  EXPECT_EQ(found(variables).meeting.host, "node01");
+  EXPECT_EQ(found(variables).point.host, "node01");
   EXPECT_EQ(found(variables).launcher, "Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_NODELIST)");
-  const std::uint16_t port = found(variables).meeting.port;
+  const std::uint16_t port = found(variables).point.port;
   variables["SLURM_STEP_ID"] = "1";
-  EXPECT_NE(found(variables).meeting.port, port);
+  EXPECT_NE(found(variables).point.port, port);
   variables["SLURM_JOB_ID"] = "4294967294";
-  EXPECT_GE(found(variables).meeting.port, 10'000);
-  EXPECT_LT(found(variables).meeting.port, 30'000);
+  EXPECT_GE(found(variables).point.port, 10'000);
+  EXPECT_LT(found(variables).point.port, 30'000);
   variables["SLURM_STEP_NODELIST"] = "node[01-04";
   EXPECT_NE(failure(variables).find("SLURM_STEP_NODELIST is \"node[01-04\", but must be a list"), std::string::npos);
   variables["TUTTI_ROOT"] = "[fd00::2]:4711";
-  EXPECT_EQ(found(variables).meeting.host, "fd00::2");
-  EXPECT_EQ(found(variables).meeting.port, 4711);
+  EXPECT_EQ(found(variables).point.host, "fd00::2");
+  EXPECT_EQ(found(variables).point.port, 4711);
 }
 
 TEST(Launcher, PrefersTuttiVariables) {
   const LaunchedRank launched = found(
       {{"TUTTI_RANK", "1"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host-b:4711"}, {"RANK", "7"}, {"WORLD_SIZE", "8"}});
   EXPECT_EQ(launched.rank, 1U);
-  EXPECT_EQ(launched.meeting.host, "host-b");
+  EXPECT_EQ(launched.point.host, "host-b");
   EXPECT_EQ(launched.launcher, "tutti (TUTTI_RANK, TUTTI_RANKS, TUTTI_ROOT)");
 }
 

@@ -20,7 +20,7 @@ TEST(ListenerRecord, RequiresAddressWithPort) {
   EXPECT_TRUE(check(at(6, 4711, 0xfd), LoopbackPolicy::reject).ok());
   for (const std::uint16_t family : {0, 1, 5, 0xffff}) {
     EXPECT_EQ(check(at(family, 4711, 192), LoopbackPolicy::reject).message(),
-              "it told no address where it can be called");
+              "it reported no address at which it listens");
   }
   EXPECT_FALSE(check(at(4, 0, 192), LoopbackPolicy::allow).ok());
 }

@@ -13,12 +13,12 @@
 namespace tutti::test {
 namespace {
 
-std::string join_at(const MeetingPoint& meeting, Rank rank, Rank ranks, int rounds) {
+std::string join_at(const RendezvousPoint& point, Rank rank, Rank ranks, int rounds) {
   const Watch watch = {Deadline::after_ms(20'000)};
   JoinOptions join;
   join.timeout_ms = 20'000;
   for (int round = 0; round < rounds; ++round) {
-    Result<UniqueId> id = share_unique_id({rank, ranks, "test", meeting}, RendezvousOptions{}, watch);
+    Result<UniqueId> id = share_unique_id({rank, ranks, "test", point}, RendezvousOptions{}, watch);
     if (!id.ok()) return std::move(id).status().message();
     Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id.value(), rank, ranks, join);
     if (!joined.ok()) return std::move(joined).status().message();
@@ -26,50 +26,50 @@ std::string join_at(const MeetingPoint& meeting, Rank rank, Rank ranks, int roun
   return "ok";
 }
 
-MeetingPoint on_this_host() {
-  MeetingPoint meeting;
-  meeting.job = "test." + std::to_string(::getpid());
-  return meeting;
+RendezvousPoint on_this_host() {
+  RendezvousPoint point;
+  point.job = "test." + std::to_string(::getpid());
+  return point;
 }
 
 TEST(Rendezvous, JoinsRanksOfHost_Repeatedly) {
-  const MeetingPoint meeting = on_this_host();
+  const RendezvousPoint point = on_this_host();
   Processes processes;
-  for (const Rank rank : {3, 2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 4, 5); });
+  for (const Rank rank : {3, 2, 1, 0}) processes.start([=] { return join_at(point, rank, 4, 5); });
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
 }
 
-MeetingPoint at_a_port() {
+RendezvousPoint at_a_port() {
   const Socket free_port = listen_at({loopback_address(), "", SOCK_STREAM}).value();
-  MeetingPoint meeting;
-  meeting.host = "localhost";
-  meeting.variable = "TUTTI_ROOT";
-  meeting.port = local_address(free_port).value().port;
-  return meeting;
+  RendezvousPoint point;
+  point.host = "localhost";
+  point.variable = "TUTTI_ROOT";
+  point.port = local_address(free_port).value().port;
+  return point;
 }
 
 TEST(Rendezvous, JoinsRanks_AtPort) {
-  const MeetingPoint meeting = at_a_port();
+  const RendezvousPoint point = at_a_port();
   Processes processes;
-  for (const Rank rank : {2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 3, 2); });
+  for (const Rank rank : {2, 1, 0}) processes.start([=] { return join_at(point, rank, 3, 2); });
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
 }
 
 // The ranks disagree on their number, report it, and try again at once.
 TEST(Rendezvous, CanBeRetried_WhenJoiningFailed) {
-  for (const MeetingPoint& meeting : {on_this_host(), at_a_port()}) {
+  for (const RendezvousPoint& point : {on_this_host(), at_a_port()}) {
     const Gate have_id, all_have_id;
     Processes processes;
     for (const Rank rank : {0, 1, 2}) {
       processes.start([=, &have_id, &all_have_id]() -> std::string {
         const Watch watch = {Deadline::after_ms(20'000)};
-        Result<UniqueId> id = share_unique_id({rank, 3, "test", meeting}, RendezvousOptions{}, watch);
+        Result<UniqueId> id = share_unique_id({rank, 3, "test", point}, RendezvousOptions{}, watch);
         have_id.open();
         all_have_id.wait();
         if (!id.ok()) return std::move(id).status().message();
         const Status first = Bootstrap::join(id.value(), rank, rank == 2 ? 4 : 3, {}).status();
         if (first.code() != Code::invalid_usage) return "first: " + first.message();
-        return join_at(meeting, rank, 3, 2);
+        return join_at(point, rank, 3, 2);
       });
     }
     for (int i = 0; i < 3; ++i) have_id.wait();
@@ -79,12 +79,12 @@ TEST(Rendezvous, CanBeRetried_WhenJoiningFailed) {
 }
 
 // The warnings of rank 0 when it creates an id for the meeting point.
-std::string warnings_at(const MeetingPoint& meeting) {
+std::string warnings_at(const RendezvousPoint& point) {
   static std::string lines;
   Processes processes;
   processes.start([&] {
     set_log_sink([](std::string_view line) { lines += line; });
-    return join_at(meeting, 0, 1, 1) + "; " + lines;
+    return join_at(point, 0, 1, 1) + "; " + lines;
   });
   return processes.report(0);
 }
@@ -112,9 +112,9 @@ TEST(Rendezvous, RejectsUnknownInterface_EvenWhenUnused) {
 }
 
 TEST(Rendezvous, DistinguishesLongJobNames) {
-  MeetingPoint first = on_this_host();
+  RendezvousPoint first = on_this_host();
   first.job += std::string(200, 'x');
-  MeetingPoint second = first;
+  RendezvousPoint second = first;
   second.job += "y";
   Processes processes;
   for (const Rank rank : {0, 1}) {
@@ -132,11 +132,11 @@ TEST(Rendezvous, ReportsThatRankZeroIsMissing) {
 
 // Rank 0 waits for rank 1; its duplicate tries to listen at the same place meanwhile.
 TEST(Rendezvous, NamesBothProcesses_WhenRankZeroIsStartedTwice) {
-  for (const MeetingPoint& meeting : {on_this_host(), at_a_port()}) {
+  for (const RendezvousPoint& point : {on_this_host(), at_a_port()}) {
     const Gate listens, refused;
     Processes processes;
     processes.start([&]() -> std::string {
-      Result<UniqueId> id = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {});
+      Result<UniqueId> id = share_unique_id({0, 2, "test", point}, RendezvousOptions{}, {});
       listens.open();
       refused.wait();
       if (!id.ok()) return "the first does not listen";
@@ -147,7 +147,7 @@ TEST(Rendezvous, NamesBothProcesses_WhenRankZeroIsStartedTwice) {
     });
     processes.start([&]() -> std::string {
       listens.wait();
-      const std::string text = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+      const std::string text = share_unique_id({0, 2, "test", point}, RendezvousOptions{}, {}).status().message();
       refused.open();
       return std::to_string(::getpid()) + " " + text;
     });
@@ -162,15 +162,15 @@ TEST(Rendezvous, NamesBothProcesses_WhenRankZeroIsStartedTwice) {
     EXPECT_NE(second.find(second_pid), std::string::npos) << second;
     EXPECT_EQ(second.find("already in use"), std::string::npos) << second;
     const bool knows_pid = second.find(first_pid + ", which listens at") != std::string::npos;
-    EXPECT_EQ(knows_pid, meeting.host.empty()) << second;
+    EXPECT_EQ(knows_pid, point.host.empty()) << second;
   }
 }
 
 TEST(Rendezvous, ReportsOtherProgram_WhenPortIsInUse) {
-  const MeetingPoint meeting = at_a_port();
-  const Address place = resolve(meeting.host, meeting.port).value();
+  const RendezvousPoint point = at_a_port();
+  const Address place = resolve(point.host, point.port).value();
   const Socket other = listen_at({place, "", SOCK_STREAM}).value();
-  const std::string text = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+  const std::string text = share_unique_id({0, 2, "test", point}, RendezvousOptions{}, {}).status().message();
   EXPECT_NE(text.find("already in use: another program has this port: choose another port"), std::string::npos) << text;
 }
 
@@ -178,18 +178,18 @@ TEST(Rendezvous, ReportsOtherProgram_WhenPortIsInUse) {
 TEST(Rendezvous, ExplainsWhyItUsesPortAfterLaunchers) {
   const Socket taken = listen_at({loopback_address(), "", SOCK_STREAM}).value();
   const auto port = static_cast<std::uint16_t>(local_address(taken).value().port);
-  MeetingPoint meeting;
-  meeting.host = "127.0.0.1";
-  meeting.port = port;
-  meeting.variable = "MASTER_ADDR";
-  const std::string text = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+  RendezvousPoint point;
+  point.host = "127.0.0.1";
+  point.port = port;
+  point.variable = "MASTER_ADDR";
+  const std::string text = share_unique_id({0, 2, "test", point}, RendezvousOptions{}, {}).status().message();
   EXPECT_NE(text.find("127.0.0.1:" + std::to_string(port) + ": Address already in use"), std::string::npos) << text;
   EXPECT_NE(text.find("it is the port after MASTER_PORT, since the launcher itself has " + std::to_string(port - 1)),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("set another MASTER_PORT"), std::string::npos) << text;
-  meeting.variable = "TUTTI_ROOT";
-  const std::string ours = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+  point.variable = "TUTTI_ROOT";
+  const std::string ours = share_unique_id({0, 2, "test", point}, RendezvousOptions{}, {}).status().message();
   EXPECT_EQ(ours.find("MASTER_PORT"), std::string::npos) << ours;
 }
 
@@ -201,11 +201,11 @@ TEST(Rendezvous, SuspectsLoopback_WhenRanksAreMissing) {
                                  {"MASTER_PORT", "29400"}});
   const LaunchedRank told = find_launched_rank(environment).value();
   const std::string doubt = "localhost leads each host to itself: where the ranks are on several, set MASTER_ADDR to";
-  EXPECT_NE(advice_for(told.meeting).find(doubt), std::string::npos) << advice_for(told.meeting);
+  EXPECT_NE(advice_for(told.point).find(doubt), std::string::npos) << advice_for(told.point);
 }
 
 TEST(Rendezvous, RequiresAddressOfRankZerosHost) {
-  MeetingPoint elsewhere;
+  RendezvousPoint elsewhere;
   elsewhere.host = "192.0.2.1";  // Reserved for documentation.
   elsewhere.port = 5000;
   const std::string text = share_unique_id({0, 2, "test", elsewhere}, RendezvousOptions{}, {}).status().message();
@@ -213,10 +213,10 @@ TEST(Rendezvous, RequiresAddressOfRankZerosHost) {
 }
 
 TEST(Rendezvous, SuggestsRemedy_WhenRankJoinsTwice) {
-  const MeetingPoint meeting = on_this_host();
+  const RendezvousPoint point = on_this_host();
   Processes processes;
-  for (int i = 0; i < 2; ++i) processes.start([=] { return join_at(meeting, 1, 3, 1); });
-  processes.start([=] { return join_at(meeting, 0, 3, 1); });
+  for (int i = 0; i < 2; ++i) processes.start([=] { return join_at(point, 1, 3, 1); });
+  processes.start([=] { return join_at(point, 0, 3, 1); });
   for (const std::string& text : processes.reports()) {
     EXPECT_EQ(text.find("rank 1 was started twice: "), 0U) << text;
     EXPECT_NE(text.find("; if these are two jobs, set TUTTI_ROOT"), std::string::npos) << text;
@@ -224,9 +224,9 @@ TEST(Rendezvous, SuggestsRemedy_WhenRankJoinsTwice) {
 }
 
 TEST(Rendezvous, NamesBothWorldSizes_WhenTheyDiffer) {
-  const MeetingPoint meeting = on_this_host();
+  const RendezvousPoint point = on_this_host();
   Processes processes;
-  for (const Rank ranks : {2, 3}) processes.start([=] { return join_at(meeting, ranks - 2, ranks, 1); });
+  for (const Rank ranks : {2, 3}) processes.start([=] { return join_at(point, ranks - 2, ranks, 1); });
   for (const std::string& text : processes.reports()) {
     EXPECT_EQ(text.find("world sizes differ: rank "), 0U) << text;
     const bool two_first = text.find("rank 0") < text.find("rank 1 ");
@@ -240,7 +240,7 @@ TEST(Rendezvous, NamesBothWorldSizes_WhenTheyDiffer) {
 
 // The rank exits long before rank 0's deadline.
 TEST(Rendezvous, ReportsRankWithoutSecret) {
-  const MeetingPoint meeting = on_this_host();
+  const RendezvousPoint point = on_this_host();
   char path[] = "/tmp/tutti-secret-XXXXXX";
   const int file = ::mkstemp(path);
   ASSERT_EQ(::write(file, "0123456789abcdef", 16), 16);
@@ -248,7 +248,7 @@ TEST(Rendezvous, ReportsRankWithoutSecret) {
   const Gate refused;
   Processes processes;
   processes.start([&]() -> std::string {
-    Result<UniqueId> id = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {});
+    Result<UniqueId> id = share_unique_id({0, 2, "test", point}, RendezvousOptions{}, {});
     refused.wait();
     JoinOptions join;
     join.timeout_ms = 100;
@@ -258,12 +258,12 @@ TEST(Rendezvous, ReportsRankWithoutSecret) {
     RendezvousOptions with_secret;
     with_secret.secret_file = path;
     const Watch watch = {Deadline::after_ms(20'000)};
-    const std::string text = share_unique_id({1, 2, "test", meeting}, with_secret, watch).status().message();
+    const std::string text = share_unique_id({1, 2, "test", point}, with_secret, watch).status().message();
     refused.open();
     return text;
   });
   const std::string rank_0 = processes.report(0);
-  EXPECT_NE(rank_0.find("rank 1 came, but does not hold the same secret"), std::string::npos) << rank_0;
+  EXPECT_NE(rank_0.find("rank 1 connected, but does not have the same secret"), std::string::npos) << rank_0;
   EXPECT_NE(processes.report(1).find("does not hold the same secret"), std::string::npos);
   ::unlink(path);
 }
@@ -273,24 +273,24 @@ bool names_the_cure(std::string_view text) {
 }
 
 TEST(Rendezvous, SuggestsRemedy_WhenRanksUseDifferentNames) {
-  MeetingPoint named = on_this_host();
+  RendezvousPoint named = on_this_host();
   const auto told = [&] { return explain_absence(timeout_error("late"), named).message(); };
   EXPECT_TRUE(names_the_cure(told()));
   EXPECT_EQ(told().find("several shells"), std::string::npos);
   named.by_parent = true;
   EXPECT_NE(told().find("; are the ranks of several shells, users, containers or namespaces? Then"), std::string::npos);
   EXPECT_EQ(explain_absence(invalid_usage("twice"), named).message(), "twice");
-  MeetingPoint elsewhere = at_a_port();
+  RendezvousPoint elsewhere = at_a_port();
   elsewhere.host = "host-a";
   EXPECT_EQ(explain_absence(timeout_error("late"), elsewhere).message(), "late");
 }
 
 TEST(Rendezvous, SuggestsRemedy_WhileRanksStillWait) {
   static std::string lines;
-  const MeetingPoint meeting = on_this_host();
+  const RendezvousPoint point = on_this_host();
   Processes processes;
   for (const Rank rank : {0, 1}) {
-    MeetingPoint alone = meeting;
+    RendezvousPoint alone = point;
     alone.job += "." + std::to_string(rank);
     processes.start([=]() -> std::string {
       set_log_sink([](std::string_view line) { lines += line; });

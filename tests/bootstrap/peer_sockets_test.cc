@@ -90,8 +90,8 @@ class PeerSocketsOfProcesses : public testing::TestWithParam<Rank> {};
 
 TEST_P(PeerSocketsOfProcesses, ConnectEachPair) {
   const Rank ranks = GetParam();
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   const std::int64_t began = now_ns();
   Processes processes;
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -118,8 +118,8 @@ std::string settings(Bootstrap& bootstrap) {
 
 // The caller's deadline for connecting must not end the connection to a peer that reads nothing for a while.
 TEST(PeerSockets, HaveNoDelayAndNoTimeout) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (const Rank rank : {0, 1}) processes.start([=] { return join_and(settings, id, rank_of(rank, 2)); });
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "110");
@@ -134,8 +134,8 @@ std::string route(Bootstrap& bootstrap) {
 }
 
 TEST(PeerSockets, ReportRoute) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   JoinOptions options = apart();
   options.socket_ifname = "=lo";
@@ -151,8 +151,8 @@ TEST(PeerSockets, WorkOverIpv6) {
   loopback.family = 6;
   loopback.bytes[15] = 1;
   if (!listen_at({loopback, "", SOCK_STREAM}).ok()) GTEST_SKIP() << "this host has no IPv6";
-  const Meeting meeting([&] { return start_rendezvous(here(), loopback, std::nullopt); });
-  const UniqueId id = meeting.id();
+  const Meeting point([&] { return start_rendezvous(here(), loopback, std::nullopt); });
+  const UniqueId id = point.id();
   Processes processes;
   for (const Rank rank : {0, 1}) processes.start([=] { return join_and(route, id, rank_of(rank, 2)); });
   for (const std::string& text : processes.reports()) {
@@ -162,8 +162,8 @@ TEST(PeerSockets, WorkOverIpv6) {
 }
 
 TEST(PeerSockets, AreNotMade_BetweenRanksOfOneHost) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   JoinOptions together = apart();
   together.apart = false;
   Processes processes;
@@ -181,8 +181,8 @@ TEST(PeerSockets, AreNotMade_BetweenRanksOfOneHost) {
 
 TEST(PeerSockets, AreMade_WhenAnyRankNeedsThem) {
   for (const Rank other : {0, 2}) {
-    const Meeting meeting;
-    const UniqueId id = meeting.id();
+    const Meeting point;
+    const UniqueId id = point.id();
     Processes processes;
     for (const Rank rank : {0, 1, 2}) {
       JoinOptions options = apart();
@@ -203,8 +203,8 @@ std::string offers(Bootstrap& bootstrap) {
 }
 
 TEST(PeerSockets, CarryOfferOfEachRank) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   const std::string long_reason(kMaxWhyBytes + 100, 'x');
   Processes processes;
   for (const Rank rank : {0, 1, 2}) {
@@ -219,19 +219,19 @@ TEST(PeerSockets, CarryOfferOfEachRank) {
 
 // Querying devices takes time.
 TEST(PeerSockets, DoNotQueryOffer_OnOneHost) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (const Rank rank : {0, 1}) {
     processes.start([=] {
-      bool asked = false;
+      bool requested = false;
       JoinOptions options = apart();
       options.apart = false;
-      options.remote_offer = [&asked] {
-        asked = true;
+      options.remote_offer = [&requested] {
+        requested = true;
         return RemoteOffer{};
       };
-      return join_and([&asked](Bootstrap& b) { return offers(b) + (asked ? "asked" : "not asked"); }, id,
+      return join_and([&requested](Bootstrap& b) { return offers(b) + (requested ? "asked" : "not asked"); }, id,
                       rank_of(rank, 2), options);
     });
   }
@@ -260,8 +260,8 @@ constexpr std::string_view kMeets = "meets 2 ranks of other hosts";       // Bef
 // Rank 0 of three is distracted; returns the reports of the others.
 std::vector<std::string> reports_of_others(std::string_view at, const std::function<void(std::string_view)>& by,
                                            const JoinOptions& options = apart()) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (const Rank rank : {1, 2}) processes.start([=] { return join_and(talk, id, rank_of(rank, 3), options); });
   processes.start([&] { return join_distracted(at, by, id, rank_of(0, 3), options); });
@@ -281,8 +281,8 @@ TEST(PeerSockets, NameRefusedConnection_OnAllRanks) {
     for (int file = 3; file < 256; ++file) {
       int listens = 0;
       socklen_t length = sizeof listens;
-      const bool asked = ::getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0;
-      if (asked && listens != 0) ::shutdown(file, SHUT_RD);
+      const bool requested = ::getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0;
+      if (requested && listens != 0) ::shutdown(file, SHUT_RD);
     }
   };
   for (const std::string& text : reports_of_others(kListens, stop_listening)) {
@@ -324,8 +324,8 @@ void call_as_strangers(std::string_view place) {
 }
 
 TEST(PeerSockets, IgnoreUnauthenticatedClients) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (const Rank rank : {1, 2}) processes.start([=] { return join_and(talk, id, rank_of(rank, 3)); });
   processes.start([&] {
@@ -336,8 +336,8 @@ TEST(PeerSockets, IgnoreUnauthenticatedClients) {
 }
 
 TEST(PeerSockets, RequireNamedInterface) {
-  const Meeting meeting;
-  const UniqueId id = meeting.id();
+  const Meeting point;
+  const UniqueId id = point.id();
   Processes processes;
   for (const Rank rank : {0, 1, 2}) {
     JoinOptions options = apart();

@@ -45,8 +45,8 @@ void await_two_ranks() {
 }
 
 TEST(Bootstrap, NamesRank_WhenStoppedAfterJoining) {
-  const Meeting meeting(note_when_two_have_joined());
-  const UniqueId id = meeting.id();
+  const Meeting point(note_when_two_have_joined());
+  const UniqueId id = point.id();
   Processes processes;
   const auto start = [&](Rank rank) { processes.start([=] { return join(id, rank, 3, 3000); }); };
   start(0);

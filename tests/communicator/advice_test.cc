@@ -73,7 +73,7 @@ TEST_P(TunerPluginCalls, UseAlgorithmOfPlugin) {
       stand_in_.answer = take_ring;
       Communicators ranks = make_ranks(count, options());
       EXPECT_EQ(algorithms_of(ranks, elements), std::vector<std::string>(count, "ring")) << count << ' ' << elements;
-      EXPECT_EQ(stand_in_.asked.bytes, elements * sizeof(float));
+      EXPECT_EQ(stand_in_.requested.bytes, elements * sizeof(float));
       EXPECT_EQ(stand_in_.answers, static_cast<std::int32_t>(count));
       EXPECT_EQ(algorithms_of(ranks, elements), std::vector<std::string>(count, "ring"));
       EXPECT_EQ(stand_in_.answers, static_cast<std::int32_t>(count)) << "asked once for each shape of call";

@@ -27,24 +27,25 @@ TEST(TransportBetweenHosts, IsRequestedOne_WhenAvailable) {
   Config config;
   for (const char* transport : {"", "shm", "tcp"}) {
     config.transport = transport;
-    EXPECT_TRUE(check_asked_transport(config).ok()) << transport;
+    EXPECT_TRUE(check_requested_transport(config).ok()) << transport;
   }
   config.encrypt = true;
-  EXPECT_TRUE(check_asked_transport(config).ok());
+  EXPECT_TRUE(check_requested_transport(config).ok());
   config.transport = "pigeons";
-  EXPECT_FALSE(check_asked_transport(config).ok());
+  EXPECT_FALSE(check_requested_transport(config).ok());
 }
 
 TEST(TransportBetweenHosts, SupportsEncryptionAndChecks_OnlyWithTcp) {
   Config config;
   config.transport = "ucx";
   if (!open_carriers(config.transport).ok()) GTEST_SKIP() << "no UCX";
-  EXPECT_TRUE(check_asked_transport(config).ok());
-  for (bool Config::*asked : {&Config::encrypt, &Config::check_tcp}) {
+  EXPECT_TRUE(check_requested_transport(config).ok());
+  for (bool Config::*requested : {&Config::encrypt, &Config::check_tcp}) {
     Config protects = config;
-    protects.*asked = true;
+    protects.*requested = true;
     EXPECT_EQ(
-        check_asked_transport(protects).message().find("TUTTI_ENCRYPT and TUTTI_CHECK are for TCP: transport ucx"), 0U);
+        check_requested_transport(protects).message().find("TUTTI_ENCRYPT and TUTTI_CHECK are for TCP: transport ucx"),
+        0U);
   }
 }
 

@@ -32,7 +32,7 @@ inline Case case_of(Collective collective, Rank ranks, std::size_t count) {
 
 // The choice of the last call: "ring Simple", "direct_mapped ".
 inline std::string way_of(const Communicator& communicator) {
-  const Ran ran = communicator.last_run();
+  const LastRun ran = communicator.last_run();
   return std::string(ran.algorithm) + " " + ran.protocol;
 }
 

@@ -23,7 +23,7 @@ inline CommunicatorOptions sending(const std::string& compression, const std::st
 struct Outcome {
   std::vector<std::vector<float>> inputs, outputs;  // By rank.
   std::vector<Status> statuses;
-  Ran ran;
+  LastRun ran;
 };
 
 inline std::uint64_t blocks(const Problem& problem, Rank rank, bool output) {

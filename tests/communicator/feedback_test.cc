@@ -14,7 +14,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-CommunicatorOptions sending(const std::string& compression, const std::string& algorithm, AskedRounding rounding = {}) {
+CommunicatorOptions sending(const std::string& compression, const std::string& algorithm,
+                            RequestedRounding rounding = {}) {
   CommunicatorOptions options;
   options.timeout_ms = 60'000;
   options.compression = compression;

@@ -82,12 +82,12 @@ TEST(TopologyExchange, Fails_WhenRankDies) {
 TEST(TopologyExchange, Fails_WhenTreeHasNoRoot) {
   for (const std::string& said :
        join(2, [](Bootstrap& bootstrap) { return notify(bootstrap, packed(ring_of_switches())); }))
-    EXPECT_NE(said.find("the topology that rank 1 told"), std::string::npos) << said;
+    EXPECT_NE(said.find("reading the topology of rank 1"), std::string::npos) << said;
 }
 
 TEST(TopologyExchange, Fails_WhenTopologyIsMalformed) {
   for (const std::string& said : join(2, [](Bootstrap& bootstrap) { return notify(bootstrap, "switches"); }))
-    EXPECT_NE(said.find("the topology that rank 1 told"), std::string::npos) << said;
+    EXPECT_NE(said.find("reading the topology of rank 1"), std::string::npos) << said;
 }
 
 }  // namespace

@@ -176,8 +176,7 @@ TEST(Shrink, NamesMissingRanks_AndCanBeRetried) {
     if (communicator.rank() != 0 && communicator.rank() != 2) return {};
     return communicator.shrink({3}, waiting(communicator, 30)).status();
   });
-  for (const Rank rank : {0U, 2U})
-    expect_words(statuses[rank], Code::timeout, {"for ranks 1, 4 to come to the shrink"});
+  for (const Rank rank : {0U, 2U}) expect_words(statuses[rank], Code::timeout, {"for ranks 1, 4 to join the shrink"});
   expect_ok(on_all(ranks, [](Communicator& communicator) { return go_on(communicator, {3}); }));
 }
 

@@ -173,7 +173,7 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
     std::uint32_t target_count;
     const std::uint8_t* scaled;
     FoldRounding rounding;
-    bool as_asked() const { return at.dithers || at.loses; }
+    bool as_requested() const { return at.dithers || at.loses; }
   };
 
   // `fold` takes a task, operands and marks.
@@ -205,7 +205,7 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
     with_operands(block, sources, [&](const auto& task, const auto& operands, const auto& marks) {
       for (std::uint32_t worker = 0; worker < kWorkers; ++worker) {
         const Crew crew = {worker, kWorkers};
-        if (!block.as_asked()) {
+        if (!block.as_requested()) {
           compressed_block_fold(task, block.at.keeps, operands, marks, crew);
           continue;
         }
@@ -228,8 +228,8 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
                                                                 block.rounding)
                   .run();
             };
-            block.as_asked() ? fold.template operator()<Rounds::as_asked>()
-                             : fold.template operator()<Rounds::to_nearest>();
+            block.as_requested() ? fold.template operator()<Rounds::as_requested>()
+                                 : fold.template operator()<Rounds::to_nearest>();
           });
         }
         for (std::thread& thread : threads) thread.join();
@@ -255,9 +255,9 @@ TEST_P(CompressedBlockFoldTest, MatchesCpuBits) {
               Case at = {format(), type,  static_cast<Reduction>(r), keeps, any(2) == 0, sources, messages,
                          count,    any(4)};
               ASSERT_NO_FATAL_FAILURE(compare(at, Crews::of_one));
-              const std::uint32_t asked = 1 + any(3);
-              at.dithers = asked % 2 == 1;
-              at.loses = asked > 1;
+              const std::uint32_t requested = 1 + any(3);
+              at.dithers = requested % 2 == 1;
+              at.loses = requested > 1;
               ASSERT_NO_FATAL_FAILURE(compare(at, Crews::of_one));
             }
           }

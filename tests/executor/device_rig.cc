@@ -45,7 +45,7 @@ std::vector<DeviceKind> device_kinds() {
 std::vector<DeviceKind> shared_device_kinds() {
   std::vector<DeviceKind> kinds = device_kinds();
   static const int turns = ::memfd_create("tutti-turns", MFD_CLOEXEC);
-  kinds.push_back({"host_in_turns", [] { return host_rig({.company = ComputeSharing::none, .turns = turns}); }});
+  kinds.push_back({"host_in_turns", [] { return host_rig({.sharing = ComputeSharing::none, .turns = turns}); }});
   return kinds;
 }
 

@@ -8,7 +8,7 @@
 
 namespace tutti::test {
 
-Result<std::byte*> EmulatorMemory::take(const KeptMemory::Kind& kind) {
+Result<std::byte*> EmulatorMemory::take(const FreeList::Kind& kind) {
   const std::lock_guard lock(mutex_);
   if (std::byte* kept = kept_.take(kind)) {
     Allocation& again = all_.at(kept);
@@ -33,7 +33,7 @@ std::size_t EmulatorMemory::left() const {
   return left;
 }
 
-KeptMemory::Kind EmulatorMemory::free_deferred(std::byte* memory) {
+FreeList::Kind EmulatorMemory::free_deferred(std::byte* memory) {
   const auto found = all_.find(memory);
   TUTTI_ASSERT(found != all_.end() && found->second.taken);
   found->second.taken = false;

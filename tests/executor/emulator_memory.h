@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "src/executor/thread_block/kept_memory.h"
+#include "src/executor/thread_block/free_list.h"
 #include "transports/shm/segment.h"
 
 namespace tutti::test {
@@ -19,7 +19,7 @@ class EmulatorMemory {
   EmulatorMemory(std::string name, std::size_t bytes) : name_(std::move(name)), bytes_(bytes) {}
 
   // Zeroed; cached memory is used first, as on a GPU.
-  Result<std::byte*> take(const KeptMemory::Kind& kind);
+  Result<std::byte*> take(const FreeList::Kind& kind);
   void keep(std::byte* memory);
   void set_aside(std::byte* memory);
   void free(std::byte* memory);
@@ -43,17 +43,17 @@ class EmulatorMemory {
  private:
   struct Allocation {
     Segment segment;
-    KeptMemory::Kind kind;
+    FreeList::Kind kind;
     bool taken = true;  // Otherwise it is cached, or set aside.
   };
-  KeptMemory::Kind free_deferred(std::byte* memory);  // The kind of the allocation.
+  FreeList::Kind free_deferred(std::byte* memory);  // The kind of the allocation.
   std::size_t left() const;
 
   const std::string name_;
   const std::size_t bytes_;
   mutable std::mutex mutex_;
   std::map<std::byte*, Allocation> all_;
-  KeptMemory kept_;
+  FreeList kept_;
 };
 
 }  // namespace tutti::test

@@ -57,7 +57,7 @@ HostDevice::HostDevice(const HostDeviceOptions& options)
               .ordinal = options.ordinal,
               .thread_blocks = options.thread_blocks,
               .thread_block_bytes = options.thread_block_bytes,
-              .company = options.company,
+              .sharing = options.sharing,
               .queues = options.queues,
               .memory = MemoryKind::host,
               .orders_writes = options.orders_writes},
@@ -291,7 +291,7 @@ Status HostDevice::launch(const KernelBatch& batch, std::uint32_t count, std::ui
 Status HostDevice::run(const Batch& batch) {
   for (std::uint32_t i = 0; i < batch.count; ++i)
     TUTTI_CHECK_OK(check_memory(batch.calls.calls[i], batch.thread_block_bytes));
-  if (options_.company == ComputeSharing::none) {
+  if (options_.sharing == ComputeSharing::none) {
     run_alone(batch);
     return {};
   }

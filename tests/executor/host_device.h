@@ -23,7 +23,7 @@ struct HostDeviceOptions {
   std::uint64_t unreachable = 0;  // Bit k: no peer access to device k, and its memory cannot be opened.
   DeviceDistance distance = {};   // Distance to all other devices.
   bool shares_by_file = false;    // allocate_shared() returns a file.
-  ComputeSharing company = ComputeSharing::all_processes;
+  ComputeSharing sharing = ComputeSharing::all_processes;
   std::uint32_t queues = ~0U;  // The value of traits(); each stream has a thread of its own.
   int turns = -1;              // If `company` is none: a file that all processes lock to run one launch at a time.
   bool orders_writes = true;   // Whether network cards' writes arrive in order.

@@ -128,7 +128,7 @@ class GpuEmulatorWithOneLaunch : public DeviceTest {};
 
 INSTANTIATE_TEST_SUITE_P(Host, GpuEmulatorWithOneLaunch,
                          testing::Values(DeviceKind{"one_launch",
-                                                    [] { return host_rig({.company = ComputeSharing::none}); }}),
+                                                    [] { return host_rig({.sharing = ComputeSharing::none}); }}),
                          kind_of);
 
 // Regardless of free room: processes share a GPU like this without MPS.

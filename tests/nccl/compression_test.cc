@@ -107,12 +107,12 @@ bool broadcasts_exactly(const NcclRanks& ranks) {
 }
 
 TEST(Compression, IsOff_ByDefault) {
-  const InEnvironment asked(Variables{{"TUTTI_NCCL_COMPRESS_MIN_BYTES", "0"}});
+  const InEnvironment requested(Variables{{"TUTTI_NCCL_COMPRESS_MIN_BYTES", "0"}});
   EXPECT_TRUE(reduces_exactly(NcclRanks(kRanks)));
 }
 
 TEST(Compression, AppliesFrom256KiB) {
-  const InEnvironment asked(int4_and({}));
+  const InEnvironment requested(int4_and({}));
   const NcclRanks ranks(kRanks);
   EXPECT_TRUE(reduces_exactly(ranks, kMany - 1));
   EXPECT_FALSE(reduces_exactly(ranks, kMany));
@@ -120,7 +120,7 @@ TEST(Compression, AppliesFrom256KiB) {
 }
 
 TEST(Compression, AppliesFromMinimumSize) {
-  const InEnvironment asked(int4_and({{"TUTTI_NCCL_COMPRESS_MIN_BYTES", "12000"}}));
+  const InEnvironment requested(int4_and({{"TUTTI_NCCL_COMPRESS_MIN_BYTES", "12000"}}));
   const NcclRanks ranks(kRanks);
   EXPECT_TRUE(reduces_exactly(ranks, 2'999));
   EXPECT_FALSE(reduces_exactly(ranks, 3'000));
@@ -129,9 +129,9 @@ TEST(Compression, AppliesFromMinimumSize) {
 }
 
 TEST(Compression, IsFixed_WhenCommunicatorIsCreated) {
-  auto asked = std::make_unique<InEnvironment>(int4_and({}));
+  auto requested = std::make_unique<InEnvironment>(int4_and({}));
   const NcclRanks compressed(kRanks);
-  asked = nullptr;
+  requested = nullptr;
   const NcclRanks raw(kRanks);
   EXPECT_FALSE(reduces_exactly(compressed));
   EXPECT_TRUE(reduces_exactly(raw));
@@ -139,13 +139,13 @@ TEST(Compression, IsFixed_WhenCommunicatorIsCreated) {
 
 TEST(Compression, AppliesToReductions_UnlessOtherCollectivesAreSet) {
   {
-    const InEnvironment asked(int4_and({}));
+    const InEnvironment requested(int4_and({}));
     const NcclRanks ranks(kRanks);
     EXPECT_TRUE(gathers_exactly(ranks));
     EXPECT_TRUE(broadcasts_exactly(ranks));
     EXPECT_FALSE(scatters_exactly(ranks, kMany));
   }
-  const InEnvironment asked(int4_and({{"TUTTI_NCCL_COMPRESS_COLLECTIVES", "all_gather,broadcast"}}));
+  const InEnvironment requested(int4_and({{"TUTTI_NCCL_COMPRESS_COLLECTIVES", "all_gather,broadcast"}}));
   const NcclRanks ranks(kRanks);
   EXPECT_FALSE(gathers_exactly(ranks));
   EXPECT_FALSE(broadcasts_exactly(ranks));
@@ -154,7 +154,7 @@ TEST(Compression, AppliesToReductions_UnlessOtherCollectivesAreSet) {
 
 // The maximum is a value of some rank; sums are not, whatever their factor.
 TEST(Compression, AppliesToSumsAndAverages) {
-  const InEnvironment asked(int4_and({}));
+  const InEnvironment requested(int4_and({}));
   const NcclRanks ranks(kRanks);
   const auto reduces_so = [&](const std::function<ncclRedOp_t(ncclComm_t)>& op, const Expected& expected) {
     return comes_out(
@@ -198,17 +198,17 @@ bool halves_exactly(const NcclRanks& ranks) {
 
 TEST(Compression, AppliesToConfiguredTypes) {
   {
-    const InEnvironment asked(int4_and({}));
+    const InEnvironment requested(int4_and({}));
     EXPECT_FALSE(halves_exactly(NcclRanks(kRanks)));
   }
-  const InEnvironment asked(int4_and({{"TUTTI_NCCL_COMPRESS_TYPES", "float16,bfloat16"}}));
+  const InEnvironment requested(int4_and({{"TUTTI_NCCL_COMPRESS_TYPES", "float16,bfloat16"}}));
   const NcclRanks ranks(kRanks);
   EXPECT_FALSE(halves_exactly(ranks));
   EXPECT_TRUE(reduces_exactly(ranks));
 }
 
 TEST(Compression, AppliesToCommunicators_ByName) {
-  const InEnvironment asked(int4_and({{"TUTTI_NCCL_COMPRESS_COMMS", "dp_?,grad*"}}));
+  const InEnvironment requested(int4_and({{"TUTTI_NCCL_COMPRESS_COMMS", "dp_?,grad*"}}));
   EXPECT_FALSE(reduces_exactly(NcclRanks(kRanks, named("gradients"))));
   EXPECT_FALSE(reduces_exactly(NcclRanks(kRanks, named("dp_1"))));
   EXPECT_TRUE(reduces_exactly(NcclRanks(kRanks, named("dp_12"))));
@@ -216,7 +216,7 @@ TEST(Compression, AppliesToCommunicators_ByName) {
 }
 
 TEST(Compression, AppliesToSubCommunicators_ByName) {
-  const InEnvironment asked(int4_and({{"TUTTI_NCCL_COMPRESS_COMMS", "grad*"}}));
+  const InEnvironment requested(int4_and({{"TUTTI_NCCL_COMPRESS_COMMS", "grad*"}}));
   const NcclRanks whole(kRanks, named("grads"));
   const auto part_reduces_exactly = [&](ncclConfig_t* config) {
     std::atomic<int> inexact = 0;
@@ -237,7 +237,7 @@ TEST(Compression, AppliesToSubCommunicators_ByName) {
 }
 
 TEST(Compression, IsDecidedPerCall_InGroup) {
-  const InEnvironment asked(int4_and({}));
+  const InEnvironment requested(int4_and({}));
   const NcclRanks ranks(kRanks);
   std::vector<std::vector<float>> many(kRanks), few(kRanks);
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
@@ -264,7 +264,7 @@ TEST(Compression, ReportsRankWithDifferentSetting) {
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(ncclCommInitRank(&comms[0], 2, id, 0));
   {
-    const InEnvironment asked(int4_and({}));
+    const InEnvironment requested(int4_and({}));
     NCCL_EXPECT_OK(ncclCommInitRank(&comms[1], 2, id, 1));
   }
   NCCL_EXPECT_OK(ncclGroupEnd());
@@ -290,7 +290,7 @@ std::vector<std::string> warnings_of(const Variables& variables) {
 }
 
 void expect_no_communicator(const Variables& variables, const std::string& sentence) {
-  const InEnvironment asked(variables);
+  const InEnvironment requested(variables);
   ncclUniqueId id;
   ncclComm_t comm = nullptr;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));

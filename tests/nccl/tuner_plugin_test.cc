@@ -26,15 +26,15 @@ TEST(TunerPlugin, ReceivesNcclsNumbers) {
     EXPECT_EQ(recv[1000], 1);
   });
   EXPECT_EQ(stand_in.answers, 2);
-  EXPECT_EQ(stand_in.asked.collective, 2);
-  EXPECT_EQ(stand_in.asked.bytes, 8000U);
+  EXPECT_EQ(stand_in.requested.collective, 2);
+  EXPECT_EQ(stand_in.requested.bytes, 8000U);
   run_threads(2, [&](int rank) {
     std::vector<int> values(1000, rank);
     NCCL_EXPECT_OK(ncclBroadcast(values.data(), values.data(), values.size(), ncclInt32, 1, ranks[rank], nullptr));
     EXPECT_EQ(values.back(), 1);
   });
   EXPECT_EQ(stand_in.answers, 4);
-  EXPECT_EQ(stand_in.asked.collective, 0);
+  EXPECT_EQ(stand_in.requested.collective, 0);
 }
 
 }  // namespace

@@ -178,9 +178,9 @@ constexpr std::string_view kContent[] = {"missing",          "doubled",         
 constexpr std::string_view kOrder[] = {"race"};
 
 template <std::size_t count>
-bool says(const std::string& complaint, const std::string_view (&words)[count]) {
+bool says(const std::string& violation, const std::string_view (&words)[count]) {
   return std::any_of(words, words + count,
-                     [&](std::string_view word) { return complaint.find(word) != std::string::npos; });
+                     [&](std::string_view word) { return violation.find(word) != std::string::npos; });
 }
 
 }  // namespace
@@ -208,11 +208,11 @@ std::optional<std::vector<Plan>> mutant(const std::vector<Plan>& plans, Mutation
   return changed;
 }
 
-bool explains(Mutation mutation, const std::string& complaint) {
-  const bool length = says(complaint, kLength);
-  const bool traffic = says(complaint, kTraffic);
-  const bool content = says(complaint, kContent);
-  const bool order = says(complaint, kOrder);
+bool explains(Mutation mutation, const std::string& violation) {
+  const bool length = says(violation, kLength);
+  const bool traffic = says(violation, kTraffic);
+  const bool content = says(violation, kContent);
+  const bool order = says(violation, kOrder);
   switch (mutation) {
     case Mutation::drop_step:
     case Mutation::repeat_step:
@@ -225,7 +225,7 @@ bool explains(Mutation mutation, const std::string& complaint) {
     case Mutation::copy_for_fold:
     case Mutation::fold_for_copy:
     case Mutation::swap_sources: return content;
-    case Mutation::flip_fold: return complaint.find("complete") != std::string::npos;
+    case Mutation::flip_fold: return violation.find("complete") != std::string::npos;
   }
   return false;
 }

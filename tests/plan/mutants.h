@@ -32,6 +32,6 @@ const char* name(Mutation mutation);
 std::optional<std::vector<Plan>> mutant(const std::vector<Plan>& plans, Mutation mutation, std::mt19937_64& random);
 
 // Whether such a defect can cause such an error of the verifier.
-bool explains(Mutation mutation, const std::string& complaint);
+bool explains(Mutation mutation, const std::string& violation);
 
 }  // namespace tutti::test

@@ -134,11 +134,11 @@ TEST(Mutation, VerifierRejectsWhateverReferenceRejects) {
       continue;
     }
     ++tally.rejected;
-    const std::string complaint = std::move(proof).status().message();
-    EXPECT_TRUE(explains(mutation, complaint)) << trace << complaint << "\n" << text_of(*plans);
+    const std::string violation = std::move(proof).status().message();
+    EXPECT_TRUE(explains(mutation, violation)) << trace << violation << "\n" << text_of(*plans);
     if (fault(*plans, subject.loop, 8).empty()) {
       ++tally.rejected_without_fault;
-      std::printf("no schedule shows it: %s: %s\n", trace.c_str(), complaint.c_str());
+      std::printf("no schedule shows it: %s: %s\n", trace.c_str(), violation.c_str());
     }
   }
   expect_judgement(tallies);

@@ -123,14 +123,14 @@ class Referee {
 
   // One operand of one step, or an entry or return. False if it must wait.
   bool advance(Process& process) {
-    if (!process.inside) complain(process.rank, callers_.enter(process.rank));
+    if (!process.inside) violation(process.rank, callers_.enter(process.rank));
     process.inside = true;
     if (process.next == process.actions.size()) return finish_operation(process);
     return advance_step(process, process.actions[process.next]);
   }
 
   bool finish_operation(Process& process) {
-    complain(process.rank, callers_.leave(process.rank));
+    violation(process.rank, callers_.leave(process.rank));
     process.next = 0;
     process.inside = false;
     process.finished = ++process.operation == kOperations;
@@ -273,14 +273,14 @@ class Referee {
     for (const Process& process : processes_) {
       if (!process.finished) fail(process, "is blocked for ever");
     }
-    for (Rank rank = 0; rank < plans_.size(); ++rank) complain(rank, callers_.at_the_end(rank));
+    for (Rank rank = 0; rank < plans_.size(); ++rank) violation(rank, callers_.at_the_end(rank));
     for (const auto& [compression, lane] : lanes_)
-      complain(std::get<1>(compression), lane.empty() ? "" : "a message is left over");
+      violation(std::get<1>(compression), lane.empty() ? "" : "a message is left over");
     for (const auto& [compression, count] : flags_)
-      complain(std::get<1>(compression), count == 0 ? "" : "a signal is left over");
+      violation(std::get<1>(compression), count == 0 ? "" : "a signal is left over");
   }
 
-  void complain(Rank rank, const std::string& what) {
+  void violation(Rank rank, const std::string& what) {
     if (what.empty() || !text_.empty()) return;
     text_ = "rank " + std::to_string(rank) + ", operation " + std::to_string(processes_[rank].operation) + ": " + what;
   }
@@ -292,7 +292,7 @@ class Referee {
       where = "chunk " + std::to_string(action.chunk) + ", round " + std::to_string(action.round) + ", step " +
               std::to_string(action.step) + " ";
     }
-    complain(process.rank, where + what);
+    violation(process.rank, where + what);
     return false;
   }
 

@@ -271,9 +271,9 @@ TEST(Verifier, RequiresEntryAndExitFlags_ForMappedMemory) {
         plan.steps = steps;
         plan.rounds = rounds;
       }
-      const std::string complaint = failure(changed);  // Without exit flags a rank returns before others write there.
-      EXPECT_NE(complaint.find(without == 0 ? "race: " : "missing: nothing has written it"), std::string::npos)
-          << complaint;
+      const std::string violation = failure(changed);  // Without exit flags a rank returns before others write there.
+      EXPECT_NE(violation.find(without == 0 ? "race: " : "missing: nothing has written it"), std::string::npos)
+          << violation;
     }
   }
 }

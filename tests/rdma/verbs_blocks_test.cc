@@ -29,7 +29,7 @@ class Block {
     block_.no_dma_buf = "a test has none";
     block_.name = "a device of a test";
   }
-  const DeviceBlock& asked() const { return block_; }
+  const DeviceBlock& requested() const { return block_; }
   // Registered, and inaccessible to all others.
   LaneMemory reached_by(Carrier& carrier) {
     auto reached = carrier.reach(block_);
@@ -209,13 +209,13 @@ TEST(VerbsDeviceRegistration, MayPrecedeConnection_WithFewerRails) {
 TEST(VerbsDeviceRegistration, Fails_WhenMemoryIsInaccessible) {
   CarrierEnd end({"rxe0"});
   Block block(Order::kept);
-  DeviceBlock asked = block.asked();
-  ASSERT_EQ(::mprotect(asked.memory.get(), kBytes, PROT_NONE), 0);
-  Status why = std::move(end.carrier->reach(asked)).status();
+  DeviceBlock requested = block.requested();
+  ASSERT_EQ(::mprotect(requested.memory.get(), kBytes, PROT_NONE), 0);
+  Status why = std::move(end.carrier->reach(requested)).status();
   for (const char* word : {"rxe0", "a device of a test", "by dma-buf: a test has none", "by its address: Bad address"})
     EXPECT_NE(why.message().find(word), std::string::npos) << word << " is not in: " << why.message();
-  asked.kind = MemoryKind::cuda;
-  why = std::move(end.carrier->reach(asked)).status();
+  requested.kind = MemoryKind::cuda;
+  why = std::move(end.carrier->reach(requested)).status();
   EXPECT_NE(why.message().find("nvidia-peermem"), std::string::npos) << why.message();
 }
 
@@ -223,10 +223,10 @@ TEST(VerbsDeviceRegistration, Fails_WhenMemoryIsInaccessible) {
 TEST(VerbsDeviceRegistration, FallsBackToAddress_WhenDmaBufIsRejected) {
   CarrierEnd end({"rxe0"});
   Block block(Order::kept);
-  DeviceBlock asked = block.asked();
+  DeviceBlock requested = block.requested();
   const File no_dma_buf = std::move(Segment::create("tutti-test", kBytes).value().duplicate()).value();
-  asked.dma_buf = no_dma_buf.get();
-  EXPECT_EQ(end.carrier->reach(asked).value().how, "rxe0 by its address");
+  requested.dma_buf = no_dma_buf.get();
+  EXPECT_EQ(end.carrier->reach(requested).value().how, "rxe0 by its address");
 }
 
 }  // namespace

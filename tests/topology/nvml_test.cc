@@ -89,7 +89,7 @@ TEST_F(NvmlDiscovery, FindsC2c_WithoutFieldFunction) {
   ASSERT_EQ(c2c_of(found).size(), 2u);
   EXPECT_DOUBLE_EQ(c2c_of(found)[0].gbytes_per_s, 450);  // The published rate of Hopper.
   EXPECT_EQ(c2c_of(found)[0].width, 1u);
-  const std::string of_each = "the driver does not tell the rate of NVLink-C2C of ";
+  const std::string of_each = "the driver does not report the rate of NVLink-C2C of ";
   EXPECT_EQ(found.notes,
             (Notes{of_each + "gpu0: taken for 450 GB/s each way", of_each + "gpu2: taken for 450 GB/s each way"}));
   const Topology none = look_with("", "nvmlDeviceGetFieldValues");
@@ -177,7 +177,7 @@ TEST_F(NvmlDiscovery, KeepsNvLinks_ReportedByOneEnd) {
   EXPECT_TRUE(are_linked(look_with("handle0"), "gpu1", "gpu 0000:3b:00.0"));
   const Topology silent = look_with("link0");
   EXPECT_DOUBLE_EQ(between(silent, "gpu0", "gpu1").gbytes_per_s, 100);
-  EXPECT_EQ(silent.notes, (Notes{"the driver does not tell of all NVLinks of gpu0: GPU is lost"}));
+  EXPECT_EQ(silent.notes, (Notes{"the driver does not report all NVLinks of gpu0: GPU is lost"}));
   EXPECT_EQ(report().words, "3 GPUs, 4 ends of NVLinks");
 }
 
@@ -185,7 +185,7 @@ TEST_F(NvmlDiscovery, NotesNvLinks_WithUnknownEnd) {
   const Topology found = look_with("end0");
   EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s,
                    75);  // Three of four: those that the first GPU reported.
-  EXPECT_EQ(found.notes, (Notes{"the driver does not tell of all NVLinks of gpu0: GPU is lost"}));
+  EXPECT_EQ(found.notes, (Notes{"the driver does not report all NVLinks of gpu0: GPU is lost"}));
 }
 
 TEST_F(NvmlDiscovery, OmitsNvLinks_WithInvalidEnd) {
@@ -201,9 +201,9 @@ TEST_F(NvmlDiscovery, NotesMissingProperties) {
   EXPECT_EQ(found.find("gpu0")->sm, 90u);
   EXPECT_EQ(found.find("gpu2")->model, "10de:2fff");
   EXPECT_EQ(found.find("gpu2")->sm, 0u);
-  EXPECT_EQ(found.notes, (Notes{"the driver does not tell the compute capability of gpu0: GPU is lost",
-                                "the driver does not tell what gpu2 is: GPU is lost",
-                                "the driver does not tell the compute capability of gpu2: GPU is lost"}));
+  EXPECT_EQ(found.notes, (Notes{"the driver does not report the compute capability of gpu0: GPU is lost",
+                                "the driver does not report the name of gpu2: GPU is lost",
+                                "the driver does not report the compute capability of gpu2: GPU is lost"}));
   EXPECT_EQ(report().words, "3 GPUs, 10 ends of NVLinks");
 }
 

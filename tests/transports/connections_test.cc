@@ -155,7 +155,7 @@ TEST_P(ConnectionsWith, ReleaseContext_ThatPeerNeverTook) {
     {
       LaneMemory block = std::move(ends->ends[1]->allocate(bytes)).value();
       memory = block;
-      ends->ends[1]->lend(context, {.memory = std::move(block), .bytes = bytes, .slots = {}});
+      ends->ends[1]->attach_memory(context, {.memory = std::move(block), .bytes = bytes, .slots = {}});
     }
     if (!came) ends->ends[1]->close(0);
     ends->ends[0]->send(0, message_of(1, 20), context);

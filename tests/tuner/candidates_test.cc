@@ -21,15 +21,15 @@ bool has(const std::vector<Candidate>& found, std::string_view algorithm, Protoc
 TEST(Candidates, AreAllFeasible_FastestFirst) {
   for (const Collective collective : {Collective::all_reduce, Collective::broadcast, Collective::all_to_all}) {
     for (const std::uint64_t bytes : {8ULL, 4096ULL, 1ULL << 24}) {
-      const Query asked = query(collective, 4, bytes);
-      const std::vector<Candidate> found = candidates(asked).value();
+      const Query requested = query(collective, 4, bytes);
+      const std::vector<Candidate> found = candidates(requested).value();
       ASSERT_FALSE(found.empty());
-      EXPECT_EQ(choose(asked).value().algorithm, found.front().choice.algorithm);
+      EXPECT_EQ(choose(requested).value().algorithm, found.front().choice.algorithm);
       std::size_t possible = 0;
-      for (const Algorithm* algorithm : asked.catalogue) {
+      for (const Algorithm* algorithm : requested.catalogue) {
         for (const Protocol protocol : {Protocol::ll, Protocol::simple, Protocol::ll128}) {
           const bool listed = has(found, algorithm->name(), protocol);
-          EXPECT_EQ(ruled_out(asked, *algorithm, protocol).empty(), listed) << algorithm->name();
+          EXPECT_EQ(ruled_out(requested, *algorithm, protocol).empty(), listed) << algorithm->name();
           possible += listed ? 1 : 0;
         }
       }
@@ -44,18 +44,18 @@ TEST(Candidates, AreAllFeasible_FastestFirst) {
 }
 
 TEST(Candidates, AreLimitedToForcedOnes) {
-  Query asked = query(Collective::all_reduce, 4, 64);
-  asked.algorithm = "ring";
-  const std::vector<Candidate> rings = candidates(asked).value();
+  Query requested = query(Collective::all_reduce, 4, 64);
+  requested.algorithm = "ring";
+  const std::vector<Candidate> rings = candidates(requested).value();
   for (const Candidate& candidate : rings) EXPECT_EQ(candidate.choice.algorithm, "ring");
   EXPECT_EQ(rings.size(), 2U);
-  asked.protocol = "LL";
-  EXPECT_EQ(candidates(asked).value().size(), 1U);
-  asked.protocol = "LL128";
-  EXPECT_FALSE(candidates(asked).ok());
-  asked.protocol = "";
-  asked.algorithm = "hierarchical";
-  EXPECT_TRUE(candidates(asked).value().empty());
+  requested.protocol = "LL";
+  EXPECT_EQ(candidates(requested).value().size(), 1U);
+  requested.protocol = "LL128";
+  EXPECT_FALSE(candidates(requested).ok());
+  requested.protocol = "";
+  requested.algorithm = "hierarchical";
+  EXPECT_TRUE(candidates(requested).value().empty());
 }
 
 // The table for GPUs limits neither the number of lanes nor the use of a network.
@@ -64,14 +64,14 @@ TEST(Candidates, BeginWithChoice_OnDevices) {
     for (const Rank ranks : {2U, 8U, 72U}) {
       for (const std::uint64_t bytes : {64ULL, 1ULL << 15, 1ULL << 20}) {
         for (const bool network : {false, true}) {
-          Query asked = query(static_cast<Collective>(i), ranks, bytes);
-          asked.thread_blocks = 16;
-          asked.network = network;
-          const Choice choice = choose(asked).value();
-          const std::vector<Candidate> found = candidates(asked).value();
-          ASSERT_FALSE(found.empty()) << describe(asked.problem) << " " << bytes;
-          EXPECT_EQ(found.front().choice.algorithm, choice.algorithm) << describe(asked.problem) << " " << bytes;
-          EXPECT_EQ(found.front().choice.protocol, choice.protocol) << describe(asked.problem) << " " << bytes;
+          Query requested = query(static_cast<Collective>(i), ranks, bytes);
+          requested.thread_blocks = 16;
+          requested.network = network;
+          const Choice choice = choose(requested).value();
+          const std::vector<Candidate> found = candidates(requested).value();
+          ASSERT_FALSE(found.empty()) << describe(requested.problem) << " " << bytes;
+          EXPECT_EQ(found.front().choice.algorithm, choice.algorithm) << describe(requested.problem) << " " << bytes;
+          EXPECT_EQ(found.front().choice.protocol, choice.protocol) << describe(requested.problem) << " " << bytes;
         }
       }
     }
@@ -79,22 +79,22 @@ TEST(Candidates, BeginWithChoice_OnDevices) {
 }
 
 TEST(Candidates, ExplainExclusions) {
-  Query asked = query(Collective::all_reduce, 4, 1 << 20);
+  Query requested = query(Collective::all_reduce, 4, 1 << 20);
   const auto why = [&](const char* algorithm, Protocol protocol) {
-    return ruled_out(asked, *find(Collective::all_reduce, algorithm), protocol);
+    return ruled_out(requested, *find(Collective::all_reduce, algorithm), protocol);
   };
   EXPECT_EQ(why("ring", Protocol::ll), "above 560 bytes, Simple is as fast or faster");
   EXPECT_EQ(why("two_shot_mapped", Protocol::simple), "needs buffers that all ranks can access (tutti_mem_alloc)");
   EXPECT_EQ(why("hierarchical", Protocol::simple), "needs several hosts with several ranks each");
   EXPECT_EQ(why("ring", Protocol::ll128), "GPUs only");
   EXPECT_EQ(why("ring", Protocol::simple), "");
-  asked.problem.groups = {{2, 2}};
+  requested.problem.groups = {{2, 2}};
   EXPECT_EQ(why("hierarchical_tree", Protocol::simple), "not measured on host memory yet");
-  asked.algorithm = "hierarchical_tree";
+  requested.algorithm = "hierarchical_tree";
   EXPECT_EQ(why("hierarchical_tree", Protocol::simple), "");
-  asked.algorithm = "";
-  asked.problem.groups.clear();
-  asked.problem.ranks = 1000;
+  requested.algorithm = "";
+  requested.problem.groups.clear();
+  requested.problem.ranks = 1000;
   EXPECT_EQ(why("two_shot", Protocol::simple), "would need a connection between each pair of ranks");
 }
 
@@ -123,11 +123,11 @@ TEST(Candidates, AreFoundWithoutEmittingPlans) {
     for (const Algorithm* algorithm : catalogue(collective)) counting.emplace_back(*algorithm);
     std::vector<const Algorithm*> counted;
     for (const Counting& algorithm : counting) counted.push_back(&algorithm);
-    Query asked = query(collective, 10'000, 1 << 20);
-    asked.problem.groups = {std::vector<Rank>(1250, 8)};
-    asked.network = true;
-    asked.catalogue = counted;
-    ASSERT_TRUE(choose(asked).ok()) << choose(asked).status().message();
+    Query requested = query(collective, 10'000, 1 << 20);
+    requested.problem.groups = {std::vector<Rank>(1250, 8)};
+    requested.network = true;
+    requested.catalogue = counted;
+    ASSERT_TRUE(choose(requested).ok()) << choose(requested).status().message();
     for (const Counting& algorithm : counting) EXPECT_EQ(algorithm.walked(), 0U) << algorithm.name();
   }
 }

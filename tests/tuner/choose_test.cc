@@ -35,12 +35,12 @@ TEST(Choose, ReturnsAlgorithmThatSupportsTheCall) {
     for (const Rank ranks : kRanks) {
       for (const std::uint64_t bytes : kSizes) {
         for (const bool mapped : {false, true}) {
-          Query asked = query(static_cast<Collective>(i), ranks, bytes);
-          asked.mapped = mapped;
-          const Choice choice = choose(asked).value();
-          const Algorithm* algorithm = find(asked.problem.collective, choice.algorithm);
+          Query requested = query(static_cast<Collective>(i), ranks, bytes);
+          requested.mapped = mapped;
+          const Choice choice = choose(requested).value();
+          const Algorithm* algorithm = find(requested.problem.collective, choice.algorithm);
           ASSERT_NE(algorithm, nullptr) << choice.algorithm;
-          EXPECT_TRUE(algorithm->supports(asked.problem)) << choice.algorithm;
+          EXPECT_TRUE(algorithm->supports(requested.problem)) << choice.algorithm;
           EXPECT_TRUE(mapped || !choice.mapped) << choice.algorithm;
         }
       }
@@ -51,9 +51,9 @@ TEST(Choose, ReturnsAlgorithmThatSupportsTheCall) {
 // A round costs more between hosts, and so does data sent twice.
 TEST(Choose, SavesRoundOverNetwork_WhileCheap) {
   const auto algorithm = [](Rank ranks, std::uint64_t bytes) {
-    Query asked = query(Collective::all_reduce, ranks, bytes);
-    asked.network = true;
-    return choose(asked).value().algorithm;
+    Query requested = query(Collective::all_reduce, ranks, bytes);
+    requested.network = true;
+    return choose(requested).value().algorithm;
   };
   EXPECT_EQ(algorithm(2, 64 << 10), "one_shot");
   EXPECT_EQ(algorithm(4, 1 << 20), "two_shot");
@@ -63,27 +63,27 @@ TEST(Choose, SavesRoundOverNetwork_WhileCheap) {
 
 // The work of ranks that share a core adds up, and each message waited for costs a context switch.
 TEST(Choose, SendsFewerMessages_WhenCoresAreShared) {
-  Query asked = query(Collective::all_reduce, 4, 8);
-  asked.network = true;
+  Query requested = query(Collective::all_reduce, 4, 8);
+  requested.network = true;
   Machine machine = machine_of_hosts();
   machine.ranks_per_core = 2;
   for (Level& level : machine.levels) level.latency_us = level.member_gbytes_per_s = 0;  // All on one core.
-  asked.machine = &machine;
-  EXPECT_EQ(choose(asked).value().algorithm, "recursive_doubling");
-  asked.network = false;
-  EXPECT_EQ(choose(asked).value().algorithm, "one_shot");
+  requested.machine = &machine;
+  EXPECT_EQ(choose(requested).value().algorithm, "recursive_doubling");
+  requested.network = false;
+  EXPECT_EQ(choose(requested).value().algorithm, "one_shot");
 }
 
 // A line arrives sooner, but the receiver is not running.
 TEST(Choose, ChoosesProtocolWithLessWork_WhenCoresAreShared) {
-  Query asked = query(Collective::all_gather, 4, 512);
-  EXPECT_EQ(choose(asked).value().protocol, Protocol::ll);
+  Query requested = query(Collective::all_gather, 4, 512);
+  EXPECT_EQ(choose(requested).value().protocol, Protocol::ll);
   Machine machine = machine_of_hosts();
   machine.ranks_per_core = 2;
-  asked.machine = &machine;
-  EXPECT_EQ(choose(asked).value().protocol, Protocol::simple);
-  asked.block_bytes = 64;
-  EXPECT_EQ(choose(asked).value().protocol, Protocol::ll);
+  requested.machine = &machine;
+  EXPECT_EQ(choose(requested).value().protocol, Protocol::simple);
+  requested.block_bytes = 64;
+  EXPECT_EQ(choose(requested).value().protocol, Protocol::ll);
 }
 
 // Two lines are less work than a counter and data; three are more, if no rank waits for them.
@@ -92,13 +92,13 @@ TEST(Choose, ChoosesLlForTwoLines_InRootedCallsWithSharedCores) {
   machine.ranks_per_core = 2;
   for (const Collective collective :
        {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter}) {
-    Query asked = query(collective, 4, 112);
-    asked.machine = &machine;
-    EXPECT_EQ(choose(asked).value().protocol, Protocol::ll);
-    asked.block_bytes = 120;
-    EXPECT_EQ(choose(asked).value().protocol, Protocol::simple);
-    asked.machine = nullptr;
-    EXPECT_EQ(choose(asked).value().protocol, Protocol::ll);
+    Query requested = query(collective, 4, 112);
+    requested.machine = &machine;
+    EXPECT_EQ(choose(requested).value().protocol, Protocol::ll);
+    requested.block_bytes = 120;
+    EXPECT_EQ(choose(requested).value().protocol, Protocol::simple);
+    requested.machine = nullptr;
+    EXPECT_EQ(choose(requested).value().protocol, Protocol::ll);
   }
 }
 
@@ -108,9 +108,9 @@ TEST(Choose, GivesRootMoreWork_WhenItsCoreIsShared) {
   const auto chosen = [](Collective collective, std::uint64_t bytes, double ranks_per_core) {
     Machine machine = machine_of_hosts();
     machine.ranks_per_core = ranks_per_core;
-    Query asked = query(collective, 4, bytes);
-    asked.machine = &machine;
-    return choose(asked).value().algorithm;
+    Query requested = query(collective, 4, bytes);
+    requested.machine = &machine;
+    return choose(requested).value().algorithm;
   };
   EXPECT_EQ(chosen(Collective::broadcast, 8 << 10, 1), "chain");
   EXPECT_EQ(chosen(Collective::broadcast, 8 << 10, 2), "direct");
@@ -121,28 +121,28 @@ TEST(Choose, GivesRootMoreWork_WhenItsCoreIsShared) {
 
 // A rank that waits for messages of several others is woken by each.
 TEST(Choose, WaitsForOneMessageAtATime_WhenCoresAreShared) {
-  Query asked = query(Collective::all_gather, 4, 32 << 10);
-  asked.network = true;
+  Query requested = query(Collective::all_gather, 4, 32 << 10);
+  requested.network = true;
   Machine machine = machine_of_hosts();
   for (Level& level : machine.levels) level.latency_us = level.member_gbytes_per_s = 0;  // All on one core.
-  asked.machine = &machine;
-  EXPECT_EQ(choose(asked).value().algorithm, "direct");
+  requested.machine = &machine;
+  EXPECT_EQ(choose(requested).value().algorithm, "direct");
   machine.ranks_per_core = 2;
-  EXPECT_EQ(choose(asked).value().algorithm, "ring");
-  asked.block_bytes = 64 << 10;
-  EXPECT_EQ(choose(asked).value().algorithm, "ring");
-  asked.block_bytes = 128 << 10;  // Its chunks wait for each other in turn.
-  EXPECT_EQ(choose(asked).value().algorithm, "direct");
+  EXPECT_EQ(choose(requested).value().algorithm, "ring");
+  requested.block_bytes = 64 << 10;
+  EXPECT_EQ(choose(requested).value().algorithm, "ring");
+  requested.block_bytes = 128 << 10;  // Its chunks wait for each other in turn.
+  EXPECT_EQ(choose(requested).value().algorithm, "direct");
 }
 
 // All ranks exchange the places of their buffers before the first byte moves.
 TEST(Choose, ChoosesMappedMemory_OnlyWhenWorthTheMeeting) {
   Machine machine = machine_of_hosts();
   const auto chosen = [&](Collective collective, std::uint64_t bytes) {
-    Query asked = query(collective, 4, bytes);
-    asked.mapped = true;
-    asked.machine = &machine;
-    return choose(asked).value().algorithm;
+    Query requested = query(collective, 4, bytes);
+    requested.mapped = true;
+    requested.machine = &machine;
+    return choose(requested).value().algorithm;
   };
   EXPECT_EQ(chosen(Collective::all_gather, 32 << 10), "direct_mapped");
   machine.ranks_per_core = 2;
@@ -153,33 +153,33 @@ TEST(Choose, ChoosesMappedMemory_OnlyWhenWorthTheMeeting) {
 }
 
 TEST(Choose, CrossesLinksBetweenHostsOnce) {
-  Query asked = query(Collective::all_reduce, 8, 1 << 20);
+  Query requested = query(Collective::all_reduce, 8, 1 << 20);
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{3, 5}, {4, 4}}) {
-    asked.problem.groups = {hosts};
-    EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
+    requested.problem.groups = {hosts};
+    EXPECT_EQ(choose(requested).value().algorithm, "hierarchical");
   }
-  asked.problem.collective = Collective::broadcast;
-  asked.catalogue = catalogue(Collective::broadcast);
-  EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
-  asked.problem.collective = Collective::all_reduce;
-  asked.catalogue = catalogue(Collective::all_reduce);
-  asked.network = true;
-  asked.block_bytes = 4 << 10;  // Few messages between hosts count more than few bytes.
-  EXPECT_EQ(choose(asked).value().algorithm, "recursive_doubling");
-  asked.block_bytes = 16 << 10;
-  EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
+  requested.problem.collective = Collective::broadcast;
+  requested.catalogue = catalogue(Collective::broadcast);
+  EXPECT_EQ(choose(requested).value().algorithm, "hierarchical");
+  requested.problem.collective = Collective::all_reduce;
+  requested.catalogue = catalogue(Collective::all_reduce);
+  requested.network = true;
+  requested.block_bytes = 4 << 10;  // Few messages between hosts count more than few bytes.
+  EXPECT_EQ(choose(requested).value().algorithm, "recursive_doubling");
+  requested.block_bytes = 16 << 10;
+  EXPECT_EQ(choose(requested).value().algorithm, "hierarchical");
 }
 
 // The rank's shard is divided among the hosts: messages between two hosts have the same length for any number of hosts,
 // up to a slot.
 TEST(Choose, KeepsMessagesBetweenHostsLong) {
   const auto across = [](std::vector<Rank> hosts) {
-    Query asked = query(Collective::all_reduce, hosts[0] * static_cast<Rank>(hosts.size()), 1 << 24);
-    asked.network = true;
-    asked.problem.groups = {std::move(hosts)};
-    const Choice choice = choose(asked).value();
+    Query requested = query(Collective::all_reduce, hosts[0] * static_cast<Rank>(hosts.size()), 1 << 24);
+    requested.network = true;
+    requested.problem.groups = {std::move(hosts)};
+    const Choice choice = choose(requested).value();
     EXPECT_EQ(choice.algorithm, "hierarchical");
-    return choice.chunk_bytes / asked.problem.groups[0].size();
+    return choice.chunk_bytes / requested.problem.groups[0].size();
   };
   EXPECT_EQ(across({2, 2}), 32U << 10);
   EXPECT_EQ(across({8, 8}), 32U << 10);
@@ -191,10 +191,10 @@ TEST(Choose, KeepsMessagesBetweenHostsLong) {
 TEST(Choose, KeepsMessagesBetweenHostsLong_WithManyRanks) {
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::broadcast}) {
     for (const Rank hosts : {2, 4, 8}) {
-      Query asked = query(collective, 2 * hosts, 1 << 24);
-      asked.network = true;
-      asked.problem.groups = {std::vector<Rank>(hosts, 2)};
-      const Choice choice = choose(asked).value();
+      Query requested = query(collective, 2 * hosts, 1 << 24);
+      requested.network = true;
+      requested.problem.groups = {std::vector<Rank>(hosts, 2)};
+      const Choice choice = choose(requested).value();
       EXPECT_EQ(choice.algorithm, "hierarchical");
       EXPECT_EQ(choice.chunk_bytes, 64U << 10);
     }
@@ -204,9 +204,9 @@ TEST(Choose, KeepsMessagesBetweenHostsLong_WithManyRanks) {
 // Without reductions, two ranks use shorter chunks while their buffers may be in caches; never over a network.
 TEST(Choose, ChoosesShorterChunks_ForCopiesInCaches) {
   const auto chunk = [](Collective collective, Rank ranks, std::uint64_t bytes, bool network = false) {
-    Query asked = query(collective, ranks, bytes);
-    asked.network = network;
-    return choose(asked).value().chunk_bytes;
+    Query requested = query(collective, ranks, bytes);
+    requested.network = network;
+    return choose(requested).value().chunk_bytes;
   };
   for (const Collective collective : {Collective::broadcast, Collective::gather, Collective::scatter}) {
     EXPECT_EQ(chunk(collective, 2, 4096), 32U << 10);
@@ -221,10 +221,10 @@ TEST(Choose, ChoosesShorterChunks_ForCopiesInCaches) {
 // The module knows algorithms by their names alone.
 TEST(Choose, KnowsAlgorithmsThatUseMappedMemory) {
   for (const cases::Entry& entry : cases::flat_entries()) {
-    Query asked = query(entry.collective, 4, 1024);
-    asked.algorithm = entry.algorithm->name();
-    const bool mapped = works_in_peers_memory(emit_plans(*entry.algorithm, asked.problem));
-    EXPECT_EQ(choose(asked).value().mapped, mapped) << cases::title(entry);
+    Query requested = query(entry.collective, 4, 1024);
+    requested.algorithm = entry.algorithm->name();
+    const bool mapped = works_in_peers_memory(emit_plans(*entry.algorithm, requested.problem));
+    EXPECT_EQ(choose(requested).value().mapped, mapped) << cases::title(entry);
   }
 }
 
@@ -233,13 +233,13 @@ TEST(Choose, ChoosesLl_OnlyWhenLongestMessageFits) {
   constexpr std::uint64_t kBlock = 64;
   for (const cases::Entry& entry : cases::flat_entries()) {
     for (const Rank ranks : {2U, 3U, 5U, 7U, 8U, 16U, 33U}) {
-      Query asked = query(entry.collective, ranks, kBlock);
-      if (!entry.algorithm->supports(asked.problem)) continue;
-      asked.algorithm = entry.algorithm->name();
+      Query requested = query(entry.collective, ranks, kBlock);
+      if (!entry.algorithm->supports(requested.problem)) continue;
+      requested.algorithm = entry.algorithm->name();
       const std::vector<Plan> plans =
-          cases::fused(emit_plans(*entry.algorithm, asked.problem), cases::Fusion::whole_stages);
+          cases::fused(emit_plans(*entry.algorithm, requested.problem), cases::Fusion::whole_stages);
       const std::uint64_t longest = longest_message(plans) * kBlock / plans[0].shape.units;
-      EXPECT_TRUE(longest <= 560 || choose(asked).value().protocol == Protocol::simple)
+      EXPECT_TRUE(longest <= 560 || choose(requested).value().protocol == Protocol::simple)
           << cases::title(entry) << " of " << ranks;
     }
   }
@@ -247,9 +247,9 @@ TEST(Choose, ChoosesLl_OnlyWhenLongestMessageFits) {
 
 TEST(Choose, HasMeasuredCrossovers) {
   const auto chosen = [](Rank ranks, std::uint64_t bytes, bool mapped = false) {
-    Query asked = query(Collective::all_reduce, ranks, bytes);
-    asked.mapped = mapped;
-    return choose(asked).value();
+    Query requested = query(Collective::all_reduce, ranks, bytes);
+    requested.mapped = mapped;
+    return choose(requested).value();
   };
   EXPECT_EQ(chosen(2, 8).algorithm, "one_shot");
   EXPECT_EQ(chosen(2, 1 << 20).algorithm, "two_shot");
@@ -262,14 +262,14 @@ TEST(Choose, HasMeasuredCrossovers) {
 }
 
 TEST(Choose, AppliesForcedOptions) {
-  Query asked = query(Collective::all_reduce, 2, 8);
-  asked.algorithm = "ring";
-  asked.protocol = "Simple";
-  const Choice choice = choose(asked).value();
+  Query requested = query(Collective::all_reduce, 2, 8);
+  requested.algorithm = "ring";
+  requested.protocol = "Simple";
+  const Choice choice = choose(requested).value();
   EXPECT_EQ(choice.algorithm, "ring");
   EXPECT_EQ(choice.protocol, Protocol::simple);
-  asked.protocol = "smoke";
-  EXPECT_EQ(choose(asked).status().message(), "unknown protocol 'smoke': must be one of LL, Simple, LL128");
+  requested.protocol = "smoke";
+  EXPECT_EQ(choose(requested).status().message(), "unknown protocol 'smoke': must be one of LL, Simple, LL128");
 }
 
 }  // namespace

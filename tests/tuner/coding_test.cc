@@ -84,9 +84,9 @@ Machine linked(double gbits_per_s) {
 }
 
 Query bounded(Rank ranks, std::uint64_t bytes, double bound) {
-  Query asked = query(Collective::all_reduce, ranks, bytes);
-  asked.max_relative_error = bound;
-  return asked;
+  Query requested = query(Collective::all_reduce, ranks, bytes);
+  requested.max_relative_error = bound;
+  return requested;
 }
 
 TEST(ErrorBound, LeavesMessagesUncompressed_InSharedMemory) {
@@ -99,10 +99,10 @@ TEST(ErrorBound, LeavesMessagesUncompressed_InSharedMemory) {
 TEST(ErrorBound, ChoosesFormatWithinIt_OverSlowLink) {
   const Machine slow = linked(1);
   const auto taken = [&](Rank ranks, double bound, std::uint64_t bytes = 16 << 20) {
-    Query asked = bounded(ranks, bytes, bound);
-    asked.network = true;
-    asked.machine = &slow;
-    return choose(asked).value();
+    Query requested = bounded(ranks, bytes, bound);
+    requested.network = true;
+    requested.machine = &slow;
+    return choose(requested).value();
   };
   for (const Rank ranks : {2U, 3U, 4U, 8U, 16U, 32U}) {
     EXPECT_EQ(taken(ranks, 0.01).compression, CompressionFormat::int8)
@@ -120,13 +120,13 @@ TEST(ErrorBound, AllowsRings_WhenTheirErrorFits) {
   const Machine slow = linked(1);
   for (const Rank ranks : {2U, 4U, 16U, 64U}) {
     for (const double bound : {0.003, 0.01, 0.03, 0.2}) {
-      Query asked = bounded(ranks, 1 << 24, bound);
-      asked.network = true;
-      asked.machine = &slow;
+      Query requested = bounded(ranks, 1 << 24, bound);
+      requested.network = true;
+      requested.machine = &slow;
       bool ring = false;
-      const std::vector<Candidate> found = candidates(asked).value();
+      const std::vector<Candidate> found = candidates(requested).value();
       for (const Candidate& one : found) {
-        const CostLaw cost_law = find(Collective::all_reduce, one.choice.algorithm)->cost_law(asked.problem);
+        const CostLaw cost_law = find(Collective::all_reduce, one.choice.algorithm)->cost_law(requested.problem);
         EXPECT_LE(expected_error(one.choice.compression, cost_law), bound) << one.choice.algorithm;
         ring |= one.choice.algorithm == "ring" && one.choice.compression == CompressionFormat::int8;
       }
@@ -142,10 +142,10 @@ TEST(ErrorBound, LosesNoPrecision_ForSmallGain) {
   const Machine machine = linked(10);
   std::size_t rounded = 0, held_back = 0;
   for (double bytes = 512; bytes < 1 << 22; bytes *= 1.1) {
-    Query asked = bounded(4, static_cast<std::uint64_t>(bytes) / 4 * 4, 0.01);
-    asked.network = true;
-    asked.machine = &machine;
-    const std::vector<Candidate> found = candidates(asked).value();
+    Query requested = bounded(4, static_cast<std::uint64_t>(bytes) / 4 * 4, 0.01);
+    requested.network = true;
+    requested.machine = &machine;
+    const std::vector<Candidate> found = candidates(requested).value();
     const auto least = [&](bool raw) {
       double us = 1e9;
       for (const Candidate& one : found)
@@ -164,13 +164,13 @@ TEST(ErrorBound, LosesNoPrecision_ForSmallGain) {
 // 16-bit tensors gain half as much, and messages of equal size nothing.
 TEST(ErrorBound, DependsOnElementSize) {
   const Machine slow = linked(1);
-  Query asked = bounded(4, 1 << 24, 0.0025);
-  asked.network = true;
-  asked.machine = &slow;
-  asked.type = DataType::bfloat16;
-  EXPECT_EQ(choose(asked).value().compression, CompressionFormat::none);
-  asked.max_relative_error = 0.01;
-  EXPECT_EQ(choose(asked).value().compression, CompressionFormat::int8);
+  Query requested = bounded(4, 1 << 24, 0.0025);
+  requested.network = true;
+  requested.machine = &slow;
+  requested.type = DataType::bfloat16;
+  EXPECT_EQ(choose(requested).value().compression, CompressionFormat::none);
+  requested.max_relative_error = 0.01;
+  EXPECT_EQ(choose(requested).value().compression, CompressionFormat::int8);
 }
 
 // A forced algorithm stays; if it does not support compression, the call is uncompressed.
@@ -179,11 +179,11 @@ TEST(ErrorBound, AppliesForcedOptions) {
   for (const auto& [algorithm, compression] : {std::pair("ring", CompressionFormat::none),
                                                {"two_shot", CompressionFormat::int8},
                                                {"recursive_doubling", CompressionFormat::none}}) {
-    Query asked = bounded(16, 1 << 24, 0.01);
-    asked.network = true;
-    asked.machine = &slow;
-    asked.algorithm = algorithm;
-    const Choice choice = choose(asked).value();
+    Query requested = bounded(16, 1 << 24, 0.01);
+    requested.network = true;
+    requested.machine = &slow;
+    requested.algorithm = algorithm;
+    const Choice choice = choose(requested).value();
     EXPECT_EQ(choice.algorithm, algorithm);
     if (std::string_view(algorithm) != "ring") {
       EXPECT_EQ(choice.compression, compression) << algorithm;
@@ -195,21 +195,21 @@ TEST(ErrorBound, AppliesForcedOptions) {
 
 // Encoding takes time of the busiest rank, and compressed messages take less time on the link.
 TEST(Predictions, IncludeCostOfCompression) {
-  Query asked = query(Collective::all_reduce, 2, 1 << 24);
-  const Candidate raw = candidates(asked).value().front();
-  asked.compression = CompressionFormat::int8;
-  const Candidate rounded = candidates(asked).value().front();
+  Query requested = query(Collective::all_reduce, 2, 1 << 24);
+  const Candidate raw = candidates(requested).value().front();
+  requested.compression = CompressionFormat::int8;
+  const Candidate rounded = candidates(requested).value().front();
   EXPECT_EQ(rounded.choice.compression, CompressionFormat::int8);
   EXPECT_GT(rounded.parts.work_us, 1.1 * raw.parts.work_us);
-  asked.type = DataType::bfloat16;  // Twice the elements, and each is converted to float32 first.
-  EXPECT_GT(candidates(asked).value().front().parts.work_us, 1.9 * rounded.parts.work_us);
-  asked.type = DataType::float32;
+  requested.type = DataType::bfloat16;  // Twice the elements, and each is converted to float32 first.
+  EXPECT_GT(candidates(requested).value().front().parts.work_us, 1.9 * rounded.parts.work_us);
+  requested.type = DataType::float32;
   const Machine slow = linked(1);
-  asked.network = true;
-  asked.machine = &slow;
-  const double links_us = candidates(asked).value().front().parts.links_us;
-  asked.compression = CompressionFormat::none;
-  EXPECT_NEAR(candidates(asked).value().front().parts.links_us / links_us, 512.0 / 130, 0.01);
+  requested.network = true;
+  requested.machine = &slow;
+  const double links_us = candidates(requested).value().front().parts.links_us;
+  requested.compression = CompressionFormat::none;
+  EXPECT_NEAR(candidates(requested).value().front().parts.links_us / links_us, 512.0 / 130, 0.01);
 }
 
 }  // namespace

@@ -16,9 +16,9 @@ struct alignas(32) RankState {
   Chain chain;           // Up to free_us.
   std::uint32_t step = 0, stage_end = 0;
   std::uint32_t turn = 0, position = 0, chunk = 0;
-  std::uint32_t waits_for = kNobody;  // Lane.
-  std::uint32_t slice = 0;            // Slice of a step in peers' memory.
-  std::uint32_t part = 0;             // Part of any other step.
+  std::uint32_t waits_for = kNone;  // Lane.
+  std::uint32_t slice = 0;          // Slice of a step in peers' memory.
+  std::uint32_t part = 0;           // Part of any other step.
   bool done = false;
 };
 
@@ -349,7 +349,7 @@ class Engine {
     std::uint32_t reported = 0;
     for (std::uint32_t rank = 0; rank < ranks_.size() && reported < 4; ++rank) {
       const RankState& state = ranks_[rank];
-      if (state.done || state.waits_for == kNobody) continue;
+      if (state.done || state.waits_for == kNone) continue;
       const LaneLinks& links = program_.lanes[state.waits_for];
       const bool reads = wires_.reader_waits(state.waits_for, rank);
       who += (reported++ == 0 ? "" : ", ") + std::string("rank ") +

@@ -183,7 +183,7 @@ std::vector<LinkUse> Wires::uses() const {
 
 Wires::Promise Wires::next(std::uint32_t number, std::uint32_t rank) {
   Lane& lane = lanes_[number];
-  if (lane.head == kNobody || messages_[lane.head].arrival_us == kUnknown) {
+  if (lane.head == kNone || messages_[lane.head].arrival_us == kUnknown) {
     lane.reader = rank;
     return {.known = false};
   }
@@ -214,7 +214,7 @@ void Wires::prefetch_next(const End& end) const {
   if (end.kind() == EndKind::send) {
     __builtin_prefetch(&slot_free_[std::size_t{end.lane()} * slots + lane.sent % slots]);
     for (std::size_t i = 0; i < lane.own; ++i) __builtin_prefetch(&links_[lane.links[i]]);
-  } else if (lane.head != kNobody) {
+  } else if (lane.head != kNone) {
     prefetch(lane.head);
   }
 }
@@ -223,30 +223,30 @@ void Wires::take(const End& end, double end_us) {
   Lane& lane = lanes_[end.lane()];
   const std::uint32_t message = lane.head;
   lane.head = messages_[message].next;
-  if (lane.head == kNobody) lane.tail = kNobody;
+  if (lane.head == kNone) lane.tail = kNone;
   messages_[message].next = free_message_;
   free_message_ = message;
   const std::uint32_t slots = request_.loop.slots;
   if (end.kind() == EndKind::receive) slot_free_[std::size_t{end.lane()} * slots + lane.taken % slots] = end_us;
   ++lane.taken;
-  if (lane.writer == kNobody) return;
+  if (lane.writer == kNone) return;
   timeline_.wake(lane.writer, end_us + signal_us(lane));
-  lane.writer = kNobody;
+  lane.writer = kNone;
 }
 
 std::uint32_t Wires::new_message(std::uint32_t number) {
   std::uint32_t message = free_message_;
-  if (message == kNobody) {
+  if (message == kNone) {
     message = static_cast<std::uint32_t>(messages_.size());
     messages_.emplace_back();
   } else {
     free_message_ = messages_[message].next;
   }
   messages_[message].lane = number;
-  messages_[message].next = kNobody;
+  messages_[message].next = kNone;
   messages_[message].arrival_us = kUnknown;
   Lane& lane = lanes_[number];
-  (lane.tail == kNobody ? lane.head : messages_[lane.tail].next) = message;
+  (lane.tail == kNone ? lane.head : messages_[lane.tail].next) = message;
   lane.tail = message;
   ++lane.sent;
   return message;
@@ -311,9 +311,9 @@ void Wires::signal(std::uint32_t number, double end_us, double stored_us, const 
 }
 
 void Wires::wake_reader(Lane& lane, std::uint32_t message) {
-  if (lane.reader == kNobody || lane.head != message) return;
+  if (lane.reader == kNone || lane.head != message) return;
   timeline_.wake(lane.reader, messages_[message].arrival_us);
-  lane.reader = kNobody;
+  lane.reader = kNone;
 }
 
 }  // namespace tutti::simulator

@@ -11,7 +11,7 @@
 
 namespace tutti::simulator {
 
-inline constexpr std::uint32_t kNobody = ~0U;
+inline constexpr std::uint32_t kNone = ~0U;
 inline constexpr std::uint32_t kMessageBit = 1U
                                              << 31;  // Marks the subject of an event as a message; else it is a rank.
 
@@ -73,9 +73,9 @@ class Wires {
   static constexpr std::size_t kMaxLinks = 6;
 
   struct alignas(64) Lane {
-    std::uint32_t head = kNobody, tail = kNobody;
+    std::uint32_t head = kNone, tail = kNone;
     std::uint32_t sent = 0, taken = 0;
-    std::uint32_t reader = kNobody, writer = kNobody;  // Ranks that wait.
+    std::uint32_t reader = kNone, writer = kNone;  // Ranks that wait.
     double last_arrival_us = 0;
     float latency_us = 0;
     std::uint8_t links_class = 0;
@@ -91,7 +91,7 @@ class Wires {
     float bytes = 0;  // On the wire.
     float queued_us = 0;
     std::uint32_t lane = 0;
-    std::uint32_t next = kNobody;  // Next message of its lane, or next free one.
+    std::uint32_t next = kNone;  // Next message of its lane, or next free one.
   };
 
   struct alignas(32) LinkState {
@@ -130,7 +130,7 @@ class Wires {
   std::vector<double> side_by_side_;
   std::vector<Message> messages_;
   std::vector<double> slot_free_;  // [lane * slots + slot]: when its message had been taken.
-  std::uint32_t free_message_ = kNobody;
+  std::uint32_t free_message_ = kNone;
   double data_bytes_ = 0;
 };
 

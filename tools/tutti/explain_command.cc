@@ -32,7 +32,7 @@ struct ExplainRequest {
   ForcedNames forced;
   ExplainedTerms terms;
   Groups groups;
-  AskedMachine asked;
+  RequestedMachine requested;
   bool measured_by_name = false;  // --tune-file was given.
   ExplainedTopology topology;     // Empty name: hosts like this one, or their GPUs.
   Machine machine;                // Cost model of the topology, or the one that communicators here use.
@@ -78,8 +78,8 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kMaxRelativeError: request.query.max_relative_error = TUTTI_TRY(parse_number(value, 1)); break;
     case kType: request.query.type = TUTTI_TRY(parse_float_type(value)); break;
     case kLink: request.link_gbits_per_s = TUTTI_TRY(parse_number(value, 1e6)); break;
-    case kTuneFile: request.asked.file = value; break;
-    case kMachine: request.asked.named = value; break;
+    case kTuneFile: request.requested.file = value; break;
+    case kMachine: request.requested.named = value; break;
     case kJson: request.json = true; break;
     default: return not_implemented();
   }
@@ -124,7 +124,7 @@ Status apply_transport(ExplainRequest& request, const GivenOptions& given) {
                      : given.has(kGroups) ? static_cast<Rank>(request.groups.front().size())
                                           : 1;
   TUTTI_CHECK_OK(tool::apply_transport(hosts, request.query, request.terms.environment));
-  return are_here(request, given) ? check_asked_transport(config()) : Status();
+  return are_here(request, given) ? check_requested_transport(config()) : Status();
 }
 
 // Sets the number of ranks per core. Ranks that share cores are on one machine, with no network between them.
@@ -171,7 +171,7 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
     if (!given.has(kRanks)) query.problem.ranks = 0;
     KnownTopology known = TUTTI_TRY(explain_on(request.topology, query));
     request.machine = std::move(known.machine);
-    request.asked.links = std::move(known.links);
+    request.requested.links = std::move(known.links);
   }
   if (given.has(kGroups)) TUTTI_CHECK_OK(lay_out(request, given));
   TUTTI_CHECK_OK(apply_transport(request, given));
@@ -184,14 +184,14 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
     network.member_gbytes_per_s = network.rank_gbytes_per_s = request.link_gbits_per_s / 8;
   }
   TUTTI_CHECK_OK(settle_compression(request, given));
-  const bool one_host = given.has(kTopology) ? !request.asked.links.empty() : !query.network;
+  const bool one_host = given.has(kTopology) ? !request.requested.links.empty() : !query.network;
   if (query.thread_blocks > 0 && !one_host) {
     if (request.measured_by_name)
       return invalid_argument(
           "--tune-file: calls between GPUs of several hosts are not autotuned, so there are no times to show");
-    request.asked.file.clear();
+    request.requested.file.clear();
   }
-  request.asked.cores = given.has(kCores) ? request.terms.cores : 0;
+  request.requested.cores = given.has(kCores) ? request.terms.cores : 0;
   query.catalogue = catalogue(query.problem.collective);
   if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)
     return no_such_algorithm(request.forced.algorithm, query.problem.collective);
@@ -214,16 +214,16 @@ Status check(ExplainRequest& request, const GivenOptions& given) {
         std::pair(kCores, "--cores"), std::pair(kLink, "--link")})
     if (given.has(kTopology) && given.has(option))
       return invalid_argument(std::string(title) + " and --topology exclude each other: the topology determines it");
-  if (given.has(kMachine) && request.asked.file.empty()) return invalid_argument("--machine needs --tune-file");
+  if (given.has(kMachine) && request.requested.file.empty()) return invalid_argument("--machine needs --tune-file");
   if (!given.has(kTuneFile)) return {};  // The file of TUTTI_TUNE_FILE need not exist yet.
   request.measured_by_name = true;
-  if (::access(request.asked.file.c_str(), R_OK) == 0) return {};
-  return system_error("open '" + request.asked.file + "' of --tune-file");
+  if (::access(request.requested.file.c_str(), R_OK) == 0) return {};
+  return system_error("open '" + request.requested.file + "' of --tune-file");
 }
 
 Result<ExplainRequest> parse(int argc, char** argv) {
   ExplainRequest request;
-  request.asked.file = config().tune_file;
+  request.requested.file = config().tune_file;
   const GivenOptions given = TUTTI_TRY(parse_options(
       describe_explain(), argc, argv, [&](int key, const std::string& value) { return apply(request, key, value); }));
   TUTTI_CHECK_OK(check(request, given));
@@ -240,8 +240,8 @@ Status explain_command(int argc, char** argv) {
   query.protocol = request.forced.protocol;
   query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
-  Measured known = TUTTI_TRY(read_measured(request.asked, query));
-  if (request.measured_by_name) known.named_file = request.asked.file;
+  Measured known = TUTTI_TRY(read_measured(request.requested, query));
+  if (request.measured_by_name) known.named_file = request.requested.file;
   if (request.json) print_json(query, found, known, request.terms);
   else print_text(query, found, known, request.terms);
   if (found.empty())

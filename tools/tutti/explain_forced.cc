@@ -60,24 +60,24 @@ Status apply_environment(const Query& query, ForcedNames& names, std::string& wo
 }
 
 Status apply_transport(Rank hosts, Query& query, std::string& words) {
-  const std::string& asked = config().transport;
-  if (asked.empty()) return {};
-  TUTTI_CHECK_OK(check_transport("TUTTI_TRANSPORT", asked));
+  const std::string& requested = config().transport;
+  if (requested.empty()) return {};
+  TUTTI_CHECK_OK(check_transport("TUTTI_TRANSPORT", requested));
   if (hosts == 0) {
     say(words, "TUTTI_TRANSPORT has no effect here: --topology determines the links.");
     return {};
   }
-  if (asked == "shm" && hosts > 1)
+  if (requested == "shm" && hosts > 1)
     return invalid_argument("TUTTI_TRANSPORT is shm, which works within one host, but --groups has " +
                             std::to_string(hosts) + " hosts: unset it, or add --transport tcp");
   std::string taken;
-  if (asked != "shm") {
+  if (requested != "shm") {
     query.network = true;
-    if (asked != "tcp") taken = " (predicted like tcp)";
+    if (requested != "tcp") taken = " (predicted like tcp)";
     if (!query.problem.groups.empty()) taken += ", also within hosts";
     query.problem.groups.clear();
   }
-  say(words, "TUTTI_TRANSPORT selects " + asked + taken + ".");
+  say(words, "TUTTI_TRANSPORT selects " + requested + taken + ".");
   return {};
 }
 

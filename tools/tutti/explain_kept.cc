@@ -54,15 +54,15 @@ std::uint32_t cores_of(std::string_view sharing, Rank ranks) {
   return sharing.starts_with(" of ") ? (ranks + sharers - 1) / sharers * cores : 0;
 }
 
-bool is_of(const std::string& name, const AskedMachine& asked, const Query& query) {
-  if (name.find(asked.named) == std::string::npos) return false;
+bool is_of(const std::string& name, const RequestedMachine& requested, const Query& query) {
+  if (name.find(requested.named) == std::string::npos) return false;
   const std::optional<NamedMachine> machine = parse_machine_name(name);
   if (!machine || machine->on_devices != (query.thread_blocks > 0)) return false;
   if (machine->on_devices) {
-    const bool linked = !asked.named.empty() || asked.links.empty() || machine->links == asked.links;
+    const bool linked = !requested.named.empty() || requested.links.empty() || machine->links == requested.links;
     return machine->ranks == query.problem.ranks && linked;
   }
-  if (asked.cores > 0 && cores_of(machine->sharing, query.problem.ranks) != asked.cores) return false;
+  if (requested.cores > 0 && cores_of(machine->sharing, query.problem.ranks) != requested.cores) return false;
   return machine->hosts == hosts_of(query) && (machine->carrier != "shm") == query.network;
 }
 
@@ -118,14 +118,14 @@ Kept kept_of_devices(const Classes& classes, const Query& query, std::vector<Can
 // for lanes or, without one, by the result that won over the mapped algorithm.
 Result<Kept> kept_of(const Classes& classes, const Query& query) {
   if (!is_tunable(query)) return Kept{};
-  Query asked = query;
-  if (query.thread_blocks == 0) asked.mapped = false;
-  const std::vector<Candidate> predicted = TUTTI_TRY(candidates(asked));
+  Query requested = query;
+  if (query.thread_blocks == 0) requested.mapped = false;
+  const std::vector<Candidate> predicted = TUTTI_TRY(candidates(requested));
   // Compressed calls are not autotuned.
   if (predicted.empty() || predicted.front().choice.compression != CompressionFormat::none) return Kept{};
   if (query.thread_blocks > 0) return kept_of_devices(classes, query, predicted);
-  asked.mapped = !query.network;
-  std::vector<Candidate> all = TUTTI_TRY(candidates(asked));
+  requested.mapped = !query.network;
+  std::vector<Candidate> all = TUTTI_TRY(candidates(requested));
   std::erase_if(all,
                 [](const Candidate& candidate) { return candidate.choice.compression != CompressionFormat::none; });
   std::vector<Candidate> through_lanes = all;
@@ -146,12 +146,12 @@ double Measured::us(const Choice& choice) const {
   return 0;
 }
 
-Result<Measured> read_measured(const AskedMachine& asked, const Query& query) {
+Result<Measured> read_measured(const RequestedMachine& requested, const Query& query) {
   Measured latest;
-  if (asked.file.empty()) return latest;
-  const TuneCache cache = TUTTI_TRY(read_tune_cache(asked.file));
+  if (requested.file.empty()) return latest;
+  const TuneCache cache = TUTTI_TRY(read_tune_cache(requested.file));
   for (const TuneCache::Machine& machine : cache.machines) {
-    if (!is_of(machine.name, asked, query)) continue;
+    if (!is_of(machine.name, requested, query)) continue;
     const Classes classes = classes_of(machine, query);
     const Kept kept = TUTTI_TRY(kept_of(classes, query));
     const TunedClass* shown = kept.choice ? kept.from : query.mapped ? classes.mapped : classes.lanes;

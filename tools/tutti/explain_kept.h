@@ -12,7 +12,7 @@
 namespace tutti::tool {
 
 // The machine whose results are requested.
-struct AskedMachine {
+struct RequestedMachine {
   std::string file;   // Empty: no results.
   std::string named;  // Part of its name; empty: any machine.
   Rank cores = 0;     // Cores that the ranks share; 0: any number.
@@ -33,6 +33,6 @@ struct Measured {
 
 // Reads the results of the requested machine; of several, the one that was added last. Ignores names of machines that
 // communicators no longer use. Fails if the file cannot be read.
-Result<Measured> read_measured(const AskedMachine& asked, const Query& query);
+Result<Measured> read_measured(const RequestedMachine& requested, const Query& query);
 
 }  // namespace tutti::tool

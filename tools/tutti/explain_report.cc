@@ -73,12 +73,12 @@ struct RuledOut {
 // Excluded combinations. Compression formats are listed only for combinations that are possible without compression.
 std::vector<RuledOut> all_ruled_out(const Query& query) {
   std::vector<RuledOut> all;
-  Query asked = query;
+  Query requested = query;
   for (const Algorithm* algorithm : query.catalogue) {
     for (const Protocol protocol : {Protocol::ll, Protocol::simple, Protocol::ll128}) {
       for (const CompressionFormat compression : formats_of(query)) {
-        asked.compression = compression;
-        const std::string why = ruled_out(asked, *algorithm, protocol);
+        requested.compression = compression;
+        const std::string why = ruled_out(requested, *algorithm, protocol);
         if (!why.empty()) all.push_back({algorithm, protocol, compression, why});
         if (!why.empty() && compression == CompressionFormat::none) break;
       }

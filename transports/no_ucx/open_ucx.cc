@@ -6,8 +6,8 @@ namespace {
 
 Status not_built() {
   return unsupported(
-      "this library was built without UCX: build it where ucp/api/ucp.h is (libucx-dev), and see that the "
-      "configuration says 'UCX on', or use tcp");
+      "this library was built without UCX: build it where ucp/api/ucp.h is (libucx-dev), check that CMake "
+      "prints 'UCX on', or use tcp");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 Status not_built() {
   return unsupported(
       "this library was built without RDMA verbs: build it where infiniband/verbs.h is (libibverbs-dev, rdma-core), "
-      "and see that the configuration says 'VERBS on'");
+      "and check that CMake prints 'VERBS on'");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ Status TcpConnection::meet_carrier(const TcpFrameHeader& header, const std::byte
 Status TcpConnection::settle(bool other_reaches) {
   if (!met_ || way_ != Way::open) return remote_error("the peer switched to a transport that was not offered");
   if (!other_reaches && insists_)
-    return unsupported(advised("the other end cannot reach " + carrier_->describe() + ": its own error says why"));
+    return unsupported(advised("the other end cannot reach " + carrier_->describe() + "; see its error"));
   take_way(reaches_ && other_reaches ? Way::carrier : Way::tcp);
   if (way_ != Way::carrier) return {};
   for (const auto& [number, half] : lanes_.reading()) TUTTI_CHECK_OK(land(number, *half));
@@ -75,10 +75,10 @@ Status TcpConnection::land(std::uint32_t number, HalfLane& reading) {
 }
 
 Status TcpConnection::accept_landing(const TcpFrameHeader& header, const std::byte* payload) {
-  if (way_ != Way::carrier) return remote_error("a landing came without a carrier");
+  if (way_ != Way::carrier) return remote_error("received a landing without a carrier");
   HalfLane* half = TUTTI_TRY(lanes_.find_writing(header.lane));
   if (half == nullptr) return {};
-  if (half->ready) return remote_error("a landing came twice");
+  if (half->ready) return remote_error("received a landing twice");
   TUTTI_CHECK_OK(carrier_->attach(header.lane, *half, {payload, header.bytes}));
   half->ready = true;
   again_ = true;
@@ -149,7 +149,7 @@ Status TcpConnection::credited(std::uint32_t number, std::uint64_t taken) {
   if (half == nullptr) return {};
   HalfLane& lane = *half;
   if (taken < lane.reported || taken > lane.carried)
-    return remote_error("credits came for messages that were not sent");
+    return remote_error("received credits for messages that were not sent");
   lane.reported = taken;
   carried_ = carried_ || way_ == Way::carrier;
   ++moves_;

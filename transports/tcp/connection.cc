@@ -80,9 +80,9 @@ Result<LaneMemory> TcpConnection::allocate(std::size_t bytes) {
   return HalfLane::allocate_shared(bytes);
 }
 
-void TcpConnection::lend(std::uint32_t context, LaneBlock block) {
+void TcpConnection::attach_memory(std::uint32_t context, LaneBlock block) {
   const std::lock_guard lock(mutex_);
-  lanes_.lend(context, std::move(block));
+  lanes_.attach_memory(context, std::move(block));
 }
 
 Result<ReachedBlock> TcpConnection::reach(const DeviceBlock& block) {

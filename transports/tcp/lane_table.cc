@@ -19,7 +19,7 @@ Result<HalfLane*> LaneTable::half(std::uint32_t context, const LaneSpec& spec, L
   return known_.emplace(LaneKey(context, spec), std::move(made)).first->second.get();
 }
 
-void LaneTable::lend(std::uint32_t context, LaneBlock block) { lent_[context] = {std::move(block)}; }
+void LaneTable::attach_memory(std::uint32_t context, LaneBlock block) { lent_[context] = {std::move(block)}; }
 
 // The returned pointer keeps the whole block alive.
 Result<HalfMemory> LaneTable::memory_for(std::uint32_t context, const LaneSpec& spec) {
@@ -61,7 +61,7 @@ bool LaneTable::number(HalfLane& half, std::uint32_t& number) {
 Result<HalfLane*> LaneTable::accept(std::uint32_t number, std::uint32_t context, const LaneSpec& spec) {
   if (number != next_reading_) return remote_error("received a lane in the wrong order");
   TUTTI_CHECK_OK(HalfLane::check(spec));
-  if (closed_there(context)) return remote_error("a lane came of a communicator that its rank has left");
+  if (closed_there(context)) return remote_error("received a lane of a communicator that its rank has left");
   if (closed_here(context)) {
     ++next_reading_;
     return nullptr;
@@ -71,7 +71,7 @@ Result<HalfLane*> LaneTable::accept(std::uint32_t number, std::uint32_t context,
     return remote_error("received the address of a lane that this end writes");
   HalfLane* reading = TUTTI_TRY(half(context, spec, LaneEnd::reader));
   const auto same = [&](const Numbered& lane) { return lane.half == reading; };
-  if (std::any_of(reading_.begin(), reading_.end(), same)) return remote_error("a lane came twice");
+  if (std::any_of(reading_.begin(), reading_.end(), same)) return remote_error("received a lane twice");
   reading_.push_back({next_reading_++, reading});
   return reading;
 }

@@ -32,7 +32,7 @@ class LaneTable {
   explicit LaneTable(Allocate allocate) : allocate_(std::move(allocate)) {}
 
   // Places all halves of this context in `block`. The context must not have halves yet.
-  void lend(std::uint32_t context, LaneBlock block);
+  void attach_memory(std::uint32_t context, LaneBlock block);
 
   // Returns this end's half, and creates it if necessary.
   Result<HalfLane*> half(std::uint32_t context, const LaneSpec& spec, LaneEnd end);

@@ -62,7 +62,8 @@ Status TcpConnection::parse() {
       TUTTI_CHECK_OK(begin_message(header));
       continue;
     }
-    if (header.bytes > kMaxNoteBytes) return remote_error("a note of " + std::to_string(header.bytes) + " bytes came");
+    if (header.bytes > kMaxNoteBytes)
+      return remote_error("received a note of " + std::to_string(header.bytes) + " bytes");
     if (left < sizeof header + header.bytes) break;
     TUTTI_CHECK_OK(take_in(header, from + sizeof header));
     begin_ += sizeof header + header.bytes;
@@ -94,12 +95,13 @@ Status TcpConnection::take_in(const TcpFrameHeader& header, const std::byte* pay
       return {};
     case TcpFrameKind::message: break;
   }
-  return remote_error("a message of an unknown kind came");
+  return remote_error("received a message of an unknown kind");
 }
 
 Status TcpConnection::accept_note(const TcpFrameHeader& header, const std::byte* payload) {
   const std::uint32_t passes = header.lane;
-  if (passes != 0 && (passes - next_context_) % 2 == 0) return remote_error("a note came with a context of this end");
+  if (passes != 0 && (passes - next_context_) % 2 == 0)
+    return remote_error("received a note with a context of this end");
   if (lanes_.closed_here(header.context)) {
     if (passes != 0) end_context(passes);
     reap_closed_lanes();
@@ -121,7 +123,7 @@ Status TcpConnection::accept_lane(const TcpFrameHeader& header, const std::byte*
 }
 
 Status TcpConnection::begin_message(const TcpFrameHeader& header) {
-  if (way_ == Way::carrier) return remote_error("a message came beside the carrier");
+  if (way_ == Way::carrier) return remote_error("received a message beside the carrier");
   into_ = TUTTI_TRY(lanes_.find_reading(header.lane));
   arriving_ = header;
   missing_ = header.bytes;

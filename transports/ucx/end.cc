@@ -117,7 +117,9 @@ void UcxEnd::ring() {
 
 // ---- Closing ----
 
-bool UcxEnd::answer() { return !error_.empty() || endpoint_ == nullptr || say(answer_, {.kind = UcxWordKind::answer}); }
+bool UcxEnd::answer() {
+  return !error_.empty() || endpoint_ == nullptr || send_word(answer_, {.kind = UcxWordKind::answer});
+}
 
 bool UcxEnd::may_part() {
   if (endpoint_ == nullptr || !error_.empty()) return true;
@@ -125,9 +127,9 @@ bool UcxEnd::may_part() {
   if (!passed_on()) return false;
   if (parts_) return true;
   if (count_received_ == count_put_ || alone_) {
-    parts_ = say(farewell_, {.kind = UcxWordKind::farewell});
-  } else if (!asked_) {
-    asked_ = say(question_, {.kind = UcxWordKind::question});
+    parts_ = send_word(goodbye_, {.kind = UcxWordKind::farewell});
+  } else if (!requested_) {
+    requested_ = send_word(question_, {.kind = UcxWordKind::question});
   }
   return false;
 }

@@ -90,7 +90,7 @@ class UcxEnd {
     bool has_over = false, has_left = false, has_credit = false;  // Member of the list of that name.
     std::array<Sending, kSlots> sending;                          // [k % kSlots]: message k.
   };
-  struct Speech {
+  struct WordSend {
     UcxEnd* end = nullptr;
     UcxWord word;
     bool busy = false;
@@ -113,14 +113,14 @@ class UcxEnd {
     bool has_notifications = false;
     bool forgotten = false;                // Later arrivals are dropped.
     std::array<Arrival, kSlots> arrivals;  // [k % kSlots]: message k.
-    Speech credit;
+    WordSend credit;
     bool busy() const;  // True if a callback for this lane is pending.
   };
 
   UcxEnd(UcxEngine& engine, std::uint64_t token) : engine_(engine), token_(token) {}
   void fail(const std::string& why);
   void ring();
-  bool say(Speech& speech, UcxWord word);
+  bool send_word(WordSend& send, UcxWord word);
   void pass_on();
   void passed(ucs_status_t status);
   void over(Sending& sending, ucs_status_t status);
@@ -146,8 +146,8 @@ class UcxEnd {
   bool passing_ = false;    // A flush is in progress.
   // count_received_: sent messages that are known to have arrived.
   std::uint64_t count_put_ = 0, count_arrived_ = 0, count_received_ = 0;
-  Speech question_, answer_, farewell_;
-  bool asked_ = false, parts_ = false, alone_ = false;  // alone_: the other end has left.
+  WordSend question_, answer_, goodbye_;
+  bool requested_ = false, parts_ = false, alone_ = false;  // alone_: the other end has left.
   File bell_, both_;
   bool armed_ = false, rung_ = false;
 };

@@ -54,7 +54,7 @@ Status UcxEngine::start() {
   if (status != UCS_OK) return ucx_error("make a worker", status);
   worker_.reset(worker);
   status = ucx().worker_get_efd(worker, &descriptor_);
-  if (status != UCS_OK) return ucx_error("tell when something has come", status);
+  if (status != UCS_OK) return ucx_error("signal arrivals", status);
 
   ucp_am_handler_param_t handler = {};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
@@ -74,20 +74,20 @@ Status UcxEngine::start() {
 Status UcxEngine::ask_address() {
   std::size_t bytes = 0;
   for (const std::uint32_t which : {0U, std::uint32_t{UCP_WORKER_ADDRESS_FLAG_NET_ONLY}}) {
-    ucp_worker_attr_t asked = {};
-    asked.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
-    asked.address_flags = which;
-    const ucs_status_t status = ucx().worker_query(worker_.get(), &asked);
-    if (status != UCS_OK) return ucx_error("say where it is", status);
-    bytes = asked.address_length;
-    const auto* from = reinterpret_cast<const std::byte*>(asked.address);
+    ucp_worker_attr_t requested = {};
+    requested.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
+    requested.address_flags = which;
+    const ucs_status_t status = ucx().worker_query(worker_.get(), &requested);
+    if (status != UCS_OK) return ucx_error("report its address", status);
+    bytes = requested.address_length;
+    const auto* from = reinterpret_cast<const std::byte*>(requested.address);
     address_.assign(from, from + bytes);
-    ucx().worker_release_address(worker_.get(), asked.address);
+    ucx().worker_release_address(worker_.get(), requested.address);
     if (bytes + sizeof(UcxAddressHead) <= kMaxCarrierBytes) return {};
   }
   return unsupported("UCX has an address of " + std::to_string(bytes) + " bytes here, and " +
                      std::to_string(kMaxCarrierBytes - sizeof(UcxAddressHead)) +
-                     " can be told: give it fewer devices with UCX_NET_DEVICES or UCX_TLS");
+                     " is the maximum: give it fewer devices with UCX_NET_DEVICES or UCX_TLS");
 }
 
 // ---- Memory ----
@@ -106,15 +106,14 @@ Result<ReachedBlock> UcxEngine::reach(const DeviceBlock& block) {
       .on_device = true,
   };
   if (!block.ordered) {
-    return unsupported("UCX does not read back what has come to memory of " + block.name +
-                       ", whose kernels might see it late");
+    return unsupported("UCX cannot read data back from memory of " + block.name + ", whose kernels might see it late");
   }
   ucp_context_attr_t known = {};
   known.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
   const ucs_status_t status = ucx().context_query(context_.get(), &known);
-  if (status != UCS_OK) return ucx_error("say what memory it knows", status);
+  if (status != UCS_OK) return ucx_error("report its memory types", status);
   if ((known.memory_types >> what.type & 1) == 0)
-    return unsupported("this UCX knows no memory of GPUs: it was built without CUDA, or UCX_TLS leaves cuda out");
+    return unsupported("this UCX does not support GPU memory: it was built without CUDA, or UCX_TLS excludes cuda");
   if (!block.insisted)
     return unsupported("UCX may wait for CUDA where it copies: set TUTTI_GPUDIRECT=on where it need not");
   ReachedBlock reached;
@@ -124,15 +123,15 @@ Result<ReachedBlock> UcxEngine::reach(const DeviceBlock& block) {
 }
 
 Result<LaneMemory> UcxEngine::add(LaneMemory memory, Registered what) {
-  ucp_mem_map_params_t asked = {};
-  asked.field_mask =
+  ucp_mem_map_params_t requested = {};
+  requested.field_mask =
       UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
-  asked.address = memory.get();
-  asked.length = what.bytes;
-  asked.memory_type = what.type;
+  requested.address = memory.get();
+  requested.length = what.bytes;
+  requested.memory_type = what.type;
   const std::lock_guard lock(mutex_);
   const UcxWords words;
-  const ucs_status_t status = ucx().mem_map(context_.get(), &asked, &what.handle);
+  const ucs_status_t status = ucx().mem_map(context_.get(), &requested, &what.handle);
   if (status != UCS_OK)
     return ucx_error("register " + std::to_string(what.bytes) + " bytes for lanes (ulimit -l may be too low)", status);
   registered_[memory.get()] = what;
@@ -164,7 +163,7 @@ void UcxEngine::progress() {
   const UcxWords words;
   for (int round = 0; round < kMaxRounds && ucx().worker_progress(worker_.get()) > 0; ++round) {
   }
-  if (!asked_.empty()) std::erase_if(asked_, [](UcxEnd* end) { return end->answer(); });
+  if (!requested_.empty()) std::erase_if(requested_, [](UcxEnd* end) { return end->answer(); });
 }
 
 bool UcxEngine::arm() {
@@ -216,7 +215,7 @@ void UcxEngine::part(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& 
   for (progress(); !end->closed() && !deadline.passed(); progress()) wait_a_little(lock);
   parted_ns_ = now_ns();
   ends_.erase(end->token());
-  std::erase(asked_, end.get());
+  std::erase(requested_, end.get());
   if (!end->closed()) {
     log(LogLevel::warn, "UCX did not complete pending requests in time: their buffers are leaked");
     (void)end.release();

@@ -50,7 +50,7 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   void enroll(std::uint64_t token, UcxEnd& end) { ends_.emplace(token, &end); }
   void progress();
   // Records that `end` owes an answer, which cannot be sent from within a callback.
-  void owe_answer(UcxEnd& end) { asked_.push_back(&end); }
+  void owe_answer(UcxEnd& end) { requested_.push_back(&end); }
   // Returns false if progress() has work already.
   bool arm();
   // Closes `end`, after waiting until the other end has received everything. Ends that close at about the same time
@@ -81,7 +81,7 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   int descriptor_ = -1;
   std::vector<std::byte> address_;
   std::unordered_map<std::uint64_t, UcxEnd*> ends_;  // By token.
-  std::vector<UcxEnd*> asked_;
+  std::vector<UcxEnd*> requested_;
   std::map<const std::byte*, Registered> registered_;
   Deadline parting_;            // Common deadline of ends that close one after another.
   std::int64_t parted_ns_ = 0;  // Time at which the last of them closed.

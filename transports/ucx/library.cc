@@ -18,9 +18,9 @@ constexpr unsigned kMajor = 1, kMinMinor = 13;  // Oldest version tested.
 thread_local UcxWords* words = nullptr;
 
 // UCX installs handlers of fatal signals when it is loaded, unless the program has handlers. This class restores them.
-class KeptSignals {
+class SavedSignalHandlers {
  public:
-  KeptSignals() {
+  SavedSignalHandlers() {
     for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], nullptr, &before_[i]);
     ::sigaltstack(nullptr, &stack_);
   }
@@ -60,7 +60,7 @@ const Opened& of_process() {
 }  // namespace
 
 Result<UcxLibrary> open_ucx_library(const char* ucp_path, const char* ucs_path) {
-  const KeptSignals signals;
+  const SavedSignalHandlers signals;
   void* ucp = ::dlopen(ucp_path, RTLD_NOW | RTLD_LOCAL);
   void* ucs = ucp == nullptr ? nullptr : ::dlopen(ucs_path, RTLD_NOW | RTLD_LOCAL);
   if (ucs == nullptr)

@@ -19,7 +19,7 @@ ucs_status_t UcxEnd::take_message(const MessageHead& head, const Data& data) {
   Reading& lane = found->second;
   Arrival& arrival = lane.arrivals[head.number % kSlots];
   if (head.bytes != data.bytes || head.bytes > lane.view.slot_bytes) {
-    fail("received a message that is longer than its slot, or than its header says");
+    fail("received a message that is longer than its slot or its header");
     return UCS_OK;
   }
   const bool in_turn = head.number - lane.next < kSlots && arrival.state == Arrival::State::none;
@@ -72,7 +72,7 @@ void UcxEnd::take_word(const UcxWord& word) {
   count_received_ = std::max(count_received_, std::min(word.arrived, count_put_));
   switch (word.kind) {
     case UcxWordKind::question: engine_.owe_answer(*this); return;
-    case UcxWordKind::answer: asked_ = false; return;
+    case UcxWordKind::answer: requested_ = false; return;
     case UcxWordKind::farewell: alone_ = true; return;
     case UcxWordKind::credit: break;
     default: return fail("received an invalid control word");

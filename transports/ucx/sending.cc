@@ -51,29 +51,28 @@ Result<bool> UcxEnd::credit(std::uint32_t number, std::uint64_t taken) {
   if (!error_.empty()) return remote_error(error_);
   const auto found = reading_.find(number);
   TUTTI_ASSERT(found != reading_.end());
-  return say(found->second.credit, {.taken = taken, .lane = number, .kind = UcxWordKind::credit});
+  return send_word(found->second.credit, {.taken = taken, .lane = number, .kind = UcxWordKind::credit});
 }
 
-bool UcxEnd::say(Speech& speech, UcxWord word) {
-  if (std::exchange(speech.busy, true)) return false;
-  speech.end = this;
-  speech.word = word;
-  speech.word.token = theirs_;
-  speech.word.arrived = count_arrived_;
+bool UcxEnd::send_word(WordSend& send, UcxWord word) {
+  if (std::exchange(send.busy, true)) return false;
+  send.end = this;
+  send.word = word;
+  send.word.token = theirs_;
+  send.word.arrived = count_arrived_;
   const auto said = [](void* request, ucs_status_t status, void* about) {
-    auto& spoken = *static_cast<Speech*>(about);
+    auto& sent = *static_cast<WordSend*>(about);
     if (request != nullptr) ucx().request_free(request);
-    --spoken.end->busy_;
-    spoken.busy = false;
-    spoken.end->unpassed_ = true;
-    if (status != UCS_OK) spoken.end->fail(explain_ucx(status));
+    --sent.end->busy_;
+    sent.busy = false;
+    sent.end->unpassed_ = true;
+    if (status != UCS_OK) sent.end->fail(explain_ucx(status));
   };
-  const ucp_request_param_t how = begun<ucp_send_nbx_callback_t>(said, &speech);
+  const ucp_request_param_t how = begun<ucp_send_nbx_callback_t>(said, &send);
   ++busy_;
   const UcxWords words;
-  const ucs_status_ptr_t sent =
-      ucx().am_send_nbx(endpoint_, kUcxWord, &speech.word, sizeof speech.word, nullptr, 0, &how);
-  if (sent == nullptr || UCS_PTR_IS_ERR(sent)) said(nullptr, UCS_PTR_STATUS(sent), &speech);
+  const ucs_status_ptr_t sent = ucx().am_send_nbx(endpoint_, kUcxWord, &send.word, sizeof send.word, nullptr, 0, &how);
+  if (sent == nullptr || UCS_PTR_IS_ERR(sent)) said(nullptr, UCS_PTR_STATUS(sent), &send);
   return true;
 }
 

@@ -53,7 +53,7 @@ std::optional<ibv_gid_entry> best_gid(const VerbsPort& port, int entries) {
 }
 
 // True if the vendor is unknown: the kernel's soft-RoCE driver reports 0, or all ones since Linux 5.6.
-bool says_nobody(const ibv_device_attr& attributes) {
+bool has_no_vendor(const ibv_device_attr& attributes) {
   return attributes.vendor_id == 0 || attributes.vendor_id == 0xffffff;
 }
 
@@ -62,7 +62,7 @@ std::string look_at_device(const VerbsPort& port, const VerbsOptions& options, c
   const std::string& name = port.device->name();
   if (!filter.admits(name, port.number)) return "is left out by TUTTI_IB_HCA or NCCL_IB_HCA (" + options.hca + ")";
   if (port.device->iwarp()) return "is iWARP, which is not supported: use its network interface, by tcp";
-  const bool wanted = options.use == VerbsUse::asked || filter.names(name, port.number);
+  const bool wanted = options.use == VerbsUse::requested || filter.names(name, port.number);
   if (port.device->made_of_software() && !wanted)
     return "is made of software, and slower than TCP: taken if TUTTI_IB_HCA names it";
   return "";
@@ -71,7 +71,7 @@ std::string look_at_device(const VerbsPort& port, const VerbsOptions& options, c
 // Returns why the port cannot be used; empty if it can.
 std::string look_at(VerbsPort& port, const VerbsOptions& options) {
   ibv_port_attr attributes = {};
-  if (ibv().query_port(port.device->context(), port.number, &attributes) != 0) return "does not say whether it is up";
+  if (ibv().query_port(port.device->context(), port.number, &attributes) != 0) return "does not report its state";
   if (attributes.state != IBV_PORT_ACTIVE)
     return std::string("is ") + ibv().port_state_str(attributes.state) + ", not active";
   port.ethernet = attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
@@ -131,7 +131,7 @@ Result<std::shared_ptr<VerbsDevice>> VerbsDevice::open(ibv_device* device) {
   made->context_.reset(ibv().open_device(device));
   if (!made->context_) return system_error("open RDMA device " + made->name_);
   ibv_device_attr attributes = {};
-  if (ibv().query_device(made->context(), &attributes) == 0) made->made_of_software_ = says_nobody(attributes);
+  if (ibv().query_device(made->context(), &attributes) == 0) made->made_of_software_ = has_no_vendor(attributes);
   made->iwarp_ = device->transport_type == IBV_TRANSPORT_IWARP;
   made->domain_.reset(ibv().alloc_pd(made->context()));
   if (!made->domain_) return system_error("make a protection domain of RDMA device " + made->name_);

@@ -32,7 +32,7 @@ Status check_locked_memory(const std::vector<VerbsPort>& ports) {
 
 Result<std::vector<VerbsPort>> usable_ports(const VerbsOptions& options) {
   std::vector<VerbsPort> ports = TUTTI_TRY(find_verbs_ports(options));
-  if (options.use == VerbsUse::unasked) TUTTI_CHECK_OK(check_locked_memory(ports));
+  if (options.use == VerbsUse::automatic) TUTTI_CHECK_OK(check_locked_memory(ports));
   return ports;
 }
 

@@ -176,7 +176,7 @@ Status QueuePair::arm() {
   void* unused = nullptr;
   while (ibv().get_cq_event(channel_.get(), &queue, &unused) == 0) ibv().ack_cq_events(queue, 1);
   const int error = ibv_req_notify_cq(completions_.get(), 0);
-  return error == 0 ? Status() : refused("ask to be told of completions", error);
+  return error == 0 ? Status() : refused("request notification of completions", error);
 }
 
 std::string QueuePair::describe() const { return port_.describe() + (other_.empty() ? "" : " to " + other_); }

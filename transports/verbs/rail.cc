@@ -121,10 +121,10 @@ Status Rail::take_in(const ibv_wc& completion, RailEvents& events) {
   }
   const std::byte* place = incoming(static_cast<std::uint32_t>(completion.wr_id));
   VerbsRecord record;
-  if (completion.byte_len < sizeof record) return remote_error("over " + describe() + " came less than a record");
+  if (completion.byte_len < sizeof record) return remote_error("received less than a record over " + describe());
   std::memcpy(&record, place, sizeof record);
   if (record.received - taken_ > sent_ - taken_)
-    return remote_error("over " + describe() + " came word of records that were not sent");
+    return remote_error("received credits for records that were not sent over " + describe());
   taken_ = record.received;
   const std::span data(place + sizeof record, completion.byte_len - sizeof record);
   return record.kind == RecordKind::receipt ? Status() : events.came(record, data);

@@ -260,10 +260,10 @@ Status VerbsCarrier::advance(CarrierEvents& events) {
 Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> data) {
   if (record.kind == RecordKind::credit) return events_->credited(record.head.lane, record.head.number);
   if (record.kind != RecordKind::message && record.kind != RecordKind::eager)
-    return remote_error("a record of an unknown kind came over " + describe());
+    return remote_error("received a record of an unknown kind over " + describe());
   const auto found = reading_.find(record.head.lane);
   if (found == reading_.end() && record.head.lane < next_reading_) return {};  // The lane was forgotten.
-  if (found == reading_.end()) return remote_error("a message of a lane that is not read came over " + describe());
+  if (found == reading_.end()) return remote_error("received a message for an unknown lane over " + describe());
   return came(record, data, found->second);
 }
 

@@ -43,7 +43,7 @@ struct CallRecord {
   std::uint8_t type = 0;
   std::uint8_t reduction = 0;
   std::uint8_t advised = 0;  // 1: a tuner plugin has influenced the choice.
-  Asked asked;               // Used only for error messages; the signature includes these options.
+  Requested requested;       // Used only for error messages; the signature includes these options.
   BufferReference input;
   BufferReference output;
 };

@@ -19,13 +19,13 @@ static_assert(kMaxKept * sizeof(std::uint32_t) >= SavedTuning::kClasses * sizeof
 }  // namespace
 
 DeviceAutotuning::DeviceAutotuning(const CommunicatorOptions& options, Means means)
-    : means_(std::move(means)), kept_(options, means_.rank, means_.place) {}
+    : means_(std::move(means)), saved_(options, means_.rank, means_.place) {}
 
 void DeviceAutotuning::show_kept() {
-  if (!kept_.unreported()) return;
-  kept_.read();
+  if (!saved_.unreported()) return;
+  saved_.read();
   std::uint32_t* shown = means_.board.autotuners().kept;
-  for (const SavedTuning::Kept& kept : kept_.table()) {
+  for (const SavedTuning::Kept& kept : saved_.table()) {
     if (!decides()) break;
     store_relaxed(shown++, kept.lanes);
     store_relaxed(shown++, kept.mapped);
@@ -34,20 +34,20 @@ void DeviceAutotuning::show_kept() {
 
 // The ranks have synchronized since show_kept().
 void DeviceAutotuning::see_kept() {
-  if (!kept_.unreported()) return;
+  if (!saved_.unreported()) return;
   const std::uint32_t* shown = means_.board.autotuners().kept;
-  for (SavedTuning::Kept& kept : kept_.table()) {
+  for (SavedTuning::Kept& kept : saved_.table()) {
     kept.lanes = load_relaxed(shown++);
     kept.mapped = load_relaxed(shown++);
   }
-  kept_.reported();
+  saved_.reported();
 }
 
 void DeviceAutotuning::write() const {
   std::vector<TunedClass> classes;
   for (const auto& [key, tuned] : classes_)
     if (tuned.tuning.measured()) classes.push_back(tuned_of(tuned.calls, tuned.tuning));
-  kept_.write(std::move(classes));
+  saved_.write(std::move(classes));
 }
 
 DeviceAutotuning::Class& DeviceAutotuning::class_of(const Query& query, std::vector<Candidate> candidates) {
@@ -64,7 +64,7 @@ DeviceAutotuning::Class& DeviceAutotuning::class_of(const Query& query, std::vec
                     .first->second;
   fresh_.push_back(key);
   Autotuner& autotuner = made.tuning.autotuner;
-  kept_.settle(calls, made.tuning);
+  saved_.settle(calls, made.tuning);
   if (!autotuner.settled() && places_ == kMaxAutotuners) autotuner.give_up();
   if (autotuner.settled()) {
     made.before = 0;

@@ -107,7 +107,7 @@ class DeviceAutotuning {
   void change_over(Class& tuned, const Switchover::Decision& decision);
 
   const Means means_;
-  SavedTuning kept_;
+  SavedTuning saved_;
   using Key = std::pair<std::uint32_t, std::uint32_t>;  // Key of the calls, and of the candidates.
   std::map<Key, Class> classes_;
   // Classes to remove if their calls are refused, because other ranks may have different ones.

@@ -82,15 +82,15 @@ Result<DeviceCommunicator::ConnectedPlan*> DeviceCommunicator::connected_plan(co
                        .granule_bytes = protocol == Protocol::ll ? kWordGranule : kPackGranule,
                        .overlaps = true,
                        .balanced = true};
-  std::optional<Problem> asked;
+  std::optional<Problem> requested;
   ProvedPlans proved;
   for (const RankMapping& rank_mapping : rank_mappings_of(algorithm, key.problem)) {
     const Problem problem = logical(rank_mapping, key.problem);
-    if (problem != asked) {
+    if (problem != requested) {
       proved = TUTTI_TRY(prove_plans(algorithm, problem, key.pipelined, kSlotsAhead, {},
                                      rounds ? Messages::rounded : Messages::exact));
       TUTTI_CHECK_OK(check_tags(algorithm, proved.plans));
-      asked = problem;
+      requested = problem;
     }
     TUTTI_CHECK_OK(add_order(rank_mapping, proved, protocol, *connected));
   }

@@ -111,11 +111,11 @@ DeviceCommunicator::~DeviceCommunicator() {
   proxy_.reset();
   for (auto& lanes : peers_.close_remote_lanes())
     free_deferred([lanes = std::move(lanes)]() mutable { lanes.reset(); });
-  if (peers_.has_strangers()) keep_until_all_have_left(peers_.shared_home(), board());
+  if (peers_.has_other_processes()) keep_until_all_have_left(peers_.shared_home(), board());
   sweep_deferred_frees();
   if (!settled_) return;
   turns_.reset();
-  windows_.let_go();
+  windows_.release_all();
   unmap(home().shared_device(), board_memory_, board().segment());
   device().free_host(reported_);
 }

@@ -9,27 +9,27 @@
 namespace tutti {
 namespace {
 
-struct Kept {
+struct Deferred {
   std::atomic<std::uint32_t> held{0};
   std::mutex mutex;
   std::vector<std::function<void()>> all;
 };
 
 // Never destroyed: communicators may outlive the program's static objects.
-Kept& kept() {
-  static Kept& of_process = *new Kept;
+Deferred& deferred() {
+  static Deferred& of_process = *new Deferred;
   return of_process;
 }
 
 }  // namespace
 
-void note_held_stream() { ++kept().held; }
-void note_let_go() { --kept().held; }
+void note_held_stream() { ++deferred().held; }
+void note_let_go() { --deferred().held; }
 
 void free_deferred(std::function<void()> back) {
   {
-    const std::lock_guard lock(kept().mutex);
-    kept().all.push_back(std::move(back));
+    const std::lock_guard lock(deferred().mutex);
+    deferred().all.push_back(std::move(back));
   }
   free_retained();
 }
@@ -38,8 +38,8 @@ void free_deferred(std::function<void()> back) {
 void free_retained() {
   std::vector<std::function<void()>> all;
   {
-    const std::lock_guard lock(kept().mutex);
-    if (kept().held == 0) all.swap(kept().all);
+    const std::lock_guard lock(deferred().mutex);
+    if (deferred().held == 0) all.swap(deferred().all);
   }
   for (const std::function<void()>& back : all) back();
 }

@@ -74,9 +74,9 @@ class DeviceCommunicator final : public Communicator {
   void announce(CallRecord& record) override { control_->announce(record); }
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
   DeviceCommunicator* on_device() override { return this; }
-  Ran last_run() const override {
-    const Ran* ran = last_run_.load(std::memory_order_acquire);
-    return ran == nullptr ? Ran{} : *ran;
+  LastRun last_run() const override {
+    const LastRun* ran = last_run_.load(std::memory_order_acquire);
+    return ran == nullptr ? LastRun{} : *ran;
   }
 
   Status run(const Call& call, const CommunicatorOptions* options) override;
@@ -169,7 +169,7 @@ class DeviceCommunicator final : public Communicator {
     std::uint32_t scratch_units = 0;
     SlotLimits limits;
     // Reported by last_run(), with rounding to nearest and with stochastic rounding.
-    Ran ran, at_random;
+    LastRun ran, at_random;
     std::vector<const Program*> programs() const;
   };
   struct CallKey {
@@ -253,8 +253,8 @@ class DeviceCommunicator final : public Communicator {
   Status compression(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, ConnectedPlan& connected);
 
   // ---- rounding.cc ----
-  static bool asks_of_rounding(const Prepared& prepared, const AskedRounding& asked);
-  Status bind_rounding(const Prepared& prepared, const Call& call, const AskedRounding& asked, DeviceJob& job);
+  static bool uses_rounding(const Prepared& prepared, const RequestedRounding& requested);
+  Status bind_rounding(const Prepared& prepared, const Call& call, const RequestedRounding& requested, DeviceJob& job);
   Result<const KernelRounding*> show_rounding(KernelRounding rounding, std::uint32_t channels);
 
   // ---- in_windows.cc ----
@@ -315,7 +315,7 @@ class DeviceCommunicator final : public Communicator {
   std::uint64_t joining_ = 0;               // Number of collectives that joining took.
   std::uint64_t number_ = 0;                // Number of calls since.
   std::uint64_t mapped_calls_ = 0;
-  std::atomic<const Ran*> last_run_{nullptr};  // Thread-safe.
+  std::atomic<const LastRun*> last_run_{nullptr};  // Thread-safe.
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
   // Whether lanes between ranks suffice for an algorithm that uses the hosts.

@@ -11,7 +11,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kAskUs = 50;  // Interval of polls of a device.
-constexpr const char* kUnheardOf = " was not heard of in it, and may be late, stopped or in another call";
+constexpr const char* kNothingReceived = " has not reported it, and may be late, stopped or in another call";
 
 }  // namespace
 
@@ -37,8 +37,8 @@ Status DeviceCommunicator::finalize() {
   TUTTI_CHECK_OK(await_own_calls());
   if (proxy_ != nullptr) drain();
   if (autotuning_ != nullptr) autotuning_->write();
-  windows_.let_go();
-  peers_.let_go();
+  windows_.release_all();
+  peers_.release_all();
   return control_->finalize();
 }
 
@@ -46,8 +46,8 @@ Status DeviceCommunicator::leave() {
   TUTTI_CHECK_OK(await_own_calls());
   if (proxy_ != nullptr) drain();
   if (autotuning_ != nullptr) autotuning_->write();
-  windows_.let_go();
-  peers_.let_go();
+  windows_.release_all();
+  peers_.release_all();
   return control_->leave();
 }
 
@@ -107,7 +107,7 @@ Status DeviceCommunicator::explain(const KernelReport& report) {
       return disagreement(options().name, {rank_, *ours}, {report.peer, *theirs});
     if (theirs) TUTTI_CHECK_OK(broken_promise(*ours, report.peer, *theirs));
     if (board().last(report.peer) < sequence)
-      call += "; rank " + std::to_string(report.peer) + (is_remote ? kUnheardOf : " has not called it");
+      call += "; rank " + std::to_string(report.peer) + (is_remote ? kNothingReceived : " has not called it");
     break;
   }
   if (!options().name.empty()) call += " on " + options().name;

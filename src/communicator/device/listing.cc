@@ -14,9 +14,9 @@ std::string through_host(const std::string& why) { return "through memory of the
 
 void add_ways(const std::shared_ptr<Device>& device, std::vector<std::string>& list) {
   const std::string& name = device->traits().name;
-  bool asked = false;
+  bool requested = false;
   const auto ask = [&](const DeviceBlock& block) -> Result<ReachedBlock> {
-    asked = true;
+    requested = true;
     for (BlockWay& way : reach_by_carriers(block)) {
       const std::string how = way.how.ok() ? way.how.value() : through_host(std::move(way.how).status().message());
       std::string& line = list.emplace_back(name);
@@ -25,7 +25,7 @@ void add_ways(const std::shared_ptr<Device>& device, std::vector<std::string>& l
     return unsupported("it was only asked");
   };
   Result<ReachedBlock> none = take_direct_slots(device, {1, config().gpudirect}, ask);
-  if (!asked) list.push_back(name + ": " + through_host(std::move(none).status().message()));
+  if (!requested) list.push_back(name + ": " + through_host(std::move(none).status().message()));
 }
 
 }  // namespace

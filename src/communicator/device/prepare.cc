@@ -109,7 +109,7 @@ Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions
   std::unique_ptr<Prepared>& slot = *TUTTI_TRY(std::move(filled));
   if (slot->tuned != nullptr) autotuning_->decide(*slot->tuned, call);
   const Prepared* prepared = TUTTI_TRY(prepared_in(slot, call, options));
-  if (asks_of_rounding(*prepared, options.compression_rounding))
+  if (uses_rounding(*prepared, options.compression_rounding))
     TUTTI_CHECK_OK(rounding_chunks_.provide(home(), ++roundings));
   return scratch(prepared->scratch_bytes + prepared->copied_bytes).status();
 }
@@ -134,7 +134,7 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
   const bool rounds = prepared != nullptr && prepared->entry.call.task.compression != CompressionFormat::none;
   if (rounds) compression_counter_.add(prepared->carried);
-  const Ran* ran = nullptr;
+  const LastRun* ran = nullptr;
   if (prepared != nullptr)
     ran =
         options.compression_rounding.rounding == Rounding::nearest ? &prepared->plan->ran : &prepared->plan->at_random;
@@ -325,7 +325,7 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
     job.copy_from = call.input;
     job.copy_bytes = prepared.copied_bytes;
   }
-  if (asks_of_rounding(prepared, options.compression_rounding))
+  if (uses_rounding(prepared, options.compression_rounding))
     TUTTI_CHECK_OK(bind_rounding(prepared, call, options.compression_rounding, job));
   prepared.latest = number_;
   prepared.replayed = prepared.replayed || capture_ != 0;

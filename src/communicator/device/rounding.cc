@@ -6,16 +6,16 @@
 
 namespace tutti {
 
-bool DeviceCommunicator::asks_of_rounding(const Prepared& prepared, const AskedRounding& asked) {
+bool DeviceCommunicator::uses_rounding(const Prepared& prepared, const RequestedRounding& requested) {
   if (prepared.entry.call.task.compression == CompressionFormat::none) return false;
-  return prepared.corrects || asked.rounding == Rounding::stochastic;
+  return prepared.corrects || requested.rounding == Rounding::stochastic;
 }
 
 // A call has the same number on host memory, where joining takes no collectives; joining_ is therefore subtracted.
-Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& call, const AskedRounding& asked,
+Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& call, const RequestedRounding& requested,
                                          DeviceJob& job) {
-  const bool dithers = asked.rounding == Rounding::stochastic;
-  const CallNumbers numbers = numbers_of(call, rank_, ranks_, prepared.record.sequence - joining_, asked.seed);
+  const bool dithers = requested.rounding == Rounding::stochastic;
+  const CallNumbers numbers = numbers_of(call, rank_, ranks_, prepared.record.sequence - joining_, requested.seed);
   KernelRounding rounding = {.key = numbers.key,
                              .input_key = numbers.input_key,
                              .losses = prepared.corrects ? call.residual : nullptr,
@@ -50,7 +50,7 @@ Result<const KernelRounding*> DeviceCommunicator::show_rounding(KernelRounding r
   if (capture_ == 0) {
     home().retire(memory, RoundingChunks::kBytes, number_);
   } else {
-    TUTTI_CHECK_OK(device().keep_for_graph(stream_, rounding_chunks_.lend(memory)));
+    TUTTI_CHECK_OK(device().keep_for_graph(stream_, rounding_chunks_.lease(memory)));
   }
   return reinterpret_cast<const KernelRounding*>(memory);
 }

@@ -15,7 +15,7 @@ Result<std::byte*> RoundingChunks::take(DeviceHome& home) {
   return chunk;
 }
 
-std::shared_ptr<void> RoundingChunks::lend(std::byte* chunk) {
+std::shared_ptr<void> RoundingChunks::lease(std::byte* chunk) {
   {
     const std::lock_guard lock(lent_->mutex);
     std::vector<std::byte*>& back = lent_->back;

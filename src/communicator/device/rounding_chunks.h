@@ -23,7 +23,7 @@ class RoundingChunks {
   // Returns a used chunk with its content, or new device memory if none is left.
   Result<std::byte*> take(DeviceHome& home);
   // Lends `chunk` to a graph. The chunk is available again once the last copy of the result is destroyed.
-  std::shared_ptr<void> lend(std::byte* chunk);
+  std::shared_ptr<void> lease(std::byte* chunk);
 
  private:
   // Shared with graphs, which may outlive the communicator and return chunks from any thread.

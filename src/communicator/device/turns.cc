@@ -101,12 +101,12 @@ void Turns::forget(const Request& request) {
 
 Status Turns::ask(const DeviceLaunch& launch, Comes comes, DeviceStream stream) {
   const Request* request = TUTTI_TRY(note(launch, comes));
-  Status asked = device_->put_word(&desk_on_device().asked, request->number, stream);
-  if (!asked.ok()) forget(*request);
-  return asked;
+  Status requested = device_->put_word(&desk_on_device().requested, request->number, stream);
+  if (!requested.ok()) forget(*request);
+  return requested;
 }
 
-Status Turns::hold(DeviceStream stream) { return device_->hold_until(&desk_on_device().asked, 0, stream); }
+Status Turns::hold(DeviceStream stream) { return device_->hold_until(&desk_on_device().requested, 0, stream); }
 
 void Turns::close() {
   const std::lock_guard lock(mutex_);
@@ -133,17 +133,17 @@ void Turns::keep() {
   while (const Request* request = next()) {
     if (!over()) await(*request);
     if (request->comes == Comes::once) forget(*request);
-    store_release(&desk().asked, 0U);
+    store_release(&desk().requested, 0U);
   }
 }
 
 // Sleeps until a request is noted while none can be pending; otherwise polls with growing intervals.
 Turns::Request* Turns::next() {
   for (std::int64_t pause_ns = kNapNs;; pause_ns = std::min(2 * pause_ns, kLongestNs)) {
-    const std::uint32_t asked = load_acquire(&desk().asked);
+    const std::uint32_t requested = load_acquire(&desk().requested);
     {
       std::unique_lock lock(mutex_);
-      if (asked != 0) return requests_.at(asked).get();
+      if (requested != 0) return requests_.at(requested).get();
       if (closing_ && awaited_ == 0) return nullptr;
       if (awaited_ + graphs_ == 0) {
         changed_.wait(lock);

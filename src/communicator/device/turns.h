@@ -59,7 +59,7 @@ class Turns {
   // Shared with streams and thread blocks: whole pages of host memory. The library allocates them itself, because the
   // keeper may still read them at process exit, when the device has freed its own memory.
   struct Desk {
-    std::uint32_t asked = 0;  // Number of the request, written by the stream; 0: done.
+    std::uint32_t requested = 0;  // Number of the request, written by the stream; 0: done.
     KernelTurn turns[kMaxTurns];
   };
   struct Request {

@@ -109,7 +109,7 @@ void DeviceWindows::close(std::uint32_t number) {
   windows_[number] = {};
 }
 
-void DeviceWindows::let_go() {
+void DeviceWindows::release_all() {
   for (std::uint32_t number = 1; number < windows_.size(); ++number) close(number);
   count_ = 0;
 }

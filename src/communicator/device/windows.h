@@ -40,7 +40,7 @@ class DeviceWindows {
   // process, blocks until all ranks have done so; the memory may then be freed.
   Status withdraw(WindowHandle handle);
   // Closes all windows. No call may follow.
-  void let_go();
+  void release_all();
 
   bool any() const { return count_ > 0; }
   // Returns the number of a window that contains the whole range; 0: there is none.

@@ -68,36 +68,37 @@ Result<HostCommunicator::Prepared*> HostCommunicator::next_tried(std::unique_ptr
   return latest_;
 }
 
-HostCommunicator::Aside HostCommunicator::recalling(const Call& call, const CommunicatorOptions& options) {
+HostCommunicator::InternalCollective HostCommunicator::recalling(const Call& call, const CommunicatorOptions& options) {
   autotuning_.kept().read();
   const CommunicatorOptions own = options_of_aside(options, kRecalling);
-  Aside aside = {{}, own, record_of(call, own)};
-  aside.call.collective = Collective::broadcast;
-  aside.call.type = DataType::int8;
+  InternalCollective internal = {{}, own, record_of(call, own)};
+  internal.call.collective = Collective::broadcast;
+  internal.call.type = DataType::int8;
   const std::span<std::byte> table = std::as_writable_bytes(autotuning_.kept().table());
-  aside.call.count = table.size();
-  aside.call.input = aside.call.output = table.data();
-  return aside;
+  internal.call.count = table.size();
+  internal.call.input = internal.call.output = table.data();
+  return internal;
 }
 
-HostCommunicator::Aside HostCommunicator::summing(const Call& call, const CommunicatorOptions& options,
-                                                  const Ended& ended, std::vector<std::uint64_t>& sums_ns) const {
+HostCommunicator::InternalCollective HostCommunicator::summing(const Call& call, const CommunicatorOptions& options,
+                                                               const Ended& ended,
+                                                               std::vector<std::uint64_t>& sums_ns) const {
   sums_ns = ended.tuning->autotuner.seen();
   const Autotuning::Class& tuned = *ended.tuned;
   const std::uint32_t form = kSumming + static_cast<std::uint32_t>(tuned.collective) * 256 + tuned.size_class;
   const CommunicatorOptions own = options_of_aside(options, form);
-  Aside aside = {{}, own, record_of(call, own)};
-  aside.call.type = DataType::uint64;
-  aside.call.count = sums_ns.size();
-  aside.call.input = aside.call.output = reinterpret_cast<std::byte*>(sums_ns.data());
-  return aside;
+  InternalCollective internal = {{}, own, record_of(call, own)};
+  internal.call.type = DataType::uint64;
+  internal.call.count = sums_ns.size();
+  internal.call.input = internal.call.output = reinterpret_cast<std::byte*>(sums_ns.data());
+  return internal;
 }
 
 // Uses lanes, since a record that stands for another call does not contain buffers.
-Result<HostCommunicator::Prepared*> HostCommunicator::prepare_aside(const Aside& aside) {
-  Prepared* prepared = TUTTI_TRY(prepare_call(aside.call, aside.options));
+Result<HostCommunicator::Prepared*> HostCommunicator::prepare_internal(const InternalCollective& internal) {
+  Prepared* prepared = TUTTI_TRY(prepare_call(internal.call, internal.options));
   prepared->mapped_algorithm = nullptr;
-  prepared->record = aside.record;
+  prepared->record = internal.record;
   return prepared;
 }
 
@@ -108,9 +109,9 @@ void HostCommunicator::conclude(const Ended& ended, const std::vector<std::uint6
 
 Status HostCommunicator::run_autotuning(const Call& call, const CommunicatorOptions& options) {
   if (autotuning_.kept().unreported()) {
-    const Aside aside = recalling(call, options);
-    Prepared* prepared = TUTTI_TRY(prepare_aside(aside));
-    TUTTI_CHECK_OK(run_prepared(*prepared, aside.call, aside.options));
+    const InternalCollective internal = recalling(call, options);
+    Prepared* prepared = TUTTI_TRY(prepare_internal(internal));
+    TUTTI_CHECK_OK(run_prepared(*prepared, internal.call, internal.options));
     autotuning_.kept().reported();
   }
   Prepared* prepared = TUTTI_TRY(prepare_call(call, options));
@@ -121,9 +122,9 @@ Status HostCommunicator::run_autotuning(const Call& call, const CommunicatorOpti
   const Ended ended = {tuned, tuned->took(prepared->ran_mapped, now_ns() - began_ns)};
   if (ended.tuning == nullptr) return {};
   std::vector<std::uint64_t> sums_ns;
-  const Aside aside = summing(call, options, ended, sums_ns);
-  prepared = TUTTI_TRY(prepare_aside(aside));
-  TUTTI_CHECK_OK(run_prepared(*prepared, aside.call, aside.options));
+  const InternalCollective internal = summing(call, options, ended, sums_ns);
+  prepared = TUTTI_TRY(prepare_internal(internal));
+  TUTTI_CHECK_OK(run_prepared(*prepared, internal.call, internal.options));
   conclude(ended, sums_ns);
   return {};
 }
@@ -132,9 +133,9 @@ Status HostCommunicator::run_autotuning(const Call& call, const CommunicatorOpti
 
 Status AutotuningOperation::begin() {
   if (!owner_.autotuning_.kept().unreported()) return begin_call();
-  const HostCommunicator::Aside aside = owner_.recalling(call_, options_);
-  HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_aside(aside));
-  running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, aside.call, aside.options);
+  const HostCommunicator::InternalCollective internal = owner_.recalling(call_, options_);
+  HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_internal(internal));
+  running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, internal.call, internal.options);
   return {};
 }
 
@@ -168,9 +169,9 @@ Result<bool> AutotuningOperation::next() {
       if (ended_.tuned == nullptr) return true;
       ended_.tuning = ended_.tuned->took(prepared_->ran_mapped, now_ns() - began_ns_);
       if (ended_.tuning == nullptr) return true;
-      const HostCommunicator::Aside aside = owner_.summing(call_, options_, ended_, sums_ns_);
-      HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_aside(aside));
-      running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, aside.call, aside.options);
+      const HostCommunicator::InternalCollective internal = owner_.summing(call_, options_, ended_, sums_ns_);
+      HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_internal(internal));
+      running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, internal.call, internal.options);
       part_ = Part::result;
       return false;
     }

@@ -22,7 +22,7 @@ bool may_map(const Autotuning::TuningClass& tuning) {
 }  // namespace
 
 Autotuning::Autotuning(const CommunicatorOptions& options, Rank rank, std::string place)
-    : rank_(rank), kept_(options, rank, std::move(place)) {}
+    : rank_(rank), saved_(options, rank, std::move(place)) {}
 
 const Choice& Autotuning::Class::through_lanes() const {
   const bool tried = mapped && !mapped->autotuner.settled() && !mapped->next().mapped;
@@ -32,11 +32,11 @@ const Choice& Autotuning::Class::through_lanes() const {
 // Ends autotuning of one kind of calls with the predicted choice, if the other kind has settled and calls of this kind
 // no longer occur.
 Autotuning::TuningClass* Autotuning::Class::took(bool ran_mapped, std::int64_t duration_ns) {
-  const bool asked = by_mapped() != nullptr;
-  const bool of_mapped = ran_mapped || (mapped && !mapped->autotuner.settled() && !asked);
+  const bool requested = by_mapped() != nullptr;
+  const bool of_mapped = ran_mapped || (mapped && !mapped->autotuner.settled() && !requested);
   TuningClass& tuning = of_mapped ? *mapped : lanes;
   if (tuning.autotuner.took(duration_ns)) return &tuning;
-  if (!asked) return nullptr;
+  if (!requested) return nullptr;
   alike = ran_mapped == was_mapped ? alike + 1 : 1;
   was_mapped = ran_mapped;
   TuningClass& other = ran_mapped ? lanes : *mapped;
@@ -78,9 +78,9 @@ Autotuning::Class& Autotuning::class_of(const Query& query, std::vector<Candidat
   std::erase_if(through_lanes, is_mapped);
   Class& made = classes_.emplace(key, Class{collective, size, tuning_class_of(std::move(through_lanes), terms), {}})
                     .first->second;
-  kept_.settle(made.calls_of(made.lanes), made.lanes);
+  saved_.settle(made.calls_of(made.lanes), made.lanes);
   made.mapped = tuning_class_of(std::move(candidates), terms);
-  kept_.settle(made.calls_of(*made.mapped), *made.mapped);
+  saved_.settle(made.calls_of(*made.mapped), *made.mapped);
   made.stop_asking();
   if (!may_map(*made.mapped)) made.mapped.reset();
   return made;
@@ -93,7 +93,7 @@ void Autotuning::write() const {
     if (tuned.mapped && tuned.mapped->measured())
       classes.push_back(tuned_of(tuned.calls_of(*tuned.mapped), *tuned.mapped));
   }
-  kept_.write(std::move(classes));
+  saved_.write(std::move(classes));
 }
 
 void Autotuning::report(const Class& tuned, const TuningClass& tuning) const {

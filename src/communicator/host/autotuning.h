@@ -57,13 +57,13 @@ class Autotuning {
   // class has two classes if LL ends within it, or if mapped memory becomes faster within it.
   Class& class_of(const Query& query, std::vector<Candidate> candidates);
 
-  SavedTuning& kept() { return kept_; }
+  SavedTuning& kept() { return saved_; }
   void write() const;                                                // Saves the results of this run.
   void report(const Class& tuned, const TuningClass& tuning) const;  // Logs the result if `tuning` has settled.
 
  private:
   const Rank rank_;
-  SavedTuning kept_;
+  SavedTuning saved_;
   // By collective and size, and by hash of the candidates.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Class> classes_;
 };

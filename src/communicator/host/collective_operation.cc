@@ -15,10 +15,10 @@ CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicat
 
 Result<bool> CollectiveOperation::get_ready() {
   if (chosen_ == nullptr) {
-    auto sight = HostCommunicator::Sight::hidden;
+    auto sight = HostCommunicator::BufferVisibility::hidden;
     if (prepared_.mapped_algorithm != nullptr) sight = TUTTI_TRY(owner_.see_buffers(prepared_, awaited_));
-    if (sight == HostCommunicator::Sight::waiting) return false;
-    const bool mapped = sight != HostCommunicator::Sight::hidden;
+    if (sight == HostCommunicator::BufferVisibility::waiting) return false;
+    const bool mapped = sight != HostCommunicator::BufferVisibility::hidden;
     // All ranks fail here, before any rank has done work.
     if (prepared_.mapped_only && !mapped) {
       return invalid_argument(std::string(prepared_.mapped_algorithm->name()) +

@@ -29,7 +29,7 @@ class CollectiveOperation final : public Operation {
   HostCommunicator::Prepared* chosen_ = nullptr;  // `prepared_` or its mapped variant.
   HostCommunicator::WaitState wait_state_;
   Call call_;
-  AskedRounding rounding_;
+  RequestedRounding rounding_;
   std::optional<RemoteAccess> remote_access_;  // Set for the mapped variant.
   Rank awaited_ = 0;
   bool ready_ = false;

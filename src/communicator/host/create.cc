@@ -132,7 +132,7 @@ Result<Chosen> chosen_carriers(const CommunicatorOptions& options, Protection pr
 }
 
 std::string carrier_name(const CommunicatorOptions& options, const Chosen& chosen, Protection protection) {
-  if (chosen.carriers != nullptr) return options.transport.empty() ? kUnasked : options.transport;
+  if (chosen.carriers != nullptr) return options.transport.empty() ? kDefaultCarrier : options.transport;
   if (protection == Protection::none) return "tcp";
   return protection == Protection::encrypted ? "tcp encrypted" : "tcp checked";
 }

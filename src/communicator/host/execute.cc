@@ -114,7 +114,7 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_collective(const Call
   return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared, call, chosen));
 }
 
-Ran HostCommunicator::last_run() const {
+LastRun HostCommunicator::last_run() const {
   const ConnectedPlan* plan = ran_.load(std::memory_order_acquire);
   if (plan == nullptr) return {};
   const CompressionFormat compression = plan->key.compression;
@@ -143,7 +143,7 @@ void HostCommunicator::announce(Prepared& prepared, const Call& call) {
 }
 
 void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call,
-                                    const AskedRounding& asked) {
+                                    const RequestedRounding& requested) {
   Launch& launch = chosen.launch;
   launch.signature = signature_of(announced.record);
   launch.self = {const_cast<std::byte*>(call.input), call.output};
@@ -155,13 +155,13 @@ void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen,
     if (call.factor != nullptr) factor = factor_of(call.type, call.factor);
     chosen.interpreter->machine().scale(factor.scale, factor.integer_scale);
   }
-  if (chosen.compressed_fold) bind_rounding(chosen, call, asked);
+  if (chosen.compressed_fold) bind_rounding(chosen, call, requested);
   chosen.interpreter->start();
 }
 
 // Sends first, and publishes the call record while the data is in flight.
-Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call, const AskedRounding& asked) {
-  bind_buffers(prepared, prepared, call, asked);
+Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call, const RequestedRounding& requested) {
+  bind_buffers(prepared, prepared, call, requested);
   const Progress progress = prepared.interpreter->advance();
   board_.announce(rank_, prepared.record);
   return progress == Progress::done && !spans_hosts_ ? Status() : wait_and_advance(prepared, progress);

@@ -55,7 +55,7 @@ class HostCommunicator final : public Communicator {
 
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
   void report_last_call() override { report_call(NotificationKind::call); }
-  Ran last_run() const override;
+  LastRun last_run() const override;
   CompressionStatistics compression_statistics() const override { return compression_counter_.of(board_.last(rank_)); }
 
   Status run(const Call& call, const CommunicatorOptions* options) override;
@@ -190,8 +190,8 @@ class HostCommunicator final : public Communicator {
   void begin(Prepared& prepared, const CommunicatorOptions& options);
   void announce(Prepared& prepared, const Call& call);
   // Passes the buffers to the interpreter. `announced` is the call as peers see it.
-  void bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call, const AskedRounding& asked);
-  Status run_at_once(Prepared& prepared, const Call& call, const AskedRounding& asked);
+  void bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call, const RequestedRounding& requested);
+  Status run_at_once(Prepared& prepared, const Call& call, const RequestedRounding& requested);
   // Not inlined: if compiled into each caller, the loop over the moves would not be inlined into it.
   [[gnu::noinline]] Status run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
   Status complete(Prepared& prepared);
@@ -199,13 +199,13 @@ class HostCommunicator final : public Communicator {
 
   // ---- rounding.cc ----
   // Prepares a compressed call after its buffers are known, before it runs.
-  void bind_rounding(Prepared& prepared, const Call& call, const AskedRounding& asked);
+  void bind_rounding(Prepared& prepared, const Call& call, const RequestedRounding& requested);
   // Replaces an input that has a residual by a copy that includes the residual and is already rounded.
   void correct_input(Prepared& prepared, const Call& call, const Dither* dither);
 
   // ---- autotune.cc ----
   // Internal collective beside a call of the user. Error messages describe it as the user's call.
-  struct Aside {
+  struct InternalCollective {
     Call call;
     CommunicatorOptions options;
     CallRecord record;
@@ -219,10 +219,10 @@ class HostCommunicator final : public Communicator {
   Result<std::unique_ptr<Prepared>> prepare_autotuning(const Call& call, const CommunicatorOptions& options);
   Result<Prepared*> next_tried(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options);
   Status run_autotuning(const Call& call, const CommunicatorOptions& options);
-  Aside recalling(const Call& call, const CommunicatorOptions& options);
-  Aside summing(const Call& call, const CommunicatorOptions& options, const Ended& ended,
-                std::vector<std::uint64_t>& sums_ns) const;
-  Result<Prepared*> prepare_aside(const Aside& aside);
+  InternalCollective recalling(const Call& call, const CommunicatorOptions& options);
+  InternalCollective summing(const Call& call, const CommunicatorOptions& options, const Ended& ended,
+                             std::vector<std::uint64_t>& sums_ns) const;
+  Result<Prepared*> prepare_internal(const InternalCollective& internal);
   void conclude(const Ended& ended, const std::vector<std::uint64_t>& sums_ns);
 
   // ---- waiting.cc ----
@@ -312,8 +312,8 @@ class HostCommunicator final : public Communicator {
   BufferReference refer(const std::byte* memory, std::uint64_t bytes);
   void show_buffers(Prepared& prepared, const Call& call);
   Status receive_regions();
-  enum class Sight : std::uint8_t { waiting, hidden, mapped };
-  Result<Sight> see_buffers(const Prepared& prepared, Rank& awaited);
+  enum class BufferVisibility : std::uint8_t { waiting, hidden, mapped };
+  Result<BufferVisibility> see_buffers(const Prepared& prepared, Rank& awaited);
   Status locate_buffers(const Prepared& prepared);
   Result<std::byte*> locate(Rank peer, const BufferReference& reference, std::uint64_t bytes);
   Result<Prepared*> mapped_variant(Prepared& prepared, const Call& call);
@@ -357,7 +357,7 @@ class HostCommunicator final : public Communicator {
   const RankMapping by_domains_;  // Hosts and their NUMA domains; empty if no host has several domains.
   Advice advice_;
   const Machine machine_;  // Machine model for the tuner; equal on all ranks.
-  std::mutex hearing_;
+  std::mutex polling_;
   bool shares_cpu_ = false;       // Result of the last find_others().
   std::int64_t received_ns_ = 0;  // Time of the last poll for notifications before a call.
   PassedRegions passed_regions_;

@@ -49,22 +49,22 @@ Status HostCommunicator::receive_regions() {
 }
 
 // Returns whether all ranks show their buffers. If they do, sets peer_memory_ to their addresses in this process.
-Result<HostCommunicator::Sight> HostCommunicator::see_buffers(const Prepared& prepared, Rank& awaited) {
+Result<HostCommunicator::BufferVisibility> HostCommunicator::see_buffers(const Prepared& prepared, Rank& awaited) {
   if (!one_process_) TUTTI_CHECK_OK(receive_regions());
-  if (!shows(prepared.record)) return Sight::hidden;
+  if (!shows(prepared.record)) return BufferVisibility::hidden;
   for (Rank peer = 0; peer < ranks_; ++peer) {
     const auto record = board_.call(peer, prepared.record.sequence);
     if (!record) {
       // The peer is past this call. It did not wait for this rank, so its buffers were hidden.
-      if (board_.last(peer) > prepared.record.sequence) return Sight::hidden;
+      if (board_.last(peer) > prepared.record.sequence) return BufferVisibility::hidden;
       awaited = peer;
-      return Sight::waiting;
+      return BufferVisibility::waiting;
     }
     if (record->signature != prepared.record.signature) return mismatch(peer, *record);
-    if (!shows(*record)) return Sight::hidden;
+    if (!shows(*record)) return BufferVisibility::hidden;
   }
   TUTTI_CHECK_OK(locate_buffers(prepared));
-  return Sight::mapped;
+  return BufferVisibility::mapped;
 }
 
 // Called only if all ranks show their buffers. Then no rank leaves the call before all ranks are in it, so all records

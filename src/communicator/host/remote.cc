@@ -29,7 +29,7 @@ constexpr std::int64_t kNotificationNs = 50'000;
 
 void HostCommunicator::poll_notifications() {
   if (!spans_hosts_) return;
-  const std::unique_lock lock(hearing_, std::try_to_lock);
+  const std::unique_lock lock(polling_, std::try_to_lock);
   if (!lock) return;
   while (const auto notifications = mesh_.receive()) {
     if (notifications->kind == NotificationKind::failure) {
@@ -97,7 +97,7 @@ std::string HostCommunicator::never_received() const {
   for (const Rank peer : mesh_.remote_ranks()) {
     if (board_.last(peer) < record_->sequence) list += (list.empty() ? "" : ", ") + std::to_string(peer);
   }
-  return list.empty() ? "" : "; not heard of in this call: " + list + ", which may be late, stopped or in another one";
+  return list.empty() ? "" : "; not reported by ranks " + list + ", which may be late, stopped or in another call";
 }
 
 // Spins for the usual time of an answer, then sleeps until a frame of `peer` arrives. First sends everything that the

@@ -9,12 +9,12 @@ constexpr int index_of(Place place) { return static_cast<int>(place); }
 
 }  // namespace
 
-void HostCommunicator::bind_rounding(Prepared& prepared, const Call& call, const AskedRounding& asked) {
-  ran_rounding_.store(asked.rounding, std::memory_order_relaxed);
-  const bool dithers = asked.rounding == Rounding::stochastic;
+void HostCommunicator::bind_rounding(Prepared& prepared, const Call& call, const RequestedRounding& requested) {
+  ran_rounding_.store(requested.rounding, std::memory_order_relaxed);
+  const bool dithers = requested.rounding == Rounding::stochastic;
   prepared.interpreter->machine().round(dithers || prepared.corrects ? &prepared.rounding : nullptr);
   if (!dithers && !prepared.corrects) return;
-  const CallNumbers numbers = numbers_of(call, rank_, ranks_, prepared.record.sequence, asked.seed);
+  const CallNumbers numbers = numbers_of(call, rank_, ranks_, prepared.record.sequence, requested.seed);
   const Dither of_inputs = {numbers.input_key, 0};
   if (prepared.corrects) correct_input(prepared, call, dithers ? &of_inputs : nullptr);
 

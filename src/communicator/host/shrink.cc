@@ -83,7 +83,7 @@ Status Shrinking::agree() {
       if (!here) missing.push_back(members_[member]);
     }
     if (missing.empty()) break;
-    TUTTI_CHECK_OK(keep_waiting(missing, "to come to"));
+    TUTTI_CHECK_OK(keep_waiting(missing, "to join"));
     mesh_.wait(missing.front(), static_cast<int>(std::min<std::int64_t>(deadline_.left_ms(), kLookMs)));
   }
   for (Rank member = 0; member < ranks(); ++member) {
@@ -108,8 +108,7 @@ Result<bool> Shrinking::receive(Rank member) {
   if (pair.theirs) TUTTI_CHECK_OK(propose(member));
   if (pair.theirs) return proposed_[member] && (member > self_ || pair.contact);
   if (mesh_.has_left(peer))
-    return invalid_usage(rank_name(peer) + " has destroyed its communicator, and cannot come to the shrink" +
-                         terms_.name);
+    return invalid_usage(rank_name(peer) + " has destroyed its communicator, and cannot join the shrink" + terms_.name);
   TUTTI_CHECK_OK(propose(member));
   return false;
 }
@@ -128,7 +127,7 @@ Status Shrinking::disagreement(Rank peer) const {
 }
 
 Status Shrinking::keep_waiting(const std::vector<Rank>& missing, const char* action) const {
-  for (const std::uint32_t* word : {terms_.parent_abort, terms_.part_abort}) {
+  for (const std::uint32_t* word : {terms_.parent_abort, terms_.new_abort}) {
     if (word != nullptr && load_acquire(word) != 0)
       return aborted_error(rank_name(terms_.self) + " aborted the shrink" + terms_.name);
   }
@@ -205,7 +204,7 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::shrink(const std::vector
                        .excluded = excluded,
                        .timeout_ms = options.init_timeout_ms,
                        .parent_abort = &aborted_,
-                       .part_abort = options.abort,
+                       .new_abort = options.abort,
                        .name = name()});
   auto part = caught([&]() -> Result<std::unique_ptr<Communicator>> {
     TUTTI_CHECK_OK(shrinking.agree());

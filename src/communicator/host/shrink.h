@@ -22,7 +22,7 @@ struct ShrinkTerms {
   std::vector<Rank> excluded;  // Sorted, without duplicates, without this rank.
   std::int64_t timeout_ms = 0;
   const std::uint32_t* parent_abort = nullptr;  // A nonzero value aborts the shrink.
-  const std::uint32_t* part_abort = nullptr;    // Like parent_abort, for the new communicator; may be null.
+  const std::uint32_t* new_abort = nullptr;     // Like parent_abort, for the new communicator; may be null.
   std::string name;                             // For messages, such as " on gradients".
 };
 

@@ -73,7 +73,7 @@ Result<ReceivedFrame> HostCommunicator::await_passed(Rank peer, FrameKind kind, 
     TUTTI_CHECK_OK(links_.collect(peer));
     if (auto passed = links_.take_passed(peer, kind)) return std::move(*passed);
     TUTTI_CHECK_OK(failure_unpublished(when));
-    if (deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not come in time " + when);
+    if (deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not respond in time " + when);
     mesh_.wait(peer, Watch{deadline, board_.failed_word()}.poll_ms());
   }
 }

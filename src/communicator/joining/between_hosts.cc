@@ -9,10 +9,10 @@
 namespace tutti {
 
 RemoteOffer BetweenHosts::offer() {
-  Result<std::unique_ptr<CarrierSource>> opened = open_unasked();
+  Result<std::unique_ptr<CarrierSource>> opened = open_default_carrier();
   if (!opened.ok()) return {"", std::move(opened).status().message()};
   opened_ = std::move(opened).value();
-  return {kUnasked, ""};
+  return {kDefaultCarrier, ""};
 }
 
 std::unique_ptr<CarrierSource> BetweenHosts::choose(const Bootstrap& bootstrap) {
@@ -22,7 +22,7 @@ std::unique_ptr<CarrierSource> BetweenHosts::choose(const Bootstrap& bootstrap) 
   };
   const std::string why = why_tcp(bootstrap.remote_offers(), named);
   if (why.empty()) {
-    log(LogLevel::info, "between hosts %s: all ranks have it", kUnasked);
+    log(LogLevel::info, "between hosts %s: all ranks have it", kDefaultCarrier);
     return std::move(opened_);
   }
   opened_ = nullptr;
@@ -33,14 +33,14 @@ std::unique_ptr<CarrierSource> BetweenHosts::choose(const Bootstrap& bootstrap) 
 std::string why_tcp(const std::vector<RemoteOffer>& offers, const std::function<std::string(Rank)>& named) {
   for (Rank rank = 0; rank < offers.size(); ++rank) {
     const RemoteOffer& offer = offers[rank];
-    if (offer.carrier.empty()) return named(rank) + " has no " + kUnasked + ": " + offer.why_none;
+    if (offer.carrier.empty()) return named(rank) + " has no " + kDefaultCarrier + ": " + offer.why_none;
     if (offer.carrier != offers.front().carrier)
       return named(0) + " has " + offers.front().carrier + ", and " + named(rank) + " " + offer.carrier;
   }
   return "";
 }
 
-Status check_asked_transport(const Config& config) {
+Status check_requested_transport(const Config& config) {
   TUTTI_CHECK_OK(check_transport("TUTTI_TRANSPORT", config.transport));
   Result<std::unique_ptr<CarrierSource>> opened = open_carriers(config.transport);
   if (!opened.ok()) return std::move(opened).status().during("opening " + config.transport + ", for TUTTI_TRANSPORT");
@@ -49,16 +49,16 @@ Status check_asked_transport(const Config& config) {
 }
 
 std::string describe_between_hosts() {
-  const std::string& asked = config().transport;
-  if (asked == "shm") return "none: TUTTI_TRANSPORT asks for shm, which reaches ranks of one host";
-  if (!asked.empty()) {
-    Status possible = check_asked_transport(config());
-    return possible.ok() ? asked + ", for TUTTI_TRANSPORT" : "none: " + std::move(possible).message();
+  const std::string& requested = config().transport;
+  if (requested == "shm") return "none: TUTTI_TRANSPORT is shm, which connects ranks of one host";
+  if (!requested.empty()) {
+    Status possible = check_requested_transport(config());
+    return possible.ok() ? requested + ", for TUTTI_TRANSPORT" : "none: " + std::move(possible).message();
   }
   if (config().encrypt || config().check_tcp) return "tcp, for TUTTI_ENCRYPT and TUTTI_CHECK";
-  Result<std::string> found = describe_unasked();
-  if (found.ok()) return std::string(kUnasked) + ", where all ranks have it: " + found.value();
-  return "tcp, no " + std::string(kUnasked) + ": " + std::move(found).status().message();
+  Result<std::string> found = describe_default_carrier();
+  if (found.ok()) return std::string(kDefaultCarrier) + ", where all ranks have it: " + found.value();
+  return "tcp, no " + std::string(kDefaultCarrier) + ": " + std::move(found).status().message();
 }
 
 }  // namespace tutti

@@ -36,7 +36,7 @@ std::string why_tcp(const std::vector<RemoteOffer>& offers, const std::function<
 // Fails if this process cannot use the transport that TUTTI_TRANSPORT names, or if that transport does not support
 // TUTTI_ENCRYPT or TUTTI_CHECK. Opens and closes its devices, as selected by this process's settings rather than by
 // `config`.
-Status check_asked_transport(const Config& config);
+Status check_requested_transport(const Config& config);
 
 // Returns a human-readable description of what ranks on this machine would offer.
 std::string describe_between_hosts();

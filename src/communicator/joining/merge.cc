@@ -51,7 +51,7 @@ std::string packed_view(const std::string& gpu) {
   }
   std::string view = packed(found.value());
   if (view.size() <= kMaxBroadcastBytes && fits_broadcast(found.value())) return view;
-  log(LogLevel::warn, "the topology of this host stays unknown: it is too large to be told");
+  log(LogLevel::warn, "the topology of this host stays unknown: it is too large to send");
   return "";
 }
 
@@ -91,7 +91,7 @@ Result<Hosts> hosts_known_to_all(Bootstrap& bootstrap, const Watch& watch) {
     if (sight.bytes > 0 && sight.bytes <= kMaxBroadcastBytes && !known.contains(sight)) {
       std::string reported = rank == self ? view : std::string(sight.bytes, '\0');
       TUTTI_CHECK_OK(bootstrap.broadcast(rank, std::as_writable_bytes(std::span(reported)), watch));
-      known[sight] = TUTTI_TRY(unpacked(reported, "the topology that rank " + std::to_string(rank) + " told"));
+      known[sight] = TUTTI_TRY(unpacked(reported, "reading the topology of rank " + std::to_string(rank)));
     }
     merger.add(name, known[sight]);
   }

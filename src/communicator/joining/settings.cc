@@ -91,7 +91,7 @@ std::vector<std::string> refused_settings(const Environment& environment, const 
       check_bounded_rounding("TUTTI_COMPRESS_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
                              config.compression_stochastic ? Rounding::stochastic : Rounding::nearest,
                              config.max_relative_error),
-      check_asked_transport(config),
+      check_requested_transport(config),
       check_nccl_memory(environment),
       check_nccl_compression(environment),
       config.refused.empty() ? Status() : invalid_usage(config.refused),

@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kSpinUs = 50;
 // Minimum number of acknowledgments in the later half before a stream may end.
-constexpr std::ptrdiff_t kHeard = 4;
+constexpr std::ptrdiff_t kMinArrivals = 4;
 // Sleep of a sender whose window grows with arrivals, since arrivals do not wake it.
 constexpr std::int64_t kNapNs = 100'000;
 constexpr std::size_t kRoomBytes = 32 << 10;
@@ -47,7 +47,7 @@ class Exchange {
         continue;
       }
       if (watch.aborted()) return aborted_error("aborted while joining");
-      if (watch.deadline.passed()) return timeout_error("nothing came over " + ring_.previous->route);
+      if (watch.deadline.passed()) return timeout_error("nothing arrived over " + ring_.previous->route);
       if (elapsed - moved_us < kSpinUs) ::sched_yield();
       else sleep(watch);
     }
@@ -72,7 +72,7 @@ class Exchange {
     if (elapsed_us < limits_.min_us || elapsed_us >= limits_.max_us) return elapsed_us >= limits_.max_us;
     const Arrival* at_half = &at(acknowledged_, elapsed_us / 2);
     const Arrival* const last = &acknowledged_.back();
-    if (last - at_half < kHeard || last->bytes - at_half->bytes < limits_.window_bytes) return false;
+    if (last - at_half < kMinArrivals || last->bytes - at_half->bytes < limits_.window_bytes) return false;
     double silence_us = elapsed_us - last->us;
     for (const Arrival* one = at_half; one != last; ++one) silence_us = std::max(silence_us, (one + 1)->us - one->us);
     return silence_us <= elapsed_us / 6;

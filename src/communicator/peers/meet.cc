@@ -36,7 +36,7 @@ struct PeerSet::PeerInfo {
   std::uint32_t thread_blocks = 0;
   std::uint32_t failed = 0;  // 1: no memory for its inboxes.
   DeviceHandle inboxes = {};
-  ComputeSharing company = ComputeSharing::all_processes;  // How its device is shared.
+  ComputeSharing sharing = ComputeSharing::all_processes;  // How its device is shared.
   std::uint32_t by_file = 0;                               // 1: its inboxes are opened with a file that it has passed.
   Rank driver = 0;                                         // First of the ranks that its thread drives.
 
@@ -44,7 +44,7 @@ struct PeerSet::PeerInfo {
   // True if the two ranks use their device in time slices.
   bool alternates_with(const PeerInfo& other) const {
     if (device != other.device) return false;
-    return company == ComputeSharing::none || (company == ComputeSharing::one_process && process != other.process);
+    return sharing == ComputeSharing::none || (sharing == ComputeSharing::one_process && process != other.process);
   }
 };
 
@@ -80,7 +80,7 @@ PeerSet::PeerInfo PeerSet::introduce() {
   info.home = DeviceHome::publish(shared_home());
   info.device = home().device().traits().identity;
   info.thread_blocks = home().device().traits().thread_blocks;
-  info.company = home().device().traits().company;
+  info.sharing = home().device().traits().sharing;
   return info;
 }
 
@@ -173,9 +173,9 @@ Status PeerSet::get_to_know(const PeerInfos& infos) {
     const auto sharers =
         std::count_if(infos.begin(), infos.end(), [&](const PeerInfo& other) { return other.device == info.device; });
     thread_blocks_ = std::min(thread_blocks_, info.thread_blocks / static_cast<std::uint32_t>(sharers));
-    const auto housemates =
+    const auto ranks_here =
         std::count_if(infos.begin(), infos.end(), [&](const PeerInfo& other) { return other.process == info.process; });
-    alone_ = alone_ && housemates == 1;
+    alone_ = alone_ && ranks_here == 1;
     one_device_ =
         one_device_ && is_near(peer) && info.process == infos.front().process && info.device == infos.front().device;
   }
@@ -233,8 +233,8 @@ Status PeerSet::check_routes(const std::vector<LanePlacement>& table, const Peer
                    table[pair] == (together ? LanePlacement::home : LanePlacement::inbox)
              : table[pair] == LanePlacement::network)
       continue;
-    return invalid_usage("rank " + std::to_string(pair / ranks) + " told an impossible way to rank " +
-                         std::to_string(pair % ranks) + ": its library is of another version");
+    return invalid_usage("rank " + std::to_string(pair / ranks) + " reported an impossible path to rank " +
+                         std::to_string(pair % ranks) + ": it uses another version of the library");
   }
   return {};
 }

@@ -30,9 +30,9 @@ PeerSet::PeerSet(const Communicator& control, std::shared_ptr<DeviceHome> own)
   homes_[self_] = std::move(own);
 }
 
-PeerSet::~PeerSet() { let_go(); }
+PeerSet::~PeerSet() { release_all(); }
 
-void PeerSet::let_go() {
+void PeerSet::release_all() {
   for (std::byte*& memory : opened_) {
     if (memory != nullptr) home().device().close(std::exchange(memory, nullptr));
   }
@@ -71,7 +71,8 @@ Status PeerSet::use_host_memory(Segment memory) {
 Status PeerSet::open_remote_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts) {
   for (const Rank peer : mesh.remote_ranks()) {
     const std::uint32_t context = contexts[std::size_t{std::min(self_, peer)} * ranks() + std::max(self_, peer)];
-    if (context == 0) return remote_error("rank " + std::to_string(peer) + " has told no lanes between the hosts");
+    if (context == 0)
+      return remote_error("rank " + std::to_string(peer) + " has not reported its lanes between the hosts");
     const RemotePlace place = {context, budget_, config().gpudirect};
     spans_hosts_[peer] = TUTTI_TRY(RemoteLanes::make(home().shared_device(), mesh.connection(peer), place));
   }

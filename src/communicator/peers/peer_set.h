@@ -35,7 +35,7 @@ class PeerSet {
   Result<MeetingRecord*> records(Rank rank) const;
 
   // Closes memory of other processes. No call may follow.
-  void let_go();
+  void release_all();
 
   // Device memory of this rank.
   DeviceHome& home() const { return *homes_[self_]; }
@@ -45,7 +45,7 @@ class PeerSet {
   bool is_here(Rank rank) const { return homes_[rank] != nullptr; }
   bool all_in_process() const { return foreign_ == 0; }
   // True if ranks of this host in other processes may have this rank's memory open.
-  bool has_strangers() const { return !strangers_.empty(); }
+  bool has_other_processes() const { return !strangers_.empty(); }
   bool each_in_its_own_process() const { return alone_; }
   // True if thread blocks of every rank can access all buffers. Other devices are accessible only through windows, and
   // only for plain allocations.

@@ -37,7 +37,7 @@ Status RemoteLanes::place_slots(const LaneBudget& budget, GpuDirect wanted) {
   }
   memory_ = block.memory;
   mapped_ = TUTTI_TRY(device_->map_host(memory_.get(), block.bytes));
-  connection_->lend(context_, std::move(block));
+  connection_->attach_memory(context_, std::move(block));
   return {};
 }
 

@@ -15,22 +15,22 @@ std::string protocol_name(std::uint8_t number) {
 }
 
 std::string compression_name(std::uint8_t number) {
-  if (number == Asked::kBound) return "within a bound on the error";
+  if (number == Requested::kBound) return "within a bound on the error";
   const char* known = name(static_cast<CompressionFormat>(number));
   return known == nullptr ? "raw" : known;
 }
 
 // Returns the options that differ, such as "; rank 0 asks for algorithm ring and rank 1 for none
 // (options.tuning->algorithm or TUTTI_ALGORITHM)".
-std::string asked_apart(const RanksCall& ours, const RanksCall& theirs) {
+std::string differing_requests(const RanksCall& ours, const RanksCall& theirs) {
   std::string text;
   const auto notify = [&](const char* what, const std::string& mine, const std::string& other, const char* where) {
     if (mine == other) return;
     text += "; rank " + std::to_string(ours.rank) + " asks for " + what + mine + " and rank " +
             std::to_string(theirs.rank) + " for " + other + " (" + where + ")";
   };
-  const Asked& mine = ours.record.asked;
-  const Asked& other = theirs.record.asked;
+  const Requested& mine = ours.record.requested;
+  const Requested& other = theirs.record.requested;
   notify("algorithm ", or_none(algorithm_name(mine.algorithm)), or_none(algorithm_name(other.algorithm)),
          "options.tuning->algorithm or TUTTI_ALGORITHM");
   notify("protocol ", protocol_name(mine.protocol), protocol_name(other.protocol),
@@ -44,11 +44,12 @@ std::string asked_apart(const RanksCall& ours, const RanksCall& theirs) {
 
 std::string difference(const RanksCall& ours, const RanksCall& theirs) {
   if (describe(ours.record) != describe(theirs.record)) return "";
-  const std::string asked = asked_apart(ours, theirs);
-  if (!asked.empty()) return asked;
+  const std::string requested = differing_requests(ours, theirs);
+  if (!requested.empty()) return requested;
   if (ours.record.advised != 0 || theirs.record.advised != 0)
-    return ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and what the "
-           "plugin reads must be alike on all ranks";
+    return ", and their tuner plugins choose differently: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and the files that "
+           "the "
+           "plugin reads must match on all ranks";
   return ", with other bounds on errors (options.max_relative_error, TUTTI_MAX_RELATIVE_ERROR or "
          "TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), or another TUTTI_TUNE or TUTTI_DETERMINISTIC, or on some of them "
          "alone "

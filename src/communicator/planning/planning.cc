@@ -86,7 +86,7 @@ CallRecord record_of(const Call& call, const CommunicatorOptions& options) {
   record.collective = static_cast<std::uint8_t>(call.collective);
   record.type = static_cast<std::uint8_t>(call.type);
   record.reduction = static_cast<std::uint8_t>(call.reduction);
-  record.asked = options.asked;
+  record.requested = options.requested;
   return record;
 }
 
@@ -145,15 +145,15 @@ Query query_of(const Problem& problem, std::uint64_t block_bytes) {
 }
 
 Result<double> predicted_us(const Query& query, const Choice& choice) {
-  Query asked = query;
-  if (choice.mapped) asked.protocol = "";  // Mapped calls have no messages, so a forced protocol does not apply.
-  for (const Candidate& candidate : TUTTI_TRY(candidates(asked))) {
+  Query requested = query;
+  if (choice.mapped) requested.protocol = "";  // Mapped calls have no messages, so a forced protocol does not apply.
+  for (const Candidate& candidate : TUTTI_TRY(candidates(requested))) {
     Choice known = candidate.choice;
     if (known.algorithm != choice.algorithm || known.compression != choice.compression ||
         (!choice.mapped && known.protocol != choice.protocol))
       continue;
     if (query.thread_blocks > 0) known.channels = choice.channels;  // On host memory there is one channel.
-    return prediction_of(asked, known).total_us();
+    return prediction_of(requested, known).total_us();
   }
   return unsupported("nothing is predicted of algorithm '" + std::string(choice.algorithm) + "' with protocol '" +
                      tutti::name(choice.protocol) + "' for " + describe(query.problem) +

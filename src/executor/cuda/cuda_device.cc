@@ -23,8 +23,8 @@ CUdeviceptr as_address(const void* memory) { return reinterpret_cast<CUdeviceptr
 
 // CUDA_DEVICE_MAX_CONNECTIONS, as the driver interprets it: default 8, maximum 32. The driver reads it once.
 std::uint32_t hardware_queues() {
-  const int asked = std::atoi(environment().get("CUDA_DEVICE_MAX_CONNECTIONS").value_or("8").c_str());
-  return static_cast<std::uint32_t>(std::clamp(asked, 1, 32));
+  const int requested = std::atoi(environment().get("CUDA_DEVICE_MAX_CONNECTIONS").value_or("8").c_str());
+  return static_cast<std::uint32_t>(std::clamp(requested, 1, 32));
 }
 
 // Context for errors of stream memory operations, which are needed only if processes share the GPU without MPS.
@@ -80,7 +80,7 @@ Status CudaDevice::find_traits() {
   int ordering = CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE;  // Also if the driver does not know the attribute.
   (void)driver().attribute(&ordering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, ordinal_);
   traits_.orders_writes = ordering >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
-  traits_.company = mps != 0 ? ComputeSharing::all_processes : ComputeSharing::one_process;
+  traits_.sharing = mps != 0 ? ComputeSharing::all_processes : ComputeSharing::one_process;
   return {};
 }
 
@@ -322,9 +322,9 @@ Status CudaDevice::keep_for_graph(DeviceStream stream, std::shared_ptr<void> kep
   if (capture != cudaStreamCaptureStatusActive)
     return internal_error("a stream that is not captured is given what its graph should hold");
   auto held = std::make_unique<std::shared_ptr<void>>(std::move(kept));
-  const auto let_go = [](void* of_graph) { delete static_cast<std::shared_ptr<void>*>(of_graph); };
+  const auto release_all = [](void* of_graph) { delete static_cast<std::shared_ptr<void>*>(of_graph); };
   cudaUserObject_t object = nullptr;
-  TUTTI_CHECK_OK(check(cudaUserObjectCreate(&object, held.get(), let_go, 1, cudaUserObjectNoDestructorSync),
+  TUTTI_CHECK_OK(check(cudaUserObjectCreate(&object, held.get(), release_all, 1, cudaUserObjectNoDestructorSync),
                        "cudaUserObjectCreate"));
   held.release();
   const cudaError_t error = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);

@@ -11,7 +11,7 @@
 namespace tutti {
 
 Result<std::byte*> CudaMemory::take(std::size_t bytes) {
-  if (std::byte* kept = take_kept({bytes, false})) return kept;
+  if (std::byte* kept = take_free({bytes, false})) return kept;
   void* memory = nullptr;
   const std::string call = "cudaMalloc of " + std::to_string(bytes) + " bytes";
   TUTTI_CHECK_OK(cuda_status(cudaMalloc(&memory, bytes), call.c_str(), "device " + std::to_string(ordinal_)));
@@ -22,7 +22,7 @@ Result<std::byte*> CudaMemory::take(std::size_t bytes) {
 
 Result<std::byte*> CudaMemory::take_shared(std::size_t bytes, File& file) {
   if (!VirtualMemory::offered(ordinal_)) return take(bytes);
-  std::byte* memory = take_kept({bytes, true});
+  std::byte* memory = take_free({bytes, true});
   if (memory == nullptr) {
     auto made = VirtualMemory::create(ordinal_, bytes);
     if (!made.ok()) {
@@ -48,7 +48,7 @@ Result<File> CudaMemory::file_of(std::byte* memory) {
   return taken_.at(memory).shared.file();
 }
 
-std::byte* CudaMemory::take_kept(const KeptMemory::Kind& kind) {
+std::byte* CudaMemory::take_free(const FreeList::Kind& kind) {
   const std::lock_guard lock(mutex_);
   return kept_.take(kind);
 }

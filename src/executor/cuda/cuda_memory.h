@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "src/executor/cuda/virtual_memory.h"
-#include "src/executor/thread_block/kept_memory.h"
+#include "src/executor/thread_block/free_list.h"
 
 namespace tutti {
 
@@ -31,14 +31,14 @@ class CudaMemory {
     std::size_t bytes = 0;
     VirtualMemory shared;  // Empty for plain allocations.
   };
-  static KeptMemory::Kind kind_of(const Taken& taken) { return {taken.bytes, taken.shared.data() != nullptr}; }
-  std::byte* take_kept(const KeptMemory::Kind& kind);
+  static FreeList::Kind kind_of(const Taken& taken) { return {taken.bytes, taken.shared.data() != nullptr}; }
+  std::byte* take_free(const FreeList::Kind& kind);
   Result<File> file_of(std::byte* memory);
 
   const int ordinal_;
   std::mutex mutex_;
   std::map<std::byte*, Taken> taken_;
-  KeptMemory kept_;
+  FreeList kept_;
 };
 
 }  // namespace tutti

@@ -97,7 +97,7 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const char* path) {
                      all.opened.find("nvmlDeviceGetNvLinkRemotePciInfo_v2", all.link_end) &&
                      all.opened.find("nvmlDeviceGetP2PStatus", all.p2p_status) &&
                      all.opened.find("nvmlDeviceGetTopologyCommonAncestor", all.ancestor);
-  if (!found) return unsupported(std::string(path) + " is too old to say how GPUs are connected");
+  if (!found) return unsupported(std::string(path) + " is too old to report how GPUs are connected");
   const int error = all.init();
   if (error != kSuccess) return unsupported(std::string(path) + " does not start: error " + std::to_string(error));
   return made;

@@ -7,7 +7,7 @@ namespace {
 
 Status no_device() {
   return unsupported(
-      "this library was built without CUDA: build it where nvcc is, and see that the configuration says 'CUDA on', or "
+      "this library was built without CUDA: build it with nvcc installed, and check that CMake prints 'CUDA on', or "
       "use host memory");
 }
 

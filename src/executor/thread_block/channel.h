@@ -74,7 +74,7 @@ class Channel {
   TUTTI_HOST_DEVICE const Cursor& cursor() const { return cursor_; }
   // This thread's result; run() returns the result of the whole thread block.
   TUTTI_HOST_DEVICE Progress own() const { return own_; }
-  static constexpr std::uint32_t kNobody = ~0U;
+  static constexpr std::uint32_t kNone = ~0U;
 
  private:
   template <typename T>
@@ -274,7 +274,7 @@ class Channel {
   const bool resumes_;
   Blocked blocked_;
   Cursor cursor_;
-  std::uint32_t absent_ = kNobody;
+  std::uint32_t absent_ = kNone;
   Progress own_ = Progress::done;
 };
 

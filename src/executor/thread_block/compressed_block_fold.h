@@ -11,7 +11,7 @@ namespace tutti {
 
 // Whether rounding options are compiled in. Separate code, so that rarely used options cost the common case no
 // registers.
-enum class Rounds : std::uint8_t { to_nearest, as_asked };
+enum class Rounds : std::uint8_t { to_nearest, as_requested };
 
 // Workers: the threads that share a group; GroupCrew for this processor.
 template <class Form, class Workers = GroupCrew, Rounds kRounds = Rounds::to_nearest>
@@ -40,7 +40,7 @@ class CompressedBlockFold {
     TUTTI_ROLLED
     for (std::uint64_t group = crew_.first(); group < groups; group += kGroups * std::uint64_t{crew_.step()}) {
       bool decoded = false;
-      if constexpr (kRounds == Rounds::as_asked) decoded = was_decoded(group);
+      if constexpr (kRounds == Rounds::as_requested) decoded = was_decoded(group);
       TUTTI_ROLLED
       for (std::uint32_t at = crew_.place() * kShare; at < kCompressionGroup; at += Workers::kWorkers * kShare) {
         Spot spots[kGroups];
@@ -156,13 +156,13 @@ class CompressedBlockFold {
       if constexpr (kRounds == Rounds::to_nearest) {
         shares[n].encode(values[n], range_of(type_), crew_);
       } else {
-        encode_as_asked(spots[n], shares[n], values[n], decoded);
+        encode_as_requested(spots[n], shares[n], values[n], decoded);
       }
       if (keeps_) shares[n].decode(values[n]);
     }
   }
 
-  TUTTI_HOST_DEVICE void encode_as_asked(const Spot& spot, Share& share, const float* values, bool decoded) const {
+  TUTTI_HOST_DEVICE void encode_as_requested(const Spot& spot, Share& share, const float* values, bool decoded) const {
     const Dither here = {rounding_.dither.seed, rounding_.dither.first + spot.begin()};
     if (rounding_.dithers && !decoded) {
       share.encode(values, range_of(type_), crew_, here);
@@ -270,7 +270,7 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_block_fold_as(const FoldTask
                                                                   const FoldOperands& operands,
                                                                   const CompressedMarks& marks, Crew crew,
                                                                   const FoldRounding& rounding) {
-  CompressedBlockFold<Form, GroupCrew, Rounds::as_asked>(task, keeps, operands, marks, crew, rounding).run();
+  CompressedBlockFold<Form, GroupCrew, Rounds::as_requested>(task, keeps, operands, marks, crew, rounding).run();
 }
 
 // Like block_fold(), for compression formats (task.wire). `keeps`: see src/plan/step.h. Ignores operands.scaled.
@@ -285,8 +285,8 @@ TUTTI_HOST_DEVICE inline void compressed_block_fold(const FoldTask& task, Keeps 
 TUTTI_HOST_DEVICE [[gnu::noinline]] inline void compressed_block_fold(const FoldTask& task, Keeps keeps,
                                                                       const FoldOperands& operands,
                                                                       const CompressedMarks& marks, Crew crew,
-                                                                      const KernelRounding& asked) {
-  const FoldRounding rounding = rounding_of(asked, operands, marks, task.type);
+                                                                      const KernelRounding& requested) {
+  const FoldRounding rounding = rounding_of(requested, operands, marks, task.type);
   visit_form(task.compression, [&]<class Form>(Type<Form>) {
     compressed_block_fold_as<Form>(task, keeps, operands, marks, crew, rounding);
   });

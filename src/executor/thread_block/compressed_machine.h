@@ -61,8 +61,8 @@ class CompressedMachine : public BlockMachine<ThreadBlock> {
 
  private:
   // Other threads see the result after the agreement on the first step.
-  TUTTI_HOST_DEVICE void find_rounding(const KernelRounding* asked, const Launch& launch) {
-    *rounding_ = asked == nullptr ? KernelRounding{} : *asked;
+  TUTTI_HOST_DEVICE void find_rounding(const KernelRounding* requested, const Launch& launch) {
+    *rounding_ = requested == nullptr ? KernelRounding{} : *requested;
     rounding_->begins[0] = launch.self.input;
     rounding_->begins[1] = launch.self.output;
     rounding_->begins[2] = launch.scratch;

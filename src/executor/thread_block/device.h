@@ -53,7 +53,7 @@ struct DeviceTraits {
   std::uint32_t ordinal = 0;             // Index in this process.
   std::uint32_t thread_blocks = 1;       // Maximum concurrent thread blocks.
   std::uint32_t thread_block_bytes = 0;  // Maximum shared memory per thread block.
-  ComputeSharing company = ComputeSharing::all_processes;
+  ComputeSharing sharing = ComputeSharing::all_processes;
   // Hardware queues per process; streams beyond this number share queues and wait for each other.
   std::uint32_t queues = ~0U;
   // Passed to NICs; see DeviceBlock.

@@ -1,8 +1,8 @@
-#include "src/executor/thread_block/kept_memory.h"
+#include "src/executor/thread_block/free_list.h"
 
 namespace tutti {
 
-std::byte* KeptMemory::take(const Kind& kind) {
+std::byte* FreeList::take(const Kind& kind) {
   const auto kept = kept_.find(kind);
   if (kept == kept_.end()) return nullptr;
   std::byte* memory = kept->second;
@@ -10,11 +10,11 @@ std::byte* KeptMemory::take(const Kind& kind) {
   return memory;
 }
 
-void KeptMemory::set_aside(std::byte* memory, const Kind& kind) {
+void FreeList::set_aside(std::byte* memory, const Kind& kind) {
   if (kind.shared) aside_.push_back(memory);
 }
 
-std::vector<std::byte*> KeptMemory::give_up() {
+std::vector<std::byte*> FreeList::give_up() {
   std::vector<std::byte*> all = std::exchange(aside_, {});
   for (const auto& [kind, memory] : std::exchange(kept_, {})) all.push_back(memory);
   return all;

@@ -10,7 +10,7 @@
 namespace tutti {
 
 // Not thread-safe.
-class KeptMemory {
+class FreeList {
  public:
   struct Kind {
     std::size_t bytes = 0;

@@ -12,7 +12,7 @@ TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel& chann
                                     Progress progress) {
   if (channel.own() != progress) return;  // Another thread has the details.
   const Blocked& blocked = channel.blocked();
-  const bool absent = channel.absent() != Channel::kNobody;
+  const bool absent = channel.absent() != Channel::kNone;
   KernelReport& report = entry.watch.reported->report;
   if (!compare_exchange(&report.claimed, 0U, 1U)) return;
   report.mismatch = progress == Progress::mismatch;

@@ -86,7 +86,7 @@ class Driver {
     }
     const NodeId id = gpu_on(bus_id);
     if (std::any_of(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) { return gpu.id == id; })) {
-      tree_.note("the driver tells the bus id of " + node(id).name + " for " + name + " as well");
+      tree_.note("the driver reports the bus id of " + node(id).name + " for " + name + ", too");
       return std::nullopt;
     }
     node(id).index = index;
@@ -113,13 +113,13 @@ class Driver {
     int major = 0, minor = 0;
     if (is_number(gpu.model)) {
       if (const int problem = nvml_.name(device, name, sizeof name - 1)) {
-        note("the driver does not tell what " + gpu.name + " is", problem);
+        note("the driver does not report the name of " + gpu.name, problem);
       } else {
         gpu.model = name;
       }
     }
     if (const int problem = nvml_.capability(device, &major, &minor)) {
-      note("the driver does not tell the compute capability of " + gpu.name, problem);
+      note("the driver does not report the compute capability of " + gpu.name, problem);
     } else {
       gpu.sm = static_cast<std::uint32_t>(major * 10 + minor);
     }
@@ -144,7 +144,7 @@ class Driver {
       const bool reported = nvml_.link_end_kind != nullptr && nvml_.link_end_kind(device, link, &kind) == 0;
       ++ends[{bus_id, reported ? kind == kNvmlEndIsSwitch : false}];
     }
-    if (unreported != 0) note("the driver does not tell of all NVLinks of " + node(id).name, unreported);
+    if (unreported != 0) note("the driver does not report all NVLinks of " + node(id).name, unreported);
     if (nowhere)
       tree_.note("the driver does not report where all NVLinks of " + node(id).name + " lead: a bus id is invalid");
     return ends;
@@ -195,7 +195,7 @@ class Driver {
     }
     const double published = c2c_gbytes_per_s(node(id).sm);
     if (!has_rates)
-      tree_.note("the driver does not tell the rate of NVLink-C2C of " + node(id).name + ": taken for " +
+      tree_.note("the driver does not report the rate of NVLink-C2C of " + node(id).name + ": taken for " +
                  std::to_string(std::lround(published)) + " GB/s each way");
     tree_.connect(domain_of(id), id, LinkKind::c2c, has_rates ? megabytes / 1000 : published, active);
     return active;

@@ -150,7 +150,7 @@ class Reader {
     }
     if (above.gigatransfers > 2.5 || above.lanes > 1 || fastest.gbytes_per_s() <= above.gbytes_per_s()) return above;
     tree_.note("pci " + normal_bus_id(pci.attribute("busid").value()) +
-               " says that it is slower than what lies behind it: taken for a bridge of a virtual machine");
+               " is slower than the devices behind it: treated as a bridge of a virtual machine");
     return fastest;
   }
 
@@ -218,7 +218,7 @@ class Reader {
       return xml_.complain(link.at, "there is no GPU with busid=\"" + target + "\", which it leads to");
     }
     if (other == link.gpu) {
-      tree_.note(tree_.topology.nodes[other].name + " says that its NVLinks lead to itself: left out");
+      tree_.note(tree_.topology.nodes[other].name + " has NVLinks to itself: ignored");
       return {};
     }
     const auto reported = seen_by_.try_emplace({std::min(other, link.gpu), std::max(other, link.gpu)}, link.gpu).first;

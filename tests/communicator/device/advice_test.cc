@@ -34,7 +34,7 @@ TEST_P(DeviceTunerPlugin, DecidesAlgorithmAndChannels) {
   problem.ranks = 3;
   for (const std::uint64_t count : {10, 50'000}) {
     EXPECT_EQ(run_collective(ranks, 0, {problem, count, 0}), "");
-    EXPECT_EQ(stand_in_.asked.bytes, count * sizeof(std::int64_t));
+    EXPECT_EQ(stand_in_.requested.bytes, count * sizeof(std::int64_t));
     for (Rank rank = 0; rank < 3; ++rank) {
       EXPECT_STREQ(ranks[rank].last_run().algorithm, "ring");
       EXPECT_STREQ(ranks[rank].last_run().protocol, "Simple");

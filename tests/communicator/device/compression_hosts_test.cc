@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kCount = 9001;
 
-CommunicatorOptions sending(const char* compression, const std::string& algorithm, AskedRounding rounding = {}) {
+CommunicatorOptions sending(const char* compression, const std::string& algorithm, RequestedRounding rounding = {}) {
   CommunicatorOptions options = over_transport();
   options.timeout_ms = 60'000;
   options.compression = compression;
@@ -135,7 +135,7 @@ TEST_P(DeviceCompression, ChoosesFormat_WithinErrorBound) {
     return pair.devices[0].last_run();
   };
   for (const double bound : {0.3, 0.0101, 0.0025}) {
-    const Ran ran = ran_with(bounded(bound), kMax, Reduction::sum);
+    const LastRun ran = ran_with(bounded(bound), kMax, Reduction::sum);
     EXPECT_STRNE(ran.compression, "raw") << bound;
     EXPECT_LE(ran.error, bound);
     const std::vector<float> found(pair.outputs[1], pair.outputs[1] + kMax);

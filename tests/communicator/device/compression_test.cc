@@ -141,7 +141,7 @@ class DeviceCompression : public OnDevices {
     const Status status = enqueue(device_calls(ranks, found, call));
     if (!status.ok()) return status.message();
     ranks.synchronize();
-    const Ran on_host = hosts[0]->last_run(), ran = ranks[0].last_run();
+    const LastRun on_host = hosts[0]->last_run(), ran = ranks[0].last_run();
     if (std::strcmp(ran.compression, on_host.compression) != 0 || ran.error != on_host.error)
       return std::string("went in ") + ran.compression + ", and on host memory in " + on_host.compression;
     for (Rank rank = 0; rank < ranks.size(); ++rank)

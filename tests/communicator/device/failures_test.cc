@@ -100,14 +100,14 @@ TEST_P(DeviceFailures, MayBeQueriedByAnotherThread_DuringFirstCall) {
     DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, kCount, buffer, buffer));
     call.call.reduction = Reduction::pre_mul_sum;
     call.call.scalar = 3;
-    std::atomic<bool> asked = false, done = false;
+    std::atomic<bool> requested = false, done = false;
     std::thread watchdog([&] {
       while (!done) {
         EXPECT_TRUE(ranks[0].failure().ok());
-        asked = true;
+        requested = true;
       }
     });
-    while (!asked) std::this_thread::yield();
+    while (!requested) std::this_thread::yield();
     EXPECT_TRUE(enqueue({&call, 1}).ok());
     ranks.synchronize();
     done = true;

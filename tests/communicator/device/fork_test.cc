@@ -57,7 +57,7 @@ class Callers {
     EXPECT_EQ(values[1], 3);
   }
 
-  std::unique_ptr<DeviceRig> rig_ = host_rig({.company = ComputeSharing::none});
+  std::unique_ptr<DeviceRig> rig_ = host_rig({.sharing = ComputeSharing::none});
   const DeviceStream stream_ = rig_->make_stream();
   Communicators ranks_;
   std::atomic<bool> done_ = false;

@@ -17,12 +17,12 @@ void await(Claim&& claim) {
   while (!claim()) std::this_thread::yield();
 }
 
-// A device on which memory is freed behind a stream of the program until let_go(). Until then no launch returns.
+// A device on which memory is freed behind a stream of the program until release_all(). Until then no launch returns.
 class BusyDevice {
  public:
   BusyDevice() : word_(rig_->device().allocate_host(sizeof(std::uint32_t)).value()), stream_(rig_->make_stream()) {}
   ~BusyDevice() {
-    let_go();
+    release_all();
     rig_->destroy_stream(stream_);
     rig_->device().free_host(word_);
   }
@@ -39,13 +39,13 @@ class BusyDevice {
     freeing_ = std::thread([this, memory] { rig_->device().free(memory); });
     await([this] { return dynamic_cast<HostDevice&>(rig_->device()).freeing(); });
   }
-  void let_go() {
+  void release_all() {
     store_release(reinterpret_cast<std::uint32_t*>(word_.host), 1U);
     if (freeing_.joinable()) freeing_.join();
   }
 
  private:
-  std::unique_ptr<DeviceRig> rig_ = host_rig({.company = ComputeSharing::none, .free_holds_launches = true});
+  std::unique_ptr<DeviceRig> rig_ = host_rig({.sharing = ComputeSharing::none, .free_holds_launches = true});
   HostMemory word_;
   DeviceStream stream_;
   std::thread freeing_;
@@ -70,7 +70,7 @@ class HeldStreams : public testing::Test {
     const Status failure = ranks_[0].failure();
     EXPECT_EQ(failure.code(), code) << failure.message();
     EXPECT_NE(failure.message().find(words), std::string::npos) << failure.message();
-    busy_.let_go();
+    busy_.release_all();
     EXPECT_FALSE(ranks_[0].finalize().ok());
     EXPECT_EQ(std::count(output_, output_ + 2 * kCount, kUntouched), static_cast<std::ptrdiff_t>(2 * kCount));
   }

@@ -11,10 +11,10 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::uint64_t kNobody = ~std::uint64_t{0};
+constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
 std::vector<HostDeviceOptions> alone(std::size_t devices) {
-  return std::vector<HostDeviceOptions>(devices, HostDeviceOptions{.unreachable = kNobody});
+  return std::vector<HostDeviceOptions>(devices, HostDeviceOptions{.unreachable = kNone});
 }
 
 // Mappings of lanes; each rank also maps the board.
@@ -49,7 +49,7 @@ TEST(HostMemoryLanes, WorkBesideDeviceLanes) {
 
 TEST(HostMemoryLanes, WorkBesideDeviceLanes_OfTimeSlicedRanks) {
   std::vector<HostDeviceOptions> devices = alone(2);
-  for (HostDeviceOptions& device : devices) device.company = ComputeSharing::none;
+  for (HostDeviceOptions& device : devices) device.sharing = ComputeSharing::none;
   Islands islands(devices, 2);
   EXPECT_TRUE(islands[0][0].in_turns() && maps_lanes(islands.usage(0), 2));
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 4); });
@@ -92,7 +92,7 @@ class HostMemoryLanesOfProcesses : public testing::Test {
 TEST_F(HostMemoryLanesOfProcesses, ConnectProcesses_WithoutSharedDeviceMemory) {
   constexpr Rank kRanks = 3;
   const auto work = [](DeviceRanks& own, Rank first) { return run_all(own, first, kRanks); };
-  for (Rank rank = 0; rank < kRanks; ++rank) processes_.start(rig(rank, kNobody), rank, 1, kRanks, work);
+  for (Rank rank = 0; rank < kRanks; ++rank) processes_.start(rig(rank, kNone), rank, 1, kRanks, work);
   processes_.expect_reports("right");
 }
 
@@ -101,7 +101,7 @@ TEST_F(HostMemoryLanesOfProcesses, ConnectTimeSlicedProcesses) {
   constexpr Rank kRanks = 3;
   const File turns(::memfd_create("tutti-turns", MFD_CLOEXEC));
   const auto in_turns = [&] {
-    return host_rig({.unreachable = kNobody, .company = ComputeSharing::none, .turns = turns.get()});
+    return host_rig({.unreachable = kNone, .sharing = ComputeSharing::none, .turns = turns.get()});
   };
   const auto work = [](DeviceRanks& own, Rank first) {
     return own[0].in_turns() ? run_all(own, first, kRanks) : "not in turns";
@@ -115,7 +115,7 @@ TEST_F(HostMemoryLanesOfProcesses, WorkBesideSharedDeviceMemory) {
   const auto work = [](DeviceRanks& own, Rank first) { return run_all(own, first, 4); };
   processes_.start(rig(0, 0), 0, 2, 4, work);
   processes_.start(rig(1, 1U << 2), 2, 1, 4, work);
-  processes_.start(rig(2, kNobody), 3, 1, 4, work);
+  processes_.start(rig(2, kNone), 3, 1, 4, work);
   processes_.expect_reports("right");
 }
 
@@ -130,7 +130,7 @@ TEST_F(HostMemoryLanesOfProcesses, ConnectSubCommunicators) {
     own.synchronize();
     return status.ok() && buffer[49999] == 2 ? "right" : "wrong: " + status.message();
   };
-  for (Rank rank = 0; rank < 4; ++rank) processes_.start(rig(rank, kNobody), rank, 1, 4, work);
+  for (Rank rank = 0; rank < 4; ++rank) processes_.start(rig(rank, kNone), rank, 1, 4, work);
   processes_.expect_reports("right");
 }
 

@@ -31,9 +31,9 @@ class LateRank {
   void split() { part_ = std::move(ranks_[0].split(0, 0, ranks_[0].options())).value(); }
   DeviceCommunicator& part() { return *part_->on_device(); }
 
-  // Work enqueued in the stream waits until let_go().
+  // Work enqueued in the stream waits until release_all().
   void hold() { ASSERT_TRUE(rig_.device().hold_until(word_, 1, held_).ok()); }
-  void let_go() {
+  void release_all() {
     store_release(word_, 1U);
     EXPECT_TRUE(rig_.synchronize(held_).ok());
   }
@@ -134,7 +134,7 @@ TEST_P(LateCalls, DoNotWriteIntoNextCommunicator) {
     rank.abort();
     rank.end_part();
     rank.split();
-    rank.let_go();
+    rank.release_all();
     stored.open();
     looked.wait();
     if (!rank.add(10, rank.stream()).ok()) return "not enqueued";
@@ -168,7 +168,7 @@ TEST_P(LateCalls, ReadMemoryThatStillExists) {
     rank.abort();
     rank.end_part();
     rank.free_kept();
-    rank.let_go();
+    rank.release_all();
     return "there";
   });
   start(1, [&](LateRank& rank) -> std::string {

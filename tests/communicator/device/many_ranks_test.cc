@@ -75,7 +75,7 @@ TEST(LaneBudget, HoldsAllHalfLanesToOtherHosts) {
     const LaneBudget budget = budget_for(ranks).value();
     LaneTable table([](std::size_t) -> Result<LaneMemory> { return internal_error("not lent"); });
     const std::size_t bytes = 2 * budget.remote_bytes();
-    table.lend(1, {.memory = HalfLane::allocate_shared(bytes).value(), .bytes = bytes, .slots = nullptr});
+    table.attach_memory(1, {.memory = HalfLane::allocate_shared(bytes).value(), .bytes = bytes, .slots = nullptr});
     for (const bool writes : {true, false}) {
       const auto open = [&](std::uint32_t channel, std::uint16_t tag) {
         LaneSpec spec = message_spec(writes ? 0 : 1, writes ? 1 : 0, tag, budget.slots);

@@ -210,7 +210,7 @@ TEST_P(DeviceNetwork, NamesMissingRank_OnAllHosts) {
   const Status status = ranks[1].failure();
   EXPECT_EQ(status.code(), Code::timeout);
   for (const char* word : {"rank 0 waited too long for rank 1 in broadcast(1000 float32, root 1)",
-                           "rank 1 was not heard of in it", " over 127.0.0.1:"})
+                           "rank 1 has not reported it", " over 127.0.0.1:"})
     EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
   ranks.synchronize();
 }

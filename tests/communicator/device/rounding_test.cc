@@ -17,7 +17,7 @@ namespace {
 constexpr Rank kRanks = 3;
 constexpr std::size_t kCount = 4001;
 
-CommunicatorOptions sending(const char* compression, const char* algorithm, AskedRounding rounding = {}) {
+CommunicatorOptions sending(const char* compression, const char* algorithm, RequestedRounding rounding = {}) {
   CommunicatorOptions options = over_transport();
   options.timeout_ms = 60'000;
   options.compression = compression;

@@ -20,7 +20,7 @@ inline CommunicatorOptions autotuning(Tune tune, const std::string& file = "") {
 }
 
 inline std::string way_of(const DeviceCommunicator& rank) {
-  const Ran ran = rank.last_run();
+  const LastRun ran = rank.last_run();
   return std::string(ran.algorithm) + " " + ran.protocol;
 }
 

@@ -63,13 +63,13 @@ INSTANTIATE_TEST_SUITE_P(Versions, TunerPlugins, testing::Values(STAND_IN_V4, ST
 });
 
 TEST_P(TunerPlugins, ReceiveRanksAndCall) {
-  const auto asked = adviser();
+  const auto requested = adviser();
   EXPECT_EQ(stand_in_.ranks, 4U);
   EXPECT_EQ(stand_in_.hosts, 2U);
-  EXPECT_TRUE(asked->ask(kQuestion, kOurs).silent());
-  EXPECT_EQ(stand_in_.asked.collective, 4);
-  EXPECT_EQ(stand_in_.asked.bytes, 4096U);
-  EXPECT_EQ(stand_in_.asked.registered, 0);
+  EXPECT_TRUE(requested->ask(kQuestion, kOurs).silent());
+  EXPECT_EQ(stand_in_.requested.collective, 4);
+  EXPECT_EQ(stand_in_.requested.bytes, 4096U);
+  EXPECT_EQ(stand_in_.requested.registered, 0);
   EXPECT_EQ(stand_in_.before[1][2], 2);
   EXPECT_EQ(stand_in_.before[0][2], 3);
   EXPECT_EQ(stand_in_.before[1][0], -1);
@@ -77,7 +77,7 @@ TEST_P(TunerPlugins, ReceiveRanksAndCall) {
 }
 
 TEST_P(TunerPlugins, ReceiveHosts_InNewerVersion) {
-  const auto asked = adviser();
+  const auto requested = adviser();
   const bool newer = GetParam() == std::string_view(STAND_IN_V5);
   EXPECT_EQ(stand_in_.domains.count, newer ? 2 : 0);
   EXPECT_EQ(stand_in_.domains.fewest_ranks, newer ? 1 : 0);
@@ -90,23 +90,23 @@ TEST_P(TunerPlugins, ChooseByTheirTimes) {
     channels = 2;
     return 0;
   };
-  const auto asked = adviser();
-  EXPECT_EQ(asked->ask(kQuestion, kOurs).candidate, 2U);
-  EXPECT_EQ(asked->ask(kQuestion, kOurs).channels, 2U);
+  const auto requested = adviser();
+  EXPECT_EQ(requested->ask(kQuestion, kOurs).candidate, 2U);
+  EXPECT_EQ(requested->ask(kQuestion, kOurs).channels, 2U);
   Question small = kQuestion;
   small.block_bytes = 8;
-  EXPECT_EQ(asked->ask(small, kOurs).candidate, 1U);
+  EXPECT_EQ(requested->ask(small, kOurs).candidate, 1U);
   small.thread_blocks = 0;
-  EXPECT_EQ(asked->ask(small, kOurs).channels, 0U) << "on host memory there is one";
+  EXPECT_EQ(requested->ask(small, kOurs).channels, 0U) << "on host memory there is one";
   EXPECT_TRUE(lines.empty());
 }
 
 TEST_P(TunerPlugins, AreNotAsked_AboutCallsThatNcclDoesNotAsk) {
-  const auto asked = adviser();
+  const auto requested = adviser();
   Question question = kQuestion;
   question.collective = Collective::all_to_all;
-  EXPECT_TRUE(asked->ask(question, kOurs).silent());
-  EXPECT_TRUE(asked->ask(kQuestion, std::span(kOurs).first(1)).silent());
+  EXPECT_TRUE(requested->ask(question, kOurs).silent());
+  EXPECT_TRUE(requested->ask(kQuestion, std::span(kOurs).first(1)).silent());
   EXPECT_EQ(stand_in_.answers, 0);
 }
 
@@ -114,9 +114,9 @@ TEST_P(TunerPlugins, HaveContextPerCommunicator) {
   const auto first = adviser();
   auto second = adviser();
   (void)second->ask(kQuestion, kOurs);
-  EXPECT_EQ(stand_in_.asked.context, 1);
+  EXPECT_EQ(stand_in_.requested.context, 1);
   (void)first->ask(kQuestion, kOurs);
-  EXPECT_EQ(stand_in_.asked.context, 0);
+  EXPECT_EQ(stand_in_.requested.context, 0);
   second.reset();
   EXPECT_EQ(stand_in_.ended, 1);
 }
@@ -134,8 +134,8 @@ TEST_P(TunerPlugins, LeaveChoice_WhenTheyFail) {
     channels = 3;
     return 2;
   };
-  const auto asked = adviser();
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(asked->ask(kQuestion, kOurs).silent());
+  const auto requested = adviser();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(requested->ask(kQuestion, kOurs).silent());
   expect_one_line("getCollInfo fails with error 2");
 }
 

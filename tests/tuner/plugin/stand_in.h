@@ -24,7 +24,7 @@ struct StandIn {
   // Its latest arguments.
   std::size_t ranks = 0, hosts = 0;
   nccl_tuner::NvlinkDomains domains = {};
-  AskedCall asked;
+  AskedCall requested;
   nccl_tuner::Table before = {};
   std::int32_t contexts = 0, ended = 0, answers = 0;
   std::vector<std::uint64_t> communicators;  // Version 5 only, in order of creation.

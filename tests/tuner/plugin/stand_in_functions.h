@@ -33,9 +33,9 @@ inline std::int32_t advise(void* context, std::int32_t collective, std::size_t b
   auto& times = *reinterpret_cast<nccl_tuner::Table*>(table);
   ++stand_in.answers;
   stand_in.before = times;
-  stand_in.asked = {static_cast<std::int32_t>(reinterpret_cast<std::intptr_t>(context)) - 1, collective, bytes,
-                    registered};
-  return stand_in.answer == nullptr ? 0 : stand_in.answer(stand_in.asked, times, *channels);
+  stand_in.requested = {static_cast<std::int32_t>(reinterpret_cast<std::intptr_t>(context)) - 1, collective, bytes,
+                        registered};
+  return stand_in.answer == nullptr ? 0 : stand_in.answer(stand_in.requested, times, *channels);
 }
 
 inline std::int32_t end(void*) {
