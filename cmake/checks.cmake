@@ -1,10 +1,10 @@
-# Tests that are not programs of ours: the shape of the tree, the installed package, launchers.
+# Tests without a test program: checks of the sources (tidy, documentation), the installed package, and MPI launchers.
 if(NOT TUTTI_SANITIZE AND NOT TUTTI_TEST_FOLDERS)
   find_package(Python3 COMPONENTS Interpreter QUIET)
   if(Python3_FOUND)
     tutti_add_test(NAME tidy LABELS tidy COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/tidy)
     tutti_add_test(NAME tidy.rules LABELS tidy COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/tidy_test.py)
-    # Links of all Markdown files. The site is built where Sphinx is installed, by tools/dev docs or otherwise.
+    # docs.links checks the links of all Markdown files. docs.site is skipped unless Sphinx is installed.
     tutti_add_test(NAME docs.links LABELS docs COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/docs/links.py)
     tutti_add_test(NAME docs.rules LABELS docs COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/docs/docs_test.py)
     tutti_add_test(NAME docs.site LABELS docs COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/docs/build.py
@@ -22,7 +22,7 @@ if(NOT TUTTI_SANITIZE AND NOT TUTTI_TEST_FOLDERS)
                  -B ${PROJECT_BINARY_DIR}/library_alone -DTUTTI_DEVELOP=OFF -DTUTTI_CUDA=OFF -DTUTTI_DEPS=${TUTTI_DEPS})
   if(TARGET alltoall_perf AND TUTTI_HAS_MPI)
     tutti_add_test(NAME perf.mpirun LABELS perf COMMAND ${TUTTI_MPIRUN} -n 2 $<TARGET_FILE:alltoall_perf> -b 1K -e 64K -f 4)
-    # Open MPI refuses to start as root, or with more ranks than cores, unless told.
+    # By default, Open MPI refuses to start as root or with more ranks than cores.
     tutti_test_properties(perf.mpirun PROPERTIES RUN_SERIAL ON)
     tutti_test_environment(perf.mpirun OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
                            OMPI_MCA_rmaps_base_oversubscribe=1)

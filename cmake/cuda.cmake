@@ -1,5 +1,5 @@
-# Enables the CUDA language if a compiler was found. One build runs on all GPUs below, and the driver translates it for
-# later ones. Pass -DCMAKE_CUDA_ARCHITECTURES=native to build for the GPU of this machine only.
+# Enables the CUDA language if a compiler was found. The build runs on all architectures listed below, and the driver compiles
+# the PTX code for later ones. Pass -DCMAKE_CUDA_ARCHITECTURES=native to build for the GPU of this machine only.
 if(NOT TUTTI_HAS_CUDA)
   return()
 endif()
@@ -11,13 +11,14 @@ endif()
 enable_language(CUDA)
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know that nvcc has learned it.
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know that nvcc supports C++20.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
 set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
-  # Preprocessed text is that of one pass out of many: what another pass reads would not be missed. Dependencies are of all.
+  # ccache preprocesses for one of nvcc's passes only, so it would miss changes in headers that other passes read. In depend
+  # mode it uses the list of dependencies, which covers all passes.
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 find_package(CUDAToolkit REQUIRED)

@@ -7,8 +7,8 @@ endif()
 find_package(Threads REQUIRED)
 find_package(GTest QUIET)
 
-# tutti_dependency(UCX FOUND <bool> FOR <what it gives> WANTS <what is missing>): sets TUTTI_HAS_UCX.
-#   DEVELOPMENT: it serves what is built with TUTTI_DEVELOP alone.
+# tutti_dependency(UCX FOUND <bool> FOR <purpose> WANTS <what is missing>): sets TUTTI_HAS_UCX.
+#   DEVELOPMENT: the dependency is off unless TUTTI_DEVELOP is ON.
 function(tutti_dependency name)
   cmake_parse_arguments(DEPENDENCY "DEVELOPMENT" "FOUND;FOR;WANTS" "" ${ARGN})
   set(TUTTI_${name} AUTO CACHE STRING "${DEPENDENCY_FOR}: AUTO, ON or OFF")
@@ -36,6 +36,7 @@ function(tutti_dependency name)
   set(TUTTI_HAS_${name} ${has} PARENT_SCOPE)
 endfunction()
 
+# Sets <variable> to ON if <header> was found, else to OFF. Caches its folder in <variable>_INCLUDE_DIR.
 function(tutti_header_found variable header)
   find_path(${variable}_INCLUDE_DIR ${header})
   mark_as_advanced(${variable}_INCLUDE_DIR)
@@ -46,7 +47,7 @@ function(tutti_header_found variable header)
   endif()
 endfunction()
 
-# Statically, so that a Python process which has a libsodium of its own keeps it.
+# libsodium is linked statically, so that it does not replace another libsodium that a Python process has loaded.
 find_library(TUTTI_SODIUM_LIBRARY libsodium.a)
 find_path(TUTTI_SODIUM_INCLUDE_DIR sodium.h)
 if(TUTTI_SODIUM_LIBRARY AND TUTTI_SODIUM_INCLUDE_DIR)
@@ -60,13 +61,13 @@ endif()
 
 find_program(TUTTI_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
 set(nvcc_found OFF)
-if(TUTTI_NVCC AND NOT TUTTI_SANITIZE)  # They see nothing of a device.
+if(TUTTI_NVCC AND NOT TUTTI_SANITIZE)  # Sanitizers do not check device code.
   set(nvcc_found ON)
 endif()
-# These are opened when the library runs: to build against them, their headers are enough.
+# The library loads UCX and verbs at run time with dlopen(), so the build needs only their headers.
 tutti_header_found(ucx_found ucp/api/ucp.h)
 tutti_header_found(verbs_found infiniband/verbs.h)
-# Files of topologies: the one in the library statically, the other a header.
+# Parsers of topology files: pugixml is linked statically, nlohmann-json is a header.
 tutti_header_found(pugixml_found pugixml.hpp)
 tutti_header_found(json_found nlohmann/json.hpp)
 find_library(TUTTI_PUGIXML_LIBRARY libpugixml.a)
@@ -84,13 +85,13 @@ if(TUTTI_MPIRUN AND TUTTI_MPICC)
   set(mpi_found ON)
 endif()
 
-# NCCL's own header, of the CUDA toolkit or the wheel nvidia-nccl-cu13: the library does without, its clients in the tests
-# do not. The wheel has no CUDA headers beside it, for which the tests have a stand-in.
+# nccl.h from the CUDA toolkit or the wheel nvidia-nccl-cu13. Only tests need it. The wheel lacks CUDA headers, so the tests
+# have substitutes for them.
 find_path(TUTTI_NCCL_INCLUDE_DIR nccl.h HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include ${TUTTI_DEPS}/nccl/include)
 if(NOT TUTTI_NCCL_INCLUDE_DIR)
   find_package(Python3 COMPONENTS Interpreter QUIET)
 endif()
-if(NOT TUTTI_NCCL_INCLUDE_DIR AND Python3_FOUND)  # Python knows best where its packages are.
+if(NOT TUTTI_NCCL_INCLUDE_DIR AND Python3_FOUND)  # Python locates the folder of the wheel.
   execute_process(COMMAND ${Python3_EXECUTABLE} -c "import nvidia.nccl; print(nvidia.nccl.__path__[0])"
                   OUTPUT_VARIABLE wheel OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   find_path(TUTTI_NCCL_INCLUDE_DIR nccl.h PATHS ${wheel}/include NO_DEFAULT_PATH)
@@ -115,6 +116,7 @@ tutti_dependency(MPI DEVELOPMENT FOUND ${mpi_found} FOR "launcher test and peers
                  WANTS "no mpirun and mpicc (libopenmpi-dev or mpich)")
 tutti_dependency(GTEST DEVELOPMENT FOUND ${GTest_FOUND} FOR "tests" WANTS "no GoogleTest (libgtest-dev)")
 
+# Prints version, build type, compiler, and the state of all optional dependencies.
 function(print_dependencies)
   get_property(summary GLOBAL PROPERTY TUTTI_SUMMARY)
   if(TUTTI_SANITIZE)

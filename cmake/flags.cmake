@@ -1,10 +1,10 @@
-# Compiler flags of our own code, as the target tutti_flags that every module links privately.
+# Compiler flags of the project's own code: every module links the target tutti_flags privately.
 option(TUTTI_WERROR "Treat warnings as errors" OFF)
 option(TUTTI_HARDEN "Stack protection, control-flow protection and checked libc calls" ON)
 set(TUTTI_SANITIZE "" CACHE STRING "Sanitizers to build everything with: address,undefined or thread")
 
 add_library(tutti_flags INTERFACE)
-# For the compiler of the host: nvcc knows none of these.
+# tutti_host_flags(flags...): adds flags for the C and C++ compiler. nvcc does not accept them.
 function(tutti_host_flags)
   target_compile_options(tutti_flags INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${ARGN}>")
 endfunction()
@@ -16,21 +16,23 @@ if(TUTTI_WERROR)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # gcc 12 takes "text" + std::string for an overlapping copy (GCC bug 105651).
+  # gcc 12 reports "text" + std::string as an overlapping copy (GCC bug 105651).
   target_compile_options(tutti_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
 
 if(TUTTI_SANITIZE)
-  # For every target, since a sanitizer sees only what was compiled with it.
+  # All targets get the flags, since a sanitizer checks only code that was compiled with it.
   add_compile_options(-fsanitize=${TUTTI_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TUTTI_SANITIZE})
-  # Instrumented code hides from gcc what is initialised; and the one fence in libstdc++'s headers is not on our paths.
+  # In instrumented code, gcc wrongly reports uninitialized variables. -Wtsan warns about a fence in libstdc++'s headers, which
+  # this code never executes.
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized;-Wno-tsan>")
-  # For what is compiled for many types and several processors: a third of the time to compile it.
+  # Kernels, compiled for many types and instruction sets, call AddressSanitizer's checks instead of inlining them: they compile
+  # in a third of the time.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND TUTTI_SANITIZE MATCHES "address")
     set(TUTTI_KERNEL_FLAGS "SHELL:--param asan-instrumentation-with-call-threshold=0")
   endif()
-  # UndefinedBehaviorSanitizer watches the library, not the tests' own files: a quarter of the time to compile them.
+  # UndefinedBehaviorSanitizer checks the library only. Test files compile in a quarter of the time without it.
   if(TUTTI_SANITIZE MATCHES "undefined")
     set(TUTTI_TEST_FLAGS -fno-sanitize=undefined)
   endif()
@@ -40,7 +42,8 @@ elseif(TUTTI_HARDEN)
   add_link_options(-Wl,-z,relro,-z,now)
 endif()
 
-# Optimizing the tests' own files takes time and gains none. Inline functions of the library may be linked from there.
+# -O1 for test files: optimizing them takes longer than it saves. They are not at -O0, since the linker may choose their copies
+# of the library's inline functions.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   list(APPEND TUTTI_TEST_FLAGS -O1)
 endif()

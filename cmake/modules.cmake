@@ -1,5 +1,5 @@
 # tutti_unite(<variable> <name> files...): writes a source file that includes the files, and sets <variable> to its path.
-# CMake's UNITY_BUILD includes absolute paths, so that a compiler cache could not serve clones at other paths.
+# UNITY_BUILD of CMake would include absolute paths, which prevents that clones at different paths share a compiler cache.
 function(tutti_unite variable name)
   set(text "")
   foreach(file ${ARGN})
@@ -12,7 +12,7 @@ function(tutti_unite variable name)
   set(${variable} ${unit} PARENT_SCOPE)
 endfunction()
 
-# Replaces a module's source files by units of several. Files with compile options of their own stay alone.
+# Replaces a module's source files by units of several files. Files with compile options of their own stay separate.
 function(tutti_unite_module variable name endings)
   set(result "")
   set(batch "")
@@ -21,7 +21,7 @@ function(tutti_unite_module variable name endings)
     set(unit "")
     foreach(ending ${endings})
       if(source MATCHES "_${ending}\\.cc$")
-        set(unit ${ending})  # The last that fits.
+        set(unit ${ending})  # The last matching ending wins.
       endif()
     endforeach()
     if(unit)
@@ -52,10 +52,10 @@ function(tutti_unite_module variable name endings)
   set(${variable} ${result} PARENT_SCOPE)
 endfunction()
 
-# One target per module. A module includes only modules on lower levels, so it links only those: tutti_module(plan LINKS tutti_base).
-# Every .cc file of the folder belongs to the module; *_avx2.cc and *_avx512.cc get flags of their own, and, like
-# *_x86.cc, are for x86 only; *_portable.cc is for all others.
-#   UNITS endings: with TUTTI_UNITY, compile *_<ending>.cc at once; without UNITS, nine files at a time.
+# tutti_module(<name> LINKS targets FOLDER folder UNITS endings): adds the library tutti_<name>, built from all .cc files of the
+# folder (default: the current one). LINKS: the modules on lower levels whose headers it includes. *_avx2.cc and *_avx512.cc
+# get flags of their own and are, like *_x86.cc, for x86 only; *_portable.cc is for all other processors.
+#   UNITS: with TUTTI_UNITY, all files *_<ending>.cc compile as one unit; without UNITS, nine files compile as one unit.
 option(TUTTI_UNITY "Compile several files of a module at once, which takes half the time" OFF)
 function(tutti_module name)
   cmake_parse_arguments(MODULE "" "FOLDER" "LINKS;UNITS" ${ARGN})
@@ -83,6 +83,6 @@ function(tutti_module name)
   target_include_directories(tutti_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(tutti_${name} PUBLIC ${MODULE_LINKS} PRIVATE tutti_flags)
   if(TUTTI_SANITIZE OR TUTTI_TEST_FOLDERS)
-    set_target_properties(tutti_${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # Tests build the libraries that they link.
+    set_target_properties(tutti_${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # Build only libraries that tests link.
   endif()
 endfunction()

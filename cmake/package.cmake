@@ -1,5 +1,5 @@
-# cmake --install: the library, its headers, the CMake package Tutti::tutti, tutti.pc, and those of the tools that were
-# built: tutti and the perf tools.
+# cmake --install installs the library, its headers, the CMake package Tutti::tutti, tutti.pc, and the tools that were built
+# (tutti and the perf tools).
 if(NOT TARGET tutti)
   return()
 endif()
@@ -11,7 +11,7 @@ endif()
 install(TARGETS tutti EXPORT TuttiTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tutti DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-# In a folder of its own: beside libtutti.so it would replace NVIDIA's for every program without being asked.
+# libnccl.so.2 has a folder of its own: beside libtutti.so it would replace NVIDIA's library for every program.
 install(TARGETS tutti_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tutti NAMELINK_SKIP)
 if(TARGET tutti_tool)
   install(TARGETS tutti_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)

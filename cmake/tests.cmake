@@ -1,8 +1,8 @@
 # How tests are built and run. Each file tests/<module>/<name>_test.cc is a test <module>.<name> of ctest. Test programs
 # hold several files each, and compile them as one unit, which takes a third of the time.
 
-# Tests in these folders start ranks that need all cores, so ctest runs them one at a time. Threads meet only here, so the
-# build with ThreadSanitizer has only these.
+# Tests in these folders start ranks that need all cores, so ctest runs them one at a time. Only these tests start threads, so
+# the build with ThreadSanitizer has no others.
 set(TUTTI_TEST_FOLDERS_WITH_RANKS executor transports bootstrap communicator device api nccl)
 
 set(TUTTI_TEST_FOLDERS "" CACHE STRING "Folders below tests/ to build; empty means all. Others, the tools and perf are left out")
@@ -14,11 +14,12 @@ set(TUTTI_TEST_SECONDS 300 CACHE STRING "Timeout of a test")
 # emulator, `perf` for tests/perf.
 add_custom_target(tutti_on_gpu)
 set(TUTTI_LABELS_ON_GPU cuda perf device)
-# A test that links one of these uses a GPU or the GPU emulator.
+# Targets that only tests of a GPU or of the GPU emulator link.
 set(TUTTI_KNOWS_DEVICES tutti_test_device tutti_cuda_engine tutti_current_host_device tutti_nccl_on_emulator tutti_perf_site
     CUDA::cudart_static)
 
-# Adds a test's program to that target if the test has one of the labels. Fails if the label is missing or not unique.
+# Makes tutti_on_gpu build the test's program if the test has one of TUTTI_LABELS_ON_GPU. Fails if it has several of them, or
+# has none and links one of TUTTI_KNOWS_DEVICES.
 function(tutti_note_on_gpu name labels program)
   set(on_gpu ${TUTTI_LABELS_ON_GPU})
   list(FILTER on_gpu INCLUDE REGEX "^(none|${labels})$")
@@ -77,14 +78,14 @@ function(tutti_tests program)
   endforeach()
 endfunction()
 
-# A program of one file: foo_test.cc in tests/api becomes api_foo_test.
+# tutti_test(<file> LINKS targets LABELS labels): a program of one file; foo_test.cc in tests/api becomes api_foo_test.
 function(tutti_test file)
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   string(REPLACE ".cc" "" stem ${file})
   tutti_tests(${folder}_${stem} ${file} ${ARGN})
 endfunction()
 
-# Programs of one file for all files *_test.cc of the folder that no call has named yet.
+# Adds a program of one file for each file *_test.cc of the folder that no previous call has named.
 function(tutti_other_tests)
   get_property(named DIRECTORY PROPERTY TUTTI_TEST_FILES)
   file(GLOB files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *_test.cc)
@@ -128,8 +129,8 @@ function(tutti_add_test)
   tutti_note_on_gpu(${name} "${labels}" "${program}")
 endfunction()
 
-# tutti_test_again(<name> OF <test> LABELS labels ARGUMENTS arguments ENVIRONMENT variables): the same test once more, with
-# other arguments or in another environment. It runs alone.
+# tutti_test_again(<name> OF <test> LABELS labels ARGUMENTS arguments ENVIRONMENT variables): adds another run of a test, with
+# other arguments or another environment. No other test runs at the same time.
 function(tutti_test_again name)
   cmake_parse_arguments(TEST "" "OF" "LABELS;ARGUMENTS;ENVIRONMENT" ${ARGN})
   get_property(command GLOBAL PROPERTY TUTTI_COMMAND_OF_${TEST_OF})

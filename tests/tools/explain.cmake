@@ -1,4 +1,4 @@
-# Output and errors of `tutti explain`; uses commands of CMakeLists.txt.
+# Tests of the output and errors of `tutti explain`. Uses variables and functions of CMakeLists.txt.
 tutti_add_test(NAME tools.explain LABELS tools COMMAND ${expect} 0
                "^all_reduce of 4 ranks, blocks of 65536 bytes[^\n]*\nchosen: two_shot/Simple .fastest. next is [a-z_]+/[A-Za-z0-9]+ with [0-9.]+ us, mainly by [a-z]+: [0-9.]+ instead of [0-9.]+ us.\n\nalgorithm [^\n]* work\ntwo_shot +Simple [^\n]*\n.*predicted = launch .*\nexcluded:\n  above [0-9]+ bytes, Simple is as fast or faster: ring/LL, .*\n  needs several hosts with several ranks each: hierarchical, hierarchical_ring"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 4 --cores 4)
@@ -61,7 +61,7 @@ tutti_test_explain_machines(of_devices_match_links "\nchosen with TUTTI_TUNE=1: 
 tutti_test_explain_machines(of_devices_named_despite_their_links "\nchosen with TUTTI_TUNE=1: .*two_shot +Simple [^\n]* 444.50*\n.*measured on [^\n]*laid out as 01234567\nexcluded"
                        --topology dgx-h100 --machine "laid out")
 if(TUTTI_HAS_FORMATS)
-  # Ranks are in the order of the driver's numbers: NVLinks are between the first and the third of them, and the others.
+  # The driver's numbers order the ranks, so NVLinks connect ranks 0 and 2, and ranks 1 and 3.
   set(gpus "")
   foreach(gpu 0:1:2 2:2:1 1:3:4 3:4:3)
     string(REPLACE ":" ";" gpu ${gpu})
@@ -106,7 +106,7 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
      "class all_reduce 40\nkept ring Simple 65536 1 9 5.5\ntried two_shot Simple 65536 1 9 6.5\n")
 function(tutti_test_explain_saved name pattern)
   set(cores --cores 4)
-  if("--link" IN_LIST ARGN)  # Of hosts that are not this one.
+  if("--link" IN_LIST ARGN)  # The machine is not this one, so --cores is invalid.
     set(cores "")
   endif()
   tutti_add_test(NAME tools.explain_saved_${name} LABELS tools COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "${pattern}"

@@ -1,4 +1,4 @@
-# The effect of this machine and its environment on `tutti explain`; uses commands of CMakeLists.txt.
+# Tests of the effect of this machine and its environment on `tutti explain`. Uses variables of CMakeLists.txt.
 set(here $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 4K)
 string(REPLACE ";" " " line "${here}")
 
@@ -18,7 +18,7 @@ tutti_add_test(NAME tools.explain_has_no_cores_behind_links LABELS tools COMMAND
 tutti_add_test(NAME tools.explain_ignores_cores_on_gpus LABELS tools COMMAND ${expect} 0 ", GPUs\n"
                ${here} --ranks 4 --memory cuda)
 
-# The meaning of bytes, compared with nccl-tests.
+# Definition of --bytes, compared with nccl-tests.
 tutti_add_test(NAME tools.explain_counts_blocks LABELS tools COMMAND ${expect} 0
                "^all_gather of 8 ranks, blocks of 67108864 bytes .536870912 as nccl-tests and tutti simulate count., GPUs\n"
                $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64M --topology dgx-h100)
