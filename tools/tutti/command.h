@@ -1,5 +1,5 @@
-// Description of a command of the tool. The parser (command_line.h) and the help text (help.h) are both made from it,
-// so that every option that is parsed is also explained.
+// Description of a command of the tool. The parser (command_line.h) and the help text (help.h) both use it, so that
+// help covers all options.
 #pragma once
 
 #include <span>
@@ -32,7 +32,7 @@ struct Command {
 // Descriptions of all commands, in the order of the help.
 std::span<const Command> commands();
 
-// The command of that name, or null.
+// Returns the command with that name, or null.
 const Command* find_command(std::string_view name);
 
 // Descriptions of single commands. Keys of their options: options.h.

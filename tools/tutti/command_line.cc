@@ -10,7 +10,7 @@
 namespace tutti::tool {
 namespace {
 
-// "--name=value" or "--name".
+// An option of the form "--name=value" or "--name".
 struct Word {
   std::string_view name;
   std::optional<std::string> value;
@@ -31,7 +31,7 @@ Status unknown_option(const Command& command, std::string_view name) {
                           (nearest.empty() ? see_help(command) : ": did you mean --" + nearest + "?"));
 }
 
-// "--ranks 0: must be from 1 to 65536". The value is not repeated if the message quotes it.
+// Returns an error such as "--ranks 0: must be from 1 to 65536". Omits the value if the message quotes it.
 Status in_option(const Status& failure, const OptionRow& row, const std::string& value) {
   std::string message = failure.message();
   const std::string quoted = "'" + value + "'";

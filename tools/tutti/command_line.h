@@ -23,12 +23,11 @@ class GivenOptions {
 
 // Reads "--name value", "--name=value" and "--flag" from argv[1] on; argv[0] is the command's name. Calls `apply` with
 // the key and the value ("" for a flag) of each option. Fails with invalid_argument on unknown options, missing or
-// empty values, repeated options and arguments that are no options; passes on failures of `apply` with the option in
-// front.
+// empty values, repeated options and other arguments. Returns errors of `apply` with the option prefixed.
 Result<GivenOptions> parse_options(const Command& command, int argc, char** argv,
                                    const std::function<Status(int, const std::string&)>& apply);
 
-// "; see tutti plan --help".
+// Returns a hint such as "; see tutti plan --help".
 std::string see_help(const Command& command);
 
 }  // namespace tutti::tool

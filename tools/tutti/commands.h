@@ -1,4 +1,4 @@
-// The commands of the tool. argv[0] is the command's name, and its options follow. They print to standard output.
+// Commands of the tool, which print to standard output. argv[0] is the command's name; its options follow.
 #pragma once
 
 #include "src/base/status.h"

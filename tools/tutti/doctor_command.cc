@@ -99,7 +99,7 @@ DoctorSection transports() {
   return section;
 }
 
-// NUMA domain of this process, as ranks on host memory report it to each other.
+// Describes the NUMA domain of this process that ranks on host memory report to each other.
 std::string own_place() {
   Result<Location> place = own_location("");
   if (!place.ok()) return "unknown: " + std::move(place).status().message();

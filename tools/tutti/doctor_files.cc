@@ -18,7 +18,7 @@
 namespace tutti::tool {
 namespace {
 
-// For a file that is replaced as a whole.
+// Checks whether a new file can replace `path`.
 Status check_writable(const std::string& path) {
   const std::string folder = path.find('/') == std::string::npos ? "." : path.substr(0, path.rfind('/') + 1);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) return system_error("write into " + folder);
@@ -27,7 +27,7 @@ Status check_writable(const std::string& path) {
   return {};
 }
 
-// For a tune file, which is locked before; follows symbolic links.
+// Checks whether a tune file can be read, locked and replaced. Follows symbolic links.
 Status check_tune_file(const std::string& path) {
   TUTTI_CHECK_OK(read_tune_cache(path).status());
   char real[PATH_MAX];

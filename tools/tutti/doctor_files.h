@@ -1,4 +1,4 @@
-// Files that settings name and without which communicators go on, for `tutti doctor`.
+// Checks of files that settings name, for `tutti doctor`. Communicators work without these files.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace tutti::tool {
 
-// Files that cannot be read or written as needed, each with the reason, separated by "; "; empty: none. Adds a warning
-// for files and settings that have no effect because of other settings.
+// Returns the files that cannot be read or written as needed, each with the reason, separated by "; "; empty if there
+// are none. Adds a warning for files and settings that have no effect because of other settings.
 std::string useless_files(std::vector<std::string>& warnings);
 
-// Adds a section with the machines whose autotuning results TUTTI_TUNE_FILE has, if there is such a file.
+// If TUTTI_TUNE_FILE exists, adds a section that lists the machines whose autotuning results it has.
 void add_saved_results(DoctorReport& report);
 
 }  // namespace tutti::tool

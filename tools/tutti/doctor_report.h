@@ -15,10 +15,10 @@ struct DoctorSection {
 struct DoctorReport {
   std::vector<DoctorSection> sections{};
   std::vector<std::string> warnings{};
-  std::string error{};  // Why no communicator can be created, or which files are unusable; empty: all is well.
+  std::string error{};  // Reason why no communicator can be created, or unusable files; empty: no error.
 };
 
-// The report, the settings of this process (src/base/config.h) between sections and warnings.
+// Prints the report, with the settings of this process (src/base/config.h) between sections and warnings.
 std::string doctor_text(const DoctorReport& report);
 std::string doctor_json(const DoctorReport& report);
 

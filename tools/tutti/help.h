@@ -10,7 +10,7 @@ namespace tutti::tool {
 
 inline constexpr std::size_t kHelpColumns = 100;  // Maximum length of a line.
 
-// Text of `tutti --help`: what Tutti is, and one line per command.
+// Text of `tutti --help`: a description of Tutti, and one line per command.
 std::string overview();
 
 // Text of `tutti COMMAND --help`.

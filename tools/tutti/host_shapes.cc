@@ -5,7 +5,7 @@
 namespace tutti::tool {
 namespace {
 
-// Hosts of these sizes in turn; the last has what is left.
+// Returns hosts with these sizes in rotation. The last host has the remaining ranks.
 std::vector<Rank> hosts_of(const std::vector<Rank>& sizes, Rank ranks) {
   std::vector<Rank> hosts;
   for (Rank left = ranks; left > 0; left -= hosts.back()) {

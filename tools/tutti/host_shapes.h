@@ -1,4 +1,4 @@
-// How ranks are taken to lie on hosts where the command line does not say it.
+// Layouts of ranks on hosts that commands use if the command line has none.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,8 @@
 
 namespace tutti::tool {
 
-// The shapes, each once, of at least two hosts; of the racks, at least two with two hosts each. None for one rank.
+// Returns the distinct layouts of at least two hosts. A layout with racks has at least two racks with two hosts each.
+// Empty for one rank.
 std::vector<Groups> host_shapes(Rank ranks);
 
 // Description of the shapes for users.

@@ -37,13 +37,13 @@ Status check_nvls(const SimulateRequest& request) {
   return {};
 }
 
-// Follows calcCollChunking() of src/enqueue.cc. With more ranks than NCCL has heads, which pull for all, each rank
-// has a smaller part of a chunk.
+// Follows calcCollChunking() of NCCL's src/enqueue.cc. NCCL limits the number of heads, the ranks that pull data for
+// all. With more ranks than heads, the share of a rank in a chunk is smaller.
 void cut_as_nvls(simulator::Call& call, const simulator::Network& network) {
   constexpr std::uint32_t kChannelsOfHopper = 16, kChannelsOfBlackwell = 24;
   constexpr double kLongest = 131072;
   struct Shorter {
-    double chunks, chunk_bytes;  // For a call of fewer chunks.
+    double chunks, chunk_bytes;  // Chunk size of calls with fewer chunks than this.
   };
   constexpr std::array<Shorter, 3> kShorter = {{{64, 65536}, {8, 32768}, {2, 16384}}};
   call.channels = sm_of(network) >= 100 ? kChannelsOfBlackwell : kChannelsOfHopper;

@@ -1,4 +1,4 @@
-// What NCCL would take of its algorithms, and which plans move data as these do.
+// NCCL's choice of algorithm and protocol, and the plans that move data like NCCL's algorithms.
 #pragma once
 
 #include <string_view>
@@ -12,24 +12,26 @@ namespace tutti::tool {
 
 inline constexpr std::string_view kNvls = "nvls";
 
-// The plan that ranks run_plan whose switches make its folds and stores (ProgramLimits::multicast): two_shot_mapped of
-// an all-reduce, direct_mapped of an all-gather or a reduce-scatter. Null of others, which NCCL does not do so.
+// Returns the algorithm whose plan corresponds to NVLS if switches execute its folds and stores
+// (ProgramLimits::multicast): two_shot_mapped for all-reduce, direct_mapped for all-gather and reduce-scatter. Null for
+// collectives without NVLS.
 const Algorithm* plan_of_nvls(Collective collective);
 
-// `unsupported` where NVLS is not for such calls, whatever the network.
+// Fails with `unsupported` if NCCL has no NVLS for such calls on any network.
 Status check_nvls(const SimulateRequest& request);
 
-// Channels, and the chunks of these, as NCCL cuts such a call; chunks of it in peers' memory are as long.
+// Sets channels and chunk size of the call as NCCL does for NVLS. Accesses to peers' memory use chunks of the same
+// size.
 void cut_as_nvls(simulator::Call& call, const simulator::Network& network);
 
-// Whether it is one of those that follow.
+// Returns true if nccl_algorithm() can return this algorithm.
 bool nccl_has(std::string_view algorithm);
-// Fails for algorithms that NCCL does not have. A named algorithm may be one that NCCL never chooses within a host.
+// Fails for algorithms that NCCL does not have. Accepts algorithms that NCCL never chooses within a host.
 Status check_nccl_has(std::string_view algorithm, Collective collective);
-// By its own estimates: "nvls", "ring", "chain" where there is a root, "direct" where messages are between ranks. Fails
-// as nccl_protocol() does.
+// Returns the algorithm that NCCL's own estimates prefer: "nvls" or "ring"; "chain" for broadcast and reduce; "direct"
+// for all-to-all, gather and scatter. Fails like nccl_protocol().
 Result<std::string_view> nccl_algorithm(const simulator::Network& network, Collective collective, double bytes);
-// The protocol of the latter three.
+// Returns NCCL's protocol for "ring", "chain" and "direct". Fails with `unsupported` for GPUs before A100.
 Result<Protocol> nccl_protocol(const simulator::Network& network, Collective collective, double bytes);
 
 }  // namespace tutti::tool

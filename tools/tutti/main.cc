@@ -34,7 +34,7 @@ Status check_end(int argc, char** argv, int words) {
   return invalid_argument("unexpected argument '" + std::string(argv[words]) + "'");
 }
 
-// `tutti help [COMMAND]`.
+// Runs `tutti help [COMMAND]`.
 Status help(int argc, char** argv) {
   TUTTI_CHECK_OK(check_end(argc, argv, 3));
   if (argc < 3) return print(overview());
@@ -64,7 +64,7 @@ Status run(int argc, char** argv) {
   return internal_error("the command is not implemented");
 }
 
-// A request may need more memory than the machine has.
+// Like run(), but reports an error if the request needs more memory than the machine has.
 Status run_in_memory(int argc, char** argv) {
   try {
     return run(argc, argv);
@@ -73,7 +73,7 @@ Status run_in_memory(int argc, char** argv) {
   }
 }
 
-// Reports a full disk, which the last write may be the first to notice.
+// Flushes standard output. Reports failed writes, such as on a full disk.
 Status finish_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
   return system_error("write to standard output");

@@ -9,10 +9,10 @@
 
 namespace tutti::tool {
 
-// A line per collective with the names of its algorithms; each line begins with a line feed.
+// Returns a line per collective with the names of its algorithms. Each line begins with a line feed.
 std::string all_algorithms();
 
-// Error that suggests or lists the algorithms of the collective, or of all collectives.
+// Returns an error that suggests or lists the algorithms of the collective, or of all collectives.
 Status no_such_algorithm(const std::string& algorithm, std::optional<Collective> collective);
 
 }  // namespace tutti::tool

@@ -61,10 +61,10 @@ enum Option {
   kCompress,
 };
 
-// For an option that is in a command's table and that the command forgot.
+// Returns the error for an option that the command's table has and its apply() does not implement.
 Status not_implemented();
 
-// Rows that several commands have.
+// Table rows of options that several commands share.
 OptionRow collective_row(const std::string& fallback);
 OptionRow groups_row(const std::string& fallback, const std::string& number_of_layouts);
 OptionRow gpu_row();
@@ -72,7 +72,7 @@ OptionRow wire_row();
 OptionRow max_relative_error_row();
 OptionRow type_row();
 
-// Names and uses of all protocols.
+// Describes the names and uses of all protocols.
 std::string protocol_names();
 
 }  // namespace tutti::tool

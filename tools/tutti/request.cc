@@ -14,11 +14,11 @@ namespace tutti::tool {
 namespace {
 
 constexpr double kMaxBytes = 1e15;
-constexpr Rank kMaxRanks = 65536;             // For the plan of one rank.
-constexpr Rank kMaxRanksLaidOut = 1'000'000;  // For predictions, which emit no plans.
-constexpr Rank kMaxRanksAtOnce = 1024;        // For the plans of all ranks: steps grow with the square of the ranks.
+constexpr Rank kMaxRanks = 65536;             // Limit for the plan of one rank.
+constexpr Rank kMaxRanksLaidOut = 1'000'000;  // Limit for predictions, which emit no plans.
+constexpr Rank kMaxRanksAtOnce = 1024;  // Limit for the plans of all ranks; steps grow with the square of the ranks.
 
-// Parts of "3+5" or "1,7", which `separator` separates.
+// Splits texts such as "3+5" or "1,7" at `separator`.
 Result<std::vector<std::string_view>> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {
@@ -31,7 +31,7 @@ Result<std::vector<std::string_view>> split(std::string_view text, char separato
   }
 }
 
-// One number of a list; the error names it.
+// Parses one number of a list. The error message names the number.
 Result<Rank> parse_number(std::string_view text) {
   Result<Rank> number = parse_count(text, 1, kMaxRanks);
   if (number.ok()) return number;
@@ -42,7 +42,7 @@ Result<std::vector<Rank>> parse_ranges(std::string_view text) {
   std::vector<Rank> values;
   const std::vector<std::string_view> parts = TUTTI_TRY(split(text, ','));
   for (const std::string_view part : parts) {
-    const std::size_t dash = part.find('-', 1);  // A dash in front would be a sign, which is an error.
+    const std::size_t dash = part.find('-', 1);  // A leading dash is a sign, which is an error.
     const Rank first = TUTTI_TRY(parse_number(part.substr(0, dash)));
     const Rank last = dash == std::string_view::npos ? first : TUTTI_TRY(parse_number(part.substr(dash + 1)));
     if (last < first) return invalid_argument("range '" + std::string(part) + "' must begin with the smaller number");

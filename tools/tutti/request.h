@@ -1,4 +1,4 @@
-// Command lines of plan and verify, parsed and checked; and parsers of values that other commands share.
+// Parser of the command lines of plan and verify, and parsers of values that other commands share.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@
 
 namespace tutti::tool {
 
-// Placement of ranks, as in a Problem.
+// Layout of ranks, as in a Problem.
 using Groups = std::vector<std::vector<Rank>>;
 
 struct Request {
   bool all = false;  // verify: all collectives and algorithms.
   std::optional<Collective> collective;
   std::string algorithm;
-  std::vector<Rank> ranks;   // Numbers of ranks in --ranks 1-64,100; without the option, those of the layouts.
+  std::vector<Rank> ranks;   // Numbers of ranks from --ranks 1-64,100, or from the layouts.
   std::optional<Rank> rank;  // plan: print this rank only.
   Rank root = 0;
   bool in_place = false;
@@ -39,7 +39,7 @@ Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t least, st
 // Parses "8", "64K" or "1.5M" into whole bytes, from 1 to 10^15. K, M, G and T are powers of 1024, as in nccl-tests.
 Result<double> parse_bytes(std::string_view text);
 
-// Parses a number above 0 and below `below`.
+// Parses a number greater than 0 and less than `below`.
 Result<double> parse_number(const std::string& text, double below);
 // Parses a type that can be compressed.
 Result<DataType> parse_float_type(const std::string& text);
@@ -47,7 +47,7 @@ Result<DataType> parse_float_type(const std::string& text);
 // `command`: plan or verify. argv[0] is the command's name.
 Result<Request> parse_request(const Command& command, int argc, char** argv);
 
-// The problem that `request` describes for `ranks`, one of its numbers of ranks.
+// Returns the problem that `request` describes for `ranks`, one of its numbers of ranks.
 Problem problem_of(const Request& request, Rank ranks);
 
 }  // namespace tutti::tool

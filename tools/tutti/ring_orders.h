@@ -1,4 +1,4 @@
-// In which orders rings, chains and trees go through ranks that are simulated.
+// Rank orders of simulated rings, chains and trees.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct HostRings {
   bool only_rings = false;  // See Query.
 };
 
-// As a communicator on such GPUs has them, `most` at most. None where ranks are as they are numbered: without GPUs,
-// where NVSwitches of a single host make all orders alike, in a rack whose hosts NVLinks join, and of more ranks than
-// can be simulated each for itself.
+// Returns at most `most` orders, which are the orders of a communicator on such GPUs. Empty, which means the order of
+// rank numbers, in these cases: there are no GPUs; NVSwitches of a single host make all orders equivalent; NVLinks
+// connect the hosts of a rack; or there are too many ranks to simulate each of them.
 HostRings orders_on(const simulator::Network& network, std::uint32_t most);
 
-// Rank orders with which an algorithm is simulated. On several hosts only trees have them, because the
-// representatives of a host matter there; in rings all ranks of a host take part alike.
+// Returns the rank orders with which an algorithm is simulated. On several hosts only trees have them, because it
+// matters which rank represents a host. In rings, all ranks of a host send and receive equally.
 std::vector<RankMapping> orders_of(const simulator::Network& network, const HostRings& rings,
                                    std::string_view algorithm);
 

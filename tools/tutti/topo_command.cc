@@ -83,7 +83,8 @@ Status write_file(const std::string& path, const std::string& text) {
   return file ? Status() : system_error("write " + path);
 }
 
-// TUTTI_TOPO_FILE replaces discovery, as in communicators. A file of NCCL's variable that cannot be read is only noted.
+// Like communicators, reads TUTTI_TOPO_FILE instead of discovering the topology. If NCCL's variable names a file that
+// cannot be read, this is only noted.
 Result<Topology> this_machine() {
   std::string left_out;
   if (!config().topo_file.empty()) {

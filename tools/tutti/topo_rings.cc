@@ -12,9 +12,9 @@
 namespace tutti::tool {
 namespace {
 
-// Groups of hosts whose GPUs are joined by NVLinks.
+// Returns the groups of hosts whose GPUs are connected by NVLinks.
 std::vector<std::vector<std::uint32_t>> boxes_of(const Topology& topology) {
-  std::vector<std::uint32_t> first(topology.hosts.size());  // First host of its group, as known so far.
+  std::vector<std::uint32_t> first(topology.hosts.size());  // First known host of each host's group.
   std::iota(first.begin(), first.end(), 0U);
   for (const Link& link : topology.links) {
     if (link.kind != LinkKind::nvlink) continue;

@@ -11,15 +11,15 @@
 namespace tutti::tool {
 
 struct TopoRings {
-  std::string text;  // A line for each.
+  std::string text;  // A line per ring.
   std::vector<DrawnRing>
-      drawn;  // Rings within hosts, or within hosts that NVLinks join; empty if there is nothing to draw.
+      drawn;  // Rings within a host or within hosts connected by NVLinks; empty if there is nothing to draw.
 };
 
-// `gpus`: by the numbers of their driver, on each host; none: all.
+// Returns the rings through `gpus`, the driver's numbers on each host; empty: all GPUs.
 Result<TopoRings> rings_of(const Topology& topology, const std::vector<std::uint32_t>& gpus);
 
-// "0,1,5-7"
+// Parses a list such as "0,1,5-7".
 Result<std::vector<std::uint32_t>> parse_gpus(const std::string& text);
 
 }  // namespace tutti::tool

@@ -1,4 +1,4 @@
-// Topologies by the names that people give them.
+// Topologies by name: presets and files.
 #pragma once
 
 #include <string>
@@ -7,11 +7,12 @@
 
 namespace tutti::tool {
 
-// A preset, or a file of this name; what is known of such machines is filled in. `gpu`: as below; empty: as it is.
+// Returns the preset or reads the file with this name, and adds known properties of such machines. `gpu`: model of the
+// GPUs, set by name_gpus() unless empty.
 Result<Topology> named_topology(const std::string& name, const std::string& gpu = {});
 
-// Says what the GPUs are where `topology`, called `name`, does not. invalid_argument where there are none, where it is
-// known already, and for models that are not.
+// Sets the model of the GPUs of `topology`. Error messages call the topology `name`. Fails with invalid_argument if the
+// topology has no GPUs or has GPUs of a known model, and if `gpu` is not a known model.
 Status name_gpus(Topology& topology, const std::string& name, const std::string& gpu);
 
 }  // namespace tutti::tool

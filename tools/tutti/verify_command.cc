@@ -19,7 +19,7 @@ namespace tutti::tool {
 
 namespace {
 
-// One algorithm with one number of ranks.
+// The proofs of one algorithm for one number of ranks.
 struct Task {
   Collective collective;
   const Algorithm* algorithm;
@@ -45,13 +45,14 @@ struct Tally {
   }
 };
 
-// Layouts to verify: several shapes of hosts if the algorithm works across hosts and the user named no layout.
+// Returns the layouts to verify: several shapes of hosts if the algorithm works across hosts and the user named no
+// layout.
 std::vector<Groups> groups_of(const Task& task) {
   if (task.groups.empty() && wants_hosts(*task.algorithm, task.collective)) return host_shapes(task.ranks);
   return {task.groups};
 }
 
-// Problems that the algorithm supports: in and out of place, with the first, middle and last root.
+// Returns the problems that the algorithm supports: in and out of place, with the first, middle and last root.
 std::vector<Problem> problems_of(const Task& task) {
   std::vector<Problem> problems;
   for (const Groups& groups : groups_of(task)) {
@@ -108,7 +109,7 @@ std::vector<Tally> verify_all(const std::vector<Task>& tasks) {
       }
     });
   }
-  workers.clear();  // Joins.
+  workers.clear();  // Joins the threads.
   return tallies;
 }
 
