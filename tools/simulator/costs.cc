@@ -18,7 +18,8 @@ struct Figure {
   double* value;
 };
 
-// By names of protocols, classes or kinds behind the figure's own.
+// Adds the parameters of an array. Their names are "figure.index", with the name of the protocol, class or kind as
+// index.
 template <std::size_t size, typename NameOf>
 void list(std::vector<Figure>& all, const std::string& figure, std::array<double, size>& values, NameOf name_of) {
   for (std::size_t i = 0; i < size; ++i) all.push_back({figure + "." + name_of(i), &values[i]});
@@ -65,7 +66,7 @@ std::vector<std::pair<std::string, std::uint32_t*>> counts_of(Costs& costs) {
   return all;
 }
 
-// True for constants that divide or are divided.
+// Returns true for parameters that must not be 0, since they divide or are divided.
 bool must_be_positive(const std::string& figure) {
   for (const char* each :
        {"gbytes_per_s", "compressed_bytes", "efficiency", "channel_bytes", "chunk_bytes", "settle_us"})

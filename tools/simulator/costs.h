@@ -1,11 +1,10 @@
-// Costs that the simulator counts, beside those of src/model/costs.h. They are physical quantities, one set for each
-// generation of GPUs (figures.h).
+// Cost parameters of the simulator, in addition to those of src/model/costs.h. They are physical quantities, with one
+// set for each generation of GPUs (figures.h).
 //
-// A message of S bytes over links of class c keeps each link on its way busy for compressed_bytes[p] * S /
-// (efficiency[kind]
-// * the link's rate), one message after the other. The host needs
-// launch_us() for a call and runs ahead of the devices, so calls in series, as benchmarks make them, take the longer of
-// the two.
+// A message of S bytes with protocol p occupies each link of its route for
+//   compressed_bytes[p] * S / (efficiency[kind] * rate of the link). A link carries one message at a time. The host
+//   needs launch_us() per call and runs ahead of the devices. A series of calls, as in benchmarks, takes the longer of
+//   host time and device time per call.
 #pragma once
 
 #include <array>
@@ -19,8 +18,8 @@
 
 namespace tutti::simulator {
 
-// How calls are launched: by a process for each device, by one process for several, or from a captured graph. On host
-// memory all are the same: a function call.
+// Launch mode of calls: one process per device (eager), one process for several devices (eager_many), or a captured
+// graph. On host memory, all modes mean a function call.
 enum class LaunchMode : std::uint8_t { eager, eager_many, graph };
 
 const char* name(LaunchMode mode);  // "eager-many"
@@ -29,25 +28,27 @@ Result<LaunchMode> parse_launch_mode(std::string_view text);
 inline constexpr std::size_t kLinkKinds = 6;  // By the numbers of LinkKind.
 
 struct Costs : tutti::Costs {
-  double launch_graph_us = 0;  // Host time for a call from a graph.
-  // Host time for a call of one process for several devices: a constant, then a part for each device, and one for each
-  // channel of each device.
+  double launch_graph_us = 0;  // Host time per call in a graph.
+  // Host time per call of one process for several devices: a constant, plus a term per device, plus a term per channel
+  // of each device.
   double launch_many_us = 0, launch_device_us = 0, launch_channel_us = 0;
   std::array<double, kLinkKinds> efficiency{1, 1, 1, 1, 1, 1};
-  // Switches between NVLinks add what all ranks hold, and hand to all what one stores: links carry such transfers at
-  // this part of the rate of others if ranks are 8, and at multicast_falls less with each doubling of them. 0: the
-  // switches can do neither.
+  // NVSwitches reduce data of all ranks and multicast data of one rank. With 8 ranks, links carry such transfers at
+  // this fraction of their normal rate; each doubling of the ranks reduces the fraction by multicast_falls. 0: the
+  // switches support neither.
   double multicast = 0;
   double multicast_falls = 0;
-  double multicast_base_us = 0;  // A call of them begins so late, instead of base_us,
-  double multicast_us = 0;       // and a channel needs so long for a chunk of each rank that folds, beside its bytes.
-  // Links within a host carry less while a call is young: what is lost in the end, of calls that keep them busy for
-  // much longer than settle_us. After t of it: unsettled_us (1 - exp(-t / settle_us)). Not where switches add.
+  double multicast_base_us = 0;  // Start time of calls by switches; replaces base_us.
+  double multicast_us = 0;       // Time of a channel per chunk of each rank that folds, in addition to its bytes.
+  // Links within a host are slower at the begin of a call. After t of link time, the loss is
+  // unsettled_us * (1 - exp(-t / settle_us)), at most unsettled_us. Does not apply to transfers by switches.
   double unsettled_us = 0, settle_us = 1000;
-  // How calls are cut: a channel for each so many bytes of the call (lines: of a rank's part), in messages of at most
-  // so many for a channel, sent in this many slices as long as those are not shorter than shortest_slice_bytes.
+  // Division of calls. A call gets one channel per channel_bytes of its data (LL: of a rank's share). A message of a
+  // channel has at most chunk_bytes. It is sent in `slices` slices, or fewer if they would be shorter than
+  // shortest_slice_bytes.
   std::array<double, kProtocolCount> channel_bytes{65536, 4096, 4096}, chunk_bytes{65536, 65536, 65536};
-  // Likewise, where whole blocks are handed from rank to rank: the first has to pass all before the last has anything.
+  // Replaces chunk_bytes in chains, where whole blocks move from rank to rank: the last rank has no data until the
+  // first chunk has passed all others.
   std::array<double, kProtocolCount> chain_chunk_bytes{65536, 4096, 16384};
   std::array<std::uint32_t, kProtocolCount> slices{1, 1, 1};
   double shortest_slice_bytes = 65536;
@@ -55,15 +56,15 @@ struct Costs : tutti::Costs {
                                                   4};  // Slots of a lane; each holds a message with all its slices.
 };
 
-// Launch of a call by one process: channels on each of its devices.
+// Launch of a call by one process: number of devices, and channels on each of them.
 struct LaunchWork {
   std::uint32_t devices = 1;
   std::uint32_t channels = 1;
 };
 double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work);
 
-// A figure by name: "base_us.Simple", "hop_us.network.lines", "efficiency.nvlink", "max_channels". invalid_argument
-// where there is none, or the value cannot be.
+// Sets a parameter by name: "base_us.Simple", "hop_us.network.LL", "efficiency.nvlink", "max_channels". Fails with
+// invalid_argument if the name is unknown or the value is out of range.
 Status set_figure(Costs& costs, std::string_view name, double value);
 
 }  // namespace tutti::simulator

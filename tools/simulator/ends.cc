@@ -7,7 +7,8 @@ namespace tutti::simulator {
 namespace {
 
 constexpr double kMaxSlices = 64;
-constexpr double kMaxOfSwitches = 4096;  // Each is two transfers, however many ranks there are.
+constexpr double kMaxOfSwitches =
+    4096;  // More than kMaxSlices, since each slice is two transfers for any number of ranks.
 
 }  // namespace
 

@@ -12,11 +12,11 @@ namespace {
 
 struct alignas(32) RankState {
   double free_us = 0;
-  double stored_us = 0;  // When all it has written in place is there.
+  double stored_us = 0;  // Time at which all its writes to peers' memory have arrived.
   Chain chain;           // Up to free_us.
   std::uint32_t step = 0, stage_end = 0;
   std::uint32_t turn = 0, position = 0, chunk = 0;
-  std::uint32_t waits_for = kNone;  // Lane.
+  std::uint32_t waits_for = kNone;  // Lane for which the rank waits.
   std::uint32_t slice = 0;          // Slice of a step in peers' memory.
   std::uint32_t part = 0;           // Part of any other step.
   bool done = false;
@@ -75,7 +75,7 @@ class Engine {
     return reversed_ ? program_.stage_count - 1 - state.position : state.position;
   }
 
-  // False if the stage has no chunk in this turn, or no step.
+  // Returns false if the stage has no chunk in this turn, or no step.
   bool enter_stage(std::uint32_t rank) {
     RankState& state = ranks_[rank];
     const std::uint32_t stage = stage_of(state);
@@ -123,11 +123,12 @@ class Engine {
   // Cause and end of the wait of a step.
   struct Ready {
     double us = 0;
-    const Chain* chain = nullptr;  // Null: the rank's own, and then for slots.
+    const Chain* chain = nullptr;  // Null: the rank's own chain, followed by a wait for a slot.
     bool known = true;
   };
 
-  // Prefetches data of the next events in small portions; pointers to it were fetched in earlier rounds.
+  // Prefetches data of the next events step by step: data that a pointer locates is prefetched some events after the
+  // pointer.
   void prefetch(const EventQueue& queue) const {
     constexpr std::size_t kSubject = 14, kStep = 11, kEnds = 8, kLanes = 5, kMessages = 2;  // Places ahead.
     if (const Event* event = queue.ahead(kSubject)) {
@@ -164,7 +165,7 @@ class Engine {
     return std::span(program_.ends).subspan(first, std::min(kMax, program_.ends.size() - first));
   }
 
-  // Does the rank's step if it can be done, and sees when the next one can.
+  // Runs the rank's step if it is ready. Schedules the next event of the rank if its time is known.
   void advance(std::uint32_t rank) {
     RankState& state = ranks_[rank];
     const TimedStep& step = program_.steps[state.step];
@@ -212,7 +213,7 @@ class Engine {
     return ready;
   }
 
-  // Returns when the channel is free again.
+  // Runs the step and returns the time at which the channel is free again.
   double perform(std::uint32_t rank, const TimedStep& step, Chain& chain) {
     RankState& state = ranks_[rank];
     const auto [in, out, mapped, sent] = ends_of(program_, step);
@@ -233,7 +234,7 @@ class Engine {
     return end;
   }
 
-  // For each byte in memory.
+  // Returns the time to encode and decode, per byte of data.
   double coding_us(const TimedStep& step) const {
     if (request_.encode_us == 0 && request_.decode_us == 0) return 0;
     const End* const ends = program_.ends.data() + step.first;
@@ -248,11 +249,12 @@ class Engine {
   struct Slice {
     double bytes = 0;
     bool last = false;
-    double free = 0, end = 0;  // When the channel was done with it, and when what it read was there, too.
-    Chain read;                // Chain up to the end. Waits in it are no time of the channel, to which settle() and
-  };                           // signals add all of it.
+    double free = 0, end = 0;  // Times at which the channel was free, and at which the data it read had arrived.
+    Chain read;                // Chain up to `end`. settle() and signals add the whole slice to the channel's time, so
+  };                           // waits are subtracted from it here.
 
-  // Lanes and flags are taken with the first slice, and signalled after the last.
+  // Runs a slice of a step in peers' memory. The first slice receives from lanes and flags; the last one sends and
+  // signals.
   double perform_mapped(std::uint32_t rank, const TimedStep& step, Chain& chain, double moved_bytes) {
     RankState& state = ranks_[rank];
     const std::uint32_t slices = slices_of(step, request_);
@@ -275,8 +277,8 @@ class Engine {
     return leave_slice(rank, step, slice, chain);
   }
 
-  // A chunk of each head, that is, which switches add and hand to all. The first ones are copied in before they are on
-  // the links, and the last out after; between these, some are copied in and some out while others are on the links.
+  // Runs a slice of a step by switches: one chunk per head, which the switches reduce or distribute. Copies overlap
+  // with transfers of other chunks, except the copy in of the first slice and the copy out of the last one.
   double perform_by_switches(std::uint32_t rank, const TimedStep& step, Chain& chain, double copied_bytes) {
     RankState& state = ranks_[rank];
     const std::uint32_t chunks = slices_of(step, request_);
@@ -302,7 +304,7 @@ class Engine {
     return leave_slice(rank, step, slice, chain);
   }
 
-  // Requests data that is read. It arrives later; further slices are requested meanwhile.
+  // Accounts for the arrival of data that a slice reads. Further slices are requested before the data arrives.
   void await_read(Slice& slice, const Chain& chain, End source, double carried_us) const {
     const std::uint32_t lane = source.lane();
     const double arrival = carried_us + (slice.last ? 2 * wires_.latency_us(lane) : 0);
@@ -315,7 +317,7 @@ class Engine {
     slice.read.channel -= static_cast<float>(arrival - slice.free);
   }
 
-  // Returns when the channel is free again.
+  // Completes the slice and returns the time at which the channel is free again.
   double leave_slice(std::uint32_t rank, const TimedStep& step, const Slice& slice, Chain& chain) {
     RankState& state = ranks_[rank];
     const std::span<const End> targets(program_.ends.data() + step.first + step.sources, step.targets);
@@ -332,7 +334,7 @@ class Engine {
     return slice.end;
   }
 
-  // The channel was busy until then, or waited for what it read.
+  // Adds the time until `end` to the channel's time: it was busy, or waited for data that it read.
   void settle(RankState& state, double end) {
     state.chain.channel += static_cast<float>(end - timeline_.now);
     state.free_us = end;
@@ -363,8 +365,8 @@ class Engine {
   const Program& program_;
   const EngineRequest& request_;
   Timeline timeline_;
-  const Rank network_ranks_;  // Numbers beyond are the same ranks in other orders.
-  const double heads_;        // So many ranks fold for all, where switches do.
+  const Rank network_ranks_;  // Higher numbers are the same ranks in other orders.
+  const double heads_;        // Number of ranks that fold for all if switches reduce.
   Wires wires_;
   const double step_us_;
   const double us_per_byte_;

@@ -1,5 +1,5 @@
-// Queue of the next events, ordered by time. The caller sets the order of simultaneous events; equal ones are
-// ordered by subject, so that runs are repeatable.
+// Priority queue of events, ordered by time. Simultaneous events are ordered by Event::order, which the caller sets,
+// then by subject, so that runs are repeatable.
 #pragma once
 
 #include <array>
@@ -21,14 +21,14 @@ struct Event {
 };
 static_assert(sizeof(Event) == 16);
 
-// A heap of four children each (fewer levels, and they share a cache line), behind a short row of those that are next:
-// what they are about can be fetched before their turn.
+// A sorted ring buffer with the next events, followed by a heap with four children per node. The buffer shows the next
+// events, so that the caller can prefetch their data. Four children need fewer levels than two, and share a cache line.
 class EventQueue {
  public:
-  static constexpr std::size_t kAhead = 16;  // In the row, if there are as many.
+  static constexpr std::size_t kAhead = 16;  // Minimum events in the buffer after pop(), unless the queue has fewer.
 
   bool empty() const { return size_ == 0 && heap_.empty(); }
-  // The one that comes so many after the next; null: it is not known, or there is none.
+  // Returns the event `places` after the next one, or null if it is not in the buffer.
   const Event* ahead(std::size_t places) const { return places < size_ ? &at(places) : nullptr; }
 
   void push(const Event& event) {
@@ -91,7 +91,7 @@ class EventQueue {
     heap_[at] = event;
   }
 
-  std::array<Event, kRow> row_{};  // A ring: none of them is later than any of the heap.
+  std::array<Event, kRow> row_{};  // Ring buffer. No event of the heap is earlier than one of these.
   std::size_t first_ = 0, size_ = 0;
   std::vector<Event> heap_;
 };

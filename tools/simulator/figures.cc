@@ -7,38 +7,39 @@
 namespace tutti::simulator {
 namespace {
 
-// Figures without a word of their origin are fitted by perf/simulator/fit.py to the tables in tests/simulator/tables.
-// Arrays by protocol are in the order of Protocol: Simple (NCCL's Simple), lines (LL), rows (LL128).
+// Figures without a stated origin are fitted by perf/simulator/fit.py to the tables in tests/simulator/tables. Arrays
+// by protocol are in the order of Protocol: Simple, LL, LL128.
 
-// What NCCL's GPUs have in common, whose tables these are.
+// Common costs of all GPUs; the tables were measured with NCCL.
 Costs nccl() {
   Costs costs;
   costs.launch_us = 8;  // An estimate, below the time that devices take.
   costs.launch_many_us = 13.4;
   costs.launch_graph_us = 2;
   costs.step_us = {0.5, 0.1, 0.2};
-  costs.compressed_bytes = {1, 2, 128.0 / 120};      // 8 of 16 bytes, 120 of 128: NCCL's protocols.
-  costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.94};  // Network: NVIDIA names 46 to 48 of 50 GB/s (nccl-tests, 290).
-  costs.unsettled_us = 68;                           // Fitted to H100, and as good for A100.
+  costs.compressed_bytes = {1, 2, 128.0 / 120};      // LL has 8 bytes of data in 16, LL128 120 in 128.
+  costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.94};  // Network: 46 to 48 of 50 GB/s, says NVIDIA (nccl-tests, 290).
+  costs.unsettled_us = 68;                           // Fitted to H100; fits A100 equally well.
   costs.settle_us = 493;
-  costs.multicast_base_us = 8.4;  // NCCL's of Simple (src/graph/tuning.cc).
-  costs.multicast_us = 1.5;       // The same by 4 and 8 H100 and by 8 and 72 GB200.
+  costs.multicast_base_us = 8.4;  // NCCL's constant for Simple (src/graph/tuning.cc).
+  costs.multicast_us = 1.5;       // Fits of 4 and 8 H100 and of 8 and 72 GB200 agree.
   costs.max_channels = 24;
   costs.channel_bytes = {1 << 15, 1 << 12, 1 << 12};  // 512 threads with 64 or 8 bytes each (NCCL).
   costs.chunk_bytes = {1 << 20, 1 << 18, 1 << 19};
   costs.chain_chunk_bytes = {1 << 16, 1 << 12, 1 << 14};
-  costs.slices = {2, 1, 1};  // As NCCL's rings have.
+  costs.slices = {2, 1, 1};  // Slices of NCCL's rings.
   costs.shortest_slice_bytes = 1 << 15;
-  costs.slots = {4, 8, 8};  // As Tutti's lanes have. No table shows how many: none is of several hosts with NVLinks.
+  costs.slots = {4, 8,
+                 8};  // Slots of Tutti's lanes. No table covers several hosts with NVLinks, so they are not fitted.
   return costs;
 }
 
-// NVLinks: a hop beside the links' latencies. Network: NCCL's constants of a tree's step (src/graph/tuning.cc: 14, 5
-// and 8.5 us) less the latencies of ports and switches.
+// NVLinks: time of a hop in addition to the latencies of the links. Network: NCCL's constants of a step of a tree (14,
+// 5 and 8.5 us in src/graph/tuning.cc) minus the latencies of ports and switches.
 constexpr std::array<std::array<double, kProtocolCount>, kLinkClasses> kHopsByProxy = {
     {{1, 1, 1}, {0.3, 0.1, 0.1}, {2, 1, 1.5}, {12.5, 3.5, 7}}};
 
-// 8 A100-SXM4, NCCL 2.8 to 2.10, which took long to prepare a channel on the host.
+// Fitted to 8 A100-SXM4 with NCCL 2.8 to 2.10, which needed much host time to prepare a channel.
 Costs ampere() {
   Costs costs = nccl();
   costs.name = "A100";
@@ -46,12 +47,12 @@ Costs ampere() {
   costs.launch_channel_us = 0.2;
   costs.base_us = {93, 7, 79};
   costs.hop_us = kHopsByProxy;
-  costs.channel_gbytes_per_s = {24, 3.9, 20};  // NCCL's limits of a channel; of lines 87.7 GB/s by 24 channels.
+  costs.channel_gbytes_per_s = {24, 3.9, 20};  // NCCL's limits of a channel; LL: 87.7 GB/s / 24 channels.
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.792;
   return costs;
 }
 
-// 4 H100-SXM, NCCL 2.18.
+// Fitted to 4 H100-SXM with NCCL 2.18.
 Costs hopper() {
   Costs costs = nccl();
   costs.name = "H100";
@@ -59,7 +60,7 @@ Costs hopper() {
   costs.launch_channel_us = 0.03;
   costs.base_us = {24, 7, 17};
   costs.hop_us = kHopsByProxy;
-  // Simple: a block of NCCL's symmetric kernels (src/sym_kernels.cc). rows: NCCL's limit of a channel.
+  // Simple: a thread block of NCCL's symmetric kernels (src/sym_kernels.cc). LL128: NCCL's limit of a channel.
   costs.channel_gbytes_per_s = {65, 8.62, 36.7};
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.808;
   costs.multicast = 0.835;
@@ -67,19 +68,19 @@ Costs hopper() {
   return costs;
 }
 
-// B200 and GB200. The network is that of the other generations.
+// B200 and GB200. Costs of the network are those of the other generations.
 Costs blackwell() {
   Costs costs = hopper();
   costs.name = "B200";
   costs.base_us = {30, 7, 7.8};
-  costs.channel_gbytes_per_s = {55, 12, 55};  // A block of NCCL's symmetric kernels; of lines 282 GB/s by 24 channels.
+  costs.channel_gbytes_per_s = {55, 12, 55};  // Block of NCCL's symmetric kernels; LL: 282 GB/s / 24 channels.
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.778;
   costs.multicast = 0.774;
   return costs;
 }
 
-// One channel, which is one thread. Rough figures, not fitted, of two near cores of the measured machine. The tuner's
-// fitted figures (machine.cc) count folds, copies, stalls and hand-overs, which the simulator's law does not have.
+// Costs of one channel, which is one thread. Rough figures for two cores close to each other, not fitted. The tuner's
+// fitted figures (machine.cc) include folds, copies, stalls and hand-overs, which the simulator does not model.
 Costs processor() {
   Costs costs;
   costs.name = "host memory (rough)";

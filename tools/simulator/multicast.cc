@@ -1,12 +1,12 @@
-// Multicast through NVSwitches: data that switches add or distribute crosses each link once.
+// Multicast through NVSwitches: data that switches reduce or distribute crosses each link once.
 #include <algorithm>
 
 #include "tools/simulator/wires.h"
 
 namespace tutti::simulator {
 
-// Switches work on what comes as it comes, so a sum begins to arrive, and to be handed on, when its parts begin to
-// leave.
+// Switches process data while it arrives, so a sum begins to leave the switch when its operands begin to leave their
+// ranks.
 
 double Wires::gather(std::span<const End> sources, double bytes) {
   double finish = timeline_.now;

@@ -20,11 +20,11 @@ bool is_to_peers(Collective collective) {
   return collective == Collective::all_to_all || collective == Collective::gather || collective == Collective::scatter;
 }
 
-// What NCCL takes the rings of a host to carry, in GB/s.
+// NCCL's assumptions about the bandwidth of rings on a host, in GB/s.
 struct Rings {
   double gbytes_per_s = 0;
-  double ll = 0;     // At most.
-  double ll128 = 0;  // Likewise, of a channel.
+  double ll = 0;     // Limit of LL for all channels together.
+  double ll128 = 0;  // Limit of LL128 per channel.
 };
 
 Result<Rings> rings_of(std::uint32_t sm) {
@@ -52,7 +52,7 @@ Result<Estimate> best_of_rings(std::uint32_t sm, Collective collective, Rank ran
   const Rings rings = TUTTI_TRY(rings_of(sm));
   const double rounds = rounds_of(collective, ranks);
   const double hops =
-      has_root(collective) ? 1 : rounds;  // NCCL counts one hop of a chain and takes the others to be hidden.
+      has_root(collective) ? 1 : rounds;  // NCCL counts one hop of a chain and assumes that the others overlap.
   const std::array<Terms, 3> all = {
       {{Protocol::ll, 6.6, 0.6, std::min(rings.ll, rings.gbytes_per_s / 2)},
        {Protocol::simple, 8.4, 3.4, rings.gbytes_per_s},
@@ -65,8 +65,8 @@ Result<Estimate> best_of_rings(std::uint32_t sm, Collective collective, Rank ran
   return best;
 }
 
-// Rate at which each rank pulls through the switches, in GB/s: the first rate of NCCL's search that fits the links
-// once for each rank, and once more, because a rank that pulls also sends the sum.
+// Returns the rate in GB/s at which each rank pulls through the switches. NCCL's search takes the first rate that the
+// links can carry heads + 1 times: once per head, and once more because a head also sends the sum.
 double pulled_gbytes_per_s(std::uint32_t sm, Rank heads) {
   constexpr std::array<double, 11> kHopper = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
   constexpr std::array<double, 12> kBlackwell = {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};

@@ -19,7 +19,8 @@ EndKind kind_of(const Operand& operand, bool source) {
   return source ? EndKind::read : EndKind::write;
 }
 
-// One unit or range of the memory of each rank, which switches can add or store to at once.
+// Returns true if the operands are the same units of the memory of all ranks, which switches can reduce or store at
+// once.
 bool of_all_ranks(std::span<const Operand> operands, Rank ranks) {
   const Operand* first = nullptr;
   Rank found = 0;
@@ -31,10 +32,10 @@ bool of_all_ranks(std::span<const Operand> operands, Rank ranks) {
     if (same != *first) return false;
     ++found;
   }
-  return found == ranks && ranks > 1;  // A plan that is proved takes none of them twice.
+  return found == ranks && ranks > 1;  // Verified plans name no operand twice.
 }
 
-// Which lane: who, with whom, and which of those between the two. Tags of images may differ, their order does not.
+// Key of a lane: ranks, and number among the lanes between them. Images may have other tags, but in the same order.
 struct LaneKey {
   Rank from = 0, to = 0;
   std::uint32_t which = 0;  // Kind of the lane, and its number among the tags of its kind.
@@ -121,7 +122,7 @@ class Compiler {
     return static_cast<std::uint32_t>(std::lower_bound(first, tags_.end(), TagKey{group, operand.tag}) - first);
   }
 
-  // Peers' memory is read side by side: no two ranks begin with the same peer.
+  // Rotates sources in peers' memory, so that ranks which read concurrently begin with different peers.
   std::span<const Operand> in_turn(Rank self, std::span<const Operand> sources) {
     const auto later = std::find_if(sources.begin(), sources.end(),
                                     [&](const Operand& operand) { return operand.is_memory() && operand.peer > self; });
@@ -157,7 +158,7 @@ class Compiler {
     return {};
   }
 
-  // Links are laid for transfers that switches make: there are no others beside them.
+  // Fails if a step has other transfers than those of switches, for which the links are not modelled.
   static Status check_multicast(Rank self, const Step& step, const TimedStep& timed) {
     const auto passes = [&](const Operand& operand) {
       return !operand.is_memory() ? operand.place == Place::lane : operand.peer != self;
@@ -203,7 +204,8 @@ class Compiler {
     return network_.route(from, to);
   }
 
-  // Links of the sender's side as its representative has them, those of the receiver's as the receiver's has.
+  // Adds a lane. Its links on the sender's side are those of the sender's representative; its links on the receiver's
+  // side are those of the receiver's representative.
   Status add_lane(Rank from, Rank to) {
     if (program_.lanes.size() >= limits_.max_lanes)
       return unsupported("the ranks that are simulated have more than " + std::to_string(limits_.max_lanes) +
@@ -227,8 +229,8 @@ class Compiler {
     return {};
   }
 
-  // If the symmetry leaves parallel links fixed, all images of a representative use the same number of each. A
-  // single link would be shared evenly, which first-come queues do not do.
+  // Counts the images of a representative that use a link. Fails unless parallel links divide evenly among the images:
+  // images would share a single link evenly, which queues in order of arrival do not do.
   Status count_sharers(const LaneLinks& lane, ResourceId id, std::size_t at, bool out) {
     std::uint32_t& sharers = program_.sharers[id];
     if (sharers > 0) return {};
@@ -257,7 +259,7 @@ class Compiler {
   bool has_lanes_ = false;
 };
 
-constexpr std::uint64_t kOperandsOfAStep = 8;  // Where all plans are held at once, longer steps count as several.
+constexpr std::uint64_t kOperandsOfAStep = 8;  // Steps with more operands count as several towards max_merging.
 
 std::uint64_t operands_of(const Plan& plan) {
   std::uint64_t operands = 0;
@@ -273,7 +275,7 @@ Status check_switches(const Network& network, const ProgramLimits& limits) {
 
 Across across_of(const ProgramLimits& limits) { return limits.one_stage ? Across::stages : Across::rounds; }
 
-// Plans of all classes at once, so that stages can be merged as executors have them.
+// Compiles the plans of all classes together, so that stages are merged like in the executors.
 Status compile_merged(const Algorithm& algorithm, const Problem& problem, Across across, Program& program,
                       Compiler& compiler) {
   std::vector<Plan> plans;
@@ -307,7 +309,7 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
   program.multicast = limits.multicast;
   program.symmetry = symmetry;
   program.units = algorithm.shape(problem).units;
-  // Ranks differ in steps, but not by much: the largest of a few tells how many there will be.
+  // Ranks have similar numbers of steps, so the maximum of a few ranks is an estimate for all.
   std::uint64_t most = 0, max_operands = 0;
   for (Rank number = 0; number < std::min<Rank>(program.classes(), 3); ++number) {
     const Plan plan = emit_plan(algorithm, problem, symmetry.representative_of_class(number));

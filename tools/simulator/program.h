@@ -1,5 +1,5 @@
-// The plans of all ranks that are simulated, as the event loop reads them: steps with bytes instead of units, and lanes
-// with the links that their messages go over.
+// Plans of all simulated ranks in the form that the event loop reads: steps with the number of units of their operands,
+// and lanes with the links that their messages use.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace tutti::simulator {
 
-// One end of what passes between two ranks, as a step has it.
+// Operand of a step that communicates with another rank.
 enum class EndKind : std::uint8_t {
-  receive,  // Sources: the next message of a lane, the next signal of a flag, memory of a peer.
-  await,
-  read,
-  send,  // Targets.
+  receive,  // Source: the next message of a lane.
+  await,    // Source: the next signal of a flag.
+  read,     // Source: memory of a peer.
+  send,     // Targets, in the order of the sources.
   signal,
   write,
 };
 
 struct End {
-  std::uint32_t value = 0;  // The kind, and which lane.
+  std::uint32_t value = 0;  // Kind and index of the lane.
   End() = default;
   End(EndKind kind, std::uint32_t lane) : value(static_cast<std::uint32_t>(kind) << 29 | lane) {}
   EndKind kind() const { return static_cast<EndKind>(value >> 29); }
@@ -35,15 +35,15 @@ struct TimedStep {
   std::uint32_t first = 0;  // First end of the step.
   std::uint16_t sources = 0, targets = 0;
   std::uint32_t units = 0;  // Units of each operand.
-  bool folds = false;       // Reduces what it takes.
-  // gathered: switches add the sources on the way. spread: switches distribute the result to all ranks.
+  bool folds = false;       // Reduces several sources.
+  // gathered: switches reduce the sources in transit. spread: switches distribute the result to all ranks.
   bool gathered = false, spread = false;
 };
 
 // Path from one rank to another: a lane, a flag, or memory that is accessed in place.
 struct LaneLinks {
-  Rank from = 0, to = 0;  // `from` is a representative, `to` is as it sees it.
-  Rank distance = 0;      // The same for all images that rotations make: which of equally early messages is first.
+  Rank from = 0, to = 0;  // `from` is a representative; `to` is its peer in the representative's frame.
+  Rank distance = 0;      // Orders simultaneous messages. Equal for all images under rotations.
   Route route;            // Links of representatives.
 };
 
@@ -51,47 +51,49 @@ struct ProgramLimits {
   std::uint64_t max_steps = 100'000'000;  // Maximum steps of all simulated ranks.
   std::uint64_t max_operands =
       100'000'000;                       // Maximum operands of all these steps. Below the range of TimedStep::first.
-  std::uint64_t max_lanes = 16'000'000;  // Some 250 bytes each. Below what End holds.
-  std::uint64_t max_fusing = 4'000'000'000;  // Beyond this many pairs of steps they are left as they were emitted.
-  std::uint64_t max_merging = 3'000'000;     // Steps beyond which stages are left as they are.
-  // A chunk runs through all stages before the next begins, and steps of different stages are fused: loops as NCCL
-  // writes them by hand, in which a rank of a ring rests once for each chunk, not once for each stage.
+  std::uint64_t max_lanes = 16'000'000;  // Some 250 bytes per lane. Below the range of End.
+  std::uint64_t max_fusing = 4'000'000'000;  // Pairs of steps beyond which steps are not fused.
+  std::uint64_t max_merging = 3'000'000;     // Steps beyond which stages are not fused.
+  // A chunk runs through all stages before the next begins, and steps of different stages are fused, like in NCCL's
+  // loops: a rank of a ring waits once for each chunk, not once for each stage.
   bool one_stage = false;
-  // A fold of one unit of all ranks' memory, and a store to one of all of them, are each one transfer: the switches
-  // between NVLinks add on the way, or hand what comes to all. NCCL's NVLS, of plans that tell such units.
+  // Emulates NVLS. A fold of the same unit of all ranks' memory is one transfer, since NVSwitches reduce in transit. A
+  // store to the same unit of all ranks is one transfer, since NVSwitches distribute it.
   bool multicast = false;
 };
 
-// A program has no sizes: one serves all of them.
+// Independent of the size of a call: one program serves all sizes.
 struct Program {
   Symmetry symmetry;
-  // Orders of ranks that channels take in turns: each has its part of every call. In each a rank is one of its own:
-  // number order * ranks + rank.
+  // Number of rank orders that channels use in rotation. Each order does a share of every call. A rank has the number
+  // order * ranks + rank in each order, and is simulated once per order.
   std::uint32_t orders = 1;
   std::vector<TimedStep> steps;
   std::vector<End> ends;
-  std::vector<std::uint32_t> stages;  // [class]: steps [stages[c * (stage_count + 1) + s], ... + 1).
+  std::vector<std::uint32_t>
+      stages;  // Steps of stage s of class c: from stages[c * (stage_count + 1) + s] to the next.
   std::uint32_t stage_count = 1;
-  std::uint32_t units = 1;    // Per block.
-  std::uint32_t longest = 0;  // Units of the longest operand, by which calls are cut; 0: there are no lanes.
+  std::uint32_t units = 1;    // Units per block.
+  std::uint32_t longest = 0;  // Units of the longest operand, which determines chunks; 0: there are no lanes.
   std::vector<LaneLinks> lanes;
-  std::vector<std::uint32_t> sharers;  // [resource]: how many images of a representative use it; 0: none.
+  std::vector<std::uint32_t> sharers;  // [resource]: number of images of a representative that use it; 0: unused.
   std::uint64_t messages = 0;          // Messages with data of all simulated ranks, for one chunk.
-  std::uint64_t sent_units = 0;        // By these.
+  std::uint64_t sent_units = 0;        // Units of these messages.
   bool fused = false;
-  bool sliceable = true;   // All that passes goes through lanes: a message can be cut wherever it goes.
-  bool multicast = false;  // As the limits have it.
+  bool sliceable = true;   // All data moves through lanes, so steps and messages can be divided into parts.
+  bool multicast = false;  // ProgramLimits::multicast.
 
   Rank classes() const { return symmetry.classes(); }
 };
 
-// Fails with `internal` where what a rank sends is not what its peer receives: of a broken plan, or of a symmetry that
-// does not hold after all. With `unsupported` where there are too many steps, operands or lanes, and where switches
-// are to multicast that do not join all ranks, or what a rank reads or writes of its peers alone.
+// Emits and compiles the plans of the representatives of all classes. Fails with `internal` if a rank sends other data
+// than its peer receives: the plan is wrong, or the symmetry does not hold. Fails with `unsupported` if there are too
+// many steps, operands or lanes. With `multicast`, fails with `unsupported` if NVSwitches do not connect all ranks, or
+// if ranks exchange messages or access single peers.
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
                              const Symmetry& symmetry, const ProgramLimits& limits = {});
 
-// The same where channels have these orders, of an algorithm whose plans embedded() serves.
+// Like the function above, for channels with these rank orders. embedded() must support the plans of the algorithm.
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
                              std::span<const RankMapping> orders, const ProgramLimits& limits = {});
 

@@ -11,7 +11,7 @@
 namespace tutti::simulator {
 namespace {
 
-constexpr Rank kFewRanks = 256;                    // That are looked at.
+constexpr Rank kFewRanks = 256;                    // Maximum ranks to compare.
 constexpr std::uint32_t kMaxRounds = 128;          // Maximum rounds to compare.
 constexpr std::uint64_t kMaxOperands = 2'000'000;  // Maximum operands to compare for each candidate.
 
@@ -22,8 +22,7 @@ struct Signature {
   std::uint16_t tag;
 };
 
-// Operands as they are once the peers have become their images. Sources lie in the order of ranks, which images may
-// not.
+// Returns the operands with peers replaced by their images. The images need not be in the order of ranks.
 std::vector<Signature> signatures(std::span<const Operand> operands, const Symmetry* symmetry, Rank element) {
   std::vector<Signature> made;
   for (const Operand& operand : operands)
@@ -32,7 +31,7 @@ std::vector<Signature> signatures(std::span<const Operand> operands, const Symme
   return made;
 }
 
-// By how much the tags of lanes and flags to a peer differ from those to its image, seen so far.
+// Differences found so far between the tags of lanes and flags to a peer and those to its image.
 using Tags = std::map<std::pair<Place, Rank>, std::int32_t>;
 
 bool alike(std::span<const Signature> a, std::span<const Signature> b, Tags& tags) {
@@ -46,8 +45,8 @@ bool alike(std::span<const Signature> a, std::span<const Signature> b, Tags& tag
   return true;
 }
 
-// Whether b is what a becomes: the same operands, of the peers' images. Which units they are may differ, and tags may,
-// all of a peer alike.
+// Returns true if b is the image of a: the same operands with the images of the peers. The indices of units may differ.
+// Tags may differ by the same amount for all lanes and flags of a peer.
 bool alike(const Steps& a, const Steps& b, const Symmetry& symmetry, Rank element, Tags& tags) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -93,7 +92,7 @@ class Judge {
   }
 
  private:
-  // Checks generators of the group.
+  // Checks the generators of the group.
   bool holds(const Symmetry& symmetry, Rank rank) const {
     const auto each = [&](const Symmetry::Axis& axis, Rank unit) {
       const Rank end = axis.moves == Symmetry::Moves::rotate ? std::min(axis.order(), 2U) : axis.order();
@@ -104,7 +103,7 @@ class Judge {
     return each(symmetry.hosts, 1) && each(symmetry.places, symmetry.hosts.order());
   }
 
-  // In all rounds, or in some of many.
+  // Checks all rounds, or a random sample of them if there are many.
   bool holds(const Symmetry& symmetry, Rank rank, Rank element) const {
     const Rank image = symmetry.moved(rank, element);
     Tags tags;

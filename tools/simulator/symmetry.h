@@ -1,6 +1,6 @@
-// Ranks that do the same: one of them stands for all. A symmetry is a group of permutations of hosts, and of the places
-// on them, under which plans and links stay what they are; only one rank of each class is simulated, and what it sends
-// to any member of a class arrives at the one that stands for that.
+// Symmetries, by which one rank represents all equivalent ranks. A symmetry is a group of permutations of hosts, and of
+// places on hosts, that preserves plans and links. Only one rank of each class is simulated. Messages to any member of
+// a class arrive at the representative of that class.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace tutti::simulator {
 struct Symmetry {
   enum class Moves : std::uint8_t {
     none,
-    rotate,    // i -> i + k * stride, modulo their number.
-    exchange,  // i -> i xor k, of a power of two.
+    rotate,    // i -> (i + k * stride) % size.
+    exchange,  // i -> i xor k; size is a power of two.
   };
   struct Axis {
     Moves moves = Moves::none;
@@ -27,12 +27,13 @@ struct Symmetry {
     Rank classes() const { return moves == Moves::none ? size : moves == Moves::rotate ? stride : 1; }
     Rank order() const { return size / classes(); }  // Order of the group.
     Rank representative(Rank i) const { return moves == Moves::none ? i : moves == Moves::rotate ? i % stride : 0; }
-    // Where `other` lies once `by` has been moved to its representative.
+    // Returns the image of `other` under the element that moves `by` to its representative.
     Rank seen(Rank by, Rank other) const {
       if (moves == Moves::none) return other;
       return moves == Moves::rotate ? (other + size - by / stride * stride) % size : other ^ by;
     }
-    Rank moved(Rank i, Rank element) const {  // By the element of this number, below order().
+    // Returns the image of i under the element with this number, which is less than order().
+    Rank moved(Rank i, Rank element) const {
       if (moves == Moves::none) return i;
       return moves == Moves::rotate ? (i + element * stride) % size : i ^ element;
     }
@@ -58,7 +59,7 @@ struct Symmetry {
     return hosts.seen(by / places.size, other / places.size) * places.size +
            places.seen(by % places.size, other % places.size);
   }
-  // From the one to the other, which rotations leave as it is.
+  // Returns the distance between two ranks, which rotations preserve.
   Rank distance(Rank from, Rank to) const {
     const Rank hosts_on = (to / places.size + hosts.size - from / places.size) % hosts.size;
     return hosts_on * places.size + (to % places.size + places.size - from % places.size) % places.size;
@@ -69,11 +70,12 @@ struct Symmetry {
   }
 };
 
-std::string describe(const Symmetry& symmetry);  // "ranks 0 to 7 of each of 16 hosts alike", for people.
+// Returns a description for users, such as "8 of 128 ranks, each for all that do the same".
+std::string describe(const Symmetry& symmetry);
 
-// Symmetries of plan and network: checked for all ranks and rounds if they are few, else for some hundred ranks and
-// rounds drawn with a fixed seed. Folding by a symmetry checks each lane again.
-// Ordered from the fewest classes to all ranks; the last is always present.
+// Returns the symmetries of plan and network, from the fewest classes to all ranks; the last one is no_symmetry().
+// Checks all ranks and rounds if they are few, else some hundred ranks and rounds drawn with a fixed seed.
+// make_program() checks each lane again.
 std::vector<Symmetry> symmetries_of(const Algorithm& algorithm, const Problem& problem, const Network& network);
 Symmetry no_symmetry(const Network& network);
 

@@ -9,14 +9,14 @@
 namespace tutti::simulator {
 namespace {
 
-constexpr std::uint32_t kRanks = 1, kLinks = 2;  // Processes, in the words of the format.
+constexpr std::uint32_t kRanks = 1, kLinks = 2;  // Process ids of the format.
 
 std::string named(std::uint32_t process, std::uint32_t thread, const std::string& name) {
   return R"({"ph":"M","name":"thread_name","pid":)" + std::to_string(process) + R"(,"tid":)" + std::to_string(thread) +
          R"(,"args":{"name":)" + json_quoted(name) + "}},\n";
 }
 
-// In each order of ranks a rank has channels of its own.
+// Returns the name of a rank's channel. A rank has separate channels in each order of ranks.
 std::string rank_name(std::uint32_t subject, Rank ranks, bool orders) {
   const std::string name = "rank " + std::to_string(subject % ranks);
   return orders ? name + ", order " + std::to_string(subject / ranks) : name;

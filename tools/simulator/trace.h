@@ -1,4 +1,4 @@
-// A trace as browsers show it.
+// Traces for browsers.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace tutti::simulator {
 
-// The "trace event format" of chrome://tracing and ui.perfetto.dev: a line for each rank's channel, one for each link.
+// Returns a trace in the "trace event format" of chrome://tracing and ui.perfetto.dev, with a track per rank and per
+// link.
 std::string chrome_trace(const std::vector<TraceEvent>& events, const Network& network);
 
 }  // namespace tutti::simulator

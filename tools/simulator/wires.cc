@@ -33,15 +33,15 @@ Wires::Wires(const Program& program, const Network& network, const EngineRequest
   lay_lanes();
 }
 
-// ---- How it is laid ----
+// ---- Construction ----
 
-// No less than a tenth: of so many ranks nothing was measured.
+// The minimum of 0.1 is for numbers of ranks beyond all measurements.
 double Wires::multicast_part() const {
   const double doublings = std::log2(network_.ranks() / 8.0);
   return std::max(0.1, request_.costs.multicast - request_.costs.multicast_falls * doublings);
 }
 
-// Where several links lie side by side, images share them out among each other.
+// Images of a representative divide parallel links evenly among themselves.
 void Wires::lay_link(ResourceId id) {
   const Resource link = network_.resource(id);
   const double part = program_.multicast && link.kind == LinkKind::nvlink ? multicast_part() : 1;
@@ -53,12 +53,12 @@ void Wires::lay_link(ResourceId id) {
   if (state.parallel > 1) side_by_side_.resize(side_by_side_.size() + state.parallel);
 }
 
-// Links of a sender's side that all their messages pass one after the other: only the slowest is ever waited for, so it
-// alone keeps account of them. Links side by side carry several at once, so they are no part of such a row.
+// Joins consecutive links that carry the same messages. Messages only ever wait for the slowest of them, so that link
+// accounts for all. Parallel links are not joined, since they carry several messages at once.
 void Wires::join_links() {
   std::vector<std::uint32_t> uses(links_.size());
   std::vector<ResourceId> after(links_.size(), kNoLink), before(links_.size(), kNoLink);
-  std::vector<bool> mixed(links_.size());  // Not always beside the same ones.
+  std::vector<bool> mixed(links_.size());  // Links whose predecessor or successor differs between lanes.
   const auto note = [&](std::vector<ResourceId>& beside, ResourceId id, ResourceId other) {
     if (uses[id] > 1 && beside[id] != other) mixed[id] = true;
     beside[id] = other;
@@ -112,7 +112,7 @@ void Wires::lay_lanes() {
     std::size_t own = count;
     for (std::size_t k = route.outs - route.shared; k < route.outs; ++k) keep(route.out[k], own);
     for (std::size_t k = 0; k < route.ins; ++k) keep(route.in[k], own);
-    while (count > kMaxLinks) {  // A longer way than any machine's that is known: the fastest is left out.
+    while (count > kMaxLinks) {  // Longer than the routes of all known machines: drop the fastest link.
       const auto fastest =
           std::min_element(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(count),
                            [&](ResourceId a, ResourceId b) { return links_[a].us_per_byte < links_[b].us_per_byte; });
@@ -134,7 +134,7 @@ double& Wires::free_of(LinkState& link) {
   return *std::min_element(first, first + link.parallel);
 }
 
-// When the head has passed the link; `finish` becomes no earlier than the tail has.
+// Returns the time at which the head has passed the link. Raises `finish` to the time at which the tail has.
 double Wires::occupy(ResourceId id, double at, double bytes, double& finish) {
   LinkState& link = links_[id];
   double& free = free_of(link);
@@ -295,7 +295,6 @@ void Wires::arrive(std::uint32_t number) {
   wake_reader(lane, number);
 }
 
-// It follows what its rank has stored in memory of peers.
 void Wires::signal(std::uint32_t number, double end_us, double stored_us, const Chain& chain) {
   const std::uint32_t made = new_message(number);
   Lane& lane = lanes_[number];

@@ -1,4 +1,4 @@
-// State between ranks while the clock runs: lanes with their messages and slots, and the links that they use.
+// State of the connections between ranks during a simulation: lanes with their messages and slots, and links.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ inline constexpr std::uint32_t kNone = ~0U;
 inline constexpr std::uint32_t kMessageBit = 1U
                                              << 31;  // Marks the subject of an event as a message; else it is a rank.
 
-// The clock, and chance.
+// Clock, event queue and random numbers.
 struct Timeline {
   double now = 0;
   EventQueue queue;
@@ -31,8 +31,8 @@ class Wires {
  public:
   Wires(const Program& program, const Network& network, const EngineRequest& request, Timeline& timeline);
 
-  // When what the rank awaits there is there: the next message or signal, or a slot for one. Unknown: the rank will be
-  // woken when it is.
+  // Time at which the rank can continue. next() waits for the next message or signal of a lane, slot() for a free slot.
+  // If the time is unknown, the rank is woken when it is known.
   struct Promise {
     bool known = true;
     double us = 0;
@@ -41,14 +41,16 @@ class Wires {
   Promise next(std::uint32_t lane, std::uint32_t rank);
   Promise slot(std::uint32_t lane, std::uint32_t rank);
 
+  // Removes the next message or signal of a lane, for a step that ends at end_us.
   void take(const End& end, double end_us);
-  // By a step that begins now and ends then, of a rank that has got here by that chain.
+  // Sends a message or signal from a step that begins now and ends at end_us. `chain` leads to the begin of the step. A
+  // signal leaves after stored_us, when the rank's writes to peers' memory have arrived.
   void send(std::uint32_t lane, double bytes, double end_us, const Chain& chain);
   void signal(std::uint32_t lane, double end_us, double stored_us, const Chain& chain);
-  // When the last byte has passed the last link.
+  // Returns the time at which the last byte has passed the last link.
   double transfer(std::uint32_t lane, double bytes);
-  // Likewise, of what a step reads as one sum, to which the switches add each part as it leaves its rank; and of what
-  // it writes to all, which leaves it once.
+  // Like transfer(), for data that switches reduce (gather) or distribute (spread). Each source leaves its rank once,
+  // and the reader receives only the sum. The writer sends its data once, and the switches deliver it to all targets.
   double gather(std::span<const End> sources, double bytes);
   double spread(std::span<const End> targets, double bytes);
   double latency_us(std::uint32_t lane) const { return lanes_[lane].latency_us; }
@@ -59,7 +61,8 @@ class Wires {
   bool reader_waits(std::uint32_t lane, std::uint32_t rank) const { return lanes_[lane].reader == rank; }
   std::vector<LinkUse> uses() const;
   double data_bytes() const { return data_bytes_; }
-  // Into the cache: a message; what is on its way once that is there; what a step will look at.
+  // These functions prefetch data into the cache: a message, its lane and links once the message is cached, and the
+  // data that a step needs.
   void prefetch(std::uint32_t message) const {
     __builtin_prefetch(&messages_[message]);
     __builtin_prefetch(&messages_[message].lane);
@@ -75,20 +78,20 @@ class Wires {
   struct alignas(64) Lane {
     std::uint32_t head = kNone, tail = kNone;
     std::uint32_t sent = 0, taken = 0;
-    std::uint32_t reader = kNone, writer = kNone;  // Ranks that wait.
+    std::uint32_t reader = kNone, writer = kNone;  // Waiting ranks.
     double last_arrival_us = 0;
     float latency_us = 0;
     std::uint8_t links_class = 0;
-    std::uint8_t own = 0, others = 0;  // Links of the sender's side; those where other messages come in between.
+    std::uint8_t own = 0, others = 0;  // Number of links on the sender's side, and of links shared with other senders.
     std::array<std::uint32_t, kMaxLinks> links{};
   };
   static_assert(sizeof(Lane) == 64);
 
   struct alignas(32) Message {
-    double arrival_us = 0;  // < 0: not known yet.
+    double arrival_us = 0;  // Negative: not known yet.
     double begun_us = 0, sent_us = 0, finish_us = 0;
-    Chain chain;      // Up to its arrival.
-    float bytes = 0;  // On the wire.
+    Chain chain;      // Chain up to the arrival.
+    float bytes = 0;  // Bytes on the link, with overhead of the protocol.
     float queued_us = 0;
     std::uint32_t lane = 0;
     std::uint32_t next = kNone;  // Next message of its lane, or next free one.
@@ -98,12 +101,12 @@ class Wires {
     double free_us = 0;
     double us_per_byte = 0;
     double bytes = 0;
-    std::uint32_t parallel = 1;  // Links side by side.
+    std::uint32_t parallel = 1;  // Number of parallel links.
     std::uint32_t first = 0;     // Parallel links: index of the times at which each is free.
   };
   static_assert(sizeof(LinkState) == 32);
 
-  double multicast_part() const;  // Multicast part of a link's rate.
+  double multicast_part() const;  // Fraction of a link's rate for multicast.
   void lay_link(ResourceId id);
   void lay_lanes();
   void join_links();
@@ -126,10 +129,10 @@ class Wires {
   const std::size_t protocol_;
   std::vector<Lane> lanes_;
   std::vector<LinkState> links_;
-  std::vector<ResourceId> joined_to_;  // [resource]: the one whose messages are its own.
+  std::vector<ResourceId> joined_to_;  // [resource]: link that carries the same messages and accounts for them.
   std::vector<double> side_by_side_;
   std::vector<Message> messages_;
-  std::vector<double> slot_free_;  // [lane * slots + slot]: when its message had been taken.
+  std::vector<double> slot_free_;  // [lane * slots + slot]: time at which the reader freed the slot.
   std::uint32_t free_message_ = kNone;
   double data_bytes_ = 0;
 };
