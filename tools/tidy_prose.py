@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-# Variants of one header, of which a build includes one.
+# Suffixes of variants of a header. A build includes one variant.
 VARIANT = re.compile(r"_(cuda|host|portable|x86)(?=\.\w+$)")
 SCOPE = re.compile(r"[{};]")
 NAMESPACE = re.compile(r"\bnamespace\b\s*([\w:]*)\s*$")
@@ -23,7 +23,7 @@ LONGEST_SUBJECT = 72
 
 def declared_types(code, declarator):
     """Yields (namespace, name, offset) of each type and alias at namespace scope, outside of anonymous namespaces."""
-    opened, start = [], 0  # Of each open brace: its namespace's name, or None.
+    opened, start = [], 0  # For each open brace: the name of the namespace, or None.
     for match in SCOPE.finditer(code):
         head, at = code[start:match.start()], match.start()
         at_namespace_scope = all(name is not None for name in opened)
@@ -41,13 +41,13 @@ def declared_types(code, declarator):
             named = TYPE.search(words) if words and "=" not in words else None
             if named and space:
                 yield space, named.group(1), at
-            # The types of an anonymous namespace belong to their file.
+            # Types in anonymous namespaces are local to their file.
             opened.append(namespace.group(1) or None if namespace else None)
         start = match.end()
 
 
 def check_unique_names(sources, declarator, line_of):
-    """One definition rule: a type that two files define under one name breaks programs without a word of the linker."""
+    """Reports names of types that two files define. They violate the one definition rule, and linkers do not detect it."""
     seen = {}
     for source in sources:
         for space, name, offset in declared_types(source.code, declarator):
@@ -80,7 +80,7 @@ def check_messages(source):
 
 
 def check_subjects(root):
-    """The subjects of the commits that the upstream branch does not have. None: there is no upstream."""
+    """Reports wrong subjects of commits that the upstream branch lacks. Checks nothing if there is no upstream."""
     def git(*arguments):
         return subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
     log = git("log", "--no-merges", "--format=%h %s", "@{upstream}..HEAD")

@@ -1,4 +1,4 @@
-"""Proves that every rule of tools/tidy fires on an offence, and that none fires on a clean tree."""
+"""Tests that each rule of tools/tidy reports an offence, and that no rule reports a clean tree."""
 
 import os
 import re

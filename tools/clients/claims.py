@@ -1,4 +1,4 @@
-"""What clients.py and the programs that it runs, one per client, have to say to each other: a line per claim."""
+"""Protocol between run.py and the client programs that it runs: each program prints a line per claim."""
 
 import os
 import threading
@@ -13,14 +13,14 @@ def claim(text, holds=True):
 
 
 def loaded():
-    """The files named libnccl that this process has mapped."""
+    """Returns the mapped files of this process whose names begin with libnccl."""
     with open("/proc/self/maps") as maps:
         files = {line.split(maxsplit=5)[5].strip() for line in maps if "/" in line}
     return {os.path.realpath(file) for file in files if os.path.basename(file).startswith("libnccl.")}
 
 
 def as_two_ranks(body):
-    """Calls body(0) and body(1), each in a thread of its own. Returns what they return; fails if one of them does."""
+    """Calls body(0) and body(1) in two threads and returns both results. Raises the exception of the first that fails."""
     results, failures = [None, None], []
 
     def run(rank):
@@ -29,7 +29,7 @@ def as_two_ranks(body):
         except Exception as failure:
             failures.append(failure)
 
-    # Daemons: if one rank fails, the other may wait for it, and must not keep the process from saying so.
+    # Daemon threads: if one rank fails, the other may wait for it, and must not prevent the process from ending.
     threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in (0, 1)]
     for thread in threads:
         thread.start()

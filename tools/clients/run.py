@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Shows that programs of others, as their wheels come, take this libnccl.so.2 for NCCL. Needs no GPU, but a package index.
+"""Checks that PyTorch, CuPy and nccl4py load this libnccl.so.2. Needs a Python package index, but no GPU.
 
-Installs PyTorch, CuPy and nccl4py into an environment below build/clients, runs a small program with each on host
-memory, and prints what was shown. Exit status 1: something failed."""
+Installs the unmodified wheels into an environment below build/clients, runs a small program with each of them on host
+memory, and prints the results. Exit status 1: a check failed."""
 
 import argparse
 import glob
@@ -20,9 +20,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "clients")
 ENVIRONMENT = os.path.join(FOLDER, "venv")
 SCRATCH = os.path.join(FOLDER, "scratch")
-NEEDED_GB = 9  # On the disk, while pip unpacks what it has downloaded; 6 of them stay with --keep.
+NEEDED_GB = 9  # Disk space while pip unpacks its downloads; --keep keeps 6 GB of it.
 LIMIT_S = 300
-# files: where a package keeps what is linked with NCCL.
+# files: pattern of the package's libraries that are linked with NCCL.
 Client = namedtuple("Client", "name packages program files")
 Row = namedtuple("Row", "client version shown holds")
 OPEN = """
@@ -51,7 +51,7 @@ def check_machine(kept):
     if shutil.which("nm") is None:
         stop("there is no nm to read symbols with: install binutils")
     try:
-        import ensurepip  # noqa: F401: what `python3 -m venv` needs.
+        import ensurepip  # noqa: F401: `python3 -m venv` needs it.
         import venv  # noqa: F401
     except ImportError:
         stop(f"{sys.executable} cannot make environments: install its module venv (Debian: python3-venv)")
@@ -65,7 +65,7 @@ def check_machine(kept):
 
 def pip_install(*packages):
     say(f"pip installs {' and '.join(packages)}, with what that needs, unless it is there")
-    # No cache: that would leave gigabytes outside of the clone. Nor is the system's folder for temporary files asked.
+    # No cache, and temporary files in SCRATCH: nothing must remain outside of the clone.
     return subprocess.run([os.path.join(ENVIRONMENT, "bin", "python"), "-m", "pip", "install", "--no-cache-dir",
                            "--progress-bar", "off", *packages], stdout=sys.stderr,
                           env={**os.environ, "TMPDIR": SCRATCH}).returncode == 0
@@ -76,8 +76,8 @@ def packages_folder():
 
 
 def clients_of(torch):
-    """Installs them. PyTorch says for which CUDA the others have to be. Yields those that are there, and rows of those
-    that are not."""
+    """Installs the clients for the CUDA version of PyTorch. Yields a Client for each that was installed, and a Row with the
+    error for each other."""
     if not pip_install(torch):
         yield Row("PyTorch", "-", f"pip installs {torch} (what it said is above)", False)
         return
@@ -90,7 +90,7 @@ def clients_of(torch):
     others = [Client("CuPy", [f"cupy-cuda{major}x"], "use_cupy.py", "cupy_backends/cuda/libs/nccl*.so"),
               Client("nccl4py", ["nccl4py", f"cuda-bindings~={major}.0"], "use_nccl4py.py", None)]
     for client in others:
-        # With PyTorch named too, pip does not change what it needs.
+        # PyTorch is named too, so that pip does not change its dependencies.
         if pip_install(torch, *client.packages):
             yield client
         else:
@@ -98,7 +98,7 @@ def clients_of(torch):
 
 
 def open_row(library):
-    """What XLA and vLLM do: dlopen, in a process that has long been running."""
+    """Opens the library at run time with dlopen, as XLA and vLLM do. Returns the row and NCCL's version, or None."""
     run = subprocess.run([sys.executable, "-c", OPEN, library], capture_output=True, text=True, timeout=LIMIT_S)
     if run.returncode != 0 or not run.stdout.strip().isdigit():
         return Row("Python's ctypes", "-", f"opens it at run time: {last_line(run.stdout + run.stderr)}", False), None
@@ -108,7 +108,7 @@ def open_row(library):
 
 
 def run_program(client, library, said):
-    """Its output, what went wrong or None, and what the loader bound."""
+    """Runs a client's program. Returns its output, the error or None, and the bindings of the loader."""
     report = os.path.join(SCRATCH, client.name)
     environment = {**os.environ, "LD_PRELOAD": library, "TUTTI_NCCL_MEMORY": "host", "LD_DEBUG": "bindings",
                    "LD_DEBUG_OUTPUT": report, "PYTHONPATH": "", "CUPY_CACHE_DIR": SCRATCH}
@@ -135,8 +135,8 @@ def some(names):
 
 
 def linked_claims(client, library, found):
-    """A client that is linked with NCCL: what it needs is there, and the loader found it there. found: None if the
-    client did not get that far."""
+    """Yields claims about a client that is linked with NCCL: the library exports all functions that it needs, and the loader
+    bound them to the library. found: bindings of the loader, or None if the program failed."""
     files = glob.glob(os.path.join(packages_folder(), client.files))
     if not files:
         yield f"has {client.files}, which is linked with NCCL: there is no such file", False
@@ -153,7 +153,7 @@ def linked_claims(client, library, found):
 
 def lookup_claims(client, library, found):
     ours = {function for _, function, answered in found if answered == library}
-    if not client.files:  # It asks by name, and for functions of later versions too, which it has to do without.
+    if not client.files:  # The client looks functions up by name, including some of later versions that are missing.
         yield f"it asked for functions of NCCL by name, and got {len(ours)} of this libnccl.so.2", bool(ours)
     others = symbols.strangers(found, library)
     yield ("no function of NCCL was bound to another library"
@@ -208,7 +208,7 @@ def main():
     if not os.path.isfile(options.nccl):
         stop(f"there is no library {options.nccl}: build the target tutti_nccl")
     os.makedirs(SCRATCH, exist_ok=True)
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # So that it cleans up then, too.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # Runs the cleanup below.
     try:
         check_machine(os.path.exists(ENVIRONMENT))
         rows = show(os.path.realpath(options.nccl), options.torch)

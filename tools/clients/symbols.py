@@ -1,4 +1,4 @@
-"""Which of NCCL's functions a file needs or exports, and where the loader found them."""
+"""NCCL functions that a file needs or exports, and the libraries to which the loader bound them."""
 
 import os
 import re
@@ -10,14 +10,14 @@ BINDING = re.compile(r"binding file (.+) \[\d+\] to (.+) \[\d+\]: \w+ symbol `(p
 
 
 def functions(which, file):
-    """which: "defined" or "undefined"."""
+    """Returns the names of NCCL functions in a file. which: "defined" or "undefined"."""
     run = subprocess.run(["nm", "-D", f"--{which}-only", file], capture_output=True, text=True, check=True)
     names = {line.split()[-1].split("@")[0] for line in run.stdout.splitlines() if line.strip()}
     return {name for name in names if NCCL.match(name)}
 
 
 def bindings(report):
-    """{(file that asked, function, file that has it)} of the loader's report, which may be long."""
+    """Returns {(file that needs the function, function, file that exports it)} from the lines of the loader's report."""
     found = set()
     for line in report:
         match = BINDING.search(line)
@@ -28,6 +28,6 @@ def bindings(report):
 
 
 def strangers(found, library):
-    """Bindings to another library than ours. What an NVIDIA library that is loaded as well asks for itself is its own
-    business; it asks nobody else."""
+    """Returns the bindings to other libraries than `library`. Ignores bindings of another libnccl that is loaded: it binds
+    its functions to itself."""
     return {one for one in found if one[2] != library and not os.path.basename(one[0]).startswith("libnccl.")}

@@ -1,4 +1,4 @@
-"""How the loader's report is read."""
+"""Tests of symbols.py, which parses the loader's report."""
 
 import unittest
 

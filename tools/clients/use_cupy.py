@@ -1,4 +1,4 @@
-"""CuPy with this libnccl.so.2 preloaded, on host memory.  use_cupy.py LIBRARY VERSION"""
+"""Checks CuPy with this libnccl.so.2 preloaded, on host memory.  use_cupy.py LIBRARY VERSION"""
 
 import sys
 

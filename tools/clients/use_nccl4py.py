@@ -1,4 +1,4 @@
-"""NVIDIA's nccl4py with this libnccl.so.2 preloaded.  use_nccl4py.py LIBRARY VERSION"""
+"""Checks NVIDIA's nccl4py with this libnccl.so.2 preloaded.  use_nccl4py.py LIBRARY VERSION"""
 
 import importlib.metadata
 import sys

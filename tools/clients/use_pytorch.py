@@ -1,4 +1,4 @@
-"""PyTorch with this libnccl.so.2 preloaded.  use_pytorch.py LIBRARY VERSION"""
+"""Checks PyTorch with this libnccl.so.2 preloaded.  use_pytorch.py LIBRARY VERSION"""
 
 import sys
 

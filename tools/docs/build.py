@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Builds the documentation as a site.  tools/docs/build.py [--output build/docs]
+"""Builds the documentation site.  tools/docs/build.py [--output build/docs]
 
-Needs Sphinx, MyST and furo: of this Python, or of build/docs-venv, where tools/dev docs installs them. Exits with 77 if
-neither has them. Warnings are errors, including broken links.
+Needs Sphinx, MyST and furo, in this Python or in build/docs-venv, where tools/dev docs installs them. Exits with 77 if
+both lack them. Warnings are errors, including broken links.
 """
 
 import argparse
@@ -24,11 +24,11 @@ VENV_PYTHON = os.path.join(ROOT, "build", "docs-venv", "bin", "python")
 MOVED = {"README.md": "index.md", "ARCHITECTURE.md": "project/architecture.md", "CONTRIBUTING.md": "project/contributing.md",
          "SECURITY.md": "project/security.md", "CHANGELOG.md": "project/changelog.md"}
 MARK = re.compile(r"<!-- generated: (\w+) -->")
-LIST_LINK = re.compile(r"^(?:- |\| *)\[[^\]]+\]\(([^)#\s]+\.md)\)", re.M)  # Of a list's entry, or of a table's row.
+LIST_LINK = re.compile(r"^(?:- |\| *)\[[^\]]+\]\(([^)#\s]+\.md)\)", re.M)  # First link of a list entry or a table row.
 
 
 def place(path):
-    """Where a file of the repository is in the site's source."""
+    """Returns the path of a repository file in the site's source."""
     if path in MOVED:
         return MOVED[path]
     for folder, to in (("docs/", ""), ("perf/results/", "results/")):
@@ -49,7 +49,7 @@ def copy(path, output):
 
 
 def moved_links(path, text, output):
-    """The text with links to where their targets are in the site; other files of the repository are copied along."""
+    """Returns the text with its links changed to paths in the site. Copies linked files that are no pages to the site."""
     for target in sorted({target for _, target in links.links(text)}, key=len, reverse=True):
         name, _, anchor = target.partition("#")
         if not name:
@@ -63,7 +63,7 @@ def moved_links(path, text, output):
 
 
 def navigation(path, text):
-    """A hidden table of contents: of the index by its sections, of the decisions by their list."""
+    """Appends a hidden table of contents to the index (by its sections) and to the list of decisions."""
     if place(path) not in ("index.md", "decisions/README.md"):
         return text
     parts = re.split(r"^## (.+)$", text, flags=re.M)

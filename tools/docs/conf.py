@@ -1,7 +1,7 @@
-"""Sphinx's settings; tools/docs/build.py assembles the source."""
+"""Settings of Sphinx; tools/docs/build.py assembles the source."""
 
 project = "Tutti"
-copyright = "the Tutti authors"  # noqa: A001, Sphinx's name
+copyright = "the Tutti authors"  # noqa: A001, Sphinx requires this name
 extensions = ["myst_parser"]
 html_theme = "furo"
 html_title = "Tutti"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the documentation tools: broken links are found, and the generated pages have every entry of their source."""
+"""Tests of the documentation tools: broken links are reported, and generated pages have every entry of their source."""
 
 import os
 import re
@@ -42,7 +42,7 @@ class Links(unittest.TestCase):
         self.assertEqual(self.problems(one_md="`[x](two.md)`\n\n```\n[x](two.md)\n```\n"), [])
 
     def test_reports_a_page_that_a_source_names(self):
-        page = "docs/" + "two.md"  # Not in one piece, as the check reads this file, too.
+        page = "docs/" + "two.md"  # Split, because the check reads this file, too.
         self.assertEqual(self.problems(one_cc=f"// See {page}.\n"), [f"one.cc:1: names {page}, which does not exist"])
 
 

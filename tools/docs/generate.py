@@ -23,7 +23,7 @@ def escape(text):
 
 
 def prose(text):
-    """Words of a comment as Markdown: names and what stands in backquotes become code, the rest is escaped."""
+    """Converts the words of a comment to Markdown: names and text in backquotes become code, other text is escaped."""
     made, at = [], 0
     for match in NAME.finditer(text):
         made += [escape(text[at:match.start()]), "`" + match.group().strip("`") + "`"]
@@ -32,7 +32,7 @@ def prose(text):
 
 
 def paragraphs(text):
-    """Comment text as Markdown. An indented line begins a paragraph, a dash or a tag an entry of a list."""
+    """Converts the text of a comment to Markdown. An indented line begins a paragraph; a dash or a tag begins a list entry."""
     made, indented = [], False
     for line in text.split("\n"):
         words, was_indented, indented = line.strip(), indented, line.startswith("  ")
@@ -51,7 +51,7 @@ def paragraphs(text):
 
 
 def introduction(text):
-    """The comment at the head of the public header: its lines without indentation are headings."""
+    """Converts the comment at the head of the public header. Its lines without indentation are headings."""
     parts = re.split(r"^(?=\S)", text, flags=re.M)
     made = []
     for part in filter(None, parts):
@@ -61,7 +61,7 @@ def introduction(text):
 
 
 def groups_of(rows):
-    """(title, rows) by the groups of the source, or by GROUPS where it has none."""
+    """Yields (title, rows) by the groups of the source, or by GROUPS if the source has none."""
     if all(row.group for row in rows):
         for title in dict.fromkeys(row.group for row in rows):
             yield title if title.startswith("lib") else title[0].upper() + title[1:], [row for row in rows if row.group == title]
@@ -86,7 +86,7 @@ def environment():
 
 
 def described(entry):
-    """The comment of an algorithm's file; tables and examples in it, which are indented, stand as they are."""
+    """Converts the comment of an algorithm's file. Indented text, such as tables and examples, stays unchanged."""
     parts = []
     for run in re.split(r"((?:^ {2,}\S.*\n?)+)", entry.comment, flags=re.M):
         if run.strip():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the relative links of all Markdown files, and the pages that sources name.  tools/docs/links.py [--root DIR]"""
+"""Checks relative links of all Markdown files, and names of pages in sources.  tools/docs/links.py [--root DIR]"""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(\s*<?([^\s()<>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 PAGE = re.compile(r"(?<![\w/.-])((?:docs|perf/results)/[\w./-]+?\.(?:md|svg))\b")
 SOURCES = (".h", ".hpp", ".c", ".cc", ".cu", ".cuh", ".py", ".sh", ".cmake", ".txt")
-SKIPPED = re.compile(r"^(?:build.*|\..*|__pycache__|tables)$")  # Tables name pages of other projects.
+SKIPPED = re.compile(r"^(?:build.*|\..*|__pycache__|tables)$")  # `tables` name pages of other projects.
 
 
 def files(root):
@@ -26,14 +26,14 @@ def read(root, path):
 
 
 def without_code(text):
-    """Code blanked, so that line numbers stay."""
+    """Returns the text with code replaced by blanks, so that line numbers stay the same."""
     blank = lambda match: re.sub(r"[^\n]", " ", match.group())
     text = re.sub(r"^(```|~~~).*?^\1[^\n]*$", blank, text, flags=re.M | re.S)
     return re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", blank, text)
 
 
 def slug(heading):
-    """The anchor that GitHub and MyST make of a heading."""
+    """Returns the anchor that GitHub and MyST generate for a heading."""
     heading = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").strip().lower()
     return re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
 
@@ -44,7 +44,7 @@ def anchors(text):
 
 
 def links(text):
-    """(line, target) of each link that is not to the web."""
+    """Yields (line, target) of each link that is not a URL."""
     blanked = without_code(text)
     for match in LINK.finditer(blanked):
         if not re.match(r"[a-z][a-z0-9+.-]*:", match.group(1)):

@@ -17,8 +17,8 @@ def read(path):
 
 
 def literals(text):
-    """Strings of a row of kEntries: those in its inner braces, and the one behind them. Neighbouring strings are joined, and
-    nullptr is None."""
+    """Returns the strings of a row of kEntries: the list within its inner braces, and the list of the one after them. Adjacent
+    strings are joined, and nullptr becomes None."""
     inner, after, depth, joined = [], [], 0, False
     for match in TOKEN.finditer(text):
         string, null, mark = match.groups()
@@ -39,7 +39,7 @@ def literals(text):
 
 
 def settings(text=None):
-    """All rows of the table in src/base/config.cc."""
+    """Returns all rows of the table in src/base/config.cc."""
     text = read("src/base/config.cc") if text is None else text
     rows = []
     for match in re.finditer(r"\bEntry\s*(?=\{\s*\{)", text):
@@ -64,7 +64,7 @@ def head_comment(text):
 
 
 def algorithms():
-    """All entries of algorithms/catalogue.cc, in its order, with the comment at the head of their files."""
+    """Returns all entries of algorithms/catalogue.cc, in its order, with the comments at the head of their files."""
     folder = os.path.join(ROOT, "algorithms")
     texts = {name: read(f"algorithms/{name}") for name in sorted(os.listdir(folder)) if name.endswith(".cc")}
     entries = []
@@ -76,7 +76,7 @@ def algorithms():
 
 
 def header():
-    """Sections of include/tutti/tutti.h: (title, [(comment, declaration)]). The first section is the introduction."""
+    """Returns the sections of include/tutti/tutti.h: (title, [(comment, declaration)]), beginning with the introduction."""
     text = read("include/tutti/tutti.h")
     end = text.index("*/")
     sections = [(INTRODUCTION, [(comment_text(text[:end + 2]), "")])]
@@ -88,13 +88,13 @@ def header():
 
 
 def comment_text(comment):
-    """The words of a C comment; indentation beyond the first column stays."""
+    """Returns the text of a C comment, with indentation beyond the first column."""
     lines = [re.sub(r"^\s*(?:/\*|\*/|\*)? ?", "", line) for line in comment.strip().removesuffix("*/").split("\n")]
     return "\n".join(line.rstrip() for line in lines).strip()
 
 
 def blocks(content):
-    """Pairs of a comment that stands by itself and the declarations behind it."""
+    """Yields pairs of a separate comment and the declarations after it."""
     comment = ""
     for part in re.split(r"(^/\*.*?\*/$)", content, flags=re.M | re.S):
         if part.startswith("/*"):

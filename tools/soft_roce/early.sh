@@ -1,15 +1,15 @@
 #!/bin/busybox sh
-# The guest's first process: loads modules, makes the host's root file system its own, and goes on there with guest.sh.
-# `settings` is what the host wrote beside this file.
+# Init process of the guest: loads modules, mounts the host's root file system as its own root, and runs guest.sh there.
+# The host has written the file `settings` beside this file.
 PATH=/bin
 /bin/busybox --install -s /bin
 for module in /modules/*; do insmod "$module" || echo "$module could not be loaded"; done
 mkdir -p /dev /proc
 mount -t devtmpfs dev /dev
 mount -t proc proc /proc
-until [ -c /dev/vport0p3 ]; do sleep 0.02; done  # The ports to the host come by themselves, a moment later.
+until [ -c /dev/vport0p3 ]; do sleep 0.02; done  # The ports to the host appear a moment later.
 
-# Writes go to memory, and so end with the guest. `cache=loose`: nobody changes these files meanwhile.
+# Writes stay in memory, so they are lost when the guest ends. `cache=loose` assumes that the files do not change meanwhile.
 mkdir /host /layer /memory /new
 nine() { mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=512000,cache=loose "$1" "/$1"; }
 nine host && nine layer || echo "the host's files cannot be mounted"

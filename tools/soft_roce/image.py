@@ -1,5 +1,5 @@
-"""What a guest with RDMA devices boots from, kept in a cache: the kernel of a Debian package, an initial file system with
-the modules that it needs, and packages that the host does not have, laid over the host's root."""
+"""Image of a guest with RDMA devices, kept in a cache: the kernel of a Debian package, an initial file system with the
+required modules, and a layer over the host's root with packages that the host lacks."""
 
 import contextlib
 import fcntl
@@ -12,22 +12,22 @@ import subprocess
 import tempfile
 from collections import namedtuple
 
-KERNEL_PACKAGE = "linux-image-amd64"  # The smaller -cloud- one has neither rdma_rxe nor 9p.
-# Modules to load by name; their dependencies are found. rdma_rxe looks for a crc32 module by name.
+KERNEL_PACKAGE = "linux-image-amd64"  # The smaller -cloud- kernel has neither rdma_rxe nor 9p.
+# Modules to load, without their dependencies, which are found. rdma_rxe requires a crc32 module by name.
 MODULES = ("virtio_pci virtio_console 9pnet_virtio 9p overlay veth bridge sch_netem sch_tbf "
            "crc32_generic ib_uverbs rdma_ucm rdma_rxe").split()
-# Packages for the guest's own steps and for programs that use verbs.
+# Packages for the guest's own scripts and for programs that use verbs.
 PACKAGES = ["iproute2", "libibverbs1", "ibverbs-providers"]
 
 Image = namedtuple("Image", "kernel initial layer")  # Paths.
 
 
 class Missing(Exception):
-    """There can be no guest on this machine, and why."""
+    """This machine cannot run a guest; the message has the reason."""
 
 
 def say(program, *arguments, cwd=None):
-    """What a program prints; Missing if there is no such program, or if it fails."""
+    """Runs a program and returns its output. Raises Missing if the program does not exist or fails."""
     try:
         done = subprocess.run([program, *arguments], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     except FileNotFoundError:
@@ -39,7 +39,8 @@ def say(program, *arguments, cwd=None):
 
 
 class Apt:
-    """Asks the system's lists of packages; where these know too little, lists of its own. Changes nothing outside."""
+    """Runs apt with the system's package lists, or with its own lists if those lack a package. Changes nothing outside its
+    folder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -77,7 +78,8 @@ class Apt:
 # ---- The initial file system ----
 
 def archive(files):
-    """cpio, "newc", of (path, mode, bytes); a folder's bytes are None. Several of these in a row are one, to the kernel."""
+    """Returns a cpio archive ("newc") of (path, mode, bytes); bytes are None for folders. The kernel treats concatenated
+    archives as one."""
     parts = []
     for path, mode, data in [*files, ("TRAILER!!!", 0, b"")]:
         kind = 0o040000 if data is None else 0o100000
@@ -95,7 +97,7 @@ def read_module(path):
 
 
 def modules_in_order(root):
-    """(name, bytes) of MODULES and all that they need, each after what it needs."""
+    """Returns (name, bytes) of MODULES and their dependencies. Each module follows its dependencies."""
     paths = {}
     for folder, _, names in os.walk(os.path.join(root, "lib/modules")):
         for name in names:
@@ -120,7 +122,8 @@ def modules_in_order(root):
 
 
 def unpacked_kernel(boot_image):
-    """The ELF file within, if it was packed by xz: QEMU enters it directly, and saves seconds of emulated unpacking."""
+    """Returns the ELF file in an image packed by xz, else the image. QEMU starts an ELF file directly, which saves seconds of
+    emulated unpacking."""
     sectors = boot_image[0x1F1]
     offset, length = struct.unpack_from("<II", boot_image, 0x248)
     begin = (sectors + 1) * 512 + offset
@@ -157,7 +160,7 @@ def only_one(path):
 
 
 def add_packages(apt, layer, wanted):
-    """Only adds, since another guest may be looking at it."""
+    """Adds packages to the layer. Never removes any, since another guest may use them."""
     listing = layer + ".packages"
     known = set()
     if os.path.exists(listing):
@@ -166,7 +169,7 @@ def add_packages(apt, layer, wanted):
     if set(wanted) <= known:
         return
     names = apt.not_installed(sorted(set(wanted) | known))
-    for folder in ("bin", "sbin", "lib", "lib64"):  # As on the host, where these are links as well.
+    for folder in ("bin", "sbin", "lib", "lib64"):  # These are links on the host, too.
         os.makedirs(os.path.join(layer, "usr", folder), exist_ok=True)
         if not os.path.lexists(os.path.join(layer, folder)):
             os.symlink("usr/" + folder, os.path.join(layer, folder))
@@ -177,7 +180,8 @@ def add_packages(apt, layer, wanted):
 
 
 def prepare(cache, packages):
-    """Makes what is not there yet. A cache is made once for a list of modules, and stays as it is until it is removed."""
+    """Creates missing parts of the cache and returns the Image. The kernel for a list of modules is created once, and stays
+    unchanged until the cache is removed."""
     os.makedirs(os.path.join(cache, "apt"), exist_ok=True)
     kernel = os.path.join(cache, "kernel-" + "-".join(MODULES))
     layer = os.path.join(cache, "layer")
