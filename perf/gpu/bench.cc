@@ -1,5 +1,6 @@
-// gpu_bench FILE.json: benchmarks ranks of one process that share a GPU. Measures copy bandwidth, launch costs, and
-// an all-reduce by Tutti and by hand, compared with the minimum amount of data to move. Every result is checked.
+// gpu_bench FILE.json: benchmark of ranks of one process that share a GPU. Measures copy bandwidth, launch costs, and
+// all-reduces by Tutti and by a hand-written kernel, compared with the minimum amount of data to move. Checks every
+// result.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -62,7 +63,7 @@ class Bench {
                 driver);
   }
 
-  // Bytes read and written, by the faster of the driver's copy and a kernel.
+  // Measures copy bandwidth, counting bytes read and written, by the faster of the driver's copy and a kernel.
   void probe_memory() {
     constexpr std::size_t bytes = 1024 * kMiB;
     void* memory = nullptr;
@@ -102,7 +103,7 @@ class Bench {
         plain, cooperative, graph, enqueue, call);
   }
 
-  // Runs it once on spoilt outputs.
+  // Runs the competitor once on outputs that were overwritten, and counts wrong elements.
   void verify(Competitor& competitor, Buffers& buffers, std::size_t count) {
     buffers.spoil(count, timer_.stream());
     competitor.enqueue(count, timer_.stream());
@@ -126,7 +127,7 @@ class Bench {
     return us;
   }
 
-  // With as many blocks as are best for it.
+  // Time of the hand-written kernel with the best number of thread blocks.
   Best best_by_hand(Buffers& buffers, std::size_t count) {
     const int most = max_blocks(buffers.ranks());
     Best best;

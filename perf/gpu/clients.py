@@ -1,4 +1,4 @@
-"""Programs of others on the GPU of this machine: with the NCCL that they brought, and with our libnccl.so.2."""
+"""Measures PyTorch and nccl-tests on the GPU of this machine, with their own NCCL and with Tutti's libnccl.so.2."""
 
 import os
 import shutil
@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# While ranks wait for each other on the GPU, no kernel of the program should have to be loaded: that waits for the GPU.
+# Load all kernels at start: loading a kernel waits for the GPU, and so deadlocks while ranks wait for each other there.
 LOADED = {"CUDA_MODULE_LOADING": "EAGER"}
 
 
 def measure(run, found):
-    """Puts what each part found into `found`, by name; parts whose programs are missing are left out, with a sentence."""
+    """Adds the results of each part to `found`, by name. Skips parts whose programs are missing, with a message."""
     ours = os.path.join(run.options.build, "lib", "libnccl.so.2")
     side_by_side(run, found, ours)
     if not has_torch(limit_s=max(min(run.left_s(), 60), 1)):
@@ -35,7 +35,8 @@ def preloaded(library):
 
 
 def keep(run, found, name, command, **how):
-    """Whether the part has left results, which are in `found` then. The command gets their path at its end."""
+    """Runs a part and adds its results to `found`. Returns true if there are results. The last argument of the command is the
+    path of the results."""
     path = run.fresh("client.json")
     if not run.do(name, [*command, path], **how):
         return False
@@ -46,14 +47,14 @@ def keep(run, found, name, command, **how):
 
 
 def one_rank(run, found, ours):
-    """What NCCL itself can do on one GPU: one rank."""
+    """Measures one rank, the only case that NCCL supports on one GPU by default."""
     command = ["python3", os.path.join(HERE, "torch_one_rank.py")]
     for name, library in (("NCCL of PyTorch, 1 rank", None), ("ours in PyTorch, 1 rank", ours)):
         keep(run, found, name, command, environment=preloaded(library))
 
 
 def ddp_steps(run, found, ours):
-    """The same steps by 1, 2 and 4 ranks that share the GPU. After a failure no more ranks are tried: hangs take long."""
+    """Measures the same training steps with 1, 2 and 4 ranks that share the GPU. Stops at a failure, since hangs take long."""
     alone = "steps of 1 rank"
     for kind, counts, options in (("DDP", (1, 2, 4), []), ("FSDP", (2, 4), ["--fsdp"])):
         for ranks in counts:
@@ -72,8 +73,8 @@ def compare_losses(run, name, wanted, losses):
 
 
 def side_by_side(run, found, ours):
-    """Ours and NCCL 2.30 in DEPS/nccl by one program; NCCL lets ranks of one process share a GPU when it is told to."""
-    by_nccl_bench(run, found, "ours", ours)  # First: NCCL may hang, which takes long.
+    """Measures Tutti and NCCL 2.30 in DEPS/nccl with the same program. A variable allows NCCL's ranks to share a GPU."""
+    by_nccl_bench(run, found, "ours", ours)  # Runs first, since NCCL may hang until the timeout.
     theirs = os.path.join(run.options.deps, "nccl", "lib", "libnccl.so.2")
     if not os.path.exists(theirs):
         return run.skip("NCCL by nccl_bench", f"there is no {theirs}")
@@ -83,22 +84,22 @@ def side_by_side(run, found, ours):
 def by_nccl_bench(run, found, who, library):
     program = os.path.join(run.options.build, "perf", "gpu", "nccl_bench")
     for ranks in (2, 4, 8):
-        # NCCL promises room for two ranks; blocks fewer than it would take make room for more.
+        # NCCL supports two ranks per GPU; more fit only with fewer thread blocks than its default.
         environment = {**LOADED, "NCCL_MULTI_RANK_GPU_ENABLE": "1", **({"NCCL_MAX_CTAS": "8"} if ranks > 2 else {})}
         if not keep(run, found, f"{who} by nccl_bench, {ranks} ranks", [program, library, str(ranks)], environment=environment,
                     may_fail=who == "NCCL"):
-            break  # With more it would fail again, and hangs take long.
+            break  # More ranks would fail again, and hangs take long.
 
 
 def furthest_apart(wanted, found):
-    """Relative; sums of gradients are in another order, so not 0."""
+    """Returns the maximum relative difference. It is not 0, since gradients are summed in another order."""
     if len(wanted) != len(found):
         return float("inf")
     return max(abs(a - b) / max(abs(a), 1e-9) for a, b in zip(wanted, found))
 
 
 def nccl_tests(run, ours):
-    """A build of nccl-tests in DEPS/nccl-tests: one process of one GPU, and processes that share it under MPI."""
+    """Runs nccl-tests from DEPS/nccl-tests: one process with one GPU, and two MPI processes that share the GPU."""
     program = os.path.join(run.options.deps, "nccl-tests", "build", "all_reduce_perf")
     if not os.path.exists(program):
         return run.skip("nccl-tests", f"there is no {program}")

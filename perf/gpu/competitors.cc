@@ -5,7 +5,8 @@
 namespace perf {
 namespace {
 
-// Zeroed when it returns: cudaMemset works in the default stream, which streams that do not block do not wait for.
+// Returns zeroed memory. Synchronizes the device, because non-blocking streams do not wait for cudaMemset's default
+// stream.
 template <typename T>
 T* allocate(std::size_t count) {
   void* memory = nullptr;

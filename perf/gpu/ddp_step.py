@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains a tiny transformer for some steps, by ranks that share one GPU:  ddp_step.py --ranks N --out FILE [--fsdp]
+"""Trains a tiny transformer for some steps with ranks that share one GPU:  ddp_step.py --ranks N --out FILE [--fsdp]
 
-The batch is the same for every N, and so, but for rounding, are the losses. LD_PRELOAD says whose NCCL it is.
+Batches are the same for every N, so losses differ only by rounding. LD_PRELOAD selects the NCCL library.
 """
 
 import argparse
@@ -31,7 +31,7 @@ class Tiny(torch.nn.Module):
 
 
 def batches(steps, rank, ranks):
-    """This rank's share of batches that all ranks draw alike."""
+    """Yields this rank's share of each batch. All ranks draw the same batches."""
     generator = torch.Generator().manual_seed(7)
     share = BATCH // ranks
     for _ in range(steps):

@@ -23,7 +23,7 @@ __global__ void compare_with_sums(const float* memory, int ranks, std::size_t co
   }
 }
 
-// Four accesses of 16 bytes in flight per thread.
+// Each thread has four accesses of 16 bytes in flight.
 __global__ void copy_packs(uint4* to, const uint4* from, std::size_t packs) {
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
   for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packs; i += 4 * stride) {

@@ -1,4 +1,5 @@
-// The kernels of gpu_bench: data, copies, and an all-reduce written by hand. Enqueued; errors end the program.
+// Kernels of gpu_bench: test data, copies, and a hand-written all-reduce. Functions enqueue kernels; errors end the
+// program.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,27 +13,27 @@ namespace perf {
 
 inline constexpr int kMaxRanks = 8;
 
-// Element i of a rank's input: a small integer, so that sums are exact in any order.
+// Fills a rank's input with small integers, so that sums are exact in any order.
 void fill(float* memory, int rank, std::size_t count, cudaStream_t stream);
-// Adds to *wrong the elements that are not the sum of all ranks' inputs.
+// Adds to *wrong the number of elements that are not the sum of all ranks' inputs.
 void count_wrong(const float* memory, int ranks, std::size_t count, std::uint64_t* wrong, cudaStream_t stream);
 
-void copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream);  // A multiple of 64 bytes.
+void copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream);  // `bytes`: a multiple of 64.
 void nothing(cudaStream_t stream);
 void nothing_cooperative(int blocks, cudaStream_t stream);
 
-// Two-shot all-reduce of ranks that share a GPU: blocks of the same number on all ranks meet, each rank sums its part
-// of all inputs into all outputs, and they meet again. All ranks in one cooperative launch.
+// Two-shot all-reduce of ranks that share a GPU. Thread blocks with the same index on all ranks meet at a barrier, each
+// rank sums its part of all inputs into all outputs, and they meet again. One cooperative launch runs all ranks.
 struct TwoShot {
   const float* inputs[kMaxRanks];
   float* outputs[kMaxRanks];
   std::uint32_t* flags;   // [receiver][block][sender], zeroed before the first call.
-  std::uint32_t* epochs;  // [rank][block], likewise.
+  std::uint32_t* epochs;  // [rank][block], zeroed before the first call.
   std::size_t count;      // Elements; a multiple of 4 for each rank, or fewer than 4 per rank.
   int ranks;
   int blocks;  // Thread blocks of each rank.
 };
 void two_shot(const TwoShot& call, cudaStream_t stream);
-int max_blocks(int ranks);  // Maximum thread blocks per rank for which those of all ranks run at the same time.
+int max_blocks(int ranks);  // Maximum thread blocks per rank with which all thread blocks run concurrently.
 
 }  // namespace perf

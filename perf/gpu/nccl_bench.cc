@@ -1,5 +1,6 @@
-// nccl_bench LIBRARY RANKS FILE.json: all-reduces between ranks of one process that share a GPU, by a library with
-// NCCL's ABI, one thread driving them in groups, each in a stream of its own. The same program runs NCCL and ours.
+// nccl_bench LIBRARY RANKS FILE.json: measures all-reduces between ranks of one process that share a GPU, by a library
+// with NCCL's ABI. One thread runs the ranks in groups; each rank has its own stream. The program loads NCCL or Tutti's
+// libnccl.so.2.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -16,7 +17,7 @@
 namespace perf {
 namespace {
 
-// The part of NCCL's ABI that this needs.
+// Declarations of NCCL's ABI that this program uses.
 struct UniqueId {
   char bytes[128];
 };
@@ -122,7 +123,7 @@ class Ranks final : public Competitor {
   std::vector<cudaEvent_t> joins_;
 };
 
-// Elements that came out wrong.
+// Measures all sizes. Returns the number of wrong elements.
 std::uint64_t measure(const Library& library, int ranks, Json& json) {
   constexpr std::size_t kMax = std::size_t{1} << 30;
   const Timer timer;
@@ -169,8 +170,8 @@ bool run(const char* path, int ranks, const char* file) {
 
 int main(int argc, char** argv) {
   perf::set_program_name(argv[0]);
-  // Kernels that wait for each other in streams of their own need as many queues, and none may be loaded while another
-  // waits; CUDA reads this when it starts.
+  // Kernels in different streams wait for each other, so each needs a hardware queue, and none may be loaded while
+  // another waits. CUDA reads these variables when it starts.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   const int ranks = argc == 4 ? std::atoi(argv[2]) : 0;

@@ -1,18 +1,18 @@
-"""What a run on a GPU comes to: the bytes that had to be moved, and a table."""
+"""Report of a run on a GPU: the lower bounds given by memory traffic, and tables."""
 
 import math
 
-# Bytes that the memory has to read and write, in units of what the perf tools call the size, by N ranks on one GPU.
+# Bytes of memory traffic of N ranks on one GPU, in units of the size that perf tools print.
 FLOORS = {
-    "all_reduce": lambda n: 2 * n,      # Each rank's input is read once, its output written once.
+    "all_reduce": lambda n: 2 * n,      # Reads each rank's input once and writes its output once.
     "alltoall": lambda n: 2 * n,
-    "all_gather": lambda n: 1 + n,      # The size is that of all blocks: each is read once and written N times.
-    "reduce_scatter": lambda n: n + 1,  # The same the other way round.
+    "all_gather": lambda n: 1 + n,      # The size is that of all blocks; each block is read once and written N times.
+    "reduce_scatter": lambda n: n + 1,  # Each block is read N times and written once.
     "broadcast": lambda n: 1 + n,
 }
 LARGE_BYTES = 64 << 20
 TARGET_OF_FLOOR = 0.8
-TARGET_OF_HAND = 1.03  # Times as long as the kernel written by hand.
+TARGET_OF_HAND = 1.03  # Maximum time relative to the hand-written kernel.
 TARGET_SMALL_US = 6
 
 
@@ -25,14 +25,14 @@ def copied_gb_s(bench):
 
 
 def add_floors(measured, collective, ranks, copied):
-    """Share of the copy bandwidth that each row of a perf tool comes to, out of place."""
+    """Adds to each row of a perf tool the share of the copy bandwidth that it reaches, out of place."""
     for row in measured["results"]:
         us = row["out_of_place"]["time"]
         row["of_floor"] = floor_us(collective, ranks, row["size"], copied) / us if us > 0 else math.nan
 
 
 def results(bench):
-    """The targets that gpu_bench alone decides: (what, measured, wanted, met)."""
+    """Yields the targets for gpu_bench: (description, measured, wanted, met)."""
     large = [row for row in bench["large"] if row["bytes"] >= LARGE_BYTES]
     slowest = min(large, key=lambda row: row["floor_us"] / row["tutti_us"])
     of_floor = slowest["floor_us"] / slowest["tutti_us"]
@@ -43,7 +43,7 @@ def results(bench):
     yield (f"interpreter / by hand from 1 MiB on (most: {worst['ranks']} ranks, {worst['bytes']} bytes)", f"{of_hand:.3f}",
            f"<= {TARGET_OF_HAND}", of_hand <= TARGET_OF_HAND)
     small = next(row for row in bench["small"] if row["ranks"] == 8 and row["bytes"] == 8)
-    # Three steps: signal, fold, await. So this bounds a launch with its steps from above.
+    # The call has three steps (signal, fold, await), so this is an upper bound for a launch with its steps.
     above = small["two_shot_mapped_graph_us"] - small["hand_graph_us"]
     yield "launch and 3 steps above the kernel by hand, 8 ranks, in a graph, us", f"{above:.2f}", "<= 1.18", above <= 1.18
     yield ("8 B all-reduce, 8 ranks, in a graph, us", f"{small['tutti_graph_us']:.2f}", f"<= {TARGET_SMALL_US}",
@@ -51,7 +51,7 @@ def results(bench):
 
 
 def table(result):
-    """A page for people."""
+    """Returns the report as Markdown."""
     place = result["machine"]
     lines = [f"# {place['gpu']}, {result['date']}", "",
              f"Driver {place['driver']}, CUDA {place['cuda']}, commit {result['commit']}"
@@ -78,7 +78,7 @@ def table(result):
 
 
 def beside_nccl(clients):
-    """All-reduces by ours and by NCCL, where that is there, of ranks that share the GPU, in one program."""
+    """Returns tables of all-reduces by nccl_bench with Tutti, and with NCCL if it was measured."""
     lines = []
     for ranks in (2, 4, 8):
         theirs, ours = (clients.get(f"{who} by nccl_bench, {ranks} ranks") for who in ("NCCL", "ours"))
@@ -95,7 +95,7 @@ def beside_nccl(clients):
 
 
 def wrong(row):
-    """Of a row of a perf tool, in place and out of place; a row that nobody has checked says so."""
+    """Returns the number of wrong elements of a row of a perf tool, in and out of place, or "unchecked"."""
     forms = [form for form in (row["out_of_place"], row.get("in_place")) if form]
     return sum(form["nwrong"] for form in forms) if all("nwrong" in form for form in forms) else "unchecked"
 

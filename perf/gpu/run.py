@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures on the GPU of this machine, and writes perf/results/gpu-<name>.json and .md:  perf/gpu/run.py [--build DIR]
 
-What a part needs and is not there leaves that part out, with a sentence. `tools/dev gpu` builds, tests and calls this.
+Skips parts whose requirements are missing, with a message. `tools/dev gpu` builds, tests and calls this program.
 """
 
 import argparse
@@ -23,9 +23,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 RANKS = (2, 4, 8)
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall")
 MIB = 1 << 20
-# Twice as many calls of a row, in place and out of place: a trial takes at most 16 + 8 * 17 + 4 * 7 * 12.
+# Checked calls of a row, in place and out of place: twice as many. Autotuning takes at most 16 + 8 * 17 + 4 * 7 * 12
+# calls.
 CHECKS_OF_A_TRIAL = 350
-# A rank that waits in vain says so before its part is stopped, which would leave no words.
+# With these timeouts, ranks that wait in vain report an error before run.py stops the part.
 TIMEOUT = {"TUTTI_TIMEOUT_MS": "30000", "TUTTI_INIT_TIMEOUT_MS": "60000"}
 
 
@@ -33,17 +34,17 @@ class Run:
     def __init__(self, options):
         self.options = options
         self.end = time.monotonic() + options.seconds
-        self.scratch = tempfile.TemporaryDirectory(prefix="tutti-gpu-")  # Gone with this object.
+        self.scratch = tempfile.TemporaryDirectory(prefix="tutti-gpu-")  # Removed with this object.
         self.folder = self.scratch.name
         self.outcomes = {}
         self.failed = False
-        self.ended = lambda: None  # Called when a part has ended, well or not.
+        self.ended = lambda: None  # Called after each part, successful or not.
 
     def left_s(self):
         return self.end - time.monotonic()
 
     def perf(self, title, tool, *arguments, environment=None):
-        """A perf tool's JSON; None, and why in outcomes, if it failed or there is no time."""
+        """Runs a perf tool and returns its JSON. Returns None, with the reason in outcomes, if it failed or no time is left."""
         path = self.fresh("out.json")
         command = [os.path.join(self.options.build, "perf", tool), *map(str, arguments), "-J", path]
         measured = self.results(title, path) if self.do(title, command, environment=environment) or filled(path) else None
@@ -53,21 +54,21 @@ class Run:
         return measured
 
     def bench(self):
-        """gpu_bench's JSON, or None; its table is shown while it runs. With wrong elements it fails, and says how many."""
+        """Runs gpu_bench, showing its table, and returns its JSON or None. A run with wrong elements fails, but has JSON."""
         path = self.fresh("bench.json")
         command = [os.path.join(self.options.build, "perf", "gpu", "gpu_bench"), path]
         done = self.do("gpu_bench", command, shown=True)
         return self.results("gpu_bench", path) if done or os.path.exists(path) else None
 
     def fresh(self, name):
-        """A path for a part's results, where there are none of an earlier one."""
+        """Returns a path for the results of a part. Removes a file of an earlier part with the same name."""
         path = os.path.join(self.folder, name)
         if os.path.exists(path):
             os.remove(path)
         return path
 
     def results(self, title, path, is_peer=False):
-        """The JSON that a part has left; None, and why in outcomes, if there is none."""
+        """Reads the JSON that a part has written. Returns None, with the reason in outcomes, if there is none."""
         try:
             with open(path) as file:
                 return json.load(file)
@@ -76,8 +77,8 @@ class Run:
             return None
 
     def do(self, title, command, shown=False, environment=None, may_fail=False):
-        """Whether it ended well in the time that is left. `may_fail`: a peer's failure is none of ours."""
-        self.ended()  # With what the part before has found.
+        """Runs a command. Returns true if it succeeded in the remaining time. `may_fail`: a failure does not count as ours."""
+        self.ended()  # Stores the results of the previous part.
         if self.left_s() < 5:
             self.fail(title, "not begun: the time was up", may_fail)
             return False
@@ -101,7 +102,7 @@ class Run:
         return True
 
     def end_group(self, process):
-        """It, and the processes that it has started: what they have said. What hangs in the driver may stay."""
+        """Kills a process and its children and returns its output. Processes that hang in the driver may survive."""
         os.killpg(process.pid, signal.SIGKILL)
         try:
             return process.communicate(timeout=5)[1]
@@ -120,18 +121,18 @@ class Run:
 
 
 def filled(path):
-    """A tool that found wrong elements fails, and shows its rows."""
+    """Returns true if a tool has written results. A tool that finds wrong elements fails, but writes them."""
     return os.path.exists(path) and os.path.getsize(path) > 0
 
 
 def last_of(words, before=""):
-    """The last lines of what a program has said, behind `before`; "" if it has said nothing."""
+    """Returns the last lines of a program's output, prefixed with `before`, or "" without output."""
     last = " / ".join(words.strip().splitlines()[-2:])[:300]
     return before + last if last else ""
 
 
 def said(*command):
-    """What a command prints, or "" if it is not there or fails."""
+    """Returns the output of a command, or "" if it does not exist or fails."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
@@ -139,12 +140,12 @@ def said(*command):
 
 
 def has_gpu():
-    """Some machines have a GPU and no nvidia-smi."""
+    """Returns true if this machine has a GPU, with or without nvidia-smi."""
     return "GPU" in said("nvidia-smi", "-L") or os.path.exists("/dev/nvidia0")
 
 
 def machine():
-    """None where there is no GPU."""
+    """Returns a description of this machine, or None without a GPU."""
     if not has_gpu():
         return None
     gpu, _, driver = said("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").split("\n")[0].partition(", ")
@@ -153,9 +154,9 @@ def machine():
 
 
 def measure_early(run, found):
-    """What decides most when time is short."""
+    """Runs the most important measurements, before time runs out."""
     parts = {
-        # Whether the driver lets several cooperative launches run at a time.
+        # Shows whether the driver runs several cooperative launches concurrently.
         "all_reduce, 2 threads with 2 ranks each": (4, "-t", 2, "-g", 2, "-b", 8, "-e", MIB, "-f", 32, "-T", 20),
         "soak: 10,000 iterations, 8 ranks": (8, "-g", 8, "-b", 4096, "-e", 4096, "-n", 10000),
     }
@@ -166,7 +167,7 @@ def measure_early(run, found):
 
 
 def measure_collectives(run, copied, found):
-    """One thread drives N ranks in groups."""
+    """Measures all collectives. One thread runs N ranks in groups, unless the name says otherwise."""
 
     def add(title, collective, ranks, *arguments, environment=None):
         measured = run.perf(title, f"{collective}_perf", "--memory", "cuda", *arguments, environment=environment)
@@ -190,7 +191,8 @@ def measure_collectives(run, copied, found):
             "two_shot", "--protocol", protocol)
     table = ("-g", 8, "-b", 1024, "-e", 4 * MIB, "-f", 4)
     add("all_reduce, 8 ranks, predicted", "all_reduce", 8, *table, environment={"TUTTI_TUNE": "0"})
-    # PluginChoices need calls that are enqueued when those before are done, as checked ones are: timed ones are all ahead.
+    # Autotuning needs calls that are enqueued after the previous ones have completed, like the checked calls of the
+    # tool. Timed calls are all enqueued ahead.
     learning = {"TUTTI_TUNE": "1", "TUTTI_TUNE_FILE": run.fresh("tuned")}
     learned = run.perf("all_reduce, 8 ranks, learning", "all_reduce_perf", "--memory", "cuda", *table, "-n", 1,
                        "-c", CHECKS_OF_A_TRIAL, environment=learning)
@@ -210,13 +212,13 @@ def measure_collectives(run, copied, found):
 
 
 def path_of(options, result, whole):
-    """Without an ending. A run of which something failed, or is still to come, never takes the place of a whole one."""
+    """Returns the path of the results without extension. Partial and failed runs never replace the results of a whole one."""
     slug = re.sub(r"[^a-z0-9]+", "-", result["machine"]["gpu"].lower()).strip("-")
     return os.path.join(options.results, f"gpu-{slug}{'' if whole else '-partial'}")
 
 
 def write(path, text):
-    """All of it or nothing: a run may be stopped at any time."""
+    """Writes a file atomically, since the run may be stopped at any time."""
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(path + ".new", path)
@@ -232,7 +234,7 @@ def store(options, result, whole):
 
 def store_whole(options, result):
     path = store(options, result, True)
-    for ending in (".json", ".md"):  # Of what has been stored on the way.
+    for ending in (".json", ".md"):  # Remove partial results.
         os.remove(path_of(options, result, False) + ending)
     return path
 
@@ -261,7 +263,7 @@ def main():
     run.ended = lambda: store(options, result, False)
     result["bench"] = run.bench()
     measure_early(run, result["collectives"])
-    # Clients before the long list, those that decide a target first: what time is left over is the list's.
+    # Clients run before the long list of collectives, which uses the remaining time.
     clients.measure(run, result["clients"])
     measure_collectives(run, report.copied_gb_s(result["bench"]) if result["bench"] else None, result["collectives"])
     run.ended()

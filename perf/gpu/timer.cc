@@ -61,7 +61,7 @@ double Timer::eager_us(const Enqueue& call) const {
   const auto several = [&](int calls) {
     for (int i = 0; i < calls; ++i) call(stream_);
   };
-  several(2);  // Creates everything that is created once.
+  several(2);  // Warm-up: creates all objects that are created on first use.
   settle();
   const double first = run_us([&] { several(3); }, 3);
   const int calls = std::clamp(static_cast<int>(std::lround(kRunUs / std::max(first, 1.0))), 3, kMaxCalls);
@@ -87,7 +87,7 @@ double Timer::graph_us(const Enqueue& call) const {
 }
 
 double Timer::enqueue_us(const Enqueue& call) const {
-  constexpr int kCalls = 40;  // Calls of up to 17 operations each: more would wait for space in the queue.
+  constexpr int kCalls = 40;  // Calls have up to 17 operations; more calls would wait for space in the queue.
   std::vector<double> times;
   for (int run = 0; run < kRuns; ++run) {
     settle();

@@ -1,4 +1,4 @@
-// How long work in a stream takes: enqueued call by call, or as a graph.
+// Time of work in a stream that is enqueued call by call or as a graph.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,10 +20,10 @@ class Timer {
   cudaStream_t stream() const { return stream_; }
   void settle() const;
 
-  // Microseconds per call: the median of several runs of as many calls as take some milliseconds.
+  // Microseconds per call: the median of several runs. A run of eager_us() has as many calls as take some milliseconds.
   double eager_us(const Enqueue& call) const;
   double graph_us(const Enqueue& call) const;
-  // Time of the calling thread until the call is enqueued, with space in the stream.
+  // Microseconds that the calling thread needs to enqueue a call while the stream has space.
   double enqueue_us(const Enqueue& call) const;
 
  private:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All-reduce of one rank by the NCCL that PyTorch has loaded: torch_one_rank.py OUT.json"""
+"""Measures all-reduces of one rank with the NCCL library that PyTorch loads: torch_one_rank.py OUT.json"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-// Hand-written two-shot all-reduce, to compare the interpreter with.
+// Hand-written two-shot all-reduce, for comparison with the interpreter.
 #include "perf/gpu/kernels.h"
 #include "perf/tool/fail.h"
 
@@ -6,7 +6,7 @@ namespace perf {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kInFlight = 4;  // Packs of every source that a thread has asked for at once.
+constexpr int kInFlight = 4;  // Packs of every source that a thread loads at once.
 
 __device__ void post(std::uint32_t* flag, std::uint32_t value) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
@@ -18,7 +18,7 @@ __device__ std::uint32_t look(const std::uint32_t* flag) {
   return value;
 }
 
-// All ranks' blocks of this number have got here, and see what the others wrote before.
+// Barrier of the thread blocks with this index on all ranks. Makes earlier writes of each visible to the others.
 template <int kRanks>
 __device__ void meet(const TwoShot& call, std::uint32_t number) {
   __syncthreads();
@@ -26,7 +26,7 @@ __device__ void meet(const TwoShot& call, std::uint32_t number) {
     const int self = blockIdx.y, peer = threadIdx.x;
     post(call.flags + (peer * call.blocks + blockIdx.x) * kMaxRanks + self, number);
     const std::uint32_t* const theirs = call.flags + (self * call.blocks + blockIdx.x) * kMaxRanks + peer;
-    // The flag may be one further already: a peer can be at the next meeting before this block has looked.
+    // The flag may be greater by one: a peer can reach the next barrier before this block reads the flag.
     while (static_cast<std::int32_t>(look(theirs) - number) < 0) {
     }
   }
@@ -58,21 +58,21 @@ __device__ void reduce(const TwoShot& call, std::size_t first, std::size_t strid
 
 template <int kRanks>
 __device__ void reduce_part(const TwoShot& call) {
-  constexpr int kPacks = kRanks > 4 ? kInFlight / 2 : kInFlight;  // Registers.
+  constexpr int kPacks = kRanks > 4 ? kInFlight / 2 : kInFlight;  // Limited by registers.
   const std::size_t packs = call.count / 4;
   const std::size_t begin = packs * blockIdx.y / kRanks, end = packs * (blockIdx.y + 1) / kRanks;
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
   std::size_t i = begin + std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   for (; i + (kPacks - 1) * stride < end; i += kPacks * stride) reduce<kRanks, kPacks>(call, i, stride);
   for (; i < end; i += stride) reduce<kRanks, 1>(call, i, stride);
-  const std::size_t loose = packs * 4 + threadIdx.x;  // The last rank's, and of its first block.
+  const std::size_t loose = packs * 4 + threadIdx.x;  // The first block of the last rank handles the remainder.
   if (blockIdx.y + 1 < kRanks || blockIdx.x > 0 || loose >= call.count) return;
   float sum = call.inputs[0][loose];
   for (int rank = 1; rank < kRanks; ++rank) sum += call.inputs[rank][loose];
   for (int rank = 0; rank < kRanks; ++rank) call.outputs[rank][loose] = sum;
 }
 
-// Epochs are kept on the device, so that a graph can replay the call.
+// The epoch is in device memory, so that a graph can replay the call.
 template <int kRanks>
 __global__ void __launch_bounds__(kThreads) two_shot_of(const __grid_constant__ TwoShot call) {
   std::uint32_t* const epoch = call.epochs + blockIdx.y * call.blocks + blockIdx.x;
