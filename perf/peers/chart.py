@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the chart of README.md from a stored run: how many times as fast as the best tuned peer all-reduce is.
+"""Draws the chart of README.md from a stored run: speed of all-reduce relative to the best tuned peer.
 
 perf/peers/chart.py writes perf/results/all-reduce.svg from perf/results/host-amd-epyc.json.
 """
@@ -20,7 +20,7 @@ INK, GRID = "#1a202c", "#e2e8f0"
 
 
 def rows_of(run):
-    """All-reduce of two ranks, without rows during which the link between the cores changed."""
+    """Returns the all-reduces of two ranks, without rows during which the link between the cores changed."""
     return [row for row in run["rows"] if row["collective"] == "all_reduce" and row.get("ranks", 2) == 2
             and row["link"] != "mixed" and max(row["link_ns"]) < 1.5 * min(row["link_ns"])]
 

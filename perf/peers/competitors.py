@@ -1,4 +1,4 @@
-"""Who takes part: libraries with settings, each some processes that sleep until it is their turn."""
+"""The compared libraries with their settings. Each runs in processes that sleep until they get a command."""
 
 import os
 import select
@@ -8,22 +8,22 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RANKS = 2
-OVERSUBSCRIBED = 4  # Ranks where cores are shared.
+OVERSUBSCRIBED = 4  # Ranks of runs in which ranks share cores.
 ALL = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all")
-# Scratch of large calls is otherwise given back to the kernel, and faulted in again, at every call.
+# Otherwise malloc returns the scratch of large calls to the kernel, and every call has page faults.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "8589934592",
                "MALLOC_TOP_PAD_": "67108864"}
 NO_CMA = "--mca btl_vader_single_copy_mechanism none"
 SEGMENTED = ("--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm 5 "
              "--mca coll_tuned_allreduce_algorithm_segmentsize 262144")
 WIDE = "--mca btl_vader_max_send_size 131072"
-YIELD = "--mca mpi_yield_when_idle 1"  # Open MPI finds out by itself that it shares cores; here nothing is left to it.
-OVER_UCX = "--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any"  # Without a NIC it is not chosen otherwise.
+YIELD = "--mca mpi_yield_when_idle 1"  # Explicit, although Open MPI detects that ranks share cores.
+OVER_UCX = "--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any"  # Without a NIC, Open MPI needs all three.
 POSIX_ONLY = {"UCX_TLS": "posix,self"}
 
 
 class Competitor:
-    """One library with one setting. kind: default (as installed), tuned, tutti."""
+    """A library with a setting. kind: default (as installed), tuned, tutti."""
 
     def __init__(self, name, kind, driver, launch, **limits):
         self.name = name
@@ -36,18 +36,18 @@ class Competitor:
         self.timeout_s = 60
         self.processes = []
         self.log = None
-        self.why = ""  # It is left out, if it is.
-        self.failed = False  # Wrong at least once, or not there any more.
+        self.why = ""  # Reason why it is left out, or empty.
+        self.failed = False  # It had a wrong result, or has ended.
 
     def takes(self, collective, size):
         return collective in self.collectives and size <= self.max_bytes
 
     def may_be_long(self, _size):
-        """Whether a single call may take so long that it needs no warming up."""
+        """Returns true if calls may take so long that they need no warm-up."""
         return False
 
     def commands(self, build, folder, cores):
-        """The processes to start; one core per rank."""
+        """Returns the commands to start, with one core per rank."""
         how, _, arguments = self.launch.partition(" ")
         program = os.path.join(build, self.driver)
         listed = ",".join(map(str, cores))
@@ -60,18 +60,18 @@ class Competitor:
         return [[*launcher.split(), "-n", str(len(cores)), *shlex.split(arguments), program, folder, listed]]
 
     def settings(self, cores):
-        """What makes it this competitor, for whoever wants to run it again."""
+        """Returns name, environment and commands, so that a run can be repeated."""
         return {"name": self.name, "kind": self.kind, "environment": self.environment,
                 "commands": [shlex.join(command).replace(ROOT + os.sep, "")
                              for command in self.commands("", "DIRECTORY", cores)]}
 
     def start(self, build, folder, cores):
-        """False, with a reason on the terminal, if it does not get ready."""
+        """Starts the processes. Returns false and prints the reason if they do not become ready."""
         os.makedirs(folder)
         for name in ("command", "answer", "id"):
             for rank in range(len(cores)):
                 os.mkfifo(os.path.join(folder, f"{name}.{rank}"))
-        # Open for both, so that neither open waits for the driver, and an id waits for those who come late.
+        # O_RDWR, so that open() does not block, and ids stay in the pipe until all ranks have read them.
         pipes = {name: [os.open(os.path.join(folder, f"{name}.{rank}"), os.O_RDWR) for rank in range(len(cores))]
                  for name in ("command", "answer", "id")}
         self.command_pipes, self.answer_pipes = pipes["command"], pipes["answer"]
@@ -92,7 +92,7 @@ class Competitor:
             return " ".join(log.read().split())[-300:]
 
     def answers(self, seconds):
-        """A line from each rank; an empty one if the driver died or took too long."""
+        """Returns a line from each rank; an empty one if the driver ended or took longer than `seconds`."""
         lines = []
         end = time.monotonic() + seconds
         for pipe in self.answer_pipes:
@@ -106,7 +106,7 @@ class Competitor:
         return lines
 
     def run(self, collective, size, order):
-        """Times in us, of the slowest rank, one per repetition. None if it failed."""
+        """Runs a command. Returns the times in us of the slowest rank, one per repetition, or None if it failed."""
         order = {"warmups": 0, "calls": 1, "repetitions": 1, "checked": 0, **order}
         numbers = " ".join(str(order[name]) for name in ("warmups", "calls", "repetitions", "checked"))
         order = f"run {collective} {size} {numbers}\n".encode()
@@ -133,7 +133,7 @@ class Competitor:
         for pipe in self.command_pipes:
             os.write(pipe, b"quit\n")
         for process in self.processes:
-            for insist in (process.terminate, process.kill):  # A launcher that is terminated ends its ranks.
+            for insist in (process.terminate, process.kill):  # SIGTERM lets a launcher end its ranks.
                 try:
                     process.wait(5)
                     break
@@ -158,7 +158,7 @@ def competitors():
         tuned_openmpi("nocma+seg+malloc", f"{NO_CMA} {SEGMENTED}", collectives=("all_reduce",)),
         tuned_openmpi("nocma+wide+malloc", f"{NO_CMA} {WIDE}"),
         tuned_openmpi("nocma+seg+wide+malloc", f"{NO_CMA} {SEGMENTED} {WIDE}", collectives=("all_reduce",)),
-        # Its collectives in shared memory, for broadcast, reduce and all-reduce: for small ones.
+        # Open MPI's collectives in shared memory, for small broadcasts, reduces and all-reduces.
         tuned_openmpi("nocma+sm+malloc", f"{NO_CMA} --mca coll_sm_priority 90", max_bytes=64 << 10),
         tuned_openmpi("ucx+malloc", OVER_UCX, environment={"UCX_TLS": "posix,cma,self"}),
         tuned_openmpi("ucx+posix+malloc", OVER_UCX, environment=POSIX_ONLY),
@@ -172,7 +172,7 @@ def competitors():
 
 
 def crowd():
-    """Ranks that share cores, two each: what decides is how they wait, so that is what is tuned."""
+    """Returns the competitors with two ranks per core. Speed depends on how ranks wait, so these settings are tuned."""
     everyone = [
         Competitor("tutti", "tutti", "tutti_driver", "each host"),
         Competitor("tutti registered", "tutti", "tutti_driver", "each registered"),
@@ -180,7 +180,7 @@ def crowd():
         tuned_openmpi("yield+malloc", YIELD),
         tuned_openmpi("nocma+yield+malloc", f"{NO_CMA} {YIELD}"),
         tuned_openmpi("nocma+sm+yield+malloc", f"{NO_CMA} {YIELD} --mca coll_sm_priority 90", max_bytes=64 << 10),
-        Competitor("mpich", "default", "mpich_driver", "mpich", max_bytes=1 << 20),  # It does not yield.
+        Competitor("mpich", "default", "mpich_driver", "mpich", max_bytes=1 << 20),  # Never yields.
         Competitor("mpich yield+posix+malloc", "tuned", "mpich_driver", "mpich", max_bytes=1 << 20,
                    environment={**KEEP_MEMORY, **POSIX_ONLY, "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}),
         Competitor("gloo", "default", "gloo_driver", "each plain"),

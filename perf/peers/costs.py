@@ -1,4 +1,4 @@
-"""What Tutti costs beside its calls: making a communicator, having one that does nothing, and the interpreter's steps."""
+"""Costs of Tutti outside of calls: creation of a communicator, an idle communicator, and the steps of the interpreter."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import subprocess
 
 CREATED = (2, 32)  # Ranks.
 REPETITIONS = 9
-BENCHES = ("65536/4096", "1048576/4096", "1048576/65536")  # Bytes and chunk, of perf/micro/interpreter_bench.cc.
+BENCHES = ("65536/4096", "1048576/4096", "1048576/65536")  # Bytes and chunk size in perf/micro/interpreter_bench.cc.
 
 
 def costs_driver(build, *arguments):
@@ -17,7 +17,7 @@ def costs_driver(build, *arguments):
 
 
 def interpreter(build):
-    """ns per step by the interpreter, and by the same loops written by hand. None where google-benchmark is not."""
+    """Returns ns per step of the interpreter and of hand-written loops, or None without google-benchmark."""
     program = os.path.join(os.path.dirname(build), "micro", "interpreter_bench")
     if not os.path.exists(program):
         return None

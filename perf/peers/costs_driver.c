@@ -1,7 +1,7 @@
-/* What Tutti costs beside its calls.
- *   costs_driver create RANKS    ->  ms until the last of so many processes has its communicator
- *   costs_driver idle SECONDS    ->  ms of CPU that a process takes in a second which has one of two ranks, and a
- * stream that has worked, and makes no call */
+/* Measures costs of Tutti outside of calls.
+ *   costs_driver create RANKS    ->  ms until the last of RANKS processes has its communicator
+ *   costs_driver idle SECONDS    ->  ms of CPU time per second of an idle process with one of two ranks and a used
+ * stream */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void require(tutti_status status) {
   if (status != tutti_ok) driver_fail("costs_driver: %s", tutti_last_error(NULL));
 }
 
-/* Ranks are counted first, so that starting processes is not what is timed. */
+/* Creates a communicator. Waits for all processes first, so that the time excludes starting them. */
 static tutti_comm join(struct shared* shared, int rank, int ranks) {
   tutti_comm comm = NULL;
   __atomic_fetch_add(&shared->ready, 1, __ATOMIC_ACQ_REL);
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   for (other = 1; other < ranks && rank == 0; ++other) {
     if (fork() != 0) continue;
     rank = other;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* Whoever waits for the others here waits for ever if one fails. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* If rank 0 fails, the others would wait forever. */
   }
   comm = join(shared, rank, ranks);
   if (!creates) result = idle(comm, atoi(argv[2]));

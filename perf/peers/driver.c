@@ -22,14 +22,14 @@ struct memory {
   size_t bytes;
 };
 
-/* Where ranks meet: a counter each, on lines of their own, in a file that all map. */
+/* Barrier of all ranks: a counter per rank on cache lines of its own, in a file that all ranks map. */
 struct meeting {
   unsigned arrived;
   char padding[124];
 };
 static struct meeting* meetings;
 
-static int free_cores = 1; /* That the process could use before it was pinned. */
+static int free_cores = 1; /* Cores that the process could use before driver_pin(). */
 
 void driver_fail(const char* format, ...) {
   va_list arguments;
@@ -62,7 +62,7 @@ static void* allocate(const struct driver* driver, size_t bytes) {
   return memory;
 }
 
-/* Small integers, so that sums are exact; element i of rank r. */
+/* Element i of a rank's input: a small integer, so that sums are exact. */
 static float value(int rank, size_t i) { return (float)((i * 7 + (size_t)rank * 13) % 97); }
 
 static float expected(const struct driver* driver, const struct driver_call* call, size_t i) {
@@ -81,7 +81,7 @@ static float expected(const struct driver* driver, const struct driver_call* cal
   return sum;
 }
 
-/* Elements that this rank sends and receives. */
+/* Number of elements that this rank sends. */
 static size_t sent(const struct driver* driver, const struct driver_call* call) {
   const int sends_all = call->collective == reduce_scatter || call->collective == all_to_all;
   if (call->collective == broadcast && driver->rank != 0) return 0;
@@ -116,10 +116,10 @@ static void map_meetings(const struct driver* driver) {
   close(file);
 }
 
-/* Ranks leave within the time that a line takes from core to core. The library's own barrier comes first, since a rank
- * that waits here gives the library no chance to finish what another rank still needs from it; it does not suffice,
- * since one that sleeps or goes over TCP lets ranks go many microseconds apart.
- * Where ranks share cores, one that waits here lets the others on. */
+/* Barrier that ranks leave within the latency of a cache line. It begins with the library's own barrier, because a rank
+ * that waits here does not run the library, on which another rank may still depend. The library's barrier does not
+ * suffice: if it sleeps or uses TCP, ranks leave it many microseconds apart. Ranks that share cores yield while they
+ * wait. */
 static void meet(const struct driver* driver) {
   int other;
   unsigned turn;
@@ -135,8 +135,8 @@ static void meet(const struct driver* driver) {
   }
 }
 
-/* A program that uses collectives computes its input. One value for all of it, and another in the next call: sums that
- * stay in place neither grow from call to call nor vanish. */
+/* Writes fresh input, like a program that computes it. All elements are equal and differ between calls, so that
+ * in-place sums neither grow from call to call nor vanish. */
 static void write_input(const struct driver* driver, const struct driver_call* call, int number) {
   const size_t count = sent(driver, call);
   float* const send = call->send;
@@ -145,8 +145,8 @@ static void write_input(const struct driver* driver, const struct driver_call* c
   for (i = 0; i < count; ++i) send[i] = fresh;
 }
 
-/* And uses its output, or so the compiler must think. As integers, since their sum may be reordered, so that the
- * compiler makes vectors of it. */
+/* Reads the output; the compiler cannot remove the reads. Adds integers, since the compiler may reorder and vectorize
+ * their sum. */
 static void read_output(const struct driver* driver, const struct driver_call* call) {
   const size_t count = received(driver, call);
   const float* const recv = call->recv;
@@ -184,7 +184,7 @@ static double time_fresh_us(const struct driver* driver, const struct driver_cal
   return sum / calls;
 }
 
-/* Options of a command, beside the collective. */
+/* Arguments of a command, without the collective. */
 struct order {
   size_t bytes;
   int warmups, calls, repetitions, checked;
@@ -217,7 +217,7 @@ static struct driver_call prepare(const struct driver* driver, const char* name,
     if (strcmp(name, names[collective]) == 0) call.collective = (enum driver_collective)collective;
   }
   if (call.collective == collective_count) driver_fail("%s is no collective of the drivers", name);
-  if (memory->bytes < bytes) { /* Old ones stay: there are few sizes, asked for in rising order. */
+  if (memory->bytes < bytes) { /* Old buffers are not freed: there are few sizes, in ascending order. */
     memory->send = (float*)allocate(driver, bytes);
     memory->recv = NULL;
     memory->bytes = bytes;

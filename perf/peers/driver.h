@@ -1,15 +1,15 @@
-/* Common part of all drivers. A driver is one process per rank that waits, blocked in read, for commands on
+/* Code shared by all drivers. A driver has one process per rank, which blocks in read() until a command arrives on
  * DIR/command.RANK, runs one collective at one size, and answers on DIR/answer.RANK:
  *   run COLLECTIVE BYTES WARMUPS CALLS REPETITIONS CHECKED   ->   us per call, one per repetition, then "wrong N"
  *   quit
- * BYTES is the size of the whole vector in float32. A process that waits uses no CPU, so drivers of several libraries
- * can take turns on the same cores.
+ * BYTES is the size of the whole vector of float32. A waiting process uses no CPU, so that drivers of several libraries
+ * can alternate on the same cores.
  *
- * Measured times, the same for every library:
- *   below 16 KiB    CALLS calls back to back, since a look at the clock would cost as much as a call;
- *   from 16 KiB on  each call alone and on fresh data: the rank writes all that it sends, meets the others, is timed
- * for the call only, and reads all that it received. Calls of a loop that nobody feeds leave most lines where they are,
- * and so measure a link that hardly carries anything. A time is the mean over the calls of a repetition. */
+ * Measured times, equal for all libraries; a time is the mean over the calls of a repetition:
+ *   below 16 KiB    CALLS calls back to back, since reading the clock takes as long as a call;
+ *   from 16 KiB on  each call separately, on fresh data. The rank writes its input, passes a barrier, runs the timed
+ * call, and reads its output. Without fresh data most cache lines would stay where they are, and the link between the
+ * cores would carry almost nothing. */
 #ifndef TUTTI_PERF_PEERS_DRIVER_H
 #define TUTTI_PERF_PEERS_DRIVER_H
 
@@ -35,20 +35,20 @@ struct driver {
   void* (*allocate)(size_t bytes); /* Null: malloc. */
   void (*run)(const struct driver_call* call);
   void (*barrier)(void);
-  int sleeps; /* Threads of the library need this core: ranks that meet there by spinning keep them from it. */
+  int sleeps; /* Threads of the library need this core, so the driver must not spin in its barrier. */
 };
 
-/* Binds the calling thread, and those that it starts, to a core; to none if it is negative. For each driver to call
- * before it makes a communicator: libraries look then at how many cores they have, and which. */
+/* Binds the calling thread, and threads that it starts, to a core; does nothing if `core` is negative. Drivers must
+ * call it before they create a communicator, because libraries determine the available cores then. */
 void driver_pin(int core);
 
-/* Serves until "quit" or the end of the commands; returns main's result. */
+/* Runs commands until "quit" or the end of the pipe. Returns the exit status of the process. */
 int driver_serve(const struct driver* driver);
 
-/* Ends the process with a sentence on stderr. */
+/* Prints a message to stderr and ends the process with status 2. */
 void driver_fail(const char* format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* Opens DIR/<name>.<rank>; mode as fopen's. */
+/* Opens DIR/<name>.<rank>; `mode` is that of fopen(). Ends the process on errors. */
 struct _IO_FILE* driver_open(const struct driver* driver, const char* name, const char* mode);
 
 /* NOLINTEND(readability-identifier-naming) */

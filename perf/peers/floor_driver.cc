@@ -1,13 +1,13 @@
-// Limits of the machine between two cores.   floor_driver CORE CORE, then on stdin:
-//   latency             ->  one-way latency of a cache line, in ns
+// Measures limits of the machine between two cores.   floor_driver CORE CORE, then on stdin:
+//   latency        ->  one-way latency of a cache line, in ns
 //   read BYTES     ->  each core reads BYTES that the other has just written, both at once: us
-//   take BYTES     ->  the same, but only the second core reads: us
+//   take BYTES     ->  only the second core reads BYTES that the first has just written: us
 //   copy BYTES     ->  each core copies BYTES of its own, both at once: us
-//   add BYTES      ->  each core adds BYTES of its own onto others, both at once: us
-//   pass BYTES     ->  BYTES of the first core are copied out of slots by the second: us
-//   exchange BYTES ->  the same both ways at once, and each core also copies BYTES of its own: us
-// A second number is the number of bytes that each core writes, if that is more. Before each repetition each core
-// writes its BYTES anew, so that reads always come from the other core's cache.
+//   add BYTES      ->  each core adds BYTES of its own to other BYTES of its own, both at once: us
+//   pass BYTES     ->  the first core copies BYTES into slots, and the second copies them out: us
+//   exchange BYTES ->  pass in both directions at once, and each core also copies BYTES of its own: us An optional
+//   second number is the number of bytes that each core writes, if that is more. Before each repetition each core
+//   writes its BYTES again, so that the other core reads from its cache.
 #include <sched.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct alignas(128) Line {
   std::atomic<std::uint32_t> value = 0;
 };
 
-// From one core to the other: what a library does whose processes do not see each other's buffers, and no more.
+// FIFO of slots from one core to the other: the minimum for a library whose processes do not map each other's buffers.
 class Slots {
  public:
   static constexpr std::size_t kChunk = 32 << 10;
@@ -67,7 +67,7 @@ class Slots {
   std::vector<char> memory_ = std::vector<char>(kSlots * kChunk);
 };
 
-// Lets two threads pass together.
+// Spinning barrier of two threads.
 class Meeting {
  public:
   void meet(int self) {
@@ -102,7 +102,7 @@ class Floor {
     return elapsed_us * 1e3 / rounds / 2;
   }
 
-  // Median over repetitions of the slower core's time.
+  // Returns the median over repetitions of the slower core's time.
   double transfer_us(const std::string& what, std::size_t bytes, std::size_t written_bytes) {
     const std::size_t words = std::max<std::size_t>(bytes / sizeof(float), 2);
     const std::size_t written = std::max(written_bytes / sizeof(float), words);
@@ -137,7 +137,7 @@ class Floor {
       for (std::size_t i = 0; i < words; ++i) to[i] += mine[i];
     } else if (what == "read" || self == 1) {
       float sum = 0;
-      for (std::size_t i = 0; i < words; ++i) sum += others[i];  // May be reordered: vectors, as memory allows.
+      for (std::size_t i = 0; i < words; ++i) sum += others[i];  // The compiler vectorizes this (-ffast-math).
       to[0] = sum;
     }
   }
@@ -153,12 +153,12 @@ class Floor {
       if (at < bytes && (both_ways || self == 0)) slots_[self].put(others + at, length(at));
       if (at < bytes && both_ways) std::memcpy(to + at, mine + at, length(at));
       if (at == 0 || (!both_ways && self == 0)) continue;
-      const std::size_t before = at - Slots::kChunk;  // A chunk later, to leave the other time.
+      const std::size_t before = at - Slots::kChunk;  // Receive one chunk late, so that the other core has filled it.
       slots_[1 - self].get(to + (both_ways ? bytes : 0) + before, length(before));
     }
   }
 
-  // Time that reading the clock adds to a measurement.
+  // Returns the time that reading the clock adds to a measurement.
   static double clock_cost_us() {
     double least = 1e9;
     for (int i = 0; i < 1000; ++i) {
@@ -181,8 +181,8 @@ class Floor {
   int cores_[2];
   const double clock_us_ = clock_cost_us();
   Meeting meeting_;
-  Slots slots_[2];                      // Which each core fills.
-  std::vector<float> from_[2], to_[2];  // Kept, since the kernel's first look at large ones takes longer than the rest.
+  Slots slots_[2];                      // [core that fills them]
+  std::vector<float> from_[2], to_[2];  // Reused, since page faults of new memory take longer than the measurement.
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Gloo as a peer, over TCP, its only path also within a host.   gloo_driver DIRECTORY RANK RANKS CORE plain|busy
-// [ADDRESS] ADDRESS: this rank's own, as the others reach it; without it, the loopback's. busy: its older algorithms
-// with synchronous, busily polling pairs: faster when small, all-reduce up to 16 MiB only.
+// Driver for Gloo over TCP, its only transport even within a host.
+//   gloo_driver DIRECTORY RANK RANKS CORE plain|busy [ADDRESS]
+// ADDRESS: address at which others reach this rank (default: localhost). busy: Gloo's older algorithms with synchronous
+// pairs that poll; they are faster for small calls, and are used for all-reduce up to 16 MiB only.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
@@ -23,7 +24,7 @@
 
 namespace {
 
-constexpr std::size_t kRingUpTo = 8192;  // Elements; above, halving and doubling is faster.
+constexpr std::size_t kRingUpTo = 8192;  // Elements above which halving and doubling is faster.
 
 std::shared_ptr<gloo::rendezvous::Context> context;
 std::unique_ptr<gloo::Algorithm> busy_barrier;  // Null unless busy.
@@ -111,7 +112,7 @@ int main(int argc, char** argv) {
   self.core = std::atoi(argv[4]);
   self.run = run;
   self.barrier = barrier;
-  // Met by spinning, a call of 64 KiB would take a tick of the scheduler, 4 ms, instead of 0.2.
+  // With a spinning barrier, a call of 64 KiB would take a tick of the scheduler, 4 ms instead of 0.2 ms.
   self.sleeps = std::strcmp(argv[5], "busy") != 0;
   driver_pin(self.core);
   try {

@@ -1,15 +1,16 @@
-"""What the run ran on: the link between the cores and the cores themselves, and the versions of everything."""
+"""Description of the machine of a run: cores, the link between them, and versions of the libraries."""
 
 import os
 import re
 import subprocess
 
-# One way of a cache line; above: far. Siblings are two threads of one core, which share its nearest caches.
+# Classes of links by the one-way latency of a cache line; above the last one: far. Siblings are two threads of one
+# core, which share its caches.
 CLASSES_NS = ((40, "siblings"), (90, "near"), (180, "middle"))
 
 
 class Machine:
-    """What the cores can do, asked of floor_driver."""
+    """Limits of the cores, measured by floor_driver."""
 
     def __init__(self, build, cores):
         self.process = subprocess.Popen([os.path.join(build, "floor_driver"), *map(str, cores)], text=True, bufsize=1,
@@ -30,7 +31,7 @@ class Machine:
 
 
 def tag(before_ns, after_ns):
-    """The class of the link, or mixed if it changed in between. Not relative to the run: tags of several compare."""
+    """Returns the class of the link, or mixed if it changed. Bounds are absolute, so that tags of runs are comparable."""
     classes = [next((name for limit, name in CLASSES_NS if ns < limit), "far") for ns in (before_ns, after_ns)]
     return classes[0] if classes[0] == classes[1] else "mixed"
 
@@ -42,7 +43,7 @@ def cpu_name():
 
 
 def said(*command):
-    """What a command prints, or "" if it is not there or fails."""
+    """Returns the output of a command, or "" if it does not exist or fails."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
@@ -56,6 +57,6 @@ def versions():
 
 
 def commit(root):
-    """What was measured, if what is built is what is there."""
+    """Returns the commit of the working tree, and whether it has changes. Assumes that the build is up to date."""
     return {"commit": said("git", "-C", root, "rev-parse", "HEAD"),
             "dirty": bool(said("git", "-C", root, "status", "--porcelain", "--", ".", ":!perf/results"))}

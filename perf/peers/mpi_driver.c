@@ -1,4 +1,4 @@
-/* An MPI library as a peer: built once by the compiler of each.   mpi_driver DIRECTORY CORE,CORE,... */
+/* Driver for MPI libraries, built once with the compiler of each library.   mpi_driver DIRECTORY CORE,CORE,... */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static int core_of(const char* list, int rank) {
   return atoi(list);
 }
 
-/* Before MPI_Init nobody else can tell. */
+/* Returns the rank from the launcher's environment, because MPI does not know it before MPI_Init(). */
 static int rank_from_launcher(void) {
   const char* rank = getenv("OMPI_COMM_WORLD_RANK");
   if (rank == NULL) rank = getenv("PMI_RANK");

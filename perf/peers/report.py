@@ -1,4 +1,4 @@
-"""What a run of peers says: a line per row, and a picture of the all-reduces."""
+"""Report of a comparison on host memory: a line per row, and a plot of the all-reduces."""
 
 import html
 import math
@@ -42,7 +42,7 @@ def summarise(row, kinds):
 
 
 def ratio(row, peer, ours):
-    """None if the link changed in the row: then the turns of the competitors were not alike."""
+    """Returns the ratio, or None if the link changed during the row, since competitors then had different links."""
     peer_us, our_us = row[f"{peer}_us"], row[f"{ours}_us"]
     return peer_us / our_us if row["link"] != "mixed" and peer_us and our_us else None
 
@@ -59,7 +59,7 @@ def line(row):
 
 
 def axis(values, low, high):
-    """Logarithmic: where a value lies between low and high, for the range of values."""
+    """Returns a function that maps the range of values logarithmically to low..high."""
     least, most = math.log(min(values)), math.log(max(values))
     return lambda value: low + (math.log(value) - least) / max(most - least, 1e-9) * (high - low)
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tutti beside its peers on host memory: two ranks on two cores, then four on the same two, all libraries interleaved
-in one run; and what Tutti costs beside its calls (costs.py).
+"""Compares Tutti with other libraries on host memory: two ranks on two cores, then four on the same two. All libraries run
+interleaved. Also measures the costs of Tutti outside of calls (costs.py).
 
-The link between two cores of a virtual machine changes by a factor of five within seconds, so the libraries take turns
-within each row, the link is probed before and after, and the row is tagged: rows of different tags are not compared,
-and one whose link changed has no ratios."""
+The link between two cores of a virtual machine changes by a factor of five within seconds. So the libraries alternate within
+each row, the link is measured before and after, and the row is tagged with its class. Do not compare rows of different tags;
+rows whose link changed have no ratios."""
 
 import argparse
 import dataclasses
@@ -27,21 +27,22 @@ KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"all_reduce": [8, 128, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB,
                         256 * MIB]}
 OTHER_SIZES = [KIB, MIB, 64 * MIB]
-OVERSUBSCRIBED_SIZES = [8, KIB, 64 * KIB, MIB, 16 * MIB]  # Of ranks that share cores: all-reduce only.
-# Data that a rank reads from the other, and data that the other wrote, as parts of the whole vector. An all-reduce reads
-# half of the input: each rank can make half of the sums. (Sums that are pushed back cross the link when they are read.)
+OVERSUBSCRIBED_SIZES = [8, KIB, 64 * KIB, MIB, 16 * MIB]  # All-reduce of ranks that share cores.
+# Data that a rank reads from the other, and data that the other has written, as fractions of the whole vector. In an
+# all-reduce a rank reads half of the input, since each rank computes half of the sums. (Sums that are written to the
+# other rank cross the link when it reads them.)
 TAKEN = {"all_reduce": 0.5, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast": 1, "all_to_all": 0.5}
 WRITTEN = {"all_reduce": 1, "all_gather": 0.5, "reduce_scatter": 1, "broadcast": 1, "all_to_all": 1}
 BY_HAND = {"broadcast": "pass", "all_gather": "exchange", "all_to_all": "exchange"}
-ATTEMPTS = 3  # At a row whose link changed while it was measured.
+ATTEMPTS = 3  # Maximum measurements of a row, if its link changes.
 
 
 def floors(machine, collective, size):
-    """us. read: taking, with all cores that have to, what the other rank has just written. copy, add: the same number
-    of bytes copied, or added, each core its own. one_way: a cache line from core to core.
-    by_hand: a loop with the copies that a library has to make which keeps to private buffers, and nothing else.
-    floor: what no library that reads its peer's data can beat. On fresh data: the longer of read and one_way. Back
-    to back: one_way; nothing in broadcasts, whose root may run ahead."""
+    """Returns lower bounds in us. read: all receiving cores read the data that the other rank has just written. copy, add:
+    each core copies or adds that number of its own bytes. one_way: latency of a cache line.
+    by_hand: a loop with only the copies that a library with private buffers needs.
+    floor: lower bound for libraries that read their peer's data. On fresh data: the maximum of read and one_way. Back to
+    back: one_way; None for broadcasts, whose root may run ahead."""
     part = f"{max(int(size * TAKEN[collective]), 8)} {int(size * WRITTEN[collective])}"
     one_way = machine.link_ns() / 1e3
     result = {"read": machine.ask(("take " if collective == "broadcast" else "read ") + part),
@@ -57,13 +58,13 @@ def floors(machine, collective, size):
 
 @dataclasses.dataclass
 class Section:
-    """Competitors who take turns, the core of each of their ranks, and the rows: collectives and sizes."""
+    """Competitors that run interleaved, the core of each of their ranks, and the rows (collective, size)."""
     competitors: list
     cores: list
     rows: list
 
     def floors(self, machine, collective, size):
-        """Of ranks that share cores none is known."""
+        """Returns the lower bounds of a row; none are known for ranks that share cores."""
         return floors(machine, collective, size) if len(self.cores) == field.RANKS else {"floor": None}
 
 
@@ -93,7 +94,7 @@ def measure_row(section, running, machine, row, options):
 
 
 def measure_rows(section, running, machine, options):
-    """What was measured, and whether no row was left out."""
+    """Returns the measured rows, and whether all rows were measured."""
     measured = []
     for collective, size in section.rows:
         if options.sizes and report.size_name(size) not in options.sizes:
@@ -107,7 +108,7 @@ def measure_rows(section, running, machine, options):
 
 
 def measure_all(machine, cores, folder, options):
-    """All rows; how to run each competitor again; whether nothing was left out; and who of ours was wrong or ended."""
+    """Returns all rows, the settings of the competitors, whether the run is complete, and the names of ours that failed."""
     rows, settings, whole, ours = [], [], True, []
     for section in sections(cores):
         running = []
@@ -139,7 +140,7 @@ def parse():
 
 
 def start(section, running, options, folder):
-    """Adds to `running` who gets ready. Returns who of ours does not."""
+    """Starts the competitors and adds those that become ready to `running`. Returns the names of ours that do not."""
     missing = []
     os.mkdir(folder)
     for index, one in enumerate(section.competitors):

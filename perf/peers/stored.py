@@ -1,14 +1,14 @@
-"""Where runs are kept, and in what form: a line for each row, so that a run is some hundred lines and can be compared."""
+"""Storage of runs as JSON, with a line per row, so that a run has some hundred lines and diffs are readable."""
 
 import json
 import os
 import re
 
-LONGEST = 4000  # Characters of a line, unless it is a single value.
+LONGEST = 4000  # Maximum characters of a line, unless it is a single value.
 
 
 def text(value, indent=0):
-    """JSON in which everything that fits one line is on one."""
+    """Returns JSON in which each value that fits a line is on one line."""
     line = json.dumps(value)
     if len(line) <= LONGEST or not isinstance(value, (dict, list)):
         return line
@@ -21,7 +21,7 @@ def text(value, indent=0):
 
 
 def store(folder, kind, result, whole):
-    """Part of a run never takes the place of a whole one. Returns the path without its ending."""
+    """Stores a run and returns the path without extension. Partial runs never replace whole ones."""
     slug = re.sub(r"[^a-z0-9]+", "-", result["cpu"].lower()).strip("-")
     path = os.path.join(folder, f"{kind}-{slug}{'' if whole else '-partial'}")
     os.makedirs(folder, exist_ok=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes perf/results/README.md: what the stored runs beside peers found, as tables."""
+"""Writes perf/results/README.md: tables of the stored comparisons with other libraries."""
 
 import glob
 import os
@@ -50,7 +50,7 @@ def ratio(value):
 def host_line(row):
     ranks = "" if row.get("ranks", 2) == 2 else f", {row['ranks']} ranks"
     peer = lambda kind: f"{number(row[f'{kind}_us'])} {row[f'best_{kind}'] or ''}"
-    link = tag(*row["link_ns"])  # Not the stored one: classes have become finer.
+    link = tag(*row["link_ns"])  # The stored tag may be older than the current classes.
     names = ("default/tutti", "tuned/tutti", "tuned/registered")
     ratios = [ratio(None if link == "mixed" else row["ratios"][name]) for name in names]
     span = "-".join(f"{ns:.0f}" for ns in row["link_ns"])

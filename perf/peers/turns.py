@@ -1,17 +1,17 @@
-"""How competitors share a row: everyone is checked first, then they take turns in an order that rotates."""
+"""Measurement of a row: all competitors are checked first, then run alternately in a rotating order."""
 
 import statistics
 
 KIB, MIB = 1 << 10, 1 << 20
-FRESH = 16 * KIB  # Calls are on fresh data from this size on, as driver.h says.
-WRITTEN_AND_READ_PER_US = 8e3  # Bytes, what that costs a rank beside its call; of caches more, so that rows end early.
-PASS_US = 2000  # What the calls of a repetition take.
-LONG_US = 50e3  # A call as long as this is repeated by passes only, and not warmed up.
-ROW_S = 3  # A row's passes take no longer, unless three of them do.
+FRESH = 16 * KIB  # Minimum size of calls on fresh data; see driver.h.
+WRITTEN_AND_READ_PER_US = 8e3  # Bytes per us at which ranks write input and read output. Caches are faster: rows end early.
+PASS_US = 2000  # Duration of the calls of a repetition.
+LONG_US = 50e3  # Longer calls are repeated only by passes, and have no warm-up.
+ROW_S = 3  # Maximum duration of a row's passes, unless three passes take longer.
 
 
 def first_look(running, collective, size):
-    """Checks everyone who takes part. Returns how many calls of each fill PASS_US, and what a pass of all takes, in s."""
+    """Checks all competitors. Returns calls per repetition (PASS_US) and repetitions by name, and the duration of a pass in s."""
     calls, repetitions, pass_s = {}, {}, 0.0
     for one in running:
         warmups = 0 if one.may_be_long(size) else 1
@@ -30,7 +30,7 @@ def passes_for(pass_s, quick):
 
 
 def take(taking, plan, passes, collective, size):
-    """Medians by competitor; plan: calls and repetitions by name."""
+    """Measures all competitors and returns medians by name. plan: calls and repetitions by name."""
     calls, repetitions = plan
     times = {one.name: [] for one in taking}
     for turn in range(passes):

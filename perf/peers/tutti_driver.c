@@ -1,7 +1,7 @@
-/* Tutti beside its peers.   tutti_driver DIRECTORY RANK RANKS CORE host|registered|phases [EACH]
- * phases: an all-reduce over hosts of EACH ranks as programs make it of three calls, each of which ends before the next
- * begins: a reduce-scatter within the host, an all-reduce across hosts, an all-gather within the host. Rank 0 writes
- * the id to DIRECTORY/id.0, a pipe, once for each of the others. */
+/* Driver for Tutti.   tutti_driver DIRECTORY RANK RANKS CORE host|registered|phases [EACH]
+ * phases: an all-reduce over hosts of EACH ranks, composed of three consecutive calls: a reduce-scatter within the
+ * host, an all-reduce across hosts, an all-gather within the host. Rank 0 writes the unique id to the pipe
+ * DIRECTORY/id.0, once for each other rank. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "tutti/tutti.h"
 
 static tutti_comm comm, inside, across;
-static int each, place; /* Ranks of a host, and which of them this is, if calls go in phases. */
+static int each, place; /* With phases: ranks per host, and index of this rank on its host. */
 
 static void require(tutti_status status) {
   if (status != tutti_ok) driver_fail("%s", tutti_last_error(NULL));
 }
 
-/* For blocks that hosts can divide into equal shards. */
+/* Runs an all-reduce in three phases. The count must be divisible by the ranks of a host. */
 static void run_in_phases(const struct driver_call* call) {
   const size_t shard = call->count / (size_t)each;
   float* own = call->recv + shard * (size_t)place;
@@ -56,7 +56,7 @@ static void exchange(const struct driver* driver, tutti_unique_id* id) {
   root.rank = 0;
   if (driver->rank == 0) require(tutti_get_unique_id(id));
   pipe = driver_open(&root, "id", driver->rank == 0 ? "w" : "r");
-  setvbuf(pipe, NULL, _IONBF, 0); /* A reader takes its own id only. */
+  setvbuf(pipe, NULL, _IONBF, 0); /* A reader must not read the ids of others. */
   for (other = 1; driver->rank == 0 && other < driver->ranks; ++other) fwrite(id, sizeof *id, 1, pipe);
   if (driver->rank != 0 && fread(id, sizeof *id, 1, pipe) != 1) driver_fail("tutti_driver: no id came");
   fclose(pipe);

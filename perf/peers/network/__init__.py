@@ -1,1 +1,1 @@
-"""Tutti beside its peers over TCP: see run.py."""
+"""Comparison of Tutti with other libraries over TCP; see run.py."""

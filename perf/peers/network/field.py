@@ -1,4 +1,4 @@
-"""Who takes part over TCP: libraries with settings, started where the setting has their ranks."""
+"""The compared libraries over TCP, with their settings. Ranks start on the hosts of the network setting."""
 
 import os
 import shlex
@@ -7,16 +7,16 @@ import competitors
 from competitors import KEEP_MEMORY, SEGMENTED
 
 MIB = 1 << 20
-TUTTI = "tutti"  # The first of ours, in every setting; others of the kind are named after their transport or algorithm.
+TUTTI = "tutti"  # Competitor of every setting. Other variants of Tutti are named after their transport or algorithm.
 ONLY_TCP = "--mca pml ob1 --mca btl tcp,self"
 TCP_BETWEEN_HOSTS = "--mca pml ob1 --mca btl vader,tcp,self"
-OVER_UCX = "--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any"  # Without a NIC it is not chosen otherwise.
+OVER_UCX = "--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any"  # Without a NIC, Open MPI needs all three.
 YIELDING = "--mca mpi_yield_when_idle 1"
-HUGE = 64 * MIB  # Above, only those take part that may win: memory is not without end.
+HUGE = 64 * MIB  # Maximum size of competitors that cannot win, to limit memory.
 
 
 class Competitor(competitors.Competitor):
-    """One library with one setting on a stage. kind: tutti, default, tuned."""
+    """A library with a setting on a stage. kind: tutti, default, tuned."""
 
     def __init__(self, stage, name, kind, launch, **limits):
         program = limits.pop("driver", launch.split()[0] + "_driver")
@@ -43,12 +43,12 @@ class Competitor(competitors.Competitor):
 
 
 def ours(stage):
-    """A further transport of Tutti's is one line here."""
+    """Returns the variants of Tutti. Add a line for each new transport."""
     setting = stage.setting
     only_tcp = {"TUTTI_IB_DISABLE": "1"}  # RDMA devices of the machine are not on the stage's network.
     make = lambda name, **environment: Competitor(stage, name, "tutti", "tutti host",
                                                   environment={**only_tcp, **environment})
-    if setting.ranks > setting.hosts > 1:  # What shares a host shares memory.
+    if setting.ranks > setting.hosts > 1:  # Ranks of a host share memory.
         return [make(TUTTI), make("tutti ring", TUTTI_ALGORITHM="ring"),
                 make("tutti hierarchical", TUTTI_ALGORITHM="hierarchical"),
                 Competitor(stage, "tutti phases", "tutti", f"tutti phases {setting.ranks // setting.hosts}",
@@ -79,7 +79,7 @@ def peers(stage):
     return found + [
         make("openmpi tcp seg+malloc", "tuned", f"openmpi {tcp} {SEGMENTED}{yielding}", environment=KEEP_MEMORY,
              min_bytes=MIB, max_bytes=HUGE),
-        # Pinned, its thread may wait for a tick of the scheduler before it autotunes what has come.
+        # Not pinned: on a pinned core, its thread may notice received data only at the next tick of the scheduler.
         make("gloo unpinned", "default", "gloo plain {address}", max_bytes=16 * MIB),
         make("gloo busy", "tuned", "gloo busy {address}", max_bytes=16 * MIB),
     ]

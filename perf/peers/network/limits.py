@@ -1,4 +1,4 @@
-"""What the network of a setting can do, asked of programs that only send: ping_driver, iperf3 and ucx_perftest."""
+"""Limits of the network of a setting, measured by ping_driver, iperf3 and ucx_perftest."""
 
 import json
 import os
@@ -11,8 +11,8 @@ TIMEOUT_S = 20
 
 
 def stream_gbps(text):
-    """iperf3's JSON -> gigabits that arrived in a second, both ways together, and the congestion control. None where it
-    only has an error to tell, with which it ends well."""
+    """Parses iperf3's JSON. Returns received gigabits per second, both directions together, and the congestion control.
+    Returns None if it has only an error message, with which iperf3 also ends with status 0."""
     end = json.loads(text)["end"]
     if "sum_received" not in end:
         return None
@@ -22,13 +22,13 @@ def stream_gbps(text):
 
 
 def ucx_numbers(text):
-    """The last line of ucx_perftest -f -v -> median latency in us, and MB/s."""
+    """Parses the last line of ucx_perftest -f -v. Returns median latency in us, and MB/s."""
     fields = text.strip().split("\n")[-1].split(",")
     return float(fields[1]), float(fields[5])
 
 
 class Limits:
-    """The best seen so far: whoever shares the machine only makes a limit look lower."""
+    """Best measured limits so far. Other load on the machine can only make them look worse."""
 
     def __init__(self, stage, build):
         self.stage = stage
@@ -38,8 +38,8 @@ class Limits:
         self.missing = []
 
     def pair(self, server, client, understand, environment=None):
-        """What understand() makes of what the client prints on the last rank, asking the server on the first; None if
-        they failed. {address} and {port} are put in."""
+        """Runs the server on the host of the first rank and the client on that of the last. Replaces {address} and {port} in
+        their commands. Returns understand(output of the client), or None if they failed."""
         self.port += 1
         words = {"address": self.stage.address(0), "port": self.port}
         command = lambda rank, words_of: self.stage.on(rank, [word.format(**words) for word in words_of])
@@ -79,8 +79,7 @@ class Limits:
         self.best["congestion"] = control
 
     def exchange(self):
-        """What two ranks need that say 8 bytes to each other at once: each sends while the other does, so more than half
-        a round trip."""
+        """Measures the time in which two ranks exchange 8 bytes. Both send at once, so it exceeds half a round trip."""
         program = os.path.join(self.build, "ping_driver")
         cores = self.stage.cores
         end = lambda role, core: [program, role, "{address}", "{port}", str(core), str(ROUNDS)]
@@ -115,7 +114,7 @@ class Limits:
             self.note("ucx_gbps", mbps * (1 << 20) * 8 / 1e9, max)
 
     def look(self):
-        """Once more, all of them that say something of the setting."""
+        """Measures all limits that apply to the setting once more."""
         try:
             for _ in range(PINGS):
                 self.ping()
@@ -129,7 +128,7 @@ class Limits:
             self.missing.append(str(error))
 
     def of_row(self, size):
-        """us that no all-reduce can beat: what the messages take one after the other, and what the bytes take."""
+        """Returns a lower bound in us for all-reduce: the maximum of its message latencies and of its transfer time."""
         setting = self.stage.setting
         if setting.rate:
             return setting.link_us(size)

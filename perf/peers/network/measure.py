@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The part of run.py that runs on a stage: measures one setting, prints a line per row, and leaves the rows in
+"""Part of run.py that runs on a stage: measures one setting, prints a line per row, and writes the rows to
 FOLDER/part.json."""
 
 import argparse
@@ -14,10 +14,10 @@ import turns  # noqa: E402
 from network import field, report, settings  # noqa: E402
 from network.limits import Limits  # noqa: E402
 
-ATTEMPTS = 2  # At a row during which the link between the cores changed, or that somebody else disturbed.
-BUSY = 0.1  # Of the machine, that somebody else may use while our competitors sleep.
+ATTEMPTS = 2  # Maximum measurements of a row, if the link changes or other programs use the machine.
+BUSY = 0.1  # Share of the machine that other programs may use.
 LOOK_S = 0.15
-TIMEOUT_S = 5  # With somebody else, before each row.
+TIMEOUT_S = 5  # Maximum wait for other programs before each row.
 IDLE_S = 1
 
 
@@ -40,7 +40,7 @@ def chosen(one, options):
 
 
 def start(stage, options, folder):
-    """The competitors that got ready, and all that were to."""
+    """Starts the selected competitors. Returns those that became ready, and all selected ones."""
     wanted = [one for one in field.competitors_on(stage) if chosen(one, options)]
     running = []
     for index, one in enumerate(wanted):
@@ -53,7 +53,7 @@ def start(stage, options, folder):
 
 
 def busy_share():
-    """Of the machine's time, that goes to others than us, who sleep meanwhile."""
+    """Returns the share of the machine's time that other programs use. Competitors must sleep meanwhile."""
     def idle_and_all():
         with open("/proc/stat") as stat:
             times = [int(word) for word in stat.readline().split()[1:9]]
@@ -87,14 +87,14 @@ def measure_row(running, machine, limits, size, options):
 
 
 def cpu_s(process):
-    """Of a process, in user and system mode."""
+    """Returns the CPU time of a process, in user and system mode."""
     with open(f"/proc/{process.pid}/stat") as stat:
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def idle_share(one):
-    """Of a core, that the busiest rank takes while nobody calls."""
+    """Returns the share of a core that the busiest idle rank uses."""
     before = [cpu_s(process) for process in one.processes]
     time.sleep(IDLE_S)
     return max(cpu_s(process) - start for process, start in zip(one.processes, before)) / IDLE_S
@@ -121,7 +121,7 @@ def measure(stage, options, running):
         limits.look()
     finally:
         machine.stop()
-    for row in rows:  # By the best that was seen before and after them.
+    for row in rows:  # Use the best limits measured before and after the rows.
         report.summarise(row, kinds, limits.of_row(row["bytes"]))
     return {"rows": rows, "limits": limits.best, "missing_limits": limits.missing, "whole": whole}
 
@@ -135,7 +135,7 @@ def main():
     try:
         running, wanted = start(stage, options, options.folder)
         result = measure(stage, options, running)
-        # Processes on a host are not those that were started.
+        # On hosts, the started processes are nsenter, not the ranks.
         if not host_pids:
             result["idle"] = {one.name: idle_share(one) for one in running if one.kind == "tutti" and not one.why}
     finally:

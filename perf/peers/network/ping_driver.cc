@@ -1,10 +1,11 @@
-// The least that two programs need to say 8 bytes to each other over TCP: both spin, neither does anything else.
-//   ping_driver serve ADDRESS PORT CORE          answers the first that connects, until it leaves
-//   ping_driver ask ADDRESS PORT CORE ROUNDS     prints half a round trip in us, median and least of 20 parts, and the
-//                                                congestion control of its socket
-//   ping_driver join ADDRESS PORT CORE ROUNDS    with "meet": both speak at once, and each then awaits the other's
-//   word, ping_driver meet ADDRESS PORT CORE ROUNDS    as two ranks of an all-reduce do; prints the time of such a
-//   round
+// Measures the minimum time to send 8 bytes over TCP between two programs that spin.
+//   ping_driver serve ADDRESS PORT CORE         answers the first client until it disconnects
+//   ping_driver ask ADDRESS PORT CORE ROUNDS    prints half a round trip in us (median and minimum of 20 parts) and the
+//                                               congestion control of its socket
+//   ping_driver join ADDRESS PORT CORE ROUNDS   the peer of meet
+//   ping_driver meet ADDRESS PORT CORE ROUNDS   prints the time of an exchange with join: both send at once, then wait
+//   for
+//                                               the other's message, like two ranks of an all-reduce
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -76,7 +77,7 @@ int accept_one(const Address& address) {
   return accepted;
 }
 
-// The other end may not be listening yet.
+// Connects to the address. Retries for 5 s while the other end is not listening yet.
 int connect_to(const Address& address) {
   const auto end = Clock::now() + std::chrono::seconds(5);
   for (;;) {
@@ -93,7 +94,7 @@ void send_word(int to) {
   if (::send(to, word, sizeof word, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof word)) fail("send");
 }
 
-// False when the other end has left.
+// Returns false if the other end has disconnected.
 bool receive_word(int from) {
   char word[kBytes];
   std::size_t have = 0;
@@ -106,7 +107,7 @@ bool receive_word(int from) {
   return true;
 }
 
-// Turns: a round is there and back, and half of it counts.
+// Measures rounds of `messages` consecutive messages each, and prints the time per message.
 void measure(int peer, int rounds, int messages) {
   std::vector<double> times_us;
   for (int part = 0; part <= kParts; ++part) {
@@ -116,7 +117,7 @@ void measure(int peer, int rounds, int messages) {
       if (!receive_word(peer)) fail("the other end has left");
     }
     const double us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-    if (part > 0) times_us.push_back(us / rounds / messages);  // The first warms up.
+    if (part > 0) times_us.push_back(us / rounds / messages);  // The first part is a warm-up.
   }
   std::sort(times_us.begin(), times_us.end());
   char control[16] = {};

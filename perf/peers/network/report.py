@@ -1,12 +1,12 @@
-"""What a run over networks says: a line per row, the targets and whether they are met."""
+"""Report of a comparison over TCP: a line per row, and the targets with their results."""
 
 from report import number, size_name
 
 KIB, MIB = 1 << 10, 1 << 20
 BUSY = " busy"
 FLAT, HIERARCHICAL = "tutti ring", "tutti hierarchical"
-PHASES = "tutti phases"  # The same in three calls, in which inner and outer links do not work at once.
-# Over two hosts of two ranks a flat ring sends 2 * 3/4 of the vector from each host, a hierarchy 2 * 1/2.
+PHASES = "tutti phases"  # A hierarchy of three calls, which do not use links within and between hosts at the same time.
+# With two hosts of two ranks, a flat ring sends 2 * 3/4 of the vector from each host, a hierarchy 2 * 1/2.
 BYTE_RATIO = 1.5
 HEADER = ("# us, medians; ratio: best peer over ours. limit: what the network needs, of our time. Rows of different congestion\n"
           "# controls are not to be compared. busy: somebody else used the machine, so that no number of this row counts.\n"
@@ -15,7 +15,7 @@ HEADER = ("# us, medians; ratio: best peer over ours. limit: what the network ne
 
 
 def tag(link, busy, limit):
-    """Of a row: the class of the link between the cores, and whether somebody else used the machine."""
+    """Returns the tag of a row: the class of the link between the cores, and whether other programs used the machine."""
     return link + (BUSY if busy > limit else "")
 
 
@@ -30,8 +30,8 @@ def over(one, other):
 
 
 def summarise(row, kinds, limit_us):
-    """Adds the best peers, and for each of ours the ratios. A changed link between the cores leaves the ratios: within a
-    row all had it, in turns; it is told by the tag."""
+    """Adds the best peers and the ratios of each of ours. Rows keep their ratios if the link between the cores changed, because
+    all competitors were affected; the tag shows it."""
     medians = {name: times["median_us"] for name, times in row["times"].items()}
     row["default"] = best_of(medians, kinds, ("default",))
     row["tuned"] = best_of(medians, kinds, ("default", "tuned"))
@@ -48,7 +48,7 @@ def progress(row):
 
 
 def lines(row):
-    """One for each of ours, and one where none of ours took part."""
+    """Yields a table row for each of ours, or one if none of ours was measured."""
     times = lambda value: f"{value:.2f}x" if value else "-"
     peer = lambda best: f"{number(best['us'])} {best['name'] or ''}"
     for name, one in row["ours"].items() or [("-", {"us": None, "default": None, "tuned": None, "limit": None})]:
@@ -67,11 +67,11 @@ def limit_lines(parts):
 
 
 class Target:
-    """A target over several rows: what was worst of them, and whether that is enough."""
+    """A target for several rows: its bound and the worst measured value."""
 
     def __init__(self, what, wanted, at_least=True):
         self.what, self.wanted, self.at_least = what, wanted, at_least
-        self.seen = []  # Value and where.
+        self.seen = []  # (value, description of the row)
 
     def see(self, value, where):
         if value is not None:
@@ -83,7 +83,7 @@ class Target:
 
     @property
     def met(self):
-        """None where nothing was measured."""
+        """True if the worst value meets the bound; None if nothing was measured."""
         if not self.seen:
             return None
         return self.worst[0] >= self.wanted if self.at_least else self.worst[0] <= self.wanted
@@ -113,7 +113,7 @@ def judge_row(row, part, results):
         half_us = part["limits"].get("half_round_trip_us")
         if size == 8 and half_us:
             results["latency"].see(ours["us"] / (half_us + 0.5), where)
-        exchange_us = part["limits"].get("exchange_us")  # Not in runs that were stored before it was asked.
+        exchange_us = part["limits"].get("exchange_us")  # Missing in older stored runs.
         if size == 8 and exchange_us:
             results["exchange"].see(exchange_us / ours["us"], where)
     if row["setting"] == "2x1@1gbit" and size >= 16 * MIB:
@@ -126,7 +126,7 @@ def judge_row(row, part, results):
 
 
 def targets(parts):
-    """The issue's, judged for each congestion control by itself: (control, results)."""
+    """Yields (congestion control, results): the targets, evaluated separately for each congestion control."""
     for control in dict.fromkeys(part["congestion"] for part in parts):
         results = {
             "small": Target("2 ranks, 8 B to 64 KiB: best tuned peer / ours", 1.3),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Tutti beside its peers over TCP: on the loopback, between hosts that namespaces play, and over slow links.
+"""Compares Tutti with other libraries over TCP: on loopback, between hosts emulated by namespaces, and over slow links.
 
-Within a row the competitors take turns, as in perf/peers/run.py. All connections of a row, the limits' too, have the
-congestion control that the row names; rows of several are not compared. Hosts take root, or user namespaces; without
-them only the loopback is measured, with the congestion control that is there."""
+Within a row the competitors run interleaved, like in perf/peers/run.py. All connections of a row, including those that
+measure limits, use the congestion control that the row names. Do not compare rows of different congestion controls. Hosts
+need root or user namespaces; otherwise only loopback is measured, with the system's congestion control."""
 
 import argparse
 import contextlib
@@ -23,7 +23,7 @@ from network import report, settings  # noqa: E402
 
 SYSCTL = "/proc/sys/net/ipv4/"
 WANTED = ("bbr", "cubic")
-NO_STAGE, NO_CONTROL = 77, 78  # stage.sh exits so.
+NO_STAGE, NO_CONTROL = 77, 78  # Exit statuses of stage.sh.
 
 
 def parse():
@@ -57,7 +57,7 @@ def allow(names):
 
 
 def controls(options):
-    """Those to measure with; the system's own first."""
+    """Returns the congestion controls to measure with; that of the system is first."""
     own, there = read("tcp_congestion_control")[0], read("tcp_available_congestion_control")
     wanted = options.congestion.split(",") if options.congestion else sorted({own, *WANTED}, key=lambda name: name != own)
     for name in wanted:
@@ -68,12 +68,12 @@ def controls(options):
 
 @contextlib.contextmanager
 def allowed(control):
-    """Namespaces may choose only what the machine allows to all users; for as long as it takes."""
+    """Allows the congestion control to all users while the context is active, since namespaces can choose only such ones."""
     before = read("tcp_allowed_congestion_control")
     if control in before or os.geteuid() != 0:
         yield
         return
-    allow([*before, control])  # Where it fails, stage.sh says what comes of it.
+    allow([*before, control])  # If this fails, stage.sh reports the error.
     try:
         yield
     finally:
@@ -81,7 +81,7 @@ def allowed(control):
 
 
 def run_part(setting, control, options, left_s):
-    """What measure.py found, or a sentence."""
+    """Measures a setting. Returns the result of measure.py, or the reason why there is none."""
     with tempfile.TemporaryDirectory(prefix="tutti-network-") as folder:
         return run_part_in(folder, setting, control, options, left_s)
 
@@ -106,7 +106,7 @@ def run_part_in(folder, setting, control, options, left_s):
 
 
 def measure(options):
-    """All parts, and whether they are a whole run."""
+    """Returns the results of all parts, and whether the run is complete."""
     parts, whole = [], not (options.only or options.sizes or options.settings or options.congestion or options.quick)
     wanted = [setting for setting in settings.SETTINGS
               if not options.settings or setting.name in options.settings.split(",")]
@@ -143,7 +143,7 @@ def main():
     options = parse()
     if options.show:
         return show(stored.load(options.show)["parts"])
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: ended by SIGTERM"))  # What was changed is restored.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: ended by SIGTERM"))  # Restores changed settings.
     parts, whole = measure(options)
     show(parts)
     result = {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(),

@@ -1,4 +1,4 @@
-"""Where competitors meet: the loopback, hosts, and hosts with slow links; and at which sizes."""
+"""Network settings and their sizes: loopback, hosts, and hosts with slow links."""
 
 import dataclasses
 import os
@@ -6,14 +6,15 @@ import re
 
 KIB, MIB = 1 << 10, 1 << 20
 LOOPBACK = "loopback"
-# Of TCP over Ethernet: 1448 bytes of data, with headers, IPv4, time stamps and the frame's own.
+# TCP over Ethernet: bytes of data in a segment, and bytes of its frame with TCP (time stamps), IPv4 and Ethernet
+# headers.
 BYTES_PER_SEGMENT, WIRE_BYTES_PER_SEGMENT = 1448, 1514
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    layout: str  # "loopback", or hosts x ranks on each, as "2x1".
-    rate: str  # What each host sends at most, in tc's words; "" where nothing limits it.
+    layout: str  # "loopback", or hosts x ranks per host, such as "2x1".
+    rate: str  # Maximum rate at which each host sends, in units of tc; "" for no limit.
     sizes: tuple
 
     @property
@@ -33,25 +34,25 @@ class Setting:
 
     @property
     def burst_bytes(self):
-        """What a slow link lets pass at once after a pause: little, but more than the kernel hands it in a piece."""
+        """Bytes that a slow link sends at once after a pause: few, but more than the kernel passes to it at once."""
         return 128 * KIB if self.rate.endswith("gbit") else 32 * KIB
 
     def bits_per_us(self):
-        """0 where nothing limits it."""
+        """Rate of the link in bits per us; 0 without limit."""
         found = re.fullmatch(r"(\d+)(m|g)bit", self.rate)
         return int(found.group(1)) * {"m": 1, "g": 1000}[found.group(2)] if found else 0
 
     def min_from_host(self, size):
-        """Bytes that no all-reduce can spare a host to send, if all send the same."""
+        """Minimum bytes that each host sends in an all-reduce, if all hosts send equally."""
         return 2 * (self.hosts - 1) * size // self.hosts
 
     def link_us(self, size):
-        """What a slow link needs for these bytes and their headers, if what it lets pass at once takes no time."""
+        """Time of a slow link for these bytes and their headers, if its burst takes no time."""
         compressed_bytes = self.min_from_host(size) * WIRE_BYTES_PER_SEGMENT / BYTES_PER_SEGMENT
         return max(compressed_bytes - self.burst_bytes, 0) * 8 / self.bits_per_us()
 
     def moved_bytes(self, size):
-        """That all ranks together send, if each is alone on its host."""
+        """Bytes that all ranks together send, with one rank per host."""
         return 2 * (self.ranks - 1) * size
 
 
@@ -73,7 +74,7 @@ def named(name):
 
 
 class Stage:
-    """How processes get to where a setting has them."""
+    """Starts processes on the hosts of a setting."""
 
     SUBNET = "192.0.2"  # tests/multihost/hosts.sh chooses it.
 
@@ -95,12 +96,12 @@ class Stage:
         if not self.host_pids:
             return command
         pid = self.host_pids[self.setting.host_of(rank)]
-        # nsenter leaves its child alone when it is killed itself.
+        # A killed nsenter does not end its child, but PDEATHSIG does.
         return ["nsenter", "--target", str(pid), "--net", "--uts", "--ipc", "--mount", "--pid", "setpriv", "--pdeathsig",
                 "KILL", *command]
 
     def launcher(self, mpi):
-        """The command that starts ranks by an MPI, without its number of ranks."""
+        """Returns the command of an MPI launcher, without the number of ranks."""
         agent = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent.sh")
         each = self.setting.ranks // self.setting.hosts
         hosts = [f"host{host}:{each}" for host in range(self.setting.hosts)]

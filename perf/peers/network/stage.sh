@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Runs a command where hosts are played, as tests/multihost does, with one congestion control for all connections:
+# Runs a command beside hosts that are emulated like in tests/multihost, with one congestion control for all connections:
 #   stage.sh LAYOUT RATE BURST CONTROL -- COMMAND...
-#     LAYOUT   loopback: no hosts, a network with nothing but its loopback; otherwise as 2x1
-#     RATE     what each host sends at most, in tc's words, or "-"; BURST what passes at once, after a pause
+#     LAYOUT   loopback (no hosts, only a loopback interface), or hosts x ranks, such as 2x1
+#     RATE     maximum rate at which each host sends, in units of tc, or "-"
+#     BURST    bytes that a slow link sends at once after a pause
 #     CONTROL  a congestion control that the system allows
-# The command runs beside the hosts, from where they can be entered: STAGE_HOSTS has a process of each. Exits with
-# 77 where hosts cannot be played, and with 78 where the congestion control cannot be set.
+# The command runs outside of the hosts. STAGE_HOSTS has the process id of each host, by which nsenter can enter it. Exits
+# with 77 if hosts cannot be emulated, and with 78 if the congestion control cannot be set.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../../tests/multihost/hosts.sh"
 enter_stage "$@"
@@ -19,10 +20,10 @@ ip link set dev lo up
 controlled env
 if [ "$layout" != loopback ]; then
   make_hosts "$layout"
-  # Launchers run beside the hosts, and are reached through the switch.
+  # MPI launchers run outside of the hosts, which reach them through the switch.
   ip address add "$(address_of 252)/24" dev switch
   for host in "${!ranks_on[@]}"; do
-    # Here no host is to be made deaf, and frames that go to all would cost all others' cores.
+    # The switch learns addresses, since flooded frames would use cores of all hosts. No test here needs deaf hosts.
     bridge link set dev "port$host" learning on
     controlled on_host "$host"
     [ "$rate" = - ] || slow "$host" "$rate" "$burst"
