@@ -1,19 +1,18 @@
-"""Chosen against best forced: every collective, over a ladder of sizes, for 2 and 4 ranks, over shm and tcp.
+"""Compares the tuner's choices with the best forced choice: all collectives and sizes, 2 and 4 ranks, shm and tcp.
 
-In each pass the choice and everything that can be forced take turns, so that what else the machine does meets all of
-them alike. Each has processes of its own in each pass, since these are fast or slow as a whole. A cell is one size of
-one collective; its regret is the time of what was chosen, by the best time of the cell, each the mean of the quicker half
-of the passes: what else the machine does makes them slower alone, and between two speeds a median jumps. Who was far
-behind in each of three passes or more, takes part in no more. Competitors that turn out to run the same steps, as many do
-between two ranks, are one, with the samples of all.
+In each pass the choice and all forced candidates run alternately, so that other load affects all of them equally. Each has
+new processes in each pass, since processes are fast or slow as a whole. A cell is one size of one collective. Its regret is
+the time of the choice divided by the best time of the cell. Each time is the mean of the faster half of the passes: other
+load only makes passes slower, and a median would jump between two speeds. Candidates that were far behind in each of at
+least three passes are not measured further. Candidates that run the same steps, as many do with two ranks, count as one,
+with the samples of all.
 
-What is chosen is measured twice, unforced and forced by its name. How far the two are apart is the noise of the cell.
-The best of many that are alike is the one that had luck, so that a regret is too large. Held out of that is a pass in
-which the two are compared after the others have said which is the best; of all passes the middle half counts, slow ones
-among them.
+The choice is measured twice, unforced and forced by its name. The ratio of the two is the noise of the cell. The best of
+many equal candidates is the luckiest one, which makes the regret too large. The held-out regret avoids this: the other
+passes determine the best candidate, and it is compared with the choice in the remaining pass. The result is the mean of
+the middle half of all passes.
 
-With --second what is judged is the second best of each cell, as if the library had chosen that: what there is to find,
-and whether it is found.
+With --second, the second best candidate of each cell is treated as the choice. This shows which regrets the method detects.
 """
 
 import functools
@@ -31,17 +30,17 @@ from regret_request import arguments  # noqa: E402
 from regret_results import Unusable, earlier, load, store  # noqa: E402
 
 ROOTED = ["broadcast", "reduce", "gather", "scatter"]
-LL_MAX_BYTES = 32 << 10  # Above, nobody forces lines: their slots hold half a kibibyte.
-# Iterations up to so many bytes: where all ranks wait for each other; where they run ahead of each other; and where these
-# share cores, and calls are to last for many turns of the scheduler.
+LL_MAX_BYTES = 32 << 10  # Maximum size for which LL is forced: its slots hold half a kibibyte.
+# (above, up to, iterations) in bytes. Iterations: if all ranks wait for each other; if ranks run ahead of each other;
+# and if such ranks share cores, since calls must last for many time slices of the scheduler.
 LENGTHS = [(0, 128 << 10, (240, 720, 2400)), (128 << 10, 1 << 20, (96, 160, 480)), (1 << 20, 1 << 62, (32, 32, 40))]
-NEAR, TUNED = 1.05, 1.03  # Bounds.
-# From so many passes on, those are out that took, in each of them, so many times as long as who is in front.
+NEAR, TUNED = 1.05, 1.03  # Bounds of regret in the table.
+# After MIN_PASSES passes, candidates are dropped that took FAR_BEHIND times as long as the fastest in each pass.
 MIN_PASSES, FAR_BEHIND = 3, 1.15
 
 
 def check_build(build, collectives):
-    """Exits where something that is to be run is not built."""
+    """Exits with an error if a required program is not built."""
     targets = {"tools/tutti": "tutti_tool", **{f"perf/{one}_perf": f"{one}_perf" for one in collectives}}
     lacking = [path for path in targets if not os.access(os.path.join(build, path), os.X_OK)]
     if lacking:
@@ -56,13 +55,13 @@ def tutti(build, command, collective, *rest):
 
 
 def names(build, collective):
-    """The algorithms of a collective, as the tool tells them to who names none."""
+    """Returns the algorithms of a collective, from the tool's error message for an unknown one."""
     asked = tutti(build, "plan", collective, "--algorithm", "?", "--ranks", "2")
     return re.search(r"must be one of (.*)", asked.stderr).group(1).split(", ")
 
 
 def competitors(build, collective, place):
-    """(algorithm, protocol, largest size); the first is the choice."""
+    """Yields (algorithm, protocol, maximum size) of all candidates; the first one stands for the choice."""
     yield ("", "", None)
     for algorithm in names(build, collective):
         mapped = algorithm.endswith("_mapped")
@@ -79,7 +78,7 @@ def where(place):
 
 
 def learn(options, collective, ranks, place, environment):
-    """Calls of each size until their trials have ended; what these came to is in the file that the environment names."""
+    """Runs calls of each size until autotuning ends. Its results are in the file that the environment names."""
     for size in options.sizes:
         times = 20000 if size <= 4 << 10 else 3000 if size <= 256 << 10 else 1000
         subprocess.run([f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(size),
@@ -88,7 +87,8 @@ def learn(options, collective, ranks, place, environment):
 
 
 def run(options, collective, ranks, place, competitor, environment, sizes):
-    """Rows of (bytes, algorithm, protocol, time), of these sizes and maybe others, or None where it does not do this."""
+    """Measures a candidate. Returns rows of (bytes, algorithm, protocol, time) for these sizes and possibly others, or None if
+    the candidate is not supported."""
     algorithm, protocol, _ = competitor
     rows = []
     ahead = collective in ROOTED
@@ -111,21 +111,21 @@ def run(options, collective, ranks, place, competitor, environment, sizes):
 
 
 def ran(timing, oversubscribed):
-    """Algorithm, protocol and time of a call; oversubscribed: ranks on the way from or to a root share cores.
+    """Returns algorithm, protocol and time of a call. oversubscribed: ranks of a rooted collective share cores.
 
-    Then they run ahead of each other for as long as they have a core, so many calls wait for nobody, and some for many
-    others: only all of them together tell what one takes. Elsewhere the median leaves out what else the machine did, of
-    spells of calls in a row: of a ring of ranks that share cores three calls take 22 us, and then one 7.
+    Such ranks run ahead of each other as long as they have a core: many calls do not wait, and some wait for many others, so
+    only the mean is meaningful. In all other cases the result is the median over spells of consecutive calls, which excludes
+    other load. It uses spells because in a ring of ranks that share cores, three calls take 22 us and the next one 7 us.
     """
     time = timing.get("time" if oversubscribed else "spell_us")
     return timing.get("algorithm"), timing.get("protocol"), time and float(f"{time:.4g}")
 
 
 def measure(options, collective, ranks, place, environment):
-    """{bytes: {"chosen": name, "choice": [us], "times": {name: [us]}}}, where a name is an algorithm and a protocol.
+    """Returns {bytes: {"chosen": name, "choice": [us], "times": {name: [us]}}}. A name is "algorithm/protocol".
 
-    choice has the times of what was chosen, unforced, and times those of what was forced. chosen is "" where the choice
-    itself failed, in any pass: such a cell has no regret, and is counted.
+    choice: times of the unforced choice. times: times of forced candidates. chosen is "" if the choice failed in any pass;
+    such cells have no regret and are reported.
     """
     cells, out, idle = {}, set(), set()
     field = list(competitors(options.build, collective, place))
@@ -144,7 +144,7 @@ def measure(options, collective, ranks, place, environment):
                 if size not in left:
                     continue
                 name = f"{algorithm}/{protocol}"
-                if not algorithm:  # Nothing to do for so few elements.
+                if not algorithm:  # The call has no messages for so few elements.
                     idle.add(size)
                     continue
                 cell = cells.setdefault(size, {"chosen": "", "choice": [], "times": {}})
@@ -162,7 +162,7 @@ def measure(options, collective, ranks, place, environment):
 
 
 def goes_on(cell, competitor):
-    """Whether a competitor can still be the best of the cell. The choice always goes on, forced by its name as well."""
+    """Returns true if a competitor can still be the best of the cell. Always true for the choice, unforced and forced."""
     name = f"{competitor[0]}/{competitor[1]}"
     forced = [name] if competitor[1] != "Simple" else [name, f"{competitor[0]}/"]  # Without messages there is no protocol.
     times = [time for one in forced for time in cell["times"].get(one, [])] if cell else []
@@ -173,17 +173,17 @@ def goes_on(cell, competitor):
 
 @functools.cache
 def steps(build, collective, ranks, algorithm):
-    """What the ranks do, line by line, with and without the stages, which matter only if there are several pieces."""
+    """Returns the steps of all ranks as text, with and without the stages, which matter only with several chunks."""
     text = tutti(build, "plan", collective, "--algorithm", algorithm, "--ranks", str(ranks), "--fused").stdout
     if "scratch[" not in text:
-        text = re.sub(r", \d+ of scratch", "", text)  # Which nobody touches.
-    lines = text.split("\n")[1:]  # Without its name.
+        text = re.sub(r", \d+ of scratch", "", text)  # No step uses the scratch.
+    lines = text.split("\n")[1:]  # Without the name of the algorithm.
     return "\n".join(lines), "\n".join(line for line in lines if "->" in line or line.startswith("rank"))
 
 
 @functools.cache
 def pieces(build, collective, ranks, place, block, protocol):
-    """{algorithm: bytes of a piece, or 0 where all is in one}"""
+    """Returns {algorithm: bytes of a chunk, or 0 with a single chunk}."""
     rest = ["--bytes", str(block), "--ranks", str(ranks), "--protocol", protocol, "--json"]
     rest += ["--transport", "tcp"] if place == "tcp" else ["--transport", "shm", "--mapped"]
     told = tutti(build, "explain", collective, *rest)
@@ -194,7 +194,7 @@ def pieces(build, collective, ranks, place, block, protocol):
 
 
 def same_steps(options, collective, ranks, place, size, cell):
-    """Those of the cell's names that run the same share the first of them."""
+    """Returns {name: first name of the cell that runs the same steps}."""
     whole = collective in ("all_reduce", "broadcast", "reduce")
     first, same = {}, {}
     for name in cell["times"]:
@@ -207,14 +207,14 @@ def same_steps(options, collective, ranks, place, size, cell):
 
 
 def middle(times):
-    """The mean of the middle half; of few, their median."""
+    """Returns the mean of the middle half; the median of few values."""
     times = sorted(times)
     aside = min((len(times) - 1) // 2, -(-len(times) // 4))
     return statistics.mean(times[aside:len(times) - aside])
 
 
 def quick(times):
-    """The mean of the quicker half."""
+    """Returns the mean of the faster half."""
     return statistics.mean(sorted(times)[:(len(times) + 1) // 2])
 
 
@@ -228,14 +228,14 @@ def regret(cell):
 
 
 def with_second(cell):
-    """The cell as if its second best had been chosen; None where there is no other than the best."""
+    """Returns the cell as if the second best candidate had been chosen; None if there is only one."""
     _, best, found = regret(cell)
     others = sorted((found[name], name) for name in found if name != best)
     return {**cell, "chosen": others[0][1], "choice": []} if others else None
 
 
 def noise(cell):
-    """How far what was chosen is from itself, forced by its name; 1 where nobody forced it."""
+    """Returns the ratio (>= 1) between the unforced choice and the same candidate forced; 1 if it was not forced."""
     forced = cell["times"][cell["chosen"]]
     if not forced or not cell["choice"]:
         return 1.0
@@ -244,7 +244,7 @@ def noise(cell):
 
 
 def held_out(cell):
-    """The regret in passes that had no say in what is the best, of those that were in all; none of a single pass."""
+    """Returns the held-out regret of the candidates that ran in all passes (see the top of this file); None with one pass."""
     passes = max(len(times) for times in [cell["choice"], *cell["times"].values()])
     samples = {}
     for name, times in list(cell["times"].items()) + [(cell["chosen"], cell["choice"])]:
@@ -260,7 +260,7 @@ def held_out(cell):
     ratios = []
     for turn in range(passes):
         known = found([other for other in range(passes) if other != turn], quick)
-        seen = found([turn], middle)  # Of what was chosen there are two in a pass: the quicker one alone would be luck.
+        seen = found([turn], middle)  # The choice has two times per pass; using only the faster one would be biased.
         ratios.append(seen[chosen] / seen[min(known, key=known.get)])
     return middle(ratios)
 
@@ -284,7 +284,7 @@ def table(results, worst):
 
 
 def summary(where, cells):
-    """A line of the table."""
+    """Returns a row of the summary table."""
 
     def shares(factors):
         if not factors:
@@ -300,7 +300,7 @@ def summary(where, cells):
 
 
 def failures(cells):
-    """What the table has no regret of, since nothing ran where the library had the choice."""
+    """Returns a list of the cells without regret, because the unforced choice failed."""
     if not cells:
         return ""
     sizes = {}
@@ -347,7 +347,7 @@ def main():
     except Unusable as error:
         raise SystemExit(f"perf/regret.sh: {error}") from None
     sys.stdout.write(table(results, options.worst))
-    if not any(cell["chosen"] for cells in results.values() for cell in cells.values()):  # As the table says.
+    if not any(cell["chosen"] for cells in results.values() for cell in cells.values()):  # The table says so.
         raise SystemExit(1)
 
 

@@ -1,4 +1,4 @@
-"""What perf/regret.sh was asked for: its command line, parsed and checked before anything is measured."""
+"""Parser of the command line of perf/regret.sh. Checks all options before anything is measured."""
 
 import argparse
 import os
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter"]
-PLACES = ["shm", "registered", "tcp"]  # Private buffers, those of tutti_mem_alloc, and a connection on the loopback.
-MAX_RANKS = 1024  # As the perf tools have it.
+PLACES = ["shm", "registered", "tcp"]  # Private buffers, buffers of tutti_mem_alloc, and connections on loopback.
+MAX_RANKS = 1024  # Limit of the perf tools.
 PASSES, QUICK_PASSES = 5, 1
 SIZES, QUICK_SIZES = "8:8M:4", "1K:1M:32"
 
@@ -17,7 +17,7 @@ Refused = argparse.ArgumentTypeError
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes that are measured, in bytes: each is `factor` times the one before."""
+    """Sizes to measure, in bytes; each is `factor` times the previous one."""
     least: int
     largest: int
     factor: int
@@ -55,7 +55,7 @@ def number(least, most=None):
 
 
 def several(parse):
-    """Of what parses each of them, and of which none comes twice; commas between them."""
+    """Returns a parser of lists with commas, which parses each element with `parse` and rejects duplicates."""
     def parse_all(text):
         found = [parse(one) for one in text.split(",")]
         for one in found:

@@ -1,4 +1,4 @@
-"""Results of perf/regret.sh in a file: read, checked, and kept while more are measured."""
+"""Result files of perf/regret.sh: reading with checks, and atomic writing while measurements continue."""
 
 import json
 import os
@@ -9,17 +9,18 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PARTS = {"chosen": str, "choice": list, "times": dict, "same": dict}  # Of a cell.
+PARTS = {"chosen": str, "choice": list, "times": dict, "same": dict}  # Entries of a cell and their types.
 
 
 class Unusable(Exception):
-    """What a file is, and what to do about it."""
+    """A file cannot be used; the message has the reason and the remedy."""
 
 
 def load(path):
-    """The cells of a file that --output has written. Fails on an older version's, too: it kept less of each cell."""
+    """Returns the cells of a file that --output has written. Raises Unusable for other files, including those of older
+    versions, whose cells have fewer entries."""
     try:
-        if stat.S_ISCHR(os.stat(path).st_mode):  # Which may never end.
+        if stat.S_ISCHR(os.stat(path).st_mode):  # Reading a device may never end.
             raise Unusable(f"{path} is a device, and no file that --output has written")
         with open(path) as file:
             kept = json.load(file)
@@ -56,25 +57,26 @@ def check_cell(where, size, cell):
 
 
 def times_of_choice(cell):
-    """Its own, and of what runs the same."""
+    """Returns the times of the choice and of all candidates that run the same steps."""
     same = cell["same"].get(cell["chosen"])
     forced = [us for name, times in cell["times"].items() if cell["same"][name] == same for us in times]
     return forced + cell["choice"] if same is not None else []
 
 
 def earlier(path):
-    """What a file holds that results are to be added to; none yet: nothing. Fails where it could not keep them."""
+    """Returns the cells of the file to which results are added; empty for a new file. Raises Unusable if the file cannot be
+    written."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise Unusable(f"--output {path} is no regular file, and results are kept in one")
     try:
-        open(path, "a").close()  # It keeps what it holds until there are results.
+        open(path, "a").close()  # Checks that the file is writable, and keeps its content.
     except OSError as error:
         raise Unusable(f"--output {path} cannot be written: {error.strerror}") from error
     return load(path) if os.path.getsize(path) > 0 else {}
 
 
 def store(options, results):
-    """Takes the place of the file when all is written."""
+    """Writes the results and replaces the file atomically."""
     about = {"date": time.strftime("%Y-%m-%d"), "cpu": cpu(), "cores": os.cpu_count(), "passes": options.passes,
              "commit": subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True,
                                       cwd=ROOT).stdout.strip()}

@@ -1,5 +1,5 @@
-// Encoding and decoding, for each format and instruction set, of float32 values in the nearest caches; and a copy of as
-// many. Bytes are those of the values, once each way for `both`.
+// Benchmarks of encoding and decoding float32 values in the L1 cache, for each format and instruction set, and of
+// memcpy(). Rates count the bytes of the values once; `both` encodes and decodes them.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -23,7 +23,7 @@ struct Buffers {
   std::vector<std::byte> compression;
 };
 
-constexpr std::uint64_t kCount = 4096;  // Values of 16 KiB, which stay beside their wire bytes.
+constexpr std::uint64_t kCount = 4096;  // 16 KiB of values fit the L1 cache with their compressed bytes.
 
 void count_bytes(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * kCount * sizeof(float)));

@@ -1,4 +1,4 @@
-// Folds on one core: bytes read and written per second, per instruction set and size of an operand.
+// Benchmark of folds on one core: bytes read and written per second, by instruction set and size of operands.
 //   fold_bench --benchmark_filter='fold/avx512/float32/sum/2to1'
 #include <benchmark/benchmark.h>
 

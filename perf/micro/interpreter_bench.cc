@@ -1,6 +1,6 @@
-// Overhead of the interpreter. A vector is copied chunk by chunk into a slot and added from there to the output: by the
-// interpreter with a plan of two steps, and by a hand-written loop with the same folds and counters. One core, no peer.
-// Steps per second count both steps.
+// Benchmark of the interpreter's overhead on one core. A vector is copied chunk by chunk into a slot, and added from
+// there to the output. `interpreted` runs a plan of two steps; `by_hand` runs a hand-written loop with the same folds
+// and counters. Steps per second count both steps.
 //   interpreter_bench --benchmark_filter=4096
 #include <benchmark/benchmark.h>
 
@@ -19,7 +19,7 @@ struct Free {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
 
-// Both ends of a lane that lies in this process.
+// A lane with both ends in this process.
 struct Loopback {
   explicit Loopback(std::uint32_t slot_bytes)
       : slots(static_cast<std::byte*>(std::aligned_alloc(4096, std::size_t{4} * slot_bytes))) {

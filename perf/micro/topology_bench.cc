@@ -1,5 +1,5 @@
-// Times of topology discovery and algorithm choice: discovery of this machine, search for rings, merging the topologies
-// of a thousand hosts, and the choice for a call of a new size. One core.
+// Benchmarks on one core of discovery of this machine, the search for rings, merging of topologies of a thousand hosts,
+// and the choice of an algorithm for a call of a new size.
 //   topology_bench --benchmark_filter=choose
 #include <benchmark/benchmark.h>
 
@@ -22,7 +22,7 @@ void discover_this_machine(benchmark::State& state) {
 }
 BENCHMARK(discover_this_machine)->Unit(benchmark::kMillisecond);
 
-// A rank on each GPU; of several hosts rings leave by their ports.
+// Searches rings with a rank on each GPU. With several hosts, rings use the hosts' ports.
 void find_rings(benchmark::State& state, const Topology& topology, std::uint32_t hosts) {
   TopologyMerger merger;
   std::vector<Station> stations;
@@ -46,7 +46,7 @@ BENCHMARK_CAPTURE(rings_of_preset, two_dgx_h100, "dgx-h100", 2)->Unit(benchmark:
 BENCHMARK_CAPTURE(rings_of_preset, hosts_1024, "dgx-h100", 1024)->Unit(benchmark::kMillisecond);
 BENCHMARK(rings_of_mesh)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond);
 
-// Unpacks and merges the topologies of many hosts, then searches for rings. The hosts are alike, or differ slightly.
+// Unpacks and merges the topologies of many hosts, then searches rings. Hosts are equal, or differ slightly.
 void merge_hosts(benchmark::State& state, bool alike) {
   constexpr std::uint32_t kHosts = 1024;
   std::vector<std::string> reported;

@@ -5,9 +5,9 @@
 //   copy BYTES     ->  each core copies BYTES of its own, both at once: us
 //   add BYTES      ->  each core adds BYTES of its own to other BYTES of its own, both at once: us
 //   pass BYTES     ->  the first core copies BYTES into slots, and the second copies them out: us
-//   exchange BYTES ->  pass in both directions at once, and each core also copies BYTES of its own: us An optional
-//   second number is the number of bytes that each core writes, if that is more. Before each repetition each core
-//   writes its BYTES again, so that the other core reads from its cache.
+//   exchange BYTES ->  pass in both directions at once, and each core also copies BYTES of its own: us
+// An optional second number is the number of bytes that each core writes, if that is more. Before each repetition each
+// core writes its BYTES again, so that the other core reads from its cache.
 #include <sched.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-"""Measures how far results are off where messages are narrow, and judges: every format by algorithm, number of ranks, type
-and kind of data, with all ranks in one process. Ends with 1 if an error is not what it should be, or ranks differ, and with
-2 if nothing could be measured."""
+"""Measures and checks errors of compressed collectives: all formats by algorithm, number of ranks, type and kind of data, with
+all ranks in one process. Exit status: 1 if an error is out of bounds or ranks have different results, 2 if nothing was
+measured."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ def part(data="gaussian", collective="all_reduce", **rest):
     return {"collective": collective, "data": data} | rest
 
 
-# Arguments of measure_rounding. There are many Gaussian numbers, so that their error is known to one per cent.
+# Arguments of measure_rounding. Enough Gaussian numbers to determine their error to one per cent.
 QUICK = [part(types="float32", ranks="2,4,8,16", elements=32768),
          part(types="float16,bfloat16", ranks="8", elements=32768),
          part(types="float32", ranks="8,64", elements=131072, algorithms="two_shot"),
@@ -48,7 +48,7 @@ def arguments():
 
 
 def measure(build, asked, seed):
-    """The cells of a part."""
+    """Runs measure_rounding and returns the cells of a part."""
     program = os.path.join(build, "perf", "rounding", "measure_rounding")
     if not os.path.exists(program):
         print(f"{program} is not there: build it with cmake --build {build} --target measure_rounding", file=sys.stderr)
@@ -69,7 +69,7 @@ def said(*command):
 
 
 def store(cells, seed, seconds):
-    """The figures and who measured them; in the page of the formats, too."""
+    """Stores the results with commit and date, and updates the page of the formats."""
     result = {"commit": said("git", "describe", "--always", "--dirty"), "date": time.strftime("%Y-%m-%d"), "seed": seed,
               "seconds": round(seconds), **tables.packed(cells)}
     with open(RESULTS, "w", encoding="utf-8") as file:

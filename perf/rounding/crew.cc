@@ -8,7 +8,7 @@
 namespace tutti::rounding {
 namespace {
 
-constexpr std::uint8_t kSlotShift = 2;  // As many slots as the lanes of communicators have.
+constexpr std::uint8_t kSlotShift = 2;  // Same number of slots as in communicators.
 constexpr std::uint64_t kMaxGroupBytes = 2 * kCompressionGroup;
 
 }  // namespace

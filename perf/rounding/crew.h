@@ -1,5 +1,6 @@
-// All ranks of a collective whose messages are narrow, in one thread: the plans, folds and codecs that communicators
-// run, over lanes that lie in this process. Each rank gets as far as its peers' messages allow, then the next.
+// Runs all ranks of a compressed collective in one thread, with the plans, folds and codecs of communicators and lanes
+// in the memory of this process. Each rank advances until it must wait for messages of its peers; then the next rank
+// advances.
 #pragma once
 
 #include <map>
@@ -14,10 +15,10 @@
 
 namespace tutti::rounding {
 
-// How a call is run, which does not change what comes of it.
+// Order of execution of a call, which must not change its results.
 struct Course {
   std::uint32_t chunks = 1;
-  bool backwards = false;  // The last rank goes first.
+  bool backwards = false;  // Advance ranks in descending order.
 };
 
 struct Carriage {
@@ -27,14 +28,14 @@ struct Carriage {
 
 class Crew {
  public:
-  // For blocks of so many elements.
+  // `count`: elements per block.
   Crew(const Algorithm& algorithm, const Problem& problem, std::uint64_t count);
 
-  // Sums over the ranks' buffers. Fails if the ranks wait for each other.
+  // Runs the collective with the sum on the ranks' buffers. Fails if the ranks deadlock.
   Status run(const Carriage& carriage, std::span<const RankBuffers> buffers, const Course& course);
 
  private:
-  // Both ends of a lane.
+  // A lane with both ends.
   struct Lane {
     LaneWords words = {};
     LaneCredits credits = {};
@@ -55,9 +56,9 @@ class Crew {
 
   Problem problem_;
   std::uint64_t count_;
-  std::uint64_t slot_groups_;  // Elements of a slot, in groups.
+  std::uint64_t slot_groups_;  // Capacity of a slot in compression groups.
   std::uint32_t calls_ = 0;
-  std::map<std::tuple<Rank, Rank, std::uint16_t>, Lane> lanes_;  // By writer, reader and tag.
+  std::map<std::tuple<Rank, Rank, std::uint16_t>, Lane> lanes_;  // [{writer, reader, tag}]
   std::vector<Member> members_;
 };
 

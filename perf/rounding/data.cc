@@ -11,10 +11,10 @@
 namespace tutti::rounding {
 namespace {
 
-constexpr std::uint64_t kRow = 1024;  // Elements of gradients that are alike in size.
-constexpr Rank kAll = ~Rank{0};       // In the place of a rank: what all have in common.
+constexpr std::uint64_t kRow = 1024;  // Elements of gradients with the same magnitude.
+constexpr Rank kAll = ~Rank{0};       // Stream of random numbers that all ranks share.
 
-// S. Vigna's SplitMix64, so that data are the same wherever they are made.
+// SplitMix64 by S. Vigna; gives the same data on all machines.
 std::uint64_t hash(std::uint64_t word) {
   word += 0x9e3779b97f4a7c15;
   word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9;
@@ -27,10 +27,10 @@ class Random {
   Random(std::uint64_t seed, Rank rank) : state_(hash(hash(seed) + rank)) {}
 
   std::uint64_t word() { return hash(state_ += 0x9e3779b97f4a7c15); }
-  double uniform() { return (static_cast<double>(word() >> 11) + 0.5) * 0x1p-53; }  // Neither 0 nor 1.
+  double uniform() { return (static_cast<double>(word() >> 11) + 0.5) * 0x1p-53; }  // In (0, 1).
   float sign() { return (word() & 1) != 0 ? 1.0f : -1.0f; }
 
-  // G. E. P. Box, M. E. Muller, "A note on the generation of random normal deviates", 1958: two at a time.
+  // G. E. P. Box, M. E. Muller, "A note on the generation of random normal deviates", 1958. Generates two at a time.
   double normal() {
     if (has_other_) {
       has_other_ = false;
@@ -71,12 +71,12 @@ double student(Random& random) {
   return normal / std::sqrt(squares / 3);
 }
 
-// The place in its group where something happens.
+// Returns true for one pseudo-random element of each group.
 bool is_chosen(std::uint64_t seed, Rank rank, std::uint64_t i) {
   return hash(hash(seed + i / kCompressionGroup) ^ rank) % kCompressionGroup == i % kCompressionGroup;
 }
 
-// The kinds of groups take turns: a NaN, either infinity, both infinities from two ranks, and nothing in the others.
+// Groups cycle through a NaN, +infinity, -infinity, both infinities on two ranks, and four unchanged groups.
 float not_finite(const Terms& terms, Rank rank, std::uint64_t i, float value) {
   constexpr float kInfinite = std::numeric_limits<float>::infinity();
   const std::uint64_t group = i / kCompressionGroup;

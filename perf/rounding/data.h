@@ -1,4 +1,4 @@
-// Inputs of ranks for measuring compression errors: likely values, and hostile ones.
+// Inputs of ranks for measuring compression errors: typical and adversarial values.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace tutti::rounding {
 
-// Independent on each rank, unless said otherwise.
+// Kinds of data. Ranks have independent values unless stated otherwise.
 enum class Data : std::uint8_t {
   gaussian,
   laplace,
   student,     // Student's t with 3 degrees of freedom.
-  outlier,     // Gaussian, and in each group one element that is 1000 times as large.
-  zero,        // All of them.
-  single,      // One element of each group, the same on all ranks, is not zero.
-  denormal,    // Numbers below the least normal one of the type.
-  largest,     // The largest number of the type, with either sign, from one rank; the others have zeros.
+  outlier,     // Gaussian, except that one element per group is 1000 times as large.
+  zero,        // All zeros.
+  single,      // Zeros, except for one element per group, at the same index on all ranks.
+  denormal,    // Subnormal numbers of the type.
+  largest,     // Each element is +- the largest number of the type on one rank, and zero on the others.
   not_finite,  // Gaussian; in half of the groups some rank has NaN or infinities.
-  identical,   // Gaussian, the same on all ranks.
-  cancelling,  // Gaussian; each second rank takes back what the one before has, but for a thousandth.
-  gradient,    // Rows of very different size, some of them zeros; half of each number is the same on all ranks.
+  identical,   // Gaussian, equal on all ranks.
+  cancelling,  // Gaussian; odd ranks have the negated values of the previous rank, except for a thousandth.
+  gradient,    // Rows of very different magnitude, some zero; half of each number is equal on all ranks.
 };
 inline constexpr std::uint32_t kDataKinds = 12;
 
@@ -38,10 +38,10 @@ struct Terms {
   std::uint64_t seed = 1;
 };
 
-// Value that a tensor of the type stores.
+// Rounds a value to the type of a tensor.
 float held(DataType type, float value);
 
-// So many numbers of a rank, as the type holds them.
+// Returns `count` numbers of a rank, rounded to the type.
 std::vector<float> numbers(const Terms& terms, Rank rank, std::uint64_t count);
 
 }  // namespace tutti::rounding

@@ -16,7 +16,7 @@ std::uint64_t block_of(CompressionFormat format) {
   }
 }
 
-// Whether anything around that element of the results is not finite.
+// Returns true if the block of the element has a result that is not finite.
 bool beside_one(const std::vector<double>& results, std::uint64_t at, std::uint64_t block) {
   const std::uint64_t first = at / block * block;
   const auto begin = results.begin() + static_cast<std::ptrdiff_t>(first);

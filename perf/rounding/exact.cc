@@ -23,7 +23,7 @@ std::vector<std::byte> stored(DataType type, const std::vector<float>& values) {
   return memory;
 }
 
-// The sums of the squares of errors and of values.
+// Sums of the squares of errors and of values.
 struct Sums {
   double errors = 0;
   double values = 0;

@@ -1,4 +1,4 @@
-// Inputs of ranks, and exact results without rounding, in float64; and the error of one rounding of either.
+// Inputs of ranks, results in float64, and the errors of rounding each of them once.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace tutti::rounding {
 
-inline constexpr std::uint64_t kShortBlock = 32;  // Elements of the shortest block that has a scale of its own.
+inline constexpr std::uint64_t kShortBlock = 32;  // Elements of the shortest block with its own scale.
 
-// So many elements of a type from one address.
+// Reads `count` elements of a type.
 std::vector<float> read(DataType type, const std::byte* memory, std::uint64_t count);
 
-// Encoded and decoded once.
+// Returns the values after encoding and decoding them once.
 std::vector<float> rounded(CompressionFormat format, DataType type, const std::vector<float>& values);
 
-// The error of one rounding, by the root of the mean square: of what ranks send first, and of what they send last.
+// Relative root mean square error of rounding inputs and results once.
 struct Roundings {
   double input = 0;
   double output = 0;
@@ -28,16 +28,16 @@ struct Roundings {
 
 class Exact {
  public:
-  // Blocks of so many elements.
+  // `count`: elements per block.
   Exact(const Problem& problem, const Terms& terms, std::uint64_t count);
 
   std::byte* input(Rank rank) { return inputs_[rank].data(); }
-  // Where the rank's output lies in results(); no elements if it has none.
+  // Returns the part of results() that is the rank's output; empty if it has no output.
   std::span<const double> output(Rank rank) const;
   const std::vector<double>& results() const { return results_; }
-  // The largest magnitude of each short block of the results, or of any term of theirs.
+  // Largest magnitude in each short block, of results and of their terms.
   const std::vector<float>& peaks() const { return peaks_; }
-  // The sum of the squares of all terms that are finite.
+  // Sum of the squares of all finite terms.
   double squares() const { return squares_; }
   Roundings roundings(CompressionFormat format) const;
 

@@ -1,26 +1,26 @@
-"""What narrow messages may cost: every cell that was measured against what is said of it."""
+"""Checks the measured errors of compression against the documented bounds."""
 
 import math
 
 QUANTIZED = ("fp8_e4m3", "fp8_e5m2", "mxfp8", "int8", "int8_b32", "int6", "int4")
 NEAR = (0.9, 1.1)
-# Most that the error of Gaussian numbers may be in a two-shot all-reduce of any number of ranks.
+# Maximum error of Gaussian numbers in a two-shot all-reduce of any number of ranks.
 TARGETS = {"int8": 0.010, "fp8_e4m3": 0.04, "int6": 0.033, "int4": 0.145}
-GROWTH = 0.02  # From 8 to 64 ranks of it, beside what the law says.
-MAX_RANKS = 64  # Up to which what is expected is held to be right: beyond, errors swallow terms.
-# Rounding does not average out where terms are alike, or numbers smaller than the least code: errors add up as they are.
+GROWTH = 0.02  # Maximum growth of this error from 8 to 64 ranks beyond the expected growth.
+MAX_RANKS = 64  # Maximum ranks for which expected errors hold; with more ranks, errors exceed terms.
+# Rounding errors do not average out if terms are equal or smaller than the smallest code: they add up linearly.
 ALIKE = ("single", "denormal", "identical", "gradient")
-HEAVY = ("student", "outlier")  # A few numbers are most of the error, so that it is not known to a tenth.
-SUPPORTED = 6  # Standard errors that a mean may be off.
+HEAVY = ("student", "outlier")  # A few numbers dominate the error, so its uncertainty exceeds 10 %.
+SUPPORTED = 6  # Maximum mean error in standard errors.
 
 
 def overflows(cell):
-    """Whether the format has no number for what ranks have: the page says that it becomes infinite."""
+    """Returns true if values overflow in the format and become infinite, as documented."""
     return cell["data"] == "largest" and cell["type"] == "float32" and cell["format"] in ("fp16", "bf16")
 
 
 def most(cell):
-    """What the error may be: what the format costs these very numbers, as often as they are rounded."""
+    """Returns the maximum error: that of one rounding of the same numbers, times the growth by repeated roundings."""
     one = max(cell["input_error"], cell["output_error"])
     growth = max(cell["growth"], cell["roundings"]) if cell["data"] in ALIKE else cell["growth"]
     room = 1.25 if cell["data"] in HEAVY else NEAR[1]
@@ -48,7 +48,7 @@ def complaints_of_error(cell):
 
 
 def complaints(cell):
-    """Sentences; none if all is as it should be."""
+    """Yields a message for each violation."""
     if cell["identical"] is False:
         yield "ranks end with different bits"
     if not cell["repeated"]:
@@ -72,7 +72,7 @@ def title(cell):
 
 
 def two_shots(cells):
-    """The errors of Gaussian float32: by format, and by the number of ranks."""
+    """Returns the errors of two-shot all-reduces of Gaussian float32: {format: {ranks: error}}."""
     found = {}
     for cell in cells:
         kind = (cell["collective"], cell["algorithm"], cell["type"], cell["data"])
@@ -82,7 +82,7 @@ def two_shots(cells):
 
 
 def judge(cells):
-    """All complaints."""
+    """Returns the messages of all violations."""
     found = [f"{title(cell)}: {complaint}" for cell in cells for complaint in complaints(cell)]
     for cell in cells:
         target = TARGETS.get(cell["format"])
@@ -90,7 +90,7 @@ def judge(cells):
                 and (cell["error"] or 0) > target:
             found.append(f"{title(cell)}: the error is {cell['error']:.2%}, and shall be at most {target:.1%}")
     for name, errors in two_shots(cells).items():
-        expected = math.sqrt((63 / 64 + 1) / (7 / 8 + 1))  # A rank's own part goes nowhere, and is not rounded.
+        expected = math.sqrt((63 / 64 + 1) / (7 / 8 + 1))  # A rank's own share is not sent, so it is not rounded.
         if 8 in errors and 64 in errors and errors[64] / errors[8] > (1 + GROWTH) * expected:
             found.append(f"two_shot, {name}: from 8 to 64 ranks the error grows {errors[64] / errors[8]:.3f} times")
     return found

@@ -1,7 +1,6 @@
-// Measures what narrow messages cost in accuracy: runs plans with all their ranks in this thread, and compares what
-// they end with to sums in float64. perf/accuracy asks it, and judges. A cell is a row of JSON:
-//   measure_rounding --data gaussian --types float32 --formats int8,int4 --algorithms ring --ranks 2,64 --elements
-//   65536
+// Measures the errors of compression: runs plans with all ranks in this thread, and compares the results with sums in
+// float64. perf/accuracy runs this program and checks its results. Prints a JSON row per cell:
+//   measure_rounding --data gaussian --types float32 --formats int8,int4 --algorithms ring --ranks 2,64
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -18,12 +17,12 @@
 namespace tutti::rounding {
 namespace {
 
-// A value that has no meaning for the collective is "null".
+// Results of a cell. Values without meaning for the collective are "null".
 struct Cell {
   Errors errors;
   std::string identical = "null";   // All ranks have the same bits.
-  std::string idempotent = "null";  // The result would be sent and stored as it is.
-  bool repeated = false;            // The same bits where ranks go in another order, in more chunks.
+  std::string idempotent = "null";  // Compressing the result does not change it.
+  bool repeated = false;            // Another order of ranks and more chunks give the same bits.
 };
 
 const char* word(bool value) { return value ? "true" : "false"; }
@@ -37,7 +36,7 @@ Problem problem_of(const Request& request, const Algorithm& algorithm, Rank rank
   return problem;
 }
 
-// Elements of a block, so that the largest buffer has as many as were asked for.
+// Returns the elements per block with which the largest buffer has the requested number of elements.
 std::uint64_t count_of(const Request& request, Rank ranks) {
   const bool has_many =
       request.collective == Collective::reduce_scatter || request.collective == Collective::all_gather;
@@ -60,7 +59,7 @@ class Outputs {
     }
     return true;
   }
-  // FNV-1a, of words.
+  // FNV-1a hash of the 64-bit words.
   std::uint64_t digest() const {
     std::uint64_t digest = 14695981039346656037ULL;
     for (const auto& memory : memory_) {
@@ -119,7 +118,7 @@ constexpr const char* kColumns =
     "\"bias\", \"cosine\", \"roundings\", \"growth\", \"type_error\", \"expected\", \"input_error\", \"output_error\", "
     "\"identical\", \"repeated\", \"idempotent\", \"lost\", \"wrong\", \"spoilt\", \"stray\"";
 
-// Error of the final rounding to the tensor's type.
+// Returns the error of the final rounding to the tensor's type.
 double type_error(DataType type) { return compression_error(memory_format(type)); }
 
 class Report {
@@ -156,7 +155,7 @@ Status measure_data(const Request& request, const Terms& terms, std::vector<Mann
   const Problem problem = {.collective = request.collective, .ranks = terms.ranks, .groups = {}};
   Exact exact(problem, terms, count);
   for (const CompressionFormat format : request.formats) {
-    if (compressed_bytes(format) >= kCompressionGroup * size_of(terms.type)) continue;  // It travels as it is.
+    if (compressed_bytes(format) >= kCompressionGroup * size_of(terms.type)) continue;  // Not compressed.
     const Roundings own = exact.roundings(format);
     const Carriage carriage = {format, terms.type};
     for (Manned& each : crews) {

@@ -1,4 +1,4 @@
-"""Plots of errors, as SVG."""
+"""Plots of errors as SVG."""
 
 import math
 
@@ -7,7 +7,7 @@ COLORS = ("#1b6ca8", "#d1495b", "#2e8b57", "#b8860b", "#6a4c93", "#444444", "#00
 
 
 def axis(least, most, low, high):
-    """Logarithmic."""
+    """Returns a function that maps least..most logarithmically to low..high."""
     scale = (high - low) / max(math.log(most / least), 1e-9)
     return lambda value: low + math.log(value / least) * scale
 
@@ -34,7 +34,7 @@ def label(index, name):
 
 
 def vertical(errors):
-    """The axis of errors, and the marks on it: powers of ten, and where these are few what lies between."""
+    """Returns the axis of errors and its marks: powers of ten, and steps between them if there are few."""
     least, most = min(errors) / 1.3, max(errors) * 1.3
     digits = (1,) if most > 300 * least else (1, 2, 5)
     decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)))
@@ -48,7 +48,7 @@ def points(cells, x, y, color):
 
 
 def by_ranks(cells):
-    """int8 by algorithm: points were measured, lines are what is expected."""
+    """Plots errors of int8 by algorithm: measured as points, expected as lines."""
     cells = [cell for cell in cells if cell["format"] == "int8"]
     algorithms = sorted({cell["algorithm"] for cell in cells},
                         key=lambda name: -max(cell["error"] for cell in cells if cell["algorithm"] == name))
@@ -68,7 +68,7 @@ def by_ranks(cells):
 
 
 def by_data(cells):
-    """A column for each kind of data, a point in it for each format. What is exact is not shown."""
+    """Plots a column for each kind of data with a point for each format. Omits exact results."""
     cells = [cell for cell in cells if cell["error"] > 0]
     kinds = list(dict.fromkeys(cell["data"] for cell in cells))
     formats = list(dict.fromkeys(cell["format"] for cell in cells))

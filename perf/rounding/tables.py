@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the measurements of perf/accuracy into docs/reference/compression-formats.md: tables, and plots beside it."""
+"""Writes the results of perf/accuracy to docs/reference/compression-formats.md as tables, and plots to the same folder."""
 
 import json
 import math
@@ -40,7 +40,7 @@ DATA = (
 
 
 def packed(cells):
-    """For the file: a line for each data, type, format and algorithm, and in it a list for each number of ranks."""
+    """Returns the content of the result file: a row per data, type, format and algorithm, with a list per number of ranks."""
     rows = {}
     for cell in cells:
         if cell["data"] != "gaussian" and cell["ranks"] not in KEPT_RANKS[cell["type"]]:
@@ -67,7 +67,7 @@ def text_of(result):
 
 
 def load(path):
-    """As it was measured: cells."""
+    """Reads a result file and returns it with its cells unpacked."""
     with open(path, encoding="utf-8") as file:
         result = json.load(file)
     signs = {sign: value for value, sign in SIGNS.items()}
@@ -100,7 +100,7 @@ def ratio(cell):
 
 
 def grid(cells, name, values, text):
-    """A row for each format, a column for each value of that name; empty where nothing was measured."""
+    """Returns a row for each format, with a column for each value; empty cells were not measured."""
     rows = []
     for wire in FORMATS:
         found = {cell[name]: cell for cell in cells if cell["format"] == wire}
@@ -160,7 +160,7 @@ def by_collective(cells):
 
 
 def of_digits(cells):
-    """What else is known of Gaussian numbers between 8 ranks."""
+    """Returns a table of further measures of Gaussian numbers with 8 ranks."""
     rows = []
     for cell in sorted(select(cells, algorithm="two_shot", ranks=8), key=lambda one: FORMATS.index(one["format"])):
         rows.append([f"`{cell['format']}`", f"{-20 * math.log10(cell['error']):.1f}", f"{cell['bias']:.1e}",
@@ -169,7 +169,7 @@ def of_digits(cells):
 
 
 def worst_alike(cells):
-    """Of identical numbers on a ring of 64: the format, and its error in per cent."""
+    """Returns the format with the largest error for identical numbers in a ring of 64 ranks, and that error in per cent."""
     worst = max(select(cells, data="identical", algorithm="ring", ranks=64), key=lambda cell: cell["error"])
     return worst["format"], percent(worst["error"])
 
@@ -246,13 +246,13 @@ def page(result):
 
 
 def files(result):
-    """Texts of all files in docs/reference that show the stored run."""
+    """Returns the texts of all files in docs/reference that show the stored run."""
     return {"compression-formats.md": page(result), "compression-error-ranks.svg": plots.by_ranks(select(result["cells"])),
             "compression-error-data.svg": plots.by_data(select_kinds(result["cells"]))}
 
 
 def select_kinds(cells):
-    """Of each kind of data what the table of kinds shows."""
+    """Returns the cells that the table of kinds of data shows, except overflows."""
     found = (cell for data, _ in DATA for cell in select(cells, data=data, algorithm="two_shot", ranks=8))
     return [cell | {"error": cell["error_of_terms"] if cell["data"] == "cancelling" else cell["error"]} for cell in found
             if not judge.overflows(cell)]
@@ -265,7 +265,7 @@ def write(result):
 
 
 def summary(cells):
-    """For people who look at a terminal."""
+    """Returns a summary for the terminal."""
     ranks = [n for n in sorted({cell["ranks"] for cell in select(cells)}) if n in (2, 8, 64)]
     lines = []
     for n in ranks:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fits figures of tools/simulator/figures.cc to published tables.  perf/simulator/fit.py sm90 [--without all_gather]
 
-Prints the figures that were found, and the errors of the rows that they were fitted to and of those left out; nothing is
-written. The search goes along one figure after the other and keeps what makes the errors smaller.
+Prints the fitted figures, and the errors of the rows that were used for the fit and of the others. Writes no files. The
+search varies one figure after the other and keeps changes that reduce the errors.
 """
 
 import argparse
@@ -14,18 +14,18 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tables  # noqa: E402
 
-# From which figures the search starts: all else is known from other sources.
+# Figures to fit and their initial values; all other figures have other sources.
 STARTS = {
     "sm80": {"efficiency.nvlink": 0.8, "base_us.Simple": 100, "base_us.LL128": 60},
     "sm90": {"efficiency.nvlink": 0.8, "base_us.Simple": 80, "base_us.LL128": 20, "channel_gbytes_per_s.LL": 7,
              "unsettled_us": 100, "settle_us": 1500, "multicast": 0.85, "multicast_us": 2},
     "sm100": {"efficiency.nvlink": 0.8, "base_us.Simple": 30, "base_us.LL128": 9, "multicast": 0.8, "multicast_us": 2},
 }
-SHARPEST = 0.01  # The last steps of the search, as a part of a figure.
+SHARPEST = 0.01  # Minimum relative step of the search.
 
 
 def cost(answers):
-    """Errors of some per cent count as their squares, greater ones as themselves: outliers do not lead."""
+    """Returns the sum of errors. Errors of some per cent count squared, greater ones linearly, to limit outliers."""
     scale = 0.05
     return sum(math.sqrt(1 + (math.log(answer.us / answer.row.us) / scale) ** 2) - 1 for answer in answers)
 

@@ -1,4 +1,4 @@
-"""Published tables of collectives, and what the simulator says of the same calls."""
+"""Published tables of times of collectives, and simulated times of the same calls."""
 
 import csv
 import json
@@ -15,9 +15,9 @@ BANDS = (("below 64 KiB", 0, 64 * KIB), ("64 KiB to 16 MiB", 64 * KIB, 16 * MIB)
 # Use of a row: constants were fitted to it; it was visible while the model or a constant was chosen; or neither.
 FITTED, SEEN, LEFT_OUT = "fitted", "seen", "left out"
 
-# A table's machine as `tutti simulate` takes it, for so many ranks, and which of these each of its rows is.
+# A published table. machine(ranks, collective): options of `tutti simulate`. part(row): FITTED, SEEN or LEFT_OUT.
 Table = namedtuple("Table", "file title generation machine part")
-# A published time. Times between `least` and `most` would be printed alike.
+# A published time. Times from `least` to `most` are printed as the same number.
 Row = namedtuple("Row", "table collective algorithm protocol ranks bytes us least most")
 Answer = namedtuple("Answer", "row us algorithm protocol")
 
@@ -26,10 +26,10 @@ NETWORK = os.path.join(FOLDER, "gb200-network.json")
 
 
 def one_host(preset, launch):
-    """Rings and trees as NCCL has them.
+    """Returns a function for `machine`, with NCCL's choices for rings and trees.
 
-    Chains begin sooner than its rings do, and messages to peers late by their host, which no figure tells: of these the
-    best protocol is compared.
+    Chains begin earlier than NCCL's rings, and messages to peers begin later because of their host. No figure models either,
+    so these use the best protocol instead of NCCL's choice.
     """
     def machine(ranks, collective):
         like = ["--like", "nccl"] if collective in RINGS else []
@@ -46,14 +46,14 @@ def whole_rack(ranks, collective):
 
 
 def network(ranks, collective):
-    """Blocks go whole, made by 8 thread blocks, as the library that was measured sends them (NCCLX's CTRAN)."""
+    """Sends whole blocks with 8 thread blocks, like the measured library (CTRAN of NCCLX)."""
     return ["--topology", NETWORK, "--hosts", str(ranks), "--launch", "eager", "--channels", "8", "--chunk", "16G"]
 
 
 def eager_part(row):
-    """Small calls of one process: what its host needs for one was read off them. Chains: so was the size of pieces.
+    """Small calls of one process determined the host's time per call, and chains determined the size of chunks.
 
-    That a ring rests once for each piece, and young calls are slower, was found by looking at all rows of one host.
+    All rows of one host were used to find that a ring waits once per chunk, and that calls are slower at their begin.
     """
     if row.collective in RINGS:
         return FITTED if row.bytes >= 64 * KIB else SEEN
@@ -61,12 +61,12 @@ def eager_part(row):
 
 
 def rack_part(row):
-    """What switches add was fitted to both: a chunk's time to 8 ranks and 72."""
+    """Rows of 8 and 72 ranks determined the rate of switches and their time per chunk."""
     return FITTED if row.bytes >= 2 * MIB else SEEN
 
 
 def graph_part(row):
-    """A chunk's time was fitted to 8 ranks, too."""
+    """Rows of 8 ranks determined the time per chunk, too."""
     return FITTED if row.ranks == 8 and row.bytes >= 2 * MIB else SEEN
 
 
@@ -101,7 +101,7 @@ def read(table):
             us, ranks, size = float(line["time_us"]), int(line["ranks"]), int(line["bytes"])
             least = most = us
             rate = float(line.get("busbw_gbytes_per_s") or 0)
-            if rate:  # Published with two decimals.
+            if rate:  # Rates are published with two decimals.
                 scale = size * bus_factor(line["collective"], ranks) * 1e-3
                 least, most = scale / (rate + 0.005), scale / (rate - 0.005)
             yield Row(table, line["collective"], line["algorithm"], line["protocol"], ranks, size, us, least, most)
@@ -115,7 +115,7 @@ def simulate(tutti, arguments):
 
 
 def answers(rows, tutti=TUTTI, figures=()):
-    """The simulator's for each row: of the protocol that it takes for the best, unless the row has one."""
+    """Returns the simulated time of each row, with the protocol of the row or else the fastest one."""
     groups = {}
     for row in rows:
         groups.setdefault((row.table, row.collective, row.algorithm, row.protocol, row.ranks), []).append(row)
@@ -135,7 +135,7 @@ def answers(rows, tutti=TUTTI, figures=()):
 
 
 def error(answer):
-    """Of the time, as a part of the published one."""
+    """Returns the relative error of the simulated time."""
     return answer.us / answer.row.us - 1
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How far the simulator is from published tables.  perf/simulator/validate.py [--tutti build/tools/tutti]
+"""Prints the errors of the simulator relative to published tables.  perf/simulator/validate.py [--tutti build/tools/tutti]
 
---write puts the tables into docs/design/simulator.md, --rows prints every row, --figure NAME=X tries another cost.
+--write writes the tables to docs/design/simulator.md, --rows prints every row, --figure NAME=X changes a cost.
 """
 
 import argparse
@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tables  # noqa: E402
 
 PAGE = os.path.join(tables.ROOT, "docs", "design", "simulator.md")
-# The nearer to the figures comes first.
+# Use of rows; the more they determined the figures, the earlier.
 GROUPS = {
     tables.FITTED: "the figures were fitted to these rows",
     tables.SEEN: "not fitted, but known while the law or one of its figures was chosen",
@@ -32,7 +32,7 @@ def cell(found, low, high, measure):
 
 
 def groups_of(found):
-    """By what a line of the report is of."""
+    """Groups rows by lines of the report: {(part, title): answers}."""
     groups = {}
     for answer in found:
         row = answer.row
@@ -56,9 +56,9 @@ def error_table(found, part):
 
 
 def regrets(found, part=None):
-    """Where a table has several algorithms for a call: how much longer the one takes that is predicted to be best.
+    """For calls with several algorithms in a table, returns how much longer the predicted best takes than the measured best.
 
-    A call is fitted if any of its rows is, and otherwise seen if any is.
+    A call is fitted if any of its rows is fitted, and otherwise seen if any of them is seen.
     """
     calls = {}
     for answer in found:

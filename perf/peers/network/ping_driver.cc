@@ -3,9 +3,8 @@
 //   ping_driver ask ADDRESS PORT CORE ROUNDS    prints half a round trip in us (median and minimum of 20 parts) and the
 //                                               congestion control of its socket
 //   ping_driver join ADDRESS PORT CORE ROUNDS   the peer of meet
-//   ping_driver meet ADDRESS PORT CORE ROUNDS   prints the time of an exchange with join: both send at once, then wait
-//   for
-//                                               the other's message, like two ranks of an all-reduce
+//   ping_driver meet ADDRESS PORT CORE ROUNDS   prints the time of an exchange with join: both send at once, then
+//                                               wait for the other's message, like ranks of an all-reduce
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
