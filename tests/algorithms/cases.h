@@ -1,4 +1,4 @@
-// The problems on which the tests run every algorithm of the catalogue.
+// Problems on which tests run every algorithm of the catalogue.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ inline std::vector<Entry> all_entries() {
   return entries;
 }
 
-// Entries of algorithms that need no groups.
+// Returns the entries of algorithms that need no groups.
 inline std::vector<Entry> flat_entries() {
   std::vector<Entry> entries;
   for (const Entry& entry : all_entries()) {
@@ -43,7 +43,8 @@ inline std::string title(const Entry& entry) {
 }
 inline std::string title_of(const testing::TestParamInfo<Entry>& parameter) { return title(parameter.param); }
 
-// Supported problems only: in place and out of place, with every class of root.
+// Returns the problems with n ranks that the algorithm supports: in place and out of place, with root 0, n / 2 and n -
+// 1.
 inline std::vector<Problem> problems(const Entry& entry, Rank n) {
   std::set<Rank> roots{0};
   if (has_root(entry.collective)) roots.insert({n / 2, n - 1});

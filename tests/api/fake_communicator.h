@@ -1,4 +1,4 @@
-// A communicator that only records calls, to test how the API translates them.
+// A communicator that only records calls, for tests of the translation of API calls.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -70,8 +70,8 @@ class FakeCommunicator final : public Communicator {
   std::string last_algorithm;
   Code answer = Code::ok;
   std::atomic<bool> aborted = false;
-  std::atomic<bool> held = false;          // Blocks calls until release().
-  std::atomic<std::uint64_t> awaited = 0;  // The highest ticket that any thread waited for.
+  std::atomic<bool> held = false;          // Calls block until release().
+  std::atomic<std::uint64_t> awaited = 0;  // Highest ticket that a thread has waited for.
 
   void release() {
     held = false;
@@ -88,7 +88,7 @@ class FakeCommunicator final : public Communicator {
   std::atomic<std::uint64_t> tickets_ = 0, served_ = 0;
 };
 
-// Creates a handle to a fake and stores the fake in `fake`.
+// Creates a fake communicator, stores it in `fake`, and returns a handle to it.
 inline tutti_comm insert_fake(FakeCommunicator*& fake) {
   auto communicator = std::make_unique<FakeCommunicator>();
   fake = communicator.get();
@@ -101,7 +101,7 @@ inline tutti_comm insert_fake(FakeCommunicator*& fake) {
   return static_cast<tutti_comm>(CommHandles::instance().insert(std::move(handle)).value());
 }
 
-// A handle to a fake, and calls with it.
+// Fixture with a handle to a fake communicator.
 class CommHandlesTest : public ::testing::Test {
  protected:
   CommHandlesTest() : comm_(insert_fake(fake_)) {}

@@ -1,4 +1,4 @@
-// Ranks for tests: processes that join with a unique id.
+// Ranks as processes that join with a unique id.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ inline std::vector<int> run_processes(int ranks, const std::function<int(int)>& 
   return statuses;
 }
 
-// Rank 0 makes the id and sends it to the others.
+// Creates the communicator of a rank. Rank 0 creates the id and sends it to the others. Returns null on failure.
 inline tutti_comm create(int rank, int ranks, const Pipe& pipe) {
   tutti_unique_id id = {};
   if (rank == 0 && tutti_get_unique_id(&id) != tutti_ok) return nullptr;

@@ -1,4 +1,4 @@
-// Ranks for tests: threads of this process, each with a communicator.
+// Ranks as threads of this process, each with a communicator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace tutti::test {
 
 inline std::string last_error() { return tutti_last_error(nullptr); }
 
-// Expects that a call succeeds; otherwise shows the library's error message.
+// Expects that a call succeeds. On failure, prints the library's error message.
 #define TUTTI_EXPECT_OK(call) EXPECT_EQ(call, tutti_ok) << last_error()
 
 class Ranks {
@@ -43,7 +43,7 @@ class Ranks {
   std::vector<tutti_comm> comms_;
 };
 
-// Element i of rank r, different in each test run.
+// Test data: element i of a rank. Differs between test runs.
 class Values {
  public:
   Values() : seed_(std::random_device()()) { ::testing::Test::RecordProperty("seed", std::to_string(seed_)); }

@@ -1,4 +1,5 @@
-// Emulates a kernel built for more CPUs than a cpu_set_t holds. For one file of a test program.
+// Emulates a kernel built for more CPUs than a cpu_set_t holds. Defines sched_getaffinity() and sched_setaffinity(), so
+// only one file of a program may include it.
 #pragma once
 
 #include <sched.h>
@@ -14,7 +15,7 @@
 
 namespace tutti::test {
 
-// During its lifetime, the calling thread may run on these CPUs.
+// During its lifetime, the affinity of the calling thread is these CPUs.
 class ManyCpus {
  public:
   explicit ManyCpus(std::vector<std::uint32_t> cpus, std::size_t built_for = 4096)

@@ -1,5 +1,5 @@
-// A test takes five to twenty times as long under a sanitizer. Sanitizers find defects in a sample of the cases; the
-// release build runs all.
+// Sampling of test cases in sanitizer builds, where tests take five to twenty times as long. The release build runs all
+// cases.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@ inline constexpr bool kSlowMotion = true;
 inline constexpr bool kSlowMotion = false;
 #endif
 
-// Samples cases that are counted by takes(): under a sanitizer, every `many`-th case from `from` on. If `many` has no
-// factor in common with the lengths of the surrounding loops, the sample meets each value of each loop, but not each
-// pair of values.
+// takes() returns true for every case, but in sanitizer builds only for every `many`-th one, beginning at `from`. If
+// `many` is coprime to the lengths of the surrounding loops, the sample has each value of each loop, but not each pair
+// of values.
 class OneOf {
  public:
   explicit OneOf(unsigned many, std::size_t from = 0) : many_(kSlowMotion ? many : 1), count_(from) {}

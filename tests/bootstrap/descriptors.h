@@ -1,4 +1,4 @@
-// Limits the file descriptors of the process.
+// Limit of the file descriptors of the process.
 #pragma once
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// A unique id for ranks that are processes of this host.
+// Unique id for ranks that are processes of this host.
 #pragma once
 
 #include <unistd.h>
@@ -18,8 +18,8 @@ inline RendezvousOptions here() {
   return options;
 }
 
-// An id, and the process that made it. That process runs the rendezvous in a thread. The test's own process has no
-// threads, since the sanitizers do not support forks from a process with threads.
+// A unique id, and the child process that created it and runs the rendezvous in a thread. The test's process must not
+// have threads, because sanitizers do not support forks of processes with threads.
 class Meeting {
  public:
   explicit Meeting(const RendezvousOptions& options = here())

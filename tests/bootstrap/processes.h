@@ -1,4 +1,4 @@
-// Ranks as real processes: each runs a function in a forked child and reports one text through a pipe.
+// Ranks as processes: each runs a function in a forked child and reports its result as text through a pipe.
 #pragma once
 
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ class Processes {
 
   void start(const Work& work);
   void kill(std::size_t index);
-  void stop(std::size_t index);  // SIGSTOP.
+  void stop(std::size_t index);  // Sends SIGSTOP.
   // Waits for the child to end. Returns its report, or "killed by signal 9".
   std::string report(std::size_t index);
   std::vector<std::string> reports();
@@ -35,7 +35,7 @@ class Processes {
   std::vector<Child> children_;
 };
 
-// A gate shared by all processes forked later: wait() returns in as many of them as open() was called for.
+// Semaphore shared with all processes forked later. open(count) lets `count` calls of wait() return.
 class Gate {
  public:
   Gate();
@@ -47,7 +47,7 @@ class Gate {
   int event_;
 };
 
-// A T shared by all processes forked later.
+// A T in memory shared with all processes forked later.
 template <class T>
 class Shared {
  public:

@@ -1,4 +1,4 @@
-// Calls on a buffer, in place.
+// In-place calls on a buffer.
 #pragma once
 
 #include <vector>

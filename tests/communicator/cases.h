@@ -1,4 +1,4 @@
-// One collective call of one rank, checked against sums computed by hand.
+// Collective calls of a rank, with a check of the results.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@ namespace tutti::test {
 
 inline constexpr float kUntouched = -12345;
 
-// Small integers, so that sums are exact; different for adjacent ranks, elements and blocks.
+// Element `index` of a rank's input: a small integer, so that sums are exact. Differs for adjacent ranks, elements and
+// blocks.
 inline float element(Rank rank, std::size_t index) {
   return static_cast<float>((rank * 7 + index * 3 + index / 5) % 61);
 }
@@ -30,7 +31,7 @@ inline Case case_of(Collective collective, Rank ranks, std::size_t count) {
   return made;
 }
 
-// The choice of the last call: "ring Simple", "direct_mapped ".
+// Returns algorithm and protocol of the last call, such as "ring Simple", or "direct_mapped " without messages.
 inline std::string way_of(const Communicator& communicator) {
   const LastRun ran = communicator.last_run();
   return std::string(ran.algorithm) + " " + ran.protocol;
@@ -64,7 +65,8 @@ inline float expected(const Case& test, Rank rank, std::size_t index) {
   return 0;
 }
 
-// Runs the case on one rank, in place or not. Stores the index of the first wrong element, or -1.
+// Runs the case on one rank. Sets `wrong` to the index of the first wrong element, to -1 if the result is correct, or
+// to -2 if the call changed its input.
 inline Status run_case(Communicator& communicator, Case test, const CommunicatorOptions& options, std::int64_t& wrong) {
   const Rank rank = communicator.rank();
   const bool both = input_blocks(test.problem, rank) > 0 && output_blocks(test.problem, rank) > 0;

@@ -1,4 +1,4 @@
-// The communicators of all ranks of a test, by rank.
+// Communicators of all ranks of a test, by rank.
 #pragma once
 
 #include <memory>

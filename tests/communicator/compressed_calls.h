@@ -1,4 +1,4 @@
-// Compressed calls among ranks of this process: inputs, outputs and errors.
+// Compressed calls of ranks of this process, with their inputs, outputs and errors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ inline CommunicatorOptions sending(const std::string& compression, const std::st
 }
 
 struct Outcome {
-  std::vector<std::vector<float>> inputs, outputs;  // By rank.
+  std::vector<std::vector<float>> inputs, outputs;  // [rank]
   std::vector<Status> statuses;
   LastRun ran;
 };
@@ -54,7 +54,7 @@ inline Outcome run(Communicators& ranks, const Problem& problem, std::size_t cou
   return outcome;
 }
 
-// The exact value of element i of a rank's output.
+// Returns the exact value of element i of a rank's output.
 inline double exact_value(const Outcome& outcome, const Problem& problem, std::size_t count, Rank rank, std::size_t i) {
   const std::size_t block = i / count, at = i % count;
   double sum = 0;
@@ -88,7 +88,7 @@ inline double error_of(const Outcome& outcome, const Problem& problem, std::size
   return std::sqrt(errors / results);
 }
 
-// Expects that two ranks with different options both report an error that contains these words.
+// Expects that calls of two ranks with different options fail on both ranks, with `words` in the error messages.
 inline void expect_disagreement(const CommunicatorOptions& first, const CommunicatorOptions& second,
                                 const char* words) {
   Communicators ranks = make_ranks(2);

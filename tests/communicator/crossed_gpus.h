@@ -1,4 +1,4 @@
-// Four GPUs of a host, numbered across their NVLinks: a ring along these is 0 2 1 3.
+// A host with four GPUs whose NVLinks form the ring 0 2 1 3.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ inline Topology crossed_gpus() {
   return topology;
 }
 
-// Rank r of each host on its GPU r, whose PCI address is bus_of(r).
+// Returns hosts on which the r-th rank uses GPU r, with PCI address bus_of(r).
 inline Hosts on_gpus_of(const Topology& topology, const std::vector<Rank>& host_of) {
   Hosts hosts(host_of);
   std::vector<Location> locations(host_of.size());

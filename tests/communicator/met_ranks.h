@@ -1,5 +1,5 @@
-// Ranks as threads of the test's process that connect like ranks of different processes: they joined with an id, and do
-// not share addresses.
+// Ranks as threads of the test's process that connect like ranks of different processes: they join with a unique id,
+// and do not exchange pointers.
 #pragma once
 
 #include "tests/bootstrap/meeting.h"

@@ -12,13 +12,13 @@
 namespace tutti::test {
 
 inline Communicators make_ranks(Rank ranks, CommunicatorOptions options = {}) {
-  options.timeout_ms = 60'000;  // Turns a hang into a failure with a message.
+  options.timeout_ms = 60'000;  // A hang becomes a failure with a message.
   auto made = Communicator::create_all(ranks, options);
   TUTTI_ASSERT(made.ok());
   return std::move(made).value();
 }
 
-// Runs `body` on every rank concurrently; returns the statuses by rank.
+// Runs `body` on all ranks concurrently and returns the statuses by rank.
 inline std::vector<Status> on_all(Communicators& ranks, const std::function<Status(Communicator&)>& body) {
   std::vector<Status> statuses(ranks.size());
   std::vector<std::thread> threads;

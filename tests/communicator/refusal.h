@@ -1,11 +1,11 @@
-// Failing allocations in a thread of a test. Replaces the program's operator new.
+// Failing allocations in a thread of a test. Links a replacement of operator new into the program.
 #pragma once
 
 #include <cstdint>
 
 namespace tutti::test {
 
-// Makes the `which`-th allocation of this thread from now on fail.
+// Makes the `which`-th allocation of this thread after construction fail. came() returns true once it has failed.
 class Refusal {
  public:
   explicit Refusal(std::uint64_t which);

@@ -1,4 +1,4 @@
-// Inputs for codecs: likely and hostile values. Each group is of one kind, chosen by the generator's state.
+// Inputs for codecs: typical and adversarial values. Each group has one kind of values, selected at random.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ inline std::vector<CompressionFormat> compression_formats() {
   return formats;
 }
 
-// The value as a tensor of this type stores it.
+// Returns the value rounded to the type.
 inline float stored_as(DataType type, float value) {
   if (type == DataType::float16) return to_float(from_float<Float16>(value));
   if (type == DataType::bfloat16) return to_float(from_float<BFloat16>(value));
@@ -39,7 +39,7 @@ class CaseValues {
   float normal() { return normal_(random_); }
   float any_bits() { return float_of(static_cast<std::uint32_t>(random_())); }
 
-  // Each call returns another of the kinds below, of any magnitude; finite values only unless `spoilt`.
+  // Returns a group of values of a random kind and magnitude. With `spoilt`, up to 3 of them are NaN or infinite.
   std::vector<float> group(bool spoilt) {
     std::vector<float> values(kCompressionGroup);
     const auto kind = static_cast<int>(random_() % 9);
@@ -65,8 +65,7 @@ class CaseValues {
       case 5: return (random_() % 2 == 0 ? -1 : 1) * std::numeric_limits<float>::max();
       case 6: return unit * static_cast<float>(static_cast<int>(random_() % 511) - 255) / 2;  // Ties.
       case 7:
-        return normal() *
-               std::ldexp(1.0f, static_cast<int>(random_() % 60) - 40);  // Near and beyond the range of float16.
+        return normal() * std::ldexp(1.0f, static_cast<int>(random_() % 60) - 40);  // Around the limits of float16.
       default: return -0.0f;
     }
   }

@@ -1,11 +1,11 @@
-// Codecs on a GPU, a thread for each group. Blocks until they are done; buffers are the host's.
+// Codecs on a GPU, with a thread per group. Functions block until the GPU is done. Buffers are in host memory.
 #pragma once
 
 #include "src/compression/codec.h"
 
 namespace tutti::test {
 
-// False if CUDA fails.
+// Both functions return false if CUDA fails.
 bool encode_on_gpu(CompressionFormat format, const float* values, std::uint64_t count, std::byte* compression,
                    GroupRange range, const Dither* dither);
 bool decode_on_gpu(CompressionFormat format, const std::byte* compression, std::uint64_t count, float* values);

@@ -1,4 +1,4 @@
-// Calls of every algorithm of the catalogue in all shapes, for tests of interpreters.
+// Calls of every algorithm of the catalogue in several shapes, for tests of interpreters.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace tutti::test {
 
-// One shape of call, and the minimum number of slots that it needs.
+// Loop and size of a call.
 struct TestCallShape {
   const char* name;
   Loop loop;
@@ -27,7 +27,7 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
 
   static void SetUpTestSuite() { std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed)); }
 
-  // Plans for ranks in place and out of place; false if the algorithm does not support the problem.
+  // Emits the plans out of place and in place. Returns false if the algorithm does not support the problem.
   bool emit(Rank ranks, Rank root) {
     for (const bool in_place : {false, true}) {
       const Problem problem{
@@ -40,14 +40,14 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
     return !test_call_.plans[0].empty();
   }
 
-  // One element; some that fit a slot; chunks that overlap; messages in slices.
+  // Returns these shapes: one element; elements that fit a slot; overlapping chunks; messages in slices.
   std::vector<TestCallShape> shapes() {
     const std::uint64_t slot = slot_elements(test_call_);
     const std::uint64_t units = test_call_.plans[0][0].shape.units;
     const std::uint64_t longest = longest_message(test_call_.plans[0]);
     if (longest == 0) return {{"one element", {}, 1}, {"some elements", {}, 1 + random_() % 40}};
     const std::uint64_t room =
-        std::max<std::uint64_t>(slot / longest / kGranule, 1) * kGranule;  // Elements of a unit's part.
+        std::max<std::uint64_t>(slot / longest / kGranule, 1) * kGranule;  // Elements of a unit in a chunk.
     const bool scratch = test_call_.plans[0][0].shape.scratch > 0;
     const std::uint32_t skew = scratch ? 0 : 1;
     const Loop earliest{.chunks = kChunks, .skew = skew, .order = StageOrder::earliest_first};
@@ -64,12 +64,12 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
     const auto proof = verify(test_call_.plans[0], test_call_.loop);
     ASSERT_TRUE(proof.ok());
     if (!suffices(proof.value(), test_call_.loop)) {
-      ASSERT_GT(shape.loop.longest, 1U);  // Slices of an unbalanced plan.
+      ASSERT_GT(shape.loop.longest, 1U);  // Only slices of an unbalanced plan may lack slots.
       return;
     }
     test_call_.count = shape.count;
     test_call_.granule = kGranule;
-    // The minimum number of slots that was verified, and the number that lanes of a communicator have.
+    // Run with the minimum number of slots according to the verifier, and with the number that communicators use.
     const std::uint32_t fewest = std::bit_ceil(proof.value().slots);
     judge(shape, fewest, Forms::as_proved);
     judge(shape, fewest, Forms::one_way);

@@ -1,4 +1,4 @@
-// A GPU that runs the thread blocks of all ranks.
+// Engine that runs the thread blocks of all ranks on a GPU.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,22 +13,22 @@
 
 namespace tutti::test {
 
-// How ranks share the GPU: one kernel for all of them, or one each, in a stream of its own.
+// Launches of ranks that share the GPU: one kernel for all of them, or a kernel and a stream for each.
 enum class Launches : std::uint8_t { together, apart };
 
-// Where a thread block keeps its program.
+// Memory for the program of a thread block.
 enum class Room : std::uint8_t { shared_memory, workspace };
 
 class CudaEngine final : public Engine {
  public:
-  // Requires a device: a test program with gpu_main.cc does not run its tests without one.
+  // Requires a GPU. Test programs with gpu_main.cc skip their tests without one.
   CudaEngine(Launches launches, Room room);
   ~CudaEngine() override;
   CudaEngine(const CudaEngine&) = delete;
   CudaEngine& operator=(const CudaEngine&) = delete;
 
   std::pmr::memory_resource* memory() override { return &pool_; }
-  // LL and LL128 need single accesses of words and rows, which only a GPU's own memory guarantees.
+  // Lanes are in GPU memory, because only there are accesses of LL words and LL128 rows atomic.
   std::pmr::memory_resource* lanes() override { return &own_; }
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
@@ -41,10 +41,10 @@ class CudaEngine final : public Engine {
   const Room room_;
   std::shared_ptr<Device> device_;
   DeviceReach reach_;
-  std::pmr::unsynchronized_pool_resource pool_;  // Allocating each piece of host memory separately takes long.
+  std::pmr::unsynchronized_pool_resource pool_;  // Reduces allocations of host memory, which take long.
   DeviceArena own_;
-  std::vector<std::pair<void*, std::size_t>> workspaces_;  // Points into own_, until the end of the run.
-  HostMemory shown_;                                       // By rank: its report and its progress.
+  std::vector<std::pair<void*, std::size_t>> workspaces_;  // Allocations in own_ until the end of a run.
+  HostMemory shown_;                                       // [rank]: report and progress.
   std::uint32_t thread_block_bytes_ = 0;
   std::vector<cudaStream_t> streams_;
 };

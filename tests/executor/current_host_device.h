@@ -1,4 +1,4 @@
-// The GPU emulator as the calling thread's current device, for programs that link it in place of CUDA's.
+// The GPU emulator as the calling thread's current device, for programs that link it instead of the CUDA device.
 #pragma once
 
 #include "tests/executor/host_device.h"

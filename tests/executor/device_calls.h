@@ -1,4 +1,4 @@
-// Calls of ranks that a test launches on a device one by one, and the reports of their thread blocks.
+// Calls of ranks that a test launches on a device separately, and the reports of their thread blocks.
 #pragma once
 
 #include <memory_resource>
@@ -10,21 +10,21 @@
 
 namespace tutti::test {
 
-// The plans of an algorithm as ranks run them.
+// Returns the fused plans of an algorithm for all ranks.
 std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm);
 
-// Words that thread blocks write, and the word that stops them.
+// Words that the thread blocks of a rank write, and the word that stops them.
 struct BlockWords {
   KernelProgress reported;
   std::uint32_t failed = 0;
 
-  // Short enough that a hang on a GPU costs other tests little time.
+  // The timeout is short, so that a hang on a GPU takes little time from other tests.
   KernelWatch watch(std::uint64_t number) {
     return {.failed = &failed, .timeout_ns = 20'000'000'000, .reported = &reported, .number = number, .turns = nullptr};
   }
 };
 
-// Runs whole test calls: all ranks' calls of an operation in one launch, or a stream for each rank.
+// Engine that runs test calls on a device: one launch per operation for all ranks, or a stream for each rank.
 class DeviceEngine final : public Engine {
  public:
   enum class Streams { one, one_per_rank };
@@ -32,7 +32,7 @@ class DeviceEngine final : public Engine {
   DeviceEngine(DeviceRig& rig, Streams streams)
       : rig_(rig), reach_(rig.device()), lanes_(rig.device()), streams_(streams) {}
   std::pmr::memory_resource* memory() override { return &reach_; }
-  // LL and LL128 need single accesses of words and rows, which only a device's own memory guarantees.
+  // Lanes are in device memory, because only there are accesses of LL words and LL128 rows atomic.
   std::pmr::memory_resource* lanes() override { return &lanes_; }
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
@@ -43,7 +43,7 @@ class DeviceEngine final : public Engine {
   Streams streams_;
 };
 
-// The calls of all ranks of a test call, each of which writes its own report and number.
+// Calls of all ranks of a test call. Each rank writes its own report and number.
 class DeviceCalls {
  public:
   explicit DeviceCalls(DeviceRig& rig) : rig_(rig), engine_(rig, DeviceEngine::Streams::one), words_(1, &reach()) {}
@@ -51,18 +51,18 @@ class DeviceCalls {
   DeviceCalls(const DeviceCalls&) = delete;
   DeviceCalls& operator=(const DeviceCalls&) = delete;
 
-  // A collective with an algorithm; `test_call` has the other parameters.
+  // Prepares a collective with an algorithm. `test_call` has the other parameters.
   void prepare(const Problem& problem, std::string_view algorithm, const TestCall& test_call);
 
-  // The call of a rank, with an image in device memory. Its number is that of the operation, counted from 1. Must be
-  // created before a thread block waits for a peer: allocation may wait for the device.
+  // Returns the call of a rank, with an image in device memory and the number operation + 1. Must not be called while a
+  // thread block waits for a peer, because allocation may wait for the device.
   BatchCall call(Rank rank, std::uint32_t operation = 0);
-  // The same call with its state in device memory instead of the thread blocks' memory.
+  // Returns the call with its state in device memory instead of shared memory.
   BatchCall in_workspace(BatchCall call);
   Status launch(const std::vector<BatchCall>& calls, DeviceStream stream);
 
   RankSet& rank_set() { return *rank_set_; }
-  // Written by thread blocks; may be read while they run.
+  // These words are written by thread blocks and may be read while they run.
   KernelReport& report(Rank rank) { return words_[rank].reported.report; }
   std::uint64_t begun(Rank rank) const { return load_acquire(&words_[rank].reported.begun); }
   void fail() { store_release(&words_[0].failed, 1U); }  // Stops all thread blocks.
@@ -77,8 +77,8 @@ class DeviceCalls {
   ShmTransport transport_{0};
   std::unique_ptr<RankSet> rank_set_;
   std::vector<std::vector<KernelCall>> calls_;
-  std::pmr::vector<BlockWords> words_;  // By rank; all watch the first one's `failed`.
-  std::vector<std::byte*> memory_;      // In device memory.
+  std::pmr::vector<BlockWords> words_;  // [rank]; all ranks watch words_[0].failed.
+  std::vector<std::byte*> memory_;      // Allocations of device memory.
 };
 
 }  // namespace tutti::test

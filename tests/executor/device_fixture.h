@@ -1,4 +1,4 @@
-// Common parts of the tests of devices.
+// Fixture and helpers for tests of devices.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 
 namespace tutti::test {
 
-inline constexpr std::uint64_t kCount = 24;        // Fits a slot of every protocol.
-inline constexpr std::uint64_t kSoon = 1'000'000;  // A timeout that is expected to pass.
-inline constexpr int kLooks = 200;                 // How often the test checks that a forbidden event has not happened.
-inline constexpr auto kNever = std::chrono::seconds(20);  // Long enough for the event to happen.
+inline constexpr std::uint64_t kCount = 24;               // Fits a slot of every protocol.
+inline constexpr std::uint64_t kSoon = 1'000'000;         // Timeout in ns that is expected to expire.
+inline constexpr int kLooks = 200;                        // Number of checks that a forbidden event has not happened.
+inline constexpr auto kNever = std::chrono::seconds(20);  // Time after which an expected event counts as missing.
 
 inline Problem of_ranks(Rank ranks, Collective collective = Collective::all_reduce) {
   return {.collective = collective, .ranks = ranks, .groups = {}};
@@ -39,7 +39,7 @@ bool comes_true(Claim&& claim) {
   return true;
 }
 
-// Checks for a while, so that an error has time to appear.
+// Returns true if the claim stays false for kLooks checks.
 template <typename Claim>
 bool stays_false(Claim&& claim) {
   for (int i = 0; i < kLooks; ++i) {
@@ -59,7 +59,7 @@ class DeviceTest : public testing::TestWithParam<DeviceKind> {
   }
   void TearDown() override {
     if (rig_ == nullptr) return;
-    calls_->fail();  // After a failed test, thread blocks may still wait.
+    calls_->fail();  // Stops thread blocks that still wait after a failed test.
     for (DeviceStream stream : {a_, b_, c_}) rig_->destroy_stream(stream);
     calls_.reset();
   }
@@ -75,7 +75,7 @@ class DeviceTest : public testing::TestWithParam<DeviceKind> {
     test_call.operations = operations;
     calls_->prepare(of_ranks(ranks), algorithm, test_call);
   }
-  // The call sends what it can, and times out.
+  // Launches a call that sends what it can, and times out.
   void give_up(BatchCall call) {
     call.watch.timeout_ns = kSoon;
     ASSERT_TRUE(calls_->launch({call}, b_).ok());

@@ -1,4 +1,4 @@
-// Memory that tests pass to a device's thread blocks: accessible to the host, or to the device only.
+// Memory for thread blocks of a device: host memory that the device can access, and device memory.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace tutti::test {
 
-// Host memory that a device's thread blocks access at the same addresses. One thread at a time.
+// Host memory that thread blocks of a device access at the same addresses. Not thread-safe.
 class DeviceReach final : public std::pmr::memory_resource {
  public:
   explicit DeviceReach(Device& device) : device_(device) {}
@@ -23,8 +23,8 @@ class DeviceReach final : public std::pmr::memory_resource {
   std::map<void*, HostMemory> taken_;
 };
 
-// Device memory for lanes: zeroed, allocated consecutively. It starts again when all chunks are returned; no thread
-// block may use any of it then. One thread at a time.
+// Zeroed device memory for lanes, allocated consecutively. Starts again at the begin once all allocations are freed; no
+// thread block may use them then. Not thread-safe.
 class DeviceArena final : public std::pmr::memory_resource {
  public:
   explicit DeviceArena(Device& device);
@@ -40,7 +40,7 @@ class DeviceArena final : public std::pmr::memory_resource {
   Device& device_;
   std::byte* memory_;
   std::size_t used_ = 0;
-  std::size_t taken_ = 0;  // Live allocations.
+  std::size_t taken_ = 0;  // Number of live allocations.
   std::vector<std::byte> zeroes_;
 };
 

@@ -1,4 +1,4 @@
-// A device with the streams and graphs that tests need.
+// A device with streams and graphs for tests.
 #pragma once
 
 #include <functional>
@@ -35,12 +35,12 @@ struct DeviceKind {
 };
 inline void PrintTo(const DeviceKind& kind, std::ostream* out) { *out << kind.name; }
 
-// The thread's current GPU; null if there is none.
+// Returns the thread's current GPU, or null if there is none.
 std::unique_ptr<DeviceRig> cuda_rig();
 
-// The GPU emulator, and a GPU.
+// Returns the GPU emulator and a GPU.
 std::vector<DeviceKind> device_kinds();
-// The same, and an emulator that runs one launch of all processes at a time.
+// Returns device_kinds(), and an emulator that runs only one launch of all processes at a time.
 std::vector<DeviceKind> shared_device_kinds();
 
 }  // namespace tutti::test

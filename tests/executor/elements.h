@@ -1,4 +1,4 @@
-// Elements of every type for tests of arithmetic, generated from seeds, so that different places generate the same.
+// Elements of every type for tests of arithmetic. A seed determines an element, so that all ranks can generate it.
 #pragma once
 
 #include <cstring>
@@ -14,11 +14,11 @@ inline std::uint64_t scrambled(std::uint64_t word) {
   return word ^ (word >> 31);
 }
 
-// Integers of any bits. Floats between -4 and 4 with all their digits, so that sums are rounded and depend on their
-// order. Sometimes any bits: infinities, NaN, subnormals.
+// Returns an integer with random bits, or a float between -4 and 4 with all digits, so that sums are rounded and depend
+// on their order. One of kAnyBits floats has random bits, such as those of infinities, NaN and subnormals.
 template <typename T>
 Bits<T> element_of(std::uint64_t seed) {
-  constexpr std::uint64_t kAnyBits = 13;  // One of this many.
+  constexpr std::uint64_t kAnyBits = 13;
   const std::uint64_t word = scrambled(seed);
   if constexpr (Format<T>::is_float) {
     const double value = static_cast<double>(static_cast<std::int64_t>(word)) * 0x1p-61;
@@ -30,7 +30,7 @@ Bits<T> element_of(std::uint64_t seed) {
   }
 }
 
-// Element i has the seed `seed + i`.
+// Writes `count` elements; element i has the seed `seed + i`.
 inline void fill_elements(DataType type, std::byte* to, std::uint64_t count, std::uint64_t seed) {
   visit(type, [&]<typename T>(Type<T>) {
     for (std::uint64_t i = 0; i < count; ++i) {

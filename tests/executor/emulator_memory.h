@@ -1,4 +1,4 @@
-// Memory of the GPU emulator: allocations, and freed memory that it caches as a GPU does.
+// Memory of the GPU emulator: allocations, and freed memory that it caches like a GPU.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace tutti::test {
 
-// Any thread may call it.
+// Thread-safe.
 class EmulatorMemory {
  public:
-  // The total number of bytes of the device with this name.
+  // `bytes`: total memory of the device with this name.
   EmulatorMemory(std::string name, std::size_t bytes) : name_(std::move(name)), bytes_(bytes) {}
 
-  // Zeroed; cached memory is used first, as on a GPU.
+  // Returns zeroed memory. Like a GPU, uses cached memory first.
   Result<std::byte*> take(const FreeList::Kind& kind);
   void keep(std::byte* memory);
   void set_aside(std::byte* memory);
   void free(std::byte* memory);
   void free_kept();
 
-  // A live allocation. The device keeps the descriptor.
+  // A live allocation. The device owns the descriptor.
   struct Place {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
     int descriptor = -1;
   };
-  // The allocation that contains the whole range.
+  // Returns the allocation that contains the whole range.
   std::optional<Place> find(const std::byte* memory, std::size_t bytes) const;
   Result<File> file_of(std::byte* memory) const;
 
@@ -44,9 +44,9 @@ class EmulatorMemory {
   struct Allocation {
     Segment segment;
     FreeList::Kind kind;
-    bool taken = true;  // Otherwise it is cached, or set aside.
+    bool taken = true;  // False: cached, or set aside.
   };
-  FreeList::Kind free_deferred(std::byte* memory);  // The kind of the allocation.
+  FreeList::Kind free_deferred(std::byte* memory);  // Returns the kind of the allocation.
   std::size_t left() const;
 
   const std::string name_;

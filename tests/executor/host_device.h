@@ -1,5 +1,5 @@
-// The GPU emulator: streams are queues, thread blocks are threads of the host, and memory is the host's. It fails where
-// a GPU would, and as late: errors in a stream are reported when the stream is synchronized.
+// The GPU emulator: streams are queues, thread blocks are threads of the host, and memory is host memory. It reports
+// the same errors as a GPU at the same time: errors in a stream are returned when the stream is synchronized.
 #pragma once
 
 #include <condition_variable>
@@ -20,44 +20,44 @@ struct HostDeviceOptions {
   std::uint32_t thread_block_bytes = 64 << 10;
   std::uint32_t ordinal = 0;
   std::size_t memory_bytes = std::size_t{1} << 30;  // Total memory of allocate().
-  std::uint64_t unreachable = 0;  // Bit k: no peer access to device k, and its memory cannot be opened.
+  std::uint64_t unreachable = 0;  // Bit k: device k has no peer access, and its memory cannot be opened.
   DeviceDistance distance = {};   // Distance to all other devices.
   bool shares_by_file = false;    // allocate_shared() returns a file.
   ComputeSharing sharing = ComputeSharing::all_processes;
-  std::uint32_t queues = ~0U;  // The value of traits(); each stream has a thread of its own.
-  int turns = -1;              // If `company` is none: a file that all processes lock to run one launch at a time.
-  bool orders_writes = true;   // Whether network cards' writes arrive in order.
-  bool free_holds_launches = false;  // While free() waits no launch returns, as under a driver's lock.
+  std::uint32_t queues = ~0U;        // Value in traits(). Streams of the emulator always run concurrently.
+  int turns = -1;                    // If `sharing` is none: file that all processes lock to run one launch at a time.
+  bool orders_writes = true;         // Writes of network cards arrive in order.
+  bool free_holds_launches = false;  // Launches block while free() waits, like under a lock of the driver.
 };
 
-// Live objects, without memory that the device caches.
+// Number and size of live objects, without memory that the device caches.
 struct HostDeviceUsage {
   std::uint64_t allocations = 0, allocated_bytes = 0;            // allocate()
   std::uint64_t host_allocations = 0, host_allocated_bytes = 0;  // allocate_host()
   std::uint64_t mappings = 0, mapped_bytes = 0;                  // map_host()
   std::uint64_t opened = 0;                                      // open()
-  std::uint64_t events = 0;                                      // Including timers.
-  std::uint64_t streams = 0;                                     // Without the null stream.
+  std::uint64_t events = 0;                                      // Events and timers.
+  std::uint64_t streams = 0;                                     // Streams, except the null stream.
   bool operator==(const HostDeviceUsage&) const = default;
 };
 
 class HostDevice final : public Device {
  public:
   explicit HostDevice(const HostDeviceOptions& options = {});
-  ~HostDevice() override;  // Streams and events must be gone; work in the null stream completes first.
+  ~HostDevice() override;  // Waits for the null stream. All other streams and events must have been destroyed.
   HostDevice(const HostDevice&) = delete;
   HostDevice& operator=(const HostDevice&) = delete;
 
   DeviceStream make_stream();
-  void destroy_stream(DeviceStream stream);  // Completes its work first.
+  void destroy_stream(DeviceStream stream);  // Waits for its work.
   HostStream& stream_of(DeviceStream stream);
   HostDeviceUsage usage() const;
-  bool freeing() const { return freeing_; }                       // free_holds_launches: free() waits.
-  std::uint32_t held_launches() const { return held_launches_; }  // The launches that it blocks.
+  bool freeing() const { return freeing_; }                       // free_holds_launches: true while free() waits.
+  std::uint32_t held_launches() const { return held_launches_; }  // Number of launches that free() blocks.
 
   const DeviceTraits& traits() const override { return traits_; }
   Result<std::byte*> allocate(std::size_t bytes) override { return memory_.take({bytes, false}); }
-  // Waits for all work of the device, as a GPU may.
+  // Waits for all work of the device, like some GPUs.
   void free(std::byte* memory) override;
   void recycle(std::byte* memory) override { memory_.keep(memory); }
   void set_aside(std::byte* memory) override { memory_.set_aside(memory); }
@@ -92,7 +92,7 @@ class HostDevice final : public Device {
   void drop_queue(DeviceStream queue) override { destroy_stream(queue); }
 
  private:
-  // Number of the next launch.
+  // Arguments of a launch.
   struct Batch {
     KernelBatch calls;
     std::uint32_t count = 0, thread_blocks = 0, thread_block_bytes = 0;
@@ -113,19 +113,19 @@ class HostDevice final : public Device {
   const HostDeviceOptions options_;
   const DeviceTraits traits_;
   mutable std::mutex mutex_;
-  std::mutex turn_;    // Held by a launch that runs alone.
-  std::mutex driver_;  // Held by free().
+  std::mutex turn_;    // Locked by a launch that must run alone.
+  std::mutex driver_;  // Locked by free().
   std::atomic<bool> freeing_{false};
   std::atomic<std::uint32_t> held_launches_{0};
   std::condition_variable blocks_freed_;
   std::uint32_t blocks_busy_ = 0;
-  EmulatorMemory memory_;                      // Other processes can open this memory,
-  std::multimap<std::byte*, Segment> opened_;  // and this process can open theirs, any number of times.
+  EmulatorMemory memory_;                      // Memory that other processes can open.
+  std::multimap<std::byte*, Segment> opened_;  // Opened memory of other devices and processes, once per open().
   std::map<std::byte*, std::size_t> host_allocated_;
   std::map<std::byte*, Mapped> mapped_;
   std::set<HostStream*> streams_;
-  std::shared_ptr<std::atomic<std::uint64_t>> events_;  // Shared with the events.
-  HostStream null_;                                     // Last: its work uses the members above.
+  std::shared_ptr<std::atomic<std::uint64_t>> events_;  // Number of live events and timers, shared with them.
+  HostStream null_;                                     // The last member, because its work uses the others.
 };
 
 }  // namespace tutti::test

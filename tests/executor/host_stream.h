@@ -1,4 +1,4 @@
-// Streams, events and graphs of the GPU emulator, with CUDA's rules.
+// Streams, events and graphs of the GPU emulator, with the semantics of CUDA.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,10 @@
 
 namespace tutti::test {
 
-// Whether a capture must end in the thread that began it, like CUDA's global and thread-local ones.
+// Modes of a capture, like those of CUDA. Global and thread-local captures must end in the thread that began them.
 enum class CaptureMode : std::uint8_t { global, thread_local_only, relaxed };
 
-// Work and its predecessors, by index: lower than its own.
+// Work, and the indices of its predecessors, which are lower than its own index.
 struct HostNode {
   std::function<Status()> work;
   std::set<std::size_t> after;
@@ -32,24 +32,24 @@ class HostGraph {
  public:
   struct Work {
     std::vector<HostNode> nodes;
-    std::vector<std::shared_ptr<void>> kept;  // Kept for the nodes.
+    std::vector<std::shared_ptr<void>> kept;  // Objects that live as long as the nodes.
   };
   explicit HostGraph(Work work) : work_(std::make_shared<const Work>(std::move(work))) {}
 
-  // Runs in stream order; independent nodes run concurrently.
+  // Enqueues the graph in the stream. Independent nodes run concurrently.
   Status replay(HostStream& stream) const;
 
  private:
   std::shared_ptr<const Work> work_;  // Shared with the replays in streams.
 };
 
-// Any thread. A DeviceStream of a HostDevice is a pointer to one.
+// Thread-safe. A DeviceStream of a HostDevice is a pointer to a HostStream.
 class HostStream {
  public:
   enum class Kind : std::uint8_t { null, made };  // The null stream cannot be captured.
 
   explicit HostStream(Kind kind);
-  ~HostStream();  // Completes earlier work. Destroying a captured stream breaks the capture.
+  ~HostStream();  // Waits for its work. Destroying a captured stream invalidates the capture.
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
 
@@ -57,15 +57,15 @@ class HostStream {
   Status put(std::function<Status()> work);
   // Waits for all work; returns the first failure since the last call.
   Status synchronize();
-  // Completes with the running work, not with captured work.
+  // Records the event after the enqueued work; captured work does not count.
   void mark(Event& event) { event.record(*queue_); }
 
   Status begin_capture(CaptureMode mode);
-  // Also for the joined streams, whose work must have been joined back.
+  // Ends the capture in all streams that joined it. Their work must have been joined back to this stream.
   Result<HostGraph> end_capture();
-  // Number of the capture; 0: none. Fails after an error in the capture.
+  // Returns the number of the current capture, or 0. Fails after an error in the capture.
   Result<std::uint64_t> capture() const;
-  // Kept with the captured work.
+  // Extends the lifetime of an object to that of the captured work.
   Status keep(std::shared_ptr<void> kept);
 
  private:
@@ -80,7 +80,7 @@ class HostStream {
 
 class HostEvent final : public DeviceEvent {
  public:
-  // `null`: the stream that a null pointer means. `alive`: counts live objects.
+  // `null`: stream that null pointers stand for. `alive`: number of live objects.
   HostEvent(HostStream& null, std::shared_ptr<std::atomic<std::uint64_t>> alive);
   ~HostEvent() override { --*alive_; }
 
@@ -94,11 +94,11 @@ class HostEvent final : public DeviceEvent {
   HostStream& null_;
   std::shared_ptr<std::atomic<std::uint64_t>> alive_;
   Event mark_;
-  std::shared_ptr<HostCapture> capture_;  // The capture in which it was last recorded; null: none.
+  std::shared_ptr<HostCapture> capture_;  // Capture in which the event was last recorded, or null.
   std::set<std::size_t> tips_;
 };
 
-// Fails in a stream that is being captured.
+// Functions fail in a stream that is being captured.
 class HostTimer final : public DeviceTimer {
  public:
   HostTimer(HostStream& null, std::shared_ptr<std::atomic<std::uint64_t>> alive);

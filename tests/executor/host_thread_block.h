@@ -1,5 +1,5 @@
-// Threads of the host that emulate the blocks of a GPU. Reports of ThreadSanitizer also apply to the device's threads,
-// which run the same source.
+// Threads of the host that emulate thread blocks of a GPU. They run the same source as a GPU, so reports of
+// ThreadSanitizer apply to GPU threads as well.
 #pragma once
 
 #include <atomic>
@@ -14,16 +14,17 @@
 
 namespace tutti::test {
 
-// Watched by all threads of a run, so that one failure ends all.
+// State that all threads of a run watch, so that one failure ends all of them.
 struct Watch {
   std::atomic<bool> failed{false};
   std::atomic<std::uint64_t> moves{0};
 
-  // Called while waiting: returns whether a thread has failed or nothing has moved for long. Yields the CPU.
+  // Yields the CPU. Returns true if a thread has failed or no thread has progressed for a long time. Threads call it in
+  // waits.
   bool stuck();
 };
 
-// A thread of a thread block, with any kind of watch.
+// A thread of a thread block, without its watch.
 class HostWorker {
  public:
   // State shared by the threads of a thread block.
@@ -64,7 +65,7 @@ class HostThreadBlock : public HostWorker {
   Watch* watch_;
 };
 
-// Watches the same words as a thread block on a device.
+// Thread that watches the words of a KernelWatch, like a thread block on a device.
 class WatchedHostThreadBlock : public HostWorker {
  public:
   WatchedHostThreadBlock(Shared& shared, std::uint32_t worker, const KernelWatch& watch)

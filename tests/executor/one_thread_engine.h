@@ -1,5 +1,5 @@
-// Runs the thread blocks of all ranks in the caller's thread. Each is one worker that stops as soon as it would wait,
-// and resumes after the others have run. It never waits, so a busy machine does not slow it down.
+// Engine that runs the thread blocks of all ranks in the caller's thread. A thread block has one worker, which returns
+// when it would wait and resumes after the others have run. The engine never waits, so other load hardly slows it down.
 #pragma once
 
 #include "src/executor/thread_block/batch.h"

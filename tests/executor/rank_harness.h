@@ -1,4 +1,4 @@
-// One rank of a test call: its plan bound to lanes, its buffers, and the results of a thread block or a CPU.
+// A rank of a test call: its plan bound to lanes, its buffers, and the check of its results.
 #pragma once
 
 #include <memory>
@@ -26,30 +26,30 @@ class RankHarness {
   RankBuffers buffers(std::uint32_t operation) const { return test_buffers_[operation].buffers(); }
   bool names_peers() const { return compiled_[0]->uses_mapped_memory(); }
 
-  // Runs on a CPU. `buffers`: of all ranks, for each operation.
+  // Runs all operations on a CPU. `buffers`: [operation][rank].
   void run(const std::vector<std::vector<RankBuffers>>& buffers, Watch& watch);
-  // Runs one operation on a CPU, as far as the peers allow.
+  // Runs one operation on a CPU. advance() continues until it must wait for peers.
   void start(const std::vector<RankBuffers>& buffers, std::uint32_t operation);
   Progress advance() { return interpreter_->advance(); }
   const Cursor& cursor() const { return interpreter_->cursor(); }
 
-  // The operations for a thread block. `records`: of all ranks' meetings; empty if no rank names peers' memory.
+  // Returns the operations for a thread block. `records`: [rank] meeting records; empty if no rank uses peers' memory.
   std::vector<KernelCall> calls(std::span<MeetingRecord* const> records);
 
-  // Gives an operation the input of another one, and an unwritten output.
+  // Loads the input of operation `number` into the buffers of `operation`, and clears the output.
   void load(std::uint32_t operation, std::uint32_t number) {
     test_buffers_[operation].load(plan_.steps.self(), number);
   }
 
-  // Number of operations that ran from a compiled schedule.
+  // Returns the number of operations that ran from a compiled schedule.
   std::uint32_t brief_runs() const { return brief_runs_; }
 
-  // The reason if it did not complete.
+  // Returns the reason if the rank did not complete.
   const std::string& stopped_by() const { return complaint_; }
 
-  // The error in its results.
+  // Returns the error in the rank's results, or an empty string.
   std::string complaint() const;
-  // Where its memory differs in any bit from that of the same rank of another test call.
+  // Describes the first bit difference to the memory of the same rank of another test call; empty if there is none.
   std::string differs_from(const RankHarness& other) const;
 
  private:
@@ -64,7 +64,7 @@ class RankHarness {
 
   const Plan& plan_;
   const TestCall& test_call_;
-  std::vector<std::unique_ptr<CompiledPlan>> compiled_;  // By channel.
+  std::vector<std::unique_ptr<CompiledPlan>> compiled_;  // [channel]
   MachineMemory memory_;
   Launch launch_;
   std::pmr::memory_resource* reach_;  // Memory that a thread block can read and write.
@@ -72,15 +72,15 @@ class RankHarness {
   std::pmr::vector<std::byte> image_;
   std::pmr::vector<LaneState*> ends_;
   std::pmr::vector<std::uint64_t> meetings_;
-  std::pmr::vector<WindowPart> windows_;    // Only number 0: buffers are named by their addresses.
-  std::pmr::vector<std::uint32_t> visits_;  // By channel,
-  std::pmr::vector<std::uint32_t> failed_;  // and one word.
+  std::pmr::vector<WindowPart> windows_;    // Only window 0: buffers are named by their addresses.
+  std::pmr::vector<std::uint32_t> visits_;  // [channel]
+  std::pmr::vector<std::uint32_t> failed_;  // One word.
   std::pmr::vector<MeetingPlace> place_;
   std::vector<TestBuffers> test_buffers_;
   StraightProgram straight_;
   std::vector<Move> moves_;
   std::uint32_t brief_runs_ = 0;
-  std::vector<RankBuffers> peers_;  // Used by a CPU.
+  std::vector<RankBuffers> peers_;  // [rank]; used on a CPU.
   std::optional<Interpreter<CpuMachine>> interpreter_;
   std::string complaint_;
 };
@@ -88,20 +88,20 @@ class RankHarness {
 // All ranks of a test call and their shared state. The test call must outlive it.
 class RankSet {
  public:
-  // `in_place`: selects a rank's plan.
+  // in_place[rank] selects the plan of a rank.
   RankSet(const TestCall& test_call, ShmTransport& transport, const std::vector<bool>& in_place);
 
   const std::vector<std::unique_ptr<RankHarness>>& harnesses() const { return harnesses_; }
   const TestLanes& lanes_made() const { return lanes_made_; }
 
-  // [rank][operation], for thread blocks.
+  // Returns the calls for thread blocks: [rank][operation].
   std::vector<std::vector<KernelCall>> calls();
-  // Runs all ranks on this CPU, one after the other, without waiting. Returns an error, or an empty string.
+  // Runs all ranks alternately in this thread, without waiting. Returns an error, or an empty string.
   std::string run_in_turns();
   void load(std::uint32_t operation, std::uint32_t number);
-  // The error in the ranks' results.
+  // Returns an error in the ranks' results, or an empty string.
   std::string complaint() const;
-  // Where a rank's memory differs in any bit from the other set.
+  // Describes the first bit difference to the other set; empty if there is none.
   std::string differs_from(const RankSet& other) const;
 
  private:

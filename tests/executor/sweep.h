@@ -1,5 +1,6 @@
-// Every algorithm with every type and reduction, by thread blocks, against the bits of a CPU that runs the same plan.
-// Units do not depend on protocol, chunks and channels, so that every element is folded in the same order.
+// Runs every algorithm with every type and reduction on thread blocks, and compares the bits of the results with those
+// of a CPU that runs the same plan. Units do not depend on protocol, chunks or channels, so elements are folded in the
+// same order.
 #pragma once
 
 #include "tests/executor/catalogue_calls.h"
@@ -8,19 +9,19 @@
 
 namespace tutti::test {
 
-// Reductions that keep a single source unchanged, and those that do not: their plans have different layouts.
+// Reductions that copy a single source unchanged (plain), and others (scaling). Their plans have different layouts.
 enum class Reductions : std::uint8_t { plain, scaling };
 
 class Sweep : public CatalogueCalls {
  protected:
-  // A different sequence for each algorithm, so that few shapes of each cover many shapes in total.
+  // Seeds the generator differently for each algorithm, so that few shapes of each cover many shapes in total.
   void SetUp() override {
     std::uint64_t seed = kSeed;
     for (const char letter : cases::title(GetParam())) seed = seed * 31 + static_cast<unsigned char>(letter);
     random_.seed(seed);
   }
 
-  // `share`: runs one of this many shapes.
+  // Runs one of `share` shapes, selected at random.
   void sweep(Rank ranks, Engine& engine, std::uint32_t share) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
     if (!emit(ranks, root)) return;
@@ -39,7 +40,7 @@ class Sweep : public CatalogueCalls {
   }
 
  private:
-  // Memory for the CPU's lanes; runs no thread blocks.
+  // Engine that provides memory for the CPU's lanes and runs no thread blocks.
   class CpuPlace final : public Engine {
    public:
     std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
@@ -62,7 +63,7 @@ class Sweep : public CatalogueCalls {
     test_call_.granule = kGranule;
   }
 
-  // Fits a slot of every protocol, and is short enough to run fast.
+  // Returns a random number of elements that fit a slot of every protocol; few, so that tests are fast.
   std::uint64_t some_elements() {
     constexpr std::uint64_t kMax = 300;
     const std::uint64_t longest = longest_message(test_call_.plans[0]);
@@ -74,7 +75,7 @@ class Sweep : public CatalogueCalls {
     return 1 + random_() % std::min(limit, kMax);
   }
 
-  // Every type of this size with every reduction. Collectives that only move data need one of them.
+  // Returns tasks with all types of this size and all reductions. Collectives that only move data have one task.
   std::vector<FoldTask> tasks(std::uint32_t bytes, Reductions reductions) const {
     const bool mapped = std::string_view(GetParam().algorithm->name()).ends_with("_mapped");
     std::vector<FoldTask> made;

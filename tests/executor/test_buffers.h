@@ -18,7 +18,7 @@ inline Number contribution(std::uint32_t operation, Rank rank, std::uint64_t ele
   return (operation * 7919 + (rank + 1) * 104729 + element * 31) * 2654435761U % 1000003;
 }
 
-// The expected element `i` of the rank's output.
+// Returns the expected element `i` of the rank's output.
 inline Number expected(const Problem& problem, const TestCall& test_call, std::uint32_t operation, Rank rank,
                        std::uint64_t i) {
   const std::uint64_t own = rank * test_call.count + i;
@@ -40,13 +40,13 @@ inline Number expected(const Problem& problem, const TestCall& test_call, std::u
   return test_call.averages ? sum / problem.ranks : sum;
 }
 
-// The buffers of a rank for one operation.
+// Buffers of a rank for one operation.
 struct TestBuffers {
-  std::pmr::vector<Number> first, second;  // In place only the first exists. Guard bytes follow each.
+  std::pmr::vector<Number> first, second;  // Each has guard bytes at its end. In place, `second` is empty.
   std::byte* input = nullptr;
   std::byte* output = nullptr;
-  std::uint64_t inputs = 0, outputs = 0;  // Elements.
-  std::uint32_t number = 0;               // The operation that the buffers are for.
+  std::uint64_t inputs = 0, outputs = 0;  // Numbers of elements.
+  std::uint32_t number = 0;               // Operation whose input is loaded.
 
   TestBuffers(const Problem& problem, Rank rank, const TestCall& test_call, std::uint32_t operation,
               std::pmr::memory_resource* memory)
@@ -66,7 +66,7 @@ struct TestBuffers {
     load(rank, operation);
   }
 
-  // The input of that operation, and an unwritten output.
+  // Writes the input of the operation, and clears the output.
   void load(Rank rank, std::uint32_t operation) {
     number = operation;
     std::fill(first.begin(), first.end(), ~Number{0});
@@ -88,7 +88,7 @@ struct TestBuffers {
   }
 
   const TestCall& test_call_;
-  std::uint32_t operation_;  // Belongs to the test call.
+  std::uint32_t operation_;  // Operation of the test call.
 };
 
 }  // namespace tutti::test

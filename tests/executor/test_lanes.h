@@ -1,4 +1,4 @@
-// The lanes of a test call, at both ends.
+// Lanes of a test call with both ends.
 #pragma once
 
 #include <map>
@@ -13,17 +13,18 @@
 
 namespace tutti::test {
 
-// The spec of a lane of a plan, as both ends name it.
+// Returns the spec of a lane of a plan; it is the same for both ends.
 LaneSpec spec_of(const LaneUse& use, Rank self, const TestCall& test_call, std::uint16_t channel);
 
-// Both lanes of a spec, at both ends.
+// Both lanes of a spec, with both ends.
 struct TestLane {
   LaneState writing, reading, partner_writing, partner_reading;
 };
 
 class TestLanes {
  public:
-  // Their ends are in `memory`. Lanes are in `lanes`, zeroed, or if that is null in the transport's memory.
+  // Ends are allocated in `memory`. Lanes are allocated in `lanes`, which must be zeroed, or by the transport if
+  // `lanes` is null.
   TestLanes(ShmTransport& transport, std::pmr::memory_resource* memory, std::pmr::memory_resource* lanes)
       : transport_(transport), memory_(memory), lanes_(lanes) {}
   ~TestLanes();
@@ -39,7 +40,7 @@ class TestLanes {
   ShmTransport& transport_;
   std::pmr::memory_resource* memory_;
   std::pmr::memory_resource* lanes_;
-  std::vector<std::pair<std::byte*, std::size_t>> taken_;  // Guards lanes_.
+  std::vector<std::pair<std::byte*, std::size_t>> taken_;  // Allocations of lanes_.
   std::map<LaneSpec, TestLane*> lanes_made_;
 };
 

@@ -1,4 +1,4 @@
-// Runs thread blocks one launch at a time, like time-sliced processes that share a GPU: ranks never run concurrently.
+// Engine that runs one launch at a time, like processes that share a GPU by time slices. Ranks never run concurrently.
 #pragma once
 
 #include "src/executor/thread_block/batch.h"
@@ -18,11 +18,11 @@ class TurnsEngine final : public Engine {
   struct Sharer {
     const std::vector<KernelCall>* calls = nullptr;
     std::size_t operation = 0;
-    std::vector<KernelTurn> turns;  // Turns of the current operation, by channel.
+    std::vector<KernelTurn> turns;  // [channel]: state of the current operation.
     bool done() const { return operation == calls->size(); }
   };
   void launch(const Sharer& sharer, KernelWatch watch) const;
-  // Whether a launch progressed.
+  // Launches the next time slice of a rank. Returns true if it progressed.
   bool take_turn(Sharer& sharer, KernelWatch watch);
 
   std::uint32_t workers_;  // Threads per thread block.

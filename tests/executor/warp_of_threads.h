@@ -1,4 +1,4 @@
-// Threads that share a group of elements like those of a warp: a GroupCrew for tests.
+// Threads of the host that encode a group of elements together, like the threads of a warp. Emulates GroupCrew.
 #pragma once
 
 #include <algorithm>

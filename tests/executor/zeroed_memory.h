@@ -1,4 +1,4 @@
-// Memory of this process for the lanes of tests: zeroed, like that of a transport.
+// Zeroed memory of this process for lanes of tests.
 #pragma once
 
 #include <cstring>
