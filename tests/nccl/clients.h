@@ -1,4 +1,4 @@
-// Clients of libnccl.so.2 for tests: ranks that are threads of this process, and checked buffers.
+// Clients of libnccl.so.2: ranks in this process, and test data.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace tutti::test {
 
-// Expects that a call of NCCL succeeds; otherwise shows its error message.
+// Expects that a call of the NCCL API succeeds. On failure, prints its error message.
 #define NCCL_EXPECT_OK(call) EXPECT_EQ(call, ncclSuccess) << ncclGetLastError(nullptr)
 
 inline void expect_error_text(const std::string& part) {
@@ -33,7 +33,7 @@ inline ncclConfig_t non_blocking_config() {
   return config;
 }
 
-// The final state of a non-blocking communicator.
+// Waits for a non-blocking communicator and returns its final state.
 inline ncclResult_t outcome_of(ncclComm_t comm) {
   ncclResult_t state = ncclInProgress;
   while (state == ncclInProgress) {
@@ -43,7 +43,7 @@ inline ncclResult_t outcome_of(ncclComm_t comm) {
   return state;
 }
 
-// All ranks of one thread, as programs with one process for all GPUs create them.
+// All ranks of a communicator, created by one thread like in programs with one process for all GPUs.
 class NcclRanks {
  public:
   explicit NcclRanks(int ranks) : comms_(static_cast<std::size_t>(ranks)) {
@@ -66,14 +66,14 @@ class NcclRanks {
 
   int count() const { return static_cast<int>(comms_.size()); }
   ncclComm_t operator[](int rank) const { return comms_[static_cast<std::size_t>(rank)]; }
-  // The caller destroys the rank's handle.
+  // Releases the rank's handle to the caller, who must destroy it.
   ncclComm_t give_up(int rank) { return std::exchange(comms_[static_cast<std::size_t>(rank)], nullptr); }
 
-  // Each rank in a thread of its own.
+  // Runs each rank in its own thread.
   void run(const std::function<void(int, ncclComm_t)>& body) const {
     run_threads(count(), [&](int rank) { body(rank, (*this)[rank]); });
   }
-  // All ranks in this thread, in one group; returns the result of ncclGroupEnd().
+  // Runs all ranks in this thread, in one group. Returns the result of ncclGroupEnd().
   ncclResult_t run_in_group(const std::function<void(int, ncclComm_t)>& body) const {
     NCCL_EXPECT_OK(ncclGroupStart());
     for (int rank = 0; rank < count(); ++rank) body(rank, (*this)[rank]);
@@ -92,7 +92,7 @@ inline void expect_part(ncclComm_t part, int expected_rank, int expected_count) 
   EXPECT_EQ(count, expected_count);
 }
 
-// Element i of rank r: small, so that sums are exact in every type but the 8-bit ones.
+// Element i of a rank: small, so that sums are exact in all types except 8-bit ones.
 inline int value_of(int rank, std::size_t i) {
   return static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 5) % 23);
 }
@@ -104,7 +104,7 @@ std::vector<T> values_of(int rank, std::size_t count) {
   return values;
 }
 
-// The sum over ranks 0 to ranks - 1 of element i.
+// Returns the sum of element i over all ranks.
 inline int sum_of(int ranks, std::size_t i) {
   int sum = 0;
   for (int rank = 0; rank < ranks; ++rank) sum += value_of(rank, i);

@@ -1,4 +1,4 @@
-// The device that a test's ranks share, for tests that need more than place.h.
+// Streams of the GPU emulator that a test's ranks share, for tests that need more than place.h.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace tutti::test {
 
 inline HostStream& host_stream(cudaStream_t stream) { return current_host_device().stream_of(stream); }
 
-// Later work in its stream waits until it is opened.
+// Blocks later work in a stream until open().
 class StreamGate {
  public:
   explicit StreamGate(cudaStream_t stream) {
@@ -34,7 +34,7 @@ class StreamGate {
   bool open_ = false;
 };
 
-// Runs in stream order.
+// Enqueues work in a stream.
 inline void put(cudaStream_t stream, const std::function<void()>& work) {
   (void)host_stream(stream).put([work] {
     work();

@@ -1,14 +1,14 @@
-// The memory of a test's buffers: host memory, or the GPU emulator. Each test program links one of the two.
+// Memory of a test's buffers: host memory, or that of the GPU emulator. Each test program links one implementation.
 #pragma once
 
 #include <nccl.h>
 
 namespace tutti::test {
 
-// For ncclCommInitAll.
+// Returns the list of devices for ncclCommInitAll().
 const int* device_list();
 
-// Each rank has its own stream. Null on host memory, where calls are complete when they return.
+// Returns the stream of a rank. Null on host memory, where calls are complete when they return.
 cudaStream_t stream_of(int rank);
 // Waits for the rank's stream.
 void finish(int rank);

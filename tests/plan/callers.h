@@ -1,5 +1,4 @@
-// The ranks' memory in the reference interpreter: its numbers, the places of units, and the callers who own it between
-// operations.
+// Memory of the ranks in the reference interpreter, and the callers, which own it between operations.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,8 @@
 namespace tutti::test {
 
 struct Value {
-  std::uint64_t sum = 0;   // Modulo 2^64: identifies the contributions, in any order.
-  std::uint64_t tree = 0;  // Hash of the expression: equal for results with the same bits.
+  std::uint64_t sum = 0;   // Sum modulo 2^64, which identifies the contributions in any order.
+  std::uint64_t tree = 0;  // Hash of the expression. Equal hashes mean results with equal bits.
   bool operator==(const Value&) const = default;
 };
 
@@ -32,14 +31,14 @@ void for_each_operand(const Step& step, Visit visit) {
   }
 }
 
-// Places of a rank's units among the elements of its memory (of one chunk).
+// Layout of a rank's units in its memory, for one chunk.
 struct Geometry {
-  std::uint32_t units = 1, elements = 1;  // Per block.
+  std::uint32_t units = 1, elements = 1;  // Units and elements per block.
   std::uint32_t input_blocks = 0, output_blocks = 0;
-  std::uint32_t input_base = 0, output_base = 0;  // First block of each; they overlap in place.
+  std::uint32_t input_base = 0, output_base = 0;  // First blocks of input and output, which overlap in place.
   std::uint32_t scratch_units = 0;
 
-  std::uint32_t begin(std::uint32_t unit) const {  // Index of a unit counted over all blocks.
+  std::uint32_t begin(std::uint32_t unit) const {  // First element of a unit, which is counted over all blocks.
     return unit / units * elements + static_cast<std::uint32_t>(std::uint64_t{unit % units} * elements / units);
   }
   std::uint32_t length(std::uint32_t unit) const { return begin(unit + 1) - begin(unit); }
@@ -49,17 +48,17 @@ struct Geometry {
 
 class Callers {
  public:
-  // `seed` determines the elements of a block, and all numbers.
+  // `seed` determines the number of elements per block, and all values.
   Callers(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
 
   const Geometry& geometry(Rank rank) const { return ranks_[rank].geometry; }
   Value& user(Rank rank, std::uint32_t chunk, Place place, std::uint32_t element);
   Value& scratch(Rank rank, std::uint32_t chunk, std::uint32_t element);
 
-  std::uint32_t length_of(const Operand& memory) const;  // In elements.
+  std::uint32_t length_of(const Operand& memory) const;  // Number of elements.
 
-  // All return an error, or an empty string.
-  std::string enter(Rank rank);  // Overwrites input with contributions, and output.
+  // These functions return an error or an empty string.
+  std::string enter(Rank rank);  // Writes contributions to the input, and garbage to the output.
   std::string leave(Rank rank);  // Checks the results, then overwrites them and the input.
   std::string at_the_end(Rank rank) const;
 
@@ -67,7 +66,7 @@ class Callers {
   struct RankMemory {
     Geometry geometry;
     std::vector<Value> memory, scratch;
-    std::vector<Value> as_left;  // The caller's last values.
+    std::vector<Value> as_left;  // Values that the caller wrote last.
     std::uint32_t operation = 0;
   };
 

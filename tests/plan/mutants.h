@@ -1,4 +1,4 @@
-// Plans with one defect, like mistakes of an author; a few are still correct.
+// Plans with one random defect, like a mistake of an author. A few mutants are still correct.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ enum class Mutation : std::uint8_t {
 inline constexpr std::uint32_t kMutations = 12;
 const char* name(Mutation mutation);
 
-// The plans with one rank's plan changed (receive_first: all ranks'); nothing if the draw finds no place for such a
-// change.
+// Returns the plans with a mutation in one rank's plan (receive_first: in all ranks' plans). Returns nothing if the
+// random choice finds no place for the mutation.
 std::optional<std::vector<Plan>> mutant(const std::vector<Plan>& plans, Mutation mutation, std::mt19937_64& random);
 
-// Whether such a defect can cause such an error of the verifier.
+// Returns true if the mutation can cause this error of the verifier.
 bool explains(Mutation mutation, const std::string& violation);
 
 }  // namespace tutti::test

@@ -1,5 +1,5 @@
-// The reference interpreter of plans: runs them with numbers, under random schedules. It shares no code with the
-// verifier, so that each can detect mistakes of the other.
+// Reference interpreter: runs plans with values, in random schedules. It shares no code with the verifier, so that each
+// can detect mistakes of the other.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace tutti::test {
 
 struct RefereeResult {
   bool ok = true;
-  std::string text;  // The first error and its place; empty when ok.
+  std::string text;  // First error and its location; empty if ok.
 };
 
-// Runs several operations in a row, with all ranks' plans, interleaved by a schedule drawn from `seed`: operand
-// by operand, on lanes of `loop.slots` slots, with blocks whose units have unequal, sometimes no elements.
-// - Between operations each rank's caller overwrites all its input and output and checks that no other rank did.
-// - A reduction scales what it reads from input (as a pre-multiplied sum) and what a complete fold gives (as an
-//   average of several ranks), so both must happen exactly once. A hash of every expression shows whether ranks have
-//   the same bits.
-// `ok` applies to this schedule only; a meaningful test needs many seeds.
+// Runs several consecutive operations of all ranks. `seed` determines the schedule, which interleaves single operands,
+// and the sizes of units, which differ and may be 0. Lanes have `loop.slots` slots.
+// - Between operations, the caller of each rank checks that no other rank has written its input and output, and
+//   overwrites both.
+// - Reductions scale values read from the input (like pre-multiplied sums) and results of complete folds (like
+//   averages), so each must happen exactly once. Hashes of expressions show whether ranks have equal bits. The result
+//   holds for one schedule only, so tests need many seeds.
 RefereeResult referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
 
 }  // namespace tutti::test

@@ -1,4 +1,4 @@
-// Small algorithms for the tests of this module, which has none of its own.
+// Small algorithms for tests of src/plan, which has none.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace tutti::samples {
 
-// Common parts of the samples: any number of ranks, one collective.
+// Base class of samples, which support one collective with any number of ranks.
 class Sample : public Algorithm {
  public:
   explicit Sample(Collective collective) : collective_(collective) {}
@@ -90,7 +90,7 @@ class DirectAllGather : public Sample {
   }
 };
 
-// A reduce-scatter and an all-gather, one after the other.
+// An all-reduce as a reduce-scatter followed by an all-gather.
 class AllReduce : public Sequence {
  public:
   AllReduce(const Algorithm& first, const Algorithm& second, std::uint16_t second_tag = 0)
@@ -126,7 +126,7 @@ class AllReduce : public Sequence {
   std::uint16_t second_tag_;
 };
 
-// Root 0's block down a binary tree.
+// Broadcast from rank 0 along a binary tree.
 class TreeBroadcast : public Sample {
  public:
   TreeBroadcast() : Sample(Collective::broadcast) {}
@@ -139,7 +139,7 @@ class TreeBroadcast : public Sample {
   }
 };
 
-// Each rank sends its block to all, and folds in the order of ranks.
+// All-reduce in which each rank sends its block to all others, and folds in the order of ranks.
 class OneShot : public Sample {
  public:
   OneShot() : Sample(Collective::all_reduce) {}
@@ -155,8 +155,8 @@ class OneShot : public Sample {
   }
 };
 
-// Wrong: each rank stores its input into all ranks' scratch and folds the received inputs, without waiting until the
-// peers have read the previous operation's values.
+// A wrong all-reduce: each rank stores its input into all ranks' scratch and folds the received inputs, but does not
+// wait until peers have read the values of the previous operation.
 class PushAllReduce : public Sample {
  public:
   PushAllReduce() : Sample(Collective::all_reduce) {}
@@ -180,8 +180,8 @@ class PushAllReduce : public Sample {
   }
 };
 
-// Each rank folds its unit of every rank's input in rank order and stores it into every rank's output, in peers'
-// memory. Entry and exit flags exclude the callers.
+// All-reduce in peers' memory: each rank folds its unit of all ranks' inputs in rank order, and stores the result into
+// all ranks' outputs. Flags at begin and end keep ranks out of memory that callers own.
 class MappedAllReduce : public Sample {
  public:
   MappedAllReduce() : Sample(Collective::all_reduce) {}

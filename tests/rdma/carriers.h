@@ -1,4 +1,4 @@
-// Two ends of an RDMA endpoint in one process, and their events.
+// Pairs of connected RDMA endpoints in one process, and their events.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline LaneSpec lane_spec(std::uint32_t lane, std::uint32_t slot_bytes = kSlotBy
   return spec;
 }
 
-// By names, in this order.
+// Returns the ports of the named devices, in this order.
 inline std::vector<VerbsPort> ports_of(const std::vector<std::string>& names, VerbsOptions options = {}) {
   std::vector<VerbsPort> ports;
   for (const std::string& name : names) {
@@ -60,7 +60,7 @@ struct CarrierEnd : CarrierEvents {
     LaneMemory memory = std::move(carrier->allocate(HalfLane::memory_bytes(spec))).value();
     return halves.try_emplace(lane, 0, spec, end, HalfMemory{std::move(memory), nullptr}).first->second;
   }
-  // Its slots in memory that the endpoint can access.
+  // Adds a half lane whose slots are in other memory that the endpoint can access.
   HalfLane& add_apart(std::uint32_t lane, LaneEnd end, LaneMemory slots) {
     const HalfMemory memory = {HalfLane::allocate(HalfLane::kCounterBytes), std::move(slots)};
     return halves.try_emplace(lane, 0, lane_spec(lane), end, memory).first->second;
@@ -90,7 +90,7 @@ struct CarrierPair {
     const Status back = reader.carrier->connect(writer.carrier->address());
     EXPECT_TRUE(there.ok() && back.ok()) << there.message() << back.message();
   }
-  // From writer to reader.
+  // Connects a lane from writer to reader.
   void connect(std::uint32_t lane, std::uint32_t slot_bytes = kSlotBytes) {
     auto landing = reader.carrier->land(lane, reader.add(lane, LaneEnd::reader, slot_bytes));
     ASSERT_TRUE(landing.ok()) << std::move(landing).status().message();

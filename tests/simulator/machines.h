@@ -1,4 +1,4 @@
-// Machines whose times can be computed by hand.
+// Simple machines, whose times tests compute by hand.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ inline NodeId add_node(Topology& topology, NodeKind kind, const std::string& nam
   return topology.add(node);
 }
 
-// Hosts of GPUs on an NVSwitch, each with a network port of its own behind a PCI switch.
+// Returns a host with GPUs on an NVSwitch. Each GPU has its own network port behind a PCI switch.
 inline Topology host_of_gpus(std::uint32_t gpus, double nvlink = 100, double port = 10) {
   Topology topology;
   topology.hosts = {"host"};
@@ -56,7 +56,7 @@ inline Network network_of(const Cluster& cluster) {
   return std::move(network).value();
 }
 
-// Links and hops alone: channels take no time.
+// Returns costs with only links and hops; channels take no time.
 inline Costs plain_costs(double launch = 5, double hop = 2) {
   Costs costs;
   costs.name = "plain";
@@ -67,7 +67,7 @@ inline Costs plain_costs(double launch = 5, double hop = 2) {
   return costs;
 }
 
-inline constexpr double kWay = 2 + 2 * kNvlinkLatency;  // Such a hop on NVLinks, plus the links' own latency.
+inline constexpr double kWay = 2 + 2 * kNvlinkLatency;  // Hop of plain_costs() over NVLinks, with their latency.
 
 struct Wanted {
   Collective collective = Collective::all_reduce;
@@ -90,7 +90,7 @@ inline Outcome simulated(const Network& network, const Costs& costs, const Wante
   return std::move(outcome).value();
 }
 
-// One chunk, one channel.
+// Returns a call with one chunk and one channel.
 inline Call whole(double bytes) {
   Call call;
   call.bytes = bytes;

@@ -1,4 +1,4 @@
-// The files of tests/topology/files.
+// Topology files in tests/topology/files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ inline constexpr const char* kFiles[] = {"nccl-aws-p4d-8xA100.xml", "nccl-azure-
                                          "nccl-azure-ncv4-4xA100-pcie.xml", "nccl-ibm-gx3d-8xH100.xml",
                                          "hwloc-dgx2-16xV100.xml"};
 
-inline constexpr const char* kOddFile = "odd-texts.xml";  // Multibyte letters, and addresses that sysfs does not have.
+inline constexpr const char* kOddFile = "odd-texts.xml";  // Multibyte letters, and PCI addresses unknown in sysfs.
 
 inline std::string text_of(const std::string& name) {
   std::ifstream file(std::string(TUTTI_TOPOLOGY_FILES) + "/" + name, std::ios::binary);

@@ -1,4 +1,4 @@
-// A machine with a sysfs created by the test.
+// A machine described by files that emulate sysfs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace tutti::test {
 
-// A machine of two sockets. Behind a switch of the first: a GPU and a card with two ports of InfiniBand, of which one
-// is down; beside them a GPU. At the second socket: a GPU and an Ethernet card.
+// Fixture with a machine of two sockets. Socket 0 has a switch with a GPU and an InfiniBand card, which has two ports,
+// one of them down; and another GPU. Socket 1 has a GPU and an Ethernet card.
 class DiscoveryTest : public testing::Test {
  protected:
   DiscoveryTest() : root_(std::filesystem::path(testing::TempDir()) / ("sysfs." + std::to_string(::getpid()))) {
@@ -32,7 +32,7 @@ class DiscoveryTest : public testing::Test {
         file(cache + "index3/shared_cpu_list", std::to_string(half) + "-" + std::to_string(half + 1) + "\n");
       }
     }
-    file("devices/system/node/node2/cpulist", "\n");  // Memory alone.
+    file("devices/system/node/node2/cpulist", "\n");  // A node with memory only.
     file("proc/cpuinfo",
          "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Xeon\n\n");
     const std::string first = "devices/pci0000:3a/0000:3a:00.0", second = "devices/pci0000:ae/0000:ae:00.0";

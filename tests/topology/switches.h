@@ -1,4 +1,4 @@
-// Chains of switches, for trees with and without circles.
+// Chains and rings of switches, for tests of topologies with and without cycles.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace tutti::test {
 
 constexpr std::uint32_t kSwitches = 3;
 
-// No link from the last to the first.
+// Returns a chain: no link connects the last switch to the first.
 inline Topology chain_of_switches() {
   Topology topology;
   topology.hosts = {""};

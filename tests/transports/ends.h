@@ -1,4 +1,4 @@
-// The two ends of lanes between two ranks over any transport, for tests: run by one thread or by two.
+// Both ends of lanes between two ranks, over any transport. One or two threads run them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace tutti::test {
 
 inline constexpr Signature kSignature = {0x5eed};
-inline constexpr int kTimeoutMs = 60'000;  // Turns a hang into a failure.
+inline constexpr int kTimeoutMs = 60'000;  // A hang becomes a failure.
 
 class Ends {
  public:
@@ -26,10 +26,10 @@ class Ends {
   virtual void advance(int end) = 0;
   // Sleeps until there may be work for advance().
   virtual void wait(int end, int timeout_ms) = 0;
-  // Messages that this end has posted need no more calls of advance().
+  // Returns true if all messages that this end has posted need no further calls of advance().
   virtual bool drained(int end) = 0;
 
-  // End 0 writes and end 1 reads, if the spec says so.
+  // Return the lane's state at the end that the spec names as writer or reader.
   LaneState writing(const LaneSpec& spec, std::uint32_t context = 0) {
     return {.view = open(static_cast<int>(spec.writer), spec, LaneEnd::writer, context)};
   }
@@ -48,9 +48,9 @@ class Ends {
   virtual std::string why() { return ""; }
 };
 
-// The ends of a connection.
+// The ends of a TCP connection, optionally with an endpoint.
 struct Connections : Ends {
-  // The endpoints, if any, belong to one source.
+  // Both endpoints, if any, are created by `from`.
   explicit Connections(std::unique_ptr<CarrierSource> from = nullptr, const Seal& seal = {}, bool insists = true,
                        const std::string& instead = "");
   LaneView open(int end, const LaneSpec& spec, LaneEnd which, std::uint32_t context) override;
@@ -60,20 +60,20 @@ struct Connections : Ends {
   std::string why() override;
 
   std::unique_ptr<CarrierSource> source;
-  std::unique_ptr<TcpConnection> ends[2];  // Null: it has ended.
+  std::unique_ptr<TcpConnection> ends[2];  // Null after the end of a connection.
 };
 
 struct Tested {
   const char* name;
-  // Fails if this machine lacks the requirements.
+  // Returns the source of endpoints. Fails if the machine does not support them.
   Result<std::unique_ptr<CarrierSource>> (*open)();
   bool sealed = false;
 };
 
-// All endpoints that connections may use; the first is "tcp" itself.
+// Returns all kinds of endpoints. The first is "tcp", which has no endpoint.
 const std::vector<Tested>& connections_tested();
 
-// Lanes in shared memory, with both ends in this process.
+// Returns lanes in shared memory with both ends in this process.
 std::unique_ptr<Ends> shared_memory();
 
 inline LaneSpec lane_of(std::uint16_t tag, std::uint32_t slot_bytes = 64 << 10) {
@@ -85,7 +85,7 @@ inline LaneSpec lane_of(std::uint16_t tag, std::uint32_t slot_bytes = 64 << 10) 
   lane.slot_shift = 3;
   return lane;
 }
-// The lane in the opposite direction.
+// Returns the lane in the opposite direction.
 inline LaneSpec back(LaneSpec lane) {
   std::swap(lane.writer, lane.reader);
   return lane;
@@ -93,7 +93,7 @@ inline LaneSpec back(LaneSpec lane) {
 
 std::vector<std::byte> message_of(std::uint64_t number, std::size_t bytes);
 void post(LaneState& lane, const std::vector<std::byte>& message);
-// Whether the next message equals this one; receives it.
+// Receives the next message. Returns true if it equals `message`.
 bool next_is(LaneState& lane, const std::vector<std::byte>& message);
 
 }  // namespace tutti::test

@@ -1,4 +1,4 @@
-// A connected pair of TCP sockets on loopback.
+// Connected pair of TCP sockets on loopback.
 #pragma once
 
 #include <netinet/in.h>
@@ -21,7 +21,7 @@ inline std::pair<Socket, Socket> loopback_pair() {
   if (::bind(listener.get(), any, bytes) != 0 || ::listen(listener.get(), 1) != 0) std::abort();
   if (::getsockname(listener.get(), any, &bytes) != 0) std::abort();
   Socket caller = open_socket(AF_INET, SOCK_STREAM).value();
-  (void)::connect(caller.get(), any, bytes);  // In progress: the socket does not block.
+  (void)::connect(caller.get(), any, bytes);  // Returns EINPROGRESS, since the socket is non-blocking.
   for (;;) {
     auto accepted = accept_socket(listener);
     if (accepted.ok() && accepted.value()) return {std::move(caller), std::move(*accepted.value())};

@@ -1,4 +1,5 @@
-// An endpoint within one process that implements carrier.h with plain memory. On request it violates the contract.
+// An endpoint within one process that implements carrier.h with plain memory. It can violate the contract on request
+// (Fault).
 #pragma once
 
 #include <sys/eventfd.h>
@@ -21,14 +22,14 @@ enum class Fault : std::uint8_t {
   none,
   refuse_connect,
   refuse_reach,
-  no_room,  // Every other time.
+  no_room,  // Every other put() and credit() returns false.
   wrong_number,
   too_long,
   no_such_lane,
   undue_credits,
   fewer_credits,
-  break_down,        // Once a message has arrived,
-  break_down_later,  // or two messages of a lane.
+  break_down,        // Fails at the first message.
+  break_down_later,  // Fails at message number 2 of a lane.
 };
 
 // State shared by two ends.
@@ -42,10 +43,10 @@ struct MemoryPipe {
     LaneView view;
   };
   struct End {
-    std::vector<Message> messages;  // For this end, still in the other's slots.
+    std::vector<Message> messages;  // Messages to this end, still in the other's slots.
     std::vector<std::pair<std::uint32_t, std::uint64_t>> credits;
     std::map<std::uint32_t, Landed> landed;
-    std::map<std::uint32_t, std::uint64_t> gone;  // Credits of its own messages, by lane.
+    std::map<std::uint32_t, std::uint64_t> gone;  // [lane]: number of its own messages that the other end has copied.
     Owned<int, ::close, -1> bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   };
   std::mutex mutex;
@@ -57,7 +58,7 @@ class MemoryCarrier : public Carrier {
   MemoryCarrier(std::shared_ptr<MemoryPipe> pipe, int which, Fault fault)
       : pipe_(std::move(pipe)), mine_(pipe_->ends[which]), other_(pipe_->ends[1 - which]), fault_(fault) {}
 
-  ~MemoryCarrier() override {  // Data that the other end has not fetched is lost.
+  ~MemoryCarrier() override {  // Drops messages that the other end has not received.
     const std::lock_guard lock(pipe_->mutex);
     other_.messages.clear();
     mine_.landed.clear();
@@ -154,7 +155,7 @@ class MemoryCarrier : public Carrier {
   std::map<std::uint32_t, LaneMemory> attached_;
 };
 
-// Ends alternate: the first and the second belong together, the third and the fourth, and so on.
+// Source of connected pairs: endpoints 1 and 2 belong together, 3 and 4, and so on.
 class MemorySource : public CarrierSource {
  public:
   explicit MemorySource(Fault first = Fault::none, Fault second = Fault::none) : faults_{first, second} {}

@@ -1,11 +1,11 @@
-// The lane used by the tests of transports.
+// Lane specs for tests of transports.
 #pragma once
 
 #include "transports/transport.h"
 
 namespace tutti::test {
 
-// From rank 0 to rank 1.
+// Returns the spec of a lane from rank 0 to rank 1.
 inline LaneSpec spec_of(std::uint32_t slot_bytes, std::uint32_t slot_shift, std::uint16_t channel = 0) {
   LaneSpec spec;
   spec.writer = 0;

@@ -1,4 +1,4 @@
-// A folder for a test's tune file.
+// Temporary folder for a test's tune file.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace tutti::test {
 
-// New and empty; deleted with its contents by the destructor.
+// A new, empty folder. The destructor deletes it with its contents.
 class Folder {
  public:
   Folder() { EXPECT_NE(::mkdtemp(name_.data()), nullptr); }

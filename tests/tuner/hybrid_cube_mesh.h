@@ -1,4 +1,4 @@
-// A system whose GPUs are joined by NVLinks of different width, and not each to each.
+// A system whose NVLinks have different widths and do not connect all pairs of GPUs.
 #pragma once
 
 #include <string>
@@ -17,7 +17,8 @@ inline Node node(NodeKind kind, std::string name, std::uint32_t index = 0) {
   return made;
 }
 
-// Eight V100 as a cube: a GPU has two bricks to two others and one to two more; a processor above each half.
+// Returns eight V100 in a hybrid cube mesh. A GPU has two NVLinks to each of two GPUs and one to each of two others.
+// Each half has a processor.
 inline Topology hybrid_cube_mesh() {
   Topology topology;
   topology.hosts = {"dgx-1"};

@@ -1,4 +1,4 @@
-// Calls used by the tests of choices.
+// Queries for tests of the tuner's choices.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tutti::test {
 
-// On host memory of one machine, through lanes.
+// Returns the query of a call on host memory of one host, without mapped memory.
 inline Query query(Collective collective, Rank ranks, std::uint64_t bytes) {
   Query query;
   query.problem.collective = collective;

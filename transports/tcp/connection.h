@@ -56,8 +56,8 @@ class TcpConnection : private CarrierEvents {
   Result<LaneView> open(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
   // Returns this end's half if it exists. A lane that the other end has announced exists before open().
   std::optional<LaneView> find(std::uint32_t context, const LaneSpec& spec);
-  // allocate() returns page-aligned memory for attach_memory(). attach_memory() places this end's halves of the communicator's lanes in
-  // `block`. Call attach_memory() before either end opens one of these lanes.
+  // allocate() returns page-aligned memory for attach_memory(). attach_memory() places this end's halves of the
+  // communicator's lanes in `block`. Call attach_memory() before either end opens one of these lanes.
   Result<LaneMemory> allocate(std::size_t bytes);
   void attach_memory(std::uint32_t context, LaneBlock block);
   // Registers device memory with the carrier, so that it may hold slots; see Carrier::reach(). Fails if messages use

@@ -1,5 +1,5 @@
-// Ranks on devices in separate processes: each creates its device itself, since a process that has used CUDA cannot
-// fork.
+// Ranks on devices in separate processes. Each process creates its device itself, since a process that has used CUDA
+// must not fork.
 #pragma once
 
 #include <thread>
@@ -41,7 +41,8 @@ class DeviceProcessGroup {
   Processes processes_;
 };
 
-// The kinds are listed by another process: a process that has used CUDA cannot fork.
+// Fixture for tests of processes on devices. A child process checks whether the device exists, since a process that has
+// used CUDA must not fork.
 class DevicesOfProcesses : public testing::TestWithParam<DeviceKind> {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Ranks on one device, each with its own stream, and memory that they and the host can access.
+// Ranks on one device, each with its own stream, and memory that the device and the host can access.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace tutti::test {
 
-// Timeout of a test's calls. On a GPU no wait is unlimited, since a hang would cost other tests their time.
+// Returns the timeout of a test's calls. It is limited on a GPU, since a hang would take time from other tests.
 inline std::int64_t test_timeout_ms(DeviceRig& rig, std::int64_t timeout_ms) {
   constexpr std::int64_t kMax = 20'000;
   const bool endless = timeout_ms <= 0 || timeout_ms > kMax;
@@ -21,7 +21,8 @@ inline std::int64_t test_timeout_ms(DeviceRig& rig, std::int64_t timeout_ms) {
   return endless && !emulator ? kMax : timeout_ms;
 }
 
-// The environment can select another transport for the tests of a program.
+// Sets the transport to that of the environment, unless the options have one. ctest uses this to repeat tests over a
+// network.
 inline CommunicatorOptions over_transport(CommunicatorOptions options = {}) {
   if (options.transport.empty()) options.transport = config().transport;
   return options;
@@ -30,12 +31,12 @@ inline bool over_network() { return over_transport().over_network(); }
 
 class DeviceRanks {
  public:
-  // All ranks in this process, run by this thread.
+  // Creates all ranks in this process; this thread runs them.
   DeviceRanks(DeviceRig& rig, Rank ranks, const CommunicatorOptions& options = {})
       : DeviceRanks(rig, all_here(ranks, options)) {}
-  // Some ranks of a communicator, by their index here.
+  // Creates some ranks of a communicator. Functions below take indices into `members`.
   DeviceRanks(DeviceRig& rig, Communicators members) : rig_(rig) {
-    // Not owned: the rig outlives the ranks.
+    // The rig owns the device and outlives the ranks.
     const std::shared_ptr<Device> device(&rig.device(), [](Device*) {});
     auto made = DeviceCommunicator::make(std::move(members), device);
     EXPECT_TRUE(made.ok()) << (made.ok() ? "" : std::move(made).status().message());

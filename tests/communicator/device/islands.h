@@ -1,5 +1,4 @@
-// Ranks of one process on several devices, which may lack peer access. A thread for each device runs its ranks, as
-// programs do.
+// Ranks of one process on several devices, which may lack peer access. A thread per device runs its ranks.
 #pragma once
 
 #include <thread>
@@ -10,7 +9,7 @@ namespace tutti::test {
 
 class Islands {
  public:
-  // One device for each of the options, with `ranks_each` ranks. All devices differ.
+  // Creates one device for each element of `options`, with `ranks_each` ranks. Sets different ordinals.
   Islands(std::vector<HostDeviceOptions> options, Rank ranks_each, const CommunicatorOptions& communicator = {}) {
     const auto devices = static_cast<Rank>(options.size());
     CommunicatorOptions forced = communicator;
@@ -29,7 +28,7 @@ class Islands {
     });
   }
 
-  // Ranks may hold memory of each other's devices, so devices are destroyed last.
+  // Destroys all ranks before the devices, since ranks may use memory of each other's devices.
   ~Islands() { end_ranks(); }
   Islands(const Islands&) = delete;
   Islands& operator=(const Islands&) = delete;
@@ -39,7 +38,7 @@ class Islands {
     return dynamic_cast<HostDevice&>(islands_[island].rig->device()).usage();
   }
 
-  // `work` returns "right" or an error.
+  // Runs `work` on all devices concurrently and expects that it returns "right".
   void expect_right(const std::function<std::string(DeviceRanks& own, Rank first)>& work) {
     std::vector<std::string> complaints(islands_.size());
     each([&](Island& island) {
@@ -48,7 +47,7 @@ class Islands {
     for (const std::string& complaint : complaints) EXPECT_EQ(complaint, "right");
   }
 
-  // Destroys the ranks, not the devices.
+  // Destroys the ranks, but not the devices.
   void end_ranks() {
     each([](Island& island) { island.ranks.reset(); });
   }

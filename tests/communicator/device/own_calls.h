@@ -1,4 +1,4 @@
-// Calls of the ranks that one thread runs, a subset of a communicator.
+// Calls of the ranks of a communicator that one thread runs.
 #pragma once
 
 #include "tests/base/slow_motion.h"
@@ -6,7 +6,7 @@
 
 namespace tutti::test {
 
-// Runs one call of a shape on each own rank, in a group; returns an error or an empty string.
+// Runs one call on each own rank, in a group. Returns an error or an empty string.
 inline std::string run_collective(DeviceRanks& own, Rank first, const CallShape& shape) {
   std::vector<Part> parts;
   std::vector<DeviceCall> calls;
@@ -23,7 +23,7 @@ inline std::string run_collective(DeviceRanks& own, Rank first, const CallShape&
   return "";
 }
 
-// Runs every collective, this many times; returns "right" if all results were correct.
+// Runs every collective `turns` times. Returns "right" if all results are correct, else an error.
 inline std::string run_collectives(DeviceRanks& own, Rank first, Rank ranks, std::uint32_t turns = 2) {
   std::mt19937_64 random(kSeed);
   OneOf shapes(5);
@@ -38,10 +38,10 @@ inline std::string run_collectives(DeviceRanks& own, Rank first, Rank ranks, std
   return "right";
 }
 
-// Each rank sends to each, including itself, and receives from each, in one group.
+// In one group, each rank sends to and receives from all ranks, including itself. Returns "right" or an error.
 inline std::string run_messages(DeviceRanks& own, Rank first, Rank ranks, std::uint64_t count) {
   std::vector<DeviceCall> calls;
-  std::vector<std::pair<Rank, const std::int32_t*>> received;  // The elements identify the sender.
+  std::vector<std::pair<Rank, const std::int32_t*>> received;  // Expected value and received elements.
   for (Rank i = 0; i < own.size(); ++i) {
     for (Rank peer = 0; peer < ranks; ++peer) {
       auto* from = own.take<std::int32_t>(count, static_cast<std::int32_t>(1000 * (first + i) + peer));

@@ -1,4 +1,4 @@
-// One rank's part of a collective on a device, and the expected result, computed by hand.
+// Buffers and expected results of one rank in a collective on a device.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,14 @@ inline constexpr std::uint64_t kSeed = 20261121;
 struct CallShape {
   Problem problem;
   std::uint64_t count;
-  std::uint32_t turn;  // Distinguishes calls of one shape.
+  std::uint32_t turn;  // Makes the data of calls differ.
 };
 
 inline std::int64_t element(const CallShape& shape, Rank rank, std::uint64_t i) {
   return static_cast<std::int64_t>((rank * 7919 + i * 31 + i / 5 + shape.turn * 104729) % 10007);
 }
 
-// The rank and element of the input that element i of the rank's output comes from. For reductions: that element of
-// every rank.
+// Input element from which element i of a rank's output is copied. Reductions combine this element of all ranks.
 struct Origin {
   Rank rank;
   std::uint64_t element;
@@ -50,7 +49,7 @@ inline std::int64_t expected(const CallShape& shape, Rank rank, std::uint64_t i)
   return sum;
 }
 
-// One rank's part of a call.
+// Buffers of one rank in a call.
 class Part {
  public:
   Part(DeviceRanks& ranks, Rank rank, const CallShape& shape, bool in_place) : shape_(shape), rank_(rank) {
@@ -74,7 +73,7 @@ class Part {
     return call;
   }
 
-  // An error in its output; empty if correct.
+  // Returns an error in the output, or an empty string.
   std::string complaint() const {
     for (std::uint64_t i = 0; i < outputs_; ++i) {
       const std::int64_t wanted = expected(shape_, rank_, i);
@@ -95,7 +94,7 @@ class Part {
   std::uint64_t outputs_ = 0;
 };
 
-// Shapes of every collective: many elements that need chunks, some, and one.
+// Returns calls of every collective with many elements (several chunks), with some, and with one.
 inline std::vector<CallShape> shapes_of(Rank ranks, std::mt19937_64& random) {
   constexpr Collective kAll[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
                                  Collective::broadcast,  Collective::reduce,     Collective::all_to_all,

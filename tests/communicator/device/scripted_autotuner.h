@@ -1,5 +1,5 @@
-// DeviceAutotuning with scripted durations: ranks of one communicator without a device, which make the same calls at
-// their own pace.
+// DeviceAutotuning with scripted durations and no device. Ranks of one communicator make the same calls at different
+// times.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace tutti::test {
 
-// Completes when all ranks have made the call.
+// Timer that completes once all ranks have made the timed call.
 class ScriptedTimer final : public DeviceTimer {
  public:
   ScriptedTimer(const std::int64_t& takes_ns, const std::uint64_t& call, const std::uint64_t& done)
@@ -42,7 +42,7 @@ class ScriptedTimer final : public DeviceTimer {
 
 class ScriptedRanks {
  public:
-  // takes_us[rank][candidate].
+  // takes_us[rank][candidate]: duration in us.
   ScriptedRanks(std::vector<std::vector<double>> takes_us, CommunicatorOptions options = {})
       : takes_us_(std::move(takes_us)), board_(Board::create(static_cast<Rank>(takes_us_.size())).value()) {
     for (Rank rank = 0; rank < takes_us_.size(); ++rank) {
@@ -60,14 +60,14 @@ class ScriptedRanks {
     std::unique_ptr<DeviceAutotuning> autotuning;
     std::uint64_t calls = 0;
     std::int64_t takes_ns = 0;
-    std::vector<std::size_t> candidates;  // By call.
+    std::vector<std::size_t> candidates;  // [call]
     Call call;
   };
   Own& operator[](Rank rank) { return *std::next(ranks_.begin(), rank); }
   Rank size() const { return static_cast<Rank>(ranks_.size()); }
   const Board& board() const { return board_; }
 
-  // Calls with this many bytes.
+  // Returns the rank's autotuning class of calls with this many bytes.
   DeviceAutotuning::Class& class_at(Rank rank, std::uint64_t bytes = 1000) {
     Problem problem;
     problem.ranks = size();
@@ -81,7 +81,7 @@ class ScriptedRanks {
     return (*this)[rank].autotuning->class_of(query_of(problem, bytes), std::move(candidates));
   }
 
-  // Like an enqueue. False: not timed.
+  // Emulates the enqueue of a call, with or without timing.
   void make(Rank rank, bool timed = true, std::uint64_t bytes = 1000) {
     Own& own = (*this)[rank];
     DeviceAutotuning::Class& tuned = class_at(rank, bytes);

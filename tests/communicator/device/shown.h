@@ -9,17 +9,17 @@
 
 namespace tutti::test {
 
-// Bytes of two buffers in a window; large enough that the tuner chooses a mapped algorithm.
+// Elements of each of two buffers in a window; enough that the tuner chooses a mapped algorithm.
 inline constexpr std::uint64_t kCount = 40000;
 inline constexpr std::size_t kBytes = 2 * kCount * sizeof(std::int32_t);
 
-// One rank's registered memory; its elements are on a device that the host cannot access.
+// Registered device memory of a rank. The host cannot access it.
 class Shown {
  public:
   Shown(DeviceRig& rig, DeviceRanks& ranks, WindowPromise promise = WindowPromise::symmetric)
       : rig_(rig), ranks_(ranks), memory_(rig.device().allocate(kBytes).value()), window_(show(promise)) {}
   ~Shown() {
-    (void)ranks_[0].await_own_calls();  // After a failure, waits until no remote access is left.
+    (void)ranks_[0].await_own_calls();  // After a failed test, remote accesses may still run.
     rig_.device().free(memory_);
   }
   Shown(const Shown&) = delete;
@@ -38,9 +38,9 @@ class Shown {
     const std::vector<std::int32_t> items(kCount, value);
     EXPECT_TRUE(rig_.device().upload(at(element), std::as_bytes(std::span(items))).ok());
   }
-  // The value of kCount elements, which must be equal.
+  // Returns the value of kCount elements, and expects that they are equal.
   std::int32_t read(std::uint64_t element) {
-    ranks_.synchronize();  // Memory is allocated.
+    ranks_.synchronize();  // take() allocates memory, which may wait for the device.
     auto* items = ranks_.take<std::int32_t>(kCount, -1);
     const auto* from = at(element);
     EXPECT_TRUE(
@@ -64,17 +64,17 @@ inline Status all_reduce(DeviceRanks& own, const void* input, void* output, std:
   return enqueue({&call, 1});
 }
 
-// Returns an error text; empty on success.
+// Returns an empty string if `right`, else `answer`.
 inline std::string unless(bool right, const std::string& answer) { return right ? "" : answer; }
 
-// The work of a rank, with its own rig and communicator, in a process or a thread. Returns an error.
+// Work of a rank in a process or a thread, with its own rig and communicator. Returns an error or an empty string.
 using Work = std::function<std::string(DeviceRig&, DeviceRanks&, Rank)>;
 
 inline constexpr Rank kRanks = 3;
 
 class CallsOfProcesses : public testing::TestWithParam<DeviceKind> {
  protected:
-  // In a separate process, since a process that has used CUDA cannot fork.
+  // A child process checks whether the device exists, since a process that has used CUDA must not fork.
   void SetUp() override {
     Processes probe;
     probe.start([]() -> std::string { return GetParam().make() == nullptr ? "none" : "there"; });
@@ -98,7 +98,7 @@ class CallsOfProcesses : public testing::TestWithParam<DeviceKind> {
   Processes processes_;
 };
 
-// Several devices of one process, emulated by threads of the host.
+// Fixture with several devices of one process, which are GPU emulators.
 class CallsOfDevices : public testing::Test {
  protected:
   void expect_right(const Work& work) {
@@ -114,7 +114,7 @@ class CallsOfDevices : public testing::Test {
         one.push_back(std::move(members[rank]));
         DeviceRanks own(*rigs[rank], std::move(one));
         EXPECT_EQ(work(*rigs[rank], own, rank), "") << "rank " << rank;
-        (void)own[0].finalize();  // The other ranks can access its memory until all have finished.
+        (void)own[0].finalize();  // Waits for all ranks, which may access the memory of this one until then.
       });
     }
     for (std::thread& thread : threads) thread.join();

@@ -1,4 +1,4 @@
-// Calls on devices under autotuning: repeated calls of one shape, and the choice of each.
+// Repeated calls on devices with autotuning, and a record of their choices.
 #pragma once
 
 #include <set>
@@ -26,7 +26,7 @@ inline std::string way_of(const DeviceCommunicator& rank) {
 
 inline std::set<std::string> distinct(const std::vector<std::string>& ways) { return {ways.begin(), ways.end()}; }
 
-// For all ranks of a communicator, or for those of this process.
+// Parameters of calls of `all` ranks, of which the first one of this process is `first`.
 struct TunedShape {
   Collective collective = Collective::all_reduce;
   std::uint64_t count = 40;
@@ -35,7 +35,7 @@ struct TunedShape {
   Rank all = 2;
 };
 
-// Calls of one shape, without groups.
+// Calls with the same parameters, without groups.
 class TunedCalls {
  public:
   TunedCalls(DeviceRanks& ranks, const TunedShape& shape) : ranks_(ranks), shape_(shape) {
@@ -52,7 +52,7 @@ class TunedCalls {
     return ranks_.call(rank, call_of(shape_.collective, shape_.type, shape_.count, inputs_[rank], outputs_[rank]));
   }
 
-  // Enqueues this many calls of one rank without waiting.
+  // Enqueues `times` calls of one rank without waiting.
   void enqueue_of(Rank rank, int times) {
     for (int i = 0; i < times; ++i) {
       const DeviceCall one = call(rank);
@@ -62,7 +62,7 @@ class TunedCalls {
     }
   }
 
-  // Runs calls of all ranks and waits for each.
+  // Runs `times` calls of all ranks and waits for each of them.
   void run(int times) {
     for (int i = 0; i < times && !testing::Test::HasFatalFailure(); ++i) {
       for (Rank rank = 0; rank < ranks_.size(); ++rank) enqueue_of(rank, 1);
@@ -74,7 +74,7 @@ class TunedCalls {
   void expect_alike() const {
     for (Rank rank = 1; rank < ways_.size(); ++rank) EXPECT_EQ(ways_[rank], ways_[0]) << "rank " << rank;
   }
-  // The error in the last result; empty if it was correct.
+  // Returns an error in the result of the last call, or an empty string.
   std::string complaint() const {
     const std::uint64_t blocks = shape_.collective == Collective::all_gather ? shape_.all : 1;
     for (Rank rank = 0; rank < ranks_.size(); ++rank) {
@@ -86,7 +86,7 @@ class TunedCalls {
   }
 
  private:
-  // A rank's input value and the expected result.
+  // Input value of a rank. wanted() is the expected result.
   static std::int32_t item(Rank rank, std::uint64_t i) {
     return static_cast<std::int32_t>(100'000 * rank + i % 9973 + 1);
   }
@@ -101,7 +101,7 @@ class TunedCalls {
   DeviceRanks& ranks_;
   const TunedShape shape_;
   std::vector<std::int32_t*> inputs_, outputs_;
-  std::vector<std::vector<std::string>> ways_;  // By rank and call.
+  std::vector<std::vector<std::string>> ways_;  // [rank][call]: algorithm and protocol.
 };
 
 }  // namespace tutti::test

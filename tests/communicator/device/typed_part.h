@@ -1,5 +1,5 @@
-// One rank's part of a collective with elements of any type and any reduction. Numbers are few and small, so that every
-// type holds the exact result in any order of evaluation.
+// Buffers and expected results of one rank in a collective with any type and reduction. Numbers are few and small, so
+// that every type represents the exact result in any order of evaluation.
 #pragma once
 
 #include <cmath>
@@ -20,13 +20,13 @@ inline bool is_float(DataType type) {
   return visit(type, []<typename T>(Type<T>) { return Format<T>::is_float; });
 }
 
-// Factor of a pre-multiplied sum: each rank's own.
+// Returns a rank's factor of a pre-multiplied sum.
 inline int factor(Rank rank) {
   constexpr int kFactors[] = {2, 1, -1, 1};
   return kFactors[rank % 4];
 }
 
-// A rank's contribution to a reduction. 8-bit floats hold at most 3 digits, and sums of 8 of these.
+// Returns a rank's contribution to a reduction. 8-bit floats have at most 4 significant bits, so numbers are small.
 inline std::int64_t number(const TypedShape& shape, Rank rank, std::uint64_t i) {
   std::uint64_t word = (i * 64 + rank + 1) * 0x9e3779b97f4a7c15ULL + shape.shape.turn;
   word = (word ^ (word >> 29)) * 0xbf58476d1ce4e5b9ULL;
@@ -42,7 +42,7 @@ inline std::int64_t number(const TypedShape& shape, Rank rank, std::uint64_t i) 
   return 0;
 }
 
-// The bits of a number; integers are truncated.
+// Returns the bits of a number in the type; integers are truncated.
 template <typename T>
 Bits<T> bits_of(double number) {
   if constexpr (is_narrow_float<T>) {
@@ -54,7 +54,7 @@ Bits<T> bits_of(double number) {
   }
 }
 
-// The number in the order of the type: for unsigned types -1 is the largest.
+// Converts the number for comparison in the order of the type: for unsigned types, -1 is the largest.
 template <typename T>
 auto ordered(double number) {
   if constexpr (Format<T>::is_float) {
@@ -82,7 +82,7 @@ double reduced(const TypedShape& shape, std::uint64_t element) {
   return shape.reduction == Reduction::avg ? all / shape.shape.problem.ranks : all;
 }
 
-// Collectives that only move data may have any bits.
+// Returns the bits of an input element. Collectives that only move data use arbitrary bits.
 template <typename T>
 Bits<T> input_bits(const TypedShape& shape, Rank rank, std::uint64_t i) {
   if (reduces(shape.shape.problem.collective)) return bits_of<T>(static_cast<double>(number(shape, rank, i)));
@@ -96,12 +96,12 @@ Bits<T> output_bits(const TypedShape& shape, Rank rank, std::uint64_t i) {
   return bits_of<T>(reduced<T>(shape, from.element));
 }
 
-// Memory that the rank's stream and the host can access, allocated again for each batch of calls.
+// Memory that the rank's stream and the host can access. begin_anew() frees all of it for the next batch of calls.
 class TypedMemory {
  public:
   explicit TypedMemory(DeviceRanks& ranks, std::size_t bytes) : memory_(ranks.take<std::byte>(bytes)), bytes_(bytes) {}
   void begin_anew() { taken_ = 0; }
-  // Aligned to the largest element, but not to the access width of a device.
+  // Returns memory that is aligned to the largest type, but not to the access width of a device.
   std::byte* take(std::size_t bytes) {
     std::byte* chunk = memory_ + taken_;
     taken_ += (bytes + 2 * sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t) * sizeof(std::uint64_t);
@@ -149,7 +149,7 @@ class TypedPart {
     return call;
   }
 
-  // An error in its output; empty if correct.
+  // Returns an error in the output, or an empty string.
   std::string complaint() const {
     return visit(shape_.type, [&]<typename T>(Type<T>) -> std::string {
       for (std::uint64_t i = 0; i < outputs_; ++i) {

@@ -1,2 +1,2 @@
-// Included by nccl.h, which uses nothing of it.
+// Empty replacement: nccl.h includes this header, but uses no names from it.
 #pragma once

@@ -1,5 +1,4 @@
-// The names of CUDA that nccl.h uses, for tests on machines with nccl.h but without a CUDA toolkit: the wheel contains
-// nccl.h alone.
+// Names of CUDA that nccl.h uses, for tests on machines with nccl.h from the wheel and without a CUDA toolkit.
 #pragma once
 
 #include <stddef.h>

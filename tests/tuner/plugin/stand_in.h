@@ -1,4 +1,4 @@
-// Fake tuner plugins: separate libraries that call the test for their answers.
+// Fake tuner plugins: separate libraries that call a function of the test for their answers.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,17 +11,17 @@
 namespace tutti::test {
 
 struct AskedCall {
-  std::int32_t context = 0;  // In order of creation, from 0.
+  std::int32_t context = 0;  // Index of the context, in order of creation.
   std::int32_t collective = 0;
   std::size_t bytes = 0;
   std::int32_t registered = 0;
 };
 
-// One for each library, which exports it as `stand_in`.
+// State of a fake plugin. Each library exports one as `stand_in`.
 struct StandIn {
   std::int32_t init_error = 0, end_error = 0;
   std::int32_t (*answer)(const AskedCall&, nccl_tuner::Table&, std::int32_t& channels) = nullptr;  // Null: no change.
-  // Its latest arguments.
+  // Arguments of the latest calls.
   std::size_t ranks = 0, hosts = 0;
   nccl_tuner::NvlinkDomains domains = {};
   AskedCall requested;

@@ -1,4 +1,4 @@
-// Common parts of both versions. A context is the number of its communicator, plus one.
+// Functions of both versions of fake plugins. A context is a pointer whose value is the context's index plus one.
 #pragma once
 
 #include <mutex>
@@ -12,7 +12,7 @@ namespace tutti::test {
 
 inline std::mutex note_failure;
 
-// `domains`: version 5 only.
+// Creates a context. Only version 5 passes `domains` and `communicator`.
 inline std::int32_t begin(std::size_t ranks, std::size_t hosts, const nccl_tuner::NvlinkDomains& domains,
                           void** context, std::uint64_t communicator = 0) {
   const std::lock_guard lock(note_failure);
