@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The library exports the functions of tutti.h and nothing else. It needs the C library only: it contains libstdc++ and
+# Checks that the library exports only the functions of tutti.h, and depends only on the C library. It contains libstdc++ and
 # libgcc, since the process that loads it may have other versions.
 #   check_exports.sh LIBRARY HEADER
 set -euo pipefail

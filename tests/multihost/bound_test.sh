@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An error bound selects a compression format over a slow link, and none between ranks that share memory. $1:
+# Tests that an error bound selects a compression format over a slow link, and none between ranks that share memory. $1:
 # all_reduce_perf
 set -euo pipefail
 run="$(dirname "${BASH_SOURCE[0]}")/run.sh"

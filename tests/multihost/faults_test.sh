@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A fault occurs while 2x2 ranks are all-reducing: each survivor exits soon, without help, and names the lost rank and
-# the operation.
+# Tests that after a fault during all-reduces of 2x2 ranks, each surviving rank exits soon by itself, and that its error names
+# the lost rank and the operation.
 #   faults_test.sh killed|cut|deaf|unplugged|barred|barred_small|refused|unrouted|altered ALL_REDUCE_PERF [ARGUMENTS...]
 # barred_small: like barred, but with small messages. Then the barred host has little to send, and receives
 # retransmissions all the time.
@@ -22,7 +22,7 @@ case "$fault" in
 esac
 [ "$fault" != altered ] || export TUTTI_CHECK=wire
 
-# Many small steps: rank 0 prints a row for each, and all of them take longer than the test.
+# Rank 0 prints a row for each of many sizes, which together take longer than the test.
 calls=(-b 64K -e 1M -i 4 -n 100)
 [ "$fault" != barred_small ] || calls=(-b 40 -e 16K -i 4 -n 500) bound_s=8
 measure() { run_rank "$1" "${tool[@]}" "${calls[@]}" -c 0 2>"/dev/shm/errors.$1"; }
@@ -34,7 +34,7 @@ for rank in 1 2 3; do start "$rank" measure "$rank" >/dev/null; done
 await_notification
 [ "$who" = row ] || fail "rank $who ended with status $what before anything was broken"
 
-# lost[rank]: the ranks that it may name.
+# lost[rank]: pattern of the lost ranks that the rank may name.
 case "$fault" in
   killed) lost=(3 3 3) && kill_rank 3 ;;
   cut) lost=("[23]" "[23]" "[01]" "[01]") && cut 1 ;;
@@ -43,7 +43,7 @@ case "$fault" in
   barred | barred_small) lost=("[23]" "[23]" "[01]" "[01]") && bar 1 ;;
   refused) lost=("[23]" "[23]" "[01]" "[01]") && refuse_out 1 ;;
   unrouted) lost=("[23]" "[23]" "[01]" "[01]") && unroute 1 0 ;;
-  altered) lost=("[0-3]" "[0-3]" "[0-3]" "[0-3]") && alter 1 ;;  # One connection detects it, and notifies all.
+  altered) lost=("[0-3]" "[0-3]" "[0-3]" "[0-3]") && alter 1 ;;  # One connection detects the fault and notifies all ranks.
   *) fail "no fault '$fault'" ;;
 esac
 until=$((SECONDS + bound_s + 1))  # SECONDS counts whole seconds.
@@ -52,8 +52,8 @@ while [ ${#running[@]} -gt 0 ]; do
   status_of[$who]="$what"
 done
 
-# Between calls on devices the tool's ranks meet on host memory: there a rank that has exited for that reason may be
-# detected first.
+# Between calls on devices, ranks of the tool have a barrier on host memory. It may first detect a rank that has exited because
+# of the fault.
 if [ "$fault" = killed ] && [ ${#tool[@]} -gt 1 ]; then
   lost=("[0-3]" "[0-3]" "[0-3]")
   grep -qsE "\brank 3 died.* all_reduce\(" /dev/shm/errors.[012] || fail "nobody names rank 3"
@@ -61,7 +61,7 @@ fi
 
 for rank in "${!lost[@]}"; do
   [ "${status_of[$rank]}" = 2 ] || fail "rank $rank ended with status ${status_of[$rank]} instead of 2, an error's"
-  # The name of the detecting rank does not count.
+  # Ignore the prefix with the detecting rank.
   sed 's/(found by rank [0-9]*)//' "/dev/shm/errors.$rank" |
     grep -qE "\brank ${lost[$rank]}\b.*\ball_(reduce|gather)\(|\ball_(reduce|gather)\(.*\brank ${lost[$rank]}\b" ||
     fail "rank $rank does not say that it lost rank ${lost[$rank]}, and in which operation"

@@ -1,17 +1,17 @@
-# Emulated hosts for tests, made of namespaces: each has its own network, name, processes, shared memory and /proc, and
-# a link to the switch that joins them. Sourced by a bash script that first calls `enter_stage "$@"`. The hosts exist
-# for that script only and end with it, so nothing must be cleaned up, and two scripts can run at a time.
+# Emulated hosts for tests, made of namespaces. Each has its own network, name, processes, shared memory and /proc, and a link
+# to a common switch. Bash scripts source this file and first call `enter_stage "$@"`. Hosts end with the script, so no cleanup
+# is needed, and several scripts can run at the same time.
 
-PATH="$PATH:/usr/sbin:/sbin"  # Some users lack these.
+PATH="$PATH:/usr/sbin:/sbin"  # Location of ip and bridge, missing in the PATH of some users.
 export TUTTI_IB_DISABLE=1  # RDMA devices, if any, do not connect these hosts.
-master_port=29500  # Any port: the networks have no other programs.
+master_port=29500  # Any port is free: the networks have no other programs.
 
-# All processes of a process namespace end with its first process, which ends with its parent.
+# All processes of a process namespace end with its init process, which ends with its parent.
 namespaces=(unshare --net --mount --pid --kill-child)
 
-declare -A running=()  # Ranks that have been started and have not ended.
+declare -A running=()  # Ranks that have started and not ended.
 
-# Runs the script again on its own stage, and returns there only. Exits with 77 if namespaces are not permitted.
+# Runs the script again in new namespaces, the stage, and returns only there. Exits with 77 if namespaces are not permitted.
 enter_stage() {
   if [ "${MULTIHOST_STAGE:-}" = entered ]; then
     unset MULTIHOST_STAGE
@@ -28,13 +28,14 @@ enter_stage() {
     echo "skipped: hosts are played by namespaces, which take iproute2, and root or user namespaces: ${why//$'\n'/; }" >&2
     exit 77
   fi
-  # In the background, so that this process handles signals meanwhile. Its end ends the stage.
+  # Run the stage in the background, so that this process handles signals. The stage ends with this process.
   MULTIHOST_STAGE=entered setpriv --pdeathsig KILL "${stage[@]}" bash "$0" "$@" &
   wait $! || status=$?
   exit $status
 }
 
-# Ranks of each host, by "2x3" (hosts x ranks) or "3+1" -> ranks_on[host], host_of[rank], local_rank[rank].
+# Parses a layout, "2x3" (hosts x ranks) or "3+1" (ranks of each host), and sets ranks_on[host], host_of[rank] and
+# local_rank[rank].
 read_layout() {
   local layout="$1" host rank i
   if [[ "$layout" =~ ^([1-9][0-9]?)x([1-9][0-9]?)$ ]]; then
@@ -52,12 +53,12 @@ read_layout() {
   done
 }
 
-# make_hosts LAYOUT [ipv4|ipv6]: hosts 0, 1, ... named host0, host1, ..., each with an interface eth0.
+# make_hosts LAYOUT [ipv4|ipv6]: creates hosts 0, 1, ... named host0, host1, ..., each with an interface eth0.
 make_hosts() {
   read_layout "$1"
   family="${2:-ipv4}"
   ip link add dev switch type bridge mcast_snooping 0
-  ip link set dev switch addrgenmode none  # It sends nothing itself.
+  ip link set dev switch addrgenmode none  # The switch must not send packets itself.
   ip link set dev switch up
   host_pid=()
   for host in "${!ranks_on[@]}"; do make_host "$host"; done
@@ -65,7 +66,7 @@ make_hosts() {
 
 address_of() { if [ "$family" = ipv6 ]; then echo "fd00::$(($1 + 1))"; else echo "192.0.2.$(($1 + 1))"; fi; }
 
-# The process that keeps the namespaces of a host until the stage ends. Its number is that of the stage's /proc.
+# Starts the process that keeps the namespaces of a host until the stage ends. Its process id is that in the stage.
 keeper='
 read -r pid _ </proc/self/stat
 mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /dev/shm &&
@@ -89,7 +90,7 @@ make_host() {
   on_host "$host" ip link set dev eth0 up
 }
 
-# add_rail NUMBER: another interface of each host, eth1 or eth2, all on a switch of their own.
+# add_rail NUMBER: adds an interface eth1 or eth2 to each host, on a separate switch.
 add_rail() {
   local number="$1" host port
   ip link add dev "rail$number" type bridge mcast_snooping 0
@@ -107,7 +108,7 @@ add_rail() {
   done
 }
 
-# on_host HOST COMMAND...: runs in the caller's folder.
+# on_host HOST COMMAND...: runs a command on a host, in the caller's folder.
 on_host() {
   local host="$1"
   shift
@@ -115,7 +116,7 @@ on_host() {
     sh -c 'cd "$1" && shift && exec "$@"' sh "$PWD" "$@"
 }
 
-# run_rank RANK COMMAND...: on the rank's host, with torchrun's variables; returns the status of the command.
+# run_rank RANK COMMAND...: runs a command on the rank's host, with torchrun's variables. Returns the status of the command.
 run_rank() {
   local rank="$1" host="${host_of[$1]}"
   shift
@@ -132,7 +133,7 @@ kill_rank() {
     done' kill_rank "$1"
 }
 
-# start RANK COMMAND...: in the background; COMMAND ends as the rank does (`run_rank RANK ...`).
+# start RANK COMMAND...: runs COMMAND (`run_rank RANK ...`) in the background. Its end is that of the rank.
 start() {
   running[$1]=started
   note_end "$@" &
@@ -145,11 +146,11 @@ note_end() {
   tell "$rank" "$status"
 }
 
-# Notifies the script, in `await_notification`: RANK STATUS, or two words of a command.
+# Sends two words to `await_notification`: RANK STATUS, or words of a command.
 tell() { echo "$1 $2" >&"$news"; }
 
-# await_notification [UNTIL]: waits for the next rank that ends, in order, or for words of a command -> who, what. Fails
-# if none arrives before SECONDS is UNTIL.
+# await_notification [UNTIL]: waits for the next rank that ends, or for words of a command, and sets `who` and `what`. Fails if
+# none arrives before SECONDS is UNTIL.
 await_notification() {
   local deadline=()
   [ -z "${1:-}" ] || deadline=(-t "$(($1 > SECONDS ? $1 - SECONDS : 1))")
@@ -161,13 +162,13 @@ await_notification() {
 # once after a pause.
 slow() { on_host "$1" tc qdisc replace dev "${4:-eth0}" root tbf rate "$2" burst "${3:-256kb}" latency 50ms; }
 
-# Faults of a host's link. The host notices only the last one, since its interface has no carrier.
+# Faults of a host's link. The host detects only the last one, since its interface loses its carrier.
 cut() { bridge link set dev "port$1" state disabled; }
 deafen() { bridge link set dev "port$1" flood off mcast_flood off bcast_flood off; }  # The host can still send.
 heal() { bridge link set dev "port$1" state forwarding flood on mcast_flood on bcast_flood on; }
 unplug() { ip link set dev "port$1" down; }
 plug() { ip link set dev "port$1" up; }
-# The host itself blocks outgoing packets, in three ways.
+# Faults by which the host itself blocks outgoing packets, in three ways.
 bar() {
   on_host "$1" nft 'add table inet barred
     add chain inet barred out { type filter hook output priority 0; }
@@ -179,7 +180,7 @@ refuse_out() {
     add rule inet refused out oifname "eth0" reject'
 }
 unroute() { on_host "$1" ip route add blackhole "$(address_of "$2")"; }
-# Changes a byte of each long incoming segment, like broken memory on the way: TCP does not detect it.
+# Changes a byte of each long incoming segment, like broken memory of a switch. TCP does not detect it.
 alter() {
   on_host "$1" nft 'add table inet broken
     add chain inet broken way { type filter hook prerouting priority -300; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Emulated hosts are connected by their network only, and faults have the documented effects.
+# Tests that only their network connects emulated hosts, and that faults have the documented effects.
 #   hosts_test.sh ipv4|ipv6
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
@@ -9,7 +9,7 @@ family="$1"
 fail() { echo "FAILED: $1" >&2; exit 1; }
 expect() { [ "$2" = "$3" ] || fail "$1 is '$2' instead of '$3'"; }
 
-# No program listens there: a reachable host refuses the connection itself.
+# No program listens on the port, so a reachable host refuses the connection.
 call() {
   on_host "$1" ip neigh flush dev eth0
   LC_ALL=C on_host "$1" bash -c "exec 3<>/dev/tcp/$(address_of "$2")/9" 2>&1 || true

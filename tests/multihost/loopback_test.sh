@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ranks of two hosts that are configured to meet on loopback report the variable to set, long before their timeout. $1:
-# all_reduce_perf
+# Tests that ranks of two hosts with a rendezvous address on loopback report the variable to set, long before their timeout.
+# $1: all_reduce_perf
 set -euo pipefail
 run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
 "$run" --hosts 1x1 -- true || exit $?  # 77: hosts cannot be emulated here.

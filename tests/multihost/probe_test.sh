@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ranks measure the links between their hosts when they join, and log the result. $1: all_reduce_perf, $2: the same with
-# the GPU emulator
+# Tests that ranks measure the links between their hosts when they join, and log the result. $1: all_reduce_perf, $2:
+# all_reduce_perf with the GPU emulator
 set -euo pipefail
 run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
 "$run" --hosts 1x1 -- true || exit $?  # 77: hosts cannot be emulated here.
@@ -19,15 +19,15 @@ told() {
 
 seen() { told "$@" | grep 'between hosts a message takes' || true; }
 
-# 100 Mbit/s are 0.0125 GB/s, and a burst passes at once; two ranks of a host share the link.
+# 100 Mbit/s are 0.0125 GB/s, except for a burst. Two ranks of a host share the link.
 said="$(seen --hosts 2x2 --rate 100mbit -- env TUTTI_LOG=info "$1" -b 8 -e 8)"
 [[ "$said" =~ "a rank sends "([0-9.e-]+)" GB/s, a host "([0-9.e-]+)" GB/s" ]] || fail "nobody says what was seen: $said"
 for rate in "${BASH_REMATCH[@]:1:2}"; do
   awk -v rate="$rate" 'BEGIN { exit !(rate > 0.004 && rate < 0.025) }' || fail "100 Mbit/s were taken for $rate GB/s: $said"
 done
 
-# 10 Mbit/s are 0.00125 GB/s. A burst of 256 KiB passes at once, then at most 40 ms of data are in flight. A probe sized
-# for a faster link would have written far more.
+# 10 Mbit/s are 0.00125 GB/s. After a burst of 256 KiB, at most 40 ms of data are in flight. A probe sized for a faster link
+# would have written far more.
 counted='"$1" -b 8 -e 8 -n 1 && echo "sent $(cat /sys/class/net/eth0/statistics/tx_bytes) bytes"'
 said="$(told --hosts 2x1 --rate 10mbit -- env TUTTI_LOG=info sh -c "$counted" sh "$1")"
 [[ "$said" =~ "a rank sends "([0-9.e-]+)" GB/s" ]] || fail "nobody says what was seen: $said"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ranks of a host spread over the interfaces in TUTTI_SOCKET_IFNAME: traffic uses all of them.
+# Tests that the ranks of a host use all interfaces in TUTTI_SOCKET_IFNAME.
 #   rails_test.sh ALL_REDUCE_PERF ipv4|ipv6
 set -euo pipefail
 run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
@@ -10,7 +10,7 @@ family=()
 
 fail() { echo "FAILED: $1" >&2; exit 1; }
 
-# Prints "HOST: BYTES BYTES" for each host: the bytes that its interfaces have sent when all ranks are done.
+# Prints "HOST: BYTES BYTES" for each host: the bytes that its interfaces have sent after all ranks are done.
 count='"$0" -b 1M -e 1M -n 20 -w 0 >/dev/null || exit
   sent() { cat "/sys/class/net/$1/statistics/tx_bytes"; }
   [ "$LOCAL_RANK" -ne 0 ] || echo "$(uname -n): $(sent eth0) $(sent eth1)" >&2'
@@ -34,9 +34,9 @@ expect =eth0 0 1
 expect =eth1 99 100
 expect =eth0,eth1 40 60
 expect eth1,eth0 40 60
-expect eth 0 1  # No list: the interface that leads to rank 0.
+expect eth 0 1  # Not a list: ranks use the interface of the route to rank 0.
 
-# Each host warns once of a name without an interface.
+# Each host warns once about a name without interface.
 said="$(sent_with =eth0,eth9)" || fail "all-reduces by =eth0,eth9: $said"
 warned="$(grep -c '(=eth0,eth9) names eth9, which does not exist: there are .*eth1' <<<"$said" || true)"
 [ "$warned" = 2 ] || fail "$warned ranks of 2 hosts warn of eth9: $said"

@@ -3,8 +3,8 @@
 #   run.sh --hosts 2x2 [--ipv6] [--rails 2] [--rate 1gbit] [--grace 10] -- COMMAND...
 #     --hosts  2x3: 2 hosts with 3 ranks each; 3+1: one with 3, one with 1
 #     --rails  interfaces of each host: eth0, eth1, ...
-#     --rate   what each host sends at most by each, in tc's words
-#     --grace  seconds that the others have to end by themselves when a rank has failed
+#     --rate   maximum rate at which each interface sends, in units of tc
+#     --grace  seconds in which the other ranks must end by themselves after a rank has failed
 # Prints the output of rank 0, and the errors of other ranks after "[rank r]". Returns the status of the first rank that
 # failed, and 77 if hosts cannot be emulated.
 set -euo pipefail

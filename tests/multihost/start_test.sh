@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Guarantees of the perf tools for --hosts: ranks on the requested hosts, and no remaining processes. $1:
-# all_reduce_perf
+# Tests of --hosts of the perf tools: ranks run on the requested hosts, and no processes remain. $1: all_reduce_perf
 set -euo pipefail
 here="$(realpath "$(dirname "${BASH_SOURCE[0]}")")"
 source "$here/hosts.sh"
@@ -15,7 +14,7 @@ says() { grep -qE "$2" "$1" || fail "nobody says: $2"; }
 make_hosts 2x1
 for host in 0 1; do echo "${host_pid[$host]}" >"/dev/shm/pid.host$host"; done
 
-# Takes hosts, and then options of the tool -> $status, the output.
+# Arguments: hosts, then options of the tool. Sets $status and the output.
 run() {
   status=0
   "$tool" --ssh "bash $here/as_ssh.sh" --hosts "$@" >"$said" 2>"$said.errors" || status=$?
@@ -31,7 +30,7 @@ expect_nobody() {
   done
 }
 
-export TUTTI_LOG=info  # Is passed to the ranks.
+export TUTTI_LOG=info  # The tool passes it to the ranks.
 run host0:2,host1 -b 8 -e 64K -f 8 -n 5 -c 1
 [ $status -eq 0 ] || fail "the status of a run was $status"
 says "$said" '^# Out of bounds values : 0 OK'
@@ -55,7 +54,7 @@ says "$said.errors" 'there is no host nowhere'
 says "$said.errors" 'host nowhere \(pid [0-9]+\) ended with status 255: it could not be reached'
 expect_nobody "without a host"
 
-# Other programs in place of ssh.
+# Tests of other programs instead of ssh.
 for answer in true false 'echo hello'; do
   run host0,host1 --ssh "$answer" -b 8 -e 8
   [ $status -eq 2 ] || fail "the status of a run by $answer was $status"
@@ -70,7 +69,7 @@ cp "$tool" /dev/shm/tool
 (tool=/dev/shm/tool && run host0 -b 8 -e 8 && [ $status -eq 2 ]) || fail "the program is there"
 says "$said.errors" 'host host0 .*: there is no /dev/shm/tool: it must be at the same place on all hosts'
 
-# start_run: a long run in the background, as $starter; returns when it has printed a row.
+# start_run: starts a long run in the background as $starter. Returns when it has printed a row.
 mkfifo /dev/shm/rows
 start_run() {
   local row=""

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# A libnccl.so.2 that replaces NVIDIA's: it exports the functions of the versions whose lists are beside this file,
-# ncclX weak and pncclX strong, and nothing else. It has NVIDIA's soname, and needs the C library only, so that it loads
-# on any machine.
+# Checks that libnccl.so.2 can replace NVIDIA's library. It must export only the functions in the lists beside this file,
+# ncclX weak and pncclX strong. It must have NVIDIA's soname, and depend only on the C library, so that it loads on any machine.
 #   check_symbols.sh LIBRARY
 set -euo pipefail
 export LC_ALL=C

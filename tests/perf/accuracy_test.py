@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks and output of perf/accuracy.  accuracy_test.py [BUILD]"""
+"""Tests of the checks and the output of perf/accuracy.  accuracy_test.py [BUILD]"""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ BUILD = sys.argv.pop() if len(sys.argv) > 1 else os.path.join(ROOT, "build")
 
 
 def cell(**other):
-    """A cell that passes all checks."""
+    """Returns a cell that passes all checks, with some values replaced."""
     return {"collective": "all_reduce", "data": "gaussian", "type": "float32", "format": "int8", "algorithm": "two_shot",
             "ranks": 8, "elements": 65536, "error": 0.0089, "error_of_terms": 0.0089, "peak": 0.012, "bias": 1e-6,
             "cosine": 0.99996, "roundings": 1.875, "growth": 1.37, "type_error": 0, "expected": 0.0089,
@@ -50,7 +50,7 @@ class Judgement(unittest.TestCase):
         self.assertEqual(judge.judge([cell(format="mxfp8", ranks=256, error=0.0089 * 1.3)]), [])
 
     def test_detects_truncating_format(self):
-        # Truncation with a step of 0.02: the error is as large as that of unbiased rounding.
+        # Truncation with a step of 0.02 has the same error as unbiased rounding, but a bias.
         self.assert_complaint("on the mean", cell(bias=-0.003))
 
     def test_checks_targets_of_two_shot(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reports of perf/gpu/run.py."""
+"""Tests of the reports of perf/gpu/run.py."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def run_of(**options):
 
 class Gpu(unittest.TestCase):
     def test_floors_count_each_byte_once(self):
-        # 8 ranks: 16 S over 4 TB/s; a gathered block is read once and written 8 times.
+        # 8 ranks move 16 S at 4 TB/s. All-gather reads a block once and writes it 8 times.
         self.assertAlmostEqual(report.floor_us("all_reduce", 8, 1e9, 4000), 4000)
         self.assertAlmostEqual(report.floor_us("all_gather", 8, 1e9, 4000), 2250)
         measured = {"results": [{"size": 1e9, "out_of_place": {"time": 5000}}]}
@@ -43,7 +43,7 @@ class Gpu(unittest.TestCase):
     def test_targets_use_worst_row(self):
         self.assertEqual([met for *_, met in report.results(bench())], [True, True, True, True])
         slow = bench()
-        slow["large"][1]["tutti_us"] = 12.0  # 0.75 of the floor, 1.2 times as long as by hand.
+        slow["large"][1]["tutti_us"] = 12.0  # 0.75 of the floor, and 1.2 times the time by hand.
         self.assertEqual([met for *_, met in report.results(slow)], [False, False, True, True])
         self.assertFalse(list(report.results(bench(small_us=6.5)))[3][3])
 
@@ -60,7 +60,7 @@ class Gpu(unittest.TestCase):
 
     def test_rows_show_wrong_elements_or_unchecked(self):
         self.assertEqual(report.wrong({"out_of_place": {"nwrong": 2}, "in_place": {"nwrong": 1}}), 3)
-        self.assertEqual(report.wrong({"out_of_place": {"nwrong": 0}, "in_place": {}}), 0)  # There is no such form.
+        self.assertEqual(report.wrong({"out_of_place": {"nwrong": 0}, "in_place": {}}), 0)  # The row has no in-place result.
         self.assertEqual(report.wrong({"out_of_place": {"nwrong": 0}, "in_place": {"time": 1.0}}), "unchecked")
         self.assertEqual(report.wrong({"out_of_place": {"time": 1.0}, "in_place": {"time": 1.0}}), "unchecked")
 

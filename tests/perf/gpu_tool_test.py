@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The perf tools with --memory cuda, on the GPU emulator or without a GPU: gpu_tool_test.py EMULATOR_PERF ALL_REDUCE_PERF"""
+"""Tests of the perf tools with --memory cuda, on the GPU emulator or without GPU: gpu_tool_test.py EMULATOR_PERF ALL_REDUCE_PERF"""
 
 import json
 import os
@@ -81,7 +81,7 @@ class OnTheEmulator(unittest.TestCase):
                 ways = [f"{row[way]['algorithm']} {row[way]['protocol']}" for way in ("out_of_place", "in_place")]
                 return result.stderr + result.stdout, ways
 
-            words, ways = tuned("-c", "350")  # Each call is waited for.
+            words, ways = tuned("-c", "350")  # The tool waits for each checked call.
             result_line = re.search(r"all_reduce from 8192 bytes on, .* by ([a-z_]+ [A-Za-z0-9]+): \d+ us, ", words)
             self.assertTrue(result_line, words)
             self.assertEqual(ways[1], result_line[1])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reports of perf/peers/network, and the hosts that it creates for its measurements."""
+"""Tests of the reports of perf/peers/network, and of the hosts that it emulates."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def part(*rows, control="bbr", setting="loopback", **more):
 
 
 def verdict(parts, words):
-    """Results of the target whose text contains these words, by congestion control."""
+    """Returns the results of the target whose text contains these words, by congestion control."""
     return {control: next(one for one in results if words in one.what) for control, results in report.targets(parts)}
 
 
@@ -43,7 +43,7 @@ def stage_of(name, host_pids=(), cores=(0, 1)):
 
 
 def on_stage(*arguments):
-    """Output of a command on a stage of its own; skips the test if stages are not permitted."""
+    """Runs a command on a new stage and returns its output. Skips the test if stages are not permitted."""
     done = subprocess.run([STAGE, *arguments], capture_output=True, text=True)
     if done.returncode == run.NO_STAGE:
         raise unittest.SkipTest(done.stderr)
@@ -83,7 +83,7 @@ class Limits(unittest.TestCase):
         for half_us, gbps in ((5.0, 40.0), (4.0, 30.0)):
             seen.note("half_round_trip_us", half_us, min)
             seen.note("both_ways_gbps", gbps, max)
-        self.assertEqual(seen.of_row(8), 8)  # Two steps among four.
+        self.assertEqual(seen.of_row(8), 8)  # Four ranks need two steps.
         self.assertAlmostEqual(seen.of_row(10 ** 6), 6e6 * 8 / 40e3)
 
 
@@ -172,7 +172,7 @@ class Launching(unittest.TestCase):
         stage = stage_of("2x1", (71, 72))
         for one in field.competitors_on(stage):
             self.assertNotIn(ROOT, " ".join(one.settings(stage.cores)["commands"]), one.name)
-        self.assertIn(ROOT, self.commands(stage, "openmpi tcp")[0])  # The path is necessary in the executed command.
+        self.assertIn(ROOT, self.commands(stage, "openmpi tcp")[0])  # The executed command needs the absolute path.
 
     def test_uses_only_tcp_with_one_rank_per_host(self):
         (command,) = self.commands(stage_of("2x1", (71, 72)), "openmpi tcp")

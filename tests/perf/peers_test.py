@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reports of perf/peers/run.py."""
+"""Tests of the reports of perf/peers/run.py."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ def row(link, **medians):
 
 
 class Asked:
-    """A machine that takes 1 us for everything, and records its questions."""
+    """A fake machine that answers 1 us to all questions, and records them."""
 
     def __init__(self):
         self.questions = []

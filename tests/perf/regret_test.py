@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reports of perf/regret.py."""
+"""Tests of perf/regret.py."""
 
 import io
 import json
@@ -60,7 +60,7 @@ class Regret(unittest.TestCase):
     def test_lucky_times_are_no_regret_in_held_out_pass(self):
         lucky = cell("a/Simple", a_Simple=[2, 2, 2, 2], b_Simple=[1, 1, 1, 9], c_Simple=[9, 9, 9, 9])
         self.assertEqual(regret.held_out(lucky), 2)
-        # b and c were each fast in some passes, which could not be predicted.
+        # b and c were each fast in some passes, which other passes do not predict.
         self.assertEqual(regret.held_out(cell("a/Simple", a_Simple=[2, 2], b_Simple=[1, 4], c_Simple=[4, 1])), 0.5)
         self.assertEqual(regret.held_out(cell("a/Simple", a_Simple=[1, 1, 1], b_Simple=[2, 2, 2])), 1)
 
@@ -119,8 +119,8 @@ class Regret(unittest.TestCase):
         self.assertEqual(regret.quick([3, 1, 90]), 2)
         self.assertEqual(regret.quick([4]), 4)
 
-    # Every other process is slow as a whole, by more than the difference between candidates. One measurement per
-    # candidate cannot detect the regret.
+    # Every other process is slower by more than the difference between candidates, so one measurement per candidate
+    # cannot detect the regret.
     def test_finds_regret_among_processes_of_two_speeds(self):
         seed = random.randrange(1 << 32)
         luck = random.Random(seed)
@@ -219,7 +219,7 @@ class Request(unittest.TestCase):
 
 class Results(unittest.TestCase):
     def build(self, folder):
-        """A build with two tools: one knows an algorithm, the other fails."""
+        """Creates a build with two fake tools: one names an algorithm, the other fails."""
         for name, text in (("tools/tutti", "echo must be one of ring >&2"), ("perf/all_reduce_perf", "exit 2")):
             os.makedirs(os.path.dirname(f"{folder}/{name}"))
             with open(f"{folder}/{name}", "w") as file:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The perf tools as programs: tool_test.py ALL_REDUCE_PERF"""
+"""Tests of the perf tools as programs: tool_test.py ALL_REDUCE_PERF"""
 
 import json
 import os
@@ -11,7 +11,7 @@ import unittest
 
 PROGRAM = sys.argv.pop()
 LAUNCHER = ("TUTTI_", "OMPI_", "PMI_", "SLURM_", "RANK", "WORLD_SIZE", "MASTER_")
-# Ranks that no launcher starts, as in a batch script: waiting for them fails.
+# Variables of a batch job without launcher: the other ranks never start, so waiting for them fails.
 LAUNCHED = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "1", "TUTTI_INIT_TIMEOUT_MS": "2000"}
 
 
@@ -126,7 +126,7 @@ class Tool(unittest.TestCase):
                                (("--ranks", "2", "-e", "8", "-J", "/nowhere/out.json"), "--output_file /nowhere/out.json")):
             result = run(*options)
             self.assertEqual(result.returncode, 2, options)
-            self.assertRegex(result.stderr, rf"^all_reduce_perf: {words}[^\n]*\n$")  # Once, without a rank.
+            self.assertRegex(result.stderr, rf"^all_reduce_perf: {words}[^\n]*\n$")  # The message appears once, without a rank.
             self.assertEqual(result.stdout, "")
 
     def test_rejects_threads_under_launcher(self):
@@ -167,7 +167,7 @@ class Tool(unittest.TestCase):
             result = run("--ranks", "2", *sizes, "--protocol", "Simple", *options, **environment)
             self.assertRegex(result.stdout, r"\n# Algorithms +: ring \(Simple\) 64 to 4096 B\n#\n# Collective test")
             self.assertEqual([len(row) for row in rows(result.stdout)], [13] * 3)
-        result = run("-t", "2", *sizes, "--algorithm", "two_shot_mapped")  # No messages.
+        result = run("-t", "2", *sizes, "--algorithm", "two_shot_mapped")  # The algorithm has no messages.
         self.assertRegex(result.stdout, r"\n# Algorithms +: two_shot_mapped 64 to 4096 B\n")
 
     def test_reports_in_place_algorithm_separately(self):
@@ -180,7 +180,7 @@ class Tool(unittest.TestCase):
         self.assertEqual("# In place " in result.stdout, choices[0] != choices[1])
 
     def test_marks_times_during_autotuning(self):
-        for tune, lines in (("1", 1), ("0", 0), ("exact", 0)):  # Floats are excluded by exact.
+        for tune, lines in (("1", 1), ("0", 0), ("exact", 0)):  # `exact` excludes floats.
             result = run("-t", "2", "-b", "128K", "-e", "128K", "-n", "100", "-c", "0", TUTTI_TUNE=tune)
             self.assertEqual(result.returncode, 0, result.stderr)
             found = re.findall(r"\n# Autotuning +: .*\d+ of 100 iterations of 131072 B.* more iterations", result.stdout)
@@ -190,7 +190,7 @@ class Tool(unittest.TestCase):
         result = run("--ranks", "2", "-e", "8", "--algorithm", "bruck")
         self.assertEqual((result.returncode, rows(result.stdout)), (2, []))
         self.assertRegex(result.stderr, r"^all_reduce_perf: --algorithm bruck: all_reduce has double_binary_tree, .*two_shot")
-        # The ranks of the launcher would never join.
+        # Ranks of the launcher would never join.
         result = run("-e", "8", "--algorithm", "bruck", **LAUNCHED)
         self.assertIn("--algorithm bruck", result.stderr)
 
@@ -251,11 +251,11 @@ class Tool(unittest.TestCase):
         ignored = re.search(r"ignored options of nccl-tests: ([^.]*)\.", result.stdout).group(1)
         ignored = re.findall(r"-\w/--([a-z_]+)", ignored)
         self.assertGreaterEqual(len(ignored), 8)
-        for name in ignored:  # Accepted with a value, and reported.
+        for name in ignored:  # The tool accepts a value and prints a note.
             result = run("-t", "1", "-b", "8", "-e", "8", "-n", "1", f"--{name}", "1")
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(f"ignoring --{name}", result.stderr)
-        # getopt_long() lists the candidates of an ambiguous prefix, "--": the help has each of them but --host-part.
+        # getopt_long() lists all options for the ambiguous prefix "--". The help has all of them except --host-part.
         listed = set()
         for letter in "abcdeghimnoprstuvw":
             listed |= set(re.findall(r"'--([a-z_-]+)'", run(f"--{letter}").stderr)) - {letter}

@@ -1,6 +1,6 @@
-# In a guest: tests of the API over RDMA; $1: the program. Excludes the tests that TCP excludes (tests/api), and two
-# more. One creates a hundred communicators, and emulation registers their memory slowly. The other assumes that a
-# stream notes its completion soon.
+# Runs in a guest: tests of the API over RDMA. $1: the program. Excludes the tests that TCP excludes (tests/api), and two more.
+# One creates a hundred communicators, whose memory emulation registers slowly. The other assumes that a stream notices its
+# completion soon.
 set -euo pipefail
 export TUTTI_TRANSPORT=verbs
 left_out='*WhenCallIsUnsupported:*WhenPeerRunsOutOfDescriptors:*UnmapsMemory*:*FailsOnAllRanks_WhenOneFails:*DoesNotWaitForSlowRanks:*WaitsForCallsInStreams'

@@ -1,4 +1,4 @@
-# In a guest: all collectives over RDMA, with checks. COMMAND... is the folder of the perf tools.
+# Runs in a guest: all collectives over RDMA, with checks of the results. $1: folder of the perf tools.
 set -euo pipefail
 folder="$1"
 export TUTTI_TRANSPORT=verbs TUTTI_TIMEOUT_MS=60000 TUTTI_INIT_TIMEOUT_MS=60000
@@ -14,14 +14,14 @@ perf() {
   echo "$tool $*: all right"
 }
 
-# Both devices: messages of 64 KiB and more are divided.
+# With both devices per rank, messages of 64 KiB and more are divided.
 for tool in all_reduce all_gather reduce_scatter broadcast reduce alltoall gather scatter sendrecv; do
   perf "$tool" --ranks 2
 done
 perf all_reduce --ranks 4
 perf alltoall --ranks 4
 
-# A device for each rank: all packets go from port to port.
+# With one device per rank, all packets pass from port to port.
 before0="$(sent rxe0)" before1="$(sent rxe1)"
 for rank in 0 1; do
   TUTTI_IB_HCA="=rxe$rank" TUTTI_RANK=$rank TUTTI_RANKS=2 TUTTI_ROOT=10.77.0.1:29500 \
@@ -31,5 +31,5 @@ wait %1 || { cat /run/rank0; exit 1; }
 wait %2 || { cat /run/rank1; exit 1; }
 for packets in $(($(sent rxe0) - before0)) $(($(sent rxe1) - before1)); do
   echo "a device sent $packets packets of 4096 bytes at most, for 1 MiB"
-  [ "$packets" -ge 128 ]  # At least half of it, in two calls.
+  [ "$packets" -ge 128 ]  # At least half of the data, in two calls.
 done

@@ -1,5 +1,5 @@
-# In a guest: a fault occurs while two ranks, each with its own device, are all-reducing over RDMA. Each survivor exits
-# soon, without help, and names the lost rank; one of them names the fault. $0 killed|cut|unplugged ALL_REDUCE_PERF
+# Runs in a guest: a fault during all-reduces of two ranks over RDMA, each with its own device. Each surviving rank must exit
+# soon by itself and name the lost rank; one of them must name the fault. $0 killed|cut|unplugged ALL_REDUCE_PERF
 set -euo pipefail
 fault="$1" tool="$2" bound_s=20  # The limits are 1 s and 4 s; emulation is slow.
 export TUTTI_TRANSPORT=verbs TUTTI_TIMEOUT_MS=60000 TUTTI_INIT_TIMEOUT_MS=60000
@@ -10,7 +10,7 @@ fail() {
   exit 1
 }
 
-# Many small steps: rank 0 prints a row for each, and all of them take longer than the test.
+# Rank 0 prints a row for each of many sizes, which together take longer than the test.
 mkfifo /run/shown
 exec {shown}<>/run/shown
 for rank in 0 1; do
@@ -23,7 +23,7 @@ until grep -qm 1 '^ *[1-9]' <<<"$row"; do read -rt 60 row <&"$shown" || fail "no
 
 began=$SECONDS
 case "$fault" in
-  # The operations are the measured calls, and the tool's own exchanges about them.
+  # Operations are the measured calls, and calls of the tool itself.
   killed) kill -KILL "${process[1]}" && survivors=(0) wanted='all_(reduce|gather)\(' ;;
   # TCP between the two ranks uses another path, and is not affected.
   cut) bridge link set dev switch1 state disabled && survivors=(0 1) wanted='rxe[01] port 1, gid 1 .*retry' ;;

@@ -1,5 +1,5 @@
-# In a guest: ranks on GPU emulators over RDMA, with slots of their lanes in emulator memory, which is required. $1: the
-# folder of the tests. Six ranks need more than the memory of one emulator.
+# Runs in a guest: ranks on GPU emulators over RDMA, with slots of lanes required to be in emulator memory. $1: folder of the
+# tests. Excludes tests with six ranks, which need more memory than an emulator has.
 set -euo pipefail
 export TUTTI_TRANSPORT=verbs TUTTI_GPUDIRECT=on
 ran=(bash "$(dirname "${BASH_SOURCE[0]}")/ran.sh")

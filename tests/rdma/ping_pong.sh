@@ -1,4 +1,4 @@
-# In a guest of tools/soft_roce_vm: a standard RDMA program between its first two devices, over their ports.
+# Runs in a guest of tools/soft_roce_vm: a standard RDMA program between the first two devices, over their ports.
 set -euo pipefail
 
 sent() { cat "/sys/class/infiniband/$1/ports/1/hw_counters/sent_pkts"; }
@@ -10,7 +10,7 @@ until ss -Hltn 'sport = :18515' | grep -q .; do kill -0 $!; done
 ibv_rc_pingpong -d rxe1 -g 1 -n $rounds 127.0.0.1
 wait $!
 
-# Traffic from a device to itself is not counted as packets.
+# Ports do not count packets from a device to itself.
 for device in rxe0 rxe1; do
   packets="$(sent $device)"
   echo "$device sent $packets packets"

@@ -1,5 +1,5 @@
-# In a guest: runs a test program, of which a minimum number of tests must pass and none may be skipped. So a filter
-# without matches fails, and so does a missing device. $1: the minimum; then the program and its arguments.
+# Runs in a guest: a test program, of which a minimum number of tests must pass and none may be skipped. So a filter without
+# matches fails, and so does a missing device. Arguments: the minimum, then the program and its arguments.
 set -euo pipefail
 least="$1" status=0
 shift

@@ -1,6 +1,6 @@
-# In a guest: two hosts, emulated by namespaces, whose ranks choose the transport between them by default. The
-# namespaces share the devices: RDMA traffic goes from port to port beside the network of the hosts. $1:
-# all_reduce_perf; $2: the same with the GPU emulator
+# Runs in a guest: two hosts, emulated by namespaces, whose ranks choose the transport by default. Namespaces share the devices,
+# so RDMA packets pass from port to port and do not use the network of the hosts. $1: all_reduce_perf; $2: all_reduce_perf with
+# the GPU emulator
 set -euo pipefail
 tool=("$1")
 export TUTTI_TIMEOUT_MS=60000 TUTTI_INIT_TIMEOUT_MS=60000 TUTTI_LOG=info
@@ -20,8 +20,9 @@ for host in 0 1; do
   ip -n "host$host" link set dev eth0 up
 done
 
-# all_reduce NAME [VARIABLE=VALUE...]: between the two ranks; @ stands for the rank. The output is in /run/said.0 and 1,
-# the number of packets in $packets. Each rank has its own device, since traffic from a device to itself is not counted.
+# all_reduce NAME [VARIABLE=VALUE...]: runs all-reduces of the two ranks; @ stands for the rank. Writes the output to
+# /run/said.0 and 1, and sets $packets to the number of packets. Each rank has its own device, since packets from a device to
+# itself are not counted.
 all_reduce() {
   local rank before status=0 variables=("${@:2}")
   before="$(sent)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Guarantees of tools/soft_roce_vm for any command: its streams, its status, and an unchanged host.
+# Tests that tools/soft_roce_vm returns the streams and the status of any command, and does not change the host.
 set -euo pipefail
 vm="$(dirname "${BASH_SOURCE[0]}")/../../tools/soft_roce_vm"
 
@@ -9,8 +9,8 @@ folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 status_of() { status=0; "$@" || status=$?; }
 
-# 1 MiB of random bytes, and one that existed before. The machine ends with the command, even if processes still run in
-# it.
+# The command prints 1 MiB of random bytes from a file of the host, then overwrites the file. The machine ends with the command,
+# even if processes still run in it.
 head -c 1M /dev/urandom >"$folder/bytes"
 status_of "$vm" -- bash -c 'sleep 1000 & cat "$1"; echo "two  words: $2" >&2; echo >"$1"; exit 3' bash "$folder/bytes" 'a "b' \
   >"$folder/out" 2>"$folder/err"
@@ -28,7 +28,7 @@ status_of "$vm" -- bash -c 'echo c >/proc/sysrq-trigger; sleep 1000' 2>"$folder/
 [ $status -eq 125 ] || refuse "the status was $status after a panic"
 grep -q 'sysrq' "$folder/err" || refuse "the console's last words are not shown: $(cat "$folder/err")"
 
-# A signal from outside ends the machine as well.
+# A signal from outside also ends the machine.
 mkfifo "$folder/begun"
 "$vm" -- bash -c 'echo begun; sleep 1000' >"$folder/begun" &
 tool=$!

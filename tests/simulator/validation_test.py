@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The simulator matches published tables as documented in docs/design/simulator.md.  validation_test.py PATH/tutti"""
+"""Tests that the simulator matches published tables as documented in docs/design/simulator.md.  validation_test.py PATH/tutti"""
 
 import os
 import re
@@ -13,12 +13,12 @@ import tables  # noqa: E402
 import validate  # noqa: E402
 
 TUTTI = sys.argv.pop() if len(sys.argv) > 1 else tables.TUTTI
-# Maximum mean errors by size, in percent: slightly more than the current ones. None: the table has no such rows.
+# Maximum mean errors by size in per cent, slightly above the current ones. None if the table has no such rows.
 BANDS = {
     ("a100-8.csv", "all_reduce", "ring", 8): (4, 6, 4),
     ("a100-8.csv", "all_gather", "ring", 8): (6, 9, 7),
     ("a100-8.csv", "reduce_scatter", "ring", 8): (5, 12, 4),
-    ("a100-8.csv", "all_to_all", "direct", 8): (60, 30, 5),  # Host time for each peer is not modelled.
+    ("a100-8.csv", "all_to_all", "direct", 8): (60, 30, 5),  # The simulator does not model host time per peer.
     ("a100-8.csv", "broadcast", "chain", 8): (6, 9, 8),
     ("a100-8.csv", "reduce", "chain", 8): (4, 11, 9),
     ("h100-4.csv", "all_reduce", "ring", 4): (3, 8, 5),

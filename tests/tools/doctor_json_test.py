@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""doctor_json_test.py TUTTI: `tutti doctor --json` prints JSON with the content of the text."""
+"""Tests that `tutti doctor --json` prints the same content as the text.  doctor_json_test.py TUTTI"""
 
 import json
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# expect.sh STATUS PATTERN COMMAND...: the command must exit with STATUS and print what matches PATTERN. (ctest looks at
-# only one of the two.)
+# expect.sh STATUS PATTERN COMMAND...: checks that the command exits with STATUS and that its output matches PATTERN. (ctest
+# checks only one of the two.)
 set -uo pipefail
 wanted="$1" pattern="$2"
 shift 2

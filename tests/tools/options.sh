@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# options.sh TUTTI: each option in the help of a command must be implemented by the command. Passes a value that no
-# option accepts (flags: no value); other errors of the command line do not matter.
+# options.sh TUTTI: checks that commands implement all options in their help. Passes a value that no option accepts (flags: no
+# value), and ignores other errors of the command line.
 set -uo pipefail
 tutti="$(realpath "$1")" status=0 tried=0
-folder="$(mktemp -d)" && trap 'rm -rf "$folder"' EXIT && cd "$folder" || exit 1  # For files that options name.
+folder="$(mktemp -d)" && trap 'rm -rf "$folder"' EXIT && cd "$folder" || exit 1  # Options may create files.
 for command in plan verify explain topo simulate doctor; do
   help="$("$tutti" "$command" --help)" || { echo "tutti $command --help fails"; exit 1; }
   [ "$help" = "$("$tutti" help "$command")" ] || { echo "tutti help $command differs"; status=1; }
