@@ -36,8 +36,8 @@ BANDS = {
     ("b200.csv", "all_reduce", "nvls", 8): (None, None, 1),
     ("h100-arms.csv", "all_reduce", "double_binary_tree", 4): (None, None, 8),
     ("gb200-nvlink.csv", "all_reduce", "", 4): (8, 12, None),
-    ("gb200-rack.csv", "all_reduce", "", 8): (34, 22, 4),  # Launches on this system are slower than on other Grace systems.
-    ("gb200-rack.csv", "all_reduce", "", 72): (None, None, 8),
+    ("gb200-rack.csv", "all_reduce", "", 8): (34, 24, 4),  # Launches on this system are slower than on other Grace systems.
+    ("gb200-rack.csv", "all_reduce", "", 72): (None, None, 9),
     ("h100-graph.csv", "all_reduce", "", 8): (None, 6, 5),
     ("h100-graph.csv", "all_reduce", "", 6): (None, 10, None),
     ("h200.csv", "all_gather", "ring", 8): (None, None, 3),
@@ -62,7 +62,7 @@ class Validation(unittest.TestCase):
                         self.assertLessEqual(100 * sum(errors) / len(errors), limit)
 
     def test_predicted_algorithm_has_little_regret(self):
-        for part, calls, most in ((tables.FITTED, 3, 0.005), (tables.SEEN, 110, 0.06)):
+        for part, calls, most in ((tables.FITTED, 3, 0.005), (tables.SEEN, 150, 0.06)):
             chosen = validate.regrets(self.answers, part)
             with self.subTest(part=part):
                 self.assertGreater(len(chosen), calls)

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "algorithms/catalogue.h"
@@ -33,9 +34,10 @@ struct ExplainRequest {
   ExplainedTerms terms;
   Groups groups;
   RequestedMachine requested;
-  bool measured_by_name = false;  // --tune-file was given.
-  ExplainedTopology topology;     // Empty name: hosts like this one, or their GPUs.
-  Machine machine;                // Cost model of the topology, or the one that communicators here use.
+  bool measured_by_name = false;   // --tune-file was given.
+  ExplainedTopology topology;      // Empty name: hosts like this one, or their GPUs.
+  std::optional<CallModel> model;  // Simulates calls on the topology, if there is one.
+  Machine machine;                 // Cost model of the topology, or the one that communicators here use.
   std::string compression;
   double link_gbits_per_s = 0;  // Network link of a host; 0: the built-in estimate.
   bool json = false;
@@ -171,6 +173,7 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
     if (!given.has(kRanks)) query.problem.ranks = 0;
     KnownTopology known = TUTTI_TRY(explain_on(request.topology, query));
     request.machine = std::move(known.machine);
+    request.model = std::move(known.model);
     request.requested.links = std::move(known.links);
   }
   if (given.has(kGroups)) TUTTI_CHECK_OK(lay_out(request, given));
@@ -231,6 +234,17 @@ Result<ExplainRequest> parse(int argc, char** argv) {
   return request;
 }
 
+// Replaces predicted times by simulated ones, with notes about them.
+Status simulate_times(const CallModel& model, const Query& query, std::vector<Candidate>& found,
+                      ExplainedTerms& terms) {
+  TUTTI_CHECK_OK(simulate_candidates(model, query, found));
+  terms.simulated = true;
+  if (std::any_of(found.begin(), found.end(), [](const Candidate& each) { return each.predicted_us == 0; }))
+    terms.notes.emplace_back(
+        "Candidates without a time take long to simulate; tutti simulate --algorithm simulates one.");
+  return {};
+}
+
 }  // namespace
 
 Status explain_command(int argc, char** argv) {
@@ -239,11 +253,13 @@ Status explain_command(int argc, char** argv) {
   query.algorithm = request.forced.algorithm;  // Views of strings that `request` owns.
   query.protocol = request.forced.protocol;
   query.machine = &request.machine;
-  const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
+  std::vector<Candidate> found = TUTTI_TRY(candidates(query));
+  ExplainedTerms terms = request.terms;
+  if (request.model) TUTTI_CHECK_OK(simulate_times(*request.model, query, found, terms));
   Measured known = TUTTI_TRY(read_measured(request.requested, query));
   if (request.measured_by_name) known.named_file = request.requested.file;
-  if (request.json) print_json(query, found, known, request.terms);
-  else print_text(query, found, known, request.terms);
+  if (request.json) print_json(query, found, known, terms);
+  else print_text(query, found, known, terms);
   if (found.empty())
     return unsupported("no algorithm satisfies these options; the excluded algorithms above have the reasons");
   return {};

@@ -92,18 +92,24 @@ std::string prediction(const Query& query, const std::vector<Candidate>& found) 
   const Times shown(found);
   const std::string chosen = named(found.front().choice);
   if (found.size() == 1) return chosen + " (the only candidate)";
-  if (query.thread_blocks > 0) {
-    const auto* best = &found.front();
-    for (const Candidate& other : found)
-      if (other.predicted_us < best->predicted_us) best = &other;
-    return chosen + " (from a table of estimates for GPUs, not measured" +
-           (best == &found.front() ? ")" : "; " + named(best->choice) + " is predicted to be faster)");
-  }
+  if (query.thread_blocks > 0) return chosen + " (from a table of estimates for GPUs, not measured)";
   if (found[1].predicted_us < found[0].predicted_us)
     return chosen + " (" + named(found[1].choice) + " is less than 10 % faster, below the switching threshold)";
   if (found[1].predicted_us == found[0].predicted_us)
     return chosen + " (as fast as " + named(found[1].choice) + ", and listed first in the catalogue)";
   return chosen + " (" + reason(shown, found[0], found[1]) + ")";
+}
+
+// A sentence if the table for GPUs chooses a candidate that is not predicted to be the fastest; else "".
+std::string faster_candidate(const Query& query, const std::vector<Candidate>& found) {
+  const Candidate& chosen = found.front();
+  const Candidate* fastest = &chosen;
+  for (const Candidate& other : found)
+    if (other.predicted_us > 0 && other.predicted_us < fastest->predicted_us) fastest = &other;
+  if (query.thread_blocks == 0 || fastest == &chosen) return "";
+  const Times shown(found);
+  return "The choice is not the fastest by these predictions: " + named(fastest->choice) + " takes " +
+         shown(fastest->predicted_us) + " us, " + named(chosen.choice) + " " + shown(chosen.predicted_us) + " us.";
 }
 
 std::string rounded(double value) {
@@ -138,11 +144,14 @@ std::string measured_times(const std::vector<Candidate>& found, const Measured& 
 std::string result(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
   if (found.empty()) return "no algorithm satisfies these options";
   const std::string predicted = "chosen: " + prediction(query, found);
-  if (!measured.kept) return predicted;
+  std::string faster = faster_candidate(query, found);
+  if (!faster.empty()) faster.insert(0, "\n");
+  if (!measured.kept) return predicted + faster;
   const std::string kept = named(*measured.kept);
   const std::string times = measured_times(found, measured);
-  if (kept == named(found.front().choice)) return predicted + "\nchosen with TUTTI_TUNE=1: the same (" + times + ")";
-  return "chosen with TUTTI_TUNE=1: " + kept + " (" + times + ")\n" + predicted + ", without TUTTI_TUNE";
+  if (kept == named(found.front().choice))
+    return predicted + faster + "\nchosen with TUTTI_TUNE=1: the same (" + times + ")";
+  return "chosen with TUTTI_TUNE=1: " + kept + " (" + times + ")\n" + predicted + ", without TUTTI_TUNE" + faster;
 }
 
 // Size of a rank's larger buffer; a double because of many ranks.
@@ -170,28 +179,41 @@ void print_heading(const Query& query, const ExplainedTerms& terms) {
               on_devices ? "" : ", ", on_devices ? "" : describe_cores(terms).c_str());
 }
 
-void print_table(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
+// Explains the columns of times.
+const char* legend(const ExplainedTerms& terms) {
+  if (terms.simulated)
+    return "Times in us, simulated as by tutti simulate; predicted = launch + hops + links + work, the parts of the "
+           "critical path. launch: start of a call; hops: latency, and waits for free slots; links: transfers and "
+           "queues; work: channels of a rank (copies, reductions, messages).";
+  return "Times in us; predicted = launch + hops + the larger of links and work. launch: start of a call; hops: "
+         "messages that wait for each other; links: busiest link; work: busiest rank (copies, reductions, messages).";
+}
+
+// The predicted time and its parts, or dashes for a candidate that was not simulated.
+void print_times(const Candidate& candidate, const Times& shown) {
+  const Prediction& parts = candidate.parts;
+  for (const double us : {candidate.predicted_us, parts.launch_us, parts.hops_us, parts.links_us, parts.work_us})
+    std::printf(" %10s", candidate.predicted_us > 0 ? shown(us).c_str() : "-");
+}
+
+void print_table(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
+                 const ExplainedTerms& terms) {
   const Times shown(found);
   const bool has_times = std::any_of(found.begin(), found.end(),
                                      [&](const Candidate& candidate) { return measured.us(candidate.choice) > 0; });
   std::printf("%-20s %-8s %10s %10s %10s %10s %10s%s%s\n", "algorithm", "protocol", "predicted", "launch", "hops",
               "links", "work", has_times ? "   measured" : "", rounds(query) ? "  messages   error" : "");
   for (const Candidate& candidate : found) {
-    const Prediction& parts = candidate.parts;
-    std::printf("%-20s %-8s %10s %10s %10s %10s %10s", std::string(candidate.choice.algorithm).c_str(),
-                name(candidate.choice.protocol), shown(candidate.predicted_us).c_str(), shown(parts.launch_us).c_str(),
-                shown(parts.hops_us).c_str(), shown(parts.links_us).c_str(), shown(parts.work_us).c_str());
+    std::printf("%-20s %-8s", std::string(candidate.choice.algorithm).c_str(), name(candidate.choice.protocol));
+    print_times(candidate, shown);
     const double us = measured.us(candidate.choice);
     if (has_times) std::printf(" %10s", us > 0 ? shown(us).c_str() : "-");
     if (rounds(query))
       std::printf("  %-8s %7.2g", name(candidate.choice.compression), error_of(query, candidate.choice));
     std::printf("\n");
   }
-  std::printf("%s", wrapped("Times in us; predicted = launch + hops + the larger of links and work. launch: start of a "
-                            "call; hops: messages that wait for each other; links: busiest link; work: busiest rank "
-                            "(copies, reductions, messages).",
-                            0, 0)
-                        .c_str());
+  std::printf("%s", wrapped(legend(terms), 0, 0).c_str());
+  for (const std::string& note : terms.notes) std::printf("%s", wrapped(note, 0, 0).c_str());
   if (has_times) std::printf("measured on %s\n", measured.machine.c_str());
   else if (!measured.named_file.empty() && !measured.kept)
     std::printf("%s has no times of %s\n", measured.named_file.c_str(),
@@ -247,7 +269,7 @@ void print_text(const Query& query, const std::vector<Candidate>& found, const M
   print_heading(query, terms);
   if (!terms.environment.empty()) std::printf("%s\n", terms.environment.c_str());
   std::printf("%s\n\n", result(query, found, measured).c_str());
-  if (!found.empty()) print_table(query, found, measured);
+  if (!found.empty()) print_table(query, found, measured, terms);
   print_excluded(query);
 }
 
@@ -266,28 +288,40 @@ void print_levels(const CostLaw& cost_law) {
   std::printf("], \"folded\": %g, \"copied\": %g, \"longest\": %g", cost_law.folded, cost_law.copied, cost_law.longest);
 }
 
+// Prints null for a candidate that was not simulated.
+void print_parts(const Candidate& candidate) {
+  if (candidate.predicted_us > 0)
+    std::printf("\"predicted_us\": %.6g, \"launch_us\": %g, \"hops_us\": %g, \"links_us\": %g, \"work_us\": %g, ",
+                candidate.predicted_us, candidate.parts.launch_us, candidate.parts.hops_us, candidate.parts.links_us,
+                candidate.parts.work_us);
+  else std::printf("\"predicted_us\": null, ");
+}
+
 }  // namespace
 
 void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
                 const ExplainedTerms& terms) {
   std::printf(
       "{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"nccl_tests_bytes\": %.0f, \"cores\": %s, "
-      "\"environment\": %s, \"candidates\": [",
+      "\"environment\": %s, \"notes\": [",
       name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes),
       bytes_of_nccl_tests(query), terms.cores == 0 ? "null" : std::to_string(terms.cores).c_str(),
       json_quoted(terms.environment).c_str());
   const char* comma = "";
+  for (const std::string& note : terms.notes) {
+    std::printf("%s%s", comma, json_quoted(note).c_str());
+    comma = ", ";
+  }
+  std::printf("], \"candidates\": [");
+  comma = "";
   for (const Candidate& candidate : found) {
     const Choice& choice = candidate.choice;
-    std::printf(
-        "%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"compression\": \"%s\", \"chunk_bytes\": %llu, "
-        "\"predicted_us\": "
-        "%g, "
-        "\"launch_us\": %g, \"hops_us\": %g, \"links_us\": %g, \"work_us\": %g, \"measured_us\": ",
-        comma, std::string(choice.algorithm).c_str(), name(choice.protocol), name(choice.compression),
-        static_cast<unsigned long long>(choice.chunk_bytes), candidate.predicted_us, candidate.parts.launch_us,
-        candidate.parts.hops_us, candidate.parts.links_us, candidate.parts.work_us);
+    std::printf("%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"compression\": \"%s\", \"chunk_bytes\": %llu, ",
+                comma, std::string(choice.algorithm).c_str(), name(choice.protocol), name(choice.compression),
+                static_cast<unsigned long long>(choice.chunk_bytes));
+    print_parts(candidate);
     const double us = measured.us(choice);
+    std::printf("\"measured_us\": ");
     if (us > 0) std::printf("%g, ", us);
     else std::printf("null, ");
     std::printf("\"expected_error\": %g, ", error_of(query, choice));

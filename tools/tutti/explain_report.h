@@ -11,9 +11,11 @@ namespace tutti::tool {
 
 // Terms of predictions beside the query.
 struct ExplainedTerms {
-  std::string environment;    // Sentences about variables that have an effect, and about surprising conditions.
-  Rank cores = 0;             // Cores that all ranks share; 0: one per rank, or buffers on GPUs.
-  bool of_this_host = false;  // The cores are those of this machine.
+  std::string environment;         // Sentences about variables that have an effect, and about surprising conditions.
+  Rank cores = 0;                  // Cores that all ranks share; 0: one per rank, or buffers on GPUs.
+  bool of_this_host = false;       // The cores are those of this machine.
+  bool simulated = false;          // Predicted times are simulated.
+  std::vector<std::string> notes;  // Sentences about predicted times.
 };
 
 void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured,

@@ -8,7 +8,6 @@
 #include "tools/simulator/figures.h"
 #include "tools/simulator/simulate.h"
 #include "tools/tutti/request.h"
-#include "tools/tutti/ring_orders.h"
 #include "tools/tutti/topologies.h"
 
 namespace tutti::tool {
@@ -25,29 +24,32 @@ std::vector<NodeId> gpus_by_rank(const Topology& host) {
 
 Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query) {
   constexpr std::uint32_t kMaxHosts = 1U << 24;
-  simulator::Cluster cluster;
-  cluster.host = TUTTI_TRY(named_topology(topology.name, topology.gpu));
-  cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
+  SimulateRequest request;
+  request.topology = topology.name;
+  request.gpu = topology.gpu;
+  request.cluster.hosts = 0;
   if (!topology.hosts.empty()) {
     Result<std::uint32_t> hosts = parse_count(topology.hosts, 1, kMaxHosts);
     if (!hosts.ok()) return invalid_argument("--hosts " + topology.hosts + ": " + std::move(hosts).status().message());
-    cluster.hosts = hosts.value();
+    request.cluster.hosts = hosts.value();
   }
-  if (cluster.host.all(NodeKind::gpu).empty())
+  if (TUTTI_TRY(named_topology(topology.name, topology.gpu)).all(NodeKind::gpu).empty())
     return invalid_argument(topology.name + " has no GPUs: use --ranks or --groups for host memory");
-  const simulator::Network network = TUTTI_TRY(simulator::Network::make(std::move(cluster)));
+  Networks networks = TUTTI_TRY(networks_of(request));
+  const simulator::Network& network = networks.own;
   if (query.problem.ranks > 0 && query.problem.ranks != network.ranks())
     return invalid_argument(topology.name + " has " + std::to_string(network.ranks()) + " ranks, but --ranks is " +
                             std::to_string(query.problem.ranks));
   const simulator::Costs costs = TUTTI_TRY(simulator::costs_of(network.cluster().host));
-  KnownTopology known = {network.machine(costs), ""};
+  Machine machine = network.machine(costs);
   query.problem = simulator::problem_on(network, query.problem.collective);
-  query.network = known.machine.levels.back().links == LinkClass::network;
+  query.network = machine.levels.back().links == LinkClass::network;
   query.thread_blocks = costs.max_channels;
-  query.only_rings = orders_on(network, costs.max_channels).only_rings;
   const Topology& host = network.cluster().host;
-  if (network.cluster().hosts == 1) known.links = links_in_words(host, gpus_by_rank(host));
-  return known;
+  std::string links = network.cluster().hosts == 1 ? links_in_words(host, gpus_by_rank(host)) : "";
+  CallModel model(std::move(networks), costs, request.rings);
+  query.only_rings = model.only_rings();
+  return KnownTopology{std::move(model), std::move(machine), std::move(links)};
 }
 
 }  // namespace tutti::tool

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "src/tuner/choose.h"
+#include "tools/tutti/call_model.h"
 
 namespace tutti::tool {
 
@@ -16,7 +17,8 @@ struct ExplainedTopology {
 
 // Properties that predictions need.
 struct KnownTopology {
-  Machine machine;
+  CallModel model;    // Times of calls.
+  Machine machine;    // Cost model, for the choice of a compression format.
   std::string links;  // As src/communicator/planning/machine_name.h has them; empty: of several hosts.
 };
 

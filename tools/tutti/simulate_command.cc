@@ -15,10 +15,10 @@
 #include "tools/simulator/figures.h"
 #include "tools/simulator/simulate.h"
 #include "tools/simulator/trace.h"
+#include "tools/tutti/call_model.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/like_nccl.h"
 #include "tools/tutti/names.h"
-#include "tools/tutti/ring_orders.h"
 #include "tools/tutti/simulate_check.h"
 #include "tools/tutti/simulate_networks.h"
 #include "tools/tutti/simulate_report.h"
@@ -27,10 +27,6 @@
 namespace tutti::tool {
 namespace {
 
-// Maximum steps of each candidate when many are compared.
-constexpr std::uint64_t kMaxStepsOfMany = 2'000'000;
-constexpr std::uint64_t kMaxEventsOfMany = 1'000'000;    // Unless the loop takes more to fill and to drain.
-constexpr std::uint64_t kMaxEventsCompared = 4'000'000;  // Beyond, it is left out.
 constexpr std::size_t kMaxTracedRanks = 64;
 // For more of them an algorithm is run once, by the tuner's protocol, instead of once for each.
 constexpr Rank kMaxRanksByProtocols = 1024;
@@ -40,17 +36,16 @@ bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.n
 
 class Simulations {
  public:
-  Simulations(const SimulateRequest& request, const Networks& networks, const simulator::Costs& costs)
-      : request_(request), networks_(networks), network_(networks.own), costs_(costs) {
-    on_device_ = !network_.cluster().host.all(NodeKind::gpu).empty();
-    // So many channels have so many orders.
-    const std::uint32_t most = request.channels > 0 ? std::min(request.channels, request.rings) : request.rings;
-    orders_ = orders_on(network_, most);
-  }
+  Simulations(const SimulateRequest& request, const CallModel& model)
+      : request_(request),
+        model_(model),
+        network_(model.network()),
+        costs_(model.costs()),
+        on_device_(model.on_devices()),
+        problem_(simulator::problem_on(network_, request.collective, request.root)) {}
 
   // Makes ready what is asked for, or all that there is.
   Status prepare() {
-    const Problem problem = simulator::problem_on(network_, request_.collective, request_.root);
     const bool all = request_.algorithm.empty();
     simulator::Limits limits;
     limits.fold = request_.folded && request_.trace.empty() && request_.jitter == 0;
@@ -61,27 +56,25 @@ class Simulations {
     }
     for (const Algorithm* algorithm : catalogue(request_.collective)) {
       if (!all && request_.algorithm != algorithm->name()) continue;
-      if (all && (!algorithm->supports(problem) || !can_be_mapped(*algorithm))) continue;
+      if (all && (!algorithm->supports(problem_) || !model_.can_map(*algorithm))) continue;
       if (all && request_.like_nccl && !nccl_has(algorithm->name())) continue;
       if (!all) TUTTI_CHECK_OK(check_named(*algorithm));
-      const bool refused = asks_for_compression(request_) && !can_be_compressed(*algorithm, problem);
+      const bool refused = asks_for_compression(request_) && !can_be_compressed(*algorithm);
       if (all && refused) continue;
       if (refused)
         return unsupported(std::string(algorithm->name()) + " has no messages that could be rounded: its ranks would " +
                            "end with different bits, or nothing is sent; name another with --algorithm");
-      if (!can_be_mapped(*algorithm))
+      if (!model_.can_map(*algorithm))
         return unsupported(std::string(algorithm->name()) +
                            " works in the memory of its peers, and a network leads to some of these: name another with "
                            "--algorithm");
-      const simulator::Network& network = wants_hosts(*algorithm, request_.collective) ? network_ : networks_.spread;
-      limits.orders = orders_of(network, orders_, algorithm->name());
-      Result<simulator::Simulation> made = simulator::Simulation::make(network, costs_, *algorithm, problem, limits);
+      Result<simulator::Simulation> made = model_.prepare(*algorithm, problem_, limits);
       if (made.ok())
-        simulations_.push_back({algorithm->name(), algorithm, std::move(made).value(), !limits.orders.empty()});
+        simulations_.push_back({algorithm->name(), algorithm, std::move(made).value(), model_.has_orders(*algorithm)});
       else if (!all) return std::move(made).status();
       else left_out_.push_back({algorithm->name()});
     }
-    if (request_.like_nccl && (all || request_.algorithm == kNvls)) TUTTI_CHECK_OK(prepare_nvls(problem, limits));
+    if (request_.like_nccl && (all || request_.algorithm == kNvls)) TUTTI_CHECK_OK(prepare_nvls(limits));
     if (!simulations_.empty()) {
       take_notes();
       return check_trace();
@@ -105,14 +98,13 @@ class Simulations {
   }
 
   // As NCCL has it, if it has; what is not asked for by name need not be there.
-  Status prepare_nvls(const Problem& problem, simulator::Limits limits) {
+  Status prepare_nvls(simulator::Limits limits) {
     const bool all = request_.algorithm.empty();
     Status refused = check_nvls(request_);
     if (!refused.ok()) return all ? Status() : std::move(refused);
     const Algorithm* const plan = plan_of_nvls(request_.collective);
-    limits.orders.clear();
     limits.program.multicast = true;
-    Result<simulator::Simulation> made = simulator::Simulation::make(network_, costs_, *plan, problem, limits);
+    Result<simulator::Simulation> made = simulator::Simulation::make(network_, costs_, *plan, problem_, limits);
     if (made.ok()) simulations_.push_back({kNvls, plan, std::move(made).value(), false});
     return made.ok() || all ? Status() : std::move(made).status();
   }
@@ -143,15 +135,11 @@ class Simulations {
       }
       runs.push_back({std::string(candidate.shown), call, std::move(outcome).value(), seconds.count()});
       runs.back().outcome.notes.insert(runs.back().outcome.notes.begin(), notes_.begin(), notes_.end());
-      if (!networks_.note.empty() && !wants_hosts(*candidate.algorithm, request_.collective))
-        runs.back().outcome.notes.push_back(networks_.note);
+      if (!model_.note().empty() && !wants_hosts(*candidate.algorithm, request_.collective))
+        runs.back().outcome.notes.push_back(model_.note());
       if (request_.like_nccl && request_.algorithm.empty())
         runs.back().outcome.notes.push_back(
             "algorithms and protocols are the choices of NCCL's model, which may not be the fastest");
-      if (on_device_ && !request_.like_nccl)
-        runs.back().outcome.notes.push_back(
-            "calls are cut into channels and messages as NCCL cuts them; tutti explain --topology shows the choice of "
-            "Tutti's table for GPUs, which is not measured yet");
       if (candidate.shown == kNvls)
         runs.back().outcome.notes.push_back(
             std::string("nvls is the plan of ") + std::string(candidate.algorithm->name()) +
@@ -161,6 +149,7 @@ class Simulations {
     std::stable_sort(runs.begin(), runs.end(), [](const SimulatedRun& a, const SimulatedRun& b) {
       return a.outcome.time_us < b.outcome.time_us;
     });
+    if (request_.bytes.size() == 1) TUTTI_CHECK_OK(compare_with_choice(runs, bytes));
     return runs;
   }
 
@@ -220,6 +209,32 @@ class Simulations {
     return candidates;
   }
 
+  // Adds a note to the fastest run if the library would choose another algorithm, protocol or format.
+  Status compare_with_choice(std::vector<SimulatedRun>& runs, double bytes) const {
+    if (!on_device_ || request_.like_nccl || !request_.algorithm.empty() || asks_for_compression(request_)) return {};
+    Query query = query_of("", request_.protocol, bytes);
+    query.max_relative_error = request_.max_relative_error;
+    query.catalogue = catalogue(request_.collective);
+    const Machine machine = network_.machine(costs_);
+    query.machine = &machine;
+    const Choice choice = TUTTI_TRY(choose(query));
+    const auto is_choice = [&](const SimulatedRun& run) {
+      return run.algorithm == choice.algorithm && run.call.protocol == choice.protocol &&
+             run.call.compression == choice.compression;
+    };
+    if (is_choice(runs.front())) return {};
+    std::string note =
+        "for private buffers, Tutti would choose " + words_of(choice.algorithm, model_.call_of(choice, bytes));
+    const auto run = std::find_if(runs.begin(), runs.end(), is_choice);
+    if (run != runs.end()) {
+      char time[64];
+      std::snprintf(time, sizeof time, ", which takes %.2f us", run->outcome.time_us);
+      note += time;
+    }
+    runs.front().outcome.notes.push_back(note + " (from a table of estimates for GPUs)");
+    return {};
+  }
+
   void leave_out(const std::string& what, double bytes) {
     const auto same = [&](const LeftOut& other) { return other.what == what; };
     const auto found = std::find_if(left_out_.begin(), left_out_.end(), same);
@@ -237,25 +252,17 @@ class Simulations {
                             (rows > network_.ranks() ? " (each rank counts once per ring; reduce --rings)" : ""));
   }
 
-  // Peers' memory is reached within a host, and where NVLinks lead to it.
-  bool can_be_mapped(const Algorithm& algorithm) const {
-    if (!is_mapped(algorithm)) return true;
-    const auto far = network_.route(0, network_.ranks() - 1);
-    return far.ok() && far.value().links != LinkClass::network;
-  }
-
-  static bool can_be_compressed(const Algorithm& algorithm, const Problem& problem) {
-    return !is_mapped(algorithm) && algorithm.bears_rounding(problem);
+  bool can_be_compressed(const Algorithm& algorithm) const {
+    return !is_mapped(algorithm) && algorithm.bears_rounding(problem_);
   }
 
   // On devices narrow messages go in Simple; a protocol of no name is the tuner's.
   std::vector<CompressionFormat> formats(const Algorithm& algorithm, std::string_view protocol) const {
     if (!request_.compression.empty()) return {parse_compression(request_.compression).value()};
     std::vector<CompressionFormat> all = {CompressionFormat::none};
-    const Problem problem = simulator::problem_on(network_, request_.collective, request_.root);
     const bool simple = !on_device_ || protocol == "Simple" || protocol.empty();
-    if (request_.max_relative_error == 0 || !simple || !can_be_compressed(algorithm, problem)) return all;
-    const CostLaw cost_law = algorithm.cost_law(problem);
+    if (request_.max_relative_error == 0 || !simple || !can_be_compressed(algorithm)) return all;
+    const CostLaw cost_law = algorithm.cost_law(problem_);
     for (const CompressionFormat format : kBoundedFormats)
       if (keeps_to(request_.max_relative_error, format, cost_law)) all.push_back(format);
     return all;
@@ -274,41 +281,29 @@ class Simulations {
     return Names{name(TUTTI_TRY(nccl_protocol(network_, request_.collective, bytes)))};
   }
 
-  Query query_of(const Algorithm& algorithm, std::string_view protocol, double bytes) const {
-    const double block = simulator::block_bytes(request_.collective, network_.ranks(), bytes);
-    return {.problem = simulator::problem_on(network_, request_.collective, request_.root),
-            .block_bytes = static_cast<std::uint64_t>(std::max(block, 1.0)),
-            .mapped = false,
-            .algorithm = algorithm.name(),
-            .protocol = protocol,
-            .type = request_.type,
-            .network = network_.ranks() > network_.ranks_per_host(),
-            .thread_blocks = on_device_ ? costs_.max_channels : 0};
+  Query query_of(std::string_view algorithm, std::string_view protocol, double bytes) const {
+    Query query = model_.query_of(problem_, bytes);
+    query.algorithm = algorithm;
+    query.protocol = protocol;
+    query.type = request_.type;
+    return query;
   }
 
   // Whether calls of so many bytes are rounded as was asked for: few of them may be no shorter in a format.
   bool is_compressed(const Algorithm& algorithm, double bytes) const {
     if (!asks_for_compression(request_)) return false;
-    const Query query = query_of(algorithm, "", bytes);
+    const Query query = query_of(algorithm.name(), "", bytes);
     return message_bytes(query, parse_compression(request_.compression).value()) < query.block_bytes;
   }
 
   Result<simulator::Call> call_of(const Algorithm& algorithm, std::string_view protocol, CompressionFormat compression,
                                   double bytes) {
-    Query query = query_of(algorithm, protocol, bytes);
+    Query query = query_of(algorithm.name(), protocol, bytes);
     if (message_bytes(query, compression) < query.block_bytes) query.compression = compression;  // As calls do.
-    const Choice choice = TUTTI_TRY(choose(query));
-    simulator::Call call;
-    call.compression = query.compression;
+    simulator::Call call = model_.call_of(TUTTI_TRY(choose(query)), bytes);
     call.type = request_.type;
-    call.bytes = bytes;
-    call.protocol = choice.protocol;
     call.launch = request_.launch;
-    call.channels = choice.channels;
-    call.chunk_bytes = static_cast<double>(choice.chunk_bytes);
-    call.loop = choice.loop;
-    call.loop.slots = costs_.slots[static_cast<std::size_t>(call.protocol)];
-    if (on_device_) cut(call, costs_, request_.collective, network_.ranks());
+    if (on_device_ && request_.like_nccl) cut(call, costs_, request_.collective, network_.ranks());
     call.jitter = request_.jitter;
     call.seed = request_.seed;
     return call;
@@ -321,11 +316,11 @@ class Simulations {
   }
 
   const SimulateRequest& request_;
-  const Networks& networks_;
+  const CallModel& model_;
   const simulator::Network& network_;
   const simulator::Costs& costs_;
-  bool on_device_ = false;
-  HostRings orders_;
+  const bool on_device_;
+  const Problem problem_;
   std::vector<Prepared> simulations_;
   std::vector<simulator::TraceEvent> traced_;
   std::vector<LeftOut> left_out_;
@@ -344,12 +339,15 @@ Status write_trace(const std::string& path, const std::string& text) {
 
 Status simulate_command(int argc, char** argv) {
   const SimulateRequest request = TUTTI_TRY(parse_simulate(argc, argv));
-  const Networks networks = TUTTI_TRY(networks_of(request));
-  const simulator::Network& network = networks.own;
-  simulator::Costs costs = TUTTI_TRY(simulator::costs_of(network.cluster().host));
+  Networks networks = TUTTI_TRY(networks_of(request));
+  simulator::Costs costs = TUTTI_TRY(simulator::costs_of(networks.own.cluster().host));
   for (const auto& [figure, value] : request.figures) TUTTI_CHECK_OK(simulator::set_figure(costs, figure, value));
-  TUTTI_CHECK_OK(check_on(request, network, costs));
-  Simulations simulations(request, networks, costs);
+  TUTTI_CHECK_OK(check_on(request, networks.own, costs));
+  // A call has at most as many orders of ranks as channels.
+  const std::uint32_t orders = request.channels > 0 ? std::min(request.channels, request.rings) : request.rings;
+  const CallModel model(std::move(networks), costs, orders);
+  const simulator::Network& network = model.network();
+  Simulations simulations(request, model);
   if (network.ranks() > kMaxRanksCompared)
     std::fprintf(stderr, "tutti: making plans for %u ranks; this may take minutes\n", network.ranks());
   TUTTI_CHECK_OK(simulations.prepare());

@@ -1,0 +1,127 @@
+#include "tools/tutti/call_model.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "algorithms/catalogue.h"
+
+namespace tutti::tool {
+namespace {
+
+// More ranks take minutes to simulate.
+constexpr Rank kMaxRanksExplained = 16384;
+
+bool accesses_peers(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
+
+// Size of a rank's larger buffer, as nccl-tests count it.
+double whole_bytes(const Query& query) {
+  const Problem& problem = query.problem;
+  return static_cast<double>(query.block_bytes) *
+         std::max(input_blocks(problem, problem.root), output_blocks(problem, problem.root));
+}
+
+// The parts of a simulated time, in the columns of predictions. They add up to the time.
+Prediction prediction_from(const simulator::Chain& chain) {
+  Prediction parts{.launch_us = chain.launch,
+                   .hops_us = static_cast<double>(chain.hops) + chain.slots,
+                   .links_us = chain.queues,
+                   .work_us = chain.channel};
+  for (const float us : chain.links) parts.links_us += us;
+  return parts;
+}
+
+}  // namespace
+
+CallModel::CallModel(Networks networks, const simulator::Costs& costs, std::uint32_t max_orders)
+    : networks_(std::move(networks)),
+      costs_(costs),
+      on_devices_(!networks_.own.cluster().host.all(NodeKind::gpu).empty()),
+      rings_(orders_on(networks_.own, max_orders)) {}
+
+bool CallModel::has_orders(const Algorithm& algorithm) const {
+  return !orders_of(networks_.own, rings_, algorithm.name()).empty();
+}
+
+bool CallModel::can_map(const Algorithm& algorithm) const {
+  if (!accesses_peers(algorithm)) return true;
+  const auto last = network().route(0, network().ranks() - 1);
+  return last.ok() && last.value().links != LinkClass::network;
+}
+
+Result<simulator::Simulation> CallModel::prepare(const Algorithm& algorithm, const Problem& problem,
+                                                 simulator::Limits limits) const {
+  const bool knows_hosts = wants_hosts(algorithm, problem.collective);
+  const simulator::Network& network = knows_hosts ? networks_.own : networks_.spread;
+  limits.orders = orders_of(network, rings_, algorithm.name());
+  return simulator::Simulation::make(network, costs_, algorithm, problem, limits);
+}
+
+Query CallModel::query_of(const Problem& problem, double bytes) const {
+  const double block = simulator::block_bytes(problem.collective, problem.ranks, bytes);
+  Query query;
+  query.problem = problem;
+  query.block_bytes = static_cast<std::uint64_t>(std::max(block, 1.0));
+  query.network = network().ranks() > network().ranks_per_host();
+  query.thread_blocks = on_devices_ ? costs_.max_channels : 0;
+  query.only_rings = rings_.only_rings;
+  return query;
+}
+
+simulator::Call CallModel::call_of(const Choice& choice, double bytes) const {
+  simulator::Call call;
+  call.bytes = bytes;
+  call.protocol = choice.protocol;
+  call.compression = choice.compression;
+  call.channels = choice.channels;
+  call.chunk_bytes = static_cast<double>(choice.chunk_bytes);
+  call.loop = choice.loop;
+  call.loop.slots = costs_.slots[static_cast<std::size_t>(choice.protocol)];
+  return call;
+}
+
+Status simulate_candidates(const CallModel& model, const Query& query, std::vector<Candidate>& found) {
+  struct Run {
+    Candidate* candidate;
+    const simulator::Simulation* simulation;
+    simulator::Call call;
+    std::uint64_t events;
+  };
+  simulator::Limits limits;
+  limits.max_events = kMaxEventsOfMany;
+  limits.program.max_steps = kMaxStepsOfMany;
+  std::map<std::string_view, std::optional<simulator::Simulation>> simulations;
+  std::vector<Run> runs;
+  for (Candidate& candidate : found) {
+    candidate.predicted_us = 0;
+    if (query.problem.ranks > kMaxRanksExplained) continue;
+    const auto [simulation, is_new] = simulations.try_emplace(candidate.choice.algorithm);
+    if (is_new) {
+      const Algorithm& algorithm = *find(query.problem.collective, candidate.choice.algorithm);
+      Result<simulator::Simulation> made = model.prepare(algorithm, query.problem, limits);
+      if (made.ok()) simulation->second = std::move(made).value();
+    }
+    if (!simulation->second) continue;
+    simulator::Call call = model.call_of(candidate.choice, whole_bytes(query));
+    call.type = query.type;
+    runs.push_back({&candidate, &*simulation->second, call, simulation->second->events_of(call)});
+  }
+  std::uint64_t max_events = kMaxEventsCompared;
+  const auto has_fewer = [](const Run& a, const Run& b) { return a.events < b.events; };
+  if (!runs.empty()) max_events = std::max(max_events, std::min_element(runs.begin(), runs.end(), has_fewer)->events);
+  for (const Run& run : runs) {
+    if (run.events > max_events) continue;
+    const simulator::Outcome outcome = TUTTI_TRY(run.simulation->run(run.call));
+    run.candidate->predicted_us = outcome.time_us;
+    run.candidate->parts = prediction_from(outcome.chain);
+  }
+  if (found.empty()) return {};
+  std::stable_sort(found.begin() + 1, found.end(), [](const Candidate& a, const Candidate& b) {
+    return a.predicted_us > 0 && (b.predicted_us == 0 || a.predicted_us < b.predicted_us);
+  });
+  return {};
+}
+
+}  // namespace tutti::tool
