@@ -67,6 +67,18 @@ TEST(FoldedSimulation, MatchesSimulationOfAllRanks_WithSharedPortsAndLeaves) {
   compare(cluster, real_costs(), call);
 }
 
+TEST(FoldedSimulation, MatchesSimulationOfAllRanks_WithNvlinkDomains) {
+  Call call;
+  for (const double bytes : {4e3, 4e6}) {
+    call.bytes = bytes;
+    for (const std::uint32_t domain : {2, 4}) {
+      Cluster cluster = cluster_of(4, 2);
+      cluster.hosts_per_nvlink_domain = domain;
+      compare(cluster, real_costs(), call);
+    }
+  }
+}
+
 // Pairs of GPUs share a PCI switch and its port. Rotated by one place, a host looks the same, but the pairs differ.
 TEST(FoldedSimulation, DoesNotMergeRanks_ThatShareAPort) {
   Cluster cluster = cluster_of(2, 4);

@@ -6,6 +6,7 @@
 
 #include "src/topology/presets.h"
 #include "tools/simulator/figures.h"
+#include "tools/simulator/simulate.h"
 
 namespace tutti::simulator::test {
 namespace {
@@ -76,6 +77,53 @@ TEST(Network, JoinsRackByNvlinks_AndRacksByPorts) {
   EXPECT_EQ(network.route(0, 72).value().links, LinkClass::network);
   EXPECT_EQ(error(preset_cluster("gb200-nvl72", 20)),
             "20 hosts: the topology has 18 of them, so it takes a multiple of that");
+}
+
+TEST(Network, JoinsHostsByNvlinks_WithinRequestedDomain) {
+  Cluster cluster = preset_cluster("dgx-b200", 18);
+  EXPECT_EQ(network_of(cluster).route(0, 8).value().links, LinkClass::network);
+  cluster.hosts_per_nvlink_domain = 9;
+  const Network network = network_of(cluster);
+  EXPECT_EQ(network.hosts_per_nvlink_domain(), 9U);
+  EXPECT_EQ(network.route(0, 71).value().links, LinkClass::nvlink);
+  EXPECT_EQ(links_of(network, 0, 71), "host0 gpu0 nvlinks out, host8 gpu7 nvlinks in");
+  EXPECT_EQ(network.route(71, 72).value().links, LinkClass::network);
+  EXPECT_EQ(network.route(72, 143).value().links, LinkClass::nvlink);
+  EXPECT_FALSE(network.switched());
+  cluster.hosts_per_nvlink_domain = 18;
+  EXPECT_TRUE(network_of(cluster).switched());
+}
+
+TEST(Network, DividesRackIntoSmallerNvlinkDomains) {
+  Cluster cluster = preset_cluster("gb200-nvl72", 18);
+  cluster.hosts_per_nvlink_domain = 2;
+  const Network network = network_of(cluster);
+  EXPECT_EQ(network.route(0, 7).value().links, LinkClass::nvlink);
+  EXPECT_EQ(network.route(7, 8).value().links, LinkClass::network);
+  EXPECT_FALSE(network.switched());
+}
+
+TEST(Network, RejectsNvlinkDomainsThatDoNotFit) {
+  Cluster cluster = preset_cluster("dgx-h100", 6);
+  cluster.hosts_per_nvlink_domain = 4;
+  EXPECT_EQ(error(cluster), "4 hosts per NVLink domain: must divide the 6 hosts of the cluster");
+  cluster = preset_cluster("gb200-nvl72", 36);
+  cluster.hosts_per_nvlink_domain = 12;
+  EXPECT_EQ(error(cluster),
+            "12 hosts per NVLink domain: must be a multiple or a divisor of the 18 hosts of the topology");
+  cluster = preset_cluster("dgx-h100", 2);
+  cluster.hosts_per_nvlink_domain = 2;
+  std::erase_if(cluster.host.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
+  EXPECT_EQ(error(cluster), "an NVLink domain needs GPUs that are connected to NVSwitches; dgx-h100 has others");
+}
+
+TEST(Problem, HasNvlinkDomainsAsGroups) {
+  const auto groups_of = [](const Cluster& cluster) {
+    return problem_on(network_of(cluster), Collective::all_reduce).groups;
+  };
+  EXPECT_TRUE(groups_of(preset_cluster("gb200-nvl72", 18)).empty());
+  EXPECT_EQ(groups_of(preset_cluster("gb200-nvl72", 36)), (decltype(Problem::groups){{72, 72}}));
+  EXPECT_EQ(groups_of(preset_cluster("dgx-h100", 2)), (decltype(Problem::groups){{8, 8}}));
 }
 
 TEST(Network, ReportsSwitchesThatJoinAllRanks) {

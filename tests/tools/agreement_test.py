@@ -46,6 +46,11 @@ class Agreement(unittest.TestCase):
             self.compare(collective, 16 * MIB, "--topology", "dgx-h100", "--hosts", "4")
         self.compare("all_reduce", GIB, "--topology", "dgx-h100", "--hosts", "64", "--protocol", "Simple")
 
+    def test_times_are_equal_with_nvlink_domains(self):
+        self.compare("all_reduce", 16 * MIB, "--topology", "gb200-nvl72")
+        self.compare("all_reduce", 16 * MIB, "--topology", "gb200-nvl72", "--hosts", "36")
+        self.compare("all_gather", 16 * MIB, "--topology", "dgx-b200", "--hosts", "4", "--nvlink-domain", "2")
+
     def test_both_name_the_choice_of_the_library_when_another_candidate_is_faster(self):
         explained, runs = self.compare("all_reduce", 64 * MIB, "--topology", "dgx-h100")
         chosen = explained["candidates"][0]

@@ -211,6 +211,9 @@ tutti_explain_rejects(tune_file_with_gpus_of_several_hosts "calls between GPUs o
                       --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
 tutti_explain_rejects(tune_file_with_hosts_on_nvswitches "calls between GPUs of several hosts are not autotuned" --topology gb200-nvl72
                       --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
+tutti_explain_rejects(nvlink_domain_without_topology "--nvlink-domain needs --topology" --ranks 2 --nvlink-domain 2)
+tutti_explain_rejects(nvlink_domain_that_does_not_fit "2 hosts per NVLink domain: must divide the 3 hosts" --topology dgx-h100 --hosts 3
+                      --nvlink-domain 2)
 tutti_explain_rejects(machine_without_tune_file "--machine needs --tune-file" --ranks 2 --machine EPYC)
 tutti_explain_rejects(repeated_options "--ranks is given twice" --ranks 2 --ranks 4)
 tutti_explain_rejects(empty_algorithm "--algorithm: the value is empty" --ranks 2 --algorithm=)

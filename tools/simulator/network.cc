@@ -14,7 +14,7 @@ std::uint32_t Network::rail_of(Rank rank) const {
 }
 
 bool Network::joined_by_nvlinks(Rank from, Rank to) const {
-  if (from / unit_ranks_ != to / unit_ranks_ || from == to) return false;
+  if (host_of(from) / domain_hosts_ != host_of(to) / domain_hosts_ || from == to) return false;
   const std::uint32_t island = islands_[from % unit_ranks_];
   return island != kNone && island == islands_[to % unit_ranks_];
 }
@@ -27,10 +27,12 @@ void Network::add(Route& route, bool out, std::uint32_t repetition, const Way& w
   route.latency_us += static_cast<float>(way.latency_us);
 }
 
-bool Network::switched() const {
-  if (ranks() != unit_ranks_ || islands_[0] == kNone) return false;
+bool Network::one_island() const {
+  if (islands_[0] == kNone) return false;
   return std::all_of(islands_.begin(), islands_.end(), [&](std::uint32_t island) { return island == islands_[0]; });
 }
+
+bool Network::switched() const { return one_island() && cluster_.hosts <= domain_hosts_; }
 
 Route Network::over_nvlinks(Rank from, Rank to) const {
   Route route;
@@ -140,12 +142,13 @@ Machine Network::machine(const Costs& costs) const {
   const auto across = route(0, ranks() - ranks_per_host_);
   if (!across.ok()) return machine;
   machine.levels.push_back(level(across.value()));
-  if (across.value().links != LinkClass::network) {  // A rack of NVLinks: each rank has its own.
+  if (across.value().links != LinkClass::network) {  // All hosts are in one NVLink domain: each rank has its own links.
     machine.levels.back().member_gbytes_per_s *= ranks_per_host_;
     return machine;
   }
   double host = 0;
   for (const Rail& rail : rails_[0]) host += links_[rail.out].gbytes_per_s;
+  host *= hosts_per_nvlink_domain();  // Groups of ranks are NVLink domains.
   machine.levels.back().member_gbytes_per_s = host * costs.efficiency[static_cast<std::size_t>(LinkKind::network)];
   return machine;
 }

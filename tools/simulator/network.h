@@ -1,7 +1,7 @@
 // A cluster: equal hosts connected by a network of switches. Describes links, and the links on the path of a
 // message. Equal hosts share one description, so that 100,000 ranks take little memory.
 // Links that are counted as one:
-//   nvlink   all NVLinks of a GPU to NVSwitches, each way; NVSwitches pass everything among themselves
+//   nvlink   all NVLinks of a GPU to NVSwitches, each way; NVSwitches of an NVLink domain pass everything
 //   network  the ports that a rank uses together, each way; uplinks of a leaf switch, each way, as many side by
 //   side as it has hosts, divided by the oversubscription
 //   others   as in the topology, each way; on host memory, the memory of a NUMA domain
@@ -32,8 +32,10 @@ struct Cluster {
   Topology host;                     // Or of several hosts, which the cluster has several times.
   std::uint32_t hosts = 1;           // In all: a multiple of those in `host`.
   std::uint32_t ranks_per_host = 0;  // 0: one for each GPU.
-  std::uint32_t rails = 0;           // Network ports of a host that are used. 0: all.
-  std::uint32_t tiers = 2;           // Tiers of switches between hosts: 1 to 3.
+  // Consecutive hosts in one NVLink domain: NVSwitches join all of their GPUs. 0: as the topology says.
+  std::uint32_t hosts_per_nvlink_domain = 0;
+  std::uint32_t rails = 0;  // Network ports of a host that are used. 0: all.
+  std::uint32_t tiers = 2;  // Tiers of switches between hosts: 1 to 3.
   std::uint32_t hosts_per_leaf = 32;
   bool spread = false;          // A rank sends to other hosts over all ports of its host, one channel per port.
   double oversubscription = 1;  // Rate from hosts to a leaf switch, divided by the rate of its uplinks.
@@ -68,6 +70,8 @@ class Network {
 
   Rank ranks() const { return cluster_.hosts * ranks_per_host_; }
   std::uint32_t ranks_per_host() const { return ranks_per_host_; }
+  // Number of hosts in an NVLink domain; 1 if no NVLinks join hosts.
+  std::uint32_t hosts_per_nvlink_domain() const { return one_island() ? domain_hosts_ : 1; }
   const Cluster& cluster() const { return cluster_; }
   bool uniform() const { return cluster_.faults.empty(); }
 
@@ -108,6 +112,7 @@ class Network {
   Status place_ranks();
   Status check_size() const;
   void lay_nvlinks();
+  Status join_domains();
   Status lay_rails();
   void lay_ways();
   Status apply(const Fault& fault);
@@ -133,10 +138,12 @@ class Network {
   Route over_nvlinks(Rank from, Rank to) const;
   Result<Route> over_network(Rank from, Rank to) const;
   bool joined_by_nvlinks(Rank from, Rank to) const;
+  bool one_island() const;
 
   Cluster cluster_;
   std::uint32_t unit_hosts_ = 1;  // Hosts of cluster_.host.
   std::uint32_t unit_ranks_ = 1;
+  std::uint32_t domain_hosts_ = 1;  // Hosts of an NVLink domain, or of cluster_.host.
   std::uint32_t ranks_per_host_ = 0;
   std::uint32_t max_rails_ = 0;
   // Links of one repetition. Ranks are numbered host by host.

@@ -46,6 +46,7 @@ Result<Network> Network::make(Cluster cluster) {
   TUTTI_CHECK_OK(network.place_ranks());
   TUTTI_CHECK_OK(network.check_size());
   network.lay_nvlinks();
+  TUTTI_CHECK_OK(network.join_domains());
   TUTTI_CHECK_OK(network.lay_rails());
   network.lay_ways();
   for (const Fault& fault : network.cluster_.faults) TUTTI_CHECK_OK(network.apply(fault));
@@ -133,6 +134,27 @@ void Network::lay_nvlinks() {
   }
 }
 
+// Joins the NVSwitches of each NVLink domain. Without a requested size, the NVLinks of the topology determine the
+// domain.
+Status Network::join_domains() {
+  const std::uint32_t requested = cluster_.hosts_per_nvlink_domain;
+  domain_hosts_ = unit_hosts_;
+  if (requested == 0) return {};
+  if (std::find(islands_.begin(), islands_.end(), kNone) != islands_.end())
+    return invalid_argument("an NVLink domain needs GPUs that are connected to NVSwitches; " + cluster_.host.hosts[0] +
+                            " has others");
+  domain_hosts_ = std::min(requested, cluster_.hosts);
+  if (cluster_.hosts % domain_hosts_ != 0)
+    return invalid_argument(std::to_string(requested) + " hosts per NVLink domain: must divide the " +
+                            std::to_string(cluster_.hosts) + " hosts of the cluster");
+  if (domain_hosts_ % unit_hosts_ != 0 && unit_hosts_ % domain_hosts_ != 0)
+    return invalid_argument(std::to_string(requested) +
+                            " hosts per NVLink domain: must be a multiple or a divisor of the " +
+                            std::to_string(unit_hosts_) + " hosts of the topology");
+  std::fill(islands_.begin(), islands_.end(), 0);
+  return {};
+}
+
 // Rate at which all ranks of a host reach ports, each the port with its highest rate.
 double Network::rate_to_ports(std::uint32_t host, const Rail& rail) const {
   double sum = 0;
@@ -157,7 +179,7 @@ Status Network::lay_rails() {
       return invalid_argument(std::to_string(cluster_.rails) + " rails, but " + topology.hosts[host] + " has " +
                               std::to_string(nics.size()) + " network ports that are up");
     if (cluster_.rails > 0) nics.resize(cluster_.rails);
-    if (nics.empty() && cluster_.hosts > unit_hosts_)
+    if (nics.empty() && cluster_.hosts > domain_hosts_)
       return invalid_argument(topology.hosts[host] + " has no network port that is up: nothing leads to other hosts");
     const std::size_t share = cluster_.spread ? nics.size() : nics.size() / ranks_per_host_;
     const std::size_t together = std::max<std::size_t>(share, 1);

@@ -118,8 +118,9 @@ void cut(Call& call, const Costs& costs, Collective collective, Rank ranks) {
 
 Problem problem_on(const Network& network, Collective collective, Rank root) {
   Problem problem{.collective = collective, .ranks = network.ranks(), .root = root, .groups = {}};
-  const Rank hosts = network.ranks() / network.ranks_per_host();
-  if (hosts > 1 && network.ranks_per_host() > 1) problem.groups.emplace_back(hosts, network.ranks_per_host());
+  const Rank members = network.ranks_per_host() * network.hosts_per_nvlink_domain();
+  const Rank groups = network.ranks() / members;
+  if (groups > 1 && members > 1) problem.groups.emplace_back(groups, members);
   return problem;
 }
 

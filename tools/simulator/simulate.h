@@ -93,7 +93,7 @@ class Simulation {
   std::vector<Program> programs_;  // [n - 1]: of n orders.
 };
 
-// The problem of a collective over all ranks of a network.
+// The problem of a collective over all ranks of a network. Its groups are hosts, or NVLink domains of several hosts.
 Problem problem_on(const Network& network, Collective collective, Rank root = 0);
 
 }  // namespace tutti::simulator

@@ -167,7 +167,10 @@ std::vector<Symmetry> symmetries_of(const Algorithm& algorithm, const Problem& p
   const Symmetry none = no_symmetry(network);
   if (!network.uniform() || has_root(problem.collective)) return {none};
   std::vector<Symmetry> candidates;
-  for (const Symmetry::Axis& hosts : axes(none.hosts.size, network.cluster().hosts_per_leaf))
+  std::vector<Symmetry::Axis> of_hosts = axes(none.hosts.size, network.cluster().hosts_per_leaf);
+  const Rank domain = network.hosts_per_nvlink_domain();
+  if (domain > 1 && domain < none.hosts.size) of_hosts.push_back({Symmetry::Moves::rotate, none.hosts.size, domain});
+  for (const Symmetry::Axis& hosts : of_hosts)
     for (const Symmetry::Axis& places : axes(none.places.size, 1)) candidates.push_back({hosts, places});
   const Judge judge(algorithm, problem, network);
   std::erase_if(candidates, [&](const Symmetry& candidate) { return !candidate.trivial() && !judge.holds(candidate); });

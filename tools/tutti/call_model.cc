@@ -45,10 +45,11 @@ bool CallModel::has_orders(const Algorithm& algorithm) const {
   return !orders_of(networks_.own, rings_, algorithm.name()).empty();
 }
 
-bool CallModel::can_map(const Algorithm& algorithm) const {
-  if (!accesses_peers(algorithm)) return true;
+bool CallModel::can_map(const Algorithm& algorithm) const { return !accesses_peers(algorithm) || !spans_network(); }
+
+bool CallModel::spans_network() const {
   const auto last = network().route(0, network().ranks() - 1);
-  return last.ok() && last.value().links != LinkClass::network;
+  return !last.ok() || last.value().links == LinkClass::network;
 }
 
 Result<simulator::Simulation> CallModel::prepare(const Algorithm& algorithm, const Problem& problem,
@@ -64,7 +65,7 @@ Query CallModel::query_of(const Problem& problem, double bytes) const {
   Query query;
   query.problem = problem;
   query.block_bytes = static_cast<std::uint64_t>(std::max(block, 1.0));
-  query.network = network().ranks() > network().ranks_per_host();
+  query.network = spans_network();
   query.thread_blocks = on_devices_ ? costs_.max_channels : 0;
   query.only_rings = rings_.only_rings;
   return query;

@@ -30,6 +30,8 @@ class CallModel {
   bool on_devices() const { return on_devices_; }
   bool only_rings() const { return rings_.only_rings; }
   bool has_orders(const Algorithm& algorithm) const;
+  // True if some ranks communicate over the network between hosts.
+  bool spans_network() const;
   // False for algorithms that access peers' memory where a network leads to some peers.
   bool can_map(const Algorithm& algorithm) const;
 

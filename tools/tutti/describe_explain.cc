@@ -28,6 +28,7 @@ std::vector<OptionRow> options_of_explain() {
            ") or a file that tutti topo --file reads. Its GPUs "
            "hold the buffers; it replaces --groups, --memory, --transport, --cores and --link."},
       {"hosts", kHosts, "N", "those of the topology", "Number of hosts of --topology."},
+      nvlink_domain_row(),
       gpu_row(),
       {"algorithm", kAlgorithm, "NAME", "all", "Consider only this algorithm."},
       {"protocol", kProtocol, "NAME", "all", "Consider only this protocol: " + protocol_names() + "."},

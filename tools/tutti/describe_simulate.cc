@@ -12,6 +12,7 @@ std::vector<OptionRow> options_of_cluster() {
        "A host, or the hosts of a rack: a vendor system (" + presets() + ") or a file that tutti topo --file reads."},
       {"hosts", kHosts, "N", "1, or the hosts of the rack", "Number of hosts, all of this kind."},
       {"ranks-per-host", kRanksPerHost, "N", "one per GPU", "Number of ranks on each host."},
+      nvlink_domain_row(),
       gpu_row(),
       {"rails", kRails, "N", "all", "Number of network ports of each host that are used."},
       {"tiers", kTiers, "N", "2", "Tiers of switches between hosts, 1 to 3."},

@@ -60,6 +60,7 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kGroups: return parse_groups(request, value);
     case kHosts: request.topology.hosts = value; break;
     case kTopology: request.topology.name = value; break;
+    case kNvlinkDomain: request.topology.nvlink_domain = TUTTI_TRY(parse_count(value, 1, kMaxRanks)); break;
     case kGpu: request.topology.gpu = value; break;
     case kMemory:
       if (value != "host" && value != "cuda") return invalid_argument("must be host or cuda");
@@ -211,6 +212,7 @@ Status check(ExplainRequest& request, const GivenOptions& given) {
     return invalid_argument(
         "tutti explain needs --collective, --bytes, and one of --ranks, --groups and --topology; see tutti explain "
         "--help");
+  if (given.has(kNvlinkDomain) && !given.has(kTopology)) return invalid_argument("--nvlink-domain needs --topology");
   if (given.has(kGpu) && !given.has(kTopology)) return invalid_argument("--gpu needs --topology");
   for (const auto& [option, title] :
        {std::pair(kGroups, "--groups"), std::pair(kMemory, "--memory"), std::pair(kTransport, "--transport"),

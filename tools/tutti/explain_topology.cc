@@ -28,6 +28,7 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   request.topology = topology.name;
   request.gpu = topology.gpu;
   request.cluster.hosts = 0;
+  request.cluster.hosts_per_nvlink_domain = topology.nvlink_domain;
   if (!topology.hosts.empty()) {
     Result<std::uint32_t> hosts = parse_count(topology.hosts, 1, kMaxHosts);
     if (!hosts.ok()) return invalid_argument("--hosts " + topology.hosts + ": " + std::move(hosts).status().message());
@@ -43,12 +44,12 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   const simulator::Costs costs = TUTTI_TRY(simulator::costs_of(network.cluster().host));
   Machine machine = network.machine(costs);
   query.problem = simulator::problem_on(network, query.problem.collective);
-  query.network = machine.levels.back().links == LinkClass::network;
   query.thread_blocks = costs.max_channels;
   const Topology& host = network.cluster().host;
   std::string links = network.cluster().hosts == 1 ? links_in_words(host, gpus_by_rank(host)) : "";
   CallModel model(std::move(networks), costs, request.rings);
   query.only_rings = model.only_rings();
+  query.network = model.spans_network();
   return KnownTopology{std::move(model), std::move(machine), std::move(links)};
 }
 

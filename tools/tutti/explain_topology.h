@@ -11,8 +11,9 @@ namespace tutti::tool {
 // Topology to explain: its ranks, by the constants of `tutti simulate`.
 struct ExplainedTopology {
   std::string name;
-  std::string gpu;    // Model of its GPUs; empty: as in the topology.
-  std::string hosts;  // How many; empty: those of the topology.
+  std::string gpu;                  // Model of its GPUs; empty: as in the topology.
+  std::string hosts;                // How many; empty: those of the topology.
+  std::uint32_t nvlink_domain = 0;  // Hosts of an NVLink domain; 0: as in the topology.
 };
 
 // Properties that predictions need.

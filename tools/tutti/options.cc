@@ -47,6 +47,11 @@ OptionRow gpu_row() {
           "Model of the GPUs, for a topology that does not name it: " + gpu_models() + "."};
 }
 
+OptionRow nvlink_domain_row() {
+  return {"nvlink-domain", kNvlinkDomain, "N", "as the topology says",
+          "Number of consecutive hosts whose GPUs are in one NVLink domain, joined by NVSwitches."};
+}
+
 OptionRow wire_row() {
   return {"compress", kCompress, "FORMAT", name(CompressionFormat::none),
           "Compression of messages of floats: " + format_names() + ". " + name(CompressionFormat::none) +

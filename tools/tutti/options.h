@@ -37,6 +37,7 @@ enum Option {
   kMaxRelativeError,
   kMemory,
   kNccl,
+  kNvlinkDomain,
   kOversubscription,
   kChunk,
   kPreset,
@@ -68,6 +69,7 @@ Status not_implemented();
 OptionRow collective_row(const std::string& fallback);
 OptionRow groups_row(const std::string& fallback, const std::string& number_of_layouts);
 OptionRow gpu_row();
+OptionRow nvlink_domain_row();
 OptionRow wire_row();
 OptionRow max_relative_error_row();
 OptionRow type_row();

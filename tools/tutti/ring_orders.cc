@@ -20,7 +20,7 @@ HostRings orders_on(const simulator::Network& network, std::uint32_t most) {
   const std::uint32_t hosts = network.cluster().hosts;
   const Topology& host = network.cluster().host;
   std::vector<NodeId> gpus = host.all(NodeKind::gpu);
-  const bool alike = hosts == 1 && !host.all(NodeKind::nvswitch).empty();
+  const bool alike = network.hosts_per_nvlink_domain() > 1 || (hosts == 1 && !host.all(NodeKind::nvswitch).empty());
   if (most == 0 || alike || host.hosts.size() > 1 || gpus.size() < network.ranks_per_host() ||
       network.ranks() > kMaxRanksInOrders)
     return {};

@@ -12,7 +12,8 @@ Result<Networks> networks_of(const SimulateRequest& request) {
   if (cluster.hosts == 0) cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
   simulator::Network own = TUTTI_TRY(simulator::Network::make(cluster));
   cluster.faults = own.cluster().faults;
-  cluster.spread = cluster.hosts > cluster.host.hosts.size();
+  const bool has_domain = cluster.hosts_per_nvlink_domain > 0;
+  cluster.spread = cluster.hosts > (has_domain ? own.hosts_per_nvlink_domain() : cluster.host.hosts.size());
   Result<simulator::Network> spread = simulator::Network::make(cluster);
   if (spread.ok()) return Networks{std::move(own), std::move(spread).value()};
   if (!cluster.spread) return std::move(spread).status();

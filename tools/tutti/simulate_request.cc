@@ -76,6 +76,7 @@ Status add_fault(simulator::Cluster& cluster, simulator::Fault fault) {
 Status apply_to_cluster(simulator::Cluster& cluster, int option, const std::string& value) {
   switch (option) {
     case kHosts: cluster.hosts = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
+    case kNvlinkDomain: cluster.hosts_per_nvlink_domain = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
     case kRanksPerHost: cluster.ranks_per_host = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
     case kRails: cluster.rails = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
     case kTiers: cluster.tiers = TUTTI_TRY(parse_count(value, 1, kMaxTiers)); break;
