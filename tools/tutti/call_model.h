@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "src/tuner/candidates.h"
@@ -50,6 +51,9 @@ class CallModel {
   bool on_devices_ = false;
   HostRings rings_;
 };
+
+// Sentences about the times of a cluster with several hosts; empty for one host.
+std::vector<std::string> notes_on_hosts(const simulator::Network& network);
 
 // Replaces the predicted times of candidates by simulated ones. Keeps the first, which is the library's choice, and
 // sorts the others by their times. Candidates that take too long to simulate get the time 0 and go to the end.

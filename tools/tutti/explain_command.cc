@@ -241,6 +241,7 @@ Status simulate_times(const CallModel& model, const Query& query, std::vector<Ca
                       ExplainedTerms& terms) {
   TUTTI_CHECK_OK(simulate_candidates(model, query, found));
   terms.simulated = true;
+  terms.notes = notes_on_hosts(model.network());
   if (std::any_of(found.begin(), found.end(), [](const Candidate& each) { return each.predicted_us == 0; }))
     terms.notes.emplace_back(
         "Candidates without a time take long to simulate; tutti simulate --algorithm simulates one.");

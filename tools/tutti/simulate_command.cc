@@ -88,6 +88,9 @@ class Simulations {
     std::vector<CheckedProgram> programs;
     for (const Prepared& each : simulations_) programs.push_back({&each.simulation.program(), each.ordered});
     notes_ = notes_on(request_, network_, programs);
+    if (request_.like_nccl) return;  // Published tables of a rack are of NCCL.
+    const std::vector<std::string> on_hosts = notes_on_hosts(network_);
+    notes_.insert(notes_.begin(), on_hosts.begin(), on_hosts.end());
   }
 
   Status check_named(const Algorithm& algorithm) const {
