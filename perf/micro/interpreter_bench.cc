@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/executor/compiled_plan.h"
-#include "src/executor/cpu/machine.h"
+#include "src/executor/cpu/backend.h"
 #include "src/executor/straighten.h"
 
 namespace tutti {
@@ -75,10 +75,10 @@ void interpreted(benchmark::State& state) {
   launch.slice_elements = chunk / sizeof(float);
   const StraightProgram straight = straighten(compiled.program(), launch, {.copies = true});
   launch.straight = straight.view();
-  MachineMemory memory;
+  BackendMemory memory;
   memory.reserve(compiled.program().widest);
-  Interpreter<CpuMachine> interpreter(compiled.program(), launch,
-                                      CpuMachine(memory, find_fold(DataType::float32, Reduction::sum), {}),
+  Interpreter<CpuBackend> interpreter(compiled.program(), launch,
+                                      CpuBackend(memory, find_fold(DataType::float32, Reduction::sum), {}),
                                       memory.pointers());
   for (auto _ : state) {
     interpreter.start();

@@ -65,7 +65,7 @@ Status Crew::run(const Carriage& carriage, std::span<const RankBuffers> buffers,
     launch.slice_elements = slot_groups_ * kCompressionGroup;
     launch.loop.chunks = course.chunks;
     launch.signature = {calls_};
-    CpuMachine machine(member.memory, find_fold(carriage.type, Reduction::sum), arguments);
+    CpuBackend machine(member.memory, find_fold(carriage.type, Reduction::sum), arguments);
     machine.encode(&fold);
     member.interpreter.emplace(member.plan->program(), launch, machine, member.memory.pointers());
     member.done = false;

@@ -11,7 +11,7 @@
 
 #include "src/compression/format.h"
 #include "src/executor/compiled_plan.h"
-#include "src/executor/cpu/machine.h"
+#include "src/executor/cpu/backend.h"
 
 namespace tutti::rounding {
 
@@ -45,9 +45,9 @@ class Crew {
   struct Member {
     std::unique_ptr<CompiledPlan> plan;
     Launch launch;
-    MachineMemory memory;
+    BackendMemory memory;
     std::vector<float> scratch;
-    std::optional<Interpreter<CpuMachine>> interpreter;
+    std::optional<Interpreter<CpuBackend>> interpreter;
     bool done = false;
   };
 

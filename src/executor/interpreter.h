@@ -1,33 +1,33 @@
 // Interprets a program as a resumable state machine. Host and device compile this source for thread i of n. All threads
-// of a block run it concurrently and make identical decisions. The Machine, the back end, supplies the differences: the
+// of a block run it concurrently and make identical decisions. The Backend, the back end, supplies the differences: the
 // number of threads, how they fold, and whether they block. A CPU is thread 0 of 1 and never blocks, so one thread can
 // drive several interpreters.
 //
-//   Machine::source(index, pointer, operand)        set the index-th data operand that fold() reads
-//   Machine::target(index, pointer, operand)        set the index-th data operand that fold() writes
-//   Machine::source(index, pointer), target(...)    the same for lanes; also for memory if plain()
-//   Machine::plain()                                true if the kind of memory is irrelevant
-//   Machine::fold(sources, targets, count, kind)    fold `count` elements of the given operands, by all threads
-//   Machine::stage(index)                           staging buffer for an LL message, at least a slot long
-//   Machine::receive_small(...), send_small(...)    LL transfers, by all threads
-//   Machine::serves(lane), takes(index)             true if this thread handles the lane or operand
-//   Machine::await(poll)                            result of poll(); a thread block waits for it
-//   Machine::agree(progress)                        barrier; combines the progress of all threads
-//   Machine::join()                                 barrier
-//   Machine::stores_back(lane, bytes)               true if a received slot must be stored back
-//   Machine::copied(pointer)                        the only source, which is known to the thread that took it
+//   Backend::source(index, pointer, operand)        set the index-th data operand that fold() reads
+//   Backend::target(index, pointer, operand)        set the index-th data operand that fold() writes
+//   Backend::source(index, pointer), target(...)    the same for lanes; also for memory if plain()
+//   Backend::plain()                                true if the kind of memory is irrelevant
+//   Backend::fold(sources, targets, count, kind)    fold `count` elements of the given operands, by all threads
+//   Backend::stage(index)                           staging buffer for an LL message, at least a slot long
+//   Backend::receive_small(...), send_small(...)    LL transfers, by all threads
+//   Backend::serves(lane), takes(index)             true if this thread handles the lane or operand
+//   Backend::await(poll)                            result of poll(); a thread block waits for it
+//   Backend::agree(progress)                        barrier; combines the progress of all threads
+//   Backend::join()                                 barrier
+//   Backend::stores_back(lane, bytes)               true if a received slot must be stored back
+//   Backend::copied(pointer)                        the only source, which is known to the thread that took it
 #pragma once
 
 #include "src/executor/straight_run.h"
 
 namespace tutti {
 
-template <typename Machine>
+template <typename Backend>
 class Interpreter {
  public:
   // `pointers`: 2 * program.widest entries for the exclusive use of this run.
-  TUTTI_HOST_DEVICE Interpreter(const Program& program, const Launch& launch, Machine machine, std::byte** pointers)
-      : program_(program), launch_(launch), machine_(machine), sources_(pointers), targets_(pointers + program.widest) {
+  TUTTI_HOST_DEVICE Interpreter(const Program& program, const Launch& launch, Backend backend, std::byte** pointers)
+      : program_(program), launch_(launch), backend_(backend), sources_(pointers), targets_(pointers + program.widest) {
     const std::uint32_t behind = launch.loop.skew * (program.stage_count > 0 ? program.stage_count - 1 : 0);
     turns_ = program.stage_count == 0 ? 0 : launch.loop.chunks + behind;
     start();
@@ -64,8 +64,8 @@ class Interpreter {
   TUTTI_HOST_DEVICE const Blocked& blocked() const { return blocked_; }
   TUTTI_HOST_DEVICE const Cursor& cursor() const { return cursor_; }
   TUTTI_HOST_DEVICE bool more() const { return more_; }
-  TUTTI_HOST_DEVICE Machine& machine() { return machine_; }
-  TUTTI_HOST_DEVICE const Machine& machine() const { return machine_; }
+  TUTTI_HOST_DEVICE Backend& backend() { return backend_; }
+  TUTTI_HOST_DEVICE const Backend& backend() const { return backend_; }
 
  private:
   // ---- The loop ----
@@ -222,19 +222,19 @@ class Interpreter {
       blocked_.sends = !source;
       break;
     }
-    return machine_.agree(progress);
+    return backend_.agree(progress);
   }
 
   TUTTI_HOST_DEVICE Progress receive(const Operand& operand, std::uint32_t index, std::uint64_t bytes) {
     LaneState& lane = lane_of(operand);
     std::byte* data = nullptr;
     if (is_small(operand)) {
-      const Progress progress = machine_.receive_small(lane, launch_.signature, bytes, index, data, blocked_);
-      if (machine_.takes(index)) sources_[index] = data;
+      const Progress progress = backend_.receive_small(lane, launch_.signature, bytes, index, data, blocked_);
+      if (backend_.takes(index)) sources_[index] = data;
       return progress;
     }
-    if (!machine_.serves(&lane)) return Progress::done;
-    const Progress progress = machine_.await([&] { return receive_simple(lane, launch_.signature, data); });
+    if (!backend_.serves(&lane)) return Progress::done;
+    const Progress progress = backend_.await([&] { return receive_simple(lane, launch_.signature, data); });
     sources_[index] = data;
     return progress;
   }
@@ -245,10 +245,10 @@ class Interpreter {
 
   TUTTI_HOST_DEVICE Progress reserve(const Operand& operand, std::uint32_t index) {
     LaneState& lane = lane_of(operand);
-    if (!machine_.serves(&lane)) return Progress::done;
-    const Progress progress = machine_.await([&] { return room_for_message(lane); });
+    if (!backend_.serves(&lane)) return Progress::done;
+    const Progress progress = backend_.await([&] { return room_for_message(lane); });
     if (operand.place == Place::flag) return progress;
-    targets_[index] = is_small(operand) ? machine_.stage(program_.widest) : slot_of(lane.view, lane.next);
+    targets_[index] = is_small(operand) ? backend_.stage(program_.widest) : slot_of(lane.view, lane.next);
     return progress;
   }
 
@@ -287,7 +287,7 @@ class Interpreter {
       if (operand.place == Place::flag) continue;
       const bool source = k < step.sources;
       const std::uint32_t index = source ? inputs++ : outputs++;
-      if (!machine_.takes(k)) continue;
+      if (!backend_.takes(k)) continue;
       std::byte* pointer;
       if (operand.is_memory()) {
         pointer = base(operand) + (extent(operand, i, all).offset + window.offset) * launch_.element_bytes;
@@ -296,19 +296,19 @@ class Interpreter {
       }
       const std::uint64_t offset = operand.is_memory() ? 0 : shift;
       if (source) {
-        machine_.source(index, pointer + offset, operand);
+        backend_.source(index, pointer + offset, operand);
       } else {
-        machine_.target(index, pointer + offset, operand);
+        backend_.target(index, pointer + offset, operand);
       }
     }
     const std::uint64_t bytes = launch_.message_bytes(window.count);
     for (std::uint32_t k = 0; k < step.sources; ++k) {
-      if (operands[k].place != Place::lane || !machine_.stores_back(lane_of(operands[k]), bytes)) continue;
-      machine_.target(outputs++, sources_[k] + shift);
+      if (operands[k].place != Place::lane || !backend_.stores_back(lane_of(operands[k]), bytes)) continue;
+      backend_.target(outputs++, sources_[k] + shift);
     }
-    machine_.join();
-    machine_.fold(inputs, outputs, window.count, step.fold);
-    machine_.join();
+    backend_.join();
+    backend_.fold(inputs, outputs, window.count, step.fold);
+    backend_.join();
   }
 
   TUTTI_HOST_DEVICE void release(const Instruction& step, std::uint64_t bytes) {
@@ -316,31 +316,31 @@ class Interpreter {
     const Operand* targets = sources + step.sources;
     for (std::uint32_t k = 0; k < step.targets; ++k) {
       if (!takes_part(targets[k]) || !is_small(targets[k])) continue;
-      machine_.send_small(lane_of(targets[k]), launch_.signature, machine_.stage(program_.widest), bytes);
+      backend_.send_small(lane_of(targets[k]), launch_.signature, backend_.stage(program_.widest), bytes);
     }
-    machine_.join();
+    backend_.join();
     for (std::uint32_t k = 0; k < step.targets; ++k) {
-      if (!takes_part(targets[k]) || !machine_.serves(&lane_of(targets[k]))) continue;
+      if (!takes_part(targets[k]) || !backend_.serves(&lane_of(targets[k]))) continue;
       LaneState& lane = lane_of(targets[k]);
       is_small(targets[k]) ? count_message(lane) : simple_post(lane, launch_.signature, bytes);
     }
     for (std::uint32_t k = 0; k < step.sources; ++k) {
-      if (takes_part(sources[k]) && machine_.serves(&lane_of(sources[k]))) take(lane_of(sources[k]));
+      if (takes_part(sources[k]) && backend_.serves(&lane_of(sources[k]))) take(lane_of(sources[k]));
     }
-    machine_.join();
+    backend_.join();
   }
 
   // ---- Straight programs ----
 
   TUTTI_HOST_DEVICE Progress run_straight_stage() {
-    StraightRun<Machine> run{launch_, machine_, cursor_, blocked_, machine_.stage(program_.widest), part_};
+    StraightRun<Backend> run{launch_, backend_, cursor_, blocked_, backend_.stage(program_.widest), part_};
     const std::uint32_t end = launch_.straight.stages[stage() + 1];
     return launch_.straight.ll ? run.template until<true>(end) : run.template until<false>(end);
   }
 
   const Program& program_;
   const Launch& launch_;
-  Machine machine_;
+  Backend backend_;
   std::byte** sources_;
   std::byte** targets_;
   Blocked blocked_;

@@ -5,10 +5,10 @@
 
 namespace tutti {
 
-template <typename Machine>
+template <typename Backend>
 struct StraightRun {
   const Launch& launch;
-  Machine& machine;
+  Backend& backend;
   Cursor& cursor;
   Blocked& blocked;
   std::byte* outgoing;  // Staging buffer for LL messages that are not copied directly.
@@ -45,11 +45,11 @@ struct StraightRun {
     } else {
       block(step, ready);
     }
-    progress = machine.agree(progress);
+    progress = backend.agree(progress);
     if (progress != Progress::done) return progress;
-    if (step.outputs > 0) machine.fold(step.inputs, step.outputs, count, step.fold);
-    machine.join();
-    release<kLl>(step, lanes, machine.copied(read), bytes);
+    if (step.outputs > 0) backend.fold(step.inputs, step.outputs, count, step.fold);
+    backend.join();
+    release<kLl>(step, lanes, backend.copied(read), bytes);
     return Progress::done;
   }
 
@@ -57,24 +57,24 @@ struct StraightRun {
   TUTTI_HOST_DEVICE Progress receive(const StraightLane& at, std::uint64_t bytes) {
     std::byte* data = nullptr;
     if (kLl && !at.flag) {
-      const Progress progress = machine.receive_small(*at.lane, launch.signature, bytes, at.index, data, blocked);
-      if (progress == Progress::done && machine.takes(at.index)) machine.source(at.index, data);
+      const Progress progress = backend.receive_small(*at.lane, launch.signature, bytes, at.index, data, blocked);
+      if (progress == Progress::done && backend.takes(at.index)) backend.source(at.index, data);
       return progress;
     }
-    if (!machine.serves(at.lane)) return Progress::done;
-    const Progress progress = machine.await([&] { return receive_simple(*at.lane, launch.signature, data); });
+    if (!backend.serves(at.lane)) return Progress::done;
+    const Progress progress = backend.await([&] { return receive_simple(*at.lane, launch.signature, data); });
     if (progress != Progress::done || at.flag) return progress;
-    machine.source(at.index, data);
-    if (at.back != StraightLane::kNotBack) machine.target(at.back, data);
+    backend.source(at.index, data);
+    if (at.back != StraightLane::kNotBack) backend.target(at.back, data);
     return progress;
   }
 
   template <bool kLl>
   TUTTI_HOST_DEVICE Progress reserve(const StraightLane& at) {
-    if (!machine.serves(at.lane)) return Progress::done;
-    const Progress progress = machine.await([&] { return room_for_message(*at.lane); });
+    if (!backend.serves(at.lane)) return Progress::done;
+    const Progress progress = backend.await([&] { return room_for_message(*at.lane); });
     if (progress != Progress::done || at.flag || at.copy) return progress;
-    machine.target(at.index, kLl ? outgoing : slot_of(at.lane->view, at.lane->next));
+    backend.target(at.index, kLl ? outgoing : slot_of(at.lane->view, at.lane->next));
     return progress;
   }
 
@@ -84,36 +84,36 @@ struct StraightRun {
     const StraightLane* sends = lanes + step.receives;
     for (std::uint32_t k = 0; kLl && k < step.sends; ++k) {
       if (sends[k].flag) continue;
-      machine.send_small(*sends[k].lane, launch.signature, sends[k].copy ? read : outgoing, bytes);
+      backend.send_small(*sends[k].lane, launch.signature, sends[k].copy ? read : outgoing, bytes);
     }
-    if (kLl) machine.join();
+    if (kLl) backend.join();
     for (std::uint32_t k = 0; k < step.sends; ++k) {
-      if (!machine.serves(sends[k].lane)) continue;
+      if (!backend.serves(sends[k].lane)) continue;
       kLl && !sends[k].flag ? count_message(*sends[k].lane) : simple_post(*sends[k].lane, launch.signature, bytes);
     }
     for (std::uint32_t k = 0; k < step.receives; ++k) {
-      if (machine.serves(lanes[k].lane)) take(*lanes[k].lane);
+      if (backend.serves(lanes[k].lane)) take(*lanes[k].lane);
     }
-    if (kLl) machine.join();  // All threads read the lane ends of LL messages.
+    if (kLl) backend.join();  // All threads read the lane ends of LL messages.
   }
 
   // Passes the extents of the chunk to the machine. Returns the first extent that is read.
   TUTTI_HOST_DEVICE const std::byte* find_memory(const StraightStep& step) {
     const StraightMemory* memory = launch.straight.memory + step.memory;
     const std::uint64_t before = step.size * part * launch.element_bytes;
-    const bool plain = machine.plain();
+    const bool plain = backend.plain();
     std::byte* first = nullptr;
     for (std::uint32_t k = 0; k < step.reads; ++k, ++memory) {
-      if (k > 0 && !machine.takes(k)) continue;
+      if (k > 0 && !backend.takes(k)) continue;
       std::byte* at = *memory->base + memory->offset + before;
       if (k == 0) first = at;
-      if (!machine.takes(k)) continue;
-      plain ? machine.source(memory->index, at) : machine.source(memory->index, at, *memory->operand);
+      if (!backend.takes(k)) continue;
+      plain ? backend.source(memory->index, at) : backend.source(memory->index, at, *memory->operand);
     }
     for (std::uint32_t k = 0; k < step.writes; ++k, ++memory) {
-      if (!machine.takes(step.reads + k)) continue;
+      if (!backend.takes(step.reads + k)) continue;
       std::byte* at = *memory->base + memory->offset + before;
-      plain ? machine.target(memory->index, at) : machine.target(memory->index, at, *memory->operand);
+      plain ? backend.target(memory->index, at) : backend.target(memory->index, at, *memory->operand);
     }
     return first;
   }
@@ -125,16 +125,16 @@ struct StraightRun {
     Progress progress = Progress::done;
     for (std::uint32_t ready = cursor.acquired; ready < step.receives; ++ready) {
       LaneState& lane = *lanes[ready].lane;
-      if (!lanes[ready].flag || !machine.serves(&lane)) continue;
-      progress = machine.await([&] { return receive_simple(lane, launch.signature, none); });
+      if (!lanes[ready].flag || !backend.serves(&lane)) continue;
+      progress = backend.await([&] { return receive_simple(lane, launch.signature, none); });
       if (progress == Progress::done) continue;
       block(step, ready);
       break;
     }
-    progress = machine.agree(progress);
+    progress = backend.agree(progress);
     if (progress != Progress::done) return progress;
     for (std::uint32_t k = 0; k < std::uint32_t{step.receives} + step.sends; ++k) {
-      if (!lanes[k].flag || !machine.serves(lanes[k].lane)) continue;
+      if (!lanes[k].flag || !backend.serves(lanes[k].lane)) continue;
       if (k < step.receives) {
         take(*lanes[k].lane);
       } else {

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "src/topology/ways.h"
+#include "src/topology/paths.h"
 
 namespace tutti {
 
@@ -147,10 +147,10 @@ std::string padded(std::string text, std::size_t width) {
 
 }  // namespace
 
-std::string describe(const Topology& topology, const Way& found, NodeId from, NodeId to) {
-  if (found.kind == WayKind::same) return "X";
+std::string describe(const Topology& topology, const NodePath& found, NodeId from, NodeId to) {
+  if (found.kind == PathKind::same) return "X";
   std::string text = name(found.kind);
-  if (found.kind == WayKind::none) return text;
+  if (found.kind == PathKind::none) return text;
   double carried = found.gbytes_per_s;
   for (const NodeId end : {from, to})
     if (topology.nodes[end].gbytes_per_s > 0) carried = std::min(carried, topology.nodes[end].gbytes_per_s);
@@ -177,7 +177,7 @@ std::string describe_distances(const Topology& topology) {
     for (const NodeId to : devices) text += padded(topology.nodes[to].name, width);
     for (const NodeId from : devices) {
       text += "\n" + padded(topology.nodes[from].name, width);
-      const std::vector<Way> found = ways(topology, from, devices);
+      const std::vector<NodePath> found = find_paths(topology, from, devices);
       for (std::size_t i = 0; i < devices.size(); ++i)
         text += padded(describe(topology, found[i], from, devices[i]), width);
     }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "src/topology/ways.h"
+#include "src/topology/paths.h"
 
 namespace tutti {
 namespace {
@@ -60,12 +60,12 @@ class Question {
  private:
   // Adds both directions, since links are full-duplex.
   void connect(std::uint32_t from, std::uint32_t to) {
-    const Way found = way(topology_, nodes_[from], nodes_[to]);
+    const NodePath found = find_path(topology_, nodes_[from], nodes_[to]);
     steps_ += found.steps;
     const std::size_t there = std::size_t{from} * requested_.size() + to,
                       back = std::size_t{to} * requested_.size() + from;
     requested_.latencies_us[there] = requested_.latencies_us[back] = found.latency_us;
-    if (found.kind != WayKind::nvlink) by_other_ways_.insert(by_other_ways_.end(), {there, back});
+    if (found.kind != PathKind::nvlink) by_other_ways_.insert(by_other_ways_.end(), {there, back});
     for (const LinkLoad& load : found.loads) {
       requested_.uses[there].push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
       requested_.uses[back].push_back({2 * load.link + (load.forth ? 1 : 0), load.part});
@@ -78,7 +78,7 @@ class Question {
     const auto own = std::find(ports_.begin(), ports_.end(), nearest_port(topology_, nodes_[station], ports_));
     if (own == ports_.end()) return;
     const auto own_gate = static_cast<std::uint32_t>(own - ports_.begin());
-    const Way out = way(topology_, nodes_[station], *own);
+    const NodePath out = find_path(topology_, nodes_[station], *own);
     std::vector<Use> leaves, enters;
     for (const LinkLoad& load : out.loads) {
       leaves.push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
@@ -91,9 +91,9 @@ class Question {
     }
     for (std::uint32_t gate = 0; gate < requested_.gates; ++gate) {
       const std::uint32_t number = requested_.stations + gate;
-      const Way found = way(topology_, nodes_[station], ports_[gate]);
+      const NodePath found = find_path(topology_, nodes_[station], ports_[gate]);
       steps_ += found.steps;
-      if (found.kind == WayKind::none) continue;
+      if (found.kind == PathKind::none) continue;
       const std::size_t there = std::size_t{station} * requested_.size() + number;
       const std::size_t back = std::size_t{number} * requested_.size() + station;
       requested_.latencies_us[there] = requested_.latencies_us[back] = found.latency_us;
@@ -153,10 +153,10 @@ std::vector<NodeId> usable_ports(const Topology& topology) {
 
 NodeId nearest_port(const Topology& topology, NodeId device, std::span<const NodeId> ports) {
   std::vector<NodeId> nearest;
-  std::optional<Way> best;
+  std::optional<NodePath> best;
   for (const NodeId port : ports) {
-    const Way found = way(topology, device, port);
-    if (found.kind == WayKind::none) continue;
+    const NodePath found = find_path(topology, device, port);
+    if (found.kind == PathKind::none) continue;
     const bool better = !best || found.kind < best->kind ||
                         (found.kind == best->kind && found.latency_us < best->latency_us * (1 - 1e-9));
     const bool same = best && found.kind == best->kind && !better && found.latency_us <= best->latency_us * (1 + 1e-9);

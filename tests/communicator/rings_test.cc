@@ -8,8 +8,8 @@
 #include "algorithms/catalogue.h"
 #include "src/plan/fuse.h"
 #include "src/plan/verify.h"
+#include "src/topology/paths.h"
 #include "src/topology/presets.h"
-#include "src/topology/ways.h"
 #include "src/tuner/map_ranks.h"
 #include "tests/communicator/crossed_gpus.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
@@ -249,7 +249,7 @@ TEST(TreeMapping, ChoosesLeadersNearPortOfChannel) {
         if (on_other_hosts(mine, 8).empty()) continue;
         for (const NodeId gpu : topology.all(NodeKind::gpu)) {
           if (topology.nodes[gpu].index != mine.steps.self() % 8) continue;
-          std::erase_if(near, [&](NodeId port) { return way(topology, gpu, port).kind != WayKind::pix; });
+          std::erase_if(near, [&](NodeId port) { return find_path(topology, gpu, port).kind != PathKind::pix; });
         }
       }
       EXPECT_FALSE(near.empty()) << testing::PrintToString(rank_mapping.order);

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "src/base/pages.h"
-#include "src/executor/thread_block/compressed_machine.h"
+#include "src/executor/thread_block/compressed_backend.h"
 #include "src/executor/thread_block/correct.h"
 #include "tests/executor/host_thread_block.h"
 
@@ -329,7 +329,7 @@ void HostDevice::run_thread_blocks(const Batch& batch) const {
       for (std::uint32_t worker = 0; worker < options_.workers; ++worker) {
         threads.emplace_back([&entry, &block, channel, worker, compressed] {
           const WatchedHostThreadBlock own(block, worker, entry.watch);
-          compressed ? run_call<CompressedMachine>(entry, channel, own, block.memory().data())
+          compressed ? run_call<CompressedBackend>(entry, channel, own, block.memory().data())
                      : run_call(entry, channel, own, block.memory().data());
         });
       }

@@ -51,7 +51,7 @@ void RankHarness::run(const std::vector<std::vector<RankBuffers>>& buffers, Watc
     start(buffers[operation], operation);
     // Ranks that run compiled schedules meet ranks that interpret plans, on the same lanes.
     const bool briefly =
-        !moves_.empty() && (operation + plan_.steps.self()) % 2 == 0 && interpreter_->machine().plain();
+        !moves_.empty() && (operation + plan_.steps.self()) % 2 == 0 && interpreter_->backend().plain();
     if (!(briefly ? run_briefly(operation, watch) : finish(operation, watch))) return;
   }
 }
@@ -69,9 +69,9 @@ void RankHarness::start(const std::vector<RankBuffers>& buffers, std::uint32_t o
   FoldArguments arguments;
   arguments.ranks = task.ranks;
   arguments.cache_policy = cache_policy();
-  CpuMachine machine(memory_, find_fold(task.type, task.reduction), arguments);
-  if (task.reduction == Reduction::pre_mul_sum) machine.scale(task.scale, task.integer_scale);
-  interpreter_.emplace(program(), launch_, machine, memory_.pointers());
+  CpuBackend backend(memory_, find_fold(task.type, task.reduction), arguments);
+  if (task.reduction == Reduction::pre_mul_sum) backend.scale(task.scale, task.integer_scale);
+  interpreter_.emplace(program(), launch_, backend, memory_.pointers());
 }
 
 std::vector<KernelCall> RankHarness::calls(std::span<MeetingRecord* const> records) {
@@ -205,7 +205,7 @@ bool RankHarness::run_briefly(std::uint32_t operation, Watch& watch) {
       return {};
     }
   } hooks{watch};
-  const Status status = BriefRun(moves_, launch_.signature, interpreter_->machine(), hooks).run();
+  const Status status = BriefRun(moves_, launch_.signature, interpreter_->backend(), hooks).run();
   watch.moves.fetch_add(1);
   ++brief_runs_;
   const std::string where = "rank " + std::to_string(plan_.steps.self()) + ", operation " + std::to_string(operation);

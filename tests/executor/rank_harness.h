@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "src/executor/compiled_plan.h"
+#include "src/executor/cpu/backend.h"
 #include "src/executor/cpu/brief.h"
-#include "src/executor/cpu/machine.h"
 #include "src/executor/straighten.h"
 #include "src/executor/thread_block/call.h"
 #include "src/plan/lanes.h"
@@ -65,7 +65,7 @@ class RankHarness {
   const Plan& plan_;
   const TestCall& test_call_;
   std::vector<std::unique_ptr<CompiledPlan>> compiled_;  // [channel]
-  MachineMemory memory_;
+  BackendMemory memory_;
   Launch launch_;
   std::pmr::memory_resource* reach_;  // Memory that a thread block can read and write.
   std::pmr::vector<Number> scratch_;
@@ -81,7 +81,7 @@ class RankHarness {
   std::vector<Move> moves_;
   std::uint32_t brief_runs_ = 0;
   std::vector<RankBuffers> peers_;  // [rank]; used on a CPU.
-  std::optional<Interpreter<CpuMachine>> interpreter_;
+  std::optional<Interpreter<CpuBackend>> interpreter_;
   std::string complaint_;
 };
 

@@ -26,10 +26,10 @@ TEST_F(DiscoveryTest, FindsDevicesAtTheirPlaces) {
   const Topology found = look();
   EXPECT_EQ(found.all(NodeKind::gpu).size(), 3u);
   EXPECT_EQ(found.find("gpu0")->model, "H100-SXM5-80GB");
-  EXPECT_EQ(between(found, "gpu0", "mlx5_0").kind, WayKind::pix);
+  EXPECT_EQ(between(found, "gpu0", "mlx5_0").kind, PathKind::pix);
   EXPECT_NEAR(between(found, "gpu0", "mlx5_0").gbytes_per_s, 63, 0.1);
-  EXPECT_EQ(between(found, "gpu1", "mlx5_0").kind, WayKind::phb);
-  EXPECT_EQ(between(found, "gpu2", "mlx5_0").kind, WayKind::sys);
+  EXPECT_EQ(between(found, "gpu1", "mlx5_0").kind, PathKind::phb);
+  EXPECT_EQ(between(found, "gpu2", "mlx5_0").kind, PathKind::sys);
   EXPECT_NEAR(between(found, "gpu2", "ens5").gbytes_per_s, 15.75, 0.01);
   EXPECT_EQ(found.find("nic 0000:b1:00.0"), nullptr);  // The disk.
 }
@@ -41,7 +41,7 @@ TEST_F(DiscoveryTest, FindsRdmaPortsOnce_AndInterfacesOfOtherNics) {
   EXPECT_FALSE(found.find("mlx5_0")->down);
   ASSERT_NE(found.find("mlx5_0:2"), nullptr);
   EXPECT_TRUE(found.find("mlx5_0:2")->down);
-  EXPECT_EQ(between(found, "gpu0", "mlx5_0:2").kind, WayKind::pix);
+  EXPECT_EQ(between(found, "gpu0", "mlx5_0:2").kind, PathKind::pix);
   EXPECT_EQ(found.find("ib0"), nullptr);
   EXPECT_DOUBLE_EQ(found.find("ens5")->gbytes_per_s, 12.5);
 }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "src/topology/fill.h"
+#include "src/topology/paths.h"
 #include "src/topology/presets.h"
-#include "src/topology/ways.h"
 #include "tests/topology/read_file.h"
 
 namespace tutti::test {
@@ -35,11 +35,11 @@ NodeId id_of(const Topology& topology, std::string_view name) {
 }
 
 double gbytes(const Topology& topology, std::string_view from, std::string_view to) {
-  return way(topology, id_of(topology, from), id_of(topology, to)).gbytes_per_s;
+  return find_path(topology, id_of(topology, from), id_of(topology, to)).gbytes_per_s;
 }
 
-WayKind kind(const Topology& topology, std::string_view from, std::string_view to) {
-  return way(topology, id_of(topology, from), id_of(topology, to)).kind;
+PathKind kind(const Topology& topology, std::string_view from, std::string_view to) {
+  return find_path(topology, id_of(topology, from), id_of(topology, to)).kind;
 }
 
 TEST(NcclXml, ReadsFullDump) {
@@ -55,9 +55,9 @@ TEST(NcclXml, ReadsFullDump) {
   EXPECT_EQ(h100.find("numa0")->cpus, "0-79");
   EXPECT_DOUBLE_EQ(h100.find("mlx5_7")->gbytes_per_s, 25);
   EXPECT_DOUBLE_EQ(gbytes(h100, "gpu0", "gpu7"), 450);  // 18 links, over four switches.
-  EXPECT_EQ(kind(h100, "gpu0", "mlx5_7"), WayKind::pix);
-  EXPECT_EQ(kind(h100, "gpu0", "mlx5_6"), WayKind::phb);
-  EXPECT_EQ(kind(h100, "gpu0", "mlx5_0"), WayKind::sys);
+  EXPECT_EQ(kind(h100, "gpu0", "mlx5_7"), PathKind::pix);
+  EXPECT_EQ(kind(h100, "gpu0", "mlx5_6"), PathKind::phb);
+  EXPECT_EQ(kind(h100, "gpu0", "mlx5_0"), PathKind::sys);
 }
 
 TEST(NcclXml, IgnoresSlowVirtualBridge) {
@@ -70,11 +70,11 @@ TEST(NcclXml, ReadsDevicesWithoutBridges) {
   Topology p4d = topology_of("nccl-aws-p4d-8xA100.xml");
   EXPECT_EQ(p4d.all(NodeKind::gpu).size(), 8u);
   EXPECT_EQ(p4d.all(NodeKind::nic).size(), 4u);
-  EXPECT_EQ(kind(p4d, "gpu0", "gpu7"), WayKind::sys);  // The file has no NVLinks.
+  EXPECT_EQ(kind(p4d, "gpu0", "gpu7"), PathKind::sys);  // The file has no NVLinks.
   fill_in(p4d);
   EXPECT_DOUBLE_EQ(gbytes(p4d, "gpu0", "gpu7"), 300);
   EXPECT_DOUBLE_EQ(p4d.find("nic 0000:10:1b.0")->gbytes_per_s, 12.5);
-  EXPECT_EQ(kind(p4d, "gpu1", "nic 0000:10:1b.0"), WayKind::pix);
+  EXPECT_EQ(kind(p4d, "gpu1", "nic 0000:10:1b.0"), PathKind::pix);
 }
 
 TEST(NcclXml, NumbersGpusLikeDrivers) {
@@ -97,7 +97,7 @@ TEST(FillIn, DoesNotGuessGpuModels) {
 
 TEST(NcclXml, OmitsLinksToSelf) {
   const Topology ncv4 = topology_of("nccl-azure-ncv4-4xA100-pcie.xml");
-  EXPECT_EQ(kind(ncv4, "gpu0", "gpu1"), WayKind::sys);
+  EXPECT_EQ(kind(ncv4, "gpu0", "gpu1"), PathKind::sys);
   EXPECT_EQ(ncv4.notes.size(), 4u);
   EXPECT_DOUBLE_EQ(ncv4.find("eth0")->gbytes_per_s, 12.5);
 }
@@ -108,9 +108,9 @@ TEST(HwlocXml, ReadsDgx2) {
   EXPECT_EQ(dgx2.all(NodeKind::nvswitch).size(), 12u);
   EXPECT_EQ(dgx2.find("numa1")->cpus, "24-25");
   EXPECT_DOUBLE_EQ(gbytes(dgx2, "gpu0", "gpu1"), 150);
-  EXPECT_EQ(kind(dgx2, "gpu0", "gpu8"), WayKind::sys);
+  EXPECT_EQ(kind(dgx2, "gpu0", "gpu8"), PathKind::sys);
   fill_in(dgx2);  // No driver reports the links between the boards.
-  EXPECT_EQ(kind(dgx2, "gpu0", "gpu8"), WayKind::nvlink);
+  EXPECT_EQ(kind(dgx2, "gpu0", "gpu8"), PathKind::nvlink);
   EXPECT_DOUBLE_EQ(gbytes(dgx2, "gpu0", "gpu8"), 150);
 }
 
@@ -354,7 +354,7 @@ TEST(Merged, KeepsHostsSeparate) {
   EXPECT_TRUE(check(both).ok());
   EXPECT_EQ(both.all(NodeKind::gpu).size(), 16u);
   const auto gpus = both.all(NodeKind::gpu);
-  EXPECT_EQ(way(both, gpus.front(), gpus.back()).kind, WayKind::none);
+  EXPECT_EQ(find_path(both, gpus.front(), gpus.back()).kind, PathKind::none);
 }
 
 }  // namespace

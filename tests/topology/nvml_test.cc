@@ -51,9 +51,9 @@ TEST_F(NvmlDiscovery, FindsNvLinks) {
   const Topology found = look_with("");
   EXPECT_EQ(found.find("gpu0")->model, "H100-SXM5-80GB");
   EXPECT_EQ(found.find("gpu2")->model, "Stand-in 2");  // Its device id is in no list.
-  EXPECT_EQ(between(found, "gpu0", "gpu1").kind, WayKind::nvlink);
+  EXPECT_EQ(between(found, "gpu0", "gpu1").kind, PathKind::nvlink);
   EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // Four links, reported by both ends.
-  EXPECT_EQ(between(found, "gpu0", "gpu2").kind, WayKind::sys);
+  EXPECT_EQ(between(found, "gpu0", "gpu2").kind, PathKind::sys);
   ASSERT_EQ(found.all(NodeKind::nvswitch).size(), 1u);
   EXPECT_EQ(found.nodes[found.all(NodeKind::nvswitch)[0]].bus_id, "0000:c1:00.0");
   EXPECT_EQ(report().words, "3 GPUs, 10 ends of NVLinks");
@@ -72,7 +72,7 @@ TEST_F(NvmlDiscovery, FindsC2cOfNearestDomain) {
   EXPECT_EQ(links[1].b, id_of(found, "gpu2"));
   EXPECT_EQ(links[1].width, 5u);
   EXPECT_NEAR(links[1].gbytes_per_s, 5 * 44.712, 1e-9);
-  EXPECT_EQ(between(found, "gpu0", "numa0").kind, WayKind::c2c);
+  EXPECT_EQ(between(found, "gpu0", "numa0").kind, PathKind::c2c);
   EXPECT_EQ(report().words, "3 GPUs, 10 ends of NVLinks, 14 links of NVLink-C2C");
   EXPECT_EQ(found.notes, Notes());
 }
@@ -140,7 +140,7 @@ TEST_F(NvmlDiscovery, ContinuesWithoutNvml_WhenItFails) {
     EXPECT_EQ(report().words, why);
     ASSERT_EQ(found.all(NodeKind::gpu).size(), 3u) << why;
     EXPECT_EQ(found.find("gpu1")->bus_id, "0000:5e:00.0");
-    EXPECT_EQ(between(found, "gpu0", "gpu1").kind, WayKind::phb);
+    EXPECT_EQ(between(found, "gpu0", "gpu1").kind, PathKind::phb);
   }
 }
 

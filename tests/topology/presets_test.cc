@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "src/topology/ways.h"
+#include "src/topology/paths.h"
 
 namespace tutti::test {
 namespace {
@@ -33,9 +33,9 @@ TEST(Presets, MatchVendorBandwidthBetweenGpus) {
     const Topology topology = preset(name).value();
     ASSERT_EQ(topology.all(NodeKind::gpu).size(), 8u);
     ASSERT_EQ(topology.all(NodeKind::nic).size(), 8u);
-    EXPECT_DOUBLE_EQ(way(topology, id_of(topology, "gpu0"), id_of(topology, "gpu7")).gbytes_per_s, gbytes_per_s)
+    EXPECT_DOUBLE_EQ(find_path(topology, id_of(topology, "gpu0"), id_of(topology, "gpu7")).gbytes_per_s, gbytes_per_s)
         << name;
-    EXPECT_EQ(way(topology, id_of(topology, "gpu5"), id_of(topology, "mlx5_5")).kind, WayKind::pix) << name;
+    EXPECT_EQ(find_path(topology, id_of(topology, "gpu5"), id_of(topology, "mlx5_5")).kind, PathKind::pix) << name;
   }
 }
 
@@ -43,11 +43,11 @@ TEST(Presets, RackJoinsItsHostsByNvLink) {
   const Topology rack = preset("gb200-nvl72").value();
   EXPECT_EQ(rack.hosts.size(), 18u);
   EXPECT_EQ(rack.all(NodeKind::gpu).size(), 72u);
-  const Way across = way(rack, id_of(rack, "gpu0", 0), id_of(rack, "gpu3", 17));
-  EXPECT_EQ(across.kind, WayKind::nvlink);
+  const NodePath across = find_path(rack, id_of(rack, "gpu0", 0), id_of(rack, "gpu3", 17));
+  EXPECT_EQ(across.kind, PathKind::nvlink);
   EXPECT_DOUBLE_EQ(across.gbytes_per_s, 900);
-  EXPECT_EQ(way(rack, id_of(rack, "gpu0", 5), id_of(rack, "numa0", 5)).kind, WayKind::c2c);
-  EXPECT_DOUBLE_EQ(way(rack, id_of(rack, "gpu0", 5), id_of(rack, "numa0", 5)).gbytes_per_s, 225);
+  EXPECT_EQ(find_path(rack, id_of(rack, "gpu0", 5), id_of(rack, "numa0", 5)).kind, PathKind::c2c);
+  EXPECT_DOUBLE_EQ(find_path(rack, id_of(rack, "gpu0", 5), id_of(rack, "numa0", 5)).gbytes_per_s, 225);
 }
 
 TEST(Presets, ListNames_WhenNameIsUnknown) {

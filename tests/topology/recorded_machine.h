@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/topology/discover/discover.h"
-#include "src/topology/ways.h"
+#include "src/topology/paths.h"
 
 namespace tutti::test {
 
@@ -104,8 +104,8 @@ inline NodeId id_of(const Topology& topology, std::string_view name) {
   return node == nullptr ? 0 : static_cast<NodeId>(node - topology.nodes.data());
 }
 
-inline Way between(const Topology& topology, std::string_view from, std::string_view to) {
-  return way(topology, id_of(topology, from), id_of(topology, to));
+inline NodePath between(const Topology& topology, std::string_view from, std::string_view to) {
+  return find_path(topology, id_of(topology, from), id_of(topology, to));
 }
 
 }  // namespace tutti::test

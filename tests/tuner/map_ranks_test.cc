@@ -8,8 +8,8 @@
 #include <set>
 
 #include "src/base/service_thread.h"
+#include "src/topology/paths.h"
 #include "src/topology/presets.h"
-#include "src/topology/ways.h"
 #include "src/tuner/rings.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
 
@@ -46,7 +46,7 @@ TEST(MapRanks, UsesEveryNvLink_OfMesh) {
   EXPECT_NEAR(sum_of(found), 150, 1e-6);
   for (const Circuit& circuit : found.each)
     for (std::size_t i = 0; i < circuit.nodes.size(); ++i)
-      EXPECT_EQ(way(topology, circuit.nodes[i], circuit.nodes[(i + 1) % 8]).kind, WayKind::nvlink);
+      EXPECT_EQ(find_path(topology, circuit.nodes[i], circuit.nodes[(i + 1) % 8]).kind, PathKind::nvlink);
 }
 
 // Where NVLinks join all pairs, or none, rings have no advantage.
@@ -93,7 +93,8 @@ TEST(MapRanks, CrossesSocketsMinimally) {
   for (const Circuit& circuit : found.each) {
     int crossings = 0;
     for (std::size_t i = 0; i < circuit.nodes.size(); ++i)
-      crossings += way(topology, circuit.nodes[i], circuit.nodes[(i + 1) % circuit.nodes.size()]).kind == WayKind::sys;
+      crossings +=
+          find_path(topology, circuit.nodes[i], circuit.nodes[(i + 1) % circuit.nodes.size()]).kind == PathKind::sys;
     EXPECT_EQ(crossings, 2);
   }
 }
@@ -107,8 +108,8 @@ TEST(MapRanks, LeavesByEachPort_FromNearestGpu) {
   std::set<NodeId> used;
   for (const Circuit& circuit : found.each) {
     used.insert(circuit.port);
-    EXPECT_EQ(way(topology, circuit.port, circuit.nodes.front()).kind, WayKind::pix);
-    EXPECT_EQ(way(topology, circuit.nodes.back(), circuit.port).kind, WayKind::pix);
+    EXPECT_EQ(find_path(topology, circuit.port, circuit.nodes.front()).kind, PathKind::pix);
+    EXPECT_EQ(find_path(topology, circuit.nodes.back(), circuit.port).kind, PathKind::pix);
   }
   EXPECT_EQ(used.size(), 8u);
 }
@@ -149,7 +150,7 @@ TEST(MapRanks, NamesSlowestLink) {
   ASSERT_FALSE(found.each.empty());
   for (const Circuit& circuit : found.each) {
     const NodeId from = circuit.nodes[circuit.slowest], to = circuit.nodes[(circuit.slowest + 1) % 3];
-    EXPECT_EQ(way(topology, from, to).kind, WayKind::sys);
+    EXPECT_EQ(find_path(topology, from, to).kind, PathKind::sys);
   }
 }
 
@@ -199,7 +200,7 @@ TEST(MapRanks, LimitsSteps) {
   const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
   EXPECT_TRUE(found.each.empty());
   const NodeId last = kMaxStations - 1;
-  EXPECT_LE(found.steps, kMaxSteps + way(topology, 0, last).steps);
+  EXPECT_LE(found.steps, kMaxSteps + find_path(topology, 0, last).steps);
 }
 
 TEST(MapRanks, RejectsTooManyGpus) {

@@ -17,7 +17,7 @@
 
 #include "src/base/rank.h"
 #include "src/model/machine.h"
-#include "src/topology/ways.h"
+#include "src/topology/paths.h"
 #include "tools/simulator/costs.h"
 
 namespace tutti::simulator {
@@ -124,7 +124,7 @@ class Network {
   Way way_between(NodeId from, NodeId to);
   double rate_to_ports(std::uint32_t host, const Rail& rail) const;
   void leave_own_links(NodeId node, const Rail& rail, std::array<Way, 2>& ways);
-  LinkClass class_of(const tutti::Way& way) const;
+  LinkClass class_of(const NodePath& way) const;
   std::uint32_t nearest_rail(std::uint32_t host, NodeId node) const;
 
   std::uint32_t repetition_of(Rank rank) const { return rank / unit_ranks_; }

@@ -160,7 +160,7 @@ double Network::rate_to_ports(std::uint32_t host, const Rail& rail) const {
   double sum = 0;
   for (Rank rank = host * ranks_per_host_; rank < (host + 1) * ranks_per_host_; ++rank) {
     double most = 0;
-    for (const NodeId nic : rail.nics) most = std::max(most, way(cluster_.host, nodes_[rank], nic).gbytes_per_s);
+    for (const NodeId nic : rail.nics) most = std::max(most, find_path(cluster_.host, nodes_[rank], nic).gbytes_per_s);
     sum += most;
   }
   return sum;
@@ -206,15 +206,15 @@ Status Network::lay_rails() {
   return {};
 }
 
-LinkClass Network::class_of(const tutti::Way& way) const {
-  if (way.kind == WayKind::nvlink) return LinkClass::nvlink;
+LinkClass Network::class_of(const NodePath& way) const {
+  if (way.kind == PathKind::nvlink) return LinkClass::nvlink;
   const bool memory = std::all_of(way.nodes.begin(), way.nodes.end(), [&](NodeId id) {
     return cluster_.host.nodes[id].kind == NodeKind::numa || cluster_.host.nodes[id].kind == NodeKind::cpu;
   });
   return memory ? LinkClass::memory : LinkClass::pci;
 }
 
-// The links that way() goes over, one by one; of NVLinks between two GPUs all of them as one.
+// The links of find_path(), one by one; all NVLinks between two GPUs count as one.
 Network::Way Network::way_between(NodeId from, NodeId to) {
   const Topology& topology = cluster_.host;
   const std::uint32_t host = topology.nodes[from].host;
@@ -224,12 +224,12 @@ Network::Way Network::way_between(NodeId from, NodeId to) {
       made.links.push_back(link({LinkKind::memory, kMemoryGbytesPerS, host, topology.nodes[from].name + " memory"}));
     return made;
   }
-  const tutti::Way found = way(topology, from, to);
-  made.exists = found.kind != WayKind::none;
+  const NodePath found = find_path(topology, from, to);
+  made.exists = found.kind != PathKind::none;
   made.kind = class_of(found);
   made.latency_us = found.latency_us;
   const auto between = [&](NodeId a, NodeId b) { return topology.nodes[a].name + "-" + topology.nodes[b].name; };
-  if (found.kind == WayKind::nvlink) {
+  if (found.kind == PathKind::nvlink) {
     made.links.push_back(link({LinkKind::nvlink, found.gbytes_per_s, host, between(from, to) + " nvlinks"}));
     return made;
   }
@@ -248,15 +248,15 @@ Network::Way Network::way_between(NodeId from, NodeId to) {
 
 std::uint32_t Network::nearest_rail(std::uint32_t host, NodeId node) const {
   std::uint32_t best = 0;
-  std::optional<tutti::Way> nearest;
+  std::optional<NodePath> nearest;
   const std::uint32_t own = static_cast<std::uint32_t>(
       std::find(nodes_.begin() + host * ranks_per_host_, nodes_.begin() + (host + 1) * ranks_per_host_, node) -
       nodes_.begin() - host * ranks_per_host_);
   const auto rails = static_cast<std::uint32_t>(rails_[host].size());
   for (std::uint32_t i = 0; i < rails; ++i) {  // Ranks start with different ports among equally near ones.
     const std::uint32_t rail = (i + own * rails / ranks_per_host_) % rails;
-    tutti::Way found = way(cluster_.host, node, rails_[host][rail].nics[0]);
-    if (found.kind == WayKind::none) continue;
+    NodePath found = find_path(cluster_.host, node, rails_[host][rail].nics[0]);
+    if (found.kind == PathKind::none) continue;
     if (nearest &&
         (found.kind > nearest->kind || (found.kind == nearest->kind && found.gbytes_per_s <= nearest->gbytes_per_s)))
       continue;

@@ -6,7 +6,7 @@
 #include "src/base/cpu_list.h"
 #include "src/communicator/peers/lane_budget.h"
 #include "src/topology/describe.h"
-#include "src/topology/ways.h"
+#include "src/topology/paths.h"
 #include "src/tuner/map_ranks.h"
 
 namespace tutti::tool {
@@ -37,7 +37,7 @@ std::string name_of(const Topology& topology, NodeId id, bool with_host) {
 }
 
 std::string words(const Topology& topology, NodeId from, NodeId to) {
-  return describe(topology, way(topology, from, to), from, to);
+  return describe(topology, find_path(topology, from, to), from, to);
 }
 
 DrawnRing drawn(const Topology& topology, const Circuit& circuit) {

@@ -26,7 +26,7 @@ void TcpConnection::introduce() {
     payload.insert(payload.end(), address.begin(), address.end());
   }
   notify(TcpFrameKind::carrier, 0, 0, std::move(payload));
-  if (!carrier_) take_way(Way::tcp);
+  if (!carrier_) take_data_path(DataPath::tcp);
 }
 
 // An end without a carrier has said so in its first frame and needs no answer.
@@ -41,7 +41,7 @@ Status TcpConnection::meet_carrier(const TcpFrameHeader& header, const std::byte
     const std::string theirs = name.empty() || zero == end ? "nothing but tcp" : name;
     if (insists_)
       return unsupported(advised("this end is to use " + carrier_->describe() + ", and the other has " + theirs));
-    take_way(Way::tcp);
+    take_data_path(DataPath::tcp);
     return {};
   }
   Status connected = carrier_->connect({zero + 1, end});
@@ -53,19 +53,20 @@ Status TcpConnection::meet_carrier(const TcpFrameHeader& header, const std::byte
 }
 
 Status TcpConnection::settle(bool other_reaches) {
-  if (!met_ || way_ != Way::open) return remote_error("the peer switched to a transport that was not offered");
+  if (!met_ || data_path_ != DataPath::open)
+    return remote_error("the peer switched to a transport that was not offered");
   if (!other_reaches && insists_)
     return unsupported(advised("the other end cannot reach " + carrier_->describe() + "; see its error"));
-  take_way(reaches_ && other_reaches ? Way::carrier : Way::tcp);
-  if (way_ != Way::carrier) return {};
+  take_data_path(reaches_ && other_reaches ? DataPath::carrier : DataPath::tcp);
+  if (data_path_ != DataPath::carrier) return {};
   for (const auto& [number, half] : lanes_.reading()) TUTTI_CHECK_OK(land(number, *half));
   return {};
 }
 
-void TcpConnection::take_way(Way way) {
-  way_ = way;
+void TcpConnection::take_data_path(DataPath data_path) {
+  data_path_ = data_path;
   again_ = true;
-  for (const auto& [number, half] : lanes_.writing()) half->ready = way == Way::tcp;
+  for (const auto& [number, half] : lanes_.writing()) half->ready = data_path == DataPath::tcp;
 }
 
 Status TcpConnection::land(std::uint32_t number, HalfLane& reading) {
@@ -75,7 +76,7 @@ Status TcpConnection::land(std::uint32_t number, HalfLane& reading) {
 }
 
 Status TcpConnection::accept_landing(const TcpFrameHeader& header, const std::byte* payload) {
-  if (way_ != Way::carrier) return remote_error("received a landing without a carrier");
+  if (data_path_ != DataPath::carrier) return remote_error("received a landing without a carrier");
   HalfLane* half = TUTTI_TRY(lanes_.find_writing(header.lane));
   if (half == nullptr) return {};
   if (half->ready) return remote_error("received a landing twice");
@@ -151,10 +152,10 @@ Status TcpConnection::credited(std::uint32_t number, std::uint64_t taken) {
   if (taken < lane.reported || taken > lane.carried)
     return remote_error("received credits for messages that were not sent");
   lane.reported = taken;
-  carried_ = carried_ || way_ == Way::carrier;
+  carried_ = carried_ || data_path_ == DataPath::carrier;
   ++moves_;
   // Slots that the carrier may have to read again are not free yet.
-  store_release(&lane.view.credits->taken, way_ == Way::carrier ? std::min(taken, lane.left) : taken);
+  store_release(&lane.view.credits->taken, data_path_ == DataPath::carrier ? std::min(taken, lane.left) : taken);
   return {};
 }
 

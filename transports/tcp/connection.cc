@@ -61,7 +61,7 @@ Result<LaneView> TcpConnection::open(std::uint32_t context, const LaneSpec& spec
   HalfLane* half = TUTTI_TRY(lanes_.half(context, spec, end));
   std::uint32_t number = 0;
   if (end == LaneEnd::reader || !lanes_.number(*half, number)) return half->view;
-  half->ready = way_ == Way::tcp;
+  half->ready = data_path_ == DataPath::tcp;
   std::vector<std::byte> payload(sizeof spec);
   std::memcpy(payload.data(), &spec, sizeof spec);
   notify(TcpFrameKind::lane, context, number, std::move(payload));
@@ -87,7 +87,7 @@ void TcpConnection::attach_memory(std::uint32_t context, LaneBlock block) {
 
 Result<ReachedBlock> TcpConnection::reach(const DeviceBlock& block) {
   const std::lock_guard lock(mutex_);
-  if (!carrier_ || (way_ != Way::carrier && !insists_))
+  if (!carrier_ || (data_path_ != DataPath::carrier && !insists_))
     return unsupported("tcp copies what it sends and receives, which takes memory of the host");
   return carrier_->reach(block);
 }
@@ -119,7 +119,7 @@ void TcpConnection::end_context(std::uint32_t context) {
 // Frees the lanes of ended communicators. Memory stays while the carrier uses it: outgoing messages until left(), and
 // slots that the other end may write until that end has closed its half.
 void TcpConnection::reap_closed_lanes() {
-  const bool carried = way_ == Way::carrier;
+  const bool carried = data_path_ == DataPath::carrier;
   if (carried && lost()) return;
   std::vector<std::uint32_t> over;
   for (LaneTable::Ended& ended : lanes_.ended()) {
@@ -183,7 +183,7 @@ bool TcpConnection::advance_all() {
 void TcpConnection::push() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || lost()) return;
-  if (way_ == Way::carrier) return exchange();
+  if (data_path_ == DataPath::carrier) return exchange();
   while (send_some()) {
   }
 }
@@ -192,7 +192,7 @@ void TcpConnection::exchange() {
   do {
     again_ = false;
     if (lost()) return;
-    if (way_ == Way::carrier) {
+    if (data_path_ == DataPath::carrier) {
       const Status carried = carry();
       if (!carried.ok()) {
         while (!lost() && receive_some()) {  // Reads the last notes of the other end, if any.
@@ -225,11 +225,11 @@ bool TcpConnection::has_unsent(std::uint32_t context) const {
     return lane.half->context == context && lane.half->send_all;
   };
   if (std::any_of(reading.begin(), reading.end(), owes)) return true;
-  if (way_ == Way::carrier && !carrier_->passed_on()) return true;
+  if (data_path_ == DataPath::carrier && !carrier_->passed_on()) return true;
   return std::any_of(writing.begin(), writing.end(), [&](const LaneTable::Numbered& lane) {
     const HalfLane& half = *lane.half;
     if (half.context != context) return false;
-    return load_acquire(&half.view.words->posted) != (way_ == Way::carrier ? half.left : half.carried);
+    return load_acquire(&half.view.words->posted) != (data_path_ == DataPath::carrier ? half.left : half.carried);
   });
 }
 
@@ -244,7 +244,7 @@ bool TcpConnection::prepare_wait(std::span<pollfd, kPolled> polled) {
   const std::lock_guard lock(mutex_);
   if (lost()) polled[0].fd = -1;
   if (first_ < outgoing_.size() || !unsent_.empty() || stream_.held() > 0) polled[0].events |= POLLOUT;
-  if (way_ != Way::carrier || lost()) return true;
+  if (data_path_ != DataPath::carrier || lost()) return true;
   if (!carrier_->arm()) return false;
   polled[1].fd = carrier_->descriptor();
   return true;
@@ -255,7 +255,7 @@ bool TcpConnection::prepare_wait(std::span<pollfd, kPolled> polled) {
 void TcpConnection::lose(const std::string& why) {
   if (lost()) return;
   // The carrier may have received the last messages that a call needs.
-  if (way_ == Way::carrier && !std::exchange(losing_, true)) (void)advance_carrier().ok();
+  if (data_path_ == DataPath::carrier && !std::exchange(losing_, true)) (void)advance_carrier().ok();
   reason_ = why;
   lost_.store(true, std::memory_order_release);
   (void)::shutdown(stream_.socket().get(), SHUT_WR);  // Notifies the other end, which sees the end of the stream.
@@ -329,7 +329,7 @@ bool TcpConnection::finish_some() {
   while (!lost() && receive_some()) {
   }
   if (lost()) return true;
-  const bool carried = way_ != Way::carrier || carrier_->acknowledged();
+  const bool carried = data_path_ != DataPath::carrier || carrier_->acknowledged();
   const bool sent = unsent_.empty() && first_ == outgoing_.size() && stream_.held() == 0;
   if (!stopped_ && carried && sent) {
     stopped_ = true;

@@ -120,7 +120,7 @@ class TcpConnection : private CarrierEvents {
     std::uint32_t passes = 0;
   };
   // Data path of messages. It is open until both ends have reported whether they reach each other by the carrier.
-  enum class Way : std::uint8_t { open, tcp, carrier };
+  enum class DataPath : std::uint8_t { open, tcp, carrier };
 
   // The caller holds the lock.
   void collect();
@@ -152,7 +152,7 @@ class TcpConnection : private CarrierEvents {
   void introduce();
   Status meet_carrier(const TcpFrameHeader& header, const std::byte* payload);
   Status settle(bool other_reaches);
-  void take_way(Way way);
+  void take_data_path(DataPath data_path);
   Status land(std::uint32_t number, HalfLane& reading);
   Status accept_landing(const TcpFrameHeader& header, const std::byte* payload);
   Status carry();
@@ -177,7 +177,7 @@ class TcpConnection : private CarrierEvents {
   bool insists_ = false;
   std::string instead_;
   bool carried_ = false;  // A message or credit has arrived by the carrier, so the carrier works.
-  Way way_ = Way::open;
+  DataPath data_path_ = DataPath::open;
   bool again_ = false;  // Received data may allow further messages to be sent.
   bool losing_ = false;
   std::optional<Status> broken_;       // Last error of the carrier, if its report is delayed.

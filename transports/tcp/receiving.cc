@@ -75,14 +75,14 @@ Status TcpConnection::parse() {
 
 Status TcpConnection::take_in(const TcpFrameHeader& header, const std::byte* payload) {
   const bool follows = header.kind == TcpFrameKind::note || header.kind == TcpFrameKind::closed;
-  if (follows && way_ == Way::carrier &&
+  if (follows && data_path_ == DataPath::carrier &&
       !broken_) {  // Data put before the note arrive first; the note may report a failure.
     Status advanced = advance_carrier();
     if (!advanced.ok()) broken_ = std::move(advanced);
   }
   switch (header.kind) {
     case TcpFrameKind::credit:
-      if (way_ == Way::carrier) break;
+      if (data_path_ == DataPath::carrier) break;
       return credited(header.lane, header.number);
     case TcpFrameKind::lane: return accept_lane(header, payload);
     case TcpFrameKind::note: return accept_note(header, payload);
@@ -118,12 +118,12 @@ Status TcpConnection::accept_lane(const TcpFrameHeader& header, const std::byte*
   if (header.bytes != sizeof spec) return remote_error("received a lane in the wrong order");
   std::memcpy(&spec, payload, sizeof spec);
   HalfLane* half = TUTTI_TRY(lanes_.accept(header.lane, header.context, spec));
-  if (half == nullptr || way_ != Way::carrier) return {};
+  if (half == nullptr || data_path_ != DataPath::carrier) return {};
   return land(header.lane, *half);
 }
 
 Status TcpConnection::begin_message(const TcpFrameHeader& header) {
-  if (way_ == Way::carrier) return remote_error("received a message beside the carrier");
+  if (data_path_ == DataPath::carrier) return remote_error("received a message beside the carrier");
   into_ = TUTTI_TRY(lanes_.find_reading(header.lane));
   arriving_ = header;
   missing_ = header.bytes;

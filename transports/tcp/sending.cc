@@ -36,7 +36,7 @@ void TcpConnection::collect() {
     put(unsent_.front().header, unsent_.front().context, nullptr, std::move(unsent_.front().own));
     unsent_.pop_front();
   }
-  if (!unsent_.empty() || way_ != Way::tcp) return;
+  if (!unsent_.empty() || data_path_ != DataPath::tcp) return;
   for (const auto& [number, half] : lanes_.writing()) {
     HalfLane& lane = *half;
     const std::uint64_t posted = load_acquire(&lane.view.words->posted);
@@ -66,7 +66,8 @@ void TcpConnection::collect() {
 // since other lanes keep the carrier busy.
 bool TcpConnection::overtakes(const Outgoing& reported) {
   const TcpFrameKind kind = reported.header.kind;
-  if (way_ != Way::carrier || lost() || (kind != TcpFrameKind::note && kind != TcpFrameKind::closed)) return false;
+  if (data_path_ != DataPath::carrier || lost() || (kind != TcpFrameKind::note && kind != TcpFrameKind::closed))
+    return false;
   const LaneTable::Numbers& reading = lanes_.reading();
   const auto owes = [&](const LaneTable::Numbered& lane) {
     return lane.half->context == reported.context && lane.half->send_all;

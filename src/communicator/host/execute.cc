@@ -153,7 +153,7 @@ void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen,
   if (call.reduction == Reduction::pre_mul_sum) {
     Factor factor = {call.scalar, call.integer_scalar};
     if (call.factor != nullptr) factor = factor_of(call.type, call.factor);
-    chosen.interpreter->machine().scale(factor.scale, factor.integer_scale);
+    chosen.interpreter->backend().scale(factor.scale, factor.integer_scale);
   }
   if (chosen.compressed_fold) bind_rounding(chosen, call, requested);
   chosen.interpreter->start();
@@ -185,7 +185,7 @@ Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const C
       return owner.await_peer(blocked);
     }
   } hooks{*this, prepared.record};
-  TUTTI_CHECK_OK(BriefRun(prepared.moves, signature_of(prepared.record), prepared.interpreter->machine(), hooks).run());
+  TUTTI_CHECK_OK(BriefRun(prepared.moves, signature_of(prepared.record), prepared.interpreter->backend(), hooks).run());
   if (!hooks.announced) hooks.look();
   return {};
 }
@@ -214,7 +214,7 @@ Status HostCommunicator::complete(Prepared& prepared) {
 
 // For a thread that drives no other operation: polls only the operand for which the step waits.
 Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress) {
-  Interpreter<CpuMachine>& interpreter = *prepared.interpreter;
+  Interpreter<CpuBackend>& interpreter = *prepared.interpreter;
   for (; progress != Progress::done; progress = interpreter.advance()) {
     const Rank peer = interpreter.blocked().operand->peer;
     if (progress == Progress::mismatch) return mismatch_with(peer);

@@ -22,8 +22,8 @@
 #include "src/communicator/host/links.h"
 #include "src/communicator/planning/advice.h"
 #include "src/executor/compiled_plan.h"
+#include "src/executor/cpu/backend.h"
 #include "src/executor/cpu/brief.h"
-#include "src/executor/cpu/machine.h"
 #include "src/executor/straighten.h"
 #include "src/plan/rank_mapping.h"
 #include "src/plan/verify.h"
@@ -117,7 +117,7 @@ class HostCommunicator final : public Communicator {
     std::vector<LaneSpec> specs;             // By index in `uses`.
     std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not arrived yet.
     std::unique_ptr<CompiledPlan> compiled;  // Set once `awaited` is empty.
-    MachineMemory memory;
+    BackendMemory memory;
     double roundings = 0;             // Number of roundings of a result under compression; see CostLaw.
     bool overlaps = false;            // Chunks may overlap.
     bool balanced = false;            // Verified: a message may take several slots.
@@ -136,7 +136,7 @@ class HostCommunicator final : public Communicator {
     std::optional<CompressedFold> compressed_fold;
     CallRounding rounding;
     Carried carried;                                     // Bytes that such a call sends.
-    std::optional<Interpreter<CpuMachine>> interpreter;  // Set once the plan is connected.
+    std::optional<Interpreter<CpuBackend>> interpreter;  // Set once the plan is connected.
     CallRecord record;
     bool in_place = false;
     std::int64_t in_place_distance = 0;  // In bytes, from input to output, if they are in one buffer.

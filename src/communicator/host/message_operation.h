@@ -28,12 +28,12 @@ class MessageOperation final : public Operation {
   LaneSpec spec_;
   HostCommunicator::Turns& turns_;
   std::uint64_t turn_;
-  MachineMemory memory_;
+  BackendMemory memory_;
   HostCommunicator::WaitState wait_state_;
   std::int64_t timeout_ms_;  // Messages of one group may have different limits.
   std::unique_ptr<CompiledPlan> compiled_;
   Launch launch_;
-  std::optional<Interpreter<CpuMachine>> interpreter_;  // Set once the lane is connected.
+  std::optional<Interpreter<CpuBackend>> interpreter_;  // Set once the lane is connected.
 };
 
 }  // namespace tutti

@@ -104,7 +104,7 @@ Result<bool> MessageOperation::open() {
   memory_.reserve(1);
   interpreter_.emplace(
       compiled_->program(), launch_,
-      CpuMachine(memory_, find_fold(call_.type, Reduction::sum), {.cache_policy = cache_policy().of_copies()}),
+      CpuBackend(memory_, find_fold(call_.type, Reduction::sum), {.cache_policy = cache_policy().of_copies()}),
       memory_.pointers());
   return true;
 }

@@ -210,15 +210,15 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   const Reduction reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
   const FoldFunction function = find_fold(call.type, reduction);
   plan.memory.reserve(plan.compiled->program().widest);
-  prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuMachine(plan.memory, function, arguments),
+  prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuBackend(plan.memory, function, arguments),
                                plan.memory.pointers());
-  prepared.interpreter->machine().stream_output(!prepared.in_place &&
+  prepared.interpreter->backend().stream_output(!prepared.in_place &&
                                                 output_bytes >= arguments.cache_policy.streamed_bytes);
-  prepared.interpreter->machine().fetch_buffers(output_bytes >= arguments.cache_policy.fetched_bytes);
+  prepared.interpreter->backend().fetch_buffers(output_bytes >= arguments.cache_policy.fetched_bytes);
   const bool rounds = plan.key.compression != CompressionFormat::none;
   if (rounds) {
     prepared.compressed_fold.emplace(plan.key.compression, call.type, reduction, keeps_of(call.collective));
-    prepared.interpreter->machine().encode(&*prepared.compressed_fold);
+    prepared.interpreter->backend().encode(&*prepared.compressed_fold);
   }
   const bool copies = !rounds && call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   prepared.straight = straighten(plan.compiled->program(), prepared.launch,
@@ -227,7 +227,7 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
                                   .stored_back_end_bytes = arguments.cache_policy.stored_back_end_bytes});
   prepared.launch.straight = prepared.straight.view();
   const bool plain = !prepared.copy_input && prepared.scratch_bytes == 0 && call.reduction != Reduction::pre_mul_sum &&
-                     prepared.interpreter->machine().plain();
+                     prepared.interpreter->backend().plain();
   if (plain && !spans_hosts_ && prepared.mapped_algorithm == nullptr)
     prepared.moves = brief(prepared.launch, plan.compiled->program().widest);
 }

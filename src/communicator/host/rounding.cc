@@ -12,7 +12,7 @@ constexpr int index_of(Place place) { return static_cast<int>(place); }
 void HostCommunicator::bind_rounding(Prepared& prepared, const Call& call, const RequestedRounding& requested) {
   ran_rounding_.store(requested.rounding, std::memory_order_relaxed);
   const bool dithers = requested.rounding == Rounding::stochastic;
-  prepared.interpreter->machine().round(dithers || prepared.corrects ? &prepared.rounding : nullptr);
+  prepared.interpreter->backend().round(dithers || prepared.corrects ? &prepared.rounding : nullptr);
   if (!dithers && !prepared.corrects) return;
   const CallNumbers numbers = numbers_of(call, rank_, ranks_, prepared.record.sequence, requested.seed);
   const Dither of_inputs = {numbers.input_key, 0};

@@ -15,8 +15,8 @@
 #include "src/topology/discover/file.h"
 #include "src/topology/discover/here.h"
 #include "src/topology/fill.h"
+#include "src/topology/paths.h"
 #include "src/topology/tree.h"
-#include "src/topology/ways.h"
 #include "src/tuner/map_ranks.h"
 
 namespace tutti {
@@ -67,11 +67,11 @@ Result<std::optional<Topology>> by_file(const std::string& gpu) {
 // Returns the NUMA domain nearest to a device.
 std::uint32_t domain_near(const Topology& topology, NodeId device) {
   std::uint32_t domain = kNoDomain;
-  Way best;
+  NodePath best;
   for (const NodeId id : topology.all(NodeKind::numa)) {
-    const Way found = way(topology, device, id);
-    const bool nearer = best.kind == WayKind::none || found.nodes.size() < best.nodes.size();
-    if (found.kind == WayKind::none || !nearer) continue;
+    const NodePath found = find_path(topology, device, id);
+    const bool nearer = best.kind == PathKind::none || found.nodes.size() < best.nodes.size();
+    if (found.kind == PathKind::none || !nearer) continue;
     best = found;
     domain = topology.nodes[id].index;
   }

@@ -13,7 +13,7 @@
 #include "src/base/counted.h"
 #include "src/base/hash.h"
 #include "src/base/own_cpus.h"
-#include "src/topology/ways.h"
+#include "src/topology/paths.h"
 
 namespace tutti {
 namespace {
@@ -161,9 +161,9 @@ std::string links_in_words(const Topology& topology, std::span<const NodeId> gpu
   std::vector<std::string> all;
   std::map<std::string, Rank> counts;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    for (const Way& way : ways(topology, gpus[i], gpus.subspan(i + 1))) {
+    for (const NodePath& way : find_paths(topology, gpus[i], gpus.subspan(i + 1))) {
       char rate[32] = "";
-      if (way.kind == WayKind::nvlink) std::snprintf(rate, sizeof rate, " %.3g GB/s", way.gbytes_per_s);
+      if (way.kind == PathKind::nvlink) std::snprintf(rate, sizeof rate, " %.3g GB/s", way.gbytes_per_s);
       ++counts[all.emplace_back(name(way.kind) + std::string(rate))];
     }
   }

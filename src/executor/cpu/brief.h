@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/base/status.h"
-#include "src/executor/cpu/machine.h"
+#include "src/executor/cpu/backend.h"
 
 namespace tutti {
 
@@ -53,8 +53,8 @@ std::vector<Move> brief(const Launch& launch, std::uint32_t outgoing);
 template <typename Hooks>
 class BriefRun {
  public:
-  BriefRun(const std::vector<Move>& moves, Signature signature, CpuMachine& machine, Hooks& hooks)
-      : moves_(moves), signature_(signature), machine_(machine), hooks_(hooks) {}
+  BriefRun(const std::vector<Move>& moves, Signature signature, CpuBackend& backend, Hooks& hooks)
+      : moves_(moves), signature_(signature), backend_(backend), hooks_(hooks) {}
 
   Status run() {
     for (const Move& move : moves_) {
@@ -64,13 +64,13 @@ class BriefRun {
         case MoveKind::line: {
           const std::byte* const line = slot_of(move.lane->view, move.lane->next);
           if (load_acquire(flag_of(line)) != line_flag(*move.lane, signature_)) TUTTI_CHECK_OK(receive_ll(move));
-          machine_.source(move.index, const_cast<std::byte*>(line) + line_begin(move.bytes));
+          backend_.source(move.index, const_cast<std::byte*>(line) + line_begin(move.bytes));
           break;
         }
         case MoveKind::ll: TUTTI_CHECK_OK(receive_ll(move)); break;
         case MoveKind::message:
           if (!simple_arrived(*move.lane) || !simple_matches(*move.lane, signature_)) TUTTI_CHECK_OK(receive(move));
-          machine_.source(move.index, slot_of(move.lane->view, move.lane->next));
+          backend_.source(move.index, slot_of(move.lane->view, move.lane->next));
           break;
         case MoveKind::flag:
           if (!simple_arrived(*move.lane) || !simple_matches(*move.lane, signature_)) TUTTI_CHECK_OK(receive(move));
@@ -78,17 +78,17 @@ class BriefRun {
         case MoveKind::room:
           if (!slot_free(*move.lane)) TUTTI_CHECK_OK(await_room(move));
           break;
-        case MoveKind::read: machine_.source(move.index, *move.base + move.offset); break;
-        case MoveKind::write: machine_.target(move.index, *move.base + move.offset); break;
+        case MoveKind::read: backend_.source(move.index, *move.base + move.offset); break;
+        case MoveKind::write: backend_.target(move.index, *move.base + move.offset); break;
         case MoveKind::outgoing:
-          machine_.target(move.index, machine_.stage(static_cast<std::uint32_t>(move.offset)));
+          backend_.target(move.index, backend_.stage(static_cast<std::uint32_t>(move.offset)));
           break;
         case MoveKind::slot:
-        case MoveKind::back: machine_.target(move.index, slot_of(move.lane->view, move.lane->next)); break;
-        case MoveKind::fold: machine_.fold(move.index, move.targets, move.bytes, move.fold); break;
+        case MoveKind::back: backend_.target(move.index, slot_of(move.lane->view, move.lane->next)); break;
+        case MoveKind::fold: backend_.fold(move.index, move.targets, move.bytes, move.fold); break;
         case MoveKind::copy: send(*move.lane, *move.base + move.offset, move.bytes); break;
         case MoveKind::send:
-          send(*move.lane, machine_.stage(static_cast<std::uint32_t>(move.offset)), move.bytes);
+          send(*move.lane, backend_.stage(static_cast<std::uint32_t>(move.offset)), move.bytes);
           break;
         case MoveKind::post: simple_post(*move.lane, signature_, move.bytes); break;
         case MoveKind::take: take(*move.lane); break;
@@ -119,11 +119,11 @@ class BriefRun {
     std::byte* data = nullptr;
     for (;;) {
       const Progress progress =
-          tutti::receive_ll(*move.lane, signature_, move.bytes, machine_.stage(move.index), data, blocked);
+          tutti::receive_ll(*move.lane, signature_, move.bytes, backend_.stage(move.index), data, blocked);
       if (progress == Progress::done) break;
       TUTTI_CHECK_OK(hooks_.await(blocked, progress));
     }
-    machine_.source(move.index, data);
+    backend_.source(move.index, data);
     return {};
   }
 
@@ -146,7 +146,7 @@ class BriefRun {
 
   const std::vector<Move>& moves_;
   const Signature signature_;
-  CpuMachine& machine_;
+  CpuBackend& backend_;
   Hooks& hooks_;
 };
 

@@ -1,6 +1,6 @@
 #include "src/executor/cuda/kernel.h"
 #include "src/executor/cuda/thread_block.cuh"
-#include "src/executor/thread_block/compressed_machine.h"
+#include "src/executor/thread_block/compressed_backend.h"
 #include "src/executor/thread_block/run_call.h"
 
 namespace tutti {
@@ -10,7 +10,7 @@ extern __shared__ Pack kernel_memory[];
 
 __global__ void __launch_bounds__(kThreads) run_plan_compressed(const __grid_constant__ KernelBatch batch) {
   const BatchCall& entry = batch.calls[blockIdx.y];
-  run_call<CompressedMachine>(entry, blockIdx.x, CudaThreadBlock(entry.watch),
+  run_call<CompressedBackend>(entry, blockIdx.x, CudaThreadBlock(entry.watch),
                               reinterpret_cast<std::byte*>(kernel_memory));
 }
 

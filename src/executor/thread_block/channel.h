@@ -3,10 +3,10 @@
 #pragma once
 
 #include "src/executor/factor.h"
+#include "src/executor/thread_block/backend.h"
 #include "src/executor/thread_block/call.h"
 #include "src/executor/thread_block/compression_rounding.h"
 #include "src/executor/thread_block/image.h"
-#include "src/executor/thread_block/machine.h"
 
 namespace tutti {
 
@@ -35,7 +35,7 @@ struct ChannelLayout {
   }
 };
 
-template <typename ThreadBlock, typename Machine = BlockMachine<ThreadBlock>>
+template <typename ThreadBlock, typename Backend = BlockBackend<ThreadBlock>>
 class Channel {
  public:
   // `memory`: ChannelLayout(image).bytes of the block's own, aligned to 16. `turn`: where to resume and where to save
@@ -233,15 +233,15 @@ class Channel {
                                  .stage = at<std::byte>(layout.stages),
                                  .stage_bytes = image.stage_bytes,
                                  .stop = &image.stop};
-    Interpreter<Machine> interpreter(program, image.launch, Machine(block_, memory, image, call_), memory.pointers);
+    Interpreter<Backend> interpreter(program, image.launch, Backend(block_, memory, image, call_), memory.pointers);
     if (resumes_) interpreter.resume(turn_->cursor, turn_->more != 0);
     const Progress progress = interpreter.advance();
-    if (progress == Progress::done) interpreter.machine().end();
+    if (progress == Progress::done) interpreter.backend().end();
     if (progress == Progress::waiting && turn_ != nullptr) suspend(image, layout, interpreter);
     if (progress != Progress::done) {
       blocked_ = interpreter.blocked();
       cursor_ = interpreter.cursor();
-      own_ = interpreter.machine().own();
+      own_ = interpreter.backend().own();
     }
     return progress;
   }

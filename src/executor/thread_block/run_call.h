@@ -33,8 +33,8 @@ TUTTI_HOST_DEVICE bool comes_too_late(ThreadBlock& block) {
 }
 
 // Called by all threads of the block. `memory` is the block's own, of ChannelLayout size, unless the call has a
-// workspace. `Machine` is CompressedMachine for batches with has_compressed_messages() (compression).
-template <template <typename> typename Machine = BlockMachine, typename ThreadBlock>
+// workspace. `Backend` is CompressedBackend for batches with has_compressed_messages() (compression).
+template <template <typename> typename Backend = BlockBackend, typename ThreadBlock>
 TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, ThreadBlock block, std::byte* memory) {
   if (channel >= entry.channels) return;
   if (entry.call.workspace != nullptr) memory = entry.call.workspace + std::size_t{channel} * entry.workspace_bytes;
@@ -42,7 +42,7 @@ TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, T
   if (turn != nullptr && (turn->state >= TurnState::done || comes_too_late(block))) return;
   const bool last = turn == nullptr || turn->last != 0;
   if (channel == 0 && block.worker() == 0) store_release(&entry.watch.reported->begun, entry.watch.number);
-  Channel<ThreadBlock, Machine<ThreadBlock>> run(entry.call, channel, block, memory, turn);
+  Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, block, memory, turn);
   const Progress progress = run.run();
   if (progress == Progress::waiting && !last) return;
   if (turn != nullptr && block.worker() == 0)

@@ -1,4 +1,4 @@
-// The interpreter's Machine for a CPU: thread 0 of 1, with the SIMD fold kernels selected at launch.
+// The interpreter's Backend for a CPU: thread 0 of 1, with the SIMD fold kernels selected at launch.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tutti {
 
 // Buffers of a run, allocated once, so that steps do not allocate.
-class MachineMemory {
+class BackendMemory {
  public:
   // Allocates for programs with at most `widest` operands on one side of a step.
   void reserve(std::uint32_t widest) {
@@ -61,9 +61,9 @@ struct CallRounding {
   }
 };
 
-class CpuMachine {
+class CpuBackend {
  public:
-  CpuMachine(MachineMemory& memory, FoldFunction function, const FoldArguments& arguments)
+  CpuBackend(BackendMemory& memory, FoldFunction function, const FoldArguments& arguments)
       : function_(function),
         arguments_(arguments),
         sources_(memory.sources()),
@@ -127,7 +127,7 @@ class CpuMachine {
     send_ll(lane, signature, data, bytes);
   }
 
-  std::byte* stage(std::uint32_t operand) { return stage_ + operand * MachineMemory::kStageBytes; }
+  std::byte* stage(std::uint32_t operand) { return stage_ + operand * BackendMemory::kStageBytes; }
 
   // True if nothing is scaled, streamed, prefetched or compressed.
   bool plain() const { return plain_; }

@@ -1,4 +1,4 @@
-#include "src/topology/ways.h"
+#include "src/topology/paths.h"
 
 #include <gtest/gtest.h>
 
@@ -34,9 +34,9 @@ TEST_F(TopologyPath, DoesNotLeadThroughGpu) {
   for (const NodeId gpu : {a, b, c}) link(processor, gpu, LinkKind::pci, 16);
   link(a, b, LinkKind::nvlink, 100);
   link(b, c, LinkKind::nvlink, 100);
-  EXPECT_EQ(way(topology_, a, b).kind, WayKind::nvlink);
-  EXPECT_EQ(way(topology_, a, c).kind, WayKind::phb);
-  EXPECT_DOUBLE_EQ(way(topology_, a, c).gbytes_per_s, 16);
+  EXPECT_EQ(find_path(topology_, a, b).kind, PathKind::nvlink);
+  EXPECT_EQ(find_path(topology_, a, c).kind, PathKind::phb);
+  EXPECT_DOUBLE_EQ(find_path(topology_, a, c).gbytes_per_s, 16);
 }
 
 TEST_F(TopologyPath, IsAsWideAsAllNvLinksTogether) {
@@ -48,9 +48,9 @@ TEST_F(TopologyPath, IsAsWideAsAllNvLinksTogether) {
   const std::pair<NodeId, NodeId> links[] = {{from, a}, {a, d}, {d, to}, {from, b}, {b, e},
                                              {e, d},    {a, c}, {c, f},  {f, to}};
   for (const auto& [one, other] : links) link(one, other, LinkKind::nvlink, 10);
-  EXPECT_DOUBLE_EQ(way(topology_, from, to).gbytes_per_s, 20);
-  EXPECT_DOUBLE_EQ(way(topology_, to, from).gbytes_per_s, 20);
-  EXPECT_DOUBLE_EQ(way(topology_, from, to).latency_us, 3);  // Latency of the shortest path.
+  EXPECT_DOUBLE_EQ(find_path(topology_, from, to).gbytes_per_s, 20);
+  EXPECT_DOUBLE_EQ(find_path(topology_, to, from).gbytes_per_s, 20);
+  EXPECT_DOUBLE_EQ(find_path(topology_, from, to).latency_us, 3);  // Latency of the shortest path.
 }
 
 // The share of each link, in its direction.
@@ -61,7 +61,7 @@ TEST_F(TopologyPath, ReportsRatesOfItsLinks) {
   link(b, from, LinkKind::nvlink, 50);
   link(to, a, LinkKind::nvlink, 60);
   link(b, to, LinkKind::nvlink, 50);
-  const Way found = way(topology_, from, to);
+  const NodePath found = find_path(topology_, from, to);
   EXPECT_DOUBLE_EQ(found.gbytes_per_s, 110);
   ASSERT_EQ(found.loads.size(), 4u);
   const bool forth[] = {true, false, false, true};
@@ -77,7 +77,7 @@ TEST_F(TopologyPath, PrefersWidthOverLatency) {
   link(a, c, LinkKind::smp, 10);
   link(a, b, LinkKind::smp, 40);
   link(b, c, LinkKind::smp, 30);
-  const Way found = way(topology_, a, c);
+  const NodePath found = find_path(topology_, a, c);
   EXPECT_DOUBLE_EQ(found.gbytes_per_s, 30);
   EXPECT_DOUBLE_EQ(found.latency_us, 2);
   EXPECT_EQ(found.nodes, (std::vector<NodeId>{a, b, c}));
@@ -90,9 +90,9 @@ TEST_F(TopologyPath, HasLeastLatency_AmongWidest) {
   link(b, d, LinkKind::pci, 16, 3);
   link(a, c, LinkKind::pci, 16, 1);
   link(c, d, LinkKind::pci, 16, 1);
-  EXPECT_DOUBLE_EQ(way(topology_, a, d).latency_us, 2);
-  EXPECT_EQ(way(topology_, a, a).kind, WayKind::same);
-  EXPECT_EQ(way(topology_, a, node(NodeKind::nic, "apart")).kind, WayKind::none);
+  EXPECT_DOUBLE_EQ(find_path(topology_, a, d).latency_us, 2);
+  EXPECT_EQ(find_path(topology_, a, a).kind, PathKind::same);
+  EXPECT_EQ(find_path(topology_, a, node(NodeKind::nic, "apart")).kind, PathKind::none);
 }
 
 // One path through each processor in between, all of different width: a search for each width would take too
@@ -104,7 +104,7 @@ TEST_F(TopologyPath, IsFoundInFewSteps_AmongManyPaths) {
     link(from, between, LinkKind::smp, i, i);
     link(between, to, LinkKind::smp, i, i);
   }
-  const Way found = way(topology_, from, to);
+  const NodePath found = find_path(topology_, from, to);
   EXPECT_DOUBLE_EQ(found.gbytes_per_s, 400);
   EXPECT_DOUBLE_EQ(found.latency_us, 800);
   EXPECT_LE(found.steps, 10 * topology_.links.size());
@@ -117,8 +117,8 @@ TEST_F(TopologyPath, OverNvLinksIsFoundInFewSteps_AmongManyPaths) {
     link(from, between, LinkKind::nvlink, i);
     link(between, to, LinkKind::nvlink, i);
   }
-  const Way found = way(topology_, from, to);
-  EXPECT_EQ(found.kind, WayKind::nvlink);
+  const NodePath found = find_path(topology_, from, to);
+  EXPECT_EQ(found.kind, PathKind::nvlink);
   EXPECT_LE(found.steps, 300 * topology_.links.size());
 }
 
@@ -134,11 +134,11 @@ TEST_F(TopologyPath, ToSeveralEqualsPathToEach) {
     if (a != b) link(a, b, kind, 1 + random() % 4, 1 + random() % 4);
   }
   for (const NodeId from : nodes) {
-    const std::vector<Way> found = ways(topology_, from, nodes);
+    const std::vector<NodePath> found = find_paths(topology_, from, nodes);
     ASSERT_EQ(found.size(), nodes.size());
     for (const NodeId to : nodes) {
       SCOPED_TRACE("seed 7, from " + std::to_string(from) + " to " + std::to_string(to));
-      const Way alone = way(topology_, from, to);
+      const NodePath alone = find_path(topology_, from, to);
       EXPECT_EQ(found[to].kind, alone.kind);
       EXPECT_EQ(found[to].gbytes_per_s, alone.gbytes_per_s);
       EXPECT_EQ(found[to].latency_us, alone.latency_us);
@@ -162,9 +162,9 @@ TEST_F(TopologyPath, ToManyCostsLittleMoreThanToOne) {
     link(processor, gpus.back(), LinkKind::pci, 16);
     if (i % 2 == 0) link(gpus.back(), middle, LinkKind::nvlink, 100);
   }
-  const std::vector<Way> found = ways(topology_, gpus[0], gpus);
-  EXPECT_EQ(found[998].kind, WayKind::nvlink);
-  EXPECT_EQ(found[999].kind, WayKind::phb);
+  const std::vector<NodePath> found = find_paths(topology_, gpus[0], gpus);
+  EXPECT_EQ(found[998].kind, PathKind::nvlink);
+  EXPECT_EQ(found[999].kind, PathKind::phb);
   EXPECT_LE(found[998].steps, 10 * topology_.links.size());
   EXPECT_LE(found[999].steps, 10 * topology_.links.size());
 }

@@ -1,4 +1,4 @@
-// The interpreter's Machine for thread i of a thread block: CUDA threads, or host threads in the GPU emulator. Lanes
+// The interpreter's Backend for thread i of a thread block: CUDA threads, or host threads in the GPU emulator. Lanes
 // and operands are distributed over the threads; all threads take part in a fold.
 //
 //   ThreadBlock::worker(), workers()   index of this thread, and number of threads
@@ -51,9 +51,9 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_ll128(ThreadBlo
 }
 
 template <typename ThreadBlock>
-class BlockMachine {
+class BlockBackend {
  public:
-  TUTTI_HOST_DEVICE BlockMachine(ThreadBlock block, const KernelMemory& memory, const Image& image, const KernelCall&)
+  TUTTI_HOST_DEVICE BlockBackend(ThreadBlock block, const KernelMemory& memory, const Image& image, const KernelCall&)
       : block_(block), memory_(memory), task_(image.task) {}
   TUTTI_HOST_DEVICE void end() {}
 

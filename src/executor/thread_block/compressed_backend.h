@@ -1,17 +1,17 @@
-// A thread block's Machine for calls with compression. Messages use Simple, and never peers' memory.
+// A thread block's Backend for calls with compression. Messages use Simple, and never peers' memory.
 #pragma once
 
+#include "src/executor/thread_block/backend.h"
 #include "src/executor/thread_block/compressed_block_fold.h"
-#include "src/executor/thread_block/machine.h"
 
 namespace tutti {
 
 template <typename ThreadBlock>
-class CompressedMachine : public BlockMachine<ThreadBlock> {
+class CompressedBackend : public BlockBackend<ThreadBlock> {
  public:
-  TUTTI_HOST_DEVICE CompressedMachine(ThreadBlock block, const KernelMemory& memory, const Image& image,
+  TUTTI_HOST_DEVICE CompressedBackend(ThreadBlock block, const KernelMemory& memory, const Image& image,
                                       const KernelCall& call)
-      : BlockMachine<ThreadBlock>(block, memory, image, call),
+      : BlockBackend<ThreadBlock>(block, memory, image, call),
         keeps_(image.launch.keeps),
         rounding_(reinterpret_cast<KernelRounding*>(memory.marks)),
         sources_(reinterpret_cast<CompressedOperand*>(memory.marks + sizeof(KernelRounding))),
@@ -35,19 +35,19 @@ class CompressedMachine : public BlockMachine<ThreadBlock> {
 
   // Operand in a lane.
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
-    BlockMachine<ThreadBlock>::source(index, pointer);
+    BlockBackend<ThreadBlock>::source(index, pointer);
     sources_[index] = CompressedOperand::message;
   }
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
-    BlockMachine<ThreadBlock>::source(index, pointer, operand);
+    BlockBackend<ThreadBlock>::source(index, pointer, operand);
     sources_[index] = kind_of(operand);
   }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) {
-    BlockMachine<ThreadBlock>::target(index, pointer);
+    BlockBackend<ThreadBlock>::target(index, pointer);
     targets_[index] = CompressedOperand::message;
   }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
-    BlockMachine<ThreadBlock>::target(index, pointer);
+    BlockBackend<ThreadBlock>::target(index, pointer);
     targets_[index] = kind_of(operand);
   }
 

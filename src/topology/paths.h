@@ -11,7 +11,7 @@
 namespace tutti {
 
 // Path kinds in order of preference; names as in NCCL and nvidia-smi.
-enum class WayKind : std::uint8_t {
+enum class PathKind : std::uint8_t {
   none,
   same,    // The node itself.
   nvlink,  // NVLink, directly or through NVSwitches.
@@ -23,7 +23,7 @@ enum class WayKind : std::uint8_t {
   network,
 };
 
-const char* name(WayKind kind);
+const char* name(PathKind kind);
 
 // Share of a path's traffic that one direction of a link carries.
 struct LinkLoad {
@@ -32,8 +32,8 @@ struct LinkLoad {
   double part = 1;
 };
 
-struct Way {
-  WayKind kind = WayKind::none;
+struct NodePath {
+  PathKind kind = PathKind::none;
   double gbytes_per_s = 0;      // Per direction. Parallel NVLink paths add up.
   double latency_us = 0;        // One way.
   std::vector<NodeId> nodes;    // From end to end. One of the paths if there are parallel ones.
@@ -44,10 +44,10 @@ struct Way {
 // Finds the best path. NVLink paths win; otherwise the widest path, and among equally wide ones the one of least
 // latency. Only switches, processors and networks forward traffic. The search visits each link a few times, or up to
 // some hundred times where NVLinks are used.
-Way way(const Topology& topology, NodeId from, NodeId to);
-// Like way(), for several destinations at little more than the cost of one. One search finds how all nodes are reached.
-// Each NVLink destination adds a flow computation that visits only switches. Destinations without NVLinks add one
-// search per distinct bandwidth. `steps` of each result counts all work up to it.
-std::vector<Way> ways(const Topology& topology, NodeId from, std::span<const NodeId> to);
+NodePath find_path(const Topology& topology, NodeId from, NodeId to);
+// Like find_path(), for several destinations at little more than the cost of one. One search finds how all nodes are
+// reached. Each NVLink destination adds a flow computation that visits only switches. Destinations without NVLinks add
+// one search per distinct bandwidth. `steps` of each result counts all work up to it.
+std::vector<NodePath> find_paths(const Topology& topology, NodeId from, std::span<const NodeId> to);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-#include "src/topology/ways.h"
+#include "src/topology/paths.h"
 
 #include <algorithm>
 #include <array>
@@ -188,12 +188,12 @@ class Graph {
       for (const std::size_t i : ends_[at]) go(i);
     }
     double most = by_[to] == nobody ? 0 : kNoEnd;
-    std::vector<std::pair<std::size_t, std::size_t>> way;  // Link and direction.
+    std::vector<std::pair<std::size_t, std::size_t>> path;  // Link and direction.
     for (NodeId at = to; by_[to] != nobody && at != from_; at = other_end(by_[at], at)) {
-      way.emplace_back(by_[at], 1 - direction(by_[at], at));
-      most = std::min(most, left_[by_[at]][way.back().second]);
+      path.emplace_back(by_[at], 1 - direction(by_[at], at));
+      most = std::min(most, left_[by_[at]][path.back().second]);
     }
-    for (const auto& [link, forth] : way) {
+    for (const auto& [link, forth] : path) {
       left_[link][forth] -= most;
       left_[link][1 - forth] += most;
       used.push_back(link);
@@ -216,53 +216,53 @@ class Graph {
   std::uint64_t steps_;
 };
 
-WayKind kind_of(const Topology& topology, const std::vector<NodeId>& nodes) {
+PathKind kind_of(const Topology& topology, const std::vector<NodeId>& nodes) {
   std::size_t switches = 0, processors = 0, networks = 0;
   for (const NodeId id : nodes) {
     switches += topology.nodes[id].kind == NodeKind::pci_switch;
     processors += topology.nodes[id].kind == NodeKind::numa;
     networks += topology.nodes[id].kind == NodeKind::network;
   }
-  if (networks > 0) return WayKind::network;
-  if (processors > 1) return WayKind::sys;
-  if (processors > 0) return WayKind::phb;
-  return switches > 1 ? WayKind::pxb : WayKind::pix;
+  if (networks > 0) return PathKind::network;
+  if (processors > 1) return PathKind::sys;
+  if (processors > 0) return PathKind::phb;
+  return switches > 1 ? PathKind::pxb : PathKind::pix;
 }
 
 // Fills in kind and loads of a path without NVLinks.
-void fill_in(const Topology& topology, const std::vector<std::size_t>& links, Way& way) {
+void fill_in(const Topology& topology, const std::vector<std::size_t>& links, NodePath& path) {
   bool over_c2c = false;
   for (std::size_t i = 0; i < links.size(); ++i) {
     const Link& link = topology.links[links[i]];
     over_c2c |= link.kind == LinkKind::c2c;
-    way.loads.push_back({static_cast<std::uint32_t>(links[i]), link.a == way.nodes[i]});
+    path.loads.push_back({static_cast<std::uint32_t>(links[i]), link.a == path.nodes[i]});
   }
-  way.kind = kind_of(topology, way.nodes);
-  if (way.kind == WayKind::phb && over_c2c) way.kind = WayKind::c2c;
+  path.kind = kind_of(topology, path.nodes);
+  if (path.kind == PathKind::phb && over_c2c) path.kind = PathKind::c2c;
 }
 
 }  // namespace
 
-const char* name(WayKind kind) {
+const char* name(PathKind kind) {
   constexpr const char* kNames[] = {"-", "X", "NV", "C2C", "PIX", "PXB", "PHB", "SYS", "NET"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-Way way(const Topology& topology, NodeId from, NodeId to) {
-  return std::move(ways(topology, from, std::span(&to, 1)).front());
+NodePath find_path(const Topology& topology, NodeId from, NodeId to) {
+  return std::move(find_paths(topology, from, std::span(&to, 1)).front());
 }
 
-std::vector<Way> ways(const Topology& topology, NodeId from, std::span<const NodeId> to) {
+std::vector<NodePath> find_paths(const Topology& topology, NodeId from, std::span<const NodeId> to) {
   Graph graph(topology, from);
   const Graph::Tree by_nvlinks = graph.nearest([](const Link& link) { return link.kind == LinkKind::nvlink; });
-  std::vector<Way> found(to.size());
+  std::vector<NodePath> found(to.size());
   std::vector<std::size_t> others;  // Destinations without an NVLink path.
   for (std::size_t i = 0; i < to.size(); ++i) {
-    Way& way = found[i];
+    NodePath& path = found[i];
     if (to[i] == from) {
-      way.nodes = {from};
-      way.gbytes_per_s = kNoEnd;
-      way.kind = WayKind::same;
+      path.nodes = {from};
+      path.gbytes_per_s = kNoEnd;
+      path.kind = PathKind::same;
       continue;
     }
     const std::vector<std::size_t> links = graph.links_to(to[i], by_nvlinks);
@@ -270,11 +270,11 @@ std::vector<Way> ways(const Topology& topology, NodeId from, std::span<const Nod
       others.push_back(i);
       continue;
     }
-    way.kind = WayKind::nvlink;
-    way.nodes = graph.nodes_of(links);
-    way.gbytes_per_s = graph.nvlink_flow(to[i], way.loads);
-    way.latency_us = by_nvlinks[to[i]].latency;
-    way.steps = graph.steps();
+    path.kind = PathKind::nvlink;
+    path.nodes = graph.nodes_of(links);
+    path.gbytes_per_s = graph.nvlink_flow(to[i], path.loads);
+    path.latency_us = by_nvlinks[to[i]].latency;
+    path.steps = graph.steps();
   }
   if (others.empty()) return found;
   const std::vector<double> widths = graph.widest([](const Link& link) { return link.kind != LinkKind::nvlink; });
