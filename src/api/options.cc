@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "src/api/call_entry.h"
+#include "src/api/on_device.h"
 #include "src/base/config.h"
 #include "src/base/protocol.h"
 #include "src/communicator/forced.h"

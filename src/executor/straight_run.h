@@ -97,7 +97,7 @@ struct StraightRun {
     if (kLl) backend.join();  // All threads read the lane ends of LL messages.
   }
 
-  // Passes the extents of the chunk to the machine. Returns the first extent that is read.
+  // Passes the extents of the chunk to the backend. Returns the first extent that is read.
   TUTTI_HOST_DEVICE const std::byte* find_memory(const StraightStep& step) {
     const StraightMemory* memory = launch.straight.memory + step.memory;
     const std::uint64_t before = step.size * part * launch.element_bytes;

@@ -95,7 +95,7 @@ class CpuBackend {
     set_plain();
   }
 
-  // Enables compression. `fold` must outlive the machine.
+  // Enables compression. `fold` must outlive the backend.
   void encode(const CompressedFold* fold) {
     compression_ = fold;
     set_plain();

@@ -44,12 +44,12 @@ struct Move {
 static_assert(sizeof(Move) == 48);
 
 // Compiles a launch. Returns an empty list if the program is not straight, has several chunks, or has steps without
-// data. `outgoing` is the index of the machine's staging buffer for LL messages that are assembled by a fold.
+// data. `outgoing` is the index of the backend's staging buffer for LL messages that are assembled by a fold.
 std::vector<Move> brief(const Launch& launch, std::uint32_t outgoing);
 
 // Runs a list of moves. Hooks provides look() and `Status await(const Blocked&, Progress)`. await() returns when the
 // peer has made progress, or fails. The Progress argument is `mismatch` if the received message belongs to another
-// call. The machine must be plain().
+// call. The backend must be plain().
 template <typename Hooks>
 class BriefRun {
  public:
