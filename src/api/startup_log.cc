@@ -95,7 +95,7 @@ void log_created(const Communicator& communicator, const std::string& found_by) 
   const Hosts hosts = communicator.mesh() != nullptr ? communicator.mesh()->hosts() : Hosts::together(1);
   const std::size_t host_count = count_hosts(communicator, hosts);
   const std::string name = options.name.empty() ? "" : " of \"" + options.name + "\"";
-  log(LogLevel::info, "Tutti %s: rank %u of %u%s on %s memory, %s, found by %s", options.version.c_str(),
+  log(LogLevel::info, "Tutti %s: rank %u of %u%s on %s memory, %s, created by %s", options.version.c_str(),
       communicator.rank(), communicator.ranks(), name.c_str(), options.memory == Memory::cuda ? "CUDA" : "host",
       counted(host_count, "host").c_str(), found_by.c_str());
   if (communicator.rank() == 0) {

@@ -138,8 +138,8 @@ Result<UniqueId> invite(const RendezvousPoint& point, const Endpoint& endpoint, 
   Address address = endpoint.unix_name.empty() ? endpoint.address : loopback_address();
   address.port = 0;
   if (endpoint.unix_name.empty() && options.secret_file.empty()) {  // TCP does not identify the caller.
-    log(LogLevel::warn, "whoever reaches %s may join%s: set TUTTI_SECRET_FILE", describe(endpoint).c_str(),
-        is_loopback(address) ? ", also other users of this host" : "");
+    log(LogLevel::warn, "any process that can connect to %s can join%s; set TUTTI_SECRET_FILE to prevent that",
+        describe(endpoint).c_str(), is_loopback(address) ? ", also one of another user of this host" : "");
   }
   Invitation invitation;
   Result<Socket> listener = listen_at(endpoint);

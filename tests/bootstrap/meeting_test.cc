@@ -92,7 +92,8 @@ std::string warnings_at(const RendezvousPoint& point) {
 TEST(Rendezvous, Warns_WhenOtherUsersMayJoin) {
   EXPECT_EQ(warnings_at(on_this_host()), "ok; ");
   const std::string warned = warnings_at(at_a_port());
-  EXPECT_NE(warned.find("may join, also other users of this host: set TUTTI_SECRET_FILE"), std::string::npos) << warned;
+  EXPECT_NE(warned.find("can join, also one of another user of this host; set TUTTI_SECRET_FILE"), std::string::npos)
+      << warned;
 }
 
 TEST(Rendezvous, RejectsUnknownInterface_EvenWhenUnused) {
