@@ -89,7 +89,7 @@ void log_variables(Rank rank) {
 
 }  // namespace
 
-void log_created(const Communicator& communicator, const std::string& found_by) {
+void log_created(const Communicator& communicator, const std::string& created_by) {
   if (!logs(LogLevel::info)) return;
   const CommunicatorOptions& options = communicator.options();
   const Hosts hosts = communicator.mesh() != nullptr ? communicator.mesh()->hosts() : Hosts::together(1);
@@ -97,7 +97,7 @@ void log_created(const Communicator& communicator, const std::string& found_by) 
   const std::string name = options.name.empty() ? "" : " of \"" + options.name + "\"";
   log(LogLevel::info, "Tutti %s: rank %u of %u%s on %s memory, %s, created by %s", options.version.c_str(),
       communicator.rank(), communicator.ranks(), name.c_str(), options.memory == Memory::cuda ? "CUDA" : "host",
-      counted(host_count, "host").c_str(), found_by.c_str());
+      counted(host_count, "host").c_str(), created_by.c_str());
   if (communicator.rank() == 0) {
     log(LogLevel::info, "transport: %s", describe_transports(communicator, hosts, host_count).c_str());
     log_options(options);

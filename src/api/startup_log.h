@@ -8,7 +8,7 @@
 namespace tutti {
 
 // Rank 0 logs version, ranks, transports and options; each other rank logs itself. Each process logs its variables
-// once. `found_by`: how the ranks were found, such as the launcher and its variables.
-void log_created(const Communicator& communicator, const std::string& found_by);
+// once. `created_by`: what created the communicator, such as the launcher and its variables.
+void log_created(const Communicator& communicator, const std::string& created_by);
 
 }  // namespace tutti
