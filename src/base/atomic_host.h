@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "src/base/pause.h"
+
 namespace tutti {
 
 template <typename T>
@@ -16,12 +18,3 @@ inline constexpr auto kMemoryOrderAcquireRelease = std::memory_order_acq_rel;
 inline void full_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 }  // namespace tutti
-
-// pause(): hints to the core that this is a polling loop.
-#if defined(__x86_64__) || defined(__i386__)
-#include "src/base/pause_x86.h"
-#elif defined(__aarch64__)
-#include "src/base/pause_aarch64.h"
-#else
-#include "src/base/pause_portable.h"
-#endif
