@@ -84,7 +84,8 @@ TEST_F(StartupLog, NamesAlgorithmOfEachKindOfCallOnce) {
       TUTTI_EXPECT_OK(tutti_all_reduce(send.data(), recv.data(), count, tutti_float32, tutti_sum, comm, nullptr));
     }
   });
-  EXPECT_EQ(count_of("rank 0 of 2 on host memory, 1 host, created by tutti_comm_create_all, all in this process\n"), 1U);
+  EXPECT_EQ(count_of("rank 0 of 2 on host memory, 1 host, created by tutti_comm_create_all, all in this process\n"),
+            1U);
   for (const char* rank : {"0", "1"}) {
     for (const char* count : {"100", "200"}) {
       const std::string call = std::string("rank ") + rank + ", new call all_reduce(" + count + " float32, sum): ";
