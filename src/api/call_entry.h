@@ -1,4 +1,5 @@
-// The way of a call from its C function to the communicator: checks that cost a few nanoseconds, then straight on.
+// Entry of C functions that start a call. The fast path checks arguments in a few nanoseconds and runs the call;
+// enter_slowly() does the rest.
 #pragma once
 
 #include "src/api/comm_handle.h"
@@ -6,7 +7,7 @@
 
 namespace tutti {
 
-// A call as C made it. By value all the way, so that on the good path it stays in registers.
+// Arguments of a C function. Passed by value, so that the fast path keeps them in registers.
 struct CallEntry {
   const char* function;
   Kind kind = Kind::collective;
@@ -16,7 +17,7 @@ struct CallEntry {
   std::size_t count = 0;
   int type = 0;
   tutti_reduction reduction = tutti_sum;
-  int root = 0;  // Or the peer.
+  int root = 0;  // For send and recv: the peer.
   tutti_comm comm = nullptr;
   tutti_stream stream = nullptr;
 };
@@ -24,22 +25,23 @@ struct CallEntry {
 // Maximum elements of a block. Products of count, size and ranks stay below 2^64.
 inline constexpr std::uint64_t kMaxElements = 1ULL << 40;
 
-// Depth of the calling thread's group. Not initial-exec: with CUDA's runtime inside, what the library keeps for a
-// thread is more than a running program has room for in its static block, so that dlopen would fail.
+// Depth of the calling thread's group. The TLS model is not initial-exec: the thread-local data of the library and of
+// CUDA's runtime exceed the static TLS block of a running program, so that dlopen would fail.
 extern thread_local constinit int group_depth;
 
-// Communicators are not made, split or ended where calls to them may be waiting for the group's end.
+// Returns an error within a group: its pending calls may use the communicator. `action` completes the message.
 Status check_outside_group(const char* action);
 
 // Returns `answer` for a call that a group defers until its end. If a call is refused within a group, the thread's
 // group runs no call, and its end returns the reason.
 tutti_status held_by_group(tutti_status answer);
 
-// Tells the peers, who would wait for it, that memory is lacking for a call of this handle. Throws nothing.
+// Reports to the peers that this rank lacks memory for a call of `handle`, since they would wait for it. Throws
+// nothing.
 void abort_pending(const CommHandle& handle, const Status& reason);
 
-// All that is not simply run: what is wrong, a made reduction, a group, a stream, or work in streams before it.
-// `unequal`: of all_to_all_v; copied if the call is kept for later.
+// Handles invalid arguments, created reductions, groups, streams, and calls that must wait for earlier work in streams.
+// `unequal`: arguments of all_to_all_v, copied if the call is deferred.
 [[gnu::noinline]] tutti_status enter_slowly(CallEntry entry, const Unequal* unequal = nullptr);
 
 // Returns the error of a call that plausible() rejects.
@@ -57,12 +59,13 @@ inline bool receives(const CallEntry& entry, int rank) {
   return !to_root || entry.root == rank;
 }
 
-// Within a group alone: one would wait for the other. all_to_all_v has its messages to itself in one call.
+// Returns whether the call is a message to self. Outside a group, send or recv would wait for the other. all_to_all_v
+// needs no group.
 inline bool is_to_self(const CallEntry& entry, const CommHandle& handle) {
   return (entry.kind == Kind::send || entry.kind == Kind::recv) && entry.root == static_cast<int>(handle.rank);
 }
 
-// all_to_all_v has been looked at by then: its count is 0 here.
+// Checks the arguments. all_to_all_v is checked earlier: its count is 0 here.
 inline bool plausible(const CallEntry& entry, const CommHandle& handle) {
   const int rank = static_cast<int>(handle.rank);
   const bool has_buffers =

@@ -18,34 +18,34 @@
 
 namespace tutti {
 
-// A pre-multiplied sum, by its number.
+// A pre-multiplied sum, identified by its number.
 struct PreMulSum {
   tutti_reduction number = 0;
   DataType type = DataType::float32;
   double scalar = 1;
   std::int64_t integer_scalar = 1;
-  const std::byte* factor = nullptr;  // Where the scalar is read when a call runs. Null: it is the above.
+  const std::byte* factor = nullptr;  // Address of the scalar, read when a call runs. Null: use the fields above.
 };
 inline constexpr tutti_reduction kFirstPreMulSum = 256;
 
-// Shared by the handles to one communicator and by the work that waits for it in streams.
+// Shared by the handles of one communicator and by its pending work in streams.
 struct SharedComm {
   std::unique_ptr<Communicator> communicator;  // Null while the ranks join.
-  std::uint32_t abort = 0;                     // Not 0: stop joining.
-  // Batches in streams that are not done: others then have to line up. On a device there always is one.
+  std::uint32_t abort = 0;                     // Nonzero: stop joining.
+  // Batches in streams that are not complete. While nonzero, all other calls take a ticket too. At least 1 on a device.
   std::atomic<std::uint64_t> queued = 0;
-  bool has_residuals = false;               // Calls look for theirs.
-  DeviceCommunicator* on_device = nullptr;  // The communicator, if its buffers lie on one.
+  bool has_residuals = false;               // Calls search `residuals`.
+  DeviceCommunicator* on_device = nullptr;  // `communicator`, if its buffers lie on a device.
   std::vector<PreMulSum> reductions;
   std::vector<Residual> residuals;
   std::vector<tutti_comm> views;
   std::string launcher;
-  std::string failure;                 // Text of tutti_last_error; it does not change once set.
-  std::atomic<bool> reported = false;  // The caller knows that the communicator has failed.
+  std::string failure;                 // Text of tutti_last_error; constant once set.
+  std::atomic<bool> reported = false;  // The caller has received the communicator's failure.
 };
 
-// Returns `status`. If it is an error because the communicator has failed, and not only because of a wrong argument,
-// records that the caller knows of the failure. Throws nothing.
+// Returns `status`. If it is an error and the communicator has failed, records that the caller has received the
+// failure. An invalid argument alone records nothing. Throws nothing.
 inline Status note_failure(SharedComm& shared, Status status) {
   if (status.ok()) return status;
   const NoCancellation until_return;
@@ -53,9 +53,9 @@ inline Status note_failure(SharedComm& shared, Status status) {
   return status;
 }
 
-struct CommHandle {                              // Fields that every call reads come first.
-  std::atomic<Communicator*> runner = nullptr;   // Null while it is being created, and once it is finalized.
-  const CommunicatorOptions* options = nullptr;  // Null: the communicator's own.
+struct CommHandle {                              // Begins with the fields that every call reads.
+  std::atomic<Communicator*> runner = nullptr;   // Null during creation and after finalize.
+  const CommunicatorOptions* options = nullptr;  // Null: the options of the communicator.
   Rank rank = 0;
   Rank ranks = 0;
   std::shared_ptr<SharedComm> shared;
@@ -65,11 +65,11 @@ struct CommHandle {                              // Fields that every call reads
 
 using CommHandles = HandleTable<CommHandle, HandleKind::communicator>;
 
-// Why `comm` is no communicator; why the door's cannot run calls.
+// Return the error of a `comm` that is not a valid handle, and of a handle that cannot run calls.
 [[gnu::cold]] Status no_communicator(tutti_comm comm);
 [[gnu::cold]] Status no_runner(const CommHandle& handle);
 
-// The door of a handle that is one.
+// Returns the CommHandle of `comm`, or an error if `comm` is not a valid handle.
 inline Result<CommHandle*> handle_of(tutti_comm comm) {
   CommHandle* handle = CommHandles::instance().find(comm);
   if (handle == nullptr) return no_communicator(comm);
@@ -77,10 +77,10 @@ inline Result<CommHandle*> handle_of(tutti_comm comm) {
 }
 
 const CommunicatorOptions& options_of(const CommHandle& handle);
-// Fails where what comes out of a communicator would lie elsewhere.
+// Fails if `options` select other memory than the communicator of `handle` uses: derived communicators use the same.
 Status check_same_memory(const CommHandle& handle, const CommunicatorOptions& options);
 
-// The options of C over those that unset ones are inherited from.
+// Merges `options` over `inherited`, whose values replace unset fields.
 Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, const tutti_comm_options* options);
 
 }  // namespace tutti

@@ -26,7 +26,7 @@ tutti_status report(const char* function, const Status& status) {
   return tutti_report(function, static_cast<tutti_status>(status.code()), status.message().c_str());
 }
 
-// Without memory for the text of a failure, report() stored none.
+// Returns the text of the thread's last failure; an out-of-memory text if report() could not store it.
 const char* last_error_of_thread() {
   const std::string* text = last_error.get();
   return text == nullptr ? kOutOfMemory : text->c_str();

@@ -1,4 +1,4 @@
-// How a Status leaves by a C function: its code is returned, its sentence kept for tutti_last_error.
+// Errors at the C boundary: a C function returns the code of a Status, and tutti_last_error returns its message.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// Keeps the sentence, begun with the function's name, for the calling thread.
+// Stores the message, prefixed with the function's name, for tutti_last_error of the calling thread. Returns the code.
 [[gnu::cold]] tutti_status report(const char* function, const Status& status);
 
 const char* last_error_of_thread();
@@ -19,7 +19,7 @@ inline tutti_status leave(const char* function, const Status& status) {
   return __builtin_expect(status.ok(), 1) ? tutti_ok : report(function, status);
 }
 
-// Runs the body of a C function. No exception leaves it, and the thread is not cancelled in it.
+// Runs the body of a C function. Turns exceptions into a Status, and delays thread cancellation until after the body.
 template <typename Body>
 tutti_status guarded(const char* function, Body&& body) {
   const NoCancellation until_return;

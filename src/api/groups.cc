@@ -1,4 +1,4 @@
-// Calls that are not simply run: with a made reduction, in a group, in a stream, or behind work that is in streams.
+// Slow path of calls: created reductions, groups, streams, and calls that must wait for earlier work in streams.
 #include <algorithm>
 #include <map>
 #include <new>
@@ -18,27 +18,27 @@ thread_local constinit int group_depth = 0;
 
 namespace {
 
-// A call to be made later.
+// A deferred call.
 struct Pending {
   std::shared_ptr<SharedComm> shared;
   GroupedCall grouped;
-  std::shared_ptr<const Unequal> unequal;  // Shared because std::function copies what it holds.
+  std::shared_ptr<const Unequal> unequal;  // Shared because std::function copies its captures.
   tutti_stream stream = nullptr;
 };
 
-// Calls that run together, behind all that their communicators were given before.
+// Calls that run together, after all earlier calls of their communicators.
 struct Batch {
   std::vector<Pending> calls;
-  std::vector<GroupedCall> grouped;  // The same, as they are run.
+  std::vector<GroupedCall> grouped;  // `calls`, in the form that run_group() needs.
   std::vector<Ticket> turns;
   Status refusal;  // Error of another call of the group, for which these calls are cancelled in order.
 };
 
 struct Group {
   std::vector<Pending> calls;
-  std::vector<DeviceCall> device_calls;                 // Before the others: these do not wait.
-  std::vector<std::shared_ptr<SharedComm>> on_devices;  // Owners of those calls.
-  std::vector<Ending> lifecycle;                        // After the calls.
+  std::vector<DeviceCall> device_calls;                 // Enqueued before `calls`, since enqueueing does not block.
+  std::vector<std::shared_ptr<SharedComm>> on_devices;  // Owners of `device_calls`.
+  std::vector<Ending> lifecycle;                        // Run after all calls.
   Status failure;
 };
 
@@ -51,7 +51,7 @@ Group& group_of_thread() {
   return *group;
 }
 
-// The calls since tutti_group_start; the thread's group is empty after that. Throws nothing.
+// Returns the calls since tutti_group_start, and empties the thread's group. Throws nothing.
 Group take_group() {
   Group taken;
   if (Group* group = groups.get()) taken = std::exchange(*group, {});
@@ -59,7 +59,7 @@ Group take_group() {
   return taken;
 }
 
-// Throws nothing.
+// Returns a copy of `status`. Throws nothing.
 Status again(const Status& status) {
   return caught([&] { return Status(status.code(), status.message()); });
 }
@@ -76,7 +76,7 @@ Pending pending_of(const CallEntry& entry, const CommHandle& handle, const Call&
   return pending;
 }
 
-// Lines the calls up, in the order in which this function is called.
+// Takes a ticket for each communicator. Batches run in the order of these calls.
 void line_up(Batch& batch) {
   for (const Pending& pending : batch.calls) {
     batch.grouped.push_back(pending.grouped);
@@ -85,7 +85,7 @@ void line_up(Batch& batch) {
   }
 }
 
-// The peers make their calls of the group, and would wait for these.
+// Cancels the calls of this rank, for which peers in the same group would wait.
 void abandon(const std::vector<Pending>& calls, const Status& reason) {
   for (const Pending& pending : calls) {
     call_off(*pending.grouped.communicator, reason);
@@ -113,7 +113,7 @@ struct Outcome {
   Status status;
 };
 
-// Runs the batch in one stream, between what is before and after it in all of them.
+// Runs the batch in the first stream. The other streams wait for it, and it waits for their earlier work.
 Status run_in_streams(const std::shared_ptr<Batch>& batch, const std::vector<std::shared_ptr<Stream>>& streams) {
   const std::vector<Pending>& calls = batch->calls;
   const bool blocks =
@@ -124,7 +124,8 @@ Status run_in_streams(const std::shared_ptr<Batch>& batch, const std::vector<std
     before.record(*streams[i]);
     before.hold(first);
   }
-  const auto outcome = std::make_shared<Outcome>();  // Where nothing blocks, the stream is done with it after us.
+  // Shared: without blocking calls, the stream completes the batch after this function returns.
+  const auto outcome = std::make_shared<Outcome>();
   first.enqueue([batch, outcome]() -> Status {
     Status status = run_in_turn(*batch);
     outcome->status = again(status);
@@ -151,7 +152,7 @@ Result<std::vector<std::shared_ptr<Stream>>> streams_of(const std::vector<Pendin
 Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr<Stream>>& streams,
                    const Status& refusal = {}) {
   if (calls.empty()) return {};
-  std::shared_ptr<Batch> batch;  // Shared because std::function copies what it holds.
+  std::shared_ptr<Batch> batch;  // Shared because std::function copies its captures.
   Status ran;
   Status thrown = caught([&]() -> Status {
     batch = std::make_shared<Batch>();
@@ -163,7 +164,8 @@ Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr
   });
   if (thrown.ok()) return ran;
   abandon(batch == nullptr ? calls : batch->calls, thrown);
-  if (!streams.empty()) (void)streams.front()->synchronize();  // It may have the calls, which are done at once now.
+  // The stream may still hold the calls; abandoned calls complete at once.
+  if (!streams.empty()) (void)streams.front()->synchronize();
   return thrown;
 }
 
@@ -180,8 +182,8 @@ Status check_balance(const Communicator& communicator, const MessagesToSelf& mes
                        ": put each send and its recv in one group, with no collective of the communicator between");
 }
 
-// A message to oneself waits for its recv, and that for the message, so both are in the group, and between the same
-// collectives of their communicator.
+// Checks that each message to self has its recv in the group, before the next collective of its communicator. Otherwise
+// the send and the recv would wait for each other.
 Status check_messages_to_self(const std::vector<MadeCall>& calls) {
   std::map<const Communicator*, MessagesToSelf> messages;
   for (const auto& [communicator, call] : calls) {
@@ -218,7 +220,7 @@ Status run_on_devices(Group& group) {
 }
 
 Status run_on_hosts(Group& group) {
-  auto streams = caught([&] { return streams_of(group.calls); });  // One may have been destroyed since.
+  auto streams = caught([&] { return streams_of(group.calls); });  // Fails if a stream was destroyed since the call.
   if (!streams.ok()) {
     Status status = group.failure.ok() ? std::move(streams).status() : std::move(group.failure);
     abandon(group.calls, status);
@@ -235,7 +237,7 @@ Status run_all(Group& group) {
   return on_devices.ok() ? std::move(on_hosts) : std::move(on_devices);
 }
 
-// Calls of one communicator run one after another.
+// Returns the predicted time in us. Calls of one communicator run one after another; communicators run concurrently.
 Result<double> predict_all(const Group& group) {
   std::map<const Communicator*, double> ends_us;
   for (const Pending& pending : group.calls) {
@@ -365,7 +367,7 @@ tutti_status tutti_group_end(void) {
     if (--tutti::group_depth > 0) return {};
     tutti::Group group = tutti::take_group();
     Status ran = tutti::run_all(group);
-    // Whatever became of the calls: who was told that a handle is destroyed has let go of it.
+    // Runs even after a failure: the caller has already given up the handles.
     Status ended = tutti::end_all(group.lifecycle);
     return ran.ok() ? std::move(ended) : std::move(ran);
   });

@@ -1,5 +1,5 @@
-// Table behind the C handles. A handle is a number, not an address: a kind, a generation and an index into a table.
-// So a destroyed, foreign or garbage handle is recognised without being dereferenced.
+// Table behind the C handles. A handle is a number, not an address: a kind, a generation and an index into a table. The
+// table detects destroyed, foreign and garbage handles without dereferencing them.
 #pragma once
 
 #include <array>
@@ -16,24 +16,25 @@ namespace tutti {
 
 enum class HandleKind : std::uint64_t { communicator = 0x71c1, stream = 0x71c2, event = 0x71c3 };
 
-// fork() leaves a child without the threads and locks that handles stand for: all of them become invalid there.
-// Calls the three functions around every fork from now on.
+// Calls the three functions around every later fork. A child lacks the threads and locks behind the handles, so all
+// handles become invalid there.
 void call_around_fork(void (*prepare)(), void (*parent)(), void (*child)());
 
-// Handle: bits 63..48 kind, so that it is no address; 47..16 generation; 15..0 index.
+// Handle: bits 63..48 kind, which no address has; 47..16 generation; 15..0 index.
 template <typename T, HandleKind kind>
 class HandleTable {
  public:
   static HandleTable& instance() { return table; }
 
-  // Null unless the handle is one that insert() gave and remove() has not taken.
+  // Returns null unless insert() returned this handle and remove() has not removed it.
   T* find(const void* handle) const {
     const auto word = reinterpret_cast<std::uint64_t>(handle);
     const Entry& entry = entries_[word % kEntries];
     return entry.word.load(std::memory_order_acquire) == word && word != 0 ? entry.object : nullptr;
   }
 
-  // For calls of any thread: the object stays for as long as `body` runs. False if the handle is none.
+  // Runs `body` with the object, which is not removed meanwhile. Returns false if the handle is invalid. Any thread may
+  // call it.
   template <typename Body>
   bool visit(const void* handle, Body&& body) {
     const std::lock_guard lock(mutex_);
@@ -59,7 +60,7 @@ class HandleTable {
     return invalid_usage("all " + std::to_string(kEntries) + " handles of this kind are in use: destroy some");
   }
 
-  // The caller owns the object from now on; null if the handle is none.
+  // Transfers the object to the caller. Returns null if the handle is invalid.
   std::unique_ptr<T> remove(const void* handle) {
     const std::lock_guard lock(mutex_);
     T* object = find(handle);
@@ -74,17 +75,18 @@ class HandleTable {
     T* object = nullptr;
   };
 
-  // The objects stay where they are: their destructors would wait for threads that the child does not have.
+  // Leaks the objects: their destructors would wait for threads that the child does not have.
   void forget() {
     for (Entry& entry : entries_) entry.word.store(0, std::memory_order_relaxed);
     mutex_.unlock();
   }
 
-  static HandleTable table;  // Initialised by the compiler, and never destroyed: found without a guard, at any time.
+  // Constant-initialised and never destroyed, so that find() needs no guard and works at any time.
+  static HandleTable table;
 
   std::mutex mutex_;
   bool survives_fork_ = false;
-  std::uint64_t next_ = 1;  // Also the generation.
+  std::uint64_t next_ = 1;  // The low 32 bits are also the generation.
   std::array<Entry, kEntries> entries_ = {};
 };
 

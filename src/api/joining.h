@@ -1,4 +1,4 @@
-// How communicators get their handles.
+// Creates communicators and their handles.
 #pragma once
 
 #include <functional>

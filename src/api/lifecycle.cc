@@ -1,4 +1,4 @@
-// How communicators end, and how their failures are told.
+// End of communicators, and reports of their failures.
 #include "src/api/lifecycle.h"
 
 #include "src/api/call_entry.h"
@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-// No calls any more, by any handle.
+// Stops calls through all handles of the communicator.
 void close(CommHandle& handle) {
   handle.runner = nullptr;
   for (const tutti_comm view : handle.shared->views) {
@@ -39,7 +39,7 @@ Status finalize(CommHandle& handle, const Ending& ending) {
   return status;
 }
 
-// Ends the communicator; may wait for the peers.
+// Ends the communicator. May wait for the peers.
 Status take_leave(CommHandle& handle, const Ending& ending) {
   TUTTI_CHECK_OK(check_ending(handle, ending));
   if (!ending.destroys) return finalize(handle, ending);
@@ -72,7 +72,7 @@ void remove(tutti_comm comm, const CommHandle& handle) {
   CommHandles::instance().remove(comm);
 }
 
-// A thread for each but the first: each waits for the others to take their leave, too.
+// Starts a thread for each ending except the first, since each may wait for the others.
 std::vector<Status> take_leaves(const std::vector<Ending>& lifecycle, const std::vector<CommHandle*>& handles) {
   std::vector<Status> statuses(lifecycle.size());
   const auto take = [&](std::size_t i) { statuses[i] = caught([&] { return take_leave(*handles[i], lifecycle[i]); }); };
@@ -82,12 +82,12 @@ std::vector<Status> take_leaves(const std::vector<Ending>& lifecycle, const std:
     if (started.ok()) {
       threads[i] = std::move(started).value();
     } else {
-      abort(*handles[i]->shared);  // Peers must not wait for it.
+      abort(*handles[i]->shared);  // Peers must not wait for this rank.
       statuses[i] = std::move(started).status();
     }
   }
   take(0);
-  threads.clear();  // Joins them.
+  threads.clear();  // Joins the threads.
   return statuses;
 }
 
@@ -110,7 +110,7 @@ Status end_all(const std::vector<Ending>& lifecycle) {
   std::vector<Ending> possible;
   std::vector<CommHandle*> handles;
   for (const Ending& ending : lifecycle) {
-    auto handle = handle_of(ending.comm);  // Another thread may have ended it since the group was told to.
+    auto handle = handle_of(ending.comm);  // Another thread may have destroyed the handle since the group stored it.
     if (handle.ok()) {
       possible.push_back(ending);
       handles.push_back(handle.value());
@@ -122,7 +122,7 @@ Status end_all(const std::vector<Ending>& lifecycle) {
   for (Status& status : take_leaves(possible, handles)) {
     if (first.ok()) first = std::move(status);
   }
-  // A view may be gone by then, with its communicator.
+  // The handle of a view may be invalid by now: its communicator may have been removed first.
   for (const Ending& ending : possible) {
     const CommHandle* handle = CommHandles::instance().find(ending.comm);
     if (ending.destroys && handle != nullptr) remove(ending.comm, *handle);

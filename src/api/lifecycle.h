@@ -1,4 +1,4 @@
-// The end of communicators: at once, or at the end of a group, where one thread may end several ranks.
+// Ends communicators: at once, or at the end of a group, in which one thread may end several ranks.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@ namespace tutti {
 
 struct Ending {
   tutti_comm comm = nullptr;
-  bool destroys = false;  // Or only finalizes.
-  bool waits = true;      // For the peers.
+  bool destroys = false;  // False: only finalizes.
+  bool waits = true;      // Whether to wait for the peers.
 };
 
-// Ends all, beside each other: ranks that wait for each other may be among them. Returns the first failure.
+// Ends all concurrently, since ranks in the list may wait for each other. Returns the first failure.
 Status end_all(const std::vector<Ending>& lifecycle);
 
-// Has it done when the calling thread's group ends.
+// Defers the ending until the calling thread's group ends.
 Status end_with_group(const Ending& ending);
 
 }  // namespace tutti

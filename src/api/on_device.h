@@ -1,4 +1,4 @@
-// Communicators whose buffers lie on a device: how they come there, and how their calls are enqueued.
+// Communicators whose buffers lie on a device: their creation, and their calls.
 #pragma once
 
 #include <memory>
@@ -9,24 +9,24 @@
 
 namespace tutti {
 
-// The device that the options mean; null: host memory.
+// Returns the device that the options select; null for host memory.
 Result<std::shared_ptr<Device>> device_for(const CommunicatorOptions& options);
 
 int ordinal_of(const std::shared_ptr<Device>& device);  // -1 for null.
 
-// The same where communicators made with these options will be on it: they say so while they join.
+// Like device_for(), and sets options.gpu, which ranks exchange while they join.
 Result<std::shared_ptr<Device>> device_to_join_on(CommunicatorOptions& options);
 
-// Moves communicators, all of them this thread's, to where their buffers lie. Null: they stay.
+// Moves communicators of ranks of this thread to the device. If `device` is null, they stay on the host.
 Result<std::unique_ptr<Communicator>> place(std::unique_ptr<Communicator> communicator,
                                             const std::shared_ptr<Device>& device);
 Result<std::vector<std::unique_ptr<Communicator>>> place_all(std::vector<std::unique_ptr<Communicator>> communicators,
                                                              const std::shared_ptr<Device>& device);
-// Lets the calls of a communicator on a device come through here.
+// Sets shared.on_device. If it is not null, all later calls of the communicator take the slow path.
 void note_device(SharedComm& shared);
 int device_of(const CommHandle& handle);  // -1: host memory.
 
-// Calls on a device that make up `call`: the call itself, or the messages of an all_to_all_v.
+// Returns the calls on a device that implement `call`: the call itself, or the messages of an all_to_all_v.
 std::vector<DeviceCall> device_calls(const CommHandle& handle, const Call& call, tutti_stream stream);
 
 }  // namespace tutti

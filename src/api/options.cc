@@ -41,7 +41,7 @@ Status copy_known(const Options& given, std::size_t first_version_bytes, const S
   return {};
 }
 
-// "" means unset.
+// Sets empty texts to null, which means unset.
 void forget_empty(std::initializer_list<const char**> texts) {
   for (const char** text : texts) {
     if (*text != nullptr && **text == '\0') *text = nullptr;

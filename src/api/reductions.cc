@@ -1,4 +1,4 @@
-// Pre-multiplied sums: a scalar of the caller's type, kept by number.
+// Pre-multiplied sums. Each has a scalar of the caller's type and a number.
 #include <algorithm>
 #include <atomic>
 #include <bit>

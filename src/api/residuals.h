@@ -1,4 +1,4 @@
-// Error feedback: which buffers have residuals, and which of them a call has.
+// Error feedback: assigns the residuals of buffers to calls.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// Memory of the caller's: a float for each element of the buffer.
+// Memory of the caller, with one float per element of the buffer.
 struct Residual {
   const std::byte* buffer = nullptr;
   std::uint64_t count = 0;
@@ -18,8 +18,8 @@ struct Residual {
   float* values = nullptr;
 };
 
-// Gives the call of this rank its residual, if it is a sum or an average of floats that has one: whether it is used is
-// for the communicator to say. Fails where only a part of the input has one, or that is of another type.
+// Sets call.residual if the call is a sum or an average of floats whose input has a residual. The communicator decides
+// whether to use it. Fails if only a part of the input has a residual, or if the residual is of another type.
 Status find_residual(const std::vector<Residual>& residuals, Rank rank, Rank ranks, Call& call);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Going on without some ranks.
+// tutti_comm_shrink(): a new communicator without some ranks.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-// Sorted; or what is wrong with the list, which no peer need be asked for.
+// Returns the excluded ranks in ascending order, or an error for an invalid list. Involves no peers.
 Result<std::vector<Rank>> excluded_ranks(const CommHandle& handle, const int* given, int count) {
   if (count < 0) return invalid_argument("count is " + std::to_string(count) + ": pass how many ranks to leave out");
   if (given == nullptr && count > 0)
@@ -49,7 +49,7 @@ Status shrink(const CommHandle& handle, const std::vector<Rank>& excluded, const
   if (runner == nullptr) return no_runner(handle);
   CommunicatorOptions options = TUTTI_TRY(options_over(options_of(handle), given));
   TUTTI_CHECK_OK(check_same_memory(handle, options));
-  // After a failure, going on is what this is for.
+  // Ignores the failure of the calls: the new communicator serves to continue after a failure.
   if (handle.shared->on_device != nullptr) (void)handle.shared->on_device->await_own_calls();
   const Ticket turn(handle.shared);
   TUTTI_CHECK_OK(turn.await());

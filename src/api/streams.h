@@ -1,5 +1,5 @@
-// The streams and events behind their handles. Any thread may destroy one while others use it: a call holds what it
-// uses, so that it stays for as long as the call runs.
+// The streams and events behind their handles. Any thread may destroy one while others use it: a call holds a reference
+// to each that it uses.
 #pragma once
 
 #include <memory>

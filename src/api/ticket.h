@@ -1,5 +1,5 @@
-// A place in the order of a communicator's calls, behind all that it was given before, through streams or not. While
-// one is held, blocking calls line up as well.
+// A position in the order of a communicator's calls, after all earlier calls, in streams or not. While a ticket exists,
+// blocking calls take one too.
 #pragma once
 
 #include <memory>
@@ -21,15 +21,15 @@ class Ticket {
 
   SharedComm* shared() const { return shared_.get(); }
 
-  // Until the calls before it are done.
+  // Waits until all earlier calls are complete.
   Status await() const { return shared_->communicator->await_ticket(ticket_); }
 
-  // Lets the next one go.
+  // Allows the next ticket to proceed.
   void end() {
     const auto shared = std::exchange(shared_, nullptr);
     if (shared == nullptr) return;
-    (void)shared->communicator->await_ticket(
-        ticket_);  // Ending out of turn would let a later call pass an earlier one.
+    // Without this wait, a later call could overtake an earlier one.
+    (void)shared->communicator->await_ticket(ticket_);
     shared->communicator->finish_ticket();
     shared->queued.fetch_sub(1, std::memory_order_acq_rel);
   }

@@ -1,4 +1,4 @@
-// all_to_all_v's arrays: checked and copied on entry.
+// Arguments of all_to_all_v, which are checked and copied on entry.
 #pragma once
 
 #include "src/api/call_entry.h"

@@ -1,4 +1,4 @@
-// Memory of GPUs that all ranks of a communicator reach.
+// Windows: memory of GPUs that all ranks of a communicator may access.
 #include "src/api/call_entry.h"
 #include "src/api/comm_handle.h"
 #include "src/api/errors.h"
@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// No address, as other handles are none.
+// A handle is not an address, like other handles.
 constexpr std::uint64_t kWindowKind = std::uint64_t{0x71c4} << 48;
 
 tutti_window window_handle_of(WindowHandle window) {
@@ -24,7 +24,7 @@ Result<const CommHandle*> running_handle(tutti_comm comm) {
 
 Result<WindowHandle> show(const CommHandle& handle, const WindowBuffer& buffer) {
   DeviceCommunicator* communicator = handle.shared->on_device;
-  if (communicator == nullptr) return WindowHandle{0};  // On host memory buffers are found without.
+  if (communicator == nullptr) return WindowHandle{0};  // Host memory needs no registration.
   auto shown = communicator->show_window(buffer);
   if (!shown.ok()) return note_failure(*handle.shared, std::move(shown).status());
   return shown.value();
