@@ -35,9 +35,9 @@ constexpr Loop kLoops[] = {{.chunks = 3},
                            {.chunks = 5, .skew = 2},
                            {.chunks = 5, .skew = 3, .order = StageOrder::earliest_first}};
 
-// Verification takes time in proportion to steps and chunks, and all-to-all has a step for each pair of ranks. So
-// larger numbers of ranks combine fewer loops and fusions. Every number of ranks has a loop of several chunks. Every
-// loop has each residue of ranks that algorithms distinguish (odd, powers of two, one less, one more).
+// Verification takes time in proportion to steps and chunks, and an all-to-all has a step for each pair of ranks.
+// Larger numbers of ranks therefore combine fewer loops and fusions. Every number of ranks has a loop of several
+// chunks. Every loop has each residue of ranks that algorithms distinguish (odd, powers of two, one less, one more).
 TEST_P(Conformance, VerifiesChunksAndSkews) {
   for (const Loop& loop : kLoops) {
     SCOPED_TRACE("chunks " + std::to_string(loop.chunks) + " skew " + std::to_string(loop.skew));
@@ -54,7 +54,8 @@ TEST_P(Conformance, VerifiesChunksAndSkews_OfManyRanks) {
   }
 }
 
-// Exactly the algorithms that claim it: a needless refusal would lose an algorithm.
+// Ranks end with the same bits exactly if the algorithm claims to support compression. The tuner would never use an
+// algorithm that needlessly denies support.
 TEST_P(Conformance, EndsIdenticalOnAllRanks_WhenCompressionIsSupported) {
   for (Rank n = 2; n <= 33; ++n) {
     for (const Problem& problem : cases::problems(GetParam(), n)) {

@@ -296,8 +296,8 @@ TEST(CostLaws, MatchPlansOfAllRanks) {
   }
 }
 
-// Exact, except for halving with numbers that are not powers of two, and for hosts of uneven size. There the ranks'
-// blocks differ: the verifier proves one, and the law has the mean.
+// The count of roundings is exact, except for halving with numbers that are not powers of two, and for hosts of uneven
+// size. In these cases the ranks' blocks differ: the verifier proves the maximum, and the law states the mean.
 TEST(CostLaws, CountRoundings) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     for (Rank n = 2; n <= 64; n += n < 9 ? 1 : 11) {
@@ -325,15 +325,15 @@ TEST(CostLaws, CountRoundings_AcrossHosts) {
       SCOPED_TRACE(cases::title(entry) + " of " + describe(problem));
       const double proved = verify(emit_plans(*entry.algorithm, problem), {}, Messages::rounded).value().rounded;
       const bool even = std::count(hosts.begin(), hosts.end(), hosts[0]) == static_cast<std::ptrdiff_t>(hosts.size());
-      // The halves of a reduce reach the root from both ends of a chain: the verifier proves one, and the law has the
-      // mean.
+      // The halves of a reduce reach the root from both ends of a chain: the verifier proves the maximum, and the law
+      // states the mean.
       const bool halves = cases::title(entry) == "reduce_hierarchical_tree";
       EXPECT_NEAR(entry.algorithm->cost_law(problem).rounded, proved, even && !halves ? kLittle : 0.3 * proved);
     }
   }
 }
 
-// Exact for algorithms that know hosts, an upper bound for the others.
+// The law is exact for algorithms that distinguish hosts, and an upper bound for other algorithms.
 TEST(CostLaws, AreUpperBounds_AcrossHosts) {
   const std::vector<Rank> layouts[] = {
       {2, 2}, {4, 4}, {8, 8, 8, 8}, {3, 5}, {1, 4, 2}, {6, 6, 6}, std::vector<Rank>(16, 4)};

@@ -1,4 +1,4 @@
-// Algorithms that know hosts, on even and uneven hosts and racks.
+// Algorithms that distinguish hosts, on even and uneven hosts and racks.
 #include <numeric>
 
 #include "src/plan/verify.h"
@@ -102,7 +102,7 @@ TEST_P(Hierarchical, SendsMinimalBytesBetweenHosts) {
   }
 }
 
-// Algorithms of all other collectives send to other hosts only what those hosts lack.
+// Algorithms of all other collectives send only data to a host that the host lacks.
 class MultiHostAlgorithms : public testing::TestWithParam<cases::Entry> {
  protected:
   std::vector<Problem> problems(const Groups& groups) const {
@@ -155,7 +155,7 @@ TEST_P(MultiHostAlgorithms, RejectInconsistentGroups) {
   }
 }
 
-// Blocks between hosts cross once: 4 hosts of 8 ranks.
+// On 4 hosts of 8 ranks, each block crosses between two hosts only once.
 TEST_P(MultiHostAlgorithms, SendMinimalBytesBetweenHosts) {
   constexpr Rank hosts = 4, size = 8;
   Problem problem = problem_of({even(hosts, size)}, false);
@@ -203,8 +203,8 @@ TEST(HostTrees, CountRoundings) {
       for (problem.root = 0; problem.root < (has_root(collective) ? problem.ranks : 1); ++problem.root) {
         const Algorithm& algorithm = *find(collective, "hierarchical_tree");
         const double proved = verify(emit_plans(algorithm, problem), {}, Messages::rounded).value().rounded;
-        // The halves of a reduce reach the root from both ends of a chain: the verifier proves the worse, and the law
-        // has the mean.
+        // The halves of a reduce reach the root from both ends of a chain: the verifier proves the maximum, and the law
+        // states the mean.
         const bool alike = std::has_single_bit(hosts) && collective != Collective::reduce;
         const double tolerance = alike ? 1e-9 : 0.3 * proved;
         EXPECT_NEAR(algorithm.cost_law(problem).rounded, proved, tolerance) << describe(problem);
@@ -240,7 +240,8 @@ TEST(HostTrees, ConnectAdjacentRanksAndHostEnds) {
         }
       }
     }
-    // At most inside one tree and a leaf of the other. In an all-reduce: sends up, to two children, and up.
+    // A rank is an inner node of at most one tree. In an all-reduce, the rank sends up and to two children in that
+    // tree, and up in the other tree.
     for (const std::uint64_t count : lanes) EXPECT_LE(count, collective == Collective::reduce ? 2U : 4U);
   }
 }
