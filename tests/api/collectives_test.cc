@@ -10,7 +10,7 @@ namespace {
 using Vector = std::vector<std::int32_t>;
 constexpr std::int32_t kPoison = -7;
 
-// Every collective for some numbers of ranks and counts; a count of 0 must not write.
+// Every collective, for some numbers of ranks and counts. With a count of 0, no memory is written.
 class Collectives : public ::testing::TestWithParam<std::tuple<int, std::size_t>> {
  protected:
   int ranks() const { return std::get<0>(GetParam()); }
@@ -215,7 +215,8 @@ TEST(Stream, OverlapsAndKeepsOrder) {
   });
 }
 
-// Rank 1 is in a call of rank 0's group and receives the reason at once. Rank 0 knows that it failed itself.
+// Rank 0 cancels its group while rank 1 waits in a call of the group. Rank 1 receives the reason at once. Rank 0's own
+// error is not a remote error.
 void expect_called_off(const std::function<void(tutti_comm, float*)>& group, const char* reason) {
   const Ranks ranks(2);
   ranks.run([&](int rank, tutti_comm comm) {

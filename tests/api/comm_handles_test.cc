@@ -192,7 +192,7 @@ TEST_F(CommHandleTest, CreateAllReturnsAllHandlesOrNone) {
   tutti_comm comms[3] = {};
   EXPECT_EQ(tutti_comm_create_all(3, nullptr, comms), tutti_invalid_usage);
   for (const tutti_comm comm : comms) EXPECT_EQ(comm, nullptr);
-  EXPECT_EQ(tutti_comm_create_all(2, nullptr, comms), tutti_ok);  // No handle was kept.
+  EXPECT_EQ(tutti_comm_create_all(2, nullptr, comms), tutti_ok);  // The failed call has released all its handles.
   for (const tutti_comm comm : {comms[0], comms[1]}) EXPECT_EQ(tutti_comm_abort(comm), tutti_ok);
   taken.insert(taken.end(), {comms[0], comms[1]});
   for (const tutti_comm comm : taken) EXPECT_EQ(tutti_comm_destroy(comm), tutti_ok);

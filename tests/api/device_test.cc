@@ -81,7 +81,7 @@ TEST_F(DeviceApi, CurrentDeviceReturnsNumber) {
   EXPECT_EQ(tutti_current_device(nullptr), tutti_invalid_argument);
 }
 
-// Memory that a rank has freed while others still have it open, on a board of two ranks that have not left yet.
+// Memory that a rank has freed while other ranks have it mapped, on a board of two ranks that have not left yet.
 class Left {
  public:
   explicit Left(std::size_t bytes) {
@@ -119,7 +119,7 @@ TEST_F(DeviceApi, DestroyReclaimsDeferredFrees) {
   EXPECT_LT(device_.usage().allocated_bytes, kMaxOfIt);
 }
 
-// Like a lost rank: its thread blocks use the memory after their stream is released.
+// Rank 0 has failed, so its thread blocks may still use the memory after their stream is released.
 TEST_F(DeviceApi, KeepsMemory_WhileAnotherRankOfProcessHoldsIt) {
   const auto home = std::make_shared<DeviceHome>(find_device().value());
   DeviceHandle handle;

@@ -83,7 +83,7 @@ TEST_F(GroupTest, SimulationReportsErrorOnce) {
   EXPECT_EQ(fake_->calls.size(), 1U);
 }
 
-// The group does not hold these functions: their failure may be an expected result.
+// A group ignores failures of functions that it does not defer, since a program may expect them.
 TEST_F(GroupTest, RunsDespiteFailureOfOtherFunctions) {
   tutti_comm made = nullptr;
   tutti_group_start();
@@ -115,7 +115,7 @@ TEST_F(GroupTest, FinalizesAfterItsCalls) {
   EXPECT_EQ(tutti_comm_rank(view, &rank), tutti_invalid_argument);
 }
 
-// The caller of tutti_comm_destroy() no longer has the handle.
+// The caller of tutti_comm_destroy() has already given up the handle.
 TEST_F(GroupTest, DestroysHandles_EvenIfItFails) {
   tutti_group_start();
   EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);

@@ -1,4 +1,4 @@
-// Ranks that run out of memory in the API, before the communicator sees the call: no peer waits for the calls.
+// Ranks that run out of memory in the API, before the communicator receives the call: no peer waits for the calls.
 #include <functional>
 #include <optional>
 

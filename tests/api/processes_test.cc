@@ -162,7 +162,7 @@ constexpr bool kNeedsAddresses = true;  // The sanitizer itself needs more addre
 constexpr bool kNeedsAddresses = false;
 #endif
 
-// In a process whose address space is exhausted, so that thread creation fails.
+// Runs in a process whose address space is exhausted, so that thread creation fails.
 TEST(Stream, ReportsReason_WhenThreadCreationFails) {
   if (kNeedsAddresses) GTEST_SKIP() << "the sanitizer does not live with a limit of address space";
   const auto statuses = run_processes(1, [](int) {

@@ -106,7 +106,7 @@ TEST(Residual, CanBeSavedAndRestored) {
   EXPECT_EQ(results(true), results(false));
 }
 
-// Parts of a buffer use their parts of the residual: in streams, in groups, and in place.
+// Calls on parts of a buffer use the same parts of the residual: in streams, in groups, and in place.
 TEST(Residual, BelongsToElementsOfBuffer) {
   const Ranks ranks(2);
   ranks.run([](int rank, tutti_comm comm) {

@@ -95,7 +95,7 @@ TEST(Shrink, FailsOnAllRanks_WhenOneFails) {
   EXPECT_EQ(statuses, std::vector<int>(3, 0));
 }
 
-// Reported before any message is sent: no other rank takes part.
+// The error is reported before any message is sent: no other rank takes part.
 TEST(Shrink, RejectsInvalidLists) {
   const Ranks ranks(4);
   const auto expect = [&](const std::vector<int>& list, const std::string& words) {

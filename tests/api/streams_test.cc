@@ -58,7 +58,7 @@ TEST_F(StreamTest, GroupJoinsItsStreams) {
               tutti_ok);
   }
   EXPECT_EQ(tutti_group_end(), tutti_ok);
-  EXPECT_EQ(tutti_stream_query(first), tutti_in_progress);  // Either stream represents both.
+  EXPECT_EQ(tutti_stream_query(first), tutti_in_progress);  // The query of either stream reports the group.
   EXPECT_EQ(tutti_stream_query(second), tutti_in_progress);
   fake_->release();
   EXPECT_EQ(tutti_stream_synchronize(second), tutti_ok);
@@ -82,7 +82,7 @@ TEST_F(StreamTest, ReachesEventsInOrder) {
   ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
   ASSERT_EQ(tutti_stream_create(&other), tutti_ok);
   ASSERT_EQ(tutti_event_create(&event), tutti_ok);
-  EXPECT_EQ(tutti_event_query(event), tutti_ok);  // Never recorded.
+  EXPECT_EQ(tutti_event_query(event), tutti_ok);  // The event was never recorded.
   fake_->held = true;
   EXPECT_EQ(all_reduce(1, stream), tutti_ok);
   EXPECT_EQ(tutti_event_record(event, stream), tutti_ok);
@@ -163,7 +163,7 @@ TEST_F(StreamTest, SplitRunsAfterWorkInStreams) {
   EXPECT_EQ(all_reduce(1, stream), tutti_ok);
   EXPECT_EQ(all_reduce(2, stream), tutti_ok);
   std::atomic<bool> done = false;
-  std::thread releasing([&] {  // After the split has queued, or has run.
+  std::thread releasing([&] {  // Releases the fake after the split has queued, or has run.
     while (fake_->awaited < 2 && !done) std::this_thread::yield();
     fake_->release();
   });
@@ -172,7 +172,7 @@ TEST_F(StreamTest, SplitRunsAfterWorkInStreams) {
   releasing.join();
   EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
   EXPECT_EQ(fake_->calls_before_split, 2U);
-  EXPECT_EQ(all_reduce(3), tutti_ok);  // No thread waits for the split any more.
+  EXPECT_EQ(all_reduce(3), tutti_ok);  // The split has released its place in the queue.
   EXPECT_EQ(tutti_comm_destroy(part), tutti_ok);
 }
 

@@ -35,7 +35,7 @@ std::vector<Image> read_images() {
   std::ifstream file(TUTTI_DIGITS);
   std::vector<Image> images;
   for (std::string line; std::getline(file, line);) {
-    if (line.size() != 1 + kPixels) continue;  // Weights of the layers before.
+    if (line.size() != 1 + kPixels) continue;  // Skips lines that are not images: the weights of the layers come first.
     Image& image = images.emplace_back();
     image.digit = static_cast<std::size_t>(line[0] - '0');
     for (std::size_t i = 0; i < kPixels; ++i) image.pixels[i] = static_cast<float>(line[1 + i] - 'a') / 16;
