@@ -306,7 +306,7 @@ TEST(Bootstrap, ClosesConnections_InForkedChild) {
   Processes processes;
   processes.start([&]() -> std::string {
     Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 1, 2, within(20'000));
-    if (::fork() == 0) {  // A child that outlives its parent keeps none of the parent's sockets open.
+    if (::fork() == 0) {  // A child that outlives its parent must not keep the parent's sockets open.
       done.wait();
       ::_exit(0);
     }
@@ -343,7 +343,7 @@ TEST(Bootstrap, ConnectsRanksOfHost_BySockets) {
   EXPECT_EQ(processes.report(0), "from 0");
 }
 
-// Rank 0 fails and exits. Rank 2 learns of it separately, and forwards the reason to rank 3.
+// Rank 0 fails and exits. Rank 2 detects the failure separately, and forwards the reason to rank 3.
 TEST(Bootstrap, ReportsLaterFailure_ToAllRanks) {
   const Meeting point;
   const UniqueId id = point.id();

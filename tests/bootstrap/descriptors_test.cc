@@ -96,7 +96,7 @@ TEST(DescriptorLimit, FailsAtOnce_WhenRankHasNone) {
 }
 
 // Rank 0's process also runs the rendezvous, and exits as soon as it has failed. With the smallest limit rank 0 itself
-// runs out, with the largest the rendezvous can serve all ranks.
+// runs out of descriptors. With the largest limit the rendezvous can serve all ranks.
 TEST(DescriptorLimit, IsReportedToAllRanks_WhenRankZeroRunsOut) {
   if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
   for (int spare = 10; spare <= 16; ++spare) {

@@ -147,7 +147,7 @@ TEST(Launcher, UsesCompleteSet_WhenAnotherIsPartial) {
   EXPECT_EQ(launched.rank, 1U);
 }
 
-// In an allocation of Slurm, programs that srun did not start may run alone.
+// In a Slurm allocation, programs that srun did not start run alone, with a warning.
 TEST(Launcher, WarnsAndRunsAlone_WhenSlurmVariablesArePartial) {
   static std::string lines;
   for (const char* only : {"SLURM_NTASKS", "SLURM_PROCID"}) {

@@ -25,7 +25,7 @@ TEST(ListenerRecord, RequiresAddressWithPort) {
   EXPECT_FALSE(check(at(4, 0, 192), LoopbackPolicy::allow).ok());
 }
 
-// Such an address would be the caller's own.
+// A loopback address from another host would lead back to the caller's own host.
 TEST(ListenerRecord, RejectsLoopback_OfAnotherHost) {
   const Status status = check(at(4, 4711, 127), LoopbackPolicy::reject);
   EXPECT_NE(status.message().find("name another interface by TUTTI_SOCKET_IFNAME there"), std::string::npos);

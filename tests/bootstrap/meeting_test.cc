@@ -131,7 +131,7 @@ TEST(Rendezvous, ReportsThatRankZeroIsMissing) {
   EXPECT_NE(status.message().find("asking rank 0 for the unique id"), std::string::npos) << status.message();
 }
 
-// Rank 0 waits for rank 1; its duplicate tries to listen at the same place meanwhile.
+// Rank 0 waits for rank 1, while a duplicate of rank 0 tries to listen at the same address.
 TEST(Rendezvous, NamesBothProcesses_WhenRankZeroIsStartedTwice) {
   for (const RendezvousPoint& point : {on_this_host(), at_a_port()}) {
     const Gate listens, refused;
@@ -175,7 +175,7 @@ TEST(Rendezvous, ReportsOtherProgram_WhenPortIsInUse) {
   EXPECT_NE(text.find("already in use: another program has this port: choose another port"), std::string::npos) << text;
 }
 
-// A user who has set MASTER_PORT does not know the port in the message.
+// The port in the message differs from the user's MASTER_PORT, so the message explains the port.
 TEST(Rendezvous, ExplainsWhyItUsesPortAfterLaunchers) {
   const Socket taken = listen_at({loopback_address(), "", SOCK_STREAM}).value();
   const auto port = static_cast<std::uint16_t>(local_address(taken).value().port);

@@ -1,4 +1,4 @@
-// Ranks that count as hosts of their own: each pair of them has one authenticated TCP connection.
+// Ranks that count as separate hosts: each pair of them has one authenticated TCP connection.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -217,7 +217,7 @@ TEST(PeerSockets, CarryOfferOfEachRank) {
     EXPECT_EQ(text, "[verbs|][|" + long_reason.substr(0, kMaxWhyBytes - 3) + "...][|]");
 }
 
-// Querying devices takes time.
+// Querying devices takes time, so ranks of one host skip it.
 TEST(PeerSockets, DoNotQueryOffer_OnOneHost) {
   const Meeting point;
   const UniqueId id = point.id();
@@ -291,7 +291,7 @@ TEST(PeerSockets, NameRefusedConnection_OnAllRanks) {
   }
 }
 
-// Reported before the rendezvous times out, which knows only that ranks did not reach each other.
+// The error is reported before the rendezvous times out, which could not name the connection.
 TEST(PeerSockets, NameUnansweredConnection_OnAllRanks) {
   const auto sleep = [](std::string_view) {
     for (;;) ::pause();
