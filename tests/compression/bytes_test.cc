@@ -57,7 +57,7 @@ TEST(CompressedBytes, AreDecoded_WhateverTheirContents) {
   }
 }
 
-// Two encodings over different bytes are identical: each byte was written, and none beyond.
+// Encodes over two different backgrounds. Equal results prove that each byte was written, and no byte beyond.
 TEST(CompressedBytes, AreAllWritten) {
   CaseValues source(2);
   for (const CompressionFormat format : compression_formats()) {

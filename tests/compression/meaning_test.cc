@@ -91,8 +91,8 @@ TEST(CompressionMeaning, MatchesDocumentation) {
   }
 }
 
-// Every code of every format under a scale of 1, the values halfway between adjacent codes, and the values beside
-// those.
+// Covers every code of every format under a scale of 1, the values halfway between adjacent codes, and their
+// neighbours.
 TEST(CompressionMeaning, RoundsToNearestEven) {
   for (const Page& page : kPages) {
     std::vector<double> meanings;  // Values of the non-negative codes, in their order.
@@ -229,7 +229,8 @@ TEST(CompressionError, MatchesDocumentation) {
   EXPECT_EQ(compression_error(CompressionFormat::none), 0);
 }
 
-// Half a step, where the largest magnitude has the code `top`; a step more where that was clipped.
+// The error is at most half a step if the largest magnitude has the code `top`, and one step more if that code was
+// clipped.
 TEST(CompressionError, IsHalfAStep_OfIntegers) {
   CaseValues source(21);
   for (const Page& page : kPages) {

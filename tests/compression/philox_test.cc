@@ -70,8 +70,8 @@ TEST(Dither, GivesBytesThatReencodeToThemselves) {
   }
 }
 
-// Four values in each block, of which the first makes the scale. A value halfway is rounded up as often as down, and
-// the mean of many equals the value.
+// Four values in each block, the first of which determines the scale. A value halfway between codes is rounded up as
+// often as down, and the mean of many results equals the value.
 TEST(Dither, IsUnbiased) {
   constexpr std::uint64_t kGroups = 4000;
   for (const CompressionFormat format : compression_formats()) {

@@ -57,7 +57,7 @@ void append_group(std::vector<float>& values, CaseValues& source, float largest)
   }
 }
 
-// All scales: every bfloat16 as the largest magnitude, exactly and between it and the next.
+// Uses all scales: every bfloat16 as the largest magnitude, exactly, and between it and the next.
 TEST(RoundTrip, GivesSameBytes_ForAllScales) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -74,7 +74,7 @@ TEST(RoundTrip, GivesSameBytes_ForAllScales) {
   }
 }
 
-// Scales that are ties, or beside one: multiples of codes and half codes of every step, around them.
+// Uses scales that are ties or next to one: multiples of codes and half codes of every step, and values around them.
 TEST(RoundTrip, GivesSameBytes_AtTies) {
   for (const DataType type : kTensorTypes) {
     std::vector<float> values;
@@ -121,7 +121,7 @@ TEST(RoundTrip, GivesSameBytes_ForEvery16BitFloat) {
   for (const DataType type : kTensorTypes) expect_all_come_back(type, values);
 }
 
-// Finite values stay finite in every tensor type. The format float16 overflows as usual.
+// Finite values stay finite in every tensor type. The format fp16 overflows as usual.
 TEST(RoundTrip, StaysInRangeOfTensor) {
   CaseValues source(4);
   for_each_case([&](const Codec& codec, CompressionFormat format, DataType type) {
@@ -139,7 +139,7 @@ TEST(RoundTrip, StaysInRangeOfTensor) {
   });
 }
 
-// Ranks must not differ in flushing subnormal values.
+// No decoded value is subnormal: processors differ in flushing subnormals to zero, so ranks would differ.
 TEST(RoundTrip, DecodesNoSubnormals_FromBlocksOfWideTypes) {
   CaseValues source(6);
   for_each_case([&](const Codec& codec, CompressionFormat format, DataType type) {
