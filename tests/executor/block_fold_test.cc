@@ -48,7 +48,8 @@ class BlockFoldTest : public testing::TestWithParam<int> {
     arguments.count = count;
     arguments.own = reduction == Reduction::pre_mul_sum ? source_count - 1 : FoldArguments::kNone;
     arguments.complete = complete;
-    const std::uint32_t ranks = 3 + random_() % 2;  // Division by a power of two has its own code path.
+    // Division by a power of two has its own code path.
+    const std::uint32_t ranks = 3 + random_() % 2;
     arguments.ranks = ranks;
     arguments.scale = 1.75;
     arguments.integer_scale = -3;

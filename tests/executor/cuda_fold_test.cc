@@ -133,7 +133,7 @@ TEST_P(KernelFold, MatchesCpuBits) {
   }
 }
 
-// The smallest fold, with which tools/dev checks whether compute-sanitizer works at all.
+// The smallest fold, by which tools/dev checks whether compute-sanitizer works.
 TEST_P(KernelFold, MatchesCpuBits_OfOneElement) {
   ASSERT_NO_FATAL_FAILURE(compare({Reduction::sum, 2, 1, 0, Fold::complete, 2}));
 }

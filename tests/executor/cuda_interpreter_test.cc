@@ -23,7 +23,7 @@ TEST_P(KernelInterpreter, ComputesCorrectResults_InOneLaunch) {
   for (const Rank ranks : {2U, 4U, 5U, 6U, 7U, 8U}) ASSERT_NO_FATAL_FAILURE(run_all(ranks, engine));
 }
 
-// Separate, so that a tool that makes each call a hundred times as long runs few of them.
+// A separate test, so that a tool that slows each call a hundredfold can run only a few calls.
 TEST_P(KernelInterpreter, ComputesCorrectResults_WithThreeRanks) {
   CudaEngine engine(Launches::together, Room::shared_memory);
   ASSERT_NO_FATAL_FAILURE(run_all(3, engine));

@@ -11,7 +11,7 @@ class DeviceGraphTest : public DeviceTest {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DeviceGraphTest, testing::ValuesIn(device_kinds()), kind_of);
 
-// The ranks are in two streams joined by events: their calls wait for each other.
+// The ranks are in two streams joined by events, and their calls wait for each other.
 TEST_P(DeviceGraphTest, ComputesCorrectResults_InEachReplay) {
   prepare("two_shot");
   DeviceReach reach(device());
@@ -35,7 +35,7 @@ TEST_P(DeviceGraphTest, ComputesCorrectResults_InEachReplay) {
   EXPECT_EQ(capture_of(b_), 0U);
   expect_done(a_);
   expect_done(b_);
-  EXPECT_EQ(calls_->begun(0), 0U);  // Nothing has run.
+  EXPECT_EQ(calls_->begun(0), 0U);  // The captured calls have not run.
   for (std::uint32_t replay = 0; replay < 3; ++replay) {
     calls_->rank_set().load(0, 10 + replay);
     ASSERT_TRUE(graph->replay(c_).ok());
@@ -45,7 +45,7 @@ TEST_P(DeviceGraphTest, ComputesCorrectResults_InEachReplay) {
   }
 }
 
-// Even if the graph is destroyed during a replay.
+// Objects of a graph outlive its replays, even if the graph is destroyed during one.
 TEST_P(DeviceGraphTest, KeepsItsObjects) {
   DeviceReach reach(device());
   std::pmr::vector<std::uint32_t> words(1, 0, &reach);
@@ -109,7 +109,7 @@ TEST_P(DeviceGraphTest, NumbersCaptures) {
   }
 }
 
-// A capture affects nothing but its stream.
+// A capture affects only its stream.
 TEST_P(DeviceGraphTest, LeavesRestOfDeviceUsable) {
   const auto outside = event();
   ASSERT_TRUE(rig_->begin_capture(a_).ok());

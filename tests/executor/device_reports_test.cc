@@ -43,7 +43,7 @@ TEST_P(DeviceReportTest, NamesRankThatDidNotFreeSlots) {
   EXPECT_EQ(calls_->report(0).sends, 1U);
 }
 
-// The peer has completed the first channel's part.
+// The peer has completed the first channel, so the report must name the second one.
 TEST_P(DeviceReportTest, NamesChannelThatWaits) {
   prepare("one_shot");
   BatchCall first = calls_->call(1);
@@ -54,7 +54,7 @@ TEST_P(DeviceReportTest, NamesChannelThatWaits) {
   EXPECT_EQ(calls_->report(0).channel, 1U);
 }
 
-// Another thread of the block waits for a missing rank.
+// Another thread of the block waits for a missing rank at the same time.
 TEST_P(DeviceReportTest, NamesRankWithDifferentCall) {
   for (const char* algorithm : {"one_shot", "two_shot_mapped"}) {
     for (int i = 0; i < 20; ++i) {
@@ -83,7 +83,8 @@ TEST_P(DeviceReportTest, IsWrittenByAllStoppedCalls) {
   EXPECT_EQ(calls_->begun(0), 2U);
 }
 
-// Neither a message nor a record of a meeting is stored: the peer's memory may belong to another communicator by then.
+// A call that begins after a failure stores neither a message nor a meeting record: the peer's memory may belong to
+// another communicator by then.
 TEST_P(DeviceReportTest, FollowsNoStore_WhenCallBeginsAfterFailure) {
   DeviceReach reach(device());
   std::pmr::vector<std::uint32_t> failed(1, 1, &reach);

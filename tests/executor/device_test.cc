@@ -16,7 +16,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DeviceTest, testing::ValuesIn(device_kinds()), k
 
 TEST_P(DeviceTest, AllocatesZeroedAlignedMemory) {
   const std::vector<std::byte> zeroes(70'000), ones(70'000, std::byte{1});
-  for (int i = 0; i < 3; ++i) {  // The second time it may be recycled memory.
+  for (int i = 0; i < 3; ++i) {  // The second iteration may get recycled memory.
     std::byte* memory = device().allocate(zeroes.size()).value();
     const HostMemory host = device().allocate_host(zeroes.size()).value();
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 256, 0U);
@@ -79,12 +79,12 @@ TEST_P(DeviceTest, AccessesMappedHostMemory) {
   std::free(pages);
 }
 
-// ---- Streams and events. They wait for a rank that has not been launched. ----
+// ---- Streams and events: their work waits for a rank that has not been launched ----
 
 class Copied {
  public:
   explicit Copied(Device& device) : device_(device), reach_(device), numbers_(kCount, 0, &reach_) {}
-  // A copy of a call's output at that point of the stream.
+  // Copies a call's output at this point of the stream.
   void put(const BatchCall& call, DeviceStream stream) {
     ASSERT_TRUE(device_.copy(bytes(), call.call.self.output, kCount * sizeof(Number), stream).ok());
   }
@@ -146,7 +146,7 @@ TEST_P(DeviceTest, HoldsNothing_ForUnrecordedEvent) {
   expect_done(a_);
 }
 
-// Twice with the same timer; work outside its marks is not timed.
+// Uses the same timer twice. The timer ignores work outside its marks.
 TEST_P(DeviceTest, MeasuresTimeBetweenMarks) {
   const auto timer = device().make_timer().value(), around = device().make_timer().value();
   const HostMemory word = device().allocate_host(sizeof(std::uint32_t)).value();
@@ -226,7 +226,7 @@ TEST_P(DeviceTest, HoldsStreamUntilWordHasValue) {
   EXPECT_EQ(words[1], 8U);
 }
 
-// While a stream of the program is held.
+// The library's queues work while a stream of the program is blocked.
 TEST_P(DeviceTest, HasQueuesForLibrary) {
   DeviceReach reach(device());
   std::pmr::vector<std::uint32_t> words(2, 0, &reach);

@@ -23,7 +23,7 @@ bool started = false;
 
 long number_of(const void* gpu) { return static_cast<const char*>(gpu) - gpus; }
 
-// The bus that a link leads to; -1: it is down.
+// Returns the bus of the link's remote end; -1 if the link is down.
 int remote_end(long gpu, unsigned link) {
   if (gpu < 2) return link == 3 || link == 7 ? static_cast<int>(1 - gpu) : -1;
   return gpu < 4 ? kSwitchBus : -1;

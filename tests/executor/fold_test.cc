@@ -86,7 +86,7 @@ T expected(Reduction reduction, const FoldArguments& a, const std::vector<T>& el
   using Number = decltype(number(T{}));
   if (copies(reduction, a)) return elements[0];
   if (reduction == Reduction::min ||
-      reduction == Reduction::max) {  // Min and max select an operand, so nothing is rounded or truncated.
+      reduction == Reduction::max) {  // Min and max select an operand, so the reference neither rounds nor truncates.
     std::size_t best = 0;
     for (std::size_t s = 1; s < elements.size(); ++s) {
       const Number old = number(elements[best]);

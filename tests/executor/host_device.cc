@@ -262,7 +262,7 @@ Result<std::unique_ptr<DeviceTimer>> HostDevice::make_timer() {
   return std::unique_ptr<DeviceTimer>(std::make_unique<HostTimer>(null_, events_));
 }
 
-// Like in a kernel's grid, all calls are as wide as the widest.
+// As in a kernel's grid, all calls get as many thread blocks as the call with the most channels.
 Status HostDevice::launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
                           DeviceStream stream) {
   if (count == 0 || count > kMaxCalls) return invalid_argument("a launch of " + std::to_string(count) + " calls");
@@ -287,7 +287,7 @@ Status HostDevice::launch(const KernelBatch& batch, std::uint32_t count, std::ui
   return stream_of(stream).put([this, work] { return run(work); });
 }
 
-// All its thread blocks begin together, once there is room for them beside those of other streams.
+// Starts all thread blocks of the batch together, once the device has capacity for them.
 Status HostDevice::run(const Batch& batch) {
   for (std::uint32_t i = 0; i < batch.count; ++i)
     TUTTI_CHECK_OK(check_memory(batch.calls.calls[i], batch.thread_block_bytes));
@@ -306,7 +306,8 @@ Status HostDevice::run(const Batch& batch) {
   return {};
 }
 
-// A thread block that waits for another launch would wait forever. The kernel releases the lock of a killed process.
+// Holds a file lock, since a thread block that waits for another launch would wait forever. The kernel releases the
+// lock of a killed process.
 void HostDevice::run_alone(const Batch& batch) {
   const std::lock_guard lock(turn_);
   struct flock turn = {};

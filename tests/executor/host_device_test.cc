@@ -1,4 +1,4 @@
-// Behavior of the GPU emulator alone: it is as strict as a device can be.
+// Behavior of the GPU emulator alone: the emulator is as strict as any device.
 #include "tests/executor/host_device.h"
 
 #include <cstdlib>
@@ -57,7 +57,7 @@ TEST_F(GpuEmulator, MapsWholePagesOnly) {
   const HostMemory mapped = device_.map_host(pages, 4096).value();
   EXPECT_EQ(device_.map_host(pages, 4096).value().device, mapped.device);
   device_.unmap_host(mapped);
-  EXPECT_EQ(device_.usage().mappings, 1U);  // Once for each mapping.
+  EXPECT_EQ(device_.usage().mappings, 1U);  // Each map_host() needs its own unmap_host().
   device_.unmap_host(mapped);
   EXPECT_EQ(device_.usage().mappings, 0U);
   std::free(pages);
@@ -100,7 +100,7 @@ TEST_F(GpuEmulator, KeepsCapturesSeparate) {
   EXPECT_FALSE(event->hold(other).ok());
   EXPECT_FALSE(stream().end_capture().ok());
   EXPECT_FALSE(device_.stream_of(other).end_capture().ok());
-  EXPECT_FALSE(event->hold(other).ok());  // Its capture has ended.
+  EXPECT_FALSE(event->hold(other).ok());  // The capture of the event has ended.
   device_.destroy_stream(other);
 }
 
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Host, GpuEmulatorWithTwoThreadBlocks,
                                                     [] { return host_rig({.thread_blocks = 2}); }}),
                          kind_of);
 
-// Calls of two streams that wait for each other on a device with room for one at a time.
+// Two calls wait for each other on a device with capacity for one of them, so both time out.
 TEST_P(GpuEmulatorWithTwoThreadBlocks, RunsOneCallAtATime) {
   prepare("two_shot");
   for (const Rank rank : {0U, 1U}) {
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Host, GpuEmulatorWithOneLaunch,
                                                     [] { return host_rig({.sharing = ComputeSharing::none}); }}),
                          kind_of);
 
-// Regardless of free room: processes share a GPU like this without MPS.
+// Launches run one at a time despite free capacity, as on a GPU that processes share without MPS.
 TEST_P(GpuEmulatorWithOneLaunch, RunsOneLaunchAtATime) {
   prepare("two_shot");
   for (const Rank rank : {0U, 1U}) {
@@ -149,7 +149,7 @@ class GpuEmulatorTest : public DeviceTest {};
 INSTANTIATE_TEST_SUITE_P(Host, GpuEmulatorTest, testing::Values(DeviceKind{"host", [] { return host_rig(); }}),
                          kind_of);
 
-// A premature free waits forever on a GPU.
+// free() waits for all work of the device, as on a GPU, where a premature free would hang.
 TEST_P(GpuEmulatorTest, FreesAfterAllWork) {
   prepare("two_shot");
   ASSERT_TRUE(calls_->launch({calls_->call(0)}, a_).ok());

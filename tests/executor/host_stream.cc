@@ -18,7 +18,7 @@ struct HostCapture {
   HostStream* origin = nullptr;
   std::set<HostStream*> streams;  // The origin and the streams that joined.
   HostGraph::Work work;
-  std::string broken;  // The first error; everything fails from then on.
+  std::string broken;  // The first error. All later operations of the capture fail with it.
   bool ended = false;
 
   Status fail(const std::string& why) {
@@ -34,17 +34,18 @@ struct HostCapture {
     }
     streams.clear();
   }
-  // Whether all nodes precede the origin's end.
+  // Returns whether all nodes precede the origin's end.
   bool joined() const;
 };
 
 namespace {
 
-// Guards the capture state of all streams and events: captures span streams, and speed does not matter here.
+// Guards the capture state of all streams and events. One mutex suffices: captures span streams, and speed is
+// irrelevant.
 std::mutex capturing;
 std::uint64_t captures = 0;
 
-// A replay: a thread for each node.
+// Replays a graph with one thread per node.
 class Replay {
  public:
   explicit Replay(const std::vector<HostNode>& nodes) : nodes_(nodes), done_(nodes.size()) {}

@@ -23,7 +23,7 @@ TEST_P(InterpreterTest, ComputesExactResults) {
 
 class ThreadBlockInterpreter : public CatalogueCalls {};
 
-// The same with the kernel's code: several threads per channel, and an image of the plan.
+// Runs the kernel's code: several threads per channel, and an image of the plan.
 TEST_P(ThreadBlockInterpreter, ComputesExactResults) {
   for (const Rank ranks : {2U, 3U}) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
@@ -37,7 +37,7 @@ TEST_P(ThreadBlockInterpreter, ComputesExactResults) {
   }
 }
 
-// Thread blocks stop wherever they wait, and are resumed later.
+// Thread blocks return wherever they would wait, and are resumed later.
 TEST_P(ThreadBlockInterpreter, ComputesExactResults_OneRankAtATime) {
   for (const Rank ranks : {2U, 3U}) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, ThreadBlockInterpreter, testing::ValuesIn(ca
 
 class LaneForms : public CatalogueCalls {};
 
-// One of the algorithms uses a round trip, the other both directions at once.
+// One algorithm uses round trips, the other uses both directions of a lane at once.
 TEST_P(LaneForms, AreUsedWithBothProtocols) {
   for (const Protocol protocol : {Protocol::simple, Protocol::ll}) {
     ASSERT_TRUE(emit(2, 0));

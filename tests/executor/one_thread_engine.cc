@@ -7,7 +7,7 @@
 namespace tutti::test {
 namespace {
 
-// Detects no progress: arrival of a rank at a meeting does not count.
+// Rounds without progress after which the engine reports a deadlock. Arrival of a rank at a meeting is not progress.
 constexpr int kIdleRounds = 4;
 
 class LoneWorker {
@@ -27,7 +27,7 @@ struct Lone {
   std::uint32_t channel;
   KernelTurn turn;
 
-  // Whether it progressed.
+  // Returns whether the channel progressed.
   bool advance(std::byte* memory) {
     const KernelTurn before = turn;
     Channel<LoneWorker> run(*call, channel, {}, memory, &turn);

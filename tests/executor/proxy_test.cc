@@ -86,7 +86,7 @@ TEST_F(ProxyTest, CarriesMessagesAndCredits_DuringCall) {
   EXPECT_TRUE(comes([this] { return load_acquire(&writing_.view.credits->taken) >= posted_ - HalfLane::kSlots / 2; }));
 }
 
-// Its peer sleeps: arriving data wakes it.
+// The peer's thread sleeps between calls: arriving data wakes it.
 TEST_F(ProxyTest, Receives_WithoutCall) {
   expect_call(0, 1);
   for (int message = 0; message < 5; ++message) {
@@ -96,7 +96,7 @@ TEST_F(ProxyTest, Receives_WithoutCall) {
   }
 }
 
-// The thread may be about to sleep when the call is announced.
+// The call is announced when the thread may be about to sleep.
 TEST_F(ProxyTest, MissesNoCall) {
   for (std::uint32_t call = 1; call <= 300; ++call) {
     expect_call(0, call);
@@ -148,11 +148,11 @@ TEST_F(ProxyTest, ChecksPeers_AfterFailedCall) {
   expect_call(0, 1);
   store_release(&failed_[0], 1U);
   end_call(0, 1);
-  expect_call(0, 1);  // Like the stream's next call.
+  expect_call(0, 1);  // Announces the next call of the stream, although the previous call has failed.
   EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
 }
 
-// Its socket would wake a sleeping thread repeatedly.
+// The socket of a lost connection would wake a sleeping thread repeatedly, so a sleeping thread ignores it.
 TEST_F(ProxyTest, DetectsLostConnection_DuringCallsOnly) {
   proxies_[1].reset();
   both_.ends[1].reset();

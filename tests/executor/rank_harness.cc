@@ -49,7 +49,7 @@ RankHarness::RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, con
 void RankHarness::run(const std::vector<std::vector<RankBuffers>>& buffers, Watch& watch) {
   for (std::uint32_t operation = 0; operation < test_call_.operations; ++operation) {
     start(buffers[operation], operation);
-    // Ranks that run compiled schedules meet ranks that interpret plans, on the same lanes.
+    // Some ranks run compiled schedules, others interpret plans, on the same lanes.
     const bool briefly =
         !moves_.empty() && (operation + plan_.steps.self()) % 2 == 0 && interpreter_->backend().plain();
     if (!(briefly ? run_briefly(operation, watch) : finish(operation, watch))) return;
@@ -75,7 +75,7 @@ void RankHarness::start(const std::vector<RankBuffers>& buffers, std::uint32_t o
 }
 
 std::vector<KernelCall> RankHarness::calls(std::span<MeetingRecord* const> records) {
-  std::vector<RankBuffers> peers(plan_.problem.ranks);  // Distinguished by their places only.
+  std::vector<RankBuffers> peers(plan_.problem.ranks);  // Peers are distinguished by their positions only.
   launch_.peers = peers.data();
   lay_out();
   const std::uint64_t stage_bytes =
@@ -140,7 +140,7 @@ std::string RankHarness::differs_from(const RankHarness& other) const {
   return "";
 }
 
-// Some ranks store back the data that they read, others do not, or only short data.
+// Returns different policies by rank: some ranks store back the data that they read, others do not, or only short data.
 CachePolicy RankHarness::cache_policy() const {
   if (plan_.steps.self() % 2 == 1) return {};
   const CachePolicy all = {.stored_back_bytes = 0, .fetches_targets = false, .libc_copies_bytes = 64};

@@ -1,4 +1,4 @@
-// Quantization errors are stored, and none is lost.
+// SlotEncoder stores every quantization error.
 #include "src/executor/cpu/slot_encoder.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ TEST(SlotEncoder, DividesErrorOfMean) {
   for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(losses[i], i == 7 ? 1 : 1 + 4 * (values[i] - decoded[i])) << i;
 }
 
-// A 16-bit tensor holds the decoded value only rounded: it counts as the same number.
+// A 16-bit tensor holds the decoded value in rounded form, which counts as the same number.
 TEST(SlotEncoder, RecognizesDecodedValues) {
   for (const DataType type : {DataType::float32, DataType::bfloat16, DataType::float16}) {
     for (const CompressionFormat format : kFormats) {

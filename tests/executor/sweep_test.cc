@@ -8,7 +8,7 @@ namespace tutti::test {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint32_t kShare = 4;  // Sanitizers make all of it some ten times as long.
+constexpr std::uint32_t kShare = 4;  // A part of the sweep, since sanitizers slow it about tenfold.
 #else
 constexpr std::uint32_t kShare = 1;
 #endif
@@ -20,7 +20,7 @@ TEST_P(BlockSweep, MatchesCpuBits) {
   for (const Rank ranks : {1U, 2U, 4U, 8U}) ASSERT_NO_FATAL_FAILURE(sweep(ranks, engine, kShare));
 }
 
-// Few shapes: threads wait for each other, which takes long on a busy machine.
+// Runs few shapes: waits between threads take long on a busy machine.
 TEST_P(BlockSweep, MatchesCpuBits_WithSeveralThreads) {
   HostEngine engine(2);
   ASSERT_NO_FATAL_FAILURE(sweep(2, engine, 64));

@@ -9,8 +9,8 @@
 namespace tutti::test {
 namespace {
 
-// Detects no progress: neither arrival of a rank at a meeting nor a worker that timed out before another of its thread
-// block counts.
+// Rounds without progress after which the engine reports a deadlock. Arrival of a rank at a meeting is not progress,
+// and neither is the timeout of a worker before another worker of its thread block.
 constexpr int kIdleRounds = 1000;
 
 }  // namespace
