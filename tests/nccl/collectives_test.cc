@@ -1,5 +1,5 @@
-// Results of each collective, with ranks in threads and with one thread that runs all ranks in a group: on host memory,
-// and on a device.
+// Results of each collective on host memory and on a device. Ranks run in threads, or one thread runs all ranks in a
+// group.
 #include <bit>
 #include <cmath>
 
@@ -140,7 +140,7 @@ TEST_P(Collectives, GatherAndScatter) {
   expect([](int rank, std::size_t i) { return value_of(1, static_cast<std::size_t>(rank) * 200 + i); });
 }
 
-// Like sendrecv of nccl-tests: to the next rank, from the previous, in a group.
+// Each rank sends to the next rank and receives from the previous one in a group, like sendrecv of nccl-tests.
 TEST_P(Collectives, SendAndRecvInGroup) {
   run(5'000, 5'000, [](int rank, ncclComm_t comm, Buffers& own) {
     NCCL_EXPECT_OK(ncclGroupStart());
@@ -151,7 +151,7 @@ TEST_P(Collectives, SendAndRecvInGroup) {
   expect([](int rank, std::size_t i) { return value_of((rank + kRanks - 1) % kRanks, i); });
 }
 
-// nccl-tests runs these in place, and only checks that they complete.
+// nccl-tests runs these calls in place, and checks only that they complete.
 TEST_P(Collectives, SendAndRecvWithOneBuffer_Complete) {
   run(5'000, 0, [](int rank, ncclComm_t comm, Buffers& own) {
     NCCL_EXPECT_OK(ncclGroupStart());

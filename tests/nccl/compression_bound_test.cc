@@ -17,7 +17,7 @@ constexpr double kBound = 0.3;
 // within a machine.
 const bool kSet = ::setenv("TUTTI_TRANSPORT", "tcp", 1) == 0;
 
-// The relative root mean square error of the rank with the largest. Ranks have the same bits.
+// Returns the relative root mean square error of the sums, which are the same on all ranks.
 double error_of_sums(const NcclRanks& ranks, std::size_t count) {
   std::vector<std::vector<float>> results(kRanks);
   ranks.run([&](int rank, ncclComm_t comm) {

@@ -120,7 +120,7 @@ TEST(DeviceLifecycle, AbortEndsCall_ThatWaitsForPeer) {
   NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(2)));
 }
 
-// Earlier work in its stream never ends, as when several failed communicators are aborted in turn.
+// Earlier work in the stream never ends, as when a program aborts several failed communicators in turn.
 TEST(DeviceLifecycle, AbortDoesNotWaitForProgramsWork) {
   std::vector<int> values(100, 1);
   {
@@ -129,7 +129,7 @@ TEST(DeviceLifecycle, AbortDoesNotWaitForProgramsWork) {
     NCCL_EXPECT_OK(sum(values, ranks[0], 0));
     NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0)));
   }
-  finish(0);  // Memory of the call still exists, although all ranks are gone.
+  finish(0);  // The memory of the call still exists, although all ranks have been aborted.
 }
 
 TEST(DeviceLifecycle, AbortEndsFinalize_ThatWaitsForPeer) {

@@ -168,7 +168,8 @@ TEST(Device, HostScalarIsCopiedByItsCall) {
   for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(kCount, 4.5f));
 }
 
-// In its stream, after the work that writes the scalar; the reduction is destroyed by then.
+// The call reads the scalar in its stream, after the work that writes it. The reduction is destroyed before the call
+// runs.
 TEST(Device, DeviceScalarIsRead_WhenItsCallRuns) {
   const NcclRanks ranks(2);
   double values[] = {10, 100}, scalars[] = {-1, -1};
@@ -201,7 +202,8 @@ TEST(Device, MemAllocReturnsDeviceMemory) {
   EXPECT_EQ(memory, nullptr);
 }
 
-// Like programs with one process for all GPUs: registered in a group, deregistered one after the other.
+// Models programs with one process for all GPUs: windows are registered in a group, and deregistered one after the
+// other.
 TEST(Device, WindowsMayBeRegistered_InGroup) {
   const NcclRanks ranks(kRanks);
   void* memory[kRanks] = {};

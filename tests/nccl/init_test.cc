@@ -110,7 +110,8 @@ TEST(Init, RejectsInvalidArguments) {
   EXPECT_EQ(ncclCommInitRank(&comm, 2, id, -1), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitAll(&comm, 0, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitAll(nullptr, 1, nullptr), ncclInvalidArgument);
-  EXPECT_EQ(ncclCommInitAll(&comm, 70'000, nullptr), ncclInvalidArgument);  // And writes none of its entries.
+  // The call writes no entry, since `comm` is only one.
+  EXPECT_EQ(ncclCommInitAll(&comm, 70'000, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 0, &id, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 2, &id, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 1, nullptr, nullptr), ncclInvalidArgument);

@@ -12,7 +12,7 @@ ncclResult_t sum_one(int& value, ncclComm_t comm) {
   return ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr);
 }
 
-// The loop of many programs: if the first destroy waited for peers, it would wait forever.
+// Many programs destroy their ranks in such a loop. If the first destroy waited for peers, it would never return.
 TEST(Lifecycle, OneThreadDestroysRanks_OneAfterTheOther) {
   std::vector<ncclComm_t> comms(3), others(3);
   NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), 3, nullptr));
@@ -117,7 +117,7 @@ TEST(Lifecycle, RejectsDestroy_DuringInit) {
   for (const ncclComm_t comm : comms) NCCL_EXPECT_OK(ncclCommDestroy(comm));
 }
 
-// The rank left in good order, so it does not count as dead.
+// A destroyed rank does not count as dead.
 TEST(Lifecycle, DestroyedRankDoesNotAffectPeers) {
   NcclRanks ranks(3);
   ranks.run([](int rank, ncclComm_t comm) {
@@ -143,7 +143,7 @@ int count_threads() {
   return static_cast<int>(std::distance(begin(tasks), end(tasks)));
 }
 
-// No background thread remains for it, however long its peers stay.
+// No background thread of a destroyed rank remains while its peers still exist.
 TEST(Lifecycle, LeavesNothingBehind) {
   NcclRanks ranks(2);
   const int before = count_threads();

@@ -146,7 +146,7 @@ TEST(NonBlocking, AbortEndsInit) {
 // Reads while another thread writes, which the test intends.
 [[gnu::no_sanitize("thread")]] int peek(const int* value) { return *static_cast<const volatile int*>(value); }
 
-// Programs free their buffers next.
+// Programs free their buffers after an abort.
 TEST(NonBlocking, AbortStopsUseOfBuffers) {
   constexpr std::size_t count = 4 << 20;
   for (int round = 0; round < 5; ++round) {
@@ -182,7 +182,7 @@ TEST(NonBlocking, AbortEndsCall) {
 }
 
 TEST(NonBlocking, AsyncErrorReportsFailedInit) {
-  ncclUniqueId id = {};  // An id without a rendezvous.
+  ncclUniqueId id = {};  // No rendezvous exists for this id.
   ncclConfig_t config = non_blocking_config();
   ncclComm_t comm = nullptr;
   EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, id, 0, &config), ncclInProgress);

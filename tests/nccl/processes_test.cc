@@ -175,7 +175,7 @@ int leave_by_destructor(int rank, const Pipe& pipe) {
   return global.comm != nullptr && sum_is_right(rank, global.comm) ? 0 : 1;
 }
 
-// Otherwise the children would wait for the parent, which waits for them.
+// If ncclCommDestroy() waited for peers, the children would wait for the parent, which waits for the children.
 TEST(MultiProcess, RankMayExit_WhilePeersStay) {
   const Pipe pipe;
   std::vector<pid_t> children;
@@ -217,7 +217,7 @@ TEST(MultiProcess, MayFork_WhileAnotherThreadQueries) {
   for (int i = 0; i < 200; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
-      ::alarm(20);  // Turns waiting for a lock of a missing thread into a failure.
+      ::alarm(20);  // A lock of a thread that does not exist in the child would hang: fail instead.
       const bool refused = ncclCommDestroy(ranks[0]) == ncclInvalidArgument;
       ::_exit(refused && ncclGetLastError(nullptr)[0] != '\0' ? 0 : 1);
     }

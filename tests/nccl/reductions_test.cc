@@ -25,7 +25,7 @@ TEST(Reduction, SupportsAllOperations) {
   });
 }
 
-// Like nccl-tests: created and destroyed while the group is open.
+// As in nccl-tests, the reduction is created and destroyed while the group is open.
 TEST(Reduction, IsKeptByCallsOfOpenGroup) {
   const NcclRanks ranks(2);
   float values[] = {10, 100};
@@ -34,7 +34,7 @@ TEST(Reduction, IsKeptByCallsOfOpenGroup) {
     ncclRedOp_t op;
     NCCL_EXPECT_OK(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarHostImmediate, comm));
     EXPECT_GE(static_cast<int>(op), ncclNumOps);
-    scalar = -1;  // Copied at creation.
+    scalar = -1;  // The library copied the scalar at creation.
     NCCL_EXPECT_OK(ncclAllReduce(&values[rank], &values[rank], 1, ncclFloat32, op, comm, nullptr));
     NCCL_EXPECT_OK(ncclRedOpDestroy(op, comm));
   }));

@@ -66,7 +66,7 @@ TEST(Registration, EndsWithItsCommunicator) {
   }
 }
 
-// Like programs that finalize all communicators, and then release their buffers.
+// Some programs finalize all communicators, and deregister their buffers afterwards.
 TEST(Registration, OutlivesFinalize) {
   const NcclRanks ranks(1);
   void* handle = registered(ranks[0]);

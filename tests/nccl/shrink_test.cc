@@ -158,7 +158,7 @@ TEST(Shrink, InheritsOrReplacesConfig) {
   NCCL_EXPECT_OK(ncclCommDestroy(taking));
 }
 
-// Before any call is ended: the parent stays usable.
+// Invalid arguments are detected before any call is aborted: the parent stays usable.
 TEST(Shrink, RejectsInvalidArguments) {
   const NcclRanks ranks(3);
   ncclComm_t part = nullptr;

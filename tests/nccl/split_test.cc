@@ -68,7 +68,7 @@ TEST(Split, NonBlockingStoresHandle_WhenComplete) {
   }
 }
 
-// Splits match in order: the first of every rank belong together.
+// Splits match in order: the first splits of all ranks belong together.
 TEST(Split, RunsSeveralTimes_InOneGroup) {
   for (const bool blocking : {true, false}) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
