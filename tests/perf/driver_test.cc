@@ -21,12 +21,13 @@ void run(const driver_call* call) {
   bool same = true;
   for (std::size_t i = 1; i < call->count; ++i) same = same && call->send[i] == call->send[0];
   inputs.push_back(same ? call->send[0] : -1);
-  for (std::size_t i = 0; i < call->count; ++i) call->recv[i] = call->send[i] * 2;  // Stands for a second rank.
+  // Doubles the values, in place of a second rank.
+  for (std::size_t i = 0; i < call->count; ++i) call->recv[i] = call->send[i] * 2;
 }
 
 void barrier() { ++barriers; }
 
-// The answers of one rank to the commands.
+// Returns the answers of one rank to the commands.
 std::string serve(const std::string& commands) {
   char folder[] = "/tmp/tutti-driver-XXXXXX";
   if (::mkdtemp(folder) == nullptr) return "no folder";

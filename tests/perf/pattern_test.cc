@@ -19,7 +19,7 @@ const Element& element(const std::string& name) {
 
 const Operation& sum() { return all_operations().front(); }
 
-// The expected output of rank `at.rank` in an all-to-all, by copying.
+// Returns the expected output of rank `at.rank` in an all-to-all, made by copying.
 std::vector<char> exchanged(const Pattern& pattern, const Element& type, const Position& at, std::size_t count) {
   const std::size_t block = count * type.size;
   std::vector<char> recv(block * static_cast<std::size_t>(at.ranks));

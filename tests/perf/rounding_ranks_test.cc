@@ -1,4 +1,4 @@
-// Ranks in one thread end with the same bits as communicators, so that their errors are representative.
+// Ranks in one thread end with the same bits as communicators, so the errors measured on them are representative.
 #include <gtest/gtest.h>
 
 #include "algorithms/catalogue.h"

@@ -1,4 +1,4 @@
-// The measurement of compression errors: its data, its sums and its ranks in one thread.
+// The measurement of compression errors: data, sums, and ranks in one thread.
 #include <gtest/gtest.h>
 
 #include <cmath>
