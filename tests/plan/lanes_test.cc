@@ -44,8 +44,8 @@ TEST(Lanes, UseRoundTrips_InFusedTwoShot) {
   }
 }
 
-// The number of chunks that the requester sends ahead of the answers: a loop that fills before it drains has one more
-// in flight.
+// A round trip needs a slot for each chunk that the requester sends ahead of the answers. A loop that fills before it
+// drains has one more chunk in flight.
 TEST(Lanes, UseRoundTrips_OnlyWithSlotForEachMessageInFlight) {
   struct Border {
     Loop loop;
@@ -95,7 +95,7 @@ std::vector<LaneForm> forms(const std::vector<LaneUse>& uses) {
   return result;
 }
 
-// There, back, and there again: the lane back would belong to two pairs.
+// Rank 1 answers rank 0, and rank 0 answers the answer: the lane from rank 1 would belong to two pairs.
 TEST(Lanes, UseNoRoundTrip_WhenAnswerIsAnswered) {
   const auto write = [](Steps& steps) {
     if (steps.self() == 0) {
@@ -112,7 +112,7 @@ TEST(Lanes, UseNoRoundTrip_WhenAnswerIsAnswered) {
   }
 }
 
-// The lane with tag 0 to rank 1 makes round trips; the one to rank 0 must not swap with it.
+// The lane with tag 0 to rank 1 makes round trips, so the lane with tag 0 to rank 0 must not swap with it.
 TEST(Lanes, DoNotSwap_WhenUsedForRoundTrips) {
   const auto write = [](Steps& steps) {
     if (steps.self() == 0) {
@@ -131,8 +131,8 @@ TEST(Lanes, DoNotSwap_WhenUsedForRoundTrips) {
   }
 }
 
-// With one element in two units, the first is empty and is not sent: then one rank sends on a lane where it never
-// receives.
+// With one element in two units, the first unit is empty and is not sent. One rank would then send on a lane without
+// receiving on its partner.
 TEST(Lanes, Swap_OnlyMessagesOfSameUnits) {
   const auto exchange = [](Steps& steps, std::uint32_t mine, std::uint32_t theirs) {
     steps.send(input(mine), 1 - steps.self());

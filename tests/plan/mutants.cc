@@ -198,7 +198,7 @@ std::optional<std::vector<Plan>> mutant(const std::vector<Plan>& plans, Mutation
   const auto seed = random();
   std::vector<Plan> changed = plans;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    // One short rank does no harm, but all of them do.
+    // On one rank, receive_first does no harm; on all ranks it does.
     if (rank != chosen && mutation != Mutation::receive_first) continue;
     std::mt19937_64 same_for_all(seed);
     std::vector<Draft> drafts = drafts_of(plans[rank]);

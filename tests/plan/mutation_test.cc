@@ -59,7 +59,7 @@ std::vector<Subject> subjects() {
   };
 }
 
-// Whether the reference interpreter fails in some schedule; the text of its first error.
+// Returns the first error of the reference interpreter in some schedule; empty if it fails in none.
 std::string fault(std::span<const Plan> plans, Loop loop, std::uint32_t slots) {
   loop.slots = slots;
   for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {

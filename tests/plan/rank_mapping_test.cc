@@ -73,7 +73,8 @@ TEST(RankMapping, KeepsPlansCorrect) {
   }
 }
 
-// Ranks exchange messages within a host, and with other hosts only on their own rail: that is the purpose of the order.
+// Ranks exchange messages within a host, and with other hosts only on their own rail. The mapping exists for this
+// purpose.
 TEST(RankMapping, KeepsShardsOnTheirRails) {
   const RankMapping dealt = rank_mapping_of(std::vector<Rank>{0, 1, 0, 1});
   const Problem problem = {.collective = Collective::all_reduce, .ranks = 4, .groups = dealt.groups};

@@ -32,11 +32,11 @@ struct Process {
   explicit Process(Rank self) : rank(self) {}
 
   Rank rank;
-  std::vector<Action> actions;  // Within one operation.
+  std::vector<Action> actions;  // Actions of one operation.
   std::size_t next = 0;
   std::size_t phase = 0;  // Operand of the action.
   std::uint32_t operation = 0;
-  bool inside = false;  // The operation.
+  bool inside = false;  // Whether the rank is within the operation.
   bool slow = false;
   bool blocked = false, finished = false;
   std::uint32_t length = kUnknown;  // Length of the current step, in elements.
@@ -121,7 +121,7 @@ class Referee {
 
   void wake(Rank rank) { processes_[rank].blocked = false; }
 
-  // One operand of one step, or an entry or return. False if it must wait.
+  // Runs one operand of one step, or an entry or return. Returns false if the rank must wait.
   bool advance(Process& process) {
     if (!process.inside) violation(process.rank, callers_.enter(process.rank));
     process.inside = true;
@@ -178,7 +178,8 @@ class Referee {
     wake(operand.peer);
   }
 
-  // Reads or writes the slice of one operand, counted over sources and targets. False if it must wait, or failed.
+  // Reads or writes the slice of one operand; `index` counts sources, then targets. Returns false if the rank must
+  // wait, or has failed.
   bool transfer(Process& process, const Action& action, const Step& step, std::size_t index) {
     const bool reads = index < step.sources.size();
     const Operand& operand = reads ? step.sources[index] : step.targets[index - step.sources.size()];
@@ -246,7 +247,8 @@ class Referee {
     return lane.empty() ? kUnknown : lane.front().length;
   }
 
-  // The elements of this slice of an operand; fewer, and a failure, if it leaves its memory.
+  // Returns the elements of this slice of an operand. Returns fewer elements and reports a failure if the slice exceeds
+  // its memory.
   std::vector<Value*> cells(const Process& process, const Action& action, const Operand& operand) {
     const Geometry& geometry = callers_.geometry(operand.peer);
     std::vector<Value*> result;

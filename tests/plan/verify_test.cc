@@ -115,7 +115,7 @@ TEST(Verifier, RequiresReadAndWriteOfUnitAtSamePosition) {
   EXPECT_NE(broadcast_failure(steps, Steps(1), shape).find("writes a unit twice"), std::string::npos);
 }
 
-// Both ranks fold; rank 1 also with its own operand first.
+// Both ranks fold; rank 1 passes its own operand first.
 TEST(Verifier, RequiresSameBitsOnAllRanks) {
   const Problem all_reduce = problem(Collective::all_reduce, 2);
   const Shape shape{.units = 1, .scratch = 0, .rounds = 1, .stages = {0}};
@@ -187,7 +187,7 @@ TEST(Verifier, CountsMinimumSlots) {
   const Proof proof = verify(pair(problem(Collective::broadcast, 2, true), shape, root, leaf)).value();
   EXPECT_EQ(proof.slots, 4u);
   EXPECT_EQ(proof.messages, 5u);
-  EXPECT_TRUE(proof.balanced);  // However many in flight, they all arrive in their round.
+  EXPECT_TRUE(proof.balanced);  // All messages arrive in their round, whatever the number in flight.
 }
 
 TEST(Verifier, RecognizesBalancedRounds) {
