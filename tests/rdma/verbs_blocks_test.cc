@@ -17,7 +17,7 @@ constexpr std::size_t kBytes = HalfLane::kSlots * kSlotBytes;
 
 enum class Order : std::uint8_t { kept, read_back };
 
-// Mapped twice: for the endpoint, and for the test.
+// Memory that is mapped twice: for the endpoint, and for the test.
 class Block {
  public:
   explicit Block(Order order) : segment_(std::move(Segment::create("tutti-test", kBytes)).value()) {
@@ -30,7 +30,7 @@ class Block {
     block_.name = "a device of a test";
   }
   const DeviceBlock& requested() const { return block_; }
-  // Registered, and inaccessible to all others.
+  // Registers the memory with the endpoint, and makes it inaccessible otherwise.
   LaneMemory reached_by(Carrier& carrier) {
     auto reached = carrier.reach(block_);
     EXPECT_TRUE(reached.ok());
@@ -114,8 +114,8 @@ TEST_P(VerbsDeviceMemory, DoesNotSleep_WhileMessagesAreReadBack) {
   }
 }
 
-// The completion of a read must not wake threads later, whether its message is still wanted or not. Soft-RoCE completes
-// reads before notifications are requested: the request then applies to the next read.
+// After the completion of a read, the thread can sleep, whether the message of the read is still wanted or not.
+// Soft-RoCE completes reads before notifications are requested: the request then applies to the next read.
 TEST_P(VerbsDeviceMemory, AllowsSleep_AfterReadBack) {
   constexpr std::uint64_t kMessages = HalfLane::kSlots;
   pollfd waiting = {pair_.reader.carrier->descriptor(), POLLIN, 0};
@@ -149,7 +149,7 @@ TEST_P(VerbsDeviceMemory, ForgetsLanes_WithMessagesBeingReadBack) {
   EXPECT_EQ(pair_.reader.arrivals, reported);
 }
 
-// The lanes of a connection outlive it.
+// The lanes of a connection, and their memory, outlive the endpoint.
 TEST_P(VerbsDeviceMemory, OutlivesItsEndpoint) {
   pair_.writer.carrier = nullptr;
   pair_.reader.carrier = nullptr;
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(, VerbsDeviceMemory, testing::Values(Order::kept, Order
   return std::string(order.param == Order::kept ? "InOrder" : "ReadBack");
 });
 
-// A small message, which would otherwise be inline in its record.
+// Uses a small message, which would otherwise be inline in its record.
 TEST(VerbsDeviceRegistration, MayExistAtOneEndOnly) {
   for (const bool reads : {true, false}) {
     CarrierPair pair({"rxe0"}, {"rxe1"});
@@ -182,7 +182,7 @@ TEST(VerbsDeviceRegistration, MayExistAtOneEndOnly) {
   }
 }
 
-// Some of the rails for which it was registered are unused.
+// The memory is registered for two rails, one of which the connection does not use.
 TEST(VerbsDeviceRegistration, MayPrecedeConnection_WithFewerRails) {
   CarrierEnd writer({"rxe0"}), reader({"rxe1", "rxe0"});
   Block early(Order::read_back), late(Order::read_back);
@@ -205,7 +205,7 @@ TEST(VerbsDeviceRegistration, MayPrecedeConnection_WithFewerRails) {
   }
 }
 
-// Like memory of a GPU for which no driver supports the registration.
+// Models memory of a GPU for which no driver supports the registration.
 TEST(VerbsDeviceRegistration, Fails_WhenMemoryIsInaccessible) {
   CarrierEnd end({"rxe0"});
   Block block(Order::kept);

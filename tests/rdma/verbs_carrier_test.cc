@@ -157,8 +157,8 @@ TEST_F(VerbsRails, CarryHalfOfLargeMessageEach) {
 }
 
 TEST_F(VerbsRails, KeepSlot_UntilAllPartsOfItsMessageHaveLeft) {
-  answer_on(0);                                                              // Nothing leaves by the other rail.
-  for (const std::uint32_t lane : {0U, 2U}) attach(lane, memory_, memory_);  // Their home is the first rail.
+  answer_on(0);                                                              // No message completes on the other rail.
+  for (const std::uint32_t lane : {0U, 2U}) attach(lane, memory_, memory_);  // The lanes' own rail is the first one.
   ASSERT_TRUE(writer_.put(0, 0, kSlotBytes).value());
   ASSERT_TRUE(writer_.put(0, 1, 8).value());
   ASSERT_TRUE(writer_.put(2, 0, 4096).value());
@@ -189,12 +189,12 @@ TEST(VerbsEndpoint, DoesNotExceedReceiveCapacity) {
   std::uint64_t count = fill_up(pair.writer, put, kLanes);
   EXPECT_GT(count, Rail::kRecords / 2);
   EXPECT_LT(count, Rail::kRecords);
-  // Acknowledgements of the device free no capacity while the other rank does nothing.
+  // Acknowledgements of the device free no capacity while the other rank is idle.
   const Deadline deadline = Deadline::after_ms(60'000);
   while (!pair.writer.carrier->acknowledged() && !deadline.passed()) ASSERT_TRUE(pair.writer.advance().ok());
   EXPECT_TRUE(pair.writer.carrier->acknowledged());
   EXPECT_EQ(fill_up(pair.writer, put, kLanes), 0U);
-  // It sends nothing itself, except that it has capacity again.
+  // The other rank sends no messages, but notifies the writer of free capacity.
   pair.until([&] {
     count += fill_up(pair.writer, put, kLanes);
     return pair.reader.arrivals == kLanes * HalfLane::kSlots;
@@ -248,7 +248,7 @@ TEST(VerbsEndpoint, WakesSleepingThread) {
       ASSERT_EQ(::poll(&waiting, 1, 0), 0);
       ASSERT_TRUE(pair.writer.put(number % 2, number / 2, 100).value());
       ASSERT_EQ(::poll(&waiting, 1, 60'000), 1);
-      EXPECT_FALSE(pair.reader.carrier->arm());  // And loses no event.
+      EXPECT_FALSE(pair.reader.carrier->arm());  // arm() fails, because the event is pending.
       pair.until([&] { return pair.reader.arrivals == number + 1; });
     }
   }
@@ -275,7 +275,7 @@ TEST(VerbsEndpoint, ReportsDeadPeer) {
 
 TEST(VerbsEndpoint, ForgetsLanes) {
   CarrierPair pair({"rxe0"}, {"rxe1"});
-  for (int time = 0; time < 2; ++time) {  // The number is reused.
+  for (int time = 0; time < 2; ++time) {  // The second connection reuses the lane number.
     pair.connect(7);
     ASSERT_TRUE(pair.writer.put(7, 0, 10).value());
     ASSERT_TRUE(pair.writer.put(7, 1, 4096).value());

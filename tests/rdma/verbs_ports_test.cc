@@ -60,7 +60,7 @@ TEST(VerbsPorts, ExcludeInactivePorts) {
   EXPECT_NE(down[0].find("not active"), std::string::npos) << down[0];
 }
 
-// The last of these tests: it leaves rxe1 with other addresses.
+// Must be the last of these tests, because it changes the addresses of rxe1.
 TEST(VerbsPorts, PreferIpv4_OverEarlierIpv6Address) {
   ASSERT_EQ(std::system("ip address del 10.77.0.2/24 dev r1 && ip address add fd77::2/64 dev r1 nodad"), 0);
   EXPECT_EQ(names({.hca = "rxe1"}), (std::vector<std::string>{"rxe1 port 1, gid 1 (fd77::2)"}));
