@@ -9,8 +9,9 @@ namespace {
 
 using namespace test;
 
-// Maximum difference between a folded run and one of all ranks. With oversubscribed switches, and in peers' memory, the
-// order of ranks depends on which ranks are simulated. Otherwise only equal times may differ in the last digit.
+// Maximum relative difference between a folded run and a run of all ranks. With oversubscribed switches, and in peers'
+// memory, the order of ranks depends on which ranks are simulated. In other cases only events at equal times may differ
+// in the last digit.
 constexpr double kExact = 1e-6;
 constexpr double kClose = 0.03;
 constexpr double kNear = 0.5;

@@ -42,7 +42,7 @@ TEST(LibraryModel, OverlapsHopWithLinks_BySlices) {
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
 }
 
-// Otherwise a call just long enough for slices would have half as much data in flight, and take longer.
+// Otherwise a call just long enough for slices would have half as much data in flight, and would take longer.
 TEST(LibraryModel, HoldsAllSlicesOfMessage_InOneSlot) {
   const Network network = network_of(cluster_of(1, 2));
   const Wanted wanted = {Collective::broadcast, "direct"};

@@ -141,7 +141,7 @@ TEST(Multicast, ForwardsSingleChunk_WhileReducing) {
   }
 }
 
-// They have the copies of a first chunk instead.
+// Calls with multicast have no startup loss: the copies of the first chunk take its place.
 TEST(Multicast, HasNoStartupLoss) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = switch_costs();

@@ -44,7 +44,7 @@ TEST(NcclProtocol, ChangesLater_ForRingsWithOneRoundPerBlock) {
   EXPECT_EQ(chosen(80, Collective::reduce_scatter, 8, 16 * kMiB), Protocol::simple);
 }
 
-// NCCL's estimate of a chain has one hop for any number of ranks, so LL128 is never chosen.
+// NCCL's estimate for a chain has one hop for any number of ranks, so NCCL never chooses LL128.
 TEST(NcclProtocol, NeverChoosesLl128_ForChains) {
   EXPECT_EQ(chosen(80, Collective::broadcast, 8, kMiB / 2), Protocol::ll);
   EXPECT_EQ(chosen(80, Collective::broadcast, 8, kMiB), Protocol::simple);

@@ -29,7 +29,7 @@ std::string error(const Cluster& cluster) {
   return network.ok() ? "" : std::move(network).status().message();
 }
 
-// "host0 gpu0 nvlinks out, host0 gpu1 nvlinks in"
+// Returns the links in use, such as "host0 gpu0 nvlinks out, host0 gpu1 nvlinks in".
 std::string links_of(const Network& network, Rank from, Rank to) {
   const Route route = network.route(from, to).value();
   std::string text;
@@ -206,7 +206,7 @@ TEST(Network, RejectsTooManyRoutes) {
   EXPECT_NE(error(cluster).find("too many ways"), std::string::npos) << error(cluster);
 }
 
-// The other ports take over the work of a failed port, but all wait for a slow port.
+// The other ports carry the traffic of a failed port, but all ports wait for a slow one.
 TEST(Network, SpreadTrafficWaitsForSlowestPort) {
   Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.spread = true;
