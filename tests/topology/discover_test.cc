@@ -111,7 +111,7 @@ TEST_F(DiscoveryTest, FindsPlaceOfGpu) {
   EXPECT_EQ(near.domain, 0u);
   EXPECT_EQ(far.domain, 1u);
   EXPECT_EQ(near.port, "mlx5_0");
-  EXPECT_EQ(far.port, "mlx5_0");  // No port is nearer.
+  EXPECT_EQ(far.port, "mlx5_0");  // The only port.
   port("devices/pci0000:ae/0000:ae:00.0/0000:b0:00.0", "mlx5_1", "1", "4: ACTIVE", "100 Gb/sec (4X EDR)");
   EXPECT_EQ(place_of_device("0000:af:00.0", sources_).port, "mlx5_1");  // A nearer port exists now.
   EXPECT_EQ(place_of_device("0000:3b:00.0", sources_).port, "mlx5_0");

@@ -1,5 +1,5 @@
-// Files may come from any source, and have up to 100,000 hosts and nodes. The time to read them and to fill them in
-// must grow linearly. The test compares CPU time of the thread, for a file and one 32 times as long.
+// Files may have any origin, and up to 100,000 hosts and nodes. The time to read them and to fill them in must grow
+// linearly. The test compares CPU time of the thread, for a file and one 32 times as long.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint32_t kTimes = 32;
 constexpr double kMaxGrowth =
     10 * kTimes;           // Allows for caches, which do not grow. Quadratic growth would be 32 * kTimes.
-constexpr int kTries = 3;  // Attempts, until one is good.
+constexpr int kTries = 3;  // Attempts, one of which must succeed.
 
 double cpu_seconds() {
   timespec now;

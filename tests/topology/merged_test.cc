@@ -59,7 +59,7 @@ TEST(Packed, RoundTrips) {
   }
 }
 
-// Small to send, but expensive to search.
+// The topology is small to send, but expensive to search.
 TEST(Packed, IsRejected_WhenTooLarge) {
   Topology topology;
   topology.hosts = {""};

@@ -172,7 +172,7 @@ TEST_F(NvmlDiscovery, NotesLostGpu_MissingInSysfs) {
   EXPECT_EQ(found.all(NodeKind::gpu).size(), 2u);
 }
 
-// The earlier GPU is lost, and the later one reports the link.
+// The query of the first GPU fails, and the second GPU reports the link.
 TEST_F(NvmlDiscovery, KeepsNvLinks_ReportedByOneEnd) {
   EXPECT_TRUE(are_linked(look_with("handle0"), "gpu1", "gpu 0000:3b:00.0"));
   const Topology silent = look_with("link0");
@@ -184,14 +184,14 @@ TEST_F(NvmlDiscovery, KeepsNvLinks_ReportedByOneEnd) {
 TEST_F(NvmlDiscovery, NotesNvLinks_WithUnknownEnd) {
   const Topology found = look_with("end0");
   EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s,
-                   75);  // Three of four: those that the first GPU reported.
+                   75);  // Three of four links, as reported by the first GPU.
   EXPECT_EQ(found.notes, (Notes{"the driver does not report all NVLinks of gpu0: GPU is lost"}));
 }
 
 TEST_F(NvmlDiscovery, OmitsNvLinks_WithInvalidEnd) {
   const Topology found = look_with("nowhere0");
   EXPECT_TRUE(found.all(NodeKind::nvswitch).empty());
-  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // Reported by the other end.
+  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // The other end reported the links.
   EXPECT_EQ(found.notes, (Notes{"the driver does not report where all NVLinks of gpu0 lead: a bus id is invalid"}));
 }
 
@@ -207,7 +207,7 @@ TEST_F(NvmlDiscovery, NotesMissingProperties) {
   EXPECT_EQ(report().words, "3 GPUs, 10 ends of NVLinks");
 }
 
-// Like a container that was given three of four GPUs.
+// Models a container with three of four GPUs.
 TEST_F(NvmlDiscovery, SetsAsideHiddenGpus) {
   pci("devices/pci0000:1a/0000:1b:00.0", "0x030200", "0x10de", "0x2330", 0, "32.0 GT/s PCIe", 16);
   const Topology found = look_with("");

@@ -53,7 +53,7 @@ TEST_F(TopologyPath, IsAsWideAsAllNvLinksTogether) {
   EXPECT_DOUBLE_EQ(find_path(topology_, from, to).latency_us, 3);  // Latency of the shortest path.
 }
 
-// The share of each link, in its direction.
+// The path lists the share of each link, in its direction.
 TEST_F(TopologyPath, ReportsRatesOfItsLinks) {
   const NodeId from = node(NodeKind::gpu, "from"), to = node(NodeKind::gpu, "to");
   const NodeId a = node(NodeKind::nvswitch, "a"), b = node(NodeKind::nvswitch, "b");
@@ -122,7 +122,7 @@ TEST_F(TopologyPath, OverNvLinksIsFoundInFewSteps_AmongManyPaths) {
   EXPECT_LE(found.steps, 300 * topology_.links.size());
 }
 
-// Each like a single search, although results for one are reused for the next.
+// ways() reuses results between destinations, and must equal a search for each.
 TEST_F(TopologyPath, ToSeveralEqualsPathToEach) {
   std::mt19937 random(7);  // Printed on failure.
   const NodeKind kinds[] = {NodeKind::numa, NodeKind::pci_switch, NodeKind::gpu, NodeKind::gpu, NodeKind::nvswitch};
@@ -153,7 +153,7 @@ TEST_F(TopologyPath, ToSeveralEqualsPathToEach) {
   }
 }
 
-// A separate search for each would visit all others again.
+// The cost in steps is bounded: a separate search for each destination would visit all other nodes again.
 TEST_F(TopologyPath, ToManyCostsLittleMoreThanToOne) {
   const NodeId processor = node(NodeKind::numa, "numa0"), middle = node(NodeKind::nvswitch, "nvswitches");
   std::vector<NodeId> gpus;
