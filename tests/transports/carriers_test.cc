@@ -88,7 +88,7 @@ TEST_F(FaultyEndpoint, ReportsReasonOfFailure) {
   expect_lost(1, "memory is out of order (there)");
 }
 
-// Only where the choice may have been the mistake.
+// The error suggests another transport only while the choice of transport may be the mistake.
 TEST_F(FaultyEndpoint, SuggestsAlternative_UntilItHasWorked) {
   const auto reason = [this](Fault of_reader) {
     ends = std::make_unique<Connections>(std::make_unique<MemorySource>(Fault::none, of_reader), Seal{}, true,
@@ -104,7 +104,7 @@ TEST_F(FaultyEndpoint, SuggestsAlternative_UntilItHasWorked) {
   EXPECT_EQ(reason(Fault::break_down_later), "memory is out of order (there)");
 }
 
-// The last note of the other end is received, although the endpoint failed before it was read.
+// The last note of the other end is delivered, although the endpoint failed before the note was read.
 TEST_F(FaultyEndpoint, DeliversLastNote_AfterFailure) {
   start({Fault::none, Fault::break_down});
   for (int turn = 0; turn < 20; ++turn) {  // The endpoint is connected, and the lane has landed.

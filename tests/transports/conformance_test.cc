@@ -43,7 +43,7 @@ class Conformance : public testing::TestWithParam<std::string> {
     std::cout << "seed " << seed << "\n";
     return std::mt19937_64(seed);
   }
-  // One thread runs both ends; the check generates each message again.
+  // Runs both ends in one thread. The check generates each message again.
   void stream(const LaneSpec& spec, std::uint64_t messages, const std::function<std::size_t(std::uint64_t)>& size) {
     LaneState out = ends->writing(spec), in = ends->reading(spec);
     ends->until([&] {
@@ -55,7 +55,7 @@ class Conformance : public testing::TestWithParam<std::string> {
       return in.next == messages;
     });
   }
-  // Like stream(), with a thread for each end, which sleeps when it can.
+  // Like stream(), with a thread per end. Each thread sleeps when it can.
   void stream_between_threads(const LaneSpec& spec, std::uint64_t messages, std::size_t bytes);
 
   std::unique_ptr<Ends> ends;
@@ -141,7 +141,7 @@ TEST_P(Conformance, CarriesManyLanesInBothDirections) {
   std::vector<LaneState> out, in, answering, answers;
   for (std::uint16_t lane = 0; lane < kLanes; ++lane) {
     const LaneSpec spec = lane_of(lane, 4096);
-    if (random() % 2 == 0) (void)ends->reading(spec);  // Either end may be the first.
+    if (random() % 2 == 0) (void)ends->reading(spec);  // Either end may be created first.
     if (random() % 2 == 0) (void)ends->reading(back(spec));
     out.push_back(ends->writing(spec));
     in.push_back(ends->reading(spec));

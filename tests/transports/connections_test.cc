@@ -29,7 +29,7 @@ class ConnectionsWith : public testing::TestWithParam<Tested> {
   std::unique_ptr<Connections> connect() const {
     return std::make_unique<Connections>(std::move(GetParam().open()).value(), seal());
   }
-  // One end, for a separate process.
+  // Creates one end, for a separate process.
   std::unique_ptr<TcpConnection> connect(Socket socket, bool odd, std::unique_ptr<CarrierSource>& source) const {
     source = std::move(GetParam().open()).value();
     std::unique_ptr<Carrier> carrier;
@@ -103,7 +103,7 @@ TEST_P(ConnectionsWith, RejectInvalidLanes) {
 
 // ---- Communicators that end ----
 
-// Whenever one end leaves a communicator, the others that use the connection continue.
+// When one end leaves a communicator, at any time, other communicators on the connection continue.
 TEST_P(ConnectionsWith, SurviveEndOfContext_InAnyPhase) {
   const auto seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
@@ -114,7 +114,7 @@ TEST_P(ConnectionsWith, SurviveEndOfContext_InAnyPhase) {
     LaneState in_other = ends->reading(lane_of(1), 2);
     (void)ends->reading(lane_of(1), 1);
     fill(out);
-    // Before the endpoint is connected, before a lane has landed, with messages in flight, or after them.
+    // The steps end before the endpoint is connected, before a lane has landed, with messages in flight, or after them.
     for (std::uint32_t steps = random() % 12; steps > 0; --steps) ends->advance(static_cast<int>(random() % 2));
     const int first = static_cast<int>(random() % 2);
     ends->ends[first]->close(1);
@@ -143,8 +143,8 @@ TEST_P(ConnectionsWith, SupportManyContextsInSequence) {
   }
 }
 
-// An end transfers a context, and uses it, while the other end leaves without having looked, before the note arrived or
-// afterwards. The other end still releases its state of the context.
+// An end transfers a context and uses it. The other end leaves before the note arrived, or before it has read the note.
+// The other end still releases its state of the context.
 TEST_P(ConnectionsWith, ReleaseContext_ThatPeerNeverTook) {
   for (const bool came : {true, false}) {
     const auto ends = connect();
@@ -170,7 +170,7 @@ TEST_P(ConnectionsWith, ReleaseContext_ThatPeerNeverTook) {
 
 // ---- Ranks that leave ----
 
-// The other end is notified, or detects it; its later operations have no effect.
+// The other end is notified, or detects the loss. Its later operations have no effect.
 TEST_P(ConnectionsWith, ReportReasonOfLoss_InAnyPhase) {
   const auto seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
@@ -219,7 +219,7 @@ TEST_P(ConnectionsWith, DeliverDataSentBeforeTheEnd) {
 
 class ConnectionsOfProcessesWith : public ConnectionsWith {
  protected:
-  // The other end, in a child process: receives messages forever.
+  // Starts the other end in a child process, which receives messages forever.
   pid_t start_reader(const Socket& socket) const {
     const int kept = ::dup(socket.get());  // A forked child loses sockets.
     const pid_t child = ::fork();

@@ -50,7 +50,7 @@ class Lanes : public testing::TestWithParam<Home> {
     return views(*writer_);
   }
 
-  // Starts the writer, runs the reader here; both must return "ok".
+  // Starts the writer, and runs the reader in this process. Both must return "ok".
   void run(const Body& writer, const Body& reader) {
     const auto write = [&] {
       std::vector<LanePair> lanes = writing();
@@ -126,7 +126,7 @@ bool read_slice(LaneState& lane, std::byte* to, std::uint64_t bytes) {
   return true;
 }
 
-// A message as slices that fit a slot; an empty message is one empty slice.
+// Cuts a message to slices that fit a slot. An empty message is one empty slice.
 template <class Slice>
 bool each_slice(std::uint64_t bytes, std::uint64_t slot_bytes, const Slice& slice) {
   std::uint64_t begin = 0;
@@ -266,7 +266,7 @@ TEST_P(Lanes, RoundTripAnswersInSameSlot) {
       });
 }
 
-// Both write at the same time, each into the set of slots that the other read last.
+// Both ranks write at the same time, each into the set of slots that the other rank read last.
 TEST_P(Lanes, SwapSlots_WithoutTouchingThePartners) {
   LaneSpec spec = spec_of(256, 1);
   spec.form = LaneForm::swap;

@@ -68,7 +68,7 @@ TEST(Segment, StaysMapped_UntilLastRankReleasesIt) {
   EXPECT_FALSE(is_mapped(data));
 }
 
-// The descriptor outlives all mappings: the next mapping is new, and has the contents of the file.
+// The descriptor outlives all mappings. The next mapping is new, and shows the contents of the file.
 TEST(Segment, IsMappedAgain_WhenAllRanksReleasedIt) {
   Segment own = make();
   own.data()[0] = std::byte{7};
@@ -78,7 +78,7 @@ TEST(Segment, IsMappedAgain_WhenAllRanksReleasedIt) {
   EXPECT_EQ(again.data()[0], std::byte{7});
 }
 
-// The owner may replace its mapping by a private copy, which must not affect a peer's mapping.
+// The owner may replace its mapping by a private copy, which must not affect the peer's mapping.
 TEST(Segment, IsMappedSeparately_WhenOwnerMayMakeItPrivate) {
   Segment own = make(Forked::kept);
   const Segment peer = adopted(own);
@@ -102,7 +102,7 @@ TEST(Segment, HasNoName) {
 
 Status adopting(File file, std::size_t bytes) { return Segment::adopt(std::move(file), bytes).status(); }
 
-// Caused by a peer, and reported to all ranks: not an invalid argument.
+// The error is a peer's fault and is reported to all ranks, so it is not invalid_argument.
 void expect_refusal(const Status& status, const std::string& words) {
   EXPECT_EQ(status.code(), Code::invalid_usage);
   EXPECT_EQ(status.message(), words);

@@ -16,7 +16,7 @@ struct Offer {
     Segment memory = std::move(Segment::adopt(std::move(file), address.segment_bytes)).value();
     if (!peer.adopt(1, 0, std::move(memory)).ok()) return "not adopted";
     const Status status = peer.view(spec, 1, address).status();
-    // Caused by a peer, and reported to all ranks: not an invalid argument.
+    // The error is a peer's fault and is reported to all ranks, so it is not invalid_argument.
     EXPECT_TRUE(status.ok() || status.code() == Code::invalid_usage) << name(status.code());
     return status.message();
   }

@@ -1,4 +1,4 @@
-// ProtectedRecords data arrives as sent or not at all, whatever happens on its way.
+// Protected records deliver data as sent or not at all, whatever happens on the network.
 #include "transports/tcp/stream.h"
 
 #include <gtest/gtest.h>

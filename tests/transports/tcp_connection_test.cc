@@ -111,7 +111,7 @@ TEST_F(TcpMaliciousPeer, CannotSendLongNotes) {
   expect_lost("a note of");
 }
 
-// Any data ends the connection or waits for more, and touches nothing else; sanitizers check the latter.
+// Random data end the connection or leave it waiting, without access to other memory, which sanitizers check.
 TEST_F(TcpMaliciousPeer, MaySendRandomData) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(seed);

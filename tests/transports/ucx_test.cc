@@ -1,4 +1,4 @@
-// Reactions of a UCX end to a peer that closes lanes too early.
+// Reactions of a UCX endpoint to a peer that closes lanes too early.
 #include "transports/ucx.h"
 
 #include <gtest/gtest.h>
@@ -64,8 +64,8 @@ class UcxEndpoints : public testing::Test {
   ReceivedEvents received_[2];
 };
 
-// Before, during and after the fetch. A correct peer closes a lane only after its messages have left. This one closes
-// early, and the reader must keep memory into which UCX still writes.
+// The peer closes the lane before, during and after the fetch. A correct peer closes a lane only after its messages
+// have left. The reader must keep memory into which UCX still writes.
 TEST_F(UcxEndpoints, KeepMemoryOfLaneClosedTooEarly_UntilMessageArrives) {
   constexpr std::uint32_t kLanes = 60;
   std::vector<std::weak_ptr<std::byte>> freed;
@@ -90,8 +90,8 @@ TEST_F(UcxEndpoints, KeepMemoryOfLaneClosedTooEarly_UntilMessageArrives) {
   for (std::uint32_t lane = 0; lane + 1 < kLanes; ++lane) EXPECT_TRUE(freed[lane].expired()) << lane;
 }
 
-// More messages than UCX's own buffers hold: the rest is sent while the writer waits for its calls to complete, or
-// never.
+// Sends more messages than UCX's own buffers hold. UCX must send the rest while the writer waits for its calls to
+// complete.
 TEST_F(UcxEndpoints, SendEverything_BeforeWriterCompletes) {
   constexpr std::uint32_t kLanes = 40, kBytes = 4096;
   std::vector<HalfLane> reading, writing;
@@ -119,7 +119,7 @@ TEST_F(UcxEndpoints, SendEverything_BeforeWriterCompletes) {
   EXPECT_TRUE(all_arrived());
 }
 
-// For example a stopped process. Pending sends are given up, and their memory is freed.
+// The peer does not respond, like a stopped process. The endpoint cancels its pending sends and frees their memory.
 TEST_F(UcxEndpoints, CloseWithoutPeer) {
   std::weak_ptr<std::byte> freed;
   {
