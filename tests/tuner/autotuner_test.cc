@@ -13,7 +13,7 @@ namespace {
 // Duration of operation `operation` on a rank with a candidate.
 using Durations = std::function<std::int64_t(std::size_t rank, std::size_t candidate, std::uint32_t operation)>;
 
-// Ranks that run the same operations and add up their times.
+// Ranks that run the same operations. Each stage adds up their times.
 struct Ranks {
   Ranks(std::size_t ranks, std::vector<double> predicted_us, const AutotunerOptions& terms = {})
       : predicted(std::move(predicted_us)), autotuners(ranks, Autotuner(predicted, terms)) {}
@@ -138,7 +138,7 @@ TEST(Autotuner, KeepsDefault_WhenOthersAreHardlyFaster) {
   EXPECT_EQ(ranks.result(), 0U);
 }
 
-// Each rank's times alone would give another result.
+// The times of any single rank would give another result.
 TEST(Autotuner, SumsTimesOfAllRanks) {
   Ranks ranks(2, {10, 11});
   ranks.run([](std::size_t rank, std::size_t candidate, auto) {
@@ -239,8 +239,8 @@ TEST(Autotuner, ToleratesRanksThatRunAhead) {
   EXPECT_EQ(result(false), 0U);
 }
 
-// A ring of four ranks on two cores: every fourth operation finds all data present. The time of consecutive operations
-// counts.
+// Models a ring of four ranks on two cores, in which every fourth operation finds all data present. The mean of
+// consecutive operations decides.
 TEST(Autotuner, AveragesConsecutiveOperations_WhenCoresAreShared) {
   for (const double predicted_us : {10.0, 1000.0}) {
     const auto result = [&](std::int64_t even_ns) {
@@ -256,7 +256,7 @@ TEST(Autotuner, AveragesConsecutiveOperations_WhenCoresAreShared) {
   }
 }
 
-// Broadcasts of 0.1 us with eight equal candidates.
+// Broadcasts take 0.1 us with each of eight candidates.
 TEST(Autotuner, BoundsOperations_OfShortRootedCalls) {
   const AutotunerOptions terms = autotuner_options(true, true);
   Ranks ranks(2, std::vector<double>(8, 0.1), terms);
@@ -293,7 +293,7 @@ TEST(Autotuner, SettlesOnGivenCandidate) {
 
 // ---- Operations that are enqueued before earlier ones complete ----
 
-// Each phase by the numbers of its operations: the same as when each is timed at once.
+// Stages that are derived from operation numbers equal those of operations that are timed at once.
 TEST(Autotuner, IsDeterminedByOperationNumbers) {
   for (const bool rooted : {false, true}) {
     const std::vector<double> predicted = {10, 11, 12, 13};
@@ -338,7 +338,7 @@ TEST(Autotuner, CanFollowResultsOfOtherRanks) {
   EXPECT_EQ(follower.next(), 1U);
 }
 
-// Bursts without a timed operation do not count; a candidate without any ends autotuning.
+// Bursts without a timed operation do not count. If a candidate has no timed burst, tuning ends.
 TEST(Autotuner, IgnoresUntimedBursts) {
   const std::vector<double> predicted = {10, 11};
   for (const bool any : {true, false}) {

@@ -98,8 +98,8 @@ TEST(Candidates, ExplainExclusions) {
   EXPECT_EQ(why("two_shot", Protocol::simple), "would need a connection between each pair of ranks");
 }
 
-// Without emitting plans or visiting ranks: even for ten thousand ranks only cost laws are evaluated, once for each
-// shape.
+// Counts evaluations. Candidates are found without emitting plans or iterating over ranks: even for ten thousand ranks,
+// only cost laws are evaluated, once for each shape.
 class Counting : public Algorithm {
  public:
   explicit Counting(const Algorithm& algorithm) : algorithm_(algorithm) {}

@@ -20,7 +20,7 @@ Query query_on(Collective collective, std::uint64_t block_bytes) {
 
 std::string_view chosen(const Query& query) { return choose(query).value().algorithm; }
 
-// Even with mapped memory; all-to-all uses another algorithm.
+// Rings are chosen even with mapped memory. All-to-all uses another algorithm.
 TEST(ChooseForGpus, ChoosesRings_WhenOnlyRingsFollowNvLinks) {
   const std::pair<Collective, std::string_view> wanted[] = {{Collective::all_reduce, "ring"},
                                                             {Collective::all_gather, "ring"},
@@ -144,7 +144,7 @@ TEST(ChooseForGpus, WeighsFormats_ByNumberOfChannels) {
   EXPECT_EQ(format(0, 1), CompressionFormat::none);
 }
 
-// The fastest format within the bound, if it is worth its loss of precision.
+// The fastest format within the bound is chosen, if the gain justifies its loss of precision.
 TEST(ChooseForGpus, ChoosesFormatWithinBound_WhenFaster) {
   const auto format = [](Query query, double bound) {
     query.max_relative_error = bound;

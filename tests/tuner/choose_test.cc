@@ -102,8 +102,8 @@ TEST(Choose, ChoosesLlForTwoLines_InRootedCallsWithSharedCores) {
   }
 }
 
-// A root that receives from all does more work than any rank of a chain, but its core does not: other ranks on it do
-// less. Sums are not forwarded like that.
+// A root that receives from all ranks does more work than any rank of a chain. Its core does not, since other ranks on
+// the core do less. Reductions use chains for smaller blocks.
 TEST(Choose, GivesRootMoreWork_WhenItsCoreIsShared) {
   const auto chosen = [](Collective collective, std::uint64_t bytes, double ranks_per_core) {
     Machine machine = machine_of_hosts();
@@ -218,7 +218,7 @@ TEST(Choose, ChoosesShorterChunks_ForCopiesInCaches) {
   EXPECT_EQ(chunk(Collective::reduce, 2, 1 << 20), 64U << 10);
 }
 
-// The module knows algorithms by their names alone.
+// The tuner identifies algorithms by their names only.
 TEST(Choose, KnowsAlgorithmsThatUseMappedMemory) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     Query requested = query(entry.collective, 4, 1024);

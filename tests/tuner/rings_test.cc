@@ -164,8 +164,8 @@ TEST(RingSearch, FindsWidestRing_OfEightStations) {
   }
 }
 
-// The links of a station are wide in total, and narrow each: searches with the rate of a single link fail before their
-// first step.
+// The links of a station have high total bandwidth, but each link has little. Searches with the rate of a single link
+// fail before their first step, and must count as a visit.
 TEST(RingSearch, CountsEachTriedRate) {
   RingQuestion question = empty(30);
   for (std::uint32_t a = 0; a < 30; ++a)
@@ -180,7 +180,7 @@ TEST(RingSearch, CountsEachTriedRate) {
   EXPECT_DOUBLE_EQ(found.gbytes_per_s, 1);
 }
 
-// Each ring uses its own gate: each station has enough capacity for all.
+// Each ring uses its own gate. The stations have enough capacity for all rings.
 RingQuestion with_gates(std::uint32_t stations, std::uint32_t gates) {
   RingQuestion question = empty(stations, gates);
   question.rates.assign(2 * question.size(), 1);  // Out of each, and into each.
@@ -191,8 +191,8 @@ RingQuestion with_gates(std::uint32_t stations, std::uint32_t gates) {
   return question;
 }
 
-// The calling thread may have a small stack, like the library's threads. With all stations in as many rings a search is
-// thousands of steps deep.
+// The calling thread may have a small stack, like the library's threads. With the maximum of stations and rings, a
+// search is thousands of steps deep.
 TEST(RingSearch, NeedsLittleStack) {
   const RingQuestion question = with_gates(kMaxStations, 28);
   RingSet found;

@@ -134,7 +134,7 @@ TEST(TuneCacheFile, KeepsGroup_WhenReplaced) {
   EXPECT_EQ(state.st_gid, kGroup);
 }
 
-// Like a user who may not change owners, or is not in the group.
+// Models a user who may not change owners, or who is not in the group.
 TEST(TuneCacheFile, DropsGroupPermissions_WhenGroupIsLost) {
   const Folder folder;
   const std::string path = folder / "tune";

@@ -74,7 +74,7 @@ TEST(TuneCache, AcceptsEmptyFilesAndComments) {
   EXPECT_EQ(parsed.value().machines[0].name, "m");
 }
 
-// The previous version has no results of mapped calls.
+// The previous file version has no results of mapped calls.
 TEST(TuneCache, ReadsPreviousVersion) {
   auto old = parse_tune_cache("tutti-tune 1\nmachine m\nclass reduce 4\nkept direct Simple 8 1 2 3\n");
   ASSERT_TRUE(old.ok());
@@ -176,7 +176,7 @@ TEST(TuneCache, FileIsComplete_DuringConcurrentWrites) {
   EXPECT_EQ(folder.files(), 1U);
 }
 
-// Each writer has its own classes, which the others must not overwrite.
+// Each writer has its own classes, and must not overwrite those of other writers.
 TEST(TuneCache, LosesNothing_DuringConcurrentAdds) {
   const Folder folder;
   constexpr std::uint32_t kWriters = 4, kRounds = 20;
