@@ -1,8 +1,9 @@
 // Memory operations with which lanes, flags and protocols synchronize ranks; the same on host and device. They have
-// system scope: acquire for loads, release for stores. Words must be naturally aligned. A rank that stores one word and
-// then loads a word of another rank needs a full_fence() in between. If both ranks do so, at least one of them sees the
-// other's store. Records that may change while they are read (the
-// communicator's board) need fences, too; they exist on the host only.
+// system scope: acquire for loads, release for stores. Words must be naturally aligned.
+//
+// A rank that stores one word and then loads a word of another rank needs a full_fence() in between. If both ranks do
+// so, at least one of them sees the other's store. Records that may change while they are read, such as the
+// communicator's board, also need fences; these exist on the host only.
 #pragma once
 
 #include <cstdint>
