@@ -29,7 +29,8 @@ CompressionFormat memory_format(DataType type);
 // Rounding of values between two codes.
 enum class Rounding : std::uint8_t { nearest, stochastic };
 
-// Relative RMS error of one encoding of Gaussian values, as measured by tests/wire. 0 for `none`.
+// Relative RMS error of one encoding of Gaussian values, as measured by tests/compression/meaning_test.cc. 0 for
+// `none`.
 double compression_error(CompressionFormat format, Rounding rounding = Rounding::nearest);
 
 // Relative RMS error of a sum of independent terms, rounded `roundings` times on average (CostLaw::rounded) during the
