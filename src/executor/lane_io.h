@@ -17,7 +17,7 @@ struct LaneState {
 };
 static_assert(sizeof(LaneState) == 48);
 
-// Identifies the call: messages with another signature are a mismatch; see communicator/board.h.
+// Identifies the call: messages with another signature are a mismatch; see src/communicator/control/board.h.
 struct Signature {
   std::uint32_t word = 0;
 };

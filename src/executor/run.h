@@ -1,4 +1,4 @@
-// One launch of a program on one channel: its operands, and how far it has come.
+// One launch of a program on one channel: its operands, and its progress.
 #pragma once
 
 #include <cstdint>

@@ -57,7 +57,8 @@ void Proxy::look_no_more() {
   lost_ = true;
 }
 
-// The thread sets sleeps_ and then checks told_ once more before it sleeps, so no notification is lost.
+// Announces calls and notifications. The thread sets sleeps_ and then checks reported_ once more before it sleeps, so
+// no notification is lost.
 void Proxy::wake() {
   ++reported_;
   if (!sleeps_) return;
@@ -76,8 +77,9 @@ void Proxy::settle() const {
   if (common) run_on(cpus_of(*common));
 }
 
-// Reads `ended` before carrying data: everything that a completed call has posted is then carried. For the same reason
-// advance_all() waits for concurrent users of a connection, which may have looked before it was posted.
+// Reads `ended` before it moves messages, so that everything that a completed call has posted is sent. For the same
+// reason advance_all() waits for concurrent users of a connection, which may have polled the lane before the message
+// was posted.
 void Proxy::work() {
   settle();
   moved_ns_ = looked_ns_ = now_ns();

@@ -6,7 +6,7 @@
 //   ThreadBlock::join()                barrier with memory ordering
 //   ThreadBlock::agree(progress)       barrier; returns done if all threads are done
 //   ThreadBlock::stopped()             true if waiting is pointless
-//   ThreadBlock::too_late()            true if the communicator has failed; asked by one thread at the beginning
+//   ThreadBlock::too_late()            true if the communicator has failed; called by one thread at the beginning
 #pragma once
 
 #include "src/executor/interpreter.h"

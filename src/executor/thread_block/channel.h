@@ -144,8 +144,8 @@ class Channel {
                        image.straight_ll != 0};
   }
 
-  // Locations of buffers. place_of() describes a buffer of this rank for peers; find() locates a peer's buffer for this
-  // device and returns false unless the `bytes` that the plan accesses lie within the window.
+  // Locations of buffers. place_of() describes a buffer of this rank for peers. find() locates a peer's buffer for this
+  // device, and returns false unless the `bytes` that the plan accesses lie within the window.
   TUTTI_HOST_DEVICE BufferPlace place_of(const MeetingPlace& place, const std::byte* buffer, std::uint32_t window,
                                          std::uint32_t ranks) const {
     if (window == kNotShown) return {};
@@ -159,9 +159,9 @@ class Channel {
     return buffer.offset <= part.bytes && bytes <= part.bytes - buffer.offset;
   }
 
-  // Announces access to peers' memory. A failing rank sets its flag and then checks for visitors; a thread block
-  // announces itself and then checks the flag. At least one sees the other. Returns false if the thread block is too
-  // late.
+  // Announces access to peers' memory. A failing rank sets its flag and then checks for announced accesses; a thread
+  // block announces its access and then checks the flag. At least one of them detects the other. Returns false if the
+  // communicator has already failed.
   TUTTI_HOST_DEVICE bool enter(const MeetingPlace& place) const {
     store_relaxed(place.remote_accesses + channel_, 1U);
     full_fence();

@@ -273,7 +273,7 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_block_fold_as(const FoldTask
   CompressedBlockFold<Form, GroupCrew, Rounds::as_requested>(task, keeps, operands, marks, crew, rounding).run();
 }
 
-// Like block_fold(), for compression formats (task.wire). `keeps`: see src/plan/step.h. Ignores operands.scaled.
+// Like block_fold(), for compression formats (task.compression). `keeps`: see src/plan/step.h. Ignores operands.scaled.
 // Messages must begin at the first element of a group. The type must be compressible.
 TUTTI_HOST_DEVICE inline void compressed_block_fold(const FoldTask& task, Keeps keeps, const FoldOperands& operands,
                                                     const CompressedMarks& marks, Crew crew) {

@@ -146,7 +146,7 @@ class Device {
   virtual Result<std::unique_ptr<DeviceTimer>> make_timer() = 0;
   // Identifies the capture that the stream belongs to; 0: not capturing.
   virtual Result<std::uint64_t> capture_of(DeviceStream stream) = 0;
-  // Keeps an object alive until the captured graph, its instances and their replays are gone, or the capture has
+  // Keeps an object alive until the captured graph, its instances and their replays are destroyed, or the capture has
   // failed. The object may be released in any thread, and its destructor must not call the device.
   virtual Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) = 0;
 

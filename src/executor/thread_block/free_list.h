@@ -1,5 +1,5 @@
 // Cache of freed device memory. Allocating is slow, and freeing may wait for the device. Memory that other processes
-// may still write is kept but never reused. The class handles addresses only and does not access the memory.
+// may still write is never reused. The class handles addresses only and does not access the memory.
 #pragma once
 
 #include <cstddef>

@@ -24,8 +24,8 @@ TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel& chann
   store_release(&report.written, 1U);
 }
 
-// With time slicing, a launch may have been blocked until its stream was released after a failure. The data of its
-// call, including the image, may be gone then. Returns true in that case, on all threads.
+// With time slicing, a launch may have been blocked until its stream was released after a failure. The memory of its
+// call, including the image, may be freed by then. Returns true in that case, on all threads.
 template <typename ThreadBlock>
 TUTTI_HOST_DEVICE bool comes_too_late(ThreadBlock& block) {
   const bool too_late = block.worker() == 0 && block.too_late();
