@@ -1,4 +1,5 @@
-// Positions of the units of a plan in the caller's memory. Only this file knows element counts. Computed at launch.
+// Positions of the units of a plan in the caller's memory, computed at launch. No other file of the module uses element
+// counts.
 #pragma once
 
 #include <cstdint>

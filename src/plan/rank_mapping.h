@@ -33,7 +33,7 @@ Problem logical(const RankMapping& rank_mapping, const Problem& problem);
 std::vector<Plan> map_ranks(const RankMapping& rank_mapping, const Problem& problem, std::vector<Plan> plans);
 
 // Returns the plan of one rank, for any problem, from the plan of its logical rank. Blocks that belong to ranks move
-// with their ranks. In that case each operand must lie within one block, as in plans that go round a ring.
+// with their ranks. In that case each operand must lie within one block, as in plans of rings.
 Plan embedded(const RankMapping& rank_mapping, const Problem& problem, const Plan& plan);
 
 }  // namespace tutti

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// Returns the problem of a part as its algorithm sees it: in place if input and output lie in the same memory.
+// Returns the problem of a part for the part's algorithm: in place if input and output lie in the same memory.
 Problem problem_of(const Part& part, const Problem& parent) {
   Problem problem = part.problem;
   const bool callers_memory = part.input <= Place::output && part.output <= Place::output;
@@ -121,7 +121,7 @@ class SequenceMembers {
     Rank rank = 0;           // Within the part.
   };
   struct PartShape {
-    Problem problem;  // As the part's algorithm sees it.
+    Problem problem;  // The problem passed to the part's algorithm.
     std::uint32_t rounds = 0, units = 1;
   };
   struct Stage {

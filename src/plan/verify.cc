@@ -8,10 +8,10 @@
 namespace tutti {
 namespace {
 
-// Returns the shortest run that decides. Each chunk has its own part of input, output and scratch, so chunks and skew
-// only matter if ranks access each other's memory, or if messages stay in lanes beyond the end of a stage. In these
-// cases the run has enough chunks to keep all stages busy. Ranks that access each other's memory may be one operation
-// ahead of their peers, so the run has two operations.
+// Returns the shortest run that decides. Each chunk has its own part of input, output and scratch. Chunks and skew
+// therefore matter in two cases only: ranks access each other's memory, or messages stay in lanes beyond the end of a
+// stage. In these cases the run has enough chunks to keep all stages busy. Ranks that access each other's memory may be
+// one operation ahead of their peers, so the run has two operations.
 Span span_of(const CellProgram& program, const Loop& loop, Messages messages) {
   const std::uint32_t lag = loop.skew * (program.stages() - 1);
   Span span{.operations = program.mapped ? 2u : 1u,

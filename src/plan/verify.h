@@ -43,7 +43,7 @@ inline bool suffices(const Proof& proof, const Loop& loop) {
 //
 // Lanes are blocking FIFOs, and no rank depends on the order of arrival. One run therefore decides for all schedules,
 // for more slots, and for more chunks than `loop.chunks` at the same skew. An error names rank, chunk, round and step,
-// and says what is missing, doubled, unwritten, blocked or racing.
+// and the defect: missing, doubled, unwritten, blocked or racing.
 //
 // `rounded`: messages are compressed, and rounding is a node of the expression. Rounding a rounded value does not
 // change it. In this mode the ranks of an all_gather and a broadcast must also end with the same bits, except for data

@@ -44,7 +44,7 @@ class Store {
   double rounded() const { return postcondition_.rounded(); }
   Races* races() { return races_ ? &*races_ : nullptr; }
 
-  // Returns an error such as "chunk 0, rank 2, round 5, step 1: " followed by the complaint.
+  // Returns an error that begins like "chunk 0, rank 2, round 5, step 1: ", followed by `violation`.
   Status violation(const Moment& now, const std::string& violation) const;
 
  private:
