@@ -1,5 +1,5 @@
 // Reader of NCCL's topology files: <system><cpu><pci>...<gpu><nvlink/></gpu> or <nic><net/></nic>. Vendor files omit
-// elements that NCCL discovers on the machine. Such a <pci> is a GPU or NIC if its class says so.
+// elements that NCCL discovers on the machine. The class of a <pci> then determines whether it is a GPU or a NIC.
 #include <algorithm>
 #include <charconv>
 #include <map>
