@@ -5,7 +5,7 @@
 // candidate for the same operation. Durations differ between ranks, so each stage ends with sums over all ranks, per
 // burst, from which all ranks draw the same conclusion. The caller computes these sums.
 //
-// A caller that enqueues operations before earlier durations are known asks for candidates by operation number within
+// A caller that enqueues operations before earlier durations are known requests candidates by operation number within
 // the stage. Durations are passed in later, in the order of the operations; some operations need not be timed. One rank
 // concludes, and the others follow from the same operation on.
 //
@@ -42,7 +42,7 @@ struct AutotunerOptions {
   // are long, and a glance is half a burst.
   bool run_ahead = false;
   // Consecutive operations per sample of the glance, which takes the fastest sample. On oversubscribed cores, a rank
-  // that has waited for all others is fast in its next operation, so a single operation says nothing.
+  // that has waited for all others is fast in its next operation, so a single operation is not representative.
   std::uint32_t spell = 1;
   std::uint32_t max_after_glance = 8;  // Maximum candidates after the glance: the fastest, and the default.
 };

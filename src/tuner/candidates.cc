@@ -85,7 +85,7 @@ Candidate candidate_of(const Query& query, const Algorithm& algorithm, Protocol 
   return candidate;
 }
 
-// Adds the candidates with the format in query.wire.
+// Adds the candidates with the format in query.compression.
 void add_candidates(const Query& query, std::vector<Candidate>& found) {
   for (const Algorithm* algorithm : query.catalogue) {
     for (const Protocol protocol : {Protocol::ll, Protocol::simple, Protocol::ll128}) {

@@ -28,10 +28,10 @@ Result<std::vector<Candidate>> candidates(const Query& query);
 Prediction prediction_of(const Query& query, const Choice& choice);
 
 // Returns the reason why the algorithm with this protocol is not a candidate, as the end of a sentence; "" if it is
-// one. With a bound on the error, this refers to the format in query.wire.
+// one. With a bound on the error, this refers to the format in query.compression.
 std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol protocol);
 
-// Formats to consider: query.wire or, with a bound on the error, all formats that may satisfy it.
+// Formats to consider: query.compression or, with a bound on the error, all formats that may satisfy it.
 std::vector<CompressionFormat> formats_of(const Query& query);
 
 // True if a block is cut into sufficiently few units. With hosts of many different sizes there can be so many units

@@ -62,9 +62,9 @@ Status check_protocol(std::string_view protocol);
 Status check_query(const Query& query);
 // Bytes of a block in messages of a format.
 std::uint64_t message_bytes(const Query& query, CompressionFormat compression);
-// Returns how to run an algorithm with a protocol and the format in query.wire.
+// Returns how to run an algorithm with a protocol and the format in query.compression.
 Choice choice_of(const Query& query, std::string_view algorithm, Protocol protocol);
-// Device part of choose(); honours forced settings. Uses the format in query.wire, whatever the bound.
+// Device part of choose(); honours forced settings. Uses the format in query.compression, whatever the bound.
 Choice choose_for_gpus(const Query& query);
 // Devices: limits the channels to those requested and available.
 void limit_channels(const Query& query, Choice& choice);
@@ -72,7 +72,7 @@ void limit_channels(const Query& query, Choice& choice);
 // algorithm communicate with their ring peers only; between hosts, the first and last rank of a host do.
 bool goes_round(std::string_view algorithm);
 // Devices: returns the format of minimum predicted time that satisfies the query's error bound; none if the gain is too
-// small. Without a bound, returns query.wire.
+// small. Without a bound, returns query.compression.
 CompressionFormat format_for_gpus(const Query& query);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Search for rings through all stations over shared links, with maximum total bandwidth. embed.h maps stations and
+// Search for rings through all stations over shared links, with maximum total bandwidth. map_ranks.h maps stations and
 // links to a topology.
 #pragma once
 

@@ -43,7 +43,7 @@ struct PluginChoice {
 
   bool silent() const { return !candidate && channels == 0; }
 };
-// Value that all ranks must agree on; 0 if silent.
+// Value that all ranks must agree on; 0 if `advised` is silent.
 std::uint32_t hash(const PluginChoice& advised, std::span<const Candidate> candidates);
 
 // Returns the fastest entry, if the plugin has changed an entry that has a candidate; among equals, the first
