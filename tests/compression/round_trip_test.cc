@@ -1,5 +1,5 @@
-// Decoding, rounding to the tensor's type and encoding again gives the same bytes. So a rank that stores decoded values
-// equals all other ranks.
+// Decoding, rounding to the tensor's type and encoding again gives the same bytes. A rank that stores decoded values
+// therefore equals all other ranks.
 #include <gtest/gtest.h>
 
 #include <functional>
