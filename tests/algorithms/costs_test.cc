@@ -254,7 +254,8 @@ class Count {
 constexpr double kLittle = 1e-9;
 bool near(double a, double b) { return std::abs(a - b) < kLittle; }
 
-// On one host the law equals the count. Algorithms that prefer powers of two may claim more for other numbers of ranks.
+// On one host the law equals the count. For other numbers of ranks, algorithms that prefer powers of two may
+// overestimate.
 TEST(CostLaws, MatchPlansOfAllRanks) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     for (Rank n = 2; n <= 64; n += n < 9 ? 1 : 11) {

@@ -182,7 +182,7 @@ TEST_P(MultiHostAlgorithms, SendMinimalBytesBetweenHosts) {
   }
 }
 
-// Without the two algorithms that cut a block into shards; they have tests of their own.
+// Excludes the two algorithms that cut a block into shards, which have tests of their own.
 std::vector<cases::Entry> entries_over_hosts() {
   std::vector<cases::Entry> entries = cases::all_entries();
   std::erase_if(entries, [](const cases::Entry& entry) {
