@@ -43,7 +43,7 @@ TEST(LastChoice, DescribesLastCollective) {
   });
 }
 
-// Each rank predicts alone, for the algorithm that it would run.
+// Each rank predicts separately, for the algorithm that it would run.
 TEST(GroupSimulation, PredictsSameTimeOnAllRanks) {
   const Ranks ranks(4);
   Vector send(1 << 16), recv(4 << 16);
@@ -107,7 +107,7 @@ TEST(GroupSimulation, RejectsMessages) {
   EXPECT_EQ(time_us, -1);
 }
 
-// More shapes than the library caches calls for, so that the queried choice is evicted.
+// Makes calls of more shapes than the library caches, so that the queried choice is evicted.
 TEST(LastChoice, MayBeQueriedByAnyThread) {
   const Ranks ranks(2);
   ranks.run([](int, tutti_comm comm) {

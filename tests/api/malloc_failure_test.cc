@@ -111,7 +111,7 @@ void use_and_destroy(Statuses& statuses, tutti_comm comm) {
   statuses.check(tutti_comm_destroy(comm));
 }
 
-// One thread for each rank. The threads exist before malloc() begins to fail.
+// Runs one thread per rank. The threads exist before malloc() begins to fail.
 ChildResult run_ranks(std::int64_t allocations, const std::function<void(Statuses&, int)>& body) {
   Statuses statuses;
   std::atomic<int> ready{0};
