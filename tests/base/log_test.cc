@@ -52,7 +52,7 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// In a child, since the file stays open for the life of the process.
+// Runs in a child, since the file stays open for the life of the process.
 TEST_F(Log, AppendsToFileOfPattern) {
   char folder[] = "/tmp/tutti-log-XXXXXX";
   ASSERT_NE(::mkdtemp(folder), nullptr);

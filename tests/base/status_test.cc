@@ -34,7 +34,7 @@ TEST(Caught, TurnsExceptionsIntoErrors) {
   EXPECT_EQ(other.message(), "index 7");
 }
 
-// Such a result would be neither: ok() returns false, and its status reports success.
+// A Result made of success without a value would be contradictory: ok() returns false, and its status reports success.
 TEST(ResultDeathTest, Dies_WhenMadeOfSuccessWithoutValue) {
   EXPECT_DEATH({ const Result<int> neither = Status(); }, "!std::get<1>\\(state_\\).ok\\(\\)");
 }
