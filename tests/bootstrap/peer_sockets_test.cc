@@ -238,7 +238,7 @@ TEST(PeerSockets, DoNotQueryOffer_OnOneHost) {
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "not asked");
 }
 
-// While a rank joins, it runs another function as soon as it logs `words`.
+// Function that a joining rank runs as soon as it logs `words`.
 std::function<void(std::string_view)> distraction;
 std::string_view words;
 
