@@ -2,7 +2,7 @@
 
 namespace tutti::test {
 
-// Never destroyed, like a GPU.
+// The device is never destroyed, like a GPU.
 HostDevice& current_host_device() {
   static HostDevice& device = *new HostDevice({.thread_blocks = 64});
   return device;

@@ -43,7 +43,7 @@ class ProxyTest : public testing::Test {
   void TearDown() override {
     for (auto& proxy : proxies_) proxy.reset();
   }
-  // Like a thread block: in memory only.
+  // Posts a message in memory only, like a thread block.
   void post() {
     store_relaxed(&writing_.view.words->lengths[posted_ % kMaxLengths], 8U);
     store_release(&writing_.view.words->posted, ++posted_);

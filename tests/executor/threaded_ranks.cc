@@ -7,7 +7,7 @@
 namespace tutti::test {
 namespace {
 
-// Each rank is a thread.
+// Runs each rank in a thread.
 std::string run_in_threads(const std::vector<std::unique_ptr<RankHarness>>& harnesses, const TestCall& test_call) {
   std::vector<std::vector<RankBuffers>> buffers(test_call.operations);
   for (std::uint32_t operation = 0; operation < test_call.operations; ++operation) {
