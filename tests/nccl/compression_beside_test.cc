@@ -11,7 +11,7 @@ constexpr int kRanks = 3;
 constexpr std::size_t kMany = 65'536;  // The number of float32 elements from which calls are compressed.
 constexpr std::size_t kFew = 1'000;
 
-// Read once, when the first communicator is created.
+// The library reads the variable once, when the first communicator is created.
 const bool kSet = ::setenv("TUTTI_COMPRESS", "int4", 1) == 0;
 
 bool reduces_exactly(const NcclRanks& ranks, std::size_t count) {

@@ -13,8 +13,8 @@ constexpr std::size_t kMany = 262'144;
 constexpr std::size_t kFew = 1'000;  // Fewer bytes than compressed calls must have.
 constexpr double kBound = 0.3;
 
-// Read once, when the first communicator is created. Over TCP the kernel takes longer per byte than encoding, also
-// within a machine.
+// The library reads the variable once, when the first communicator is created. Over TCP the kernel takes longer per
+// byte than encoding, also within a machine.
 const bool kSet = ::setenv("TUTTI_TRANSPORT", "tcp", 1) == 0;
 
 // Returns the relative root mean square error of the sums, which are the same on all ranks.

@@ -44,7 +44,7 @@ ncclConfig_t named(const char* name) {
   return config;
 }
 
-// One call on all ranks with their values; returns whether the results are `exact` on every rank.
+// Runs one call on all ranks with their values. Returns whether the results are `exact` on every rank.
 struct Place {
   ncclComm_t comm;
   cudaStream_t stream;

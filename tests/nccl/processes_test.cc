@@ -159,7 +159,7 @@ bool sum_is_right(int rank, ncclComm_t comm) {
   return ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr) == ncclSuccess && value == 6;
 }
 
-// Like a global object of a program.
+// Destroys a communicator at exit, like a global object of a program.
 struct DestroysAtExit {
   ncclComm_t comm = nullptr;
   ~DestroysAtExit() {
