@@ -27,7 +27,7 @@ Geometry geometry_of(const Plan& plan, Rank rank, std::uint32_t elements) {
   return geometry;
 }
 
-// Only the received message determines the length of such a step.
+// Returns whether a step's length is determined by its received message only.
 bool has_steps_without_memory(std::span<const Plan> plans) {
   for (const Plan& plan : plans) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {

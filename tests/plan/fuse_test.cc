@@ -24,7 +24,7 @@ std::vector<Plan> fused(const Algorithm& algorithm, const Problem& problem, Acro
   return plans;
 }
 
-// One rank's plan of a round with these steps.
+// Returns one rank's plan of a round with these steps.
 Plan plan_of(const Steps& steps, std::uint32_t rounds = 1) {
   Plan plan{.problem = problem(Collective::all_reduce, 4),
             .shape = {.units = 8, .scratch = 8, .rounds = rounds, .stages = {0}},
