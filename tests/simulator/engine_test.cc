@@ -82,7 +82,7 @@ TEST(Engine, ReportsUnmatchedMessages) {
             std::string::npos);
 }
 
-// Against a sorted set, with few and many concurrent events, and equal times.
+// Compares the queue with a sorted set, with few and many concurrent events, and equal times.
 TEST(EventQueue, OrdersByTime_ThenByOrder) {
   const std::uint32_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -42,7 +42,8 @@ TEST(LibraryModel, OverlapsHopWithLinks_BySlices) {
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
 }
 
-// Otherwise a call just long enough for slices would have half as much data in flight, and would take longer.
+// If a slot held one slice, a call just long enough for slices would have half as much data in flight, and would take
+// longer.
 TEST(LibraryModel, HoldsAllSlicesOfMessage_InOneSlot) {
   const Network network = network_of(cluster_of(1, 2));
   const Wanted wanted = {Collective::broadcast, "direct"};
@@ -90,7 +91,7 @@ TEST(LibraryModel, SlowsBeginningOfCall_WithinHost) {
   EXPECT_EQ(simulated(hosts, costs, kRing, call).time_us, between);
 }
 
-// One rank of a host sends to the next host, on each channel through another port.
+// One rank of a host sends to the next host, through another port on each channel.
 TEST(LibraryModel, SpreadsTraffic_OverPorts) {
   Cluster cluster = cluster_of(4, 4);
   const double own = simulated(network_of(cluster), plain_costs(), kRing, whole(64e6)).time_us;
