@@ -22,7 +22,7 @@ std::string nccl(const std::string& inside) {
   return "<system version=\"1\">\n<cpu numaid=\"0\" affinity=\"3\">\n" + inside + "\n</cpu>\n</system>\n";
 }
 
-// A file of host "a" with these nodes and links.
+// Returns a file of host "a" with these nodes and links.
 std::string json(const std::string& nodes, const std::string& links = "") {
   return "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\", \"nodes\": [" + nodes +
          "]}], \"links\": [" + links + "]}";
@@ -327,7 +327,7 @@ TEST(Formats, RejectInvalidPciAddresses) {
   EXPECT_NE(failure(read_topology(hex, "f")).find("link_speed"), std::string::npos);
 }
 
-// After filling in, writing, reading and filling in again the text is the same.
+// A topology that was filled in, written and read does not change when it is filled in again.
 TEST(Json, IsStable_AfterFillInAndRoundTrip) {
   std::vector<Topology> all;
   for (const char* file : kFiles) all.push_back(topology_of(file));

@@ -44,7 +44,7 @@ std::string pci(std::uint32_t i, const std::string& more, const std::string& ins
   return "<pci busid=\"" + bus_id(i) + "\" class=\"0x030200\"" + more + ">" + inside + "</pci>";
 }
 
-// This many hosts, each with these nodes below its processor.
+// Returns `count` hosts, each with these nodes below its processor.
 std::string hosts(std::uint32_t count, const std::string& inside) {
   const auto host = [&](std::uint32_t i) {
     return "<cpu numaid=\"0\" host_hash=\"" + std::to_string(i) + "\">" + inside + "</cpu>";
@@ -52,7 +52,7 @@ std::string hosts(std::uint32_t count, const std::string& inside) {
   return "<system version=\"1\">" + repeated(count, host) + "</system>";
 }
 
-// One host, with this many devices below its processor.
+// Returns one host with `count` devices below its processor.
 std::string devices(std::uint32_t count, const std::function<std::string(std::uint32_t)>& device) {
   return "<system version=\"1\"><cpu numaid=\"0\">" + repeated(count, device) + "</cpu></system>";
 }

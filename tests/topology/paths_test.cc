@@ -95,8 +95,7 @@ TEST_F(TopologyPath, HasLeastLatency_AmongWidest) {
   EXPECT_EQ(find_path(topology_, a, node(NodeKind::nic, "apart")).kind, PathKind::none);
 }
 
-// One path through each processor in between, all of different width: a search for each width would take too
-// long.
+// A path of different width leads through each processor in between. A search for each width would take too long.
 TEST_F(TopologyPath, IsFoundInFewSteps_AmongManyPaths) {
   const NodeId from = node(NodeKind::gpu, "from"), to = node(NodeKind::gpu, "to");
   for (int i = 1; i <= 400; ++i) {
