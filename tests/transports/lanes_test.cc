@@ -175,7 +175,7 @@ TEST_P(Lanes, CarryEverySizeInOrder) {
       });
 }
 
-// Each number of slots, and slots smaller than a cache line, wrap around many times.
+// Lanes with each number of slots, and with slots smaller than a cache line, wrap around many times.
 TEST_P(Lanes, WrapAroundTheirSlots) {
   std::vector<std::uint64_t> sizes(2000);
   for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = i * 7 % 193;

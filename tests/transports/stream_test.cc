@@ -87,7 +87,7 @@ TEST_P(ProtectedRecords, HideText_OnlyWithEncryption) {
   EXPECT_EQ(shown, GetParam() == Protection::checked);
 }
 
-// Both ends in one thread, as far as the socket's buffers allow; reads and writes have different lengths.
+// Runs both ends in one thread, as far as the socket's buffers allow. Reads and writes have different lengths.
 TEST_P(ProtectedRecords, CarryStreamsInBothDirections) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(seed);
