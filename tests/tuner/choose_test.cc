@@ -201,7 +201,7 @@ TEST(Choose, KeepsMessagesBetweenHostsLong_WithManyRanks) {
   }
 }
 
-// Without reductions, two ranks use shorter chunks while their buffers may be in caches; never over a network.
+// Without reductions, two ranks use shorter chunks if their buffers may be in caches, but not over a network.
 TEST(Choose, ChoosesShorterChunks_ForCopiesInCaches) {
   const auto chunk = [](Collective collective, Rank ranks, std::uint64_t bytes, bool network = false) {
     Query requested = query(collective, ranks, bytes);

@@ -76,7 +76,7 @@ TEST(CompressionCost, MatchesPlans) {
   EXPECT_GT(known, 100U);
 }
 
-// Hosts with a rank each, and a link between them.
+// Returns hosts with one rank each, and a link between them.
 Machine linked(double gbits_per_s) {
   Machine machine = machine_of_hosts();
   machine.levels[1].member_gbytes_per_s = gbits_per_s / 8;
@@ -115,7 +115,7 @@ TEST(ErrorBound, ChoosesFormatWithinIt_OverSlowLink) {
   EXPECT_EQ(taken(2, 1e-9).compression, CompressionFormat::none);
 }
 
-// With each format, only algorithms within the bound; a ring rounds once per hop.
+// Only algorithms within the bound are chosen with each format; a ring rounds once per hop.
 TEST(ErrorBound, AllowsRings_WhenTheirErrorFits) {
   const Machine slow = linked(1);
   for (const Rank ranks : {2U, 4U, 16U, 64U}) {

@@ -49,7 +49,7 @@ TEST(MapRanks, UsesEveryNvLink_OfMesh) {
       EXPECT_EQ(find_path(topology, circuit.nodes[i], circuit.nodes[(i + 1) % 8]).kind, PathKind::nvlink);
 }
 
-// Where NVLinks join all pairs, or none, rings have no advantage.
+// Rings have no advantage if NVLinks connect all pairs, or none.
 TEST(MapRanks, KnowsWhereOnlyRingsFollowNvLinks) {
   const Topology cube = hybrid_cube_mesh(), switched = preset("dgx-h100").value();
   EXPECT_TRUE(find_circuits(cube, cube.all(NodeKind::gpu), {}).only_rings);
@@ -72,7 +72,7 @@ TEST(MapRanks, AvoidsMissingLink) {
   EXPECT_NEAR(sum_of(found), 100, 1e-6);  // The rest of gpu0's bricks.
 }
 
-// With a missing link to a switch, rings use the other switches.
+// If links to a switch are missing, rings use the other switches.
 TEST(MapRanks, UsesSwitchesThatBothEndsReach) {
   Topology topology = preset("dgx-h100").value();
   const NodeId gpu = gpus_of(topology, {3}).front();
@@ -83,7 +83,7 @@ TEST(MapRanks, UsesSwitchesThatBothEndsReach) {
   EXPECT_NEAR(sum_of(found), 325, 1e-6);  // 13 of 18 links.
 }
 
-// With sockets only, a ring crosses between them once in each direction.
+// If only sockets connect GPUs, a ring crosses between the sockets once in each direction.
 TEST(MapRanks, CrossesSocketsMinimally) {
   Topology topology = hybrid_cube_mesh();
   std::erase_if(topology.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
@@ -114,7 +114,7 @@ TEST(MapRanks, LeavesByEachPort_FromNearestGpu) {
   EXPECT_EQ(used.size(), 8u);
 }
 
-// Each rank sends through its own port: three GPUs, the third of which is on the other socket, have three ports.
+// Each rank sends through its own port: three GPUs have three ports, and the third GPU is on the other socket.
 TEST(MapRanks, UsesPortsOfSelectedGpus) {
   const Topology topology = preset("dgx-h100").value();
   const std::vector<NodeId> ports = usable_ports(topology), gpus = gpus_of(topology, {0, 2, 5});
@@ -170,7 +170,7 @@ TEST(MapRanks, IsDeterministic) {
   EXPECT_LE(one.visits, 2 * kMaxVisits);
 }
 
-// A rack of 72 GPUs with 72 ports: the whole search.
+// Runs the whole search for a rack of 72 GPUs with 72 ports.
 TEST(MapRanks, NeedsLittleStack) {
   const Topology rack = preset("gb200-nvl72").value();
   Circuits found;
@@ -182,7 +182,7 @@ TEST(MapRanks, NeedsLittleStack) {
   EXPECT_EQ(found.each.size(), 18u);
 }
 
-// A topology that a peer might send: GPUs at many NVSwitches, for which a complete search would take minutes.
+// Returns a topology that a peer might send: GPUs at many NVSwitches, for which a complete search would take minutes.
 Topology switched(std::uint32_t gpus, std::uint32_t switches) {
   Topology topology;
   topology.hosts = {"told"};
@@ -212,7 +212,7 @@ TEST(MapRanks, RejectsTooManyGpus) {
 
 class MapRanksOfHosts : public testing::Test {
  protected:
-  // Ranks of `hosts` systems, with these GPUs in each.
+  // Places ranks on `hosts` systems, with these GPUs in each.
   void place(std::uint32_t hosts, const std::vector<std::uint32_t>& gpus) {
     const Topology topology = preset("dgx-h100").value();
     TopologyMerger merger;
@@ -255,7 +255,7 @@ TEST_F(MapRanksOfHosts, SearchesIdenticalHostsOnce) {
   EXPECT_NEAR(rings.gbytes_per_s, 50, 1e-6);
 }
 
-// A host of which a communicator has four GPUs uses their four ports; each twice, once per direction.
+// A communicator has four GPUs of a host. Its rings use their four ports, each twice: once per direction.
 TEST_F(MapRanksOfHosts, UsesPortsOfItsGpus) {
   place(2, {4, 0, 2, 7});
   const RankRings rings = find_rank_rings(merged, stations, 8);

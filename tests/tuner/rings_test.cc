@@ -19,7 +19,7 @@ using Random = std::mt19937;
 
 std::uint32_t below(Random& random, std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); }
 
-// A separate link in each direction between two stations.
+// Adds a separate link in each direction between two stations.
 void connect(RingQuestion& question, std::uint32_t a, std::uint32_t b, double rate) {
   for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
     question.uses[from * question.size() + to] = {{static_cast<std::uint32_t>(question.rates.size()), 1}};
@@ -35,7 +35,7 @@ RingQuestion empty(std::uint32_t stations, std::uint32_t gates = 0) {
   return question;
 }
 
-// NVLinks of up to four bricks between some pairs, as in a mesh with missing links.
+// Returns NVLinks of up to four bricks between some pairs, as in a mesh with missing links.
 RingQuestion mesh(std::uint32_t stations, Random& random) {
   RingQuestion question = empty(stations);
   for (std::uint32_t a = 0; a < stations; ++a)
@@ -44,7 +44,7 @@ RingQuestion mesh(std::uint32_t stations, Random& random) {
   return question;
 }
 
-// A bus below each of two sockets, and a link between these.
+// Returns a bus below each of two sockets, and a link between the sockets.
 RingQuestion buses(std::uint32_t stations, Random& random) {
   RingQuestion question = empty(stations);
   const std::uint32_t socket_of = below(random, stations) + 1;  // The first station of the second socket.
@@ -61,12 +61,12 @@ RingQuestion buses(std::uint32_t stations, Random& random) {
   return question;
 }
 
-// One of three questions has buses.
+// Returns a question with buses for one number in three, and a mesh otherwise.
 RingQuestion random_question(int number, std::uint32_t stations, Random& random) {
   return number % 3 == 0 ? buses(stations, random) : mesh(stations, random);
 }
 
-// Every ring that begins at station 0.
+// Returns every ring that begins at station 0.
 std::vector<Ring> all_rings(const RingQuestion& question) {
   std::vector<Ring> all;
   std::vector<std::uint32_t> order(question.stations);
@@ -77,7 +77,7 @@ std::vector<Ring> all_rings(const RingQuestion& question) {
   return all;
 }
 
-// The largest set of rings with a rate that fit together: tries each ring several times, in one order.
+// Searches the largest set of rings with a rate that fit together: tries each ring several times, in one order.
 class Packing {
  public:
   Packing(const RingQuestion& question, std::vector<Ring> all, double rate, std::size_t most)
@@ -147,7 +147,7 @@ TEST(RingSearch, FindsOptimalSets) {
   }
 }
 
-// One ring through up to eight stations: no ring has a wider narrowest link.
+// The search finds one ring through up to eight stations. No other ring has a slowest link with more bandwidth.
 TEST(RingSearch, FindsWidestRing_OfEightStations) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));

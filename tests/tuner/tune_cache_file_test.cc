@@ -121,7 +121,7 @@ TEST(TuneCacheFile, UsesUmask_WhenNew) {
   EXPECT_EQ(mode_of(path), 0640U);
 }
 
-// A different group of this process; only the superuser may use any group.
+// The file gets another group of this process, since only the superuser may use any group.
 TEST(TuneCacheFile, KeepsGroup_WhenReplaced) {
   const Folder folder;
   const std::string path = folder / "tune";
@@ -172,7 +172,7 @@ TEST(TuneCacheFile, StaysUnchanged_WhenDiskFails) {
   EXPECT_EQ(folder.files(), 1U);
 }
 
-// In a container each run has the same process id, and a killed one may have left its file.
+// In a container each run has the same process id, and a killed run may have left its file.
 TEST(TuneCacheFile, IgnoresTemporaryFilesOfOthers) {
   const Folder folder;
   const std::string path = folder / "tune";
