@@ -44,7 +44,7 @@ ncclConfig_t named(const char* name) {
   return config;
 }
 
-// Runs one call on all ranks with their values. Returns whether the results are `exact` on every rank.
+// Communicator and stream of a rank.
 struct Place {
   ncclComm_t comm;
   cudaStream_t stream;
@@ -52,6 +52,7 @@ struct Place {
 using Body = std::function<ncclResult_t(const Place& at, const float* send, float* recv)>;
 using Expected = std::function<float(int rank, std::size_t i)>;
 
+// Runs one call on all ranks with their values. Returns whether every rank has the `expected` results.
 bool comes_out(const NcclRanks& ranks, std::size_t send_count, std::size_t recv_count, const Body& body,
                const Expected& expected) {
   std::vector<std::vector<float>> results(kRanks, std::vector<float>(recv_count));
