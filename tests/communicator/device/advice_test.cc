@@ -1,4 +1,4 @@
-// Tuner plugins with calls of ranks on devices.
+// Tuner plugins that choose algorithms and channels for ranks on devices.
 #include "tests/communicator/device/own_calls.h"
 #include "tests/tuner/plugin/stand_in.h"
 
@@ -24,7 +24,7 @@ class DeviceTunerPlugin : public OnDevices {
 
 TEST_P(DeviceTunerPlugin, DecidesAlgorithmAndChannels) {
   stand_in_.answer = [](const AskedCall& call, Table& table, std::int32_t& channels) {
-    channels = call.bytes > 1024 ? 1'000'000 : 1;  // More channels than exist.
+    channels = call.bytes > 1024 ? 1'000'000 : 1;  // Above the maximum, so it must be limited.
     table[1][2] = 0;
     return 0;
   };
@@ -43,6 +43,7 @@ TEST_P(DeviceTunerPlugin, DecidesAlgorithmAndChannels) {
   EXPECT_EQ(stand_in_.answers, 6) << "by each rank for each shape of call, and for nothing that comes before";
 }
 
+// Only the plugin of rank 1 requests the ring. Both ranks must report the difference instead of waiting for each other.
 TEST_P(DeviceTunerPlugin, FailsCall_WhenPluginsDisagree) {
   stand_in_.answer = [](const AskedCall& call, Table& table, std::int32_t&) {
     if (call.context == 1) table[1][2] = 0;

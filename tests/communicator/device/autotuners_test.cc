@@ -1,4 +1,4 @@
-// Autotuning of calls on devices, with scripted durations: which results ranks agree on, and when.
+// DeviceAutotuning with scripted durations: the result on which ranks agree, and the call from which they use it.
 #include <algorithm>
 #include <random>
 #include <set>
@@ -31,7 +31,8 @@ TEST(DeviceAutotuners, KeepFastest_WhicheverWasPredictedFirst) {
   }
 }
 
-// Ranks measure different times: the sum decides.
+// Ranks measure different times, and the sum decides. A decision by the times of rank 0 would select the other
+// candidate.
 TEST(DeviceAutotuners, SumTimesOfAllRanks) {
   ScriptedRanks slower({{10, 9}, {10, 14}});
   run(slower, kEnough);
@@ -48,7 +49,7 @@ TEST(DeviceAutotuners, BeginAfterSomeCalls) {
   EXPECT_EQ(std::set<std::size_t>(ranks[0].candidates.begin(), ranks[0].candidates.end()).size(), 1U);
 }
 
-// A candidate far behind is tried for the first pass only.
+// One candidate takes ten times as long as the best. It may run only in the first pass, at most 17 times.
 TEST(DeviceAutotuners, DropCandidatesFarBehind) {
   ScriptedRanks ranks({{10, 90, 9}, {10, 90, 9}});
   run(ranks, kEnough);
@@ -57,7 +58,8 @@ TEST(DeviceAutotuners, DropCandidatesFarBehind) {
   EXPECT_EQ(result(ranks), 2U);
 }
 
-// In any order: some ranks run far ahead of others, and some calls are not timed.
+// Ranks make calls in random order, up to 500 calls ahead of each other, and do not time some of the calls. All must
+// use the result from the same call on.
 TEST(DeviceAutotuners, Agree_WhenRanksRunAhead) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -83,8 +85,8 @@ TEST(DeviceAutotuners, Agree_WhenRanksRunAhead) {
   }
 }
 
-// Ranks do not wait for a rank that reports nothing: all keep the predicted choice. The same holds if a rank times no
-// call.
+// Rank 1 stops calling, or times no call. The other rank must not wait for its times, and all keep the predicted choice
+// (candidate 0), although candidate 1 is faster.
 TEST(DeviceAutotuners, GiveUp_WithoutTimesOfARank) {
   ScriptedRanks dead({{10, 5}, {10, 5}});
   run(dead, 60);
@@ -101,7 +103,8 @@ TEST(DeviceAutotuners, GiveUp_WithoutTimesOfARank) {
   EXPECT_FALSE(silent.class_at(0).tuning.measured());
 }
 
-// A group that fails makes none of its calls: their choices are decided again.
+// Rank 0 decides on a group of three calls, which then fails. These decisions must be discarded, or ranks would count
+// calls differently.
 TEST(DeviceAutotuners, IgnoreFailedCalls) {
   for (const double first_us : {10, 30}) {
     const std::vector<double> takes_us = {first_us, 9, 9.5};
@@ -135,7 +138,8 @@ TEST(DeviceAutotuners, AreLimitedInNumber) {
   EXPECT_EQ(ranks[0].candidates.back(), 1U);
 }
 
-// Groups of calls of a class; in some groups, later calls use the result.
+// Ranks make calls of one class in groups of 7, so that ranks switch to the result within a group. All must switch at
+// the same call.
 TEST(DeviceAutotuners, SwitchWithinGroup) {
   ScriptedRanks ranks({{10, 9}, {10, 9}});
   constexpr std::size_t kGroup = 7;

@@ -1,4 +1,4 @@
-// Autotuning of ranks in separate processes.
+// Autotuning of calls on devices by ranks in separate processes.
 #include "src/base/hash.h"
 #include "tests/communicator/device/device_processes.h"
 #include "tests/communicator/device/tuned_calls.h"
@@ -7,7 +7,7 @@ namespace tutti::test {
 namespace {
 
 constexpr int kEnough = 640;
-constexpr int kUnreceived = 40;  // The number of calls that a rank enqueues before it waits for them.
+constexpr int kUnreceived = 40;  // Calls that a rank enqueues before it synchronizes.
 
 class MultiProcessAutotuning : public DevicesOfProcesses {
  protected:
@@ -19,7 +19,7 @@ class MultiProcessAutotuning : public DevicesOfProcesses {
   DeviceProcessGroup processes_;
 };
 
-// The choices of a rank's calls, as a number that identifies the list.
+// Runs autotuned calls. Returns a hash of the choices of all calls, followed by the last choice, or an error.
 std::string autotune(DeviceRanks& own, Rank rank) {
   TunedCalls calls(own, {.first = rank});
   for (int made = 0; made < kEnough; made += kUnreceived) {
@@ -41,7 +41,7 @@ TEST_P(MultiProcessAutotuning, SwitchesAtTheSameCalls) {
   EXPECT_EQ(processes_.report(1), report);
 }
 
-// Until a call fails, many calls ahead of the completed ones.
+// Rank 0 has up to 40 calls in flight when rank 1 is killed. It must report the death instead of waiting.
 TEST_P(MultiProcessAutotuning, ReportsRankDeath) {
   const Gate gate;
   start(0, [&](DeviceRanks& own, Rank rank) -> std::string {

@@ -1,5 +1,5 @@
-// Autotuning of calls on devices: results stay correct, all ranks switch at the same call without waiting for each
-// other, and the result follows from the times of all ranks.
+// Autotuning of calls on devices. Results stay correct, all ranks switch at the same call, and no enqueue waits for
+// another rank.
 #include "src/communicator/device/autotuning.h"
 
 #include <unistd.h>
@@ -23,14 +23,14 @@ constexpr std::uint64_t kCount = 40;
 
 class DeviceAutotuningTest : public OnDevices {
  protected:
-  // The number of calls that a rank may enqueue before another begins, limited by the driver's queue.
+  // Returns how many calls a rank may enqueue before another rank begins. The queue of the CUDA driver limits it.
   int far_ahead() { return dynamic_cast<HostDevice*>(&rig_->device()) != nullptr ? 300 : 60; }
 };
 
-// The number of calls after which a class has settled: 16, 17 for each of 8 candidates, and at most 7 times 12 for 4 of
-// them; then some until all ranks have switched.
+// Calls after which a class has settled: 16 without timing, 17 for each of 8 candidates, and at most 7 * 12 for each of
+// 4 candidates. Some more calls follow until all ranks have switched.
 constexpr int kEnough = 600;
-constexpr int kEnoughOfARoot = 2200;  // 16, 8 times 32, 3 times 7 times 80, and some.
+constexpr int kEnoughOfARoot = 2200;  // 16 + 8 * 32 + 3 * 7 * 80, and some.
 
 void expect_tuned(const TunedCalls& calls) {
   calls.expect_alike();
@@ -50,7 +50,7 @@ TEST_P(DeviceAutotuningTest, SettlesOnOneChoiceOnAllRanks) {
   }
 }
 
-// With mapped memory or without: all ranks are on one device.
+// All ranks are on one device and can map each other's memory. Mapped and other algorithms must be tried.
 TEST_P(DeviceAutotuningTest, TriesMappedAlgorithms) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {.collective = Collective::all_gather, .count = 20'000});
@@ -62,7 +62,8 @@ TEST_P(DeviceAutotuningTest, TriesMappedAlgorithms) {
   EXPECT_TRUE(std::any_of(tried.begin(), tried.end(), [](const auto& way) { return !way.ends_with(' '); }));
 }
 
-// One rank enqueues hundreds of calls before the other begins, and then the other does.
+// One rank enqueues many calls before the other begins, and ranks alternate in being first. An enqueue that waits for
+// the other rank would deadlock.
 TEST_P(DeviceAutotuningTest, Settles_WhenRanksRunFarAheadInTurns) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {});
@@ -96,7 +97,6 @@ TEST_P(DeviceAutotuningTest, Settles_WhenRanksRunAheadRandomly) {
   expect_tuned(calls);
 }
 
-// Each rank in a thread of its own.
 TEST_P(DeviceAutotuningTest, Settles_WithOneThreadPerRank) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {.collective = Collective::all_gather});
@@ -115,8 +115,8 @@ TEST_P(DeviceAutotuningTest, Settles_WithOneThreadPerRank) {
   expect_tuned(calls);
 }
 
-// One thread runs both ranks. Each rank enqueues all calls of one communicator before those of the other, in opposite
-// orders: an enqueue that waited would deadlock.
+// One thread runs both ranks. Rank 0 enqueues the calls of the first communicator first, rank 1 those of the second. An
+// enqueue that waits for the other rank would deadlock.
 TEST_P(DeviceAutotuningTest, Settles_WhenCommunicatorsAreEnqueuedInOppositeOrders) {
   DeviceRanks some(*rig_, kRanks, autotuning(Tune::exact)), others(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls first(some, {}), second(others, {.collective = Collective::all_gather});
@@ -135,7 +135,7 @@ TEST_P(DeviceAutotuningTest, Settles_WhenCommunicatorsAreEnqueuedInOppositeOrder
   expect_tuned(second);
 }
 
-// Both ranks in one group, with one launch.
+// Each group has a call of both ranks, so that one launch runs both.
 TEST_P(DeviceAutotuningTest, Settles_ForCallsInGroups) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   std::vector<std::string> ways;
@@ -150,7 +150,8 @@ TEST_P(DeviceAutotuningTest, Settles_ForCallsInGroups) {
   EXPECT_EQ(distinct({ways.end() - 50, ways.end()}).size(), 1U);
 }
 
-// Several calls of a class and of several shapes: in groups on one rank, one by one on the other.
+// Rank 0 enqueues calls of two shapes in groups of 7; rank 1 enqueues the same calls one by one. Both must use the same
+// choice for each call.
 TEST_P(DeviceAutotuningTest, Settles_WhenOnlyOneRankUsesGroups) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather}) {
@@ -173,7 +174,8 @@ TEST_P(DeviceAutotuningTest, Settles_WhenOnlyOneRankUsesGroups) {
   }
 }
 
-// A failed call that is repeated counts once.
+// Before every 10 calls, a group fails because a buffer is misaligned. Its calls must not count, or ranks would switch
+// at different calls.
 TEST_P(DeviceAutotuningTest, IgnoresFailedCalls) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {});
@@ -186,7 +188,8 @@ TEST_P(DeviceAutotuningTest, IgnoresFailedCalls) {
   expect_tuned(calls);
 }
 
-// One rank captures calls that the other makes without a graph; the plans of the graph do not change.
+// Rank 0 captures 5 calls in a graph, while rank 1 makes them without a graph. Both must count these calls, or ranks
+// would switch at different calls. A graph keeps the plans that it captured.
 TEST_P(DeviceAutotuningTest, CountsCapturedCalls) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {});
@@ -206,6 +209,8 @@ TEST_P(DeviceAutotuningTest, CountsCapturedCalls) {
   expect_tuned(calls);
 }
 
+// Exact mode must not try other candidates for float reductions. No mode may try any if an algorithm or a tuner plugin
+// is requested, or if autotuning is off.
 TEST_P(DeviceAutotuningTest, LeavesExcludedCallsAlone) {
   const auto ways_of = [&](CommunicatorOptions options, DataType type) {
     options.force();
@@ -226,7 +231,8 @@ TEST_P(DeviceAutotuningTest, LeavesExcludedCallsAlone) {
   EXPECT_EQ(ways_of(advised, DataType::int32), 1U);
 }
 
-// Classes beyond the limit keep the predicted choice.
+// Creates more classes than kMaxAutotuners. A class beyond the limit must keep the predicted choice. The first class
+// must still be autotuned.
 TEST_P(DeviceAutotuningTest, LeavesClassesBeyondLimitAlone) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls first(ranks, {});
@@ -289,7 +295,7 @@ TEST_P(DeviceTuneFileTest, SavesResult) {
   EXPECT_GT(candidates.front().measured_us, 0);
 }
 
-// Calls enqueued beside other communicators' calls take as long as those.
+// Each group has calls of two communicators, and the time of one includes the other. Such times must not be saved.
 TEST_P(DeviceTuneFileTest, SavesNoTimes_OfCallsInMixedGroups) {
   DeviceRanks some(*rig_, kRanks, autotuning(Tune::exact, file_)), others(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls first(some, {}), second(others, {.collective = Collective::all_gather});
@@ -307,7 +313,8 @@ TEST_P(DeviceTuneFileTest, SavesNoTimes_OfCallsInMixedGroups) {
   EXPECT_FALSE(std::filesystem::exists(file_)) << "there is nothing to keep";
 }
 
-// Any saved choice is used if it is a candidate.
+// Swaps the first and the last candidate in the tune file. Calls must use the new first candidate and leave the file
+// unchanged.
 TEST_P(DeviceTuneFileTest, OverridesPrediction) {
   const std::string kept = ways(kEnough).back();
   TuneCache cache = read_tune_cache(file_).value();
@@ -322,7 +329,8 @@ TEST_P(DeviceTuneFileTest, OverridesPrediction) {
   EXPECT_EQ(read_tune_cache(file_).value(), cache) << "nothing new was learned";
 }
 
-// Ranks end while others have not reported yet, and while timed calls are running.
+// Rank 0 enqueues 100 calls that rank 1 does not make, then aborts. Ranks are destroyed while timed calls are in flight
+// and times of rank 1 are missing.
 TEST_P(DeviceAutotuningTest, EndsDuringAutotuning) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {});
@@ -334,10 +342,11 @@ TEST_P(DeviceAutotuningTest, EndsDuringAutotuning) {
   EXPECT_FALSE(enqueue({&late, 1}).ok());
 }
 
-// Only one rank had created the class when the other failed: the class is discarded.
+// A group fails at rank 1 after rank 0 has created an autotuning class. The class must be discarded, or the classes of
+// the ranks would differ.
 TEST_P(DeviceAutotuningTest, DiscardsClass_WhenFirstCallFails) {
   CommunicatorOptions options = autotuning(Tune::exact);
-  options.timeout_ms = 20'000;  // Ranks that split wait for each other.
+  options.timeout_ms = 20'000;  // Ranks that choose different algorithms wait for each other.
   DeviceRanks ranks(*rig_, kRanks, options);
   TunedCalls late(ranks, {}), early(ranks, {.collective = Collective::all_gather});
   std::vector<DeviceCall> group = {late.call(0), late.call(1)};

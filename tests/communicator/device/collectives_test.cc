@@ -16,7 +16,7 @@ class DeviceCollectives : public OnDevices {
     std::erase_if(all, [&](const CallShape&) { return !some_.takes(); });
     return all;
   }
-  // One call of each shape and rank, concurrently.
+  // Enqueues one call of each shape on each rank, in one group, and checks all results.
   void run_group(DeviceRanks& ranks) {
     std::vector<Part> parts;
     std::vector<DeviceCall> calls;
@@ -80,7 +80,8 @@ TEST_P(DeviceCollectives, AreCorrect_WithOneThreadPerRank) {
   }
 }
 
-// More shapes than the cache holds, several times: memory of evicted plans is reused only when no thread block uses it.
+// Uses 320 shapes in each of three rounds, more than the cache of plans holds. Detects memory of evicted plans that is
+// reused while a thread block reads it, or that is never reused.
 TEST_P(DeviceCollectives, StayCorrect_WithMoreShapesThanCached) {
   constexpr Rank kRanks = 2;
   DeviceRanks ranks(*rig_, kRanks);

@@ -1,4 +1,5 @@
-// Compressed messages between emulated hosts with ranks on devices: the same bits as with ranks on host memory.
+// Compressed messages between emulated hosts with ranks on devices. Results have the same bits as with ranks on host
+// memory.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -45,8 +46,8 @@ class DeviceCompression : public OnDevices {
     std::vector<float*> inputs, outputs, residuals;
   };
 
-  // The same call on devices and on host memory; skipped if the hosts do not support it. Sums feed back quantization
-  // errors.
+  // Runs a call on devices and on host memory, and compares outputs and residuals bit by bit. Reductions use error
+  // feedback. Returns without a comparison if the call fails on host memory.
   void compare(Pair& pair, Collective collective, const CommunicatorOptions& options) {
     const auto ranks = static_cast<Rank>(pair.hosts.size());
     std::vector<DeviceCall> calls;
@@ -110,7 +111,8 @@ TEST_P(DeviceCompression, MatchesHostMemoryBits_AcrossHosts) {
   EXPECT_GE(compared_, 32);
 }
 
-// The chosen format satisfies the bound and is predicted to be faster. The results equal those of the format itself.
+// The chosen format must satisfy the error bound and be faster by prediction. Outputs must equal those of a call that
+// requests this format.
 TEST_P(DeviceCompression, ChoosesFormat_WithinErrorBound) {
   constexpr Rank kRanks = 3;
   const auto bounded = [](double bound) {
@@ -147,7 +149,7 @@ TEST_P(DeviceCompression, ChoosesFormat_WithinErrorBound) {
   EXPECT_STREQ(ran_with(bounded(0.3), kMax, Reduction::max).compression, "raw") << "no law says how its error grows";
 }
 
-// A rank that sends nothing still takes part.
+// In a broadcast only rank 0 sends. Both ranks must count the compressed call, but only rank 0 its bytes.
 TEST_P(DeviceCompression, CountsCalls_OfRanksThatSendNothing) {
   DeviceRanks ranks(*rig_, 2);
   std::vector<DeviceCall> calls;

@@ -1,4 +1,4 @@
-// Compressed calls on devices: the same bits as on host memory with the same algorithm, in every format.
+// Compressed calls on devices, in every format. Results have the same bits as on host memory with the same algorithm.
 #include <cstring>
 #include <thread>
 
@@ -40,7 +40,7 @@ std::string describe(const CompressedCall& call) {
          (call.options.compression_rounding.rounding == Rounding::stochastic ? ", at random" : "");
 }
 
-// A rank's buffers, in memory of host and device, and its call.
+// Call and buffers of one rank, in memory of the host or of the device.
 class CompressedPart {
  public:
   CompressedPart(const CompressedCall& call, Rank rank, std::byte* memory) : call_(call), rank_(rank), memory_(memory) {
@@ -71,7 +71,7 @@ class CompressedPart {
     if (call_.feeds_back) made.residual = residual_;
     return made;
   }
-  // Differences in results and in residuals.
+  // Returns whether outputs and residuals have the same bits.
   bool operator==(const CompressedPart& other) const {
     return std::memcmp(output_, other.output_, output_bytes_) == 0 &&
            std::memcmp(residual_, other.residual_, input_bytes_ / size_of(call_.type) * sizeof(float)) == 0;
@@ -95,8 +95,8 @@ class CompressedPart {
   std::uint64_t input_bytes_, output_bytes_;
 };
 
-// All algorithms that support compression, with formats, types, reductions, lengths and buffer modes in turn or at
-// random.
+// Returns calls of all algorithms that support compression. Formats, types, reductions, lengths and buffer modes vary
+// in turn or at random.
 std::vector<CompressedCall> compressed_calls(Rank ranks, std::mt19937_64& random) {
   std::vector<CompressedCall> calls;
   std::uint32_t turns = 0;
@@ -106,7 +106,7 @@ std::vector<CompressedCall> compressed_calls(Rank ranks, std::mt19937_64& random
     for (const Algorithm* algorithm : catalogue(problem.collective)) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
-      // A third of the formats; other numbers of ranks use the others.
+      // Takes a third of the formats. Other numbers of ranks take the others.
       for (std::uint32_t f = 1 + (ranks + turns++) % 3; f < kCompressionFormats; f += 3) {
         const char* compression = name(static_cast<CompressionFormat>(f));
         const std::uint64_t counts[] = {70 + random() % 100, 500 + random() % 5000, 90'000 + random() % 9000};
@@ -173,7 +173,7 @@ class DeviceCompression : public OnDevices {
     return "";
   }
 
-  // The maximum memory of a call.
+  // Allocates enough memory for the largest call on each rank.
   void take_memory(DeviceRanks& ranks) {
     memory_.clear();
     for (Rank rank = 0; rank < ranks.size(); ++rank)
@@ -197,7 +197,8 @@ TEST_P(DeviceCompression, MatchesHostMemoryBits) {
   }
 }
 
-// A thread that runs ranks of both kinds launches them one after the other.
+// One group has compressed calls of one communicator and uncompressed calls of another. Results of both must be
+// correct, although the thread launches them one after the other.
 TEST_P(DeviceCompression, MixesWithUncompressedCalls) {
   constexpr Rank kRanks = 2;
   Communicators hosts = std::move(Communicator::create_all(kRanks, sending("raw"))).value();
@@ -259,7 +260,8 @@ TEST_P(DeviceCompression, RejectsUnsupportedCalls) {
   ranks.synchronize();
 }
 
-// Like on host memory; here one thread runs both ranks, and the first rank's call has not been launched.
+// Rank 0 requests raw messages and rank 1 int8. The error must name the settings that must match. One thread runs both
+// ranks, so the mismatch is detected before any call is launched.
 TEST_P(DeviceCompression, MustMatchOnAllRanks) {
   DeviceRanks ranks(*rig_, 2);
   take_memory(ranks);

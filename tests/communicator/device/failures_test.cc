@@ -1,4 +1,4 @@
-// Calls on a device that cannot complete.
+// Calls on a device that fail or cannot complete.
 #include <atomic>
 #include <thread>
 
@@ -11,7 +11,7 @@ constexpr std::uint64_t kCount = 5000;
 
 class DeviceFailures : public OnDevices {
  protected:
-  // The call of a rank, with a buffer of its own. Buffers are allocated before any rank calls, since allocation may
+  // Returns a call of a rank with a new buffer. Tests create all calls before they enqueue one, since allocation may
   // wait for the device.
   DeviceCall all_reduce(DeviceRanks& ranks, Rank rank, std::uint64_t count, std::int64_t timeout_ms = 60'000) {
     auto* buffer = ranks.take<float>(kCount, 1);
@@ -24,7 +24,7 @@ class DeviceFailures : public OnDevices {
     for (Rank rank = 0; rank < ranks.size(); ++rank) calls.push_back(all_reduce(ranks, rank, count, timeout_ms));
     return calls;
   }
-  // One call without a group.
+  // Enqueues a call without a group.
   static Status put(const DeviceCall& call) { return enqueue({&call, 1}); }
   static void expect(const Status& status, Code code, std::initializer_list<const char*> words) {
     EXPECT_EQ(status.code(), code) << status.message();
@@ -35,22 +35,22 @@ class DeviceFailures : public OnDevices {
 TEST_P(DeviceFailures, NameMissingRank) {
   DeviceRanks ranks(*rig_, 3);
   const auto calls = of_all(ranks, kCount, 20);
-  for (const Rank rank :
-       {2U, 0U}) {  // Rank 2 has called and timed out before rank 0 calls: otherwise the error might name rank 2.
+  // Rank 2 times out before rank 0 calls. Otherwise the error of rank 0 could name rank 2.
+  for (const Rank rank : {2U, 0U}) {
     ASSERT_TRUE(put(calls[rank]).ok());
     ranks.synchronize();
   }
   const Status status = ranks[0].failure();
   expect(status, Code::timeout,
          {"waited too long for rank 1", "all_reduce(5000 float32, sum) #", "rank 1 has not called it"});
-  // The late rank fails at once, and does nothing.
+  // The late call fails without waiting, and with the same error.
   expect(put(calls[1]), Code::timeout, {"rank 1 has not called it"});
 }
 
 TEST_P(DeviceFailures, ReportBothCalls_WhenTheyDiffer) {
   for (const std::uint64_t count : {std::uint64_t{7}, kCount - 1}) {
     DeviceRanks ranks(*rig_, 2);
-    const DeviceCall calls[] = {all_reduce(ranks, 0, kCount, 0), all_reduce(ranks, 1, count, 0)};  // No deadline.
+    const DeviceCall calls[] = {all_reduce(ranks, 0, kCount, 0), all_reduce(ranks, 1, count, 0)};  // 0: no deadline.
     for (const DeviceCall& call : calls) ASSERT_TRUE(put(call).ok());
     while (ranks[0].failure().ok() && ranks[1].failure().ok()) {
     }
@@ -63,14 +63,14 @@ TEST_P(DeviceFailures, ReportBothCalls_WhenTheyDiffer) {
 
 TEST_P(DeviceFailures, EndAllWaits_AfterAbort) {
   DeviceRanks ranks(*rig_, 2);
-  ASSERT_TRUE(put(all_reduce(ranks, 0, kCount, 0)).ok());  // Without a deadline.
+  ASSERT_TRUE(put(all_reduce(ranks, 0, kCount, 0)).ok());  // 0: no deadline.
   ranks[1].abort();
   ranks.synchronize();
   expect(ranks[0].failure(), Code::aborted, {"rank 1 aborted"});
   expect(ranks[0].finalize(), Code::aborted, {"rank 1 aborted"});
 }
 
-// Only the call fails: the communicator stays usable.
+// A call requests an invalid protocol and fails. Later calls of the communicator must succeed.
 TEST_P(DeviceFailures, LeaveCommunicatorUsable_WhenCallIsInvalid) {
   DeviceRanks ranks(*rig_, 2);
   auto* buffer = ranks.take<float>(kCount, 1);
@@ -92,7 +92,8 @@ TEST_P(DeviceFailures, RejectMisalignedBuffers) {
   EXPECT_TRUE(ranks[0].failure().ok());
 }
 
-// A single rank allocates device memory in its first call that is not a copy.
+// A watchdog thread queries failures during the first call. A single rank allocates device memory in its first call
+// that is not a copy; the query must not race with that.
 TEST_P(DeviceFailures, MayBeQueriedByAnotherThread_DuringFirstCall) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     DeviceRanks ranks(*rig_, 1);
@@ -116,6 +117,7 @@ TEST_P(DeviceFailures, MayBeQueriedByAnotherThread_DuringFirstCall) {
   }
 }
 
+// Destroys a communicator after a timeout. A new communicator on the device must work.
 TEST_P(DeviceFailures, LeaveNothingBehind) {
   {
     DeviceRanks ranks(*rig_, 2);

@@ -1,4 +1,4 @@
-// A fork may occur at any time: its child must not find locks or waits of threads that exist only in the parent.
+// Forks while other threads make calls. The child must not wait for locks or threads that exist only in the parent.
 #include <unistd.h>
 
 #include <atomic>
@@ -8,21 +8,21 @@
 #include "tests/bootstrap/processes.h"
 #include "tests/communicator/device/device_ranks.h"
 
-// The sanitizers do not support forks beside other threads.
+// Sanitizers do not support forks of processes with several threads.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 namespace tutti::test {
 namespace {
 
 constexpr int kForks = 50;
-constexpr unsigned kTimeoutSeconds = 20;  // Seconds; turns a hang of the child into a failure.
+constexpr unsigned kTimeoutSeconds = 20;  // Turns a hang of the child into a failure.
 
-// Two time-sliced ranks that call repeatedly: by threads of the test, of the streams, and of the ranks.
+// Two time-sliced ranks that make calls without pause. Threads of the test, of the streams and of the ranks are active.
 class Callers {
  public:
   Callers() {
     CommunicatorOptions options;
     options.force();
-    // Not owned: the rig outlives them.
+    // The rig owns the device and outlives the ranks.
     const std::shared_ptr<Device> device(&rig_->device(), [](Device*) {});
     ranks_ =
         std::move(DeviceCommunicator::make(std::move(Communicator::create_all(2, options)).value(), device).value());
@@ -39,7 +39,7 @@ class Callers {
   Callers(const Callers&) = delete;
   Callers& operator=(const Callers&) = delete;
 
-  // In a child.
+  // Destroys the ranks. Children call it.
   void end_ranks() { ranks_.clear(); }
 
  private:
@@ -77,7 +77,8 @@ TEST(DeviceFork, ChildCanDestroyTimeSlicedRanks) {
   }
 }
 
-// Like tutti_mem_free() for host memory.
+// A thread asks without pause whether memory belongs to a device, as tutti_mem_free() does for host memory. A lock that
+// it holds during the fork must not block the child.
 TEST(DeviceFork, ChildCanQueryWhetherMemoryIsOnDevice) {
   std::byte none{};
   std::atomic<bool> done = false;

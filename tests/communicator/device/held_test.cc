@@ -1,4 +1,5 @@
-// Streams held for time-sliced calls, while the launching thread is blocked in a device call.
+// Streams that are held for time-sliced calls, while the launch of a call blocks in the device. Failures must release
+// them.
 #include <atomic>
 #include <thread>
 
@@ -17,7 +18,8 @@ void await(Claim&& claim) {
   while (!claim()) std::this_thread::yield();
 }
 
-// A device on which memory is freed behind a stream of the program until release_all(). Until then no launch returns.
+// A device on which a thread frees memory, which waits for a stream of the program. No launch returns until
+// release_all().
 class BusyDevice {
  public:
   BusyDevice() : word_(rig_->device().allocate_host(sizeof(std::uint32_t)).value()), stream_(rig_->make_stream()) {}
@@ -51,7 +53,8 @@ class BusyDevice {
   std::thread freeing_;
 };
 
-// Rank 0's call, for which rank 1 is missing. Its output begins with its own block, which needs no peer.
+// Rank 0 makes an all-gather that rank 1 does not make. Rank 0 needs no peer to copy its own block to the output, so an
+// unchanged output proves that the call did not run.
 class HeldStreams : public testing::Test {
  protected:
   void call(std::int64_t timeout_ms) {
@@ -63,7 +66,8 @@ class HeldStreams : public testing::Test {
     ASSERT_TRUE(enqueue({&call, 1}).ok());
     await([this] { return busy_.held_launches() == 1; });
   }
-  // The launch is still blocked. After it returns, its thread blocks find the failure, and no other call follows.
+  // Expects that the failure releases the stream while the launch is still blocked. Once the launch returns, its thread
+  // blocks must find the failure and write nothing.
   void expect_let_go(Code code, const char* words) {
     EXPECT_TRUE(busy_.rig().synchronize(ranks_.stream(0)).ok());
     EXPECT_EQ(busy_.held_launches(), 1U);
@@ -92,7 +96,7 @@ TEST_F(HeldStreams, AreReleased_AtDeadline) {
   expect_let_go(Code::timeout, "waits for the whole device while a stream is held");
 }
 
-// For more calls than the launcher has seen.
+// Enqueues a second call while the launch of the first one is blocked. The failure must release the stream for both.
 TEST_F(HeldStreams, AreReleased_ForAllCalls) {
   call(0);
   DeviceCall second = ranks_.call(0, call_of(Collective::all_gather, DataType::int32, kCount, input_, output_));
@@ -101,7 +105,8 @@ TEST_F(HeldStreams, AreReleased_ForAllCalls) {
   expect_let_go(Code::aborted, "aborted");
 }
 
-// Memory of another communicator and of the program: freeing it would wait for the stream.
+// Memory of another communicator and of the program is freed while the stream is held. The device would wait for the
+// stream, so the frees must be deferred until the stream is released.
 TEST_F(HeldStreams, DeferDeviceFrees) {
   auto& device = dynamic_cast<HostDevice&>(busy_.rig().device());
   auto others = std::make_unique<DeviceRanks>(busy_.rig(), 2);

@@ -1,4 +1,4 @@
-// Devices without peer access, or with peer access disabled: their lanes are in host memory.
+// Lanes in host memory, for devices without peer access or with peer access disabled.
 #include <sys/mman.h>
 
 #include <mutex>
@@ -17,7 +17,7 @@ std::vector<HostDeviceOptions> alone(std::size_t devices) {
   return std::vector<HostDeviceOptions>(devices, HostDeviceOptions{.unreachable = kNone});
 }
 
-// Mappings of lanes; each rank also maps the board.
+// Returns whether a device maps more than the boards of its ranks, that is, lanes in host memory.
 bool maps_lanes(const HostDeviceUsage& usage, Rank ranks) {
   return usage.mapped_bytes > std::size_t{ranks} * (1 << 16) + (1 << 20);
 }
@@ -39,7 +39,7 @@ TEST(HostMemoryLanes, ConnectDevices_WithoutPeerAccess) {
   for (Rank i = 0; i < kRanks; ++i) EXPECT_EQ(islands.usage(i).mappings, 0U);
 }
 
-// Two ranks share each device. One device can access the other, but not the reverse.
+// Two ranks share each of three devices. Device 0 can access device 1; all other pairs use host memory.
 TEST(HostMemoryLanes, WorkBesideDeviceLanes) {
   std::vector<HostDeviceOptions> devices = alone(3);
   devices[0].unreachable = 1U << 2;
@@ -110,7 +110,8 @@ TEST_F(HostMemoryLanesOfProcesses, ConnectTimeSlicedProcesses) {
   processes_.expect_reports("right");
 }
 
-// Three processes, the first with two ranks: 0 opens all memory, 1 only that of 0, 2 none.
+// Three processes, the first with two ranks. Process 0 can open the memory of all devices, process 1 that of process 0,
+// and process 2 none.
 TEST_F(HostMemoryLanesOfProcesses, WorkBesideSharedDeviceMemory) {
   const auto work = [](DeviceRanks& own, Rank first) { return run_all(own, first, 4); };
   processes_.start(rig(0, 0), 0, 2, 4, work);

@@ -1,5 +1,5 @@
-// Calls in a held stream whose communicator has failed and ended before the stream is released. Memory of their thread
-// blocks still exists, and no other communicator uses it.
+// Calls in a held stream that run after their communicator has failed and been destroyed. Memory that their thread
+// blocks access must still exist, and no other communicator may use it.
 #include <algorithm>
 #include <functional>
 
@@ -12,14 +12,15 @@ namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kCount = 1000;
-constexpr std::size_t kBytes = std::size_t{1}
-                               << 20;  // Offset in the receive buffers where the lanes of the first call are.
-constexpr int kLooks = 3'000;          // How often the test checks that the forbidden event has not happened.
+// Size of the part of the receive buffers that has the lanes of the first call.
+constexpr std::size_t kBytes = std::size_t{1} << 20;
+constexpr int kLooks = 3'000;  // Checks that a call has not completed.
 
-// One of two ranks, in its own process. Both split communicators off the first, one after the other.
+// One of two ranks, each in its own process. They create sub-communicators of the same communicator, one after the
+// other.
 class LateRank {
  public:
-  // The rig is never destroyed: memory that streams may still use exists until the process ends.
+  // The rig must never be destroyed, since streams may use its memory until the process ends.
   LateRank(DeviceRig& rig, const UniqueId& id, Rank rank)
       : rig_(rig), ranks_(rig, joined(id, rank)), rank_(rank), held_(rig.make_stream()) {
     sum_ = ranks_.take<std::int32_t>(kCount);
@@ -31,7 +32,7 @@ class LateRank {
   void split() { part_ = std::move(ranks_[0].split(0, 0, ranks_[0].options())).value(); }
   DeviceCommunicator& part() { return *part_->on_device(); }
 
-  // Work enqueued in the stream waits until release_all().
+  // Blocks work in the held stream until release_all().
   void hold() { ASSERT_TRUE(rig_.device().hold_until(word_, 1, held_).ok()); }
   void release_all() {
     store_release(word_, 1U);
@@ -52,7 +53,7 @@ class LateRank {
     ranks_.synchronize();
     return std::count(sum_, sum_ + kCount, sum_[0]) == static_cast<std::ptrdiff_t>(kCount) ? sum_[0] : -1;
   }
-  // Whether the work in the stream completes although it should wait.
+  // Returns whether the work in the stream completes within kLooks checks, although the other rank has not called.
   bool ends_early() {
     const auto end = rig_.device().make_event().value();
     EXPECT_TRUE(end->record(stream()).ok());
@@ -63,7 +64,7 @@ class LateRank {
     return false;
   }
 
-  // The data that the other rank's lanes received from this rank, and this rank's lanes from it.
+  // Receive buffers of the other rank for data of this rank, and of this rank for data of the other.
   struct Lanes {
     std::byte* theirs;
     std::byte* own;
@@ -72,7 +73,8 @@ class LateRank {
     auto* records = reinterpret_cast<std::byte*>(part().peers().records(1 - rank_).value());
     return {records - part().peers().lanes().bytes, part().peers().home().inboxes()};
   }
-  // Stands for thread blocks in the middle of their stores and loads: repeats the same stores, and loads.
+  // keep(), store_again() and load() imitate thread blocks that run late. keep() saves the bytes of the lanes,
+  // store_again() stores them again, and load() reads the lanes.
   void keep(const Lanes& lanes) {
     ASSERT_TRUE(rig_.device().copy(copies_[0], lanes.theirs, kBytes, stream()).ok());
     ASSERT_TRUE(rig_.synchronize(stream()).ok());
@@ -121,11 +123,13 @@ class LateCalls : public testing::TestWithParam<DeviceKind> {
   Processes processes_;
 };
 
+// Rank 0 destroys a communicator while a call in the held stream has not stored its data. The stores run after both
+// ranks have created the next communicator. They must not look like data of rank 0 there.
 TEST_P(LateCalls, DoNotWriteIntoNextCommunicator) {
   const Gate summed, stored, looked;
   start(0, [&](LateRank& rank) -> std::string {
     if (!rank.add(1, rank.stream()).ok() || rank.sum() != 3) return "no first sum";
-    summed.wait();  // An abort would also end the other rank's communicator.
+    summed.wait();  // Rank 1 needs its sum before the abort ends its communicator.
     const LateRank::Lanes lanes = rank.lanes();
     rank.keep(lanes);
     rank.hold();
@@ -156,7 +160,8 @@ TEST_P(LateCalls, DoNotWriteIntoNextCommunicator) {
   for (const std::string& report : processes_.reports()) EXPECT_EQ(report, "the sum is 30");
 }
 
-// Even when memory is exhausted.
+// Thread blocks load from lanes after both ranks have destroyed the communicator. The memory must exist, even if the
+// device releases the memory that it keeps for reuse.
 TEST_P(LateCalls, ReadMemoryThatStillExists) {
   const Gate summed;
   start(0, [&](LateRank& rank) -> std::string {

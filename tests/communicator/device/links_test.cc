@@ -7,7 +7,7 @@
 namespace tutti::test {
 namespace {
 
-// Lanes use all slots that fit: writers that run ahead further wait less.
+// Lanes must have as many slots as fit into their budget: the further a writer can run ahead, the less it waits.
 TEST(DeviceLinks, HaveAllSlotsOfTheirBudget) {
   const std::unique_ptr<DeviceRig> rig = host_rig({});
   const std::shared_ptr<Device> device(&rig->device(), [](Device*) {});

@@ -1,4 +1,4 @@
-// The list of paths from a device to other hosts; the device is the GPU emulator.
+// list_gpudirect() for the GPU emulator: how each endpoint between hosts accesses device memory.
 #include "src/communicator/device/listing.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace tutti::test {
 namespace {
 
-// UCX only if requested, and every RDMA device.
+// UCX must be listed with the setting that enables its access, and each RDMA device as able to access device memory.
 TEST(GpuDirectListing, ReportsReachOfEachNic) {
   const std::vector<std::string> list = list_gpudirect();
   const auto of = [&](const std::string& by) {

@@ -1,4 +1,4 @@
-// Many ranks in several processes, so that the memory for lanes between two of them is scarce.
+// Memory for lanes, which is scarce with many ranks in several processes.
 #include <map>
 #include <numeric>
 #include <set>
@@ -24,7 +24,8 @@ TEST(LaneBudget, GivesEachRankEqualAndBoundedMemory) {
   EXPECT_GE(budget_for(32).value().channels, 2U);
 }
 
-// Devices map the lanes of each pair of ranks separately, and all ranks agree on slots and channels.
+// Devices map the lanes of each pair of ranks separately, in whole pages. The page size must not change the slots and
+// channels, on which all ranks agree.
 TEST(LaneBudget, IsAMultipleOfPageSize) {
   for (Rank ranks = 2; ranks <= 64; ++ranks) {
     const LaneBudget small = budget_for(ranks, 4096).value(), large = budget_for(ranks, 64 * 1024).value();
@@ -36,14 +37,14 @@ TEST(LaneBudget, IsAMultipleOfPageSize) {
 }
 
 TEST(LaneBudget, RejectsTooManyRanks) {
-  EXPECT_TRUE(budget_for(90).ok());  // The limit that the header documents.
+  EXPECT_TRUE(budget_for(90).ok());  // The limit in the public header.
   auto refused = budget_for(91);
   ASSERT_FALSE(refused.ok());
   const std::string reported = std::move(refused).status().message();
   EXPECT_NE(reported.find("take at most 90 ranks"), std::string::npos) << reported;
 }
 
-// In the worst order: the lanes of a few channels of each plan, then those of more.
+// Opens all lanes that plans can use, in the worst order: those of the first channels before those of more channels.
 TEST(LaneBudget, HoldsAllLanesOfPlans) {
   for (Rank ranks = 2; ranks <= 64; ++ranks) {
     const LaneBudget budget = budget_for(ranks).value();
@@ -69,7 +70,8 @@ TEST(LaneBudget, HoldsAllLanesOfPlans) {
   }
 }
 
-// To other hosts: lanes of two kinds of algorithms, each with its own tags, and lanes of messages.
+// Opens all half lanes to a rank of another host: two kinds of algorithms with tags of their own, and messages. Another
+// half lane must be refused.
 TEST(LaneBudget, HoldsAllHalfLanesToOtherHosts) {
   for (const Rank ranks : {2U, 8U, 40U, 90U}) {
     const LaneBudget budget = budget_for(ranks).value();
@@ -121,7 +123,7 @@ void add_tags(const std::vector<Plan>& plans, TagsByPair& tags) {
   }
 }
 
-// All plans that may run one after the other, with groups and without.
+// Adds the tags of all plans of an algorithm, for each root, with groups and without.
 void add_tags(const Algorithm& algorithm, Problem problem, TagsByPair& tags) {
   const Rank roots = has_root(problem.collective) ? problem.ranks : 1;
   const std::vector<std::vector<Rank>> hosts = problem.groups;
@@ -135,7 +137,7 @@ void add_tags(const Algorithm& algorithm, Problem problem, TagsByPair& tags) {
   }
 }
 
-// The purpose of remote_bytes().
+// remote_bytes() has room for 2 * kMaxLaneTags tags per pair of ranks. No pair of any plans may use more.
 TEST(LaneBudget, CoversTagsToOtherHosts) {
   std::size_t most = 0;
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{2, 2}, {3, 1}, {4, 4, 4}, {2, 2, 2, 2, 2}, {3, 2}}) {
@@ -153,7 +155,8 @@ TEST(LaneBudget, CoversTagsToOtherHosts) {
 
 std::unique_ptr<DeviceRig> wide_rig() { return host_rig({.workers = 1, .thread_blocks = 64, .shares_by_file = true}); }
 
-// Each collective with every protocol that it supports here, and with the maximum number of channels.
+// Runs short and long calls, which use different protocols and up to the maximum number of channels. Returns "right" or
+// an error.
 std::string run_long_and_short(DeviceRanks& own, Rank first, Rank ranks) {
   for (const Collective collective : {Collective::all_reduce, Collective::all_to_all, Collective::broadcast}) {
     for (const std::uint64_t count : {3U, 20000U}) {

@@ -22,7 +22,7 @@ struct Letter {
   std::int32_t* received;
 };
 
-// Common parts of the tests on any device.
+// Creates messages and checks that they have arrived. Base of the fixtures with and without a parameter.
 template <typename Fixture>
 class Mail : public Fixture {
  protected:
@@ -51,8 +51,8 @@ class Mail : public Fixture {
 class DeviceMessages : public Mail<OnDevices> {};
 class DeviceMessagesOnFewThreadBlocks : public Mail<testing::Test> {};
 
-// All ranks send to all, including themselves, several messages each, of all lengths and in any order. One thread runs
-// them.
+// Each rank sends 3 messages to each rank, including itself. Lengths are random, and some are 0. One thread enqueues
+// all in one group.
 TEST_P(DeviceMessages, ArriveWhole_InGroup) {
   for (const Rank n : {1U, 2U, 4U}) {
     DeviceRanks ranks(*rig_, n);
@@ -79,8 +79,8 @@ TEST_P(DeviceMessages, ArriveWhole_InGroup) {
   }
 }
 
-// A ring of ranks in threads, each sending to the next and receiving from the previous in one group. Some use single
-// calls, since messages of two ranks need no group unless they cross.
+// Ranks form a ring, and each rank has a thread. Each of its 20 groups sends to the next rank and receives from the
+// previous one.
 TEST_P(DeviceMessages, ArriveWhole_WithOneThreadPerRank) {
   constexpr Rank kRanks = 3;
   DeviceRanks ranks(*rig_, kRanks);
@@ -109,8 +109,8 @@ TEST_P(DeviceMessages, ArriveWhole_WithOneThreadPerRank) {
   ASSERT_NO_FATAL_FAILURE(expect_arrived(letters));
 }
 
-// One rank for each thread block of the device, all to all: a send and a recv of a rank cannot run concurrently. One
-// thread runs them, or one per rank with its messages in its own order.
+// The device has one thread block per rank, so that a send and a receive of a rank cannot run concurrently. Messages
+// between all ranks must not deadlock, whether one thread runs all ranks or each rank has a thread.
 TEST_F(DeviceMessagesOnFewThreadBlocks, ArriveWhole) {
   constexpr Rank kRanks = 4;
   const auto rig = host_rig({.thread_blocks = kRanks});
@@ -134,7 +134,7 @@ TEST_F(DeviceMessagesOnFewThreadBlocks, ArriveWhole) {
     std::vector<std::thread> drivers;
     std::vector<DeviceCall> all;
     for (auto& calls : own) {
-      std::rotate(calls.begin(), calls.begin() + 2, calls.end());  // The two messages of a pair stay together.
+      std::rotate(calls.begin(), calls.begin() + 2, calls.end());  // Keeps the two messages of a pair together.
       if (threads) drivers.emplace_back([&calls] { EXPECT_TRUE(enqueue(calls).ok()); });
       all.insert(all.end(), calls.begin(), calls.end());
     }

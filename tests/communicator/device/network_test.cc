@@ -1,4 +1,4 @@
-// Ranks on devices of several real or emulated hosts: some share a host, others do not.
+// Ranks on devices that communicate over the network: on several emulated hosts, or on one host.
 #include <algorithm>
 #include <thread>
 
@@ -45,7 +45,7 @@ TEST_P(DeviceNetwork, ConnectsHosts_OfOneAndOfSeveralRanks) {
   }
 }
 
-// Even where the tuner would choose otherwise.
+// Requests the hierarchical algorithms, since the tuner may choose others.
 TEST_P(DeviceNetwork, RunsHierarchicalAlgorithms) {
   CommunicatorOptions options;
   options.algorithm = "hierarchical";
@@ -56,7 +56,8 @@ TEST_P(DeviceNetwork, RunsHierarchicalAlgorithms) {
   }
 }
 
-// Ranks dealt out to hosts: blocks that belong to ranks move with them in plans that know hosts.
+// Consecutive ranks are on different hosts. Hierarchical plans move blocks in the order of hosts, but must deliver them
+// in the order of ranks.
 TEST_P(DeviceNetwork, GathersAndScatters_WithAnyRankOrder) {
   CommunicatorOptions options;
   options.algorithm = "hierarchical";
@@ -73,7 +74,7 @@ TEST_P(DeviceNetwork, GathersAndScatters_WithAnyRankOrder) {
   }
 }
 
-// Rings along the links of the GPUs, possibly another for each channel, on one host and on two.
+// Rings follow the links of the GPUs, and each channel may have a different ring. Checks one host and two.
 TEST_P(DeviceNetwork, RingsFollowLinksOfGpus) {
   OneOf settings(4);
   for (const char* algorithm : {"ring", "chain", "hierarchical_ring", "hierarchical_tree"}) {
@@ -94,7 +95,7 @@ TEST_P(DeviceNetwork, RingsFollowLinksOfGpus) {
   }
 }
 
-// Six rings, of which the channels use the first ones.
+// The links allow six rings, but calls have fewer channels, which use the first rings.
 TEST_P(DeviceNetwork, RingsFollowLinks_OnFewerChannels) {
   const Hosts cube = on_gpus_of(hybrid_cube_mesh(), std::vector<Rank>(8, 0));
   ASSERT_EQ(ring_orders(cube, kMaxLaneChannels).each.size(), 6U);
@@ -117,7 +118,8 @@ TEST_P(DeviceNetwork, RingsFollowLinks_OnFewerChannels) {
   }
 }
 
-// Calls share lanes: each call continues where the previous one left a lane, whatever its algorithm.
+// Alternates algorithms and numbers of channels. Calls share lanes, so that each call must begin at the slot where the
+// previous one ended, whatever its algorithm.
 TEST_P(DeviceNetwork, MixesRingsWithOtherAlgorithms) {
   constexpr std::uint64_t kCount = 20'000;
   DeviceRanks ranks(*rig_,
@@ -171,6 +173,7 @@ TEST_P(DeviceNetwork, SplitsWithinAndAcrossHosts) {
   }
 }
 
+// Peers cannot map memory over a network: registration succeeds, but provides no window.
 TEST_P(DeviceNetwork, HasNoWindows) {
   DeviceRanks ranks(*rig_, 2, by_network());
   auto* memory = rig_->device().allocate(1 << 16).value();
@@ -198,7 +201,8 @@ TEST_P(DeviceNetwork, RejectsMappedAlgorithmsAndLl) {
   }
 }
 
-// Stands for a killed rank or a slow program. All hosts receive its name without a further call.
+// Only rank 0 of three calls, as if rank 1 on another host were killed or slow. Ranks of all hosts must report rank 1
+// without a further call.
 TEST_P(DeviceNetwork, NamesMissingRank_OnAllHosts) {
   DeviceRanks ranks(*rig_, members_of({0, 1, 1}));
   auto* buffer = ranks.take<float>(1000, 1);
@@ -206,7 +210,7 @@ TEST_P(DeviceNetwork, NamesMissingRank_OnAllHosts) {
   call.call.root = 1;
   call.options.timeout_ms = 20;
   ASSERT_TRUE(enqueue({&call, 1}).ok());
-  while (!ranks[1].has_failed()) std::this_thread::yield();  // The failure of the other host.
+  while (!ranks[1].has_failed()) std::this_thread::yield();  // Failed by rank 0 on the other host.
   const Status status = ranks[1].failure();
   EXPECT_EQ(status.code(), Code::timeout);
   for (const char* word : {"rank 0 waited too long for rank 1 in broadcast(1000 float32, root 1)",
@@ -226,7 +230,7 @@ TEST_P(DeviceNetwork, AbortEndsWaits_OnOtherHosts) {
   EXPECT_EQ(ranks[0].failure().code(), Code::aborted);
 }
 
-// The proxy thread sleeps until a call is made; with graphs it polls at intervals.
+// Counts the rounds of the proxy thread between calls. It must sleep without graphs, and poll at intervals with them.
 TEST_P(DeviceNetwork, UsesNoCpu_BetweenCalls) {
   DeviceRanks ranks(*rig_, 2, by_network());
   const auto rounds = [&] {
@@ -256,7 +260,8 @@ TEST_P(DeviceNetwork, ReusesLanes_InNewCommunicators) {
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceNetwork, testing::ValuesIn(shared_device_kinds()), kind_of);
 
-// Devices of one host without peer access have lanes in host memory, beside lanes to other hosts.
+// Two hosts, whose devices have no peer access. Ranks use lanes in host memory within a host and network lanes between
+// hosts. No mapping may remain at the end.
 TEST(DeviceNetworkOnEmulators, WorksBesideHostMemoryLanes) {
   constexpr Rank kRanks = 4;
   Communicators members = members_of({0, 0, 1, 1});
@@ -277,16 +282,17 @@ TEST(DeviceNetworkOnEmulators, WorksBesideHostMemoryLanes) {
   for (const auto& rig : rigs) EXPECT_EQ(dynamic_cast<HostDevice&>(rig->device()).usage().mappings, 0U);
 }
 
-// A network device that can access the device's memory reads back its writes.
+// The device does not order writes of NICs. A transport that writes into device memory must read back its writes.
 TEST(DeviceNetworkOnEmulators, Works_WhenDevicesDoNotOrderWrites) {
   const auto rig = host_rig({.orders_writes = false});
   DeviceRanks ranks(*rig, 2, by_network());
   EXPECT_EQ(run_all(ranks, 0, 2), "right");
 }
 
-// Its messages are with the kernel when it leaves, although the peer has not even called yet.
+// Rank 0 sends and leaves before rank 1 calls. leave() must return only after the operating system has all data of the
+// message.
 TEST(DeviceNetworkOnEmulators, DeliversMessages_OfRankThatLeaves) {
-  constexpr std::uint64_t kCount = 100'000;  // Less than the slots of a lane hold.
+  constexpr std::uint64_t kCount = 100'000;  // Fits into the slots of a lane.
   const Gate gate;
   DeviceProcessGroup processes;
   const auto work = [&](DeviceRanks& own, Rank rank) -> std::string {

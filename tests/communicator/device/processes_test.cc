@@ -32,7 +32,8 @@ TEST_P(MultiProcessDevice, ComputesCorrectResults_WithSeveralRanksPerProcess) {
   expect_reports("right");
 }
 
-// Before and after collectives, in a different order at the two ends: messages have their own memory.
+// Alternates groups of messages with collectives between the same ranks. Messages have lanes of their own: one that
+// used lanes of collectives would corrupt data.
 TEST_P(MultiProcessDevice, ExchangesMessages_InAnyOrderWithCollectives) {
   constexpr std::uint64_t kElements = 20000;
   const auto work = [](DeviceRanks& own, Rank rank) -> std::string {
@@ -71,7 +72,7 @@ TEST_P(MultiProcessDevice, ReportsRankDeath) {
     gate.open();
     if (!enqueue({&call, 1}).ok()) return "not enqueued";
     while (own[0].failure().ok()) std::this_thread::yield();
-    own.synchronize();  // Its waits have ended.
+    own.synchronize();  // Returns, since the failure ends all waits.
     return own[0].failure().message().find("rank 1 died") != std::string::npos ? "told" : own[0].failure().message();
   });
   start(1, 1, 2, [](DeviceRanks&, Rank) -> std::string {
@@ -82,7 +83,8 @@ TEST_P(MultiProcessDevice, ReportsRankDeath) {
   EXPECT_EQ(processes_.report(0), "told");
 }
 
-// Repeats calls until one fails: the other rank is killed in the middle of one.
+// Repeats calls until one fails, and opens the gate in the middle. Returns "told" if the error names rank 1, else the
+// error.
 std::string call_until_a_death(DeviceRanks& own, const Gate& gate) {
   constexpr std::uint64_t kElements = 30000;
   auto* buffer = own.take<std::int32_t>(kElements, 1);
@@ -110,7 +112,7 @@ TEST_P(MultiProcessDevice, ReportsRankDeath_DuringCalls) {
   EXPECT_EQ(processes_.report(0), "told");
 }
 
-// Each rank replays a graph of two calls, and makes other calls in between.
+// Replays a graph of two calls with several inputs, with other calls in between. Returns "right" or an error.
 std::string replay_graphs(DeviceRanks& own, Rank rank) {
   DeviceRig& rig = own.rig();
   constexpr std::uint64_t kElements = 30000;
@@ -163,7 +165,8 @@ TEST_P(MultiProcessDevice, NamesMissingRank) {
   EXPECT_NE(processes_.report(0).find("waited too long for rank 1"), std::string::npos) << processes_.report(0);
 }
 
-// Two of three ranks, after the third was killed.
+// Work of the survivors: waits for the failure, shrinks the communicator and runs a call. Returns an error or an empty
+// string.
 std::string go_on_without(DeviceRanks& own, Rank killed, const Gate& gate) {
   constexpr std::uint64_t kElements = 5000;
   auto* buffer = own.take<float>(kElements, 1);

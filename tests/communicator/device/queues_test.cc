@@ -1,4 +1,4 @@
-// Ranks of one process that share a device, run by more threads than the device has hardware queues.
+// Warnings about threads that share a device which has fewer hardware queues than threads.
 #include <mutex>
 #include <thread>
 
@@ -12,7 +12,7 @@ constexpr std::uint32_t kQueues = 2;
 std::mutex lines_mutex;
 std::string lines;
 
-// Returns the log lines when threads join that run this many ranks each.
+// Creates threads[i] ranks in thread i. Returns the lines that are logged meanwhile.
 std::string warnings_of(const std::vector<Rank>& threads) {
   lines.clear();
   set_log_sink([](std::string_view line) {

@@ -1,4 +1,5 @@
-// Remote access by thread blocks: only to registered memory, and not after a failure.
+// Thread blocks access memory of peers only if it is registered, and not after a failure. A rank waits until peers no
+// longer access its memory before it frees the memory.
 #include <atomic>
 #include <thread>
 
@@ -11,15 +12,16 @@
 namespace tutti::test {
 namespace {
 
-// Returns when all ranks have registered their memory: only then may a rank fail.
+// Returns after all ranks have registered their memory. A failure before that would end the registration.
 void await_all(DeviceRanks& own, const Shown& shown) {
   const Status status = all_reduce(own, shown.at(kCount), shown.at(kCount), 0);
   EXPECT_TRUE(status.ok()) << status.message();
   own.synchronize();
 }
 
-// Announces a rank's buffers for the second meeting without making the call. Called before a window is registered, for
-// which ranks gather twice, and before await_all().
+// Writes the record by which a rank announces its buffers for the second meeting, without a call. Must run before the
+// rank registers a window. The sequence number counts two gathers of the registration, await_all() and the announced
+// call.
 void say(DeviceRig& rig, DeviceRanks& own, Rank rank, const BufferPlace& place) {
   CallRecord call =
       record_of(call_of(Collective::all_reduce, DataType::int32, kCount, nullptr, nullptr), own[0].options());
@@ -35,11 +37,12 @@ void say(DeviceRig& rig, DeviceRanks& own, Rank rank, const BufferPlace& place) 
   }
 }
 
-// Rank 1 announces these buffers, and the others treat it as a different call.
+// Returns work in which rank 1 announces an invalid buffer. Peers must report a mismatched call and not access the
+// buffer.
 Work refuse(const BufferPlace& place) {
   return [place](DeviceRig& rig, DeviceRanks& own, Rank rank) -> std::string {
     if (rank == 1) say(rig, own, rank, place);
-    Shown shown(rig, own);  // Window 1.
+    Shown shown(rig, own);  // Becomes window 1.
     await_all(own, shown);
     if (rank != 1) (void)all_reduce(own, shown.at(0), shown.at(0), 2000);
     while (own[0].failure().ok()) std::this_thread::yield();
@@ -61,10 +64,10 @@ bool in_remote_access(DeviceRanks& own, Rank rank) {
                      [](const std::uint32_t& word) { return load_acquire(&word) != 0; });
 }
 
-// Counter of rank 1 for a channel that no call has.
+// Returns the counter of remote accesses of rank 1 for a channel that no call uses.
 std::uint32_t& odd_access(DeviceRanks& own) { return own[0].board().entry(1).block_accesses[kMaxRemoteAccesses - 1]; }
 
-// Rank 1 accesses the others. Returns after rank 0 has seen this and failed the communicator.
+// Marks rank 1 as accessing memory of peers. Rank 0 aborts when it sees the mark. Returns after the failure.
 void abort_during_remote_access(DeviceRanks& own, Rank rank) {
   if (rank == 1) store_release(&odd_access(own), 1U);
   while (rank == 0 && load_acquire(&odd_access(own)) == 0) std::this_thread::yield();
@@ -72,28 +75,29 @@ void abort_during_remote_access(DeviceRanks& own, Rank rank) {
   while (own[0].failure().ok()) std::this_thread::yield();
 }
 
-// Whether a rank has begun to wait for remote accesses. A separate function, since gcc 12 otherwise takes the board for
-// a null pointer.
+// Returns whether a rank has begun to wait for remote accesses. Not inlined: gcc 12 would assume that the board is
+// null.
 [[gnu::noinline]] bool is_waiting_for_remote_access(DeviceRanks& own) {
   const auto* header = reinterpret_cast<const BoardHeader*>(own[0].board().segment().data());
   return load_acquire(&header->remote_access_deadline_ns) != 0;
 }
 
-// Ends rank 1's access after another rank has waited for it, or after a timeout.
+// Clears the mark of rank 1 after another rank has begun to wait, or after a timeout. Ranks wait when they end, if not
+// earlier.
 void leave_after_remote_access(DeviceRanks& own) {
-  const Deadline longest = Deadline::after_ms(20 * kRemoteAccessMs);  // Ranks wait at their ends, if not before.
+  const Deadline longest = Deadline::after_ms(20 * kRemoteAccessMs);
   while (!is_waiting_for_remote_access(own) && !longest.passed()) std::this_thread::yield();
   for (int i = 0; i < 10; ++i) std::this_thread::yield();
   store_release(&odd_access(own), 0U);
 }
 
-// Rank 1's thread block stays in the memory of all ranks after the failure, until another rank waits for it. A rank
-// that does not wait finds it there.
+// Rank 1 accesses memory of all ranks after the failure, until another rank waits for it. If `wait` returns during the
+// access, before its deadline, the rank did not wait.
 std::string wait_for_remote_access_during(DeviceRig& rig, DeviceRanks& own, Rank rank,
                                           void (*wait)(DeviceCommunicator&)) {
   const Shown shown(rig, own);
-  const Deadline latest =
-      Deadline::after_ms(kRemoteAccessMs);  // No rank has failed yet, and none fails before all are here.
+  // Earlier than the deadline of the wait, since no rank fails before all have reached await_all().
+  const Deadline latest = Deadline::after_ms(kRemoteAccessMs);
   await_all(own, shown);
   abort_during_remote_access(own, rank);
   if (rank == 1) {
@@ -115,7 +119,8 @@ std::string shrink_during_remote_access(DeviceRig& rig, DeviceRanks& own, Rank r
   });
 }
 
-// tutti_comm_destroy() accesses the board through another descriptor.
+// Like wait_for_remote_access_during(), for a communicator that is destroyed. tutti_comm_destroy() unmaps its board, so
+// the test reads the counter through another mapping.
 std::string destroy_during_remote_access(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   std::byte* memory = rig.device().allocate(kBytes).value();
   const Status met = all_reduce(own, memory, memory, 0);
@@ -137,14 +142,15 @@ std::string destroy_during_remote_access(DeviceRig& rig, DeviceRanks& own, Rank 
   return unless(waited, "did not wait");
 }
 
-// The rank's own call is blocked in its stream until the rank waits for it, and must not run afterwards.
+// A call is blocked in the rank's stream during the failure, and is released after the rank has begun to wait for it.
+// await_own_calls() must not return before that.
 std::string wait_for_the_own_call(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   const Shown shown(rig, own);
   await_all(own, shown);
   auto* word = own.take<std::uint32_t>(1, 0);
   (void)rig.device().hold_until(word, 1, own.stream(0));
-  const bool enqueued =
-      all_reduce(own, shown.at(0), shown.at(0), 0).ok();  // Rank 0 may already have failed the communicator.
+  // Fails if rank 0 has already aborted.
+  const bool enqueued = all_reduce(own, shown.at(0), shown.at(0), 0).ok();
   if (rank == 0) own[0].abort();
   while (own[0].failure().ok()) std::this_thread::yield();
   std::atomic<bool> opened = false;
@@ -161,12 +167,14 @@ std::string wait_for_the_own_call(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return unless(waited, "did not wait");
 }
 
-// An access that never ends: all ranks wait for it until the same deadline.
+// Rank 1 never clears its mark. All ranks wait until a common deadline, so that a second wait of a rank returns at
+// once.
 std::string wait_no_longer_than_the_deadline(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   const Shown shown(rig, own);
   await_all(own, shown);
   abort_during_remote_access(own, rank);
-  for (int i = 0; i < 6; ++i) {  // The first rank waits; any other may take long on a loaded machine.
+  // Tries several times, since any wait may take long on a busy machine.
+  for (int i = 0; i < 6; ++i) {
     const Deadline latest = Deadline::after_ms(kRemoteAccessMs);
     (void)own[0].await_own_calls();
     if (!latest.passed()) return "";
@@ -174,7 +182,8 @@ std::string wait_no_longer_than_the_deadline(DeviceRig& rig, DeviceRanks& own, R
   return "waits again and again";
 }
 
-// Rank 0 announces its buffers but does not call: the others stay inside until it aborts.
+// Rank 0 announces its buffers but does not call. Its peers access the buffers and wait until rank 0 aborts. The board
+// must show the accesses meanwhile, but not afterwards.
 std::string show_who_is_inside(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   if (rank == 0) say(rig, own, rank, {.offset = 0, .window = 1});
   const Shown shown(rig, own);
@@ -190,8 +199,9 @@ std::string show_who_is_inside(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return unless(own[0].failure().message().find("rank 0 aborted") != std::string::npos, own[0].failure().message());
 }
 
-// Rank 0's stream is blocked until the others have failed. They have announced readable buffers, and rank 0 must not
-// read them. Rank 0 repeats its announcement when it runs, while the others may read it.
+// The stream of rank 0 is blocked until its peers have failed. Their buffers are announced and readable, but rank 0
+// must not access them, so no buffer changes. When its call runs, rank 0 announces its buffers again, and peers may
+// read that record.
 std::string stay_out_after_a_failure(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   if (rank == 0) say(rig, own, rank, {.offset = 0, .window = 1});
   Shown shown(rig, own);

@@ -1,4 +1,5 @@
-// Placement of slots of lanes to other hosts: on the device, if the endpoint can access it and the options permit it.
+// Placement of the slots of lanes to other hosts. They are in device memory if the endpoint can access it and the
+// options permit it.
 #include "src/communicator/peers/remote_lanes.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ constexpr std::uint32_t kContext = 7;
 
 bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
-// Two ranks with a device each.
+// Two connected ranks, each with its own device.
 class Far {
  public:
   explicit Far(std::unique_ptr<CarrierSource> source, const HostDeviceOptions& device = {})
@@ -34,7 +35,8 @@ class Far {
   std::size_t taken(int end) const { return devices_[end].usage().allocated_bytes; }
   const LaneBudget& budget() const { return budget_; }
 
-  // Messages of several lengths, from end 0 to end 1, more than there are slots.
+  // Sends messages of several lengths from end 0 to end 1, more than there are slots. Expects that all arrive
+  // unchanged.
   void expect_carried(RemoteLanes& from, RemoteLanes& to) {
     const LaneSpec spec = message_spec(0, 1, 0, budget_.slots);
     LaneState writing = {.view = from.lane(spec, LaneEnd::writer).value().forward};
@@ -99,7 +101,7 @@ TEST(RemoteLanes, UseHostMemory_WhenEndpointDoesNotReachDevice) {
   }
 }
 
-// The other end may still write there.
+// Destroys the lanes of one end only. Their device memory must stay allocated, since the other end may write to it.
 TEST(RemoteLanes, KeepDeviceMemory_UntilBothEndsClose) {
   Far is_remote(memory());
   auto one = is_remote.made(0, GpuDirect::on), other = is_remote.made(1, GpuDirect::on);
@@ -111,7 +113,7 @@ TEST(RemoteLanes, KeepDeviceMemory_UntilBothEndsClose) {
   for (const int end : {0, 1}) EXPECT_EQ(is_remote.taken(end), 0U);
 }
 
-// The same with other endpoints and the emulator's memory.
+// Lanes of each endpoint that can access memory of the GPU emulator.
 class RemoteLanesWith : public testing::TestWithParam<Tested> {};
 
 TEST_P(RemoteLanesWith, CarryFromDeviceToDevice) {

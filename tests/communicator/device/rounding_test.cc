@@ -1,5 +1,5 @@
-// Stochastic rounding and error feedback across calls on devices: random numbers and residuals, in streams and in
-// graphs. compression_test.cc covers single calls.
+// Stochastic rounding and error feedback across calls on devices, in streams and in graphs. compression_test.cc covers
+// single calls.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -27,7 +27,7 @@ CommunicatorOptions sending(const char* compression, const char* algorithm, Requ
   return options;
 }
 
-// Allocates the rest of a rank's device memory for smaller chunks.
+// Allocates memory of a rank until exactly `bytes` are left before it must ask the device for more.
 void leave(DeviceHome& home, std::size_t bytes) {
   constexpr std::size_t kChunk = 256;
   const std::size_t before = home.bytes();
@@ -37,13 +37,13 @@ void leave(DeviceHome& home, std::size_t bytes) {
 
 using Floats = std::vector<float>;
 struct Delivered {
-  std::vector<Floats> outputs, residuals;  // By rank.
+  std::vector<Floats> outputs, residuals;  // [rank]
   bool operator==(const Delivered&) const = default;
 };
 
 class DeviceRounding : public OnDevices {
  protected:
-  // Ranks on the device, and the results of their calls.
+  // Ranks on the device, with inputs and results of their calls.
   struct Program {
     Program(DeviceRig& rig, const CommunicatorOptions& given) : devices(rig, kRanks), options(given) {
       std::mt19937 random(11);
@@ -84,7 +84,7 @@ class DeviceRounding : public OnDevices {
     std::vector<float*> inputs, outputs, residuals;
   };
 
-  // The results of this many consecutive calls on host memory.
+  // Returns the results of each of `calls` consecutive calls on host memory.
   static std::vector<Delivered> on_hosts(const Program& program, int calls, bool feeds_back) {
     Communicators hosts = std::move(Communicator::create_all(kRanks, program.options)).value();
     Delivered now;
@@ -110,7 +110,8 @@ class DeviceRounding : public OnDevices {
   }
 };
 
-// Many calls are enqueued before the first completes, each with its own options.
+// Enqueues 1, 3 and 36 calls before it synchronizes. Each call must draw its own random numbers and use the residuals
+// of the previous call, as on host memory.
 TEST_P(DeviceRounding, MatchesHostMemory_ForEachCall) {
   constexpr int kCalls = 40;
   Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 77}));
@@ -127,8 +128,8 @@ TEST_P(DeviceRounding, MatchesHostMemory_ForEachCall) {
   }
 }
 
-// A group allocates its memory before it announces any call. Otherwise an allocation could wait for calls already
-// launched on other ranks, and those for this one.
+// A group of 8 calls per rank fails for lack of memory. It must fail before it announces any call: a later allocation
+// could wait for calls of other ranks, which wait for this rank.
 TEST_P(DeviceRounding, FailsGroupBeforeAnyCall_WhenOutOfMemory) {
   if (dynamic_cast<HostDevice*>(&rig_->device()) == nullptr) GTEST_SKIP() << "a GPU's memory is others', too";
   Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 3}));
@@ -155,7 +156,7 @@ TEST_P(DeviceRounding, ReportsItsError) {
   EXPECT_GT(program.devices[0].last_run().error, 1.3 * nearest);
 }
 
-// The residual of a graph's call feeds the graph's next run.
+// Replays a graph of one call. Each run must use the residuals of the previous run.
 TEST_P(DeviceRounding, FeedsBack_InGraphs) {
   constexpr int kRuns = 4;
   Program program(*rig_, sending("int4", "two_shot"));
@@ -172,7 +173,8 @@ TEST_P(DeviceRounding, FeedsBack_InGraphs) {
   }
 }
 
-// A destroyed graph releases its calls' memory to the next graph; a graph that may run again does not.
+// Destroyed graphs must release the memory of their calls to later graphs. Memory of a graph that may run again must
+// not be reused, or its second run would have a different result.
 TEST_P(DeviceRounding, ReusesMemoryOfDestroyedGraphs) {
   constexpr std::size_t kGraphs = 40;
   const auto capture = [&](Program& program) {
@@ -180,7 +182,7 @@ TEST_P(DeviceRounding, ReusesMemoryOfDestroyedGraphs) {
     EXPECT_TRUE(program.enqueue(true, true).ok());
     return std::move(rig_->end_capture(program.devices.stream(0))).value();
   };
-  // The result of a graph's second run, after other graphs may have been captured.
+  // Returns the result of the second run of a graph. Calls `between` before this run.
   const auto second_run = [&](const std::function<void(Program&)>& between) {
     Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 5}));
     const auto graph = capture(program);
@@ -205,8 +207,8 @@ TEST_P(DeviceRounding, ReusesMemoryOfDestroyedGraphs) {
   EXPECT_TRUE(found == wanted);
 }
 
-// The first run draws the numbers of the call, later runs others, and the same in each program. Plain calls run in
-// between.
+// The first run of a graph must draw the same random numbers as a call without a graph, and later runs other numbers.
+// Two programs must draw the same numbers. Calls without a graph run in between.
 TEST_P(DeviceRounding, DrawsNewNumbers_InEachGraphRun) {
   const auto runs = [&](bool feeds_back) {
     Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 5}));

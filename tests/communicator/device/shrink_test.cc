@@ -19,7 +19,7 @@ Status enqueue_sum(Communicator& communicator, DeviceStream stream, float* buffe
 
 class DeviceShrink : public OnDevices {};
 
-// Rank 1 does not make a call, which therefore fails; the others shrink.
+// A call fails because rank 1 does not make it. The other ranks shrink the communicator, and the new one must work.
 TEST_P(DeviceShrink, Succeeds_AfterFailure) {
   DeviceRanks ranks(*rig_, 3);
   std::vector<DeviceCall> calls;

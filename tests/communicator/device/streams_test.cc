@@ -1,4 +1,4 @@
-// The order of calls of ranks on a device, and their replay in graphs.
+// Order of calls in streams of a device, and replay of calls in graphs.
 #include "tests/communicator/device/device_ranks.h"
 
 namespace tutti::test {
@@ -8,7 +8,7 @@ constexpr std::uint64_t kCount = 3000;
 
 class DeviceStreams : public OnDevices {
  protected:
-  // One all-reduce of both ranks in these streams, from `input` to `output`.
+  // Enqueues an all-reduce of all ranks from `input` to `output`, each in its stream.
   Status sum(DeviceRanks& ranks, std::int64_t* const* input, std::int64_t* const* output, const DeviceStream* streams) {
     std::vector<DeviceCall> calls;
     for (Rank rank = 0; rank < ranks.size(); ++rank) {
@@ -21,7 +21,8 @@ class DeviceStreams : public OnDevices {
   }
 };
 
-// Each call reads the result of the previous one, and all are in different streams.
+// Each call reads the output of the previous one, in another stream. A call that does not wait for the previous call of
+// its communicator reads old data.
 TEST_P(DeviceStreams, KeepOrderOfCalls_OfOneCommunicator) {
   constexpr Rank kRanks = 2;
   constexpr std::uint32_t kCalls = 12;
@@ -46,8 +47,8 @@ TEST_P(DeviceStreams, KeepOrderOfCalls_OfOneCommunicator) {
   for (DeviceStream stream : more) rig_->destroy_stream(stream);
 }
 
-// A call sees earlier work of its stream, and later work sees its result. The same holds for every stream of a group,
-// although one launch runs them all.
+// Copies data in the stream of each rank before and after a group of calls. Calls must wait for the first copies, and
+// the last copies for the calls, in both streams, although one launch runs both calls.
 TEST_P(DeviceStreams, OrderCallsWithOtherWork) {
   constexpr Rank kRanks = 2;
   DeviceRanks ranks(*rig_, kRanks);
@@ -84,14 +85,14 @@ TEST_P(DeviceStreams, ReplayGraphs_BetweenOtherCalls) {
     output[rank] = ranks.take<std::int64_t>(kCount);
   }
   const DeviceStream both[] = {ranks.stream(0), ranks.stream(0)};
-  ASSERT_TRUE(sum(ranks, input, output, both).ok());  // Not captured, before the graph.
+  ASSERT_TRUE(sum(ranks, input, output, both).ok());  // Not captured; runs before the graph.
   ASSERT_TRUE(rig_->begin_capture(ranks.stream(0)).ok());
   ASSERT_TRUE(sum(ranks, input, middle, both).ok());
   ASSERT_TRUE(sum(ranks, middle, output, both).ok());
   auto graph = rig_->end_capture(ranks.stream(0));
   ASSERT_TRUE(graph.ok());
   ranks.synchronize();
-  EXPECT_EQ(output[0][0], 2);  // Nothing of the graph has run.
+  EXPECT_EQ(output[0][0], 2);  // Capturing the graph has not run it.
   for (std::int64_t value = 5; value < 9; ++value) {
     for (Rank rank = 0; rank < kRanks; ++rank) std::fill_n(input[rank], kCount, value + rank);
     ASSERT_TRUE(graph.value()->replay(ranks.stream(0)).ok());
@@ -99,13 +100,13 @@ TEST_P(DeviceStreams, ReplayGraphs_BetweenOtherCalls) {
     for (Rank rank = 0; rank < kRanks; ++rank) {
       for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(output[rank][k], 2 * (2 * value + 1));
     }
-    ASSERT_TRUE(sum(ranks, input, output, both).ok());  // Not captured, between graphs.
+    ASSERT_TRUE(sum(ranks, input, output, both).ok());  // Not captured; runs between replays.
     ranks.synchronize();
     for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(output[1][k], 2 * value + 1);
   }
 }
 
-// Each replay reads the scalar from memory.
+// Changes the scalars in memory between replays of a graph. Each replay must read the new values.
 TEST_P(DeviceStreams, ReadScalar_WhenTheyRun) {
   constexpr Rank kRanks = 2;
   DeviceRanks ranks(*rig_, kRanks);
@@ -135,7 +136,7 @@ TEST_P(DeviceStreams, ReadScalar_WhenTheyRun) {
   }
 }
 
-// A graph keeps its plans after they are evicted from the cache of shapes.
+// Captures a call, then evicts its plan from the cache by calls of 599 other shapes. The graph must keep its plan.
 TEST_P(DeviceStreams, ReplayGraph_AfterManyOtherShapes) {
   constexpr Rank kRanks = 2;
   DeviceRanks ranks(*rig_, kRanks);
@@ -158,13 +159,14 @@ TEST_P(DeviceStreams, ReplayGraph_AfterManyOtherShapes) {
       calls.back().stream = both[rank];
     }
     ASSERT_TRUE(enqueue(calls).ok());
-    if (count % 100 == 0) ranks.synchronize();  // So that chunks of memory are reused.
+    if (count % 100 == 0) ranks.synchronize();  // Lets memory of evicted plans be reused.
   }
   ASSERT_TRUE(graph.value()->replay(ranks.stream(0)).ok());
   ranks.synchronize();
   for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(output[1][k], 8);
 }
 
+// Captures only one of two streams of a group. The group must be rejected, and the communicator must stay usable.
 TEST_P(DeviceStreams, CaptureAllCallsOfGroupOrNone) {
   DeviceRanks ranks(*rig_, 2);
   std::int64_t* buffers[] = {ranks.take<std::int64_t>(kCount), ranks.take<std::int64_t>(kCount)};

@@ -11,8 +11,8 @@
 namespace tutti::test {
 namespace {
 
-// On the emulator the test runs one of this many calls, since each wait takes long on a busy machine. With 2, 4 and 8
-// ranks it runs different ones, together every type and reduction.
+// On the emulator the test runs one of this many calls, since waits take long on a busy machine. Runs with 2, 4 and 8
+// ranks select different calls. Without sanitizers they cover every type and reduction together.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint32_t kEmulatorShare = 6;
 #else
@@ -20,7 +20,7 @@ constexpr std::uint32_t kEmulatorShare = 3;
 #endif
 
 constexpr Rank kRankCounts[] = {1, 2, 4, 8};
-constexpr std::size_t kBatch = 6;  // Concurrent calls.
+constexpr std::size_t kBatch = 6;  // Calls of a rank in flight.
 constexpr std::size_t kMaxElements = 5000;
 constexpr std::size_t kMemoryBytes = 2 * kBatch * 8 * (kMaxElements + 2) * sizeof(std::uint64_t);
 
@@ -29,7 +29,7 @@ struct SweepCall {
   std::string_view algorithm, protocol;  // Empty: the tuner's choice.
 };
 
-// Options in turn: algorithms by the collective's calls, and the next protocol after all algorithms.
+// Assigns algorithms to the calls of a collective in turn, and the next protocol after all algorithms.
 class Turns {
  public:
   Turns(Collective collective, Rank ranks, bool in_one_process, std::uint32_t first) : turn_(first) {
@@ -61,14 +61,14 @@ class Turns {
 
 enum class Live : std::uint8_t { in_one_process, in_processes };
 
-// The part of the sweep to run: one call of `share`, in each of `passes` with other algorithms and protocols.
+// Size of the sweep: one of `share` calls in each of `passes`, which use different algorithms and protocols.
 struct Extent {
   std::uint32_t passes, share;
 };
 
 bool is_gpu(const DeviceKind& kind) { return std::string_view(kind.name) == "cuda"; }
 
-// The same on every rank.
+// Returns the calls of the sweep, which are the same on every rank.
 std::vector<SweepCall> sweep_calls(Rank ranks, Live live, Extent extent) {
   std::mt19937_64 random(kSeed);
   std::vector<SweepCall> calls;
@@ -115,13 +115,13 @@ std::string run_batch(DeviceRanks& own, Rank index, Rank rank, std::span<const S
   return "";
 }
 
-// All calls of one rank, which is `index` among those of its thread; returns "right" or an error.
+// Runs all calls of a rank; `index` is its index in `own`. Returns "right" or an error.
 std::string run_sweep(DeviceRanks& own, Rank index, Rank rank, std::span<const SweepCall> calls, TypedMemory& memory) {
   for (std::size_t done = 0; done < calls.size(); done += kBatch) {
     const auto batch = calls.subspan(done, std::min(kBatch, calls.size() - done));
     std::string complaint = run_batch(own, index, rank, batch, memory);
     if (complaint.empty()) continue;
-    (void)own[index].fail(internal_error(complaint));  // The others receive the failure and do not wait.
+    (void)own[index].fail(internal_error(complaint));  // Ends the waits of the other ranks.
     return complaint;
   }
   return "right";
@@ -149,7 +149,8 @@ INSTANTIATE_TEST_SUITE_P(All, SweepOfThreads, testing::ValuesIn(device_kinds()),
 
 class SweepOfProcesses : public DevicesOfProcesses {};
 
-// On a GPU without MPS processes are time-sliced, which makes each call about a hundred times as long.
+// On a GPU without MPS, processes are time-sliced and each call takes about 100 times as long. The sweep is smaller
+// there.
 TEST_P(SweepOfProcesses, ComputesCorrectBits) {
   const Extent extent = is_gpu(GetParam()) ? Extent{1, 8} : Extent{1, kEmulatorShare};
   for (const Rank n : kRankCounts) {

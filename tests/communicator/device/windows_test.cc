@@ -1,4 +1,4 @@
-// Calls in windows: memory of ranks in several processes, or on several devices, that thread blocks access in place.
+// Calls on windows: registered memory of other processes or devices, which thread blocks access in place.
 #include "tests/communicator/device/shown.h"
 
 namespace tutti::test {
@@ -9,7 +9,7 @@ namespace {
 std::string sum_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
   if (shown.window() == 0) return "no window";
-  for (int turn = 0; turn < 3; ++turn) {  // The records alternate.
+  for (int turn = 0; turn < 3; ++turn) {  // Uses both records of a meeting.
     shown.write(0, static_cast<std::int32_t>(rank + 1));
     shown.write(kCount, -7);
     const Status status = all_reduce(own, shown.at(0), shown.at(kCount));
@@ -22,7 +22,8 @@ std::string sum_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
-// Buffers outside windows use lanes, and so do buffers that the other ranks could not know.
+// Calls must use lanes if a buffer is outside of windows, or if the collective has a root. Only the last call may use
+// mapped memory.
 std::string call_with_and_without(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
   auto* outside = own.take<std::int32_t>(kCount, 1);
@@ -43,7 +44,8 @@ std::string call_with_and_without(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
-// Each rank's input is its block of the output, so inputs begin at different places on each rank.
+// All-gather in place: the input of each rank is its block of the output, so inputs have different offsets in the
+// window.
 std::string gather_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   constexpr std::uint64_t kBlock = kCount / 3;
   Shown shown(rig, own);
@@ -62,7 +64,7 @@ std::string gather_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
-// In place the algorithm reads a copy, which no other rank can access.
+// All-to-all in place and out of place. In place, the algorithm reads a copy of the input, which no peer can access.
 std::string exchange(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   constexpr std::uint64_t kBlock = kCount / 3;
   Shown shown(rig, own);
@@ -83,7 +85,8 @@ std::string exchange(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
-// The records contain the places of buffers: no other memory is read.
+// Rank 1 uses a different part of its window. Peers must access the place that its record announces, and no other
+// memory.
 std::string sum_at_another_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
   const std::uint64_t begin = rank == 1 ? kCount : 0;
@@ -94,9 +97,9 @@ std::string sum_at_another_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
-// Returns when all ranks have registered their memory: a failure would end the registration.
+// Returns after all ranks have registered their memory. A failure before that would end the registration.
 void await_all_shown(DeviceRanks& own, const Shown& shown) {
-  (void)all_reduce(own, shown.at(0), shown.at(0), 0);  // Without a deadline.
+  (void)all_reduce(own, shown.at(0), shown.at(0), 0);  // 0: no deadline.
   own.synchronize();
 }
 
@@ -105,15 +108,15 @@ std::string break_the_promise(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   await_all_shown(own, shown);
   auto* outside = own.take<std::int32_t>(kCount, 1);
   void* buffer = rank == 2 ? outside : static_cast<void*>(shown.at(0));
-  (void)all_reduce(own, buffer, buffer);  // The last rank fails at once.
+  (void)all_reduce(own, buffer, buffer);  // Fails on the rank that calls last.
   while (own[0].failure().ok()) std::this_thread::yield();
   own.synchronize();
   const std::string words = own[0].failure().message();
   return unless(words.find("rank 2 passed buffers outside of symmetric windows") != std::string::npos, words);
 }
 
-// Like in one process, the error names missing ranks and differing calls. Rank 2 has called and timed out before rank 0
-// calls: otherwise the error would name it too. Rank 2's own report is not checked.
+// Rank 1 does not call, and all ranks must report this. Rank 2 calls and times out before rank 0 calls, or else the
+// error could name rank 2 as missing.
 std::string time_out(DeviceRig& rig, DeviceRanks& own, Rank rank, const Gate& come) {
   Shown shown(rig, own);
   await_all_shown(own, shown);
@@ -160,13 +163,14 @@ std::string without_a_promise(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return unless(own[0].mapped_calls() == 0, "mapped");
 }
 
-// Memory opened from other processes; counted by the emulator.
+// Returns how much memory of other processes is open. Only the emulator counts it.
 std::uint64_t opened_by(DeviceRig& rig) {
   const auto* emulator = dynamic_cast<const HostDevice*>(&rig.device());
   return emulator == nullptr ? 0 : emulator->usage().opened;
 }
 
-// Numbers and addresses are reused; a withdrawn window is invalid.
+// Registers and withdraws the same memory three times. Calls must use the window only while it is registered, and peers
+// must close the memory when it is withdrawn.
 std::string show_again(DeviceRig& rig, DeviceRanks& own, Rank) {
   const std::uint64_t opened = opened_by(rig);
   for (std::int32_t turn = 1; turn <= 3; ++turn) {
@@ -185,7 +189,7 @@ std::string show_again(DeviceRig& rig, DeviceRanks& own, Rank) {
   return unless(own[0].mapped_calls() == 3, std::to_string(own[0].mapped_calls()) + " calls were mapped");
 }
 
-// Memory that only its own process can access.
+// Rank 1 registers memory that other processes cannot access. No rank may have a window, and calls must use lanes.
 std::string register_private_memory(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   std::byte* memory = rig.device().allocate(kBytes).value();
   auto* host = own.take<std::byte>(kBytes);
