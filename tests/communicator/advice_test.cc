@@ -1,4 +1,4 @@
-// Calls with a tuner plugin.
+// Calls of ranks on host memory with a tuner plugin.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -34,7 +34,7 @@ std::int32_t take_ring_on_one(const AskedCall& call, Table& table, std::int32_t&
 class TunerPluginCalls : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { stand_in_ = StandIn(); }
-  // With a network transport, each rank is on a host of its own.
+  // With a network transport, each rank is on its own host.
   static CommunicatorOptions options() {
     CommunicatorOptions made;
     made.tuner_plugin = STAND_IN_V5;
@@ -47,7 +47,7 @@ class TunerPluginCalls : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Transports, TunerPluginCalls, testing::Values("shm", "tcp"),
                          [](const auto& transport) { return std::string(transport.param); });
 
-// All-reduces `count` ones per rank; returns the algorithm that ran.
+// All-reduces `count` ones per rank. Returns the algorithm that ran, or an error if the sum is wrong.
 Result<std::string> sum_up(Communicator& communicator, std::size_t count) {
   std::vector<float> buffer(count, 1);
   TUTTI_CHECK_OK(communicator.run(all_reduce(buffer)));
@@ -104,6 +104,8 @@ TEST_P(TunerPluginCalls, UseForcedAlgorithm_DespitePlugin) {
   EXPECT_EQ(stand_in_.answers, 0);
 }
 
+// Plugins choose different algorithms, or only that of rank 1 makes a choice. All ranks must report this instead of
+// waiting for each other.
 TEST_P(TunerPluginCalls, FailOnAllRanks_WhenPluginsDisagree) {
   for (const auto answer : {take_tree_then_ring, take_ring_on_one}) {
     for (const Rank count : {2, 3, 5}) {
@@ -131,14 +133,15 @@ TEST_P(TunerPluginCalls, ConsultPlugin_InSubCommunicators) {
   EXPECT_EQ(stand_in_.ranks, 2U);
 }
 
-// A plugin may key its state by the id: the same on all ranks, and different for each communicator.
+// A plugin may use the id of a communicator as key of its state. Ids must be equal on all ranks and differ between
+// communicators, even between those of the same ranks.
 TEST_P(TunerPluginCalls, PassIdOfCommunicator) {
   Communicators ranks = make_ranks(4, options());
   const std::vector<std::uint64_t> whole = stand_in_.communicators;
   ASSERT_EQ(whole.size(), 4U);
   std::set<std::uint64_t> ids = {whole[0]};
   for (const std::uint64_t id : whole) EXPECT_EQ(id, whole[0]);
-  for (int turn = 0; turn < 2; ++turn) {  // The same ranks in another communicator.
+  for (int turn = 0; turn < 2; ++turn) {  // Both splits have the same ranks.
     stand_in_.communicators.clear();
     Communicators parts(4);
     for (const Status& status : on_all(ranks, [&](Communicator& communicator) -> Status {
@@ -155,7 +158,7 @@ TEST_P(TunerPluginCalls, PassIdOfCommunicator) {
       EXPECT_TRUE(ids.insert(id).second);
     }
   }
-  for (int turn = 0; turn < 2; ++turn) {  // Without that rank.
+  for (int turn = 0; turn < 2; ++turn) {  // Both communicators exclude rank 3.
     stand_in_.communicators.clear();
     Communicators parts(4);
     for (const Status& status : on_all(ranks, [&](Communicator& communicator) -> Status {
@@ -171,7 +174,7 @@ TEST_P(TunerPluginCalls, PassIdOfCommunicator) {
   }
 }
 
-// The plugin decides from the first call on; autotuning tries nothing.
+// Autotuning is on, but the plugin must decide each call from the first one on.
 TEST_P(TunerPluginCalls, DoNotAutotune) {
   stand_in_.answer = take_ring;
   CommunicatorOptions tuned = options();
@@ -182,6 +185,7 @@ TEST_P(TunerPluginCalls, DoNotAutotune) {
   EXPECT_EQ(stand_in_.answers, 3);
 }
 
+// Hosts of 3 and 1 ranks. The plugin must receive the smallest and the largest number of ranks per host.
 TEST(TunerPlugin, ReceivesUnevenHosts) {
   StandIn& stand_in = stand_in_of(STAND_IN_V5);
   stand_in = StandIn();

@@ -1,5 +1,5 @@
-// Autotuning of calls on memory that other ranks can map. Calls try mapped and other algorithms, and all ranks switch
-// together, whichever of them have such memory.
+// Autotuning of calls on memory that peers can map. Calls try mapped and other algorithms. All ranks switch at the same
+// call, whichever ranks pass such memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ CommunicatorOptions autotuning(const std::string& file = "") {
   return options;
 }
 
-// Buffers of one rank: an input and an output that peers can map, and others that they cannot.
+// Input and output of one rank, in memory that peers can map and in memory that they cannot.
 class Buffers {
  public:
   Buffers(const Case& test, Rank rank)
@@ -49,7 +49,7 @@ class Buffers {
         outputs_(output_blocks(test.problem, rank) * test.count) {
     const std::vector<float> input = input_of(test, rank);
     TUTTI_ASSERT(std::max(input.size(), outputs_) * sizeof(float) <= kMaxBytes);
-    const auto bytes = std::as_bytes(std::span(input));  // Empty on a rank that only receives.
+    const auto bytes = std::as_bytes(std::span(input));  // Empty if the rank only receives.
     for (std::byte* memory : {shown_, hidden_.data()}) std::copy(bytes.begin(), bytes.end(), memory);
   }
   ~Buffers() { EXPECT_TRUE(Regions::of_process().free(shown_).ok()); }
@@ -68,7 +68,7 @@ class Buffers {
     return call;
   }
 
-  // A sample of the elements, from all units and chunks.
+  // Checks every kStride-th element, which includes elements of all units and chunks.
   Status check(const Call& call) const {
     for (std::size_t i = 0; i < outputs_; i += kStride) {
       float value = 0;
@@ -87,12 +87,12 @@ class Buffers {
   std::size_t outputs_;
 };
 
-// Which ranks pass mappable memory, by operation.
+// Returns whether a rank passes mappable memory in an operation.
 using Showing = std::function<bool(Rank rank, int operation)>;
 const Showing kAll = [](Rank, int) { return true; };
 const Showing kNone = [](Rank, int) { return false; };
 
-// Returns the choice of each operation, which must be the same on all ranks.
+// Runs the same call repeatedly. Returns the choice of each operation, which must be the same on all ranks.
 std::vector<std::string> run_often(Communicators& ranks, const Case& test, int times, const Showing& shows) {
   std::vector<std::vector<std::string>> ways(ranks.size());
   const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
@@ -116,7 +116,7 @@ std::set<std::string> distinct(const std::vector<std::string>& ways, std::size_t
   return {ways.begin() + static_cast<std::ptrdiff_t>(from), ways.end()};
 }
 
-// Delays every choice but one before it continues with the call.
+// Runs calls, and delays each one by 5 ms unless it uses the choice `quick`. Returns the last choice.
 std::string tuned_where_others_are_slow(const std::string& quick, const Case& test) {
   constexpr std::int64_t kSlowNs = 5'000'000;
   Communicators ranks = meet(test.problem.ranks, autotuning());
@@ -140,7 +140,8 @@ std::string tuned_where_others_are_slow(const std::string& quick, const Case& te
   return last[0];
 }
 
-// Repeats, since other programs may have slowed down the choice that should be fast.
+// Makes each of three choices the fastest in turn. Repeats, since other programs can slow down the choice that should
+// be fastest.
 TEST(AutotuningMapped, KeepsFastestChoice) {
   for (const char* quick : {"direct_mapped ", "ring Simple", "direct Simple"}) {
     std::string tuned;
@@ -150,8 +151,8 @@ TEST(AutotuningMapped, KeepsFastestChoice) {
   }
 }
 
-// Calls without mappable buffers use no peer memory. Calls with mappable buffers on all ranks use mapped algorithms on
-// all ranks.
+// Ranks pass mappable or private memory at random. All must make the same choice for each call, and use mapped
+// algorithms only if all pass mappable memory.
 TEST(AutotuningMapped, ChoosesTheSameOnAllRanks_WhicheverPassMappableBuffers) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -178,7 +179,7 @@ void leave(Communicators& ranks) {
   ranks.clear();
 }
 
-// The number of calls of either kind after which autotuning has ended.
+// Returns the number of calls of either kind after which autotuning has ended.
 int longest(const Case& test) {
   const Machine machine = machine_of(Hosts::together(test.problem.ranks));
   Query query = query_of(test.problem, test.count * sizeof(float));
@@ -203,8 +204,8 @@ TEST(AutotuningMapped, SavesResultsOfBothKindsOfCalls) {
   ASSERT_TRUE(cache.ok()) << std::move(cache).status().message();
   const TuneCache::Machine* machine = cache.value().find(name_here);
   ASSERT_NE(machine, nullptr) << cache.value().machines.size() << format(cache.value());
-  bool by_lanes =
-      false;  // The result of mapped calls: from then on, calls through lanes make no trial calls of their own.
+  // The result of mapped calls uses lanes. Calls on private memory then need no result of their own.
+  bool by_lanes = false;
   for (const bool mapped : {true, false}) {
     const TunedClass wanted = {Collective::all_gather, size_class(copy.count * sizeof(float)), {}, mapped};
     const auto found = std::find_if(machine->classes.begin(), machine->classes.end(),
@@ -219,7 +220,8 @@ TEST(AutotuningMapped, SavesResultsOfBothKindsOfCalls) {
   }
 }
 
-// Each choice in turn, so that at least one differs from the tuner's own.
+// Saves each choice in turn, so that at least one differs from the tuner's default. Calls must use the saved choice
+// from the first one on.
 TEST(AutotuningMapped, UsesSavedResult) {
   const Folder folder;
   const CommunicatorOptions options = autotuning(folder.file());

@@ -1,4 +1,4 @@
-// Autotuning of calls: results stay correct, all ranks switch together, and they settle on one choice.
+// Autotuning of calls on host memory: results stay correct, all ranks switch at the same call, and autotuning ends.
 #include "src/communicator/host/autotuning.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ CommunicatorOptions autotuning(Tune tune, const std::string& transport = "") {
   return options;
 }
 
-// Candidates for a communicator on these hosts.
+// Returns the candidates for a communicator on these hosts.
 std::vector<Candidate> candidates_of(const Case& test, const Hosts& hosts) {
   const Machine machine = machine_of(hosts);
   Query query = query_of(test.problem, test.count * sizeof(float));
@@ -44,14 +44,14 @@ std::vector<Candidate> candidates_of(const Case& test) {
   return candidates_of(test, Hosts::together(test.problem.ranks));
 }
 
-// The number of operations after which autotuning has ended.
+// Returns the number of operations after which autotuning has ended.
 int longest(const std::vector<Candidate>& all, Collective collective = Collective::all_gather) {
   std::vector<double> predicted_us;
   for (const Candidate& candidate : all) predicted_us.push_back(candidate.predicted_us);
   return static_cast<int>(Autotuner(predicted_us, autotuner_options(has_root(collective), false)).longest());
 }
 
-// A call for which the tuner has several candidates that are worth trying on these ranks.
+// Returns a call for which the tuner tries several candidates on these ranks.
 Case open_case(Collective collective, Rank ranks) {
   for (const std::size_t count : {100, 1, 10, 30, 300, 1000, 3000}) {
     const Case test = case_of(collective, ranks, count);
@@ -62,7 +62,8 @@ Case open_case(Collective collective, Rank ranks) {
   return case_of(collective, ranks, 100);
 }
 
-// Repeats the same call on all ranks. Returns the choice of each operation, which must be the same on all ranks.
+// Runs the same call repeatedly on all ranks. Returns the choice of each operation, which must be the same on all
+// ranks.
 std::vector<std::string> run_often(Communicators& ranks, const Case& test, int times,
                                    const CommunicatorOptions& options) {
   std::vector<std::vector<std::string>> ways(ranks.size());
@@ -82,7 +83,7 @@ std::vector<std::string> run_often(Communicators& ranks, const Case& test, int t
 
 std::set<std::string> distinct(const std::vector<std::string>& ways) { return {ways.begin(), ways.end()}; }
 
-// The number of operations after which the choice no longer changed.
+// Returns the number of operations after which the choice did not change.
 std::size_t settled_after(const std::vector<std::string>& ways) {
   std::size_t end = ways.size();
   while (end > 0 && ways[end - 1] == ways.back()) --end;
@@ -150,7 +151,8 @@ TEST(Autotuning, ExactModeCoversCallsWithoutRounding) {
   }
 }
 
-// Sizes of one class share its results; other collectives and sizes in between do not disturb it.
+// Ranks run calls of random collectives, sizes and roots in the same order. Calls of other classes in between must not
+// disturb a class: ranks must make the same choices.
 TEST(Autotuning, KeepsClassesSeparate_InAnyOrder) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -161,7 +163,7 @@ TEST(Autotuning, KeepsClassesSeparate_InAnyOrder) {
     for (int i = 0; i < (kSlowMotion ? 1000 : 3000); ++i) {
       Case test = case_of(static_cast<Collective>(random() % kCollectives), 4, 65 + random() % 60);
       if (random() % 8 == 0) test.count *= 100;
-      test.problem.in_place = (random() + communicator.rank()) % 2 == 0;  // Ranks may differ in the buffers.
+      test.problem.in_place = (random() + communicator.rank()) % 2 == 0;  // Ranks may differ in this.
       test.problem.root = has_root(test.problem.collective) ? static_cast<Rank>(random() % 4) : 0;
       std::int64_t wrong = -3;
       TUTTI_CHECK_OK(run_case(communicator, test, autotuning(Tune::all), wrong));
@@ -223,7 +225,8 @@ TEST(Autotuning, IsIndependentOfSubCommunicators) {
   }
 }
 
-// At any point of autotuning.
+// Rank 2 aborts before autotuning, or in one of its phases. The other ranks must report this, shrink the communicator,
+// and autotune the new one.
 TEST(Autotuning, EndsWithTheCommunicator) {
   const CommunicatorOptions options = autotuning(Tune::all);
   for (const int before : {5, 19, 30, 60}) {
@@ -251,7 +254,8 @@ TEST(Autotuning, EndsWithTheCommunicator) {
   }
 }
 
-// Also when one of the two ranks is about to exchange measurements.
+// Counts differ in one call of each phase of autotuning. Both ranks must report both counts, even if one rank is about
+// to exchange measurements.
 TEST(Autotuning, ReportsMismatchedCalls) {
   const CommunicatorOptions options = autotuning(Tune::all);
   for (const int before : {0, 17, 18, 19, 25, 40}) {
@@ -283,7 +287,8 @@ TEST(Autotuning, ReportsRanksWithDifferentSettings) {
     EXPECT_NE(status.message().find("another TUTTI_TUNE"), std::string::npos) << status.message();
 }
 
-// A tuner plugin turns autotuning off. The ranks must report the difference before a plugin that cannot be opened does.
+// Only rank 0 has a tuner plugin, which turns autotuning off. Ranks must report this difference, and not that the
+// plugin cannot be opened.
 TEST(Autotuning, ReportsRanksOfWhichOnlySomeHavePlugin) {
   std::vector<CommunicatorOptions> options(3, autotuning(Tune::all));
   options[0].tuner_plugin = "nothing";
@@ -317,7 +322,8 @@ void leave(Communicators& ranks) {
   ranks.clear();
 }
 
-// Every candidate in turn, so that at least one differs from the tuner's own.
+// Saves each candidate in turn, so that at least one differs from the tuner's default. Calls must use the saved choice
+// from the first one on.
 TEST(Autotuning, UsesSavedResult) {
   const Folder folder;
   const CommunicatorOptions options = keeping(folder.file());
@@ -357,6 +363,7 @@ TEST(Autotuning, SavesResult) {
   EXPECT_EQ(distinct(run_often(again, copy, 100, options)), std::set<std::string>{ways.back()});
 }
 
+// The tune file has other contents. Autotuning must run, and must not overwrite the file.
 TEST(Autotuning, IgnoresInvalidTuneFile) {
   const Folder folder;
   std::ofstream(folder.file()) << "something else\n";

@@ -1,4 +1,4 @@
-// The default transport between hosts.
+// Choice of the transport between hosts.
 #include "src/communicator/joining/between_hosts.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// State that the ranks of a host share on the board.
+// State on the board, which the ranks of a host share.
 #include "src/communicator/control/board.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tutti::test {
 namespace {
 
-// Publishes the CPUs of a rank whose thread is bound to `cpus`.
+// Publishes the CPUs of a rank from a thread bound to `cpus`.
 void show(const Board& board, Rank rank, const std::vector<std::uint32_t>& cpus) {
   std::thread([&] {
     cpu_set_t set;
@@ -45,7 +45,7 @@ TEST(Board, CountsOneCpu_WhenAllRanksAreBoundToIt) {
   EXPECT_EQ(board.value().cpus(), 1U);
 }
 
-// CPU numbers beyond the bits of the board: ranks on their own CPUs do not count as oversubscribed.
+// CPU numbers exceed the bits of the board. Ranks on different CPUs must not count as oversubscribed.
 TEST(Board, CountsCpusBeyondItsBits) {
   const auto board = Board::create(2);
   ASSERT_TRUE(board.ok());

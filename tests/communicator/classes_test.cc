@@ -1,4 +1,4 @@
-// Classes of calls under autotuning: each class settles, and the candidate under test is the one that runs.
+// Autotuning of classes of calls: each class settles, and each call runs the candidate that is measured.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,8 @@ Autotuning::TuningClass tuning_class_of(std::vector<double> predicted_us) {
   return made;
 }
 
-// Two candidates through lanes. For calls whose buffers all ranks can map, also a mapped one with this predicted time.
+// Returns a class with two candidates that use lanes. Calls on mappable buffers also have a mapped candidate with this
+// predicted time.
 Autotuning::Class class_of(double mapped_us) {
   Autotuning::Class made{Collective::all_gather, 30, tuning_class_of({1, 1.5}), {}};
   made.lanes.candidates[0].choice.algorithm = "ring";
@@ -36,7 +37,7 @@ Autotuning::Class class_of(double mapped_us) {
   return made;
 }
 
-// Runs a call that takes this time on the only rank; returns its choice.
+// Runs a call of the only rank, which takes the time of its choice. Returns the choice.
 using Times = std::map<std::string_view, std::int64_t>;
 std::string_view run(Autotuning::Class& tuned, bool could_be_mapped, const Times& took_ns) {
   const bool mapped = could_be_mapped && tuned.by_mapped() != nullptr;
@@ -47,7 +48,7 @@ std::string_view run(Autotuning::Class& tuned, bool could_be_mapped, const Times
   return name;
 }
 
-// The number of calls of this kind until the class has settled.
+// Returns the number of calls of one kind until the class has settled, at most 5000.
 int until_settled(Autotuning::Class& tuned, bool could_be_mapped, const Times& took_ns) {
   int calls = 0;
   for (; calls < 5000 && !tuned.settled(); ++calls) run(tuned, could_be_mapped, took_ns);
@@ -68,7 +69,8 @@ TEST(TuningClass, KeepsMappedAlgorithm_WhenFaster) {
   }
 }
 
-// From then on, no call checks where buffers are.
+// Lanes are faster than mapped memory. The class must settle on lanes for both kinds of calls, so that calls no longer
+// compare buffers.
 TEST(TuningClass, KeepsLanes_WhenFaster) {
   for (const double predicted_us : {0.8, 1.2, 1.9}) {
     Autotuning::Class tuned = class_of(predicted_us);
@@ -79,7 +81,8 @@ TEST(TuningClass, KeepsLanes_WhenFaster) {
   }
 }
 
-// Mapped candidates are tried only by calls with mappable buffers, and calls with private memory do not count as such.
+// Calls on mappable and on private memory alternate. Both must settle, each by its own measurements: only calls on
+// mappable memory try mapped candidates.
 TEST(TuningClass, SettlesBoth_WhenKindsOfCallsAlternate) {
   for (const std::uint32_t every : {2U, 3U, 40U}) {
     Autotuning::Class tuned = class_of(0.6);
@@ -95,7 +98,8 @@ TEST(TuningClass, SettlesBoth_WhenKindsOfCallsAlternate) {
   }
 }
 
-// Calls no longer ask about buffers after autotuning has ended, whichever phase calls of the other kind have reached.
+// Calls of one kind stop in any phase of autotuning. The class must still settle, so that calls no longer compare
+// buffers.
 TEST(TuningClass, Settles_WhenOnlyOneKindOfCallRemains) {
   for (const bool mapped : {true, false}) {
     for (const int before : {0, 1, 16, 17, 18, 23}) {
@@ -110,7 +114,7 @@ TEST(TuningClass, Settles_WhenOnlyOneKindOfCallRemains) {
   }
 }
 
-// However many calls of the other kind come in between.
+// Calls of both kinds alternate in series of 100. Calls of one kind must not end autotuning of the other.
 TEST(TuningClass, DoesNotSettle_WhileTheOtherKindIsTuned) {
   Autotuning::Class tuned = class_of(0.6);
   for (int turn = 0; turn < 4; ++turn) {
@@ -129,7 +133,8 @@ TEST(TuningClass, ReportsNoTimesOfAbandonedTrials) {
   EXPECT_EQ(tuned.lanes.autotuner.measured_us(), std::vector<double>(2, 0));
 }
 
-// Times differ between ranks; the kinds of calls are the same.
+// Three ranks measure random times in the same sequence of calls. Their choices must be the same before each call, and
+// they must exchange times of the same candidates.
 TEST(TuningClass, ChoosesTheSameOnAllRanks) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -162,7 +167,8 @@ TEST(TuningClass, ChoosesTheSameOnAllRanks) {
   }
 }
 
-// LL ends at a maximum length within a class of sizes: sizes on either side are tuned separately.
+// LL has a maximum length within a class of sizes, so sizes on either side must be tuned separately. Each candidate of
+// a class must be possible for each call of the class.
 TEST(TuningClass, HasEveryCandidateForEveryCall) {
   CommunicatorOptions options;
   options.tune = Tune::all;

@@ -1,4 +1,4 @@
-// Every algorithm of the catalogue, run between ranks and checked against sums computed by hand.
+// Runs every algorithm of the catalogue between ranks, and checks the results.
 #include <gtest/gtest.h>
 
 #include "algorithms/catalogue.h"
@@ -34,7 +34,7 @@ TEST_P(Collectives, AreCorrect_WithEveryAlgorithm) {
             return run_case(communicator, {problem, count}, options, wrong[communicator.rank()]);
           });
           for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-            if (refused) {  // An empty call has no effect: later calls succeed.
+            if (refused) {  // The call must fail without an effect on later calls.
               ASSERT_EQ(statuses[rank].code(), Code::invalid_argument) << algorithm->name() << " " << describe(problem);
               continue;
             }
@@ -52,7 +52,8 @@ TEST_P(Collectives, AreCorrect_WithEveryAlgorithm) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, testing::Values(1, 2, 3, 4, 5, 8));
 
-// The tuner's own choices, lanes and mapped memory in turn, with sizes that change at each call.
+// Runs 400 calls with the tuner's choices, on lanes and on mapped memory, and with changing sizes. Detects ranks that
+// leave lanes or flags in different states.
 TEST(Collectives, StaySynchronized_OverManyCalls) {
   Communicators ranks = make_ranks(3);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {

@@ -1,4 +1,4 @@
-// Calls that limit the relative error instead of choosing a format.
+// Calls that set a bound on the relative error instead of a compression format.
 #include <gtest/gtest.h>
 
 #include "tests/base/slow_motion.h"
@@ -14,7 +14,7 @@ CommunicatorOptions bounded(double max_relative_error) {
   return options;
 }
 
-// Each rank on a host of its own, with links that are assumed to be slower than encoding.
+// Creates ranks on one host each. The links between them are assumed to be slower than encoding.
 Communicators make_distant_ranks(Rank count) {
   CommunicatorOptions patient;
   patient.timeout_ms = 60'000;
@@ -54,7 +54,7 @@ TEST(CompressionErrorBound, LeavesSharedMemoryUncompressed) {
   }
 }
 
-// The error of a sum does not apply to other reductions.
+// The bound is computed for sums. Calls with other reductions must not be compressed, except for averages.
 TEST(CompressionErrorBound, AppliesToSumsOnly) {
   Communicators ranks = make_distant_ranks(2);
   for (const Reduction reduction : {Reduction::min, Reduction::max, Reduction::prod, Reduction::avg}) {
@@ -74,7 +74,7 @@ TEST(CompressionErrorBound, AppliesToSumsOnly) {
   }
 }
 
-// Measured times do not decide whether calls are compressed.
+// Autotuning is on, but must not change the format: all calls have the same result bits.
 TEST(CompressionErrorBound, IsNotAutotuned) {
   Communicators ranks = make_distant_ranks(2);
   CommunicatorOptions options = bounded(0.05);

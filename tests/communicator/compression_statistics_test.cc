@@ -1,4 +1,4 @@
-// Statistics that a rank keeps about compressed calls.
+// Statistics of a rank about compressed calls.
 #include <gtest/gtest.h>
 
 #include "tests/communicator/compressed_calls.h"
@@ -7,11 +7,11 @@ namespace tutti::test {
 namespace {
 
 struct Sent {
-  Carried all;                 // Total of all ranks.
-  std::vector<Carried> ranks;  // By rank.
+  Carried all;                 // Sum over all ranks.
+  std::vector<Carried> ranks;  // [rank]
 };
 
-// In one call.
+// Runs one call. Returns the bytes that ranks sent in it, from the difference of their statistics.
 Sent sent_by(Communicators& ranks, const Problem& problem, std::size_t count, const CommunicatorOptions& options) {
   std::vector<CompressionStatistics> before;
   for (const auto& rank : ranks) before.push_back(rank->compression_statistics());
@@ -43,7 +43,7 @@ TEST(CompressionStatistics, MatchBytesSentByAlgorithm) {
   constexpr std::size_t kCount = 128 * kSenders * 5;
   for (const char* algorithm : {"ring", "two_shot"}) {
     const Sent sent = sent_by(ranks, among_senders(Collective::all_reduce), kCount, sending("int8", algorithm));
-    for (const Carried& carried : sent.ranks) {  // Twice all blocks but one.
+    for (const Carried& carried : sent.ranks) {  // Each rank sends all blocks but one twice.
       EXPECT_EQ(carried.element_bytes, 2 * (kSenders - 1) * 5 * 128 * 4) << algorithm;
       EXPECT_EQ(carried.message_bytes, 2 * (kSenders - 1) * 5 * 130) << algorithm;
     }
@@ -57,7 +57,8 @@ TEST(CompressionStatistics, MatchBytesSentByAlgorithm) {
   EXPECT_EQ(scattered.ranks[1].message_bytes, 0);
 }
 
-// In any algorithm, each rank but one adds its contribution, and each but one receives the sum.
+// In any all-reduce, each rank but one sends its contribution, and each but one receives the sum. The total must not
+// depend on the algorithm, even if its units have different sizes.
 TEST(CompressionStatistics, CountAllBytes_WhenUnitsDiffer) {
   Communicators ranks = make_ranks(kSenders);
   for (const std::size_t count : {1000, 5000, 70'001}) {
@@ -76,7 +77,8 @@ TEST(CompressionStatistics, CountUncompressedCalls_WithoutBytes) {
     const Sent sent = sent_by(ranks, among_senders(Collective::all_reduce), 3000, sending(compression));
     EXPECT_EQ(sent.all.message_bytes > 0, std::string(compression) == "int8");
   }
-  sent_by(ranks, among_senders(Collective::all_reduce), 3, sending("int8"));  // A compressed group would be longer.
+  // Not compressed, since a group of 128 in int8 is longer than 3 elements.
+  sent_by(ranks, among_senders(Collective::all_reduce), 3, sending("int8"));
   for (const auto& rank : ranks) {
     EXPECT_EQ(rank->compression_statistics().rounded_calls, 1U);
     EXPECT_EQ(rank->compression_statistics().raw_calls, 4U);

@@ -1,4 +1,4 @@
-// Compressed calls: all ranks end with the same bits, and within the documented error.
+// Compressed calls: all ranks have the same result bits, and errors are within the documented bounds.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ TEST_P(Compression, IsWithinDocumentedError_AndIdenticalOnAllRanks) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
       for (const char* compression : {"bf16", "int8", "int8_b32", "fp8_e4m3", "int4"}) {
-        for (const std::size_t count : {100, 130, 5000, 70'001}) {  // Groups of 128: fewer than one, and a partial one.
+        for (const std::size_t count : {100, 130, 5000, 70'001}) {  // Less than a group of 128, and partial groups.
           if (!cases.takes()) continue;
           SCOPED_TRACE(describe(problem) + " by " + algorithm->name() + ", " + compression + " " +
                        std::to_string(count));
@@ -44,8 +44,8 @@ TEST_P(Compression, IsWithinDocumentedError_AndIdenticalOnAllRanks) {
           ASSERT_LE(error, (count < 5000 ? 2 : 1.15) * outcome.ran.error);
           const bool all_travel = all_alike && count >= 5000 && GetParam() > 1;
           if (all_travel) {
-            ASSERT_GE(error,
-                      0.8 * outcome.ran.error);  // The call was compressed, and the claim of the algorithm is tight.
+            // The call was compressed, and the documented error is tight.
+            ASSERT_GE(error, 0.8 * outcome.ran.error);
           }
         }
       }
@@ -55,7 +55,7 @@ TEST_P(Compression, IsWithinDocumentedError_AndIdenticalOnAllRanks) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Compression, testing::Values(2, 3, 4, 5));
 
-// Buffers end at the last element, so that AddressSanitizer detects accesses beyond.
+// Each buffer ends after the last element, so that AddressSanitizer detects accesses beyond it.
 TEST_P(Compression, Supports16BitElementsInPlace) {
   Communicators ranks = make_ranks(GetParam());
   OneOf cases(5, GetParam());
@@ -79,7 +79,7 @@ TEST_P(Compression, Supports16BitElementsInPlace) {
           });
           for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
           for (const auto& each : values) ASSERT_EQ(each, values[0]);
-          // A block of equal numbers encodes as its largest code, so the mean of ones is one except for the rounding of
+          // Equal numbers in a block have its largest code. The average of ones is thus one, except for the rounding of
           // scales.
           const int off = static_cast<int>(values[0][count - 1]) - one;
           if (reduction == Reduction::avg) {

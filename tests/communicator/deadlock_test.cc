@@ -1,4 +1,4 @@
-// Ranks that wait for each other, one of them in a send or recv and the others in a collective.
+// Ranks that wait for each other, some in a message and some in a collective.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ struct Case {
 
 class Deadlock : public ::testing::TestWithParam<Case> {};
 
-// Rank 0 has called the collective, so it will never make the other half of rank 1's message.
+// Rank 1 exchanges a message with rank 0, which has called a collective with the other ranks. Rank 0 will never call
+// the other half of the message, and all ranks must report this.
 TEST_P(Deadlock, IsReportedToAllRanks_WhenOneIsInMessage) {
   const auto [count_of_ranks, kind, count] = GetParam();
   Communicators ranks = make_ranks(count_of_ranks);
@@ -44,6 +45,8 @@ INSTANTIATE_TEST_SUITE_P(All, Deadlock,
                                            Case{3, Kind::send, 10}, Case{3, Kind::recv, 1'000'000},
                                            Case{4, Kind::recv, 10}, Case{5, Kind::send, 1'000'000}));
 
+// After three collectives, rank 1 waits in a group of messages and rank 0 in a collective. Errors must have the number
+// of the fourth collective.
 TEST(DeadlockAfterCalls, IsReported_WhenGroupOfMessagesWaits) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
@@ -60,7 +63,7 @@ TEST(DeadlockAfterCalls, IsReported_WhenGroupOfMessagesWaits) {
   }
 }
 
-// The others wait in the collective for as long as two ranks exchange messages.
+// Ranks 0 and 1 exchange messages while ranks 2 and 3 wait in a collective. This wait is not a deadlock.
 TEST(DeadlockFree, LateRanksInCollective_AreNotReported) {
   Communicators ranks = make_ranks(4);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
@@ -80,7 +83,7 @@ TEST(DeadlockFree, LateRanksInCollective_AreNotReported) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }
 
-// Rank 0 is in the collective while its message is still on its way to rank 1, which waits for the message.
+// Rank 0 calls the collective while rank 1 still waits for its message, which is in flight. This is not a deadlock.
 TEST(DeadlockFree, MessagesSentBeforeCollective_AreNotReported) {
   Communicators ranks = make_ranks(3);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
@@ -96,8 +99,8 @@ TEST(DeadlockFree, MessagesSentBeforeCollective_AreNotReported) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }
 
-// The root of a broadcast waits for no rank while the slots of its lanes are free. So it sends its message in time,
-// although the receiver calls the broadcast after the recv.
+// The root of a broadcast waits for no rank while its lanes have free slots. It then sends its message, which the other
+// rank receives before it calls the broadcast. This is not a deadlock.
 TEST(DeadlockFree, CollectivesThatEndWithoutReceiver_AreNotReported) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
@@ -112,7 +115,7 @@ TEST(DeadlockFree, CollectivesThatEndWithoutReceiver_AreNotReported) {
     const auto exchange = [&] {
       return communicator.run(message(self == 0 ? Kind::send : Kind::recv, 1 - self, numbers));
     };
-    TUTTI_CHECK_OK(broadcast());  // Connects the lanes.
+    TUTTI_CHECK_OK(broadcast());  // Connects the lanes, for which ranks wait.
     for (int round = 0; round < 2000; ++round) {
       TUTTI_CHECK_OK(self == 0 ? broadcast() : exchange());
       TUTTI_CHECK_OK(self == 0 ? exchange() : broadcast());

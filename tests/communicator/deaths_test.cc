@@ -1,4 +1,4 @@
-// Reports about a rank that disappeared without leaving in good order.
+// Reports about a rank that ended without leaving the communicator.
 #include <gtest/gtest.h>
 
 #include "src/communicator/host/host_communicator.h"
@@ -15,7 +15,7 @@ TEST(RankDeath, IsReportedWithNameOfDetectingRank) {
                                               Spread::one_process);
   };
   const auto first = join(0), last = join(2);
-  meshes.clear();  // Rank 1's sockets close.
+  meshes.clear();  // Closes the sockets of rank 1.
   EXPECT_EQ(last->failure().message(), "rank 1 died outside of any call");
   EXPECT_EQ(first->failure().message(), "rank 1 died outside of any call (found by rank 2)");
 }

@@ -1,4 +1,4 @@
-// Ranks that run into limits on the number or size of files.
+// Ranks that reach the limit of open files or of file size. The error must name the limit and the command to raise it.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace tutti::test {
 namespace {
 
-// Leaves this process only this many descriptors.
+// Lowers the limit of open files so that this process can open only `spare` more.
 void spare_descriptors(int spare) {
   const int next = ::dup(STDIN_FILENO);
   ::close(next);
@@ -57,14 +57,14 @@ TEST(FileSizeLimit, IsReportedToAllRanks_WhenCreatingTheBoard) {
   }
 }
 
-// UndefinedBehaviorSanitizer, combined with it, opens pipes to check whether memory is readable.
+// UndefinedBehaviorSanitizer, which runs with AddressSanitizer, opens pipes to check whether memory is readable.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kNeedsFiles = true;
 #else
 constexpr bool kNeedsFiles = false;
 #endif
 
-// During its lifetime, this process cannot open files, such as the memory of lanes.
+// While it exists, this process cannot open files, such as the memory of lanes.
 class NoMoreFiles {
  public:
   NoMoreFiles() {

@@ -1,4 +1,4 @@
-// Ranks that make the same call with different options: the error names the difference.
+// Ranks that make the same call with different options. The error must name the difference.
 #include <gtest/gtest.h>
 
 #include "tests/communicator/calls.h"
@@ -7,8 +7,8 @@
 namespace tutti::test {
 namespace {
 
-// The error of an all-reduce in which each rank has its own options. Both ranks have the text of the rank that detected
-// it.
+// Returns the error of an all-reduce for which `change` sets the options of each rank. All ranks have the text of the
+// rank that detected the mismatch.
 template <typename Change>
 std::string reported_of(const Change& change) {
   Communicators ranks = make_ranks(2);
@@ -29,7 +29,7 @@ std::string reported_of(const Change& change) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Either rank may detect it.
+// Returns whether the error names both values, in the order of either rank, since either may detect the mismatch.
 bool apart(const std::string& words, const std::string& what, const std::string& first, const std::string& second) {
   return has(words, "; rank 0 asks for " + what + first + " and rank 1 for " + second + " (") ||
          has(words, "; rank 1 asks for " + what + second + " and rank 0 for " + first + " (");
@@ -72,7 +72,7 @@ TEST(Disagreement, NamesEachDifferentOption) {
 
 TEST(Disagreement, BlamesAutotuning_WhenNoOptionDiffers) {
   const std::string words = reported_of([](CommunicatorOptions& options, Rank rank) {
-    options.compression = "int8";  // Turns autotuning off.
+    options.compression = "int8";  // Compressed calls are not autotuned.
     options.tune = rank == 0 ? Tune::all : Tune::off;
   });
   EXPECT_TRUE(has(words, "TUTTI_TUNE")) << words;

@@ -1,5 +1,5 @@
-// Ranks in several NUMA domains of one or several hosts: algorithms that know groups use the domains if they are
-// forced.
+// Ranks in several NUMA domains of one or several hosts. Hierarchical algorithms use the domains as groups if they are
+// requested.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -34,7 +34,7 @@ Communicators made(const Spread& spread) {
   return std::move(Communicator::create_all(hosts_in(spread), forcing(""))).value();
 }
 
-// The first error of any rank, or "right as hierarchical".
+// Returns the first error of any rank, or "right as" and the algorithm.
 std::string run(Communicators& ranks, Problem problem, const char* algorithm) {
   const CommunicatorOptions options = forcing(algorithm);
   std::string said;
@@ -75,7 +75,8 @@ TEST(NumaDomains, AreLevelBelowHosts) {
   }
 }
 
-// If blocks belong to ranks, the ranks of a domain must be consecutive.
+// In collectives with a block per rank, ranks of a domain must be consecutive. Otherwise the algorithm must be
+// rejected.
 TEST(NumaDomains, AreGroups_InCollectivesOfBlocks) {
   const Spread ordered = {{0, 0, 0, 0}, {0, 0, 1, 1}}, dealt = {{0, 0, 0, 0}, {0, 1, 0, 1}};
   Communicators ranks = made(ordered), others = made(dealt);
@@ -85,7 +86,7 @@ TEST(NumaDomains, AreGroups_InCollectivesOfBlocks) {
   }
 }
 
-// The default choice does not change by domains.
+// Domains must not change the default choice.
 TEST(NumaDomains, AreUnused_WhenNotForced) {
   const Spread spread = {{0, 0, 0, 0}, {0, 0, 1, 1}};
   Communicators grouped = made(spread), plain = make_ranks(4);
@@ -116,7 +117,7 @@ TEST(NumaDomains, AreKnown_InSubCommunicators) {
     for (const Location& location : part.mesh()->hosts().locations()) all.push_back(location.domain);
     return all;
   };
-  EXPECT_EQ(domains(*parts[4]), (std::vector<std::uint32_t>{5, 1, 1, 5}));  // In the order of their keys.
+  EXPECT_EQ(domains(*parts[4]), (std::vector<std::uint32_t>{5, 1, 1, 5}));  // In the order of keys.
   EXPECT_EQ(domains(*rests[0]), (std::vector<std::uint32_t>{0, 5, 1, 5}));
 }
 

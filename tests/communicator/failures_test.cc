@@ -1,4 +1,4 @@
-// Ranks that disagree, abort or do not call: an error on every rank, in bounded time.
+// Ranks that make different calls, abort, or do not call. All ranks must report an error in bounded time.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -28,7 +28,7 @@ TEST(CallFailure, ReportsBothCallsOnEveryRank_WhenCountsDiffer) {
   }
 }
 
-// Expects a mismatch error on every rank: from the call, or later if the call waited for no rank.
+// Expects a mismatch error on every rank. A rank whose call waited for no other rank reports it afterwards.
 void expect_both(Communicators& ranks, const std::vector<Status>& statuses, const std::vector<std::string>& calls) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::string reported = statuses[rank].ok() ? ranks[rank]->failure().message() : statuses[rank].message();
@@ -36,7 +36,8 @@ void expect_both(Communicators& ranks, const std::vector<Status>& statuses, cons
   }
 }
 
-// For every kind of difference, whichever rank detects it.
+// Counts of a collective or of a message differ. The error must contain the name of the communicator, whichever rank
+// detects it.
 TEST(CallFailure, NamesCommunicator_WhenCallsDiffer) {
   CommunicatorOptions options;
   options.name = "gradients";
@@ -58,7 +59,8 @@ TEST(CallFailure, NamesCommunicator_WhenCallsDiffer) {
   expect_both(ranks, std::vector<Status>(2), {"send(10 int32, to rank 1) on gradients"});
 }
 
-// Two ranks make these calls with root 0. Rank 0 and rank 1 fail if they wait for the other.
+// Two ranks make different collectives with root 0, in all combinations in which one rank waits for the other. Calls
+// that wait must fail, and both ranks must report both calls.
 TEST(CallFailure, ReportsBothCalls_ForEveryPairOfCollectives) {
   const auto waits = [](Collective collective, Rank rank) {
     switch (collective) {
@@ -146,7 +148,7 @@ TEST(CallFailure, NamesRankThatTimedOut) {
   const Status status = made.value()[0]->run(all_reduce(buffer));
   EXPECT_EQ(status.code(), Code::timeout);
   EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
-  EXPECT_EQ(made.value()[1]->failure().code(), Code::timeout);  // The other rank fails as well.
+  EXPECT_EQ(made.value()[1]->failure().code(), Code::timeout);  // All ranks fail.
 }
 
 TEST(CallFailure, NamesAllRanksThatHaveNotCalled) {
@@ -170,7 +172,7 @@ TEST(CallFailure, NamesTheOneRankThatHasNotCalled) {
   });
   for (const Rank rank : {0U, 2U}) {
     EXPECT_EQ(statuses[rank].code(), Code::timeout);
-    const std::string& text = statuses[rank].message();  // The rank waited for may be the other one.
+    const std::string& text = statuses[rank].message();  // A rank may wait for the other caller instead of rank 1.
     EXPECT_TRUE(text.find("for rank 1, which has not called it") != std::string::npos ||
                 text.find("; rank 1 has not called it") != std::string::npos)
         << statuses[rank].message();
@@ -198,7 +200,8 @@ TEST(CallFailure, ReportsRankThatLeaves_WithoutCallingCollective) {
   expect_leave(statuses, statuses[0].message());
 }
 
-// The root of a small broadcast waits for no rank once it is connected, so only the other rank can detect this.
+// The root of a small broadcast waits for no rank once its lanes exist. Only the other rank can detect the mismatch,
+// when it leaves.
 TEST(CallFailure, ReportsRankThatLeaves_WhileOthersContinue) {
   Communicators ranks = make_ranks(2);
   std::vector<float> buffers[2] = {std::vector<float>(16), std::vector<float>(16)};
@@ -225,7 +228,8 @@ TEST(CallFailure, ReportsRankThatLeaves_WithoutMessage) {
                "rank 1 finalizes or destroys the communicator, while rank 0 is in recv(20 int32, from rank 1)");
 }
 
-// A rank leaves as soon as its own part is done; the data it sent stays valid.
+// Each rank leaves as soon as its own calls have completed. The data that it sent must arrive, and no rank may report
+// an error.
 TEST(CallFailure, DoesNotOccur_WhenFastRanksLeaveFirst) {
   for (int i = 0; i < 50; ++i) {
     Communicators ranks = make_ranks(3);
@@ -268,13 +272,13 @@ TEST(CallFailure, SuggestsGroup_WhenRanksOnlySendToEachOther) {
   options.timeout_ms = 200;
   auto made = Communicator::create_all(2, options);
   ASSERT_TRUE(made.ok());
-  std::vector<int> buffer(4 << 20);  // More data than a lane holds.
+  std::vector<int> buffer(4 << 20);  // Exceeds the slots of a lane.
   const Status status = made.value()[0]->run(message(Kind::send, 1, buffer));
   EXPECT_EQ(status.code(), Code::timeout);
   EXPECT_NE(status.message().find("if rank 1 is in a send to rank 0 meanwhile"), std::string::npos) << status.message();
 }
 
-// The timeout limits the time without progress. Each wait here is a fraction of it, and their sum exceeds it.
+// The timeout limits the time without progress. Each wait here is a tenth of the timeout, and their sum exceeds it.
 TEST(CallFailure, DoesNotOccur_WhileMessageProgresses) {
   CommunicatorOptions options;
   options.timeout_ms = 500;
@@ -315,7 +319,7 @@ TEST(GroupedCalls, ExchangeLargeMessagesInRing) {
     const Rank previous = (communicator.rank() + 3) % 4;
     std::vector<GroupedCall> calls;
     std::vector<std::vector<int>> in(3), out(3);
-    for (int i = 0; i < 3; ++i) {  // Several to the same peer, among them an empty one.
+    for (int i = 0; i < 3; ++i) {  // Several messages to the same peer, one of them empty.
       const std::size_t count = i == 1 ? 0 : 900'000;
       in[i].assign(count, static_cast<int>(communicator.rank() * 10) + i);
       out[i].assign(count, -1);

@@ -1,5 +1,5 @@
-// Error feedback and stochastic rounding of compressed calls: no rounding error is lost, and random numbers repeat in
-// every run.
+// Error feedback and stochastic rounding of compressed calls on host memory. No quantization error is lost, and random
+// numbers are reproducible.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,9 +32,9 @@ struct FeedbackCase {
   bool in_place = false;
 };
 
-// Buffers that ranks keep between calls.
+// Buffers of all ranks, for several calls.
 struct Buffers {
-  std::vector<Floats> inputs, outputs, residuals;  // By rank.
+  std::vector<Floats> inputs, outputs, residuals;  // [rank]
 };
 
 Buffers buffers_of(const FeedbackCase& test_case, unsigned seed) {
@@ -52,7 +52,8 @@ Buffers buffers_of(const FeedbackCase& test_case, unsigned seed) {
   return buffers;
 }
 
-// Runs calls with copies of the inputs, since some calls overwrite them.
+// Runs a call with copies of the inputs, since calls in place overwrite them. Expects that other calls leave inputs
+// unchanged.
 void run(Communicators& ranks, const FeedbackCase& test_case, const CommunicatorOptions& options, Buffers& buffers) {
   std::vector<Floats> passed = buffers.inputs;
   const auto statuses = on_all(ranks, [&](Communicator& communicator) {
@@ -81,7 +82,8 @@ void run(Communicators& ranks, const FeedbackCase& test_case, const Communicator
   }
 }
 
-// Inputs plus residuals before equal outputs plus residuals after.
+// Expects that the sum of inputs and previous residuals equals the sum of outputs and new residuals, and that some
+// residual has changed.
 void expect_nothing_lost(const FeedbackCase& test_case, const Buffers& before, const Buffers& after) {
   double moved = 0;
   for (Rank rank = 0; rank < test_case.problem.ranks; ++rank) {
@@ -146,13 +148,13 @@ TEST(ErrorFeedbackAcrossHosts, LosesNothing_WithAnyAlgorithm) {
   expect_nothing_lost_by_any_algorithm(ranks, {{2, 2}});
 }
 
-// A 16-bit tensor rounds stored values, and feedback does not recover that error. Compression errors are some hundred
-// times larger.
+// Values of 16 bits are rounded when they are stored, and feedback does not recover that error. Compression errors are
+// some hundred times larger, so the average over 64 calls must be within 2 %.
 TEST(ErrorFeedbackOf16BitTypes, IsUnbiased) {
   constexpr int kCalls = 64;
   constexpr std::size_t kCount = 1000;
   Communicators ranks = make_ranks(3);
-  const std::uint16_t third = 0x3eab;  // bfloat16: 0.333984375.
+  const std::uint16_t third = 0x3eab;  // 0.333984375 in bfloat16.
   for (const char* algorithm : {"two_shot", "ring"}) {
     const CommunicatorOptions options = sending("int4", algorithm);
     std::vector<double> delivered(kCount, 0);
@@ -160,7 +162,7 @@ TEST(ErrorFeedbackOf16BitTypes, IsUnbiased) {
     for (int call = 0; call < kCalls; ++call) {
       std::vector<std::vector<std::uint16_t>> values(3, std::vector<std::uint16_t>(kCount, third));
       for (auto& each : values) {
-        for (std::size_t i = 0; i < kCount; i += 32) each[i] = 0x3f80;  // The largest element of its block is 1.
+        for (std::size_t i = 0; i < kCount; i += 32) each[i] = 0x3f80;  // The largest element of its block.
       }
       const auto statuses = on_all(ranks, [&](Communicator& communicator) {
         Call made;
@@ -189,7 +191,7 @@ TEST(Residuals, StayUnchanged_WhenMessagesAreUncompressed) {
   for (const bool in_place : {false, true}) {
     test_case.in_place = in_place;
     Buffers after = before;
-    run(ranks, test_case, sending("int8", ""), after);  // Too few elements for compression.
+    run(ranks, test_case, sending("int8", ""), after);  // Too few elements to compress.
     EXPECT_STREQ(ranks[0]->last_run().compression, "raw");
     EXPECT_EQ(after.residuals, before.residuals);
     for (std::size_t i = 0; i < test_case.count; ++i)
@@ -197,6 +199,7 @@ TEST(Residuals, StayUnchanged_WhenMessagesAreUncompressed) {
   }
 }
 
+// One input is infinite in the first call. Residuals must stay finite, or they would spoil all later calls.
 TEST(Residuals, StayFinite_AfterNonFiniteInput) {
   Communicators ranks = make_ranks(2);
   const FeedbackCase test_case{.problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}},
@@ -237,7 +240,8 @@ TEST(StochasticRounding, IsIdenticalOnAllRanks_WithAnyAlgorithm) {
   }
 }
 
-// A 16-bit tensor holds only a value near a code. Rounding it stochastically again would give another code.
+// A 16-bit result cannot store the decoded value exactly. A rank that rounds the stored value stochastically again
+// would send another code.
 TEST(StochasticRounding, IsIdenticalOnAllRanks_For16BitTypes) {
   constexpr std::size_t kCount = 7001;
   const Problem problem{.collective = Collective::all_reduce, .ranks = 4, .groups = {}};
@@ -281,12 +285,13 @@ TEST(StochasticRounding, IsReproducible_WithSameSeed) {
   const std::vector<Floats> first = three_calls(7);
   EXPECT_EQ(three_calls(7), first);
   EXPECT_NE(three_calls(8)[0], first[0]);
-  EXPECT_NE(first[1], first[0]);  // Each call has its own numbers.
+  EXPECT_NE(first[1], first[0]);  // Each call draws new numbers.
 }
 
-constexpr float kLargest = 4.5F;  // The largest element of a block always has the top code.
+constexpr float kLargest = 4.5F;  // Always has the top code as the largest element of its block, so it has no error.
 
-// Over many calls in which four ranks pass the same input: the mean square error of results, and that of their means.
+// Mean square errors over many calls in which four ranks pass the same input: of each result, and of the average result
+// of each element.
 struct Errors {
   double each = 0;
   double of_means = 0;
@@ -319,9 +324,9 @@ Errors errors_of(Collective collective, const char* algorithm, int calls, std::u
   return errors;
 }
 
-// Between codes a step apart the variance is f (1 - f) steps, 1/6 on average. A sum that is not encoded again has three
-// times that variance, since ranks with the same input draw different numbers. A sum that is encoded again adds the
-// variance of its own steps.
+// Between two codes, the average variance f (1 - f) is 1/6 of a squared step. A sum that is not encoded again has three
+// times this variance, since ranks draw different numbers for the same input. A sum that is encoded again has steps
+// four times as large, and so 16 times this variance.
 TEST(StochasticRounding, IsUnbiased) {
   constexpr int kCalls = 300;
   constexpr std::uint64_t kSeed = 9;

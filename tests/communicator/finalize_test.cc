@@ -1,4 +1,4 @@
-// Errors at the end of a communicator: lost messages, and ranks that do not call finalize.
+// Errors at the end of a communicator: unreceived messages, and ranks that do not call finalize.
 #include <gtest/gtest.h>
 
 #include "src/communicator/group.h"
@@ -8,7 +8,7 @@
 namespace tutti::test {
 namespace {
 
-// The second message takes several slots, but counts once.
+// Rank 0 sends 3 messages, of which rank 1 receives one. The second one needs several slots, but must count once.
 TEST(Finalize, ReportsUnreceivedMessages_OnBothEnds) {
   const std::string reported =
       "rank 0 sent rank 1 3 messages on lossy, of which rank 1 received 1 before both left: "
@@ -28,11 +28,11 @@ TEST(Finalize, ReportsUnreceivedMessages_OnBothEnds) {
     EXPECT_EQ(statuses[rank].code(), Code::invalid_usage);
     EXPECT_EQ(statuses[rank].message(), reported);
   }
-  EXPECT_TRUE(statuses[2].ok()) << statuses[2].message();  // Another rank is not an end of that lane.
+  EXPECT_TRUE(statuses[2].ok()) << statuses[2].message();  // Rank 2 is not an end of that lane.
   for (const auto& communicator : ranks) EXPECT_TRUE(communicator->failure().ok()) << communicator->failure().message();
 }
 
-// A message to another host is transmitted before the receiver calls recv.
+// The message reaches the other host before its receiver calls recv. It must still count as unreceived.
 TEST(Finalize, ReportsUnreceivedMessage_FromAnotherHost) {
   CommunicatorOptions options;
   options.transport = "tcp";
@@ -92,7 +92,7 @@ TEST(Finalize, ReportsLastCallOfMissingRank) {
       << text;
 }
 
-// Calls may use handles with options of their own.
+// The last call has a shorter timeout than the communicator. finalize() must use the timeout of the communicator.
 TEST(Finalize, UsesOwnTimeout_NotThatOfLastCall) {
   CommunicatorOptions options;
   options.timeout_ms = 200;

@@ -1,4 +1,5 @@
-// A fork may occur at any time: its child must not find locks held by threads that exist only in the parent.
+// Forks while another thread uses the library. The child must not wait for locks of threads that exist only in the
+// parent.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,13 +10,13 @@
 #include "src/communicator/control/regions.h"
 #include "tests/bootstrap/processes.h"
 
-// The sanitizers do not support forks beside other threads. One forbids threads in the child, the allocator of the
-// other keeps locks held by threads of the parent.
+// Sanitizers do not support forks of processes with several threads. ThreadSanitizer forbids threads in the child, and
+// the allocator of AddressSanitizer keeps locks of the parent's threads.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 namespace tutti::test {
 namespace {
 
-// Creates a communicator of one rank with an id of its own.
+// Joins a bootstrap of one rank with a new id. Returns "ok" or an error.
 std::string join_alone() {
   RendezvousOptions options;
   options.reach = Reach::host;
@@ -33,7 +34,7 @@ TEST(Fork, ChildCanJoin_WhileAnotherThreadJoins) {
   for (int i = 0; i < 100; ++i) {
     Processes processes;
     processes.start([] {
-      ::alarm(20);  // Otherwise a child that waits for a lock of a missing thread would hang.
+      ::alarm(20);  // Turns a hang of the child into a failure.
       return join_alone();
     });
     EXPECT_EQ(processes.report(0), "ok") << "fork " << i;
@@ -43,7 +44,7 @@ TEST(Fork, ChildCanJoin_WhileAnotherThreadJoins) {
   other.join();
 }
 
-// Allocates and frees a region; returns "ok".
+// Allocates and frees a region. Returns "ok" or an error.
 std::string allocate_and_free() {
   auto memory = Regions::of_process().allocate(1 << 20);
   if (!memory.ok()) return std::move(memory).status().message();

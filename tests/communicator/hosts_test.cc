@@ -1,4 +1,4 @@
-// Ranks that act as ranks of several hosts, in all distributions: algorithms that know hosts.
+// Ranks on several emulated hosts, distributed in several ways.
 #include <gtest/gtest.h>
 
 #include "algorithms/catalogue.h"
@@ -76,7 +76,8 @@ TEST_P(SeveralHosts, RunChoicesOfTunerCorrectly) {
   }
 }
 
-// Sub-communicators have hosts of their own, in their own order.
+// Excludes rank 0 and reverses the order of the others. The sub-communicator must know the hosts of its own ranks: it
+// accepts a hierarchical algorithm only if they form groups.
 TEST_P(SeveralHosts, AreKnown_InSubCommunicators) {
   Communicators parts(ranks_.size());
   const auto statuses = on_all(ranks_, [&](Communicator& communicator) -> Status {
@@ -86,7 +87,7 @@ TEST_P(SeveralHosts, AreKnown_InSubCommunicators) {
   });
   for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
   parts.erase(parts.begin());
-  std::reverse(parts.begin(), parts.end());  // By their new ranks.
+  std::reverse(parts.begin(), parts.end());  // [new rank]
   HostOf hosts(GetParam().rbegin(), GetParam().rend() - 1);
   CommunicatorOptions options;
   options.algorithm = "hierarchical";
@@ -107,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Of, SeveralHosts,
                          testing::Values(HostOf{0, 0, 1, 1}, HostOf{0, 1, 0, 1}, HostOf{0, 0, 0, 1},
                                          HostOf{0, 1, 2, 2, 1}, HostOf{0, 1, 1, 0, 1, 1, 0, 1}, HostOf{0, 1, 2}));
 
-// Sub-communicators still share their CPUs with the other ranks.
+// Ranks outside of a sub-communicator use the same CPUs, so they must count for oversubscription.
 TEST(Hosts, CountAllRanksPerCpu_InSubCommunicators) {
   using Seat = Hosts::Seat;
   std::vector<Seat> seats(8, Seat{0, 2, 0});
@@ -120,7 +121,8 @@ TEST(Hosts, CountAllRanksPerCpu_InSubCommunicators) {
   EXPECT_EQ(Hosts::together(4).of({0, 1}).ranks_per_cpu(), 1) << "CPUs are unknown";
 }
 
-// So many shards that a chunk cannot hold one element of each: the tuner chooses another algorithm.
+// Hosts of 1 to 8 ranks need so many shards that a chunk cannot have one element of each. The tuner must choose another
+// algorithm instead of failing.
 TEST(Hosts, MayHaveManyDifferentSizes) {
   CommunicatorOptions options;
   options.timeout_ms = 60'000;
@@ -169,7 +171,8 @@ TEST(Hosts, AreRequired_ByAlgorithmsThatKnowThem) {
   }
 }
 
-// Like NCCL, Tutti ignores NCCL variables that do not fit, so that programs that set them run.
+// Requests a protocol and an algorithm that do not fit. Requests by NCCL's variables must be ignored, so that programs
+// that set them run; other requests must fail.
 TEST(Hosts, ApplyNcclVariables_WhereTheyFit) {
   for (const char* forced : {"LL", "hierarchical"}) {
     for (const bool nccls : {false, true}) {

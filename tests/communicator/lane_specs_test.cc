@@ -1,4 +1,4 @@
-// How many slots lanes have.
+// Number of slots of lanes.
 #include "src/communicator/planning/lane_specs.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ TEST(LaneSpecs, HaveSlotsThatProofsAssume) {
   }
 }
 
-// Lanes of one pair and tag with different numbers of slots coexist.
+// Lanes of a pair and tag with different numbers of slots are different lanes.
 TEST(LaneSpecs, DifferByTheirSlots) {
   const LaneUse use = {.peer = 1};
   EXPECT_NE(spec_of(use, 0, Protocol::simple, Slots::several), spec_of(use, 0, Protocol::simple, Slots::most));

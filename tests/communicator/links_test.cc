@@ -1,4 +1,4 @@
-// Lanes are offered by their owners and found by the other end.
+// Exchange of lanes: the owner offers a lane, and the peer maps it.
 #include "src/communicator/host/links.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ bool is_ready(Links& links, const LaneSpec& spec) {
 TEST(Links, MapLaneAtOneAddress_InOneProcess) {
   Sides sides;
   const LaneSpec spec = message_spec(0, 1, 5);
-  ASSERT_TRUE(sides[0].offer(spec).ok());  // Another rank owns the lane: no effect.
+  ASSERT_TRUE(sides[0].offer(spec).ok());  // No effect, since rank 1 owns the lane.
   EXPECT_FALSE(is_ready(sides[0], spec));
   ASSERT_TRUE(sides[1].offer(spec).ok());
   ASSERT_TRUE(is_ready(sides[0], spec) && is_ready(sides[1], spec));
@@ -42,7 +42,8 @@ TEST(Links, MapLaneAtOneAddress_InOneProcess) {
   EXPECT_EQ(writing.words, reading.words);
 }
 
-// More lanes than a socket can buffer offers, in both directions, before either end reads.
+// Both ranks offer more lanes than a socket can buffer before either reads. Detects lost offers, and ranks that block
+// each other.
 TEST(Links, LoseNoOffer_WhenSocketIsFull) {
   constexpr std::uint16_t kLanes = 1000;
   Sides sides;
@@ -62,7 +63,8 @@ TEST(Links, LoseNoOffer_WhenSocketIsFull) {
   EXPECT_EQ(awaited.size(), 0U);
 }
 
-// The owner is not ready before its offer is sent: it would wait for a writer that cannot know the lane.
+// The socket of the owner is full, so its offer is queued. The owner must not be ready, or it would wait for a writer
+// that does not know the lane.
 TEST(Links, AreNotReady_WhileOfferIsQueued) {
   Sides sides;
   while (std::move(sides.sides[1]->mesh.try_send(0, Frame{})).value()) {
@@ -79,7 +81,7 @@ TEST(Links, AreNotReady_WhileOfferIsQueued) {
 TEST(Links, RejectLaneBetweenOtherRanks) {
   Sides sides;
   Frame frame;
-  const LaneSpec foreign = message_spec(2, 1, 0);  // Rank 1 owns it, but rank 0 does not write it.
+  const LaneSpec foreign = message_spec(2, 1, 0);  // Owned by rank 1, but not written by rank 0.
   frame.bytes = sizeof(LaneSpec) + sizeof(LaneAddress);
   std::memcpy(frame.payload.data(), &foreign, sizeof foreign);
   ASSERT_TRUE(sides.sides[1]->mesh.send(0, frame).ok());

@@ -1,4 +1,4 @@
-// Ranks log a warning while they wait long for another rank.
+// Warnings that ranks log while they wait long for another rank.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -36,7 +36,7 @@ class LongWaitWarning : public ::testing::Test {
   }
 };
 
-// The missing rank resumes after a pause, and the calls succeed.
+// Rank 1 calls only after rank 0 has logged a warning. The warning must name rank 1, and the calls must succeed.
 TEST_F(LongWaitWarning, NamesMissingRank) {
   Communicators ranks = make_ranks(2);
   std::atomic<bool> over = false;
@@ -65,7 +65,7 @@ TEST_F(LongWaitWarning, IsLoggedOncePerWait) {
   EXPECT_EQ(reported, 1);
 }
 
-// A quarter of the timeout would be 15 s: a rank that waits in finalize warns sooner.
+// Other waits warn after a quarter of the timeout, which would be 15 s. A rank in finalize must warn after 5 s.
 TEST_F(LongWaitWarning, SuggestsRemedy_InFinalize) {
   Communicators ranks = make_ranks(2);
   std::thread first([&] { EXPECT_TRUE(ranks[0]->finalize().ok()); });

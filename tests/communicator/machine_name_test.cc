@@ -1,4 +1,4 @@
-// Names of machines in TUTTI_TUNE_FILE: different wherever choices may differ, and the same in each run of a job.
+// Names of machines in TUTTI_TUNE_FILE. They differ wherever choices may differ, and are the same in each run of a job.
 #include "src/communicator/planning/machine_name.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ CommunicatorOptions keeping() {
 
 std::string named(const Hosts& hosts) { return machine_name(keeping(), hosts); }
 
-// Ranks of one machine: first_cpus[rank] is the first CPU on which the rank may run.
+// Returns the ranks of one machine: first_cpus[rank] is the first CPU on which the rank may run.
 Hosts bound_to(const std::vector<std::uint32_t>& first_cpus, std::uint32_t own_cpus = 1) {
   std::vector<Hosts::Seat> seats;
   for (const std::uint32_t first : first_cpus) seats.push_back({0, 8, 0, own_cpus, first, 0});
@@ -51,7 +51,7 @@ TEST(MachineName, DistinguishesSharedFromSeparateCpus) {
   EXPECT_NE(named(bound_to({0, 0, 1})).find("1 rank on 1 CPU and 2 ranks on 1 CPU of "), std::string::npos);
 }
 
-// A scheduler assigns other CPUs to the next run.
+// A scheduler may assign other CPUs to the next run. The name must not change.
 TEST(MachineName, IsTheSame_OnOtherCpusWithEqualSharing) {
   EXPECT_EQ(named(bound_to({1, 1})), named(bound_to({7, 7})));
   EXPECT_EQ(named(bound_to({0, 1})), named(bound_to({5, 2})));
@@ -77,12 +77,13 @@ TEST(MachineName, DistinguishesWhichRanksShareCpus) {
   EXPECT_EQ(names.size(), all.size());
 }
 
-// The other ranks run there as well.
+// Ranks outside of the sub-communicator use the same CPU, so they must count.
 TEST(MachineName, CountsAllRanksOnCpus_InSubCommunicator) {
   EXPECT_NE(named(bound_to({0, 0, 0, 0}).of({0, 1})).find("4 ranks on 1 CPU"), std::string::npos);
 }
 
-// Measurements that differ by one or two steps count as the same link.
+// Measurements vary between runs. Links within a factor of two must have the same name, and links of another magnitude
+// another name.
 TEST(MachineName, GroupsLinksIntoWideClasses) {
   const std::string usual = named(between_hosts(0.125, 20));
   EXPECT_NE(usual.find(", tcp, about 1 Gbit/s, under 100 us"), std::string::npos) << usual;
@@ -162,7 +163,7 @@ TEST(MachineName, IsParsedAsWritten) {
   EXPECT_EQ(device->links, "4 NV 25 GB/s and 2 PHB, laid out as 01");
 }
 
-// Names in files of earlier versions were incomplete.
+// Names in tune files of earlier versions lack data. They must match no machine.
 TEST(MachineName, MatchesNoMachine_WhenOfEarlierVersion) {
   for (const char* name :
        {"0.1.0, hosts 1x2, 1 CPUs of AMD EPYC, no transport asked for", "another", "",
@@ -172,7 +173,7 @@ TEST(MachineName, MatchesNoMachine_WhenOfEarlierVersion) {
     EXPECT_FALSE(parse_machine_name(name).has_value()) << name;
 }
 
-// The name for ranks that join on these CPUs, by rank.
+// Returns the name that all ranks see if they join on these CPUs, cpus[rank].
 std::string joined(const std::vector<std::uint32_t>& cpus) {
   const Meeting meeting;
   Processes processes;

@@ -1,4 +1,4 @@
-// The cost model of the machines of a communicator's ranks.
+// Cost model of the machines on which the ranks of a communicator run.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -8,7 +8,8 @@
 namespace tutti::test {
 namespace {
 
-// Ranks of different machines choose alike, and each call waits for its slowest rank.
+// CPUs of the ranks have different instructions. Each call waits for its slowest rank, and all ranks must make the same
+// choice, so the cost model must use the slowest CPU.
 TEST(CostModel, EncodesAtSpeedOfSlowestCpu) {
   Hosts hosts = Hosts::apart(4);
   std::vector<Location> locations(4);

@@ -1,4 +1,4 @@
-// Calls on mapped memory, between ranks that connect like ranks of different processes.
+// Calls on mapped memory, between ranks that connect as if they were in different processes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -10,7 +10,7 @@
 namespace tutti::test {
 namespace {
 
-// From rank 0, in place.
+// Returns an in-place broadcast from rank 0.
 Call broadcast(std::byte* memory, std::uint64_t bytes) {
   Call call;
   call.collective = Collective::broadcast;
@@ -20,7 +20,7 @@ Call broadcast(std::byte* memory, std::uint64_t bytes) {
   return call;
 }
 
-// Advances as far as possible without the other ranks.
+// Advances an operation without waiting. Returns whether it has completed or failed.
 bool done(Operation& operation) {
   auto progress = operation.advance();
   const bool failed = !progress.ok();
@@ -28,8 +28,8 @@ bool done(Operation& operation) {
   return failed || progress.value();
 }
 
-// The root first sees that rank 2 has no mappable buffer, sends by lanes, and completes. Its published buffer is gone
-// when rank 1 looks.
+// The root sees that rank 2 has no mappable buffer, sends through lanes, completes and frees its buffer. Rank 1 reads
+// the published buffers afterwards, and must not access the freed one.
 TEST(MappedMemory, MayBeFreedByRoot_WhenLaterRankHasPrivateBuffer) {
   constexpr std::size_t kBytes = 64 << 10;
   Communicators ranks = meet(3);
@@ -39,7 +39,7 @@ TEST(MappedMemory, MayBeFreedByRoot_WhenLaterRankHasPrivateBuffer) {
   const auto start = [&](Rank rank) {
     return ranks[rank]->start(broadcast(rank < 2 ? shown[rank] : hidden.data(), kBytes)).value();
   };
-  for (const Status& status : on_all(ranks, [&](Communicator& communicator) {  // Creates the lanes.
+  for (const Status& status : on_all(ranks, [&](Communicator& communicator) {  // Connects the lanes.
          std::vector<std::byte> buffer(kBytes);
          return communicator.run(broadcast(buffer.data(), kBytes));
        })) {
@@ -54,7 +54,7 @@ TEST(MappedMemory, MayBeFreedByRoot_WhenLaterRankHasPrivateBuffer) {
   ASSERT_TRUE(done(*root));
   TUTTI_ASSERT(Regions::of_process().free(shown[0]).ok());
   shown[0] = hidden.data();
-  const auto next = start(0);  // Notifies the other ranks that the memory is gone.
+  const auto next = start(0);  // Notifies peers that the memory was freed.
   while (!done(*second)) continue;
   while (!done(*third)) continue;
   EXPECT_EQ(shown[1][kBytes - 1], std::byte{7});
@@ -62,7 +62,8 @@ TEST(MappedMemory, MayBeFreedByRoot_WhenLaterRankHasPrivateBuffer) {
   TUTTI_ASSERT(Regions::of_process().free(shown[1]).ok());
 }
 
-// Each rank detects it from the published buffers, and none waits.
+// One rank passes private memory to a mapped algorithm. All ranks detect this from the published buffers and must fail
+// without waiting.
 TEST(MappedMemory, FailsOnAllRanks_WhenForcedButOneBufferIsPrivate) {
   constexpr std::size_t kBytes = 64 << 10;
   Communicators ranks = meet(3);
@@ -84,13 +85,14 @@ TEST(MappedMemory, FailsOnAllRanks_WhenForcedButOneBufferIsPrivate) {
            std::vector<std::byte> buffer(kBytes);
            return communicator.run(broadcast(buffer.data(), kBytes));
          })) {
-      EXPECT_TRUE(status.ok()) << status.message();  // The communicator stays usable.
+      EXPECT_TRUE(status.ok()) << status.message();  // The communicator must stay usable.
     }
   }
   TUTTI_ASSERT(Regions::of_process().free(shown).ok());
 }
 
-// The test acts as rank 1, the root of a broadcast, and claims to have no buffers.
+// The test acts as rank 1, the root of a broadcast, and publishes that it has no buffer. Rank 0 must fail instead of
+// accessing an invalid address.
 TEST(MappedMemory, RejectsPeerWithoutBuffer_WhenOneIsRequired) {
   constexpr std::size_t kBytes = 64 << 10;
   std::vector<Mesh> meshes = Mesh::within_process(Hosts::together(2)).value();

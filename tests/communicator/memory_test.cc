@@ -1,4 +1,4 @@
-// Ranks that run out of memory at any point of a call: the peers receive an error, as for any failure.
+// Ranks that run out of memory at any point of a call. Peers must receive an error, as for any failure.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,16 +15,16 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::uint64_t kStride = 7;  // The test tries only every kStride-th of some hundred allocations.
+constexpr std::uint64_t kStride = 7;  // Tries one of kStride allocations, of some hundred.
 
-// Returns whether the call of rank 1 makes this many allocations.
+// Lets allocation number `which` of a call on rank 1 fail. Returns false if the call makes fewer allocations.
 bool lacks_memory_in_a_call(std::uint64_t which) {
   Communicators ranks = make_ranks(2);
   bool came = false;
   const auto statuses = on_all(ranks, [&](Communicator& communicator) {
     std::vector<float> buffer(128);
     Call call = all_reduce(buffer);
-    call.collective = Collective::all_to_all;  // In place the algorithm works on a copy.
+    call.collective = Collective::all_to_all;  // Needs memory: in place, the algorithm works on a copy.
     call.count = 64;
     if (communicator.rank() == 0) return communicator.run(call);
     const Refusal refusal(which);
@@ -42,10 +42,10 @@ bool lacks_memory_in_a_call(std::uint64_t which) {
 TEST(OutOfMemory, IsReportedToAllRanks_InCall) {
   std::uint64_t which = 1;
   while (lacks_memory_in_a_call(which)) which += kStride;
-  EXPECT_GT(which, 10 * kStride);  // The call creates a plan and lanes, and verifies the plan.
+  EXPECT_GT(which, 10 * kStride);  // The call creates a plan, verifies it, and creates lanes.
 }
 
-// Like lacks_memory_in_a_call(), for a call that is advanced step by step.
+// Like lacks_memory_in_a_call(), for a call that advances step by step.
 bool lacks_memory_step_by_step(std::uint64_t which, Kind kind) {
   Communicators ranks = make_ranks(2);
   std::vector<std::vector<float>> sums(2, std::vector<float>(64));
@@ -78,10 +78,11 @@ TEST(OutOfMemory, IsReportedToAllRanks_InOperation) {
   }
 }
 
-// One thread runs calls of two communicators in a group; the peers' threads do the same.
+// One thread runs two calls on each of two communicators in a group. A thread of the peers does the same.
 class Group {
  public:
-  // Returns whether an allocation of rank 1 failed. In that case, no peer waits for the failed calls.
+  // Lets allocation number `which` of rank 1 fail. Expects that no peer waits for failed calls. Returns false if rank 1
+  // makes fewer allocations.
   bool lacks_memory(std::uint64_t which) {
     bool came = false;
     Status peers;
@@ -127,7 +128,7 @@ TEST(OutOfMemory, FailsOnlyAffectedCalls_InGroup) {
   EXPECT_GT(which, 40 + kStride);
 }
 
-// A rank detects its own lack of memory after another rank has aborted: the call fails because of the abort.
+// Rank 1 runs out of memory after rank 0 has aborted. The call must report the abort.
 TEST(OutOfMemory, IsNotTheReportedReason_AfterEarlierFailure) {
   Communicators ranks = make_ranks(2);
   std::vector<int> buffer(64);
@@ -155,17 +156,17 @@ TEST(OutOfMemory, IsReportedToAllRanks_InSplit) {
       return std::move(part).status();
     });
     EXPECT_EQ(statuses[1].code(), came ? Code::system : Code::ok) << which << ": " << statuses[1].message();
-    const Status reported = ranks[0]->failure();  // Rank 0 may have completed its part of the split before.
+    const Status reported = ranks[0]->failure();  // Rank 0 may have completed the split before the failure.
     EXPECT_EQ(reported.code(), came ? Code::system : Code::ok) << which << ": " << reported.message();
   }
   EXPECT_GT(which, 40 + kStride);
 }
 
-// After any failed allocation, the caller's memory stays in place and unchanged.
+// Each allocation of a registration fails in turn. The caller's memory must keep its contents.
 TEST(OutOfMemory, LeavesMemoryUnchanged_InRegistration) {
   const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  auto* first = reinterpret_cast<void*>(
-      0x10000000);  // The first mapping of the process, so that a short part of the list is read to find it.
+  // The first mapping of the process, so that enroll() finds it after reading a short part of the list of mappings.
+  auto* first = reinterpret_cast<void*>(0x10000000);
   void* mapped = ::mmap(first, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(mapped, MAP_FAILED);
   auto* memory = static_cast<std::byte*>(mapped);

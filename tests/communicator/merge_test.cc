@@ -1,4 +1,4 @@
-// Ranks that exchange the topologies of their hosts; one of them fails or sends an invalid one.
+// Ranks exchange the topologies of their hosts, and one of them fails or sends an invalid topology.
 #include "src/communicator/joining/merge.h"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ namespace {
 
 Watch watch() { return {Deadline::after_ms(20'000)}; }
 
-// Runs hosts_known_to_all() as ranks do when they join, each on an emulated host. Returns the result on which all ranks
-// agree.
+// Runs hosts_known_to_all() as ranks do when they join, each on an emulated host. Returns the outcome on which all
+// ranks agree.
 std::string know(Bootstrap& bootstrap) {
   Result<Hosts> hosts = hosts_known_to_all(bootstrap, watch());
   const bool known = hosts.ok() && hosts.value().topology() != nullptr;
@@ -43,13 +43,13 @@ std::vector<std::string> join(Rank ranks, const std::function<std::string(Bootst
   return processes.reports();
 }
 
-// The announcement of a rank about its host, and then the topology.
+// Record by which a rank announces the topology of its host, which it sends afterwards.
 struct Sight {
   std::array<std::uint8_t, 24> digest{};
   std::uint64_t bytes = 0;
 };
 
-// Acts as rank 1 of two.
+// Acts as rank 1 of two, and sends `view` as its topology. Returns the outcome on which both ranks agree.
 std::string notify(Bootstrap& bootstrap, std::string view) {
   std::vector<Sight> sights(bootstrap.ranks());
   sights[1] = {{1}, view.size()};
@@ -65,7 +65,7 @@ TEST(TopologyExchange, SucceedsOnAllRanks) {
   for (const std::string& said : join(3, know)) EXPECT_EQ(said, "known");
 }
 
-// Fails with its own message, before the others have received its topology.
+// Rank 1 fails before peers have received its topology. All ranks must report its error.
 TEST(TopologyExchange, FailsWithReasonOfFailedRank) {
   const auto odd = [](Bootstrap& bootstrap) {
     return bootstrap.agree(internal_error("no memory is left"), watch()).message();

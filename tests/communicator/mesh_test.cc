@@ -1,5 +1,4 @@
-// Guarantees of the sockets between ranks: no sent frame is lost, and a rank that left in good order does not count as
-// dead.
+// Sockets between ranks: no sent frame is lost, and a rank that left a communicator does not count as dead.
 #include "src/communicator/control/mesh.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +25,7 @@ Frame frame_of(FrameKind kind, std::uint8_t mark = 0) {
   return frame;
 }
 
-// Two ranks; the second may be destroyed before the first.
+// Two connected ranks. A test may destroy the second one first.
 struct Ends {
   explicit Ends(const Hosts& hosts = Hosts::together(2)) {
     std::vector<Mesh> both = std::move(Mesh::within_process(hosts)).value();
@@ -42,7 +41,7 @@ bool ended(const Pipe& pipe) {
   return ::poll(&state, 1, 0) == 1 && (state.revents & POLLHUP) != 0;
 }
 
-// The mark of the next frame, or -1.
+// Returns the mark of the next frame, or -1 if there is none.
 int next_mark(Mesh& mesh) {
   auto received = mesh.receive(1);
   if (!received.ok() || !received.value()) return -1;
@@ -57,7 +56,7 @@ TEST(Mesh, DeliversFrames_SentBeforePeerLeft) {
   ends.there->leave();
   ends.there.reset();
   EXPECT_EQ(ends.here->find_dead(), std::nullopt);
-  ends.here->wait(1, 60'000);  // Returns at once: there is data to read.
+  ends.here->wait(1, 60'000);  // Returns at once, since there is data to read.
   EXPECT_EQ(next_mark(*ends.here), 1);
   auto board = ends.here->receive(1);
   ASSERT_TRUE(board.ok() && board.value());
@@ -74,7 +73,8 @@ TEST(Mesh, DeliversFrames_SentBeforePeerDied) {
   EXPECT_EQ(ends.here->find_dead(), std::optional<Rank>(1));
 }
 
-// Such a peer resets the connection, and the kernel reports the reset before the peer's data.
+// A peer that closes its socket with unread data resets the connection, and the kernel reports the reset before the
+// peer's data. The goodbye of the peer must still be found.
 TEST(Mesh, DoesNotReportDeath_WhenPeerLeftWithoutReading) {
   Ends ends;
   ASSERT_TRUE(ends.here->send(1, frame_of(FrameKind::lane)).ok());
@@ -85,7 +85,8 @@ TEST(Mesh, DoesNotReportDeath_WhenPeerLeftWithoutReading) {
   EXPECT_EQ(next_mark(*ends.here), 3);
 }
 
-// One thread reads the goodbye, while another looks for dead peers.
+// One thread reads the goodbye of a peer while another looks for dead peers. The second thread must not report a death
+// because the goodbye is gone from the socket.
 TEST(Mesh, DoesNotReportDeath_WhileAnotherThreadReadsGoodbye) {
   for (int round = 0; round < 500; ++round) {
     Ends ends;
@@ -126,7 +127,7 @@ TEST(Mesh, DistinguishesFullFromBrokenSocket) {
   EXPECT_TRUE(ends.here->send(1, frame_of(FrameKind::lane)).ok());
 }
 
-// Ranks of two hosts. One has created a contact for another communicator, and has notified the other.
+// Ranks of two hosts. The second one has created a contact for another communicator and sent it to the first one.
 struct FurtherEnds : Ends {
   explicit FurtherEnds(FrameKind kind) : Ends(Hosts::apart(2)) {
     auto further = std::move(there->further(0)).value();
@@ -140,7 +141,7 @@ struct FurtherEnds : Ends {
       here->wait(1, 60'000);
     }
   }
-  // Data sent over the contact is kept until it is read, unless the contact has ended here.
+  // Sends data over the contact. Returns whether `here` keeps the data, which it drops once its contact has ended.
   bool keeps_what_comes() {
     there->connection(0).send(own.context(), std::as_bytes(std::span("a note")));
     EXPECT_TRUE(there->send(0, frame_of(FrameKind::lane, 9)).ok());
@@ -164,7 +165,7 @@ TEST(Contact, EndsWithItsOwner_InsideConnection) {
   }
 }
 
-// A failed split may never read its frames.
+// After a failed split, frames may be received but not used. Their contacts must end.
 TEST(Contact, Ends_WhenNotTakenFromItsFrame) {
   FurtherEnds ends(FrameKind::socket);
   (void)ends.receive();
@@ -186,7 +187,7 @@ TEST(Contact, Ends_WithAbandonedProposal) {
   EXPECT_FALSE(ends.keeps_what_comes());
 }
 
-// A mesh whose peer is the test itself, which may violate the protocol.
+// A mesh whose peer is the test itself, which violates the protocol.
 struct Stranger {
   Stranger() {
     auto pair = std::move(open_socket_pair(SOCK_SEQPACKET)).value();
@@ -195,7 +196,7 @@ struct Stranger {
     mesh.emplace(0, std::move(contacts), Hosts::together(2));
     end = std::move(pair.second);
   }
-  // Sends a frame with this many descriptors.
+  // Sends the first `bytes` of a frame, with these descriptors.
   void send(const Frame& frame, std::size_t bytes, const std::vector<int>& descriptors) {
     iovec data = {const_cast<Frame*>(&frame), bytes};
     alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
@@ -272,7 +273,7 @@ TEST_P(Abandonment, IsReportedWithReason_NotAsDeath) {
   EXPECT_EQ(ends.here->abandonment(1).message(), "rank 7 did not answer");
 }
 
-// The limit is 3 s for all peers together. The bound is below the 12 s of four peers one after the other.
+// No peer reads, and the limit is 3 s for all peers together. Closing four peers one after the other would take 12 s.
 TEST(Mesh, ClosesAllConnectionsTogether_WhenNoPeerReads) {
   std::vector<Mesh> meshes = std::move(Mesh::within_process(Hosts::apart(5))).value();
   for (Rank peer = 1; peer < 5; ++peer) {

@@ -1,4 +1,4 @@
-// Planning of calls: whether chunks overlap, and that they overlap where links take time.
+// Planning of calls: the chunks of all plans can overlap, and overlap saves time across hosts.
 #include "src/communicator/planning/planning.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::uint32_t kSlots = 4;  // Slots of a communicator's lanes.
+constexpr std::uint32_t kSlots = 4;  // Slots of lanes.
 
 class PlannedCall : public testing::TestWithParam<cases::Entry> {};
 
@@ -32,7 +32,7 @@ TEST_P(PlannedCall, OverlapsChunks_InPlaceAndOutOfPlace) {
   }
 }
 
-// Plans of more ranks are not verified before they run.
+// The library does not verify plans of so many ranks before it runs them, so the number of slots must suffice.
 TEST_P(PlannedCall, HasSlotsToOverlap_WithManyRanks) {
   OneOf some(7);
   for (const Rank n : {17, 23, 32, 33, 64, 100}) {
@@ -69,7 +69,7 @@ TEST(PlannedCallAcrossHosts, OverlapsChunks) {
   }
 }
 
-// Plans of more ranks are not verified before they run.
+// The library does not verify plans of so many ranks before it runs them, so the number of slots must suffice.
 TEST(PlannedCallAcrossHosts, HasSlotsToOverlap_WithManyRanks) {
   const std::vector<Rank> many[] = {
       {4, 4, 4, 4, 4, 4, 4, 4}, {9, 9}, {16, 16}, {5, 7, 8}, {9, 10, 11, 12}, std::vector<Rank>(16, 2),
@@ -89,7 +89,8 @@ TEST(PlannedCallAcrossHosts, HasSlotsToOverlap_WithManyRanks) {
   }
 }
 
-// On hosts of 1, 5, 7 and 8 ranks an all-reduce has 1120 units.
+// On hosts of 1, 5, 7 and 8 ranks, a hierarchical all-reduce has 1120 units. The tuner must choose another algorithm
+// unless this one is requested.
 TEST(PlannedCallAcrossHosts, IgnoresHosts_WhenSizesAreTooUneven) {
   const auto ask = [](const std::vector<Rank>& hosts, std::string_view forced) {
     Query query;
@@ -107,11 +108,11 @@ TEST(PlannedCallAcrossHosts, IgnoresHosts_WhenSizesAreTooUneven) {
   EXPECT_TRUE(ask({5, 7, 8}, ""));
   EXPECT_FALSE(ask({1, 5, 7, 8}, ""));
   EXPECT_TRUE(ask({1, 5, 7, 8}, "hierarchical"));
-  EXPECT_FALSE(ask({50'000, 1}, ""));  // More shards than tags.
+  EXPECT_FALSE(ask({50'000, 1}, ""));  // Needs more shards than there are tags.
 }
 
-// Simulates ranks that run a loop. Moving a unit takes a rank some time, and the link of its host more. The link
-// transfers one message at a time; all else takes no time.
+// Simulates ranks that execute a plan in a loop. A rank needs time to move a unit, and the link of its host needs more
+// time if the unit leaves the host. A link transfers one message at a time. Everything else takes no time.
 class Timetable {
  public:
   static constexpr double kRankTime = 1;
@@ -127,7 +128,7 @@ class Timetable {
     for (Rank rank = 0; rank < plans.size(); ++rank) write_down(rank);
   }
 
-  // When the last rank has finished.
+  // Returns the time at which the last rank finishes.
   double end() {
     double last = 0;
     for (bool moved = true; moved;) {
@@ -145,7 +146,7 @@ class Timetable {
 
  private:
   struct OfRank {
-    std::vector<Step> steps;  // Steps of all chunks, in the loop's order.
+    std::vector<Step> steps;  // Steps of all chunks, in execution order.
     std::size_t next = 0;
     double clock = 0;
   };
@@ -196,12 +197,12 @@ class Timetable {
   const Loop loop_;
   const double link_time_;
   std::vector<OfRank> ranks_;
-  std::vector<double> links_;  // By host: until when its link is busy.
+  std::vector<double> links_;  // [host]: time until which the link is busy.
   std::vector<Rank> host_of_;
   std::map<std::tuple<Rank, Rank, std::uint32_t>, std::deque<double>> lanes_;
 };
 
-// When links are as busy as ranks, chunks without overlap take twice as long as either.
+// Links need as much time as ranks. Chunks without overlap then take twice as long as with perfect overlap.
 TEST(PlannedCallAcrossHosts, KeepsLinksAndRanksBusyTogether) {
   constexpr std::uint32_t kChunks = 32;
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{2, 2}, {4, 4}, {2, 2, 2}, {2, 2, 2, 2}}) {
@@ -212,8 +213,8 @@ TEST(PlannedCallAcrossHosts, KeepsLinksAndRanksBusyTogether) {
     const Loop overlapping = {.chunks = kChunks, .skew = loop_of(proved.value().overlaps, kSlots).skew};
     const double ranks_only = Timetable(plans, overlapping, 0).end();
     const auto k = static_cast<double>(hosts.size());
-    const double link_time =
-        ranks_only / (kChunks * plans[0].shape.units * 2 * (k - 1) / k);  // Equal to the work of the ranks.
+    // Makes links as busy as ranks.
+    const double link_time = ranks_only / (kChunks * plans[0].shape.units * 2 * (k - 1) / k);
     const double serial = Timetable(plans, {.chunks = kChunks}, link_time).end();
     const double at_once = Timetable(plans, overlapping, link_time).end();
     EXPECT_LT(at_once, 0.7 * serial) << describe(problem);

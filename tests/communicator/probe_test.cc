@@ -1,5 +1,5 @@
-// Measurement of the links between ranks when they join: the same result on all ranks, and connections left as they
-// were.
+// Measurement of links between hosts when ranks join. All ranks have the same result, and no data remains in
+// connections.
 #include "src/communicator/joining/probe.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::string text_of(const NetworkFigures& figures) {
   return text.data();
 }
 
-// The measurement or the error; "left over" if a connection has unread data.
+// Measures. Returns the result or the error, or "left over" if a connection has unread data.
 std::string look(Bootstrap& bootstrap, const Hosts& hosts, bool wanted) {
   const std::vector<PeerSocket> peer_sockets = bootstrap.take_peer_sockets();
   auto seen = probe_network(bootstrap, hosts, peer_sockets, wanted, watch());
@@ -42,7 +42,8 @@ std::string look(Bootstrap& bootstrap, const Hosts& hosts, bool wanted) {
   for (const PeerSocket& link : peer_sockets) {
     if (link.socket && (::recv(link.socket.get(), &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN)) return "left over";
   }
-  if (!bootstrap.barrier(watch()).ok()) return "no second barrier";  // The peers have measured.
+  // Keeps the connections open until all ranks have checked them.
+  if (!bootstrap.barrier(watch()).ok()) return "no second barrier";
   return seen.value() ? text_of(*seen.value()) : "nothing";
 }
 
@@ -65,7 +66,7 @@ std::vector<std::string> join(const Hosts& hosts, const Rank1& odd) {
 
 std::string as_others(Bootstrap& bootstrap, const Hosts& hosts) { return look(bootstrap, hosts, true); }
 
-// Retries, since a busy machine may give no measurement.
+// Retries, since ranks reject measurements on a busy machine.
 TEST(ProbeNetwork, MeasuresTheSameOnAllRanks) {
   for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 1}, {0, 1, 2}, {0, 0, 1, 1}, {0, 1, 1, 0, 1}}) {
     std::vector<std::string> seen = {"nothing"};
@@ -82,7 +83,8 @@ TEST(ProbeNetwork, MeasuresTheSameOnAllRanks) {
   }
 }
 
-// All on one CPU, with other processes that never yield it.
+// All ranks run on one CPU together with processes that never yield it. Times are then invalid, and ranks must return
+// no result.
 TEST(ProbeNetwork, MeasuresNothing_WhenRanksAreStarved) {
   cpu_set_t before, first;
   ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
@@ -115,7 +117,7 @@ TEST(ProbeNetwork, FailsOnAllRanks_WhenRankDies) {
   const auto odd = [](Bootstrap& bootstrap, const Hosts&) -> std::string {
     std::vector<std::uint64_t> wants(bootstrap.ranks(), 1);
     if (!bootstrap.all_gather(std::as_writable_bytes(std::span(wants)), 8, watch()).ok()) return "no agreement";
-    ::_exit(0);  // The other ranks wait for its first message.
+    ::_exit(0);  // Peers wait for the first message of rank 1.
   };
   const std::vector<std::string> said = join(Hosts::apart(4), odd);
   for (const Rank rank : {0U, 2U, 3U}) EXPECT_NE(said[rank].find("rank 1"), std::string::npos) << said[rank];

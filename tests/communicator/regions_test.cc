@@ -1,4 +1,4 @@
-// Which memory of a process can become a region, and that other memory stays unchanged.
+// Registration of memory as regions: accepted kinds of memory, and other memory that stays unchanged.
 #include "src/communicator/control/regions.h"
 
 #include <fcntl.h>
@@ -38,7 +38,8 @@ constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
 Status enroll(std::byte* memory, std::size_t pages) { return Regions::of_process().enroll(memory, pages * kPage); }
 Status withdraw(std::byte* memory) { return Regions::of_process().withdraw(memory); }
 
-// An exit() handler registered before the first of them.
+// Registers an exit() handler before the process creates its first region, so that it runs after handlers of the
+// library. It must still be able to use and free regions.
 TEST(Regions, OutliveExitHandlers) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -98,7 +99,7 @@ TEST(Regions, RejectOtherKindsOfMemory) {
     EXPECT_NE(status.message().find(expected), std::string::npos) << status.message();
   }
   EXPECT_EQ(of_file.page(0)[1], before);
-  // Maps the gap again, so that no foreign memory is there when it is unmapped.
+  // Maps the gap again, so that the destructor of `gap` unmaps no other memory.
   EXPECT_EQ(::mmap(gap.page(1), kPage, PROT_NONE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0), gap.page(1));
   ::close(file);
   EXPECT_NE(enroll(read_only.page(0), 1).message().find("is 'r--p': only private anonymous memory that may be written"),
@@ -137,16 +138,16 @@ TEST(Regions, ReportMemoryUnmappedWhileRegistered) {
     std::byte* memory = mapped.page(1);
     ASSERT_TRUE(enroll(memory, 1).ok());
     ASSERT_EQ(::munmap(memory, kPage), 0);
-    const int protection = reused ? kReadWrite : PROT_NONE;  // Otherwise the addresses could be reused.
+    const int protection = reused ? kReadWrite : PROT_NONE;  // PROT_NONE keeps the addresses from being reused.
     ASSERT_EQ(::mmap(memory, kPage, protection, kPrivate | MAP_FIXED_NOREPLACE, -1, 0), memory);
     if (reused) *memory = std::byte{5};
     const Status status = withdraw(memory);
     EXPECT_EQ(status.code(), Code::invalid_usage);
     EXPECT_NE(status.message().find("deregister before free() or munmap()"), std::string::npos) << status.message();
     if (!reused) continue;
-    EXPECT_EQ(*memory, std::byte{5});  // Neither replaced nor unmapped,
+    EXPECT_EQ(*memory, std::byte{5});  // Neither replaced nor unmapped.
     EXPECT_TRUE(enroll(memory, 1).ok());
-    EXPECT_TRUE(withdraw(memory).ok());  // and unregistered: it can be registered again.
+    EXPECT_TRUE(withdraw(memory).ok());  // The first withdraw() has removed the region.
   }
 }
 
@@ -161,7 +162,8 @@ TEST(Regions, RejectOverlap) {
   EXPECT_TRUE(withdraw(mapped.page(1)).ok());
 }
 
-// Only one thread may replace the pages: a second replacement would discard those of the first.
+// Two threads register the same memory. Only one may succeed, since a second replacement of the pages would discard
+// data of the first.
 TEST(Regions, AcceptMemoryOnce_FromConcurrentThreads) {
   for (int i = 0; i < 200; ++i) {
     const Mapped mapped(16, kReadWrite, kPrivate);
@@ -193,7 +195,8 @@ TEST(Regions, SuggestRemedy_WhenOutOfDescriptors) {
       << status.message();
 }
 
-// The kernel would send SIGXFSZ, which kills the process.
+// Allocates beyond the limit of file size. The kernel would send SIGXFSZ, which kills the process, unless the library
+// checks the limit first.
 TEST(Regions, SuggestRemedy_WhenFileSizeIsLimited) {
   rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -212,7 +215,7 @@ TEST(Regions, SuggestRemedy_WhenFileSizeIsLimited) {
 
 TEST(PeerRegions, FindOnlyBuffersWhollyInsideARegion) {
   const Segment segment = Segment::create("tutti-memory", 2 * kPage).value();
-  const std::uint64_t offer[] = {5, 2 * kPage};  // The region's id and size.
+  const std::uint64_t offer[] = {5, 2 * kPage};  // Id and size of the region.
   ReceivedFrame received;
   received.frame.bytes = sizeof offer;
   std::memcpy(received.frame.payload.data(), offer, sizeof offer);

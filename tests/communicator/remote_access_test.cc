@@ -25,7 +25,7 @@ TEST_F(RemoteAccessTest, Fails_WhenCommunicatorHasFailed) {
   EXPECT_EQ(access.check().code(), Code::timeout);
 }
 
-// Rank 1 ends its access when it detects the failure of the communicator.
+// Rank 1 ends its access when it detects the failure. wait_for_remote_access() must not return before that.
 TEST_F(RemoteAccessTest, IsWaitedFor_AfterFailure) {
   std::atomic<bool> remote_accesses = false, left = false;
   std::thread other([&] {
@@ -51,7 +51,7 @@ TEST_F(RemoteAccessTest, IsWaitedForUntilDeadline_WhenRankIsStopped) {
 
 TEST_F(RemoteAccessTest, IsNotWaitedFor_WhenRankDied) {
   store_release(&board_.entry(1).remote_accesses, 1U);
-  meshes_.pop_back();  // Without a goodbye.
+  meshes_.pop_back();  // Rank 1 sends no goodbye.
   const Deadline deadline = Deadline::after_ms(600'000);
   wait_for_remote_access(board_, meshes_[0], 0, deadline);
   EXPECT_FALSE(deadline.passed());

@@ -21,7 +21,7 @@ using Order = std::vector<Rank>;
 
 constexpr std::uint32_t kMax = 8;
 
-// Returns whether the orders are the same ring: it has no first rank, and both directions are equal.
+// Returns whether both orders are the same ring. Rings have no first rank, and both directions are equal.
 bool is_ring(Order order, const Order& wanted) {
   for (const bool reversed : {false, true}) {
     if (reversed) std::reverse(order.begin(), order.end());
@@ -47,7 +47,7 @@ TEST(RingMapping, KeepsHostsContiguous) {
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(rank_mapping.order[i] % 2, i / 4);
 }
 
-// Four of five ranks in another order: the ring follows the NVLinks of their GPUs.
+// The sub-communicator has four of five ranks in another order. Its ring must follow the NVLinks of their GPUs.
 TEST(RingMapping, FollowsGpus_InSubCommunicator) {
   const Hosts part = on_crossed_gpus({0, 0, 0, 0, 1}).of({3, 0, 1, 2});
   EXPECT_EQ(gpu_of(part.location(0)), bus_of(3));
@@ -55,7 +55,7 @@ TEST(RingMapping, FollowsGpus_InSubCommunicator) {
   EXPECT_TRUE(is_ring(rank_mapping.order, {0, 1, 3, 2})) << testing::PrintToString(rank_mapping.order);
 }
 
-// [{from, to}]: bricks of NVLink from GPU to GPU, in each direction.
+// [{from, to}]: bandwidth in bricks of NVLink from GPU to GPU, in each direction.
 using Bricks = std::map<std::pair<Rank, Rank>, double>;
 
 Bricks bricks_of(const Topology& topology) {
@@ -68,7 +68,7 @@ Bricks bricks_of(const Topology& topology) {
   return bricks;
 }
 
-// Number of messages between each pair of ranks, in a chunk of each channel.
+// Returns the number of messages between each pair of ranks, for one chunk on each channel.
 Bricks spoken(const std::vector<RankMapping>& rank_mappings, const Problem& problem, const char* algorithm) {
   Bricks messages;
   for (const RankMapping& rank_mapping : rank_mappings) {
@@ -82,7 +82,8 @@ Bricks spoken(const std::vector<RankMapping>& rank_mappings, const Problem& prob
   return messages;
 }
 
-// Rings of one brick each: they use all bricks of the cube in both directions, and nothing else.
+// Each ring uses one brick of each of its links. Together, rings must use all bricks of the cube in both directions,
+// and no other link.
 TEST(RingMapping, UsesEveryNvLinkOfMesh_WithChannels) {
   const Topology cube = hybrid_cube_mesh();
   const std::vector<RankMapping> rank_mappings = ring_orders(on_gpus_of(cube, std::vector<Rank>(8, 0)), kMax).each;
@@ -113,7 +114,7 @@ TEST(RingMapping, IsLimitedByChannels) {
   for (std::uint32_t most = 1; most <= 6; ++most) EXPECT_EQ(ring_orders(hosts, most).each.size(), most);
 }
 
-// Verifies the plan of each channel with the actual ranks, blocks and roots.
+// Verifies the plans of each channel with the ranks, blocks and roots of the call.
 TEST(RingMapping, KeepsPlansCorrect) {
   const std::pair<Collective, const char*> algorithms[] = {{Collective::all_reduce, "ring"},
                                                            {Collective::all_reduce, "hierarchical_ring"},
@@ -148,7 +149,7 @@ TEST(RingMapping, KeepsPlansCorrect) {
   }
 }
 
-// Two hosts; on the second, ranks have the GPUs in reverse order.
+// Returns two hosts. On the second one, ranks use the GPUs in reverse order.
 Hosts on_reversed_gpus(const Topology& topology) {
   constexpr Rank kGpus = 8;
   Hosts hosts(std::vector<Rank>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
@@ -171,7 +172,7 @@ TEST(RailMapping, FollowsNearestPorts) {
   EXPECT_EQ(rank_mapping.order, (Order{0, 1, 2, 3, 4, 5, 6, 7, 15, 14, 13, 12, 11, 10, 9, 8}));
 }
 
-// The peers of a rank on other hosts, for hosts of this many ranks each.
+// Returns the peers of a rank on other hosts, if each host has `size` ranks.
 std::vector<Rank> on_other_hosts(const Plan& plan, Rank size) {
   std::vector<Rank> peers;
   for (std::size_t i = 0; i < plan.steps.size(); ++i)
@@ -180,7 +181,7 @@ std::vector<Rank> on_other_hosts(const Plan& plan, Rank size) {
   return peers;
 }
 
-// All plans with the mapping by rails, and each rank's own.
+// Returns the plan of each rank for the hierarchical algorithm with this rank mapping.
 std::vector<Plan> on_rails(const RankMapping& rank_mapping, const Problem& problem) {
   std::vector<Plan> plans(problem.ranks);
   for (Plan& plan : emit_plans(*find(problem.collective, "hierarchical"), logical(rank_mapping, problem))) {
@@ -191,7 +192,8 @@ std::vector<Plan> on_rails(const RankMapping& rank_mapping, const Problem& probl
   return plans;
 }
 
-// Blocks that belong to ranks move with them, and traffic between hosts stays on a rail.
+// In collectives with a block per rank, plans must move the correct blocks with a rank mapping. Traffic between hosts
+// must stay on a rail.
 TEST(RailMapping, IsKept_ForBlocksOfRanks) {
   const RankMapping rails = rail_rank_mapping(on_reversed_gpus(preset("dgx-h100").value()));
   const RankMapping dealt = rank_mapping_of(std::vector<Rank>{0, 1, 0, 1, 1, 0, 1});
@@ -214,7 +216,7 @@ TEST(RailMapping, IsKept_ForBlocksOfRanks) {
   }
 }
 
-// Hosts one after the other, with this many GPUs each.
+// Returns hosts with this many GPUs each, and consecutive ranks on each host.
 Hosts on_systems(const Topology& topology, Rank hosts, Rank gpus) {
   std::vector<Rank> host_of;
   std::vector<Location> locations(std::size_t{hosts} * gpus);
@@ -231,8 +233,8 @@ Hosts on_systems(const Topology& topology, Rank hosts, Rank gpus) {
   return made;
 }
 
-// On each channel the two leaders of a host are the ranks whose GPUs are nearest to the channel's port. Every port
-// belongs to some channel.
+// On each channel, the two leaders of a host must be the ranks whose GPUs are nearest to the channel's port. Every port
+// must have a channel.
 TEST(TreeMapping, ChoosesLeadersNearPortOfChannel) {
   const Topology topology = preset("dgx-a100").value();
   const Hosts hosts = on_systems(topology, 3, 8);
@@ -243,7 +245,7 @@ TEST(TreeMapping, ChoosesLeadersNearPortOfChannel) {
     EXPECT_EQ(orders.each.size(), 8u);
     for (const RankMapping& rank_mapping : orders.each) {
       const Problem problem = {.collective = collective, .ranks = 24, .groups = rank_mapping.groups};
-      std::set<NodeId> near = {ports.begin(), ports.end()};  // To all leaders of this channel.
+      std::set<NodeId> near = {ports.begin(), ports.end()};  // Ports near all leaders of this channel.
       for (const Plan& plan : emit_plans(*find(collective, "hierarchical_tree"), logical(rank_mapping, problem))) {
         const Plan mine = embedded(rank_mapping, problem, plan);
         if (on_other_hosts(mine, 8).empty()) continue;
@@ -270,7 +272,7 @@ TEST(RingMapping, IsIdentity_WhenTopologyIsUnknown) {
   EXPECT_TRUE(ring_orders(Hosts::together(4), kMax).each.front().order.empty());
   Hosts hosts = on_crossed_gpus({0, 0, 0, 0});
   std::vector<Location> locations = hosts.locations();
-  set_gpu(locations[2], "0000:ff:00.0");  // A GPU that the discovering rank did not see.
+  set_gpu(locations[2], "0000:ff:00.0");  // A GPU that is not in the topology.
   hosts.place(locations);
   ASSERT_EQ(ring_orders(hosts, kMax).each.size(), 1u);
   EXPECT_TRUE(ring_orders(hosts, kMax).each.front().order.empty());

@@ -1,4 +1,4 @@
-// Settings that are invalid or have no effect, checked before any communicator exists.
+// Checks for settings that are invalid or have no effect.
 #include "src/communicator/joining/settings.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST(Settings, ReportUnusedAutotuning_WhenChoiceIsForced) {
 
 int unused_files_reported = 0;
 
-// Set before this process reads its environment.
+// Set before the process reads its environment.
 const int kTuneFileIsSet = ::setenv("TUTTI_TUNE_FILE", "/nonexistent/tuned", 1);
 
 TEST(Settings, ReportUnusedTuneFile_OncePerProcess) {

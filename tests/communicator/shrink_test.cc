@@ -24,7 +24,7 @@ CommunicatorOptions waiting(const Communicator& communicator, std::int64_t init_
   return options;
 }
 
-// Fails unless the ranks of the new communicator reduce correctly; each passes its number in the parent.
+// All-reduces the number of each rank in the parent. Returns an error unless the sum is as expected.
 Status expect_sum(Communicator& part, Rank self, Rank expected) {
   std::vector<float> buffer(30'000, static_cast<float>(self));
   TUTTI_CHECK_OK(part.run(all_reduce(buffer)));
@@ -32,7 +32,7 @@ Status expect_sum(Communicator& part, Rank self, Rank expected) {
                                                                                    : internal_error("a wrong sum");
 }
 
-// Shrinks and reduces, unless the rank is excluded.
+// Shrinks the communicator and runs an all-reduce, unless this rank is excluded.
 Status go_on(Communicator& communicator, const List& excluded) {
   if (contains(excluded, communicator.rank())) return {};
   const auto part = TUTTI_TRY(communicator.shrink(excluded, communicator.options()));
@@ -77,7 +77,8 @@ TEST(Shrink, NamesNewCommunicatorAfterParent) {
   EXPECT_EQ(statuses[2].message(), "grid (2 of 3 ranks)");
 }
 
-// The failed call has left lanes and their addresses partly exchanged.
+// A call times out because one rank does not make it, when lanes and their addresses are partly exchanged. The other
+// ranks must still be able to shrink and call.
 TEST(Shrink, Succeeds_AfterFailure) {
   for (const Rank culprit : {0U, 1U, 3U}) {
     CommunicatorOptions options;
@@ -89,7 +90,7 @@ TEST(Shrink, Succeeds_AfterFailure) {
       short_timeout.timeout_ms = 20;
       const Status failure = communicator.run(all_reduce(buffer), &short_timeout);
       if (failure.code() != Code::timeout) return internal_error("not told: " + failure.message());
-      communicator.abort();  // Fails again; a peer may already be in its shrink, which continues.
+      communicator.abort();  // A second failure. It must not end the shrink of a peer.
       return go_on(communicator, {culprit});
     });
     expect_ok(statuses);
@@ -99,11 +100,11 @@ TEST(Shrink, Succeeds_AfterFailure) {
 
 TEST(Shrink, CanBeRepeated) {
   Communicators ranks = make_ranks(5);
-  std::barrier<> round(5);  // No rank is in a call that an abort would disturb.
+  std::barrier<> round(5);  // Ensures that an abort does not disturb calls of other ranks.
   expect_ok(on_all(ranks, [&](Communicator& communicator) -> Status {
     Communicator* parent = &communicator;
     std::unique_ptr<Communicator> part;
-    for (Rank left = 5; left > 1; --left) {  // Always excludes the second of the remaining ranks.
+    for (Rank left = 5; left > 1; --left) {  // Excludes rank 1 of the remaining ranks.
       if (parent->rank() == 1) return round.arrive_and_drop(), Status();
       auto next = TUTTI_TRY(parent->shrink({1}, parent->options()));
       if (left % 2 == 0) parent->abort();
@@ -126,7 +127,8 @@ TEST(Shrink, Succeeds_OnSplitCommunicator) {
   }));
 }
 
-// The frame that rank 0's recv has sent is still needed.
+// Rank 0 starts a recv, and rank 1 reads the frame with its lane during the shrink. The frame must not be lost, or the
+// message would never arrive.
 TEST(Shrink, ProcessesFramesSentBeforeIt) {
   Communicators ranks = make_ranks(3);
   expect_ok(on_all(ranks, [](Communicator& communicator) -> Status {
@@ -150,8 +152,8 @@ TEST(Shrink, ReportsBothListsOnAllRanks_WhenTheyDiffer) {
     const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
       if (communicator.rank() == 3) return {};
       const List list = communicator.rank() == odd ? List{} : List{3};
-      return communicator.shrink(list, waiting(communicator, 500))
-          .status();  // A rank may call after the others have left.
+      // The timeout ends the wait of a rank that calls after the others have left.
+      return communicator.shrink(list, waiting(communicator, 500)).status();
     });
     for (Rank rank = 0; rank < 3; ++rank)
       expect_words(statuses[rank], Code::invalid_usage,
@@ -161,7 +163,7 @@ TEST(Shrink, ReportsBothListsOnAllRanks_WhenTheyDiffer) {
   expect_ok(on_all(ranks, [](Communicator& communicator) { return communicator.failure(); }));
 }
 
-// The excluded rank calls after the others have left, and still receives their reason.
+// The excluded rank calls after the others have completed. It must receive their reason in addition to its timeout.
 TEST(Shrink, ReportsExclusion_ToExcludedRank) {
   Communicators ranks = make_ranks(3);
   expect_ok(on_all(ranks, [](Communicator& communicator) { return go_on(communicator, {2}); }));
@@ -188,14 +190,15 @@ TEST(Shrink, ReportsDestroyedRank) {
                {"rank 1 has destroyed its communicator"});
 }
 
-// By the parent's abort, or by the abort word of the new handle. The peers receive the reason, even if they call later.
+// Rank 0 aborts the parent, or sets the abort word of the new communicator. Its peers must receive the reason, even if
+// they call later.
 TEST(Shrink, EndsByAbort) {
   for (const bool by_parent : {true, false}) {
     Communicators ranks = make_ranks(3);
     std::atomic<bool> done = false;
     std::uint32_t word = 0;
     const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
-      if (communicator.rank() == 2) {  // Does not call, and no deadline ends the wait.
+      if (communicator.rank() == 2) {  // Does not call. Rank 0 has no deadline.
         if (!by_parent) store_release(&word, 1U);
         while (by_parent && !done) ranks[0]->abort();
         return {};
@@ -213,7 +216,8 @@ TEST(Shrink, EndsByAbort) {
   }
 }
 
-// After any sequence of failed attempts, ranks that pass the same list succeed.
+// Ranks make random attempts with different lists, which fail. A later shrink with the same list on all ranks must
+// succeed.
 TEST(Shrink, Succeeds_AfterAnyFailedAttempts) {
   constexpr std::uint32_t seed = 20261121;
   std::mt19937 random(seed);

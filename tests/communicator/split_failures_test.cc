@@ -1,4 +1,4 @@
-// Errors of the other ranks if one of them cannot create its part of a split.
+// Splits in which one rank cannot create its sub-communicator: errors of all ranks.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -28,7 +28,8 @@ Status use_part(Communicator& parent) {
 class SplitFailure : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Transports, SplitFailure, testing::Values("shm", "tcp"));
 
-// Rank 2 can neither receive sockets nor create a board. It is alive, and the others must not report it dead.
+// Rank 2 cannot open files, so it can neither receive sockets nor create a board. All ranks must report the cause, and
+// none may report that rank 2 died.
 TEST_P(SplitFailure, NamesCause_WhenRankCannotCreateItsPart) {
   const std::string cause = GetParam() == "shm" ? "a descriptor from rank 0 was lost" : "Too many open files";
   const Meeting meeting;

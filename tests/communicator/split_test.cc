@@ -23,7 +23,7 @@ TEST(Split, OrdersByKey_AndExcludesRanksWithoutColor) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }
 
-// The name appears in timeout errors.
+// Timeout errors contain the name, so it must identify the new communicator.
 TEST(Split, NamesNewCommunicatorsByColor) {
   for (const std::string name : {"", "grid"}) {
     CommunicatorOptions options;
@@ -41,13 +41,14 @@ TEST(Split, NamesNewCommunicatorsByColor) {
   }
 }
 
-// Rank 0's recv has sent the address of its lane, which rank 1 has not read when it waits for a socket.
+// Rank 0 starts a recv, which sends the address of its lane. Rank 1 reads this frame while it waits for a socket of the
+// split. The frame must not be lost, or the message would never arrive.
 TEST(Split, ProcessesFramesSentBeforeIt) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     const Rank rank = communicator.rank();
     std::vector<int> buffer(100, rank == 0 ? 0 : 7);
-    (void)TUTTI_TRY(communicator.split(0, 0, communicator.options()));  // Its lanes exist from now on.
+    (void)TUTTI_TRY(communicator.split(0, 0, communicator.options()));  // Creates the lanes of split.
     std::vector<std::unique_ptr<Operation>> recv;
     if (rank == 0) {
       recv.push_back(TUTTI_TRY(communicator.start(message(Kind::recv, 1, buffer))));

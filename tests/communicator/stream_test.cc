@@ -1,4 +1,5 @@
-// Bandwidth streams along a ring end where their senders end them, and read nothing of later streams.
+// Streams that measure bandwidth along a ring. A stream ends where its sender ends it, and reads no data of the next
+// stream.
 #include "src/communicator/joining/stream.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 namespace tutti::test {
 namespace {
 
-// Two ranks, each on a host of its own, with one connection for both directions.
+// Two ranks on different hosts, with one connection for both directions.
 class BandwidthStream : public testing::Test {
  protected:
   void SetUp() override {
@@ -27,7 +28,7 @@ class BandwidthStream : public testing::Test {
     }
   }
 
-  // Runs this many streams on each rank; returns no results for a rank that failed.
+  // Runs `times` streams on each rank. Returns the results, or none for a rank that failed.
   std::array<std::vector<Streamed>, 2> run(const std::array<StreamLimits, 2>& limits, int times) {
     std::array<std::vector<Streamed>, 2> seen;
     const auto both = [&](std::size_t i) {
@@ -62,7 +63,7 @@ StreamLimits limits_of(std::uint64_t unit_bytes, std::uint64_t max_bytes) {
   return limits;
 }
 
-// A rank often completes a stream while the other still waits for it.
+// Runs 2000 short streams. A rank often completes a stream and begins the next one while the other rank still reads.
 TEST_F(BandwidthStream, DoesNotReadNextStream) {
   const StreamLimits limits = limits_of(8, 8);
   const auto seen = run({limits, limits}, 2000);
@@ -86,7 +87,7 @@ TEST_F(BandwidthStream, SendsAll_WhenTimeSuffices) {
   }
 }
 
-// A sender without time sends one unit, and receives everything from the other.
+// The time of one sender is 0, so it sends one unit. It must still receive everything from the other rank.
 TEST_F(BandwidthStream, EndsWhereSenderEnds) {
   const StreamLimits long_ones = limits_of(1024, 300 * 1024);
   StreamLimits short_ones = long_ones;

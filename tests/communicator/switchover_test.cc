@@ -1,4 +1,5 @@
-// Ranks that switch together without waiting: every order of their steps, and threads with arbitrary timing.
+// Ranks that switch at the same operation without waiting: all interleavings of their steps, and threads with arbitrary
+// timing.
 #include "src/communicator/control/switchover.h"
 
 #include <gtest/gtest.h>
@@ -21,22 +22,22 @@ constexpr std::uint8_t kOperations = 4;
 constexpr std::uint8_t kOffers = 2;
 constexpr std::uint16_t kOutcome = 0x1234;
 
-// Each rank publishes an operation, then reads the decision, and repeats. Rank 0 is also the decider. Between its
-// operations it may propose, then read the position of each rank, then confirm or cancel. Each access to another rank's
-// words is one step.
+// State of a run. Each rank publishes its operation, then reads the decision, and repeats. Rank 0 also decides: between
+// its operations it may make a proposal, read the position of each rank, and confirm or cancel. Each access to words of
+// another rank is one step.
 struct Course {
   std::uint64_t word = 0;
   std::array<std::uint64_t, kRanks> shown = {};
-  std::array<std::uint8_t, kRanks> done = {};   // Operations.
-  std::array<std::uint8_t, kRanks> first = {};  // The first operation that used the outcome; 0: none yet.
+  std::array<std::uint8_t, kRanks> done = {};   // Number of operations.
+  std::array<std::uint8_t, kRanks> first = {};  // First operation that used the outcome; 0: none yet.
   std::array<std::optional<Switchover::Arrival>, kRanks> arrivals = {};
   std::optional<Switchover::Proposal> proposal;
   std::uint8_t offers = 0;
-  std::uint64_t from = 0;  // Operation of the confirmed decision.
+  std::uint64_t from = 0;  // Operation from which the confirmed decision holds.
 
   Switchover view() { return {&word, {&shown[0], &shown[1], &shown[2]}}; }
 
-  // The part of the state that determines all later steps.
+  // Returns the part of the state that determines all later steps.
   std::vector<std::uint64_t> key() const {
     std::vector<std::uint64_t> all = {word, offers, from};
     all.insert(all.end(), shown.begin(), shown.end());
@@ -133,7 +134,8 @@ TEST(Switchover, TakesEffectAfterMargin_BehindFurthestRank) {
   EXPECT_EQ(view.arrive(1, 1'000, 1), (Switchover::Decision{1, 7, 13}));
 }
 
-// A rank whose calls fail publishes smaller numbers again.
+// A rank whose calls fail publishes smaller numbers again. Rank 0 must not propose an operation that a rank may have
+// canceled before.
 TEST(Switchover, NeverProposesNumberTwice) {
   std::uint64_t word = 0, shown[2] = {};
   const Switchover view(&word, {&shown[0], &shown[1]});
@@ -150,7 +152,8 @@ TEST(Switchover, NeverProposesNumberTwice) {
   EXPECT_EQ(view.prepare(2, 7, 1).offered.from, 13U) << "other turns are other words";
 }
 
-// A decider and a rank at the same time, repeatedly: each publishes, and then reads the other's value.
+// A decider and a rank run concurrently, 200'000 times. Each publishes a value, then reads that of the other. Detects a
+// missing memory fence, by which neither sees the other and only one of them switches.
 TEST(Switchover, LetsOneOfTwoSeeTheOther) {
   constexpr int kTimes = 200'000;
   struct alignas(64) Own {
@@ -186,15 +189,15 @@ TEST(Switchover, LetsOneOfTwoSeeTheOther) {
     ASSERT_EQ(meetings[i].shown[0].changes_over, meetings[i].shown[1].changes_over) << "time " << i;
 }
 
-// Threads that never wait for a decision, over many turns at close distance: each records its first operation after
-// each decision.
+// Runs threads that never wait for a decision and stay within a few operations of each other, over many decisions.
+// Expects that each thread switches at the operation of the decision.
 void change_over_in_threads() {
   constexpr std::uint32_t kTurns = 60;
   constexpr std::uint64_t kMax = 1'000'000, kAhead = 3;
   alignas(64) std::uint64_t words[kRanks + 1][8] = {};
   const Switchover view(&words[kRanks][0], {&words[0][0], &words[1][0], &words[2][0]});
   std::vector<std::vector<std::uint64_t>> first(kRanks), named(kRanks);
-  std::array<std::atomic<std::uint32_t>, kRanks> adopted = {};  // Turns.
+  std::array<std::atomic<std::uint32_t>, kRanks> adopted = {};  // Number of decisions.
   const auto all_have = [&](std::uint32_t turns) {
     return std::all_of(adopted.begin(), adopted.end(), [&](const auto& own) { return own >= turns; });
   };

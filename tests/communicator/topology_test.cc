@@ -1,4 +1,4 @@
-// Locations of ranks by a topology file. Uses processes, since the environment is read once.
+// Topology files that define where ranks are. Each rank is a process, since a process reads its environment once.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ class TopologyFileOfRanks : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Results of `ranks` that join with these variables, each bound to one of two processors.
+  // Runs `body` on ranks that join with these variables, each bound to one of two CPUs. Returns the results or errors.
   std::vector<std::string> join(Rank ranks, const std::function<std::string(Communicator&)>& body) {
     const Meeting meeting;
     Processes processes;
@@ -65,7 +65,7 @@ class TopologyFileOfRanks : public testing::Test {
   }
 
   const char* variable_ = "TUTTI_TOPO_FILE";
-  std::vector<std::uint32_t> cpus_;  // Each in a domain of its own.
+  std::vector<std::uint32_t> cpus_;  // Each in its own NUMA domain.
   std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / ("tutti-topology-" + std::to_string(::getpid()));
   std::string file_ = folder_ / "host.json", dump_ = folder_ / "dump.json";
@@ -88,7 +88,7 @@ TEST_F(TopologyFileOfRanks, DefinesNumaDomains) {
   for (const std::string& said : join(4, body)) EXPECT_EQ(said, "4 4 5 5 right by hierarchical");
 }
 
-// Rank 0 writes the merged topology: its own names appear there.
+// Rank 0 writes the merged topology to the dump file. It must equal the topology of the file.
 TEST_F(TopologyFileOfRanks, IsWritten_AsUsed) {
   const auto body = [](Communicator& communicator) {
     const MergedTopology* merged = communicator.mesh()->hosts().topology();
@@ -103,7 +103,7 @@ TEST_F(TopologyFileOfRanks, IsWritten_AsUsed) {
   EXPECT_EQ(dumped.value().links, given.links);
 }
 
-// Otherwise each host would have a different topology to send.
+// A topology with host names would differ on each host, and each would have to be sent. Notes must not contain them.
 TEST_F(TopologyFileOfRanks, IsSentWithoutHostNames) {
   Topology topology = read_topology_file(file_).value();
   for (int i = 0; i < 2; ++i) {
