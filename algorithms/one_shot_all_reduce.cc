@@ -13,7 +13,7 @@ class OneShot : public Entry<Algorithm> {
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
 
   // Each rank computes its own sum, from its exact input and the compressed inputs of others.
-  bool bears_rounding(const Problem& problem) const override { return problem.ranks == 1; }
+  bool supports_compression(const Problem& problem) const override { return problem.ranks == 1; }
 
   CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;

@@ -35,7 +35,7 @@ class RecursiveDoubling : public Entry<Algorithm> {
   }
 
   // Each rank computes its own sum, from its exact input and the compressed partial sums of others.
-  bool bears_rounding(const Problem& problem) const override { return problem.ranks == 1; }
+  bool supports_compression(const Problem& problem) const override { return problem.ranks == 1; }
 
   CostLaw cost_law(const Problem& problem) const override {
     const Players players(problem.ranks);

@@ -87,7 +87,7 @@ void complete(Request& request) {
   if (!request.algorithms.empty()) return;
   const Problem any = {.collective = request.collective, .ranks = 4, .groups = {}};
   for (const Algorithm* algorithm : catalogue(request.collective)) {
-    if (!is_in_memory(*algorithm) && algorithm->bears_rounding(any)) request.algorithms.push_back(algorithm);
+    if (!is_in_memory(*algorithm) && algorithm->supports_compression(any)) request.algorithms.push_back(algorithm);
   }
 }
 

@@ -20,14 +20,14 @@ const char* name = "perf";
 
 // Hashes of printed messages, in memory shared by all processes. 0 marks a free entry. If the table is full, messages
 // may repeat.
-using Said = std::array<std::atomic<std::uint64_t>, 64>;
+using Reported = std::array<std::atomic<std::uint64_t>, 64>;
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-Said* said = nullptr;
+Reported* reported = nullptr;
 
 bool is_new(std::string_view sentence) {
-  if (said == nullptr) return true;
+  if (reported == nullptr) return true;
   const std::uint64_t mine = std::hash<std::string_view>()(sentence) | 1;
-  for (std::atomic<std::uint64_t>& place : *said) {
+  for (std::atomic<std::uint64_t>& place : *reported) {
     std::uint64_t there = 0;
     if (place.compare_exchange_strong(there, mine)) return true;
     if (there == mine) return false;
@@ -38,8 +38,8 @@ bool is_new(std::string_view sentence) {
 }  // namespace
 
 void share_failures() {
-  void* memory = ::mmap(nullptr, sizeof(Said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory != MAP_FAILED) said = new (memory) Said();
+  void* memory = ::mmap(nullptr, sizeof(Reported), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) reported = new (memory) Reported();
 }
 
 void set_program_name(const char* path) {

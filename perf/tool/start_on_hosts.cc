@@ -140,10 +140,10 @@ class Output {
     tutti_unique_id id;
     reported_ = read_line(line, id);
     if (!reported_) return show(line + "\n");
-    const std::string said = line_of(id);
+    const std::string reported = line_of(id);
     for (const int input : inputs_)
-      (void)!::write(input, said.data(),
-                     said.size());  // Writes to hosts that are gone fail; that is detected elsewhere.
+      (void)!::write(input, reported.data(),
+                     reported.size());  // Writes to hosts that are gone fail; that is detected elsewhere.
   }
   static void show(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);

@@ -99,12 +99,12 @@ void Rendezvous::join(AcceptedPeer accepted) {
   }
   members_.emplace(claim.rank, Member{std::move(channel), record});
   log(LogLevel::trace, "rank %u of %u connected: %s", claim.rank, ranks_, describe(record.peer).c_str());
-  tell_host(claim.rank);
+  send_host(claim.rank);
   if (members_.size() == ranks_) start();
 }
 
 // Sends the identity of this process, which ranks report if it is stopped.
-void Rendezvous::tell_host(Rank newcomer) {
+void Rendezvous::send_host(Rank newcomer) {
   const bool notifications =
       host_.rank == kRendezvous && members_.at(newcomer).record.peer.process == host_.process.process;
   if (notifications) host_.rank = newcomer;

@@ -41,7 +41,7 @@ class Rendezvous {
   void join(AcceptedPeer accepted);
   void notice_duplicate(const PeerRecord& duplicate);
   Status refuse(const Claim& claim, const JoinRecord& record) const;
-  void tell_host(Rank newcomer);
+  void send_host(Rank newcomer);
   void start();
   void call_roll();
   void receive(Rank rank, Member& member);

@@ -94,7 +94,7 @@ std::size_t blocks_of(const Call& call) {
   return one ? 1 : static_cast<std::size_t>(call.communicator->seat.ranks);
 }
 
-bool bears_rounding(const Call& call) {
+bool supports_compression(const Call& call) {
   const bool reduces = call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter || call.kind == Kind::reduce;
   return !reduces || call.made || call.reduction == ncclSum || call.reduction == ncclAvg;
 }
@@ -102,7 +102,7 @@ bool bears_rounding(const Call& call) {
 }  // namespace
 
 bool CompressionRule::takes(const Call& call) const {
-  return (types & bit_of(call.type)) != 0 && (kinds & bit_of(call.kind)) != 0 && bears_rounding(call) &&
+  return (types & bit_of(call.type)) != 0 && (kinds & bit_of(call.kind)) != 0 && supports_compression(call) &&
          call.count * size_of(call.type) * blocks_of(call) >= min_bytes;
 }
 

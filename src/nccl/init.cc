@@ -10,7 +10,7 @@
 namespace tutti::nccl {
 namespace {
 
-Outcome check_seat(const RankConfig& seat) {
+Outcome check_rank_config(const RankConfig& seat) {
   if (seat.ranks < 1) return invalid_argument("nranks is " + std::to_string(seat.ranks) + ": pass 1 or more");
   if (seat.rank >= 0 && seat.rank < seat.ranks) return {};
   return invalid_argument("rank is " + std::to_string(seat.rank) + ": pass 0 to " + std::to_string(seat.ranks - 1));
@@ -26,7 +26,7 @@ struct Joining {
 // Requires a successful check_memory(). Stores the handle before joining, so that another thread can abort the wait for
 // the ranks.
 Outcome join(ncclComm_t* out, Joining joining) {
-  TUTTI_NCCL_CHECK(check_seat(joining.seat));
+  TUTTI_NCCL_CHECK(check_rank_config(joining.seat));
   if (joining.seat.rank == 0) print_version_once();
   joining.settings.memory = memory_on(joining.device);
   const auto communicator = std::make_shared<Communicator>(joining.seat, std::move(joining.settings), joining.device);
@@ -46,7 +46,7 @@ Outcome init(ncclComm_t* out, RankConfig seat, const ncclUniqueId* id, const ncc
   if (id == nullptr) return invalid_argument("the unique id is NULL: pass one of ncclGetUniqueId");
   Settings settings;
   TUTTI_NCCL_CHECK(read_config(config, settings));
-  TUTTI_NCCL_CHECK(check_seat(seat));
+  TUTTI_NCCL_CHECK(check_rank_config(seat));
   int device = 0;
   TUTTI_NCCL_CHECK(current_device(device));
   return join(out, {seat, *id, std::move(settings), device});
@@ -64,7 +64,7 @@ Outcome make_id(ncclUniqueId* id) {
 // Several ranks may use the same device.
 Outcome init_all(ncclComm_t* comms, int count, const int* devices) {
   if (comms == nullptr) return invalid_argument("comm is NULL: pass an array of ndev entries");
-  TUTTI_NCCL_CHECK(check_seat({0, count}));
+  TUTTI_NCCL_CHECK(check_rank_config({0, count}));
   if (static_cast<std::size_t>(count) > kMaxCommunicators)
     return invalid_argument("ndev is " + std::to_string(count) + ": a process has " +
                             std::to_string(kMaxCommunicators) + " communicators at most");

@@ -27,13 +27,13 @@ class Algorithm {
   virtual const char* name() const = 0;     // "ring", unique per collective.
   virtual const char* summary() const = 0;  // One line: method, rounds and bytes per rank, source.
   virtual bool supports(const Problem& problem) const = 0;
-  // shape(), emit(), bears_rounding() and cost_law() require supports(problem).
+  // shape(), emit(), supports_compression() and cost_law() require supports(problem).
   virtual Shape shape(const Problem& problem) const = 0;
   // Appends the steps of `self` in `round`. Steps run in the order in which they are appended.
   virtual void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const = 0;
   // Returns whether all ranks end with the same bits although messages are compressed. This requires that one rank has
   // each complete sum, stores it as it sends it (see Keeps), and that other ranks forward it.
-  virtual bool bears_rounding(const Problem& /*problem*/) const { return true; }
+  virtual bool supports_compression(const Problem& /*problem*/) const { return true; }
   // Returns the cost law of the plans of all ranks, without emitting them. Takes at most O(hosts) time.
   virtual CostLaw cost_law(const Problem& problem) const = 0;
 };

@@ -144,14 +144,14 @@ std::vector<const Event*> in_loop_order(const Traffic& traffic, const Loop& loop
 
 // Lanes asker -> answerer with tag `asking`, and back with tag `answering`.
 struct RoundTrip {
-  Rank asker = 0;
+  Rank requester = 0;
   std::uint16_t asking = 0, answering = 0;
 };
 
 // Returns the lane on which the answerer sends in the step that first receives `asking`. Returns nullopt if this step
 // uses other lanes of the pair too.
-std::optional<std::uint16_t> answering_tag(const Traffic& answerer, std::uint16_t asking) {
-  const std::vector<Event>& events = answerer.events;
+std::optional<std::uint16_t> answering_tag(const Traffic& responder, std::uint16_t asking) {
+  const std::vector<Event>& events = responder.events;
   const auto ask = std::find_if(events.begin(), events.end(), [&](const Event& event) {
     return event.direction == Direction::receives && event.tag == asking;
   });
@@ -166,8 +166,8 @@ std::optional<std::uint16_t> answering_tag(const Traffic& answerer, std::uint16_
 }
 
 // Returns whether every message of the one lane is answered by a message of the other in the same step.
-bool answers_all(const Traffic& answerer) {
-  const std::vector<Event>& events = answerer.events;
+bool answers_all(const Traffic& responder) {
+  const std::vector<Event>& events = responder.events;
   for (std::size_t i = 0; i < events.size(); i += 2) {
     const bool pair = i + 1 < events.size() && events[i].direction == Direction::receives &&
                       events[i + 1].direction == Direction::sends && events[i].step == events[i + 1].step;
@@ -177,9 +177,9 @@ bool answers_all(const Traffic& answerer) {
 }
 
 // Returns whether the asker receives an answer to every message, in order and with the same length, and sends first.
-bool takes_all_back(const Traffic& asker) {
+bool takes_all_back(const Traffic& requester) {
   std::vector<std::uint32_t> asked, answered;
-  for (const Event& event : asker.events) {
+  for (const Event& event : requester.events) {
     (event.direction == Direction::sends ? asked : answered).push_back(event.count);
     if (answered.size() > asked.size()) return false;
   }
@@ -187,25 +187,25 @@ bool takes_all_back(const Traffic& asker) {
 }
 
 // Returns whether every slot has been returned when the asker writes it: the asker does not wait for slots.
-bool has_slots_for_all_requested(const Traffic& asker, const Loop& loop) {
+bool has_slots_for_all_requested(const Traffic& requester, const Loop& loop) {
   std::uint32_t in_flight = 0;
-  for (const Event* event : in_loop_order(asker, loop)) {
+  for (const Event* event : in_loop_order(requester, loop)) {
     if (event->direction == Direction::receives) --in_flight;
     else if (++in_flight * loop.longest > loop.slots) return false;
   }
   return true;
 }
 
-void add_round_trips(const Traffic& asker, const Traffic& answerer, Rank rank, const Loop& loop,
+void add_round_trips(const Traffic& requester, const Traffic& responder, Rank rank, const Loop& loop,
                      std::vector<RoundTrip>& trips) {
   std::set<std::uint16_t> asking;
-  for (const Event& event : asker.events) {
+  for (const Event& event : requester.events) {
     if (event.direction == Direction::sends) asking.insert(event.tag);
   }
   for (const std::uint16_t tag : asking) {
-    const auto answer = answering_tag(answerer, tag);
-    if (!answer || !answers_all(only(answerer, *answer, tag))) continue;
-    const Traffic both = only(asker, tag, *answer);
+    const auto answer = answering_tag(responder, tag);
+    if (!answer || !answers_all(only(responder, *answer, tag))) continue;
+    const Traffic both = only(requester, tag, *answer);
     if (takes_all_back(both) && has_slots_for_all_requested(both, loop)) trips.push_back({rank, tag, *answer});
   }
 }
@@ -251,13 +251,13 @@ class Forms {
   void choose(LaneUse& use) const {
     const Rank writer = use.direction == Direction::sends ? self_ : peer_;
     const auto names = [&](const RoundTrip& trip) {
-      return use.tag == (trip.asker == writer ? trip.asking : trip.answering);
+      return use.tag == (trip.requester == writer ? trip.asking : trip.answering);
     };
     const auto trip = std::find_if(trips_.begin(), trips_.end(), names);
     if (trip != trips_.end()) {
       if (shares_a_lane(*trip)) return;
       use.form = LaneForm::round_trip;
-      use.answers = trip->asker != writer;
+      use.answers = trip->requester != writer;
       use.partner_tag = use.answers ? trip->asking : trip->answering;
     } else if (swaps(use.tag)) {
       use.form = LaneForm::swap;
@@ -269,7 +269,7 @@ class Forms {
   // Returns whether an answer is itself answered: its lane cannot belong to both pairs.
   bool shares_a_lane(const RoundTrip& trip) const {
     return std::any_of(trips_.begin(), trips_.end(), [&](const RoundTrip& other) {
-      return other.asker != trip.asker && (other.asking == trip.answering || other.answering == trip.asking);
+      return other.requester != trip.requester && (other.asking == trip.answering || other.answering == trip.asking);
     });
   }
 

@@ -90,7 +90,7 @@ RankMapping rank_mapping_of(std::span<const Rank> host_of, std::span<const Rank>
   return rank_mapping;
 }
 
-bool embeds(const RankMapping& rank_mapping, const Problem& problem) {
+bool applies(const RankMapping& rank_mapping, const Problem& problem) {
   const Collective collective = problem.collective;
   return rank_mapping.order.empty() || collective == Collective::all_reduce || collective == Collective::broadcast ||
          collective == Collective::reduce;
@@ -98,14 +98,14 @@ bool embeds(const RankMapping& rank_mapping, const Problem& problem) {
 
 Problem logical(const RankMapping& rank_mapping, const Problem& problem) {
   Problem made = problem;
-  if (rank_mapping.order.empty() || !embeds(rank_mapping, problem) || !has_root(problem.collective)) return made;
+  if (rank_mapping.order.empty() || !applies(rank_mapping, problem) || !has_root(problem.collective)) return made;
   const auto root = std::find(rank_mapping.order.begin(), rank_mapping.order.end(), problem.root);
   made.root = static_cast<Rank>(root - rank_mapping.order.begin());
   return made;
 }
 
 std::vector<Plan> map_ranks(const RankMapping& rank_mapping, const Problem& problem, std::vector<Plan> plans) {
-  if (rank_mapping.order.empty() || !embeds(rank_mapping, problem)) return plans;
+  if (rank_mapping.order.empty() || !applies(rank_mapping, problem)) return plans;
   std::vector<Plan> made = plans;
   for (Rank rank = 0; rank < plans.size(); ++rank) {
     made[rank_mapping.order[rank]] = moved(plans[rank], {.order = rank_mapping.order});
@@ -114,7 +114,7 @@ std::vector<Plan> map_ranks(const RankMapping& rank_mapping, const Problem& prob
   return made;
 }
 
-Plan embedded(const RankMapping& rank_mapping, const Problem& problem, const Plan& plan) {
+Plan mapped_plan(const RankMapping& rank_mapping, const Problem& problem, const Plan& plan) {
   if (rank_mapping.order.empty()) return plan;
   Plan made = moved(plan, {.order = rank_mapping.order,
                            .units = plan.shape.units,

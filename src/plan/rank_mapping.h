@@ -26,7 +26,7 @@ RankMapping rank_mapping_of(std::span<const Rank> host_of, std::span<const Rank>
 
 // Returns whether map_ranks() can map plans of this problem. If blocks belong to ranks, it cannot move them: such plans
 // keep the order of ranks.
-bool embeds(const RankMapping& rank_mapping, const Problem& problem);
+bool applies(const RankMapping& rank_mapping, const Problem& problem);
 
 // logical() returns the problem of the logical ranks. map_ranks() turns plans for that problem into plans of the ranks.
 Problem logical(const RankMapping& rank_mapping, const Problem& problem);
@@ -34,6 +34,6 @@ std::vector<Plan> map_ranks(const RankMapping& rank_mapping, const Problem& prob
 
 // Returns the plan of one rank, for any problem, from the plan of its logical rank. Blocks that belong to ranks move
 // with their ranks. In that case each operand must lie within one block, as in plans of rings.
-Plan embedded(const RankMapping& rank_mapping, const Problem& problem, const Plan& plan);
+Plan mapped_plan(const RankMapping& rank_mapping, const Problem& problem, const Plan& plan);
 
 }  // namespace tutti

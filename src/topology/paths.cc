@@ -172,24 +172,24 @@ class Graph {
 
   // Finds one augmenting path and returns its flow; 0 if there is none. Appends its links to `used`.
   double augment(NodeId to, std::vector<std::size_t>& used) {
-    const std::size_t nobody = topology_.links.size();
+    const std::size_t no_link = topology_.links.size();
     std::vector<NodeId> seen = {from_};  // Breadth-first queue.
-    for (std::size_t next = 0; next < seen.size() && by_[to] == nobody; ++next) {
+    for (std::size_t next = 0; next < seen.size() && by_[to] == no_link; ++next) {
       const NodeId at = seen[next];
       if (!passes_on(at)) continue;
       const auto go = [&](std::size_t i) {
         const NodeId other = other_end(i, at);
         ++steps_;
-        if (other == from_ || by_[other] != nobody || left_[i][direction(i, at)] <= 0) return;
+        if (other == from_ || by_[other] != no_link || left_[i][direction(i, at)] <= 0) return;
         by_[other] = i;
         seen.push_back(other);
       };
       for (std::size_t i = first_[at]; i < inner_end_[at]; ++i) go(links_[i]);
       for (const std::size_t i : ends_[at]) go(i);
     }
-    double most = by_[to] == nobody ? 0 : kNoEnd;
+    double most = by_[to] == no_link ? 0 : kNoEnd;
     std::vector<std::pair<std::size_t, std::size_t>> path;  // Link and direction.
-    for (NodeId at = to; by_[to] != nobody && at != from_; at = other_end(by_[at], at)) {
+    for (NodeId at = to; by_[to] != no_link && at != from_; at = other_end(by_[at], at)) {
       path.emplace_back(by_[at], 1 - direction(by_[at], at));
       most = std::min(most, left_[by_[at]][path.back().second]);
     }
@@ -198,7 +198,7 @@ class Graph {
       left_[link][1 - forth] += most;
       used.push_back(link);
     }
-    for (const NodeId node : seen) by_[node] = nobody;
+    for (const NodeId node : seen) by_[node] = no_link;
     return most;
   }
 

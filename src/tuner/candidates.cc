@@ -33,7 +33,7 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
   }
   if (query.thread_blocks == 0 && query.algorithm.empty() && algorithm.name() == std::string_view("hierarchical_tree"))
     return "not measured on host memory yet";
-  if (query.compression != CompressionFormat::none && !algorithm.bears_rounding(query.problem))
+  if (query.compression != CompressionFormat::none && !algorithm.supports_compression(query.problem))
     return "ranks would end with different bits under compression";
   return "";
 }
@@ -98,7 +98,8 @@ void add_candidates(const Query& query, std::vector<Candidate>& found) {
 bool is_of_table(const Query& query, const Algorithm& algorithm, Protocol protocol) {
   if (query.thread_blocks == 0 || !algorithm.supports(query.problem)) return false;
   const bool compressed = query.compression != CompressionFormat::none;
-  if (compressed && (is_mapped(algorithm) || protocol != Protocol::simple || !algorithm.bears_rounding(query.problem)))
+  if (compressed &&
+      (is_mapped(algorithm) || protocol != Protocol::simple || !algorithm.supports_compression(query.problem)))
     return false;
   if (!against_error(query, algorithm.cost_law(query.problem)).empty()) return false;
   const Choice choice = choose_for_gpus(query);

@@ -304,7 +304,7 @@ TEST(CostLaws, CountRoundings) {
     for (Rank n = 2; n <= 64; n += n < 9 ? 1 : 11) {
       const Problem problem{.collective = entry.collective, .ranks = n, .groups = {}};
       const bool mapped = std::string_view(entry.algorithm->name()).ends_with("_mapped");
-      if (mapped || !entry.algorithm->supports(problem) || !entry.algorithm->bears_rounding(problem)) continue;
+      if (mapped || !entry.algorithm->supports(problem) || !entry.algorithm->supports_compression(problem)) continue;
       SCOPED_TRACE(cases::title(entry) + " of " + std::to_string(n));
       const double proved = verify(emit_plans(*entry.algorithm, problem), {}, Messages::rounded).value().rounded;
       const double reported = entry.algorithm->cost_law(problem).rounded;

@@ -44,7 +44,7 @@ TEST_P(Hierarchical, VerifiesEvenAndUnevenGroups) {
       for (const Fusion fusion : cases::kFusions) {
         const std::vector<Plan> obeyed = cases::fused(plans, fusion);
         EXPECT_EQ(verify(obeyed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
-        EXPECT_TRUE(algorithm().bears_rounding(problem));
+        EXPECT_TRUE(algorithm().supports_compression(problem));
         EXPECT_EQ(verify(obeyed, {}, Messages::rounded).status().message(), "") << describe(problem);
         if (problem.ranks > 32 || fusion == Fusion::stages) continue;
         EXPECT_EQ(verify(obeyed, {.chunks = 4, .skew = 1}).status().message(), "") << describe(problem);

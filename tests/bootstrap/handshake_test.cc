@@ -24,7 +24,7 @@ Credentials credentials(std::uint8_t key) {
 }
 
 struct Ends {
-  Handshake caller, answerer;
+  Handshake caller, responder;
 };
 
 Ends connect(const Claim& claim, const Credentials& callers, const Credentials& answerers, Rank self = 3) {
@@ -32,8 +32,8 @@ Ends connect(const Claim& claim, const Credentials& callers, const Credentials& 
   EXPECT_TRUE(pair.ok());
   auto [ours, theirs] = std::move(pair).value();
   Result<Handshake> caller = Handshake::call(std::move(ours), claim, callers, JoinRecord{});
-  Result<Handshake> answerer = Handshake::answer(std::move(theirs), Role::tree, self, answerers);
-  return {std::move(caller).value(), std::move(answerer).value()};
+  Result<Handshake> responder = Handshake::answer(std::move(theirs), Role::tree, self, answerers);
+  return {std::move(caller).value(), std::move(responder).value()};
 }
 
 constexpr Claim kClaim = {Role::tree, 5, 8, 3};
@@ -41,7 +41,7 @@ constexpr Claim kClaim = {Role::tree, 5, 8, 3};
 Result<bool> exchange(Ends& ends) {
   for (;;) {
     const bool called = TUTTI_TRY(ends.caller.advance());
-    const bool answered = TUTTI_TRY(ends.answerer.advance());
+    const bool answered = TUTTI_TRY(ends.responder.advance());
     if (called && answered) return true;
   }
 }
@@ -50,10 +50,10 @@ TEST(Handshake, GivesBothEndsTheSameSession) {
   Ends ends = connect(kClaim, credentials(1), credentials(1));
   ASSERT_TRUE(exchange(ends).ok());
   const AcceptedPeer caller = std::move(ends.caller).finish();
-  const AcceptedPeer answerer = std::move(ends.answerer).finish();
-  EXPECT_EQ(caller.session, answerer.session);
-  EXPECT_EQ(answerer.claim.rank, 5U);
-  EXPECT_EQ(answerer.claim.ranks, 8U);
+  const AcceptedPeer responder = std::move(ends.responder).finish();
+  EXPECT_EQ(caller.session, responder.session);
+  EXPECT_EQ(responder.claim.rank, 5U);
+  EXPECT_EQ(responder.claim.ranks, 8U);
 }
 
 TEST(Handshake, NeverReusesSession) {
@@ -82,15 +82,15 @@ TEST(Handshake, FailsForServer_WhenCallerMeansAnother) {
 
 // A man in the middle: forwards the bytes of each end, and changes one byte.
 struct Relay {
-  Handshake caller, answerer;
+  Handshake caller, responder;
   Socket to_caller, to_answerer;
 };
 
 Relay relay() {
   auto [caller, near_caller] = open_socket_pair(SOCK_STREAM).value();
-  auto [answerer, near_answerer] = open_socket_pair(SOCK_STREAM).value();
+  auto [responder, near_answerer] = open_socket_pair(SOCK_STREAM).value();
   return {Handshake::call(std::move(caller), kClaim, credentials(1), JoinRecord{}).value(),
-          Handshake::answer(std::move(answerer), Role::tree, 3, credentials(1)).value(), std::move(near_caller),
+          Handshake::answer(std::move(responder), Role::tree, 3, credentials(1)).value(), std::move(near_caller),
           std::move(near_answerer)};
 }
 
@@ -111,10 +111,10 @@ bool completes(std::ptrdiff_t altered) {
   bool called = false, answered = false;
   for (int turn = 0; turn < 4; ++turn) {
     Result<bool> caller = called ? Result<bool>(true) : between.caller.advance();
-    Result<bool> answerer = answered ? Result<bool>(true) : between.answerer.advance();
-    if (!caller.ok() || !answerer.ok()) return false;
+    Result<bool> responder = answered ? Result<bool>(true) : between.responder.advance();
+    if (!caller.ok() || !responder.ok()) return false;
     called = caller.value();
-    answered = answerer.value();
+    answered = responder.value();
     said += pass(between.to_caller, between.to_answerer, said, altered);
     said += pass(between.to_answerer, between.to_caller, said, altered);
   }
@@ -132,11 +132,11 @@ TEST(Handshake, RejectsGarbageOfAnyLength) {
   std::mt19937 random(seed);
   for (int round = 0; round < 300; ++round) {
     auto [ours, theirs] = open_socket_pair(SOCK_STREAM).value();
-    Handshake answerer = Handshake::answer(std::move(theirs), Role::tree, 3, credentials(1)).value();
+    Handshake responder = Handshake::answer(std::move(theirs), Role::tree, 3, credentials(1)).value();
     std::vector<std::uint8_t> bytes(random() % 400);
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
     (void)!::send(ours.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    const Result<bool> result = answerer.advance();
+    const Result<bool> result = responder.advance();
     EXPECT_FALSE(result.ok() && result.value());
     EXPECT_TRUE(!result.ok() || bytes.size() < 8);  // The first eight bytes suffice to reject.
   }
@@ -150,8 +150,8 @@ struct Channels {
 Channels channels() {
   Ends ends = connect(kClaim, credentials(1), credentials(1));
   EXPECT_TRUE(exchange(ends).ok());
-  const int socket_a = ends.caller.descriptor(), socket_b = ends.answerer.descriptor();
-  return {ControlChannel(std::move(ends.caller).finish()), ControlChannel(std::move(ends.answerer).finish()), socket_a,
+  const int socket_a = ends.caller.descriptor(), socket_b = ends.responder.descriptor();
+  return {ControlChannel(std::move(ends.caller).finish()), ControlChannel(std::move(ends.responder).finish()), socket_a,
           socket_b};
 }
 

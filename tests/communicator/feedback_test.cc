@@ -111,7 +111,7 @@ void expect_nothing_lost_by_any_algorithm(Communicators& ranks, const std::vecto
     grouped.groups = groups;
     for (const Algorithm* algorithm : catalogue(collective)) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
-      if (mapped || !algorithm->supports(grouped) || !algorithm->bears_rounding(grouped)) continue;
+      if (mapped || !algorithm->supports(grouped) || !algorithm->supports_compression(grouped)) continue;
       unsigned seed = 0;
       for (const char* compression : {"int8", "int4", "fp8_e4m3"}) {
         for (test_case.count = 100; test_case.count <= 40'001; test_case.count = test_case.count * 20 + 1) {
@@ -228,7 +228,7 @@ TEST(StochasticRounding, IsIdenticalOnAllRanks_WithAnyAlgorithm) {
       FeedbackCase test_case{.problem = {.collective = collective, .ranks = n, .root = 0, .groups = {}}, .count = 7001};
       for (const Algorithm* algorithm : catalogue(collective)) {
         const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
-        if (mapped || !algorithm->supports(test_case.problem) || !algorithm->bears_rounding(test_case.problem))
+        if (mapped || !algorithm->supports(test_case.problem) || !algorithm->supports_compression(test_case.problem))
           continue;
         SCOPED_TRACE(describe(test_case.problem) + " by " + algorithm->name());
         Buffers buffers = buffers_of(test_case, 3);
@@ -248,7 +248,7 @@ TEST(StochasticRounding, IsIdenticalOnAllRanks_For16BitTypes) {
   Communicators ranks = make_ranks(problem.ranks);
   for (const Algorithm* algorithm : catalogue(problem.collective)) {
     const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
-    if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
+    if (mapped || !algorithm->supports(problem) || !algorithm->supports_compression(problem)) continue;
     std::vector<std::vector<std::uint16_t>> values;
     std::mt19937 random(8);
     for (Rank rank = 0; rank < problem.ranks; ++rank) {

@@ -25,7 +25,7 @@ class SeveralHosts : public testing::TestWithParam<HostOf> {
     problem.ranks = static_cast<Rank>(ranks_.size());
     problem.root = has_root(collective) ? problem.ranks / 2 : 0;
     const RankMapping rank_mapping = rank_mapping_of(GetParam());
-    if (embeds(rank_mapping, problem)) problem.groups = rank_mapping.groups;
+    if (applies(rank_mapping, problem)) problem.groups = rank_mapping.groups;
     return problem;
   }
 

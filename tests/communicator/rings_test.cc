@@ -73,7 +73,7 @@ Bricks spoken(const std::vector<RankMapping>& rank_mappings, const Problem& prob
   Bricks messages;
   for (const RankMapping& rank_mapping : rank_mappings) {
     for (const Plan& plan : emit_plans(*find(problem.collective, algorithm), logical(rank_mapping, problem))) {
-      const Plan mine = embedded(rank_mapping, problem, plan);
+      const Plan mine = mapped_plan(rank_mapping, problem, plan);
       for (std::size_t i = 0; i < mine.steps.size(); ++i)
         for (const Operand& target : mine.steps[i].targets)
           if (target.place == Place::lane) ++messages[{mine.steps.self(), target.peer}];
@@ -138,7 +138,7 @@ TEST(RingMapping, KeepsPlansCorrect) {
           std::vector<Plan> plans(problem.ranks);
           for (Plan& plan : emit_plans(*find(collective, name), logical(rank_mapping, problem))) {
             fuse(plan);
-            const Plan mine = embedded(rank_mapping, problem, plan);
+            const Plan mine = mapped_plan(rank_mapping, problem, plan);
             plans[mine.steps.self()] = mine;
           }
           EXPECT_EQ(verify(plans).status().message(), "")
@@ -186,7 +186,7 @@ std::vector<Plan> on_rails(const RankMapping& rank_mapping, const Problem& probl
   std::vector<Plan> plans(problem.ranks);
   for (Plan& plan : emit_plans(*find(problem.collective, "hierarchical"), logical(rank_mapping, problem))) {
     fuse(plan);
-    const Plan mine = embedded(rank_mapping, problem, plan);
+    const Plan mine = mapped_plan(rank_mapping, problem, plan);
     plans[mine.steps.self()] = mine;
   }
   return plans;
@@ -247,7 +247,7 @@ TEST(TreeMapping, ChoosesLeadersNearPortOfChannel) {
       const Problem problem = {.collective = collective, .ranks = 24, .groups = rank_mapping.groups};
       std::set<NodeId> near = {ports.begin(), ports.end()};  // Ports near all leaders of this channel.
       for (const Plan& plan : emit_plans(*find(collective, "hierarchical_tree"), logical(rank_mapping, problem))) {
-        const Plan mine = embedded(rank_mapping, problem, plan);
+        const Plan mine = mapped_plan(rank_mapping, problem, plan);
         if (on_other_hosts(mine, 8).empty()) continue;
         for (const NodeId gpu : topology.all(NodeKind::gpu)) {
           if (topology.nodes[gpu].index != mine.steps.self() % 8) continue;

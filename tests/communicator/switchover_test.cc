@@ -83,7 +83,7 @@ class EveryOrder {
 
   static void end(Course& course, Rank rank) {
     ++course.done[rank];
-    if (course.arrivals[rank]->obeys) course.first[rank] = course.done[rank];
+    if (course.arrivals[rank]->follows) course.first[rank] = course.done[rank];
     course.arrivals[rank].reset();
   }
 

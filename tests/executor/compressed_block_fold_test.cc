@@ -127,19 +127,19 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
       targets->emplace_back(message_bytes(at));
     }
     const auto targets = static_cast<std::uint32_t>(at.keeps == Keeps::nothing && at.messages == 0 ? 1 : 3);
-    std::vector<float> losses(at.count);
-    for (float& loss : losses) loss = random_() % 50 == 0 ? -0.0F : normal_(random_);
-    std::vector<float> lost = losses;
+    std::vector<float> quantization_errors(at.count);
+    for (float& loss : quantization_errors) loss = random_() % 50 == 0 ? -0.0F : normal_(random_);
+    std::vector<float> lost = quantization_errors;
     const Dither dither = {random_(), random_()};
     const Encoded encoded = {.sources = marks.data(),
                              .targets = to_marks.data(),
                              .dither = at.dithers ? &dither : nullptr,
-                             .losses = at.loses ? losses.data() : nullptr};
+                             .quantization_errors = at.loses ? quantization_errors.data() : nullptr};
     by_cpu(at, sources, wanted, encoded, targets, scaled.back() != 0);
     const ThreadBlock block{at,      found,         encoded,
                             targets, scaled.data(), {dither, at.loses ? lost.data() : nullptr, at.dithers}};
     crews == Crews::of_one ? by_thread_block(block, sources) : by_warp(block, sources);
-    ASSERT_EQ(std::memcmp(lost.data(), losses.data(), at.count * sizeof(float)), 0) << "what is lost";
+    ASSERT_EQ(std::memcmp(lost.data(), quantization_errors.data(), at.count * sizeof(float)), 0) << "what is lost";
     ASSERT_TRUE(found[0] == wanted[0]) << "in memory";
     ASSERT_TRUE(found[1] == wanted[1]) << "in the message";
     ASSERT_TRUE(found[2] == wanted[2]) << "in the second message";

@@ -178,7 +178,7 @@ TEST_F(ProxyTest, ChecksPeers_WhenNoteArrives) {
 }
 
 TEST_F(ProxyTest, StopsChecking_AfterLookNoMore) {
-  proxies_[0]->look_no_more();
+  proxies_[0]->stop_polling();
   expect_call(0, 1);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(looks_[0], 0U);

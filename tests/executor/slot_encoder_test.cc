@@ -92,13 +92,14 @@ TEST(SlotEncoder, KeepsResidualFinite) {
 TEST(SlotEncoder, DividesErrorOfMean) {
   const SlotEncoder encoder(CompressionFormat::int8, DataType::float32);
   const Codec codec = find_codec(CompressionFormat::int8);
-  std::vector<float> values = numbers(kCount, 5), decoded(kCount), losses(kCount, 1);
+  std::vector<float> values = numbers(kCount, 5), decoded(kCount), quantization_errors(kCount, 1);
   std::vector<std::byte> message = message_of(CompressionFormat::int8, kCount);
   codec.encode(values.data(), kCount, message.data(), range_of(DataType::float32), nullptr);
   codec.decode(message.data(), kCount, decoded.data());
   values[7] = INFINITY;  // Elements with a different value in the message.
-  encoder.add_losses(values.data(), message.data(), kCount, 4, losses.data());
-  for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(losses[i], i == 7 ? 1 : 1 + 4 * (values[i] - decoded[i])) << i;
+  encoder.add_quantization_errors(values.data(), message.data(), kCount, 4, quantization_errors.data());
+  for (std::size_t i = 0; i < kCount; ++i)
+    EXPECT_EQ(quantization_errors[i], i == 7 ? 1 : 1 + 4 * (values[i] - decoded[i])) << i;
 }
 
 // A 16-bit tensor holds the decoded value in rounded form, which counts as the same number.
@@ -108,7 +109,7 @@ TEST(SlotEncoder, RecognizesDecodedValues) {
       const SlotEncoder encoder(format, type);
       const Codec codec = find_codec(format);
       std::vector<std::byte> first = message_of(format, kCount), second = first;
-      std::vector<float> values = numbers(kCount, 6), losses(kCount, 0);
+      std::vector<float> values = numbers(kCount, 6), quantization_errors(kCount, 0);
       encoder.encode(values.data(), kCount, first.data(), {8, 0});
       codec.decode(first.data(), kCount, values.data());
       for (float& value : values) {
@@ -117,8 +118,8 @@ TEST(SlotEncoder, RecognizesDecodedValues) {
       }
       encoder.encode_held(values.data(), kCount, second.data(), {9, 0});
       EXPECT_EQ(second, first) << name(format) << " of " << name(type);
-      encoder.add_losses_held(values.data(), second.data(), kCount, 1, losses.data());
-      EXPECT_EQ(losses, std::vector<float>(kCount, 0)) << name(format) << " of " << name(type);
+      encoder.add_quantization_errors_held(values.data(), second.data(), kCount, 1, quantization_errors.data());
+      EXPECT_EQ(quantization_errors, std::vector<float>(kCount, 0)) << name(format) << " of " << name(type);
       values[kCount - 1] = values[0] * 0.37F;
       encoder.encode_held(values.data(), kCount, second.data(), {9, 0});
       EXPECT_EQ(std::memcmp(second.data(), first.data(), 3 * compressed_bytes(format)), 0) << name(format);

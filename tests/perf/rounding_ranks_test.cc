@@ -57,7 +57,7 @@ TEST(RoundingRanks, MatchBitsOfCommunicators) {
     Exact exact(problem, {.data = Data::student, .type = type, .ranks = kRanks}, kCount);
     for (const Algorithm* algorithm : catalogue(Collective::all_reduce)) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
-      if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
+      if (mapped || !algorithm->supports(problem) || !algorithm->supports_compression(problem)) continue;
       for (std::uint32_t f = 1; f < kCompressionFormats; ++f) {
         const Carriage carriage = {static_cast<CompressionFormat>(f), type};
         if (compressed_bytes(carriage.format) >= kCompressionGroup * size_of(type)) continue;

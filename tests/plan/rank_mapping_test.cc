@@ -41,10 +41,10 @@ TEST(RankMapping, PlacesGroupsOfHostConsecutively) {
 
 TEST(RankMapping, KeepsBlocksOfRanks) {
   const RankMapping dealt = rank_mapping_of(std::vector<Rank>{0, 1, 0, 1});
-  EXPECT_TRUE(embeds(dealt, {.collective = Collective::all_reduce, .ranks = 4, .groups = {}}));
-  EXPECT_FALSE(embeds(dealt, {.collective = Collective::all_gather, .ranks = 4, .groups = {}}));
+  EXPECT_TRUE(applies(dealt, {.collective = Collective::all_reduce, .ranks = 4, .groups = {}}));
+  EXPECT_FALSE(applies(dealt, {.collective = Collective::all_gather, .ranks = 4, .groups = {}}));
   EXPECT_TRUE(
-      embeds(rank_mapping_of(std::vector<Rank>{0, 0, 1, 1}), {.collective = Collective::all_gather, .groups = {}}));
+      applies(rank_mapping_of(std::vector<Rank>{0, 0, 1, 1}), {.collective = Collective::all_gather, .groups = {}}));
 }
 
 TEST(RankMapping, KeepsPlansThatCannotBeMapped) {

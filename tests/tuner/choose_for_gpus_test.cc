@@ -83,7 +83,8 @@ TEST(ChooseForGpus, ChoosesAlgorithmsThatSupportCompression) {
           const Choice choice = choose(query).value();
           const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
           ASSERT_NE(algorithm, nullptr) << choice.algorithm;
-          EXPECT_TRUE(!choice.mapped && algorithm->bears_rounding(query.problem)) << choice.algorithm << " " << bytes;
+          EXPECT_TRUE(!choice.mapped && algorithm->supports_compression(query.problem))
+              << choice.algorithm << " " << bytes;
           EXPECT_EQ(choice.compression, CompressionFormat::int8) << choice.algorithm << " " << bytes;
         }
       }

@@ -58,7 +58,7 @@ TEST(CompressionCost, MatchesPlans) {
       if (hosts.size() > 1) problem.groups = {hosts};
       const Algorithm& algorithm = *entry.algorithm;
       const bool mapped = std::string_view(algorithm.name()).ends_with("_mapped");
-      if (mapped || !algorithm.supports(problem) || !algorithm.bears_rounding(problem)) continue;
+      if (mapped || !algorithm.supports(problem) || !algorithm.supports_compression(problem)) continue;
       SCOPED_TRACE(cases::title(entry) + " of " + describe(problem));
       std::vector<Plan> plans = emit_plans(algorithm, problem);
       for (Plan& plan : plans) fuse(plan);

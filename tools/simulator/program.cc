@@ -354,7 +354,7 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
     program.stage_count = static_cast<std::uint32_t>(plans[0].shape.stages.size());
     std::vector<Plan> placed(plans.size());
     for (const Plan& plan : plans) {
-      Plan mine = embedded(orders[order], problem, plan);
+      Plan mine = mapped_plan(orders[order], problem, plan);
       const Rank self = mine.steps.self();
       placed[self] = std::move(mine);
     }

@@ -32,7 +32,7 @@ std::vector<OptionRow> options_of_explain() {
       gpu_row(),
       {"algorithm", kAlgorithm, "NAME", "all", "Consider only this algorithm."},
       {"protocol", kProtocol, "NAME", "all", "Consider only this protocol: " + protocol_names() + "."},
-      wire_row(),
+      compress_row(),
       max_relative_error_row(),
       type_row(),
       {"tune-file", kTuneFile, "FILE", "TUTTI_TUNE_FILE",

@@ -38,7 +38,7 @@ std::vector<OptionRow> options_of_call() {
       {"algorithm", kAlgorithm, "NAME", "all",
        "Algorithm to simulate. With all, those that take long to simulate are left out, and listed."},
       {"protocol", kProtocol, "NAME", "all", "Protocol: " + protocol_names() + "."},
-      wire_row(),
+      compress_row(),
       max_relative_error_row(),
       type_row(),
       {"like", kLike, "LIBRARY", "Tutti",

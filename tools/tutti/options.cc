@@ -52,7 +52,7 @@ OptionRow nvlink_domain_row() {
           "Number of consecutive hosts whose GPUs are in one NVLink domain, joined by NVSwitches."};
 }
 
-OptionRow wire_row() {
+OptionRow compress_row() {
   return {"compress", kCompress, "FORMAT", name(CompressionFormat::none),
           "Compression of messages of floats: " + format_names() + ". " + name(CompressionFormat::none) +
               " is no compression. docs/reference/compression-formats.md lists their sizes and errors."};

@@ -70,7 +70,7 @@ OptionRow collective_row(const std::string& fallback);
 OptionRow groups_row(const std::string& fallback, const std::string& number_of_layouts);
 OptionRow gpu_row();
 OptionRow nvlink_domain_row();
-OptionRow wire_row();
+OptionRow compress_row();
 OptionRow max_relative_error_row();
 OptionRow type_row();
 

@@ -13,7 +13,7 @@ namespace {
 // Communicators on GPUs reject the same combination.
 Status check_compression_and_protocol(const SimulateRequest& request, const simulator::Network& network) {
   if (request.protocol.empty() || request.protocol == name(Protocol::simple)) return {};
-  if (!asks_for_compression(request) || network.cluster().host.all(NodeKind::gpu).empty()) return {};
+  if (!requests_compression(request) || network.cluster().host.all(NodeKind::gpu).empty()) return {};
   return unsupported("--compress " + request.compression + " with --protocol " + request.protocol + ": on GPUs, " +
                      name(Protocol::simple) +
                      " is the only protocol for compressed messages; use it, or omit --protocol");
@@ -63,7 +63,7 @@ Status check_of_algorithm(const SimulateRequest& request) {
 
 }  // namespace
 
-bool asks_for_compression(const SimulateRequest& request) {
+bool requests_compression(const SimulateRequest& request) {
   if (request.compression.empty()) return false;
   const Result<CompressionFormat> compression = parse_compression(request.compression);
   return compression.ok() && compression.value() != CompressionFormat::none &&
@@ -119,7 +119,7 @@ std::vector<std::string> notes_on(const SimulateRequest& request, const simulato
   if (request.asks_for_rings && request.rings > 0 && std::none_of(programs.begin(), programs.end(), is_ordered))
     notes.emplace_back("--rings has no effect: rings are in the order of ranks");
   if (!request.compression.empty() && request.compression != name(CompressionFormat::none) &&
-      !asks_for_compression(request))
+      !requests_compression(request))
     notes.push_back("not compressed: --compress " + request.compression + " is not shorter than " + name(request.type));
   return notes;
 }

@@ -17,7 +17,7 @@ inline constexpr Rank kMaxRanksCompared = 1 << 17;
 Status check_on(const SimulateRequest& request, const simulator::Network& network, const simulator::Costs& costs);
 
 // Whether elements are asked to travel in fewer bytes than they have.
-bool asks_for_compression(const SimulateRequest& request);
+bool requests_compression(const SimulateRequest& request);
 
 struct CheckedProgram {
   const simulator::Program* program = nullptr;

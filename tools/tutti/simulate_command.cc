@@ -59,7 +59,7 @@ class Simulations {
       if (all && (!algorithm->supports(problem_) || !model_.can_map(*algorithm))) continue;
       if (all && request_.like_nccl && !nccl_has(algorithm->name())) continue;
       if (!all) TUTTI_CHECK_OK(check_named(*algorithm));
-      const bool refused = asks_for_compression(request_) && !can_be_compressed(*algorithm);
+      const bool refused = requests_compression(request_) && !can_be_compressed(*algorithm);
       if (all && refused) continue;
       if (refused)
         return unsupported(std::string(algorithm->name()) + " has no messages that could be rounded: its ranks would " +
@@ -214,7 +214,7 @@ class Simulations {
 
   // Adds a note to the fastest run if the library would choose another algorithm, protocol or format.
   Status compare_with_choice(std::vector<SimulatedRun>& runs, double bytes) const {
-    if (!on_device_ || request_.like_nccl || !request_.algorithm.empty() || asks_for_compression(request_)) return {};
+    if (!on_device_ || request_.like_nccl || !request_.algorithm.empty() || requests_compression(request_)) return {};
     Query query = query_of("", request_.protocol, bytes);
     query.max_relative_error = request_.max_relative_error;
     query.catalogue = catalogue(request_.collective);
@@ -256,7 +256,7 @@ class Simulations {
   }
 
   bool can_be_compressed(const Algorithm& algorithm) const {
-    return !is_mapped(algorithm) && algorithm.bears_rounding(problem_);
+    return !is_mapped(algorithm) && algorithm.supports_compression(problem_);
   }
 
   // On devices narrow messages go in Simple; a protocol of no name is the tuner's.
@@ -294,7 +294,7 @@ class Simulations {
 
   // Whether calls of so many bytes are rounded as was asked for: few of them may be no shorter in a format.
   bool is_compressed(const Algorithm& algorithm, double bytes) const {
-    if (!asks_for_compression(request_)) return false;
+    if (!requests_compression(request_)) return false;
     const Query query = query_of(algorithm.name(), "", bytes);
     return message_bytes(query, parse_compression(request_.compression).value()) < query.block_bytes;
   }

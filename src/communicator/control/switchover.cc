@@ -45,7 +45,7 @@ bool Switchover::step(Arrival& arrival) const {
   const std::uint64_t word = load_acquire(word_);
   const Decision decision = decision_of(word);
   if (decision.turn != arrival.turn || arrival.number < decision.from) return true;
-  if (state_of(word) == State::confirmed) arrival.obeys = decision;
+  if (state_of(word) == State::confirmed) arrival.follows = decision;
   if (state_of(word) != State::offered) return true;
   arrival.unconfirmed = decision;
   return false;

@@ -47,7 +47,7 @@ class Switchover {
   std::optional<Decision> arrive(Rank self, std::uint64_t number, std::uint32_t turn) const {
     Arrival arrival = show(self, number, turn);
     while (!step(arrival)) continue;
-    return arrival.obeys;
+    return arrival.follows;
   }
 
   // Proposes that the outcome holds from `margin` (at least 1) operations after the furthest rank. Returns false if a
@@ -65,7 +65,7 @@ class Switchover {
     std::uint32_t turn;
     // Offer that the rank has reached and calls off in the next step.
     std::optional<Decision> unconfirmed = std::nullopt;
-    std::optional<Decision> obeys = std::nullopt;
+    std::optional<Decision> follows = std::nullopt;
   };
   struct Proposal {
     Decision offered;

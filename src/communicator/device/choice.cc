@@ -89,7 +89,7 @@ bool DeviceCommunicator::lanes_fit(const Algorithm& algorithm, const Problem& pr
 Result<Problem> DeviceCommunicator::problem_for(const Call& call, const CommunicatorOptions& options) {
   Problem problem = problem_of(call, ranks_);
   const RankMapping& rank_mapping = rank_mapping_for(problem);
-  if (!embeds(rank_mapping, problem) && !takes_blocks_along("hierarchical", problem.collective)) return problem;
+  if (!applies(rank_mapping, problem) && !takes_blocks_along("hierarchical", problem.collective)) return problem;
   problem.groups = rank_mapping.groups;
   if (!forced_algorithm(options, problem).empty()) return problem;
   const Query query = TUTTI_TRY(query_of(call, problem, options));

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kWordGranule = kWordData;
 
 bool is_moved(std::string_view algorithm, const RankMapping& rank_mapping, const Problem& problem) {
-  return embeds(rank_mapping, problem) || takes_blocks_along(algorithm, problem.collective);
+  return applies(rank_mapping, problem) || takes_blocks_along(algorithm, problem.collective);
 }
 
 Rank place_in(const RankMapping& rank_mapping, Rank rank) {
@@ -109,7 +109,7 @@ Status DeviceCommunicator::add_order(const RankMapping& rank_mapping, const Prov
   std::vector<LaneUse> uses = lanes_of(proved.plans, self, loop);
   for (LaneUse& use : uses)
     if (!order.order.empty()) use.peer = order.order[use.peer];
-  const Plan mine = embedded(order, connected.key.problem, proved.plans[self]);
+  const Plan mine = mapped_plan(order, connected.key.problem, proved.plans[self]);
   SlotLimits& limits = connected.limits;
   limits.units = mine.shape.units;
   limits.longest_units = std::max(longest_message(proved.plans), limits.longest_units);

@@ -103,7 +103,7 @@ DeviceCommunicator::~DeviceCommunicator() {
   const Result<bool> done = idle();
   const bool over = done.ok() && done.value() && (turns_ == nullptr || turns_->quiet());
   if (settled_ && !over) {
-    if (proxy_ != nullptr) proxy_->look_no_more();
+    if (proxy_ != nullptr) proxy_->stop_polling();
     lose({std::move(peers_), std::move(control_), std::move(turns_), std::move(proxy_)});
     return;
   }

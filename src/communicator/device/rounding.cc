@@ -18,7 +18,7 @@ Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& c
   const CallNumbers numbers = numbers_of(call, rank_, ranks_, prepared.record.sequence - joining_, requested.seed);
   KernelRounding rounding = {.key = numbers.key,
                              .input_key = numbers.input_key,
-                             .losses = prepared.corrects ? call.residual : nullptr,
+                             .quantization_errors = prepared.corrects ? call.residual : nullptr,
                              .elements = numbers.elements,
                              .firsts = {numbers.first_input, numbers.first_output},
                              .dithers = dithers ? 1U : 0U};

@@ -64,7 +64,7 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
 Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOptions& options) const {
   Problem problem = problem_of(call, ranks_);
   const RankMapping& rank_mapping = rank_mapping_for(problem, options.algorithm);
-  if (embeds(rank_mapping, problem)) problem.groups = rank_mapping.groups;
+  if (applies(rank_mapping, problem)) problem.groups = rank_mapping.groups;
   // A forced algorithm applies to the collectives that have it. Its name was checked when the options were set.
   const std::string_view named = forced_algorithm(options, problem);
   if (spans_hosts_ && !options.protocol.empty() && options.protocol != "Simple") {
@@ -241,7 +241,7 @@ const RankMapping& HostCommunicator::rank_mapping_for(const Problem& flat, std::
   Problem grouped = flat;
   grouped.groups = by_domains_.groups;
   const bool levels = flat.collective == Collective::all_reduce || by_domains_.groups.size() == 1;
-  const bool does = levels && embeds(by_domains_, flat) && algorithm->supports(grouped);
+  const bool does = levels && applies(by_domains_, flat) && algorithm->supports(grouped);
   return does && suits_hosts(algorithm->shape(grouped).units, grouped) ? by_domains_ : rank_mapping_;
 }
 

@@ -21,7 +21,7 @@ void HostCommunicator::bind_rounding(Prepared& prepared, const Call& call, const
   CallRounding& rounding = prepared.rounding;
   rounding = {.dithers = dithers,
               .key = numbers.key,
-              .losses = prepared.corrects ? call.residual : nullptr,
+              .quantization_errors = prepared.corrects ? call.residual : nullptr,
               .elements = numbers.elements,
               .element_bytes = size_of(call.type)};
   rounding.begins[index_of(Place::input)] = prepared.launch.self.input;

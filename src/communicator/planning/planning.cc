@@ -27,7 +27,7 @@ std::string names_for(const Problem& problem) {
 }
 
 // Returns why an algorithm that works across hosts does not support the problem.
-std::string complaint_of_hosts(const Problem& problem, const Whereabouts& ranks) {
+std::string why_not_on_hosts(const Problem& problem, const Whereabouts& ranks) {
   const std::string works = ": it works across hosts, and ";
   if (!ranks.several_hosts) return works + "all these ranks are on one host";
   if (!problem.groups.empty()) return works + "the hosts that it takes differ less in size";
@@ -179,8 +179,8 @@ Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& p
   if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
   const bool over_hosts = algorithm != nullptr && wants_hosts(*algorithm, problem.collective);
   return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
-                          (over_hosts ? complaint_of_hosts(problem, ranks) : "") + "; take one of " +
-                          names_for(problem) + ", or leave the choice open");
+                          (over_hosts ? why_not_on_hosts(problem, ranks) : "") + "; take one of " + names_for(problem) +
+                          ", or leave the choice open");
 }
 
 Loop loop_of(bool overlaps, std::uint32_t slots) {
@@ -205,7 +205,7 @@ Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& probl
 Status check_rounding(const Query& query, const Choice& choice) {
   const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
   if (choice.compression == CompressionFormat::none || algorithm == nullptr) return {};
-  if (!choice.mapped && algorithm->bears_rounding(query.problem)) return {};
+  if (!choice.mapped && algorithm->supports_compression(query.problem)) return {};
   return unsupported("algorithm '" + std::string(choice.algorithm) + "' with compression format " +
                      name(choice.compression) + ": " + ruled_out(query, *algorithm, choice.protocol) +
                      "; leave the algorithm open, or let messages be raw");

@@ -47,7 +47,7 @@ struct CallRounding {
   bool dithers = false;  // Stochastic rounding by element number, with key `key`.
   std::uint64_t key = 0;
   // Error feedback: quantization errors of sums are added here, indexed by element. Null: discarded.
-  float* losses = nullptr;
+  float* quantization_errors = nullptr;
 
   const std::byte* begins[3] = {};  // Start of input, output and scratch.
   std::uint64_t firsts[3] = {};     // Number of the first element in each.
@@ -184,9 +184,9 @@ class CpuBackend {
     if (rounding_ == nullptr) return encoded;
     dither_ = {rounding_->key, first_};
     if (rounding_->dithers) encoded.dither = &dither_;
-    if (rounding_->losses == nullptr || only_input) return encoded;
+    if (rounding_->quantization_errors == nullptr || only_input) return encoded;
     TUTTI_ASSERT(first_ + count <= rounding_->elements);
-    encoded.losses = rounding_->losses + first_;
+    encoded.quantization_errors = rounding_->quantization_errors + first_;
     return encoded;
   }
   void set_plain() {

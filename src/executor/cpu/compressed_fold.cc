@@ -38,7 +38,7 @@ void CompressedFold::operator()(const FoldArguments& arguments, const Encoded& e
 std::uint64_t CompressedFold::sum_groups(const FoldArguments& arguments, const Encoded& encoded) const {
   if (sum_ == nullptr || arguments.own != FoldArguments::kNone) return 0;
   const bool passed = arguments.source_count == 1 && encoded.sources[0] != 0;
-  if (!passed && (encoded.dither != nullptr || encoded.losses != nullptr)) return 0;
+  if (!passed && (encoded.dither != nullptr || encoded.quantization_errors != nullptr)) return 0;
   const auto in_memory = [](std::uint8_t message) { return message == 0; };
   if (passed && std::none_of(encoded.targets, encoded.targets + arguments.target_count, in_memory)) return 0;
   FoldArguments groups = arguments;
@@ -131,11 +131,11 @@ void CompressedFold::encode(const FoldArguments& arguments, const Encoded& encod
   } else {
     encoder_.encode(values, stretch.count, message, dither);
   }
-  if (encoded.losses == nullptr) return;
+  if (encoded.quantization_errors == nullptr) return;
   const float terms = averages_ && arguments.complete ? static_cast<float>(arguments.ranks) : 1;
-  float* const losses = encoded.losses + stretch.begin;
-  held ? encoder_.add_losses_held(values, message, stretch.count, terms, losses)
-       : encoder_.add_losses(values, message, stretch.count, terms, losses);
+  float* const quantization_errors = encoded.quantization_errors + stretch.begin;
+  held ? encoder_.add_quantization_errors_held(values, message, stretch.count, terms, quantization_errors)
+       : encoder_.add_quantization_errors(values, message, stretch.count, terms, quantization_errors);
 }
 
 void CompressedFold::deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values,

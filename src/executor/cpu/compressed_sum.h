@@ -11,13 +11,13 @@ namespace tutti {
 struct Encoded {
   const std::uint8_t* sources = nullptr;
   const std::uint8_t* targets = nullptr;
-  const Dither* dither = nullptr;  // At the first element; null: round to nearest.
-  float* losses = nullptr;         // Accumulates quantization errors per element; null: discarded.
+  const Dither* dither = nullptr;        // At the first element; null: round to nearest.
+  float* quantization_errors = nullptr;  // Accumulates quantization errors per element; null: discarded.
 };
 
 struct CompressedSumArguments {
   const FoldArguments& fold;  // Whole groups, unscaled.
-  const Encoded& encoded;     // Round to nearest, without losses.
+  const Encoded& encoded;     // Rounds to nearest, without error feedback.
   GroupRange range;
   bool divides = false;   // By fold.ranks.
   bool kept = false;      // Memory targets receive the decoded message.

@@ -13,10 +13,11 @@ std::uint64_t in_group(std::uint64_t begin, std::uint64_t count) {
   return std::min<std::uint64_t>(kCompressionGroup, count - begin);
 }
 
-void add_differences(const float* values, const float* decoded, std::uint64_t count, float terms, float* losses) {
+void add_differences(const float* values, const float* decoded, std::uint64_t count, float terms,
+                     float* quantization_errors) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const float loss = terms * (values[i] - decoded[i]);
-    losses[i] += std::isfinite(loss) ? loss : 0;
+    quantization_errors[i] += std::isfinite(loss) ? loss : 0;
   }
 }
 
@@ -89,24 +90,24 @@ void SlotEncoder::encode_held(const float* values, std::uint64_t count, std::byt
   }
 }
 
-void SlotEncoder::add_losses(const float* values, const std::byte* message, std::uint64_t count, float terms,
-                             float* losses) const {
-  add_losses(values, message, count, terms, losses, false);
+void SlotEncoder::add_quantization_errors(const float* values, const std::byte* message, std::uint64_t count,
+                                          float terms, float* quantization_errors) const {
+  add_quantization_errors(values, message, count, terms, quantization_errors, false);
 }
 
-void SlotEncoder::add_losses_held(const float* values, const std::byte* message, std::uint64_t count, float terms,
-                                  float* losses) const {
-  add_losses(values, message, count, terms, losses, true);
+void SlotEncoder::add_quantization_errors_held(const float* values, const std::byte* message, std::uint64_t count,
+                                               float terms, float* quantization_errors) const {
+  add_quantization_errors(values, message, count, terms, quantization_errors, true);
 }
 
-void SlotEncoder::add_losses(const float* values, const std::byte* message, std::uint64_t count, float terms,
-                             float* losses, bool held) const {
+void SlotEncoder::add_quantization_errors(const float* values, const std::byte* message, std::uint64_t count,
+                                          float terms, float* quantization_errors, bool held) const {
   float decoded[kCompressionGroup];
   for (std::uint64_t begin = 0; begin < count; begin += kCompressionGroup, message += group_bytes_) {
     const std::uint64_t length = in_group(begin, count);
     codec_.decode(message, length, decoded);
     if (held) hold(decoded, length);
-    add_differences(values + begin, decoded, length, terms, losses + begin);
+    add_differences(values + begin, decoded, length, terms, quantization_errors + begin);
   }
 }
 

@@ -31,12 +31,13 @@ class SlotEncoder {
   // the same bytes.
   void encode_held(const float* values, std::uint64_t count, std::byte* message, const Dither& dither) const;
 
-  // losses[i] += terms * (values[i] - decoded message[i]). Non-finite differences are skipped.
-  void add_losses(const float* values, const std::byte* message, std::uint64_t count, float terms, float* losses) const;
-  // Like add_losses(), for values that the tensor's type represents exactly. Values that were decoded before lose
-  // nothing.
-  void add_losses_held(const float* values, const std::byte* message, std::uint64_t count, float terms,
-                       float* losses) const;
+  // quantization_errors[i] += terms * (values[i] - decoded message[i]). Non-finite differences are skipped.
+  void add_quantization_errors(const float* values, const std::byte* message, std::uint64_t count, float terms,
+                               float* quantization_errors) const;
+  // Like add_quantization_errors(), for values that the tensor's type represents exactly. Values that were decoded
+  // before lose nothing.
+  void add_quantization_errors_held(const float* values, const std::byte* message, std::uint64_t count, float terms,
+                                    float* quantization_errors) const;
 
   // Error feedback for one block of a tensor. Sets `held` to the decoded encoding of input + residual, and `residual`
   // to the remaining difference. A null `dither` means round to nearest. A non-finite residual counts as 0. If the sum
@@ -45,8 +46,8 @@ class SlotEncoder {
                const Dither* dither) const;
 
  private:
-  void add_losses(const float* values, const std::byte* message, std::uint64_t count, float terms, float* losses,
-                  bool held) const;
+  void add_quantization_errors(const float* values, const std::byte* message, std::uint64_t count, float terms,
+                               float* quantization_errors, bool held) const;
   // Rounds values to the tensor's type; at most one group.
   void hold(float* values, std::uint64_t count) const;
 

@@ -51,7 +51,7 @@ void Proxy::expect_graphs() {
   wake();
 }
 
-void Proxy::look_no_more() {
+void Proxy::stop_polling() {
   const std::lock_guard lock(looking_);
   duty_.look = nullptr;
   lost_ = true;

@@ -46,7 +46,7 @@ class Proxy {
   void expect_graphs();
 
   // Stops calls of ProxyDuty::look and allows longer sleeps. Waits for a call in progress.
-  void look_no_more();
+  void stop_polling();
 
   // Number of polls so far.
   std::uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }

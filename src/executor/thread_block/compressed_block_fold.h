@@ -169,19 +169,19 @@ class CompressedBlockFold {
     } else {
       share.encode(values, range_of(type_), crew_);
     }
-    if (rounding_.losses != nullptr) add_losses(spot, share, values);
+    if (rounding_.quantization_errors != nullptr) add_quantization_errors(spot, share, values);
   }
 
   // Adds the quantization errors. The error of an average counts once per term.
-  TUTTI_HOST_DEVICE void add_losses(const Spot& spot, const Share& share, const float* values) const {
-    float* const losses = rounding_.losses + spot.begin();
+  TUTTI_HOST_DEVICE void add_quantization_errors(const Spot& spot, const Share& share, const float* values) const {
+    float* const quantization_errors = rounding_.quantization_errors + spot.begin();
     const auto terms = static_cast<float>(divisor_);
     float decoded[kShare];
     share.decode(decoded);
     for (std::uint32_t i = 0; i < kShare; ++i) {
       if (i >= spot.count) continue;
       const float loss = terms * (values[i] - (is_held() ? held(decoded[i]) : decoded[i]));
-      losses[i] += is_finite(loss) ? loss : 0;
+      quantization_errors[i] += is_finite(loss) ? loss : 0;
     }
   }
 

@@ -25,14 +25,15 @@ struct KernelRounding {
   std::uint64_t input_key = 0;  // Random key for an input with a residual.
   // [channel]: how often a graph has run the call; each run uses other random numbers. Null: the call runs once.
   std::uint32_t* runs = nullptr;
-  float* losses = nullptr;  // Error feedback: quantization errors of sums are added here, by element. Null: discarded.
+  float* quantization_errors =
+      nullptr;  // Error feedback: quantization errors of sums are added here, by element. Null: discarded.
   std::uint64_t elements = 1;
   std::uint64_t firsts[2] = {};     // Number of the first element of input and of output.
   const std::byte* begins[3] = {};  // In a thread block's copy: its input, output and scratch.
   std::uint32_t dithers = 0;        // 1: stochastic rounding.
   std::uint32_t reserved = 0;
 
-  TUTTI_HOST_DEVICE bool asks() const { return dithers != 0 || losses != nullptr; }
+  TUTTI_HOST_DEVICE bool asks() const { return dithers != 0 || quantization_errors != nullptr; }
   TUTTI_HOST_DEVICE std::uint64_t number(CompressedOperand place, const std::byte* pointer, DataType type) const {
     const auto at = static_cast<std::uint32_t>(place);
     const auto offset = static_cast<std::uint64_t>(pointer - begins[at]) / (type == DataType::float32 ? 4 : 2);
@@ -51,8 +52,8 @@ TUTTI_HOST_DEVICE inline std::uint64_t key_of_run(std::uint64_t key, std::uint32
 
 // Rounding of one fold.
 struct FoldRounding {
-  Dither dither = {};       // At its first element.
-  float* losses = nullptr;  // At its first element.
+  Dither dither = {};                    // At its first element.
+  float* quantization_errors = nullptr;  // At its first element.
   bool dithers = false;
 };
 
@@ -69,7 +70,8 @@ TUTTI_HOST_DEVICE inline FoldRounding rounding_of(const KernelRounding& call, co
       first = call.number(marks.targets[k], operands.targets[k], type);
   const bool only_input = operands.source_count == 1 && marks.sources[0] == CompressedOperand::own_input;
   return {.dither = {call.key, first},
-          .losses = call.losses == nullptr || only_input ? nullptr : call.losses + first,
+          .quantization_errors =
+              call.quantization_errors == nullptr || only_input ? nullptr : call.quantization_errors + first,
           .dithers = call.dithers != 0};
 }
 

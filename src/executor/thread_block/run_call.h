@@ -27,7 +27,7 @@ TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel& chann
 // With time slicing, a launch may have been blocked until its stream was released after a failure. The memory of its
 // call, including the image, may be freed by then. Returns true in that case, on all threads.
 template <typename ThreadBlock>
-TUTTI_HOST_DEVICE bool comes_too_late(ThreadBlock& block) {
+TUTTI_HOST_DEVICE bool is_late(ThreadBlock& block) {
   const bool too_late = block.worker() == 0 && block.too_late();
   return block.agree(too_late ? Progress::waiting : Progress::done) != Progress::done;
 }
@@ -39,7 +39,7 @@ TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, T
   if (channel >= entry.channels) return;
   if (entry.call.workspace != nullptr) memory = entry.call.workspace + std::size_t{channel} * entry.workspace_bytes;
   KernelTurn* turn = entry.watch.turns == nullptr ? nullptr : entry.watch.turns + channel;
-  if (turn != nullptr && (turn->state >= TurnState::done || comes_too_late(block))) return;
+  if (turn != nullptr && (turn->state >= TurnState::done || is_late(block))) return;
   const bool last = turn == nullptr || turn->last != 0;
   if (channel == 0 && block.worker() == 0) store_release(&entry.watch.reported->begun, entry.watch.number);
   Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, block, memory, turn);

@@ -14,7 +14,7 @@ Result<Topology> read_topology(std::string_view text, const std::string& origin)
   const std::string_view root = xml.root().name();
   if (root == "system") return read_nccl_xml(text, origin);
   if (root == "topology") return read_hwloc_xml(text, origin);
-  return xml.complain(xml.root(), "neither a topology of NCCL (<system>) nor of hwloc (<topology>)");
+  return xml.error_at(xml.root(), "neither a topology of NCCL (<system>) nor of hwloc (<topology>)");
 }
 
 }  // namespace tutti

@@ -47,13 +47,13 @@ class HwlocReader {
   Result<Topology> read() {
     const pugi::xml_node root = xml_.root();
     if (std::string_view(root.name()) != "topology")
-      return xml_.complain(root, "a topology of hwloc begins with <topology>");
+      return xml_.error_at(root, "a topology of hwloc begins with <topology>");
     const pugi::xml_node machine = root.child("object");
-    if (!machine) return xml_.complain(root, "it has no <object>");
+    if (!machine) return xml_.error_at(root, "it has no <object>");
     const std::string host = info(machine, "HostName");
     host_ = tree_.host(host.empty() ? "host" : host);
     TUTTI_CHECK_OK(find_numa(machine, 0));
-    if (numa_.empty()) return xml_.complain(machine, "it has no NUMANode");
+    if (numa_.empty()) return xml_.error_at(machine, "it has no NUMANode");
     TUTTI_CHECK_OK(read_object(machine, numa_.begin()->second, 0));
     tree_.number_gpus();
     for (const pugi::xml_node& table : root.children())
@@ -66,7 +66,7 @@ class HwlocReader {
   // Runs before read_object(), since an object may refer to its domain by nodeset only. Domains without processors are
   // device memory and are skipped.
   Status find_numa(const pugi::xml_node& at, std::uint32_t depth) {
-    if (depth > kDeepestTopology) return xml_.complain(at, "too many <object> inside each other");
+    if (depth > kDeepestTopology) return xml_.error_at(at, "too many <object> inside each other");
     if (*info(at, "CPUVendor") != 0) vendor_ = info(at, "CPUVendor");
     if (*info(at, "CPUFamilyNumber") != 0) family_ = static_cast<std::uint32_t>(std::atoi(info(at, "CPUFamilyNumber")));
     if (*info(at, "CPUModelNumber") != 0) model_ = static_cast<std::uint32_t>(std::atoi(info(at, "CPUModelNumber")));
@@ -83,9 +83,9 @@ class HwlocReader {
     node.index = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(at, "os_index", 0, kMaxDomains - 1)));
     node.name = "numa" + std::to_string(node.index);
     if (tree_.has(host_, node.name))
-      return xml_.complain(at, "NUMANode " + std::to_string(node.index) + " is there twice");
+      return xml_.error_at(at, "NUMANode " + std::to_string(node.index) + " is there twice");
     Result<std::string> cpus = cpus_of_mask(at.attribute("cpuset").value());
-    if (!cpus.ok()) return xml_.complain(at, std::move(cpus).status().message());
+    if (!cpus.ok()) return xml_.error_at(at, std::move(cpus).status().message());
     if (cpus.value().empty()) return {};
     node.cpus = std::move(cpus).value();
     node.model = processor_model(vendor_, family_, model_);
@@ -97,7 +97,7 @@ class HwlocReader {
   Status read_object(const pugi::xml_node& at, NodeId parent, std::uint32_t depth) {
     const auto domain = numa_.find(at.attribute("nodeset").value());
     if (domain != numa_.end()) parent = domain->second;
-    if (tree_.full()) return xml_.complain(at, "too many nodes");
+    if (tree_.full()) return xml_.error_at(at, "too many nodes");
     if (type_of(at) == "L3Cache") TUTTI_CHECK_OK(add_cache(at, parent));
     if (type_of(at) == kDevices) return read_device(at, parent);
     if (type_of(at) == kBridges) parent = TUTTI_TRY(add_bridge(at, parent));
@@ -113,7 +113,7 @@ class HwlocReader {
     node.index = caches_++;
     node.name = "cpu" + std::to_string(node.index);
     Result<std::string> cpus = cpus_of_mask(at.attribute("cpuset").value());
-    if (!cpus.ok()) return xml_.complain(at, std::move(cpus).status().message());
+    if (!cpus.ok()) return xml_.error_at(at, std::move(cpus).status().message());
     node.cpus = std::move(cpus).value();
     tree_.connect(parent, tree_.add(std::move(node)), LinkKind::memory, kMemoryGbytesPerS);
     return {};
@@ -175,7 +175,7 @@ class HwlocReader {
     std::vector<std::string> names = words(table, "indexes");
     const std::vector<std::string> values = words(table, "u64values");
     if (values.size() != names.size() * names.size())
-      return xml_.complain(table,
+      return xml_.error_at(table,
                            std::to_string(values.size()) + " values for " + std::to_string(names.size()) + " objects");
     for (std::size_t a = 0; a < names.size(); ++a) {
       for (std::size_t b = a + 1; b < names.size(); ++b) {
@@ -183,7 +183,7 @@ class HwlocReader {
         double megabytes = 0;
         const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), megabytes);
         if (error != std::errc() || end != value.data() + value.size() || !(megabytes >= 0 && megabytes < 1e9))
-          return xml_.complain(table, "'" + value.substr(0, 64) + "' is not a bandwidth in MB/s");
+          return xml_.error_at(table, "'" + value.substr(0, 64) + "' is not a bandwidth in MB/s");
         const auto from = objects_.find(names[a]), to = objects_.find(names[b]);
         if (from == objects_.end() || to == objects_.end() || from->second == to->second) continue;
         if (megabytes == 0) continue;

@@ -26,74 +26,74 @@ class JsonReader {
   Result<Topology> read(const Json& json) {
     TUTTI_CHECK_OK(only(json, "the topology", {"format", "version", "hosts", "links", "notes"}));
     if (TUTTI_TRY(text(json, "the topology", "format")) != kFormat)
-      return complain("its format is not \"" + std::string(kFormat) + "\"");
-    if (TUTTI_TRY(whole(json, "the topology", "version", 1)) != 1) return complain("its version is not 1");
+      return error_at("its format is not \"" + std::string(kFormat) + "\"");
+    if (TUTTI_TRY(whole(json, "the topology", "version", 1)) != 1) return error_at("its version is not 1");
     for (const Json& host : TUTTI_TRY(list(json, "the topology", "hosts"))) TUTTI_CHECK_OK(read_host(host));
     for (const Json& link : TUTTI_TRY(list(json, "the topology", "links"))) TUTTI_CHECK_OK(read_link(link));
     for (const Json& note : TUTTI_TRY(list(json, "the topology", "notes"))) {
-      if (!note.is_string()) return complain("a note is not a string");
+      if (!note.is_string()) return error_at("a note is not a string");
       topology_.notes.push_back(note.get<std::string>());
     }
     return std::move(topology_);
   }
 
  private:
-  Status complain(const std::string& what) const { return invalid_argument(origin_ + ": " + what); }
+  Status error_at(const std::string& what) const { return invalid_argument(origin_ + ": " + what); }
 
   Status only(const Json& at, const std::string& what, std::initializer_list<std::string_view> names) const {
-    if (!at.is_object()) return complain(what + " is not an object");
+    if (!at.is_object()) return error_at(what + " is not an object");
     for (const auto& [key, value] : at.items())
       if (std::find(names.begin(), names.end(), key) == names.end())
-        return complain(what + " has \"" + key + "\", which it cannot have");
+        return error_at(what + " has \"" + key + "\", which it cannot have");
     return {};
   }
 
   Result<std::string> text(const Json& at, const std::string& what, const char* key) const {
     if (!at.contains(key)) return std::string();
-    if (!at[key].is_string()) return complain("\"" + std::string(key) + "\" of " + what + " is not a string");
+    if (!at[key].is_string()) return error_at("\"" + std::string(key) + "\" of " + what + " is not a string");
     return at[key].get<std::string>();
   }
 
   Result<double> number(const Json& at, const std::string& what, const char* key, double otherwise) const {
     if (!at.contains(key)) return otherwise;
     const bool good = at[key].is_number() && std::isfinite(at[key].get<double>()) && at[key].get<double>() >= 0;
-    if (!good) return complain("\"" + std::string(key) + "\" of " + what + " is not a number >= 0");
+    if (!good) return error_at("\"" + std::string(key) + "\" of " + what + " is not a number >= 0");
     return at[key].get<double>();
   }
 
   Result<std::uint32_t> whole(const Json& at, const std::string& what, const char* key, std::uint32_t otherwise) const {
     const double value = TUTTI_TRY(number(at, what, key, otherwise));
     if (value != std::floor(value) || value > std::numeric_limits<std::uint32_t>::max())
-      return complain("\"" + std::string(key) + "\" of " + what + " is not an integer");
+      return error_at("\"" + std::string(key) + "\" of " + what + " is not an integer");
     return static_cast<std::uint32_t>(value);
   }
 
   Result<bool> flag(const Json& at, const std::string& what, const char* key) const {
     if (!at.contains(key)) return false;
     if (!at[key].is_boolean())
-      return complain("\"" + std::string(key) + "\" of " + what + " is neither true nor false");
+      return error_at("\"" + std::string(key) + "\" of " + what + " is neither true nor false");
     return at[key].get<bool>();
   }
 
   Result<Json> list(const Json& at, const std::string& what, const char* key) const {
     if (!at.contains(key)) return Json::array();
-    if (!at[key].is_array()) return complain("\"" + std::string(key) + "\" of " + what + " is not an array");
+    if (!at[key].is_array()) return error_at("\"" + std::string(key) + "\" of " + what + " is not an array");
     return at[key];
   }
 
   Status read_host(const Json& json) {
     TUTTI_CHECK_OK(only(json, "a host", {"name", "nodes"}));
     const std::string name = TUTTI_TRY(text(json, "a host", "name"));
-    if (name.empty()) return complain("a host has no name");
-    if (topology_.hosts.size() >= kMaxNodes) return complain("too many hosts");
-    if (!hosts_.insert(name).second) return complain("there are two hosts '" + name + "'");
+    if (name.empty()) return error_at("a host has no name");
+    if (topology_.hosts.size() >= kMaxNodes) return error_at("too many hosts");
+    if (!hosts_.insert(name).second) return error_at("there are two hosts '" + name + "'");
     topology_.hosts.push_back(name);
     for (const Json& node : TUTTI_TRY(list(json, "host '" + name + "'", "nodes"))) TUTTI_CHECK_OK(read_node(node));
     return {};
   }
 
   Status read_node(const Json& json) {
-    if (topology_.nodes.size() >= kMaxNodes) return complain("too many nodes");
+    if (topology_.nodes.size() >= kMaxNodes) return error_at("too many nodes");
     TUTTI_CHECK_OK(
         only(json, "a node",
              {"kind", "name", "bus_id", "model", "index", "sm", "gpudirect", "gbytes_per_s", "down", "cpus"}));
@@ -102,7 +102,7 @@ class JsonReader {
     node.name = TUTTI_TRY(text(json, "a node", "name"));
     const std::string what = "node '" + node.name + "'";
     Result<NodeKind> kind = parse_node_kind(TUTTI_TRY(text(json, what, "kind")));
-    if (!kind.ok()) return complain(what + ": " + std::move(kind).status().message());
+    if (!kind.ok()) return error_at(what + ": " + std::move(kind).status().message());
     node.kind = kind.value();
     node.bus_id = TUTTI_TRY(text(json, what, "bus_id"));
     node.model = TUTTI_TRY(text(json, what, "model"));
@@ -114,7 +114,7 @@ class JsonReader {
     node.down = TUTTI_TRY(flag(json, what, "down"));
     const std::string path = topology_.hosts.back() + "/" + node.name;
     if (!paths_.emplace(path, topology_.add(std::move(node))).second)
-      return complain("there are two nodes '" + path + "'");
+      return error_at("there are two nodes '" + path + "'");
     return {};
   }
 
@@ -122,7 +122,7 @@ class JsonReader {
     const std::string path = TUTTI_TRY(text(json, "a link", key));
     const auto found = paths_.find(path);
     if (found == paths_.end())
-      return complain("a link leads " + std::string(key) + " '" + path +
+      return error_at("a link leads " + std::string(key) + " '" + path +
                       "', which is not a \"<host>/<node>\" of this file");
     return found->second;
   }
@@ -135,7 +135,7 @@ class JsonReader {
     const std::string what =
         "the link from " + json["from"].get<std::string>() + " to " + json["to"].get<std::string>();
     Result<LinkKind> kind = parse_link_kind(TUTTI_TRY(text(json, what, "kind")));
-    if (!kind.ok()) return complain(what + ": " + std::move(kind).status().message());
+    if (!kind.ok()) return error_at(what + ": " + std::move(kind).status().message());
     link.kind = kind.value();
     link.gbytes_per_s = TUTTI_TRY(number(json, what, "gbytes_per_s", 0));
     link.latency_us = TUTTI_TRY(number(json, what, "latency_us", 0));

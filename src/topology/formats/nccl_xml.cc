@@ -39,10 +39,10 @@ class Reader {
   Result<Topology> read() {
     const pugi::xml_node system = xml_.root();
     if (std::string_view(system.name()) != "system")
-      return xml_.complain(system, "a topology of NCCL begins with <system>");
+      return xml_.error_at(system, "a topology of NCCL begins with <system>");
     TUTTI_TRY(xml_.whole(system, "version", 1, 1));
     for (const pugi::xml_node cpu : system.children("cpu")) TUTTI_CHECK_OK(read_cpu(cpu));
-    if (tree_.topology.nodes.empty()) return xml_.complain(system, "it has no <cpu>");
+    if (tree_.topology.nodes.empty()) return xml_.error_at(system, "it has no <cpu>");
     tree_.number_gpus();
     for (const NvLink& link : nvlinks_) TUTTI_CHECK_OK(connect(link));
     tree_.connect_sockets(smp_);
@@ -55,7 +55,7 @@ class Reader {
     numa.kind = NodeKind::numa;
     const std::string hash = cpu.attribute("host_hash").value();
     numa.host = tree_.host(hash.empty() ? "host" : "host " + hash);
-    if (tree_.full()) return xml_.complain(cpu, "too many nodes or hosts");
+    if (tree_.full()) return xml_.error_at(cpu, "too many nodes or hosts");
     numa.index = TUTTI_TRY(domain_of(cpu, numa.host));
     numa.name = "numa" + std::to_string(numa.index);
     const auto family = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(cpu, "familyid", 0, 1u << 16)));
@@ -65,10 +65,10 @@ class Reader {
     const std::string_view arch = cpu.attribute("arch").value();
     if (numa.model.empty() && arch != "x86_64") numa.model = arch;
     Result<std::string> cpus = cpus_of_mask(cpu.attribute("affinity").value());
-    if (!cpus.ok()) return xml_.complain(cpu, std::move(cpus).status().message());
+    if (!cpus.ok()) return xml_.error_at(cpu, std::move(cpus).status().message());
     numa.cpus = std::move(cpus).value();
     if (tree_.has(numa.host, numa.name))
-      return xml_.complain(cpu, "numaid " + std::to_string(numa.index) + " is there twice");
+      return xml_.error_at(cpu, "numaid " + std::to_string(numa.index) + " is there twice");
     smp_.resize(tree_.topology.hosts.size());
     smp_[numa.host] = smp_gbytes_per_s(vendor, family, model);
     socket_ = tree_.add(std::move(numa));
@@ -82,15 +82,15 @@ class Reader {
       return static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(cpu, "numaid", 0, kMaxDomains - 1)));
     std::uint32_t index = 0;
     while (tree_.has(host, "numa" + std::to_string(index))) ++index;
-    if (index >= kMaxDomains) return xml_.complain(cpu, "too many NUMA domains");
+    if (index >= kMaxDomains) return xml_.error_at(cpu, "too many NUMA domains");
     tree_.note("a processor without the number of its NUMA domain: taken for " + std::to_string(index));
     return index;
   }
 
   Status read_children(const pugi::xml_node& at, NodeId parent, std::uint32_t depth) {
-    if (depth > kDeepestTopology) return xml_.complain(at, "too many <pci> inside each other");
+    if (depth > kDeepestTopology) return xml_.error_at(at, "too many <pci> inside each other");
     for (const pugi::xml_node child : at.children()) {
-      if (tree_.full()) return xml_.complain(child, "too many nodes");
+      if (tree_.full()) return xml_.error_at(child, "too many nodes");
       const std::string_view what = child.name();
       if (what == "pci") TUTTI_CHECK_OK(read_pci(child, parent, depth));
       if (what == "nic") TUTTI_CHECK_OK(read_nic(child, parent, nullptr));
@@ -104,7 +104,7 @@ class Reader {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), speed.gigatransfers);
     const bool speaks = error == std::errc() && std::string_view(text).substr(end - text.data()).starts_with(" GT/s");
     if (!text.empty() && text != "Unknown" && !(speaks && speed.gigatransfers > 0 && speed.gigatransfers <= 1024))
-      return xml_.complain(pci, "link_speed=\"" + text.substr(0, 64) + "\" is not like \"16 GT/s\"");
+      return xml_.error_at(pci, "link_speed=\"" + text.substr(0, 64) + "\" is not like \"16 GT/s\"");
     if (!speaks) speed.gigatransfers = kUnknownGigatransfers;
     speed.lanes = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(pci, "link_width", 0, 32)));
     if (speed.lanes == 0) speed.lanes = kUnknownLanes;
@@ -116,10 +116,10 @@ class Reader {
     const Pci speed = TUTTI_TRY(speed_of(pci));
     Node node;
     node.host = tree_.topology.nodes[parent].host;
-    if (*pci.attribute("busid").value() == 0) return xml_.complain(pci, "it has no busid");
+    if (*pci.attribute("busid").value() == 0) return xml_.error_at(pci, "it has no busid");
     node.bus_id = TUTTI_TRY(xml_.bus_id(pci, "busid"));
     if (tree_.on_bus(node.host, node.bus_id) != nullptr)
-      return xml_.complain(pci, "there are two of busid=\"" + node.bus_id + "\"");
+      return xml_.error_at(pci, "there are two of busid=\"" + node.bus_id + "\"");
     if (pci.child("nic")) return read_nic(pci.child("nic"), parent, &speed, node.bus_id);
     const auto device = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(pci, "device", 0, 0xffff)));
     const auto vendor = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(pci, "vendor", 0, 0xffff)));
@@ -174,7 +174,7 @@ class Reader {
     for (const pugi::xml_node c2c : gpu.children("c2c")) {
       const double megabytes = TUTTI_TRY(xml_.number(c2c, "bw", 0, 1e9));
       const auto count = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(c2c, "count", 1, 1024)));
-      if (megabytes * count <= 0) return xml_.complain(c2c, "its bw times its count is nothing");
+      if (megabytes * count <= 0) return xml_.error_at(c2c, "its bw times its count is nothing");
       tree_.connect(socket_, id, LinkKind::c2c, megabytes * count / 1000, count);
     }
     return {};
@@ -183,12 +183,12 @@ class Reader {
   // A NIC; each of its ports becomes a node.
   Status read_nic(const pugi::xml_node& nic, NodeId parent, const Pci* speed, const std::string& bus_id = "") {
     for (const pugi::xml_node net : nic.children("net")) {
-      if (tree_.full()) return xml_.complain(net, "too many nodes");
+      if (tree_.full()) return xml_.error_at(net, "too many nodes");
       Node node;
       node.kind = NodeKind::nic;
       node.host = tree_.topology.nodes[parent].host;
       node.name = net.attribute("name").value();
-      if (node.name.empty()) return xml_.complain(net, "it has no name");
+      if (node.name.empty()) return xml_.error_at(net, "it has no name");
       node.bus_id = bus_id;
       node.index = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(net, "port", 1, 1u << 20)));
       node.gbytes_per_s = nic_gbytes_per_s(TUTTI_TRY(xml_.number(net, "speed", 0, 1e9)));
@@ -205,7 +205,7 @@ class Reader {
     const std::uint32_t host = tree_.topology.nodes[link.gpu].host;
     const auto count = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(link.at, "count", 1, 64)));
     const std::uint64_t target_class = TUTTI_TRY(xml_.whole(link.at, "tclass", 0, 0xffffff));
-    if (count == 0) return xml_.complain(link.at, "its count is 0");
+    if (count == 0) return xml_.error_at(link.at, "its count is 0");
     const std::string target = TUTTI_TRY(xml_.bus_id(link.at, "target"));
     NodeId other = 0;
     if (is_nvswitch(target_class) && target_class != kNvLinkBridge) {
@@ -215,7 +215,7 @@ class Reader {
     } else if (const NodeId* gpu = tree_.on_bus(host, target)) {
       other = *gpu;
     } else {
-      return xml_.complain(link.at, "there is no GPU with busid=\"" + target + "\", which it leads to");
+      return xml_.error_at(link.at, "there is no GPU with busid=\"" + target + "\", which it leads to");
     }
     if (other == link.gpu) {
       tree_.note(tree_.topology.nodes[other].name + " has NVLinks to itself: ignored");
@@ -223,7 +223,7 @@ class Reader {
     }
     const auto reported = seen_by_.try_emplace({std::min(other, link.gpu), std::max(other, link.gpu)}, link.gpu).first;
     if (reported->second != link.gpu) return {};  // The other end reported this link already.
-    if (tree_.full()) return xml_.complain(link.at, "too many nodes");
+    if (tree_.full()) return xml_.error_at(link.at, "too many nodes");
     tree_.connect(link.gpu, other, LinkKind::nvlink, nvlink_gbytes_per_s(tree_.topology.nodes[link.gpu].sm, count),
                   count);
     return {};

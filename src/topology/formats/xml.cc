@@ -41,7 +41,7 @@ Result<Xml> Xml::parse(std::string_view text, const std::string& origin) {
   return xml;
 }
 
-Status Xml::complain(const pugi::xml_node& at, const std::string& what) const {
+Status Xml::error_at(const pugi::xml_node& at, const std::string& what) const {
   return invalid_argument(origin_ + ":" + std::to_string(line_at(text_, at.offset_debug())) + ": <" + at.name() +
                           ">: " + what);
 }
@@ -49,7 +49,7 @@ Status Xml::complain(const pugi::xml_node& at, const std::string& what) const {
 Result<std::string> Xml::bus_id(const pugi::xml_node& at, const char* attribute) const {
   const std::string_view text = at.attribute(attribute).value();
   std::string id = normal_bus_id(text);
-  if (!is_bus_id(id)) return complain(at, quoted(attribute, text) + " is not like 0000:a4:00.0");
+  if (!is_bus_id(id)) return error_at(at, quoted(attribute, text) + " is not like 0000:a4:00.0");
   return id;
 }
 
@@ -59,8 +59,8 @@ Result<double> Xml::number(const pugi::xml_node& at, const char* attribute, doub
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0)
-    return complain(at, quoted(attribute, text) + " is not a number >= 0");
-  if (value > most) return complain(at, quoted(attribute, text) + " is more than can be");
+    return error_at(at, quoted(attribute, text) + " is not a number >= 0");
+  if (value > most) return error_at(at, quoted(attribute, text) + " is more than can be");
   return value;
 }
 
@@ -73,8 +73,8 @@ Result<std::uint64_t> Xml::whole(const pugi::xml_node& at, const char* attribute
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
   if (error != std::errc() || end != digits.data() + digits.size())
-    return complain(at, quoted(attribute, text) + " is not an integer >= 0");
-  if (value > most) return complain(at, quoted(attribute, text) + " is more than " + std::to_string(most));
+    return error_at(at, quoted(attribute, text) + " is not an integer >= 0");
+  if (value > most) return error_at(at, quoted(attribute, text) + " is more than " + std::to_string(most));
   return value;
 }
 

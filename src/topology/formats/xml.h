@@ -19,7 +19,7 @@ class Xml {
 
   pugi::xml_node root() const { return document_->document_element(); }
   // Returns invalid_argument with "<origin>:<line>: <what>".
-  Status complain(const pugi::xml_node& at, const std::string& what) const;
+  Status error_at(const pugi::xml_node& at, const std::string& what) const;
 
   // Returns the attribute as a normalised PCI address; fails if it is malformed.
   Result<std::string> bus_id(const pugi::xml_node& at, const char* attribute) const;

@@ -61,14 +61,14 @@ class DeviceCompression : public OnDevices {
       calls.back().options = options;
     }
     std::vector<std::vector<float>> expected(ranks, std::vector<float>(ranks * kCount));
-    std::vector<std::vector<float>> losses(ranks, std::vector<float>(ranks * kCount, 0.25f));
+    std::vector<std::vector<float>> quantization_errors(ranks, std::vector<float>(ranks * kCount, 0.25f));
     std::vector<Status> statuses(ranks);
     std::vector<std::thread> threads;
     for (Rank rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
         Call call = made[rank];
         call.output = reinterpret_cast<std::byte*>(expected[rank].data());
-        if (call.residual != nullptr) call.residual = losses[rank].data();
+        if (call.residual != nullptr) call.residual = quantization_errors[rank].data();
         statuses[rank] = pair.hosts[rank]->run(call, &options);
       });
     }
@@ -82,7 +82,7 @@ class DeviceCompression : public OnDevices {
       const std::vector<float> got(pair.outputs[rank], pair.outputs[rank] + ranks * kCount);
       ASSERT_EQ(got, expected[rank]) << "rank " << rank;
       const std::vector<float> lost(pair.residuals[rank], pair.residuals[rank] + ranks * kCount);
-      ASSERT_EQ(lost, losses[rank]) << "rank " << rank;
+      ASSERT_EQ(lost, quantization_errors[rank]) << "rank " << rank;
     }
     ++compared_;
   }

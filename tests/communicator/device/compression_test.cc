@@ -105,7 +105,7 @@ std::vector<CompressedCall> compressed_calls(Rank ranks, std::mt19937_64& random
     if (has_root(problem.collective)) problem.root = static_cast<Rank>(random() % ranks);
     for (const Algorithm* algorithm : catalogue(problem.collective)) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
-      if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
+      if (mapped || !algorithm->supports(problem) || !algorithm->supports_compression(problem)) continue;
       // Takes a third of the formats. Other numbers of ranks take the others.
       for (std::uint32_t f = 1 + (ranks + turns++) % 3; f < kCompressionFormats; f += 3) {
         const char* compression = name(static_cast<CompressionFormat>(f));
