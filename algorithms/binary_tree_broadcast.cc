@@ -9,7 +9,7 @@ namespace {
 
 class BinaryTree : public Entry<Algorithm> {
  public:
-  BinaryTree() : Entry(Collective::broadcast, "binary_tree", "down a binary tree, log2(n) deep, 2 S") {}
+  BinaryTree() : Entry(Collective::broadcast, "binary_tree", "down a binary tree, log2(n) hops, 2 S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 

@@ -9,7 +9,7 @@ namespace {
 
 class BinaryTree : public Entry<Algorithm> {
  public:
-  BinaryTree() : Entry(Collective::reduce, "binary_tree", "up a binary tree, log2(n) deep, S") {}
+  BinaryTree() : Entry(Collective::reduce, "binary_tree", "up a binary tree, log2(n) hops, S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 

@@ -11,8 +11,7 @@ namespace {
 
 class BinomialTree : public Entry<Algorithm> {
  public:
-  BinomialTree()
-      : Entry(Collective::gather, "binomial_tree", "log2(n) messages to the root, S/2 at most from others") {}
+  BinomialTree() : Entry(Collective::gather, "binomial_tree", "log2(n) messages to the root, at most S/2 per rank") {}
 
   Shape shape(const Problem& problem) const override {
     const Rank n = problem.ranks;

@@ -8,7 +8,7 @@ namespace {
 
 class Chain : public Entry<Algorithm> {
  public:
-  Chain() : Entry(Collective::reduce, "chain", "from neighbour to neighbour, n-1 deep, S") {}
+  Chain() : Entry(Collective::reduce, "chain", "along a chain of ranks, n-1 hops, S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 

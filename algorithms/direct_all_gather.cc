@@ -8,7 +8,7 @@ namespace {
 
 class Direct : public Entry<Algorithm> {
  public:
-  Direct() : Entry(Collective::all_gather, "direct", "each block straight to all, (n-1)/n S") {}
+  Direct() : Entry(Collective::all_gather, "direct", "each rank sends its block to all ranks, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
 

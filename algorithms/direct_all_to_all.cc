@@ -8,7 +8,7 @@ namespace {
 
 class Direct : public Entry<Algorithm> {
  public:
-  Direct() : Entry(Collective::all_to_all, "direct", "each block straight to its receiver, (n-1)/n S") {}
+  Direct() : Entry(Collective::all_to_all, "direct", "each rank sends each block to its receiver, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
 

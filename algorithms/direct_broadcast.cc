@@ -8,7 +8,7 @@ namespace {
 
 class Direct : public Entry<Algorithm> {
  public:
-  Direct() : Entry(Collective::broadcast, "direct", "the root sends to all, one message deep, (n-1) S") {}
+  Direct() : Entry(Collective::broadcast, "direct", "the root sends to all ranks, 1 hop, (n-1) S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 

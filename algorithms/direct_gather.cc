@@ -8,7 +8,7 @@ namespace {
 
 class Direct : public Entry<Algorithm> {
  public:
-  Direct() : Entry(Collective::gather, "direct", "all send to the root, one message deep, S/n") {}
+  Direct() : Entry(Collective::gather, "direct", "all ranks send to the root, 1 hop, S/n") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 

@@ -10,7 +10,8 @@ namespace {
 class DirectMapped : public Entry<Algorithm> {
  public:
   DirectMapped()
-      : Entry(Collective::all_gather, "direct_mapped", "each rank stores its block in peers' memory, (n-1)/n S") {}
+      : Entry(Collective::all_gather, "direct_mapped",
+              "each rank stores its block in the memory of all peers, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
 

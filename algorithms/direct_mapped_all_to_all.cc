@@ -10,7 +10,8 @@ namespace {
 class DirectMapped : public Entry<Algorithm> {
  public:
   DirectMapped()
-      : Entry(Collective::all_to_all, "direct_mapped", "each rank stores its blocks in peers' memory, (n-1)/n S") {}
+      : Entry(Collective::all_to_all, "direct_mapped",
+              "each rank stores its blocks in the memory of the receivers, (n-1)/n S") {}
 
   bool supports(const Problem& problem) const override {
     return Entry::supports(problem) && (!problem.in_place || problem.ranks == 1);

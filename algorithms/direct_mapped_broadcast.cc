@@ -11,7 +11,8 @@ namespace {
 class DirectMapped : public Entry<Algorithm> {
  public:
   DirectMapped()
-      : Entry(Collective::broadcast, "direct_mapped", "the root stores its block in peers' memory, (n-1) S") {}
+      : Entry(Collective::broadcast, "direct_mapped", "the root stores its block in the memory of all peers, (n-1) S") {
+  }
 
   Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
 

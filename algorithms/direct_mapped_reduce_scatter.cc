@@ -11,7 +11,7 @@ class DirectMapped : public Entry<Algorithm> {
  public:
   DirectMapped()
       : Entry(Collective::reduce_scatter, "direct_mapped",
-              "each rank folds its block out of peers' memory, (n-1)/n S") {}
+              "each rank reduces its block from the memory of all peers, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
 

@@ -8,7 +8,7 @@ namespace {
 
 class Direct : public Entry<Algorithm> {
  public:
-  Direct() : Entry(Collective::reduce, "direct", "all send to the root, one n-way fold, S") {}
+  Direct() : Entry(Collective::reduce, "direct", "all ranks send to the root, one n-way reduction, S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
 

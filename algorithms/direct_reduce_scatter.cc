@@ -9,7 +9,8 @@ namespace {
 class Direct : public Entry<Algorithm> {
  public:
   Direct()
-      : Entry(Collective::reduce_scatter, "direct", "each block straight to its owner, one n-way fold, (n-1)/n S") {}
+      : Entry(Collective::reduce_scatter, "direct",
+              "each rank sends each block to its owner, one n-way reduction, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
 

@@ -25,7 +25,7 @@ class DoubleBinaryTree : public Entry<Algorithm> {
  public:
   DoubleBinaryTree()
       : Entry(Collective::all_reduce, "double_binary_tree",
-              "each half up and down a binary tree of its own, 2 log2(n) deep, 2 S") {}
+              "each half up and down its own binary tree, 2 log2(n) hops, 2 S") {}
 
   Shape shape(const Problem&) const override { return {.units = 2, .rounds = 2, .stages = {0, 1}}; }
 

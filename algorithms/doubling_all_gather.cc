@@ -10,7 +10,8 @@ namespace {
 
 class RecursiveDoubling : public Entry<Algorithm> {
  public:
-  RecursiveDoubling() : Entry(Collective::all_gather, "doubling", "log2(n) rounds of doubled messages, (n-1)/n S") {}
+  RecursiveDoubling()
+      : Entry(Collective::all_gather, "doubling", "log2(n) rounds, message size doubles each round, (n-1)/n S") {}
 
   Shape shape(const Problem& problem) const override {
     return {.rounds = std::max(1u, log2_rounded_up(problem.ranks)), .stages = {0}};

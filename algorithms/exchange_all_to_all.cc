@@ -8,7 +8,7 @@ namespace {
 
 class Exchange : public Entry<Algorithm> {
  public:
-  Exchange() : Entry(Collective::all_to_all, "exchange", "n rounds in which pairs swap blocks, (n-1)/n S") {}
+  Exchange() : Entry(Collective::all_to_all, "exchange", "n rounds, pairs of ranks exchange blocks, (n-1)/n S") {}
 
   Shape shape(const Problem& problem) const override { return {.rounds = problem.ranks, .stages = {0}}; }
 

@@ -13,7 +13,8 @@ namespace {
 
 class RecursiveHalving : public Entry<Algorithm> {
  public:
-  RecursiveHalving() : Entry(Collective::reduce_scatter, "halving", "log2(n) rounds of halved messages, (n-1)/n S") {}
+  RecursiveHalving()
+      : Entry(Collective::reduce_scatter, "halving", "log2(n) rounds, message size halves each round, (n-1)/n S") {}
 
   Shape shape(const Problem& problem) const override {
     const Rank n = problem.ranks;

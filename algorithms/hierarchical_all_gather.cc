@@ -14,7 +14,7 @@ class Hierarchical : public EntryOverHosts {
  public:
   Hierarchical()
       : EntryOverHosts(Collective::all_gather, "hierarchical",
-                       "each block once to each other host, then on within it") {}
+                       "each block once to each other host, forwarded inside it") {}
 
   Shape shape(const Problem& problem) const override {
     return {.rounds = static_cast<std::uint32_t>(problem.groups[0].size()), .stages = {0}};

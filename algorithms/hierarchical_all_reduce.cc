@@ -206,13 +206,13 @@ class Hierarchical : public Entry<Sequence> {
 }  // namespace
 
 const Algorithm& hierarchical_all_reduce() {
-  static const Hierarchical algorithm("hierarchical", "direct inside hosts and across few, 2(k-1)/k S per host",
+  static const Hierarchical algorithm("hierarchical", "direct inside hosts and between few hosts, 2(k-1)/k S per host",
                                       {"direct", "direct", "halving_doubling", "two_shot"});
   return algorithm;
 }
 
 const Algorithm& hierarchical_ring_all_reduce() {
-  static const Hierarchical algorithm("hierarchical_ring", "rings inside hosts and across, 2(k-1)/k S per host",
+  static const Hierarchical algorithm("hierarchical_ring", "rings inside hosts and between hosts, 2(k-1)/k S per host",
                                       {"ring", "ring", "ring", "ring"});
   return algorithm;
 }

@@ -12,7 +12,7 @@ class Hierarchical : public EntryOverHosts {
  public:
   Hierarchical()
       : EntryOverHosts(Collective::all_to_all, "hierarchical",
-                       "sorted within hosts of equal size, then one message per host") {}
+                       "exchange inside hosts of equal size, then one message per host") {}
 
   bool supports(const Problem& problem) const override {
     if (!EntryOverHosts::supports(problem)) return false;

@@ -11,7 +11,8 @@ namespace {
 class Hierarchical : public EntryOverHosts {
  public:
   Hierarchical()
-      : EntryOverHosts(Collective::broadcast, "hierarchical", "shards from host to host, S per host each way") {}
+      : EntryOverHosts(Collective::broadcast, "hierarchical",
+                       "shards along a chain of hosts, S per host and direction") {}
 
   Shape shape(const Problem& problem) const override {
     return {.units = HostMap(problem).smallest(), .rounds = 1, .stages = {0}};

@@ -12,7 +12,7 @@ class Hierarchical : public EntryOverHosts {
  public:
   Hierarchical()
       : EntryOverHosts(Collective::reduce_scatter, "hierarchical",
-                       "sums of each host, which alone cross: (k-1)/k S per host") {}
+                       "sums inside hosts, only sums between hosts, (k-1)/k S per host") {}
 
   Shape shape(const Problem& problem) const override {
     return {.rounds = static_cast<std::uint32_t>(problem.groups[0].size()), .stages = {0}};

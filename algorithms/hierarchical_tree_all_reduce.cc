@@ -13,7 +13,7 @@ class HierarchicalTree : public EntryOverHosts {
  public:
   HierarchicalTree()
       : EntryOverHosts(Collective::all_reduce, "hierarchical_tree",
-                       "each half along chains inside hosts and a tree of hosts, 2 S per host") {}
+                       "each half along chains inside hosts and its own tree of hosts, 2 S per host") {}
 
   Shape shape(const Problem&) const override { return {.units = 2, .rounds = 2, .stages = {0, 1}}; }
 

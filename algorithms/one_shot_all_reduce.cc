@@ -8,7 +8,9 @@ namespace {
 
 class OneShot : public Entry<Algorithm> {
  public:
-  OneShot() : Entry(Collective::all_reduce, "one_shot", "each input to all, one n-way fold in rank order, (n-1) S") {}
+  OneShot()
+      : Entry(Collective::all_reduce, "one_shot",
+              "each input to all ranks, one n-way reduction in rank order, (n-1) S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
 

@@ -26,7 +26,7 @@ struct Players {
 class RecursiveDoubling : public Entry<Algorithm> {
  public:
   RecursiveDoubling()
-      : Entry(Collective::all_reduce, "recursive_doubling", "log2(n) exchanges of everything, log2(n) S") {}
+      : Entry(Collective::all_reduce, "recursive_doubling", "log2(n) exchanges of the whole buffer, log2(n) S") {}
 
   Shape shape(const Problem& problem) const override {
     const Players players(problem.ranks);

@@ -59,7 +59,7 @@ class ReduceScatterAllGather : public Entry<Sequence> {
 }  // namespace
 
 const Algorithm& ring_all_reduce() {
-  static const ReduceScatterAllGather algorithm("ring", "2(n-1) rounds between neighbours, 2(n-1)/n S", "ring", "ring");
+  static const ReduceScatterAllGather algorithm("ring", "2(n-1) rounds in a ring, 2(n-1)/n S", "ring", "ring");
   return algorithm;
 }
 
@@ -70,7 +70,7 @@ const Algorithm& halving_doubling_all_reduce() {
 }
 
 const Algorithm& two_shot_all_reduce() {
-  static const ReduceScatterAllGather algorithm("two_shot", "each block straight to its owner and back, 2(n-1)/n S",
+  static const ReduceScatterAllGather algorithm("two_shot", "each block directly to its owner and back, 2(n-1)/n S",
                                                 "direct", "direct");
   return algorithm;
 }

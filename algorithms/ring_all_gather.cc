@@ -9,7 +9,7 @@ namespace {
 
 class Ring : public Entry<Algorithm> {
  public:
-  Ring() : Entry(Collective::all_gather, "ring", "n-1 rounds between neighbours, (n-1)/n S") {}
+  Ring() : Entry(Collective::all_gather, "ring", "n-1 rounds in a ring, (n-1)/n S") {}
 
   Shape shape(const Problem& problem) const override {
     return {.rounds = problem.ranks == 1 ? 1 : problem.ranks - 1, .stages = {0}};

@@ -18,7 +18,7 @@ namespace {
 
 class Ring : public Entry<Algorithm> {
  public:
-  Ring() : Entry(Collective::reduce_scatter, "ring", "n-1 rounds between neighbours, (n-1)/n S") {}
+  Ring() : Entry(Collective::reduce_scatter, "ring", "n-1 rounds in a ring, (n-1)/n S") {}
 
   Shape shape(const Problem& problem) const override {
     const Rank n = problem.ranks;

@@ -12,7 +12,8 @@ namespace {
 class SplitMapped : public Entry<Algorithm> {
  public:
   SplitMapped()
-      : Entry(Collective::broadcast, "split_mapped", "each rank spreads its unit in peers' memory, (n-1)/n S") {}
+      : Entry(Collective::broadcast, "split_mapped",
+              "each rank stores a share of the block in the memory of all peers, (n-1)/n S") {}
 
   Shape shape(const Problem& problem) const override { return {.units = problem.ranks, .rounds = 3, .stages = {0}}; }
 

@@ -12,7 +12,8 @@ namespace {
 class TwoShotMapped : public Entry<Algorithm> {
  public:
   TwoShotMapped()
-      : Entry(Collective::all_reduce, "two_shot_mapped", "each rank folds and stores its unit in peers' memory") {}
+      : Entry(Collective::all_reduce, "two_shot_mapped",
+              "each rank reduces a share and stores it in the memory of all peers, 2(n-1)/n S") {}
 
   Shape shape(const Problem& problem) const override { return {.units = problem.ranks, .rounds = 3, .stages = {0}}; }
 
