@@ -169,7 +169,7 @@ void HostDevice::unmap_host(const HostMemory& memory) {
 // Uses /dev/udmabuf, if the kernel has it, which turns a memory file into a dma-buf.
 Result<File> HostDevice::dma_buf_of(std::byte* memory, std::size_t bytes) {
   const auto place = memory_.find(memory, bytes);
-  if (!place) return invalid_argument("it lies in no memory of " + traits_.name);
+  if (!place) return invalid_argument("it is not in the memory of " + traits_.name);
   const File maker(::open("/dev/udmabuf", O_RDWR | O_CLOEXEC));
   if (!maker) return system_error("open /dev/udmabuf");
   udmabuf_create wanted = {};
@@ -219,7 +219,7 @@ Result<DeviceHandle> HostDevice::handle_of(std::byte* memory) {
 
 Result<DeviceShare> HostDevice::share_of(std::byte* memory, std::size_t bytes) {
   const auto place = memory_.find(memory, bytes);
-  if (!place) return invalid_argument("it lies in no memory of " + traits_.name);
+  if (!place) return invalid_argument("it is not in the memory of " + traits_.name);
   return DeviceShare{TUTTI_TRY(handle_of(place->begin)), static_cast<std::uint64_t>(memory - place->begin)};
 }
 

@@ -73,7 +73,7 @@ Status CudaDevice::find_traits() {
   TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, ordinal_),
                        "cudaDeviceGetAttribute(CooperativeLaunch)"));
   if (cooperative == 0)
-    return unsupported(traits_.name + " has no cooperative launches, which ranks that share it need");
+    return unsupported(traits_.name + " does not support cooperative launches, which ranks that share a GPU need");
   int mps = 0;
   if (cudaDeviceGetAttribute(&mps, cudaDevAttrMpsEnabled, ordinal_) != cudaSuccess) cudaGetLastError();  // Old driver.
   traits_.queues = hardware_queues();
@@ -187,7 +187,7 @@ void CudaDevice::free_host(const HostMemory& memory) {
 
 Result<HostMemory> CudaDevice::map_host(std::byte* memory, std::size_t bytes) {
   const OnDevice here(ordinal_);
-  TUTTI_CHECK_OK(HostPages::of_process().show(memory, bytes).during("showing it to " + traits_.name));
+  TUTTI_CHECK_OK(HostPages::of_process().show(memory, bytes).during("mapping it for " + traits_.name));
   void* seen = nullptr;
   Status status = check(cudaHostGetDevicePointer(&seen, memory, 0), "cudaHostGetDevicePointer");
   const HostMemory mapped = {memory, static_cast<std::byte*>(seen), bytes};
@@ -207,7 +207,7 @@ Result<File> CudaDevice::dma_buf_of(std::byte* memory, std::size_t bytes) {
   TUTTI_CHECK_OK(driver().attribute(&offered, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, ordinal_));
   if (offered == 0)
     return unsupported("the driver of " + traits_.name +
-                       " gives none (its open kernel modules do, from Linux 5.12 on)");
+                       " does not export dma-bufs; NVIDIA's open kernel modules do, with Linux 5.12 or later");
   TUTTI_CHECK_OK(driver().range_handle(&descriptor, as_address(memory), bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
   return File(descriptor);
 }
@@ -224,8 +224,8 @@ Status CudaDevice::reach(const Device& peer) {
   int can = 0;
   TUTTI_CHECK_OK(check(cudaDeviceCanAccessPeer(&can, ordinal_, other), "cudaDeviceCanAccessPeer"));
   if (can == 0) {
-    return unsupported(traits_.name + " cannot reach the memory of " + peer.traits().name +
-                       ": they have neither NVLink nor a PCI path that allows it (nvidia-smi topo -p2p r)");
+    return unsupported(traits_.name + " cannot access the memory of " + peer.traits().name +
+                       ": they have neither NVLink nor a PCI path with peer access (see nvidia-smi topo -p2p r)");
   }
   const cudaError_t error = cudaDeviceEnablePeerAccess(other, 0);
   if (error != cudaErrorPeerAccessAlreadyEnabled) return check(error, "cudaDeviceEnablePeerAccess");
@@ -249,13 +249,13 @@ Result<DeviceShare> CudaDevice::share_of(std::byte* memory, std::size_t bytes) {
   cudaPointerAttributes attributes = {};
   TUTTI_CHECK_OK(check(cudaPointerGetAttributes(&attributes, memory), "cudaPointerGetAttributes"));
   if (attributes.type != cudaMemoryTypeDevice || attributes.device != ordinal_)
-    return invalid_argument("it lies in no memory of " + traits_.name);
+    return invalid_argument("it is not in the memory of " + traits_.name);
   CUdeviceptr allocation = 0;  // IPC handles name whole allocations.
   std::size_t allocated = 0;
   TUTTI_CHECK_OK(driver().address_range(&allocation, &allocated, as_address(memory)).during("asking " + traits_.name));
   const std::size_t offset = as_address(memory) - allocation;
   if (offset + bytes > allocated)
-    return invalid_argument("it ends behind its allocation of " + std::to_string(allocated) + " bytes");
+    return invalid_argument("it extends beyond its allocation of " + std::to_string(allocated) + " bytes");
   return DeviceShare{TUTTI_TRY(handle_of(memory - offset)), offset};
 }
 
@@ -301,13 +301,12 @@ Result<std::uint64_t> CudaDevice::capture_of(DeviceStream stream) {
   if (error == cudaErrorStreamCaptureImplicit) {  // The query does not invalidate that capture.
     cudaGetLastError();
     return invalid_usage("the call is in the default stream of " + traits_.name +
-                         " while a stream that waits for it is being captured into a graph, which would make it part "
-                         "of that: make the call in another stream, or capture one that was created with "
-                         "cudaStreamNonBlocking");
+                         " while a stream that synchronizes with it is being captured into a graph; use another stream "
+                         "for the call, or capture a stream that was created with cudaStreamNonBlocking");
   }
   TUTTI_CHECK_OK(check(error, "cudaStreamGetCaptureInfo"));
   if (capture == cudaStreamCaptureStatusInvalidated) {
-    return invalid_usage("the stream's capture into a graph has failed before this call: end it, and capture again");
+    return invalid_usage("the stream capture was invalidated before this call; end it and capture again");
   }
   return capture == cudaStreamCaptureStatusActive ? std::uint64_t{id} : 0;
 }
@@ -320,7 +319,7 @@ Status CudaDevice::keep_for_graph(DeviceStream stream, std::shared_ptr<void> kep
   cudaGraph_t graph = nullptr;
   TUTTI_CHECK_OK(check(cudaStreamGetCaptureInfo(as_stream(stream), &capture, &id, &graph), "cudaStreamGetCaptureInfo"));
   if (capture != cudaStreamCaptureStatusActive)
-    return internal_error("a stream that is not captured is given what its graph should hold");
+    return internal_error("the stream is not being captured, so no graph can keep the object");
   auto held = std::make_unique<std::shared_ptr<void>>(std::move(kept));
   const auto release_all = [](void* of_graph) { delete static_cast<std::shared_ptr<void>*>(of_graph); };
   cudaUserObject_t object = nullptr;
@@ -379,7 +378,7 @@ Status CudaDevice::put_word(std::uint32_t* word, std::uint32_t value, DeviceStre
   const OnDevice here(ordinal_);
   return driver()
       .write_word(as_stream(stream), as_address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT)
-      .during("note_failure the host " + in_stream_of(traits_));
+      .during("notifying the host " + in_stream_of(traits_));
 }
 
 Status CudaDevice::hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) {

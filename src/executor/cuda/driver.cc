@@ -65,7 +65,7 @@ Status driver_status(CUresult result, const char* function) {
   static const auto find_name = reinterpret_cast<FindWords>(find_in_driver("cuGetErrorName"));
   const char* words = words_for(result, find_words);
   const char* name = words_for(result, find_name);
-  return {Code::system, std::string(function) + ": " + (words == nullptr ? "an unknown error" : words) + " (" +
+  return {Code::system, std::string(function) + ": " + (words == nullptr ? "unknown error" : words) + " (" +
                             (name == nullptr ? "" : std::string(name) + ", ") +
                             std::to_string(static_cast<int>(result)) + ")"};
 }

@@ -24,7 +24,7 @@ Status no_cuda(cudaError_t error) {
                        version_text(CUDART_VERSION) + ": install a newer driver");
   }
   if (error == cudaErrorNoDevice) {
-    return unsupported("there is no GPU that this process may use: see nvidia-smi, and CUDA_VISIBLE_DEVICES");
+    return unsupported("no GPU is available to this process; see nvidia-smi and CUDA_VISIBLE_DEVICES");
   }
   return cuda_status(error, "cudaGetDeviceCount", "this machine");
 }
@@ -51,8 +51,8 @@ Result<std::shared_ptr<Device>> find_device(int ordinal) {
   const int count = TUTTI_TRY(count_devices());
   if (ordinal == kCurrentDevice) ordinal = TUTTI_TRY(current_device());
   if (ordinal < 0 || ordinal >= count) {
-    return invalid_argument("there is no CUDA device " + std::to_string(ordinal) + ": this process sees " +
-                            std::to_string(count) + ", from 0");
+    return invalid_argument("invalid CUDA device " + std::to_string(ordinal) + "; valid devices are 0 to " +
+                            std::to_string(count - 1));
   }
   const std::lock_guard lock(devices.mutex);
   std::shared_ptr<Device>& device = devices.by_ordinal[ordinal];

@@ -30,8 +30,8 @@ Status HostPages::show(std::byte* memory, std::size_t bytes) {
   const auto found = shown_.find(memory);
   if (found != shown_.end()) {
     if (found->second.bytes != bytes) {
-      return internal_error(range + " begin where devices are shown " + std::to_string(found->second.bytes) +
-                            ", which are still in use");
+      return internal_error(range + " begin where a mapping of " + std::to_string(found->second.bytes) +
+                            " bytes is still in use");
     }
     ++found->second.users;
     return {};
@@ -40,7 +40,8 @@ Status HostPages::show(std::byte* memory, std::size_t bytes) {
   if (error == cudaErrorHostMemoryAlreadyRegistered) {
     cudaGetLastError();
     if (!is_shown(memory) || !is_shown(memory + bytes - 1))
-      return invalid_usage("only a part of " + range + " is shown to devices: cudaHostRegister all of it, or nothing");
+      return invalid_usage("only a part of " + range +
+                           " is registered with CUDA; call cudaHostRegister for all of it, or for no part");
   } else {
     TUTTI_CHECK_OK(cuda_status(error, ("cudaHostRegister of " + range).c_str(), "this process"));
   }

@@ -87,7 +87,7 @@ Nvml::~Nvml() = default;
 
 Result<std::unique_ptr<Nvml>> Nvml::open(const char* path) {
   Result<Library> opened = Library::open(path);
-  if (!opened.ok()) return unsupported("there is no NVML: " + std::move(opened).status().message());
+  if (!opened.ok()) return unsupported("NVML is not available: " + std::move(opened).status().message());
   std::unique_ptr<Nvml> made(new Nvml(std::make_unique<Functions>(std::move(opened).value())));
   Functions& all = *made->functions_;
   const bool found = all.opened.find("nvmlInit_v2", all.init) &&
@@ -99,7 +99,8 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const char* path) {
                      all.opened.find("nvmlDeviceGetTopologyCommonAncestor", all.ancestor);
   if (!found) return unsupported(std::string(path) + " is too old to report how GPUs are connected");
   const int error = all.init();
-  if (error != kSuccess) return unsupported(std::string(path) + " does not start: error " + std::to_string(error));
+  if (error != kSuccess)
+    return unsupported(std::string(path) + " failed to initialize: error " + std::to_string(error));
   return made;
 }
 
