@@ -39,8 +39,8 @@ Outcome check_reduction(Call& call) {
                             "; pass ncclSum ... ncclAvg, or one created for this communicator and not destroyed");
   }
   if (found->type != call.type) {
-    return invalid_argument("op was made for datatype " + std::to_string(found->type) + ", the call is of " +
-                            std::to_string(call.type));
+    return invalid_argument("op was created for datatype " + std::to_string(found->type) +
+                            ", but the call has datatype " + std::to_string(call.type));
   }
   call.made = *found;
   return {};
@@ -58,7 +58,7 @@ Outcome check_values(const Call& call) {
   if (call.count == 0) return {};
   if (call.count > kMaxElements) {
     return invalid_argument("count is " + std::to_string(call.count) +
-                            ", more elements than any memory holds: is it a negative number?");
+                            ", more elements than fit in memory (a negative number?)");
   }
   const char* null = nullptr;
   if (call.send == nullptr && reads(call)) null = "sendbuff";

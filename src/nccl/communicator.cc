@@ -156,8 +156,8 @@ Outcome Communicator::ready() const {
   if (closed_) return invalid_argument("the communicator is finalized: only queries and ncclCommDestroy may follow");
   if (calls_ended_) {
     return invalid_usage(
-        "ncclCommShrink with NCCL_SHRINK_ABORT has ended the calls of the communicator: go on with the one that it "
-        "made, and destroy this one or shrink it again");
+        "ncclCommShrink with NCCL_SHRINK_ABORT aborted the calls of the communicator; use the new communicator, and "
+        "destroy this one or shrink it again");
   }
   if (settings.mode == Mode::blocking) {
     if (joined_) return {};
@@ -217,7 +217,7 @@ Outcome no_communicator(const ncclComm* handle) {
 Outcome admit_new(Shared communicator, ncclComm_t& handle) {
   handle = admit(std::move(communicator));
   if (handle != nullptr) return {};
-  return invalid_usage("this process has as many communicators as there can be: destroy some");
+  return invalid_usage("this process has the maximum number of communicators; destroy some");
 }
 
 void put(ncclComm_t* out, ncclComm_t handle) { __atomic_store_n(out, handle, __ATOMIC_RELEASE); }

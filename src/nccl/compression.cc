@@ -114,7 +114,7 @@ Outcome read_compression_rule(const std::string& name, CompressionRule& rule) {
   if (!read.asks()) return {};
   if (!read.format.empty() && read.max_relative_error > 0)
     return invalid_usage(
-        "TUTTI_NCCL_COMPRESS and TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR are both set: give one of the two");
+        "TUTTI_NCCL_COMPRESS and TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR are both set; set only one of them");
   TUTTI_NCCL_CHECK(read_bytes(read.min_bytes));
   TUTTI_NCCL_CHECK(read_list("_TYPES", kUsualTypes, kTypes, read.types));
   TUTTI_NCCL_CHECK(read_list("_COLLECTIVES", kUsualKinds, kKinds, read.kinds));

@@ -55,17 +55,17 @@ Outcome check_field(const Field& field, ncclConfig_t& config) {
   return invalid_argument(std::string("config.") + field.name + " is " + std::to_string(value) + ": pass " +
                           std::to_string(field.least) +
                           (field.most == kMany ? " or more" : " to " + std::to_string(field.most)) +
-                          ", or leave it as NCCL_CONFIG_INITIALIZER has it");
+                          ", or leave it as NCCL_CONFIG_INITIALIZER sets it");
 }
 
 // Copies the fields that the program's struct has; the others become undefined.
 Outcome copy_known(const ncclConfig_t& given, ncclConfig_t& known) {
   if (given.magic != kConfigMagic) {
-    return invalid_argument("config.magic is not that of a config: begin with NCCL_CONFIG_INITIALIZER");
+    return invalid_argument("config.magic is wrong; initialize config with NCCL_CONFIG_INITIALIZER");
   }
   if (given.size < offsetof(ncclConfig_t, blocking)) {
     return invalid_argument("config.size is " + std::to_string(given.size) +
-                            ", too small for any config: begin with NCCL_CONFIG_INITIALIZER");
+                            ", too small for a config; initialize config with NCCL_CONFIG_INITIALIZER");
   }
   std::memcpy(static_cast<void*>(&known), &given, std::min(given.size, sizeof known));
   return {};

@@ -34,11 +34,11 @@ LastError& of_process() {
 const char* text_of(ncclResult_t result) {
   switch (result) {
     case ncclSuccess: return "no error";
-    case ncclUnhandledCudaError: return "unhandled cuda error (ncclGetLastError has the sentence)";
-    case ncclSystemError: return "unhandled system error (ncclGetLastError has the sentence)";
-    case ncclInternalError: return "internal error of Tutti (ncclGetLastError has the sentence)";
-    case ncclInvalidArgument: return "invalid argument (ncclGetLastError has the sentence)";
-    case ncclInvalidUsage: return "invalid usage (ncclGetLastError has the sentence)";
+    case ncclUnhandledCudaError: return "unhandled cuda error (see ncclGetLastError)";
+    case ncclSystemError: return "unhandled system error (see ncclGetLastError)";
+    case ncclInternalError: return "internal error of Tutti (see ncclGetLastError)";
+    case ncclInvalidArgument: return "invalid argument (see ncclGetLastError)";
+    case ncclInvalidUsage: return "invalid usage (see ncclGetLastError)";
     case ncclRemoteError: return "remote process exited or there was a network error";
     case ncclInProgress: return "NCCL operation in progress";
     case ncclTimeout: return "timeout";

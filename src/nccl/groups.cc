@@ -137,8 +137,8 @@ Outcome run_group(Group& group) {
 Outcome simulate_group(Group& group, ncclSimInfo_t& info) {
   if (!group.failure.failed() && !(group.jobs.empty() && group.ending.empty()))
     group.failure = invalid_usage(
-        "nothing is predicted of communicators that are made, split or ended: give their group an end of its own, by "
-        "ncclGroupEnd");
+        "ncclGroupSimulateEnd does not support groups that create, split or destroy communicators; end these groups "
+        "with ncclGroupEnd");
   if (group.failure.failed()) return run_group(group);
   double time_us = 0;
   TUTTI_NCCL_CHECK(simulate(group.calls, time_us));
@@ -161,12 +161,13 @@ Outcome enroll(const Communicator& communicator, Part part) {
   Group& group = group_of_thread();
   const Mode mode = communicator.settings.mode;
   if (group.mode.value_or(mode) != mode) {
-    return invalid_argument("the group has blocking and non-blocking communicators: give each kind a group of its own");
+    return invalid_argument(
+        "the group has blocking and non-blocking communicators; use a separate group for each kind");
   }
   if (mode == Mode::non_blocking && !(part == Part::job ? group.calls.empty() : group.jobs.empty())) {
     return invalid_usage(
-        "a group of non-blocking communicators either makes and splits some or makes calls: give each a group of its "
-        "own, and call ncclCommGetAsyncError in between");
+        "a group of non-blocking communicators must not both create communicators and make calls; use two groups, and "
+        "call ncclCommGetAsyncError between them");
   }
   group.mode = mode;
   return {};
@@ -179,9 +180,10 @@ Outcome enroll(Job& job) {
 }
 
 Outcome check_simulation(const ncclSimInfo_t* info) {
-  if (info == nullptr) return invalid_argument("simInfo is NULL: pass one that begins with NCCL_SIM_INFO_INITIALIZER");
+  if (info == nullptr)
+    return invalid_argument("simInfo is NULL; pass a pointer to a struct initialized with NCCL_SIM_INFO_INITIALIZER");
   if (info->magic == kSimInfoMagic && info->size >= sizeof *info) return {};
-  return invalid_argument("simInfo has another magic or size: begin with NCCL_SIM_INFO_INITIALIZER");
+  return invalid_argument("simInfo has a wrong magic or size; initialize it with NCCL_SIM_INFO_INITIALIZER");
 }
 
 }  // namespace

@@ -41,9 +41,9 @@ Outcome join(ncclComm_t* out, Joining joining) {
 }
 
 Outcome init(ncclComm_t* out, RankConfig seat, const ncclUniqueId* id, const ncclConfig_t* config) {
-  if (out == nullptr) return invalid_argument("newcomm is NULL: pass where to put the communicator");
+  if (out == nullptr) return invalid_argument("newcomm is NULL; pass a pointer to an ncclComm_t");
   put(out, nullptr);
-  if (id == nullptr) return invalid_argument("the unique id is NULL: pass one of ncclGetUniqueId");
+  if (id == nullptr) return invalid_argument("the unique id is NULL; pass one from ncclGetUniqueId");
   Settings settings;
   TUTTI_NCCL_CHECK(read_config(config, settings));
   TUTTI_NCCL_CHECK(check_rank_config(seat));
@@ -54,7 +54,7 @@ Outcome init(ncclComm_t* out, RankConfig seat, const ncclUniqueId* id, const ncc
 
 // Needs no GPU, because launchers call it on hosts without one, too.
 Outcome make_id(ncclUniqueId* id) {
-  if (id == nullptr) return invalid_argument("uniqueId is NULL: pass where to put it");
+  if (id == nullptr) return invalid_argument("uniqueId is NULL; pass a pointer to an ncclUniqueId");
   tutti_unique_id made = {};
   TUTTI_NCCL_CHECK(outcome_of(tutti_get_unique_id(&made)));
   *id = std::bit_cast<ncclUniqueId>(made);
@@ -66,8 +66,8 @@ Outcome init_all(ncclComm_t* comms, int count, const int* devices) {
   if (comms == nullptr) return invalid_argument("comm is NULL: pass an array of ndev entries");
   TUTTI_NCCL_CHECK(check_rank_config({0, count}));
   if (static_cast<std::size_t>(count) > kMaxCommunicators)
-    return invalid_argument("ndev is " + std::to_string(count) + ": a process has " +
-                            std::to_string(kMaxCommunicators) + " communicators at most");
+    return invalid_argument("ndev is " + std::to_string(count) + "; a process has at most " +
+                            std::to_string(kMaxCommunicators) + " communicators");
   TUTTI_NCCL_CHECK(check_memory());
   ncclUniqueId id;
   Settings settings;

@@ -28,7 +28,7 @@ Outcome current_device(int& device) {
   if (!found.failed()) return {};
   const std::string function = "tutti_current_device: ";  // The caller has called another function.
   if (found.why.starts_with(function)) found.why.erase(0, function.size());
-  found.why += " (set TUTTI_NCCL_MEMORY=host to do without a GPU)";
+  found.why += " (set TUTTI_NCCL_MEMORY=host to run without a GPU)";
   return found;
 }
 

@@ -22,7 +22,7 @@ Outcome present(Part& part, const Communicator& parent, const Settings& settings
   TUTTI_NCCL_CHECK(outcome_of(tutti_comm_ranks(part.comm, &seat.ranks)));
   const auto communicator = std::make_shared<Communicator>(seat, settings, parent.device);
   TUTTI_NCCL_CHECK(communicator->adopt(std::exchange(part.comm, nullptr)));
-  if (parent.is_aborted()) return {ncclRemoteError, "the communicator was aborted while another was made of it"};
+  if (parent.is_aborted()) return {ncclRemoteError, "the communicator was aborted while another was created from it"};
   ncclComm_t handle = nullptr;
   TUTTI_NCCL_CHECK(admit_new(communicator, handle));
   put(out, handle);
@@ -55,7 +55,7 @@ Outcome split(const Communicator& parent, const Splitting& splitting) {
 }
 
 Outcome begin_split(ncclComm_t comm, Splitting splitting, const ncclConfig_t* config) {
-  if (splitting.out == nullptr) return invalid_argument("newcomm is NULL: pass where to put the communicator");
+  if (splitting.out == nullptr) return invalid_argument("newcomm is NULL; pass a pointer to an ncclComm_t");
   put(splitting.out, nullptr);
   Shared parent;
   TUTTI_NCCL_CHECK(find_ready(comm, parent));
@@ -81,9 +81,10 @@ Outcome check_excluded(const std::vector<int>& excluded, const RankConfig& seat)
     if (rank < 0 || rank >= seat.ranks) {
       return invalid_argument(which + ", which is out of range; ranks are 0.." + std::to_string(seat.ranks - 1));
     }
-    if (rank == seat.rank) return invalid_argument(which + ", which is this one: only ranks that stay call this");
-    if (seen[static_cast<std::size_t>(rank)])
-      return invalid_argument(which + ", as one before it: pass each rank once");
+    if (rank == seat.rank)
+      return invalid_argument(which +
+                              ", which is the calling rank; only ranks that are not excluded call this function");
+    if (seen[static_cast<std::size_t>(rank)]) return invalid_argument(which + ", a duplicate; pass each rank once");
     seen[static_cast<std::size_t>(rank)] = true;
   }
   return {};
@@ -91,11 +92,11 @@ Outcome check_excluded(const std::vector<int>& excluded, const RankConfig& seat)
 
 Outcome copy_excluded(const int* list, int count, std::vector<int>& excluded) {
   if (count < 0) {
-    return invalid_argument("excludeRanksCount is " + std::to_string(count) + ": pass how many ranks to leave out");
+    return invalid_argument("excludeRanksCount is " + std::to_string(count) + "; pass the number of ranks to exclude");
   }
   if (list == nullptr && count > 0) {
     return invalid_argument("excludeRanksList is NULL but excludeRanksCount is " + std::to_string(count) +
-                            ": pass the ranks to leave out");
+                            "; pass the ranks to exclude");
   }
   if (count > 0) excluded.assign(list, list + count);
   return {};
@@ -140,7 +141,7 @@ TUTTI_NCCL_API(ncclResult_t, CommSplit, ncclComm_t comm, int color, int key, ncc
 TUTTI_NCCL_API(ncclResult_t, CommShrink, ncclComm_t comm, const int* list, int count, ncclComm_t* out,
                ncclConfig_t* config, int flags) {
   return grouped("ncclCommShrink", [&]() -> Outcome {
-    if (out == nullptr) return invalid_argument("newcomm is NULL: pass where to put the communicator");
+    if (out == nullptr) return invalid_argument("newcomm is NULL; pass a pointer to an ncclComm_t");
     put(out, nullptr);
     Shrinking shrinking = {.excluded = {}, .out = out};
     TUTTI_NCCL_CHECK(copy_excluded(list, count, shrinking.excluded));

@@ -15,7 +15,7 @@ Outcome check_joined(const ncclComm* comm, Shared& communicator) {
 
 ncclResult_t answer(const char* function, const ncclComm* comm, int* number, int (*ask)(const Communicator&)) {
   return guarded(function, [&]() -> Outcome {
-    if (number == nullptr) return invalid_argument("the place for the answer is NULL");
+    if (number == nullptr) return invalid_argument("the output pointer is NULL");
     Shared communicator;
     TUTTI_NCCL_CHECK(check_joined(comm, communicator));
     *number = ask(*communicator);
@@ -27,7 +27,7 @@ ncclResult_t answer(const char* function, const ncclComm* comm, int* number, int
 
 TUTTI_NCCL_API(ncclResult_t, GetVersion, int* version) {
   return guarded("ncclGetVersion", [&]() -> Outcome {
-    if (version == nullptr) return invalid_argument("version is NULL: pass where to put it");
+    if (version == nullptr) return invalid_argument("version is NULL; pass a pointer to an int");
     *version = kVersion;
     return {};
   });
@@ -35,7 +35,7 @@ TUTTI_NCCL_API(ncclResult_t, GetVersion, int* version) {
 
 TUTTI_NCCL_API(ncclResult_t, CommGetAsyncError, ncclComm_t comm, ncclResult_t* error) {
   return guarded("ncclCommGetAsyncError", [&]() -> Outcome {
-    if (error == nullptr) return invalid_argument("asyncError is NULL: pass where to put it");
+    if (error == nullptr) return invalid_argument("asyncError is NULL; pass a pointer to an ncclResult_t");
     const Shared communicator = find(comm);
     if (communicator == nullptr) return no_communicator(comm);
     const Outcome state = communicator->state();

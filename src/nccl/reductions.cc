@@ -43,7 +43,7 @@ Outcome make(MadeReduction& made, void* scalar, ncclScalarResidence_t residence)
 TUTTI_NCCL_API(ncclResult_t, RedOpCreatePreMulSum, int* op, void* scalar, ncclDataType_t type,
                ncclScalarResidence_t residence, ncclComm_t comm) {
   return guarded("ncclRedOpCreatePreMulSum", [&]() -> Outcome {
-    if (op == nullptr) return invalid_argument("op is NULL: pass where to put it");
+    if (op == nullptr) return invalid_argument("op is NULL; pass a pointer to an ncclRedOp_t");
     Shared communicator;
     TUTTI_NCCL_CHECK(find_ready(comm, communicator));
     MadeReduction made = {.type = type};
@@ -61,8 +61,9 @@ TUTTI_NCCL_API(ncclResult_t, RedOpDestroy, int op, ncclComm_t comm) {
     if (std::erase_if(communicator->reductions, [&](const MadeReduction& made) { return made.number == op; }) == 1) {
       return {};
     }
-    return invalid_argument("op " + std::to_string(op) +
-                            " was not made for this communicator, or is destroyed; ncclSum ... ncclAvg never are");
+    return invalid_argument(
+        "op " + std::to_string(op) +
+        " was not created for this communicator or was already destroyed; ncclSum ... ncclAvg must not be destroyed");
   });
 }
 

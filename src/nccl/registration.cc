@@ -19,19 +19,19 @@ Outcome check_buffer(const Buffer& buffer) {
   const auto address = reinterpret_cast<std::uintptr_t>(buffer.memory);
   if (buffer.size == 0 || (address != 0 && buffer.size <= UINTPTR_MAX - address)) return {};
   const std::string size = std::to_string(buffer.size) + " bytes";
-  if (address == 0)
-    return invalid_argument("buff is NULL, but has a size of " + size + ": pass where the buffer begins");
-  return invalid_argument("buff and " + size + " reach beyond the end of memory: pass the buffer's size in bytes");
+  if (address == 0) return invalid_argument("buff is NULL but size is " + size + "; pass the address of the buffer");
+  return invalid_argument("buff and " + size +
+                          " extend beyond the end of memory; pass the size of the buffer in bytes");
 }
 
 // Local operation, allowed while the communicator is busy.
 Outcome register_buffer(const ncclComm* comm, const Buffer& buffer, void** handle) {
-  if (handle == nullptr) return invalid_argument("handle is NULL: pass where to put it");
+  if (handle == nullptr) return invalid_argument("handle is NULL; pass a pointer to a void*");
   *handle = nullptr;
   const Shared communicator = find(comm);
   if (communicator == nullptr) return no_communicator(comm);
   if (communicator->is_closed()) {
-    return invalid_argument("the communicator is finalized: register buffers before, or with another one");
+    return invalid_argument("the communicator is finalized; register buffers earlier, or with another communicator");
   }
   TUTTI_NCCL_CHECK(check_buffer(buffer));
   *handle = communicator->registrations.add();
@@ -69,7 +69,7 @@ Outcome show(const Communicator& communicator, const WindowRequest& request) {
 }
 
 Outcome begin_window(const ncclComm* comm, const WindowRequest& request) {
-  if (request.out == nullptr) return invalid_argument("win is NULL: pass where to put the window");
+  if (request.out == nullptr) return invalid_argument("win is NULL; pass a pointer to an ncclWindow_t");
   *request.out = nullptr;
   if ((request.flags & ~(kSymmetric | kStrictOrdering)) != 0) {
     return invalid_argument("winFlags " + std::to_string(request.flags) +
@@ -91,7 +91,7 @@ Outcome end_window(const ncclComm* comm, ncclWindow_t window) {
 
 TUTTI_NCCL_API(ncclResult_t, MemAlloc, void** memory, std::size_t size) {
   return guarded("ncclMemAlloc", [&]() -> Outcome {
-    if (memory == nullptr) return invalid_argument("ptr is NULL: pass where to put the address");
+    if (memory == nullptr) return invalid_argument("ptr is NULL; pass a pointer to a void*");
     TUTTI_NCCL_CHECK(check_memory());
     return allocate(memory, size);
   });

@@ -8,13 +8,14 @@ namespace tutti::nccl {
 namespace {
 
 constexpr const char* kNoDeviceApi = "the device API is not implemented: call the collectives from the host";
-constexpr const char* kNoRevoke = "not implemented yet: abort the communicator, and make a new one";
-constexpr const char* kNoGrow = "not implemented yet: make a new communicator of all ranks";
-constexpr const char* kNoSuspend = "not implemented yet: destroy the communicator, and make it anew when it is needed";
+constexpr const char* kNoRevoke = "not implemented yet: abort the communicator, and create a new one";
+constexpr const char* kNoGrow = "not implemented yet: create a new communicator of all ranks";
+constexpr const char* kNoSuspend =
+    "not implemented yet: destroy the communicator, and create it again when it is needed";
 constexpr const char* kNoStatistics = "not implemented yet: use ncclCommCount, ncclCommUserRank and ncclCommCuDevice";
 constexpr const char* kNoSignals = "one-sided communication is not implemented: use ncclSend and ncclRecv";
 constexpr const char* kNoParameters =
-    "there are no such parameters: Tutti reads the variables that `tutti doctor` lists";
+    "parameters of NCCL are not supported; Tutti reads the variables that `tutti doctor` lists";
 
 }  // namespace
 

@@ -321,7 +321,7 @@ TEST(Compression, RejectsInvalidSettings) {
   }
   const Variables both = int4_and({{"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", "0.01"}});
   ASSERT_EQ(warnings_of(both).size(), 1U);
-  EXPECT_NE(warnings_of(both)[0].find("give one of the two"), std::string::npos) << warnings_of(both)[0];
+  EXPECT_NE(warnings_of(both)[0].find("set only one of them"), std::string::npos) << warnings_of(both)[0];
   expect_no_communicator(both, warnings_of(both)[0]);
   EXPECT_TRUE(warnings_of({{"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", "0.01"}}).empty());
   const Variables unknown = {{"TUTTI_NCCL_COMPRESS", "int9"}};

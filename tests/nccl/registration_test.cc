@@ -43,7 +43,7 @@ TEST(Registration, RejectsInvalidBuffers) {
   const NcclRanks ranks(1);
   void* handle = buffer;
   EXPECT_EQ(ncclCommRegister(ranks[0], nullptr, 8, &handle), ncclInvalidArgument);
-  expect_error_text("ncclCommRegister: buff is NULL, but has a size of 8 bytes");
+  expect_error_text("ncclCommRegister: buff is NULL but size is 8 bytes");
   EXPECT_EQ(handle, nullptr);
   EXPECT_EQ(ncclCommRegister(ranks[0], buffer, SIZE_MAX, &handle), ncclInvalidArgument);
   expect_error_text("beyond the end of memory");

@@ -65,7 +65,7 @@ TEST(Shrink, AbortFlagEndsCallsOfParent) {
   }
   run_threads(2, [&](int rank) { expect_sum(parts[rank], rank, 1 + 2); });
   EXPECT_EQ(ncclAllReduce(values, values, 1, ncclInt32, ncclSum, ranks[0], stream_of(0)), ncclInvalidUsage);
-  expect_error_text("NCCL_SHRINK_ABORT has ended the calls");
+  expect_error_text("NCCL_SHRINK_ABORT aborted the calls");
   EXPECT_EQ(outcome_of(ranks[2]), ncclRemoteError) << "who is left out hears of the end";
   for (const ncclComm_t part : parts) NCCL_EXPECT_OK(ncclCommDestroy(part));
 }
@@ -171,7 +171,7 @@ TEST(Shrink, RejectsInvalidArguments) {
   };
   expect({0, 3}, "excludeRanksList[1] is 3, which is out of range; ranks are 0..2");
   expect({-1}, "excludeRanksList[0] is -1, which is out of range");
-  expect({2, 0, 2}, "excludeRanksList[2] is 2, as one before it");
+  expect({2, 0, 2}, "excludeRanksList[2] is 2, a duplicate");
   expect({2, 1}, "excludeRanksList[1] is 1, which is this one");
   int list = 0;
   EXPECT_EQ(ncclCommShrink(ranks[1], &list, -1, &part, nullptr, 0), ncclInvalidArgument);
