@@ -34,7 +34,8 @@ class Compiler {
  private:
   Status check_shapes() const {
     const Plan& first = program_.plans[0];
-    if (program_.plans.size() != first.problem.ranks) return internal_error("a plan for each rank is needed");
+    if (program_.plans.size() != first.problem.ranks)
+      return internal_error("the number of plans differs from the number of ranks");
     if (first.shape.units == 0 || first.shape.stages.empty() || first.shape.stages[0] != 0) {
       return internal_error("the shape has no units, or no stage that begins with round 0");
     }
@@ -104,7 +105,8 @@ class Compiler {
     for (const Operand& operand : step.targets) {
       if (operand.place == Place::input) return "writes the caller's input";
     }
-    if (step.fold == Fold::complete && !reduces(problem.collective)) return "a complete fold where nothing is reduced";
+    if (step.fold == Fold::complete && !reduces(problem.collective))
+      return "a complete fold in a collective that does not reduce";
     if (step.fold == Fold::complete && sources < 2 && problem.ranks > 1) return "a copy is marked as a complete fold";
     return "";
   }
@@ -267,7 +269,7 @@ class Compiler {
       ++memories;
       if (model == nullptr) model = &access;
       if (access.count != model->count || !program_.alike(access.index, model->index, access.count)) {
-        return "its operands differ in length: they are other parts of a block";
+        return "its operands differ in length, because they are different parts of a block";
       }
     }
     return memories < 2 ? "" : check_overlap(begin, targets, end);
@@ -343,7 +345,7 @@ std::string describe_place(const Plan& plan, std::uint32_t step) {
 }
 
 Result<CellProgram> compile(std::span<const Plan> plans) {
-  if (plans.empty()) return internal_error("there is no plan to verify");
+  if (plans.empty()) return internal_error("the list of plans is empty");
   return Compiler(plans).compile();
 }
 

@@ -168,7 +168,7 @@ Status Run::check_lengths(const Moment& now, const Message& message) {
     return {};
   }
   const bool agree = message.count == cells_ && program_.alike(message.classes, classes_, cells_);
-  return agree ? Status() : store_.violation(now, "the length of a message differs from what its sender gave it");
+  return agree ? Status() : store_.violation(now, "the length of a message differs between sender and receiver");
 }
 
 Status Run::combine(const Moment& now, const Step& step, bool first) {
@@ -179,7 +179,7 @@ Status Run::combine(const Moment& now, const Step& step, bool first) {
   for (std::size_t i = 0; i < result_.size(); ++i) {
     const Value sum = store_.values().sum(result_[i], operand_[i]);
     if (sum == 0) {
-      return store_.violation(now, "its operands belong to different units, pieces or operations: " +
+      return store_.violation(now, "its operands belong to different units, chunks or operations: " +
                                        store_.values().describe(result_[i], program_) + " and " +
                                        store_.values().describe(operand_[i], program_) + " in " +
                                        describe(step, now.rank));
@@ -259,7 +259,7 @@ Status Run::blocked() const {
     return store_.violation(process.now, std::string("blocked: waits for a ") +
                                              (fifo.place == Place::lane ? "message" : "signal") + " of rank " +
                                              std::to_string(fifo.writer) + " (tag " + std::to_string(fifo.tag) +
-                                             "), which waits in turn");
+                                             "), which is blocked, too");
   }
   return {};
 }

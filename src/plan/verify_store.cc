@@ -33,7 +33,7 @@ Status Store::read(const Moment& now, const Access& access, std::vector<Value>& 
 // Checks a value that a step reads. Reductions must read each contribution from the input, and only from there.
 Status Store::take(const Moment& now, const Access& access, std::uint32_t cell, Value& value) {
   if (value == 0)
-    return violation(now, "unwritten: reads " + program_.describe_cell(cell) + ", which nothing has written");
+    return violation(now, "unwritten: reads " + program_.describe_cell(cell) + ", which no step has written");
   if (!reduces_) return {};
   const Value input = values_.read_input(value);
   if (access.place == Place::input && input == 0) {

@@ -78,7 +78,7 @@ std::string Values::describe(Value value, const CellProgram& program) const {
 std::string Values::check_reduction(Value value, std::uint32_t cell, std::uint32_t run, Rank ranks) {
   Node& whole = nodes_[value];
   if (whole.cell != cell) return "holds another unit's reduction";
-  if (whole.run != run) return "holds a value of another piece or operation";
+  if (whole.run != run) return "holds a value of another chunk or operation";
   if (!whole.checked) {
     // Ranks share sums, so each sum is walked once. The first doubled input ends the walk, which keeps it short.
     counts_.assign(ranks, 0);
@@ -88,14 +88,14 @@ std::string Values::check_reduction(Value value, std::uint32_t cell, std::uint32
       stack_.pop_back();
       if (node.left == 0) {
         if (++counts_[node.rank] > 1)
-          return "doubled: rank " + text(node.rank) + "'s contribution is in more than once";
+          return "doubled: rank " + text(node.rank) + "'s contribution is included more than once";
       } else {
         stack_.push_back(node.left);
         stack_.push_back(node.right);
       }
     }
     for (Rank rank = 0; rank < ranks; ++rank) {
-      if (counts_[rank] == 0) return "missing: rank " + text(rank) + "'s contribution is not in";
+      if (counts_[rank] == 0) return "missing: rank " + text(rank) + "'s contribution is not included";
     }
     whole.checked = true;
   }
@@ -109,7 +109,7 @@ std::string Values::check_input(Value value, Rank rank, std::uint32_t cell, std:
   if (node.rank != rank || node.cell != cell) {
     return "missing: should hold rank " + text(rank) + "'s contribution, holds another of rank " + text(node.rank);
   }
-  if (node.run != run) return "holds a value of another piece or operation";
+  if (node.run != run) return "holds a value of another chunk or operation";
   return "";
 }
 
@@ -118,16 +118,16 @@ std::string Postcondition::check_same(Rank rank, std::uint32_t cell, Value value
   if (first.value == 0) first = {.value = value, .rank = rank};
   if (values_.hash(first.value) == values_.hash(value)) return "";
   const bool sum = reduces(program_.plans[0].problem.collective);
-  const char* why = !rounded_ ? "the additions are in another order"
-                    : sum     ? "the additions are in another order, or are rounded elsewhere"
-                              : "it is not rounded there, or not here";
+  const char* why = !rounded_ ? "the additions have another order"
+                    : sum     ? "the additions have another order, or are rounded at other places"
+                              : "only one of the two is rounded";
   return "other bits than on rank " + text(first.rank) + ": " + why;
 }
 
 std::string Postcondition::check(Rank rank, std::uint32_t cell, Value value, std::uint32_t run) {
   const Problem& problem = program_.plans[0].problem;
   const bool untouched = reduces(problem.collective) && values_.read_input(value) != 0;
-  if (value == 0 || untouched) return "missing: nothing has written it";
+  if (value == 0 || untouched) return "missing: no step has written it";
   max_rounded_ = std::max(max_rounded_, values_.error(value));
   const std::uint32_t width = program_.width;
   switch (problem.collective) {

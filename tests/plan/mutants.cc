@@ -172,7 +172,7 @@ class Mutator {
 constexpr std::string_view kLength[] = {"length", "lies outside", "different units", "differs from rank", "overlaps"};
 constexpr std::string_view kTraffic[] = {"blocked", "never received", "never awaited"};
 constexpr std::string_view kContent[] = {"missing",          "doubled",         "another unit",
-                                         "another piece",    "other bits",      "complete",
+                                         "another chunk",    "other bits",      "complete",
                                          "unwritten",        "overwritten",     "writes a unit twice",
                                          "another position", "without targets", "writes the caller's input"};
 constexpr std::string_view kOrder[] = {"race"};

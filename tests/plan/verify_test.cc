@@ -62,7 +62,7 @@ TEST(Verifier, ReportsReadOfUnwrittenUnit) {
   EXPECT_EQ(broadcast_failure(root, leaf), "");
   leaf.copy(scratch(1), output(1));
   EXPECT_EQ(broadcast_failure(root, leaf),
-            "chunk 0, rank 1, round 0, step 1: unwritten: reads scratch[1] of rank 1, which nothing has written");
+            "chunk 0, rank 1, round 0, step 1: unwritten: reads scratch[1] of rank 1, which no step has written");
 }
 
 TEST(Verifier, ReportsMissingOutput) {
@@ -70,7 +70,7 @@ TEST(Verifier, ReportsMissingOutput) {
   root.send(input(0), 1);
   leaf.recv(0, output(0));
   EXPECT_EQ(broadcast_failure(root, leaf),
-            "chunk 0, rank 1: at its return output[1] of rank 1: missing: nothing has written it");
+            "chunk 0, rank 1: at its return output[1] of rank 1: missing: no step has written it");
 }
 
 TEST(Verifier, ReportsUnmatchedMessages) {
@@ -272,7 +272,7 @@ TEST(Verifier, RequiresEntryAndExitFlags_ForMappedMemory) {
         plan.rounds = rounds;
       }
       const std::string violation = failure(changed);  // Without exit flags a rank returns before others write there.
-      EXPECT_NE(violation.find(without == 0 ? "race: " : "missing: nothing has written it"), std::string::npos)
+      EXPECT_NE(violation.find(without == 0 ? "race: " : "missing: no step has written it"), std::string::npos)
           << violation;
     }
   }
