@@ -185,8 +185,8 @@ std::string describe_distances(const Topology& topology) {
   }
   if (!text.empty())
     text +=
-        "NV: NVLink. PIX: one PCI switch at most; PXB: several; PHB: a processor's PCI; SYS: between sockets. GB/s "
-        "each way, to a port no more than it sends.\n";
+        "NV: NVLink. PIX: at most one PCI switch; PXB: several; PHB: the PCI root of a processor; SYS: between "
+        "sockets. GB/s per direction, at most the speed of the port.\n";
   return text;
 }
 

@@ -80,7 +80,7 @@ class Filler {
       for (std::size_t a = 0; a < 4; ++a)
         for (std::size_t b = a + 1; b < 4; ++b)
           topology_.connect({gpus[a], gpus[b], LinkKind::nvlink, all / 3, latency, model.nvlinks / 3});
-      note(whose + " without NVLinks: taken for a board on which each has a third of its own to each other");
+      note(whose + " without NVLinks: assumed that each pair is connected by a third of the NVLinks of a GPU");
       return;
     }
     Node nvswitch;
@@ -89,7 +89,7 @@ class Filler {
     nvswitch.name = free_name(host);
     const NodeId middle = topology_.add(std::move(nvswitch));
     for (const NodeId gpu : gpus) topology_.connect({gpu, middle, LinkKind::nvlink, all, latency, model.nvlinks});
-    note(whose + " without NVLinks: taken for a board on which all of them lead to NVSwitches, shown as one");
+    note(whose + " without NVLinks: assumed that all NVLinks lead to NVSwitches, shown as one");
   }
 
   // Returns an unused node name, made unique by apostrophes.
@@ -108,8 +108,8 @@ class Filler {
     for (std::size_t i = 0; i < 6; ++i)
       topology_.connect({switches[i], switches[i + 6], LinkKind::nvlink, 200, latency_us(LinkKind::nvlink), 8});
     note(shown(host) +
-         "a DGX-2, by its 16 V100-SXM3 and 12 NVSwitches: each of these of one board taken for joined with one of the "
-         "other by 8 NVLinks");
+         "16 V100-SXM3 and 12 NVSwitches: assumed to be a DGX-2, in which 8 NVLinks connect each NVSwitch to its "
+         "counterpart on the other board");
   }
 
   void fill_in_nvlinks(std::uint32_t host) {
@@ -133,8 +133,8 @@ class Filler {
     const bool known = megabits > 0;
     if (!known) megabits = fastest_port(pci_gbytes_per_s);
     nic.gbytes_per_s = nic_gbytes_per_s(megabits);
-    note(nic.name + " without a speed: " + std::to_string(static_cast<int>(megabits / 1000)) + " Gbit/s, as " +
-         (known ? nic.model + " has" : "much as its link of PCI carries"));
+    note(nic.name + " has no speed: assumed to be " + std::to_string(static_cast<int>(megabits / 1000)) + " Gbit/s, " +
+         (known ? "the speed of " + nic.model : "the fastest that its PCI link carries"));
   }
 
   // Speed of an unknown NIC: the fastest standard port that its PCI link can carry. Vendors do not pair a fast port

@@ -31,7 +31,7 @@ Topology unfolded(const MergedTopology& whole) {
     one.hosts = {whole.names[host]};
     if (shown[kind]) one.notes.clear();  // Already copied from the first host of this kind.
     if (!each && counts[kind] > 1)
-      one.notes.push_back(whole.names[host] + " stands for " + std::to_string(counts[kind]) + " hosts that are alike");
+      one.notes.push_back(whole.names[host] + " stands for " + std::to_string(counts[kind]) + " identical hosts");
     shown[kind] = true;
     all = merged(std::move(all), one);
   }

@@ -144,13 +144,14 @@ Result<Topology> unpacked(const std::string& bytes, const std::string& origin) {
   Unpacker unpacker(bytes);
   const auto version = unpacker.number<std::uint32_t>();
   if (version != kVersion)
-    return invalid_argument(origin + ": version " + std::to_string(version) + " of a packed topology, which is " +
+    return invalid_argument(origin + ": version " + std::to_string(version) +
+                            " of a packed topology is not supported; the supported version is " +
                             std::to_string(kVersion));
   const std::uint32_t hosts = unpacker.count(sizeof(std::uint32_t)), nodes = unpacker.count(kMinNode),
                       links = unpacker.count(kMinLink), notes = unpacker.count(sizeof(std::uint32_t));
   if (nodes > kMaxNodesSent || links > kMaxLinksSent)
     return invalid_argument(origin + ": " + std::to_string(nodes) + " nodes and " + std::to_string(links) +
-                            " links, which is more than " + std::to_string(kMaxNodesSent) + " and " +
+                            " links; at most " + std::to_string(kMaxNodesSent) + " and " +
                             std::to_string(kMaxLinksSent));
   Topology topology;
   bool known = true;
@@ -158,8 +159,7 @@ Result<Topology> unpacked(const std::string& bytes, const std::string& origin) {
   for (std::uint32_t i = 0; i < nodes; ++i) topology.nodes.push_back(unpack_node(unpacker, known));
   for (std::uint32_t i = 0; i < links; ++i) topology.links.push_back(unpack_link(unpacker, known));
   for (std::uint32_t i = 0; i < notes; ++i) topology.notes.push_back(unpacker.text());
-  if (!unpacker.whole() || !known)
-    return invalid_argument(origin + ": cut off, or something else than a packed topology");
+  if (!unpacker.whole() || !known) return invalid_argument(origin + ": truncated, or not a packed topology");
   return checked(std::move(topology), origin);
 }
 

@@ -38,7 +38,7 @@ bool is_rate(double value) { return value >= kMinRate && value <= kMaxRate; }
 // Checks the port bandwidth.
 Status check_rate(const Topology& topology, const Node& node) {
   if (node.gbytes_per_s == 0 || is_rate(node.gbytes_per_s)) return {};
-  return invalid_argument(shown(topology, node) + " has a bandwidth that is neither 0, which is unknown, nor from " +
+  return invalid_argument(shown(topology, node) + " has a bandwidth out of range; valid: 0 (unknown), or " +
                           "1e-6 to 1e9 GB/s");
 }
 
@@ -51,13 +51,14 @@ Status check_link(const Topology& topology, const Link& link) {
   const Node& b = topology.nodes[link.b];
   if (link.a == link.b) return invalid_argument("a link leads from " + shown(topology, a) + " to itself");
   const std::string where = "the link from " + shown(topology, a) + " to " + shown(topology, b);
-  if (!is_rate(link.gbytes_per_s)) return invalid_argument(where + " has no bandwidth from 1e-6 to 1e9 GB/s");
+  if (!is_rate(link.gbytes_per_s))
+    return invalid_argument(where + " has a bandwidth out of range; valid: 1e-6 to 1e9 GB/s");
   if (!(link.latency_us >= 0 && link.latency_us <= kMaxLatency))
-    return invalid_argument(where + " has no latency from 0 to 1e9 us");
+    return invalid_argument(where + " has a latency out of range; valid: 0 to 1e9 us");
   if (link.width == 0) return invalid_argument(where + " has no lanes");
   const bool leaves = a.kind == NodeKind::network || b.kind == NodeKind::network;
   if (a.host != b.host && !leaves && link.kind != LinkKind::nvlink)
-    return invalid_argument(where + " joins two hosts, and is neither of a network nor an NVLink");
+    return invalid_argument(where + " connects two hosts, but is neither a network link nor an NVLink");
   return {};
 }
 
@@ -66,8 +67,8 @@ Status check_text(const std::string& text, const std::string& what) {
   const std::size_t end = plain_until(text);
   if (end == text.size()) return {};
   const bool control = static_cast<unsigned char>(text[end]) < 0x20 || text[end] == 0x7f;
-  return invalid_argument(what + (control ? " has control characters in it" : " is not valid UTF-8 text") +
-                          ", from byte " + std::to_string(end) + " on");
+  return invalid_argument(what + (control ? " has control characters" : " is not valid UTF-8 text") + ", from byte " +
+                          std::to_string(end) + " on");
 }
 
 Status check_texts(const Topology& topology) {
@@ -78,7 +79,7 @@ Status check_texts(const Topology& topology) {
       TUTTI_CHECK_OK(check_text(*text, "a node's name, bus id, model or list of processors"));
     if (!node.bus_id.empty() && !is_bus_id(node.bus_id))
       return invalid_argument("the bus id of node '" + node.name + "', '" + node.bus_id.substr(0, 64) +
-                              "', is not like 0000:a4:00.0");
+                              "', is not a bus id such as 0000:a4:00.0");
   }
   for (const Node& node : topology.nodes) TUTTI_TRY(cpus_of_list(node.cpus));
   return {};
@@ -98,8 +99,8 @@ Status check_trees(const Topology& topology) {
     std::uint32_t depth = 0;
     for (NodeId at = id; above[at] != kNone; at = above[at])
       if (++depth > kDeepestTopology)
-        return invalid_argument(shown(topology, topology.nodes[id]) + " hangs on itself, or below more than " +
-                                std::to_string(kDeepestTopology) + " others");
+        return invalid_argument(shown(topology, topology.nodes[id]) + " is below itself, or below more than " +
+                                std::to_string(kDeepestTopology) + " other nodes");
   }
   return {};
 }
@@ -145,8 +146,7 @@ Status check(const Topology& topology) {
       return invalid_argument("node '" + node.name + "' is of host " + std::to_string(node.host) + " of " +
                               std::to_string(topology.hosts.size()));
     if (node.name.empty()) return invalid_argument("a node of host '" + topology.hosts[node.host] + "' has no name");
-    if (!names.emplace(node.host, node.name).second)
-      return invalid_argument("there are two nodes " + shown(topology, node));
+    if (!names.emplace(node.host, node.name).second) return invalid_argument("duplicate node " + shown(topology, node));
     TUTTI_CHECK_OK(check_rate(topology, node));
   }
   for (const Link& link : topology.links) TUTTI_CHECK_OK(check_link(topology, link));

@@ -127,7 +127,7 @@ TEST(TopologyFile, SelectsNamedHost) {
   EXPECT_EQ(one.links, preset("dgx-h100").value().links);
   EXPECT_EQ(only_host(one, "another", "a file").value(), one);
   EXPECT_EQ(std::move(only_host(both, "another", "a file")).status().message(),
-            "a file has 2 hosts, and none is named another, as this one is");
+            "a file has 2 hosts, but no host has the name of this one, another");
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST(Merged, ShowsOneHostOfEachKind_WhenTooMany) {
   for (std::size_t host = 0; host < hosts; ++host) merger.add("host" + std::to_string(host), board);
   const Topology all = unfolded(merger.take());
   EXPECT_EQ(all.hosts, (std::vector<std::string>{"host0"}));
-  EXPECT_EQ(all.notes.back(), "host0 stands for " + std::to_string(hosts) + " hosts that are alike");
+  EXPECT_EQ(all.notes.back(), "host0 stands for " + std::to_string(hosts) + " identical hosts");
 }
 
 TEST(Packed, RoundTrips) {
@@ -79,7 +79,7 @@ TEST(Packed, IsRejected_WhenTooLarge) {
     EXPECT_FALSE(fits_broadcast(large));
     const Status refused = unpacked(packed(large), "rank 3").status();
     EXPECT_NE(refused.message().find("rank 3: "), std::string::npos) << refused.message();
-    EXPECT_NE(refused.message().find("more than 1024 and"), std::string::npos) << refused.message();
+    EXPECT_NE(refused.message().find("at most 1024 and"), std::string::npos) << refused.message();
   }
 }
 

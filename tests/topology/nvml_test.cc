@@ -90,8 +90,8 @@ TEST_F(NvmlDiscovery, FindsC2c_WithoutFieldFunction) {
   EXPECT_DOUBLE_EQ(c2c_of(found)[0].gbytes_per_s, 450);  // The published rate of Hopper.
   EXPECT_EQ(c2c_of(found)[0].width, 1u);
   const std::string of_each = "the driver does not report the rate of NVLink-C2C of ";
-  EXPECT_EQ(found.notes,
-            (Notes{of_each + "gpu0: taken for 450 GB/s each way", of_each + "gpu2: taken for 450 GB/s each way"}));
+  EXPECT_EQ(found.notes, (Notes{of_each + "gpu0: assumed to be 450 GB/s per direction",
+                                of_each + "gpu2: assumed to be 450 GB/s per direction"}));
   const Topology none = look_with("", "nvmlDeviceGetFieldValues");
   EXPECT_TRUE(c2c_of(none).empty());
   EXPECT_EQ(none.notes, Notes());
@@ -108,8 +108,8 @@ TEST_F(NvmlDiscovery, FindsC2c_WithoutRate) {
 TEST_F(NvmlDiscovery, OmitsC2c_WhenAllLinksAreDown) {
   const Topology found = look_with("c2c_down");
   EXPECT_TRUE(c2c_of(found).empty());
-  EXPECT_EQ(found.notes, (Notes{"gpu0 has NVLink-C2C, of which no link is active",
-                                "gpu2 has NVLink-C2C, of which no link is active"}));
+  EXPECT_EQ(found.notes,
+            (Notes{"gpu0 has NVLink-C2C, but no link is active", "gpu2 has NVLink-C2C, but no link is active"}));
 }
 
 TEST_F(NvmlDiscovery, C2cSurvivesRoundTripThroughFiles) {
@@ -129,9 +129,9 @@ TEST_F(NvmlDiscovery, ContinuesWithoutNvml_WhenItFails) {
     const char *words, *without;
     std::string why;
   } kCases[] = {
-      {"init", "", "it does not start: Driver Not Loaded"},
-      {"count", "", "it counts no GPUs: Unknown Error"},
-      {"", "nvmlDeviceGetNvLinkState", library + " has no nvmlDeviceGetNvLinkState, which drivers from 418 on have"},
+      {"init", "", "initialization failed: Driver Not Loaded"},
+      {"count", "", "counting GPUs failed: Unknown Error"},
+      {"", "nvmlDeviceGetNvLinkState", library + " has no nvmlDeviceGetNvLinkState; drivers 418 and later have it"},
   };
   for (const auto& [words, without, why] : kCases) {
     const Topology found = look_with(words, without);
@@ -145,12 +145,12 @@ TEST_F(NvmlDiscovery, ContinuesWithoutNvml_WhenItFails) {
 }
 
 TEST_F(NvmlDiscovery, OmitsLostGpu) {
-  const std::string aside = "gpu 0000:5e:00.0 is not given to us by its driver";
+  const std::string aside = "gpu 0000:5e:00.0 is not available to this process through its driver";
   const std::pair<const char*, const char*> kCases[] = {
-      {"handle1", "the driver counts gpu1 and does not give it: GPU is lost"},
+      {"handle1", "the driver counts gpu1 but does not return its handle: GPU is lost"},
       {"pci1", "the driver does not report where gpu1 is: GPU is lost"},
       {"garbage1", "the driver does not report where gpu1 is: its bus id is invalid"},
-      {"same1", "the driver tells the bus id of gpu0 for gpu1 as well"},
+      {"same1", "the driver reports the bus id of gpu0 for gpu1, too"},
   };
   for (const auto& [words, why] : kCases) {
     const Topology found = look_with(words);
@@ -167,7 +167,7 @@ TEST_F(NvmlDiscovery, OmitsLostGpu) {
 TEST_F(NvmlDiscovery, NotesLostGpu_MissingInSysfs) {
   std::filesystem::remove(root_ / "bus/pci/devices/0000:5e:00.0");
   const Topology found = look_with("handle1");
-  EXPECT_EQ(found.notes, (Notes{"the driver counts gpu1 and does not give it: GPU is lost"}));
+  EXPECT_EQ(found.notes, (Notes{"the driver counts gpu1 but does not return its handle: GPU is lost"}));
   EXPECT_EQ(report().words, "2 of 3 GPUs, 2 ends of NVLinks");
   EXPECT_EQ(found.all(NodeKind::gpu).size(), 2u);
 }

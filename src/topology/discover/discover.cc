@@ -36,7 +36,7 @@ Result<Discovery> discover(const Sources& sources) {
   if (tree.topology.nodes.empty()) {
     tree.host(host_name());
     Result<std::string> processors = find_processors(tree, sources);
-    if (!processors.ok()) return std::move(processors).status().during("looking for processors");
+    if (!processors.ok()) return std::move(processors).status().during("discovering processors");
     report(discovery, "sysfs: processors", std::move(processors));
     report(discovery, "sysfs: PCI", find_pci(tree, sources));
   }
@@ -44,7 +44,7 @@ Result<Discovery> discover(const Sources& sources) {
   report(discovery, "NVML", ask_nvml(tree, sources.nvml));
   tree.topology.hosts = {host_name()};
   discovery.topology = std::move(tree.topology);
-  TUTTI_CHECK_OK(check(discovery.topology).during("looking at this machine"));
+  TUTTI_CHECK_OK(check(discovery.topology).during("discovering this machine"));
   return discovery;
 }
 

@@ -45,8 +45,8 @@ Result<Topology> only_host(const Topology& topology, const std::string& name, co
   const auto found = std::find(topology.hosts.begin(), topology.hosts.end(), name);
   if (topology.hosts.size() == 1) return topology;
   if (found == topology.hosts.end())
-    return invalid_argument(origin + " has " + std::to_string(topology.hosts.size()) + " hosts, and none is named " +
-                            name + ", as this one is");
+    return invalid_argument(origin + " has " + std::to_string(topology.hosts.size()) +
+                            " hosts, but no host has the name of this one, " + name);
   const auto host = static_cast<std::uint32_t>(found - topology.hosts.begin());
   constexpr NodeId kLeftOut = ~0U;
   std::vector<NodeId> becomes(topology.nodes.size(), kLeftOut);

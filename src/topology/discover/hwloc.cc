@@ -22,9 +22,9 @@ constexpr int kKeepImportant = 3;
 Result<std::string> export_xml(const Hwloc& hwloc, void* topology) {
   char* xml = nullptr;
   int length = 0;
-  if (hwloc.set_io_types_filter(topology, kKeepImportant) != 0) return system_error("ask hwloc for devices");
-  if (hwloc.load(topology) != 0) return system_error("let hwloc look at this machine");
-  if (hwloc.export_xmlbuffer(topology, &xml, &length, 0) != 0) return system_error("ask hwloc for its topology");
+  if (hwloc.set_io_types_filter(topology, kKeepImportant) != 0) return system_error("configure hwloc for devices");
+  if (hwloc.load(topology) != 0) return system_error("load the topology of hwloc");
+  if (hwloc.export_xmlbuffer(topology, &xml, &length, 0) != 0) return system_error("export the topology of hwloc");
   std::string text(xml, length > 0 ? static_cast<std::size_t>(length) - 1 : 0);  // hwloc counts the terminating zero.
   hwloc.free_xmlbuffer(topology, xml);
   return text;
@@ -43,7 +43,7 @@ Result<Topology> ask_hwloc(const std::string& library) {
                      opened.find("hwloc_free_xmlbuffer", hwloc.free_xmlbuffer);
   if (!found) return unsupported(library + " is not version 2 of hwloc");
   void* topology = nullptr;
-  if (hwloc.init(&topology) != 0) return system_error("start hwloc");
+  if (hwloc.init(&topology) != 0) return system_error("initialize hwloc");
   Result<std::string> xml = export_xml(hwloc, topology);
   hwloc.destroy(topology);
   if (!xml.ok()) return std::move(xml).status();

@@ -46,7 +46,7 @@ class Driver {
   Result<std::string> look() {
     unsigned count = 0;
     if (const int problem = nvml_.count(&count))
-      return unsupported(std::string("it counts no GPUs: ") + nvml_.words(problem));
+      return unsupported(std::string("counting GPUs failed: ") + nvml_.words(problem));
     unsigned c2c_links = 0;
     for (unsigned index = 0; index < count; ++index) {
       void* device = nullptr;
@@ -72,7 +72,7 @@ class Driver {
     const std::string name = "gpu" + std::to_string(index);
     NvmlPci pci = {};
     if (const int problem = nvml_.device(index, &device)) {
-      note("the driver counts " + name + " and does not give it", problem);
+      note("the driver counts " + name + " but does not return its handle", problem);
       return std::nullopt;
     }
     if (const int problem = nvml_.pci(device, &pci)) {
@@ -190,13 +190,13 @@ class Driver {
       ++active;
     }
     if (active == 0) {
-      tree_.note(node(id).name + " has NVLink-C2C, of which no link is active");
+      tree_.note(node(id).name + " has NVLink-C2C, but no link is active");
       return 0;
     }
     const double published = c2c_gbytes_per_s(node(id).sm);
     if (!has_rates)
-      tree_.note("the driver does not report the rate of NVLink-C2C of " + node(id).name + ": taken for " +
-                 std::to_string(std::lround(published)) + " GB/s each way");
+      tree_.note("the driver does not report the rate of NVLink-C2C of " + node(id).name + ": assumed to be " +
+                 std::to_string(std::lround(published)) + " GB/s per direction");
     tree_.connect(domain_of(id), id, LinkKind::c2c, has_rates ? megabytes / 1000 : published, active);
     return active;
   }
@@ -221,7 +221,7 @@ class Driver {
       if (std::any_of(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) { return gpu.id == id; })) continue;
       node(id).index = kUnnumbered;
       node(id).name = "gpu " + node(id).bus_id;
-      tree_.note(node(id).name + " is not given to us by its driver");
+      tree_.note(node(id).name + " is not available to this process through its driver");
     }
   }
 
@@ -235,7 +235,7 @@ class Driver {
 Result<std::string> ask_nvml(TopologyTree& tree, const std::string& library) {
   const Library opened = TUTTI_TRY(Library::open(library));
   const NvmlFunctions nvml = TUTTI_TRY(NvmlFunctions::of(opened, library));
-  if (const int problem = nvml.init()) return unsupported(std::string("it does not start: ") + nvml.words(problem));
+  if (const int problem = nvml.init()) return unsupported(std::string("initialization failed: ") + nvml.words(problem));
   Result<std::string> found = Driver(tree, nvml).look();
   nvml.shutdown();
   return found;

@@ -68,7 +68,7 @@ struct NvmlFunctions {
     need("nvmlDeviceGetPciInfo_v3", all.pci);
     need("nvmlDeviceGetNvLinkState", all.link_active);
     need("nvmlDeviceGetNvLinkRemotePciInfo_v2", all.link_end);
-    if (missing != nullptr) return unsupported(name + " has no " + missing + ", which drivers from 418 on have");
+    if (missing != nullptr) return unsupported(name + " has no " + missing + "; drivers 418 and later have it");
     library.find("nvmlDeviceGetNvLinkRemoteDeviceType", all.link_end_kind);
     library.find("nvmlDeviceGetFieldValues", all.fields);
     library.find("nvmlDeviceGetC2cModeInfoV", all.c2c_mode);

@@ -8,8 +8,7 @@ Result<Topology> read_topology(std::string_view text, const std::string& origin)
   if (first == std::string_view::npos) return invalid_argument(origin + ": empty");
   if (text[first] == '{') return read_topology_json(text, origin);
   if (text[first] != '<')
-    return invalid_argument(origin +
-                            ": neither JSON nor XML: take a file of `tutti topo --json`, of NCCL or of lstopo");
+    return invalid_argument(origin + ": neither JSON nor XML; pass a file from `tutti topo --json`, NCCL or lstopo");
   const Xml xml = TUTTI_TRY(Xml::parse(text, origin));
   const std::string_view root = xml.root().name();
   if (root == "system") return read_nccl_xml(text, origin);

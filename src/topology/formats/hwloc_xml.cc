@@ -47,13 +47,13 @@ class HwlocReader {
   Result<Topology> read() {
     const pugi::xml_node root = xml_.root();
     if (std::string_view(root.name()) != "topology")
-      return xml_.error_at(root, "a topology of hwloc begins with <topology>");
+      return xml_.error_at(root, "the root element of a topology of hwloc is <topology>");
     const pugi::xml_node machine = root.child("object");
-    if (!machine) return xml_.error_at(root, "it has no <object>");
+    if (!machine) return xml_.error_at(root, "has no <object>");
     const std::string host = info(machine, "HostName");
     host_ = tree_.host(host.empty() ? "host" : host);
     TUTTI_CHECK_OK(find_numa(machine, 0));
-    if (numa_.empty()) return xml_.error_at(machine, "it has no NUMANode");
+    if (numa_.empty()) return xml_.error_at(machine, "has no NUMANode");
     TUTTI_CHECK_OK(read_object(machine, numa_.begin()->second, 0));
     tree_.number_gpus();
     for (const pugi::xml_node& table : root.children())
@@ -66,7 +66,7 @@ class HwlocReader {
   // Runs before read_object(), since an object may refer to its domain by nodeset only. Domains without processors are
   // device memory and are skipped.
   Status find_numa(const pugi::xml_node& at, std::uint32_t depth) {
-    if (depth > kDeepestTopology) return xml_.error_at(at, "too many <object> inside each other");
+    if (depth > kDeepestTopology) return xml_.error_at(at, "<object> elements are nested too deeply");
     if (*info(at, "CPUVendor") != 0) vendor_ = info(at, "CPUVendor");
     if (*info(at, "CPUFamilyNumber") != 0) family_ = static_cast<std::uint32_t>(std::atoi(info(at, "CPUFamilyNumber")));
     if (*info(at, "CPUModelNumber") != 0) model_ = static_cast<std::uint32_t>(std::atoi(info(at, "CPUModelNumber")));
@@ -83,7 +83,7 @@ class HwlocReader {
     node.index = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(at, "os_index", 0, kMaxDomains - 1)));
     node.name = "numa" + std::to_string(node.index);
     if (tree_.has(host_, node.name))
-      return xml_.error_at(at, "NUMANode " + std::to_string(node.index) + " is there twice");
+      return xml_.error_at(at, "NUMANode " + std::to_string(node.index) + " is listed twice");
     Result<std::string> cpus = cpus_of_mask(at.attribute("cpuset").value());
     if (!cpus.ok()) return xml_.error_at(at, std::move(cpus).status().message());
     if (cpus.value().empty()) return {};

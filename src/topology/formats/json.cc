@@ -26,8 +26,8 @@ class JsonReader {
   Result<Topology> read(const Json& json) {
     TUTTI_CHECK_OK(only(json, "the topology", {"format", "version", "hosts", "links", "notes"}));
     if (TUTTI_TRY(text(json, "the topology", "format")) != kFormat)
-      return error_at("its format is not \"" + std::string(kFormat) + "\"");
-    if (TUTTI_TRY(whole(json, "the topology", "version", 1)) != 1) return error_at("its version is not 1");
+      return error_at("the format is not \"" + std::string(kFormat) + "\"");
+    if (TUTTI_TRY(whole(json, "the topology", "version", 1)) != 1) return error_at("the version is not 1");
     for (const Json& host : TUTTI_TRY(list(json, "the topology", "hosts"))) TUTTI_CHECK_OK(read_host(host));
     for (const Json& link : TUTTI_TRY(list(json, "the topology", "links"))) TUTTI_CHECK_OK(read_link(link));
     for (const Json& note : TUTTI_TRY(list(json, "the topology", "notes"))) {
@@ -44,7 +44,7 @@ class JsonReader {
     if (!at.is_object()) return error_at(what + " is not an object");
     for (const auto& [key, value] : at.items())
       if (std::find(names.begin(), names.end(), key) == names.end())
-        return error_at(what + " has \"" + key + "\", which it cannot have");
+        return error_at(what + " has the unknown key \"" + key + "\"");
     return {};
   }
 
@@ -86,7 +86,7 @@ class JsonReader {
     const std::string name = TUTTI_TRY(text(json, "a host", "name"));
     if (name.empty()) return error_at("a host has no name");
     if (topology_.hosts.size() >= kMaxNodes) return error_at("too many hosts");
-    if (!hosts_.insert(name).second) return error_at("there are two hosts '" + name + "'");
+    if (!hosts_.insert(name).second) return error_at("duplicate host '" + name + "'");
     topology_.hosts.push_back(name);
     for (const Json& node : TUTTI_TRY(list(json, "host '" + name + "'", "nodes"))) TUTTI_CHECK_OK(read_node(node));
     return {};
@@ -113,8 +113,7 @@ class JsonReader {
     node.gpudirect = TUTTI_TRY(flag(json, what, "gpudirect"));
     node.down = TUTTI_TRY(flag(json, what, "down"));
     const std::string path = topology_.hosts.back() + "/" + node.name;
-    if (!paths_.emplace(path, topology_.add(std::move(node))).second)
-      return error_at("there are two nodes '" + path + "'");
+    if (!paths_.emplace(path, topology_.add(std::move(node))).second) return error_at("duplicate node '" + path + "'");
     return {};
   }
 
@@ -180,7 +179,7 @@ bool too_deep(std::string_view text) {
 
 Result<Topology> read_topology_json(std::string_view text, const std::string& origin) {
   if (text.size() > kLongestTopology) return invalid_argument(origin + ": longer than 64 MiB");
-  if (too_deep(text)) return invalid_argument(origin + ": more than 64 lists and objects inside each other");
+  if (too_deep(text)) return invalid_argument(origin + ": lists and objects are nested more than 64 levels deep");
   Json json;
   try {
     json = Json::parse(text);

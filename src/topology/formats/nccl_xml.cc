@@ -39,10 +39,10 @@ class Reader {
   Result<Topology> read() {
     const pugi::xml_node system = xml_.root();
     if (std::string_view(system.name()) != "system")
-      return xml_.error_at(system, "a topology of NCCL begins with <system>");
+      return xml_.error_at(system, "the root element of a topology of NCCL is <system>");
     TUTTI_TRY(xml_.whole(system, "version", 1, 1));
     for (const pugi::xml_node cpu : system.children("cpu")) TUTTI_CHECK_OK(read_cpu(cpu));
-    if (tree_.topology.nodes.empty()) return xml_.error_at(system, "it has no <cpu>");
+    if (tree_.topology.nodes.empty()) return xml_.error_at(system, "has no <cpu>");
     tree_.number_gpus();
     for (const NvLink& link : nvlinks_) TUTTI_CHECK_OK(connect(link));
     tree_.connect_sockets(smp_);
@@ -68,7 +68,7 @@ class Reader {
     if (!cpus.ok()) return xml_.error_at(cpu, std::move(cpus).status().message());
     numa.cpus = std::move(cpus).value();
     if (tree_.has(numa.host, numa.name))
-      return xml_.error_at(cpu, "numaid " + std::to_string(numa.index) + " is there twice");
+      return xml_.error_at(cpu, "numaid " + std::to_string(numa.index) + " is listed twice");
     smp_.resize(tree_.topology.hosts.size());
     smp_[numa.host] = smp_gbytes_per_s(vendor, family, model);
     socket_ = tree_.add(std::move(numa));
@@ -83,12 +83,12 @@ class Reader {
     std::uint32_t index = 0;
     while (tree_.has(host, "numa" + std::to_string(index))) ++index;
     if (index >= kMaxDomains) return xml_.error_at(cpu, "too many NUMA domains");
-    tree_.note("a processor without the number of its NUMA domain: taken for " + std::to_string(index));
+    tree_.note("a processor without the number of its NUMA domain: assumed to be " + std::to_string(index));
     return index;
   }
 
   Status read_children(const pugi::xml_node& at, NodeId parent, std::uint32_t depth) {
-    if (depth > kDeepestTopology) return xml_.error_at(at, "too many <pci> inside each other");
+    if (depth > kDeepestTopology) return xml_.error_at(at, "<pci> elements are nested too deeply");
     for (const pugi::xml_node child : at.children()) {
       if (tree_.full()) return xml_.error_at(child, "too many nodes");
       const std::string_view what = child.name();
@@ -104,7 +104,7 @@ class Reader {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), speed.gigatransfers);
     const bool speaks = error == std::errc() && std::string_view(text).substr(end - text.data()).starts_with(" GT/s");
     if (!text.empty() && text != "Unknown" && !(speaks && speed.gigatransfers > 0 && speed.gigatransfers <= 1024))
-      return xml_.error_at(pci, "link_speed=\"" + text.substr(0, 64) + "\" is not like \"16 GT/s\"");
+      return xml_.error_at(pci, "link_speed=\"" + text.substr(0, 64) + "\" is not a speed such as \"16 GT/s\"");
     if (!speaks) speed.gigatransfers = kUnknownGigatransfers;
     speed.lanes = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(pci, "link_width", 0, 32)));
     if (speed.lanes == 0) speed.lanes = kUnknownLanes;
@@ -116,10 +116,10 @@ class Reader {
     const Pci speed = TUTTI_TRY(speed_of(pci));
     Node node;
     node.host = tree_.topology.nodes[parent].host;
-    if (*pci.attribute("busid").value() == 0) return xml_.error_at(pci, "it has no busid");
+    if (*pci.attribute("busid").value() == 0) return xml_.error_at(pci, "has no busid");
     node.bus_id = TUTTI_TRY(xml_.bus_id(pci, "busid"));
     if (tree_.on_bus(node.host, node.bus_id) != nullptr)
-      return xml_.error_at(pci, "there are two of busid=\"" + node.bus_id + "\"");
+      return xml_.error_at(pci, "duplicate busid=\"" + node.bus_id + "\"");
     if (pci.child("nic")) return read_nic(pci.child("nic"), parent, &speed, node.bus_id);
     const auto device = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(pci, "device", 0, 0xffff)));
     const auto vendor = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(pci, "vendor", 0, 0xffff)));
@@ -174,7 +174,7 @@ class Reader {
     for (const pugi::xml_node c2c : gpu.children("c2c")) {
       const double megabytes = TUTTI_TRY(xml_.number(c2c, "bw", 0, 1e9));
       const auto count = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(c2c, "count", 1, 1024)));
-      if (megabytes * count <= 0) return xml_.error_at(c2c, "its bw times its count is nothing");
+      if (megabytes * count <= 0) return xml_.error_at(c2c, "bw times count is 0");
       tree_.connect(socket_, id, LinkKind::c2c, megabytes * count / 1000, count);
     }
     return {};
@@ -188,7 +188,7 @@ class Reader {
       node.kind = NodeKind::nic;
       node.host = tree_.topology.nodes[parent].host;
       node.name = net.attribute("name").value();
-      if (node.name.empty()) return xml_.error_at(net, "it has no name");
+      if (node.name.empty()) return xml_.error_at(net, "has no name");
       node.bus_id = bus_id;
       node.index = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(net, "port", 1, 1u << 20)));
       node.gbytes_per_s = nic_gbytes_per_s(TUTTI_TRY(xml_.number(net, "speed", 0, 1e9)));
@@ -205,7 +205,7 @@ class Reader {
     const std::uint32_t host = tree_.topology.nodes[link.gpu].host;
     const auto count = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(link.at, "count", 1, 64)));
     const std::uint64_t target_class = TUTTI_TRY(xml_.whole(link.at, "tclass", 0, 0xffffff));
-    if (count == 0) return xml_.error_at(link.at, "its count is 0");
+    if (count == 0) return xml_.error_at(link.at, "count is 0");
     const std::string target = TUTTI_TRY(xml_.bus_id(link.at, "target"));
     NodeId other = 0;
     if (is_nvswitch(target_class) && target_class != kNvLinkBridge) {
@@ -215,7 +215,7 @@ class Reader {
     } else if (const NodeId* gpu = tree_.on_bus(host, target)) {
       other = *gpu;
     } else {
-      return xml_.error_at(link.at, "there is no GPU with busid=\"" + target + "\", which it leads to");
+      return xml_.error_at(link.at, "leads to busid=\"" + target + "\", but no GPU has this busid");
     }
     if (other == link.gpu) {
       tree_.note(tree_.topology.nodes[other].name + " has NVLinks to itself: ignored");

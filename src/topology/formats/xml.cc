@@ -30,7 +30,7 @@ Result<Xml> Xml::parse(std::string_view text, const std::string& origin) {
   const std::size_t good = plain_lines_until(text);
   if (good < text.size())
     return invalid_argument(origin + ":" + std::to_string(line_at(text, static_cast<std::ptrdiff_t>(good))) +
-                            ": not XML: a byte that is not of UTF-8 text");
+                            ": not XML: invalid UTF-8");
   Xml xml(text, origin);
   xml.document_ = std::make_unique<pugi::xml_document>();
   const pugi::xml_parse_result parsed =
@@ -49,7 +49,7 @@ Status Xml::error_at(const pugi::xml_node& at, const std::string& what) const {
 Result<std::string> Xml::bus_id(const pugi::xml_node& at, const char* attribute) const {
   const std::string_view text = at.attribute(attribute).value();
   std::string id = normal_bus_id(text);
-  if (!is_bus_id(id)) return error_at(at, quoted(attribute, text) + " is not like 0000:a4:00.0");
+  if (!is_bus_id(id)) return error_at(at, quoted(attribute, text) + " is not a bus id such as 0000:a4:00.0");
   return id;
 }
 
@@ -60,7 +60,8 @@ Result<double> Xml::number(const pugi::xml_node& at, const char* attribute, doub
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0)
     return error_at(at, quoted(attribute, text) + " is not a number >= 0");
-  if (value > most) return error_at(at, quoted(attribute, text) + " is more than can be");
+  if (value > most)
+    return error_at(at, quoted(attribute, text) + " is more than " + std::to_string(std::llround(most)));
   return value;
 }
 
