@@ -66,7 +66,7 @@ Result<Choice> choose(const Query& query) {
   const std::vector<Candidate> possible = TUTTI_TRY(candidates(query));
   if (!possible.empty()) return possible.front().choice;
   if (!query.algorithm.empty()) return forced_choice(query);
-  return unsupported("no algorithm does " + describe(query.problem) +
+  return unsupported("no algorithm supports " + describe(query.problem) +
                      (query.protocol.empty() ? "" : " with protocol '" + std::string(query.protocol) + "'"));
 }
 

@@ -65,24 +65,25 @@ const char* take_line(std::string_view line, TuneCache& cache) {
   const std::vector<std::string_view> words = words_of(line);
   const std::string_view kind = words.empty() ? "" : words[0];
   if (kind == "machine") {
-    if (cache.machines.size() == kMaxMachines) return "names one machine too many";
-    if (words.size() < 2) return "names no machine";
+    if (cache.machines.size() == kMaxMachines) return "exceeds the maximum number of machines";
+    if (words.size() < 2) return "contains no name";
     cache.machines.push_back({std::string(line.substr(static_cast<std::size_t>(words[1].data() - line.data()))), {}});
     return nullptr;
   }
-  if (cache.machines.empty()) return "comes before any machine";
+  if (cache.machines.empty()) return "precedes the first machine";
   std::vector<TunedClass>& classes = cache.machines.back().classes;
   if (kind == "class") {
-    if (classes.size() == kMaxClasses) return "names one class too many";
-    if (!classes.empty() && classes.back().candidates.empty()) return "follows a class of which nothing was kept";
-    return parse_class(words, classes.emplace_back()) ? nullptr : "is no class of calls";
+    if (classes.size() == kMaxClasses) return "exceeds the maximum number of classes";
+    if (!classes.empty() && classes.back().candidates.empty()) return "follows a class without a kept candidate";
+    return parse_class(words, classes.emplace_back()) ? nullptr : "is not a valid class";
   }
-  if (kind != "kept" && kind != "tried") return "is of no known kind";
-  if (classes.empty()) return "comes before any class";
+  if (kind != "kept" && kind != "tried") return "has an unknown keyword";
+  if (classes.empty()) return "precedes the first class";
   std::vector<TunedCandidate>& candidates = classes.back().candidates;
-  if ((kind == "kept") != candidates.empty()) return "is out of order: the candidate that was kept comes first";
-  if (candidates.size() == kMaxCandidates) return "names one candidate too many";
-  return parse_candidate(words, candidates.emplace_back()) ? nullptr : "is no candidate";
+  if ((kind == "kept") != candidates.empty())
+    return "is out of order: the kept candidate must be the first of its class";
+  if (candidates.size() == kMaxCandidates) return "exceeds the maximum number of candidates";
+  return parse_candidate(words, candidates.emplace_back()) ? nullptr : "is not a valid candidate";
 }
 
 std::string number(double value) {
@@ -159,14 +160,14 @@ Result<TuneCache> parse_tune_cache(std::string_view text) {
     return invalid_usage("line 1 is not \"" + std::string(kFirstLine) + "\"");
   for (std::size_t line_number = 1; !text.empty(); ++line_number) {
     const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return invalid_usage("line " + std::to_string(line_number) + " is cut off");
+    if (end == std::string_view::npos) return invalid_usage("line " + std::to_string(line_number) + " is truncated");
     const char* wrong = line_number == 1 ? nullptr : take_line(text.substr(0, end), cache);
     if (wrong != nullptr) return invalid_usage("line " + std::to_string(line_number) + " " + wrong);
     text.remove_prefix(end + 1);
   }
   for (const TuneCache::Machine& machine : cache.machines) {
     for (const TunedClass& tuned : machine.classes) {
-      if (tuned.candidates.empty()) return invalid_usage("it ends before what was kept of a class");
+      if (tuned.candidates.empty()) return invalid_usage("the last class has no kept candidate");
     }
   }
   return cache;

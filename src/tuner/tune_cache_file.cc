@@ -30,11 +30,11 @@ Result<std::string> read_text(const std::string& path) {
   if (!file && errno == ENOENT) return std::string();
   if (!file) return system_error("open " + path);
   struct stat state = {};
-  if (::fstat(file.get(), &state) != 0) return system_error("look at " + path);
+  if (::fstat(file.get(), &state) != 0) return system_error("stat " + path);
   if (!S_ISREG(state.st_mode)) return invalid_usage(path + " is not a regular file");
   if (state.st_size > static_cast<off_t>(kMaxBytes))
-    return invalid_usage(path + " has " + std::to_string(state.st_size) +
-                         " bytes, and no file of this kind has more than " + std::to_string(kMaxBytes));
+    return invalid_usage(path + " has " + std::to_string(state.st_size) + " bytes; the maximum of tune files is " +
+                         std::to_string(kMaxBytes));
   std::string text(kMaxBytes + 1, '\0');
   std::size_t length = 0;
   while (length < text.size()) {
@@ -44,7 +44,7 @@ Result<std::string> read_text(const std::string& path) {
     if (count == 0) break;
     length += static_cast<std::size_t>(count);
   }
-  if (length > kMaxBytes) return invalid_usage(path + " grows while it is read");
+  if (length > kMaxBytes) return invalid_usage(path + " grew while it was read");
   text.resize(length);
   return text;
 }
@@ -65,7 +65,7 @@ Status lock(const File& file, std::int64_t deadline_ns, const std::string& path)
   while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return {};
-    if (now_ns() >= deadline_ns) return timeout_error("another process has held the lock of " + path + " for seconds");
+    if (now_ns() >= deadline_ns) return timeout_error("another process held the lock of " + path + " for 2 s");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return {};
@@ -89,11 +89,11 @@ Result<Locked> lock_file(const std::string& path) {
     if (::realpath(path.c_str(), real) == nullptr && errno != ENOENT) return system_error("follow " + path);
     locked.path = real;  // Empty if the file was removed meanwhile.
     struct stat named = {};
-    if (::fstat(locked.file.get(), &locked.state) != 0) return system_error("look at " + path);
+    if (::fstat(locked.file.get(), &locked.state) != 0) return system_error("stat " + path);
     const bool there = ::stat(locked.path.c_str(), &named) == 0;
     if (there && named.st_dev == locked.state.st_dev && named.st_ino == locked.state.st_ino) return locked;
     if (now_ns() >= deadline_ns)
-      return timeout_error("others have replaced " + path + " for seconds, each time before it was locked");
+      return timeout_error("other processes replaced " + path + " repeatedly for 2 s before it could be locked");
   }
 }
 

@@ -116,7 +116,7 @@ TEST(TuneCache, NamesLineOfError) {
     EXPECT_NE(refusal(head + "class reduce 4\n" + line + "\n").find("line 4 "), std::string::npos) << line;
   }
   EXPECT_NE(refusal(head + "class reduce 4\n"), "");
-  EXPECT_NE(refusal(head + "class reduce 4\n" + kept.substr(0, kept.size() - 1)).find("cut off"), std::string::npos);
+  EXPECT_NE(refusal(head + "class reduce 4\n" + kept.substr(0, kept.size() - 1)).find("truncated"), std::string::npos);
 }
 
 TEST(TuneCache, RejectsOrReadsRandomEdits) {

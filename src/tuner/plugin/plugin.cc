@@ -44,7 +44,7 @@ const Plugin* find_plugin(const Library& library, const char* symbol) {
 }
 
 std::string said(const char* function, std::int32_t error) {
-  return std::string(function) + " fails with error " + std::to_string(error);
+  return std::string(function) + " failed with error " + std::to_string(error);
 }
 
 }  // namespace
@@ -57,12 +57,11 @@ Result<std::unique_ptr<TunerPlugin>> TunerPlugin::open(const std::string& name) 
   made->newer_ = find_plugin<PluginV5>(made->opened_, "ncclTunerPlugin_v5");
   if (made->newer_ == nullptr) made->older_ = find_plugin<PluginV4>(made->opened_, "ncclTunerPlugin_v4");
   if (made->newer_ == nullptr && made->older_ == nullptr)
-    return unsupported(file +
-                       " has neither ncclTunerPlugin_v5 nor ncclTunerPlugin_v4, the versions that are known here");
+    return unsupported(file + " has neither ncclTunerPlugin_v5 nor ncclTunerPlugin_v4, the supported versions");
   const bool newer = made->newer_ != nullptr;
   const bool whole = newer ? made->newer_->init != nullptr && made->newer_->advise != nullptr
                            : made->older_->init != nullptr && made->older_->advise != nullptr;
-  if (!whole) return unsupported(file + " leaves out init or getCollInfo");
+  if (!whole) return unsupported(file + " does not define init or getCollInfo");
   const char* own = newer ? made->newer_->name : made->older_->name;
   made->name_ = std::string(own == nullptr ? "unnamed" : own) + " (" + file + ", version " + (newer ? "5" : "4") + ")";
   return made;
@@ -81,8 +80,8 @@ const TunerPlugin* TunerPlugin::of_process(const std::string& name) {
     place->second = std::move(plugin).value();
     log(LogLevel::info, "tuner plugin %s", place->second->name().c_str());
   } else {
-    log(LogLevel::warn, "no tuner plugin, though TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN is %s: %s", name.c_str(),
-        std::move(plugin).status().message().c_str());
+    log(LogLevel::warn, "tuner plugin %s (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN) could not be loaded: %s",
+        name.c_str(), std::move(plugin).status().message().c_str());
   }
   return place->second.get();
 }
@@ -125,8 +124,8 @@ Result<PluginChoice> TunerAdviser::consult(const Question& question, std::span<c
              question.registered ? 1 : 0, &channels);
   if (error != kSuccess) return Status(Code::unsupported, said("getCollInfo", error));
   if (const std::string vain = wanted_in_vain(ours, table); !vain.empty() && logs(LogLevel::info))
-    log(LogLevel::info, "tuner plugin %s wants %s, which there is not for %s", plugin_.name().c_str(), vain.c_str(),
-        tutti::name(question.collective));
+    log(LogLevel::info, "tuner plugin %s selects %s, which is not available for %s", plugin_.name().c_str(),
+        vain.c_str(), tutti::name(question.collective));
   return judge(ours, table, question.thread_blocks == 0 ? 0 : channels);
 }
 

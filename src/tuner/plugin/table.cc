@@ -112,7 +112,7 @@ Result<PluginChoice> judge(const Projection& before, const Table& after, std::in
     min_us = entry;
   });
   if (!no_number.empty()) return invalid_argument("its time for " + no_number + " is not a number");
-  if (!fastest) return invalid_argument("it leaves nothing to choose");
+  if (!fastest) return invalid_argument("its times exclude all candidates");
   PluginChoice advised;
   if (changed) advised.candidate = fastest;
   if (channels > 0 && (changed || placed)) advised.channels = static_cast<std::uint32_t>(channels);
