@@ -75,8 +75,7 @@ TEST(Network, JoinsRackByNvlinks_AndRacksByPorts) {
   EXPECT_EQ(network.ranks(), 144U);
   EXPECT_EQ(network.route(0, 71).value().links, LinkClass::nvlink);
   EXPECT_EQ(network.route(0, 72).value().links, LinkClass::network);
-  EXPECT_EQ(error(preset_cluster("gb200-nvl72", 20)),
-            "20 hosts: the topology has 18 of them, so it takes a multiple of that");
+  EXPECT_EQ(error(preset_cluster("gb200-nvl72", 20)), "20 hosts: must be a multiple of the 18 hosts of the topology");
 }
 
 TEST(Network, JoinsHostsByNvlinks_WithinRequestedDomain) {
@@ -114,7 +113,8 @@ TEST(Network, RejectsNvlinkDomainsThatDoNotFit) {
   cluster = preset_cluster("dgx-h100", 2);
   cluster.hosts_per_nvlink_domain = 2;
   std::erase_if(cluster.host.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
-  EXPECT_EQ(error(cluster), "an NVLink domain needs GPUs that are connected to NVSwitches; dgx-h100 has others");
+  EXPECT_EQ(error(cluster),
+            "an NVLink domain needs GPUs that are connected to NVSwitches, but the GPUs of dgx-h100 are not");
 }
 
 TEST(Problem, HasNvlinkDomainsAsGroups) {
@@ -203,7 +203,7 @@ TEST(Network, RejectsTooManyRoutes) {
   }
   cluster.hosts = 64;
   cluster.ranks_per_host = 1024;
-  EXPECT_NE(error(cluster).find("too many ways"), std::string::npos) << error(cluster);
+  EXPECT_NE(error(cluster).find("too many pairs of ranks"), std::string::npos) << error(cluster);
 }
 
 // The other ports carry the traffic of a failed port, but all ports wait for a slow one.
@@ -228,7 +228,7 @@ TEST(Network, SpreadTrafficWaitsForSlowestPort) {
   std::vector<Fault> all;
   for (const char port : std::string("01234567")) all.push_back({std::string("host0:mlx5_") + port, 0});
   cluster.faults = all;
-  EXPECT_NE(error(cluster).find("last port"), std::string::npos) << error(cluster);
+  EXPECT_NE(error(cluster).find("last working port"), std::string::npos) << error(cluster);
 }
 
 TEST(Network, NamesFaultyLink_WhenFaultIsInvalid) {
@@ -245,7 +245,7 @@ TEST(Network, NamesFaultyLink_WhenFaultIsInvalid) {
   EXPECT_NE(error(cluster).find("host1:gpu1 has no replacement"), std::string::npos);
   cluster.rails = 1;
   cluster.faults = {{"host1:mlx5_0", 0}};
-  EXPECT_NE(error(cluster).find("the last port of its host"), std::string::npos);
+  EXPECT_NE(error(cluster).find("the last working port of its host"), std::string::npos);
 }
 
 TEST(Network, RequiresNumberOfRanks_WithoutGpus) {
@@ -254,15 +254,15 @@ TEST(Network, RequiresNumberOfRanks_WithoutGpus) {
   Node domain;
   domain.name = "numa0";
   cluster.host.add(domain);
-  EXPECT_EQ(error(cluster), "here has no GPUs: say how many ranks a host has");
+  EXPECT_EQ(error(cluster), "here has no GPUs; pass --ranks-per-host");
   cluster.ranks_per_host = 1'000'000;
-  EXPECT_EQ(error(cluster), "1000000 ranks per host are more than 1024");
+  EXPECT_EQ(error(cluster), "1000000 ranks per host are too many; the maximum is 1024");
   cluster.ranks_per_host = 4;
   const Network network = network_of(cluster);
   EXPECT_EQ(links_of(network, 1, 2), "host0 numa0 memory");
   EXPECT_EQ(network.route(1, 2).value().links, LinkClass::memory);
   cluster.hosts = 2;
-  EXPECT_NE(error(cluster).find("nothing leads to other hosts"), std::string::npos);
+  EXPECT_NE(error(cluster).find("no path leads to other hosts"), std::string::npos);
 }
 
 TEST(Network, MachineHasLevelsWithinAndBetweenHosts) {

@@ -83,8 +83,8 @@ if(TUTTI_HAS_FORMATS)
 endif()
 tutti_test_explain_machines(of_devices_in_windows "\nchosen( with TUTTI_TUNE=1)?: two_shot_mapped/Simple .*two_shot_mapped +Simple [^\n]* 777.50*\n"
                        --ranks 8 --memory cuda --mapped)
-tutti_test_explain_machines(of_devices_of_earlier_versions_are_ignored "/tools.machines has no times of such calls on such GPUs\n" --ranks 2 --memory cuda)
-tutti_test_explain_machines(of_devices_are_not_for_host_memory "/tools.machines has no times of such calls on such hosts\n" --ranks 8)
+tutti_test_explain_machines(of_devices_of_earlier_versions_are_ignored "/tools.machines has no times for these calls on these GPUs\n" --ranks 2 --memory cuda)
+tutti_test_explain_machines(of_devices_are_not_for_host_memory "/tools.machines has no times for these calls on these hosts\n" --ranks 8)
 tutti_test_explain_machines(in_json "\"measured_us\": 444.5.*\"measured_on\": \"[^\"]*NV 100 GB/s[^\"]*\",\n\"measured_as_well_on\": \\[\"[^\"]*NV 450 GB/s\"\\],\n\"verdict\": \"chosen with TUTTI_TUNE=1: ring/Simple .*.chosen: "
                        --ranks 8 --memory cuda --json)
 # Saved results that communicators would apply.
@@ -127,7 +127,7 @@ tutti_add_test(NAME tools.explain_saved_has_no_effect_with_name_of_other_collect
                COMMAND env TUTTI_ALGORITHM=two_shot ${expect} 0 "without effect here[^\n]*\nchosen: [a-z_]+/Simple .fastest. next is [^\n]*us.\n\n"
                        $<TARGET_FILE:tutti_tool> explain --ranks 4 --cores 4 --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
                        --collective all_gather --bytes 64K)
-tutti_test_explain_saved(has_no_effect_with_compression "\nchosen: [a-z_]+/Simple/int8 .fastest. next is [^\n]*us.\n\n.*\ntwo_shot +Simple [^\n]* int8 .*\n[^\n]*/tools.kept has no times of these candidates\n"
+tutti_test_explain_saved(has_no_effect_with_compression "\nchosen: [a-z_]+/Simple/int8 .fastest. next is [^\n]*us.\n\n.*\ntwo_shot +Simple [^\n]* int8 .*\n[^\n]*/tools.kept has no times for these candidates\n"
                    all_reduce --bytes 64K --compress int8)
 tutti_test_explain_saved(is_uncompressed_within_error_bound "\nchosen with TUTTI_TUNE=1: one_shot/Simple .*\none_shot +Simple [^\n]* 1.50* +raw .*\ntwo_shot +Simple [^\n]* - +int8 "
                    all_reduce --bytes 64K --max-relative-error 0.05 --type bfloat16)
@@ -219,7 +219,7 @@ tutti_explain_rejects(repeated_options "--ranks is given twice" --ranks 2 --rank
 tutti_explain_rejects(empty_algorithm "--algorithm: the value is empty" --ranks 2 --algorithm=)
 tutti_explain_rejects(empty_topology "--topology: the value is empty" --topology=)
 tutti_add_test(NAME tools.explain_reports_missing_measurements LABELS tools
-               COMMAND ${expect} 0 "\n[^\n]*/tools.tuned has no times of such calls on such hosts\nexcluded"
+               COMMAND ${expect} 0 "\n[^\n]*/tools.tuned has no times for these calls on these hosts\nexcluded"
                        ${all_reduce} --ranks 2 --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
 tutti_add_test(NAME tools.explain_accepts_one_host_over_tcp LABELS tools COMMAND ${expect} 0 "host memory, between hosts, [^\n]* .this machine. shared by all ranks\n"
                ${all_reduce} --groups 4 --transport tcp)
@@ -238,7 +238,7 @@ tutti_add_test(NAME tools.explain_rejects_forced_options LABELS tools COMMAND en
 
 if(TUTTI_HAS_FORMATS)
   set(of_unknown_gpus ${PROJECT_SOURCE_DIR}/tests/topology/files/nccl-azure-ndv4-8xA100.xml)
-  tutti_explain_rejects(unknown_gpus "GPU model unknown: pass --gpu MODEL" --topology ${of_unknown_gpus})
+  tutti_explain_rejects(unknown_gpus "GPU model unknown. pass --gpu MODEL" --topology ${of_unknown_gpus})
   tutti_add_test(NAME tools.explain_accepts_gpu_model LABELS tools COMMAND ${expect} 0 "^all_reduce of 16 ranks, [^\n]* GPUs"
                  ${all_reduce} --topology ${of_unknown_gpus} --gpu A100-SXM4-40GB --hosts 2)
   tutti_add_test(NAME tools.topo_accepts_gpu_model LABELS tools COMMAND ${expect} 0 "gpu7, A100-SXM4-40GB, .*gpu0 +X +NV 300"

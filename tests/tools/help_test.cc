@@ -119,7 +119,7 @@ TEST(CommandLine, SuggestsOption_WhenOneIsClose) {
 TEST(CommandLine, RejectsIncompleteOptions) {
   EXPECT_EQ(error(kCommand, {"--ranks"}), "--ranks needs a value (N); see tutti plan --help");
   EXPECT_EQ(error(kCommand, {"--ranks="}), "--ranks: the value is empty");
-  EXPECT_EQ(error(kCommand, {"--dot=1"}), "--dot takes no value");
+  EXPECT_EQ(error(kCommand, {"--dot=1"}), "--dot does not accept a value");
 }
 
 TEST(CommandLine, RejectsRepeatedOptionsAndOtherWords) {

@@ -12,7 +12,7 @@ for command in plan verify explain topo simulate doctor; do
     [[ "$argument" =~ ^[A-Z] && ! "$argument" =~ [a-z] ]] && words+=("?")
     output="$("$tutti" "$command" "${words[@]}" 2>&1)"
     tried=$((tried + 1))
-    if [[ "$output" =~ (not implemented|has no option|takes no value|needs a value) ]]; then
+    if [[ "$output" =~ (not implemented|has no option|does not accept a value|needs a value) ]]; then
       echo "tutti $command ${words[*]}: $output"
       status=1
     fi

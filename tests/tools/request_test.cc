@@ -48,13 +48,13 @@ TEST(Request, RejectsOptionsOfPlan_WhenCommandIsVerify) {
 }
 
 TEST(Request, RejectsMoreRanksThanMemoryHolds) {
-  EXPECT_NE(error({"verify", "--all", "--ranks", "1025"}).find("at most 1024"), std::string::npos);
+  EXPECT_NE(error({"verify", "--all", "--ranks", "1025"}).find("the maximum is 1024"), std::string::npos);
   const std::vector<std::string> plan = {"plan",  "--collective", "all_reduce", "--algorithm", "ring", "--ranks",
                                          "65536", "--rank",       "7"};
   EXPECT_EQ(error(plan), "");  // One rank's plan is small.
   std::vector<std::string> drawing = plan;
   drawing.push_back("--dot");
-  EXPECT_NE(error(drawing).find("65536 ranks are too many: at most 1024"), std::string::npos);
+  EXPECT_NE(error(drawing).find("65536 ranks are too many; the maximum is 1024"), std::string::npos);
 }
 
 TEST(Request, ParsesRangesOfRanks) {
@@ -74,7 +74,7 @@ TEST(Request, RejectsInvalidLayouts) {
   EXPECT_EQ(error({"verify", "--all", "--ranks", "3-4", "--groups", "2x2"}),
             "--ranks 3: no layout of --groups has this number of ranks");
   EXPECT_EQ(error({"verify", "--all", "--groups", "4+4/3+9"}),
-            "--groups: there are 2 hosts, but the next level places 12");
+            "--groups: a level has 2 hosts, but the next level places 12");
   EXPECT_NE(error({"verify", "--all", "--groups", "2x3+1"}), "");
   EXPECT_NE(error({"verify", "--all", "--groups", "300x300"}).find("90000 ranks are too many"), std::string::npos);
   EXPECT_NE(error({"verify", "--all", "--groups", "2000x501"}).find("more than 1000000 ranks"), std::string::npos);

@@ -99,7 +99,7 @@ Status set_figure(Costs& costs, std::string_view name, double value) {
     known += (known.empty() ? "" : ", ") + figure;
     if (figure != wanted) continue;
     if (value < 1 || value > 1024 || value != std::floor(value))
-      return invalid_argument("figure " + wanted + " is a number from 1 to 1024");
+      return invalid_argument("figure " + wanted + " must be an integer from 1 to 1024");
     *count = static_cast<std::uint32_t>(value);
     return {};
   }
@@ -108,11 +108,12 @@ Status set_figure(Costs& costs, std::string_view name, double value) {
     if (figure.name != wanted) continue;
     const double least = must_be_positive(wanted) ? kMinDivisor : 0;
     if (!(value >= least) || !std::isfinite(value))
-      return invalid_argument("figure " + wanted + " cannot be " + std::to_string(value));
+      return invalid_argument("figure " + wanted + " is " + std::to_string(value) + ", but must be finite and " +
+                              (least > 0 ? "above 0" : "at least 0"));
     *figure.value = value;
     return {};
   }
-  return invalid_argument("there is no figure '" + wanted + "'; there are " + known);
+  return invalid_argument("unknown figure '" + wanted + "'; valid figures are " + known);
 }
 
 }  // namespace tutti::simulator

@@ -359,7 +359,7 @@ class Engine {
              (reads ? " for a message from rank " : " for a slot to rank ") +
              std::to_string((reads ? links.from : links.to) % network_ranks_);
     }
-    return internal_error(std::to_string(ranks_.size() - done_) + " ranks wait for ever: " + who);
+    return internal_error(std::to_string(ranks_.size() - done_) + " ranks are deadlocked: " + who);
   }
 
   const Program& program_;

@@ -100,12 +100,13 @@ Result<Costs> costs_of(const Topology& topology) {
   bool gpus = false;
   for (const Node& node : topology.nodes) {
     if (node.kind != NodeKind::gpu) continue;
-    if (gpus && node.sm != sm) return invalid_argument("GPUs of several kinds: there are no figures for a mixture");
+    if (gpus && node.sm != sm)
+      return invalid_argument("the topology has GPUs of several models; the cost model supports only one");
     gpus = true;
     sm = node.sm;
   }
   if (!gpus) return processor();
-  if (sm == 0) return invalid_argument("GPU model unknown: pass --gpu MODEL");
+  if (sm == 0) return invalid_argument("GPU model unknown; pass --gpu MODEL");
   return sm >= 100 ? blackwell() : sm >= 90 ? hopper() : ampere();
 }
 

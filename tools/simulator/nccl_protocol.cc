@@ -31,7 +31,8 @@ Result<Rings> rings_of(std::uint32_t sm) {
   if (sm >= 100) return Rings{720, 282, 73.4};
   if (sm >= 90) return Rings{360, 141, 36.7};
   if (sm >= 80) return Rings{240, 87.7, 20};
-  return unsupported("what NCCL chooses on GPUs of compute capability " + std::to_string(sm) + " is not known here");
+  return unsupported("the choices of NCCL are not modeled for GPUs of compute capability " + std::to_string(sm) +
+                     ", only for 80 and higher");
 }
 
 struct Estimate {

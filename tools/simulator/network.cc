@@ -52,7 +52,7 @@ Result<Route> Network::route(Rank from, Rank to) const {
   if (host_of(from) != host_of(to)) return over_network(from, to);
   const Way& way = within_[std::size_t{from % unit_ranks_} * ranks_per_host_ + to % ranks_per_host_];
   if (!way.exists)
-    return unsupported("nothing leads from rank " + std::to_string(from) + " to rank " + std::to_string(to) +
+    return unsupported("no path connects rank " + std::to_string(from) + " to rank " + std::to_string(to) +
                        " of one host");
   route.links = way.kind;
   add(route, true, repetition_of(from), way);
@@ -63,7 +63,7 @@ Result<Route> Network::route(Rank from, Rank to) const {
 Result<Route> Network::over_network(Rank from, Rank to) const {
   const std::uint32_t out = rail_of(from), in = rail_of(to);
   if (out == kNone || in == kNone)
-    return unsupported("nothing leads from rank " + std::to_string(from) + " to rank " + std::to_string(to) +
+    return unsupported("no path connects rank " + std::to_string(from) + " to rank " + std::to_string(to) +
                        ": their hosts have no network ports");
   Route route;
   route.links = LinkClass::network;

@@ -59,16 +59,17 @@ Status Network::place_ranks() {
   const Topology& topology = cluster_.host;
   unit_hosts_ = std::min(static_cast<std::uint32_t>(topology.hosts.size()), cluster_.hosts);
   if (unit_hosts_ > kMaxHostsAlike)
-    return invalid_argument("a topology of " + std::to_string(unit_hosts_) + " hosts: give one of them, or a rack of " +
-                            std::to_string(kMaxHostsAlike) + " at most, and say how many there are");
+    return invalid_argument("a topology of " + std::to_string(unit_hosts_) +
+                            " hosts is too large; pass a topology of one host, or of a rack of at most " +
+                            std::to_string(kMaxHostsAlike) + " hosts, and the number of hosts with --hosts");
   if (cluster_.ranks_per_host > kMaxRanksPerHost)
-    return invalid_argument(std::to_string(cluster_.ranks_per_host) + " ranks per host are more than " +
+    return invalid_argument(std::to_string(cluster_.ranks_per_host) + " ranks per host are too many; the maximum is " +
                             std::to_string(kMaxRanksPerHost));
   if (std::uint64_t{unit_hosts_} * cluster_.ranks_per_host * cluster_.ranks_per_host > kMaxWays)
     return invalid_argument("a topology of " + std::to_string(unit_hosts_) + " hosts with " +
                             std::to_string(cluster_.ranks_per_host) +
-                            " ranks each has too many ways between them: give fewer of the hosts, and say how many "
-                            "there are");
+                            " ranks each has too many pairs of ranks; pass a topology with fewer hosts, and the number "
+                            "of hosts with --hosts");
   for (std::uint32_t host = 0; host < unit_hosts_; ++host) {
     std::vector<NodeId> gpus, domains;
     for (NodeId id = 0; id < topology.nodes.size(); ++id) {
@@ -81,7 +82,7 @@ Status Network::place_ranks() {
     const auto found = static_cast<std::uint32_t>(gpus.size());
     const std::string& name = topology.hosts[host];
     if (ranks_per_host_ == 0) ranks_per_host_ = cluster_.ranks_per_host > 0 ? cluster_.ranks_per_host : found;
-    if (ranks_per_host_ == 0) return invalid_argument(name + " has no GPUs: say how many ranks a host has");
+    if (ranks_per_host_ == 0) return invalid_argument(name + " has no GPUs; pass --ranks-per-host");
     if (found > 0 && ranks_per_host_ > found) {
       return invalid_argument(std::to_string(ranks_per_host_) + " ranks per host, but " + name + " has " +
                               std::to_string(found) + " GPUs");
@@ -96,10 +97,10 @@ Status Network::place_ranks() {
 
 Status Network::check_size() const {
   const std::string hosts = std::to_string(cluster_.hosts);
-  if (cluster_.hosts == 0) return invalid_argument("a cluster has at least one host");
+  if (cluster_.hosts == 0) return invalid_argument("the number of hosts is 0; the minimum is 1");
   if (cluster_.hosts % unit_hosts_ != 0)
-    return invalid_argument(hosts + " hosts: the topology has " + std::to_string(unit_hosts_) +
-                            " of them, so it takes a multiple of that");
+    return invalid_argument(hosts + " hosts: must be a multiple of the " + std::to_string(unit_hosts_) +
+                            " hosts of the topology");
   if (std::uint64_t{cluster_.hosts} * ranks_per_host_ > kMaxRanks)
     return invalid_argument(hosts + " hosts have more than " + std::to_string(kMaxRanks) + " ranks");
   if (cluster_.tiers < 1 || cluster_.tiers > 3)
@@ -141,8 +142,8 @@ Status Network::join_domains() {
   domain_hosts_ = unit_hosts_;
   if (requested == 0) return {};
   if (std::find(islands_.begin(), islands_.end(), kNone) != islands_.end())
-    return invalid_argument("an NVLink domain needs GPUs that are connected to NVSwitches; " + cluster_.host.hosts[0] +
-                            " has others");
+    return invalid_argument("an NVLink domain needs GPUs that are connected to NVSwitches, but the GPUs of " +
+                            cluster_.host.hosts[0] + " are not");
   domain_hosts_ = std::min(requested, cluster_.hosts);
   if (cluster_.hosts % domain_hosts_ != 0)
     return invalid_argument(std::to_string(requested) + " hosts per NVLink domain: must divide the " +
@@ -180,7 +181,8 @@ Status Network::lay_rails() {
                               std::to_string(nics.size()) + " network ports that are up");
     if (cluster_.rails > 0) nics.resize(cluster_.rails);
     if (nics.empty() && cluster_.hosts > domain_hosts_)
-      return invalid_argument(topology.hosts[host] + " has no network port that is up: nothing leads to other hosts");
+      return invalid_argument(topology.hosts[host] +
+                              " has no network port that is up, so no path leads to other hosts");
     const std::size_t share = cluster_.spread ? nics.size() : nics.size() / ranks_per_host_;
     const std::size_t together = std::max<std::size_t>(share, 1);
     rails_.emplace_back();
@@ -332,7 +334,7 @@ Status Network::apply(const Fault& fault) {
     if (name.find('-') == std::string::npos && (known.empty() || known.back() != word)) known.push_back(word);
     if (name != wanted && !name.starts_with(wanted + " ")) continue;
     if (cluster_.spread && links_[i].kind == LinkKind::pci)
-      return unsupported(text + " leads to one of several ports that are simulated as one");
+      return unsupported(text + " leads to one of several ports that are simulated together");
     slow_[global(host / unit_hosts_, i)] = fault.rate;
     found = true;
   }
@@ -388,7 +390,8 @@ Status Network::fail_rail(std::uint32_t host, std::uint32_t rail, const std::str
       const auto next = static_cast<std::uint32_t>((lost + i) % rails.size());
       if (!moved_.contains({host, next})) moved->second = next;
     }
-    if (moved->second == kNone) return invalid_argument(failed + " was the last port of its host that worked");
+    if (moved->second == kNone)
+      return invalid_argument(failed + " is the last working port of its host, so its traffic has no other path");
   }
   return {};
 }

@@ -88,9 +88,9 @@ class Compiler {
       const Traffic& traffic = traffic_[lane];
       if (traffic.sent == traffic.received && traffic.messages == traffic.taken) continue;
       const LaneLinks& links = program_.lanes[lane];
-      return internal_error("a broken plan: what rank " + std::to_string(links.from % ranks_) + " sends to rank " +
-                            std::to_string(links.to % ranks_) + ", " + std::to_string(traffic.messages) +
-                            " messages or signals, is not what that awaits, " + std::to_string(traffic.taken));
+      return internal_error("wrong plan: rank " + std::to_string(links.from % ranks_) + " sends " +
+                            std::to_string(traffic.messages) + " messages or signals to rank " +
+                            std::to_string(links.to % ranks_) + ", which awaits " + std::to_string(traffic.taken));
     }
     return {};
   }
@@ -166,7 +166,7 @@ class Compiler {
     const bool apart = (!timed.gathered && std::any_of(step.sources.begin(), step.sources.end(), passes)) ||
                        (!timed.spread && std::any_of(step.targets.begin(), step.targets.end(), passes));
     if (!apart) return {};
-    return unsupported("the plan has messages from rank to rank, which switches neither add nor hand to all");
+    return unsupported("the plan has messages between two ranks, which switches can neither reduce nor multicast");
   }
 
   Result<End> end_of(Rank self, const Operand& operand, bool source) {
@@ -208,8 +208,8 @@ class Compiler {
   // side are those of the receiver's representative.
   Status add_lane(Rank from, Rank to) {
     if (program_.lanes.size() >= limits_.max_lanes)
-      return unsupported("the ranks that are simulated have more than " + std::to_string(limits_.max_lanes) +
-                         " lanes between them: take fewer ranks, or an algorithm in which each has fewer peers");
+      return unsupported("the simulated ranks have more than " + std::to_string(limits_.max_lanes) +
+                         " lanes; use fewer ranks, or an algorithm with fewer peers per rank");
     const Symmetry& symmetry = program_.symmetry;
     LaneLinks lane{.from = symmetry.representative(from),
                    .to = symmetry.seen(from, to),
@@ -243,7 +243,7 @@ class Compiler {
     }
     if (network_.resource(id).parallel % sharers == 0) return {};
     return internal_error(std::to_string(sharers) + " ranks share " + network_.name(id) +
-                          ", of which one would stand for all");
+                          ", but only one of them would be simulated");
   }
 
   Program& program_;
@@ -270,7 +270,7 @@ std::uint64_t operands_of(const Plan& plan) {
 
 Status check_switches(const Network& network, const ProgramLimits& limits) {
   if (!limits.multicast || network.switched()) return {};
-  return unsupported("no NVSwitches join all ranks: nothing adds what they hold on the way, or hands it to all");
+  return unsupported("no NVSwitches connect all ranks, so reductions and multicasts in switches are not possible");
 }
 
 Across across_of(const ProgramLimits& limits) { return limits.one_stage ? Across::stages : Across::rounds; }
@@ -318,13 +318,13 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
   }
   const std::uint64_t operands = max_operands * program.classes();
   if (operands > limits.max_operands) {
-    return unsupported(std::string(algorithm.name()) + " has some " + std::to_string(operands) +
-                       " operands for the ranks that are simulated, more than " + std::to_string(limits.max_operands));
+    return unsupported(std::string(algorithm.name()) + " has about " + std::to_string(operands) +
+                       " operands on the simulated ranks; the maximum is " + std::to_string(limits.max_operands));
   }
   const std::uint64_t steps = most * program.classes();
   if (steps > limits.max_steps) {
-    return unsupported(std::string(algorithm.name()) + " has some " + std::to_string(steps) +
-                       " steps for the ranks that are simulated, more than " + std::to_string(limits.max_steps));
+    return unsupported(std::string(algorithm.name()) + " has about " + std::to_string(steps) +
+                       " steps on the simulated ranks; the maximum is " + std::to_string(limits.max_steps));
   }
   program.fused = steps * most <= limits.max_fusing;
   Compiler compiler(program, network, limits);

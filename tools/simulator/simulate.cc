@@ -57,8 +57,8 @@ std::string fewer_that_work(const Algorithm& algorithm, const Problem& problem) 
     const std::size_t middle = works + (fails - works) / 2;
     (supports(middle) ? works : fails) = middle;
   }
-  return ": of " + std::to_string(works) + " such hosts, " + std::to_string(works * size) +
-         " ranks, it does, and for more its plans would have too many parts of a block";
+  return "; the maximum is " + std::to_string(works) + " hosts, " + std::to_string(works * size) +
+         " ranks, because its plans would cut blocks into too many parts";
 }
 
 void scale(Chain& chain, double factor) {
@@ -127,16 +127,16 @@ Problem problem_on(const Network& network, Collective collective, Rank root) {
 Result<Simulation> Simulation::make(const Network& network, const Costs& costs, const Algorithm& algorithm,
                                     const Problem& problem, const Limits& limits) {
   if (!algorithm.supports(problem)) {
-    return invalid_argument(std::string(algorithm.name()) + " does not do " + name(problem.collective) + " of " +
-                            std::to_string(problem.ranks) + " ranks on such hosts" +
+    return invalid_argument(std::string(algorithm.name()) + " does not support " + name(problem.collective) + " of " +
+                            std::to_string(problem.ranks) + " ranks on these hosts" +
                             fewer_that_work(algorithm, problem));
   }
   if (limits.program.multicast && costs.multicast == 0)
-    return unsupported("the switches of such GPUs, simulated by the figures of " + std::string(costs.name) +
-                       ", add nothing and hand nothing to all");
+    return unsupported("the cost model " + std::string(costs.name) + " has no reductions and multicasts in switches");
   if (problem.ranks > kMaxPeers && names_all_ranks(algorithm, problem.collective))
-    return unsupported(std::string(algorithm.name()) + " has steps that name all ranks, which " +
-                       std::to_string(problem.ranks) + " are too many for");
+    return unsupported(std::string(algorithm.name()) +
+                       " has steps with an operand per rank, which is not supported for " +
+                       std::to_string(problem.ranks) + " ranks; the maximum is " + std::to_string(kMaxPeers));
   Simulation simulation(network, costs, problem, limits);
   if (limits.program.multicast) simulation.costs_.base_us.fill(costs.multicast_base_us);
   if (!limits.orders.empty()) {
@@ -221,24 +221,24 @@ Outcome Simulation::outcome_of(const Call& call, const EngineRequest& request, E
     outcome.time_us += (chunks - request.chunks) * period_us(request, result, program.stage_count);
     scale(outcome.chain, (outcome.time_us - result.chain.launch) / (result.time_us - result.chain.launch));
     outcome.notes.push_back(std::to_string(request.chunks) + " of " + std::to_string(chunks) +
-                            " pieces were simulated; the others were taken to follow as evenly");
+                            " chunks were simulated; the others are assumed to take equal times");
   }
   if (!program.multicast) settle(outcome, costs_);
   if (!program.symmetry.trivial()) outcome.notes.push_back("simulated " + describe(program.symmetry));
   if (call.jitter > 0)
-    outcome.notes.emplace_back(program.symmetry.trivial() ? "each rank was simulated, as chance is each one's own"
-                                                          : "one draw of chance stands for all that do the same");
-  if (!program.fused)
-    outcome.notes.emplace_back("steps were left as the algorithm writes them, not fused: there are too many");
+    outcome.notes.emplace_back(program.symmetry.trivial()
+                                   ? "each rank was simulated, with its own random delays"
+                                   : "ranks that were simulated once have the same random delays");
+  if (!program.fused) outcome.notes.emplace_back("steps were not fused, because there are too many");
   if (program.orders > 1)
     outcome.notes.push_back("channels have " + std::to_string(program.orders) + " orders of ranks");
-  if (request.channels > 1) outcome.notes.emplace_back("channels of a rank, which do the same, were counted as one");
+  if (request.channels > 1) outcome.notes.emplace_back("the channels of a rank behave alike and were simulated as one");
   const LaunchWork work = {.devices = network_->ranks_per_host(), .channels = request.channels * program.orders};
   const double host = launch_us(costs_, call.launch, work);
   if (host > outcome.time_us) {
     outcome.chain.launch += static_cast<float>(host - outcome.time_us);
     outcome.time_us = host;
-    outcome.notes.emplace_back("the host needs longer for a call than the devices");
+    outcome.notes.emplace_back("the host is slower than the devices, so its time counts");
   }
   outcome.algorithm_gbytes_per_s = call.bytes / outcome.time_us * 1e-3;
   outcome.bus_gbytes_per_s = outcome.algorithm_gbytes_per_s * bus_factor(problem_.collective, problem_.ranks);

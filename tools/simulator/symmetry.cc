@@ -155,7 +155,7 @@ std::vector<Symmetry::Axis> axes(Rank size, Rank stride) {
 
 std::string describe(const Symmetry& symmetry) {
   return std::to_string(symmetry.classes()) + " of " + std::to_string(symmetry.ranks()) +
-         " ranks, each for all that do the same";
+         " ranks, each for all ranks that behave alike";
 }
 
 Symmetry no_symmetry(const Network& network) {

@@ -86,8 +86,7 @@ simulator::Call CallModel::call_of(const Choice& choice, double bytes) const {
 std::vector<std::string> notes_on_hosts(const simulator::Network& network) {
   if (network.cluster().hosts == 1) return {};
   std::vector<std::string> notes = {
-      "Times of several hosts are not validated: on published tables that were kept aside, predictions were 37 % off "
-      "in the mean."};
+      "Times of several hosts are not validated: on published tables that were kept aside, the mean error was 37 %."};
   if (network.hosts_per_nvlink_domain() > 1)
     notes.emplace_back(
         "The choice and the times assume NVLinks within an NVLink domain, but Tutti uses the network between hosts.");

@@ -58,7 +58,7 @@ Result<GivenOptions> parse_options(const Command& command, int argc, char** argv
     const auto row = std::find_if(command.options.begin(), command.options.end(), named);
     if (row == command.options.end()) return unknown_option(command, name);
     const std::string title = "--" + std::string(name);
-    if (row->argument == nullptr && value) return invalid_argument(title + " takes no value");
+    if (row->argument == nullptr && value) return invalid_argument(title + " does not accept a value");
     if (row->argument != nullptr && !value) {
       if (++at == argc) return invalid_argument(title + " needs a value (" + row->argument + ")" + see_help(command));
       value = argv[at];

@@ -13,7 +13,7 @@ std::vector<OptionRow> options_of_explain() {
        "Size of a block in bytes: 8, 64K, 1.5M, 1G (K, M, G, T are powers of 1024). A block is what a rank contributes "
        "(all_gather, gather), receives (reduce_scatter, scatter) or sends to each rank (all_to_all). nccl-tests and "
        "tutti simulate count a rank's larger buffer instead; the output has both."},
-      {"ranks", kRanks, "N", "sum of --groups, or as --topology says", "Number of ranks, 1 to 1000000."},
+      {"ranks", kRanks, "N", "sum of --groups, or of --topology", "Number of ranks, 1 to 1000000."},
       groups_row("one host", "One layout."),
       {"memory", kMemory, "KIND", "host", "Memory of the buffers: host, or cuda (GPUs)."},
       {"transport", kTransport, "NAME", "shm on one host, tcp on several",
@@ -50,7 +50,7 @@ Command describe_explain() {
           .summary = "show which algorithm a call would use, the alternatives and their predicted times",
           .usage = "--collective NAME --bytes SIZE (--ranks N | --groups LAYOUT | --topology NAME) [options]",
           .description =
-              "Predicts how a call would run here, or on a machine that is described. Prints the chosen "
+              "Predicts how a call would run on this machine, or on that of --topology. Prints the chosen "
               "algorithm and protocol with the reason, a table of all candidates with predicted times in "
               "microseconds, and the excluded algorithms with the reasons. Runs no collective.",
           .options = options_of_explain(),
@@ -59,7 +59,7 @@ Command describe_explain() {
           .environment =
               "options take precedence over TUTTI_TRANSPORT, TUTTI_ALGORITHM (NCCL_ALGO), TUTTI_PROTOCOL "
               "(NCCL_PROTO), TUTTI_COMPRESS, TUTTI_MAX_RELATIVE_ERROR and TUTTI_TUNE_FILE. TUTTI_COMPRESS_ROUNDING, "
-              "TUTTI_CHANNELS and TUTTI_TUNER_PLUGIN are honoured as well.",
+              "TUTTI_CHANNELS and TUTTI_TUNER_PLUGIN are honored as well.",
           .appendix = "Algorithms of each collective:" + all_algorithms() + "\n"};
 }
 

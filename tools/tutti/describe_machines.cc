@@ -21,16 +21,16 @@ Command describe_topo() {
                    "tutti topo --json."},
                   {"preset", kPreset, "NAME", "this machine", "Show a vendor system: " + presets() + "."},
                   gpu_row(),
-                  {"json", kJson, nullptr, "", "Print JSON, which --file reads again."},
+                  {"json", kJson, nullptr, "", "Print JSON, which --file can read."},
                   {"nccl", kNccl, nullptr, "", "Print XML for NCCL_TOPO_FILE. It has no NVLinks between hosts."},
                   {"dot", kDot, nullptr, "", "Print a graph in the DOT language of Graphviz."},
                   {"svg", kSvg, "FILE", "text on standard output", "Write a picture in SVG to FILE."},
                   {"rings", kRings, nullptr, "",
-                   "Add the rings of GPUs that collectives would use: within each host, and between hosts by its "
+                   "Add the rings of GPUs that collectives would use: within each host, and between hosts through "
                    "network ports. Not with --json or --nccl."},
                   {"gpus", kGpus, "LIST", "all GPUs", "Rings of these GPUs only, by index: 0,1,5-7. Implies --rings."}},
       .examples = {"tutti topo --svg topology.svg", "tutti topo --preset dgx-h100 --rings --gpus 0,2,5"},
-      .environment = "TUTTI_TOPO_FILE (NCCL_TOPO_FILE) replaces this machine by a file.",
+      .environment = "TUTTI_TOPO_FILE (NCCL_TOPO_FILE) replaces the topology of this machine.",
       .appendix = ""};
 }
 

@@ -20,10 +20,10 @@ std::vector<OptionRow> options_of_cluster() {
       {"oversubscription", kOversubscription, "X", "1",
        "Bandwidth from hosts to a leaf switch divided by its bandwidth to the next tier, at least 1."},
       {"slow", kSlow, "LINK=X", "no slow links",
-       "Leave the fraction X (0.001 to 1) of a link's bandwidth: host3:mlx5_0=0.5, host0:gpu1=0.9.", true},
-      {"fail", kFail, "PORT", "no failures", "Let a network port fail: host3:mlx5_0. Other ports carry its traffic.",
-       true},
-      {"figure", kFigure, "NAME=X", "as docs/design/simulator.md lists",
+       "Reduce the bandwidth of a link to the fraction X (0.001 to 1): host3:mlx5_0=0.5, host0:gpu1=0.9.", true},
+      {"fail", kFail, "PORT", "no failures",
+       "Simulate a failed network port: host3:mlx5_0. Other ports carry its traffic.", true},
+      {"figure", kFigure, "NAME=X", "see docs/design/simulator.md",
        "Replace a constant of the cost model (docs/design/simulator.md): hop_us.network.Simple=10.", true},
   };
 }
@@ -36,7 +36,7 @@ std::vector<OptionRow> options_of_call() {
        "Size in bytes as nccl-tests count it (the larger buffer of a rank): 1G, or 8..16G for all powers of two from 8 "
        "bytes to 16 GiB (K, M, G, T are powers of 1024)."},
       {"algorithm", kAlgorithm, "NAME", "all",
-       "Algorithm to simulate. With all, those that take long to simulate are left out, and listed."},
+       "Algorithm to simulate. With all, those that take long to simulate are skipped and listed."},
       {"protocol", kProtocol, "NAME", "all", "Protocol: " + protocol_names() + "."},
       compress_row(),
       max_relative_error_row(),
@@ -57,7 +57,7 @@ std::vector<OptionRow> options_of_call() {
       {"rings", kRings, "N", "8",
        "Number of different rings (and trees of hosts) that channels use in turn; 0: one, in the order of ranks."},
       {"unfolded", kUnfolded, nullptr, "",
-       "Simulate every rank. Without it, ranks with equal behaviour are simulated once, which gives the same times."},
+       "Simulate every rank. Without it, ranks that behave alike are simulated once, which gives the same times."},
       {"trace", kTrace, "FILE", "no trace",
        "Write a trace of the fastest run to FILE, for chrome://tracing or ui.perfetto.dev. Needs one --algorithm and "
        "one size."},
@@ -71,7 +71,7 @@ Command describe_simulate() {
   std::vector<OptionRow> options = options_of_cluster();
   for (OptionRow& row : options_of_call()) options.push_back(std::move(row));
   return {.name = "simulate",
-          .summary = "simulate how long a collective takes on a cluster that is described",
+          .summary = "simulate how long a collective takes on a cluster",
           .usage = "--topology NAME --bytes SIZE [options]",
           .description =
               "Runs the plans of a collective in a simulator of links, ranks and channels. Prints the time "

@@ -41,7 +41,7 @@ std::string useless_tune_file(std::vector<std::string>& warnings) {
   if (path.empty()) return "";
   const Status found = check_tune_file(path);
   if (found.ok()) return "";
-  const std::string why = "TUTTI_TUNE_FILE cannot be used: " + found.message();
+  const std::string why = "TUTTI_TUNE_FILE is not usable: " + found.message();
   if (idle_tuning(config()).empty()) return why;
   warnings.push_back(why + "; autotuning is off, so it is not needed now");
   return "";
@@ -50,13 +50,13 @@ std::string useless_tune_file(std::vector<std::string>& warnings) {
 std::string useless_plugin() {
   if (!config().has_plugin()) return "";
   const Status opened = TunerPlugin::open(config().tuner_plugin).status();
-  return opened.ok() ? "" : "TUTTI_TUNER_PLUGIN cannot be used: " + opened.message();
+  return opened.ok() ? "" : "TUTTI_TUNER_PLUGIN is not usable: " + opened.message();
 }
 
 std::string useless_dump() {
   if (config().topo_dump_file.empty()) return "";
   const Status writable = check_writable(config().topo_dump_file);
-  return writable.ok() ? "" : "TUTTI_TOPO_DUMP_FILE cannot be used: " + writable.message();
+  return writable.ok() ? "" : "TUTTI_TOPO_DUMP_FILE is not usable: " + writable.message();
 }
 
 }  // namespace

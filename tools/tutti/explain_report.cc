@@ -216,10 +216,10 @@ void print_table(const Query& query, const std::vector<Candidate>& found, const 
   for (const std::string& note : terms.notes) std::printf("%s", wrapped(note, 0, 0).c_str());
   if (has_times) std::printf("measured on %s\n", measured.machine.c_str());
   else if (!measured.named_file.empty() && !measured.kept)
-    std::printf("%s has no times of %s\n", measured.named_file.c_str(),
+    std::printf("%s has no times for %s\n", measured.named_file.c_str(),
                 !measured.machine.empty() ? "these candidates"
-                : query.thread_blocks > 0 ? "such calls on such GPUs"
-                                          : "such calls on such hosts");
+                : query.thread_blocks > 0 ? "these calls on these GPUs"
+                                          : "these calls on these hosts");
   for (const std::string& other : measured.others)
     std::printf("also measured on %s (--machine selects it)\n", other.c_str());
 }

@@ -30,10 +30,10 @@ Status check_nvls(const SimulateRequest& request) {
   if (plan_of_nvls(request.collective) == nullptr)
     return unsupported(std::string("NCCL has no nvls for ") + name(request.collective));
   if (!request.compression.empty() && request.compression != name(CompressionFormat::none))
-    return unsupported("nvls has no compression: switches add uncompressed numbers");
+    return unsupported("nvls does not support compression: switches add uncompressed numbers");
   if (!request.protocol.empty() && request.protocol != name(Protocol::simple))
-    return unsupported("nvls has no " + request.protocol + ": switches cannot add messages with flags; " +
-                       name(Protocol::simple) + " is its protocol");
+    return unsupported("nvls does not support " + request.protocol +
+                       ", because switches cannot add messages with flags; use " + name(Protocol::simple));
   return {};
 }
 
@@ -67,7 +67,7 @@ Status check_nccl_has(std::string_view algorithm, Collective collective) {
     const bool is = each == kNvls ? plan_of_nvls(collective) != nullptr : find(collective, each) != nullptr;
     if (is) there += (there.empty() ? "" : ", ") + std::string(each);
   }
-  return unsupported("NCCL has no " + std::string(algorithm) + " for " + name(collective) + "; it has " + there);
+  return unsupported("NCCL has no " + std::string(algorithm) + " for " + name(collective) + "; valid: " + there);
 }
 
 Result<std::string_view> nccl_algorithm(const simulator::Network& network, Collective collective, double bytes) {

@@ -43,12 +43,12 @@ OptionRow groups_row(const std::string& fallback, const std::string& number_of_l
 }
 
 OptionRow gpu_row() {
-  return {"gpu", kGpu, "MODEL", "as the topology says",
+  return {"gpu", kGpu, "MODEL", "from the topology",
           "Model of the GPUs, for a topology that does not name it: " + gpu_models() + "."};
 }
 
 OptionRow nvlink_domain_row() {
-  return {"nvlink-domain", kNvlinkDomain, "N", "as the topology says",
+  return {"nvlink-domain", kNvlinkDomain, "N", "from the topology",
           "Number of consecutive hosts whose GPUs are in one NVLink domain, joined by NVSwitches."};
 }
 

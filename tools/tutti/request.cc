@@ -140,8 +140,8 @@ Status check_size(const Request& request, bool plans) {
   const bool alone = plans && request.rank && !request.fused && !request.dot;
   for (const Rank ranks : request.ranks) {
     if (ranks <= (alone ? kMaxRanks : kMaxRanksAtOnce)) continue;
-    return invalid_argument(std::to_string(ranks) + " ranks are too many: at most " + std::to_string(kMaxRanksAtOnce) +
-                            ", or " + std::to_string(kMaxRanks) +
+    return invalid_argument(std::to_string(ranks) + " ranks are too many; the maximum is " +
+                            std::to_string(kMaxRanksAtOnce) + ", or " + std::to_string(kMaxRanks) +
                             " for tutti plan with --rank and neither --fused nor --dot");
   }
   return {};
@@ -152,7 +152,7 @@ Status check_levels(const Groups& groups) {
   for (std::size_t level = 1; level < groups.size(); ++level) {
     const auto members = std::accumulate(groups[level].begin(), groups[level].end(), std::uint64_t{0});
     if (members == groups[level - 1].size()) continue;
-    return invalid_argument("--groups: there are " + std::to_string(groups[level - 1].size()) +
+    return invalid_argument("--groups: a level has " + std::to_string(groups[level - 1].size()) +
                             (level == 1 ? " hosts" : " groups") + ", but the next level places " +
                             std::to_string(members));
   }

@@ -82,7 +82,7 @@ Status check_on(const SimulateRequest& request, const simulator::Network& networ
   const bool several = network.ranks() > network.ranks_per_host() && !network.switched();
   if (request.like_nccl && (several || costs.max_channels == 1))
     return unsupported(
-        "--like nccl needs GPUs of one host, or joined by NVSwitches: NCCL's choice between hosts is not modelled");
+        "--like nccl needs GPUs of one host, or joined by NVSwitches: NCCL's choice between hosts is not modeled");
   if (request.algorithm.empty() && network.ranks() > kMaxRanksCompared)
     return unsupported(std::to_string(network.ranks()) +
                        " ranks take too long to simulate with every algorithm: name one with "

@@ -62,12 +62,14 @@ class Simulations {
       const bool refused = requests_compression(request_) && !can_be_compressed(*algorithm);
       if (all && refused) continue;
       if (refused)
-        return unsupported(std::string(algorithm->name()) + " has no messages that could be rounded: its ranks would " +
-                           "end with different bits, or nothing is sent; name another with --algorithm");
+        return unsupported(
+            std::string(algorithm->name()) +
+            " does not support compression: its ranks would end with different bits, or it sends no messages; "
+            "choose another with --algorithm");
       if (!model_.can_map(*algorithm))
-        return unsupported(std::string(algorithm->name()) +
-                           " works in the memory of its peers, and a network leads to some of these: name another with "
-                           "--algorithm");
+        return unsupported(
+            std::string(algorithm->name()) +
+            " accesses memory of peers, but a network connects some of them; choose another with --algorithm");
       Result<simulator::Simulation> made = model_.prepare(*algorithm, problem_, limits);
       if (made.ok())
         simulations_.push_back({algorithm->name(), algorithm, std::move(made).value(), model_.has_orders(*algorithm)});
@@ -79,9 +81,9 @@ class Simulations {
       take_notes();
       return check_trace();
     }
-    if (!all && request_.algorithm == kNvls) return invalid_argument("nvls is an algorithm of NCCL: add --like nccl");
+    if (!all && request_.algorithm == kNvls) return invalid_argument("nvls is an algorithm of NCCL; add --like nccl");
     if (!all) return no_such_algorithm(request_.algorithm, request_.collective);
-    return unsupported("no algorithm can be simulated quickly for so many ranks: name one with --algorithm");
+    return unsupported("no algorithm can be simulated quickly for this number of ranks; choose one with --algorithm");
   }
 
   void take_notes() {
@@ -96,8 +98,8 @@ class Simulations {
   Status check_named(const Algorithm& algorithm) const {
     if (request_.like_nccl) TUTTI_CHECK_OK(check_nccl_has(algorithm.name(), request_.collective));
     if (!is_mapped(algorithm) || request_.protocol.empty() || request_.protocol == name(Protocol::simple)) return {};
-    return unsupported(std::string(algorithm.name()) + " accesses memory of peers, so it has no " + request_.protocol +
-                       ": its protocol is " + name(Protocol::simple));
+    return unsupported(std::string(algorithm.name()) + " accesses memory of peers, which does not support " +
+                       request_.protocol + "; use " + name(Protocol::simple));
   }
 
   // As NCCL has it, if it has; what is not asked for by name need not be there.
@@ -142,11 +144,11 @@ class Simulations {
         runs.back().outcome.notes.push_back(model_.note());
       if (request_.like_nccl && request_.algorithm.empty())
         runs.back().outcome.notes.push_back(
-            "algorithms and protocols are the choices of NCCL's model, which may not be the fastest");
+            "algorithms and protocols are the choices of NCCL's model, which are not always the fastest");
       if (candidate.shown == kNvls)
         runs.back().outcome.notes.push_back(
             std::string("nvls is the plan of ") + std::string(candidate.algorithm->name()) +
-            " with reductions and broadcasts in switches, as NCCL's kernels do it; Tutti does not have it");
+            " with reductions and broadcasts in switches, as in NCCL's kernels; Tutti does not implement it");
     }
     if (runs.empty()) return internal_error("simulation of every algorithm failed: " + *failed_.begin());
     std::stable_sort(runs.begin(), runs.end(), [](const SimulatedRun& a, const SimulatedRun& b) {

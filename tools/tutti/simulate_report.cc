@@ -112,7 +112,7 @@ void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const Missi
   for (const std::vector<SimulatedRun>& runs : sizes)
     for (const std::string& note : runs[0].outcome.notes)
       if (reported.insert(note).second && reported.size() <= 8) std::printf("# note: %s\n", note.c_str());
-  const char* separator = "# left out because they take long to simulate (--algorithm simulates one): ";
+  const char* separator = "# skipped because they take long to simulate (--algorithm simulates one): ";
   for (const LeftOut& each : missing.left_out) {
     std::printf("%s%s", separator, each.what.c_str());
     if (each.from_bytes > 0 && sizes.size() > 1) std::printf(" from %.0f bytes", each.from_bytes);

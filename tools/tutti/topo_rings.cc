@@ -85,8 +85,7 @@ Status check_gpus(const Topology& topology, const std::vector<std::uint32_t>& gp
   for (const std::uint32_t gpu : gpus) {
     const bool there = std::any_of(topology.nodes.begin(), topology.nodes.end(),
                                    [&](const Node& node) { return node.kind == NodeKind::gpu && node.index == gpu; });
-    if (!there)
-      return invalid_argument("--gpus: there is no GPU " + std::to_string(gpu) + "; tutti topo lists the GPUs");
+    if (!there) return invalid_argument("--gpus: invalid GPU " + std::to_string(gpu) + "; tutti topo lists the GPUs");
   }
   return {};
 }

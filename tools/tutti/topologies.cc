@@ -14,7 +14,7 @@ Result<Topology> named_topology(const std::string& name, const std::string& gpu)
   Result<Topology> found = preset(name);
   if (!found.ok() && std::filesystem::exists(name)) found = read_topology_file(name);
   else if (!found.ok())
-    return invalid_argument(std::move(found).status().message() + "; there is no file of this name either");
+    return invalid_argument(std::move(found).status().message() + "; no file has this name, either");
   Topology topology = TUTTI_TRY(std::move(found));
   if (!gpu.empty()) TUTTI_CHECK_OK(name_gpus(topology, name, gpu));
   fill_in(topology);

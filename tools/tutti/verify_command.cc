@@ -181,7 +181,7 @@ Status nothing_proved(const Task& first) {
   const Problem problem{first.collective, first.ranks, 0, false, first.groups};
   const bool over_hosts = wants_hosts(*first.algorithm, first.collective);
   return unsupported(
-      "nothing was proved: " + std::string(first.algorithm->name()) + " does not support " + describe(problem) +
+      "no plan was verified: " + std::string(first.algorithm->name()) + " does not support " + describe(problem) +
       (over_hosts ? "; it works across hosts: give more --ranks, or --groups of two hosts or more, such as "
                     "3+5 or 2x4 (all_to_all needs hosts of equal size)"
                   : "; give other --ranks or --groups, or another --algorithm"));
