@@ -26,7 +26,7 @@ grep -q 'within 1' "$folder/err" || refuse "nothing was said of the limit: $(cat
 
 status_of "$vm" -- bash -c 'echo c >/proc/sysrq-trigger; sleep 1000' 2>"$folder/err"
 [ $status -eq 125 ] || refuse "the status was $status after a panic"
-grep -q 'sysrq' "$folder/err" || refuse "the console's last words are not shown: $(cat "$folder/err")"
+grep -q 'sysrq' "$folder/err" || refuse "the last output of the console is not shown: $(cat "$folder/err")"
 
 # A signal from outside also ends the machine.
 mkfifo "$folder/begun"

@@ -42,29 +42,29 @@ def say(sentence):
 
 
 def last_line(text):
-    return ([line.strip() for line in text.splitlines() if line.strip()] or ["no word"])[-1]
+    return ([line.strip() for line in text.splitlines() if line.strip()] or ["no output"])[-1]
 
 
 def check_machine(kept):
     if not sys.platform.startswith("linux"):
-        stop("libnccl.so.2 and the wheels of its clients are for Linux: run it there")
+        stop("libnccl.so.2 and the wheels of its clients need Linux")
     if shutil.which("nm") is None:
-        stop("there is no nm to read symbols with: install binutils")
+        stop("nm is missing, which reads the symbols; install binutils")
     try:
         import ensurepip  # noqa: F401: `python3 -m venv` needs it.
         import venv  # noqa: F401
     except ImportError:
-        stop(f"{sys.executable} cannot make environments: install its module venv (Debian: python3-venv)")
+        stop(f"{sys.executable} has no module venv; install it (Debian: python3-venv)")
     free_gb = shutil.disk_usage(FOLDER).free / 1e9
     if not kept and free_gb < NEEDED_GB:
-        stop(f"{free_gb:.1f} GB are free where {FOLDER} is, and {NEEDED_GB} are needed: free some")
-    say(f"{free_gb:.0f} GB are free where {FOLDER} is" + ("" if kept else f"; {NEEDED_GB} are needed"))
+        stop(f"{free_gb:.1f} GB are free in {FOLDER}, but {NEEDED_GB} are needed; free some space")
+    say(f"{free_gb:.0f} GB are free in {FOLDER}" + ("" if kept else f"; {NEEDED_GB} are needed"))
     say("this machine has an NVIDIA GPU, which is not used" if glob.glob("/dev/nvidia[0-9]*")
-        else "this machine has no NVIDIA GPU: /dev/nvidia0 and the like are not there")
+        else "this machine has no NVIDIA GPU (no /dev/nvidia*)")
 
 
 def pip_install(*packages):
-    say(f"pip installs {' and '.join(packages)}, with what that needs, unless it is there")
+    say(f"installing {' and '.join(packages)} with pip")
     # No cache, and temporary files in SCRATCH: nothing must remain outside of the clone.
     return subprocess.run([os.path.join(ENVIRONMENT, "bin", "python"), "-m", "pip", "install", "--no-cache-dir",
                            "--progress-bar", "off", *packages], stdout=sys.stderr,
@@ -79,11 +79,11 @@ def clients_of(torch):
     """Installs the clients for the CUDA version of PyTorch. Yields a Client for each that was installed, and a Row with the
     error for each other."""
     if not pip_install(torch):
-        yield Row("PyTorch", "-", f"pip installs {torch} (what it said is above)", False)
+        yield Row("PyTorch", "-", f"pip installs {torch} (output above)", False)
         return
     cuda = runpy.run_path(os.path.join(packages_folder(), "torch", "version.py")).get("cuda")
     if cuda is None:
-        yield Row("PyTorch", "-", "pip installs a PyTorch for CUDA: this one is for CPUs", False)
+        yield Row("PyTorch", "-", "pip installs a PyTorch for CUDA: this one is for CPUs only", False)
         return
     yield Client("PyTorch", [torch], "use_pytorch.py", "torch/lib/libtorch_cuda.so")
     major = cuda.split(".")[0]
@@ -94,7 +94,7 @@ def clients_of(torch):
         if pip_install(torch, *client.packages):
             yield client
         else:
-            yield Row(client.name, "-", f"pip installs {' and '.join(client.packages)} (what it said is above)", False)
+            yield Row(client.name, "-", f"pip installs {' and '.join(client.packages)} (output above)", False)
 
 
 def open_row(library):
@@ -104,7 +104,7 @@ def open_row(library):
         return Row("Python's ctypes", "-", f"opens it at run time: {last_line(run.stdout + run.stderr)}", False), None
     number = int(run.stdout)
     said = f"{number // 10000}.{number // 100 % 100}.{number % 100}"
-    return Row("Python's ctypes", sys.version.split()[0], f"opens it at run time; ncclGetVersion says {said}", True), said
+    return Row("Python's ctypes", sys.version.split()[0], f"opens it at run time; ncclGetVersion returns {said}", True), said
 
 
 def run_program(client, library, said):
@@ -139,7 +139,7 @@ def linked_claims(client, library, found):
     bound them to the library. found: bindings of the loader, or None if the program failed."""
     files = glob.glob(os.path.join(packages_folder(), client.files))
     if not files:
-        yield f"has {client.files}, which is linked with NCCL: there is no such file", False
+        yield f"has {client.files}, which is linked with NCCL: the file does not exist", False
     for file in map(os.path.realpath, files):
         name, needed = os.path.basename(file), symbols.functions("undefined", file)
         missing = needed - symbols.functions("defined", library)
@@ -154,7 +154,7 @@ def linked_claims(client, library, found):
 def lookup_claims(client, library, found):
     ours = {function for _, function, answered in found if answered == library}
     if not client.files:  # The client looks functions up by name, including some of later versions that are missing.
-        yield f"it asked for functions of NCCL by name, and got {len(ours)} of this libnccl.so.2", bool(ours)
+        yield f"looks up functions of NCCL by name, and finds {len(ours)} in this libnccl.so.2", bool(ours)
     others = symbols.strangers(found, library)
     yield ("no function of NCCL was bound to another library"
            + (f": {some({f'{function} to {answered}' for _, function, answered in others})}" if others else ""), not others)
@@ -179,7 +179,7 @@ def rows_of(client, library, said):
 
 
 def print_table(rows):
-    table = [("client", "version", "what was to be shown", "")]
+    table = [("client", "version", "claim", "")]
     table += [(row.client, row.version, row.shown, "ok" if row.holds else "FAILED") for row in rows]
     widths = [max(len(cells[i]) for cells in table) for i in range(2)]
     for client, version, shown, verdict in table:
@@ -192,7 +192,7 @@ def show(library, torch):
     if said is None:
         return rows
     if subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT]).returncode != 0:
-        stop(f"{sys.executable} -m venv {ENVIRONMENT} failed: why is above")
+        stop(f"{sys.executable} -m venv {ENVIRONMENT} failed (output above)")
     for found in clients_of(torch):
         rows += [found] if isinstance(found, Row) else rows_of(found, library, said)
     return rows
@@ -201,12 +201,12 @@ def show(library, torch):
 def main():
     parser = argparse.ArgumentParser(prog="tools/dev clients", description=__doc__)
     parser.add_argument("--library", dest="nccl", metavar="FILE", required=True,
-                        help="the libnccl.so.2 (tools/dev clients passes the one it builds)")
-    parser.add_argument("--torch", default="torch", help="what pip is asked for, as torch==2.11.0; default: the newest")
-    parser.add_argument("--keep", action="store_true", help=f"keep {ENVIRONMENT}, which the next run then uses")
+                        help="path of libnccl.so.2 (tools/dev clients passes the one that it builds)")
+    parser.add_argument("--torch", default="torch", help="PyTorch package for pip, such as torch==2.11.0; default: the newest")
+    parser.add_argument("--keep", action="store_true", help=f"keep {ENVIRONMENT} for the next run")
     options = parser.parse_args()
     if not os.path.isfile(options.nccl):
-        stop(f"there is no library {options.nccl}: build the target tutti_nccl")
+        stop(f"{options.nccl} does not exist; build the target tutti_nccl")
     os.makedirs(SCRATCH, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # Runs the cleanup below.
     try:

@@ -14,10 +14,10 @@ major, minor, patch = map(int, sys.argv[2].split("."))
 client_version(cupy.__version__)
 claim("is imported, with this libnccl.so.2 in the process and no other", loaded() == {library})
 said = nccl.get_version()
-claim(f"cupy.cuda.nccl.get_version() is {said}, which is what this one says",
+claim(f"cupy.cuda.nccl.get_version() is {said}, the version of this libnccl.so.2",
       said == major * 10000 + minor * 100 + patch)
 unique_id = nccl.get_unique_id()
-claim("cupy.cuda.nccl.get_unique_id() gives 128 bytes", len(unique_id) == 128)
+claim("cupy.cuda.nccl.get_unique_id() returns 128 bytes", len(unique_id) == 128)
 
 
 def reduce(rank):
@@ -28,4 +28,4 @@ def reduce(rank):
     return bool((sum_of_both == 2 * numpy.arange(COUNT, dtype=numpy.float32) + 1).all())
 
 
-claim(f"two ranks all-reduce {COUNT} floats in host memory, and the sums are right", as_two_ranks(reduce) == [True, True])
+claim(f"two ranks all-reduce {COUNT} floats in host memory, and the sums are correct", as_two_ranks(reduce) == [True, True])

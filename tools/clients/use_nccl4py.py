@@ -13,9 +13,9 @@ major, minor, patch = map(int, sys.argv[2].split("."))
 client_version(importlib.metadata.version("nccl4py"))
 said = functions.get_version()
 claim("is imported, with this libnccl.so.2 in the process and no other", loaded() == {library})
-claim(f"ncclGetVersion through it is {said}, which is what this one says", said == major * 10000 + minor * 100 + patch)
+claim(f"ncclGetVersion through it is {said}, the version of this libnccl.so.2", said == major * 10000 + minor * 100 + patch)
 unique_id = nccl.core.get_unique_id()
-claim("nccl.core.get_unique_id() gives 128 bytes", len(unique_id.as_bytes) == 128)
+claim("nccl.core.get_unique_id() returns 128 bytes", len(unique_id.as_bytes) == 128)
 
 
 def join(rank):
@@ -25,4 +25,4 @@ def join(rank):
     return seat
 
 
-claim("two ranks make a communicator on host memory, and it knows them", as_two_ranks(join) == [(0, 2), (1, 2)])
+claim("two ranks create a communicator on host memory with the right ranks", as_two_ranks(join) == [(0, 2), (1, 2)])

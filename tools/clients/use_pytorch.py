@@ -16,8 +16,8 @@ groups = torch.distributed.ProcessGroupNCCL
 shown = torch.cuda.nccl.version()
 if hasattr(groups, "get_runtime_nccl_version"):
     runtime, built = groups.get_runtime_nccl_version(), groups.get_build_nccl_version()
-    claim(f"the NCCL that it finds at run time is {runtime}, which is what this one says", tuple(runtime) == ours)
-    claim(f"torch.cuda.nccl.version() is {shown}, the header that it was built with", tuple(shown) == tuple(built))
+    claim(f"the NCCL version that it finds at run time is {runtime}, the version of this libnccl.so.2", tuple(runtime) == ours)
+    claim(f"torch.cuda.nccl.version() is {shown}, the version of the header that it was built with", tuple(shown) == tuple(built))
 else:
-    claim(f"torch.cuda.nccl.version() is {shown}, and this libnccl.so.2 says {ours}")
-claim("torch.cuda.nccl.unique_id() gives 128 bytes", len(torch.cuda.nccl.unique_id()) == 128)
+    claim(f"torch.cuda.nccl.version() is {shown}; the version of this libnccl.so.2 is {ours}")
+claim("torch.cuda.nccl.unique_id() returns 128 bytes", len(torch.cuda.nccl.unique_id()) == 128)

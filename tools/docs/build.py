@@ -95,7 +95,7 @@ def main():
     if missing and sys.executable != VENV_PYTHON and os.path.exists(VENV_PYTHON):
         return subprocess.run([VENV_PYTHON, "-B", *sys.argv], check=False).returncode
     if missing:
-        print(f"docs: skipped, as this Python has no {', '.join(missing)}: tools/dev docs installs them below build/")
+        print(f"docs: skipped, because this Python has no {', '.join(missing)}; tools/dev docs installs them below build/")
         return 77
     made = output + ".source"
     assemble(made)

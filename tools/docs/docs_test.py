@@ -30,7 +30,7 @@ class Links(unittest.TestCase):
         self.assertEqual(self.problems(one_md=page, more__two_md="# Two\n"), [])
 
     def test_reports_a_missing_page_with_its_line(self):
-        self.assertEqual(self.problems(one_md="# One\n\n[x](two.md)\n"), ["one.md:3: link to two.md: there is no two.md"])
+        self.assertEqual(self.problems(one_md="# One\n\n[x](two.md)\n"), ["one.md:3: link to two.md: two.md does not exist"])
 
     def test_reports_a_missing_image(self):
         self.assertEqual(len(self.problems(one_md="![x](two.svg)\n")), 1)

@@ -57,7 +57,7 @@ def check_page(root, path):
         name, _, anchor = target.partition("#")
         there = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
         if not os.path.exists(os.path.join(root, there)):
-            yield f"{path}:{line}: link to {target}: there is no {there}"
+            yield f"{path}:{line}: link to {target}: {there} does not exist"
         elif anchor and there.endswith(".md") and anchor not in anchors(read(root, there)):
             yield f"{path}:{line}: link to {target}: {there} has no heading #{anchor}"
 

@@ -3,7 +3,7 @@
 # The host has written the file `settings` beside this file.
 PATH=/bin
 /bin/busybox --install -s /bin
-for module in /modules/*; do insmod "$module" || echo "$module could not be loaded"; done
+for module in /modules/*; do insmod "$module" || echo "loading $module failed"; done
 mkdir -p /dev /proc
 mount -t devtmpfs dev /dev
 mount -t proc proc /proc
@@ -12,7 +12,7 @@ until [ -c /dev/vport0p3 ]; do sleep 0.02; done  # The ports to the host appear 
 # Writes stay in memory, so they are lost when the guest ends. `cache=loose` assumes that the files do not change meanwhile.
 mkdir /host /layer /memory /new
 nine() { mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=512000,cache=loose "$1" "/$1"; }
-nine host && nine layer || echo "the host's files cannot be mounted"
+nine host && nine layer || echo "mounting the files of the host failed"
 mount -t tmpfs -o mode=755 memory /memory
 mkdir /memory/upper /memory/work
 mount -t overlay -o lowerdir=/layer:/host,upperdir=/memory/upper,workdir=/memory/work overlay /new

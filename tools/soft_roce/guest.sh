@@ -34,9 +34,9 @@ for group in all default; do
   echo 1 >/proc/sys/net/ipv4/conf/$group/arp_ignore    # Each port answers ARP requests for its own address only.
   echo 0 >/proc/sys/net/ipv6/conf/$group/accept_dad    # IPv6 addresses, and therefore GIDs, are usable at once.
 done
-configure | ip -batch - || echo "the ports could not be made" >/dev/console
+configure | ip -batch - || echo "creating the ports failed" >/dev/console
 for ((port = 0; port < devices; port++)); do
-  rdma link add "rxe$port" type rxe netdev "r$port" || echo "rxe$port could not be made" >/dev/console
+  rdma link add "rxe$port" type rxe netdev "r$port" || echo "creating rxe$port failed" >/dev/console
 done
 
 echo begin >&"$status"

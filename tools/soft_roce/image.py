@@ -31,7 +31,7 @@ def say(program, *arguments, cwd=None):
     try:
         done = subprocess.run([program, *arguments], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     except FileNotFoundError:
-        raise Missing(f"this machine has no {program}, with which Debian packages are fetched") from None
+        raise Missing(f"this machine has no {program}, which fetches Debian packages") from None
     if done.returncode != 0:
         words = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
         raise Missing(f"{program} {' '.join(arguments[-3:])} failed: {'; '.join(words)}")
@@ -71,7 +71,7 @@ class Apt:
     def newest_kernel(self):
         found = re.search(r"Depends: (linux-image-\S+)", self.ask("apt-cache", "depends", KERNEL_PACKAGE))
         if not found:
-            raise Missing(f"apt-cache knows of no kernel behind {KERNEL_PACKAGE}")
+            raise Missing(f"apt-cache finds no kernel of {KERNEL_PACKAGE}")
         return found.group(1)
 
 
@@ -109,7 +109,7 @@ def modules_in_order(root):
         if name in order:
             return
         if name not in paths:
-            raise Missing(f"the kernel's package has no module {name}")
+            raise Missing(f"the kernel package has no module {name}")
         data = read_module(paths[name])
         needs = re.search(rb"\0depends=([^\0]*)\0", data).group(1).decode()
         for other in filter(None, needs.split(",")):
