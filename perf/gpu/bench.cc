@@ -42,7 +42,7 @@ class Bench {
     json_.close(']');
     json_.field("wrong", wrong_);
     json_.close('}');
-    if (!json_.finish()) fail("the results could not be written");
+    if (!json_.finish()) fail("writing the results failed");
     std::printf("\nwrong elements: %llu\n", static_cast<unsigned long long>(wrong_));
     return wrong_ == 0;
   }
@@ -78,8 +78,8 @@ class Bench {
     copied_per_us_ = 2 * static_cast<double>(bytes) / std::min(driver_us, kernel_us);
     json_.field("copy_driver_gb_s", 2e-3 * static_cast<double>(bytes) / driver_us);
     json_.field("copy_kernel_gb_s", 2e-3 * static_cast<double>(bytes) / kernel_us);
-    std::printf("copies 1 GiB at %.0f GB/s (driver %.0f us, kernel %.0f us), read and written\n", copied_per_us_ / 1e3,
-                driver_us, kernel_us);
+    std::printf("copy of 1 GiB: %.0f GB/s (driver %.0f us, kernel %.0f us), bytes read and written\n",
+                copied_per_us_ / 1e3, driver_us, kernel_us);
   }
 
   void probe_launches() {
@@ -98,8 +98,8 @@ class Bench {
     json_.field("tutti_enqueue_8_ranks_us", call);
     json_.close('}');
     std::printf(
-        "an empty launch: %.2f us, cooperative %.2f us, in a graph %.2f us; to enqueue it %.2f us, a call of 8 "
-        "ranks %.2f us\n",
+        "empty launch: %.2f us, cooperative %.2f us, in a graph %.2f us; enqueueing: %.2f us, a call of 8 ranks %.2f "
+        "us\n",
         plain, cooperative, graph, enqueue, call);
   }
 
@@ -200,6 +200,6 @@ int main(int argc, char** argv) {
   if (argc != 2) perf::fail("usage: gpu_bench FILE.json");
   int gpus = 0;
   const cudaError_t error = cudaGetDeviceCount(&gpus);
-  if (error != cudaSuccess || gpus == 0) perf::fail("there is no GPU: %s", cudaGetErrorString(error));
+  if (error != cudaSuccess || gpus == 0) perf::fail("no GPU is available: %s", cudaGetErrorString(error));
   return perf::Bench(argv[1]).run() ? 0 : 1;
 }

@@ -15,7 +15,7 @@ def measure(run, found):
     ours = os.path.join(run.options.build, "lib", "libnccl.so.2")
     side_by_side(run, found, ours)
     if not has_torch(limit_s=max(min(run.left_s(), 60), 1)):
-        run.skip("PyTorch", "there is no torch with CUDA in python3")
+        run.skip("PyTorch", "python3 has no torch with CUDA")
     else:
         one_rank(run, found, ours)
         ddp_steps(run, found, ours)
@@ -69,7 +69,7 @@ def ddp_steps(run, found, ours):
 def compare_losses(run, name, wanted, losses):
     furthest = furthest_apart(wanted, losses)
     if furthest > 1e-4:
-        run.fail(name, f"failed: losses are up to {furthest:.2g} from those of one rank")
+        run.fail(name, f"failed: losses differ by up to {furthest:.2g} from the losses of one rank")
 
 
 def side_by_side(run, found, ours):
@@ -77,7 +77,7 @@ def side_by_side(run, found, ours):
     by_nccl_bench(run, found, "ours", ours)  # Runs first, since NCCL may hang until the timeout.
     theirs = os.path.join(run.options.deps, "nccl", "lib", "libnccl.so.2")
     if not os.path.exists(theirs):
-        return run.skip("NCCL by nccl_bench", f"there is no {theirs}")
+        return run.skip("NCCL by nccl_bench", f"{theirs} does not exist")
     by_nccl_bench(run, found, "NCCL", theirs)
 
 
@@ -102,13 +102,13 @@ def nccl_tests(run, ours):
     """Runs nccl-tests from DEPS/nccl-tests: one process with one GPU, and two MPI processes that share the GPU."""
     program = os.path.join(run.options.deps, "nccl-tests", "build", "all_reduce_perf")
     if not os.path.exists(program):
-        return run.skip("nccl-tests", f"there is no {program}")
+        return run.skip("nccl-tests", f"{program} does not exist")
     sizes = ["-b", "8", "-e", "64M", "-f", "64", "-n", "10"]
     environment = {**preloaded(ours), "NCCL_TESTS_DEVICE": "0"}
     run.do("nccl-tests, 1 rank", [program, "-g", "1", *sizes], environment=environment)
     mpirun = shutil.which("mpirun")
     if mpirun is None:
-        return run.skip("nccl-tests, 2 processes", "there is no mpirun")
+        return run.skip("nccl-tests, 2 processes", "mpirun is not installed")
     run.do("nccl-tests, 2 processes", [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2", program, "-g", "1", *sizes],
            environment={**environment, **LOADED})
 

@@ -60,7 +60,7 @@ void copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
 
 void nothing(cudaStream_t stream) {
   do_nothing<<<1, 32, 0, stream>>>();
-  check(cudaGetLastError(), "launching a kernel that does nothing");
+  check(cudaGetLastError(), "launching an empty kernel");
 }
 
 void nothing_cooperative(int blocks, cudaStream_t stream) {

@@ -160,7 +160,7 @@ bool run(const char* path, int ranks, const char* file) {
   const std::uint64_t wrong = measure(library, ranks, json);
   json.field("wrong", wrong);
   json.close('}');
-  if (!json.finish()) fail("the results could not be written");
+  if (!json.finish()) fail("writing the results failed");
   if (wrong > 0) std::fprintf(stderr, "%llu elements are wrong\n", static_cast<unsigned long long>(wrong));
   return wrong == 0;
 }
@@ -178,6 +178,6 @@ int main(int argc, char** argv) {
   if (ranks < 1 || ranks > 8) perf::fail("usage: nccl_bench LIBRARY RANKS FILE.json, with 1 to 8 ranks");
   int gpus = 0;
   const cudaError_t error = cudaGetDeviceCount(&gpus);
-  if (error != cudaSuccess || gpus == 0) perf::fail("there is no GPU: %s", cudaGetErrorString(error));
+  if (error != cudaSuccess || gpus == 0) perf::fail("no GPU is available: %s", cudaGetErrorString(error));
   return perf::run(argv[1], ranks, argv[3]) ? 0 : 1;
 }

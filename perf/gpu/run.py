@@ -73,14 +73,14 @@ class Run:
             with open(path) as file:
                 return json.load(file)
         except (OSError, ValueError) as error:
-            self.fail(title, f"failed: its results cannot be read: {error}", is_peer)
+            self.fail(title, f"failed: reading the results failed: {error}", is_peer)
             return None
 
     def do(self, title, command, shown=False, environment=None, may_fail=False):
         """Runs a command. Returns true if it succeeded in the remaining time. `may_fail`: a failure does not count as ours."""
         self.ended()  # Stores the results of the previous part.
         if self.left_s() < 5:
-            self.fail(title, "not begun: the time was up", may_fail)
+            self.fail(title, "not run: no time is left", may_fail)
             return False
         print(f"# {title}: {shlex.join(command)}", flush=True)
         try:
@@ -90,7 +90,7 @@ class Run:
             words = process.communicate(timeout=min(self.left_s(), self.options.part_seconds))[1]
         except subprocess.TimeoutExpired:
             words = self.end_group(process)
-            self.fail(title, f"failed: it was stopped at its limit of time{last_of(words, before=': ')}", may_fail)
+            self.fail(title, f"failed: stopped at the time limit{last_of(words, before=': ')}", may_fail)
             return False
         except OSError as error:
             self.fail(title, f"failed: {error}")
@@ -107,7 +107,7 @@ class Run:
         try:
             return process.communicate(timeout=5)[1]
         except subprocess.TimeoutExpired:
-            print(f"# process {process.pid} does not end", flush=True)
+            print(f"# process {process.pid} did not end", flush=True)
             return ""
 
     def fail(self, title, words, is_peer=False):
@@ -244,9 +244,9 @@ def parse():
     parser.add_argument("--build", default=os.path.join(ROOT, "build-gpu"))
     parser.add_argument("--deps", default=os.path.join(os.path.dirname(ROOT), "deps"), help="see tools/dev gpu")
     parser.add_argument("--results", default=os.path.join(ROOT, "perf", "results"))
-    parser.add_argument("--seconds", type=float, default=270, help="nothing begins later")
-    parser.add_argument("--part-seconds", type=float, default=90, help="a part is stopped then")
-    parser.add_argument("--command", default="perf/gpu/run.py", help="what the results say that made them")
+    parser.add_argument("--seconds", type=float, default=270, help="time in seconds after which no part begins")
+    parser.add_argument("--part-seconds", type=float, default=90, help="time limit of a part in seconds")
+    parser.add_argument("--command", default="perf/gpu/run.py", help="command that is stored with the results")
     return parser.parse_args()
 
 
@@ -254,7 +254,7 @@ def main():
     options = parse()
     place = machine()
     if place is None:
-        print("run.py: there is no GPU here: nvidia-smi lists none, and there is no /dev/nvidia0", file=sys.stderr)
+        print("run.py: no GPU is available (none in nvidia-smi, no /dev/nvidia0)", file=sys.stderr)
         return 77
     run = Run(options)
     result = {"machine": place, "date": time.strftime("%Y-%m-%d"), "commit": said("git", "-C", ROOT, "rev-parse", "HEAD") or "?",

@@ -27,7 +27,7 @@ def main():
         end.record()
         end.synchronize()
         if not bool((values == 1).all()):
-            sys.exit(f"torch_one_rank.py: a sum of one rank changed its values at {size_bytes} bytes")
+            sys.exit(f"torch_one_rank.py: an all-reduce of one rank changed the values at {size_bytes} bytes")
         rows.append({"bytes": size_bytes, "us": begin.elapsed_time(end) * 1e3 / ITERATIONS})
     with open(sys.argv[1], "w") as file:
         json.dump({"nccl": ".".join(map(str, torch.cuda.nccl.version())), "torch": torch.__version__, "rows": rows}, file)

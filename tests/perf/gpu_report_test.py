@@ -180,7 +180,7 @@ class Gpu(unittest.TestCase):
     def test_no_part_starts_after_time_limit(self):
         late = run_of(seconds=1)
         self.assertFalse(late.do("late", ["true"]))
-        self.assertIn("not begun", late.outcomes["late"])
+        self.assertIn("not run", late.outcomes["late"])
         self.assertTrue(late.failed)
 
     def test_results_are_stored_before_next_part(self):
