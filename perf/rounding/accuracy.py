@@ -38,12 +38,13 @@ FULL = [part(types="float32", ranks="2,4,8,16,64", elements=262144),
 
 def arguments():
     parser = argparse.ArgumentParser(prog="perf/accuracy", description=__doc__)
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="folder of a build (default build)")
-    parser.add_argument("--quick", action="store_true", help="part of the cells, in less than a minute; nothing is stored")
-    parser.add_argument("--seed", type=int, default=1, help="of the data (default 1)")
-    parser.add_argument("--algorithm", help="this one alone, of an all-reduce of Gaussian numbers between 8 ranks; also "
-                                            "one that communicators refuse")
-    parser.add_argument("--show", action="store_true", help="print the stored results, and measure nothing")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="folder of a build (default: build)")
+    parser.add_argument("--quick", action="store_true",
+                        help="measure a part of the cells, in less than a minute; store nothing")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the data (default 1)")
+    parser.add_argument("--algorithm", help="measure only this algorithm, in an all-reduce of Gaussian numbers between "
+                                            "8 ranks; also one that communicators reject")
+    parser.add_argument("--show", action="store_true", help="print the stored results and exit")
     return parser.parse_args()
 
 
@@ -51,7 +52,7 @@ def measure(build, asked, seed):
     """Runs measure_rounding and returns the cells of a part."""
     program = os.path.join(build, "perf", "rounding", "measure_rounding")
     if not os.path.exists(program):
-        print(f"{program} is not there: build it with cmake --build {build} --target measure_rounding", file=sys.stderr)
+        print(f"{program} does not exist; build it with cmake --build {build} --target measure_rounding", file=sys.stderr)
         sys.exit(2)
     command = [program, "--seed", str(seed)]
     for name, value in asked.items():

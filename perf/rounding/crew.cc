@@ -78,7 +78,7 @@ Status Crew::run(const Carriage& carriage, std::span<const RankBuffers> buffers,
     }
   }
   if (std::all_of(members_.begin(), members_.end(), [](const Member& member) { return member.done; })) return {};
-  return internal_error("the ranks of " + describe(problem_) + " wait for each other");
+  return internal_error("deadlock of the ranks of " + describe(problem_));
 }
 
 Status Crew::advance(Member& member, bool& moved) {

@@ -155,7 +155,7 @@ Result<Data> parse_data(std::string_view text) {
     if (text == name(data)) return data;
     known += (i == 0 ? "" : ", ") + std::string(name(data));
   }
-  return invalid_argument("'" + std::string(text) + "' is no kind of data; there are " + known);
+  return invalid_argument("'" + std::string(text) + "' is not a kind of data; valid: " + known);
 }
 
 float held(DataType type, float value) {

@@ -31,38 +31,38 @@ def complaints_of_error(cell):
     if overflows(cell) or cell["data"] == "not_finite":
         return
     if any(cell[name] is None for name in ("error", "error_of_terms", "input_error", "output_error")):
-        yield "an error is no number"
+        yield "an error is not a number"
     elif cell["data"] == "gaussian":
         ratio = cell["error"] / cell["expected"]
         if cell["ranks"] <= MAX_RANKS and not NEAR[0] <= ratio <= NEAR[1]:
-            yield f"the error is {ratio:.3f} times what is expected"
+            yield f"the error is {ratio:.3f} times the expected error"
         if abs(cell["bias"]) > SUPPORTED * cell["error"] / math.sqrt(cell["elements"]):
-            yield f"the errors are {cell['bias']:.2g} on the mean"
+            yield f"the mean error is {cell['bias']:.2g}"
     elif cell["data"] == "zero":
         if cell["error"] != 0:
-            yield "zeros do not stay zeros"
+            yield "zeros became other numbers"
     elif cell["ranks"] <= MAX_RANKS:
         error = min(cell["error"], cell["error_of_terms"])
         if error > most(cell):
-            yield f"the error is {error:.3g}, and no more than {most(cell):.3g} is expected"
+            yield f"the error is {error:.3g}, but the maximum is {most(cell):.3g}"
 
 
 def complaints(cell):
     """Yields a message for each violation."""
     if cell["identical"] is False:
-        yield "ranks end with different bits"
+        yield "ranks have different bits"
     if not cell["repeated"]:
-        yield "another order of ranks gives other bits"
+        yield "the bits depend on the order in which ranks run"
     if cell["idempotent"] is False:
-        yield "the result would be sent as something else"
+        yield "the result changes if it is encoded again"
     if cell["lost"]:
-        yield f"{cell['lost']} that are NaN or infinite have become numbers"
+        yield f"{cell['lost']} NaN or infinite elements became numbers"
     if cell["wrong"]:
-        yield f"{cell['wrong']} that are NaN or infinite have become another such"
+        yield f"{cell['wrong']} NaN or infinite elements became another special value"
     if cell["stray"] and not overflows(cell):
-        yield f"{cell['stray']} numbers have become NaN or infinite"
+        yield f"{cell['stray']} numbers became NaN or infinite"
     if overflows(cell) and not cell["stray"]:
-        yield "numbers that the format does not hold have not become infinite"
+        yield "numbers beyond the range of the format did not become infinite"
     yield from complaints_of_error(cell)
 
 
@@ -88,7 +88,7 @@ def judge(cells):
         target = TARGETS.get(cell["format"])
         if (cell["algorithm"], cell["data"], cell["collective"]) == ("two_shot", "gaussian", "all_reduce") and target \
                 and (cell["error"] or 0) > target:
-            found.append(f"{title(cell)}: the error is {cell['error']:.2%}, and shall be at most {target:.1%}")
+            found.append(f"{title(cell)}: the error is {cell['error']:.2%}, but the target is {target:.1%}")
     for name, errors in two_shots(cells).items():
         expected = math.sqrt((63 / 64 + 1) / (7 / 8 + 1))  # A rank's own share is not sent, so it is not rounded.
         if 8 in errors and 64 in errors and errors[64] / errors[8] > (1 + GROWTH) * expected:

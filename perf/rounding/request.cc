@@ -24,7 +24,7 @@ Result<std::uint64_t> parse_number(std::string_view text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size() && number > 0) return number;
-  return invalid_argument("'" + std::string(text) + "' is no number above 0");
+  return invalid_argument("'" + std::string(text) + "' is not an integer above 0");
 }
 
 Result<DataType> parse_type(std::string_view text) {
@@ -32,14 +32,13 @@ Result<DataType> parse_type(std::string_view text) {
     if (text == name(type)) return type;
   }
   return invalid_argument("'" + std::string(text) +
-                          "' is no type that travels narrow; there are float32, float16, "
-                          "bfloat16");
+                          "' is not a type that can be compressed; valid: float32, float16, bfloat16");
 }
 
 Result<CompressionFormat> parse_format(std::string_view text) {
   const CompressionFormat format = TUTTI_TRY(parse_compression(text));
   if (format == CompressionFormat::none)
-    return invalid_argument("nothing is rounded in the format '" + std::string(text) + "'");
+    return invalid_argument("no compression takes place in the format '" + std::string(text) + "'");
   return format;
 }
 
@@ -48,8 +47,8 @@ bool is_in_memory(const Algorithm& algorithm) { return std::string_view(algorith
 Result<const Algorithm*> parse_algorithm(Collective collective, std::string_view text) {
   const Algorithm* algorithm = find(collective, text);
   if (algorithm == nullptr || is_in_memory(*algorithm))
-    return invalid_argument("'" + std::string(text) + "' is no algorithm of " + name(collective) +
-                            " that sends messages; there are " + names_of(collective));
+    return invalid_argument("'" + std::string(text) + "' is not an algorithm of " + name(collective) +
+                            " that sends messages; valid: " + names_of(collective));
   return algorithm;
 }
 
@@ -70,7 +69,7 @@ Status read_option(std::string_view option, std::string_view value, Request& req
   if (option == "--collective") request.collective = TUTTI_TRY(parse_collective(value));
   else if (option == "--elements") request.elements = TUTTI_TRY(parse_number(value));
   else if (option == "--seed") request.seed = TUTTI_TRY(parse_number(value));
-  else return invalid_argument("there is no option " + std::string(option));
+  else return invalid_argument("unknown option " + std::string(option));
   return {};
 }
 

@@ -37,24 +37,24 @@ class Judgement(unittest.TestCase):
 
     def test_reports_missing_numbers(self):
         for name in ("error", "input_error", "output_error"):
-            self.assert_complaint("is no number", cell(**{name: None}))
-        self.assert_complaint("is no number", cell(data="student", error=None))
+            self.assert_complaint("is not a number", cell(**{name: None}))
+        self.assert_complaint("is not a number", cell(data="student", error=None))
 
     def test_accepts_expected_results(self):
         ring = {"algorithm": "ring", "ranks": 64, "error": 0.0369, "expected": 0.0369}
         self.assertEqual(judge.judge([cell(), cell(**ring), cell(identical=None, idempotent=None)]), [])
 
     def test_limits_errors_to_expected(self):
-        self.assert_complaint("times what is expected", cell(format="int8_b32", error=0.0089 * 1.11))
-        self.assert_complaint("times what is expected", cell(error=0.0089 * 0.89))
+        self.assert_complaint("times the expected error", cell(format="int8_b32", error=0.0089 * 1.11))
+        self.assert_complaint("times the expected error", cell(error=0.0089 * 0.89))
         self.assertEqual(judge.judge([cell(format="mxfp8", ranks=256, error=0.0089 * 1.3)]), [])
 
     def test_detects_truncating_format(self):
         # Truncation with a step of 0.02 has the same error as unbiased rounding, but a bias.
-        self.assert_complaint("on the mean", cell(bias=-0.003))
+        self.assert_complaint("the mean error", cell(bias=-0.003))
 
     def test_checks_targets_of_two_shot(self):
-        self.assert_complaint("shall be at most 1.0%", cell(error=0.0101, expected=0.0101))
+        self.assert_complaint("but the target is 1.0%", cell(error=0.0101, expected=0.0101))
         self.assertEqual(judge.judge([cell(algorithm="ring", error=0.0101, expected=0.0101)]), [])
 
     def test_checks_error_growth_of_two_shot(self):
@@ -63,27 +63,27 @@ class Judgement(unittest.TestCase):
         self.assert_complaint("grows 1.067 times", ranks(8, 0.0089), ranks(64, 0.0095))
 
     def test_requires_same_bits_on_all_ranks(self):
-        self.assert_complaint("different bits", cell(identical=False))
-        self.assert_complaint("other bits", cell(repeated=False))
-        self.assert_complaint("sent as something else", cell(idempotent=False))
+        self.assert_complaint("ranks have different bits", cell(identical=False))
+        self.assert_complaint("depend on the order", cell(repeated=False))
+        self.assert_complaint("changes if it is encoded again", cell(idempotent=False))
 
     def test_requires_non_finite_values_to_survive(self):
-        self.assert_complaint("have become numbers", cell(data="not_finite", lost=1))
-        self.assert_complaint("another such", cell(data="not_finite", wrong=1))
-        self.assert_complaint("numbers have become", cell(data="not_finite", stray=1))
+        self.assert_complaint("elements became numbers", cell(data="not_finite", lost=1))
+        self.assert_complaint("another special value", cell(data="not_finite", wrong=1))
+        self.assert_complaint("numbers became", cell(data="not_finite", stray=1))
         self.assertEqual(judge.judge([cell(data="not_finite", spoilt=5, error=None)]), [])
 
     def test_accepts_values_without_representation(self):
         self.assertEqual(judge.judge([cell(data="largest", format="bf16", error=None, stray=9)]), [])
-        self.assert_complaint("have not become infinite", cell(data="largest", format="fp16", error=0))
-        self.assert_complaint("numbers have become", cell(data="largest", format="int8", stray=9))
+        self.assert_complaint("did not become infinite", cell(data="largest", format="fp16", error=0))
+        self.assert_complaint("numbers became", cell(data="largest", format="int8", stray=9))
 
     def test_compares_other_data_with_rounding_of_same_numbers(self):
-        self.assert_complaint("no more than", cell(data="student", error=0.0115, error_of_terms=0.0115))
+        self.assert_complaint("the maximum is", cell(data="student", error=0.0115, error_of_terms=0.0115))
         self.assertEqual(judge.judge([cell(data="student", error=0.011), cell(data="student", error=0.002)]), [])
-        self.assert_complaint("no more than", cell(data="laplace", error=0.011, error_of_terms=0.011))
+        self.assert_complaint("the maximum is", cell(data="laplace", error=0.011, error_of_terms=0.011))
         self.assertEqual(judge.judge([cell(data="identical", error=0.013)]), [])
-        self.assert_complaint("no more than", cell(data="identical", error=0.014, error_of_terms=0.04))
+        self.assert_complaint("the maximum is", cell(data="identical", error=0.014, error_of_terms=0.04))
         self.assertEqual(judge.judge([cell(data="cancelling", error=9, error_of_terms=0.009)]), [])
         self.assert_complaint("zeros", cell(data="zero", error=1e-9))
 
@@ -128,12 +128,12 @@ class Tool(unittest.TestCase):
     def test_detects_algorithm_whose_ranks_differ(self):
         done = accuracy("--algorithm", "recursive_doubling")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn("recursive_doubling, 8 ranks, float32 as int8, gaussian: ranks end with different bits", done.stdout)
+        self.assertIn("recursive_doubling, 8 ranks, float32 as int8, gaussian: ranks have different bits", done.stdout)
 
     def test_lists_choices(self):
         done = accuracy("--algorithm", "three_shot")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("'three_shot' is no algorithm", done.stderr)
+        self.assertIn("'three_shot' is not an algorithm", done.stderr)
         self.assertIn("two_shot", done.stderr)
 
 
