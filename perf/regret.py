@@ -44,7 +44,7 @@ def check_build(build, collectives):
     targets = {"tools/tutti": "tutti_tool", **{f"perf/{one}_perf": f"{one}_perf" for one in collectives}}
     lacking = [path for path in targets if not os.access(os.path.join(build, path), os.X_OK)]
     if lacking:
-        sys.stderr.write(f"perf/regret.sh: {build} has no {', '.join(lacking)}: build that, cmake --build {build} --target "
+        sys.stderr.write(f"perf/regret.sh: {build} has no {', '.join(lacking)}; run cmake --build {build} --target "
                          f"{' '.join(targets[path] for path in lacking)}, or name another folder with --build\n")
         sys.exit(2)
 

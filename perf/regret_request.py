@@ -32,7 +32,7 @@ class Sizes:
 def sizes(text):
     parts = text.split(":")
     if len(parts) != 3:
-        raise Refused(f"'{text}' is not smallest:largest:factor, as {SIZES}")
+        raise Refused(f"'{text}' is not smallest:largest:factor, such as {SIZES}")
     least, largest, factor = bytes_of(parts[0]), bytes_of(parts[1]), number(2)(parts[2])
     if least > largest:
         raise Refused(f"'{text}' has no sizes: the smallest, {parts[0]}, is above the largest, {parts[1]}")
@@ -42,14 +42,14 @@ def sizes(text):
 def bytes_of(text):
     found = re.fullmatch(r"([1-9][0-9]*)([KMG]?)", text)
     if not found:
-        raise Refused(f"'{text}' is no size: give 1 byte or more, as 8, 64K or 8M")
+        raise Refused(f"'{text}' is not a size: give 1 byte or more, such as 8, 64K or 8M")
     return int(found.group(1)) << {"": 0, "K": 10, "M": 20, "G": 30}[found.group(2)]
 
 
 def number(least, most=None):
     def parse(text):
         if not re.fullmatch(r"[0-9]+", text) or int(text) < least or (most and int(text) > most):
-            raise Refused(f"'{text}' is no whole number " + (f"from {least} to {most}" if most else f"of {least} or more"))
+            raise Refused(f"'{text}' is not an integer " + (f"from {least} to {most}" if most else f"of {least} or more"))
         return int(text)
     return parse
 
@@ -68,7 +68,7 @@ def several(parse):
 def one_of(names):
     def parse(text):
         if text not in names:
-            raise Refused(f"'{text}' is none of {', '.join(names)}")
+            raise Refused(f"'{text}' is invalid; valid: {', '.join(names)}")
         return text
     return parse
 
@@ -77,26 +77,26 @@ def arguments(description):
     parser = argparse.ArgumentParser(prog="perf/regret.sh", description=description, allow_abbrev=False)
     measuring = [
         parser.add_argument("--build", help="folder of a build (default: build beside perf)"),
-        parser.add_argument("--quick", action="store_true", help="few iterations; if nothing else is said, one pass over "
-                            f"{QUICK_SIZES}: shows that it runs"),
+        parser.add_argument("--quick", action="store_true", help="few iterations and, by default, one pass over "
+                            f"{QUICK_SIZES}, to check that the script runs"),
         parser.add_argument("--only", type=several(one_of(COLLECTIVES)), help="collectives, by the names of the perf tools"),
-        parser.add_argument("--ranks", type=several(number(2, MAX_RANKS)), help="how many, by turns (default 2,4)"),
-        parser.add_argument("--places", type=several(one_of(PLACES)), help="of shm (private buffers), registered and tcp"),
-        parser.add_argument("--sizes", type=sizes, help=f"smallest, largest, factor (default {SIZES})"),
-        parser.add_argument("--passes", type=number(1), help=f"(default {PASSES})"),
-        parser.add_argument("--output", help="JSON file that the results are added to, and kept in"),
+        parser.add_argument("--ranks", type=several(number(2, MAX_RANKS)), help="numbers of ranks (default 2,4)"),
+        parser.add_argument("--places", type=several(one_of(PLACES)), help="places: shm (private buffers), registered, tcp"),
+        parser.add_argument("--sizes", type=sizes, help=f"sizes as smallest:largest:factor (default {SIZES})"),
+        parser.add_argument("--passes", type=number(1), help=f"number of passes (default {PASSES})"),
+        parser.add_argument("--output", help="JSON file to which the results are added"),
         parser.add_argument("--learned", action="store_true",
-                            help="the choice is what calls have come to in a run before (TUTTI_TUNE=1)")]
-    parser.add_argument("--show", metavar="FILE", help="print the results of a file, and measure nothing")
+                            help="evaluate the choice that autotuning found in an earlier run (TUTTI_TUNE=1)")]
+    parser.add_argument("--show", metavar="FILE", help="print the results of a file and exit")
     parser.add_argument("--second", action="store_true",
-                        help="with --show: as if the second best of each cell had been chosen")
-    parser.add_argument("--worst", type=number(0), default=15, help="cells that are printed (default 15)")
+                        help="with --show: evaluate the second best candidate of each cell instead of the choice")
+    parser.add_argument("--worst", type=number(0), default=15, help="number of worst cells to print (default 15)")
     options = parser.parse_args()
     for option in measuring:
         if options.show is not None and getattr(options, option.dest) not in (None, False):
-            parser.error(f"{option.option_strings[0]} is of measurements, and --show makes none: leave out one of them")
+            parser.error(f"{option.option_strings[0]} applies to measurements and excludes --show: remove one of them")
     if options.second and options.show is None:
-        parser.error("--second is of results that there are: give --show FILE as well")
+        parser.error("--second needs --show FILE")
     return with_defaults(options)
 
 

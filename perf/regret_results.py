@@ -21,20 +21,20 @@ def load(path):
     versions, whose cells have fewer entries."""
     try:
         if stat.S_ISCHR(os.stat(path).st_mode):  # Reading a device may never end.
-            raise Unusable(f"{path} is a device, and no file that --output has written")
+            raise Unusable(f"{path} is a device; name a file that --output wrote")
         with open(path) as file:
             kept = json.load(file)
     except OSError as error:
-        raise Unusable(f"{path} cannot be read: {error.strerror}") from error
+        raise Unusable(f"reading {path} failed: {error.strerror}") from error
     except ValueError as error:
-        raise Unusable(f"{path} is no JSON, as --output writes it: {error}") from error
+        raise Unusable(f"{path} is not JSON that --output wrote: {error}") from error
     results = kept.get("cells") if isinstance(kept, dict) else None
     if not isinstance(results, dict):
-        raise Unusable(f"{path} has no 'cells', so it is not of perf/regret.sh: name a file that --output has written, or "
-                       "for --output a new one")
+        raise Unusable(f"{path} has no 'cells', so perf/regret.sh did not write it: name a file that --output wrote, "
+                       "or a new one for --output")
     for key, cells in results.items():
         if " " not in key or not isinstance(cells, dict):
-            raise Unusable(f"{path}: '{key}' is not what perf/regret.sh calls its cells: name another file")
+            raise Unusable(f"{path}: '{key}' is not the name of a cell of perf/regret.sh: name another file")
         for size, cell in cells.items():
             check_cell(f"{path}: {key}, {size} B", size, cell)
     return results
@@ -42,18 +42,18 @@ def load(path):
 
 def check_cell(where, size, cell):
     if not size.isdecimal() or not isinstance(cell, dict):
-        raise Unusable(f"{where} is no cell of perf/regret.sh: name another file")
+        raise Unusable(f"{where} is not a cell of perf/regret.sh: name another file")
     for name, kind in PARTS.items():
         if name not in cell:
             raise Unusable(f"{where} has no '{name}': an older version of this script wrote the file; measure again, with "
-                           "--output into another one")
+                           "another file for --output")
         if not isinstance(cell[name], kind):
-            raise Unusable(f"{where}: '{name}' is no {kind.__name__}: name a file that nobody has changed")
+            raise Unusable(f"{where}: '{name}' is not of type {kind.__name__}: name an unmodified file")
     lists = [cell["choice"], *cell["times"].values()]
     whole = all(isinstance(times, list) and all(isinstance(us, (int, float)) and us > 0 for us in times) for times in lists)
     named = cell["times"].keys() == cell["same"].keys() and set(cell["same"].values()) <= cell["times"].keys()
     if not whole or not named or (cell["chosen"] and not times_of_choice(cell)):
-        raise Unusable(f"{where}: its times are not those of what it names: name a file that nobody has changed")
+        raise Unusable(f"{where}: its times do not match its candidates: name an unmodified file")
 
 
 def times_of_choice(cell):
@@ -67,11 +67,11 @@ def earlier(path):
     """Returns the cells of the file to which results are added; empty for a new file. Raises Unusable if the file cannot be
     written."""
     if os.path.exists(path) and not os.path.isfile(path):
-        raise Unusable(f"--output {path} is no regular file, and results are kept in one")
+        raise Unusable(f"--output {path} is not a regular file")
     try:
         open(path, "a").close()  # Checks that the file is writable, and keeps its content.
     except OSError as error:
-        raise Unusable(f"--output {path} cannot be written: {error.strerror}") from error
+        raise Unusable(f"--output {path} is not writable: {error.strerror}") from error
     return load(path) if os.path.getsize(path) > 0 else {}
 
 
@@ -93,7 +93,7 @@ def store(options, results):
     except OSError as error:
         if beside and os.path.exists(beside):
             os.unlink(beside)
-        raise Unusable(f"--output {options.output} could not be written, and keeps what it held: {error.strerror}") from error
+        raise Unusable(f"--output {options.output} was not written and keeps its content: {error.strerror}") from error
 
 
 def cpu():

@@ -160,7 +160,7 @@ class Regret(unittest.TestCase):
             done = subprocess.run([ROOT + "/perf/regret.sh", "--build", folder, "--only", "all_reduce,gather"],
                                   capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn(f"{folder} has no tools/tutti, perf/gather_perf: ", done.stderr)
+        self.assertIn(f"{folder} has no tools/tutti, perf/gather_perf; run ", done.stderr)
         self.assertIn("--target tutti_tool gather_perf,", done.stderr)
 
     def test_finds_default_build_from_any_folder(self):
@@ -188,10 +188,10 @@ class Request(unittest.TestCase):
         self.assertRegex(told.getvalue(), words, options)
 
     def test_rejects_invalid_options(self):
-        for option, value, words in (("--places", "foo", "'foo' is none of shm, registered, tcp"), ("--places", "", "none of"),
-                                     ("--only", "allreduce", "none of all_reduce"), ("--sizes", "foo", "smallest:largest:"),
-                                     ("--sizes", "8:4:2", "8, is above the largest, 4"), ("--sizes", "0:8:4", "'0' is no size"),
-                                     ("--sizes", "8:8:1", "of 2 or more"), ("--sizes", "8:1.5K:2", "'1.5K' is no size"),
+        for option, value, words in (("--places", "foo", "'foo' is invalid; valid: shm, registered, tcp"), ("--places", "", "valid: "),
+                                     ("--only", "allreduce", "valid: all_reduce"), ("--sizes", "foo", "smallest:largest:"),
+                                     ("--sizes", "8:4:2", "8, is above the largest, 4"), ("--sizes", "0:8:4", "'0' is not a size"),
+                                     ("--sizes", "8:8:1", "of 2 or more"), ("--sizes", "8:1.5K:2", "'1.5K' is not a size"),
                                      ("--ranks", "foo", "from 2 to 1024"), ("--ranks", "0", "from 2"), ("--ranks", "1", "from 2"),
                                      ("--ranks", "2,4,2", "2 is given twice"), ("--passes", "0", "of 1 or more"),
                                      ("--passes", "-1", "of 1 or more"), ("--worst", "-1", "of 0 or more")):
@@ -199,9 +199,9 @@ class Request(unittest.TestCase):
 
     def test_rejects_options_without_effect(self):
         stored = ROOT + "/perf/results/regret-amd-epyc.json"
-        self.refuses("--second is of results", "--second")
+        self.refuses("--second needs --show FILE", "--second")
         for option in ("--quick", "--learned", "--passes=3", "--sizes=8:8:4", "--output=x", "--build=x", "--only=reduce"):
-            self.refuses(option.split("=")[0] + " is of measurements", "--show", stored, option)
+            self.refuses(option.split("=")[0] + " applies to measurements", "--show", stored, option)
 
     def test_quick_run_accepts_other_options(self):
         self.assertEqual((list(asked("--quick").sizes), asked("--quick").passes), ([1024, 32768, 1 << 20], 1))
@@ -210,8 +210,8 @@ class Request(unittest.TestCase):
         self.assertEqual(list(asked("--sizes", "1K:1G:1024").sizes), [1 << 10, 1 << 20, 1 << 30])
 
     def test_rejects_foreign_files(self):
-        for path, words in (("/nonexistent", "No such file"), ("README.md", "no JSON"), ("/dev/full", "is a device"),
-                            ("perf/results/accuracy.json", "not of perf/regret.sh"), ("perf", "Is a directory")):
+        for path, words in (("/nonexistent", "No such file"), ("README.md", "not JSON"), ("/dev/full", "is a device"),
+                            ("perf/results/accuracy.json", "perf/regret.sh did not write it"), ("perf", "Is a directory")):
             done = script("--show", os.path.join(ROOT, path))
             self.assertEqual((done.returncode, done.stdout), (1, ""), path)
             self.assertRegex(done.stderr, f"^perf/regret.sh: [^\\n]*{words}")
@@ -231,7 +231,7 @@ class Results(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             options = self.build(folder)
             other = folder + "/other.json"
-            for text, words in (('{"results": []}', "has no 'cells'"), ("", None), ("[]", "has no 'cells'"), ("text", "no JSON")):
+            for text, words in (('{"results": []}', "has no 'cells'"), ("", None), ("[]", "has no 'cells'"), ("text", "not JSON")):
                 with open(other, "w") as file:
                     file.write(text)
                 done = script(*options, "--output", other)
@@ -243,7 +243,7 @@ class Results(unittest.TestCase):
             os.mkfifo(pipe)
             reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # Opening the pipe for writing does not block.
             self.addCleanup(os.close, reader)
-            for path, words in ((pipe, "no regular file"), (folder, "no regular file"), ("/nonexistent/x", "No such file")):
+            for path, words in ((pipe, "not a regular file"), (folder, "not a regular file"), ("/nonexistent/x", "No such file")):
                 done = script(*options, "--output", path)
                 self.assertEqual((done.returncode, done.stdout), (1, ""), path)
                 self.assertRegex(done.stderr, f"^perf/regret.sh: --output {path} [^\n]*{words}")
