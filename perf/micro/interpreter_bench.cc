@@ -82,7 +82,7 @@ void interpreted(benchmark::State& state) {
                                       memory.pointers());
   for (auto _ : state) {
     interpreter.start();
-    if (interpreter.advance() != Progress::done) state.SkipWithError("the plan waits for itself");
+    if (interpreter.advance() != Progress::done) state.SkipWithError("the plan deadlocks");
     benchmark::ClobberMemory();
   }
   count_steps(state);
@@ -102,7 +102,7 @@ void by_hand(benchmark::State& state) {
       fold(
           {.sources = sources, .targets = &slot, .source_count = 1, .target_count = 1, .count = chunk / sizeof(float)});
       simple_post(lane.writer, {}, 0);
-      if (!simple_arrived(lane.reader)) state.SkipWithError("nothing arrived");
+      if (!simple_arrived(lane.reader)) state.SkipWithError("no message arrived");
       sources[0] = slot;
       fold({.sources = sources,
             .targets = &target,

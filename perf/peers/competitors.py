@@ -82,8 +82,8 @@ class Competitor:
                                                        env={**os.environ, **self.environment}))
         if all(answer == "ready" for answer in self.answers(30)):
             return True
-        self.why = self.last_words() or "it did not get ready"
-        print(f"# {self.name} is left out: {self.why}")
+        self.why = self.last_words() or "the driver did not start in time"
+        print(f"# {self.name} is skipped: {self.why}")
         self.stop()
         return False
 
@@ -116,8 +116,8 @@ class Competitor:
         for line in self.answers(self.timeout_s):
             times, found, wrong = line.partition("wrong ")
             if not found:
-                self.why = f"ended, or hung, at {collective} of {size} bytes. {self.last_words()}"
-                print(f"# {self.name} {self.why} It is left out from here on")
+                self.why = f"ended or hung in {collective} of {size} bytes. {self.last_words()}"
+                print(f"# {self.name} {self.why} It is skipped from now on")
                 self.failed = True
                 self.collectives = ()
                 self.stop()

@@ -216,7 +216,7 @@ static struct driver_call prepare(const struct driver* driver, const char* name,
   for (collective = 0; collective < collective_count; ++collective) {
     if (strcmp(name, names[collective]) == 0) call.collective = (enum driver_collective)collective;
   }
-  if (call.collective == collective_count) driver_fail("%s is no collective of the drivers", name);
+  if (call.collective == collective_count) driver_fail("unknown collective '%s'", name);
   if (memory->bytes < bytes) { /* Old buffers are not freed: there are few sizes, in ascending order. */
     memory->send = (float*)allocate(driver, bytes);
     memory->recv = NULL;
@@ -244,7 +244,7 @@ int driver_serve(const struct driver* driver) {
     struct driver_call call;
     if (sscanf(line, "run %31s %zu %d %d %d %d", name, &order.bytes, &order.warmups, &order.calls, &order.repetitions,
                &order.checked) != 6) {
-      driver_fail("bad command: %s", line);
+      driver_fail("invalid command: %s", line);
     }
     call = prepare(driver, name, order.bytes, &memory);
     answer(driver, &call, order, answers);

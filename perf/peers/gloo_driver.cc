@@ -72,7 +72,7 @@ void run_plain(const driver_call& call) {
       options.setOutput(call.recv, call.count * ranks);
       return gloo::alltoall(options);
     }
-    default: driver_fail("gloo_driver: Gloo has no such collective out of place");
+    default: driver_fail("gloo_driver: Gloo does not support this collective out of place");
   }
 }
 

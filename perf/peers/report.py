@@ -4,8 +4,8 @@ import html
 import math
 
 RATIOS = ("default/tutti", "tuned/tutti", "default/registered", "tuned/registered")
-HEADER = ("# us; ratio: best peer over tutti. Below 16 KiB calls are back to back; from 16 KiB on each is alone, after\n"
-          "# its input was written and before its output is read, both untimed.\n"
+HEADER = ("# us; ratio: best peer over tutti. Below 16 KiB calls are back to back; from 16 KiB on each call is separate, after\n"
+          "# its input is written and before its output is read, both untimed.\n"
           "| collective | size | link | ns | tutti | registered | best default | best tuned | floor | "
           f"{' | '.join(RATIOS)} |\n|{'---|' * (9 + len(RATIOS))}")
 CURVES = (("default_us", "best peer as installed", "#c44e52"), ("tuned_us", "best peer tuned", "#dd8452"),

@@ -100,7 +100,7 @@ def measure_rows(section, running, machine, options):
         if options.sizes and report.size_name(size) not in options.sizes:
             continue
         if time.monotonic() > options.end:
-            print(f"# out of time: {collective} from {size} bytes on is left out, and what follows it")
+            print(f"# out of time: {collective} from {size} bytes on and all later rows are skipped")
             return measured, False
         measured.append(measure_row(section, running, machine, (collective, size), options))
         print(report.line(measured[-1]), flush=True)
@@ -128,12 +128,12 @@ def measure_all(machine, cores, folder, options):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default=os.path.join(ROOT, "build", "perf", "peers"), help="where the drivers are")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "perf", "peers"), help="folder of the drivers")
     parser.add_argument("--results", default=os.path.join(ROOT, "perf", "results"))
-    parser.add_argument("--seconds", type=float, default=900, help="no row begins later")
+    parser.add_argument("--seconds", type=float, default=900, help="time in seconds after which no row begins")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--only", help="competitors whose name contains this, and tutti")
-    parser.add_argument("--sizes", type=lambda text: text.split(","), help="only these, named as in the table: '8 B,1 MiB'")
+    parser.add_argument("--only", help="competitors to measure, by a part of their names, in addition to tutti")
+    parser.add_argument("--sizes", type=lambda text: text.split(","), help="sizes to measure, as in the table: '8 B,1 MiB'")
     options = parser.parse_args()
     options.end = time.monotonic() + options.seconds
     return options
@@ -147,7 +147,7 @@ def start(section, running, options, folder):
         if options.only and one.kind != "tutti" and options.only not in one.name:
             continue
         if not os.path.exists(os.path.join(options.build, one.driver)):
-            print(f"# {one.name} is left out: {one.driver} was not built")
+            print(f"# {one.name} is skipped: {one.driver} was not built")
         elif one.start(options.build, os.path.join(folder, str(index)), section.cores):
             running.append(one)
             continue
@@ -168,7 +168,7 @@ def main():
     options = parse()
     cores = sorted(os.sched_getaffinity(0))[:field.RANKS]
     if len(cores) < field.RANKS:
-        sys.exit(f"run.py: {field.RANKS} cores are needed, {len(cores)} may be used")
+        sys.exit(f"run.py: {field.RANKS} cores are needed, but only {len(cores)} are available")
     folder = tempfile.mkdtemp(prefix="tutti-peers-")
     machine = place.Machine(options.build, cores)
     try:
@@ -184,7 +184,7 @@ def main():
                     "options": {"quick": options.quick, "only": options.only, "sizes": options.sizes},
                     "competitors": settings, "links_ns": machine.seen, "costs": own, "rows": rows}, whole)
     if failed:
-        sys.exit(f"run.py: {', '.join(failed)} was wrong, hung or ended: see above")
+        sys.exit(f"run.py: {', '.join(failed)} had wrong results, hung or ended; see above")
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ static void exchange(const struct driver* driver, tutti_unique_id* id) {
   pipe = driver_open(&root, "id", driver->rank == 0 ? "w" : "r");
   setvbuf(pipe, NULL, _IONBF, 0); /* A reader must not read the ids of others. */
   for (other = 1; driver->rank == 0 && other < driver->ranks; ++other) fwrite(id, sizeof *id, 1, pipe);
-  if (driver->rank != 0 && fread(id, sizeof *id, 1, pipe) != 1) driver_fail("tutti_driver: no id came");
+  if (driver->rank != 0 && fread(id, sizeof *id, 1, pipe) != 1) driver_fail("tutti_driver: no unique id was received");
   fclose(pipe);
 }
 
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[5], "phases") == 0) {
     each = argc > 6 ? atoi(argv[6]) : 0;
     if (each < 1 || driver.ranks % each != 0)
-      driver_fail("tutti_driver: hosts of %d ranks do not make %d", each, driver.ranks);
+      driver_fail("tutti_driver: %d ranks per host do not divide %d ranks", each, driver.ranks);
     driver.run = run_in_phases;
   }
   driver_pin(driver.core);

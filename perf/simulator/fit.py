@@ -59,7 +59,7 @@ def mean_errors(answers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("generation", choices=STARTS)
-    parser.add_argument("--without", default="", help="a collective to be left out of the fit")
+    parser.add_argument("--without", default="", help="collective to exclude from the fit")
     parser.add_argument("--tutti", default=tables.TUTTI)
     options = parser.parse_args()
     rows = [row for table in tables.TABLES if table.generation == options.generation for row in tables.read(table)]
@@ -69,7 +69,7 @@ def main():
     for name, value in figures.items():
         print(f"{name} {value:.4g}")
     print("fitted:  ", mean_errors(tables.answers(fitted, options.tutti, figures.items())))
-    print("left out:", mean_errors(tables.answers(left_out, options.tutti, figures.items())))
+    print("excluded:", mean_errors(tables.answers(left_out, options.tutti, figures.items())))
 
 
 if __name__ == "__main__":

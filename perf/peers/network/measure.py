@@ -25,7 +25,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("--setting", "--congestion", "--build", "--folder"):
         parser.add_argument(name, required=True)
-    parser.add_argument("--seconds", type=float, required=True, help="no row begins later")
+    parser.add_argument("--seconds", type=float, required=True, help="time in seconds after which no row begins")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--sizes", default="")
@@ -46,7 +46,7 @@ def start(stage, options, folder):
     for index, one in enumerate(wanted):
         if not os.path.exists(os.path.join(options.build, one.driver)):
             one.why = f"{one.driver} was not built"
-            print(f"# {one.name} is left out: {one.why}")
+            print(f"# {one.name} is skipped: {one.why}")
         elif one.start(options.build, os.path.join(folder, str(index)), stage.cores):
             running.append(one)
     return running, wanted
@@ -112,7 +112,7 @@ def measure(stage, options, running):
             if options.sizes and report.size_name(size) not in options.sizes.split(","):
                 continue
             if time.monotonic() > options.end:
-                print(f"# out of time: {stage.setting.name} from {report.size_name(size)} on is left out")
+                print(f"# out of time: {stage.setting.name} is skipped from {report.size_name(size)} on")
                 whole = False
                 break
             rows.append(measure_row(running, machine, limits, size, options))

@@ -50,7 +50,7 @@ Address resolve(const char* host, const char* port) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(host, port, &hints, &found) != 0) fail("no numeric address and port");
+  if (::getaddrinfo(host, port, &hints, &found) != 0) fail("the address or port is not numeric");
   Address address;
   std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
   address.length = found->ai_addrlen;
@@ -113,7 +113,7 @@ void measure(int peer, int rounds, int messages) {
     const auto start = Clock::now();
     for (int i = 0; i < rounds; ++i) {
       send_word(peer);
-      if (!receive_word(peer)) fail("the other end has left");
+      if (!receive_word(peer)) fail("the other end closed the connection");
     }
     const double us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     if (part > 0) times_us.push_back(us / rounds / messages);  // The first part is a warm-up.

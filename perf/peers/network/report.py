@@ -8,8 +8,8 @@ FLAT, HIERARCHICAL = "tutti ring", "tutti hierarchical"
 PHASES = "tutti phases"  # A hierarchy of three calls, which do not use links within and between hosts at the same time.
 # With two hosts of two ranks, a flat ring sends 2 * 3/4 of the vector from each host, a hierarchy 2 * 1/2.
 BYTE_RATIO = 1.5
-HEADER = ("# us, medians; ratio: best peer over ours. limit: what the network needs, of our time. Rows of different congestion\n"
-          "# controls are not to be compared. busy: somebody else used the machine, so that no number of this row counts.\n"
+HEADER = ("# us, medians; ratio: best peer over ours. limit: time of the network, as a fraction of our time. Do not compare rows\n"
+          "# of different congestion controls. busy: other programs used the machine, so the row is invalid.\n"
           "| setting | congestion | size | link | ours | us | best peer as installed | best peer tuned | limit | "
           "installed / ours | tuned / ours | limit / ours |\n|" + "---|" * 12)
 
@@ -151,8 +151,8 @@ def targets(parts):
 
 
 def target_lines(parts):
-    yield "| target | wanted | worst seen | verdict |\n|---|---|---|---|"
+    yield "| target | required | worst | verdict |\n|---|---|---|---|"
     for control, results in targets(parts):
         for verdict in results:
             yield verdict.line().replace("| ", f"| {control}: ", 1)
-    yield "# A peer that is killed or cut off: ctest -L multihost (killed, cut, deaf, unplugged)"
+    yield "# Tests of killed and disconnected peers: ctest -L multihost (killed, cut, deaf, unplugged)"

@@ -28,21 +28,22 @@ NO_STAGE, NO_CONTROL = 77, 78  # Exit statuses of stage.sh.
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default=os.path.join(ROOT, "build", "perf", "peers"), help="where the drivers are")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "perf", "peers"), help="folder of the drivers")
     parser.add_argument("--results", default=os.path.join(ROOT, "perf", "results"))
-    parser.add_argument("--seconds", type=float, default=840, help="no row begins later")
+    parser.add_argument("--seconds", type=float, default=840, help="time in seconds after which no row begins")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--only", default="", help="competitors whose name contains one of these, and tutti: mpich,gloo")
-    parser.add_argument("--sizes", default="", help="only these, named as in the table: '8 B,1 MiB'")
-    parser.add_argument("--settings", default="", help="only these, of " +
+    parser.add_argument("--only", default="",
+                        help="competitors to measure, by parts of their names, in addition to tutti: mpich,gloo")
+    parser.add_argument("--sizes", default="", help="sizes to measure, as in the table: '8 B,1 MiB'")
+    parser.add_argument("--settings", default="", help="settings to measure, of " +
                         ", ".join(setting.name for setting in settings.SETTINGS))
-    parser.add_argument("--show", metavar="FILE", help="measure nothing: print what a stored result says")
-    parser.add_argument("--congestion", default="", help="only these, of what the system has: bbr,cubic")
+    parser.add_argument("--show", metavar="FILE", help="print a stored result and exit")
+    parser.add_argument("--congestion", default="", help="congestion controls to measure, of those of the system: bbr,cubic")
     options = parser.parse_args()
     options.end = time.monotonic() + options.seconds
     unknown = set(filter(None, options.settings.split(","))) - {setting.name for setting in settings.SETTINGS}
     if unknown:
-        parser.error(f"no setting {', '.join(sorted(unknown))}")
+        parser.error(f"unknown setting: {', '.join(sorted(unknown))}")
     return options
 
 
@@ -62,7 +63,7 @@ def controls(options):
     wanted = options.congestion.split(",") if options.congestion else sorted({own, *WANTED}, key=lambda name: name != own)
     for name in wanted:
         if name not in there:
-            print(f"# no rows with {name}: this system has {' '.join(there)} only")
+            print(f"# {name} is skipped: this system has only {' '.join(there)}")
     return [name for name in wanted if name in there]
 
 
@@ -97,11 +98,11 @@ def run_part_in(folder, setting, control, options, left_s):
     if status == NO_STAGE and setting.layout == settings.LOOPBACK and control == read("tcp_congestion_control")[0]:
         status = subprocess.run(command).returncode
     if status == NO_STAGE:
-        return "hosts cannot be played here: that takes root, or user namespaces, and iproute2"
+        return "hosts cannot be emulated here: install iproute2, and run as root or with user namespaces"
     if status == NO_CONTROL:
-        return f"{control} cannot be set here: that takes root"
+        return f"setting {control} needs root"
     if status != 0:
-        return f"it ended with {status}"
+        return f"stage.sh ended with status {status}"
     return stored.load(os.path.join(folder, "part.json"))
 
 
@@ -113,9 +114,9 @@ def measure(options):
     jobs = [(control, setting) for control in controls(options) for setting in wanted]
     for control, setting in jobs:
         left_s = options.end - time.monotonic()
-        part = run_part(setting, control, options, left_s) if left_s > 0 else "the time is up"
+        part = run_part(setting, control, options, left_s) if left_s > 0 else "no time is left"
         if isinstance(part, str):
-            print(f"# {setting.name} with {control} is left out: {part}")
+            print(f"# {setting.name} with {control} is skipped: {part}")
             whole = False
             continue
         whole = whole and part["whole"]
@@ -135,7 +136,7 @@ def show(parts):
             print("\n".join(report.lines(row)))
     for part in parts:
         for name, why in part["absent"].items():
-            print(f"# {name} is not in {part['setting']} {part['congestion']}: {why}")
+            print(f"# {name} is missing in {part['setting']} {part['congestion']}: {why}")
     print("\n".join(["", *report.target_lines(parts)]))
 
 
