@@ -49,14 +49,15 @@ GpuPattern::GpuPattern(cudaStream_t stream) : stream_(stream) {
 
 void GpuPattern::begin(const Pattern& pattern) {
   const std::vector<std::uint64_t>& bits = pattern.bits();
-  if (bits.size() > kMaxValues) fail("a pattern of %zu values, and a GPU has room for %zu", bits.size(), kMaxValues);
+  if (bits.size() > kMaxValues)
+    fail("a pattern of %zu values is too long; the maximum on GPUs is %zu", bits.size(), kMaxValues);
   check(cudaMemsetAsync(words_, 0, sizeof *words_, stream_), "cudaMemsetAsync");
   check(cudaMemcpyAsync(words_ + 1, bits.data(), bits.size() * sizeof *words_, cudaMemcpyDefault, stream_),
         "cudaMemcpyAsync");
 }
 
 std::uint64_t GpuPattern::end() {
-  check(cudaGetLastError(), "a kernel of the pattern");
+  check(cudaGetLastError(), "launching the kernel of the pattern");
   std::uint64_t counted = 0;
   check(cudaMemcpyAsync(&counted, words_, sizeof counted, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");

@@ -15,7 +15,7 @@ int count_gpus() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
-    fail("--memory cuda: there is no GPU that this process may use (%s): see nvidia-smi, and CUDA_VISIBLE_DEVICES",
+    fail("--memory cuda: no GPU is available to this process (%s); see nvidia-smi and CUDA_VISIBLE_DEVICES",
          cudaGetErrorName(error));
   }
   return count;

@@ -50,7 +50,7 @@ class Starter {
     if (count < 0 && errno == EINTR) return true;
     if (count <= 0) {
       children_.kill_all();
-      fail("the program that started this one on this host has ended, or the connection to it");
+      fail("the program that started this one has ended, or the connection to it is closed");
     }
     text_.append(came.data(), static_cast<std::size_t>(count));
     const std::size_t end = text_.find('\n');

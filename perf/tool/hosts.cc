@@ -19,7 +19,7 @@ bool parse(const std::string& text, std::uint32_t& number) {
 }
 
 [[noreturn]] void refuse(const std::string& word, const char* why) {
-  fail("--hosts: \"%s\" %s: give host:processes and so on, for instance node1:2,node2:2", word.c_str(), why);
+  fail("--hosts: \"%s\" %s: pass a list of host:processes, such as node1:2,node2:2", word.c_str(), why);
 }
 
 // Rejects names that begin with "-", which ssh would parse as an option.
@@ -31,7 +31,7 @@ Host parse_host(const std::string& word) {
   host.name = word.substr(0, colon);
   if (colon != std::string::npos) {
     number = word.substr(colon + 1);
-    if (number.find(':') != std::string::npos) refuse(word, "has several colons, which takes brackets: [fd00::1]:2");
+    if (number.find(':') != std::string::npos) refuse(word, "has several colons and needs brackets: [fd00::1]:2");
     if (!parse(number, host.processes) || host.processes == 0 || host.processes > kMaxProcesses)
       refuse(word, "has no number of processes from 1 to 1024 after its colon");
   }
@@ -42,7 +42,8 @@ Host parse_host(const std::string& word) {
   }
   if (host.name.size() == user || host.name.starts_with('-')) refuse(word, "is not a host name");
   const auto strange = [](unsigned char c) { return std::isalnum(c) == 0 && std::strchr("._-:@%", c) == nullptr; };
-  if (std::any_of(host.name.begin(), host.name.end(), strange)) refuse(word, "has characters that no host's name has");
+  if (std::any_of(host.name.begin(), host.name.end(), strange))
+    refuse(word, "has characters that are invalid in host names");
   return host;
 }
 
@@ -69,7 +70,7 @@ HostPart parse_part(const std::string& text) {
                      parse(text.substr(one + 1, two - one - 1), part.processes) &&
                      parse(text.substr(two + 1), part.of) && part.processes > 0 && part.processes <= kMaxProcesses &&
                      part.first + part.processes <= part.of;
-  if (!right) fail("--host-part %s: it is what --hosts gives to the hosts", text.c_str());
+  if (!right) fail("--host-part %s is invalid: only --hosts passes this option", text.c_str());
   return part;
 }
 

@@ -85,9 +85,10 @@ tutti_comm launched_rank(const Options& options) {
 
 void warn_of_others(const Launcher& launcher, const Options& options) {
   if (launcher.ranks == std::to_string(threads_of(options))) return;
-  std::fprintf(stderr,
-               "%s: --ranks %u: forks them itself, and does not join the %s of %s; leave --ranks out for those\n",
-               program_name(), options.processes, launcher.ranks.c_str(), launcher.name.c_str());
+  std::fprintf(
+      stderr,
+      "%s: --ranks %u starts own processes instead of joining the %s processes of %s; omit --ranks to join them\n",
+      program_name(), options.processes, launcher.ranks.c_str(), launcher.name.c_str());
 }
 
 bool starts_on_hosts(const Options& options) { return !options.hosts.empty() && options.part.processes == 0; }
@@ -104,14 +105,14 @@ bool has_algorithm(const char* names, const std::string& name) {
 void settle_algorithm(const Collective& collective, Options& options) {
   if (collective.call == nullptr) {
     if (!options.algorithm.empty())
-      fail("--algorithm %s: %s has none to choose among", options.algorithm.c_str(), collective.name);
+      fail("--algorithm %s: %s has no algorithms", options.algorithm.c_str(), collective.name);
     return;
   }
   const char* names = "";
   require(tutti_algorithms(collective.call, &names), "tutti_algorithms");
   if (!options.algorithm.empty()) {
     if (!has_algorithm(names, options.algorithm))
-      fail("--algorithm %s: %s has %s", options.algorithm.c_str(), collective.name, names);
+      fail("--algorithm %s is invalid for %s; valid: %s", options.algorithm.c_str(), collective.name, names);
     return;
   }
   const std::string named = value_of("TUTTI_ALGORITHM");
@@ -141,7 +142,7 @@ void check_memory(const Options& options) {
   const double wanted = buffers * static_cast<double>(options.max_bytes);
   const double there = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
   if (wanted <= there) return;
-  fail("--maxbytes: %d ranks with 2 buffers each take %.1f GiB, and this machine has %.1f GiB: give a smaller one",
+  fail("--maxbytes: %d ranks with 2 buffers each need %.1f GiB, but this machine has %.1f GiB; pass a smaller one",
        threads_of(options), wanted / (1 << 30), there / (1 << 30));
 }
 
@@ -165,8 +166,8 @@ int launch(const Collective& collective, Options options) {
   } else if (options.threads * options.per_thread > 1) {
     if (launcher) {
       fail(
-          "-t and -g: ranks are the processes that %s started; start more of them instead, or give --ranks to fork "
-          "them",
+          "-t and -g are not supported under %s, whose processes are the ranks; start more of them, or pass --ranks to "
+          "start processes",
           launcher->name.c_str());
     }
     options.processes = 1;

@@ -136,7 +136,7 @@ std::string help_text(const char* program) {
          wrapped(
              "--hosts needs this program at the same path on all hosts, and the same current directory. It passes on "
              "the variables TUTTI_*, NCCL_*, UCX_* and LD_LIBRARY_PATH. `tutti doctor` lists the variables that Tutti "
-             "honours.",
+             "honors.",
              0, 0);
 }
 

@@ -146,9 +146,9 @@ void settle_sizes(Options& options, const std::string& given) {
   if (!steps && !gave('f') && !gave('i')) options.step_factor = 4;
   if (options.min_bytes == options.max_bytes) return;
   if (options.step_factor == 1 && options.step_bytes == 0)
-    fail("sizes never grow: give --stepfactor 2 or more, or --stepbytes 1 or more");
+    fail("the sizes do not grow; pass --stepfactor 2 or more, or --stepbytes 1 or more");
   if (options.min_bytes == 0 && options.step_factor > 1)
-    fail("sizes never grow from --minbytes 0 by a factor: give 1 or more, or --stepbytes instead of --stepfactor");
+    fail("--minbytes 0 does not grow by a factor; pass 1 or more, or --stepbytes instead of --stepfactor");
 }
 
 void settle_ranks(Options& options) {
@@ -189,7 +189,7 @@ Options parse_options(int argc, char** argv) {
   if (optind < argc) fail("unexpected argument %s; see %s --help", argv[optind], program_name());
   settle_sizes(options, given);
   if (!options.hosts.empty() && options.processes > 0)
-    fail("--ranks applies to this host only: give the number of processes of each host, as in --hosts node1:%u",
+    fail("--ranks applies to this host only; pass the number of processes of each host, such as --hosts node1:%u",
          options.processes);
   if (options.hosts.empty() && options.ssh != Options().ssh)
     std::fprintf(stderr, "%s: ignoring --ssh, which applies to --hosts only\n", program_name());

@@ -25,7 +25,7 @@ void Rank::show() {
     require(tutti_window_register(buffers[i], bytes_, TUTTI_WINDOW_SYMMETRIC, comm_, &windows_[i]),
             "tutti_window_register");
     if (windows_[i] == nullptr && at_.rank == 0)
-      std::fprintf(stderr, "%s: the ranks do not reach each other's buffers: these lie in no windows\n",
+      std::fprintf(stderr, "%s: the ranks cannot access each other's buffers, so the buffers are not windows\n",
                    program_name());
   }
 }

@@ -234,7 +234,7 @@ bool Report::end() {
 void check_output(const Options& options) {
   if (options.json_file.empty()) return;
   std::FILE* file = std::fopen(options.json_file.c_str(), "a");  // It keeps what it holds until there are results.
-  if (file == nullptr) fail("--output_file %s cannot be written: %s", options.json_file.c_str(), std::strerror(errno));
+  if (file == nullptr) fail("--output_file %s is not writable: %s", options.json_file.c_str(), std::strerror(errno));
   std::fclose(file);
 }
 
@@ -284,8 +284,7 @@ void Report::write_json(double average) const {
     json.close('}');
   }
   json.close('}');
-  if (!json.finish())
-    fail("--output_file %s could not be written: %s", options_.json_file.c_str(), std::strerror(errno));
+  if (!json.finish()) fail("--output_file %s: writing failed: %s", options_.json_file.c_str(), std::strerror(errno));
 }
 
 }  // namespace perf

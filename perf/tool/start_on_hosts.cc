@@ -40,13 +40,13 @@ std::string quoted(const std::string& word) {
 std::string own_program() {
   std::array<char, 4096> path;
   const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
-  if (length <= 0) fail("where this program lies: %s", std::strerror(errno));
+  if (length <= 0) fail("path of this program: %s", std::strerror(errno));
   return {path.data(), static_cast<std::size_t>(length)};
 }
 
 std::string own_folder() {
   std::array<char, 4096> path;
-  if (::getcwd(path.data(), path.size()) == nullptr) fail("the current folder: %s", std::strerror(errno));
+  if (::getcwd(path.data(), path.size()) == nullptr) fail("path of the current folder: %s", std::strerror(errno));
   return path.data();
 }
 
@@ -79,11 +79,12 @@ std::string describe_failure(int status) {
   const std::string ended = describe_end(status) + ": ";
   switch (WEXITSTATUS(status)) {
     case 0:
-    case 1: return ended + "nothing was run there; does what --ssh calls run the command that it is given?";
-    case kSshFailed: return ended + "it could not be reached, or did not let us in, or the connection broke; see above";
-    case kNoFolder: return ended + "there is no folder " + own_folder() + ", where this run was started";
-    case kNoCommand: return ended + "it cannot be run; see above";
-    case kNoProgram: return ended + "there is no " + own_program() + ": it must be at the same place on all hosts";
+    case 1: return ended + "the program did not start; check that the command of --ssh runs its arguments";
+    case kSshFailed: return ended + "the connection or the login failed, or the connection broke; see above";
+    case kNoFolder: return ended + "the folder " + own_folder() + " of this run does not exist there";
+    case kNoCommand: return ended + "the program cannot be executed; see above";
+    case kNoProgram:
+      return ended + "the program " + own_program() + " does not exist there; it must have the same path on all hosts";
     default: return describe_end(status);
   }
 }

@@ -61,9 +61,9 @@ class ThreadRun {
     require(tutti_comm_ranks(threads, &thread_count_), "tutti_comm_ranks");
     rank_count_ = thread_count_ * static_cast<int>(options.memory == Memory::cuda ? options.per_thread : 1);
     if (options.root >= rank_count_)
-      fail("--root %d: there are %d ranks; give 0 to %d, or all", options.root, rank_count_, rank_count_ - 1);
+      fail("--root %d is out of range for %d ranks; pass 0 to %d, or all", options.root, rank_count_, rank_count_ - 1);
     if (thread_ == 0 && options.root != 0 && !collective.has_root)
-      std::fprintf(stderr, "%s: --root has no meaning for %s: ignored\n", program_name(), collective.name);
+      std::fprintf(stderr, "%s: ignoring --root, which does not apply to %s\n", program_name(), collective.name);
     ranks_ = make_ranks(collective, options, threads);
     const std::size_t bytes = std::max<std::size_t>(options.max_bytes, 8 * static_cast<std::size_t>(rank_count_));
     allocate(ranks_, options, bytes);
@@ -360,7 +360,7 @@ class ThreadRun {
     std::vector<double> means;
     for (std::size_t thread = 0; thread < samples.size(); ++thread) {
       if (samples[thread].mark != kMark + thread)
-        fail("thread %d: the report of thread %zu arrived damaged", thread_, thread);
+        fail("thread %d: the report of thread %zu is damaged", thread_, thread);
       means.push_back(samples[thread].mean_us);
       timing.wrong += samples[thread].wrong;
       timing.squares.errors += samples[thread].squares.errors;

@@ -4,7 +4,7 @@
 host="$1"
 shift
 if ! read -r pid 2>/dev/null <"/dev/shm/pid.$host"; then
-  echo "as_ssh.sh: there is no host $host" >&2
+  echo "as_ssh.sh: unknown host $host" >&2
   exit 255
 fi
 exec env -i PATH="$PATH" nsenter --target "$pid" --net --uts --ipc --mount --pid sh -c "cd / && $*"

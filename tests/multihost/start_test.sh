@@ -9,7 +9,7 @@ said=/dev/shm/said
 unset TUTTI_RANK TUTTI_RANKS TUTTI_ROOT
 
 fail() { echo "start_test.sh: $1" >&2; tail -n 20 "$said" "$said.errors" >&2 || true; exit 1; }
-says() { grep -qE "$2" "$1" || fail "nobody says: $2"; }
+says() { grep -qE "$2" "$1" || fail "the output lacks: $2"; }
 
 make_hosts 2x1
 for host in 0 1; do echo "${host_pid[$host]}" >"/dev/shm/pid.host$host"; done
@@ -25,7 +25,7 @@ expect_nobody() {
   local host deadline=$((SECONDS + 30))
   for host in 0 1; do
     while on_host "$host" sh -c 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" " " | grep -q -e "[-]-host-part"'; do
-      [ $SECONDS -lt $deadline ] || fail "$1: a process is left on host$host"
+      [ $SECONDS -lt $deadline ] || fail "$1: a process still runs on host$host"
     done
   done
 }
@@ -34,7 +34,7 @@ export TUTTI_LOG=info  # The tool passes it to the ranks.
 run host0:2,host1 -b 8 -e 64K -f 8 -n 5 -c 1
 [ $status -eq 0 ] || fail "the status of a run was $status"
 says "$said" '^# Out of bounds values : 0 OK'
-! grep -q 'unique id' "$said" || fail "the id is shown"
+! grep -q 'unique id' "$said" || fail "the output shows the unique id"
 says "$said.errors" 'between hosts tcp: rank 0 \(host0 pid [0-9]+\) has no verbs: TUTTI_IB_DISABLE'
 says "$said.errors" 'rank 2 of 3 joined at'
 says "$said.errors" 'transport: within a host shared memory, between hosts tcp; TCP encryption off'
@@ -46,28 +46,28 @@ TUTTI_ALGORITHM=ring run host0:2,host1 -b 8 -e 8 -n 1 -w 0 -c 0 --
 says "$said" '^# Algorithms .*ring'
 
 run 'me@[fd00::1]:2' -b 8 -e 8
-says "$said.errors" 'there is no host me@fd00::1$'
+says "$said.errors" 'unknown host me@fd00::1$'
 
 run host0,nowhere -b 8 -e 8
 [ $status -eq 2 ] || fail "the status without a host was $status"
-says "$said.errors" 'there is no host nowhere'
-says "$said.errors" 'host nowhere \(pid [0-9]+\) ended with status 255: it could not be reached'
+says "$said.errors" 'unknown host nowhere'
+says "$said.errors" 'host nowhere \(pid [0-9]+\) ended with status 255: the connection or the login failed'
 expect_nobody "without a host"
 
 # Tests of other programs instead of ssh.
 for answer in true false 'echo hello'; do
   run host0,host1 --ssh "$answer" -b 8 -e 8
   [ $status -eq 2 ] || fail "the status of a run by $answer was $status"
-  says "$said.errors" 'host host[01] .*: nothing was run there'
+  says "$said.errors" 'host host[01] .*: the program did not start'
 done
 
 mkdir /dev/shm/only_here
-(cd /dev/shm/only_here && run host0 -b 8 -e 8 && [ $status -eq 2 ]) || fail "the folder is there"
-says "$said.errors" 'host host0 .*: there is no folder /dev/shm/only_here'
+(cd /dev/shm/only_here && run host0 -b 8 -e 8 && [ $status -eq 2 ]) || fail "the folder exists"
+says "$said.errors" 'host host0 .*: the folder /dev/shm/only_here of this run does not exist there'
 
 cp "$tool" /dev/shm/tool
-(tool=/dev/shm/tool && run host0 -b 8 -e 8 && [ $status -eq 2 ]) || fail "the program is there"
-says "$said.errors" 'host host0 .*: there is no /dev/shm/tool: it must be at the same place on all hosts'
+(tool=/dev/shm/tool && run host0 -b 8 -e 8 && [ $status -eq 2 ]) || fail "the program exists"
+says "$said.errors" 'host host0 .*: the program /dev/shm/tool does not exist there; it must have the same path on all hosts'
 
 # start_run: starts a long run in the background as $starter. Returns when it has printed a row.
 mkfifo /dev/shm/rows

@@ -99,7 +99,7 @@ class OnTheEmulator(unittest.TestCase):
     def test_rejects_root_out_of_range(self):
         result = run(EMULATOR_PERF, "-t", "2", "-g", "2", "-r", "4", "-e", "8")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("--root 4: there are 4 ranks", result.stderr)
+        self.assertIn("--root 4 is out of range for 4 ranks", result.stderr)
 
 
 class OnThisMachine(unittest.TestCase):
@@ -109,7 +109,7 @@ class OnThisMachine(unittest.TestCase):
             self.assertIn("Out of bounds values : 0 OK", result.stdout)
         else:
             self.assertEqual(result.returncode, 2)
-            self.assertRegex(result.stderr, r"--memory cuda: (there is no GPU that|this build has no CUDA)")
+            self.assertRegex(result.stderr, r"--memory cuda: (no GPU is available|this build has no CUDA)")
 
 
 if __name__ == "__main__":
