@@ -9,6 +9,6 @@ fail() { echo "FAILED: $1" >&2; exit 1; }
 
 bounded=("$1" --max-relative-error 0.01 -b 4M -e 4M -n 1 -w 1)
 over_link="$("$run" --hosts 2x1 --rate 1gbit -- "${bounded[@]}" 2>&1)"
-[[ "$over_link" == *" in int8 4194304 B"* ]] || fail "1 Gbit/s are not worth int8: $over_link"
+[[ "$over_link" == *" in int8 4194304 B"* ]] || fail "int8 is not used at 1 Gbit/s: $over_link"
 together="$("$run" --hosts 1x2 -- "${bounded[@]}" 2>&1)"
-[[ "$together" == *"Algorithms"*"4194304 B"* && "$together" != *" in "*" 4194304 B"* ]] || fail "ranks of a host round: $together"
+[[ "$together" == *"Algorithms"*"4194304 B"* && "$together" != *" in "*" 4194304 B"* ]] || fail "ranks of one host compress: $together"

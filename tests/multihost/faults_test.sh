@@ -17,7 +17,7 @@ fail() {
 
 case "$fault" in
   altered | barred | barred_small | refused)
-    command -v nft >/dev/null || { echo "skipped: this takes nft, which is not here (nftables)" >&2; exit 77; }
+    command -v nft >/dev/null || { echo "skipped: nft is not installed (package nftables)" >&2; exit 77; }
     ;;
 esac
 [ "$fault" != altered ] || export TUTTI_CHECK=wire
@@ -44,7 +44,7 @@ case "$fault" in
   refused) lost=("[23]" "[23]" "[01]" "[01]") && refuse_out 1 ;;
   unrouted) lost=("[23]" "[23]" "[01]" "[01]") && unroute 1 0 ;;
   altered) lost=("[0-3]" "[0-3]" "[0-3]" "[0-3]") && alter 1 ;;  # One connection detects the fault and notifies all ranks.
-  *) fail "no fault '$fault'" ;;
+  *) fail "unknown fault '$fault'" ;;
 esac
 until=$((SECONDS + bound_s + 1))  # SECONDS counts whole seconds.
 while [ ${#running[@]} -gt 0 ]; do
@@ -56,7 +56,7 @@ done
 # of the fault.
 if [ "$fault" = killed ] && [ ${#tool[@]} -gt 1 ]; then
   lost=("[0-3]" "[0-3]" "[0-3]")
-  grep -qsE "\brank 3 died.* all_reduce\(" /dev/shm/errors.[012] || fail "nobody names rank 3"
+  grep -qsE "\brank 3 died.* all_reduce\(" /dev/shm/errors.[012] || fail "no error names rank 3"
 fi
 
 for rank in "${!lost[@]}"; do
@@ -64,6 +64,6 @@ for rank in "${!lost[@]}"; do
   # Ignore the prefix with the detecting rank.
   sed 's/(found by rank [0-9]*)//' "/dev/shm/errors.$rank" |
     grep -qE "\brank ${lost[$rank]}\b.*\ball_(reduce|gather)\(|\ball_(reduce|gather)\(.*\brank ${lost[$rank]}\b" ||
-    fail "rank $rank does not say that it lost rank ${lost[$rank]}, and in which operation"
+    fail "rank $rank does not report the loss of rank ${lost[$rank]} and the operation"
 done
-[ "$fault" != altered ] || grep -qs "was altered on its way" /dev/shm/errors.[23] || fail "nobody says what was wrong"
+[ "$fault" != altered ] || grep -qs "was altered on its way" /dev/shm/errors.[23] || fail "no error reports the altered data"

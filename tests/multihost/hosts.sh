@@ -25,7 +25,7 @@ enter_stage() {
     ip link add dev a type bridge && ip link add dev b type veth"
   [ "$(id -u)" -eq 0 ] || stage+=(--map-root-user)
   if ! why="$("${stage[@]}" bash -c "$needs" 2>&1)"; then
-    echo "skipped: hosts are played by namespaces, which take iproute2, and root or user namespaces: ${why//$'\n'/; }" >&2
+    echo "skipped: emulated hosts need iproute2, and root or user namespaces: ${why//$'\n'/; }" >&2
     exit 77
   fi
   # Run the stage in the background, so that this process handles signals. The stage ends with this process.
@@ -44,7 +44,7 @@ read_layout() {
   elif [[ "$layout" =~ ^[1-9][0-9]?([+][1-9][0-9]?)*$ ]]; then
     IFS=+ read -ra ranks_on <<<"$layout"
   else
-    echo "hosts '$layout': give HOSTSxRANKS, as 2x4, or the ranks of each host, as 3+1; each from 1 to 99" >&2
+    echo "hosts '$layout': pass HOSTSxRANKS, such as 2x4, or the ranks of each host, such as 3+1; each from 1 to 99" >&2
     exit 2
   fi
   host_of=() local_rank=()
@@ -75,7 +75,7 @@ mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /d
 make_host() {
   local host="$1" address words
   exec {words}< <(exec "${namespaces[@]}" --uts --ipc bash -c "$keeper" keeper "host$host")
-  read -r "host_pid[$host]" <&$words || { echo "host$host could not be made" >&2; exit 2; }
+  read -r "host_pid[$host]" <&$words || { echo "creating host$host failed" >&2; exit 2; }
   # The switch does not learn addresses: it floods all frames, so that a port without flooding makes a host deaf.
   ip link add dev "port$host" master switch type veth peer name eth0 netns "${host_pid[$host]}"
   bridge link set dev "port$host" learning off

@@ -48,7 +48,7 @@ before_0="$(heard 0)" before_1="$(heard 1)"
 expect_silence 0 1 "though it is deaf"
 expect_silence 1 0 "though it is deaf"
 expect "what host1 has heard since it is deaf" "$(heard 1)" "$before_1"
-[ "$(heard 0)" -gt "$before_0" ] || fail "host1 is dumb, too"
+[ "$(heard 0)" -gt "$before_0" ] || fail "host1 does not send, either"
 heal 1
 expect_reached 1 0 "healed after it was deaf"
 
@@ -60,7 +60,7 @@ until [ "$(on_host 1 cat /sys/class/net/eth0/carrier)" = 1 ]; do :; done
 expect_reached 0 1 "plugged in again"
 
 slow 1 1mbit
-[[ "$(on_host 1 tc qdisc show dev eth0)" == *"rate 1Mbit"* ]] || fail "host1 is as fast as ever"
+[[ "$(on_host 1 tc qdisc show dev eth0)" == *"rate 1Mbit"* ]] || fail "the rate of host1 is not limited"
 
 for rank in 0 1 2; do
   start "$rank" run_rank "$rank" sh -c 'echo begun "$RANK" >&3; exec sleep infinity' 3>&"$news" 2>/dev/null
@@ -73,5 +73,5 @@ kill_rank 1
 await_notification
 expect "the rank that ended, and how" "$who $what" "1 137"
 for rank in 0 2; do
-  on_host "${host_of[$rank]}" sh -c 'grep -qszx "RANK=$0" /proc/[0-9]*/environ' "$rank" || fail "rank $rank is gone, too"
+  on_host "${host_of[$rank]}" sh -c 'grep -qszx "RANK=$0" /proc/[0-9]*/environ' "$rank" || fail "rank $rank ended, too"
 done

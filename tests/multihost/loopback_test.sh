@@ -15,5 +15,5 @@ for name in localhost 127.0.0.1; do
   advice="$name leads each host to itself: where the ranks are on several, set MASTER_ADDR to an address"
   [[ "$said" == *"[rank 1] "*"rank 1 is still asking rank 0 for the unique id at 127.0.0.1:29501: "*"$advice"* ]] ||
     fail "rank 1 does not warn: $said"
-  [[ "$said" == *"[rank 1] all_reduce_perf: creating"*"$advice"* ]] || fail "the error does not say it: $said"
+  [[ "$said" == *"[rank 1] all_reduce_perf: creating"*"$advice"* ]] || fail "the error lacks the advice: $said"
 done

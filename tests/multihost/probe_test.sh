@@ -21,25 +21,25 @@ seen() { told "$@" | grep 'between hosts a message takes' || true; }
 
 # 100 Mbit/s are 0.0125 GB/s, except for a burst. Two ranks of a host share the link.
 said="$(seen --hosts 2x2 --rate 100mbit -- env TUTTI_LOG=info "$1" -b 8 -e 8)"
-[[ "$said" =~ "a rank sends "([0-9.e-]+)" GB/s, a host "([0-9.e-]+)" GB/s" ]] || fail "nobody says what was seen: $said"
+[[ "$said" =~ "a rank sends "([0-9.e-]+)" GB/s, a host "([0-9.e-]+)" GB/s" ]] || fail "the output lacks the measured rates: $said"
 for rate in "${BASH_REMATCH[@]:1:2}"; do
-  awk -v rate="$rate" 'BEGIN { exit !(rate > 0.004 && rate < 0.025) }' || fail "100 Mbit/s were taken for $rate GB/s: $said"
+  awk -v rate="$rate" 'BEGIN { exit !(rate > 0.004 && rate < 0.025) }' || fail "100 Mbit/s were measured as $rate GB/s: $said"
 done
 
 # 10 Mbit/s are 0.00125 GB/s. After a burst of 256 KiB, at most 40 ms of data are in flight. A probe sized for a faster link
 # would have written far more.
 counted='"$1" -b 8 -e 8 -n 1 && echo "sent $(cat /sys/class/net/eth0/statistics/tx_bytes) bytes"'
 said="$(told --hosts 2x1 --rate 10mbit -- env TUTTI_LOG=info sh -c "$counted" sh "$1")"
-[[ "$said" =~ "a rank sends "([0-9.e-]+)" GB/s" ]] || fail "nobody says what was seen: $said"
-awk -v rate="${BASH_REMATCH[1]}" 'BEGIN { exit !(rate > 0.0003 && rate < 0.0025) }' || fail "10 Mbit/s were taken for other: $said"
-[[ "$said" =~ "sent "([0-9]+)" bytes" ]] || fail "nobody says what was sent: $said"
-[ "${BASH_REMATCH[1]}" -lt 450000 ] || fail "at 10 Mbit/s too much was sent: $said"
+[[ "$said" =~ "a rank sends "([0-9.e-]+)" GB/s" ]] || fail "the output lacks the measured rates: $said"
+awk -v rate="${BASH_REMATCH[1]}" 'BEGIN { exit !(rate > 0.0003 && rate < 0.0025) }' || fail "10 Mbit/s were measured as ${BASH_REMATCH[1]} GB/s: $said"
+[[ "$said" =~ "sent "([0-9]+)" bytes" ]] || fail "the output lacks the number of bytes: $said"
+[ "${BASH_REMATCH[1]}" -lt 450000 ] || fail "too many bytes were sent at 10 Mbit/s: $said"
 
 # Ranks on devices measure too: an error bound may be set after they have joined.
 said="$(seen --hosts 2x1 --rate 100mbit -- env TUTTI_LOG=info "$2" --memory cuda -b 8 -e 8)"
-[[ "$said" == *"a rank sends "* ]] || fail "nobody looked for devices"
+[[ "$said" == *"a rank sends "* ]] || fail "the links were not measured for devices"
 
 for off in TUTTI_PROBE=0 TUTTI_DETERMINISTIC=1; do
   said="$(seen --hosts 2x1 -- env TUTTI_LOG=info $off "$1" -b 8 -e 8)"
-  [ -z "$said" ] || fail "with $off somebody looked: $said"
+  [ -z "$said" ] || fail "the links were measured with $off: $said"
 done

@@ -27,7 +27,7 @@ expect() {
     [ "$share" -ge "$2" ] && [ "$share" -le "$3" ] ||
       fail "with $1 eth1 of $host carries $share % instead of $2 to $3: $second bytes, and eth0 $first"
   done < <(sed 's/^\[rank [0-9]*\] //' <<<"$said")
-  [ "$hosts" -eq 2 ] || fail "$hosts hosts have counted: $said"
+  [ "$hosts" -eq 2 ] || fail "$hosts hosts reported their bytes instead of 2: $said"
 }
 
 expect =eth0 0 1
@@ -39,5 +39,5 @@ expect eth 0 1  # Not a list: ranks use the interface of the route to rank 0.
 # Each host warns once about a name without interface.
 said="$(sent_with =eth0,eth9)" || fail "all-reduces by =eth0,eth9: $said"
 warned="$(grep -c '(=eth0,eth9) names eth9, which does not exist: there are .*eth1' <<<"$said" || true)"
-[ "$warned" = 2 ] || fail "$warned ranks of 2 hosts warn of eth9: $said"
-! grep -q 'names eth' <<<"$(sent_with =eth0,eth1)" || fail "somebody warns of eth0 or eth1"
+[ "$warned" = 2 ] || fail "$warned ranks of 2 hosts warn about eth9: $said"
+! grep -q 'names eth' <<<"$(sent_with =eth0,eth1)" || fail "a rank warns about eth0 or eth1"

@@ -20,9 +20,9 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
     --rate) rate="${2:-}"; shift ;;
     --grace) grace="${2:-}"; shift ;;
     --ipv6) family=ipv6 ;;
-    *) refuse "no option '$1'" ;;
+    *) refuse "unknown option '$1'" ;;
   esac
-  shift || refuse "an option lacks its value"
+  shift || refuse "the last option has no value"
 done
 [ $# -gt 1 ] || refuse "no command after --"
 shift
@@ -44,7 +44,7 @@ for ((rank = 1; rank < ${#host_of[@]}; rank++)); do start "$rank" show_errors "$
 until="" failed="" result=0
 while [ ${#running[@]} -gt 0 ]; do
   if ! await_notification $until; then
-    echo "run.sh: ended by force, $grace s after rank $failed failed: rank ${!running[*]}" >&2
+    echo "run.sh: killed $grace s after the failure of rank $failed: rank ${!running[*]}" >&2
     break
   fi
   if [ "$what" -ne 0 ] && [ $result -eq 0 ]; then failed="$who" result="$what" until=$((SECONDS + grace)); fi

@@ -11,7 +11,7 @@ perf() {
   shift
   said="$("$folder/${tool}_perf" -b 8 -e 256K -f 32 -n 2 -w 1 -c 1 "$@" 2>&1)" || { echo "$said"; return 1; }
   grep -q '^# Out of bounds values : 0 OK' <<<"$said" || { echo "$said"; return 1; }
-  echo "$tool $*: all right"
+  echo "$tool $*: passed"
 }
 
 # With both devices per rank, messages of 64 KiB and more are divided.

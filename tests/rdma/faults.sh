@@ -28,7 +28,7 @@ case "$fault" in
   # TCP between the two ranks uses another path, and is not affected.
   cut) bridge link set dev switch1 state disabled && survivors=(0 1) wanted='rxe[01] port 1, gid 1 .*retry' ;;
   unplugged) ip link set dev r1 down && survivors=(0 1) wanted='rxe[01] port 1, gid 1 ' ;;
-  *) fail "no fault '$fault'" ;;
+  *) fail "unknown fault '$fault'" ;;
 esac
 for rank in "${survivors[@]}"; do
   status=0
@@ -36,6 +36,6 @@ for rank in "${survivors[@]}"; do
   wait "${process[rank]}" || status=$?
   [ $status -eq 2 ] || fail "rank $rank ended with status $status instead of 2, an error's"
   echo "rank $rank, after $((SECONDS - began)) s: $(tail -n 1 "/run/errors.$rank")"
-  grep -q "rank $((1 - rank)) died or is out of reach" "/run/errors.$rank" || fail "rank $rank does not say whom it lost"
+  grep -q "rank $((1 - rank)) died or is out of reach" "/run/errors.$rank" || fail "rank $rank does not report the lost rank"
 done
-grep -qE "$wanted" "${survivors[@]/#//run/errors.}" || fail "nobody says what broke: $wanted"
+grep -qE "$wanted" "${survivors[@]/#//run/errors.}" || fail "no error reports the fault: $wanted"

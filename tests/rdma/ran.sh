@@ -8,6 +8,6 @@ cat /run/ran
 [ $status -eq 0 ] || exit $status
 passed="$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests\?\.$/\1/p' /run/ran)"
 if [ "${passed:-0}" -lt "$least" ] || grep -q '^\[  SKIPPED \]' /run/ran; then
-  echo "ran.sh: ${passed:-0} tests of $1 passed, and maybe some were skipped: $least or more are to pass, and none skipped" >&2
+  echo "ran.sh: ${passed:-0} tests of $1 passed; at least $least must pass, and none may be skipped" >&2
   exit 1
 fi

@@ -36,24 +36,24 @@ all_reduce() {
   packets=$(($(sent) - before))
   echo "$1: $packets packets by RDMA, $(grep -ho 'between hosts .*' /run/said.0)"
 }
-said() { grep -qE "$1" /run/said.0 && grep -qE "$1" /run/said.1 || fail "nobody said: $1"; }
+said() { grep -qE "$1" /run/said.0 && grep -qE "$1" /run/said.1 || fail "the output of a rank lacks: $1"; }
 
-all_reduce "software is left out"
+all_reduce "software devices are excluded"
 said 'between hosts tcp: rank 0 \(.*\) has no verbs: .*rxe0 port 1 is made of software, and slower than TCP'
-[ "$packets" -eq 0 ] || fail "something went by RDMA"
+[ "$packets" -eq 0 ] || fail "RDMA was used"
 
-all_reduce "software is named" TUTTI_IB_HCA=rxe@
+all_reduce "software devices are named" TUTTI_IB_HCA=rxe@
 said 'between hosts verbs: all ranks have it'
-[ "$packets" -ge 128 ] || fail "hardly anything went by RDMA"
+[ "$packets" -ge 128 ] || fail "RDMA was hardly used"
 
-all_reduce "RDMA is left out" TUTTI_IB_HCA=rxe@ TUTTI_IB_DISABLE=1
+all_reduce "RDMA is disabled" TUTTI_IB_HCA=rxe@ TUTTI_IB_DISABLE=1
 said 'between hosts tcp: rank 0 \(.*\) has no verbs: TUTTI_IB_DISABLE'
-[ "$packets" -eq 0 ] || fail "something went by RDMA"
+[ "$packets" -eq 0 ] || fail "RDMA was used"
 
-all_reduce "what goes over TCP is checked" TUTTI_IB_HCA=rxe@ TUTTI_CHECK=wire
-[ "$packets" -eq 0 ] || fail "something went by RDMA"
+all_reduce "TCP checks data" TUTTI_IB_HCA=rxe@ TUTTI_CHECK=wire
+[ "$packets" -eq 0 ] || fail "RDMA was used"
 
 tool=("$2" --memory cuda)
 all_reduce "on devices" TUTTI_IB_HCA=rxe@
 said 'between hosts verbs: all ranks have it'
-[ "$packets" -ge 128 ] || fail "hardly anything went by RDMA"
+[ "$packets" -ge 128 ] || fail "RDMA was hardly used"

@@ -21,8 +21,8 @@ cmp "$folder/bytes" "$folder/out" || refuse "the output differs, or the host's f
 
 # The limit also covers the time before the command begins.
 status_of "$vm" --seconds 1 -- true 2>"$folder/err"
-[ $status -eq 124 ] || refuse "the status was $status after the time was up"
-grep -q 'within 1' "$folder/err" || refuse "nothing was said of the limit: $(cat "$folder/err")"
+[ $status -eq 124 ] || refuse "the status was $status after the time limit"
+grep -q 'within 1' "$folder/err" || refuse "the output lacks the time limit: $(cat "$folder/err")"
 
 status_of "$vm" -- bash -c 'echo c >/proc/sysrq-trigger; sleep 1000' 2>"$folder/err"
 [ $status -eq 125 ] || refuse "the status was $status after a panic"
