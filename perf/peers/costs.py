@@ -37,8 +37,8 @@ def measure(build):
 
 
 def text(own):
-    lines = [f"# a communicator of {ranks} ranks is made in {ms:.1f} ms" for ranks, ms in own["create_ms"].items()]
-    lines.append(f"# one that does nothing, with a stream, takes {own['idle_cpu_ms_per_s']:.2f} ms of CPU per second")
+    lines = [f"# creating a communicator of {ranks} ranks takes {ms:.1f} ms" for ranks, ms in own["create_ms"].items()]
+    lines.append(f"# an idle communicator with a stream uses {own['idle_cpu_ms_per_s']:.2f} ms of CPU per second")
     if own["interpreter"] is None:
         lines.append("# steps of the interpreter are not measured: google-benchmark is not installed")
         return "\n".join(lines)

@@ -32,7 +32,7 @@ Rows without ratios: the link between the cores changed during the measurement.
 NETWORK = """All-reduce of float32. Hosts are network namespaces. Do not compare rows of different congestion control. "Limit": time of the
 network by iperf3 and a spinning exchange of 8 bytes, or by the rate of a slow link. Libraries that send both ways at once can
 beat iperf3, most under bbr, which paces its single connection ([method](LIMITS.md#method-over-tcp)). 2x1: two hosts of one rank each;
-2x2@1gbit: two hosts of two ranks with a link of 1 Gbit/s. Rows in which other programs used the machine are left out.
+2x2@1gbit: two hosts of two ranks with a link of 1 Gbit/s. Rows in which other programs used the machine are omitted.
 """
 
 

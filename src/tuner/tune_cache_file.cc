@@ -137,8 +137,8 @@ Result<std::string> text_that_fits(TuneCache& cache, std::string_view latest) {
     text = format(cache);
   }
   if (text.size() <= kMaxBytes) return text;
-  return invalid_usage("there are " + std::to_string(text.size()) +
-                       " bytes to keep of one machine, and no file has more than " + std::to_string(kMaxBytes));
+  return invalid_usage("one machine has " + std::to_string(text.size()) +
+                       " bytes of results; the maximum of tune files is " + std::to_string(kMaxBytes));
 }
 
 }  // namespace

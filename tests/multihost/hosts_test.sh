@@ -38,7 +38,7 @@ expect_silence 0 1 "though it was cut off"
 before="$(heard 0) $(heard 1)"
 expect_silence 0 1 "though it was cut off"
 expect_silence 1 0 "though it is cut off"
-expect "what host0 and host1 have heard since the cut" "$(heard 0) $(heard 1)" "$before"
+expect "the packets that host0 and host1 received since the cut" "$(heard 0) $(heard 1)" "$before"
 heal 1
 expect_reached 0 1 "healed after a cut"
 
@@ -47,7 +47,7 @@ expect_silence 0 1 "though it is deaf"
 before_0="$(heard 0)" before_1="$(heard 1)"
 expect_silence 0 1 "though it is deaf"
 expect_silence 1 0 "though it is deaf"
-expect "what host1 has heard since it is deaf" "$(heard 1)" "$before_1"
+expect "the packets that host1 received since it is deaf" "$(heard 1)" "$before_1"
 [ "$(heard 0)" -gt "$before_0" ] || fail "host1 does not send, either"
 heal 1
 expect_reached 1 0 "healed after it was deaf"

@@ -78,16 +78,16 @@ class Gpu(unittest.TestCase):
 
             def perf(title, tool, *arguments, environment=None):
                 calls[title] = (list(map(str, arguments)), environment)
-                return {"results": []} if autotunes or "learning" not in title else None
+                return {"results": []} if autotunes or "autotuning" not in title else None
 
             one.perf = perf
             run.measure_collectives(one, None, [])
-            self.assertEqual("all_reduce, 8 ranks, learned" in calls, autotunes)
-            first, environment = calls["all_reduce, 8 ranks, learning"]
+            self.assertEqual("all_reduce, 8 ranks, autotuned" in calls, autotunes)
+            first, environment = calls["all_reduce, 8 ranks, autotuning"]
             self.assertEqual(environment, {"TUTTI_TUNE": "1", "TUTTI_TUNE_FILE": os.path.join(one.folder, "tuned")})
             if not autotunes:
                 continue
-            rows, again = calls["all_reduce, 8 ranks, learned"]
+            rows, again = calls["all_reduce, 8 ranks, autotuned"]
             self.assertEqual((again, first[:len(rows)]), (environment, rows))
             self.assertEqual(calls["all_reduce, 8 ranks, predicted"], (rows[:], {"TUTTI_TUNE": "0"}))
 
