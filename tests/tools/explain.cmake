@@ -24,11 +24,11 @@ set(class "class all_reduce 32\nkept ring Simple 65536 4 11 1.5\ntried two_shot 
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.machines
      "tutti-tune 2\nmachine 0.1.0, hosts 1x2, 1 rank on 1 CPU of some kind, shm\n${class} 111.5\n"
      "machine 0.1.0, hosts 1x2, 2 ranks on 1 CPU of some kind, shm\n${class} 222.5\n"
-     "machine 0.1.0, 8 ranks on NVIDIA H100 each, 32 teams, links NV 450 GB/s\n${class} 333.5\n"
+     "machine 0.1.0, 8 ranks on NVIDIA H100 each, 32 thread blocks, links NV 450 GB/s\n${class} 333.5\n"
      "class all_reduce 32 mapped\nkept two_shot_mapped Simple 65536 4 11 777.5\n"
-     "machine 0.1.0, 8 ranks on NVIDIA H100 each, 32 teams, links 16 NV 100 GB/s and 12 SYS, laid out as 01234567\n${class} 444.5\n"
+     "machine 0.1.0, 8 ranks on NVIDIA H100 each, 32 thread blocks, links 16 NV 100 GB/s and 12 SYS, laid out as 01234567\n${class} 444.5\n"
      "machine 0.1.0, hosts 1x2, 2 CPUs of some kind, no transport asked for\n${class} 555.5\n"
-     "machine 0.1.0, 2 ranks on NVIDIA H100 each, 32 teams\n${class} 666.5\n")
+     "machine 0.1.0, 2 ranks on NVIDIA H100 each, 32 thread blocks\n${class} 666.5\n")
 function(tutti_test_explain_machines name pattern)
   tutti_add_test(NAME tools.explain_machines_${name} LABELS tools COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "${pattern}"
                  $<TARGET_FILE:tutti_tool> explain --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.machines --collective all_reduce
@@ -74,7 +74,7 @@ if(TUTTI_HAS_FORMATS)
   endforeach()
   string(REPLACE "'" "\"" pairs "<system version='1'>\n<cpu numaid='0' affinity='ffff' arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='85'>\n${gpus}</cpu>\n</system>\n")
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs.xml "${pairs}")
-  set(pairs "machine 0.1.0, 4 ranks on NVIDIA A100 each, 32 teams, links 2 NV 100 GB/s and 4 PHB, laid out as")
+  set(pairs "machine 0.1.0, 4 ranks on NVIDIA A100 each, 32 thread blocks, links 2 NV 100 GB/s and 4 PHB, laid out as")
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs "tutti-tune 2\n${pairs} 205ee5bc\n${class} 111.5\n${pairs} 41fef03c\n${class} 222.5\n")
   tutti_add_test(NAME tools.explain_machines_of_devices_by_number LABELS tools
                  COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "\nchosen with TUTTI_TUNE=1: .*two_shot +Simple [^\n]* 111.50*\n.*measured on [^\n]* 205ee5bc\nexcluded"

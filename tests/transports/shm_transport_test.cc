@@ -47,7 +47,7 @@ TEST(ShmTransport, RejectsTooManySlots) {
   for (const std::uint32_t shift : {4U, 63U, 64U, ~0U}) {
     Offer offer;
     offer.spec.slot_shift = shift;
-    EXPECT_NE(offer.refusal().find("slots cannot be: at most 8"), std::string::npos) << shift;
+    EXPECT_NE(offer.refusal().find("slots is not supported: the maximum is 8"), std::string::npos) << shift;
   }
 }
 
