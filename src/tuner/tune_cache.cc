@@ -37,7 +37,8 @@ bool parse_us(std::string_view text, double& us) { return parse(text, us) && std
 bool parse_protocol(std::string_view text, Protocol& protocol) {
   for (const Protocol known : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
     protocol = known;
-    if (text == name(known)) return true;
+    // Files of earlier builds have the protocols' old names.
+    if (text == name(known) || renamed_protocol(text) == name(known)) return true;
   }
   return false;
 }
