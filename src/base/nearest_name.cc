@@ -46,7 +46,9 @@ std::string_view nearest_name(std::string_view written, std::span<const std::str
     const std::string other = letters_of(name);
     const bool abbreviates = letters.size() >= kMinAbbreviation && other.starts_with(letters);
     const std::size_t edits = abbreviates ? 0 : distance(letters, other);
-    if (edits >= fewest) continue;
+    // If a text abbreviates several names, the shortest one is the nearest.
+    const bool nearer = edits < fewest || (edits == fewest && edits == 0 && name.size() < nearest.size());
+    if (!nearer) continue;
     fewest = edits;
     nearest = name;
   }

@@ -26,6 +26,13 @@ TEST(NearestName, AcceptsAnAbbreviationOfThreeLetters) {
   EXPECT_EQ(nearest_name("ra", kKnown), "");
 }
 
+TEST(NearestName, PrefersShortestOfSeveralAbbreviatedNames) {
+  constexpr std::array<std::string_view, 3> kTune = {"TUNER_PLUGIN", "TUNE", "TUNE_FILE"};
+  EXPECT_EQ(nearest_name("tune", kTune), "TUNE");
+  EXPECT_EQ(nearest_name("TUN", kTune), "TUNE");
+  EXPECT_EQ(nearest_name("tuner", kTune), "TUNER_PLUGIN");
+}
+
 TEST(NearestName, IsEmpty_WhenNoNameIsClose) {
   for (const char* written : {"", "x", "foo", "rung!", "reduce_all"})
     EXPECT_EQ(nearest_name(written, kKnown), "") << written;
