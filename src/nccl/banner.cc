@@ -1,6 +1,7 @@
 #include "src/nccl/banner.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -27,9 +28,24 @@ bool is_one_of(const std::string& text, std::initializer_list<const char*> names
                      [&](const char* name) { return ::strcasecmp(text.c_str(), name) == 0; });
 }
 
+// TUTTI_LOG overrides NCCL_DEBUG, as in the log.
 bool is_requested() {
-  return is_one_of(log_of_environment("NCCL_DEBUG"), {"VERSION", "WARN", "INFO", "ABORT", "TRACE"}) ||
-         is_one_of(log_of_environment("TUTTI_LOG"), {"INFO", "TRACE"});
+  const std::string level = log_of_environment("TUTTI_LOG");
+  if (!level.empty()) return is_one_of(level, {"INFO", "TRACE"});
+  return is_one_of(log_of_environment("NCCL_DEBUG"), {"VERSION", "WARN", "INFO", "ABORT", "TRACE"});
+}
+
+// Ignores errors. A pipe without reader must not end the process by SIGPIPE.
+void write_banner(int descriptor) {
+  sigset_t pipe, before, pending;
+  ::sigemptyset(&pipe);
+  ::sigaddset(&pipe, SIGPIPE);
+  ::sigpending(&pending);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const bool failed = ::write(descriptor, kBanner, sizeof kBanner - 1) < 0;
+  const timespec at_once = {};
+  if (failed && ::sigismember(&pending, SIGPIPE) == 0) ::sigtimedwait(&pipe, nullptr, &at_once);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 // Replaces %h by the host name, %p by the process id, and %% by a percent sign, as the library's log does.
@@ -57,8 +73,7 @@ void print_version_once() {
   if (file.empty()) file = log_of_environment("NCCL_DEBUG_FILE");
   int descriptor = -1;
   if (!file.empty()) descriptor = ::open(expanded(file).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  const int target = descriptor < 0 ? STDERR_FILENO : descriptor;
-  [[maybe_unused]] const ssize_t count = ::write(target, kBanner, sizeof kBanner - 1);  // Failures are not reported.
+  write_banner(descriptor < 0 ? STDERR_FILENO : descriptor);
   if (descriptor >= 0) ::close(descriptor);
 }
 
