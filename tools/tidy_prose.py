@@ -80,11 +80,12 @@ def check_messages(source):
 
 
 def check_subjects(root):
-    """Reports wrong subjects of commits that the upstream branch lacks. Checks nothing if there is no upstream."""
+    """Reports wrong subjects of commits of this branch: those that its upstream, origin/main or main lacks."""
     def git(*arguments):
         return subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
-    log = git("log", "--no-merges", "--format=%h %s", "@{upstream}..HEAD")
-    for line in log.stdout.splitlines() if log.returncode == 0 else []:
+    bases = ["@{upstream}", "origin/main", "main"]
+    base = next((base for base in bases if git("rev-parse", "--verify", "-q", base).returncode == 0), "HEAD")
+    for line in git("log", "--no-merges", "--format=%h %s", f"{base}..HEAD").stdout.splitlines():
         commit, subject = line.split(" ", 1)
         match = SUBJECT.match(subject)
         if len(subject) > LONGEST_SUBJECT:

@@ -160,6 +160,24 @@ class Tidy(unittest.TestCase):
         for phrase in ("type 14 is none", "rank 3 cannot be", "called out of turn", "nobody listens"):
             self.complains("in a message", {"src/base/a.cc": f'const char* text() {{ return "{phrase}"; }}\n'})
 
+    def test_rejects_a_commit_subject_that_is_not_imperative(self):
+        with tempfile.TemporaryDirectory() as root:
+            def git(*arguments):
+                subprocess.run(["git", "-C", root, "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True,
+                               capture_output=True)
+
+            def commit(subject):
+                git("commit", "--allow-empty", "-m", subject)
+                run = subprocess.run([sys.executable, TIDY, "--root", root], capture_output=True, text=True)
+                return run.stdout + run.stderr
+
+            git("init", "-b", "main")
+            commit("What main has is not checked")
+            git("checkout", "-b", "topic")
+            self.assertIn(" 0 complaints", commit("base: Return early from log()"))
+            self.assertIn("is not 'module: Imperative verb and object'", commit("base: What a log line is"))
+            self.assertIn("the subject has 73 characters", commit("base: Add " + "x" * 63))
+
     def test_rejects_a_formatting_difference(self):
         clang_format = subprocess.run("clang-format --version", shell=True, capture_output=True, text=True).stdout
         if " version 14." not in clang_format:
