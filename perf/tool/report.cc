@@ -220,11 +220,11 @@ bool Report::end() {
   std::printf("# %-20s : %g \n", "Avg bus bandwidth", average);
   print_choices();
   print_autotuning();
-  if (narrowed_.calls > 0)
+  if (compressed_.calls > 0)
     std::printf("# %-20s : %llu B of elements sent as %llu B, in %llu calls\n", "Compression",
-                static_cast<unsigned long long>(narrowed_.element_bytes),
-                static_cast<unsigned long long>(narrowed_.message_bytes),
-                static_cast<unsigned long long>(narrowed_.calls));
+                static_cast<unsigned long long>(compressed_.element_bytes),
+                static_cast<unsigned long long>(compressed_.message_bytes),
+                static_cast<unsigned long long>(compressed_.calls));
   std::printf("#\n# Collective test concluded: %s\n\n", program_name());
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) fail("standard output: %s", std::strerror(errno));
   if (!options_.json_file.empty()) write_json(average);
@@ -241,7 +241,7 @@ void check_output(const Options& options) {
 void Report::write_json(double average) const {
   Json json(options_.json_file);
   json.open(nullptr, '{');
-  json.field("version", std::uint64_t{3});
+  json.field("version", std::uint64_t{4});
   json.field("program", program_name());
   json.field("collective", collective_.title);
   json.field("library_version", static_cast<std::uint64_t>(tutti_version()));
@@ -276,11 +276,11 @@ void Report::write_json(double average) const {
   json.field("okay", wrong_ == 0 ? "true" : "false");
   json.close('}');
   json.field("average_bus_bandwidth", average);
-  if (narrowed_.calls > 0) {
-    json.open("narrowed", '{');
-    json.field("calls", narrowed_.calls);
-    json.field("element_bytes", narrowed_.element_bytes);
-    json.field("message_bytes", narrowed_.message_bytes);
+  if (compressed_.calls > 0) {
+    json.open("compressed", '{');
+    json.field("calls", compressed_.calls);
+    json.field("element_bytes", compressed_.element_bytes);
+    json.field("message_bytes", compressed_.message_bytes);
     json.close('}');
   }
   json.close('}');

@@ -50,7 +50,7 @@ struct Place {  // Location of one rank.
 };
 
 // Bytes that compression has saved all ranks, in compressed calls.
-struct Narrowed {
+struct CompressedCalls {
   std::uint64_t calls = 0;
   std::uint64_t element_bytes = 0;  // As they are in memory,
   std::uint64_t message_bytes = 0;  // and as they travelled.
@@ -65,7 +65,7 @@ class Report {
 
   void begin(const std::vector<Place>& places);
   void add(const Row& row);
-  void narrowed(const Narrowed& narrowed) { narrowed_ = narrowed; }
+  void compressed(const CompressedCalls& compressed) { compressed_ = compressed; }
   // True if nothing was wrong.
   bool end();
   // A line on stderr that the next row replaces; only on a terminal, and only if the run is slow.
@@ -82,7 +82,7 @@ class Report {
   std::string launcher_;
   std::vector<Place> places_;
   std::vector<Row> rows_;
-  Narrowed narrowed_;
+  CompressedCalls compressed_;
   std::uint64_t wrong_ = 0;
   double last_progress_s_ = 0;
   bool shows_progress_ = false;

@@ -220,13 +220,13 @@ class ThreadRun {
       mine.element_bytes += one.element_bytes;
       mine.message_bytes += one.message_bytes;
     }
-    Narrowed all;
+    CompressedCalls all;
     for (const tutti_compression_statistics& one : gather(mine)) {
       all.calls = std::max(all.calls, one.rounded_calls / ranks_.size());
       all.element_bytes += one.element_bytes;
       all.message_bytes += one.message_bytes;
     }
-    if (report_ != nullptr) report_->narrowed(all);
+    if (report_ != nullptr) report_->compressed(all);
   }
 
   // A call of every rank of the thread, `times` each.
