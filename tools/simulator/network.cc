@@ -136,7 +136,9 @@ Machine Network::machine(const Costs& costs) const {
     made.member_gbytes_per_s = made.rank_gbytes_per_s;
     return made;
   };
-  const auto inside = route(0, ranks_per_host_ > 1 ? 1 : 0);
+  // With one rank per host, the second rank of an NVLink domain is on the next host.
+  const bool has_inside = ranks_per_host_ > 1 || (ranks() > 1 && joined_by_nvlinks(0, 1));
+  const auto inside = route(0, has_inside ? 1 : 0);
   if (inside.ok()) machine.levels.push_back(level(inside.value()));
   if (cluster_.hosts < 2) return machine;
   const auto across = route(0, ranks() - ranks_per_host_);
