@@ -316,8 +316,8 @@ TUTTI_API tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_
 /* Mismatched calls
  *   Ranks whose calls differ in collective, count, type, reduction, root or order fail; the message shows both calls.
  *   A rank that waits for no peer in the call, such as the root of a broadcast, reports the failure in its next call,
- * in tutti_comm_async_error or in destroy. A collective against a send or recv is detected within a host; between hosts
- * it ends by the timeout. */
+ *     in tutti_comm_async_error or in destroy.
+ *   A collective against a send or recv is detected within a host. Between hosts it ends at the timeout. */
 
 struct tutti_stream_handle;
 typedef struct tutti_stream_handle* tutti_stream;
@@ -376,10 +376,13 @@ TUTTI_API tutti_status tutti_send(const void* send, size_t count, tutti_type typ
 TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int peer, tutti_comm comm,
                                   tutti_stream stream);
 
-/* Groups: calls between start and the outermost end are enqueued, and the end runs them together, so that one thread
- * can drive several ranks. A group belongs to its thread. Blocks: the end does, if a call has a null stream or the
- * group ends communicators. Not allowed: creating, splitting and shrinking communicators. Finalize and destroy: run at
- * the end, after all calls, even if these fail. Stream functions: do not include the calls of an open group. */
+/* Groups
+ *   The calls between start and the outermost end are enqueued, and the end runs them together. One thread can so drive
+ *     several ranks. A group belongs to its thread.
+ *   Blocks: the end does, if a call has a null stream or the group ends communicators.
+ *   Not allowed: creating, splitting and shrinking communicators.
+ *   Finalize and destroy: run at the end, after all calls, even if these fail.
+ *   Stream functions: do not include the calls of an open group. */
 
 /* Errors in a group
  *   A rejected call returns its error, and the end returns it again and runs no call. The communicators of the other

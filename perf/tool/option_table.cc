@@ -55,8 +55,7 @@ constexpr OptionRow kTable[] = {
      "Default raw."},
     {"max-relative-error", kMaxRelativeError, "X", kTutti,
      "Instead of --compress: the fastest compression whose expected relative error is at most X, such as 0.01. "
-     "Default: no "
-     "compression."},
+     "Default: no bound."},
     {"compress-rounding", kCompressionRounding, "NAME", kTutti,
      "Rounding under compression: nearest or stochastic. Default nearest."},
     {"channels", kChannels, "N", kTutti,

@@ -1,4 +1,4 @@
-// One of several processes of a run: its ranks, each in a thread, and how it autotunes by which id they join.
+// One of several processes of a run: its ranks, each in a thread, and how it receives the id by which they join.
 #pragma once
 
 #include <cstdint>

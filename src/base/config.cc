@@ -243,7 +243,7 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_MAX_RELATIVE_ERROR", nullptr, "0", "compression",
            "bound on the relative error of results, below 1, instead of TUTTI_COMPRESS: the fastest compression within "
            "it "
-           "is used; 0: no compression (must match on all ranks)"},
+           "is used; 0: no bound (must match on all ranks)"},
           "0, or a number above 0 and below 1",
           [](Config& config, const std::string& text) {
             return parse_within(text, 0.0, 1 - 0x1p-53, config.max_relative_error);

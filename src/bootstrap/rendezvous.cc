@@ -105,11 +105,10 @@ void Rendezvous::join(AcceptedPeer accepted) {
 
 // Sends the identity of this process, which ranks report if it is stopped.
 void Rendezvous::send_host(Rank newcomer) {
-  const bool notifications =
-      host_.rank == kRendezvous && members_.at(newcomer).record.peer.process == host_.process.process;
-  if (notifications) host_.rank = newcomer;
+  const bool is_new = host_.rank == kRendezvous && members_.at(newcomer).record.peer.process == host_.process.process;
+  if (is_new) host_.rank = newcomer;
   for (auto& [rank, member] : members_) {
-    if (notifications || rank == newcomer) (void)member.channel.send(Message::host, bytes_of(host_)).ok();
+    if (is_new || rank == newcomer) (void)member.channel.send(Message::host, bytes_of(host_)).ok();
   }
 }
 

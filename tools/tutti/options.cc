@@ -60,7 +60,7 @@ OptionRow compress_row() {
 
 OptionRow max_relative_error_row() {
   return {
-      "max-relative-error", kMaxRelativeError, "X", "no compression",
+      "max-relative-error", kMaxRelativeError, "X", "no bound",
       "Instead of --compress: choose the fastest compression whose expected relative error (RMS) is at most X, above 0 "
       "and below 1."};
 }

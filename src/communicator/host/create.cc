@@ -104,7 +104,7 @@ Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& option
   for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
     if (bootstrap.on_same_host(peer)) continue;
     return unsupported("transport shm reaches ranks of one host, and rank " + std::to_string(peer) + " is " +
-                       describe(bootstrap.peer(peer)) + ": take tcp, or leave it open");
+                       describe(bootstrap.peer(peer)) + ": use tcp, or leave the transport unset");
   }
   return {};
 }

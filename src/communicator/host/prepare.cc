@@ -69,7 +69,7 @@ Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOp
   const std::string_view named = forced_algorithm(options, problem);
   if (spans_hosts_ && !options.protocol.empty() && options.protocol != "Simple") {
     const std::string why = "protocol '" + options.protocol + "' is for ranks of one host";
-    if (!options.nccls_protocol) return unsupported(why + ": take Simple, or leave it open");
+    if (!options.nccls_protocol) return unsupported(why + ": use Simple, or leave the protocol unset");
     warn_of_nccls("NCCL_PROTO", why);
   }
   const std::string_view protocol = spans_hosts_ ? "Simple" : std::string_view(options.protocol);

@@ -38,7 +38,7 @@ std::vector<Rank> members_of(const std::vector<Wish>& wishes, std::int32_t color
 CommunicatorOptions options_of_part(const CommunicatorOptions& given, const std::string& parent, int color) {
   CommunicatorOptions options = given;
   if (given.name != parent) return options;
-  options.name = (parent.empty() ? "a split" : parent) + " (colour " + std::to_string(color) + ")";
+  options.name = (parent.empty() ? "a split" : parent) + " (color " + std::to_string(color) + ")";
   return options;
 }
 
@@ -161,7 +161,7 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(Part& part, co
 // sub-communicator.
 Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key, const CommunicatorOptions& options) {
   auto members = caught([&] { return agree_on_members(color, key); });
-  if (!members.ok()) return reported(std::move(members).status()).during("gathering the colours of a split");
+  if (!members.ok()) return reported(std::move(members).status()).during("gathering the colors of a split");
   if (members.value().empty()) return std::unique_ptr<Communicator>();
   Part part = {std::move(members).value(), Deadline::after_ms(options.init_timeout_ms), std::nullopt};
   auto made = caught([&] { return make_part(part, options_of_part(options, options_.name, color)); });
