@@ -23,7 +23,7 @@ struct Box {
   bool shown = false;
 };
 
-const char* colour_of(NodeKind kind) {
+const char* color_of(NodeKind kind) {
   switch (kind) {
     case NodeKind::gpu: return "#c6e5b3";
     case NodeKind::nvswitch: return "#e2f2d9";
@@ -36,7 +36,7 @@ const char* colour_of(NodeKind kind) {
   return "#ffffff";
 }
 
-const char* colour_of(LinkKind kind) {
+const char* color_of(LinkKind kind) {
   switch (kind) {
     case LinkKind::nvlink:
     case LinkKind::c2c: return "#4d8c1f";
@@ -165,7 +165,7 @@ class Picture {
     if (!a.shown || !b.shown) return "";
     const double width = std::clamp(std::log2(link.gbytes_per_s + 1) / 2, 0.6, 5.0);
     const std::string look = print("\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" stroke-opacity=\"0.75\">",
-                                   colour_of(link.kind), width);
+                                   color_of(link.kind), width);
     const std::string title =
         "<title>" + escaped(topology_.nodes[link.a].name + " - " + topology_.nodes[to].name + ": " + describe(link)) +
         "</title></path>\n";
@@ -192,7 +192,7 @@ class Picture {
                                                      : node.cpus;
     const std::string rest = node.bus_id + (node.cpus.empty() ? "" : " processors " + node.cpus);
     return print("<g><rect x=\"%.1f\" y=\"%.1f\" width=\"%.0f\" height=\"%.0f\" rx=\"4\" fill=\"%s\" stroke=\"%s\"/>",
-                 x, y, kBoxWidth, kBoxHeight, colour_of(node.kind), node.down ? "#c00" : "#777") +
+                 x, y, kBoxWidth, kBoxHeight, color_of(node.kind), node.down ? "#c00" : "#777") +
            "<title>" + escaped(node.name + " " + node.model + " " + rest) + "</title>" +
            print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", boxes_[id].x, y + 14) + escaped(first) +
            "</text>" +
@@ -214,13 +214,13 @@ class Picture {
   }
 
   static std::string arrow(const Box& from, const Box& to, double height, bool slowest) {
-    const char* colour = slowest ? kSlowest : kRing;
+    const char* color = slowest ? kSlowest : kRing;
     const double x = (from.x + to.x) / 2, y = std::min(from.y, to.y) - height;
     const double length = std::hypot(to.x - x, to.y - y), dx = (to.x - x) / length, dy = (to.y - y) / length;
     return print("<path d=\"M%.1f %.1f Q%.1f %.1f %.1f %.1f\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\"/>",
-                 from.x, from.y, x, y, to.x, to.y, colour, slowest ? 3.0 : 1.8) +
+                 from.x, from.y, x, y, to.x, to.y, color, slowest ? 3.0 : 1.8) +
            print("<path d=\"M%.1f %.1f L%.1f %.1f L%.1f %.1f Z\" fill=\"%s\"/>\n", to.x, to.y, to.x - 7 * dx - 3.5 * dy,
-                 to.y - 7 * dy + 3.5 * dx, to.x - 7 * dx + 3.5 * dy, to.y - 7 * dy - 3.5 * dx, colour);
+                 to.y - 7 * dy + 3.5 * dx, to.x - 7 * dx + 3.5 * dy, to.y - 7 * dy - 3.5 * dx, color);
   }
 
   // One ring as a row: its nodes in order, and the label of each hop.
@@ -235,7 +235,7 @@ class Picture {
       const double x = kMargin + kLabel + static_cast<double>(i) * kStep;
       const Node& node = topology_.nodes[ring.trail[i % ring.trail.size()]];
       text += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.0f\" height=\"20\" rx=\"4\" fill=\"%s\" stroke=\"#777\"%s/>",
-                    x, y - 10, kChip, colour_of(node.kind), i == ring.ways.size() ? " fill-opacity=\"0.4\"" : "") +
+                    x, y - 10, kChip, color_of(node.kind), i == ring.ways.size() ? " fill-opacity=\"0.4\"" : "") +
               print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"10\">", x + kChip / 2, y + 4) +
               escaped(std::string(beginning_of(node.name, 8))) + "</text>";
       if (i == ring.ways.size()) break;

@@ -216,7 +216,7 @@ TEST(Json, ReportsErrors) {
   const std::pair<std::string, const char*> wrong[] = {
       {"{", "not JSON"},
       {"{}", "the format is not"},
-      {head + "\"colour\": 1}", "has the unknown key \"colour\""},
+      {head + "\"color\": 1}", "has the unknown key \"color\""},
       {head + "\"hosts\": [{}]}", "a host has no name"},
       {head + "\"hosts\": [{\"name\": \"a\", \"nodes\": [{\"name\": \"x\", \"kind\": \"tree\"}]}]}",
        "'tree' is not a kind of node"},
