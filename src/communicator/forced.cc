@@ -84,15 +84,15 @@ Status check_compression_format(const std::string& source, const std::string& na
 
 Status check_compression_or_bound(const std::string& sources, const std::string& name, double max_relative_error) {
   if (name.empty() || max_relative_error == 0) return {};
-  return invalid_argument("compression format " + name + " and a bound on the error as well: give one of the two (" +
-                          sources + ")");
+  return invalid_argument("compression format " + name +
+                          " and a bound on the error are both set; set only one of them (" + sources + ")");
 }
 
 Status check_bounded_rounding(const std::string& sources, Rounding rounding, double max_relative_error) {
   if (rounding == Rounding::nearest || max_relative_error == 0) return {};
   return invalid_argument(
-      "stochastic rounding and a bound on the error as well, which is one on rounding to nearest: "
-      "give one of the two (" +
+      "stochastic rounding and a bound on the error are both set, but the bound holds for rounding to nearest; set "
+      "only one of them (" +
       sources + ")");
 }
 

@@ -25,7 +25,7 @@ TEST_F(CompressionOptions, RejectInvalidErrorBounds) {
   for (const char* compression : {"int8", "raw"}) {
     options.compression = compression;
     EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
-    EXPECT_NE(last_error().find("give one of the two (options.compression and"), std::string::npos) << last_error();
+    EXPECT_NE(last_error().find("set only one of them (options.compression and"), std::string::npos) << last_error();
   }
   EXPECT_EQ(view, nullptr);
 }

@@ -172,7 +172,7 @@ TEST(Shrink, RejectsInvalidArguments) {
   expect({0, 3}, "excludeRanksList[1] is 3, which is out of range; ranks are 0..2");
   expect({-1}, "excludeRanksList[0] is -1, which is out of range");
   expect({2, 0, 2}, "excludeRanksList[2] is 2, a duplicate");
-  expect({2, 1}, "excludeRanksList[1] is 1, which is this one");
+  expect({2, 1}, "excludeRanksList[1] is 1, which is the calling rank");
   int list = 0;
   EXPECT_EQ(ncclCommShrink(ranks[1], &list, -1, &part, nullptr, 0), ncclInvalidArgument);
   EXPECT_EQ(ncclCommShrink(ranks[1], nullptr, 1, &part, nullptr, 0), ncclInvalidArgument);

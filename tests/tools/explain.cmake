@@ -162,7 +162,7 @@ tutti_add_test(NAME tools.explain_compression LABELS tools COMMAND ${expect} 0
                "chosen: two_shot/Simple/int8 .*messages +error\n.*two_shot +Simple .* int8 +0.0086.*expected error above 0.01 or close to it: ring/Simple .int8, int6, "
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --ranks 4 --transport tcp --link 1
                --max-relative-error 0.01)
-tutti_add_test(NAME tools.explain_compression_or_bound LABELS tools COMMAND ${expect} 2 "compression format int8 and a bound on the error as well"
+tutti_add_test(NAME tools.explain_compression_or_bound LABELS tools COMMAND ${expect} 2 "compression format int8 and a bound on the error are both set"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --ranks 4 --compress int8
                --max-relative-error 0.01)
 tutti_add_test(NAME tools.explain_rejects_bounds_with_stochastic_rounding LABELS tools

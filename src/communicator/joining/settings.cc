@@ -47,7 +47,7 @@ Status check_nccl_compression_bound(const Environment& environment) {
                          "\", but must be 0, or a number above 0 and below 1");
   if (bound == 0 || environment.get("TUTTI_NCCL_COMPRESS").value_or("").empty()) return {};
   return invalid_usage(
-      "TUTTI_NCCL_COMPRESS and TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR are both set: give one of the two");
+      "TUTTI_NCCL_COMPRESS and TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR are both set; set only one of them");
 }
 
 Status check_nccl_compression(const Environment& environment) {
