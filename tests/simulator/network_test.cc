@@ -106,6 +106,8 @@ TEST(Network, RejectsNvlinkDomainsThatDoNotFit) {
   Cluster cluster = preset_cluster("dgx-h100", 6);
   cluster.hosts_per_nvlink_domain = 4;
   EXPECT_EQ(error(cluster), "4 hosts per NVLink domain: must divide the 6 hosts of the cluster");
+  cluster.hosts_per_nvlink_domain = 12;
+  EXPECT_EQ(error(cluster), "12 hosts per NVLink domain: must divide the 6 hosts of the cluster");
   cluster = preset_cluster("gb200-nvl72", 36);
   cluster.hosts_per_nvlink_domain = 12;
   EXPECT_EQ(error(cluster),
@@ -234,7 +236,7 @@ TEST(Network, SpreadTrafficWaitsForSlowestPort) {
 TEST(Network, NamesFaultyLink_WhenFaultIsInvalid) {
   Cluster cluster = preset_cluster("dgx-h100", 2);
   cluster.faults = {{"host2:mlx5_0", 0.5}};
-  EXPECT_EQ(error(cluster), "link 'host2:mlx5_0' must begin with a host, host0: to host1:");
+  EXPECT_EQ(error(cluster), "link 'host2:mlx5_0' must begin with a host from host0: to host1:");
   cluster.faults = {{"host1:mlx9", 0.5}};
   EXPECT_NE(error(cluster).find("host1 has no link 'mlx9': must be one of gpu0, gpu1, "), std::string::npos);
   EXPECT_NE(error(cluster).find(", mlx5_7; PCI links"), std::string::npos);

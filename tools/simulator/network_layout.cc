@@ -144,8 +144,8 @@ Status Network::join_domains() {
   if (std::find(islands_.begin(), islands_.end(), kNone) != islands_.end())
     return invalid_argument("an NVLink domain needs GPUs that are connected to NVSwitches, but the GPUs of " +
                             cluster_.host.hosts[0] + " are not");
-  domain_hosts_ = std::min(requested, cluster_.hosts);
-  if (cluster_.hosts % domain_hosts_ != 0)
+  domain_hosts_ = requested;
+  if (requested > cluster_.hosts || cluster_.hosts % requested != 0)
     return invalid_argument(std::to_string(requested) + " hosts per NVLink domain: must divide the " +
                             std::to_string(cluster_.hosts) + " hosts of the cluster");
   if (domain_hosts_ % unit_hosts_ != 0 && unit_hosts_ % domain_hosts_ != 0)
@@ -316,7 +316,7 @@ Status Network::apply(const Fault& fault) {
   const auto [end, error] = named ? std::from_chars(text.data() + 4, digits_end, host)
                                   : std::from_chars_result{text.data(), std::errc::invalid_argument};
   if (error != std::errc() || end != digits_end || host >= cluster_.hosts)
-    return invalid_argument("link '" + text + "' must begin with a host, host0: to host" +
+    return invalid_argument("link '" + text + "' must begin with a host from host0: to host" +
                             std::to_string(cluster_.hosts - 1) + ":");
   if (!(fault.rate >= 0 && fault.rate <= 1))
     return invalid_argument("remaining bandwidth of " + text + " must be a fraction from 0 to 1");
