@@ -95,7 +95,9 @@ std::string doctor_json(const DoctorReport& report) {
   }
   text += ",\n\"settings\": [" + settings_json() + "],\n\"warnings\": [";
   std::string separator;
-  for (const std::string& warning : report.warnings) {
+  std::vector<std::string> warnings = read_config(environment()).warnings;  // The text report leaves these to the log.
+  warnings.insert(warnings.end(), report.warnings.begin(), report.warnings.end());
+  for (const std::string& warning : warnings) {
     text += separator + json_quoted(warning);
     separator = ", ";
   }

@@ -87,6 +87,8 @@ Result<std::vector<Groups>> parse_layouts(std::string_view text) {
   const std::vector<std::string_view> parts = TUTTI_TRY(split(text, ','));
   for (const std::string_view part : parts) {
     const bool even = part.find('x') != std::string_view::npos;
+    if (part.find_first_not_of("0123456789x+/") != std::string_view::npos)
+      return invalid_argument("'" + std::string(part) + "' is not a layout, such as 2x4 or 3+5");
     layouts.push_back(TUTTI_TRY(even ? parse_even(part) : parse_uneven(part)));
   }
   return layouts;
