@@ -23,7 +23,6 @@ NEEDED = ("sphinx", "myst_parser", "furo")
 VENV_PYTHON = os.path.join(ROOT, "build", "docs-venv", "bin", "python")
 MOVED = {"README.md": "index.md", "ARCHITECTURE.md": "project/architecture.md", "CONTRIBUTING.md": "project/contributing.md",
          "SECURITY.md": "project/security.md", "CHANGELOG.md": "project/changelog.md"}
-MARK = re.compile(r"<!-- generated: (\w+) -->")
 LIST_LINK = re.compile(r"^(?:- |\| *)\[[^\]]+\]\(([^)#\s]+\.md)\)", re.M)  # First link of a list entry or a table row.
 
 
@@ -79,7 +78,7 @@ def navigation(path, text):
 def assemble(output):
     shutil.rmtree(output, ignore_errors=True)
     for path in pages():
-        text = MARK.sub(lambda mark: generate.PAGES[mark.group(1)](), links.read(ROOT, path))
+        text = generate.filled(links.read(ROOT, path))
         text = navigation(path, moved_links(path, text, output))
         target = os.path.join(output, place(path))
         os.makedirs(os.path.dirname(target), exist_ok=True)

@@ -72,6 +72,14 @@ class Settings(unittest.TestCase):
             self.assertEqual(len(re.findall(rf"^\| `{row.name}` \|", page, re.M)), 1, row.name)
 
 
+class Pages(unittest.TestCase):
+    def test_pages_in_the_repository_are_current(self):
+        for name in ("environment", "algorithms"):
+            page = source.read(f"docs/reference/{name}.md")
+            self.assertIn("<!-- end of generated text -->", page)
+            self.assertEqual(page, generate.filled(page), f"run python3 tools/docs/generate.py: {name}.md is not current")
+
+
 class Algorithms(unittest.TestCase):
     def test_page_has_every_entry_of_the_catalogue(self):
         catalogue = re.findall(r"^\s+entry\((\w+), (\w+)\)", source.read("algorithms/catalogue.cc"), re.M)

@@ -1,19 +1,10 @@
-"""Writes the generated parts of the reference pages as Markdown: environment, algorithms, api."""
+"""Generates parts of the reference pages as Markdown: environment, algorithms, api. As a program, updates the first two."""
 
+import os
 import re
 
 import source
 
-GROUPS = (
-    ("General", r"TUTTI_(TIMEOUT|INIT_TIMEOUT|LOG)"),
-    ("Launch and rendezvous", r"TUTTI_(RANK|RANKS|ROOT|SECRET_FILE)$"),
-    ("Transports between hosts", r"TUTTI_(TRANSPORT|SOCKET|ENCRYPT|CHECK|IB_|PROBE)"),
-    ("Choice of algorithm and autotuning", r"TUTTI_(ALGORITHM|PROTOCOL|CHANNELS|TUNE|DETERMINISTIC|VERIFY)"),
-    ("Compression", r"TUTTI_(COMPRESS|WIRE|MAX_RELATIVE)"),
-    ("GPUs and topology", r"TUTTI_(P2P|GPUDIRECT|TOPO)"),
-    ("libnccl.so.2", r"TUTTI_NCCL_"),
-    ("Other", r""),
-)
 NAME = re.compile(r"`[^`]+`|\b[\w/]+\.(?:h|cc|md)\b|\b[A-Z]+_[A-Z0-9_]+=\w+|\b\w+\(\)|\b\w+_\w+\b(?:\(\))?|\boptions\.\w+|\b\w+\[[^\]\n]*\]|\bnccl[A-Z]\w+")
 TAG = re.compile(r"^(Blocks|Blocking|Thread safety|Threads|Errors?|Notes?|Returns|In place|Limits?|Streams?|Types?): ?")
 
@@ -61,16 +52,9 @@ def introduction(text):
 
 
 def groups_of(rows):
-    """Yields (title, rows) by the groups of the source, or by GROUPS if the source has none."""
-    if all(row.group for row in rows):
-        for title in dict.fromkeys(row.group for row in rows):
-            yield title if title.startswith("lib") else title[0].upper() + title[1:], [row for row in rows if row.group == title]
-        return
-    for title, pattern in GROUPS:
-        mine = [row for row in rows if re.match(pattern, row.name)]
-        rows = [row for row in rows if row not in mine]
-        if mine:
-            yield title, mine
+    """Yields (title, rows) by the groups of the source."""
+    for title in dict.fromkeys(row.group for row in rows):
+        yield title if title.startswith("lib") else title[0].upper() + title[1:], [row for row in rows if row.group == title]
 
 
 def environment():
@@ -129,3 +113,24 @@ def api():
 
 
 PAGES = {"environment": environment, "algorithms": algorithms, "api": api}
+# A part of a page that is generated. Pages in the repository contain the text, except that of the API.
+PART = re.compile(r"<!-- generated: (\w+) -->\n(?:.*<!-- end of generated text -->\n)?", re.S)
+
+
+def filled(page):
+    """Returns the text of a page with its generated part replaced by what the sources give now."""
+    return PART.sub(lambda mark: f"<!-- generated: {mark.group(1)} -->\n\n{PAGES[mark.group(1)]()}\n"
+                                 "<!-- end of generated text -->\n", page)
+
+
+def main():
+    for name in ("environment", "algorithms"):
+        path = os.path.join(source.ROOT, "docs", "reference", f"{name}.md")
+        with open(path, encoding="utf-8") as file:
+            page = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(filled(page))
+
+
+if __name__ == "__main__":
+    main()
