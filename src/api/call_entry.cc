@@ -21,8 +21,8 @@ Status explain(const CallEntry& entry, const CommHandle& handle) {
                             " is out of range; ranks are 0.." + std::to_string(handle.ranks - 1));
   }
   if (entry.count > kMaxElements) {
-    return invalid_argument("count " + std::to_string(entry.count) + " is more elements than any memory holds: " +
-                            "is it a negative number, or bytes of a wrong variable?");
+    return invalid_argument("count " + std::to_string(entry.count) + " is more elements than any memory holds; " +
+                            "it may be a negative or uninitialized value");
   }
   const Problem problem = {
       .collective = entry.collective, .ranks = handle.ranks, .root = static_cast<Rank>(entry.root), .groups = {}};

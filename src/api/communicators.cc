@@ -192,7 +192,7 @@ tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* 
     made->own_options = TUTTI_TRY(tutti::options_over(tutti::options_of(*handle), options));
     TUTTI_CHECK_OK(tutti::check_same_memory(*handle, made->own_options));
     if (made->own_options.name != tutti::options_of(*handle).name)
-      return invalid_argument("options.name is another than the communicator's: it is given at creation only");
+      return invalid_argument("options.name differs from the name of the communicator, which cannot change");
     made->options = &made->own_options;
     made->is_view = true;
     made->rank = handle->rank;

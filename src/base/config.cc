@@ -88,12 +88,12 @@ constexpr std::array kEntries = {
           "host:port",
           others},
     Entry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000", "launch", "timeout for all ranks to join, in ms; 0 or -1: none"},
-          "a whole number of milliseconds, 1 to a century, or 0 or -1 for none",
+          "a whole number of milliseconds, at most a century; 0 or -1 is no timeout",
           [](Config& config, const std::string& text) { return parse_time(text, config.init_timeout_ms); }},
     Entry{{"TUTTI_TIMEOUT_MS", nullptr, "600000", "errors and logging",
            "timeout of an operation, in ms; 0 or -1: none. On host memory, a rank that waits for 30 s or a quarter of "
            "this (5 s in finalize and destroy) logs a warning"},
-          "a whole number of milliseconds, 1 to a century, or 0 or -1 for none",
+          "a whole number of milliseconds, at most a century; 0 or -1 is no timeout",
           [](Config& config, const std::string& text) { return parse_time(text, config.timeout_ms); }},
     Entry{{"TUTTI_TIMEOUT_SCALE", nullptr, "1", "errors and logging",
            "factor on TUTTI_TIMEOUT_MS, TUTTI_INIT_TIMEOUT_MS and their defaults, above 0; timeouts that a program "
@@ -310,7 +310,7 @@ void read_entry(const Environment& environment, const Entry& entry, ReadConfig& 
       setting.source = name;
     } else {
       const std::string why = std::string(name) + " is \"" + *text + "\", but must be " + entry.wanted;
-      const std::string instead = *variable.fallback != '\0' ? std::string("taking ") + variable.fallback : "ignored";
+      const std::string instead = *variable.fallback != '\0' ? std::string("using ") + variable.fallback : "ignored";
       if (entry.insists) {
         read.config.refused = why;
       } else {

@@ -169,8 +169,9 @@ Result<Address> interface_address(const std::string& ifname, std::uint16_t famil
     if (best.family == 0 || preference(address, family) < preference(best, family)) best = address;
   }
   if (best.family != 0) return best;
-  return invalid_argument("no network interface that is up and has an address is called " + ifname +
-                          " (TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME): there are " + names_in(list.get()));
+  return invalid_argument(
+      "no usable network interface is called " + ifname +
+      " (TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME); those with an address: " + names_in(list.get()));
 }
 
 }  // namespace

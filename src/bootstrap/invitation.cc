@@ -214,12 +214,11 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
 // each rank sees it.
 std::string advice_for(const RendezvousPoint& point) {
   if (leads_to_itself(point))
-    return "; " + point.host + " leads each host to itself: where the ranks are on several, set " + point.variable +
-           " to an address by which the others reach rank 0's host";
+    return "; " + point.host + " works on one host only; for several hosts set " + point.variable +
+           " to an address of rank 0 that they can reach";
   if (!point.host.empty()) return "";
   return std::string("; are the ranks of several ") + (point.by_parent ? "shells, " : "") +
-         "users, containers or namespaces? Then they do not find each other: set TUTTI_ROOT to host:port, where rank 0 "
-         "is to listen, for all of them";
+         "users, containers or namespaces? Then set TUTTI_ROOT to the host:port of rank 0 on all of them";
 }
 
 Status explain_absence(Status status, const RendezvousPoint& point) {

@@ -25,7 +25,7 @@ Result<std::vector<BlockWay>> reach_by_rdma(const DeviceBlock& block) {
 
 // Returns the options for RDMA that was not requested by name; fails if RDMA is disabled.
 Result<VerbsOptions> automatic() {
-  if (config().ib_disabled) return unsupported("TUTTI_IB_DISABLE or NCCL_IB_DISABLE leaves RDMA out");
+  if (config().ib_disabled) return unsupported("RDMA is disabled by TUTTI_IB_DISABLE or NCCL_IB_DISABLE");
   VerbsOptions options = VerbsOptions::from(config());
   options.use = VerbsUse::automatic;
   return options;

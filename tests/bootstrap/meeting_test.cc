@@ -201,7 +201,7 @@ TEST(Rendezvous, SuspectsLoopback_WhenRanksAreMissing) {
                                  {"MASTER_ADDR", "localhost"},
                                  {"MASTER_PORT", "29400"}});
   const LaunchedRank told = find_launched_rank(environment).value();
-  const std::string doubt = "localhost leads each host to itself: where the ranks are on several, set MASTER_ADDR to";
+  const std::string doubt = "localhost works on one host only; for several hosts set MASTER_ADDR to";
   EXPECT_NE(advice_for(told.point).find(doubt), std::string::npos) << advice_for(told.point);
 }
 

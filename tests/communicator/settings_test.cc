@@ -35,7 +35,7 @@ TEST(Settings, RejectGpuOptions_OnHostMemory) {
   const auto both = refused_on_host_memory(config_of({{"TUTTI_PROTOCOL", "LL128"}, {"TUTTI_CHANNELS", "3"}}));
   ASSERT_EQ(both.size(), 2U);
   EXPECT_EQ(both[0].find("protocol LL128 is for GPUs"), 0U) << both[0];
-  EXPECT_EQ(both[1].find("3 channels: there is 1 on host memory"), 0U) << both[1];
+  EXPECT_EQ(both[1].find("3 channels: host memory has 1 channel"), 0U) << both[1];
   EXPECT_EQ(refused(config_of({{"TUTTI_PROTOCOL", "LL128"}, {"TUTTI_CHANNELS", "3"}})), std::vector<std::string>());
 }
 

@@ -56,9 +56,9 @@ class Agreement(unittest.TestCase):
         chosen = explained["candidates"][0]
         fastest = min(explained["candidates"], key=lambda each: each["predicted_us"])
         self.assertLess(fastest["predicted_us"], chosen["predicted_us"])
-        self.assertIn("chosen: " + "/".join(name_of(chosen)), explained["verdict"])
+        self.assertIn("chosen: " + "/".join(name_of(chosen)), explained["reason"])
         self.assertIn("The choice is not the fastest by these predictions: " + "/".join(name_of(fastest)),
-                      explained["verdict"])
+                      explained["reason"])
         self.assertIn(f"Tutti would choose {'/'.join(name_of(chosen))}, which takes", " ".join(runs[0]["notes"]))
 
     def test_explain_does_not_criticize_the_fastest_choice(self):
@@ -66,7 +66,7 @@ class Agreement(unittest.TestCase):
                         "two_shot")
         best = min(explained["candidates"], key=lambda each: each["predicted_us"])
         self.assertEqual(best, explained["candidates"][0])
-        self.assertNotIn("not the fastest", explained["verdict"])
+        self.assertNotIn("not the fastest", explained["reason"])
 
     def test_both_say_that_several_hosts_are_not_validated(self):
         validated, network = "Times of several hosts are not validated", "but Tutti uses the network between hosts"

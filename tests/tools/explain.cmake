@@ -6,7 +6,7 @@ tutti_add_test(NAME tools.explain_considers_requested_ll LABELS tools COMMAND ${
                "two_shot +LL [^\n]*\n.*excluded:\n  another protocol is forced: ring/Simple/LL128, "
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 4 --cores 4 --protocol LL)
 tutti_add_test(NAME tools.explain_json LABELS tools COMMAND ${expect} 0
-               "\"algorithm\": \"hierarchical\".*\"verdict\": .*\"why\": \"Simple is the only protocol between hosts\""
+               "\"algorithm\": \"hierarchical\".*\"reason\": .*\"why\": \"Simple is the only protocol between hosts\""
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --groups 4x8 --json)
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned
      "tutti-tune 2\nmachine 0.1.0, hosts 1x2, 2 ranks on 2 CPUs of some kind, shm\nclass all_gather 32\n"
@@ -85,7 +85,7 @@ tutti_test_explain_machines(of_devices_in_windows "\nchosen( with TUTTI_TUNE=1)?
                        --ranks 8 --memory cuda --mapped)
 tutti_test_explain_machines(of_devices_of_earlier_versions_are_ignored "/tools.machines has no times for these calls on these GPUs\n" --ranks 2 --memory cuda)
 tutti_test_explain_machines(of_devices_are_not_for_host_memory "/tools.machines has no times for these calls on these hosts\n" --ranks 8)
-tutti_test_explain_machines(in_json "\"measured_us\": 444.5.*\"measured_on\": \"[^\"]*NV 100 GB/s[^\"]*\",\n\"measured_as_well_on\": \\[\"[^\"]*NV 450 GB/s\"\\],\n\"verdict\": \"chosen with TUTTI_TUNE=1: ring/Simple .*.chosen: "
+tutti_test_explain_machines(in_json "\"measured_us\": 444.5.*\"measured_on\": \"[^\"]*NV 100 GB/s[^\"]*\",\n\"also_measured_on\": \\[\"[^\"]*NV 450 GB/s\"\\],\n\"reason\": \"chosen with TUTTI_TUNE=1: ring/Simple .*.chosen: "
                        --ranks 8 --memory cuda --json)
 # Saved results that communicators would apply.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
@@ -227,7 +227,7 @@ tutti_add_test(NAME tools.explain_applies_forced_algorithm LABELS tools COMMAND 
                ${expect} 0 "\nTUTTI_ALGORITHM forces ring. TUTTI_PROTOCOL forces Simple.\nchosen: ring/Simple .the only candidate"
                ${explain} --collective all_reduce)
 tutti_add_test(NAME tools.explain_applies_nccl_variables LABELS tools COMMAND env NCCL_ALGO=Ring ${expect} 0
-               "\"environment\": \"NCCL_ALGO forces ring.\".*\"verdict\": \"chosen: ring/" ${explain} --collective all_gather --json)
+               "\"environment\": \"NCCL_ALGO forces ring.\".*\"reason\": \"chosen: ring/" ${explain} --collective all_gather --json)
 tutti_add_test(NAME tools.explain_ignores_unknown_nccl_names LABELS tools COMMAND env TUTTI_ALGORITHM=two_shot
                ${expect} 0 "forces two_shot, without effect here: broadcast has no algorithm of this name.\nchosen: "
                ${explain} --collective broadcast)

@@ -60,7 +60,7 @@ tutti_add_test(NAME tools.explain_rejects_tutti_protocol_ll128 LABELS tools COMM
 foreach(protocol "" "--protocol;LL")
   string(REPLACE "--protocol;" "_beside_" suffix "${protocol}")
   tutti_add_test(NAME tools.explain_rejects_tutti_channels${suffix} LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 1
-                 "2 channels: there is 1 on host memory" ${here} --ranks 2 ${protocol})
+                 "2 channels: host memory has 1 channel" ${here} --ranks 2 ${protocol})
 endforeach()
 tutti_add_test(NAME tools.explain_ignores_channels_on_host_memory LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 0 "\nchosen: "
                ${here} --ranks 2 --memory cuda)

@@ -224,7 +224,7 @@ void print_table(const Query& query, const std::vector<Candidate>& found, const 
     std::printf("also measured on %s (--machine selects it)\n", other.c_str());
 }
 
-// Names what a reason excludes of one algorithm: "ring/lines", "ring" if it excludes all protocols, or, with
+// Names what a reason excludes of one algorithm: "ring/LL", "ring" if it excludes all protocols, or, with
 // compression, "ring/Simple (int6, int4)".
 std::string excluded_name(const Query& query, const std::vector<RuledOut>& alike) {
   std::vector<Protocol> protocols;
@@ -329,7 +329,7 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
     std::printf("}");
     comma = ",";
   }
-  std::printf("],\n\"measured_on\": %s,\n\"measured_as_well_on\": [",
+  std::printf("],\n\"measured_on\": %s,\n\"also_measured_on\": [",
               measured.machine.empty() ? "null" : json_quoted(measured.machine).c_str());
   comma = "";
   for (const std::string& other : measured.others) {
@@ -338,7 +338,7 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
   }
   std::string chosen = result(query, found, measured);
   std::replace(chosen.begin(), chosen.end(), '\n', ';');
-  std::printf("],\n\"verdict\": %s,\n\"ruled_out\": [", json_quoted(chosen).c_str());
+  std::printf("],\n\"reason\": %s,\n\"excluded\": [", json_quoted(chosen).c_str());
   comma = "";
   const std::vector<RuledOut> others = all_ruled_out(query);
   for (const RuledOut& one : others) {

@@ -190,9 +190,9 @@ Lost lost_in(const LaneView& lane) {
 Status lost_message(const LaneSpec& lane, const Lost& lost, std::uint64_t received, const std::string& name) {
   const std::string writer = "rank " + std::to_string(lane.writer);
   const std::string reader = "rank " + std::to_string(lane.reader);
-  return invalid_usage(writer + " sent " + reader + " " + std::to_string(received + lost.messages) + " messages" +
-                       name + ", of which " + reader + " received " + std::to_string(received) + " before both left: " +
-                       described(Kind::send, elements(lost.first), lane.reader) + " is the first that is lost");
+  return invalid_usage(reader + " did not receive " + std::to_string(lost.messages) + " of " +
+                       std::to_string(received + lost.messages) + " messages from " + writer + name +
+                       " before both left; the first is " + described(Kind::send, elements(lost.first), lane.reader));
 }
 
 }  // namespace

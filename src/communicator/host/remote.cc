@@ -97,7 +97,9 @@ std::string HostCommunicator::never_received() const {
   for (const Rank peer : mesh_.remote_ranks()) {
     if (board_.last(peer) < record_->sequence) list += (list.empty() ? "" : ", ") + std::to_string(peer);
   }
-  return list.empty() ? "" : "; not reported by ranks " + list + ", which may be late, stopped or in another call";
+  return list.empty()
+             ? ""
+             : "; no report of this call from rank " + list + ", which may be late, stopped or in another call";
 }
 
 // Spins for the usual time of an answer, then sleeps until a frame of `peer` arrives. First sends everything that the

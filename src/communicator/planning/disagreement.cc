@@ -48,13 +48,10 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
   if (!requested.empty()) return requested;
   if (ours.record.advised != 0 || theirs.record.advised != 0)
     return ", and their tuner plugins choose differently: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and the files that "
-           "the "
-           "plugin reads must match on all ranks";
-  return ", with other bounds on errors (options.max_relative_error, TUTTI_MAX_RELATIVE_ERROR or "
-         "TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), or another TUTTI_TUNE or TUTTI_DETERMINISTIC, or on some of them "
-         "alone "
-         "a TUTTI_TUNE_FILE or, beside TUTTI_TUNE, a tuner "
-         "plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
+           "the plugin reads must match on all ranks";
+  return ", with different settings; these must match on all ranks: the bound on errors (options.max_relative_error, "
+         "TUTTI_MAX_RELATIVE_ERROR or TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), TUTTI_TUNE, TUTTI_DETERMINISTIC, the "
+         "presence of TUTTI_TUNE_FILE, and the tuner plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
 }
 
 }  // namespace

@@ -126,7 +126,8 @@ void SavedTuning::settle(const ClassOfCalls& calls, TuningClass& tuning) const {
 void SavedTuning::write(std::vector<TunedClass> classes) const {
   if (rank_ != 0 || file_.empty() || classes.empty()) return;
   const Status written = add_to_tune_cache(file_, {machine_, std::move(classes)});
-  if (!written.ok()) log(LogLevel::warn, "nothing is kept in TUTTI_TUNE_FILE: %s", written.message().c_str());
+  if (!written.ok())
+    log(LogLevel::warn, "autotuning results are not saved to TUTTI_TUNE_FILE: %s", written.message().c_str());
 }
 
 }  // namespace tutti

@@ -98,7 +98,7 @@ Result<std::string> find_ports(TopologyTree& tree, const Sources& sources) {
       first = false;
     }
   }
-  return std::to_string(rdma) + " ports of RDMA, " + std::to_string(interfaces) + " other interfaces of network cards";
+  return std::to_string(rdma) + " RDMA ports, " + std::to_string(interfaces) + " other network interfaces";
 }
 
 }  // namespace tutti
