@@ -218,7 +218,7 @@ std::string advice_for(const RendezvousPoint& point) {
            " to an address of rank 0 that they can reach";
   if (!point.host.empty()) return "";
   return std::string("; are the ranks of several ") + (point.by_parent ? "shells, " : "") +
-         "users, containers or namespaces? Then set TUTTI_ROOT to the host:port of rank 0 on all of them";
+         "users, containers or namespaces? Then set TUTTI_ROOT to host:port of rank 0 on all of them";
 }
 
 Status explain_absence(Status status, const RendezvousPoint& point) {

@@ -35,7 +35,7 @@ run host0:2,host1 -b 8 -e 64K -f 8 -n 5 -c 1
 [ $status -eq 0 ] || fail "the status of a run was $status"
 says "$said" '^# Out of bounds values : 0 OK'
 ! grep -q 'unique id' "$said" || fail "the output shows the unique id"
-says "$said.errors" 'between hosts tcp: rank 0 \(host0 pid [0-9]+\) has no verbs: TUTTI_IB_DISABLE'
+says "$said.errors" 'between hosts tcp: rank 0 \(host0 pid [0-9]+\) has no verbs: RDMA is disabled by TUTTI_IB_DISABLE'
 says "$said.errors" 'rank 2 of 3 joined at'
 says "$said.errors" 'transport: within a host shared memory, between hosts tcp; TCP encryption off'
 expect_nobody "after a run"

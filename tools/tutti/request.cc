@@ -88,7 +88,7 @@ Result<std::vector<Groups>> parse_layouts(std::string_view text) {
   for (const std::string_view part : parts) {
     const bool even = part.find('x') != std::string_view::npos;
     if (part.find_first_not_of("0123456789x+/") != std::string_view::npos)
-      return invalid_argument("'" + std::string(part) + "' is not a layout, such as 2x4 or 3+5");
+      return invalid_argument("'" + std::string(part) + "' must be a layout, such as 2x4 or 3+5");
     layouts.push_back(TUTTI_TRY(even ? parse_even(part) : parse_uneven(part)));
   }
   return layouts;
