@@ -162,9 +162,8 @@ TUTTI_API tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options
  *   Guide: docs/guide/multi-node.md describes hosts, TUTTI_ROOT and Slurm. */
 TUTTI_API tutti_status tutti_comm_create_from_environment(const tutti_comm_options* options, tutti_comm* comm);
 
-/* Returns the variables that tutti_comm_create_from_environment used, such as "torchrun (RANK, WORLD_SIZE,
- * MASTER_ADDR)";
- * "" without a launcher. Valid until the communicator is destroyed. */
+/* Returns the variables that tutti_comm_create_from_environment used, such as "Slurm (SLURM_PROCID, SLURM_NTASKS)"; ""
+ * without a launcher. Valid until the communicator is destroyed. */
 TUTTI_API tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher);
 
 #define TUTTI_COLOR_NONE (-1)

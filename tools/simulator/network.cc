@@ -59,7 +59,7 @@ Result<Route> Network::route(Rank from, Rank to) const {
   return route;
 }
 
-// Port r of all hosts of a pod is on leaf r of the pod. Other ports are reached over the switches above.
+// Port r of each host of a pod is on leaf r of the pod. Switches above the leaves connect different leaves.
 Result<Route> Network::over_network(Rank from, Rank to) const {
   const std::uint32_t out = rail_of(from), in = rail_of(to);
   if (out == kNone || in == kNone)

@@ -1,11 +1,11 @@
 // A cluster: equal hosts connected by a network of switches. Describes links, and the links on the path of a
 // message. Equal hosts share one description, so that 100,000 ranks take little memory.
 // Links that are counted as one:
-//   nvlink   all NVLinks of a GPU to NVSwitches, each way; NVSwitches of an NVLink domain pass everything
+//   nvlink   all NVLinks of a GPU to NVSwitches, each way; NVSwitches of an NVLink domain have no limit of their own
 //   network  the ports that a rank uses together, each way; uplinks of a leaf switch, each way, as many side by
 //   side as it has hosts, divided by the oversubscription
 //   others   as in the topology, each way; on host memory, the memory of a NUMA domain
-// Switches above the leaves pass everything. Port i of all hosts of a pod is on one leaf (a rail).
+// Switches above the leaves have no limit of their own. Port i of all hosts of a pod is on one leaf (a rail).
 #pragma once
 
 #include <array>
@@ -22,17 +22,17 @@
 
 namespace tutti::simulator {
 
-// "host3:mlx5_0" or, of one link, "host3:gpu0-nvswitch1".
+// A slow or failed port, "host3:mlx5_0", or link, "host3:gpu0-nvswitch1".
 struct Fault {
   std::string link;
   double rate = 0;  // Remaining fraction of the rate. A port with 0 has failed: other ports carry its traffic.
 };
 
 struct Cluster {
-  Topology host;                     // Or of several hosts, which the cluster has several times.
-  std::uint32_t hosts = 1;           // In all: a multiple of those in `host`.
+  Topology host;                     // A host, or several hosts that the cluster repeats.
+  std::uint32_t hosts = 1;           // Number of hosts of the cluster, a multiple of those in `host`.
   std::uint32_t ranks_per_host = 0;  // 0: one for each GPU.
-  // Consecutive hosts in one NVLink domain: NVSwitches join all of their GPUs. 0: as the topology says.
+  // Consecutive hosts in one NVLink domain: NVSwitches join all of their GPUs. 0: as in the topology.
   std::uint32_t hosts_per_nvlink_domain = 0;
   std::uint32_t rails = 0;  // Network ports of a host that are used. 0: all.
   std::uint32_t tiers = 2;  // Tiers of switches between hosts: 1 to 3.
@@ -44,28 +44,29 @@ struct Cluster {
 
 using ResourceId = std::uint32_t;
 
-// Something that carries one message at a time, one way; or several links side by side that each do, of which a message
-// takes the first that is free.
+// A link that carries one message at a time in one direction, or several parallel links, of which a message uses the
+// first free one.
 struct Resource {
   LinkKind kind = LinkKind::memory;
-  double gbytes_per_s = 0;  // Rate of each link by its maker, without faults.
+  double gbytes_per_s = 0;  // Nominal rate of each link, without faults.
   std::uint32_t parallel = 1;
 };
 
-// The way of a message. Links of the sender's side, then those of the receiver's.
+// Path of a message: links of the sender's side, then those of the receiver's side.
 struct Route {
-  static constexpr std::size_t kMax = 8;  // Links on a side.
+  static constexpr std::size_t kMax = 8;  // Maximum links of a side.
   std::array<ResourceId, kMax> out{}, in{};
   std::uint8_t outs = 0, ins = 0;
-  std::uint8_t shared = 0;  // Of `out`, the last ones: of switches, where messages of other hosts come in between.
+  std::uint8_t shared =
+      0;  // Number of links at the end of `out` that messages of other hosts use, too: those of switches.
   LinkClass links = LinkClass::memory;
   float latency_us = 0;  // Total latency of all links.
 };
 
 class Network {
  public:
-  // invalid_argument says what the cluster lacks: GPUs or a number of ranks, ports where there are several hosts, a
-  // link that a fault names.
+  // Fails with invalid_argument if the cluster lacks GPUs or a number of ranks, ports between several hosts, or a link
+  // that a fault names.
   static Result<Network> make(Cluster cluster);
 
   Rank ranks() const { return cluster_.hosts * ranks_per_host_; }
@@ -75,22 +76,22 @@ class Network {
   const Cluster& cluster() const { return cluster_; }
   bool uniform() const { return cluster_.faults.empty(); }
 
-  // Any two ranks have one; a rank and itself too, with no links. Fails where nothing leads there.
+  // Returns the path between two ranks; without links from a rank to itself. Fails if no path connects them.
   Result<Route> route(Rank from, Rank to) const;
-  // Whether NVSwitches that are joined with each other lead from each rank to every other.
+  // True if joined NVSwitches connect all ranks.
   bool switched() const;
-  // Route of a rank to NVSwitches and back, which its own part of multicast data takes.
+  // Path of a rank to the NVSwitches and back, for the rank's own part of multicast data.
   Route through_switches(Rank rank) const;
 
-  ResourceId resources() const;  // How many there are: their numbers are below.
+  ResourceId resources() const;  // Number of links. They are numbered from 0.
   Resource resource(ResourceId id) const;
   std::string name(ResourceId id) const;  // "host3 gpu5 nvlink out", "leaf2 rail0 up".
 
-  // As predictions see it: at the rates that links reach, faults of the first host's ranks taken off.
+  // Cost model for predictions, at the rates that links reach, with the faults of the first host's ranks.
   Machine machine(const Costs& costs) const;
 
  private:
-  struct Way {  // Within a repetition of the topology: links of its table.
+  struct Way {  // Path within a repetition of the topology; links are indices into its table.
     std::vector<std::uint32_t> links;
     LinkClass kind = LinkClass::memory;
     double latency_us = 0;
@@ -104,7 +105,7 @@ class Network {
   };
   struct Rail {  // Ports of a host that a rank uses together.
     std::vector<NodeId> nics;
-    std::uint32_t out = 0, in = 0;  // Its links.
+    std::uint32_t out = 0, in = 0;  // Links of the ports.
   };
   static constexpr std::uint32_t kNone = ~0U;
 
@@ -120,7 +121,8 @@ class Network {
   Status slow_port(std::uint32_t host, std::uint32_t rail, const Fault& fault);
   Status fail_rail(std::uint32_t host, std::uint32_t rail, const std::string& link);
 
-  std::uint32_t link(const LocalLink& made);  // Its number; the same for the same host and name.
+  std::uint32_t link(
+      const LocalLink& made);  // Returns the number of the link of this host and name; adds it if it is new.
   Way way_between(NodeId from, NodeId to);
   double rate_to_ports(std::uint32_t host, const Rail& rail) const;
   void leave_own_links(NodeId node, const Rail& rail, std::array<Way, 2>& ways);
@@ -151,14 +153,16 @@ class Network {
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> link_numbers_;
   std::vector<NodeId> nodes_;                          // [rank]
   std::vector<std::array<std::uint32_t, 2>> nvlinks_;  // [rank]: out and in, to NVSwitches, or none.
-  std::vector<std::uint32_t> islands_;                 // [rank]: the same for those whose NVSwitches are joined.
+  std::vector<std::uint32_t> islands_;                 // [rank]: equal for ranks whose NVSwitches are joined.
   std::vector<std::vector<Rail>> rails_;               // [host]
   std::vector<std::uint32_t> rail_of_;                 // [rank]
   std::vector<Way> within_;                            // [host * ranks_per_host^2 + from * ranks_per_host + to]
-  std::vector<std::array<Way, 2>> to_rail_;            // [rank * max_rails_ + rail]: there, and back.
+  std::vector<std::array<Way, 2>> to_rail_;            // [rank * max_rails_ + rail]: to the rail, and back.
   std::map<ResourceId, double> slow_;                  // Remaining fraction of slow links.
-  std::map<std::string, double> port_left_;            // "host3:mlx5_0", of rails of several ports: what is left of it.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> moved_;  // {host, rail}: which does its work.
+  std::map<std::string, double>
+      port_left_;  // Remaining fraction of "host3:mlx5_0", a port of a rail with several ports.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
+      moved_;  // {host, rail}: rail that carries its traffic.
 };
 
 }  // namespace tutti::simulator

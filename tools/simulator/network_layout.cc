@@ -1,4 +1,4 @@
-// How a network is laid out: once, over one repetition of its topology.
+// Layout of a network, computed for one repetition of its topology.
 #include <algorithm>
 #include <charconv>
 #include <numeric>
@@ -14,13 +14,13 @@ namespace tutti::simulator {
 namespace {
 
 constexpr std::uint64_t kMaxRanks = 1U << 24;
-constexpr std::uint32_t kMaxRanksPerHost = 1024;  // The ways between all of them are laid out.
+constexpr std::uint32_t kMaxRanksPerHost = 1024;  // Paths between all of them are computed.
 constexpr std::uint32_t kMaxHostsAlike = 64;      // Maximum hosts of a topology that is repeated.
 constexpr std::uint64_t kMaxWays = 1U << 22;      // Maximum paths of all these hosts: some hundred MB.
 
 std::string ways_of(bool out) { return out ? " out" : " in"; }
 
-// Which NVSwitches are joined with each other: those of one island have the same number.
+// Returns a number for each NVSwitch, equal for those that are joined with each other.
 std::vector<NodeId> islands_of(const Topology& topology) {
   std::vector<NodeId> island(topology.nodes.size());
   std::iota(island.begin(), island.end(), NodeId{0});
@@ -54,7 +54,7 @@ Result<Network> Network::make(Cluster cluster) {
   return network;
 }
 
-// Ranks are GPUs; without any, they are spread over the NUMA domains.
+// Ranks are GPUs. Without GPUs, ranks are spread over the NUMA domains.
 Status Network::place_ranks() {
   const Topology& topology = cluster_.host;
   unit_hosts_ = std::min(static_cast<std::uint32_t>(topology.hosts.size()), cluster_.hosts);
@@ -167,7 +167,7 @@ double Network::rate_to_ports(std::uint32_t host, const Rail& rail) const {
   return sum;
 }
 
-// As many ports together as there are for each rank; where there are fewer, several ranks use one.
+// Gives each rank an equal number of ports. If there are fewer ports than ranks, several ranks share one.
 Status Network::lay_rails() {
   const Topology& topology = cluster_.host;
   for (std::uint32_t host = 0; host < unit_hosts_; ++host) {
@@ -196,8 +196,8 @@ Status Network::lay_rails() {
         rate += topology.nodes[nic].gbytes_per_s;
         name += (name.empty() ? "" : "+") + topology.nodes[nic].name;
       }
-      // Where ports are spread over the channels of several ranks, what these send at once goes over all of them, as
-      // far as the ranks' own links carry it.
+      // If the channels of several ranks share the ports, data that these ranks send at once uses all ports, up to the
+      // rate of the ranks' own links.
       if (cluster_.spread && ranks_per_host_ > 1) rate = std::min(rate, rate_to_ports(host, rail));
       rail.out = link({LinkKind::network, rate, host, name + ways_of(true)});
       rail.in = link({LinkKind::network, rate, host, name + ways_of(false)});
@@ -348,7 +348,7 @@ Status Network::apply(const Fault& fault) {
   return {};
 }
 
-// The rail of several ports of which this is one.
+// Returns the rail of several ports that contains this port.
 std::uint32_t Network::joined_rail(std::uint32_t local_host, const std::string& port) const {
   const std::vector<Rail>& rails = rails_[local_host];
   for (std::uint32_t rail = 0; rail < rails.size(); ++rail)

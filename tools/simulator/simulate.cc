@@ -9,7 +9,7 @@
 namespace tutti::simulator {
 namespace {
 
-// How many chunks show what all of them do: the loop fills and drains, and goes on evenly in between.
+// Number of chunks that are simulated. The loop fills and drains, and has a constant rate in between.
 std::uint32_t chunks_to_simulate(std::uint32_t chunks, const Program& program, std::uint64_t max_events) {
   const std::uint64_t each = program.steps.size() + program.messages;
   const std::uint64_t affordable = max_events / std::max<std::uint64_t>(each, 1);
@@ -17,7 +17,7 @@ std::uint32_t chunks_to_simulate(std::uint32_t chunks, const Program& program, s
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(chunks, std::max(affordable, least)));
 }
 
-// Between two of the chunks that neither fill nor drain the loop.
+// Time between two chunks that neither fill nor drain the loop.
 double period_us(const EngineRequest& request, const EngineResult& result, std::uint32_t stages) {
   const std::uint32_t drain = request.loop.skew * (stages - 1);
   const std::uint32_t last = request.chunks > drain + 2 ? request.chunks - 1 - drain : request.chunks - 1;
@@ -25,7 +25,8 @@ double period_us(const EngineRequest& request, const EngineResult& result, std::
   return (result.chunk_us[last] - result.chunk_us[first]) / (last - first);
 }
 
-// Steps that name all other ranks are too long for so many (Steps::add()); a small problem tells.
+// Steps that name all other ranks are too long for many ranks (Steps::add()). A small problem shows whether there are
+// any.
 constexpr Rank kMaxPeers = 60'000;
 
 bool names_all_ranks(const Algorithm& algorithm, Collective collective) {
@@ -40,7 +41,7 @@ bool names_all_ranks(const Algorithm& algorithm, Collective collective) {
   return longest + 1 >= kFew;
 }
 
-// Where the number of hosts is all that is wrong: blocks cannot be cut into so many parts, or lanes have too few tags.
+// Errors that only the number of hosts causes: blocks cannot be cut into so many parts, or lanes have too few tags.
 std::string fewer_that_work(const Algorithm& algorithm, const Problem& problem) {
   if (problem.groups.size() != 1 || problem.groups[0].empty()) return "";
   const Rank size = problem.groups[0].front();
@@ -78,7 +79,7 @@ void code(EngineRequest& request, const Call& call, const Costs& costs) {
   request.decode_us = times.decode_us * values;
 }
 
-// As long as links are no bottleneck, nothing waits for what they do not carry.
+// If links are no bottleneck, no step waits for data that compression removes.
 void settle(Outcome& outcome, const Costs& costs) {
   constexpr auto links = static_cast<std::size_t>(LinkKind::nvlink);
   const double network = outcome.chain.links[static_cast<std::size_t>(LinkKind::network)];
@@ -180,7 +181,7 @@ EngineRequest Simulation::request_for(const Call& call) const {
   const double slices = std::floor(longest / request.loop.chunks / std::max(costs_.shortest_slice_bytes, 1.0));
   const std::uint32_t most = costs_.slices[static_cast<std::size_t>(call.protocol)];
   request.parts = program.sliceable ? static_cast<std::uint32_t>(std::clamp<double>(slices, 1, most)) : 1;
-  request.loop.slots *= request.parts;  // A slot holds a message, and each of its slices gives back its own part.
+  request.loop.slots *= request.parts;  // A slot holds a message, and each slice frees its own part.
   request.slice_bytes = call.chunk_bytes * request.channels;
   request.jitter = call.jitter;
   request.seed = call.seed;
@@ -196,7 +197,7 @@ Result<Outcome> Simulation::run(const Call& call) const {
   EngineRequest request = request_for(call);
   Result<EngineResult> result = run_engine(program_of(call), *network_, request);
   std::string note;
-  if (!result.ok() && request.loop.skew > 0) {  // As executors do where the slots do not suffice.
+  if (!result.ok() && request.loop.skew > 0) {  // Executors do the same if the slots do not suffice.
     note = "chunks do not overlap: " + std::move(result).status().message();
     request.loop.skew = 0;
     if (request.trace != nullptr) request.trace->clear();

@@ -1,4 +1,4 @@
-// How long a collective takes on a cluster: the plans of its algorithm, as they are emitted, fused and run, on a clock.
+// Simulated time of a collective on a cluster, from the plans of its algorithm as they are emitted, fused and run.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,16 @@ namespace tutti::simulator {
 
 // One call, as a tuner has chosen it.
 struct Call {
-  double bytes = 0;  // As nccl-tests count it: of the larger of a rank's buffers.
+  double bytes = 0;  // Size of a rank's larger buffer, as in nccl-tests.
   Protocol protocol = Protocol::simple;
   LaunchMode launch = LaunchMode::eager;
   std::uint32_t channels = 1;
-  double chunk_bytes = 65536;                                                // The longest message of a channel.
-  Loop loop = {.skew = 1, .order = StageOrder::earliest_first, .slots = 4};  // Pieces follow from the rest.
-  // How elements of this type travel between ranks; in a format none are in peers' memory, and `chunk_bytes` is of
-  // messages.
+  double chunk_bytes = 65536;  // Maximum message of a channel.
+  Loop loop = {.skew = 1,
+               .order = StageOrder::earliest_first,
+               .slots = 4};  // The number of chunks follows from the other fields.
+  // Element type and compression of messages. With compression no step accesses peers' memory, and `chunk_bytes` is the
+  // size of compressed messages.
   CompressionFormat compression = CompressionFormat::none;
   DataType type = DataType::float32;
   double jitter = 0;
@@ -26,21 +28,21 @@ struct Call {
   std::vector<TraceEvent>* trace = nullptr;
 };
 
-// Channels and chunks as the library has them whose figures these are, for the call's bytes and protocol.
+// Returns the channels and chunks of the library whose figures these are, for the size and protocol of the call.
 void cut(Call& call, const Costs& costs, Collective collective, Rank ranks);
 
 struct Limits {
-  bool fold = true;                       // Ranks that do the same, where nothing tells them apart.
+  bool fold = true;                       // Simulate one rank for all ranks that behave alike.
   std::uint64_t max_events = 30'000'000;  // Maximum events of a call: further chunks are extrapolated.
   ProgramLimits program;
   // Rank orders that channels use in turn, if all ranks are simulated; empty: rank order.
   std::vector<RankMapping> orders;
 };
 
-// Use of one kind of links: all used ones together, and the busiest.
+// Use of one kind of links: the total of all used links, and the busiest one.
 struct KindUse {
   LinkKind kind = LinkKind::memory;
-  double bytes = 0;         // Over all links and ranks, on the wire.
+  double bytes = 0;         // Total of all links and ranks, with overhead of the protocol.
   double busiest_part = 0;  // Busy fraction of the time.
   std::string busiest;
 };
@@ -49,31 +51,31 @@ struct Outcome {
   double time_us = 0;
   double algorithm_gbytes_per_s = 0;
   double bus_gbytes_per_s = 0;
-  Chain chain;  // Its parts add up to the time.
+  Chain chain;  // Parts that add up to the time.
   std::vector<KindUse> links;
   std::uint32_t chunks = 1;
   std::uint32_t simulated_chunks = 1;
   std::uint64_t events = 0;
-  double data_bytes = 0;           // Sent by all ranks, without what protocols add.
-  std::vector<std::string> notes;  // Omissions and deviations from the request, a sentence each.
+  double data_bytes = 0;           // Sent by all ranks, without overhead of the protocol.
+  std::vector<std::string> notes;  // Omissions and deviations from the request, one sentence each.
 };
 
-// By nccl-tests: what a second of algorithm bandwidth is on the links.
+// Factor from algorithm bandwidth to bus bandwidth, as in nccl-tests.
 double bus_factor(Collective collective, Rank ranks);
 // Bytes that one rank contributes or receives.
 double block_bytes(Collective collective, Rank ranks, double bytes);
 
-// An algorithm made ready for calls of all sizes.
+// An algorithm prepared for calls of all sizes.
 class Simulation {
  public:
-  // The network has to outlive it. The problem's ranks and groups are those of the network. Fails where the algorithm
-  // does not support them, and as make_program() does.
+  // The network must outlive the result. The ranks and groups of the problem are those of the network. Fails if the
+  // algorithm does not support them, and like make_program().
   static Result<Simulation> make(const Network& network, const Costs& costs, const Algorithm& algorithm,
                                  const Problem& problem, const Limits& limits = {});
   // Maximum number of events that run() will process. With more orders than channels, only the first orders are
   // used.
   std::uint64_t events_of(const Call& call) const;
-  // Fails with `internal` where ranks would wait for ever.
+  // Fails with `internal` if ranks would wait forever.
   Result<Outcome> run(const Call& call) const;
 
   // Program of calls with at least as many channels as orders.
@@ -90,10 +92,11 @@ class Simulation {
   Costs costs_;
   Problem problem_;
   Limits limits_;
-  std::vector<Program> programs_;  // [n - 1]: of n orders.
+  std::vector<Program> programs_;  // [n - 1]: for n orders.
 };
 
-// The problem of a collective over all ranks of a network. Its groups are hosts, or NVLink domains of several hosts.
+// Returns the problem of a collective over all ranks of a network. Groups are hosts, or NVLink domains of several
+// hosts.
 Problem problem_on(const Network& network, Collective collective, Rank root = 0);
 
 }  // namespace tutti::simulator

@@ -1,4 +1,5 @@
-// Times of calls on a cluster that is described, cut as the library cuts them. `tutti simulate` and `tutti explain
+// Times of calls on a described cluster, with the channels and chunks of the library. `tutti simulate` and `tutti
+// explain
 // --topology` both use this model, so they print the same time for the same call.
 #pragma once
 
@@ -13,10 +14,10 @@
 
 namespace tutti::tool {
 
-// Limits of each candidate where many are compared.
+// Limits of each candidate if many are compared.
 inline constexpr std::uint64_t kMaxStepsOfMany = 2'000'000;
-inline constexpr std::uint64_t kMaxEventsOfMany = 1'000'000;  // Unless the loop takes more to fill and to drain.
-// Candidates with more events are left out, unless no candidate has fewer.
+inline constexpr std::uint64_t kMaxEventsOfMany = 1'000'000;  // More if the loop needs them to fill and drain.
+// Candidates with more events are omitted, unless no candidate has fewer.
 inline constexpr std::uint64_t kMaxEventsCompared = 4'000'000;
 
 class CallModel {
@@ -36,13 +37,14 @@ class CallModel {
   // False for algorithms that access peers' memory where a network leads to some peers.
   bool can_map(const Algorithm& algorithm) const;
 
-  // Makes an algorithm ready for calls. The model must outlive the result, in place. Fails as Simulation::make() does.
+  // Prepares an algorithm for calls. The model must outlive the result and must not be moved. Fails like
+  // Simulation::make().
   Result<simulator::Simulation> prepare(const Algorithm& algorithm, const Problem& problem,
                                         simulator::Limits limits) const;
 
-  // The query by which the library chooses for a call; `bytes` as nccl-tests count.
+  // Returns the query by which the library chooses for a call. `bytes` counts as in nccl-tests.
   Query query_of(const Problem& problem, double bytes) const;
-  // The call as the library makes it after that choice.
+  // Returns the call that the library makes after that choice.
   simulator::Call call_of(const Choice& choice, double bytes) const;
 
  private:

@@ -55,7 +55,7 @@ Status apply_environment(const Query& query, ForcedNames& names, std::string& wo
         source_of("TUTTI_PROTOCOL") + (why.empty() ? " forces " + from.protocol : " has no effect here: " + why) + ".");
     if (why.empty()) names.protocol = from.protocol;
   }
-  // There whatever else is chosen.
+  // The number of channels is checked even if names are forced.
   return query.thread_blocks == 0 ? check_on_host_memory("", from.channels) : Status();
 }
 

@@ -7,13 +7,13 @@
 
 namespace tutti::tool {
 
-// Empty: the choice is open.
+// Empty: not forced.
 struct ForcedNames {
   std::string algorithm, protocol;
 };
 
 // Fills in names that options left empty from TUTTI_ALGORITHM and TUTTI_PROTOCOL, or from NCCL's variables, if a
-// communicator would honour them for such calls. Appends a sentence per variable to `words`. Fails like the creation of
+// communicator would honor them for such calls. Appends a sentence per variable to `words`. Fails like the creation of
 // a communicator.
 Status apply_environment(const Query& query, ForcedNames& names, std::string& words);
 

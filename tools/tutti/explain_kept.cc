@@ -33,7 +33,7 @@ bool skip(std::string_view& words, std::string_view word) {
   return is_next;
 }
 
-// Reads "2 ranks" or "1 rank" and removes it from the words. 0: the words begin otherwise.
+// Reads "2 ranks" or "1 rank" and removes it from the text. 0: the text does not begin so.
 std::uint32_t take_count(std::string_view& words, std::string_view one) {
   std::uint32_t count = 0;
   const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), count);
@@ -114,7 +114,7 @@ Kept kept_of_devices(const Classes& classes, const Query& query, std::vector<Can
   return kept_of(query.mapped ? classes.mapped : classes.lanes, all);
 }
 
-// The rule of src/communicator/host/learning.cc: if a mapped algorithm lost, all calls use lanes, by the result saved
+// The rule of src/communicator/host/autotuning.cc: if a mapped algorithm lost, all calls use lanes, by the result saved
 // for lanes or, without one, by the result that won over the mapped algorithm.
 Result<Kept> kept_of(const Classes& classes, const Query& query) {
   if (!is_tunable(query)) return Kept{};

@@ -13,7 +13,7 @@
 namespace tutti::tool {
 namespace {
 
-// In the order of ranks, as simulator::Network and launchers place them: by the driver's numbers.
+// Sorted like ranks in simulator::Network and in launchers: by the driver's numbers.
 std::vector<NodeId> gpus_by_rank(const Topology& host) {
   std::vector<NodeId> gpus = host.all(NodeKind::gpu);
   std::sort(gpus.begin(), gpus.end(), [&](NodeId a, NodeId b) { return host.nodes[a].index < host.nodes[b].index; });

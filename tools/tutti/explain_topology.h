@@ -1,4 +1,4 @@
-// `tutti explain` of machines that are not here.
+// Topologies of other machines for `tutti explain`.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace tutti::tool {
 
-// Topology to explain: its ranks, by the constants of `tutti simulate`.
+// Topology to explain, from the options.
 struct ExplainedTopology {
   std::string name;
   std::string gpu;                  // Model of its GPUs; empty: as in the topology.
-  std::string hosts;                // How many; empty: those of the topology.
+  std::string hosts;                // Number of hosts; empty: those of the topology.
   std::uint32_t nvlink_domain = 0;  // Hosts of an NVLink domain; 0: as in the topology.
 };
 
@@ -20,12 +20,12 @@ struct ExplainedTopology {
 struct KnownTopology {
   CallModel model;    // Times of calls.
   Machine machine;    // Cost model, for the choice of a compression format.
-  std::string links;  // As src/communicator/planning/machine_name.h has them; empty: of several hosts.
+  std::string links;  // Links in the format of src/communicator/planning/machine_name.h; empty: several hosts.
 };
 
-// Fills in the problem of the query, its thread blocks and whether it goes over a network. The query's ranks, if it has
-// any, must be those of the topology. invalid_argument where there is no such topology, or no GPUs in it, or where
-// nobody says what they are.
+// Fills in the problem of the query, its thread blocks and whether it uses a network. If the query has a number of
+// ranks, it must be that of the topology. Fails with invalid_argument if the topology is unknown or has no GPUs, or if
+// the model of the GPUs is unknown.
 Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query);
 
 }  // namespace tutti::tool

@@ -25,7 +25,7 @@ bool has_network(const simulator::Network& network) {
   return far.ok() && far.value().links == LinkClass::network;
 }
 
-// "host0:mlx5_0", its ways, and what leads to it: "host0:pci 0000:00:00.0-mlx5_0".
+// True for "host0:mlx5_0", its two directions, and the link to it, "host0:pci 0000:00:00.0-mlx5_0".
 bool is_of_port(const std::string& link, const Topology& host) {
   const std::string_view local = std::string_view(link).substr(std::min(link.find(':') + 1, link.size()));
   return std::any_of(host.nodes.begin(), host.nodes.end(), [&](const Node& node) {

@@ -13,18 +13,18 @@ namespace tutti::tool {
 // With more ranks, an algorithm must be named.
 inline constexpr Rank kMaxRanksCompared = 1 << 17;
 
-// invalid_argument where an option would do nothing, `unsupported` where something is asked for that is not to be had.
+// Fails with invalid_argument for an option without effect, and with `unsupported` for an unavailable feature.
 Status check_on(const SimulateRequest& request, const simulator::Network& network, const simulator::Costs& costs);
 
-// Whether elements are asked to travel in fewer bytes than they have.
+// True if the options request compression.
 bool requests_compression(const SimulateRequest& request);
 
 struct CheckedProgram {
   const simulator::Program* program = nullptr;
-  bool ordered = false;  // Its channels have orders of ranks.
+  bool ordered = false;  // Channels use different orders of ranks.
 };
 
-// Options without effect on these programs, a sentence each.
+// Returns a sentence for each option without effect on these programs.
 std::vector<std::string> notes_on(const SimulateRequest& request, const simulator::Network& network,
                                   const std::vector<CheckedProgram>& programs);
 

@@ -28,7 +28,7 @@ namespace tutti::tool {
 namespace {
 
 constexpr std::size_t kMaxTracedRanks = 64;
-// For more of them an algorithm is run once, by the tuner's protocol, instead of once for each.
+// With more ranks an algorithm is simulated with the tuner's protocol only.
 constexpr Rank kMaxRanksByProtocols = 1024;
 constexpr std::uint64_t kManyEvents = 30'000'000;  // Number of events above which a run is reported as long.
 
@@ -44,7 +44,7 @@ class Simulations {
         on_device_(model.on_devices()),
         problem_(simulator::problem_on(network_, request.collective, request.root)) {}
 
-  // Makes ready what is asked for, or all that there is.
+  // Prepares the requested algorithm, or all algorithms.
   Status prepare() {
     const bool all = request_.algorithm.empty();
     simulator::Limits limits;
@@ -90,7 +90,7 @@ class Simulations {
     std::vector<CheckedProgram> programs;
     for (const Prepared& each : simulations_) programs.push_back({&each.simulation.program(), each.ordered});
     notes_ = notes_on(request_, network_, programs);
-    if (request_.like_nccl) return;  // Published tables of a rack are of NCCL.
+    if (request_.like_nccl) return;  // Published tables of a rack show NCCL.
     const std::vector<std::string> on_hosts = notes_on_hosts(network_);
     notes_.insert(notes_.begin(), on_hosts.begin(), on_hosts.end());
   }
@@ -102,7 +102,7 @@ class Simulations {
                        request_.protocol + "; use " + name(Protocol::simple));
   }
 
-  // As NCCL has it, if it has; what is not asked for by name need not be there.
+  // Uses NCCL's variant if there is one. Algorithms that were not requested by name may be missing.
   Status prepare_nvls(simulator::Limits limits) {
     const bool all = request_.algorithm.empty();
     Status refused = check_nvls(request_);
@@ -159,7 +159,7 @@ class Simulations {
   }
 
   const std::vector<LeftOut>& left_out() const { return left_out_; }
-  // "ring with Simple: what went wrong", once for all sizes.
+  // "ring with Simple: reason", once for all sizes.
   const std::set<std::string>& failed() const { return failed_; }
   // Trace of the best run.
   const std::vector<simulator::TraceEvent>& traced() const { return traced_; }
@@ -169,7 +169,7 @@ class Simulations {
     std::string_view shown;  // The algorithm's name, or NCCL's.
     const Algorithm* algorithm = nullptr;
     simulator::Simulation simulation;
-    bool ordered = false;  // Its channels have orders of ranks.
+    bool ordered = false;  // Channels use different orders of ranks.
   };
   struct Candidate {
     std::string_view shown;
@@ -181,7 +181,7 @@ class Simulations {
     std::string name() const { return words_of(shown, call); }
   };
 
-  // Candidates that do not take too long to simulate; the quickest one if all do.
+  // Candidates that do not take too long to simulate; the fastest one if all do.
   Result<std::vector<Candidate>> candidates_of(double bytes) {
     std::vector<Candidate> candidates;
     for (const auto& [shown, algorithm, simulation, ordered] : simulations_) {
@@ -192,7 +192,7 @@ class Simulations {
           if (shown == kNvls) cut_as_nvls(call, network_);
           override(call);
           if (call.compression != compression && request_.compression.empty())
-            continue;  // It is not narrower, and raw is there.
+            continue;  // The format saves nothing, and raw is a candidate.
           candidates.push_back({shown, algorithm, &simulation, call, simulation.events_of(call)});
         }
       }
@@ -247,7 +247,7 @@ class Simulations {
     else found->from_bytes = std::min(found->from_bytes, bytes);
   }
 
-  // Each order of ranks has a row of its own for each rank.
+  // Each order of ranks has its own row for each rank.
   Status check_trace() const {
     if (request_.trace.empty()) return {};
     const Rank rows = network_.ranks() * simulations_.front().simulation.program().orders;
@@ -261,7 +261,7 @@ class Simulations {
     return !is_mapped(algorithm) && algorithm.supports_compression(problem_);
   }
 
-  // On devices narrow messages go in Simple; a protocol of no name is the tuner's.
+  // On GPUs compressed messages use Simple. An empty protocol is the tuner's choice.
   std::vector<CompressionFormat> formats(const Algorithm& algorithm, std::string_view protocol) const {
     if (!request_.compression.empty()) return {parse_compression(request_.compression).value()};
     std::vector<CompressionFormat> all = {CompressionFormat::none};
@@ -294,7 +294,7 @@ class Simulations {
     return query;
   }
 
-  // Whether calls of so many bytes are rounded as was asked for: few of them may be no shorter in a format.
+  // True if calls of this size use the requested compression. Small messages may not become shorter.
   bool is_compressed(const Algorithm& algorithm, double bytes) const {
     if (!requests_compression(request_)) return false;
     const Query query = query_of(algorithm.name(), "", bytes);

@@ -17,7 +17,7 @@ Result<Networks> networks_of(const SimulateRequest& request) {
   Result<simulator::Network> spread = simulator::Network::make(cluster);
   if (spread.ok()) return Networks{std::move(own), std::move(spread).value()};
   if (!cluster.spread) return std::move(spread).status();
-  cluster.spread = false;  // A link that no port of it has alone is named by a fault.
+  cluster.spread = false;  // A fault names a link that several ports share.
   simulator::Network flat = TUTTI_TRY(simulator::Network::make(std::move(cluster)));
   Networks networks{std::move(own), std::move(flat)};
   networks.note =

@@ -1,4 +1,4 @@
-// What `tutti simulate` was asked to simulate calls on.
+// Networks on which `tutti simulate` simulates calls.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace tutti::tool {
 
-// Algorithms that know hosts send over each rank's own port. Others know one order of ranks, which is another one for
-// each channel, so that all ports of a host have their share.
+// Algorithms with groups send over each rank's own port. Other algorithms use a different order of ranks for each
+// channel, so that all ports of a host have the same load.
 struct Networks {
   simulator::Network own, spread;
-  std::string note = {};  // Why `spread` is not, if so.
+  std::string note = {};  // Reason why `spread` is not used; empty: it is.
 };
 
-// Reads the topology that is named. Fails as reading and laying it out do, or if it says already what --gpu would.
+// Reads the requested topology. Fails if that or its layout fails, or if it already has the value of --gpu.
 Result<Networks> networks_of(const SimulateRequest& request);
 
 }  // namespace tutti::tool

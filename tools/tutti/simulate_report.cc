@@ -15,7 +15,7 @@ bool is_compressed(const SimulateRequest& request) {
   return !request.compression.empty() || request.max_relative_error > 0;
 }
 
-// Parts of the critical path by name; what is nothing is left out.
+// Parts of the critical path by name, without those that are zero.
 std::vector<std::pair<std::string, double>> parts_of(const simulator::Chain& chain) {
   std::vector<std::pair<std::string, double>> parts = {{"launch", chain.launch},
                                                        {"channels", chain.channel},

@@ -1,4 +1,4 @@
-// What `tutti simulate` prints.
+// Output of `tutti simulate`.
 #pragma once
 
 #include <set>
@@ -15,7 +15,7 @@ struct SimulatedRun {
   std::string algorithm;
   simulator::Call call;
   simulator::Outcome outcome;
-  double seconds = 0;  // That the simulation took.
+  double seconds = 0;  // Duration of the simulation.
 };
 
 // "ring with Simple in int8"
@@ -24,7 +24,7 @@ std::string words_of(std::string_view algorithm, const simulator::Call& call);
 // Candidate that is not simulated because it takes too long.
 struct LeftOut {
   std::string what;       // "ring", "one_shot with Simple".
-  double from_bytes = 0;  // 0: of all sizes.
+  double from_bytes = 0;  // 0: all sizes.
 };
 
 struct Missing {

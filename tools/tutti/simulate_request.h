@@ -18,8 +18,8 @@ struct SimulateRequest {
   simulator::Cluster cluster;  // Its topology is filled in later.
   Collective collective = Collective::all_reduce;
   std::vector<double> bytes;
-  std::string algorithm;    // Empty or "all": whichever is best.
-  std::string protocol;     // Empty: as the tuner chooses, or whichever is best.
+  std::string algorithm;    // Empty or "all": the fastest.
+  std::string protocol;     // Empty: the tuner's choice, or the fastest.
   std::string compression;  // Empty: raw.
   double max_relative_error = 0;
   DataType type = DataType::float32;  // Element type of compressed messages.
