@@ -20,9 +20,6 @@ Choice forced_choice(const Query& query) {
 Status check_protocol(std::string_view protocol) {
   if (protocol.empty() || std::find(std::begin(kProtocols), std::end(kProtocols), protocol) != std::end(kProtocols))
     return {};
-  const std::string_view renamed = renamed_protocol(protocol);
-  if (!renamed.empty())
-    return invalid_argument("protocol '" + std::string(protocol) + "' was renamed: use " + std::string(renamed));
   return invalid_argument("unknown protocol '" + std::string(protocol) + "': " + suggestion(protocol, kProtocols));
 }
 

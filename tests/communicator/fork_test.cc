@@ -10,9 +10,6 @@
 #include "src/communicator/control/regions.h"
 #include "tests/bootstrap/processes.h"
 
-// Sanitizers do not support forks of processes with several threads. ThreadSanitizer forbids threads in the child, and
-// the allocator of AddressSanitizer keeps locks of the parent's threads.
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 namespace tutti::test {
 namespace {
 
@@ -72,4 +69,3 @@ TEST(Fork, ChildCanAllocate_WhileAnotherThreadAllocates) {
 
 }  // namespace
 }  // namespace tutti::test
-#endif

@@ -85,6 +85,25 @@ TEST(Init, PrintsVersionOnce_WhenNcclDebugAsksForIt) {
   }
 }
 
+// SIGPIPE would end the process.
+TEST(Init, SurvivesVersionLine_WhenNoOneReadsTheLog) {
+  int ends[2] = {};
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::unsetenv("TUTTI_LOG");
+    ::setenv("NCCL_DEBUG", "VERSION", 1);
+    ::dup2(ends[1], STDERR_FILENO);
+    ncclComm_t comm = nullptr;
+    ::_exit(ncclCommInitAll(&comm, 1, nullptr) == ncclSuccess ? 0 : 1);
+  }
+  ::close(ends[1]);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST(Init, RejectsUnknownMemory) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));

@@ -8,8 +8,6 @@
 #include "tests/bootstrap/processes.h"
 #include "tests/communicator/device/device_ranks.h"
 
-// Sanitizers do not support forks of processes with several threads.
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 namespace tutti::test {
 namespace {
 
@@ -99,4 +97,3 @@ TEST(DeviceFork, ChildCanQueryWhetherMemoryIsOnDevice) {
 
 }  // namespace
 }  // namespace tutti::test
-#endif
