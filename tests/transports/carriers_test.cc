@@ -118,5 +118,17 @@ TEST_F(FaultyEndpoint, DeliversLastNote_AfterFailure) {
   EXPECT_EQ(ends->ends[1]->take(0), message_of(1, 20));
 }
 
+// A late rank first reads when the other rank has already given up, reported that, and left.
+TEST_F(FaultyEndpoint, DeliversNotes_WhenConnectFails) {
+  for (const bool leaves : {false, true}) {
+    start({Fault::none, Fault::refuse_connect});
+    ends->ends[0]->send(0, message_of(1, 20));
+    if (leaves) ends->ends[0].reset();
+    const Deadline deadline = Deadline::after_ms(kTimeoutMs);
+    while (!ends->ends[1]->lost() && !deadline.passed()) ends->ends[1]->advance();
+    EXPECT_EQ(ends->ends[1]->take(0), message_of(1, 20)) << leaves;
+  }
+}
+
 }  // namespace
 }  // namespace tutti::test

@@ -39,24 +39,28 @@ Status TcpConnection::meet_carrier(const TcpFrameHeader& header, const std::byte
   const std::string name(reinterpret_cast<const char*>(payload), static_cast<std::size_t>(zero - payload));
   if (zero == end || name != carrier_->name()) {
     const std::string theirs = name.empty() || zero == end ? "nothing but tcp" : name;
-    if (insists_)
-      return unsupported(advised("this end is to use " + carrier_->describe() + ", and the other has " + theirs));
-    take_data_path(DataPath::tcp);
+    if (insists_) {
+      broken_ = unsupported(advised("this end is to use " + carrier_->describe() + ", and the other has " + theirs));
+    } else {
+      take_data_path(DataPath::tcp);
+    }
     return {};
   }
   Status connected = carrier_->connect({zero + 1, end});
   reaches_ = connected.ok();
   notify(TcpFrameKind::settled, 0, 0, {}, reaches_ ? 1 : 0);
-  if (reaches_ || !insists_) return {};
-  (void)send_some();
-  return {connected.code(), advised(connected.message())};
+  if (!reaches_ && insists_) broken_ = Status(connected.code(), advised(connected.message()));
+  return {};
 }
 
 Status TcpConnection::settle(bool other_reaches) {
   if (!met_ || data_path_ != DataPath::open)
     return remote_error("the peer switched to a transport that was not offered");
-  if (!other_reaches && insists_)
-    return unsupported(advised("the other end cannot reach " + carrier_->describe() + "; see its error"));
+  if (!other_reaches && insists_) {
+    if (!broken_)
+      broken_ = unsupported(advised("the other end cannot reach " + carrier_->describe() + "; see its error"));
+    return {};
+  }
   take_data_path(reaches_ && other_reaches ? DataPath::carrier : DataPath::tcp);
   if (data_path_ != DataPath::carrier) return {};
   for (const auto& [number, half] : lanes_.reading()) TUTTI_CHECK_OK(land(number, *half));

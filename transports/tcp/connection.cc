@@ -204,6 +204,12 @@ void TcpConnection::exchange() {
     }
     while (!lost() && receive_some()) {
     }
+    // Notes that have arrived are kept, since they may say why the other end leaves.
+    if (broken_ && data_path_ != DataPath::carrier) {
+      while (send_some()) {  // Informs the other end.
+      }
+      return lose(broken_->message());
+    }
   } while (again_);
   if (!lanes_.ended().empty()) reap_closed_lanes();
 }
