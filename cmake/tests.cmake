@@ -44,7 +44,8 @@ endfunction()
 
 # tutti_tests(<program> FILES... LINKS targets LABELS labels): one program of several files *_test.cc, one test of ctest
 # for each file. Names in the files' anonymous namespaces must be unique within a program.
-#   LABELS: `slow` keeps tests out of sanitizer builds. `threads` adds tests of other folders to ThreadSanitizer's build.
+#   LABELS: `slow` and `no_sanitizers` keep tests out of sanitizer builds, which do not support, for example, forks of
+#   processes with several threads. `threads` adds tests of other folders to ThreadSanitizer's build.
 #   `alone` is for tests in folders with ranks that start neither threads, processes nor ranks: they run beside others,
 #   and are not in ThreadSanitizer's build.
 function(tutti_tests program)
@@ -102,7 +103,7 @@ function(tutti_has_tests variable folder)
   string(REGEX REPLACE "/.*" "" top "${path}")
   if(TUTTI_TEST_FOLDERS AND NOT top IN_LIST TUTTI_TEST_FOLDERS)
     set(${variable} OFF PARENT_SCOPE)
-  elseif(TUTTI_SANITIZE AND "slow" IN_LIST ARGN)
+  elseif(TUTTI_SANITIZE AND ("slow" IN_LIST ARGN OR "no_sanitizers" IN_LIST ARGN))
     set(${variable} OFF PARENT_SCOPE)
   elseif(TUTTI_SANITIZE STREQUAL "thread" AND NOT "threads" IN_LIST ARGN
          AND ("alone" IN_LIST ARGN OR NOT folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS))
