@@ -146,7 +146,7 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   if (given != nullptr) options = TUTTI_TRY(known_options(*given));
   if (options.name != nullptr) merged.name = options.name;
   const tutti_tuning_options tuning = TUTTI_TRY(known_tuning(options.tuning));
-  if (!config().refused.empty()) return invalid_usage(config().refused);
+  if (!config().refused.empty()) return invalid_usage(config().refused.front());
   TUTTI_CHECK_OK(set_tuning(tuning, merged));
   TUTTI_CHECK_OK(set_compression(options, merged));
   merged.timeout_ms = TUTTI_TRY(timeout_of("timeout_ms", options.timeout_ms, merged.timeout_ms));

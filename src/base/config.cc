@@ -71,7 +71,6 @@ struct Entry {
   Variable variable;
   const char* wanted;  // Allowed values: "must be ...".
   bool (*set)(Config& config, const std::string& text);
-  bool insists = false;  // An invalid value fails creation of communicators, instead of leaving the default.
   // Translates NCCL's values into ours. Returns "" for a value without effect.
   std::string (*translate)(const std::string& text, std::vector<std::string>& warnings) = nullptr;
 };
@@ -165,14 +164,12 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_ENCRYPT", nullptr, "0", "security",
            "encryption of TCP traffic between hosts: 0 or 1 (must match on all ranks)"},
           "0 or 1",
-          [](Config& config, const std::string& text) { return parse_switch(text, config.encrypt); },
-          true},
+          [](Config& config, const std::string& text) { return parse_switch(text, config.encrypt); }},
     Entry{{"TUTTI_CHECK", nullptr, "", "security",
            "integrity check of TCP traffic: wire (a tag per record detects altered data) or unset (must match on all "
            "ranks)"},
           "wire, or nothing",
-          [](Config& config, const std::string& text) { return config.check_tcp = text == "wire"; },
-          true},
+          [](Config& config, const std::string& text) { return config.check_tcp = text == "wire"; }},
     Entry{{"TUTTI_TOPO_FILE", "NCCL_TOPO_FILE", "", "topology and GPUs",
            "path of a topology of this host that replaces discovery: JSON of `tutti topo --json`, or XML of NCCL or "
            "hwloc"},
@@ -201,14 +198,12 @@ constexpr std::array kEntries = {
            "names one (tree is double_binary_tree)"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.algorithm); },
-          false,
           algorithm_of_nccl},
     Entry{{"TUTTI_PROTOCOL", "NCCL_PROTO", "", "algorithms and autotuning",
            "protocol of all messages: LL, Simple or, on GPUs, LL128; NCCL_PROTO forces one only "
            "if it names one"},
           "a name",
           [](Config& config, const std::string& text) { return parse(canonical_protocol(text), config.protocol); },
-          false,
           protocol_of_nccl},
     Entry{{"TUTTI_CHANNELS", nullptr, "0", "algorithms and autotuning",
            "number of channels, which run parts of a call in parallel; 0: chosen by the tuner; host memory has 1"},
@@ -247,16 +242,14 @@ constexpr std::array kEntries = {
           "0, or a number above 0 and below 1",
           [](Config& config, const std::string& text) {
             return parse_within(text, 0.0, 1 - 0x1p-53, config.max_relative_error);
-          },
-          true},
+          }},
     Entry{{"TUTTI_COMPRESS_ROUNDING", nullptr, "nearest", "compression",
            "rounding of compressed values: nearest or stochastic (the mean of many results is unbiased)"},
           "nearest or stochastic",
           [](Config& config, const std::string& text) {
             config.compression_stochastic = text == "stochastic";
             return config.compression_stochastic || text == "nearest";
-          },
-          true},
+          }},
     Entry{{"TUTTI_COMPRESS_SEED", nullptr, "0", "compression", "seed of stochastic rounding, a whole number"},
           "a number",
           [](Config& config, const std::string& text) { return parse(text, config.compression_seed); }},
@@ -305,17 +298,15 @@ void read_entry(const Environment& environment, const Entry& entry, ReadConfig& 
       text = entry.translate(*text, read.warnings);
       if (text->empty()) break;
     }
+    const std::string error = std::string(name) + " is \"" + *text + "\", but must be " + entry.wanted;
     if (entry.set(read.config, *text)) {
       setting.value = *text;
       setting.source = name;
-    } else {
-      const std::string why = std::string(name) + " is \"" + *text + "\", but must be " + entry.wanted;
-      const std::string instead = *variable.fallback != '\0' ? std::string("using ") + variable.fallback : "ignored";
-      if (entry.insists) {
-        read.config.refused = why;
-      } else {
-        read.warnings.push_back(why + ": " + instead);
-      }
+    } else if (name == variable.name) {
+      read.config.refused.push_back(error);
+    } else {  // NCCL may accept the value.
+      read.warnings.push_back(error + ": " +
+                              (*variable.fallback == '\0' ? "ignored" : std::string("using ") + variable.fallback));
     }
     break;
   }
@@ -371,7 +362,8 @@ ReadConfig read_config(const Environment& environment) {
     if (setting.source == "NCCL_ALGO") read.config.nccls_algorithm = true;
     if (setting.source == "NCCL_PROTO") read.config.nccls_protocol = true;
   }
-  if (std::string error = renamed_variable(environment); !error.empty()) read.config.refused = std::move(error);
+  if (std::string error = renamed_variable(environment); !error.empty())
+    read.config.refused.push_back(std::move(error));
   const auto scale = [&read](std::int64_t& milliseconds) {
     if (milliseconds == 0) return;  // No timeout. A finite one must not be scaled to 0, either.
     const double scaled = static_cast<double>(milliseconds) * read.config.timeout_scale;

@@ -61,12 +61,12 @@ struct Config {
   bool nccls_algorithm = false;         // `algorithm` comes from NCCL_ALGO: ignored where it is not supported.
   bool nccls_protocol = false;
   std::string transport;
-  bool encrypt = false;        // Encrypt TCP traffic between hosts.
-  bool check_tcp = false;      // Authenticate TCP traffic without encrypting it.
-  std::string refused;         // Error of a setting for which creating a communicator must fail; empty: none.
-  std::string topo_file;       // Empty: discover the topology.
-  std::string topo_dump_file;  // Empty: no dump.
-  std::uint32_t channels = 0;  // 0: chosen by the tuner.
+  bool encrypt = false;              // Encrypt TCP traffic between hosts.
+  bool check_tcp = false;            // Authenticate TCP traffic without encrypting it.
+  std::vector<std::string> refused;  // Errors of TUTTI_ variables. If there are any, communicators are not created.
+  std::string topo_file;             // Empty: discover the topology.
+  std::string topo_dump_file;        // Empty: no dump.
+  std::uint32_t channels = 0;        // 0: chosen by the tuner.
   bool verify = false;
   std::string tuner_plugin;
   Tune tune = Tune::off;
@@ -112,7 +112,7 @@ const Environment& environment();
 struct ReadConfig {
   Config config;
   std::vector<Setting> settings;
-  std::vector<std::string> warnings;  // Invalid values, which leave the default, and unknown TUTTI_ variables.
+  std::vector<std::string> warnings;  // Invalid values of NCCL_ variables, and unknown TUTTI_ variables.
   std::vector<std::string> notes;     // NCCL variables without effect; logged at level info.
 };
 ReadConfig read_config(const Environment& environment);

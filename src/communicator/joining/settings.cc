@@ -94,13 +94,12 @@ std::vector<std::string> refused_settings(const Environment& environment, const 
       check_requested_transport(config),
       check_nccl_memory(environment),
       check_nccl_compression(environment),
-      config.refused.empty() ? Status() : invalid_usage(config.refused),
       check_secret_file(config.secret_file).during("reading TUTTI_SECRET_FILE"),
       check_interface(config.socket_ifname),
       config.topo_file.empty() ? Status() : own_location("").status(),
       find_launched_rank(environment).status(),
       check_root(environment)};
-  std::vector<std::string> refused;
+  std::vector<std::string> refused = config.refused;
   for (const Status& status : checks) {
     const bool said = std::find(refused.begin(), refused.end(), status.message()) != refused.end();
     if (!status.ok() && !said) refused.push_back(status.message());
