@@ -12,6 +12,7 @@
 #include "algorithms/catalogue.h"
 #include "src/base/hash.h"
 #include "src/base/log.h"
+#include "src/base/nearest_name.h"
 #include "src/base/protocol.h"
 #include "src/communicator/carriers.h"
 #include "src/communicator/communicator.h"
@@ -39,9 +40,7 @@ const Names& algorithm_names() {
 
 Status check_name(const std::string& source, const std::string& name, const Names& known) {
   if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) return {};
-  std::string list;
-  for (const std::string_view one : known) list.append(list.empty() ? "" : ", ").append(one);
-  return invalid_argument(source + " is \"" + name + "\", but must be one of " + list);
+  return invalid_argument(source + " is \"" + name + "\": " + suggestion(name, known));
 }
 
 Requested requested_of(const CommunicatorOptions& options) {

@@ -25,7 +25,7 @@ TEST(Settings, RejectUnknownTransport) {
     EXPECT_EQ(refused(config_of({{"TUTTI_TRANSPORT", transport}})), std::vector<std::string>()) << transport;
   const auto pigeons = refused(config_of({{"TUTTI_TRANSPORT", "pigeons"}}));
   ASSERT_EQ(pigeons.size(), 1U);
-  EXPECT_EQ(pigeons[0].find("TUTTI_TRANSPORT is \"pigeons\", but must be one of shm, tcp"), 0U) << pigeons[0];
+  EXPECT_EQ(pigeons[0].find("TUTTI_TRANSPORT is \"pigeons\": must be one of shm, tcp"), 0U) << pigeons[0];
 }
 
 TEST(Settings, RejectGpuOptions_OnHostMemory) {

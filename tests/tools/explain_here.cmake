@@ -40,7 +40,7 @@ foreach(case verbs:1:--ranks:2 shm:2:--groups:2x2 foo:2:--ranks:2)
   list(POP_FRONT case transport status)
   set(words_verbs " while opening verbs, for TUTTI_TRANSPORT")
   set(words_shm "TUTTI_TRANSPORT is shm, which works within one host, but --groups has 2 hosts")
-  set(words_foo "TUTTI_TRANSPORT is .foo., but must be one of shm, tcp")
+  set(words_foo "TUTTI_TRANSPORT is .foo.: must be one of shm, tcp")
   tutti_add_test(NAME tools.explain_rejects_transport_${transport} LABELS tools
                  COMMAND env TUTTI_TRANSPORT=${transport} TUTTI_IB_HCA==nowhere ${expect} ${status} "${words_${transport}}" ${here} ${case})
 endforeach()
