@@ -34,7 +34,12 @@ bool leads_to_itself(const RendezvousPoint& point) {
 
 // If the host's own name resolves to loopback, rank 0 listens on the address that other hosts reach.
 Result<Address> address_of(const RendezvousPoint& point, const std::string& ifname) {
-  Address address = TUTTI_TRY(resolve(point.host, point.port));
+  Result<Address> resolved = resolve(point.host, point.port);
+  if (!resolved.ok()) {
+    const std::string source = point.variable.empty() ? "" : ", which " + point.variable + " names";
+    return std::move(resolved).status().during("looking for rank 0 on host " + point.host + source);
+  }
+  Address address = resolved.value();
   if (is_loopback(address) && !leads_to_itself(point)) address = TUTTI_TRY(own_address(ifname));
   address.port = point.port;
   return address;

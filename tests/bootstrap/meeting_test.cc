@@ -125,6 +125,18 @@ TEST(Rendezvous, DistinguishesLongJobNames) {
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
 }
 
+TEST(Rendezvous, NamesVariableOfHost_WhenHostIsUnknown) {
+  RendezvousPoint point;
+  point.host = std::string(64, 'x') + ".invalid";  // A label has at most 63 characters.
+  point.port = 29501;
+  point.variable = "TUTTI_ROOT";
+  for (const Rank rank : {0, 1}) {
+    const Status status = share_unique_id({rank, 2, "test", point}, {}, {Deadline::after_ms(100)}).status();
+    const std::string text = "while looking for rank 0 on host " + point.host + ", which TUTTI_ROOT names";
+    EXPECT_NE(status.message().find(text), std::string::npos) << status.message();
+  }
+}
+
 TEST(Rendezvous, ReportsThatRankZeroIsMissing) {
   const Watch watch = {Deadline::after_ms(100)};
   const Status status = share_unique_id({1, 2, "test", on_this_host()}, RendezvousOptions{}, watch).status();
