@@ -4,6 +4,8 @@
 
 #include <mutex>
 #include <new>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 #include "src/nccl/export.h"
@@ -46,6 +48,39 @@ const char* text_of(ncclResult_t result) {
   return "unknown result code";
 }
 
+struct RenamedFunction {
+  std::string_view tutti, nccl;
+};
+constexpr RenamedFunction kFunctions[] = {{"tutti_get_unique_id", "ncclGetUniqueId"},
+                                          {"tutti_comm_create", "ncclCommInitRank"},
+                                          {"tutti_comm_create_all", "ncclCommInitAll"},
+                                          {"tutti_comm_split", "ncclCommSplit"},
+                                          {"tutti_comm_shrink", "ncclCommShrink"},
+                                          {"tutti_comm_finalize", "ncclCommFinalize"},
+                                          {"tutti_comm_destroy", "ncclCommDestroy"},
+                                          {"tutti_comm_abort", "ncclCommAbort"},
+                                          {"tutti_comm_async_error", "ncclCommGetAsyncError"},
+                                          {"tutti_group_start", "ncclGroupStart"},
+                                          {"tutti_group_end", "ncclGroupEnd"},
+                                          {"tutti_mem_alloc", "ncclMemAlloc"},
+                                          {"tutti_mem_free", "ncclMemFree"}};
+
+// Replaces functions of tutti.h in an error text by those that the caller knows.
+std::string with_functions_of_nccl(std::string_view text) {
+  constexpr std::string_view kPrefix = "tutti_";
+  std::string replaced;
+  for (std::size_t at = text.find(kPrefix); at != std::string_view::npos; at = text.find(kPrefix)) {
+    replaced += text.substr(0, at);
+    text.remove_prefix(at);
+    std::string_view word = text.substr(0, text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
+    text.remove_prefix(word.size());
+    for (const RenamedFunction& function : kFunctions)
+      if (word == function.tutti) word = function.nccl;
+    replaced += word;
+  }
+  return replaced.append(text);
+}
+
 // Text that last_error() returned last, cut to this length. It has no destructor: threads may read it while they or the
 // process end.
 thread_local constinit char text_for_thread[2048] = "";
@@ -72,7 +107,7 @@ ncclResult_t result_of(tutti_status status) {
 
 Outcome outcome_of(tutti_status status) {
   Outcome outcome = {result_of(status)};
-  if (outcome.failed()) outcome.why = tutti_last_error(nullptr);
+  if (outcome.failed()) outcome.why = with_functions_of_nccl(tutti_last_error(nullptr));
   return outcome;
 }
 
