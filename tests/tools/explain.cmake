@@ -215,6 +215,8 @@ tutti_explain_rejects(nvlink_domain_without_topology "--nvlink-domain needs --to
 tutti_explain_rejects(nvlink_domain_that_does_not_fit "2 hosts per NVLink domain: must divide the 3 hosts" --topology dgx-h100 --hosts 3
                       --nvlink-domain 2)
 tutti_explain_rejects(machine_without_tune_file "--machine needs --tune-file" --ranks 2 --machine EPYC)
+tutti_explain_rejects(unknown_machine "--machine: no machine in [^\n]*tools.tuned has .EPYC. in its name. the file has 0.1.0, hosts 1x2"
+                      --ranks 2 --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned --machine EPYC)
 tutti_explain_rejects(repeated_options "--ranks is given twice" --ranks 2 --ranks 4)
 tutti_explain_rejects(empty_algorithm "--algorithm: the value is empty" --ranks 2 --algorithm=)
 tutti_explain_rejects(empty_topology "--topology: the value is empty" --topology=)
@@ -234,7 +236,7 @@ tutti_add_test(NAME tools.explain_ignores_unknown_nccl_names LABELS tools COMMAN
 tutti_add_test(NAME tools.explain_prefers_options LABELS tools COMMAND env TUTTI_ALGORITHM=rign ${expect} 0
                "\nchosen: two_shot/[A-Za-z0-9]+ " ${explain} --collective all_reduce --algorithm two_shot)
 tutti_add_test(NAME tools.explain_rejects_forced_options LABELS tools COMMAND env TUTTI_PROTOCOL=foo ${expect} 2
-               "TUTTI_PROTOCOL is .foo., but must be one of LL" ${explain} --collective all_reduce)
+               "TUTTI_PROTOCOL is .foo.: must be one of LL" ${explain} --collective all_reduce)
 
 if(TUTTI_HAS_FORMATS)
   set(of_unknown_gpus ${PROJECT_SOURCE_DIR}/tests/topology/files/nccl-azure-ndv4-8xA100.xml)

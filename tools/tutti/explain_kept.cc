@@ -137,6 +137,17 @@ Result<Kept> kept_of(const Classes& classes, const Query& query) {
   return mapped.choice || tries_mapped(query, all) ? mapped : lanes;
 }
 
+// Fails if the name of no machine contains the requested text.
+Status check_named(const RequestedMachine& requested, const TuneCache& cache) {
+  std::string names;
+  for (const TuneCache::Machine& machine : cache.machines) {
+    if (machine.name.find(requested.named) != std::string::npos) return {};
+    names.append(names.empty() ? "" : "; ").append(machine.name);
+  }
+  return invalid_argument("--machine: no machine in " + requested.file + " has \"" + requested.named +
+                          "\" in its name; the file has " + (names.empty() ? "no machines" : names));
+}
+
 }  // namespace
 
 double Measured::us(const Choice& choice) const {
@@ -150,6 +161,7 @@ Result<Measured> read_measured(const RequestedMachine& requested, const Query& q
   Measured latest;
   if (requested.file.empty()) return latest;
   const TuneCache cache = TUTTI_TRY(read_tune_cache(requested.file));
+  if (!requested.named.empty()) TUTTI_CHECK_OK(check_named(requested, cache));
   for (const TuneCache::Machine& machine : cache.machines) {
     if (!is_of(machine.name, requested, query)) continue;
     const Classes classes = classes_of(machine, query);

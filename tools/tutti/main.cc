@@ -34,8 +34,11 @@ Status check_end(int argc, char** argv, int words) {
   return invalid_argument("unexpected argument '" + std::string(argv[words]) + "'");
 }
 
+bool is_help_option(std::string_view word) { return word == "--help" || word == "-h"; }
+
 // Runs `tutti help [COMMAND]`.
 Status help(int argc, char** argv) {
+  if (argc > 2 && is_help_option(argv[2])) --argc;
   TUTTI_CHECK_OK(check_end(argc, argv, 3));
   if (argc < 3) return print(overview());
   const Command* command = find_command(argv[2]);
@@ -45,7 +48,7 @@ Status help(int argc, char** argv) {
 Status run(int argc, char** argv) {
   const std::string_view first = argc < 2 ? "help" : argv[1];
   if (first == "help") return help(argc, argv);
-  if (first == "--help" || first == "-h") {
+  if (is_help_option(first)) {
     TUTTI_CHECK_OK(check_end(argc, argv, 2));
     return print(overview());
   }
@@ -56,8 +59,7 @@ Status run(int argc, char** argv) {
   const Command* command = find_command(first);
   if (command == nullptr) return unknown_command(first);
   for (int at = 2; at < argc; ++at) {
-    const std::string_view word = argv[at];
-    if (word == "--help" || word == "-h") return print(help_of(*command));
+    if (is_help_option(argv[at])) return print(help_of(*command));
   }
   for (const Runner& runner : kRunners)
     if (runner.name == first) return runner.run(argc - 1, argv + 1);
