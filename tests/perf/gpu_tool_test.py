@@ -82,7 +82,7 @@ class OnTheEmulator(unittest.TestCase):
                 return result.stderr + result.stdout, ways
 
             words, ways = tuned("-c", "350")  # The tool waits for each checked call.
-            result_line = re.search(r"all_reduce from 8192 bytes on, .* by ([a-z_]+ [A-Za-z0-9]+): \d+ us, ", words)
+            result_line = re.search(r"all_reduce from 8192 bytes on, .* by ([a-z_]+ [A-Za-z0-9]+): [\d.]+ us, ", words)
             self.assertTrue(result_line, words)
             self.assertEqual(ways[1], result_line[1])
             with open(file) as kept:
