@@ -25,7 +25,7 @@ Result<const CommHandle*> running_handle(tutti_comm comm) {
 Result<WindowHandle> show(const CommHandle& handle, const WindowBuffer& buffer) {
   DeviceCommunicator* communicator = handle.shared->on_device;
   if (communicator == nullptr) return WindowHandle{0};  // Host memory needs no registration.
-  auto shown = communicator->show_window(buffer);
+  auto shown = communicator->register_window(buffer);
   if (!shown.ok()) return note_failure(*handle.shared, std::move(shown).status());
   return shown.value();
 }
@@ -36,7 +36,7 @@ Status withdraw(const CommHandle& handle, tutti_window window) {
   if (communicator == nullptr || !communicator->has_window(known))
     return invalid_argument(
         "window is not registered with this communicator: it belongs to another one, or was deregistered");
-  return note_failure(*handle.shared, communicator->withdraw_window(known));
+  return note_failure(*handle.shared, communicator->deregister_window(known));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& prob
   const CompressionRequest compression = compression_request(call, options, ranks_);
   const std::string_view protocol = TUTTI_TRY(protocol_of(options, compression.compression));
   const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // All ranks know all scalars.
-  const bool mapped = (peers_.on_one_device() || windows_of(call).both()) && knows_factors;
+  const bool mapped = (peers_.on_one_device() || windows_.windows_of(call).both()) && knows_factors;
   return Query{.problem = problem,
                .block_bytes = call.count * size_of(call.type),
                .mapped = mapped,

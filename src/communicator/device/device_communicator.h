@@ -1,7 +1,7 @@
 // A rank whose buffers are in device memory. Calls are enqueued in the caller's streams, where thread blocks of the
 // device run their plans. Joining, splitting, failure handling and shutdown use the contained communicator on host
 // memory (control_). Member functions are in create.cc, choice.cc, autotune.cc, prepare.cc, compression.cc,
-// rounding.cc, in_windows.cc, messages.cc, streams.cc, network.cc and failing.cc; enqueue.cc puts their jobs into
+// rounding.cc, messages.cc, streams.cc, network.cc and failing.cc; enqueue.cc puts their jobs into
 // streams.
 #pragma once
 
@@ -102,11 +102,11 @@ class DeviceCommunicator final : public Communicator {
   // thread blocks have left this rank's memory, like wait_for_remote_access().
   Status await_own_calls();
 
-  // Registers memory that peers may access, see windows.h. No call may use a window once it is withdrawn. After a
+  // Registers memory that peers may access, see windows.h. No call may use a window once it is deregistered. After a
   // failure, opened windows stay open until the communicator ends.
-  Result<WindowHandle> show_window(const WindowBuffer& own);
-  bool has_window(WindowHandle window) const { return windows_.knows(window); }
-  Status withdraw_window(WindowHandle window);
+  Result<WindowHandle> register_window(const WindowBuffer& own);
+  bool has_window(WindowHandle window) const { return windows_.contains(window); }
+  Status deregister_window(WindowHandle window);
   // Number of collectives so far whose plans access peers' memory directly.
   std::uint64_t mapped_calls() const { return mapped_calls_; }
 
@@ -256,17 +256,6 @@ class DeviceCommunicator final : public Communicator {
   static bool uses_rounding(const Prepared& prepared, const RequestedRounding& requested);
   Status bind_rounding(const Prepared& prepared, const Call& call, const RequestedRounding& requested, DeviceJob& job);
   Result<const KernelRounding*> show_rounding(KernelRounding rounding, std::uint32_t channels);
-
-  // ---- in_windows.cc ----
-  // Numbers of the windows that contain a call's buffers; 0: none.
-  struct CallWindows {
-    std::uint32_t input = 0, output = 0;
-    bool both() const { return input != 0 && output != 0; }
-  };
-  CallWindows windows_of(const Call& call) const;
-  void note_windows(const Call& call, CallRecord& record) const;
-  Status check_windows(const CallRecord& ours);
-  Status broken_promise(const CallRecord& ours, Rank peer, const CallRecord& theirs) const;
 
   // ---- messages.cc ----
   static CommunicatorOptions message_options(const CommunicatorOptions& options);

@@ -32,6 +32,17 @@ Status DeviceCommunicator::await_own_calls() {
   return status;
 }
 
+Result<WindowHandle> DeviceCommunicator::register_window(const WindowBuffer& own) {
+  TUTTI_CHECK_OK(failure());
+  TUTTI_CHECK_OK(settle());
+  return windows_.register_buffer(own);
+}
+
+Status DeviceCommunicator::deregister_window(WindowHandle window) {
+  TUTTI_CHECK_OK(await_own_calls());
+  return windows_.deregister(window);
+}
+
 // After reporting that it leaves, a rank accesses no memory of its peers.
 Status DeviceCommunicator::finalize() {
   TUTTI_CHECK_OK(await_own_calls());
@@ -105,7 +116,7 @@ Status DeviceCommunicator::explain(const KernelReport& report) {
     const auto theirs = board().call(report.peer, sequence);
     if (theirs && theirs->signature != ours->signature)
       return disagreement(options().name, {rank_, *ours}, {report.peer, *theirs});
-    if (theirs) TUTTI_CHECK_OK(broken_promise(*ours, report.peer, *theirs));
+    if (theirs) TUTTI_CHECK_OK(windows_.compare(*ours, report.peer, *theirs));
     if (board().last(report.peer) < sequence)
       call += "; rank " + std::to_string(report.peer) + (is_remote ? kNothingReceived : " has not called it");
     break;

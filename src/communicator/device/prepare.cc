@@ -127,10 +127,11 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
     make_tuned(call, options);
   }
   CallRecord& record = prepared == nullptr ? alone : prepared->record;
-  note_windows(call, record);
+  windows_.add_to(record, call);
   announce(record);
   messages_ = false;
-  TUTTI_CHECK_OK(check_windows(record));
+  Status agreed = windows_.check(record);
+  if (!agreed.ok()) return fail(std::move(agreed));
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
   const bool rounds = prepared != nullptr && prepared->entry.call.task.compression != CompressionFormat::none;
   if (rounds) compression_counter_.add(prepared->carried);
@@ -146,7 +147,7 @@ DeviceCommunicator::CallKey DeviceCommunicator::key_of(const Call& call, const C
   CallKey key = {.count = call.count,
                  .shape = shape_of(call) + static_cast<std::uint64_t>(call.kind),
                  .forced = options.forced,
-                 .in_windows = windows_of(call).both(),
+                 .in_windows = windows_.windows_of(call).both(),
                  .has_residual = call.residual != nullptr};
   key.in_place = call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, rank_);
   return key;
@@ -304,7 +305,7 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   job.thread_block_bytes = prepared.thread_block_bytes;
   KernelCall& entry = job.entry.call;
   entry.self = {const_cast<std::byte*>(call.input), call.output};
-  const CallWindows windows = prepared.mapped ? windows_of(call) : CallWindows{};
+  const CallWindows windows = prepared.mapped ? windows_.windows_of(call) : CallWindows{};
   entry.input_window = static_cast<std::uint16_t>(windows.input);
   entry.output_window = static_cast<std::uint16_t>(windows.output);
   entry.signature = signature;

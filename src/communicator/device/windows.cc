@@ -5,6 +5,7 @@
 
 #include "src/base/log.h"
 #include "src/communicator/peers/gather.h"
+#include "src/communicator/planning/planning.h"
 
 namespace tutti {
 namespace {
@@ -44,7 +45,7 @@ DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own) const 
   return info;
 }
 
-Result<WindowHandle> DeviceWindows::show(const WindowBuffer& own) {
+Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
   const auto all = TUTTI_TRY(gather<WindowInfo>({&control_}, {{info_of(own)}}));
   const std::vector<WindowInfo>& infos = all.front();
   // A rank that communicates through host memory cannot access the other's records or buffers.
@@ -90,7 +91,7 @@ Status DeviceWindows::open(const std::vector<WindowInfo>& infos, std::uint32_t n
   return device.upload(reinterpret_cast<std::byte*>(row), std::as_bytes(std::span(parts)));
 }
 
-Status DeviceWindows::withdraw(WindowHandle handle) {
+Status DeviceWindows::deregister(WindowHandle handle) {
   const std::uint32_t number = number_of(handle);
   const std::vector<WindowPart> none(control_.ranks());
   auto* row = reinterpret_cast<std::byte*>(parts_ + std::size_t{number} * none.size());
@@ -137,6 +138,45 @@ std::uint32_t DeviceWindows::find(const std::byte* memory, std::size_t bytes) co
     if (begins_in && memory + bytes <= window.memory + window.bytes) return number;
   }
   return 0;
+}
+
+CallWindows DeviceWindows::windows_of(const Call& call) const {
+  if (count_ == 0 || peers_.on_one_device() || call.kind != Kind::collective) return {};
+  if (has_root(call.collective) || call.count == 0) return {};
+  const Problem problem = problem_of(call, control_.ranks());
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  return {find(call.input, input_blocks(problem, control_.rank()) * block_bytes),
+          find(call.output, output_blocks(problem, control_.rank()) * block_bytes)};
+}
+
+void DeviceWindows::add_to(CallRecord& record, const Call& call) const {
+  const CallWindows windows = windows_of(call);
+  record.input.region = record.output.region = kHiddenBuffer;
+  if (!windows.both()) return;
+  record.input.region = windows.input;
+  record.output.region = windows.output;
+}
+
+Status DeviceWindows::check(const CallRecord& ours) const {
+  if (count_ == 0) return {};
+  for (Rank peer = 0; peer < control_.ranks(); ++peer) {
+    const auto theirs = control_.board().call(peer, ours.sequence);
+    if (theirs && theirs->signature == ours.signature) TUTTI_CHECK_OK(compare(ours, peer, *theirs));
+  }
+  return {};
+}
+
+Status DeviceWindows::compare(const CallRecord& ours, Rank peer, const CallRecord& theirs) const {
+  const bool own_in_windows = ours.input.region != kHiddenBuffer;
+  if (own_in_windows == (theirs.input.region != kHiddenBuffer)) return {};
+  const Rank outside = own_in_windows ? peer : control_.rank();
+  const Rank inside = own_in_windows ? control_.rank() : peer;
+  const std::string& name = control_.options().name;
+  const std::string on = name.empty() ? "" : " on " + name;
+  return invalid_usage("in " + describe(ours) + " #" + std::to_string(ours.sequence) + on + " rank " +
+                       std::to_string(outside) + " passed buffers outside of symmetric windows, and rank " +
+                       std::to_string(inside) +
+                       " in them: pass them alike on all ranks, or register the windows without the promise");
 }
 
 }  // namespace tutti

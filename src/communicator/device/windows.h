@@ -1,10 +1,12 @@
-// Memory that all ranks of a communicator have registered, so that thread blocks of peers access it in place, also from
-// other processes and devices. All ranks register and withdraw windows in the same order, so window numbers agree.
+// Windows: memory that all ranks of a communicator have registered, so that thread blocks of peers access it in place,
+// also from other processes and devices. All ranks register and deregister windows in the same order, so window numbers
+// agree. Finds the windows of a call's buffers, and detects ranks that disagree about them.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "src/communicator/control/board.h"
 #include "src/communicator/peers/peer_set.h"
 
 namespace tutti {
@@ -22,6 +24,12 @@ struct WindowBuffer {
 // Identifies a window of this rank within the process; 0: none.
 using WindowHandle = std::uint64_t;
 
+// Numbers of the windows that contain a call's buffers; 0: none.
+struct CallWindows {
+  std::uint32_t input = 0, output = 0;
+  bool both() const { return input != 0 && output != 0; }
+};
+
 // Not thread-safe.
 class DeviceWindows {
  public:
@@ -34,17 +42,24 @@ class DeviceWindows {
 
   // Collective: registers `own` as this rank's buffer of a new window. Returns 0 on all ranks if any rank cannot share
   // its buffer, does not give the promise, or cannot access a peer's buffer.
-  Result<WindowHandle> show(const WindowBuffer& own);
-  bool knows(WindowHandle handle) const { return number_of(handle) != 0; }
+  Result<WindowHandle> register_buffer(const WindowBuffer& own);
+  bool contains(WindowHandle handle) const { return number_of(handle) != 0; }
   // Closes the peers' buffers of the window, which no later call of this rank may use. If each rank has its own
   // process, blocks until all ranks have done so; the memory may then be freed.
-  Status withdraw(WindowHandle handle);
+  Status deregister(WindowHandle handle);
   // Closes all windows. No call may follow.
   void release_all();
 
-  bool any() const { return count_ > 0; }
-  // Returns the number of a window that contains the whole range; 0: there is none.
-  std::uint32_t find(const std::byte* memory, std::size_t bytes) const;
+  // Returns the windows of a call's buffers. Returns no windows for calls with a root, because other ranks do not know
+  // which buffers the root passes.
+  CallWindows windows_of(const Call& call) const;
+  // Adds the call's windows to its record, for the peers and for error messages.
+  void add_to(CallRecord& record, const Call& call) const;
+  // Fails if this rank passed buffers in windows and a peer did not, or the reverse: some ranks would use lanes while
+  // others wait in windows. The rank that calls last detects it, unless others are many calls ahead; then the timeout
+  // reports it. compare() compares with one peer.
+  Status check(const CallRecord& ours) const;
+  Status compare(const CallRecord& ours, Rank peer, const CallRecord& theirs) const;
 
  private:
   struct WindowInfo;
@@ -61,6 +76,8 @@ class DeviceWindows {
   Status open(const std::vector<WindowInfo>& infos, std::uint32_t number);
   void close(std::uint32_t number);
   Status await_all();
+  // Returns the number of a window that contains the whole range; 0: there is none.
+  std::uint32_t find(const std::byte* memory, std::size_t bytes) const;
 
   Communicator& control_;
   const PeerSet& peers_;

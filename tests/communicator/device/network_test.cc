@@ -180,7 +180,7 @@ TEST_P(DeviceNetwork, HasNoWindows) {
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto shown = ranks[rank].show_window({memory, 1 << 16, WindowPromise::symmetric});
+      const auto shown = ranks[rank].register_window({memory, 1 << 16, WindowPromise::symmetric});
       EXPECT_TRUE(shown.ok() && shown.value() == 0);
     });
   }

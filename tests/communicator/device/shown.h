@@ -28,11 +28,11 @@ class Shown {
   std::byte* at(std::uint64_t element) const { return memory_ + element * sizeof(std::int32_t); }
   WindowHandle window() const { return window_; }
   WindowHandle show(WindowPromise promise) {
-    auto shown = ranks_[0].show_window({memory_, kBytes, promise});
+    auto shown = ranks_[0].register_window({memory_, kBytes, promise});
     EXPECT_TRUE(shown.ok()) << (shown.ok() ? "" : std::move(shown).status().message());
     return window_ = shown.value();
   }
-  Status withdraw() { return ranks_[0].withdraw_window(window_); }
+  Status withdraw() { return ranks_[0].deregister_window(window_); }
 
   void write(std::uint64_t element, std::int32_t value) {
     const std::vector<std::int32_t> items(kCount, value);

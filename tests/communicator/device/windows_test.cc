@@ -194,7 +194,7 @@ std::string register_private_memory(DeviceRig& rig, DeviceRanks& own, Rank rank)
   std::byte* memory = rig.device().allocate(kBytes).value();
   auto* host = own.take<std::byte>(kBytes);
   const WindowBuffer buffer = {rank == 1 ? host : memory, kBytes, WindowPromise::symmetric};
-  const auto shown = own[0].show_window(buffer);
+  const auto shown = own[0].register_window(buffer);
   const bool none = shown.ok() && shown.value() == 0;
   const Status status = all_reduce(own, buffer.memory, buffer.memory);
   own.synchronize();
