@@ -130,7 +130,7 @@ void DeviceCommunicator::make_tuned(const Call& call, const CommunicatorOptions&
 }
 
 Status DeviceCommunicator::start_timing(const Call& call, DeviceStream stream) {
-  return autotuning_ == nullptr || capture_ != 0 ? Status() : autotuning_->start_timing(call, stream);
+  return autotuning_ == nullptr || order_.is_captured() ? Status() : autotuning_->start_timing(call, stream);
 }
 
 Status DeviceCommunicator::end_timing(DeviceStream stream) {

@@ -54,7 +54,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
     std::unique_ptr<DeviceCommunicator> each(new DeviceCommunicator(std::move(members[i]), std::move(peers[i])));
     controls.push_back(each->control_.get());
     each->prepare_to_autotune();
-    Status ready = each->make_events();
+    Status ready = each->order_.make_events();
     if (ready.ok() && each->ranks() > 1) ready = each->settle();
     if (!ready.ok()) return each->fail(std::move(ready));
     made.push_back(std::move(each));
@@ -82,13 +82,14 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Pe
       advice_(control_->options().tuner_plugin, peers_.hosts()),
       rounds_(ring_orders(peers_.hosts(), std::min(peers_.thread_blocks(), peers_.lanes().channels))),
       links_(rank_, peers_),
-      windows_(*control_, peers_) {}
+      windows_(*control_, peers_),
+      order_(device()) {}
 
 // In a child of fork(), leaks everything: the threads do not exist there, their locks may be held forever, and the
 // child must not use the device or the board.
 void DeviceCommunicator::forget() {
-  (void)new auto(std::tuple(std::move(peers_), std::move(control_), std::move(turns_), std::move(latest_),
-                            std::move(captured_), std::move(joins_), std::move(proxy_), std::move(autotuning_)));
+  (void)new auto(std::tuple(std::move(peers_), std::move(control_), std::move(turns_), std::move(order_),
+                            std::move(proxy_), std::move(autotuning_)));
 }
 
 // Thread blocks read host memory until they have ended, which happens soon after a failure. Memory that this rank's
@@ -100,7 +101,7 @@ DeviceCommunicator::~DeviceCommunicator() {
   }
   if (settled_) wait_for_remote_access();
   if (turns_ != nullptr) turns_->close();  // If leaked, its thread ends by itself.
-  const Result<bool> done = idle();
+  const Result<bool> done = order_.is_idle();
   const bool over = done.ok() && done.value() && (turns_ == nullptr || turns_->quiet());
   if (settled_ && !over) {
     if (proxy_ != nullptr) proxy_->stop_polling();

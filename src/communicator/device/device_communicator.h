@@ -17,6 +17,7 @@
 
 #include "src/communicator/communicator.h"
 #include "src/communicator/device/autotuning.h"
+#include "src/communicator/device/call_order.h"
 #include "src/communicator/device/rounding_chunks.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/peers/links.h"
@@ -129,10 +130,9 @@ class DeviceCommunicator final : public Communicator {
   std::uint32_t message_channels(const Call& call) const;
   // Starts calls in `stream`. They run after the work in `callers`; the caller also holds `stream` for latest().
   Status begin(DeviceStream callers, DeviceStream stream);
-  // Event after the communicator's latest calls, which may be in another stream; null: there are none. Communicators
-  // whose calls ran side by side share an event.
-  const DeviceEvent* latest() const { return capture_ == 0 || capture_ == captured_in_ ? mark().get() : nullptr; }
-  Status hold_for_latest(DeviceStream stream) { return mark()->hold(stream); }
+  // See DeviceCallOrder.
+  const DeviceEvent* latest() const { return order_.latest(); }
+  Status hold_for_latest(DeviceStream stream) { return order_.hold_for_latest(stream); }
   // Enclose the work of a call in its stream, provided the stream has no other work meanwhile. A call under test by the
   // autotuner is timed.
   Status start_timing(const Call& call, DeviceStream stream);
@@ -145,7 +145,7 @@ class DeviceCommunicator final : public Communicator {
   // Ends the calls of all `members`, which have begun together in `stream`.
   static Status end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream);
   // Makes later work in `callers` wait for the calls.
-  Status end(DeviceStream callers, DeviceStream stream);
+  Status end(DeviceStream callers, DeviceStream stream) { return order_.end(callers, stream); }
 
  private:
   DeviceCommunicator(std::unique_ptr<Communicator> control, PeerSet peers);
@@ -201,8 +201,6 @@ class DeviceCommunicator final : public Communicator {
     bool replayed = false;         // By a graph.
     Carried carried;               // With compression: data of its messages.
   };
-  Status make_events();
-  const std::shared_ptr<DeviceEvent>& mark() const { return capture_ == 0 ? latest_ : captured_; }
   Status settle();
   Status find_place(const HostMemory& board_memory);
   bool only_copies(const Call& call) const;  // True for collectives of a single rank.
@@ -272,7 +270,6 @@ class DeviceCommunicator final : public Communicator {
   std::string by_network(Rank peer) const;
 
   // ---- failing.cc ----
-  Result<bool> idle();
   const KernelProgress& reported() const { return *reinterpret_cast<const KernelProgress*>(reported_.host); }
   Status explain(const KernelReport& report);
   Status compare_calls() const;  // Compares with the peers' calls, as far as they are published.
@@ -295,14 +292,8 @@ class DeviceCommunicator final : public Communicator {
   std::atomic<bool> messages_ = false;      // The latest calls are messages.
   std::atomic<std::uint32_t> expected_{0};  // Latest call that the proxy expects.
   const MeetingPlace* place_ = nullptr;     // In device memory.
-  std::shared_ptr<DeviceEvent> latest_;     // After the last call outside of a capture.
-  std::shared_ptr<DeviceEvent> captured_;   // After the last call of a capture.
-  std::unique_ptr<DeviceEvent> joins_;      // After the work in the caller's stream.
-  std::uint64_t capture_ = 0;               // Capture of the calls since the last begin(); 0: not captured.
-  DeviceStream stream_ = nullptr;           // Stream of the calls since the last begin().
-  std::uint64_t captured_in_ = 0;           // Capture that contains captured_.
+  DeviceCallOrder order_;
   std::uint64_t joining_ = 0;               // Number of collectives that joining took.
-  std::uint64_t number_ = 0;                // Number of calls since.
   std::uint64_t mapped_calls_ = 0;
   std::atomic<const LastRun*> last_run_{nullptr};  // Thread-safe.
   std::byte* scratch_ = nullptr;

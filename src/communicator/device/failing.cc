@@ -15,15 +15,10 @@ constexpr const char* kNothingReceived = " has not reported it, and may be late,
 
 }  // namespace
 
-Result<bool> DeviceCommunicator::idle() {
-  if (latest_ == nullptr) return true;
-  return latest_->reached();
-}
-
 // Thread blocks end by themselves: when done, on request, or at their deadline.
 Status DeviceCommunicator::await_own_calls() {
   while (!has_failed()) {
-    const bool done = TUTTI_TRY(idle());
+    const bool done = TUTTI_TRY(order_.is_idle());
     if (done) break;
     std::this_thread::sleep_for(std::chrono::microseconds(kAskUs));
   }
@@ -68,7 +63,7 @@ void DeviceCommunicator::wait_for_remote_access() {
   const Deadline wanted = Deadline::after_ms(kRemoteAccessMs);
   const Deadline deadline = board().failed() ? board().remote_access_deadline(wanted) : wanted;
   while (!deadline.passed()) {
-    const Result<bool> done = idle();
+    const Result<bool> done = order_.is_idle();
     if (!done.ok() || (done.value() && (turns_ == nullptr || turns_->quiet()))) return;
     std::this_thread::sleep_for(std::chrono::microseconds(kAskUs));
   }

@@ -53,15 +53,15 @@ std::uint64_t DeviceCommunicator::proxy_rounds() const { return proxy_ == nullpt
 
 // Runs of a replayed graph have no numbers, so their ends are not reported.
 void DeviceCommunicator::expect_call() {
-  if (capture_ != 0) return proxy_->expect_graphs();
-  expected_ = static_cast<std::uint32_t>(number_);
+  if (order_.is_captured()) return proxy_->expect_graphs();
+  expected_ = static_cast<std::uint32_t>(order_.number());
   proxy_->expect(expected_);
 }
 
 Status DeviceCommunicator::report_end(DeviceStream stream) {
-  if (capture_ != 0) return {};
+  if (order_.is_captured()) return {};
   auto* on_device = reinterpret_cast<KernelProgress*>(reported_.device);
-  return device().put_word(&on_device->ended, static_cast<std::uint32_t>(number_), stream);
+  return device().put_word(&on_device->ended, static_cast<std::uint32_t>(order_.number()), stream);
 }
 
 // Waits until peers have received all data of the finished calls. Does not wait after a failure.

@@ -24,13 +24,6 @@ Word* as_mapped(const HostMemory& memory, Word* word) {
 
 }  // namespace
 
-Status DeviceCommunicator::make_events() {
-  latest_ = TUTTI_TRY(device().make_event());
-  captured_ = TUTTI_TRY(device().make_event());
-  joins_ = TUTTI_TRY(device().make_event());
-  return {};
-}
-
 // Prepares a communicator whose ranks have met, and reserves memory for most lanes. No effect if it is already
 // prepared.
 Status DeviceCommunicator::settle() {
@@ -328,13 +321,13 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   }
   if (uses_rounding(prepared, options.compression_rounding))
     TUTTI_CHECK_OK(bind_rounding(prepared, call, options.compression_rounding, job));
-  prepared.latest = number_;
-  prepared.replayed = prepared.replayed || capture_ != 0;
+  prepared.latest = order_.number();
+  prepared.replayed = prepared.replayed || order_.is_captured();
   KernelWatch& watch = job.entry.watch;
   watch.failed = as_mapped(board_memory_, board().failed_word());
   watch.timeout_ns = options.timeout_ms <= 0 ? 0 : static_cast<std::uint64_t>(options.timeout_ms) * 1'000'000;
   watch.reported = reinterpret_cast<KernelProgress*>(reported_.device);
-  watch.number = number_;
+  watch.number = order_.number();
   return job;
 }
 

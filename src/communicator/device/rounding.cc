@@ -41,16 +41,16 @@ Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& c
 // draw the same random numbers, and the mean of the results would be biased.
 Result<const KernelRounding*> DeviceCommunicator::show_rounding(KernelRounding rounding, std::uint32_t channels) {
   std::byte bytes[RoundingChunks::kBytes] = {};
-  const bool counts = capture_ != 0 && rounding.dithers != 0;
+  const bool counts = order_.is_captured() && rounding.dithers != 0;
   const std::size_t used = sizeof rounding + (counts ? channels * sizeof(std::uint32_t) : 0);
   std::byte* memory = TUTTI_TRY(rounding_chunks_.take(home()));
   if (counts) rounding.runs = reinterpret_cast<std::uint32_t*>(memory + sizeof rounding);
   std::memcpy(bytes, &rounding, sizeof rounding);
   TUTTI_CHECK_OK(device().upload(memory, std::span(bytes, used)));
-  if (capture_ == 0) {
-    home().retire(memory, RoundingChunks::kBytes, number_);
+  if (!order_.is_captured()) {
+    home().retire(memory, RoundingChunks::kBytes, order_.number());
   } else {
-    TUTTI_CHECK_OK(device().keep_for_graph(stream_, rounding_chunks_.lease(memory)));
+    TUTTI_CHECK_OK(device().keep_for_graph(order_.stream(), rounding_chunks_.lease(memory)));
   }
   return reinterpret_cast<const KernelRounding*>(memory);
 }

@@ -1,0 +1,47 @@
+#include "src/communicator/device/call_order.h"
+
+#include <algorithm>
+
+namespace tutti {
+
+Status DeviceCallOrder::make_events() {
+  latest_ = TUTTI_TRY(device_.make_event());
+  captured_ = TUTTI_TRY(device_.make_event());
+  joins_ = TUTTI_TRY(device_.make_event());
+  return {};
+}
+
+Status DeviceCallOrder::begin(DeviceStream callers, DeviceStream stream) {
+  capture_ = TUTTI_TRY(device_.capture_of(callers));
+  stream_ = stream;
+  ++number_;
+  if (callers == stream) return {};
+  TUTTI_CHECK_OK(joins_->record(callers));
+  return joins_->hold(stream);
+}
+
+// Records one event for all ranks, since each event costs device time. An event that other ranks share is not moved:
+// their later calls may run beside these.
+Status DeviceCallOrder::end_together(std::span<DeviceCallOrder* const> orders, DeviceStream stream) {
+  std::shared_ptr<DeviceEvent> event = orders.front()->mark();
+  const auto sharers =
+      std::count_if(orders.begin(), orders.end(), [&](const auto* order) { return order->mark() == event; });
+  if (event.use_count() != sharers + 1) event = TUTTI_TRY(orders.front()->device_.make_event());
+  TUTTI_CHECK_OK(event->record(stream));
+  for (DeviceCallOrder* order : orders) {
+    (order->capture_ == 0 ? order->latest_ : order->captured_) = event;
+    if (order->capture_ != 0) order->captured_in_ = order->capture_;
+  }
+  return {};
+}
+
+Status DeviceCallOrder::end(DeviceStream callers, DeviceStream stream) const {
+  return callers == stream ? Status() : mark()->hold(callers);
+}
+
+Result<bool> DeviceCallOrder::is_idle() const {
+  if (latest_ == nullptr) return true;
+  return latest_->reached();
+}
+
+}  // namespace tutti
