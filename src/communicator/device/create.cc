@@ -23,22 +23,13 @@ struct Lost {
   std::unique_ptr<Communicator> control;
   std::unique_ptr<Turns> turns;
   std::unique_ptr<Proxy> proxy;
+  std::unique_ptr<KernelReports> reports;
 };
 void lose(Lost parts) {
   static std::mutex& mutex = *new std::mutex;
   static auto& lost = *new std::list<Lost>;
   const std::lock_guard lock(mutex);
   lost.push_back(std::move(parts));
-}
-
-// Unmaps the pages once no stream is held. Keeps the pages alive until then, if their descriptor can be duplicated.
-void unmap(const std::shared_ptr<Device>& device, const HostMemory& mapped, const Segment& segment) {
-  Result<File> file = segment.duplicate();
-  if (!file.ok()) return device->unmap_host(mapped);
-  Result<Segment> own = Segment::adopt(std::move(file).value(), segment.size());
-  if (!own.ok() || own.value().data() != mapped.host) return device->unmap_host(mapped);
-  auto pages = std::make_shared<Segment>(std::move(own).value());  // Shared, because std::function must be copyable.
-  free_deferred([device, mapped, pages = std::move(pages)] { device->unmap_host(mapped); });
 }
 
 }  // namespace
@@ -55,7 +46,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
     controls.push_back(each->control_.get());
     each->prepare_to_autotune();
     Status ready = each->order_.make_events();
-    if (ready.ok() && each->ranks() > 1) ready = each->settle();
+    if (ready.ok() && each->ranks() > 1) ready = each->set_up_device();
     if (!ready.ok()) return each->fail(std::move(ready));
     made.push_back(std::move(each));
   }
@@ -83,13 +74,14 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Pe
       rounds_(ring_orders(peers_.hosts(), std::min(peers_.thread_blocks(), peers_.lanes().channels))),
       links_(rank_, peers_),
       windows_(*control_, peers_),
+      monitor_(*control_, peers_, windows_),
       order_(device()) {}
 
 // In a child of fork(), leaks everything: the threads do not exist there, their locks may be held forever, and the
 // child must not use the device or the board.
 void DeviceCommunicator::forget() {
   (void)new auto(std::tuple(std::move(peers_), std::move(control_), std::move(turns_), std::move(order_),
-                            std::move(proxy_), std::move(autotuning_)));
+                            monitor_.release_proxy(), std::move(reports_), std::move(autotuning_)));
 }
 
 // Thread blocks read host memory until they have ended, which happens soon after a failure. Memory that this rank's
@@ -99,26 +91,25 @@ DeviceCommunicator::~DeviceCommunicator() {
     forget();
     return;
   }
-  if (settled_) wait_for_remote_access();
+  if (reports_ != nullptr) wait_for_remote_access();
   if (turns_ != nullptr) turns_->close();  // If leaked, its thread ends by itself.
   const Result<bool> done = order_.is_idle();
   const bool over = done.ok() && done.value() && (turns_ == nullptr || turns_->quiet());
-  if (settled_ && !over) {
-    if (proxy_ != nullptr) proxy_->stop_polling();
-    lose({std::move(peers_), std::move(control_), std::move(turns_), std::move(proxy_)});
+  if (reports_ != nullptr && !over) {
+    monitor_.stop_polling();
+    lose({std::move(peers_), std::move(control_), std::move(turns_), monitor_.release_proxy(), std::move(reports_)});
     return;
   }
-  if (proxy_ != nullptr) drain();
-  proxy_.reset();
+  monitor_.drain();
+  monitor_.stop_proxy();
   for (auto& lanes : peers_.close_remote_lanes())
     free_deferred([lanes = std::move(lanes)]() mutable { lanes.reset(); });
   if (peers_.has_other_processes()) keep_until_all_have_left(peers_.shared_home(), board());
   sweep_deferred_frees();
-  if (!settled_) return;
+  if (reports_ == nullptr) return;
   turns_.reset();
   windows_.release_all();
-  unmap(home().shared_device(), board_memory_, board().segment());
-  device().free_host(reported_);
+  reports_.reset();
 }
 
 Result<std::unique_ptr<Communicator>> DeviceCommunicator::split(int color, int key,

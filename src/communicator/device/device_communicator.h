@@ -18,6 +18,8 @@
 #include "src/communicator/communicator.h"
 #include "src/communicator/device/autotuning.h"
 #include "src/communicator/device/call_order.h"
+#include "src/communicator/device/device_monitor.h"
+#include "src/communicator/device/kernel_reports.h"
 #include "src/communicator/device/rounding_chunks.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/peers/links.h"
@@ -30,7 +32,6 @@
 
 namespace tutti {
 
-class Proxy;
 class Turns;
 struct DeviceLaunch;
 
@@ -97,7 +98,7 @@ class DeviceCommunicator final : public Communicator {
   Status call_off(const Status& reason) override { return control_->call_off(reason); }
   void wait_for_remote_access() override;
   using Communicator::failure;
-  Status failure() override;
+  Status failure() override { return monitor_.failure(); }
 
   // Waits for enqueued calls, excluding replays of graphs, and returns failure(). After a failure, also waits until
   // thread blocks have left this rank's memory, like wait_for_remote_access().
@@ -112,14 +113,14 @@ class DeviceCommunicator final : public Communicator {
   std::uint64_t mapped_calls() const { return mapped_calls_; }
 
   // Number of polls of the proxy; 0 without a proxy.
-  std::uint64_t proxy_rounds() const;
+  std::uint64_t proxy_rounds() const { return monitor_.proxy_rounds(); }
 
   Device& device() const { return home().device(); }
   const PeerSet& peers() const { return peers_; }
   std::size_t device_bytes() const { return home().bytes(); }  // Device memory allocated so far.
 
   // ---- For enqueue.cc, which uses these functions in call order. ----
-  bool has_failed() const;  // Without asking peers; failure() returns the reason.
+  bool has_failed() const { return monitor_.has_failed(); }  // Without asking peers; failure() returns the reason.
   // Does everything for a call that can fail or allocate memory, before peers see any call of its group. `roundings`
   // counts the communicator's calls in the group so far that need a rounding chunk.
   Status get_ready(const Call& call, const CommunicatorOptions& options, std::size_t& roundings);
@@ -201,8 +202,7 @@ class DeviceCommunicator final : public Communicator {
     bool replayed = false;         // By a graph.
     Carried carried;               // With compression: data of its messages.
   };
-  Status settle();
-  Status find_place(const HostMemory& board_memory);
+  Status set_up_device();
   bool only_copies(const Call& call) const;  // True for collectives of a single rank.
   CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
   std::unique_ptr<Prepared>& slot_of(const CallKey& key);
@@ -259,21 +259,6 @@ class DeviceCommunicator final : public Communicator {
   static CommunicatorOptions message_options(const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare_message(const Call& call);
 
-  // ---- network.cc ----
-  Status start_proxy();
-  bool look(std::int64_t still_ns);
-  Status receive_call(Rank peer, std::uint64_t sequence);
-  void drain();
-  void expect_call();
-  Status report_end(DeviceStream stream);
-  std::string latest_call() const;
-  std::string by_network(Rank peer) const;
-
-  // ---- failing.cc ----
-  const KernelProgress& reported() const { return *reinterpret_cast<const KernelProgress*>(reported_.host); }
-  Status explain(const KernelReport& report);
-  Status compare_calls() const;  // Compares with the peers' calls, as far as they are published.
-
   const int process_;  // Process that created it.
   std::unique_ptr<Communicator> control_;
   Rank rank_, ranks_;
@@ -284,13 +269,9 @@ class DeviceCommunicator final : public Communicator {
   const RingOrders rounds_;  // Rank orders of ring plans.
   DeviceLinks links_;
   DeviceWindows windows_;
-  std::atomic<bool> settled_ = false;       // The next two are set; for any thread: they are written once.
-  HostMemory board_memory_, reported_;      // The board, and a KernelProgress.
+  std::unique_ptr<KernelReports> reports_;  // Null until the device is set up.
   std::unique_ptr<Turns> turns_;            // Null: no time slicing; thread blocks wait on the device.
-  std::unique_ptr<Proxy> proxy_;            // Null: all ranks are on one host.
-  std::uint64_t reported_call_ = 0;         // Last call that the proxy reported to other hosts.
-  std::atomic<bool> messages_ = false;      // The latest calls are messages.
-  std::atomic<std::uint32_t> expected_{0};  // Latest call that the proxy expects.
+  DeviceMonitor monitor_;
   const MeetingPlace* place_ = nullptr;     // In device memory.
   DeviceCallOrder order_;
   std::uint64_t joining_ = 0;               // Number of collectives that joining took.

@@ -28,7 +28,7 @@ CommunicatorOptions DeviceCommunicator::message_options(const CommunicatorOption
 
 Result<DeviceJob> DeviceCommunicator::message(const Call& call, const CommunicatorOptions& options) {
   Prepared* prepared = TUTTI_TRY(prepared_for(call, message_options(options)));
-  messages_ = true;
+  monitor_.set_kind(call.kind);
   // The lane counts its messages, so the signature contains only size and type.
   const Signature signature = {mix(call.count * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(call.type))};
   return job_of(*prepared, call, options, signature);

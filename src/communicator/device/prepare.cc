@@ -4,6 +4,7 @@
 #include "src/base/atomic.h"
 #include "src/base/pages.h"
 #include "src/communicator/device/device_communicator.h"
+#include "src/communicator/device/meeting_memory.h"
 #include "src/communicator/device/turns.h"
 #include "src/executor/straighten.h"
 #include "src/executor/thread_block/image.h"
@@ -16,62 +17,23 @@ constexpr std::size_t kLanesBytes = 5 << 20;  // To one peer, for both protocols
 constexpr std::size_t kMaxReserved = 40 << 20;
 constexpr std::size_t kAutotunersBytes = 4 << 20;  // For images of candidates that autotuning tests.
 
-// Address of a word of host memory, as thread blocks use it.
-template <typename Word>
-Word* as_mapped(const HostMemory& memory, Word* word) {
-  return reinterpret_cast<Word*>(memory.device + (reinterpret_cast<const std::byte*>(word) - memory.host));
-}
-
 }  // namespace
 
 // Prepares a communicator whose ranks have met, and reserves memory for most lanes. No effect if it is already
 // prepared.
-Status DeviceCommunicator::settle() {
-  if (settled_) return {};
-  Device& device = this->device();
+Status DeviceCommunicator::set_up_device() {
+  if (reports_ != nullptr) return {};
   std::size_t reserved = 0;
   if (peers_.all_in_process() && ranks_ > 1) reserved = std::min(peers_.writers_at_home() * kLanesBytes, kMaxReserved);
   if (autotuning_ != nullptr) reserved += kAutotunersBytes;
   if (reserved > 0) TUTTI_CHECK_OK(home().reserve(reserved));
-  const HostMemory board_memory = TUTTI_TRY(
-      device.map_host(board().segment().data(), round_up(Board::bytes_for_gpus(board().ranks()), mapped_page_bytes())));
-  auto reported = device.allocate_host(sizeof(KernelProgress));
-  const bool has_progress = reported.ok();
-  Status ready = has_progress ? find_place(board_memory) : std::move(reported).status();
-  if (!ready.ok()) {
-    if (has_progress) device.free_host(reported.value());
-    device.unmap_host(board_memory);
-    return ready;
-  }
-  board_memory_ = board_memory;
-  reported_ = reported.value();
-  settled_ = true;
-  if (peers_.network()) TUTTI_CHECK_OK(start_proxy());
+  auto reports = TUTTI_TRY(KernelReports::make(home().shared_device(), board()));
+  const MeetingMemory meeting = TUTTI_TRY(make_meeting_memory(peers_, rank_, *reports));
+  place_ = meeting.place;
+  windows_.use(meeting.windows);
+  reports_ = std::move(reports);
+  TUTTI_CHECK_OK(monitor_.start(*reports_));
   if (peers_.in_turns()) turns_ = TUTTI_TRY(Turns::make(home().shared_device(), *control_));
-  return {};
-}
-
-// Allocates one block of memory for the meeting place, followed by the tables to which it points.
-Status DeviceCommunicator::find_place(const HostMemory& board_memory) {
-  static_assert(kMaxRemoteAccesses == kMaxChannels);
-  std::vector<MeetingRecord*> records;
-  for (Rank rank = 0; rank < ranks_; ++rank) records.push_back(TUTTI_TRY(peers_.records(rank)));
-  const std::size_t records_at = round_up(sizeof(MeetingPlace), 16);
-  const std::size_t meetings_at = records_at + round_up(records.size() * sizeof(MeetingRecord*), 16);
-  const std::size_t windows_at = meetings_at + kMaxChannels * sizeof(std::uint64_t);
-  std::byte* memory = TUTTI_TRY(home().take(windows_at + std::size_t{kMaxWindows} * ranks_ * sizeof(WindowPart)));
-  auto* windows = reinterpret_cast<WindowPart*>(memory + windows_at);
-  const MeetingPlace place = {.records = reinterpret_cast<MeetingRecord* const*>(memory + records_at),
-                              .meetings = reinterpret_cast<std::uint64_t*>(memory + meetings_at),
-                              .windows = windows,
-                              .remote_accesses = as_mapped(board_memory, board().entry(rank_).block_accesses),
-                              .failed = as_mapped(board_memory, board().failed_word())};
-  TUTTI_CHECK_OK(device().upload(memory, std::as_bytes(std::span(&place, 1))));
-  TUTTI_CHECK_OK(device().upload(memory + records_at, std::as_bytes(std::span(records))));
-  place_ = reinterpret_cast<const MeetingPlace*>(memory);
-  const std::vector<WindowPart> addresses(peers_.on_one_device() ? ranks_ : 0, kWholeMemory);
-  TUTTI_CHECK_OK(device().upload(memory + windows_at, std::as_bytes(std::span(addresses))));
-  windows_.use(windows);
   return {};
 }
 
@@ -96,7 +58,7 @@ Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions
     return unsupported("rank " + std::to_string(rank_) + " cannot send to itself: so many ranks share " +
                        device().traits().name + " that it can only do one thing at a time there");
   }
-  TUTTI_CHECK_OK(settle());
+  TUTTI_CHECK_OK(set_up_device());
   if (turns_ != nullptr) TUTTI_CHECK_OK(turns_->start());
   auto filled = message ? filled_slot(call, message_options(options)) : filled_slot(call, options);
   std::unique_ptr<Prepared>& slot = *TUTTI_TRY(std::move(filled));
@@ -122,7 +84,7 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   CallRecord& record = prepared == nullptr ? alone : prepared->record;
   windows_.add_to(record, call);
   announce(record);
-  messages_ = false;
+  monitor_.set_kind(call.kind);
   Status agreed = windows_.check(record);
   if (!agreed.ok()) return fail(std::move(agreed));
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
@@ -153,7 +115,7 @@ std::unique_ptr<DeviceCommunicator::Prepared>& DeviceCommunicator::slot_of(const
 
 Result<std::unique_ptr<DeviceCommunicator::Prepared>*> DeviceCommunicator::filled_slot(
     const Call& call, const CommunicatorOptions& options) {
-  home().done_before(load_acquire(&reported().begun));
+  home().done_before(load_acquire(&reports_->progress().begun));
   const CallKey key = key_of(call, options);
   std::unique_ptr<Prepared>& slot = slot_of(key);
   if (slot != nullptr && slot->key == key) return &slot;
@@ -323,11 +285,7 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
     TUTTI_CHECK_OK(bind_rounding(prepared, call, options.compression_rounding, job));
   prepared.latest = order_.number();
   prepared.replayed = prepared.replayed || order_.is_captured();
-  KernelWatch& watch = job.entry.watch;
-  watch.failed = as_mapped(board_memory_, board().failed_word());
-  watch.timeout_ns = options.timeout_ms <= 0 ? 0 : static_cast<std::uint64_t>(options.timeout_ms) * 1'000'000;
-  watch.reported = reinterpret_cast<KernelProgress*>(reported_.device);
-  watch.number = order_.number();
+  job.entry.watch = reports_->watch(order_.number(), options.timeout_ms);
   return job;
 }
 

@@ -6,7 +6,7 @@ namespace tutti {
 
 Status DeviceCommunicator::begin(DeviceStream callers, DeviceStream stream) {
   TUTTI_CHECK_OK(order_.begin(callers, stream));
-  if (proxy_ != nullptr) expect_call();
+  monitor_.expect_calls(order_);
   return {};
 }
 
@@ -19,7 +19,7 @@ Status DeviceCommunicator::await_turns(DeviceStream stream) { return turns_->hol
 Status DeviceCommunicator::end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream) {
   std::vector<DeviceCallOrder*> orders;
   for (DeviceCommunicator* member : members) {
-    if (member->proxy_ != nullptr) TUTTI_CHECK_OK(member->report_end(stream));
+    TUTTI_CHECK_OK(member->monitor_.report_end(member->order_, stream));
     orders.push_back(&member->order_);
   }
   return DeviceCallOrder::end_together(orders, stream);

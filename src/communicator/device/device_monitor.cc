@@ -1,0 +1,173 @@
+#include "src/communicator/device/device_monitor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "src/base/atomic.h"
+#include "src/communicator/control/mesh.h"
+#include "src/communicator/planning/planning.h"
+#include "src/executor/proxy/proxy.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kDrainMs = 3000;
+constexpr int kDrainPollMs = 1;
+constexpr std::int64_t kReportNs = 200'000'000;  // A call without progress for this time is reported to other hosts.
+constexpr std::int64_t kRecordMs = 1000;         // Maximum wait for the record of a mismatched call.
+constexpr const char* kNothingReceived = " has not reported it, and may be late, stopped or in another call";
+
+}  // namespace
+
+DeviceMonitor::DeviceMonitor(Communicator& control, PeerSet& peers, const DeviceWindows& windows)
+    : control_(control), rank_(control.rank()), ranks_(control.ranks()), peers_(peers), windows_(windows) {}
+
+DeviceMonitor::~DeviceMonitor() = default;
+
+// The proxy ends before `control_` and before the memory in which streams report their ends. It may poll before proxy_
+// is set.
+Status DeviceMonitor::start(const KernelReports& reports) {
+  reports_ = &reports;
+  if (!peers_.network()) return {};
+  ProxyDuty duty;
+  duty.connections = peers_.connections();
+  duty.ended = &reports.progress().ended;
+  duty.failed = &reports.progress().report.written;
+  duty.look = [this](std::int64_t still_ns) { return poll(still_ns); };
+  proxy_ = TUTTI_TRY(Proxy::start(std::move(duty)));
+  return {};
+}
+
+// ---- Failures ----
+
+bool DeviceMonitor::has_report() const {
+  const KernelReports* reports = reports_;
+  return reports != nullptr && load_acquire(&reports->progress().report.written) != 0;
+}
+
+bool DeviceMonitor::has_failed() const { return board().failed() || has_report(); }
+
+Status DeviceMonitor::failure() {
+  if (!board().failed() && has_report()) return control_.fail(explain(reports_.load()->progress().report));
+  if (!board().failed()) {
+    Status differ = compare_calls();
+    if (!differ.ok()) return control_.fail(std::move(differ));
+  }
+  return reports_ != nullptr && peers_.network() ? control_.failure(latest_call()) : control_.failure();
+}
+
+// Compares the calls that are published on the board.
+Status DeviceMonitor::compare_calls() const {
+  const std::uint64_t own = board().last(rank_);
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    const std::uint64_t last = std::min(own, board().last(peer));
+    for (std::uint64_t sequence = last; sequence > 0 && sequence + kCallHistory > last; --sequence) {
+      const auto ours = board().call(rank_, sequence);
+      const auto theirs = board().call(peer, sequence);
+      if (ours && theirs && ours->signature != theirs->signature)
+        return disagreement(control_.options().name, {rank_, *ours}, {peer, *theirs});
+    }
+  }
+  return {};
+}
+
+// Describes the failed call. The latest calls of this rank are still on the board.
+Status DeviceMonitor::explain(const KernelReport& report) {
+  const std::string& name = control_.options().name;
+  const std::uint64_t last = board().last(rank_);
+  std::string call = "a message or an earlier call";
+  for (std::uint64_t sequence = last; sequence > 0 && sequence + kCallHistory > last; --sequence) {
+    const auto ours = board().call(rank_, sequence);
+    if (!ours || signature_of(*ours).word != report.signature) continue;
+    call = describe(*ours) + " #" + std::to_string(sequence);
+    const bool is_remote = board().is_remote(report.peer);
+    if (is_remote && report.mismatch != 0) TUTTI_CHECK_OK(receive_call(report.peer, sequence));
+    const auto theirs = board().call(report.peer, sequence);
+    if (theirs && theirs->signature != ours->signature)
+      return disagreement(name, {rank_, *ours}, {report.peer, *theirs});
+    if (theirs) TUTTI_CHECK_OK(windows_.compare(*ours, report.peer, *theirs));
+    if (board().last(report.peer) < sequence)
+      call += "; rank " + std::to_string(report.peer) + (is_remote ? kNothingReceived : " has not called it");
+    break;
+  }
+  if (!name.empty()) call += " on " + name;
+  const std::string where =
+      " (channel " + std::to_string(report.channel) + ", step " + std::to_string(report.step) + ")";
+  if (report.mismatch != 0) {
+    return invalid_usage("rank " + std::to_string(rank_) + " is in " + call + where + ", and what rank " +
+                         std::to_string(report.peer) + " sent belongs to another call");
+  }
+  return timeout_error("rank " + std::to_string(rank_) + " waited too long for rank " + std::to_string(report.peer) +
+                       (report.sends != 0 ? " to make room" : "") + " in " + call + where + route_to(report.peer));
+}
+
+// Handles the call record of a rank of another host, which that rank sends when it makes no progress.
+Status DeviceMonitor::receive_call(Rank peer, std::uint64_t sequence) {
+  control_.report_last_call();
+  const Deadline deadline = Deadline::after_ms(kRecordMs);
+  while (board().last(peer) < sequence && !deadline.passed()) {
+    TUTTI_CHECK_OK(control_.failure());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return {};
+}
+
+// Returns "during all_reduce(...) #7", or "after" it.
+std::string DeviceMonitor::latest_call() const {
+  const std::uint64_t last = board().last(rank_);
+  const auto record = board().call(rank_, last);
+  const bool under_way = load_acquire(&reports_.load()->progress().ended) != expected_;
+  const std::string when = under_way ? "during " : "after ";
+  if (messages_ || !record) return under_way ? "during a message" : "outside of any call";
+  return when + describe(*record) + " #" + std::to_string(last);
+}
+
+std::string DeviceMonitor::route_to(Rank peer) const {
+  const Mesh& mesh = *control_.mesh();
+  return mesh.is_remote(peer) ? " over " + mesh.connection(peer).route() : "";
+}
+
+// ---- Calls to other hosts ----
+
+// Called by the proxy's thread. Publishes the report of a thread block even if the program does not ask for it. Returns
+// false after a failure.
+bool DeviceMonitor::poll(std::int64_t still_ns) {
+  const std::uint64_t begun = load_acquire(&reports_.load()->progress().begun);
+  if (still_ns >= kReportNs && std::exchange(reported_call_, begun) != begun) control_.report_last_call();
+  return failure().ok();
+}
+
+void DeviceMonitor::expect_calls(const DeviceCallOrder& order) {
+  if (proxy_ == nullptr) return;
+  if (order.is_captured()) return proxy_->expect_graphs();
+  expected_ = static_cast<std::uint32_t>(order.number());
+  proxy_->expect(expected_);
+}
+
+Status DeviceMonitor::report_end(const DeviceCallOrder& order, DeviceStream stream) const {
+  if (proxy_ == nullptr || order.is_captured()) return {};
+  std::uint32_t* ended = &reports_.load()->progress_on_device()->ended;
+  return peers_.home().device().put_word(ended, static_cast<std::uint32_t>(order.number()), stream);
+}
+
+void DeviceMonitor::drain() const {
+  if (proxy_ == nullptr) return;
+  const Deadline deadline = Deadline::after_ms(kDrainMs);
+  while (!has_failed() && !peers_.drained() && !deadline.passed()) {
+    for (TcpConnection* connection : peers_.connections()) connection->wait(kDrainPollMs);
+  }
+}
+
+std::uint64_t DeviceMonitor::proxy_rounds() const { return proxy_ == nullptr ? 0 : proxy_->rounds(); }
+
+void DeviceMonitor::stop_polling() {
+  if (proxy_ != nullptr) proxy_->stop_polling();
+}
+
+void DeviceMonitor::stop_proxy() { proxy_.reset(); }
+
+std::unique_ptr<Proxy> DeviceMonitor::release_proxy() { return std::move(proxy_); }
+
+}  // namespace tutti

@@ -1,0 +1,77 @@
+// Detects failures of one rank's calls on a device, and explains them. Sources are the reports of thread blocks, the
+// peers' calls on the board, and the control connections. If the communicator spans hosts, also runs the proxy, which
+// moves messages between this rank's thread blocks and other hosts, and tells it which calls to expect.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "src/communicator/communicator.h"
+#include "src/communicator/device/call_order.h"
+#include "src/communicator/device/kernel_reports.h"
+#include "src/communicator/device/windows.h"
+#include "src/communicator/peers/peer_set.h"
+
+namespace tutti {
+
+class Proxy;
+
+// Not thread-safe, except has_failed() and failure().
+class DeviceMonitor {
+ public:
+  // All arguments must outlive this object.
+  DeviceMonitor(Communicator& control, PeerSet& peers, const DeviceWindows& windows);
+  ~DeviceMonitor();
+
+  // Reads the reports of thread blocks from now on, and starts the proxy if there are ranks on other hosts. Called once,
+  // before the first call. `reports` must outlive all further use of this object.
+  Status start(const KernelReports& reports);
+
+  // True if thread blocks, or any rank on the board, have failed. Does not ask the peers.
+  bool has_failed() const;
+  // Returns the error of the communicator. Also compares this rank's calls with those of the peers, because thread
+  // blocks of different calls may wait for each other until their deadline.
+  Status failure();
+
+  // ---- Calls to other hosts. No effect without a proxy. ----
+  // Sets the kind of the calls since the last begin().
+  void set_kind(Kind kind) { messages_ = kind != Kind::collective; }
+  // Announces the calls that `order` has just begun. Runs of a replayed graph have no numbers: their ends are unknown.
+  void expect_calls(const DeviceCallOrder& order);
+  // Reports the end of the calls of `order` after the work in `stream`.
+  Status report_end(const DeviceCallOrder& order, DeviceStream stream) const;
+  // Waits until peers have received all data of the finished calls. Does not wait after a failure.
+  void drain() const;
+  // Number of polls of the proxy.
+  std::uint64_t proxy_rounds() const;
+  // The proxy uses this object no more. It may still serve thread blocks.
+  void stop_polling();
+  // Ends the proxy.
+  void stop_proxy();
+  // Returns the proxy, which may outlive this object if it does not poll any more; null: there is none.
+  std::unique_ptr<Proxy> release_proxy();
+
+ private:
+  const Board& board() const { return control_.board(); }
+  bool has_report() const;
+  bool poll(std::int64_t still_ns);
+  Status receive_call(Rank peer, std::uint64_t sequence);
+  Status explain(const KernelReport& report);
+  Status compare_calls() const;
+  std::string latest_call() const;
+  std::string route_to(Rank peer) const;
+
+  Communicator& control_;
+  const Rank rank_, ranks_;
+  PeerSet& peers_;
+  const DeviceWindows& windows_;
+  std::atomic<const KernelReports*> reports_{nullptr};  // Null until start(). For any thread.
+  std::unique_ptr<Proxy> proxy_;                        // Null: all ranks are on one host.
+  std::uint64_t reported_call_ = 0;                     // Last call that the proxy reported to other hosts.
+  std::atomic<bool> messages_ = false;                  // The latest calls are messages.
+  std::atomic<std::uint32_t> expected_{0};              // Latest call that the proxy expects.
+};
+
+}  // namespace tutti

@@ -1,0 +1,50 @@
+#include "src/communicator/device/kernel_reports.h"
+
+#include <utility>
+
+#include "src/base/pages.h"
+#include "src/communicator/device/deferred_device_frees.h"
+
+namespace tutti {
+namespace {
+
+// Unmaps the pages once no stream is held. Keeps the pages alive until then, if their descriptor can be duplicated.
+void unmap(const std::shared_ptr<Device>& device, const HostMemory& mapped, const Segment& segment) {
+  Result<File> file = segment.duplicate();
+  if (!file.ok()) return device->unmap_host(mapped);
+  Result<Segment> own = Segment::adopt(std::move(file).value(), segment.size());
+  if (!own.ok() || own.value().data() != mapped.host) return device->unmap_host(mapped);
+  auto pages = std::make_shared<Segment>(std::move(own).value());  // Shared, because std::function must be copyable.
+  free_deferred([device, mapped, pages = std::move(pages)] { device->unmap_host(mapped); });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KernelReports>> KernelReports::make(const std::shared_ptr<Device>& device, const Board& board) {
+  std::unique_ptr<KernelReports> made(new KernelReports(device, board));
+  const std::size_t board_bytes = round_up(Board::bytes_for_gpus(board.ranks()), mapped_page_bytes());
+  made->board_memory_ = TUTTI_TRY(device->map_host(board.segment().data(), board_bytes));
+  made->progress_ = TUTTI_TRY(device->allocate_host(sizeof(KernelProgress)));
+  return made;
+}
+
+KernelReports::~KernelReports() {
+  if (board_memory_.host != nullptr) unmap(device_, board_memory_, board_.segment());
+  if (progress_.host != nullptr) device_->free_host(progress_);
+}
+
+KernelWatch KernelReports::watch(std::uint64_t number, std::int64_t timeout_ms) const {
+  KernelWatch watch;
+  watch.failed = failed_on_device();
+  watch.timeout_ns = timeout_ms <= 0 ? 0 : static_cast<std::uint64_t>(timeout_ms) * 1'000'000;
+  watch.reported = progress_on_device();
+  watch.number = number;
+  return watch;
+}
+
+std::uint32_t* KernelReports::on_device(const std::uint32_t* word) const {
+  const std::ptrdiff_t at = reinterpret_cast<const std::byte*>(word) - board_memory_.host;
+  return reinterpret_cast<std::uint32_t*>(board_memory_.device + at);
+}
+
+}  // namespace tutti

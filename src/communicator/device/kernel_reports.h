@@ -1,0 +1,40 @@
+// Host memory that a rank shares with its thread blocks: the board of the communicator, mapped into the device, and a
+// KernelProgress, in which thread blocks report calls that begin and calls that fail.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "src/communicator/control/board.h"
+#include "src/executor/thread_block/batch.h"
+#include "src/executor/thread_block/device.h"
+
+namespace tutti {
+
+class KernelReports {
+ public:
+  // Maps the board and allocates the progress. `board` must outlive the result.
+  static Result<std::unique_ptr<KernelReports>> make(const std::shared_ptr<Device>& device, const Board& board);
+  // No thread block may use the memory any more. Unmaps the board once this process holds no stream.
+  ~KernelReports();
+  KernelReports(const KernelReports&) = delete;
+  KernelReports& operator=(const KernelReports&) = delete;
+
+  const KernelProgress& progress() const { return *reinterpret_cast<const KernelProgress*>(progress_.host); }
+  KernelProgress* progress_on_device() const { return reinterpret_cast<KernelProgress*>(progress_.device); }
+  // Device addresses of words on the board: the failure of the communicator, and remote accesses of `rank` by channel.
+  std::uint32_t* failed_on_device() const { return on_device(board_.failed_word()); }
+  std::uint32_t* remote_accesses_on_device(Rank rank) const { return on_device(board_.entry(rank).block_accesses); }
+  // Returns the stop conditions of call `number`. `timeout_ms`: 0 or less: no timeout.
+  KernelWatch watch(std::uint64_t number, std::int64_t timeout_ms) const;
+
+ private:
+  KernelReports(std::shared_ptr<Device> device, const Board& board) : device_(std::move(device)), board_(board) {}
+  std::uint32_t* on_device(const std::uint32_t* word) const;
+
+  const std::shared_ptr<Device> device_;
+  const Board& board_;
+  HostMemory board_memory_, progress_;  // Null: not mapped, or not allocated.
+};
+
+}  // namespace tutti
