@@ -1,5 +1,4 @@
 // Calls that autotuning times: which candidates they may use, and which one each call uses.
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -7,18 +6,6 @@
 #include "src/communicator/planning/machine_name.h"
 
 namespace tutti {
-namespace {
-
-// Maximum scratch memory of a candidate beyond that of the first choice.
-constexpr std::uint64_t kMaxScratchBytes = 1 << 20;
-
-std::uint64_t scratch_bytes(const Algorithm& algorithm, const Query& query) {
-  const Shape shape = algorithm.shape(query.problem);
-  return shape.scratch == 0 ? 0 : (shape.scratch / shape.units + 1) * query.block_bytes;
-}
-
-}  // namespace
-
 // Autotuning needs the board, which ranks of other hosts do not see.
 void DeviceCommunicator::prepare_to_autotune() {
   if (options().tune == Tune::off || ranks_ == 1 || peers_.network() || options().has_plugin()) return;
@@ -38,7 +25,7 @@ std::string DeviceCommunicator::place_of_autotuners() const {
   if (peers_.in_turns()) place += " in turns";
   if (peers_.through_host()) place += ", by memory of the host";
   if (options().channels > 0) place += ", " + std::to_string(options().channels) + " channels asked for";
-  if (rounds_.only_rings) place += ", along rings";
+  if (chooser_.only_rings()) place += ", along rings";
   return place + ", links " + links_in_words(peers_.hosts());
 }
 
@@ -47,26 +34,12 @@ bool DeviceCommunicator::autotunes(const Call& call, const CommunicatorOptions& 
          compression_request(call, options, ranks_).compression == CompressionFormat::none;
 }
 
-// True if lanes suffice and the candidate needs little scratch memory beyond that of the first choice. All ranks get
-// the same answer.
-bool DeviceCommunicator::may_be_tuned(const Candidate& candidate, const Query& query, std::uint64_t max_scratch_bytes) {
-  if (candidate.choice.compression != CompressionFormat::none) return false;
-  const Algorithm& algorithm = *find(query.problem.collective, candidate.choice.algorithm);
-  return lanes_fit(algorithm, query.problem, rank_mapping_for(query.problem)) &&
-         scratch_bytes(algorithm, query) <= max_scratch_bytes;
-}
-
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare_autotuning(
     const Call& call, const CommunicatorOptions& options) {
-  const Problem problem = TUTTI_TRY(problem_for(call, options));
-  const Query query = TUTTI_TRY(query_of(call, problem, options));
-  std::vector<Candidate> all = TUTTI_TRY(candidates(query));
-  // Measurements do not decide about compression; with an error bound, the prediction decides.
-  if (all.empty() || all.front().choice.compression != CompressionFormat::none) return prepare(call, options, nullptr);
-  const Algorithm& first = *find(query.problem.collective, all.front().choice.algorithm);
-  const std::uint64_t max_scratch_bytes = std::max(kMaxScratchBytes, scratch_bytes(first, query));
-  const auto refused = [&](const Candidate& candidate) { return !may_be_tuned(candidate, query, max_scratch_bytes); };
-  all.erase(std::remove_if(all.begin() + 1, all.end(), refused), all.end());
+  const Problem problem = TUTTI_TRY(chooser_.problem_for(call, options));
+  const Query query = TUTTI_TRY(chooser_.query_of(call, problem, options));
+  std::vector<Candidate> all = TUTTI_TRY(chooser_.candidates_to_tune(query));
+  if (all.empty()) return prepare(call, options, nullptr);
   DeviceAutotuning::Class& tuned = autotuning_->class_of(query, std::move(all));
   if (tuned.settled()) return prepare_as(tuned.tuning.autotuner.next(), tuned.tuning, call, options);
   auto being_tuned = std::make_unique<Prepared>();

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::uint32_t kWordGranule = kWordData;
 
-bool is_moved(std::string_view algorithm, const RankMapping& rank_mapping, const Problem& problem) {
-  return applies(rank_mapping, problem) || takes_blocks_along(algorithm, problem.collective);
-}
-
 Rank place_in(const RankMapping& rank_mapping, Rank rank) {
   const auto found = std::find(rank_mapping.order.begin(), rank_mapping.order.end(), rank);
   return rank_mapping.order.empty() ? rank : static_cast<Rank>(found - rank_mapping.order.begin());
@@ -36,15 +32,6 @@ std::vector<const Program*> DeviceCommunicator::ConnectedPlan::programs() const 
   std::vector<const Program*> programs;
   for (const auto& each : compiled) programs.push_back(&each->program());
   return programs;
-}
-
-const RankMapping& DeviceCommunicator::rank_mapping_for(const Problem& problem) const {
-  return is_moved("hierarchical", by_rails_, problem) ? by_rails_ : rank_mapping_;
-}
-
-std::span<const RankMapping> DeviceCommunicator::rank_mappings_of(const Algorithm& algorithm,
-                                                                  const Problem& problem) const {
-  return goes_round(algorithm.name()) ? std::span(rounds_.each) : std::span(&rank_mapping_for(problem), 1);
 }
 
 // The result must be the same on all ranks: if only one rank failed, the others would wait for it.
@@ -84,7 +71,7 @@ Result<DeviceCommunicator::ConnectedPlan*> DeviceCommunicator::connected_plan(co
                        .balanced = true};
   std::optional<Problem> requested;
   ProvedPlans proved;
-  for (const RankMapping& rank_mapping : rank_mappings_of(algorithm, key.problem)) {
+  for (const RankMapping& rank_mapping : chooser_.rank_orders_of(algorithm, key.problem)) {
     const Problem problem = logical(rank_mapping, key.problem);
     if (problem != requested) {
       proved = TUTTI_TRY(prove_plans(algorithm, problem, key.pipelined, kSlotsAhead, {},
@@ -101,7 +88,7 @@ Result<DeviceCommunicator::ConnectedPlan*> DeviceCommunicator::connected_plan(co
 Status DeviceCommunicator::add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, Protocol protocol,
                                      ConnectedPlan& connected) {
   const std::string_view algorithm = connected.key.algorithm->name();
-  const bool moves = goes_round(algorithm) || is_moved(algorithm, rank_mapping, connected.key.problem);
+  const bool moves = goes_round(algorithm) || DevicePlanChooser::reorders(algorithm, rank_mapping, connected.key.problem);
   const RankMapping& order = moves ? rank_mapping : RankMapping();
   const Rank self = place_in(order, rank_);
   Loop loop = loop_of(proved.overlaps, kSlotsAhead);

@@ -1,7 +1,6 @@
 // Creation and destruction of device communicators.
 #include <unistd.h>
 
-#include <algorithm>
 #include <list>
 #include <mutex>
 #include <tuple>
@@ -11,7 +10,6 @@
 #include "src/communicator/device/device_communicator.h"
 #include "src/communicator/device/turns.h"
 #include "src/communicator/peers/deferred_frees.h"
-#include "src/communicator/planning/rings.h"
 #include "src/executor/proxy/proxy.h"
 
 namespace tutti {
@@ -67,13 +65,9 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Pe
       rank_(control_->rank()),
       ranks_(control_->ranks()),
       peers_(std::move(peers)),
-      rank_mapping_(rank_mapping_of(peers_.hosts().leaders())),
-      by_rails_(rail_rank_mapping(peers_.hosts())),
-      machine_(machine_of_gpus(peers_.hosts())),
-      advice_(control_->options().tuner_plugin, peers_.hosts()),
-      rounds_(ring_orders(peers_.hosts(), std::min(peers_.thread_blocks(), peers_.lanes().channels))),
       links_(rank_, peers_),
       windows_(*control_, peers_),
+      chooser_(control_->options(), peers_, windows_),
       monitor_(*control_, peers_, windows_),
       order_(device()) {}
 

@@ -1,6 +1,6 @@
 // A rank whose buffers are in device memory. Calls are enqueued in the caller's streams, where thread blocks of the
 // device run their plans. Joining, splitting, failure handling and shutdown use the contained communicator on host
-// memory (control_). Member functions are in create.cc, choice.cc, autotune.cc, prepare.cc, compression.cc,
+// memory (control_). Member functions are in create.cc, autotune.cc, prepare.cc, compression.cc,
 // rounding.cc, messages.cc, streams.cc, network.cc and failing.cc; enqueue.cc puts their jobs into
 // streams.
 #pragma once
@@ -10,9 +10,7 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "src/communicator/communicator.h"
@@ -20,12 +18,11 @@
 #include "src/communicator/device/call_order.h"
 #include "src/communicator/device/device_monitor.h"
 #include "src/communicator/device/kernel_reports.h"
+#include "src/communicator/device/plan_chooser.h"
 #include "src/communicator/device/rounding_chunks.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/peers/links.h"
-#include "src/communicator/planning/advice.h"
 #include "src/communicator/planning/planning.h"
-#include "src/communicator/planning/rings.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/thread_block/batch.h"
 #include "src/executor/thread_block/correct.h"
@@ -74,7 +71,9 @@ class DeviceCommunicator final : public Communicator {
   }
   const Board& board() const override { return control_->board(); }
   void announce(CallRecord& record) override { control_->announce(record); }
-  Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
+  Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override {
+    return chooser_.predict_us(call, options);
+  }
   DeviceCommunicator* on_device() override { return this; }
   LastRun last_run() const override {
     const LastRun* ran = last_run_.load(std::memory_order_acquire);
@@ -209,13 +208,8 @@ class DeviceCommunicator final : public Communicator {
   Result<std::unique_ptr<Prepared>*> filled_slot(const Call& call, const CommunicatorOptions& options);
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
   Result<Prepared*> prepared_in(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options);
-  // `way`: choice to follow, made for another block size; null: the tuner or a plugin chooses.
-  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Choice* way);
-  Result<std::string_view> protocol_of(const CommunicatorOptions& options, CompressionFormat compression) const;
-  Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
-  Result<Choice> choose_plan(const Call& call, const Query& query) const;
-  Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options);
-  bool lanes_fit(const Algorithm& algorithm, const Problem& problem, const RankMapping& rank_mapping);
+  // `like`: choice to follow, made for another block size; null: the tuner or a plugin chooses.
+  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Choice* like);
   // How thread blocks run a program.
   struct Manner {
     bool meets = false;                    // They meet in peers' memory.
@@ -232,7 +226,6 @@ class DeviceCommunicator final : public Communicator {
   // ---- autotune.cc ----
   void prepare_to_autotune();
   bool autotunes(const Call& call, const CommunicatorOptions& options) const;
-  bool may_be_tuned(const Candidate& candidate, const Query& query, std::uint64_t max_scratch_bytes);
   Result<std::unique_ptr<Prepared>> prepare_as(std::size_t candidate, const TuningClass& tuning, const Call& call,
                                                const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare_autotuning(const Call& call, const CommunicatorOptions& options);
@@ -243,8 +236,6 @@ class DeviceCommunicator final : public Communicator {
 
   // ---- compression.cc ----
   Result<ConnectedPlan*> connected_plan(const PlanKey& key, const Choice& choice);
-  const RankMapping& rank_mapping_for(const Problem& problem) const;
-  std::span<const RankMapping> rank_mappings_of(const Algorithm& algorithm, const Problem& problem) const;
   Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
   Status add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, Protocol protocol,
                    ConnectedPlan& connected);
@@ -263,12 +254,9 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<Communicator> control_;
   Rank rank_, ranks_;
   PeerSet peers_;
-  const RankMapping rank_mapping_, by_rails_;
-  const Machine machine_;
-  Advice advice_;
-  const RingOrders rounds_;  // Rank orders of ring plans.
   DeviceLinks links_;
   DeviceWindows windows_;
+  DevicePlanChooser chooser_;
   std::unique_ptr<KernelReports> reports_;  // Null until the device is set up.
   std::unique_ptr<Turns> turns_;            // Null: no time slicing; thread blocks wait on the device.
   DeviceMonitor monitor_;
@@ -279,13 +267,6 @@ class DeviceCommunicator final : public Communicator {
   std::atomic<const LastRun*> last_run_{nullptr};  // Thread-safe.
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
-  // Whether lanes between ranks suffice for an algorithm that uses the hosts.
-  struct Fit {
-    const Algorithm* algorithm;
-    Problem problem;
-    bool fits;
-  };
-  std::vector<Fit> fits_;
   std::unique_ptr<DeviceAutotuning> autotuning_;  // Null: autotuning is off.
   // With autotuning: slots filled for calls that may still be refused.
   std::vector<std::unique_ptr<Prepared>*> readied_;

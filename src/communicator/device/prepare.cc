@@ -154,16 +154,14 @@ void DeviceCommunicator::retire(std::unique_ptr<Prepared> prepared) {
 
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare(const Call& call,
                                                                                   const CommunicatorOptions& options,
-                                                                                  const Choice* way) {
+                                                                                  const Choice* like) {
   auto prepared = std::make_unique<Prepared>();
   prepared->record = record_of(call, options);
-  Problem problem = TUTTI_TRY(problem_for(call, options));
+  Problem problem = TUTTI_TRY(chooser_.problem_for(call, options));
   const std::uint64_t block_bytes = call.count * size_of(call.type);
-  const Query query = TUTTI_TRY(query_of(call, problem, options));
-  Choice choice = TUTTI_TRY(way == nullptr ? choose_plan(call, query) : choose_like(*way, query));
-  const bool advised = TUTTI_TRY(advice_.apply(query, choice, prepared->record));
-  if (advised) limit_channels(query, choice);
-  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {rank_mapping_, peers_.network()}));
+  const Query query = TUTTI_TRY(chooser_.query_of(call, problem, options));
+  const Choice choice = TUTTI_TRY(chooser_.choose(call, query, like, prepared->record));
+  const Algorithm* algorithm = TUTTI_TRY(chooser_.algorithm_of(choice, problem));
   prepared->mapped = choice.mapped;
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
   prepared->corrects = choice.compression != CompressionFormat::none && call.residual != nullptr;

@@ -26,7 +26,7 @@ class CompressedBackend : public BlockBackend<ThreadBlock> {
 
   TUTTI_HOST_DEVICE static constexpr bool plain() { return false; }
 
-  // No LL messages exist here; see DeviceCommunicator::protocol_of().
+  // No LL messages exist here; see DevicePlanChooser::protocol_of().
   TUTTI_HOST_DEVICE static Progress receive_small(const LaneState&, Signature, std::uint64_t, std::uint32_t,
                                                   std::byte*&, Blocked&) {
     return Progress::mismatch;

@@ -1,0 +1,165 @@
+#include "src/communicator/device/plan_chooser.h"
+
+#include <algorithm>
+#include <string>
+
+#include "src/communicator/forced.h"
+#include "src/communicator/planning/lane_specs.h"
+
+namespace tutti {
+namespace {
+
+// Maximum scratch memory of a candidate beyond that of the first choice.
+constexpr std::uint64_t kMaxScratchBytes = 1 << 20;
+
+std::uint64_t scratch_bytes(const Algorithm& algorithm, const Query& query) {
+  const Shape shape = algorithm.shape(query.problem);
+  return shape.scratch == 0 ? 0 : (shape.scratch / shape.units + 1) * query.block_bytes;
+}
+
+}  // namespace
+
+DevicePlanChooser::DevicePlanChooser(const CommunicatorOptions& options, const PeerSet& peers,
+                                     const DeviceWindows& windows)
+    : peers_(peers),
+      windows_(windows),
+      rank_mapping_(rank_mapping_of(peers.hosts().leaders())),
+      by_rails_(rail_rank_mapping(peers.hosts())),
+      rings_(ring_orders(peers.hosts(), std::min(peers.thread_blocks(), peers.lanes().channels))),
+      machine_(machine_of_gpus(peers.hosts())),
+      advice_(options.tuner_plugin, peers.hosts()) {}
+
+// ---- Rank orders ----
+
+bool DevicePlanChooser::reorders(std::string_view algorithm, const RankMapping& rank_mapping, const Problem& problem) {
+  return applies(rank_mapping, problem) || takes_blocks_along(algorithm, problem.collective);
+}
+
+const RankMapping& DevicePlanChooser::rank_mapping_for(const Problem& problem) const {
+  return reorders("hierarchical", by_rails_, problem) ? by_rails_ : rank_mapping_;
+}
+
+std::span<const RankMapping> DevicePlanChooser::rank_orders_of(const Algorithm& algorithm,
+                                                               const Problem& problem) const {
+  return goes_round(algorithm.name()) ? std::span(rings_.each) : std::span(&rank_mapping_for(problem), 1);
+}
+
+// ---- Problem and query ----
+
+Result<Problem> DevicePlanChooser::problem_for(const Call& call, const CommunicatorOptions& options) {
+  Problem problem = problem_of(call, peers_.ranks());
+  const RankMapping& rank_mapping = rank_mapping_for(problem);
+  if (!reorders("hierarchical", rank_mapping, problem)) return problem;
+  problem.groups = rank_mapping.groups;
+  if (!forced_algorithm(options, problem).empty()) return problem;
+  const Query query = TUTTI_TRY(query_of(call, problem, options));
+  const Choice choice = TUTTI_TRY(choose_by_tuner(call, query));
+  const Algorithm* algorithm = find(call.collective, choice.algorithm);
+  if (!wants_hosts(*algorithm, call.collective)) return problem;
+  if (!lanes_fit(*algorithm, problem)) problem.groups.clear();
+  return problem;
+}
+
+// Cached per algorithm and problem.
+bool DevicePlanChooser::lanes_fit(const Algorithm& algorithm, const Problem& problem) {
+  for (const Fit& known : fits_)
+    if (known.algorithm == &algorithm && known.problem == problem) return known.fits;
+  const bool fits = algorithm.supports(problem) && suits_hosts(algorithm.shape(problem).units, problem) &&
+                    tags_of(emit_plans(algorithm, logical(rank_mapping_for(problem), problem))) <= kMaxLaneTags;
+  fits_.push_back({&algorithm, problem, fits});
+  return fits;
+}
+
+// LL and LL128 need data and flag to arrive together in one access. Some paths from GPUs to host memory do not
+// guarantee that, so host memory requires Simple, where a counter follows the data. Compressed messages require Simple,
+// too: a group of encoded elements is larger than most LL messages.
+Result<std::string_view> DevicePlanChooser::protocol_of(const CommunicatorOptions& options,
+                                                        CompressionFormat compression) const {
+  const bool compressed = compression != CompressionFormat::none;
+  if (!peers_.through_host() && !compressed) return std::string_view(options.protocol);
+  if (options.protocol.empty() || options.protocol == "Simple") return std::string_view("Simple");
+  if (options.protocol != "LL" && options.protocol != "LL128") return std::string_view(options.protocol);
+  const std::string why = "protocol '" + options.protocol + "' " +
+                          (compressed ? "carries no messages in compression format " + std::string(name(compression))
+                                      : "does not go through host memory, as it does between some of these ranks");
+  if (!options.nccls_protocol) return unsupported(why + ": take Simple, or leave the choice open");
+  warn_of_nccls("NCCL_PROTO", why);
+  return std::string_view("Simple");
+}
+
+// For windows, uses the promise of the program that all ranks pass buffers in windows.
+Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& problem,
+                                          const CommunicatorOptions& options) const {
+  const CompressionRequest compression = compression_request(call, options, peers_.ranks());
+  const std::string_view protocol = TUTTI_TRY(protocol_of(options, compression.compression));
+  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // All ranks know all scalars.
+  const bool mapped = (peers_.on_one_device() || windows_.windows_of(call).both()) && knows_factors;
+  return Query{.problem = problem,
+               .block_bytes = call.count * size_of(call.type),
+               .mapped = mapped,
+               .algorithm = forced_algorithm(options, problem),
+               .protocol = protocol,
+               .compression = compression.compression,
+               .max_relative_error = compression.max_relative_error,
+               .type = call.type,
+               .network = peers_.network(),
+               .thread_blocks = peers_.thread_blocks(),
+               .only_rings = rings_.only_rings,
+               .channels = options.channels,
+               .lane_channels = peers_.lanes().channels,
+               .orders = static_cast<std::uint32_t>(rings_.each.size()),
+               .catalogue = catalogue(problem.collective),
+               .machine = &machine_};
+}
+
+// ---- Choice ----
+
+Result<Choice> DevicePlanChooser::choose_by_tuner(const Call& call, const Query& query) const {
+  Choice choice = TUTTI_TRY(tutti::choose(query));
+  TUTTI_CHECK_OK(check_rounding(query, choice));
+  if (!choice.mapped || query.mapped) return choice;
+  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;
+  return unsupported("algorithm '" + std::string(choice.algorithm) +
+                     (knows_factors ? "' works in the peers' buffers, which for this call are neither on one device in "
+                                      "this process nor in windows"
+                                    : "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not "
+                                      "know") +
+                     ": take an algorithm that is not mapped, or leave the choice open");
+}
+
+Result<Choice> DevicePlanChooser::choose(const Call& call, const Query& query, const Choice* like, CallRecord& record) {
+  Choice choice = TUTTI_TRY(like == nullptr ? choose_by_tuner(call, query) : choose_like(*like, query));
+  const bool advised = TUTTI_TRY(advice_.apply(query, choice, record));
+  if (advised) limit_channels(query, choice);
+  return choice;
+}
+
+Result<const Algorithm*> DevicePlanChooser::algorithm_of(const Choice& choice, const Problem& problem) const {
+  return chosen_algorithm(choice, problem, {rank_mapping_, peers_.network()});
+}
+
+Result<double> DevicePlanChooser::predict_us(const Call& call, const CommunicatorOptions& options) {
+  TUTTI_CHECK_OK(check_predictable(call));
+  if (call.count == 0) return 0.0;
+  const Problem problem = TUTTI_TRY(problem_for(call, options));
+  const Query query = TUTTI_TRY(query_of(call, problem, options));
+  CallRecord unused;
+  const Choice choice = TUTTI_TRY(choose(call, query, nullptr, unused));
+  return predicted_us(query, choice);
+}
+
+Result<std::vector<Candidate>> DevicePlanChooser::candidates_to_tune(const Query& query) {
+  std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  if (all.empty() || all.front().choice.compression != CompressionFormat::none) return std::vector<Candidate>();
+  const Algorithm& first = *find(query.problem.collective, all.front().choice.algorithm);
+  const std::uint64_t max_scratch_bytes = std::max(kMaxScratchBytes, scratch_bytes(first, query));
+  const auto refused = [&](const Candidate& candidate) {
+    if (candidate.choice.compression != CompressionFormat::none) return true;
+    const Algorithm& algorithm = *find(query.problem.collective, candidate.choice.algorithm);
+    return !lanes_fit(algorithm, query.problem) || scratch_bytes(algorithm, query) > max_scratch_bytes;
+  };
+  all.erase(std::remove_if(all.begin() + 1, all.end(), refused), all.end());
+  return all;
+}
+
+}  // namespace tutti
