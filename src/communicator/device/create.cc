@@ -68,6 +68,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Pe
       links_(rank_, peers_),
       windows_(*control_, peers_),
       chooser_(control_->options(), peers_, windows_),
+      plans_(rank_, peers_, chooser_, links_),
       monitor_(*control_, peers_, windows_),
       order_(device()) {}
 

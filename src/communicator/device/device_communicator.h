@@ -1,8 +1,7 @@
 // A rank whose buffers are in device memory. Calls are enqueued in the caller's streams, where thread blocks of the
 // device run their plans. Joining, splitting, failure handling and shutdown use the contained communicator on host
-// memory (control_). Member functions are in create.cc, autotune.cc, prepare.cc, compression.cc,
-// rounding.cc, messages.cc, streams.cc, network.cc and failing.cc; enqueue.cc puts their jobs into
-// streams.
+// memory (control_). Member functions are in create.cc, autotune.cc, prepare.cc, rounding.cc, messages.cc, streams.cc,
+// network.cc and failing.cc; enqueue.cc puts their jobs into streams.
 #pragma once
 
 #include <array>
@@ -17,13 +16,13 @@
 #include "src/communicator/device/autotuning.h"
 #include "src/communicator/device/call_order.h"
 #include "src/communicator/device/device_monitor.h"
+#include "src/communicator/device/device_plans.h"
 #include "src/communicator/device/kernel_reports.h"
 #include "src/communicator/device/plan_chooser.h"
 #include "src/communicator/device/rounding_chunks.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/peers/links.h"
 #include "src/communicator/planning/planning.h"
-#include "src/executor/compiled_plan.h"
 #include "src/executor/thread_block/batch.h"
 #include "src/executor/thread_block/correct.h"
 
@@ -42,13 +41,6 @@ struct DeviceJob {
   BatchCall entry;
   std::uint32_t thread_block_bytes = 0;
 };
-
-// Slots by which loops may run ahead, for every protocol.
-inline constexpr std::uint32_t kSlotsAhead = 4;
-// Units are cut at multiples of this many bytes: a cache line of a device.
-inline constexpr std::uint32_t kPackGranule = 128;
-// Capacity of a slot for data, in bytes.
-std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol);
 
 // Fails unless the call's buffers are aligned to an element, as devices require.
 Status check_alignment(const Call& call);
@@ -153,25 +145,6 @@ class DeviceCommunicator final : public Communicator {
   void forget();
 
   // ---- prepare.cc ----
-  struct PlanKey {
-    Problem problem;
-    const Algorithm* algorithm;
-    Protocol protocol;
-    bool pipelined;
-    CompressionFormat compression = CompressionFormat::none;
-    bool operator==(const PlanKey&) const = default;
-  };
-  // Plan of this rank, one for each rank order that channels use.
-  struct ConnectedPlan {
-    PlanKey key;
-    std::vector<std::vector<LaneSpec>> specs;  // Lanes and flags of each order.
-    std::vector<std::unique_ptr<CompiledPlan>> compiled;
-    std::uint32_t scratch_units = 0;
-    SlotLimits limits;
-    // Reported by last_run(), with rounding to nearest and with stochastic rounding.
-    LastRun ran, at_random;
-    std::vector<const Program*> programs() const;
-  };
   struct CallKey {
     std::uint64_t count = 0, shape = 0;
     std::uint32_t forced = 0;
@@ -187,7 +160,7 @@ class DeviceCommunicator final : public Communicator {
     std::map<std::size_t, std::unique_ptr<Prepared>> tried;
     bool corrects = false;  // Adds the residual to the input and rounds the sum.
     bool mapped = false;
-    const ConnectedPlan* plan = nullptr;  // Owned by plans_, which keeps it.
+    const DevicePlan* plan = nullptr;  // Owned by plans_, which keeps it.
     CallRecord record;
     BatchCall entry;
     std::uint32_t thread_block_bytes = 0;
@@ -234,13 +207,6 @@ class DeviceCommunicator final : public Communicator {
   void make_tuned(const Call& call, const CommunicatorOptions& options);
   std::string place_of_autotuners() const;
 
-  // ---- compression.cc ----
-  Result<ConnectedPlan*> connected_plan(const PlanKey& key, const Choice& choice);
-  Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
-  Status add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, Protocol protocol,
-                   ConnectedPlan& connected);
-  Status compression(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, ConnectedPlan& connected);
-
   // ---- rounding.cc ----
   static bool uses_rounding(const Prepared& prepared, const RequestedRounding& requested);
   Status bind_rounding(const Prepared& prepared, const Call& call, const RequestedRounding& requested, DeviceJob& job);
@@ -257,12 +223,13 @@ class DeviceCommunicator final : public Communicator {
   DeviceLinks links_;
   DeviceWindows windows_;
   DevicePlanChooser chooser_;
+  DevicePlans plans_;
   std::unique_ptr<KernelReports> reports_;  // Null until the device is set up.
   std::unique_ptr<Turns> turns_;            // Null: no time slicing; thread blocks wait on the device.
   DeviceMonitor monitor_;
-  const MeetingPlace* place_ = nullptr;     // In device memory.
+  const MeetingPlace* place_ = nullptr;  // In device memory.
   DeviceCallOrder order_;
-  std::uint64_t joining_ = 0;               // Number of collectives that joining took.
+  std::uint64_t joining_ = 0;  // Number of collectives that joining took.
   std::uint64_t mapped_calls_ = 0;
   std::atomic<const LastRun*> last_run_{nullptr};  // Thread-safe.
   std::byte* scratch_ = nullptr;
@@ -272,7 +239,6 @@ class DeviceCommunicator final : public Communicator {
   std::vector<std::unique_ptr<Prepared>*> readied_;
   CompressionCounter compression_counter_;
   RoundingChunks rounding_chunks_;
-  std::vector<std::unique_ptr<ConnectedPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   std::vector<std::unique_ptr<Prepared>> kept_;  // Graphs may replay these calls.
 };

@@ -25,8 +25,8 @@ class DeviceMonitor {
   DeviceMonitor(Communicator& control, PeerSet& peers, const DeviceWindows& windows);
   ~DeviceMonitor();
 
-  // Reads the reports of thread blocks from now on, and starts the proxy if there are ranks on other hosts. Called once,
-  // before the first call. `reports` must outlive all further use of this object.
+  // Reads the reports of thread blocks from now on, and starts the proxy if there are ranks on other hosts. Called
+  // once, before the first call. `reports` must outlive all further use of this object.
   Status start(const KernelReports& reports);
 
   // True if thread blocks, or any rank on the board, have failed. Does not ask the peers.

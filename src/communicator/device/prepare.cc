@@ -170,8 +170,8 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   if (copies_input) problem.in_place = false;
   if (copies_input || (prepared->corrects && !problem.in_place))
     prepared->copied_bytes = input_blocks(problem, rank_) * block_bytes;
-  ConnectedPlan* plan =
-      TUTTI_TRY(connected_plan({problem, algorithm, choice.protocol,
+  const DevicePlan* plan =
+      TUTTI_TRY(plans_.connect({problem, algorithm, choice.protocol,
                                 message_bytes(query, choice.compression) > choice.chunk_bytes, choice.compression},
                                choice));
   prepared->plan = plan;

@@ -1,11 +1,11 @@
-// From an algorithm to the programs of this rank's thread blocks: plans, proof, lanes. Done once per rank order.
+#include "src/communicator/device/device_plans.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 #include <tuple>
 
-#include "src/communicator/device/device_communicator.h"
 #include "src/executor/thread_block/ll128.h"
 #include "src/executor/thread_block/words.h"
 #include "src/tuner/choose.h"
@@ -14,9 +14,10 @@
 namespace tutti {
 namespace {
 
+constexpr std::uint32_t kSlotsAhead = 4;  // Slots by which loops may run ahead, for every protocol.
 constexpr std::uint32_t kWordGranule = kWordData;
 
-Rank place_in(const RankMapping& rank_mapping, Rank rank) {
+Rank position_in(const RankMapping& rank_mapping, Rank rank) {
   const auto found = std::find(rank_mapping.order.begin(), rank_mapping.order.end(), rank);
   return rank_mapping.order.empty() ? rank : static_cast<Rank>(found - rank_mapping.order.begin());
 }
@@ -28,14 +29,14 @@ std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol) {
   return static_cast<std::uint32_t>(protocol == Protocol::ll128 ? ll128_capacity(slots.ll) : words_capacity(slots.ll));
 }
 
-std::vector<const Program*> DeviceCommunicator::ConnectedPlan::programs() const {
+std::vector<const Program*> DevicePlan::programs() const {
   std::vector<const Program*> programs;
   for (const auto& each : compiled) programs.push_back(&each->program());
   return programs;
 }
 
 // The result must be the same on all ranks: if only one rank failed, the others would wait for it.
-Status DeviceCommunicator::check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const {
+Status DevicePlans::check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const {
   const std::uint32_t tags = peers_.lanes().bytes == 0 ? 0 : tags_of(plans);
   if (tags <= kMaxLaneTags) return {};
   return unsupported("algorithm '" + std::string(algorithm.name()) + "' has " + std::to_string(tags) +
@@ -44,17 +45,17 @@ Status DeviceCommunicator::check_tags(const Algorithm& algorithm, const std::vec
 }
 
 // Rank orders differ only in the logical root. Without a root, one proof holds for all orders.
-Result<DeviceCommunicator::ConnectedPlan*> DeviceCommunicator::connected_plan(const PlanKey& key,
-                                                                              const Choice& choice) {
+Result<const DevicePlan*> DevicePlans::connect(const DevicePlanKey& key, const Choice& choice) {
   for (const auto& known : plans_) {
     if (known->key == key) return known.get();
   }
   const Algorithm& algorithm = *key.algorithm;
   const Protocol protocol = choice.mapped ? Protocol::simple : key.protocol;
-  auto connected = std::make_unique<ConnectedPlan>();
+  auto connected = std::make_unique<DevicePlan>();
   connected->key = key;
   const bool rounds = key.compression != CompressionFormat::none;
-  connected->ran = {.algorithm = algorithm.name(), .protocol = choice.mapped || ranks_ == 1 ? "" : name(key.protocol)};
+  connected->ran = {.algorithm = algorithm.name(),
+                    .protocol = choice.mapped || peers_.ranks() == 1 ? "" : name(key.protocol)};
   if (rounds) {
     connected->ran.compression = name(key.compression);
     const CostLaw cost_law = algorithm.cost_law(key.problem);
@@ -85,12 +86,13 @@ Result<DeviceCommunicator::ConnectedPlan*> DeviceCommunicator::connected_plan(co
   return plans_.back().get();
 }
 
-Status DeviceCommunicator::add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, Protocol protocol,
-                                     ConnectedPlan& connected) {
+Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, Protocol protocol,
+                              DevicePlan& connected) {
   const std::string_view algorithm = connected.key.algorithm->name();
-  const bool moves = goes_round(algorithm) || DevicePlanChooser::reorders(algorithm, rank_mapping, connected.key.problem);
+  const bool moves =
+      goes_round(algorithm) || DevicePlanChooser::reorders(algorithm, rank_mapping, connected.key.problem);
   const RankMapping& order = moves ? rank_mapping : RankMapping();
-  const Rank self = place_in(order, rank_);
+  const Rank self = position_in(order, self_);
   Loop loop = loop_of(proved.overlaps, kSlotsAhead);
   if (is_small(protocol)) loop.slots = 1;
   std::vector<LaneUse> uses = lanes_of(proved.plans, self, loop);
@@ -105,28 +107,28 @@ Status DeviceCommunicator::add_order(const RankMapping& rank_mapping, const Prov
   std::vector<LaneSpec>& specs = connected.specs.emplace_back(flags_of(mine));
   for (const LaneUse& use : uses) specs.push_back(links_.spec(use, protocol));
   TUTTI_CHECK_OK(links_.lay(connected.specs, static_cast<std::uint32_t>(connected.specs.size())));
-  return compression(mine, uses, protocol, connected);
+  return compile(mine, uses, protocol, connected);
 }
 
 // Compiles the plan for the first channel with this rank order; other channels use it, too.
-Status DeviceCommunicator::compression(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol,
-                                       ConnectedPlan& connected) {
+Status DevicePlans::compile(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol,
+                            DevicePlan& connected) {
   const auto channel = static_cast<std::uint32_t>(connected.compiled.size());
   std::map<std::tuple<Place, Rank, std::uint16_t, bool>, LaneState*> ends;
   for (const LaneSpec& spec : flags_of(plan)) {
     const DeviceLinks::Wanted wanted = {.writer = spec.writer, .tag = spec.tag, .channel = channel};
-    if (spec.writer == rank_) {
+    if (spec.writer == self_) {
       LaneState*& end = ends[{Place::flag, spec.reader, spec.tag, true}];
       end = TUTTI_TRY(links_.end(spec, wanted));
     }
-    if (spec.reader != rank_) continue;
+    if (spec.reader != self_) continue;
     DeviceLinks::Wanted reads = wanted;
     reads.which = LaneEnd::reader;
     ends[{Place::flag, spec.writer, spec.tag, false}] = TUTTI_TRY(links_.end(spec, reads));
   }
   for (const LaneUse& use : uses) {
     const bool sends = use.direction == Direction::sends;
-    const DeviceLinks::Wanted wanted = {.writer = sends ? rank_ : use.peer,
+    const DeviceLinks::Wanted wanted = {.writer = sends ? self_ : use.peer,
                                         .tag = use.tag,
                                         .which = sends ? LaneEnd::writer : LaneEnd::reader,
                                         .channel = channel};
