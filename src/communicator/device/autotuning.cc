@@ -5,6 +5,7 @@
 
 #include "src/base/atomic.h"
 #include "src/base/status.h"
+#include "src/communicator/planning/machine_name.h"
 
 namespace tutti {
 namespace {
@@ -16,7 +17,33 @@ constexpr std::uint64_t kLater = std::numeric_limits<std::uint64_t>::max();  // 
 static_assert(kMaxFigures >= Autotuner::kMaxSeen);
 static_assert(kMaxKept * sizeof(std::uint32_t) >= SavedTuning::kClasses * sizeof(SavedTuning::Kept));
 
+// Key of saved results for rank 0's device; see src/communicator/planning/machine_name.h.
+std::string key_of_machine(const Communicator& control, const PeerSet& peers, const DevicePlanChooser& chooser) {
+  const CommunicatorOptions& options = control.options();
+  if (options.tune_file.empty() || control.rank() != 0) return "";
+  const std::string& name = peers.home().device().traits().name;
+  std::string place = options.version + ", " + std::to_string(peers.ranks()) + " ranks on " +
+                      model_in_words(name.substr(0, name.find(" (device"))) + (peers.on_one_device() ? "" : " each") +
+                      ", " + std::to_string(peers.thread_blocks()) + " thread blocks";
+  if (peers.in_turns()) place += " in turns";
+  if (peers.through_host()) place += ", by memory of the host";
+  if (options.channels > 0) place += ", " + std::to_string(options.channels) + " channels asked for";
+  if (chooser.only_rings()) place += ", along rings";
+  return place + ", links " + links_in_words(peers.hosts());
+}
+
 }  // namespace
+
+std::unique_ptr<DeviceAutotuning> DeviceAutotuning::make(const Communicator& control, const PeerSet& peers,
+                                                         const DevicePlanChooser& chooser) {
+  const CommunicatorOptions& options = control.options();
+  if (options.tune == Tune::off || peers.ranks() == 1 || peers.network() || options.has_plugin()) return nullptr;
+  const auto make_timer = [&device = peers.home().device()] { return device.make_timer(); };
+  auto made = std::make_unique<DeviceAutotuning>(
+      options, Means{control.board(), control.rank(), make_timer, key_of_machine(control, peers, chooser)});
+  made->show_kept();
+  return made;
+}
 
 DeviceAutotuning::DeviceAutotuning(const CommunicatorOptions& options, Means means)
     : means_(std::move(means)), saved_(options, means_.rank, means_.place) {}

@@ -22,6 +22,8 @@
 #include <vector>
 
 #include "src/communicator/control/board.h"
+#include "src/communicator/device/plan_chooser.h"
+#include "src/communicator/peers/peer_set.h"
 #include "src/communicator/planning/tuning_class.h"
 #include "src/executor/thread_block/device.h"
 
@@ -69,6 +71,10 @@ class DeviceAutotuning {
     std::string place;  // Key of the machine and the ranks under which results are saved.
   };
   DeviceAutotuning(const CommunicatorOptions& options, Means means);
+  // Creates autotuning for a communicator, and publishes results of earlier runs as show_kept() does. Returns null if
+  // autotuning is off. It needs the board, which ranks of other hosts do not see.
+  static std::unique_ptr<DeviceAutotuning> make(const Communicator& control, const PeerSet& peers,
+                                                const DevicePlanChooser& chooser);
 
   // Exchange results of earlier runs before the first call: rank 0 publishes them on the board, then the other ranks
   // read them.

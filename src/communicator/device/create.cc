@@ -42,7 +42,6 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
   for (std::size_t i = 0; i < members.size(); ++i) {
     std::unique_ptr<DeviceCommunicator> each(new DeviceCommunicator(std::move(members[i]), std::move(peers[i])));
     controls.push_back(each->control_.get());
-    each->prepare_to_autotune();
     Status ready = each->order_.make_events();
     if (ready.ok() && each->ranks() > 1) ready = each->set_up_device();
     if (!ready.ok()) return each->fail(std::move(ready));
@@ -53,7 +52,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
   TUTTI_CHECK_OK(PeerSet::await_all(controls));
   for (const auto& each : made) {
     DeviceCommunicator& joined = *each->on_device();
-    joined.joining_ = joined.board().last(joined.rank());
+    joined.jobs_.set_joining(joined.board().last(joined.rank()));
     if (joined.autotuning_ != nullptr) joined.autotuning_->see_kept();
   }
   return made;
@@ -65,12 +64,13 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Pe
       rank_(control_->rank()),
       ranks_(control_->ranks()),
       peers_(std::move(peers)),
-      links_(rank_, peers_),
       windows_(*control_, peers_),
-      chooser_(control_->options(), peers_, windows_),
-      plans_(rank_, peers_, chooser_, links_),
+      order_(device()),
       monitor_(*control_, peers_, windows_),
-      order_(device()) {}
+      preparer_(*control_, peers_, windows_),
+      autotuning_(DeviceAutotuning::make(*control_, peers_, preparer_.chooser())),
+      calls_(preparer_, home(), autotuning_.get()),
+      jobs_(rank_, peers_, windows_, order_) {}
 
 // In a child of fork(), leaks everything: the threads do not exist there, their locks may be held forever, and the
 // child must not use the device or the board.

@@ -1,49 +1,36 @@
-// A rank whose buffers are in device memory. Calls are enqueued in the caller's streams, where thread blocks of the
-// device run their plans. Joining, splitting, failure handling and shutdown use the contained communicator on host
-// memory (control_). Member functions are in create.cc, autotune.cc, prepare.cc, rounding.cc, messages.cc, streams.cc,
-// network.cc and failing.cc; enqueue.cc puts their jobs into streams.
+// A rank whose buffers are in device memory. Calls are enqueued in the caller's streams (enqueue.h), where thread
+// blocks of the device run their plans. Joining, splitting and shutdown use the contained communicator on host memory.
+//
+// The work is divided among classes, each of which uses only those after it:
+//   PreparedDeviceCalls   caches prepared calls; while a call is tuned, for each candidate (DeviceAutotuning)
+//   DeviceCallPreparer    choice (DevicePlanChooser), plan and lanes (DevicePlans), image in device memory
+//   DeviceJobs            binds a prepared call to buffers, scratch memory and rounding options
+//   DeviceMonitor         failures, and the proxy between thread blocks and other hosts
+//   DeviceCallOrder       order of calls across streams and captures
+//   DeviceWindows         memory that peers access in place
+//   KernelReports         host memory in which thread blocks report
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "src/communicator/communicator.h"
 #include "src/communicator/device/autotuning.h"
 #include "src/communicator/device/call_order.h"
+#include "src/communicator/device/call_preparer.h"
+#include "src/communicator/device/device_jobs.h"
 #include "src/communicator/device/device_monitor.h"
-#include "src/communicator/device/device_plans.h"
 #include "src/communicator/device/kernel_reports.h"
-#include "src/communicator/device/plan_chooser.h"
-#include "src/communicator/device/rounding_chunks.h"
+#include "src/communicator/device/prepared_calls.h"
 #include "src/communicator/device/windows.h"
-#include "src/communicator/peers/links.h"
-#include "src/communicator/planning/planning.h"
-#include "src/executor/thread_block/batch.h"
-#include "src/executor/thread_block/correct.h"
+#include "src/communicator/peers/peer_set.h"
 
 namespace tutti {
 
 class Turns;
-struct DeviceLaunch;
-
-// Device work of one call: a copy, or rounding of an input with its residual, then a launch. Each is optional.
-struct DeviceJob {
-  std::byte* copy_to = nullptr;  // Null: no copy.
-  const std::byte* copy_from = nullptr;
-  std::size_t copy_bytes = 0;
-  CorrectTask correct;  // Without a format: no rounding.
-  bool launches = false;
-  BatchCall entry;
-  std::uint32_t thread_block_bytes = 0;
-};
-
-// Fails unless the call's buffers are aligned to an element, as devices require.
-Status check_alignment(const Call& call);
 
 class DeviceCommunicator final : public Communicator {
  public:
@@ -64,7 +51,7 @@ class DeviceCommunicator final : public Communicator {
   const Board& board() const override { return control_->board(); }
   void announce(CallRecord& record) override { control_->announce(record); }
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override {
-    return chooser_.predict_us(call, options);
+    return preparer_.chooser().predict_us(call, options);
   }
   DeviceCommunicator* on_device() override { return this; }
   LastRun last_run() const override {
@@ -114,12 +101,12 @@ class DeviceCommunicator final : public Communicator {
   bool has_failed() const { return monitor_.has_failed(); }  // Without asking peers; failure() returns the reason.
   // Does everything for a call that can fail or allocate memory, before peers see any call of its group. `roundings`
   // counts the communicator's calls in the group so far that need a rounding chunk.
-  Status get_ready(const Call& call, const CommunicatorOptions& options, std::size_t& roundings);
-  // Undoes get_ready() for all calls that were not made.
-  void forget_ready();
+  Status prepare(const Call& call, const CommunicatorOptions& options, std::size_t& roundings);
+  // Undoes prepare() for all calls that were not made.
+  void cancel_prepared() { calls_.cancel(); }
   Result<DeviceJob> collective(const Call& call, const CommunicatorOptions& options);
   Result<DeviceJob> message(const Call& call, const CommunicatorOptions& options);
-  std::uint32_t message_channels(const Call& call) const;
+  std::uint32_t message_channels(const Call& call) const { return preparer_.message_channels(call); }
   // Starts calls in `stream`. They run after the work in `callers`; the caller also holds `stream` for latest().
   Status begin(DeviceStream callers, DeviceStream stream);
   // See DeviceCallOrder.
@@ -143,104 +130,27 @@ class DeviceCommunicator final : public Communicator {
   DeviceCommunicator(std::unique_ptr<Communicator> control, PeerSet peers);
   DeviceHome& home() const { return peers_.home(); }
   void forget();
-
-  // ---- prepare.cc ----
-  struct CallKey {
-    std::uint64_t count = 0, shape = 0;
-    std::uint32_t forced = 0;
-    bool in_place = false, in_windows = false;
-    bool has_residual = false;
-    bool operator==(const CallKey&) const = default;
-  };
-  // Prepared state of calls with one key: everything except their buffers.
-  struct Prepared {
-    CallKey key;
-    // While the class is being tuned: prepared state for each candidate that calls have used.
-    DeviceAutotuning::Class* tuned = nullptr;
-    std::map<std::size_t, std::unique_ptr<Prepared>> tried;
-    bool corrects = false;  // Adds the residual to the input and rounds the sum.
-    bool mapped = false;
-    const DevicePlan* plan = nullptr;  // Owned by plans_, which keeps it.
-    CallRecord record;
-    BatchCall entry;
-    std::uint32_t thread_block_bytes = 0;
-    std::byte* memory = nullptr;  // On the device: the image, then the lane ends.
-    std::size_t memory_bytes = 0;
-    std::byte* workspace = nullptr;
-    std::size_t workspace_bytes = 0;
-    std::size_t scratch_bytes = 0;
-    std::size_t copied_bytes = 0;  // Bytes of a copy that it reads instead of the caller's input.
-    std::uint64_t latest = 0;      // Number of the last call that used it.
-    bool replayed = false;         // By a graph.
-    Carried carried;               // With compression: data of its messages.
-  };
   Status set_up_device();
   bool only_copies(const Call& call) const;  // True for collectives of a single rank.
-  CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
-  std::unique_ptr<Prepared>& slot_of(const CallKey& key);
-  Result<std::unique_ptr<Prepared>*> filled_slot(const Call& call, const CommunicatorOptions& options);
-  Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
-  Result<Prepared*> prepared_in(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options);
-  // `like`: choice to follow, made for another block size; null: the tuner or a plugin chooses.
-  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Choice* like);
-  // How thread blocks run a program.
-  struct Manner {
-    bool meets = false;                    // They meet in peers' memory.
-    Protocol protocol = Protocol::simple;  // Protocol of its lanes.
-    bool copies = false;                   // A fold of one source is a copy.
-  };
-  Status put_on_device(const std::vector<const Program*>& programs, const Launch& launch, Manner manner,
-                       Prepared& prepared);
-  void retire(std::unique_ptr<Prepared> prepared);
-  Result<std::byte*> scratch(std::size_t bytes);
-  Result<DeviceJob> job_of(Prepared& prepared, const Call& call, const CommunicatorOptions& options,
-                           Signature signature);
-
-  // ---- autotune.cc ----
-  void prepare_to_autotune();
-  bool autotunes(const Call& call, const CommunicatorOptions& options) const;
-  Result<std::unique_ptr<Prepared>> prepare_as(std::size_t candidate, const TuningClass& tuning, const Call& call,
-                                               const CommunicatorOptions& options);
-  Result<std::unique_ptr<Prepared>> prepare_autotuning(const Call& call, const CommunicatorOptions& options);
-  Result<Prepared*> tried(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options,
-                          const DeviceAutotuning::Turn& turn);
-  void make_tuned(const Call& call, const CommunicatorOptions& options);
-  std::string place_of_autotuners() const;
-
-  // ---- rounding.cc ----
-  static bool uses_rounding(const Prepared& prepared, const RequestedRounding& requested);
-  Status bind_rounding(const Prepared& prepared, const Call& call, const RequestedRounding& requested, DeviceJob& job);
-  Result<const KernelRounding*> show_rounding(KernelRounding rounding, std::uint32_t channels);
-
-  // ---- messages.cc ----
-  static CommunicatorOptions message_options(const CommunicatorOptions& options);
-  Result<std::unique_ptr<Prepared>> prepare_message(const Call& call);
+  void reclaim_memory();
+  Status finish();
 
   const int process_;  // Process that created it.
   std::unique_ptr<Communicator> control_;
-  Rank rank_, ranks_;
+  const Rank rank_, ranks_;
   PeerSet peers_;
-  DeviceLinks links_;
   DeviceWindows windows_;
-  DevicePlanChooser chooser_;
-  DevicePlans plans_;
+  DeviceCallOrder order_;
+  DeviceMonitor monitor_;
+  DeviceCallPreparer preparer_;
+  std::unique_ptr<DeviceAutotuning> autotuning_;  // Null: autotuning is off.
+  PreparedDeviceCalls calls_;
+  DeviceJobs jobs_;
   std::unique_ptr<KernelReports> reports_;  // Null until the device is set up.
   std::unique_ptr<Turns> turns_;            // Null: no time slicing; thread blocks wait on the device.
-  DeviceMonitor monitor_;
-  const MeetingPlace* place_ = nullptr;  // In device memory.
-  DeviceCallOrder order_;
-  std::uint64_t joining_ = 0;  // Number of collectives that joining took.
   std::uint64_t mapped_calls_ = 0;
   std::atomic<const LastRun*> last_run_{nullptr};  // Thread-safe.
-  std::byte* scratch_ = nullptr;
-  std::size_t scratch_bytes_ = 0;
-  std::unique_ptr<DeviceAutotuning> autotuning_;  // Null: autotuning is off.
-  // With autotuning: slots filled for calls that may still be refused.
-  std::vector<std::unique_ptr<Prepared>*> readied_;
   CompressionCounter compression_counter_;
-  RoundingChunks rounding_chunks_;
-  std::array<std::unique_ptr<Prepared>, 256> calls_;
-  std::vector<std::unique_ptr<Prepared>> kept_;  // Graphs may replay these calls.
 };
 
 }  // namespace tutti

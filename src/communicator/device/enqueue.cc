@@ -270,7 +270,7 @@ enum class Refused { question, failure };
 // call in the group; other ranks have not published that call and may retry it, too. Peers of other communicators would
 // wait for calls that are never made, so these communicators fail.
 void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason, Refused which) {
-  for (const DeviceCall& call : calls) call.communicator->forget_ready();
+  for (const DeviceCall& call : calls) call.communicator->cancel_prepared();
   const std::uint64_t family = refused.communicator->peers().family();
   std::map<const DeviceCommunicator*, std::uint32_t> own;
   for (const DeviceCall& call : calls) ++own[call.communicator];
@@ -282,11 +282,11 @@ void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const 
 }
 
 // Detects errors and allocates memory before any launch, because launched thread blocks may wait for other ranks.
-Status get_ready(std::span<const DeviceCall> calls) {
+Status prepare(std::span<const DeviceCall> calls) {
   std::map<const DeviceCommunicator*, std::size_t> roundings;
   for (const DeviceCall& call : calls) {
     Status status = call.communicator->has_failed() ? call.communicator->failure() : Status();
-    if (status.ok()) status = call.communicator->get_ready(call.call, call.options, roundings[call.communicator]);
+    if (status.ok()) status = call.communicator->prepare(call.call, call.options, roundings[call.communicator]);
     if (status.ok()) continue;
     refuse(calls, call, status, is_question(status) ? Refused::question : Refused::failure);
     return status;
@@ -305,7 +305,7 @@ Status start(std::span<const DeviceCall> calls) {
     refuse(calls, calls.front(), possible, Refused::question);
     return possible;
   }
-  TUTTI_CHECK_OK(get_ready(calls));
+  TUTTI_CHECK_OK(prepare(calls));
   for (const Schedule::Group& group : schedule.groups()) {
     Status status = Departure(group.calls).go();
     if (status.ok()) continue;

@@ -16,17 +16,11 @@
 
 #include "src/base/service_thread.h"
 #include "src/communicator/communicator.h"
+#include "src/communicator/device/prepared_call.h"
 #include "src/executor/thread_block/device.h"
 #include "transports/shm/segment.h"
 
 namespace tutti {
-
-// Arguments of Device::launch().
-struct DeviceLaunch {
-  KernelBatch batch;
-  std::uint32_t count = 0;
-  std::uint32_t thread_block_bytes = 0;
-};
 
 // Whether a request is made once, or at each replay of a graph.
 enum class Comes : std::uint8_t { once, with_a_graph };

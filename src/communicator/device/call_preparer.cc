@@ -1,0 +1,168 @@
+#include "src/communicator/device/call_preparer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/pages.h"
+#include "src/executor/straighten.h"
+#include "src/executor/thread_block/image.h"
+#include "src/executor/thread_block/run_call.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kBytesPerMessageChannel = 256 * 1024;
+
+}  // namespace
+
+DeviceCallPreparer::DeviceCallPreparer(const Communicator& control, PeerSet& peers, const DeviceWindows& windows)
+    : self_(control.rank()),
+      ranks_(control.ranks()),
+      peers_(peers),
+      windows_(windows),
+      chooser_(control.options(), peers, windows),
+      links_(self_, peers),
+      plans_(self_, peers, chooser_, links_) {}
+
+DeviceCallKey DeviceCallPreparer::key_of(const Call& call, const CommunicatorOptions& options) const {
+  DeviceCallKey key = {.count = call.count,
+                       .shape = shape_of(call) + static_cast<std::uint64_t>(call.kind),
+                       .forced = options.forced,
+                       .in_windows = windows_.windows_of(call).both(),
+                       .has_residual = call.residual != nullptr};
+  key.in_place = call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, self_);
+  return key;
+}
+
+Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare(const Call& call,
+                                                                        const CommunicatorOptions& options,
+                                                                        const Choice* like) {
+  auto prepared = std::make_unique<PreparedDeviceCall>();
+  prepared->record = record_of(call, options);
+  Problem problem = TUTTI_TRY(chooser_.problem_for(call, options));
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  const Query query = TUTTI_TRY(chooser_.query_of(call, problem, options));
+  const Choice choice = TUTTI_TRY(chooser_.choose(call, query, like, prepared->record));
+  const Algorithm* algorithm = TUTTI_TRY(chooser_.algorithm_of(choice, problem));
+  prepared->mapped = choice.mapped;
+  problem.in_place = call.output - call.input == in_place_distance(call, ranks_, self_);
+  prepared->corrects = choice.compression != CompressionFormat::none && call.residual != nullptr;
+  const bool apart = prepared->corrects && input_blocks(problem, self_) != output_blocks(problem, self_);
+  const bool copies_input = problem.in_place && (apart || !algorithm->supports(problem));
+  if (copies_input) problem.in_place = false;
+  if (copies_input || (prepared->corrects && !problem.in_place))
+    prepared->copied_bytes = input_blocks(problem, self_) * block_bytes;
+  const DevicePlan* plan =
+      TUTTI_TRY(plans_.connect({problem, algorithm, choice.protocol,
+                                message_bytes(query, choice.compression) > choice.chunk_bytes, choice.compression},
+                               choice));
+  prepared->plan = plan;
+  TUTTI_CHECK_OK(links_.lay(plan->specs, choice.channels));
+  Launch launch;
+  launch.channels = choice.channels;
+  TUTTI_CHECK_OK(cut_call(call, choice, plan->limits, ranks_, launch, choice.compression));
+  prepared->scratch_bytes = plan->scratch_units == 0
+                                ? 0
+                                : round_up((plan->scratch_units / plan->limits.units + 1) * block_bytes, kPackGranule);
+  FoldTask& task = prepared->entry.call.task;
+  task.type = call.type;
+  task.reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
+  task.compression = choice.compression;
+  task.ranks = ranks_;
+  const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
+  TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,
+                               {choice.mapped, choice.mapped ? Protocol::simple : choice.protocol, copies}, *prepared));
+  if (launch.cut.group > 1) prepared->carried = carried_by(plan->programs(), launch);
+  trace_choice(self_, prepared->record, choice, nullptr);
+  return prepared;
+}
+
+Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& programs, const Launch& given,
+                                         Execution execution, PreparedDeviceCall& prepared) {
+  Launch launch = given;
+  std::vector<RankBuffers> peers(ranks_);  // Only their addresses matter.
+  launch.peers = peers.data();
+  // Only lanes with LL or LL128 are received in words, at most one slot at a time.
+  const std::size_t stage_bytes = is_small(execution.protocol) ? slot_data(links_.slots(), execution.protocol) : 0;
+  std::vector<std::vector<std::byte>> images;
+  std::vector<std::span<LaneState* const>> ends_of;
+  for (const Program* program : programs) {
+    launch.straight = {};
+    const StraightProgram straight = straighten(*program, launch, {.copies = execution.copies});
+    launch.straight = straight.view();
+    images.push_back(make_image(*program, launch, straight, ranks_, execution.meets, stage_bytes));
+    const auto& image = *reinterpret_cast<const Image*>(images.back().data());
+    ends_of.push_back({program->lanes, image.lane_count});
+  }
+  std::vector<std::byte> bytes = join_images(std::move(images));
+  const std::size_t images_bytes = bytes.size();
+  std::uint32_t thread_block_bytes = 0;
+  for (std::size_t at = 0; at < images_bytes; at += images_bytes / programs.size())
+    thread_block_bytes =
+        std::max(thread_block_bytes, ChannelLayout(*reinterpret_cast<const Image*>(bytes.data() + at)).bytes);
+  const std::vector<LaneState*> ends = TUTTI_TRY(links_.on_device(ends_of, launch.channels));
+  const auto* table = reinterpret_cast<const std::byte*>(ends.data());
+  bytes.insert(bytes.end(), table, table + ends.size() * sizeof(LaneState*));
+  prepared.memory_bytes = bytes.size();
+  prepared.memory = TUTTI_TRY(peers_.home().take_any(bytes.size()));
+  TUTTI_CHECK_OK(peers_.home().device().upload(prepared.memory, bytes));
+  BatchCall& entry = prepared.entry;
+  entry.channels = launch.channels;
+  entry.call.image = prepared.memory;
+  entry.call.images = static_cast<std::uint32_t>(programs.size());
+  entry.call.ends = reinterpret_cast<LaneState* const*>(prepared.memory + images_bytes);
+  if (launch.cut.group == 1) entry.call.place = place_;
+  entry.call.rank = self_;
+  prepared.thread_block_bytes = thread_block_bytes;
+  if (prepared.thread_block_bytes <= peers_.home().device().traits().thread_block_bytes) return {};
+  prepared.workspace_bytes = std::size_t{launch.channels} * prepared.thread_block_bytes;
+  prepared.workspace = TUTTI_TRY(peers_.home().take_any(prepared.workspace_bytes));
+  entry.call.workspace = prepared.workspace;
+  entry.workspace_bytes = std::exchange(prepared.thread_block_bytes, 0);
+  return {};
+}
+
+// ---- Messages ----
+
+std::uint32_t DeviceCallPreparer::message_channels(const Call& call) const {
+  const std::uint64_t most =
+      std::clamp(peers_.thread_blocks() / 4, 1U,
+                 std::min(kMaxMessageChannels, peers_.lanes().channels));  // Several peers at a time.
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(call.count * size_of(call.type) / kBytesPerMessageChannel, 1, most));
+}
+
+Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_message(const Call& call) {
+  const bool sends = call.kind == Kind::send;
+  const Rank peer = call.root;
+  const LaneSpec base = message_spec(sends ? self_ : peer, sends ? peer : self_, 0, links_.slots());
+  LaneSpec spec = base;
+  spec.channel = kMessageChannel;
+  LaneState* end = TUTTI_TRY(
+      links_.end(spec, {.writer = spec.writer, .tag = spec.tag, .which = sends ? LaneEnd::writer : LaneEnd::reader}));
+
+  Plan plan;
+  plan.shape = {.units = 1, .scratch = 0, .rounds = 1, .stages = {0}};
+  plan.steps = Steps(self_);
+  if (sends) {
+    plan.steps.send(input(0), peer);
+  } else {
+    plan.steps.recv(peer, output(0));
+  }
+  plan.rounds = {0, 1};
+  const CompiledPlan compiled(plan, [&](const Operand&, bool) { return end; });
+
+  auto prepared = std::make_unique<PreparedDeviceCall>();
+  Launch launch;
+  launch.channels = message_channels(call);
+  launch.even_if_empty = true;
+  const Choice choice = {.algorithm = "message", .chunk_bytes = base.slot_bytes, .loop = {}};
+  const SlotLimits limits = {
+      .algorithm = "message", .slot_bytes = base.slot_bytes, .granule_bytes = 128, .balanced = true};
+  TUTTI_CHECK_OK(cut_call(call, choice, limits, 1, launch));
+  prepared->entry.call.task.type = call.type;
+  TUTTI_CHECK_OK(put_on_device({&compiled.program()}, launch, {}, *prepared));
+  return prepared;
+}
+
+}  // namespace tutti

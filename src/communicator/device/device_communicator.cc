@@ -1,0 +1,213 @@
+#include "src/communicator/device/device_communicator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "src/base/atomic.h"
+#include "src/communicator/device/meeting_memory.h"
+#include "src/communicator/device/turns.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kLanesBytes = 5 << 20;  // To one peer, for both protocols.
+constexpr std::size_t kMaxReserved = 40 << 20;
+constexpr std::size_t kAutotunersBytes = 4 << 20;  // For images of candidates that autotuning tests.
+constexpr std::int64_t kPollUs = 50;               // Interval of polls of a device.
+
+// Fails unless the call's buffers are aligned to an element, as devices require.
+Status check_alignment(const Call& call) {
+  const std::size_t element = size_of(call.type);
+  const auto input = reinterpret_cast<std::uintptr_t>(call.input);
+  const auto output = reinterpret_cast<std::uintptr_t>(call.output);
+  if (input % element == 0 && output % element == 0) return {};
+  return invalid_argument(std::string(input % element != 0 ? "send" : "recv") + " is not aligned to the " +
+                          std::to_string(element) + " bytes of an element, as a GPU needs it");
+}
+
+// Drops forced choices, which do not apply to messages.
+CommunicatorOptions message_options(const CommunicatorOptions& options) {
+  CommunicatorOptions plain;
+  plain.timeout_ms = options.timeout_ms;
+  return plain;
+}
+
+}  // namespace
+
+// Prepares a communicator whose ranks have met, and reserves memory for most lanes. No effect if it is already
+// prepared.
+Status DeviceCommunicator::set_up_device() {
+  if (reports_ != nullptr) return {};
+  std::size_t reserved = 0;
+  if (peers_.all_in_process() && ranks_ > 1) reserved = std::min(peers_.writers_at_home() * kLanesBytes, kMaxReserved);
+  if (autotuning_ != nullptr) reserved += kAutotunersBytes;
+  if (reserved > 0) TUTTI_CHECK_OK(home().reserve(reserved));
+  auto reports = TUTTI_TRY(KernelReports::make(home().shared_device(), board()));
+  const MeetingMemory meeting = TUTTI_TRY(make_meeting_memory(peers_, rank_, *reports));
+  preparer_.use(meeting.place);
+  windows_.use(meeting.windows);
+  reports_ = std::move(reports);
+  jobs_.use(*reports_);
+  TUTTI_CHECK_OK(monitor_.start(*reports_));
+  if (peers_.in_turns()) turns_ = TUTTI_TRY(Turns::make(home().shared_device(), *control_));
+  return {};
+}
+
+// ---- Calls ----
+
+bool DeviceCommunicator::only_copies(const Call& call) const {
+  return call.kind == Kind::collective && ranks_ == 1 && call.reduction != Reduction::pre_mul_sum;
+}
+
+// Reuses memory of calls that are done.
+void DeviceCommunicator::reclaim_memory() { home().done_before(load_acquire(&reports_->progress().begun)); }
+
+Status DeviceCommunicator::prepare(const Call& call, const CommunicatorOptions& options, std::size_t& roundings) {
+  TUTTI_CHECK_OK(check_alignment(call));
+  const bool message = call.kind != Kind::collective;
+  if (only_copies(call) || (call.count == 0 && !message)) return {};
+  if (message && call.root == rank_ && peers_.thread_blocks() == 1) {
+    return unsupported("rank " + std::to_string(rank_) + " cannot send to itself: so many ranks share " +
+                       device().traits().name + " that it can only do one thing at a time there");
+  }
+  TUTTI_CHECK_OK(set_up_device());
+  if (turns_ != nullptr) TUTTI_CHECK_OK(turns_->start());
+  reclaim_memory();
+  auto result = message ? calls_.prepare(call, message_options(options)) : calls_.prepare(call, options);
+  const PreparedDeviceCall* prepared = TUTTI_TRY(std::move(result));
+  return jobs_.provide(*prepared, options.compression_rounding, roundings);
+}
+
+Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const CommunicatorOptions& options) {
+  CallRecord alone = record_of(call, options);
+  DeviceJob job;
+  PreparedDeviceCall* prepared = nullptr;
+  if (call.count > 0 && only_copies(call)) {
+    job.copy_to = call.input == call.output ? nullptr : call.output;
+    job.copy_from = call.input;
+    job.copy_bytes = call.count * size_of(call.type);
+  } else if (call.count > 0) {
+    reclaim_memory();
+    prepared = TUTTI_TRY(calls_.find(call, options));
+    calls_.note_made(call, options);
+  }
+  CallRecord& record = prepared == nullptr ? alone : prepared->record;
+  windows_.add_to(record, call);
+  announce(record);
+  monitor_.set_kind(call.kind);
+  Status agreed = windows_.check(record);
+  if (!agreed.ok()) return fail(std::move(agreed));
+  if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
+  const bool rounds = prepared != nullptr && prepared->entry.call.task.compression != CompressionFormat::none;
+  if (rounds) compression_counter_.add(prepared->carried);
+  const LastRun* ran = nullptr;
+  if (prepared != nullptr)
+    ran =
+        options.compression_rounding.rounding == Rounding::nearest ? &prepared->plan->ran : &prepared->plan->at_random;
+  last_run_.store(ran, std::memory_order_release);
+  return prepared == nullptr ? job : jobs_.job_of(*prepared, call, options, signature_of(record));
+}
+
+Result<DeviceJob> DeviceCommunicator::message(const Call& call, const CommunicatorOptions& options) {
+  reclaim_memory();
+  PreparedDeviceCall* prepared = TUTTI_TRY(calls_.find(call, message_options(options)));
+  monitor_.set_kind(call.kind);
+  // The lane counts its messages, so the signature contains only size and type.
+  const Signature signature = {mix(call.count * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(call.type))};
+  return jobs_.job_of(*prepared, call, options, signature);
+}
+
+// ---- Streams ----
+
+Status DeviceCommunicator::begin(DeviceStream callers, DeviceStream stream) {
+  TUTTI_CHECK_OK(order_.begin(callers, stream));
+  monitor_.expect_calls(order_);
+  return {};
+}
+
+Status DeviceCommunicator::ask(const DeviceLaunch& launch, DeviceStream stream) {
+  return turns_->ask(launch, order_.is_captured() ? Comes::with_a_graph : Comes::once, stream);
+}
+
+Status DeviceCommunicator::await_turns(DeviceStream stream) { return turns_->hold(stream); }
+
+Status DeviceCommunicator::end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream) {
+  std::vector<DeviceCallOrder*> orders;
+  for (DeviceCommunicator* member : members) {
+    TUTTI_CHECK_OK(member->monitor_.report_end(member->order_, stream));
+    orders.push_back(&member->order_);
+  }
+  return DeviceCallOrder::end_together(orders, stream);
+}
+
+Status DeviceCommunicator::start_timing(const Call& call, DeviceStream stream) {
+  return autotuning_ == nullptr || order_.is_captured() ? Status() : autotuning_->start_timing(call, stream);
+}
+
+Status DeviceCommunicator::end_timing(DeviceStream stream) {
+  return autotuning_ == nullptr ? Status() : autotuning_->end_timing(stream);
+}
+
+// ---- Windows ----
+
+Result<WindowHandle> DeviceCommunicator::register_window(const WindowBuffer& own) {
+  TUTTI_CHECK_OK(failure());
+  TUTTI_CHECK_OK(set_up_device());
+  return windows_.register_buffer(own);
+}
+
+Status DeviceCommunicator::deregister_window(WindowHandle window) {
+  TUTTI_CHECK_OK(await_own_calls());
+  return windows_.deregister(window);
+}
+
+// ---- Shutdown ----
+
+// Thread blocks end by themselves: when done, on request, or at their deadline.
+Status DeviceCommunicator::await_own_calls() {
+  while (!has_failed()) {
+    const bool done = TUTTI_TRY(order_.is_idle());
+    if (done) break;
+    std::this_thread::sleep_for(std::chrono::microseconds(kPollUs));
+  }
+  Status status = failure();  // Also notifies the peers, whose thread blocks then leave.
+  if (!status.ok()) wait_for_remote_access();
+  return status;
+}
+
+Status DeviceCommunicator::finalize() {
+  TUTTI_CHECK_OK(finish());
+  return control_->finalize();
+}
+
+Status DeviceCommunicator::leave() {
+  TUTTI_CHECK_OK(finish());
+  return control_->leave();
+}
+
+// After reporting that it leaves, a rank accesses no memory of its peers.
+Status DeviceCommunicator::finish() {
+  TUTTI_CHECK_OK(await_own_calls());
+  monitor_.drain();
+  if (autotuning_ != nullptr) autotuning_->write();
+  windows_.release_all();
+  peers_.release_all();
+  return {};
+}
+
+// Waits for thread blocks of the peers, and for this rank's own, which other work in their stream may delay for long.
+void DeviceCommunicator::wait_for_remote_access() {
+  control_->wait_for_remote_access();
+  const Deadline wanted = Deadline::after_ms(kRemoteAccessMs);
+  const Deadline deadline = board().failed() ? board().remote_access_deadline(wanted) : wanted;
+  while (!deadline.passed()) {
+    const Result<bool> done = order_.is_idle();
+    if (!done.ok() || (done.value() && (turns_ == nullptr || turns_->quiet()))) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(kPollUs));
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,118 @@
+#include "src/communicator/device/device_jobs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "src/communicator/planning/call_numbers.h"
+#include "src/communicator/planning/planning.h"
+
+namespace tutti {
+namespace {
+
+// True if the call rounds beyond its format: by random numbers, or with error feedback.
+bool uses_rounding(const PreparedDeviceCall& prepared, const RequestedRounding& requested) {
+  if (prepared.entry.call.task.compression == CompressionFormat::none) return false;
+  return prepared.corrects || requested.rounding == Rounding::stochastic;
+}
+
+}  // namespace
+
+Status DeviceJobs::provide(const PreparedDeviceCall& prepared, const RequestedRounding& requested,
+                           std::size_t& roundings) {
+  if (uses_rounding(prepared, requested)) TUTTI_CHECK_OK(rounding_chunks_.provide(peers_.home(), ++roundings));
+  return scratch(prepared.scratch_bytes + prepared.copied_bytes).status();
+}
+
+// Grows scratch memory at least twofold. Old scratch memory is kept for calls in progress and for graphs.
+Result<std::byte*> DeviceJobs::scratch(std::size_t bytes) {
+  if (scratch_bytes_ < bytes) {
+    const std::size_t wanted = std::max(bytes, 2 * scratch_bytes_);
+    scratch_ = TUTTI_TRY(peers_.home().take(wanted));
+    scratch_bytes_ = wanted;
+  }
+  return scratch_;
+}
+
+Result<DeviceJob> DeviceJobs::job_of(PreparedDeviceCall& prepared, const Call& call, const CommunicatorOptions& options,
+                                     Signature signature) {
+  DeviceJob job;
+  job.launches = true;
+  job.entry = prepared.entry;
+  job.thread_block_bytes = prepared.thread_block_bytes;
+  KernelCall& entry = job.entry.call;
+  entry.self = {const_cast<std::byte*>(call.input), call.output};
+  const CallWindows windows = prepared.mapped ? windows_.windows_of(call) : CallWindows{};
+  entry.input_window = static_cast<std::uint16_t>(windows.input);
+  entry.output_window = static_cast<std::uint16_t>(windows.output);
+  entry.signature = signature;
+  entry.task.scale = call.scalar;
+  entry.task.integer_scale = call.integer_scalar;
+  if (call.factor != nullptr) {
+    entry.task.scale_in_memory = 1;
+    entry.task.integer_scale = reinterpret_cast<std::int64_t>(call.factor);
+  }
+  const std::size_t limits = prepared.scratch_bytes + prepared.copied_bytes;
+  if (limits > 0) entry.scratch = TUTTI_TRY(scratch(limits));
+  if (prepared.copied_bytes > 0) {
+    entry.input_window = kNotShown;  // Peers of calls in place access this rank's output.
+    entry.self.input = entry.scratch + prepared.scratch_bytes;
+  }
+  if (prepared.copied_bytes > 0 && !prepared.corrects) {
+    job.copy_to = entry.self.input;
+    job.copy_from = call.input;
+    job.copy_bytes = prepared.copied_bytes;
+  }
+  if (uses_rounding(prepared, options.compression_rounding))
+    TUTTI_CHECK_OK(bind_rounding(prepared, call, options.compression_rounding, job));
+  prepared.latest = order_.number();
+  prepared.replayed = prepared.replayed || order_.is_captured();
+  job.entry.watch = reports_->watch(order_.number(), options.timeout_ms);
+  return job;
+}
+
+Status DeviceJobs::bind_rounding(const PreparedDeviceCall& prepared, const Call& call,
+                                 const RequestedRounding& requested, DeviceJob& job) {
+  const bool dithers = requested.rounding == Rounding::stochastic;
+  const CallNumbers numbers =
+      numbers_of(call, self_, peers_.ranks(), prepared.record.sequence - joining_, requested.seed);
+  KernelRounding rounding = {.key = numbers.key,
+                             .input_key = numbers.input_key,
+                             .quantization_errors = prepared.corrects ? call.residual : nullptr,
+                             .elements = numbers.elements,
+                             .firsts = {numbers.first_input, numbers.first_output},
+                             .dithers = dithers ? 1U : 0U};
+  KernelCall& entry = job.entry.call;
+  entry.rounding = TUTTI_TRY(upload_rounding(rounding, job.entry.channels));
+  if (!prepared.corrects) return {};
+  job.correct = {.input = call.input,
+                 .held = const_cast<std::byte*>(entry.self.input),
+                 .residual = call.residual,
+                 .rounding = entry.rounding,
+                 .count = call.count,
+                 .blocks = input_blocks(problem_of(call, peers_.ranks()), self_),
+                 .compression = entry.task.compression,
+                 .type = call.type};
+  return {};
+}
+
+// Returns a chunk of device memory for this call, which is reused after a later call has begun. A captured call keeps
+// its chunk for the lifetime of the graph, and counts its runs there per channel. Without the count, every replay would
+// draw the same random numbers, and the mean of the results would be biased.
+Result<const KernelRounding*> DeviceJobs::upload_rounding(KernelRounding rounding, std::uint32_t channels) {
+  std::byte bytes[RoundingChunks::kBytes] = {};
+  const bool counts = order_.is_captured() && rounding.dithers != 0;
+  const std::size_t used = sizeof rounding + (counts ? channels * sizeof(std::uint32_t) : 0);
+  std::byte* memory = TUTTI_TRY(rounding_chunks_.take(peers_.home()));
+  if (counts) rounding.runs = reinterpret_cast<std::uint32_t*>(memory + sizeof rounding);
+  std::memcpy(bytes, &rounding, sizeof rounding);
+  TUTTI_CHECK_OK(peers_.home().device().upload(memory, std::span(bytes, used)));
+  if (!order_.is_captured()) {
+    peers_.home().retire(memory, RoundingChunks::kBytes, order_.number());
+  } else {
+    TUTTI_CHECK_OK(peers_.home().device().keep_for_graph(order_.stream(), rounding_chunks_.lease(memory)));
+  }
+  return reinterpret_cast<const KernelRounding*>(memory);
+}
+
+}  // namespace tutti

@@ -1,0 +1,61 @@
+// Calls on a device: prepared once for all calls with one key, then bound to the buffers of one call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/communicator/compression_counter.h"
+#include "src/communicator/control/board.h"
+#include "src/communicator/device/device_plans.h"
+#include "src/executor/thread_block/batch.h"
+#include "src/executor/thread_block/correct.h"
+
+namespace tutti {
+
+// Calls with equal keys share their prepared state.
+struct DeviceCallKey {
+  std::uint64_t count = 0, shape = 0;
+  std::uint32_t forced = 0;
+  bool in_place = false, in_windows = false;
+  bool has_residual = false;
+  bool operator==(const DeviceCallKey&) const = default;
+};
+
+// Prepared state of calls with one key: everything except their buffers and numbers.
+struct PreparedDeviceCall {
+  bool corrects = false;             // Adds the residual to the input and rounds the sum.
+  bool mapped = false;               // Accesses peers' memory.
+  const DevicePlan* plan = nullptr;  // Owned by DevicePlans. Null for messages.
+  CallRecord record;
+  BatchCall entry;
+  std::uint32_t thread_block_bytes = 0;
+  std::byte* memory = nullptr;  // On the device: the image, then the lane ends.
+  std::size_t memory_bytes = 0;
+  std::byte* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+  std::size_t scratch_bytes = 0;
+  std::size_t copied_bytes = 0;  // Bytes of a copy that it reads instead of the caller's input.
+  std::uint64_t latest = 0;      // Number of the last call that used it.
+  bool replayed = false;         // By a graph.
+  Carried carried;               // With compression: data of its messages.
+};
+
+// Device work of one call: a copy, or rounding of an input with its residual, then a launch. Each is optional.
+struct DeviceJob {
+  std::byte* copy_to = nullptr;  // Null: no copy.
+  const std::byte* copy_from = nullptr;
+  std::size_t copy_bytes = 0;
+  CorrectTask correct;  // Without a format: no rounding.
+  bool launches = false;
+  BatchCall entry;
+  std::uint32_t thread_block_bytes = 0;
+};
+
+// Arguments of Device::launch().
+struct DeviceLaunch {
+  KernelBatch batch;
+  std::uint32_t count = 0;
+  std::uint32_t thread_block_bytes = 0;
+};
+
+}  // namespace tutti

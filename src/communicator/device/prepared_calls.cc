@@ -1,0 +1,148 @@
+#include "src/communicator/device/prepared_calls.h"
+
+#include <utility>
+
+namespace tutti {
+
+Result<const PreparedDeviceCall*> PreparedDeviceCalls::prepare(const Call& call, const CommunicatorOptions& options) {
+  Slot& slot = *TUTTI_TRY(filled_slot(call, options));
+  if (slot.tuned != nullptr) autotuning_->decide(*slot.tuned, call);
+  const PreparedDeviceCall* prepared = TUTTI_TRY(prepared_in(slot, call, options));
+  return prepared;
+}
+
+Result<PreparedDeviceCall*> PreparedDeviceCalls::find(const Call& call, const CommunicatorOptions& options) {
+  Slot& slot = *TUTTI_TRY(filled_slot(call, options));
+  return prepared_in(slot, call, options);
+}
+
+// ---- Slots ----
+
+PreparedDeviceCalls::Slot& PreparedDeviceCalls::slot_of(const DeviceCallKey& key) {
+  const std::uint64_t flags = (key.in_place ? 1 : 0) + (key.in_windows ? 2 : 0) + (key.has_residual ? 4 : 0);
+  return slots_[mix(key.count * 31 + key.shape * 7 + flags + key.forced) % slots_.size()];
+}
+
+Result<PreparedDeviceCalls::Slot*> PreparedDeviceCalls::filled_slot(const Call& call,
+                                                                    const CommunicatorOptions& options) {
+  const DeviceCallKey key = preparer_.key_of(call, options);
+  Slot& slot = slot_of(key);
+  if (slot.is_filled() && slot.key == key) return &slot;
+  Slot fresh;
+  TUTTI_CHECK_OK(fill(fresh, call, options));
+  clear(slot);
+  slot = std::move(fresh);
+  slot.key = key;
+  if (autotuning_ != nullptr && call.kind == Kind::collective) not_made_.push_back(&slot);
+  return &slot;
+}
+
+Status PreparedDeviceCalls::fill(Slot& slot, const Call& call, const CommunicatorOptions& options) {
+  if (call.kind != Kind::collective) {
+    slot.prepared = TUTTI_TRY(preparer_.prepare_message(call));
+    return {};
+  }
+  std::vector<Candidate> candidates;
+  Query query;
+  if (is_tuned(call, options)) {
+    DevicePlanChooser& chooser = preparer_.chooser();
+    const Problem problem = TUTTI_TRY(chooser.problem_for(call, options));
+    query = TUTTI_TRY(chooser.query_of(call, problem, options));
+    candidates = TUTTI_TRY(chooser.candidates_to_tune(query));
+  }
+  if (candidates.empty()) {
+    slot.prepared = TUTTI_TRY(preparer_.prepare(call, options, nullptr));
+    return {};
+  }
+  DeviceAutotuning::Class& tuned = autotuning_->class_of(query, std::move(candidates));
+  if (!tuned.settled()) {
+    slot.tuned = &tuned;
+    return {};
+  }
+  slot.prepared = TUTTI_TRY(prepare_candidate(tuned.tuning.autotuner.next(), tuned.tuning, call, options));
+  return {};
+}
+
+void PreparedDeviceCalls::clear(Slot& slot) {
+  if (slot.prepared != nullptr) retire(std::move(slot.prepared));
+  for (auto& [candidate, tried] : slot.tried) retire(std::move(tried));
+  slot = {};
+}
+
+void PreparedDeviceCalls::retire(std::unique_ptr<PreparedDeviceCall> prepared) {
+  if (prepared->replayed) {
+    replayed_.push_back(std::move(prepared));
+    return;
+  }
+  home_.retire(prepared->memory, prepared->memory_bytes, prepared->latest);
+  home_.retire(prepared->workspace, prepared->workspace_bytes, prepared->latest);
+}
+
+// ---- Autotuning ----
+
+bool PreparedDeviceCalls::is_tuned(const Call& call, const CommunicatorOptions& options) const {
+  return autotuning_ != nullptr && is_tunable(call, options) &&
+         compression_request(call, options, preparer_.ranks()).compression == CompressionFormat::none;
+}
+
+Result<PreparedDeviceCall*> PreparedDeviceCalls::prepared_in(Slot& slot, const Call& call,
+                                                             const CommunicatorOptions& options) {
+  const DeviceAutotuning::Turn* turn = autotuning_ == nullptr ? nullptr : autotuning_->decided(call);
+  return turn == nullptr ? slot.prepared.get() : tried_in(slot, call, options, *turn);
+}
+
+// Within a group, an earlier call may have put the tuning result into the slot already.
+Result<PreparedDeviceCall*> PreparedDeviceCalls::tried_in(Slot& slot, const Call& call,
+                                                          const CommunicatorOptions& options,
+                                                          const DeviceAutotuning::Turn& turn) {
+  if (slot.tuned == nullptr) {
+    if (turn.settled) return slot.prepared.get();
+    const DeviceCallKey key = slot.key;
+    clear(slot);
+    slot.key = key;
+    slot.tuned = turn.tuned;
+  }
+  const auto known = slot.tried.find(turn.candidate);
+  if (known != slot.tried.end()) return known->second.get();
+  auto made = TUTTI_TRY(prepare_candidate(turn.candidate, turn.tuned->tuning, call, options));
+  return slot.tried.emplace(turn.candidate, std::move(made)).first->second.get();
+}
+
+// A candidate that does not fit its lanes fails on all ranks; then all use the first choice.
+Result<std::unique_ptr<PreparedDeviceCall>> PreparedDeviceCalls::prepare_candidate(std::size_t candidate,
+                                                                                   const TuningClass& tuning,
+                                                                                   const Call& call,
+                                                                                   const CommunicatorOptions& options) {
+  auto made = preparer_.prepare(call, options, &tuning.candidates[candidate].choice);
+  if (made.ok()) return made;
+  Status why = std::move(made).status();
+  if (why.code() != Code::unsupported || candidate == 0) return why;
+  return preparer_.prepare(call, options, &tuning.candidates.front().choice);
+}
+
+void PreparedDeviceCalls::note_made(const Call& call, const CommunicatorOptions& options) {
+  if (autotuning_ == nullptr) return;
+  not_made_.clear();
+  autotuning_->keep();
+  const DeviceAutotuning::Turn* turn = autotuning_->decided(call);
+  if (turn == nullptr) return;
+  Slot& slot = slot_of(preparer_.key_of(call, options));
+  if (turn->settled && slot.tuned != nullptr) {
+    const DeviceCallKey key = slot.key;
+    std::unique_ptr<PreparedDeviceCall> result = std::move(slot.tried[turn->candidate]);
+    slot.tried.erase(turn->candidate);
+    clear(slot);
+    slot.key = key;
+    slot.prepared = std::move(result);
+  }
+  autotuning_->made(call);
+}
+
+void PreparedDeviceCalls::cancel() {
+  if (autotuning_ == nullptr) return;
+  for (Slot* slot : not_made_) clear(*slot);
+  not_made_.clear();
+  autotuning_->forget();
+}
+
+}  // namespace tutti
