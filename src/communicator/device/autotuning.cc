@@ -25,7 +25,7 @@ std::string key_of_machine(const Communicator& control, const PeerSet& peers, co
   std::string place = options.version + ", " + std::to_string(peers.ranks()) + " ranks on " +
                       model_in_words(name.substr(0, name.find(" (device"))) + (peers.on_one_device() ? "" : " each") +
                       ", " + std::to_string(peers.thread_blocks()) + " thread blocks";
-  if (peers.in_turns()) place += " in turns";
+  if (peers.time_sliced()) place += " in turns";
   if (peers.through_host()) place += ", by memory of the host";
   if (options.channels > 0) place += ", " + std::to_string(options.channels) + " channels asked for";
   if (chooser.only_rings()) place += ", along rings";

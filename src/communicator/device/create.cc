@@ -8,7 +8,7 @@
 
 #include "src/communicator/device/deferred_device_frees.h"
 #include "src/communicator/device/device_communicator.h"
-#include "src/communicator/device/turns.h"
+#include "src/communicator/device/time_sliced_launcher.h"
 #include "src/communicator/peers/deferred_frees.h"
 #include "src/executor/proxy/proxy.h"
 
@@ -19,7 +19,7 @@ namespace {
 struct Lost {
   PeerSet peers;
   std::unique_ptr<Communicator> control;
-  std::unique_ptr<Turns> turns;
+  std::unique_ptr<TimeSlicedLauncher> launcher;
   std::unique_ptr<Proxy> proxy;
   std::unique_ptr<KernelReports> reports;
 };
@@ -75,7 +75,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Pe
 // In a child of fork(), leaks everything: the threads do not exist there, their locks may be held forever, and the
 // child must not use the device or the board.
 void DeviceCommunicator::forget() {
-  (void)new auto(std::tuple(std::move(peers_), std::move(control_), std::move(turns_), std::move(order_),
+  (void)new auto(std::tuple(std::move(peers_), std::move(control_), std::move(launcher_), std::move(order_),
                             monitor_.release_proxy(), std::move(reports_), std::move(autotuning_)));
 }
 
@@ -87,12 +87,12 @@ DeviceCommunicator::~DeviceCommunicator() {
     return;
   }
   if (reports_ != nullptr) wait_for_remote_access();
-  if (turns_ != nullptr) turns_->close();  // If leaked, its thread ends by itself.
+  if (launcher_ != nullptr) launcher_->close();  // If leaked, its thread ends by itself.
   const Result<bool> done = order_.is_idle();
-  const bool over = done.ok() && done.value() && (turns_ == nullptr || turns_->quiet());
+  const bool over = done.ok() && done.value() && (launcher_ == nullptr || launcher_->is_idle());
   if (reports_ != nullptr && !over) {
     monitor_.stop_polling();
-    lose({std::move(peers_), std::move(control_), std::move(turns_), monitor_.release_proxy(), std::move(reports_)});
+    lose({std::move(peers_), std::move(control_), std::move(launcher_), monitor_.release_proxy(), std::move(reports_)});
     return;
   }
   monitor_.drain();
@@ -102,7 +102,7 @@ DeviceCommunicator::~DeviceCommunicator() {
   if (peers_.has_other_processes()) keep_until_all_have_left(peers_.shared_home(), board());
   sweep_deferred_frees();
   if (reports_ == nullptr) return;
-  turns_.reset();
+  launcher_.reset();
   windows_.release_all();
   reports_.reset();
 }

@@ -24,7 +24,7 @@ Deferred& deferred() {
 }  // namespace
 
 void note_held_stream() { ++deferred().held; }
-void note_let_go() { --deferred().held; }
+void note_released_stream() { --deferred().held; }
 
 void free_deferred(std::function<void()> back) {
   {

@@ -8,7 +8,7 @@
 
 #include "src/base/atomic.h"
 #include "src/communicator/device/meeting_memory.h"
-#include "src/communicator/device/turns.h"
+#include "src/communicator/device/time_sliced_launcher.h"
 
 namespace tutti {
 namespace {
@@ -52,7 +52,7 @@ Status DeviceCommunicator::set_up_device() {
   reports_ = std::move(reports);
   jobs_.use(*reports_);
   TUTTI_CHECK_OK(monitor_.start(*reports_));
-  if (peers_.in_turns()) turns_ = TUTTI_TRY(Turns::make(home().shared_device(), *control_));
+  if (peers_.time_sliced()) launcher_ = TUTTI_TRY(TimeSlicedLauncher::make(home().shared_device(), *control_));
   return {};
 }
 
@@ -74,7 +74,7 @@ Status DeviceCommunicator::prepare(const Call& call, const CommunicatorOptions& 
                        device().traits().name + " that it can only do one thing at a time there");
   }
   TUTTI_CHECK_OK(set_up_device());
-  if (turns_ != nullptr) TUTTI_CHECK_OK(turns_->start());
+  if (launcher_ != nullptr) TUTTI_CHECK_OK(launcher_->start());
   reclaim_memory();
   auto result = message ? calls_.prepare(call, message_options(options)) : calls_.prepare(call, options);
   const PreparedDeviceCall* prepared = TUTTI_TRY(std::move(result));
@@ -128,11 +128,11 @@ Status DeviceCommunicator::begin(DeviceStream callers, DeviceStream stream) {
   return {};
 }
 
-Status DeviceCommunicator::ask(const DeviceLaunch& launch, DeviceStream stream) {
-  return turns_->ask(launch, order_.is_captured() ? Comes::with_a_graph : Comes::once, stream);
+Status DeviceCommunicator::request_launch(const DeviceLaunch& launch, DeviceStream stream) {
+  return launcher_->request(launch, order_.is_captured() ? RequestKind::replayed : RequestKind::single, stream);
 }
 
-Status DeviceCommunicator::await_turns(DeviceStream stream) { return turns_->hold(stream); }
+Status DeviceCommunicator::hold_for_launches(DeviceStream stream) { return launcher_->hold(stream); }
 
 Status DeviceCommunicator::end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream) {
   std::vector<DeviceCallOrder*> orders;
@@ -205,7 +205,7 @@ void DeviceCommunicator::wait_for_remote_access() {
   const Deadline deadline = board().failed() ? board().remote_access_deadline(wanted) : wanted;
   while (!deadline.passed()) {
     const Result<bool> done = order_.is_idle();
-    if (!done.ok() || (done.value() && (turns_ == nullptr || turns_->quiet()))) return;
+    if (!done.ok() || (done.value() && (launcher_ == nullptr || launcher_->is_idle()))) return;
     std::this_thread::sleep_for(std::chrono::microseconds(kPollUs));
   }
 }

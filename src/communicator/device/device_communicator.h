@@ -30,7 +30,7 @@
 
 namespace tutti {
 
-class Turns;
+class TimeSlicedLauncher;
 
 class DeviceCommunicator final : public Communicator {
  public:
@@ -116,11 +116,11 @@ class DeviceCommunicator final : public Communicator {
   // autotuner is timed.
   Status start_timing(const Call& call, DeviceStream stream);
   Status end_timing(DeviceStream stream);
-  // With time slicing (turns.h), calls are requested with ask() instead of launched, and await_turns() holds the stream
-  // until they are done.
-  bool in_turns() const { return turns_ != nullptr; }
-  Status ask(const DeviceLaunch& launch, DeviceStream stream);
-  Status await_turns(DeviceStream stream);
+  // With time slicing (time_sliced_launcher.h), calls are requested with request_launch(), and
+  // hold_for_launches() holds the stream until they are done.
+  bool is_time_sliced() const { return launcher_ != nullptr; }
+  Status request_launch(const DeviceLaunch& launch, DeviceStream stream);
+  Status hold_for_launches(DeviceStream stream);
   // Ends the calls of all `members`, which have begun together in `stream`.
   static Status end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream);
   // Makes later work in `callers` wait for the calls.
@@ -146,8 +146,8 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<DeviceAutotuning> autotuning_;  // Null: autotuning is off.
   PreparedDeviceCalls calls_;
   DeviceJobs jobs_;
-  std::unique_ptr<KernelReports> reports_;  // Null until the device is set up.
-  std::unique_ptr<Turns> turns_;            // Null: no time slicing; thread blocks wait on the device.
+  std::unique_ptr<KernelReports> reports_;        // Null until the device is set up.
+  std::unique_ptr<TimeSlicedLauncher> launcher_;  // Null: no time slicing; thread blocks wait on the device.
   std::uint64_t mapped_calls_ = 0;
   std::atomic<const LastRun*> last_run_{nullptr};  // Thread-safe.
   CompressionCounter compression_counter_;

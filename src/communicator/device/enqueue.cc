@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/base/caught.h"
-#include "src/communicator/device/turns.h"
+#include "src/communicator/device/time_sliced_launcher.h"
 #include "src/communicator/forced.h"
 
 namespace tutti {
@@ -77,8 +77,8 @@ class Departure {
       if (job.copy_to != nullptr) TUTTI_CHECK_OK(device().copy(job.copy_to, job.copy_from, job.copy_bytes, stream()));
       if (job.correct.compression != CompressionFormat::none) TUTTI_CHECK_OK(device().correct(job.correct, stream()));
       if (!job.launches) continue;
-      if (communicator.in_turns()) {
-        in_turns_[&communicator].push_back(job);
+      if (communicator.is_time_sliced()) {
+        time_sliced_[&communicator].push_back(job);
         continue;
       }
       Family& family = families_[communicator.peers().family()];
@@ -130,9 +130,10 @@ class Departure {
 
   // Time-sliced calls wait for each other: all are requested before one holds the stream.
   Status launch_all() {
-    for (const auto& [communicator, jobs] : in_turns_) TUTTI_CHECK_OK(communicator->ask(launch_of(jobs), stream()));
+    for (const auto& [communicator, jobs] : time_sliced_)
+      TUTTI_CHECK_OK(communicator->request_launch(launch_of(jobs), stream()));
     TUTTI_CHECK_OK(launch());
-    for (const auto& [communicator, jobs] : in_turns_) TUTTI_CHECK_OK(communicator->await_turns(stream()));
+    for (const auto& [communicator, jobs] : time_sliced_) TUTTI_CHECK_OK(communicator->hold_for_launches(stream()));
     return {};
   }
 
@@ -196,7 +197,7 @@ class Departure {
 
   std::vector<const DeviceCall*> calls_;
   std::map<std::uint64_t, Family> families_;
-  std::map<DeviceCommunicator*, std::vector<DeviceJob>> in_turns_;
+  std::map<DeviceCommunicator*, std::vector<DeviceJob>> time_sliced_;
 };
 
 // Groups of calls, per device, that fit one launch: one wave, or several waves of messages.

@@ -167,9 +167,9 @@ Status PeerSet::get_to_know(const PeerInfos& infos) {
       return remote_error("rank " + std::to_string(peer) + " has no memory for lanes on its device");
     if (!reached) ++foreign_;
     if (family_ == 0 && info.is_here()) family_ = info.home;
-    in_turns_ = in_turns_ || std::any_of(infos.begin(), infos.end(), [&](const PeerInfo& other) {
-                  return &other != &info && info.alternates_with(other);
-                });
+    time_sliced_ = time_sliced_ || std::any_of(infos.begin(), infos.end(), [&](const PeerInfo& other) {
+                     return &other != &info && info.alternates_with(other);
+                   });
     const auto sharers =
         std::count_if(infos.begin(), infos.end(), [&](const PeerInfo& other) { return other.device == info.device; });
     thread_blocks_ = std::min(thread_blocks_, info.thread_blocks / static_cast<std::uint32_t>(sharers));

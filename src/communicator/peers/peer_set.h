@@ -66,7 +66,7 @@ class PeerSet {
   Rank ranks() const { return static_cast<Rank>(homes_.size()); }
   // True if some rank shares its device with another one in time slices: a thread block must not wait for a peer then.
   // The same on all ranks.
-  bool in_turns() const { return in_turns_; }
+  bool time_sliced() const { return time_sliced_; }
   // Channels that a rank can run at once. The same on all ranks.
   std::uint32_t thread_blocks() const { return thread_blocks_; }
   // Sizes of lanes. The same on all ranks.
@@ -117,7 +117,7 @@ class PeerSet {
   std::vector<std::shared_ptr<RemoteLanes>> spans_hosts_;  // By rank; null: on this host.
   std::vector<Rank> strangers_;                            // Ranks of this host in other processes.
   Rank foreign_ = 0;                                       // Ranks in other processes, or on other hosts.
-  bool one_device_ = false, in_turns_ = false, alone_ = false;
+  bool one_device_ = false, time_sliced_ = false, alone_ = false;
   std::uint32_t thread_blocks_ = 0;
   LaneBudget budget_;
   std::uint64_t family_ = 0;

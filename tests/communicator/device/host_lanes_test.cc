@@ -51,7 +51,7 @@ TEST(HostMemoryLanes, WorkBesideDeviceLanes_OfTimeSlicedRanks) {
   std::vector<HostDeviceOptions> devices = alone(2);
   for (HostDeviceOptions& device : devices) device.sharing = ComputeSharing::none;
   Islands islands(devices, 2);
-  EXPECT_TRUE(islands[0][0].in_turns() && maps_lanes(islands.usage(0), 2));
+  EXPECT_TRUE(islands[0][0].is_time_sliced() && maps_lanes(islands.usage(0), 2));
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 4); });
 }
 
@@ -104,7 +104,7 @@ TEST_F(HostMemoryLanesOfProcesses, ConnectTimeSlicedProcesses) {
     return host_rig({.unreachable = kNone, .sharing = ComputeSharing::none, .turns = turns.get()});
   };
   const auto work = [](DeviceRanks& own, Rank first) {
-    return own[0].in_turns() ? run_all(own, first, kRanks) : "not in turns";
+    return own[0].is_time_sliced() ? run_all(own, first, kRanks) : "not in turns";
   };
   for (Rank rank = 0; rank < kRanks; ++rank) processes_.start(in_turns, rank, 1, kRanks, work);
   processes_.expect_reports("right");

@@ -1,4 +1,4 @@
-#include "src/communicator/device/turns.h"
+#include "src/communicator/device/time_sliced_launcher.h"
 
 #include <time.h>
 
@@ -34,118 +34,122 @@ void nap(std::int64_t ns) {
 
 }  // namespace
 
-Result<std::unique_ptr<Turns>> Turns::make(std::shared_ptr<Device> device, Communicator& control) {
-  std::unique_ptr<Turns> made(new Turns(std::move(device), control));
+Result<std::unique_ptr<TimeSlicedLauncher>> TimeSlicedLauncher::make(std::shared_ptr<Device> device,
+                                                                     Communicator& control) {
+  std::unique_ptr<TimeSlicedLauncher> made(new TimeSlicedLauncher(std::move(device), control));
   made->event_ = TUTTI_TRY(made->device_->make_event());
-  const std::size_t pages = round_up(sizeof(Desk), mapped_page_bytes());
+  const std::size_t pages = round_up(sizeof(Mailbox), mapped_page_bytes());
   made->memory_ = TUTTI_TRY(Segment::create("tutti-turns", pages));
   made->memory_.close_descriptor();
-  new (made->memory_.data()) Desk{};
+  new (made->memory_.data()) Mailbox{};
   made->mapped_ = TUTTI_TRY(made->device_->map_host(made->memory_.data(), pages));
   made->queue_ = TUTTI_TRY(made->device_->make_queue());
   return made;
 }
 
-Turns::~Turns() {
+TimeSlicedLauncher::~TimeSlicedLauncher() {
   close();
-  keeper_.reset();
-  end_launcher();
+  stream_server_.reset();
+  stop_launcher();
   if (queue_ != nullptr) device_->drop_queue(queue_);
   if (mapped_.host == nullptr) return;
-  auto desk = std::make_shared<Segment>(std::move(memory_));  // Shared, because std::function must be copyable.
-  free_deferred([device = device_, desk = std::move(desk), mapped = mapped_] { device->unmap_host(mapped); });
+  auto mailbox = std::make_shared<Segment>(std::move(memory_));  // Shared, because std::function must be copyable.
+  free_deferred([device = device_, mailbox = std::move(mailbox), mapped = mapped_] { device->unmap_host(mapped); });
 }
 
-Status Turns::start() {
-  if (keeper_ != nullptr) return {};
+Status TimeSlicedLauncher::start() {
+  if (stream_server_ != nullptr) return {};
   if (launcher_ == nullptr)
-    launcher_ = TUTTI_TRY(ServiceThread::start([this] { launch_jobs(); }, 4 * kServiceStackBytes));
-  keeper_ = TUTTI_TRY(ServiceThread::start([this] { keep(); }));
+    launcher_ = TUTTI_TRY(ServiceThread::start([this] { run_launcher(); }, 4 * kServiceStackBytes));
+  stream_server_ = TUTTI_TRY(ServiceThread::start([this] { serve_streams(); }));
   return {};
 }
 
-Result<Turns::Request*> Turns::note(const DeviceLaunch& launch, Comes comes) {
+Result<TimeSlicedLauncher::Request*> TimeSlicedLauncher::add_request(const DeviceLaunch& launch, RequestKind kind) {
   auto request = std::make_unique<Request>();
   request->launch = launch;
-  request->comes = comes;
+  request->kind = kind;
   for (std::uint32_t i = 0; i < launch.count; ++i) {
     BatchCall& call = request->launch.batch.calls[i];
-    call.watch.turns = desk_on_device().turns + request->turns;
-    request->turns += call.channels;
+    call.watch.turns = mailbox_on_device().blocks + request->thread_blocks;
+    request->thread_blocks += call.channels;
     const auto timeout_ns = static_cast<std::int64_t>(call.watch.timeout_ns);
     if (request->timeout_ns == 0 || (timeout_ns != 0 && timeout_ns < request->timeout_ns))
       request->timeout_ns = timeout_ns;
   }
-  if (request->turns > kMaxTurns)
-    return internal_error("calls with " + std::to_string(request->turns) + " thread blocks are to take turns together");
+  if (request->thread_blocks > kMaxThreadBlocks)
+    return internal_error("calls with " + std::to_string(request->thread_blocks) +
+                          " thread blocks are to take turns together");
   const std::lock_guard lock(mutex_);
   do {
     ++latest_;
   } while (latest_ == 0 || requests_.contains(latest_));
   request->number = latest_;
-  Request* noted = request.get();
+  Request* added = request.get();
   requests_[latest_] = std::move(request);
-  ++(comes == Comes::once ? awaited_ : graphs_);
-  if (comes == Comes::once) note_held_stream();
+  ++(kind == RequestKind::single ? pending_ : replayed_);
+  if (kind == RequestKind::single) note_held_stream();
   changed_.notify_one();
-  return noted;
+  return added;
 }
 
 // A request that was given up is kept while the launcher uses it.
-void Turns::forget(const Request& request) {
+void TimeSlicedLauncher::remove_request(const Request& request) {
   const std::lock_guard lock(mutex_);
-  --(request.comes == Comes::once ? awaited_ : graphs_);
-  if (request.comes == Comes::once) note_let_go();
+  --(request.kind == RequestKind::single ? pending_ : replayed_);
+  if (request.kind == RequestKind::single) note_released_stream();
   if (job_ != &request) requests_.erase(request.number);
 }
 
-Status Turns::ask(const DeviceLaunch& launch, Comes comes, DeviceStream stream) {
-  const Request* request = TUTTI_TRY(note(launch, comes));
-  Status requested = device_->put_word(&desk_on_device().requested, request->number, stream);
-  if (!requested.ok()) forget(*request);
+Status TimeSlicedLauncher::request(const DeviceLaunch& launch, RequestKind kind, DeviceStream stream) {
+  const Request* added = TUTTI_TRY(add_request(launch, kind));
+  Status requested = device_->put_word(&mailbox_on_device().requested, added->number, stream);
+  if (!requested.ok()) remove_request(*added);
   return requested;
 }
 
-Status Turns::hold(DeviceStream stream) { return device_->hold_until(&desk_on_device().requested, 0, stream); }
+Status TimeSlicedLauncher::hold(DeviceStream stream) {
+  return device_->hold_until(&mailbox_on_device().requested, 0, stream);
+}
 
-void Turns::close() {
+void TimeSlicedLauncher::close() {
   const std::lock_guard lock(mutex_);
   closing_ = true;
   changed_.notify_one();
 }
 
-void Turns::end_launcher() {
+void TimeSlicedLauncher::stop_launcher() {
   {
     const std::lock_guard lock(mutex_);
-    ended_ = true;
-    handed_.notify_one();
+    stopping_ = true;
+    job_given_.notify_one();
   }
   launcher_.reset();
 }
 
-bool Turns::quiet() {
+bool TimeSlicedLauncher::is_idle() {
   const std::lock_guard lock(mutex_);
-  return awaited_ == 0 && job_ == nullptr;
+  return pending_ == 0 && job_ == nullptr;
 }
 
-// If await() gave up a request, the communicator has failed, so the launcher gets no other.
-void Turns::keep() {
-  while (const Request* request = next()) {
-    if (!over()) await(*request);
-    if (request->comes == Comes::once) forget(*request);
-    store_release(&desk().requested, 0U);
+// If await_launcher() gave up a request, the communicator has failed, so the launcher gets no other.
+void TimeSlicedLauncher::serve_streams() {
+  while (const Request* request = next_request()) {
+    if (!has_failed()) await_launcher(*request);
+    if (request->kind == RequestKind::single) remove_request(*request);
+    store_release(&mailbox().requested, 0U);
   }
 }
 
-// Sleeps until a request is noted while none can be pending; otherwise polls with growing intervals.
-Turns::Request* Turns::next() {
+// Sleeps until a request is added while none can be pending; otherwise polls with growing intervals.
+TimeSlicedLauncher::Request* TimeSlicedLauncher::next_request() {
   for (std::int64_t pause_ns = kNapNs;; pause_ns = std::min(2 * pause_ns, kLongestNs)) {
-    const std::uint32_t requested = load_acquire(&desk().requested);
+    const std::uint32_t requested = load_acquire(&mailbox().requested);
     {
       std::unique_lock lock(mutex_);
       if (requested != 0) return requests_.at(requested).get();
-      if (closing_ && awaited_ == 0) return nullptr;
-      if (awaited_ + graphs_ == 0) {
+      if (closing_ && pending_ == 0) return nullptr;
+      if (pending_ + replayed_ == 0) {
         changed_.wait(lock);
         pause_ns = kNapNs;
         continue;
@@ -155,42 +159,42 @@ Turns::Request* Turns::next() {
   }
 }
 
-bool Turns::over() const { return failed_ || control_.board().failed(); }
+bool TimeSlicedLauncher::has_failed() const { return failed_ || control_.board().failed(); }
 
-void Turns::await(const Request& request) {
+void TimeSlicedLauncher::await_launcher(const Request& request) {
   const std::int64_t began_ns = now_ns();
-  std::int64_t over_ns = 0;  // Time at which the failure was seen.
+  std::int64_t failed_ns = 0;  // Time at which the failure was seen.
   std::unique_lock lock(mutex_);
   job_ = &request;
-  handed_.notify_one();
+  job_given_.notify_one();
   while (!changed_.wait_for(lock, std::chrono::nanoseconds(kLongestNs), [&] { return job_ == nullptr; })) {
     const std::int64_t now = now_ns();
-    if (over_ns == 0 && over()) over_ns = now;
-    if (over_ns != 0 && now - over_ns > kGraceNs) return;
-    if (over_ns != 0 || request.timeout_ns == 0 || now - began_ns - kLateNs < request.timeout_ns) continue;
+    if (failed_ns == 0 && has_failed()) failed_ns = now;
+    if (failed_ns != 0 && now - failed_ns > kGraceNs) return;
+    if (failed_ns != 0 || request.timeout_ns == 0 || now - began_ns - kLateNs < request.timeout_ns) continue;
     lock.unlock();
-    (void)control_.fail(held_up(request));
+    (void)control_.fail(blocked_error(request));
     lock.lock();
   }
 }
 
-Status Turns::held_up(const Request& request) const {
+Status TimeSlicedLauncher::blocked_error(const Request& request) const {
   return timeout_error("rank " + std::to_string(control_.rank()) + " waited more than " +
                        describe_ms(request.timeout_ns / 1'000'000) + ", and its launches on " + device_->traits().name +
                        " are held up: something in the process waits for the whole device while a stream is held, as "
                        "cudaFree and cudaDeviceSynchronize do; free memory when calls are done, or start MPS");
 }
 
-void Turns::launch_jobs() {
+void TimeSlicedLauncher::run_launcher() {
   for (;;) {
     const Request* job = nullptr;
     {
       std::unique_lock lock(mutex_);
-      handed_.wait(lock, [&] { return ended_ || job_ != nullptr; });
+      job_given_.wait(lock, [&] { return stopping_ || job_ != nullptr; });
       if (job_ == nullptr) return;
       job = job_;
     }
-    run(*job);
+    run_request(*job);
     const std::lock_guard lock(mutex_);
     job_ = nullptr;
     changed_.notify_one();
@@ -198,32 +202,32 @@ void Turns::launch_jobs() {
 }
 
 // Peers see only completed steps, so thread blocks have progressed only if a cursor or state has changed.
-void Turns::run(const Request& request) {
-  std::fill_n(desk().turns, request.turns, KernelTurn{});
+void TimeSlicedLauncher::run_request(const Request& request) {
+  std::fill_n(mailbox().blocks, request.thread_blocks, KernelTurn{});
   const std::int64_t began_ns = now_ns();
   std::int64_t pause_ns = kNapNs;
-  for (bool first = true; !over(); first = false) {
-    const std::uint64_t seen = moves_of_peers();
-    end_late_calls(request, began_ns);
-    const std::vector<KernelTurn> before(desk().turns, desk().turns + request.turns);
+  for (bool first = true; !has_failed(); first = false) {
+    const std::uint64_t seen = progress_of_peers();
+    mark_late_calls(request, began_ns);
+    const std::vector<KernelTurn> before(mailbox().blocks, mailbox().blocks + request.thread_blocks);
     Status launched = launch(request);
     if (!launched.ok()) {
       (void)control_.fail(std::move(launched));
       return;
     }
     const bool moved = !std::equal(
-        before.begin(), before.end(), desk().turns,
+        before.begin(), before.end(), mailbox().blocks,
         [](const KernelTurn& a, const KernelTurn& b) { return a.state == b.state && a.cursor == b.cursor; });
     if (moved || first) notify_peers();
-    if (count(request, TurnState::done) == request.turns) return;
+    if (count(request, TurnState::done) == request.thread_blocks) return;
     if (count(request, TurnState::failed) > 0) failed_ = true;
     pause_ns = moved ? kNapNs : std::min(2 * pause_ns, kLongestNs);
     const std::int64_t until_ns = now_ns() + pause_ns;
-    while (moves_of_peers() == seen && now_ns() < until_ns && !over()) nap(kNapNs);
+    while (progress_of_peers() == seen && now_ns() < until_ns && !has_failed()) nap(kNapNs);
   }
 }
 
-Status Turns::launch(const Request& request) {
+Status TimeSlicedLauncher::launch(const Request& request) {
   TUTTI_CHECK_OK(
       device_->launch(request.launch.batch, request.launch.count, request.launch.thread_block_bytes, queue_));
   TUTTI_CHECK_OK(event_->record(queue_));
@@ -235,22 +239,22 @@ Status Turns::launch(const Request& request) {
 }
 
 // Marks calls past their timeout: their thread blocks report the awaited rank if they still wait.
-void Turns::end_late_calls(const Request& request, std::int64_t began_ns) {
+void TimeSlicedLauncher::mark_late_calls(const Request& request, std::int64_t began_ns) {
   const auto waited_ns = static_cast<std::uint64_t>(now_ns() - began_ns);
-  KernelTurn* turn = desk().turns;
+  KernelTurn* block = mailbox().blocks;
   for (std::uint32_t i = 0; i < request.launch.count; ++i) {
     const BatchCall& call = request.launch.batch.calls[i];
     const bool late = call.watch.timeout_ns != 0 && waited_ns > call.watch.timeout_ns;
-    for (std::uint32_t channel = 0; channel < call.channels; ++channel) (turn++)->last = late ? 1 : 0;
+    for (std::uint32_t channel = 0; channel < call.channels; ++channel) (block++)->last = late ? 1 : 0;
   }
 }
 
-std::uint32_t Turns::count(const Request& request, TurnState state) const {
-  return static_cast<std::uint32_t>(std::count_if(desk().turns, desk().turns + request.turns,
-                                                  [&](const KernelTurn& turn) { return turn.state == state; }));
+std::uint32_t TimeSlicedLauncher::count(const Request& request, TurnState state) const {
+  return static_cast<std::uint32_t>(std::count_if(mailbox().blocks, mailbox().blocks + request.thread_blocks,
+                                                  [&](const KernelTurn& block) { return block.state == state; }));
 }
 
-std::uint64_t Turns::moves_of_peers() const {
+std::uint64_t TimeSlicedLauncher::progress_of_peers() const {
   std::uint64_t moves = 0;
   for (Rank peer = 0; peer < control_.ranks(); ++peer) {
     if (peer != control_.rank()) moves += load_acquire(&control_.board().entry(peer).moves);
@@ -258,7 +262,7 @@ std::uint64_t Turns::moves_of_peers() const {
   return moves;
 }
 
-void Turns::notify_peers() const {
+void TimeSlicedLauncher::notify_peers() const {
   std::uint64_t& moves = control_.board().entry(control_.rank()).moves;
   store_release(&moves, moves + 1);
 }

@@ -1,0 +1,116 @@
+// Time slicing: runs the calls of a rank that shares its device with ranks beside which it cannot run. Without MPS, a
+// GPU runs its processes in time slices, and a waiting thread block would spin through the slice of the peer that it
+// waits for.
+//
+// The caller's stream only posts a request in a mailbox and is held until the request is done. The launcher thread
+// launches the request's thread blocks repeatedly. Each launch ends as soon as its blocks would wait, and the next one
+// resumes them. A launch may itself be blocked by work that waits for the held stream. A second thread, the stream
+// server, therefore releases streams; it never calls the device.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "src/base/service_thread.h"
+#include "src/communicator/communicator.h"
+#include "src/communicator/device/prepared_call.h"
+#include "src/executor/thread_block/device.h"
+#include "transports/shm/segment.h"
+
+namespace tutti {
+
+// single: a request is made once. replayed: it is made at each replay of a graph.
+enum class RequestKind : std::uint8_t { single, replayed };
+
+class TimeSlicedLauncher {
+ public:
+  // Allocates memory. `control` must outlive the result.
+  static Result<std::unique_ptr<TimeSlicedLauncher>> make(std::shared_ptr<Device> device, Communicator& control);
+  ~TimeSlicedLauncher();  // Waits for requests of kind `single`; see is_idle(). Not in a child of fork().
+  TimeSlicedLauncher(const TimeSlicedLauncher&) = delete;
+  TimeSlicedLauncher& operator=(const TimeSlicedLauncher&) = delete;
+
+  // Starts the threads, unless they run. Called before the first call.
+  Status start();
+
+  // request() enqueues a request in `stream`. Requests of different ranks run side by side, those of one rank in stream
+  // order. Work enqueued after hold() runs after the last request. After the communicator fails, streams are released
+  // and nothing is launched.
+  Status request(const DeviceLaunch& launch, RequestKind kind, DeviceStream stream);
+  Status hold(DeviceStream stream);
+
+  // Ends the service of streams once all requests of kind `single` are done.
+  void close();
+  // True if no request of kind `single` is pending and no launch is in progress.
+  bool is_idle();
+
+ private:
+  // Maximum of a request: a collective, or the messages of a rank.
+  static constexpr std::uint32_t kMaxThreadBlocks = 128;
+
+  // Shared with streams and thread blocks: whole pages of host memory. The library allocates them itself, because the
+  // stream server may still read them at process exit, when the device has freed its own memory.
+  struct Mailbox {
+    std::uint32_t requested = 0;  // Number of the request, written by the stream; 0: done.
+    KernelTurn blocks[kMaxThreadBlocks];
+  };
+  struct Request {
+    DeviceLaunch launch;
+    RequestKind kind = RequestKind::single;
+    std::uint32_t number = 0;
+    std::uint32_t thread_blocks = 0;  // Over all calls.
+    std::int64_t timeout_ns = 0;      // Shortest timeout of its calls; 0: none.
+  };
+
+  TimeSlicedLauncher(std::shared_ptr<Device> device, Communicator& control)
+      : device_(std::move(device)), control_(control) {}
+
+  Mailbox& mailbox() const { return *reinterpret_cast<Mailbox*>(memory_.data()); }
+  Mailbox& mailbox_on_device() const { return *reinterpret_cast<Mailbox*>(mapped_.device); }
+  Result<Request*> add_request(const DeviceLaunch& launch, RequestKind kind);
+  void remove_request(const Request& request);
+
+  void stop_launcher();
+  bool has_failed() const;  // True after the communicator failed.
+
+  // ---- Stream server thread: never calls the device; the only one that releases streams. ----
+  void serve_streams();
+  Request* next_request();  // Null: no more requests.
+  // Waits until the launcher has finished the request. Gives up some time after a failure or the deadline.
+  void await_launcher(const Request& request);
+  Status blocked_error(const Request& request) const;
+
+  // ---- Launcher thread ----
+  void run_launcher();
+  void run_request(const Request& request);
+  Status launch(const Request& request);
+  void mark_late_calls(const Request& request, std::int64_t began_ns);
+  std::uint32_t count(const Request& request, TurnState state) const;  // Number of its thread blocks in this state.
+  std::uint64_t progress_of_peers() const;
+  void notify_peers() const;
+
+  const std::shared_ptr<Device> device_;
+  Communicator& control_;
+  Segment memory_;  // A Mailbox, padded to whole pages.
+  HostMemory mapped_;
+  std::atomic<bool> failed_{false};  // A thread block failed, and reported why.
+  DeviceStream queue_ = nullptr;
+  std::unique_ptr<DeviceEvent> event_;  // After the latest launch.
+  std::mutex mutex_;                    // Protects the members below.
+  std::condition_variable changed_;     // Wakes the stream server.
+  std::condition_variable job_given_;   // Wakes the launcher.
+  std::map<std::uint32_t, std::unique_ptr<Request>> requests_;
+  std::uint32_t latest_ = 0;
+  std::uint32_t pending_ = 0;   // Pending requests of kind `single`.
+  std::uint32_t replayed_ = 0;  // Requests made by graphs.
+  bool closing_ = false;
+  const Request* job_ = nullptr;  // Request that the stream server gave to the launcher.
+  bool stopping_ = false;         // The launcher is to end.
+  std::unique_ptr<ServiceThread> stream_server_, launcher_;
+};
+
+}  // namespace tutti
