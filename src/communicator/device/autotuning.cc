@@ -22,14 +22,14 @@ std::string key_of_machine(const Communicator& control, const PeerSet& peers, co
   const CommunicatorOptions& options = control.options();
   if (options.tune_file.empty() || control.rank() != 0) return "";
   const std::string& name = peers.home().device().traits().name;
-  std::string place = options.version + ", " + std::to_string(peers.ranks()) + " ranks on " +
-                      model_in_words(name.substr(0, name.find(" (device"))) + (peers.on_one_device() ? "" : " each") +
-                      ", " + std::to_string(peers.thread_blocks()) + " thread blocks";
-  if (peers.time_sliced()) place += " in turns";
-  if (peers.through_host()) place += ", by memory of the host";
-  if (options.channels > 0) place += ", " + std::to_string(options.channels) + " channels asked for";
-  if (chooser.only_rings()) place += ", along rings";
-  return place + ", links " + links_in_words(peers.hosts());
+  std::string key = options.version + ", " + std::to_string(peers.ranks()) + " ranks on " +
+                    model_in_words(name.substr(0, name.find(" (device"))) + (peers.on_one_device() ? "" : " each") +
+                    ", " + std::to_string(peers.thread_blocks()) + " thread blocks";
+  if (peers.time_sliced()) key += " in turns";
+  if (peers.through_host()) key += ", by memory of the host";
+  if (options.channels > 0) key += ", " + std::to_string(options.channels) + " channels asked for";
+  if (chooser.only_rings()) key += ", along rings";
+  return key + ", links " + links_in_words(peers.hosts());
 }
 
 }  // namespace
@@ -40,29 +40,29 @@ std::unique_ptr<DeviceAutotuning> DeviceAutotuning::make(const Communicator& con
   if (options.tune == Tune::off || peers.ranks() == 1 || peers.network() || options.has_plugin()) return nullptr;
   const auto make_timer = [&device = peers.home().device()] { return device.make_timer(); };
   auto made = std::make_unique<DeviceAutotuning>(
-      options, Means{control.board(), control.rank(), make_timer, key_of_machine(control, peers, chooser)});
-  made->show_kept();
+      options, Environment{control.board(), control.rank(), make_timer, key_of_machine(control, peers, chooser)});
+  made->publish_saved();
   return made;
 }
 
-DeviceAutotuning::DeviceAutotuning(const CommunicatorOptions& options, Means means)
-    : means_(std::move(means)), saved_(options, means_.rank, means_.place) {}
+DeviceAutotuning::DeviceAutotuning(const CommunicatorOptions& options, Environment environment)
+    : environment_(std::move(environment)), saved_(options, environment_.rank, environment_.machine_key) {}
 
-void DeviceAutotuning::show_kept() {
+void DeviceAutotuning::publish_saved() {
   if (!saved_.unreported()) return;
   saved_.read();
-  std::uint32_t* shown = means_.board.autotuners().kept;
+  std::uint32_t* shown = environment_.board.autotuners().kept;
   for (const SavedTuning::Kept& kept : saved_.table()) {
-    if (!decides()) break;
+    if (!is_root()) break;
     store_relaxed(shown++, kept.lanes);
     store_relaxed(shown++, kept.mapped);
   }
 }
 
-// The ranks have synchronized since show_kept().
-void DeviceAutotuning::see_kept() {
+// The ranks have synchronized since publish_saved().
+void DeviceAutotuning::read_published() {
   if (!saved_.unreported()) return;
-  const std::uint32_t* shown = means_.board.autotuners().kept;
+  const std::uint32_t* shown = environment_.board.autotuners().kept;
   for (SavedTuning::Kept& kept : saved_.table()) {
     kept.lanes = load_relaxed(shown++);
     kept.mapped = load_relaxed(shown++);
@@ -92,48 +92,49 @@ DeviceAutotuning::Class& DeviceAutotuning::class_of(const Query& query, std::vec
   fresh_.push_back(key);
   Autotuner& autotuner = made.tuning.autotuner;
   saved_.settle(calls, made.tuning);
-  if (!autotuner.settled() && places_ == kMaxAutotuners) autotuner.give_up();
+  if (!autotuner.settled() && board_entries_ == kMaxAutotuners) autotuner.give_up();
   if (autotuner.settled()) {
     made.before = 0;
     return made;
   }
-  made.place = places_++;
+  made.board_index = board_entries_++;
   ++being_tuned_;
   return made;
 }
 
 // A refused group may already have changed over. Calls before the switchover that are made later still use the previous
 // candidate.
-void DeviceAutotuning::decide(Class& tuned, const Call& call) {
+void DeviceAutotuning::assign(Class& tuned, const Call& call) {
   Autotuner& autotuner = tuned.tuning.autotuner;
-  const auto ahead =
-      std::count_if(decided_.begin(), decided_.end(), [&](const Turn& turn) { return turn.tuned == &tuned; });
+  const auto ahead = std::count_if(assigned_.begin(), assigned_.end(),
+                                   [&](const Assignment& assignment) { return assignment.tuned == &tuned; });
   const std::uint64_t number = tuned.made + static_cast<std::uint64_t>(ahead) + 1;
   if (!autotuner.settled()) {
     look_at_timers(tuned);
-    const auto decision = means_.board.switchover(tuned.place).arrive(means_.rank, number, tuned.stage);
+    const auto decision =
+        environment_.board.switchover(tuned.board_index).arrive(environment_.rank, number, tuned.stage);
     if (decision) change_over(tuned, *decision);
   }
-  Turn turn = {.call = &call, .tuned = &tuned, .candidate = tuned.meanwhile};
+  Assignment assignment = {.call = &call, .tuned = &tuned, .candidate = tuned.meanwhile};
   if (number > tuned.before) {
     const Autotuner::Turn of_autotuner = autotuner.turn_at(number - 1 - tuned.before);
-    turn.candidate = of_autotuner.candidate;
-    turn.tried = of_autotuner.tried;
-    turn.counts = of_autotuner.counts;
-    turn.settled = autotuner.settled();
+    assignment.candidate = of_autotuner.candidate;
+    assignment.tried = of_autotuner.tried;
+    assignment.counts = of_autotuner.counts;
+    assignment.settled = autotuner.settled();
   }
-  decided_.push_back(turn);
-  if (decides() && !autotuner.settled()) propose(tuned);
+  assigned_.push_back(assignment);
+  if (is_root() && !autotuner.settled()) propose(tuned);
 }
 
 // Board entries are assigned in the order in which classes are created, so those of the dropped classes are free again.
 // Old figures remain until the next class writes; a count that is too large only delays a proposal.
-void DeviceAutotuning::forget() {
-  decided_.clear();
+void DeviceAutotuning::cancel() {
+  assigned_.clear();
   for (const Key& key : fresh_) {
     const auto found = classes_.find(key);
     if (!found->second.tuning.autotuner.settled()) {
-      --places_;
+      --board_entries_;
       --being_tuned_;
     }
     classes_.erase(found);
@@ -141,18 +142,18 @@ void DeviceAutotuning::forget() {
   fresh_.clear();
 }
 
-const DeviceAutotuning::Turn* DeviceAutotuning::decided(const Call& call) const {
-  const auto found =
-      std::find_if(decided_.begin(), decided_.end(), [&](const Turn& turn) { return turn.call == &call; });
-  return found == decided_.end() ? nullptr : &*found;
+const DeviceAutotuning::Assignment* DeviceAutotuning::assignment_of(const Call& call) const {
+  const auto found = std::find_if(assigned_.begin(), assigned_.end(),
+                                  [&](const Assignment& assignment) { return assignment.call == &call; });
+  return found == assigned_.end() ? nullptr : &*found;
 }
 
-void DeviceAutotuning::made(const Call& call) {
-  TUTTI_ASSERT(!decided_.empty() && decided_.front().call == &call);
-  const Turn turn = decided_.front();
-  decided_.pop_front();
-  ++turn.tuned->made;
-  if (turn.tried) turn.tuned->awaited.push_back(std::move(running_));
+void DeviceAutotuning::note_made(const Call& call) {
+  TUTTI_ASSERT(!assigned_.empty() && assigned_.front().call == &call);
+  const Assignment assignment = assigned_.front();
+  assigned_.pop_front();
+  ++assignment.tuned->made;
+  if (assignment.tried) assignment.tuned->awaited.push_back(std::move(running_));
   running_ = nullptr;
 }
 
@@ -169,15 +170,15 @@ std::unique_ptr<DeviceTimer> DeviceAutotuning::free_timer() {
     return timer;
   }
   if (timers_made_ == kMaxTimers) return nullptr;
-  auto made = means_.make_timer();
+  auto made = environment_.make_timer();
   if (!made.ok()) return nullptr;
   ++timers_made_;
   return std::move(made).value();
 }
 
 Status DeviceAutotuning::start_timing(const Call& call, DeviceStream stream) {
-  const Turn* turn = decided(call);
-  if (turn == nullptr || !turn->counts) return {};
+  const Assignment* assignment = assignment_of(call);
+  if (assignment == nullptr || !assignment->counts) return {};
   running_ = free_timer();
   begun_ = running_.get();
   return begun_ == nullptr ? Status() : begun_->begin(stream);
@@ -210,7 +211,7 @@ void DeviceAutotuning::look_at_timers(Class& tuned) {
 
 void DeviceAutotuning::notify(const Class& tuned) const {
   constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
-  AutotunerEntry& own = means_.board.autotuner_entry(tuned.place, means_.rank);
+  AutotunerEntry& own = environment_.board.autotuner_entry(tuned.board_index, environment_.rank);
   std::uint32_t* to = own.seen_ns;
   for (const std::uint64_t each : tuned.tuning.autotuner.seen())
     store_relaxed(to++, static_cast<std::uint32_t>(std::min(each, kLongest)));
@@ -218,13 +219,13 @@ void DeviceAutotuning::notify(const Class& tuned) const {
 }
 
 std::optional<std::vector<std::uint64_t>> DeviceAutotuning::sums_of(const Class& tuned) const {
-  const Board& board = means_.board;
+  const Board& board = environment_.board;
   for (Rank rank = 0; rank < board.ranks(); ++rank)
-    if (load_acquire(&board.autotuner_entry(tuned.place, rank).reported) != tuned.stage) return std::nullopt;
+    if (load_acquire(&board.autotuner_entry(tuned.board_index, rank).reported) != tuned.stage) return std::nullopt;
   std::vector<std::uint64_t> sums(tuned.tuning.autotuner.seen().size());
   for (std::size_t i = 0; i < sums.size(); ++i) {
     for (Rank rank = 0; rank < board.ranks(); ++rank) {
-      const std::uint32_t own = load_relaxed(&board.autotuner_entry(tuned.place, rank).seen_ns[i]);
+      const std::uint32_t own = load_relaxed(&board.autotuner_entry(tuned.board_index, rank).seen_ns[i]);
       sums[i] += own;
       if (own != 0) continue;
       sums[i] = 0;  // Some rank has not timed it.
@@ -234,16 +235,17 @@ std::optional<std::vector<std::uint64_t>> DeviceAutotuning::sums_of(const Class&
   return sums;
 }
 
-// A rank publishes figures of a stage only after entering it, so no rank is behind the previous turn.
+// A rank publishes figures of a stage only after entering it, so no rank is behind the previous switchover.
 void DeviceAutotuning::propose(Class& tuned) {
   if (tuned.agreed) return;
   if (!tuned.concluded) {
     const auto sums = sums_of(tuned);
     if (!sums) return;
     tuned.concluded = tuned.tuning.autotuner;
-    tuned.concluded->conclude(*sums, means_.board.ranks());
+    tuned.concluded->conclude(*sums, environment_.board.ranks());
   }
-  tuned.agreed = means_.board.switchover(tuned.place).propose(tuned.stage, tuned.concluded->outcome(), tuned.margin);
+  tuned.agreed =
+      environment_.board.switchover(tuned.board_index).propose(tuned.stage, tuned.concluded->outcome(), tuned.margin);
   if (!tuned.agreed) tuned.margin = std::min(2 * tuned.margin, kMaxMargin);
 }
 
@@ -257,7 +259,7 @@ void DeviceAutotuning::change_over(Class& tuned, const Switchover::Decision& dec
   tuned.margin = Class::kFirstMargin;
   ++tuned.stage;
   if (!autotuner.settled()) return;
-  if (decides() && tuned.tuning.measured()) report(tuned.calls, tuned.tuning);
+  if (is_root() && tuned.tuning.measured()) report(tuned.calls, tuned.tuning);
   if (--being_tuned_ > 0) return;
   timers_.clear();  // No timer is in use: all have reported durations.
   timers_made_ = 0;

@@ -36,8 +36,8 @@ class DeviceAutotuning {
   static constexpr std::uint64_t kIdle = 16;
 
   struct Class;
-  // Candidate of a call, fixed by decide().
-  struct Turn {
+  // Candidate of a call, fixed by assign().
+  struct Assignment {
     const Call* call = nullptr;
     Class* tuned = nullptr;
     std::size_t candidate = 0;
@@ -48,10 +48,10 @@ class DeviceAutotuning {
     static constexpr std::uint64_t kFirstMargin = 2;
     ClassOfCalls calls;
     TuningClass tuning;
-    std::uint32_t place = 0;       // Index on the board.
-    std::uint64_t made = 0;        // Number of calls so far.
-    std::uint64_t before = kIdle;  // Number of calls before the current stage.
-    std::uint32_t stage = 1;       // Number of the current stage.
+    std::uint32_t board_index = 0;  // Index on the board.
+    std::uint64_t made = 0;         // Number of calls so far.
+    std::uint64_t before = kIdle;   // Number of calls before the current stage.
+    std::uint32_t stage = 1;        // Number of the current stage.
     // Timers of calls whose durations are not known yet, in call order; null: not timed.
     std::deque<std::unique_ptr<DeviceTimer>> awaited = {};
     // On rank 0: state after the stage, which takes effect once all ranks agree from which call on.
@@ -64,22 +64,22 @@ class DeviceAutotuning {
     bool settled() const { return tuning.autotuner.settled() && made >= before; }
   };
 
-  struct Means {
+  struct Environment {
     const Board& board;  // Outlives this.
     Rank rank = 0;
     std::function<Result<std::unique_ptr<DeviceTimer>>()> make_timer;
-    std::string place;  // Key of the machine and the ranks under which results are saved.
+    std::string machine_key;  // Key of the machine and the ranks under which results are saved.
   };
-  DeviceAutotuning(const CommunicatorOptions& options, Means means);
-  // Creates autotuning for a communicator, and publishes results of earlier runs as show_kept() does. Returns null if
-  // autotuning is off. It needs the board, which ranks of other hosts do not see.
+  DeviceAutotuning(const CommunicatorOptions& options, Environment environment);
+  // Creates autotuning for a communicator, and publishes results of earlier runs as publish_saved() does. Returns null
+  // if autotuning is off. It needs the board, which ranks of other hosts do not see.
   static std::unique_ptr<DeviceAutotuning> make(const Communicator& control, const PeerSet& peers,
                                                 const DevicePlanChooser& chooser);
 
   // Exchange results of earlier runs before the first call: rank 0 publishes them on the board, then the other ranks
   // read them.
-  void show_kept();
-  void see_kept();
+  void publish_saved();
+  void read_published();
   // On rank 0, merges the results of this run into the tune file. No effect on other ranks.
   void write() const;
 
@@ -88,22 +88,22 @@ class DeviceAutotuning {
   Class& class_of(const Query& query, std::vector<Candidate> candidates);
 
   // Decides which candidate `call` will use, after the calls decided before it. The address of `call` identifies it
-  // until made() or forget().
-  void decide(Class& tuned, const Call& call);
-  const Turn* decided(const Call& call) const;  // Null: decide() was not called for it.
+  // until note_made() or cancel().
+  void assign(Class& tuned, const Call& call);
+  const Assignment* assignment_of(const Call& call) const;  // Null: assign() was not called for it.
   // Removes the oldest decided call, which is `call`, and keeps the timer that start_timing() began for it.
-  void made(const Call& call);
+  void note_made(const Call& call);
   // Drops all decided calls, none of which will be made, and the classes created for them.
-  void forget();
-  // Keeps the classes created since the last keep() or forget(): a call of theirs is being made.
-  void keep() { fresh_.clear(); }
+  void cancel();
+  // Keeps the classes created since the last keep_classes() or cancel(): a call of theirs is being made.
+  void keep_classes() { fresh_.clear(); }
 
   // Enclose a decided call in its stream, and time it if it counts. The stream must not be captured.
   Status start_timing(const Call& call, DeviceStream stream);
   Status end_timing(DeviceStream stream);
 
  private:
-  bool decides() const { return means_.rank == 0; }
+  bool is_root() const { return environment_.rank == 0; }
   std::unique_ptr<DeviceTimer> free_timer();
   void look_at_timers(Class& tuned);
   void notify(const Class& tuned) const;
@@ -112,15 +112,15 @@ class DeviceAutotuning {
   void propose(Class& tuned);
   void change_over(Class& tuned, const Switchover::Decision& decision);
 
-  const Means means_;
+  const Environment environment_;
   SavedTuning saved_;
   using Key = std::pair<std::uint32_t, std::uint32_t>;  // Key of the calls, and of the candidates.
   std::map<Key, Class> classes_;
   // Classes to remove if their calls are refused, because other ranks may have different ones.
   std::vector<Key> fresh_;
-  std::uint32_t places_ = 0;       // Number of board entries in use.
-  std::uint32_t being_tuned_ = 0;  // Number of classes being tuned.
-  std::deque<Turn> decided_;
+  std::uint32_t board_entries_ = 0;  // Number of board entries in use.
+  std::uint32_t being_tuned_ = 0;    // Number of classes being tuned.
+  std::deque<Assignment> assigned_;
   std::vector<std::unique_ptr<DeviceTimer>> timers_;  // Free timers.
   std::uint32_t timers_made_ = 0;                     // Number of timers that exist.
   std::unique_ptr<DeviceTimer> running_;              // Timer of the call that is being enqueued.

@@ -53,7 +53,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
   for (const auto& each : made) {
     DeviceCommunicator& joined = *each->on_device();
     joined.jobs_.set_joining(joined.board().last(joined.rank()));
-    if (joined.autotuning_ != nullptr) joined.autotuning_->see_kept();
+    if (joined.autotuning_ != nullptr) joined.autotuning_->read_published();
   }
   return made;
 }

@@ -6,7 +6,7 @@ namespace tutti {
 
 Result<const PreparedDeviceCall*> PreparedDeviceCalls::prepare(const Call& call, const CommunicatorOptions& options) {
   Slot& slot = *TUTTI_TRY(filled_slot(call, options));
-  if (slot.tuned != nullptr) autotuning_->decide(*slot.tuned, call);
+  if (slot.tuned != nullptr) autotuning_->assign(*slot.tuned, call);
   const PreparedDeviceCall* prepared = TUTTI_TRY(prepared_in(slot, call, options));
   return prepared;
 }
@@ -87,25 +87,25 @@ bool PreparedDeviceCalls::is_tuned(const Call& call, const CommunicatorOptions& 
 
 Result<PreparedDeviceCall*> PreparedDeviceCalls::prepared_in(Slot& slot, const Call& call,
                                                              const CommunicatorOptions& options) {
-  const DeviceAutotuning::Turn* turn = autotuning_ == nullptr ? nullptr : autotuning_->decided(call);
-  return turn == nullptr ? slot.prepared.get() : tried_in(slot, call, options, *turn);
+  const DeviceAutotuning::Assignment* assignment = autotuning_ == nullptr ? nullptr : autotuning_->assignment_of(call);
+  return assignment == nullptr ? slot.prepared.get() : tried_in(slot, call, options, *assignment);
 }
 
 // Within a group, an earlier call may have put the tuning result into the slot already.
 Result<PreparedDeviceCall*> PreparedDeviceCalls::tried_in(Slot& slot, const Call& call,
                                                           const CommunicatorOptions& options,
-                                                          const DeviceAutotuning::Turn& turn) {
+                                                          const DeviceAutotuning::Assignment& assignment) {
   if (slot.tuned == nullptr) {
-    if (turn.settled) return slot.prepared.get();
+    if (assignment.settled) return slot.prepared.get();
     const DeviceCallKey key = slot.key;
     clear(slot);
     slot.key = key;
-    slot.tuned = turn.tuned;
+    slot.tuned = assignment.tuned;
   }
-  const auto known = slot.tried.find(turn.candidate);
+  const auto known = slot.tried.find(assignment.candidate);
   if (known != slot.tried.end()) return known->second.get();
-  auto made = TUTTI_TRY(prepare_candidate(turn.candidate, turn.tuned->tuning, call, options));
-  return slot.tried.emplace(turn.candidate, std::move(made)).first->second.get();
+  auto made = TUTTI_TRY(prepare_candidate(assignment.candidate, assignment.tuned->tuning, call, options));
+  return slot.tried.emplace(assignment.candidate, std::move(made)).first->second.get();
 }
 
 // A candidate that does not fit its lanes fails on all ranks; then all use the first choice.
@@ -123,26 +123,26 @@ Result<std::unique_ptr<PreparedDeviceCall>> PreparedDeviceCalls::prepare_candida
 void PreparedDeviceCalls::note_made(const Call& call, const CommunicatorOptions& options) {
   if (autotuning_ == nullptr) return;
   not_made_.clear();
-  autotuning_->keep();
-  const DeviceAutotuning::Turn* turn = autotuning_->decided(call);
-  if (turn == nullptr) return;
+  autotuning_->keep_classes();
+  const DeviceAutotuning::Assignment* assignment = autotuning_->assignment_of(call);
+  if (assignment == nullptr) return;
   Slot& slot = slot_of(preparer_.key_of(call, options));
-  if (turn->settled && slot.tuned != nullptr) {
+  if (assignment->settled && slot.tuned != nullptr) {
     const DeviceCallKey key = slot.key;
-    std::unique_ptr<PreparedDeviceCall> result = std::move(slot.tried[turn->candidate]);
-    slot.tried.erase(turn->candidate);
+    std::unique_ptr<PreparedDeviceCall> result = std::move(slot.tried[assignment->candidate]);
+    slot.tried.erase(assignment->candidate);
     clear(slot);
     slot.key = key;
     slot.prepared = std::move(result);
   }
-  autotuning_->made(call);
+  autotuning_->note_made(call);
 }
 
 void PreparedDeviceCalls::cancel() {
   if (autotuning_ == nullptr) return;
   for (Slot* slot : not_made_) clear(*slot);
   not_made_.clear();
-  autotuning_->forget();
+  autotuning_->cancel();
 }
 
 }  // namespace tutti

@@ -47,7 +47,7 @@ class PreparedDeviceCalls {
   bool is_tuned(const Call& call, const CommunicatorOptions& options) const;
   Result<PreparedDeviceCall*> prepared_in(Slot& slot, const Call& call, const CommunicatorOptions& options);
   Result<PreparedDeviceCall*> tried_in(Slot& slot, const Call& call, const CommunicatorOptions& options,
-                                       const DeviceAutotuning::Turn& turn);
+                                       const DeviceAutotuning::Assignment& assignment);
   Result<std::unique_ptr<PreparedDeviceCall>> prepare_candidate(std::size_t candidate, const TuningClass& tuning,
                                                                 const Call& call, const CommunicatorOptions& options);
   void clear(Slot& slot);

@@ -112,8 +112,8 @@ TEST(DeviceAutotuners, IgnoreFailedCalls) {
     for (int i = 0; i < kEnough; ++i) {
       ranks.make(1);
       const Call refused[3] = {};
-      for (const Call& call : refused) ranks[0].autotuning->decide(ranks.class_at(0), call);
-      ranks[0].autotuning->forget();
+      for (const Call& call : refused) ranks[0].autotuning->assign(ranks.class_at(0), call);
+      ranks[0].autotuning->cancel();
       ranks.make(0);
     }
     ranks.expect_alike();
@@ -147,12 +147,12 @@ TEST(DeviceAutotuners, SwitchWithinGroup) {
     Call group[kGroup];
     for (Rank rank = 0; rank < ranks.size(); ++rank) {
       DeviceAutotuning& autotuning = *ranks[rank].autotuning;
-      for (const Call& call : group) autotuning.decide(ranks.class_at(rank), call);
+      for (const Call& call : group) autotuning.assign(ranks.class_at(rank), call);
       for (const Call& call : group) {
-        ranks[rank].candidates.push_back(autotuning.decided(call)->candidate);
-        ranks[rank].takes_ns = autotuning.decided(call)->candidate == 0 ? 10'000 : 9'000;
+        ranks[rank].candidates.push_back(autotuning.assignment_of(call)->candidate);
+        ranks[rank].takes_ns = autotuning.assignment_of(call)->candidate == 0 ? 10'000 : 9'000;
         EXPECT_TRUE(autotuning.start_timing(call, nullptr).ok());
-        autotuning.made(call);
+        autotuning.note_made(call);
         EXPECT_TRUE(autotuning.end_timing(nullptr).ok());
       }
     }

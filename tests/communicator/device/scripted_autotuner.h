@@ -52,7 +52,7 @@ class ScriptedRanks {
         return std::unique_ptr<DeviceTimer>(new ScriptedTimer(own.takes_ns, own.calls, done_));
       };
       own.autotuning =
-          std::make_unique<DeviceAutotuning>(options, DeviceAutotuning::Means{board_, rank, make, "nowhere"});
+          std::make_unique<DeviceAutotuning>(options, DeviceAutotuning::Environment{board_, rank, make, "nowhere"});
     }
   }
 
@@ -85,13 +85,13 @@ class ScriptedRanks {
   void make(Rank rank, bool timed = true, std::uint64_t bytes = 1000) {
     Own& own = (*this)[rank];
     DeviceAutotuning::Class& tuned = class_at(rank, bytes);
-    own.autotuning->decide(tuned, own.call);
-    const DeviceAutotuning::Turn turn = *own.autotuning->decided(own.call);
+    own.autotuning->assign(tuned, own.call);
+    const DeviceAutotuning::Assignment turn = *own.autotuning->assignment_of(own.call);
     own.takes_ns = std::llround(takes_us_[rank][turn.candidate] * 1e3);
     ++own.calls;
     EXPECT_TRUE(!timed || own.autotuning->start_timing(own.call, nullptr).ok());
-    own.autotuning->keep();
-    own.autotuning->made(own.call);
+    own.autotuning->keep_classes();
+    own.autotuning->note_made(own.call);
     EXPECT_TRUE(own.autotuning->end_timing(nullptr).ok());
     own.candidates.push_back(turn.candidate);
     done_ = ~std::uint64_t{0};
