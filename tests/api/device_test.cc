@@ -85,11 +85,11 @@ TEST_F(DeviceApi, CurrentDeviceReturnsNumber) {
 class Left {
  public:
   explicit Left(std::size_t bytes) {
-    const auto home = std::make_shared<DeviceHome>(find_device().value());
+    const auto rank_memory = std::make_shared<RankDeviceMemory>(find_device().value());
     DeviceHandle handle;
     File file;
-    EXPECT_TRUE(home->open_inboxes(bytes, handle, file).ok());
-    keep_until_all_have_left(home, board_);
+    EXPECT_TRUE(rank_memory->allocate_exported_lanes(bytes, handle, file).ok());
+    keep_until_all_have_left(rank_memory, board_);
   }
   void all_leave() const {
     for (Rank rank = 0; rank < board_.ranks(); ++rank) store_release(&board_.entry(rank).left, 1U);
@@ -121,22 +121,22 @@ TEST_F(DeviceApi, DestroyReclaimsDeferredFrees) {
 
 // Rank 0 has failed, so its thread blocks may still use the memory after their stream is released.
 TEST_F(DeviceApi, KeepsMemory_WhileAnotherRankOfProcessHoldsIt) {
-  const auto home = std::make_shared<DeviceHome>(find_device().value());
+  const auto rank_memory = std::make_shared<RankDeviceMemory>(find_device().value());
   DeviceHandle handle;
   File file;
-  ASSERT_TRUE(home->open_inboxes(1 << 20, handle, file).ok());
+  ASSERT_TRUE(rank_memory->allocate_exported_lanes(1 << 20, handle, file).ok());
   const Board board = Board::create(2).value();
   board.fail(0, aborted_error("rank 0 aborted"));
-  keep_until_all_have_left(home, board);
+  keep_until_all_have_left(rank_memory, board);
   sweep_deferred_frees();
-  EXPECT_NE(home->inboxes(), nullptr);
+  EXPECT_NE(rank_memory->exported_lanes(), nullptr);
 }
 
 TEST_F(DeviceApi, FreesUnusedMemory_AfterFailure) {
-  auto home = std::make_shared<DeviceHome>(find_device().value());
-  const std::weak_ptr<DeviceHome> kept = home;
+  auto rank_memory = std::make_shared<RankDeviceMemory>(find_device().value());
+  const std::weak_ptr<RankDeviceMemory> kept = rank_memory;
   const Board board = Board::create(2).value();
-  keep_until_all_have_left(std::move(home), board);
+  keep_until_all_have_left(std::move(rank_memory), board);
   EXPECT_FALSE(kept.expired());
   board.fail(0, aborted_error("rank 0 aborted"));
   sweep_deferred_frees();

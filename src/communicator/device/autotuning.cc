@@ -21,7 +21,7 @@ static_assert(kMaxKept * sizeof(std::uint32_t) >= SavedTuning::kClasses * sizeof
 std::string key_of_machine(const Communicator& control, const PeerSet& peers, const DevicePlanChooser& chooser) {
   const CommunicatorOptions& options = control.options();
   if (options.tune_file.empty() || control.rank() != 0) return "";
-  const std::string& name = peers.home().device().traits().name;
+  const std::string& name = peers.own_memory().device().traits().name;
   std::string key = options.version + ", " + std::to_string(peers.ranks()) + " ranks on " +
                     model_in_words(name.substr(0, name.find(" (device"))) + (peers.on_one_device() ? "" : " each") +
                     ", " + std::to_string(peers.thread_blocks()) + " thread blocks";
@@ -38,7 +38,7 @@ std::unique_ptr<DeviceAutotuning> DeviceAutotuning::make(const Communicator& con
                                                          const DevicePlanChooser& chooser) {
   const CommunicatorOptions& options = control.options();
   if (options.tune == Tune::off || peers.ranks() == 1 || peers.network() || options.has_plugin()) return nullptr;
-  const auto make_timer = [&device = peers.home().device()] { return device.make_timer(); };
+  const auto make_timer = [&device = peers.own_memory().device()] { return device.make_timer(); };
   auto made = std::make_unique<DeviceAutotuning>(
       options, Environment{control.board(), control.rank(), make_timer, key_of_machine(control, peers, chooser)});
   made->publish_saved();

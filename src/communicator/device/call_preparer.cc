@@ -104,8 +104,8 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   const auto* table = reinterpret_cast<const std::byte*>(ends.data());
   bytes.insert(bytes.end(), table, table + ends.size() * sizeof(LaneState*));
   prepared.memory_bytes = bytes.size();
-  prepared.memory = TUTTI_TRY(peers_.home().take_any(bytes.size()));
-  TUTTI_CHECK_OK(peers_.home().device().upload(prepared.memory, bytes));
+  prepared.memory = TUTTI_TRY(peers_.own_memory().take_any(bytes.size()));
+  TUTTI_CHECK_OK(peers_.own_memory().device().upload(prepared.memory, bytes));
   BatchCall& entry = prepared.entry;
   entry.channels = launch.channels;
   entry.call.image = prepared.memory;
@@ -114,9 +114,9 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   if (launch.cut.group == 1) entry.call.place = place_;
   entry.call.rank = self_;
   prepared.thread_block_bytes = thread_block_bytes;
-  if (prepared.thread_block_bytes <= peers_.home().device().traits().thread_block_bytes) return {};
+  if (prepared.thread_block_bytes <= peers_.own_memory().device().traits().thread_block_bytes) return {};
   prepared.workspace_bytes = std::size_t{launch.channels} * prepared.thread_block_bytes;
-  prepared.workspace = TUTTI_TRY(peers_.home().take_any(prepared.workspace_bytes));
+  prepared.workspace = TUTTI_TRY(peers_.own_memory().take_any(prepared.workspace_bytes));
   entry.call.workspace = prepared.workspace;
   entry.workspace_bytes = std::exchange(prepared.thread_block_bytes, 0);
   return {};

@@ -36,7 +36,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
     std::vector<std::unique_ptr<Communicator>> members, const std::shared_ptr<Device>& device) {
   sweep_deferred_frees();
   free_retained();
-  std::vector<PeerSet> peers = TUTTI_TRY(PeerSet::meet(members, device));
+  std::vector<PeerSet> peers = TUTTI_TRY(PeerSet::connect(members, device));
   std::vector<std::unique_ptr<Communicator>> made;
   std::vector<Communicator*> controls;
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -69,7 +69,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Pe
       monitor_(*control_, peers_, windows_),
       preparer_(*control_, peers_, windows_),
       autotuning_(DeviceAutotuning::make(*control_, peers_, preparer_.chooser())),
-      calls_(preparer_, home(), autotuning_.get()),
+      calls_(preparer_, own_memory(), autotuning_.get()),
       jobs_(rank_, peers_, windows_, order_) {}
 
 // In a child of fork(), leaks everything: the threads do not exist there, their locks may be held forever, and the
@@ -99,7 +99,7 @@ DeviceCommunicator::~DeviceCommunicator() {
   monitor_.stop_proxy();
   for (auto& lanes : peers_.close_remote_lanes())
     free_deferred([lanes = std::move(lanes)]() mutable { lanes.reset(); });
-  if (peers_.has_other_processes()) keep_until_all_have_left(peers_.shared_home(), board());
+  if (peers_.has_other_processes()) keep_until_all_have_left(peers_.shared_own_memory(), board());
   sweep_deferred_frees();
   if (reports_ == nullptr) return;
   launcher_.reset();
@@ -112,7 +112,7 @@ Result<std::unique_ptr<Communicator>> DeviceCommunicator::split(int color, int k
   std::vector<std::unique_ptr<Communicator>> parts(1);
   parts[0] = TUTTI_TRY(control_->split(color, key, options));
   if (parts[0] == nullptr) return std::unique_ptr<Communicator>();
-  auto made = TUTTI_TRY(make(std::move(parts), home().shared_device()));
+  auto made = TUTTI_TRY(make(std::move(parts), own_memory().shared_device()));
   return std::move(made[0]);
 }
 
@@ -122,7 +122,7 @@ Result<std::unique_ptr<Communicator>> DeviceCommunicator::shrink(const std::vect
   auto part = control_->shrink(excluded, options);
   if (has_failed()) wait_for_remote_access();
   parts[0] = TUTTI_TRY(std::move(part));
-  auto made = TUTTI_TRY(make(std::move(parts), home().shared_device()));
+  auto made = TUTTI_TRY(make(std::move(parts), own_memory().shared_device()));
   return std::move(made[0]);
 }
 

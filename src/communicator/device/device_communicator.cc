@@ -42,17 +42,18 @@ CommunicatorOptions message_options(const CommunicatorOptions& options) {
 Status DeviceCommunicator::set_up_device() {
   if (reports_ != nullptr) return {};
   std::size_t reserved = 0;
-  if (peers_.all_in_process() && ranks_ > 1) reserved = std::min(peers_.writers_at_home() * kLanesBytes, kMaxReserved);
+  if (peers_.all_in_process() && ranks_ > 1)
+    reserved = std::min(peers_.writers_in_process() * kLanesBytes, kMaxReserved);
   if (autotuning_ != nullptr) reserved += kAutotunersBytes;
-  if (reserved > 0) TUTTI_CHECK_OK(home().reserve(reserved));
-  auto reports = TUTTI_TRY(KernelReports::make(home().shared_device(), board()));
+  if (reserved > 0) TUTTI_CHECK_OK(own_memory().reserve(reserved));
+  auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board()));
   const MeetingMemory meeting = TUTTI_TRY(make_meeting_memory(peers_, rank_, *reports));
   preparer_.use(meeting.place);
   windows_.use(meeting.windows);
   reports_ = std::move(reports);
   jobs_.use(*reports_);
   TUTTI_CHECK_OK(monitor_.start(*reports_));
-  if (peers_.time_sliced()) launcher_ = TUTTI_TRY(TimeSlicedLauncher::make(home().shared_device(), *control_));
+  if (peers_.time_sliced()) launcher_ = TUTTI_TRY(TimeSlicedLauncher::make(own_memory().shared_device(), *control_));
   return {};
 }
 
@@ -63,7 +64,7 @@ bool DeviceCommunicator::only_copies(const Call& call) const {
 }
 
 // Reuses memory of calls that are done.
-void DeviceCommunicator::reclaim_memory() { home().done_before(load_acquire(&reports_->progress().begun)); }
+void DeviceCommunicator::reclaim_memory() { own_memory().done_before(load_acquire(&reports_->progress().begun)); }
 
 Status DeviceCommunicator::prepare(const Call& call, const CommunicatorOptions& options, std::size_t& roundings) {
   TUTTI_CHECK_OK(check_alignment(call));

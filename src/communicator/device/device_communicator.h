@@ -93,9 +93,9 @@ class DeviceCommunicator final : public Communicator {
   // Number of polls of the proxy; 0 without a proxy.
   std::uint64_t proxy_rounds() const { return monitor_.proxy_rounds(); }
 
-  Device& device() const { return home().device(); }
+  Device& device() const { return own_memory().device(); }
   const PeerSet& peers() const { return peers_; }
-  std::size_t device_bytes() const { return home().bytes(); }  // Device memory allocated so far.
+  std::size_t device_bytes() const { return own_memory().bytes(); }  // Device memory allocated so far.
 
   // ---- For enqueue.cc, which uses these functions in call order. ----
   bool has_failed() const { return monitor_.has_failed(); }  // Without asking peers; failure() returns the reason.
@@ -128,7 +128,7 @@ class DeviceCommunicator final : public Communicator {
 
  private:
   DeviceCommunicator(std::unique_ptr<Communicator> control, PeerSet peers);
-  DeviceHome& home() const { return peers_.home(); }
+  RankDeviceMemory& own_memory() const { return peers_.own_memory(); }
   void forget();
   Status set_up_device();
   bool only_copies(const Call& call) const;  // True for collectives of a single rank.

@@ -20,7 +20,7 @@ bool uses_rounding(const PreparedDeviceCall& prepared, const RequestedRounding& 
 
 Status DeviceJobs::provide(const PreparedDeviceCall& prepared, const RequestedRounding& requested,
                            std::size_t& roundings) {
-  if (uses_rounding(prepared, requested)) TUTTI_CHECK_OK(rounding_chunks_.provide(peers_.home(), ++roundings));
+  if (uses_rounding(prepared, requested)) TUTTI_CHECK_OK(rounding_chunks_.provide(peers_.own_memory(), ++roundings));
   return scratch(prepared.scratch_bytes + prepared.copied_bytes).status();
 }
 
@@ -28,7 +28,7 @@ Status DeviceJobs::provide(const PreparedDeviceCall& prepared, const RequestedRo
 Result<std::byte*> DeviceJobs::scratch(std::size_t bytes) {
   if (scratch_bytes_ < bytes) {
     const std::size_t wanted = std::max(bytes, 2 * scratch_bytes_);
-    scratch_ = TUTTI_TRY(peers_.home().take(wanted));
+    scratch_ = TUTTI_TRY(peers_.own_memory().take(wanted));
     scratch_bytes_ = wanted;
   }
   return scratch_;
@@ -103,14 +103,14 @@ Result<const KernelRounding*> DeviceJobs::upload_rounding(KernelRounding roundin
   std::byte bytes[RoundingChunks::kBytes] = {};
   const bool counts = order_.is_captured() && rounding.dithers != 0;
   const std::size_t used = sizeof rounding + (counts ? channels * sizeof(std::uint32_t) : 0);
-  std::byte* memory = TUTTI_TRY(rounding_chunks_.take(peers_.home()));
+  std::byte* memory = TUTTI_TRY(rounding_chunks_.take(peers_.own_memory()));
   if (counts) rounding.runs = reinterpret_cast<std::uint32_t*>(memory + sizeof rounding);
   std::memcpy(bytes, &rounding, sizeof rounding);
-  TUTTI_CHECK_OK(peers_.home().device().upload(memory, std::span(bytes, used)));
+  TUTTI_CHECK_OK(peers_.own_memory().device().upload(memory, std::span(bytes, used)));
   if (!order_.is_captured()) {
-    peers_.home().retire(memory, RoundingChunks::kBytes, order_.number());
+    peers_.own_memory().retire(memory, RoundingChunks::kBytes, order_.number());
   } else {
-    TUTTI_CHECK_OK(peers_.home().device().keep_for_graph(order_.stream(), rounding_chunks_.lease(memory)));
+    TUTTI_CHECK_OK(peers_.own_memory().device().keep_for_graph(order_.stream(), rounding_chunks_.lease(memory)));
   }
   return reinterpret_cast<const KernelRounding*>(memory);
 }

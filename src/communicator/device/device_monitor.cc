@@ -149,7 +149,7 @@ void DeviceMonitor::expect_calls(const DeviceCallOrder& order) {
 Status DeviceMonitor::report_end(const DeviceCallOrder& order, DeviceStream stream) const {
   if (proxy_ == nullptr || order.is_captured()) return {};
   std::uint32_t* ended = &reports_.load()->progress_on_device()->ended;
-  return peers_.home().device().put_word(ended, static_cast<std::uint32_t>(order.number()), stream);
+  return peers_.own_memory().device().put_word(ended, static_cast<std::uint32_t>(order.number()), stream);
 }
 
 void DeviceMonitor::drain() const {

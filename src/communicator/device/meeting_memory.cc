@@ -9,14 +9,15 @@ namespace tutti {
 
 Result<MeetingMemory> make_meeting_memory(const PeerSet& peers, Rank self, const KernelReports& reports) {
   static_assert(kMaxRemoteAccesses == kMaxChannels);
-  Device& device = peers.home().device();
+  Device& device = peers.own_memory().device();
   const Rank ranks = peers.ranks();
   std::vector<MeetingRecord*> records;
   for (Rank rank = 0; rank < ranks; ++rank) records.push_back(TUTTI_TRY(peers.records(rank)));
   const std::size_t records_at = round_up(sizeof(MeetingPlace), 16);
   const std::size_t meetings_at = records_at + round_up(records.size() * sizeof(MeetingRecord*), 16);
   const std::size_t windows_at = meetings_at + kMaxChannels * sizeof(std::uint64_t);
-  std::byte* memory = TUTTI_TRY(peers.home().take(windows_at + std::size_t{kMaxWindows} * ranks * sizeof(WindowPart)));
+  std::byte* memory =
+      TUTTI_TRY(peers.own_memory().take(windows_at + std::size_t{kMaxWindows} * ranks * sizeof(WindowPart)));
   auto* windows = reinterpret_cast<WindowPart*>(memory + windows_at);
   const MeetingPlace place = {.records = reinterpret_cast<MeetingRecord* const*>(memory + records_at),
                               .meetings = reinterpret_cast<std::uint64_t*>(memory + meetings_at),

@@ -74,8 +74,8 @@ void PreparedDeviceCalls::retire(std::unique_ptr<PreparedDeviceCall> prepared) {
     replayed_.push_back(std::move(prepared));
     return;
   }
-  home_.retire(prepared->memory, prepared->memory_bytes, prepared->latest);
-  home_.retire(prepared->workspace, prepared->workspace_bytes, prepared->latest);
+  memory_.retire(prepared->memory, prepared->memory_bytes, prepared->latest);
+  memory_.retire(prepared->workspace, prepared->workspace_bytes, prepared->latest);
 }
 
 // ---- Autotuning ----

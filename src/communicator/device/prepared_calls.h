@@ -18,8 +18,8 @@ namespace tutti {
 class PreparedDeviceCalls {
  public:
   // All arguments must outlive this object. `autotuning`: null: off.
-  PreparedDeviceCalls(DeviceCallPreparer& preparer, DeviceHome& home, DeviceAutotuning* autotuning)
-      : preparer_(preparer), home_(home), autotuning_(autotuning) {}
+  PreparedDeviceCalls(DeviceCallPreparer& preparer, RankDeviceMemory& memory, DeviceAutotuning* autotuning)
+      : preparer_(preparer), memory_(memory), autotuning_(autotuning) {}
 
   // Prepares a call that may still be refused, and decides which candidate it will use. Until the call is made, or
   // cancel() is called, the address of `call` identifies it.
@@ -54,7 +54,7 @@ class PreparedDeviceCalls {
   void retire(std::unique_ptr<PreparedDeviceCall> prepared);
 
   DeviceCallPreparer& preparer_;
-  DeviceHome& home_;
+  RankDeviceMemory& memory_;
   DeviceAutotuning* const autotuning_;
   std::array<Slot, 256> slots_;
   std::vector<Slot*> not_made_;  // With autotuning: slots filled for calls that may still be refused.

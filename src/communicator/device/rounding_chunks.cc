@@ -2,14 +2,14 @@
 
 namespace tutti {
 
-Status RoundingChunks::provide(DeviceHome& home, std::size_t count) {
+Status RoundingChunks::provide(RankDeviceMemory& memory, std::size_t count) {
   if (ready_.size() < count) collect();
-  while (ready_.size() < count) ready_.push_back(TUTTI_TRY(home.take_any(kBytes)));
+  while (ready_.size() < count) ready_.push_back(TUTTI_TRY(memory.take_any(kBytes)));
   return {};
 }
 
-Result<std::byte*> RoundingChunks::take(DeviceHome& home) {
-  TUTTI_CHECK_OK(provide(home, 1));
+Result<std::byte*> RoundingChunks::take(RankDeviceMemory& memory) {
+  TUTTI_CHECK_OK(provide(memory, 1));
   std::byte* chunk = ready_.back();
   ready_.pop_back();
   return chunk;

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "src/communicator/peers/home.h"
+#include "src/communicator/peers/rank_device_memory.h"
 #include "src/executor/thread_block/compression_rounding.h"
 
 namespace tutti {
@@ -19,9 +19,9 @@ class RoundingChunks {
   static constexpr std::size_t kBytes = sizeof(KernelRounding) + kMaxChannels * sizeof(std::uint32_t);
 
   // Ensures that `count` chunks are available. May wait for the device.
-  Status provide(DeviceHome& home, std::size_t count);
+  Status provide(RankDeviceMemory& memory, std::size_t count);
   // Returns a used chunk with its content, or new device memory if none is left.
-  Result<std::byte*> take(DeviceHome& home);
+  Result<std::byte*> take(RankDeviceMemory& memory);
   // Lends `chunk` to a graph. The chunk is available again once the last copy of the result is destroyed.
   std::shared_ptr<void> lease(std::byte* chunk);
 

@@ -38,7 +38,7 @@ DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own) const 
   info.promises = own.promise == WindowPromise::symmetric ? 1 : 0;
   info.shown = 1;
   if (peers_.on_one_device()) return info;
-  auto share = peers_.home().device().share_of(own.memory, own.bytes);
+  auto share = peers_.own_memory().device().share_of(own.memory, own.bytes);
   info.shown = share.ok() ? 1 : 0;
   if (share.ok()) info.share = share.value();
   if (!share.ok()) notify(std::move(share).status());
@@ -76,7 +76,7 @@ Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
 }
 
 Status DeviceWindows::open(const std::vector<WindowInfo>& infos, std::uint32_t number) {
-  Device& device = peers_.home().device();
+  Device& device = peers_.own_memory().device();
   std::vector<WindowPart> parts;
   for (Rank rank = 0; rank < infos.size(); ++rank) {
     if (peers_.is_here(rank)) {
@@ -95,7 +95,7 @@ Status DeviceWindows::deregister(WindowHandle handle) {
   const std::uint32_t number = number_of(handle);
   const std::vector<WindowPart> none(control_.ranks());
   auto* row = reinterpret_cast<std::byte*>(parts_ + std::size_t{number} * none.size());
-  TUTTI_CHECK_OK(peers_.home().device().upload(row, std::as_bytes(std::span(none))));
+  TUTTI_CHECK_OK(peers_.own_memory().device().upload(row, std::as_bytes(std::span(none))));
   close(number);
   --count_;
   // Ranks of one process may be driven by one thread, which withdraws them one after the other.
@@ -106,7 +106,7 @@ Status DeviceWindows::deregister(WindowHandle handle) {
 Status DeviceWindows::await_all() { return PeerSet::await_all({&control_}); }
 
 void DeviceWindows::close(std::uint32_t number) {
-  for (std::byte* memory : windows_[number].opened) peers_.home().device().close(memory);
+  for (std::byte* memory : windows_[number].opened) peers_.own_memory().device().close(memory);
   windows_[number] = {};
 }
 

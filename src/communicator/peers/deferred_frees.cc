@@ -10,7 +10,7 @@ namespace tutti {
 namespace {
 
 struct Leaving {
-  std::shared_ptr<DeviceHome> home;
+  std::shared_ptr<RankDeviceMemory> memory;
   // Ranks on this host. Recorded here, because an adopted board does not know which ranks are remote.
   std::vector<Rank> here;
   Board board;
@@ -32,24 +32,24 @@ bool all_have_left(const Board& board, const std::vector<Rank>& here) {
 }
 
 // True if the memory need not be kept for the peers any more. After a failure it is unknown which peers are alive, so
-// the inboxes are then never freed. While another rank holds the home, for example one whose memory was leaked, its
-// thread blocks may still use the memory, which is therefore kept.
-bool is_over(const Board& board, const std::vector<Rank>& here, const std::shared_ptr<DeviceHome>& home) {
+// the exported lanes are then never freed. While another rank holds the memory, for example one whose memory was
+// leaked, its thread blocks may still use the memory, which is therefore kept.
+bool is_over(const Board& board, const std::vector<Rank>& here, const std::shared_ptr<RankDeviceMemory>& memory) {
   if (all_have_left(board, here)) return true;
-  if (!board.failed() || home.use_count() > 1) return false;
-  home->set_inboxes_aside();
+  if (!board.failed() || memory.use_count() > 1) return false;
+  memory->retain_exported_lanes();
   return true;
 }
 
 }  // namespace
 
-void keep_until_all_have_left(std::shared_ptr<DeviceHome> home, const Board& board) {
+void keep_until_all_have_left(std::shared_ptr<RankDeviceMemory> memory, const Board& board) {
   std::vector<Rank> here;
   for (Rank rank = 0; rank < board.ranks(); ++rank) {
     if (!board.is_remote(rank)) here.push_back(rank);
   }
-  if (is_over(board, here, home)) return;
-  Leaving leaving{std::move(home), std::move(here), {}};
+  if (is_over(board, here, memory)) return;
+  Leaving leaving{std::move(memory), std::move(here), {}};
   Result<File> file = board.segment().duplicate();
   if (file.ok()) {
     Result<Board> own = Board::adopt(std::move(file).value(), board.ranks());
@@ -67,7 +67,7 @@ void sweep_deferred_frees() {
     const auto next = std::next(leaving);
     // Without a descriptor, the board cannot be watched.
     const bool known = leaving->board.segment().data() != nullptr;
-    if (known && is_over(leaving->board, leaving->here, leaving->home)) done.splice(done.end(), all, leaving);
+    if (known && is_over(leaving->board, leaving->here, leaving->memory)) done.splice(done.end(), all, leaving);
     leaving = next;
   }
 }

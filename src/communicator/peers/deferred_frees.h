@@ -5,13 +5,13 @@
 #include <memory>
 
 #include "src/communicator/control/board.h"
-#include "src/communicator/peers/home.h"
+#include "src/communicator/peers/rank_device_memory.h"
 
 namespace tutti {
 
-// Keeps `home` until the board shows that all ranks of this host have left, or that the communicator has failed.
+// Keeps `memory` until the board shows that all ranks of this host have left, or that the communicator has failed.
 // Thread-safe.
-void keep_until_all_have_left(std::shared_ptr<DeviceHome> home, const Board& board);
+void keep_until_all_have_left(std::shared_ptr<RankDeviceMemory> memory, const Board& board);
 
 // Frees memory that no process has open any more. Called when communicators are created or end, and when a device lacks
 // memory. Thread-safe.

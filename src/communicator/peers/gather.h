@@ -1,4 +1,4 @@
-// Exchange of fixed-size records among all ranks while they meet on their devices.
+// Exchange of fixed-size records among all ranks while they connect their devices.
 #pragma once
 
 #include <vector>

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "src/base/pages.h"
-#include "src/communicator/peers/home.h"
+#include "src/communicator/peers/rank_device_memory.h"
 #include "transports/half_lane.h"
 #include "transports/lay_lane.h"
 

@@ -13,10 +13,10 @@ namespace tutti {
 
 // Cheapest placement first. Sent as one byte.
 enum class LanePlacement : std::uint8_t {
-  home,     // On the reader's device, which belongs to the writer's process.
-  inbox,    // On the reader's device; the writer has opened it from another process.
-  host,     // In host memory that both devices map.
-  network,  // On different hosts: each end has its half in its own memory.
+  same_process,  // On the reader's device, which belongs to the writer's process.
+  ipc,           // On the reader's device; the writer has opened it from another process.
+  host,          // In host memory that both devices map.
+  network,       // On different hosts: each end has its half in its own memory.
 };
 
 class LanePlacements {

@@ -62,8 +62,8 @@ Result<std::vector<LaneState*>> DeviceLinks::on_device(std::span<const std::span
     }
   }
   if (!states.empty()) {
-    std::byte* memory = TUTTI_TRY(peers_.home().take_any(states.size() * sizeof(LaneState)));
-    TUTTI_CHECK_OK(peers_.home().device().upload(memory, std::as_bytes(std::span(states))));
+    std::byte* memory = TUTTI_TRY(peers_.own_memory().take_any(states.size() * sizeof(LaneState)));
+    TUTTI_CHECK_OK(peers_.own_memory().device().upload(memory, std::as_bytes(std::span(states))));
     for (std::size_t i = 0; i < missing.size(); ++i)
       missing[i].end->by_channel[missing[i].channel] = reinterpret_cast<LaneState*>(memory) + i;
   }

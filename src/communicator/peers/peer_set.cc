@@ -12,29 +12,29 @@ namespace tutti {
 namespace {
 
 // Offset of a writer's lanes in the reader's memory.
-std::size_t inbox_at(Rank writer, Rank reader, std::size_t bytes) {
+std::size_t region_at(Rank writer, Rank reader, std::size_t bytes) {
   return (writer < reader ? writer : writer - 1) * bytes;
 }
 
 }  // namespace
 
-PeerSet::PeerSet(const Communicator& control, std::shared_ptr<DeviceHome> own)
+PeerSet::PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own)
     : self_(control.rank()),
       hosts_(control.mesh()->hosts()),
-      homes_(control.ranks()),
+      memories_(control.ranks()),
       to_(control.ranks()),
       from_(control.ranks()),
       opened_(control.ranks()),
       records_(control.ranks()),
       spans_hosts_(control.ranks()) {
-  homes_[self_] = std::move(own);
+  memories_[self_] = std::move(own);
 }
 
 PeerSet::~PeerSet() { release_all(); }
 
 void PeerSet::release_all() {
   for (std::byte*& memory : opened_) {
-    if (memory != nullptr) home().device().close(std::exchange(memory, nullptr));
+    if (memory != nullptr) own_memory().device().close(std::exchange(memory, nullptr));
   }
 }
 
@@ -46,24 +46,24 @@ void PeerSet::follow(LanePlacements routes) {
     if (peer == self_) continue;
     if (opened_[peer] != nullptr)
       records_[peer] = reinterpret_cast<MeetingRecord*>(opened_[peer] + (ranks() - 1) * bytes);
-    if (routes_.between(self_, peer) == LanePlacement::inbox)
-      to_[peer] = Inbox(opened_[peer] + inbox_at(self_, peer, bytes), bytes);
-    if (routes_.between(peer, self_) == LanePlacement::inbox)
-      from_[peer] = Inbox(home().inboxes() + inbox_at(peer, self_, bytes), bytes);
+    if (routes_.between(self_, peer) == LanePlacement::ipc)
+      to_[peer] = LaneRegion(opened_[peer] + region_at(self_, peer, bytes), bytes);
+    if (routes_.between(peer, self_) == LanePlacement::ipc)
+      from_[peer] = LaneRegion(own_memory().exported_lanes() + region_at(peer, self_, bytes), bytes);
   }
-  if (routes_.writers_by(LanePlacement::inbox, self_) == 0) home().close_inboxes();
+  if (routes_.writers_by(LanePlacement::ipc, self_) == 0) own_memory().free_exported_lanes();
 }
 
 Status PeerSet::use_host_memory(Segment memory) {
-  in_host_ = std::make_unique<HostLanes>(home().shared_device(), std::move(memory));
-  const auto inbox = [this](Rank writer, Rank reader) -> Result<Inbox> {
+  in_host_ = std::make_unique<HostLanes>(own_memory().shared_device(), std::move(memory));
+  const auto region = [this](Rank writer, Rank reader) -> Result<LaneRegion> {
     const std::size_t at = routes_.host_pairs_before(writer, reader) * budget_.bytes;
-    return Inbox(TUTTI_TRY(in_host_->show(at, budget_.bytes)), budget_.bytes);
+    return LaneRegion(TUTTI_TRY(in_host_->show(at, budget_.bytes)), budget_.bytes);
   };
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == self_) continue;
-    if (routes_.between(self_, peer) == LanePlacement::host) to_[peer] = TUTTI_TRY(inbox(self_, peer));
-    if (routes_.between(peer, self_) == LanePlacement::host) from_[peer] = TUTTI_TRY(inbox(peer, self_));
+    if (routes_.between(self_, peer) == LanePlacement::host) to_[peer] = TUTTI_TRY(region(self_, peer));
+    if (routes_.between(peer, self_) == LanePlacement::host) from_[peer] = TUTTI_TRY(region(peer, self_));
   }
   return {};
 }
@@ -73,13 +73,13 @@ Status PeerSet::open_remote_lanes(const Mesh& mesh, const std::vector<std::uint3
     const std::uint32_t context = contexts[std::size_t{std::min(self_, peer)} * ranks() + std::max(self_, peer)];
     if (context == 0)
       return remote_error("rank " + std::to_string(peer) + " has not reported its lanes between the hosts");
-    const RemotePlace place = {context, budget_, config().gpudirect};
-    spans_hosts_[peer] = TUTTI_TRY(RemoteLanes::make(home().shared_device(), mesh.connection(peer), place));
+    const RemoteLanesOptions options = {context, budget_, config().gpudirect};
+    spans_hosts_[peer] = TUTTI_TRY(RemoteLanes::make(own_memory().shared_device(), mesh.connection(peer), options));
   }
   if (!logs(LogLevel::info)) return {};
   std::vector<std::string> how(ranks(), "this host");
   for (const Rank peer : mesh.remote_ranks()) how[peer] = spans_hosts_[peer]->how();
-  const LogDevice named(static_cast<int>(home().device().traits().ordinal));
+  const LogDevice named(static_cast<int>(own_memory().device().traits().ordinal));
   log(LogLevel::info, "rank %u, slots of lanes to other hosts: %s", self_, describe_routes(how, self_).c_str());
   return {};
 }
@@ -108,12 +108,13 @@ bool PeerSet::drained() const {
 }
 
 Result<MeetingRecord*> PeerSet::records(Rank rank) const {
-  if (homes_[rank] == nullptr) return records_[rank];
-  return homes_[rank]->records();
+  if (memories_[rank] == nullptr) return records_[rank];
+  return memories_[rank]->records();
 }
 
 Result<LanePair> PeerSet::lane(const LaneSpec& spec) {
-  if (routes_.between(spec.writer, spec.reader) == LanePlacement::home) return homes_[spec.reader]->lane(spec);
+  if (routes_.between(spec.writer, spec.reader) == LanePlacement::same_process)
+    return memories_[spec.reader]->lane(spec);
   const bool writes = spec.writer == self_;
   RemoteLanes* is_remote = spans_hosts_[writes ? spec.reader : spec.writer].get();
   if (is_remote != nullptr) return is_remote->lane(spec, writes ? LaneEnd::writer : LaneEnd::reader);

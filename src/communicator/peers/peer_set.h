@@ -6,10 +6,10 @@
 
 #include "src/communicator/communicator.h"
 #include "src/communicator/hosts.h"
-#include "src/communicator/peers/home.h"
 #include "src/communicator/peers/host_lanes.h"
-#include "src/communicator/peers/inbox.h"
 #include "src/communicator/peers/lane_placement.h"
+#include "src/communicator/peers/lane_region.h"
+#include "src/communicator/peers/rank_device_memory.h"
 #include "src/communicator/peers/remote_lanes.h"
 
 namespace tutti {
@@ -18,8 +18,8 @@ class PeerSet {
  public:
   // Collective; blocks until all ranks have called it. Several members must all belong to this process and be driven by
   // this thread. Returns one set per member.
-  static Result<std::vector<PeerSet>> meet(const std::vector<std::unique_ptr<Communicator>>& members,
-                                           const std::shared_ptr<Device>& device);
+  static Result<std::vector<PeerSet>> connect(const std::vector<std::unique_ptr<Communicator>>& members,
+                                              const std::shared_ptr<Device>& device);
 
   // Returns once all ranks have called it. `members`: ranks that this thread drives.
   static Status await_all(const std::vector<Communicator*>& members);
@@ -38,15 +38,15 @@ class PeerSet {
   void release_all();
 
   // Device memory of this rank.
-  DeviceHome& home() const { return *homes_[self_]; }
-  const std::shared_ptr<DeviceHome>& shared_home() const { return homes_[self_]; }
+  RankDeviceMemory& own_memory() const { return *memories_[self_]; }
+  const std::shared_ptr<RankDeviceMemory>& shared_own_memory() const { return memories_[self_]; }
   // Device memory of another rank in this process.
-  DeviceHome& home(Rank rank) const { return *homes_[rank]; }
-  bool is_here(Rank rank) const { return homes_[rank] != nullptr; }
+  RankDeviceMemory& memory_of(Rank rank) const { return *memories_[rank]; }
+  bool is_here(Rank rank) const { return memories_[rank] != nullptr; }
   bool all_in_process() const { return foreign_ == 0; }
   // True if ranks of this host in other processes may have this rank's memory open.
-  bool has_other_processes() const { return !strangers_.empty(); }
-  bool each_in_its_own_process() const { return alone_; }
+  bool has_other_processes() const { return !other_processes_.empty(); }
+  bool each_in_its_own_process() const { return own_process_; }
   // True if thread blocks of every rank can access all buffers. Other devices are accessible only through windows, and
   // only for plain allocations.
   bool on_one_device() const { return one_device_; }
@@ -61,9 +61,9 @@ class PeerSet {
   std::vector<std::shared_ptr<RemoteLanes>> close_remote_lanes();
   // True if everything that this rank has sent to other hosts proceeds without further calls.
   bool drained() const;
-  // Number of ranks whose lanes to this one are in its home.
-  Rank writers_at_home() const { return routes_.writers_by(LanePlacement::home, self_); }
-  Rank ranks() const { return static_cast<Rank>(homes_.size()); }
+  // Number of ranks whose lanes to this one are in its memory, which the writers access as ranks of its process.
+  Rank writers_in_process() const { return routes_.writers_by(LanePlacement::same_process, self_); }
+  Rank ranks() const { return static_cast<Rank>(memories_.size()); }
   // True if some rank shares its device with another one in time slices: a thread block must not wait for a peer then.
   // The same on all ranks.
   bool time_sliced() const { return time_sliced_; }
@@ -78,10 +78,10 @@ class PeerSet {
   struct PeerInfo;
   using PeerInfos = std::vector<PeerInfo>;  // By rank.
   using Set = std::vector<PeerSet>;
-  PeerSet(const Communicator& control, std::shared_ptr<DeviceHome> own);
+  PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own);
   bool is_near(Rank peer) const { return hosts_.share(self_, peer); }
 
-  // The steps of meet(), for the members of one process.
+  // The steps of connect(), for the members of one process.
   static Status exchange_peer_infos(const std::vector<Communicator*>& members, Set& set, std::vector<PeerInfos>& all);
   static Status pass_files(const std::vector<Communicator*>& members, Set& set, const std::vector<PeerInfos>& infos,
                            const std::vector<File>& files);
@@ -90,12 +90,12 @@ class PeerSet {
   static Status open_remote_lanes(const std::vector<Communicator*>& members, Set& set);
 
   // Returns the information about this rank for its peers.
-  PeerInfo introduce();
-  void find_strangers(const PeerInfos& infos);
+  PeerInfo describe_self();
+  void find_other_processes(const PeerInfos& infos);
   Status pass_file(Communicator& control, const File& file);
   Status take_files(Communicator& control, const PeerInfos& infos, Rank first, Rank end);
   Status check_routes(const std::vector<LanePlacement>& table, const PeerInfos& infos) const;
-  Status get_to_know(const PeerInfos& infos);
+  Status learn_peers(const PeerInfos& infos);
   void count_queues(const PeerInfos& infos) const;
   // Determine, as a writer, the placement of the lanes to each reader.
   Result<std::vector<LanePlacement>> try_routes(const PeerInfos& infos);
@@ -107,17 +107,17 @@ class PeerSet {
 
   Rank self_;
   Hosts hosts_;
-  std::vector<std::shared_ptr<DeviceHome>> homes_;  // By rank; null: in another process.
+  std::vector<std::shared_ptr<RankDeviceMemory>> memories_;  // By rank; null: in another process.
   LanePlacements routes_;
-  std::vector<Inbox> to_, from_;         // By rank, for lanes that are not in a home.
+  std::vector<LaneRegion> to_, from_;    // By rank, for lanes that are not in the memory of a rank of this process.
   std::vector<File> files_;              // By rank: file descriptors of other processes' memory, until it is opened.
   std::vector<std::byte*> opened_;       // By rank: opened memory of other processes; null: none.
   std::vector<MeetingRecord*> records_;  // By rank: records in this memory.
   std::unique_ptr<HostLanes> in_host_;
   std::vector<std::shared_ptr<RemoteLanes>> spans_hosts_;  // By rank; null: on this host.
-  std::vector<Rank> strangers_;                            // Ranks of this host in other processes.
+  std::vector<Rank> other_processes_;                      // Ranks of this host in other processes.
   Rank foreign_ = 0;                                       // Ranks in other processes, or on other hosts.
-  bool one_device_ = false, time_sliced_ = false, alone_ = false;
+  bool one_device_ = false, time_sliced_ = false, own_process_ = false;
   std::uint32_t thread_blocks_ = 0;
   LaneBudget budget_;
   std::uint64_t family_ = 0;

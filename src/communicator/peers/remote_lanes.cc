@@ -8,9 +8,9 @@
 namespace tutti {
 
 Result<std::unique_ptr<RemoteLanes>> RemoteLanes::make(std::shared_ptr<Device> device, TcpConnection& connection,
-                                                       const RemotePlace& place) {
-  std::unique_ptr<RemoteLanes> made(new RemoteLanes(std::move(device), connection, place.context));
-  TUTTI_CHECK_OK(made->place_slots(place.budget, place.gpudirect));
+                                                       const RemoteLanesOptions& options) {
+  std::unique_ptr<RemoteLanes> made(new RemoteLanes(std::move(device), connection, options.context));
+  TUTTI_CHECK_OK(made->place_slots(options.budget, options.gpudirect));
   return made;
 }
 

@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-struct RemotePlace {
+struct RemoteLanesOptions {
   std::uint32_t context = 0;  // Context of the lanes on their connection.
   LaneBudget budget;
   GpuDirect gpudirect = GpuDirect::automatic;
@@ -26,7 +26,7 @@ class RemoteLanes {
  public:
   // `connection` must outlive the lanes. Call this before the other end opens any lane.
   static Result<std::unique_ptr<RemoteLanes>> make(std::shared_ptr<Device> device, TcpConnection& connection,
-                                                   const RemotePlace& place);
+                                                   const RemoteLanesOptions& options);
   ~RemoteLanes();
   RemoteLanes(const RemoteLanes&) = delete;
   RemoteLanes& operator=(const RemoteLanes&) = delete;

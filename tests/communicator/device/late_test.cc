@@ -71,7 +71,7 @@ class LateRank {
   };
   Lanes lanes() {
     auto* records = reinterpret_cast<std::byte*>(part().peers().records(1 - rank_).value());
-    return {records - part().peers().lanes().bytes, part().peers().home().inboxes()};
+    return {records - part().peers().lanes().bytes, part().peers().own_memory().exported_lanes()};
   }
   // keep(), store_again() and load() imitate thread blocks that run late. keep() saves the bytes of the lanes,
   // store_again() stores them again, and load() reads the lanes.

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "algorithms/catalogue.h"
-#include "src/communicator/peers/inbox.h"
+#include "src/communicator/peers/lane_region.h"
 #include "tests/communicator/device/device_processes.h"
 
 namespace tutti::test {
@@ -48,24 +48,24 @@ TEST(LaneBudget, RejectsTooManyRanks) {
 TEST(LaneBudget, HoldsAllLanesOfPlans) {
   for (Rank ranks = 2; ranks <= 64; ++ranks) {
     const LaneBudget budget = budget_for(ranks).value();
-    Inbox inbox(nullptr, budget.bytes);
+    LaneRegion region(nullptr, budget.bytes);
     for (std::uint16_t channel = 0; channel < budget.channels; ++channel) {
       for (std::uint16_t tag = 0; tag < kMaxLaneTags; ++tag) {
         LaneSpec spec = message_spec(0, 1, tag, budget.slots);
         spec.channel = channel;
-        ASSERT_TRUE(inbox.lane(spec).ok()) << ranks;
+        ASSERT_TRUE(region.lane(spec).ok()) << ranks;
         spec.protocol = Protocol::ll;
         spec.slot_bytes = budget.slots.ll;
-        ASSERT_TRUE(inbox.lane(spec).ok()) << ranks;
+        ASSERT_TRUE(region.lane(spec).ok()) << ranks;
         LaneSpec flag = flag_spec(0, 1, tag);
         flag.channel = channel;
-        ASSERT_TRUE(inbox.lane(flag).ok()) << ranks;
+        ASSERT_TRUE(region.lane(flag).ok()) << ranks;
       }
     }
     for (std::uint32_t channel = 0; channel < std::min(budget.channels, kMaxMessageChannels); ++channel) {
       LaneSpec message = message_spec(0, 1, 0, budget.slots);
       message.channel = static_cast<std::uint16_t>(kMessageChannel + channel);
-      ASSERT_TRUE(inbox.lane(message).ok()) << ranks;
+      ASSERT_TRUE(region.lane(message).ok()) << ranks;
     }
   }
 }

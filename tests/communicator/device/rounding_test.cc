@@ -28,11 +28,11 @@ CommunicatorOptions sending(const char* compression, const char* algorithm, Requ
 }
 
 // Allocates memory of a rank until exactly `bytes` are left before it must ask the device for more.
-void leave(DeviceHome& home, std::size_t bytes) {
+void leave(RankDeviceMemory& rank_memory, std::size_t bytes) {
   constexpr std::size_t kChunk = 256;
-  const std::size_t before = home.bytes();
-  while (home.bytes() == before) ASSERT_TRUE(home.take(kChunk).ok());
-  ASSERT_TRUE(home.take(home.bytes() - before - kChunk - round_up(bytes, kChunk)).ok());
+  const std::size_t before = rank_memory.bytes();
+  while (rank_memory.bytes() == before) ASSERT_TRUE(rank_memory.take(kChunk).ok());
+  ASSERT_TRUE(rank_memory.take(rank_memory.bytes() - before - kChunk - round_up(bytes, kChunk)).ok());
 }
 
 using Floats = std::vector<float>;
@@ -136,7 +136,7 @@ TEST_P(DeviceRounding, FailsGroupBeforeAnyCall_WhenOutOfMemory) {
   ASSERT_TRUE(program.enqueue(true).ok());
   program.devices.synchronize();
   for (Rank rank = 0; rank < kRanks; ++rank)
-    leave(program.devices[rank].peers().home(), 3 * std::bit_ceil(RoundingChunks::kBytes));
+    leave(program.devices[rank].peers().own_memory(), 3 * std::bit_ceil(RoundingChunks::kBytes));
   for (std::size_t bytes = std::size_t{1} << 30; bytes > 0; bytes /= 2)
     while (rig_->device().allocate(bytes).ok()) continue;
   std::vector<DeviceCall> calls;
@@ -195,14 +195,14 @@ TEST_P(DeviceRounding, ReusesMemoryOfDestroyedGraphs) {
   };
   const Delivered wanted = second_run([](Program&) {});
   const Delivered found = second_run([&](Program& program) {
-    DeviceHome& home = program.devices[0].peers().home();
-    leave(home, kGraphs / 2 * std::bit_ceil(RoundingChunks::kBytes));
-    const std::size_t before = home.bytes();
+    RankDeviceMemory& rank_memory = program.devices[0].peers().own_memory();
+    leave(rank_memory, kGraphs / 2 * std::bit_ceil(RoundingChunks::kBytes));
+    const std::size_t before = rank_memory.bytes();
     for (std::size_t made = 0; made < kGraphs; ++made) capture(program);
-    EXPECT_EQ(home.bytes(), before);
+    EXPECT_EQ(rank_memory.bytes(), before);
     std::vector<std::unique_ptr<DeviceGraph>> kept;
     for (std::size_t made = 0; made < kGraphs; ++made) kept.push_back(capture(program));
-    EXPECT_GT(home.bytes(), before);
+    EXPECT_GT(rank_memory.bytes(), before);
   });
   EXPECT_TRUE(found == wanted);
 }

@@ -17,17 +17,17 @@ inline constexpr std::uint32_t kMaxChannels = 64;
 inline constexpr std::size_t kRecordsBytes = 2 * kMaxChannels * sizeof(MeetingRecord);
 
 // Thread-safe. Shared by the ranks that use it.
-class DeviceHome {
+class RankDeviceMemory {
  public:
   // Does not allocate memory.
-  explicit DeviceHome(const std::shared_ptr<Device>& device) : device_(device), arena_(device) {}
-  ~DeviceHome();
-  DeviceHome(const DeviceHome&) = delete;
-  DeviceHome& operator=(const DeviceHome&) = delete;
+  explicit RankDeviceMemory(const std::shared_ptr<Device>& device) : device_(device), arena_(device) {}
+  ~RankDeviceMemory();
+  RankDeviceMemory(const RankDeviceMemory&) = delete;
+  RankDeviceMemory& operator=(const RankDeviceMemory&) = delete;
 
   // Returns the number by which peers of this process find it until it ends; find() returns null after that.
-  static std::uint64_t publish(const std::shared_ptr<DeviceHome>& home);
-  static std::shared_ptr<DeviceHome> find(std::uint64_t number);
+  static std::uint64_t publish(const std::shared_ptr<RankDeviceMemory>& memory);
+  static std::shared_ptr<RankDeviceMemory> find(std::uint64_t number);
 
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
@@ -38,12 +38,12 @@ class DeviceHome {
   Result<MeetingRecord*> records();
   // Allocates lanes for writers in other processes, followed by the records. Returns how to open them: by `file`, or by
   // `handle` if `file` is empty.
-  Status open_inboxes(std::size_t bytes, DeviceHandle& handle, File& file);
-  std::byte* inboxes() const { return inboxes_; }
-  // Keeps the inboxes allocated after a failure: calls of peers that begin later may still write to them.
-  void set_inboxes_aside();
-  // Frees the inboxes. No peer may have them open, or open them later.
-  void close_inboxes();
+  Status allocate_exported_lanes(std::size_t bytes, DeviceHandle& handle, File& file);
+  std::byte* exported_lanes() const { return exported_; }
+  // Keeps the exported lanes allocated after a failure: calls of peers that begin later may still write to them.
+  void retain_exported_lanes();
+  // Frees the exported lanes. No peer may have them open, or open them later.
+  void free_exported_lanes();
   // These functions forward to the arena of the rank.
   Status reserve(std::size_t bytes);
   Result<std::byte*> take(std::size_t bytes);
@@ -58,8 +58,8 @@ class DeviceHome {
   DeviceArena arena_;
   std::map<LaneSpec, LanePair> lanes_;
   MeetingRecord* records_ = nullptr;
-  std::byte* inboxes_ = nullptr;
-  std::size_t inboxes_bytes_ = 0;
+  std::byte* exported_ = nullptr;
+  std::size_t exported_bytes_ = 0;
 };
 
 }  // namespace tutti

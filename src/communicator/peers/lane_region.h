@@ -10,11 +10,11 @@
 
 namespace tutti {
 
-class Inbox {
+class LaneRegion {
  public:
   // `memory`: zeroed, at the address that this rank's device uses; null: none.
-  Inbox() = default;
-  Inbox(std::byte* memory, std::size_t bytes) : memory_(memory), bytes_(bytes) {}
+  LaneRegion() = default;
+  LaneRegion(std::byte* memory, std::size_t bytes) : memory_(memory), bytes_(bytes) {}
 
   // Returns the lane, laid out at its first use. All lanes that a LaneBudget permits fit.
   Result<LanePair> lane(const LaneSpec& spec);

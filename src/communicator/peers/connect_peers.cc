@@ -31,14 +31,14 @@ Path farthest_p2p() { return config().p2p_disabled ? Path::local : config().p2p_
 // Information that a rank sends to its peers.
 struct PeerSet::PeerInfo {
   std::uint64_t process = 0;  // Random number of the process, which ranks with common memory share.
-  std::uint64_t home = 0;
+  std::uint64_t memory = 0;   // Number of its RankDeviceMemory in the process.
   DeviceIdentity device = {};
   std::uint32_t thread_blocks = 0;
-  std::uint32_t failed = 0;  // 1: no memory for its inboxes.
-  DeviceHandle inboxes = {};
+  std::uint32_t failed = 0;  // 1: no memory for its exported lanes.
+  DeviceHandle exported = {};
   ComputeSharing sharing = ComputeSharing::all_processes;  // How its device is shared.
-  std::uint32_t by_file = 0;                               // 1: its inboxes are opened with a file that it has passed.
-  Rank driver = 0;                                         // First of the ranks that its thread drives.
+  std::uint32_t by_file = 0;  // 1: its exported lanes are opened with a file that it has passed.
+  Rank driver = 0;            // First of the ranks that its thread drives.
 
   bool is_here() const { return process == number_of_process(); }
   // True if the two ranks use their device in time slices.
@@ -48,19 +48,19 @@ struct PeerSet::PeerInfo {
   }
 };
 
-Result<std::vector<PeerSet>> PeerSet::meet(const std::vector<std::unique_ptr<Communicator>>& members,
-                                           const std::shared_ptr<Device>& device) {
+Result<std::vector<PeerSet>> PeerSet::connect(const std::vector<std::unique_ptr<Communicator>>& members,
+                                              const std::shared_ptr<Device>& device) {
   static_assert(sizeof(PeerInfo) == 120);
   std::vector<Communicator*> each;
   Set set;
   std::vector<PeerInfos> infos;
   for (const auto& member : members) {
     each.push_back(member.get());
-    set.push_back(PeerSet(*member, std::make_shared<DeviceHome>(device)));
+    set.push_back(PeerSet(*member, std::make_shared<RankDeviceMemory>(device)));
   }
   TUTTI_CHECK_OK(exchange_peer_infos(each, set, infos));
   for (std::size_t i = 0; i < each.size(); ++i) {
-    Status known = set[i].get_to_know(infos[i]);
+    Status known = set[i].learn_peers(infos[i]);
     if (!known.ok()) return each[i]->fail(std::move(known));
     set[i].count_queues(infos[i]);
   }
@@ -74,13 +74,13 @@ Status PeerSet::await_all(const std::vector<Communicator*>& members) {
   return gather(members, std::vector<std::vector<std::uint64_t>>(members.size(), {0})).status();
 }
 
-PeerSet::PeerInfo PeerSet::introduce() {
+PeerSet::PeerInfo PeerSet::describe_self() {
   PeerInfo info;
   info.process = number_of_process();
-  info.home = DeviceHome::publish(shared_home());
-  info.device = home().device().traits().identity;
-  info.thread_blocks = home().device().traits().thread_blocks;
-  info.sharing = home().device().traits().sharing;
+  info.memory = RankDeviceMemory::publish(shared_own_memory());
+  info.device = own_memory().device().traits().identity;
+  info.thread_blocks = own_memory().device().traits().thread_blocks;
+  info.sharing = own_memory().device().traits().sharing;
   return info;
 }
 
@@ -88,7 +88,7 @@ PeerSet::PeerInfo PeerSet::introduce() {
 Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, Set& set, std::vector<PeerInfos>& all) {
   std::vector<PeerInfos> own;
   for (PeerSet& each : set) {
-    own.push_back({each.introduce()});
+    own.push_back({each.describe_self()});
     own.back()[0].driver = set.front().self_;
   }
   all = TUTTI_TRY(gather(members, own));
@@ -101,19 +101,19 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   std::vector<File> files(set.size());
   for (std::size_t i = 0; i < set.size(); ++i) {
     set[i].budget_ = budget.value();
-    set[i].find_strangers(all[i]);
-    if (set[i].strangers_.empty()) continue;
+    set[i].find_other_processes(all[i]);
+    if (set[i].other_processes_.empty()) continue;
     const std::size_t bytes = (set[i].ranks() - 1) * set[i].budget_.bytes;
-    own[i][0].failed = set[i].home().open_inboxes(bytes, own[i][0].inboxes, files[i]).ok() ? 0 : 1;
+    own[i][0].failed = set[i].own_memory().allocate_exported_lanes(bytes, own[i][0].exported, files[i]).ok() ? 0 : 1;
     own[i][0].by_file = own[i][0].failed == 0 && files[i] ? 1 : 0;
   }
   all = TUTTI_TRY(gather(members, own));
   return pass_files(members, set, all, files);
 }
 
-void PeerSet::find_strangers(const PeerInfos& infos) {
+void PeerSet::find_other_processes(const PeerInfos& infos) {
   for (Rank peer = 0; peer < ranks(); ++peer) {
-    if (is_near(peer) && !infos[peer].is_here()) strangers_.push_back(peer);
+    if (is_near(peer) && !infos[peer].is_here()) other_processes_.push_back(peer);
   }
 }
 
@@ -141,32 +141,32 @@ Status PeerSet::pass_files(const std::vector<Communicator*>& members, Set& set, 
 }
 
 Status PeerSet::pass_file(Communicator& control, const File& file) {
-  for (const Rank peer : strangers_) TUTTI_CHECK_OK(control.pass(peer, file.get()));
+  for (const Rank peer : other_processes_) TUTTI_CHECK_OK(control.pass(peer, file.get()));
   return {};
 }
 
 Status PeerSet::take_files(Communicator& control, const PeerInfos& infos, Rank first, Rank end) {
   files_.resize(infos.size());
-  for (const Rank peer : strangers_) {
+  for (const Rank peer : other_processes_) {
     if (peer >= first && peer < end && infos[peer].by_file != 0) files_[peer] = TUTTI_TRY(control.take_passed(peer));
   }
   return {};
 }
 
-Status PeerSet::get_to_know(const PeerInfos& infos) {
+Status PeerSet::learn_peers(const PeerInfos& infos) {
   // The minimum over all ranks, where several share a device.
   thread_blocks_ = kMaxChannels;
-  one_device_ = alone_ = true;
+  one_device_ = own_process_ = true;
   for (Rank peer = 0; peer < ranks(); ++peer) {
     const PeerInfo& info = infos[peer];
     const bool reached = info.is_here() && is_near(peer);
-    if (reached && peer != self_) homes_[peer] = DeviceHome::find(info.home);
-    if (reached && homes_[peer] == nullptr)
+    if (reached && peer != self_) memories_[peer] = RankDeviceMemory::find(info.memory);
+    if (reached && memories_[peer] == nullptr)
       return remote_error("rank " + std::to_string(peer) + " has gone while the ranks met on their devices");
     if (info.failed != 0)
       return remote_error("rank " + std::to_string(peer) + " has no memory for lanes on its device");
     if (!reached) ++foreign_;
-    if (family_ == 0 && info.is_here()) family_ = info.home;
+    if (family_ == 0 && info.is_here()) family_ = info.memory;
     time_sliced_ = time_sliced_ || std::any_of(infos.begin(), infos.end(), [&](const PeerInfo& other) {
                      return &other != &info && info.alternates_with(other);
                    });
@@ -175,7 +175,7 @@ Status PeerSet::get_to_know(const PeerInfos& infos) {
     thread_blocks_ = std::min(thread_blocks_, info.thread_blocks / static_cast<std::uint32_t>(sharers));
     const auto ranks_here =
         std::count_if(infos.begin(), infos.end(), [&](const PeerInfo& other) { return other.process == info.process; });
-    alone_ = alone_ && ranks_here == 1;
+    own_process_ = own_process_ && ranks_here == 1;
     one_device_ =
         one_device_ && is_near(peer) && info.process == infos.front().process && info.device == infos.front().device;
   }
@@ -191,9 +191,9 @@ void PeerSet::count_queues(const PeerInfos& infos) const {
   for (const PeerInfo& info : infos) {
     if (info.is_here() && info.device == infos[self_].device) drivers.insert(info.driver);
   }
-  const DeviceTraits& device = home().device().traits();
+  const DeviceTraits& device = own_memory().device().traits();
   if (drivers.size() <= device.queues || *drivers.begin() != self_) return;
-  const LogDevice named(static_cast<int>(home().device().traits().ordinal));
+  const LogDevice named(static_cast<int>(own_memory().device().traits().ordinal));
   log(LogLevel::warn,
       "%zu threads of this process drive ranks on %s, which takes the work of %u streams side by side: calls enqueued "
       "ahead may wait for each other until they time out. Set CUDA_DEVICE_MAX_CONNECTIONS (at most 32) before the "
@@ -211,7 +211,7 @@ Status PeerSet::find_routes(const std::vector<Communicator*>& members, Set& set,
   }
   const Rank ranks = set.front().ranks();
   std::vector<std::vector<LanePlacement>> tables(
-      set.size(), std::vector<LanePlacement>(std::size_t{ranks} * ranks, LanePlacement::home));
+      set.size(), std::vector<LanePlacement>(std::size_t{ranks} * ranks, LanePlacement::same_process));
   if (!set.front().one_device_) tables = TUTTI_TRY(gather(members, own));
   for (std::size_t i = 0; i < set.size(); ++i) {
     Status possible = set[i].check_routes(tables[i], all[i]);
@@ -230,7 +230,7 @@ Status PeerSet::check_routes(const std::vector<LanePlacement>& table, const Peer
     const bool near = hosts_.share(writer, reader);
     const bool together = infos[writer].process == infos[reader].process;
     if (near ? table[pair] == LanePlacement::host ||
-                   table[pair] == (together ? LanePlacement::home : LanePlacement::inbox)
+                   table[pair] == (together ? LanePlacement::same_process : LanePlacement::ipc)
              : table[pair] == LanePlacement::network)
       continue;
     return invalid_usage("rank " + std::to_string(pair / ranks) + " reported an impossible path to rank " +
@@ -240,7 +240,7 @@ Status PeerSet::check_routes(const std::vector<LanePlacement>& table, const Peer
 }
 
 Result<std::vector<LanePlacement>> PeerSet::try_routes(const PeerInfos& infos) {
-  std::vector<LanePlacement> routes(ranks(), LanePlacement::home);
+  std::vector<LanePlacement> routes(ranks(), LanePlacement::same_process);
   std::vector<std::string> how(ranks());
   for (Rank peer = 0; peer < ranks(); ++peer) {
     how[peer] = "another host";
@@ -248,8 +248,8 @@ Result<std::vector<LanePlacement>> PeerSet::try_routes(const PeerInfos& infos) {
     if (peer != self_ && is_near(peer)) routes[peer] = TUTTI_TRY(try_route(infos[peer], peer, how[peer]));
   }
   if (logs(LogLevel::info) && ranks() > 1) {
-    const LogDevice named(static_cast<int>(home().device().traits().ordinal));
-    log(LogLevel::info, "rank %u on %s, lanes %s", self_, home().device().traits().name.c_str(),
+    const LogDevice named(static_cast<int>(own_memory().device().traits().ordinal));
+    log(LogLevel::info, "rank %u on %s, lanes %s", self_, own_memory().device().traits().name.c_str(),
         describe_routes(how, self_).c_str());
   }
   return routes;
@@ -257,7 +257,7 @@ Result<std::vector<LanePlacement>> PeerSet::try_routes(const PeerInfos& infos) {
 
 // Opens the peer's memory. If this fails, the lanes are in host memory.
 Result<LanePlacement> PeerSet::try_route(const PeerInfo& info, Rank peer, std::string& how) {
-  Device& device = home().device();
+  Device& device = own_memory().device();
   const bool same = info.device == device.traits().identity;
   const DeviceDistance distance =
       same ? DeviceDistance{.path = Path::local, .known = true} : device.distance_to(info.device);
@@ -268,14 +268,14 @@ Result<LanePlacement> PeerSet::try_route(const PeerInfo& info, Rank peer, std::s
   }
   Status reached;
   if (info.is_here()) {
-    reached = device.reach(home(peer).device());
-    if (reached.ok()) return LanePlacement::home;
+    reached = device.reach(memory_of(peer).device());
+    if (reached.ok()) return LanePlacement::same_process;
   } else {
     const std::size_t bytes = (ranks() - 1) * budget_.bytes + kRecordsBytes;
-    auto opened = info.by_file != 0 ? device.open(files_[peer], bytes) : device.open(info.inboxes);
+    auto opened = info.by_file != 0 ? device.open(files_[peer], bytes) : device.open(info.exported);
     if (opened.ok()) {
       opened_[peer] = opened.value();
-      return LanePlacement::inbox;
+      return LanePlacement::ipc;
     }
     reached = std::move(opened).status();
   }
