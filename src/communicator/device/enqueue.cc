@@ -50,9 +50,9 @@ class Waves {
 };
 
 // Calls of one device that run side by side, at most kMaxCalls.
-class Departure {
+class ConcurrentCalls {
  public:
-  explicit Departure(std::vector<const DeviceCall*> calls) : calls_(std::move(calls)) {}
+  explicit ConcurrentCalls(std::vector<const DeviceCall*> calls) : calls_(std::move(calls)) {}
 
   // Fails, before anything is enqueued, if the streams belong to different captures.
   Status check() const {
@@ -65,7 +65,7 @@ class Departure {
     return {};
   }
 
-  Status go() {
+  Status enqueue() {
     TUTTI_CHECK_OK(begin());
     const bool timed = of_one_communicator();
     for (const DeviceCall* call : calls_)
@@ -299,7 +299,7 @@ Status start(std::span<const DeviceCall> calls) {
   const Schedule schedule{Waves(calls)};
   Status possible = schedule.check();
   for (const Schedule::Group& group : schedule.groups()) {
-    if (possible.ok()) possible = Departure(group.calls).check();
+    if (possible.ok()) possible = ConcurrentCalls(group.calls).check();
   }
   if (!possible.ok()) {
     // With any status code: the calls can be corrected and retried.
@@ -308,7 +308,7 @@ Status start(std::span<const DeviceCall> calls) {
   }
   TUTTI_CHECK_OK(prepare(calls));
   for (const Schedule::Group& group : schedule.groups()) {
-    Status status = Departure(group.calls).go();
+    Status status = ConcurrentCalls(group.calls).enqueue();
     if (status.ok()) continue;
     for (const DeviceCall& call : calls) (void)call.communicator->call_off(status);
     return status;
