@@ -57,7 +57,7 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare(const Ca
                                 message_bytes(query, choice.compression) > choice.chunk_bytes, choice.compression},
                                choice));
   prepared->plan = plan;
-  TUTTI_CHECK_OK(links_.lay(plan->specs, choice.channels));
+  TUTTI_CHECK_OK(links_.create_lanes(plan->specs, choice.channels));
   Launch launch;
   launch.channels = choice.channels;
   TUTTI_CHECK_OK(cut_call(call, choice, plan->limits, ranks_, launch, choice.compression));
@@ -100,11 +100,11 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   for (std::size_t at = 0; at < images_bytes; at += images_bytes / programs.size())
     thread_block_bytes =
         std::max(thread_block_bytes, ChannelLayout(*reinterpret_cast<const Image*>(bytes.data() + at)).bytes);
-  const std::vector<LaneState*> ends = TUTTI_TRY(links_.on_device(ends_of, launch.channels));
+  const std::vector<LaneState*> ends = TUTTI_TRY(links_.upload_ends(ends_of, launch.channels));
   const auto* table = reinterpret_cast<const std::byte*>(ends.data());
   bytes.insert(bytes.end(), table, table + ends.size() * sizeof(LaneState*));
   prepared.memory_bytes = bytes.size();
-  prepared.memory = TUTTI_TRY(peers_.own_memory().take_any(bytes.size()));
+  prepared.memory = TUTTI_TRY(peers_.own_memory().allocate_uncleared(bytes.size()));
   TUTTI_CHECK_OK(peers_.own_memory().device().upload(prepared.memory, bytes));
   BatchCall& entry = prepared.entry;
   entry.channels = launch.channels;
@@ -116,7 +116,7 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   prepared.thread_block_bytes = thread_block_bytes;
   if (prepared.thread_block_bytes <= peers_.own_memory().device().traits().thread_block_bytes) return {};
   prepared.workspace_bytes = std::size_t{launch.channels} * prepared.thread_block_bytes;
-  prepared.workspace = TUTTI_TRY(peers_.own_memory().take_any(prepared.workspace_bytes));
+  prepared.workspace = TUTTI_TRY(peers_.own_memory().allocate_uncleared(prepared.workspace_bytes));
   entry.call.workspace = prepared.workspace;
   entry.workspace_bytes = std::exchange(prepared.thread_block_bytes, 0);
   return {};

@@ -28,7 +28,7 @@ Status DeviceJobs::provide(const PreparedDeviceCall& prepared, const RequestedRo
 Result<std::byte*> DeviceJobs::scratch(std::size_t bytes) {
   if (scratch_bytes_ < bytes) {
     const std::size_t wanted = std::max(bytes, 2 * scratch_bytes_);
-    scratch_ = TUTTI_TRY(peers_.own_memory().take(wanted));
+    scratch_ = TUTTI_TRY(peers_.own_memory().allocate(wanted));
     scratch_bytes_ = wanted;
   }
   return scratch_;

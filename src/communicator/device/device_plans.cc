@@ -106,7 +106,7 @@ Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans
   limits.balanced = limits.balanced && proved.balanced;
   std::vector<LaneSpec>& specs = connected.specs.emplace_back(flags_of(mine));
   for (const LaneUse& use : uses) specs.push_back(links_.spec(use, protocol));
-  TUTTI_CHECK_OK(links_.lay(connected.specs, static_cast<std::uint32_t>(connected.specs.size())));
+  TUTTI_CHECK_OK(links_.create_lanes(connected.specs, static_cast<std::uint32_t>(connected.specs.size())));
   return compile(mine, uses, protocol, connected);
 }
 

@@ -265,19 +265,20 @@ class Schedule {
   std::vector<Group> groups_;
 };
 
-enum class Refused { question, failure };
+// caller: the calls can be corrected and retried.
+enum class RefusalCause { caller, failure };
 
 // Handles a refused group, none of whose calls runs. The refused call may be retried if its communicator has no other
 // call in the group; other ranks have not published that call and may retry it, too. Peers of other communicators would
 // wait for calls that are never made, so these communicators fail.
-void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason, Refused which) {
+void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason, RefusalCause cause) {
   for (const DeviceCall& call : calls) call.communicator->cancel_prepared();
   const std::uint64_t family = refused.communicator->peers().family();
   std::map<const DeviceCommunicator*, std::uint32_t> own;
   for (const DeviceCall& call : calls) ++own[call.communicator];
   for (const DeviceCall& call : calls) {
     const bool same = call.communicator->peers().family() == family;
-    if (same && own[call.communicator] == 1 && which == Refused::question) continue;
+    if (same && own[call.communicator] == 1 && cause == RefusalCause::caller) continue;
     (void)call.communicator->call_off(reason);
   }
 }
@@ -289,7 +290,7 @@ Status prepare(std::span<const DeviceCall> calls) {
     Status status = call.communicator->has_failed() ? call.communicator->failure() : Status();
     if (status.ok()) status = call.communicator->prepare(call.call, call.options, roundings[call.communicator]);
     if (status.ok()) continue;
-    refuse(calls, call, status, is_question(status) ? Refused::question : Refused::failure);
+    refuse(calls, call, status, is_question(status) ? RefusalCause::caller : RefusalCause::failure);
     return status;
   }
   return {};
@@ -303,7 +304,7 @@ Status start(std::span<const DeviceCall> calls) {
   }
   if (!possible.ok()) {
     // With any status code: the calls can be corrected and retried.
-    refuse(calls, calls.front(), possible, Refused::question);
+    refuse(calls, calls.front(), possible, RefusalCause::caller);
     return possible;
   }
   TUTTI_CHECK_OK(prepare(calls));

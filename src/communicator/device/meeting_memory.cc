@@ -17,7 +17,7 @@ Result<MeetingMemory> make_meeting_memory(const PeerSet& peers, Rank self, const
   const std::size_t meetings_at = records_at + round_up(records.size() * sizeof(MeetingRecord*), 16);
   const std::size_t windows_at = meetings_at + kMaxChannels * sizeof(std::uint64_t);
   std::byte* memory =
-      TUTTI_TRY(peers.own_memory().take(windows_at + std::size_t{kMaxWindows} * ranks * sizeof(WindowPart)));
+      TUTTI_TRY(peers.own_memory().allocate(windows_at + std::size_t{kMaxWindows} * ranks * sizeof(WindowPart)));
   auto* windows = reinterpret_cast<WindowPart*>(memory + windows_at);
   const MeetingPlace place = {.records = reinterpret_cast<MeetingRecord* const*>(memory + records_at),
                               .meetings = reinterpret_cast<std::uint64_t*>(memory + meetings_at),

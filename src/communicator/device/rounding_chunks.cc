@@ -4,7 +4,7 @@ namespace tutti {
 
 Status RoundingChunks::provide(RankDeviceMemory& memory, std::size_t count) {
   if (ready_.size() < count) collect();
-  while (ready_.size() < count) ready_.push_back(TUTTI_TRY(memory.take_any(kBytes)));
+  while (ready_.size() < count) ready_.push_back(TUTTI_TRY(memory.allocate_uncleared(kBytes)));
   return {};
 }
 

@@ -31,7 +31,7 @@ Status DeviceArena::reserve(std::size_t bytes) {
   return {};
 }
 
-Result<std::byte*> DeviceArena::take(std::size_t bytes) {
+Result<std::byte*> DeviceArena::allocate(std::size_t bytes) {
   const std::size_t room = (bytes + kMinChunk - 1) / kMinChunk * kMinChunk;
   TUTTI_CHECK_OK(reserve(room));
   std::byte* memory = free_;
@@ -41,13 +41,13 @@ Result<std::byte*> DeviceArena::take(std::size_t bytes) {
 }
 
 // Chunks for reuse are allocated with the size of their class, so that all requests of the class can use them.
-Result<std::byte*> DeviceArena::take_any(std::size_t bytes) {
-  if (bytes >= kMaxChunk) return take(bytes);
+Result<std::byte*> DeviceArena::allocate_uncleared(std::size_t bytes) {
+  if (bytes >= kMaxChunk) return allocate(bytes);
   const std::size_t which = class_of(bytes);
   auto& chunks = retired_[which];
   const auto done =
       std::find_if(chunks.begin(), chunks.end(), [this](const Retired& chunk) { return chunk.number < done_before_; });
-  if (done == chunks.end()) return take(kMinChunk << which);
+  if (done == chunks.end()) return allocate(kMinChunk << which);
   std::byte* memory = done->memory;
   chunks.erase(done);
   return memory;

@@ -22,12 +22,12 @@ class DeviceArena {
   std::size_t bytes() const { return bytes_; }  // Bytes allocated from the device.
 
   // Returns zeroed memory, aligned to 256 bytes.
-  Result<std::byte*> take(std::size_t bytes);
-  // Allocates device memory for later calls of take().
+  Result<std::byte*> allocate(std::size_t bytes);
+  // Allocates device memory for later calls of allocate().
   Status reserve(std::size_t bytes);
-  // Like take(), but may return retired memory, with its old content.
-  Result<std::byte*> take_any(std::size_t bytes);
-  // Makes memory available to take_any() once call `number` is known to be done; see done_before().
+  // Like allocate(), but may return retired memory, with its old content.
+  Result<std::byte*> allocate_uncleared(std::size_t bytes);
+  // Makes memory available to allocate_uncleared() once call `number` is known to be done; see done_before().
   void retire(std::byte* memory, std::size_t bytes, std::uint64_t number);
   // Reports that all calls before `number` are done.
   void done_before(std::uint64_t number);

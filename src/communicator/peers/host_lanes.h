@@ -21,7 +21,7 @@ class HostLanes {
 
   // Maps whole pages and returns their device address. Call it once per pair of ranks, with the pair's pages. Two ranks
   // of one process may then both map the same pages, because each maps exactly the same range.
-  Result<std::byte*> show(std::size_t offset, std::size_t bytes);
+  Result<std::byte*> map(std::size_t offset, std::size_t bytes);
 
  private:
   const std::shared_ptr<Device> device_;

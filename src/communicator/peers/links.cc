@@ -19,7 +19,7 @@ LaneSpec DeviceLinks::spec(const LaneUse& use, Protocol protocol) const {
   return spec_of(plain, self_, protocol, Slots::most, slots());
 }
 
-Status DeviceLinks::lay(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels) {
+Status DeviceLinks::create_lanes(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels) {
   std::set<LaneSpec> wanted;
   for (std::uint32_t channel = 0; channel < channels; ++channel)
     for (const LaneSpec& spec : specs[channel % specs.size()]) wanted.insert(on_channel(spec, channel));
@@ -41,8 +41,8 @@ Result<LaneState*> DeviceLinks::end(const LaneSpec& spec, const Wanted& wanted) 
   return &known->state;
 }
 
-Result<std::vector<LaneState*>> DeviceLinks::on_device(std::span<const std::span<LaneState* const>> ends,
-                                                       std::uint32_t channels) {
+Result<std::vector<LaneState*>> DeviceLinks::upload_ends(std::span<const std::span<LaneState* const>> ends,
+                                                         std::uint32_t channels) {
   struct Missing {
     End* end;
     std::uint32_t channel;
@@ -62,7 +62,7 @@ Result<std::vector<LaneState*>> DeviceLinks::on_device(std::span<const std::span
     }
   }
   if (!states.empty()) {
-    std::byte* memory = TUTTI_TRY(peers_.own_memory().take_any(states.size() * sizeof(LaneState)));
+    std::byte* memory = TUTTI_TRY(peers_.own_memory().allocate_uncleared(states.size() * sizeof(LaneState)));
     TUTTI_CHECK_OK(peers_.own_memory().device().upload(memory, std::as_bytes(std::span(states))));
     for (std::size_t i = 0; i < missing.size(); ++i)
       missing[i].end->by_channel[missing[i].channel] = reinterpret_cast<LaneState*>(memory) + i;

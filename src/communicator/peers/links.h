@@ -27,7 +27,7 @@ class DeviceLinks {
 
   // Creates the lanes of plans on `channels` channels; channel c uses specs[c % specs.size()]. Peers create their ends
   // in the same order and thus find the same addresses.
-  Status lay(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels);
+  Status create_lanes(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels);
 
   // Returns this rank's end of a lane, for compiling plans. The host must not dereference the pointers in its view.
   // `wanted` selects the channel, and the forward lane if `writer` and `tag` are those of the spec, else its partner.
@@ -41,7 +41,8 @@ class DeviceLinks {
 
   // Returns a table of ends as thread blocks read it: [channel * max ends + end]. The lanes exist already, or are
   // created.
-  Result<std::vector<LaneState*>> on_device(std::span<const std::span<LaneState* const>> ends, std::uint32_t channels);
+  Result<std::vector<LaneState*>> upload_ends(std::span<const std::span<LaneState* const>> ends,
+                                              std::uint32_t channels);
 
  private:
   struct End {

@@ -58,7 +58,7 @@ Status PeerSet::use_host_memory(Segment memory) {
   in_host_ = std::make_unique<HostLanes>(own_memory().shared_device(), std::move(memory));
   const auto region = [this](Rank writer, Rank reader) -> Result<LaneRegion> {
     const std::size_t at = routes_.host_pairs_before(writer, reader) * budget_.bytes;
-    return LaneRegion(TUTTI_TRY(in_host_->show(at, budget_.bytes)), budget_.bytes);
+    return LaneRegion(TUTTI_TRY(in_host_->map(at, budget_.bytes)), budget_.bytes);
   };
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == self_) continue;

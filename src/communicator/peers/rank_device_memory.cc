@@ -61,14 +61,14 @@ Result<LanePair> RankDeviceMemory::lane(const LaneSpec& spec) {
   const std::lock_guard lock(mutex_);
   const auto known = lanes_.find(spec);
   if (known != lanes_.end()) return known->second;
-  std::byte* memory = TUTTI_TRY(arena_.take(kControlBytes + slots_bytes(spec)));
+  std::byte* memory = TUTTI_TRY(arena_.allocate(kControlBytes + slots_bytes(spec)));
   return lanes_[spec] = lay_lane(spec, memory, memory + kControlBytes);
 }
 
 Result<MeetingRecord*> RankDeviceMemory::records() {
   const std::lock_guard lock(mutex_);
   if (records_ == nullptr) {
-    std::byte* memory = TUTTI_TRY(arena_.take(kRecordsBytes));
+    std::byte* memory = TUTTI_TRY(arena_.allocate(kRecordsBytes));
     records_ = reinterpret_cast<MeetingRecord*>(memory);
   }
   return records_;
@@ -79,14 +79,14 @@ Status RankDeviceMemory::reserve(std::size_t bytes) {
   return arena_.reserve(bytes);
 }
 
-Result<std::byte*> RankDeviceMemory::take(std::size_t bytes) {
+Result<std::byte*> RankDeviceMemory::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  return arena_.take(bytes);
+  return arena_.allocate(bytes);
 }
 
-Result<std::byte*> RankDeviceMemory::take_any(std::size_t bytes) {
+Result<std::byte*> RankDeviceMemory::allocate_uncleared(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  return arena_.take_any(bytes);
+  return arena_.allocate_uncleared(bytes);
 }
 
 void RankDeviceMemory::retire(std::byte* memory, std::size_t bytes, std::uint64_t number) {

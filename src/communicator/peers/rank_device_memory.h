@@ -46,8 +46,8 @@ class RankDeviceMemory {
   void free_exported_lanes();
   // These functions forward to the arena of the rank.
   Status reserve(std::size_t bytes);
-  Result<std::byte*> take(std::size_t bytes);
-  Result<std::byte*> take_any(std::size_t bytes);
+  Result<std::byte*> allocate(std::size_t bytes);
+  Result<std::byte*> allocate_uncleared(std::size_t bytes);
   void retire(std::byte* memory, std::size_t bytes, std::uint64_t number);
   void done_before(std::uint64_t number);
   std::size_t bytes() const;

@@ -31,8 +31,8 @@ CommunicatorOptions sending(const char* compression, const char* algorithm, Requ
 void leave(RankDeviceMemory& rank_memory, std::size_t bytes) {
   constexpr std::size_t kChunk = 256;
   const std::size_t before = rank_memory.bytes();
-  while (rank_memory.bytes() == before) ASSERT_TRUE(rank_memory.take(kChunk).ok());
-  ASSERT_TRUE(rank_memory.take(rank_memory.bytes() - before - kChunk - round_up(bytes, kChunk)).ok());
+  while (rank_memory.bytes() == before) ASSERT_TRUE(rank_memory.allocate(kChunk).ok());
+  ASSERT_TRUE(rank_memory.allocate(rank_memory.bytes() - before - kChunk - round_up(bytes, kChunk)).ok());
 }
 
 using Floats = std::vector<float>;
