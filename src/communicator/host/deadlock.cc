@@ -14,7 +14,7 @@
 
 #include "src/communicator/control/wait_record.h"
 #include "src/communicator/host/host_communicator.h"
-#include "src/communicator/host/message_operation.h"
+#include "src/communicator/host/message_signature.h"
 #include "src/communicator/planning/planning.h"
 
 namespace tutti {

@@ -11,6 +11,7 @@
 #include "src/communicator/host/collective_operation.h"
 #include "src/communicator/host/host_communicator.h"
 #include "src/communicator/host/message_operation.h"
+#include "src/communicator/host/message_signature.h"
 #include "src/communicator/planning/planning.h"
 #include "src/executor/factor.h"
 

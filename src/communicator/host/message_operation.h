@@ -3,13 +3,10 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "src/communicator/host/host_communicator.h"
 
 namespace tutti {
-
-std::string describe_message(const Call& call);  // Example: "recv(20 int32, from rank 0)".
 
 class MessageOperation final : public Operation {
  public:

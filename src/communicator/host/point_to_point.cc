@@ -1,11 +1,11 @@
 // send, recv and all_to_all_v. An all_to_all_v is a send and a recv for each pair of ranks.
-#include <algorithm>
 #include <string>
 
 #include "src/base/atomic.h"
 #include "src/base/caught.h"
 #include "src/communicator/group.h"
 #include "src/communicator/host/message_operation.h"
+#include "src/communicator/host/message_signature.h"
 
 namespace tutti {
 namespace {
@@ -13,31 +13,6 @@ namespace {
 constexpr std::uint16_t kUserTag = 0;
 // Separates messages of all_to_all_v from messages of the user.
 constexpr std::uint16_t kAllToAllTag = 1;
-
-// Signature of a message. It describes the contents, so that the receiver can report both calls: 4 bits of type, then
-// the count. For 2^27 elements or more, a bit and a hash of the count.
-constexpr std::uint32_t kCountBits = 27;
-constexpr std::uint32_t kManyElements = 1U << kCountBits;
-static_assert(kDataTypes <= 16);
-
-std::uint32_t message_signature(const Call& call) {
-  const auto type = static_cast<std::uint32_t>(call.type) << (kCountBits + 1);
-  if (call.count < kManyElements) return type | static_cast<std::uint32_t>(call.count);
-  return type | kManyElements | static_cast<std::uint32_t>(call.count * 0x9e3779b97f4a7c15ULL >> (64 - kCountBits));
-}
-
-std::string elements(std::uint64_t count, DataType type) { return std::to_string(count) + " " + name(type); }
-
-std::string elements(std::uint32_t signature) {
-  const auto type = static_cast<DataType>(signature >> (kCountBits + 1));
-  const bool many = (signature & kManyElements) != 0;
-  if (static_cast<std::uint32_t>(type) >= kDataTypes) return "nothing known";
-  return many ? "another count, of 2^27 or more " + std::string(name(type))
-              : elements(signature & (kManyElements - 1), type);
-}
-
-// Equal on all ranks if the calls match, although counts differ.
-std::uint32_t unequal_signature(DataType type) { return 0x5eed0a2aU + static_cast<std::uint32_t>(type); }
 
 // Returns a plan of one step, which copies the input into the lane or the lane into the output.
 Plan message_plan(const Call& call, Rank self) {
@@ -53,29 +28,7 @@ Plan message_plan(const Call& call, Rank self) {
   return plan;
 }
 
-std::uint64_t slice_elements(std::uint32_t slot_bytes, std::uint64_t element_bytes) {
-  return std::max<std::uint64_t>(slot_bytes / element_bytes / 2, 1);
-}
-
-// Returns the number of slots that a message fills, given only its signature. A message that the receiver has not begun
-// to read fits the slots of its lane, so its signature contains the count.
-std::uint64_t slices_of(std::uint32_t signature, std::uint32_t slot_bytes) {
-  const std::uint32_t type = signature >> (kCountBits + 1);
-  if (type >= kDataTypes) return 1;
-  const std::uint64_t most = slice_elements(slot_bytes, size_of(static_cast<DataType>(type)));
-  return std::max<std::uint64_t>(((signature & (kManyElements - 1)) + most - 1) / most, 1);
-}
-
-std::string described(Kind kind, const std::string& what, Rank peer) {
-  const bool sends = kind == Kind::send;
-  return (sends ? "send(" : "recv(") + what + (sends ? ", to rank " : ", from rank ") + std::to_string(peer) + ")";
-}
-
 }  // namespace
-
-std::string describe_message(const Call& call) {
-  return described(call.kind, elements(call.count, call.type), call.root);
-}
 
 MessageOperation::MessageOperation(HostCommunicator& owner, const Call& call, std::uint16_t tag)
     : owner_(owner),
@@ -143,15 +96,16 @@ Status MessageOperation::wait() {
 
 Status MessageOperation::disagree() const {
   const LaneState& lane = *owner_.links_.end(spec_, spec_.writer, spec_.tag, LaneEnd::reader);
-  const std::string sent = elements(load_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots]));
+  const std::uint32_t signature = load_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots]);
   const std::string self = "rank " + std::to_string(owner_.rank_);
   const std::string peer = "rank " + std::to_string(call_.root);
   if (spec_.tag == kAllToAllTag) {
     return invalid_usage("in all_to_all_v" + owner_.name() + " " + self + " receives " +
-                         elements(call_.count, call_.type) + " from " + peer + ", but " + peer + " sends it " + sent);
+                         describe_elements(call_.count, call_.type) + " from " + peer + ", but " + peer + " sends it " +
+                         describe_elements(signature));
   }
   return invalid_usage(self + " called " + describe_message(call_) + ", but " + peer + " called " +
-                       described(Kind::send, sent, owner_.rank_) + owner_.name());
+                       describe_send(signature, owner_.rank_) + owner_.name());
 }
 
 namespace {
@@ -192,7 +146,7 @@ Status lost_message(const LaneSpec& lane, const Lost& lost, std::uint64_t receiv
   const std::string reader = "rank " + std::to_string(lane.reader);
   return invalid_usage(reader + " did not receive " + std::to_string(lost.messages) + " of " +
                        std::to_string(received + lost.messages) + " messages from " + writer + name +
-                       " before both left; the first is " + described(Kind::send, elements(lost.first), lane.reader));
+                       " before both left; the first is " + describe_send(lost.first, lane.reader));
 }
 
 }  // namespace
