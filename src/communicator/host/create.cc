@@ -25,44 +25,6 @@
 
 namespace tutti {
 
-Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const Watch& watch) {
-  for (;;) {
-    auto received = TUTTI_TRY(mesh.receive(peer));
-    if (received && received->frame.kind == kind) return std::move(*received);
-    if (received) return invalid_usage("rank " + std::to_string(peer) + " sent something else than was agreed");
-    if (const auto dead = mesh.find_dead()) return mesh.death(*dead, "while joining");
-    if (watch.aborted()) return aborted_error("aborted while joining");
-    if (watch.deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not answer while joining");
-    mesh.wait(peer, watch.poll_ms());
-  }
-}
-
-Result<Board> adopt_board(const Mesh& mesh, File file, Rank ranks) {
-  Board board = TUTTI_TRY(Board::adopt(std::move(file), ranks));
-  board.set_apart(mesh.remote_ranks());
-  return board;
-}
-
-Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch) {
-  return share_board(mesh, rank, ranks,
-                     [&](Rank peer, FrameKind kind) { return await_frame(mesh, peer, kind, watch); });
-}
-
-Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const AwaitFrame& await) {
-  if (rank != mesh.leader()) {
-    ReceivedFrame received = TUTTI_TRY(await(mesh.leader(), FrameKind::board));
-    return adopt_board(mesh, std::move(received.file), ranks);
-  }
-  Board board = TUTTI_TRY(Board::create(ranks));
-  Frame frame;
-  frame.kind = FrameKind::board;
-  for (Rank peer = rank + 1; peer < ranks; ++peer) {
-    if (!mesh.is_remote(peer)) TUTTI_CHECK_OK(mesh.send(peer, frame, board.segment().descriptor()));
-  }
-  board.set_apart(mesh.remote_ranks());
-  return board;
-}
-
 namespace {
 
 // Warns once per process. With TUTTI_TUNE or TUTTI_DETERMINISTIC, the file is unused on purpose.
