@@ -21,8 +21,8 @@ CommunicatorOptions options_of_aside(const CommunicatorOptions& options, std::ui
 }  // namespace
 
 bool HostCommunicator::autotunes(const Call& call, const CommunicatorOptions& options) const {
-  return ranks_ > 1 && !options_.has_plugin() && is_tunable(call, options) &&
-         compression_request(call, options, ranks_).compression == CompressionFormat::none;
+  return membership_.ranks > 1 && !membership_.options.has_plugin() && is_tunable(call, options) &&
+         compression_request(call, options, membership_.ranks).compression == CompressionFormat::none;
 }
 
 Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_autotuning(
@@ -32,7 +32,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_au
   // Measurements do not decide about compression. With an error bound, the prediction does.
   if (predicted.empty() || predicted.front().choice.compression != CompressionFormat::none)
     return prepare(call, options, nullptr);
-  query.mapped = !spans_hosts_;
+  query.mapped = !membership_.spans_hosts;
   std::vector<Candidate> all = TUTTI_TRY(candidates(query));
   std::erase_if(all,
                 [](const Candidate& candidate) { return candidate.choice.compression != CompressionFormat::none; });
@@ -103,7 +103,7 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_internal(const Int
 }
 
 void HostCommunicator::conclude(const Ended& ended, const std::vector<std::uint64_t>& sums_ns) {
-  ended.tuned->conclude(*ended.tuning, sums_ns, ranks_);
+  ended.tuned->conclude(*ended.tuning, sums_ns, membership_.ranks);
   autotuning_.report(*ended.tuned, *ended.tuning);
 }
 

@@ -38,7 +38,7 @@ Result<bool> CollectiveOperation::get_ready() {
   }
   if (chosen_->plan == nullptr) return true;
   if (chosen_ != &prepared_) {
-    remote_access_.emplace(owner_.board_, owner_.rank_);
+    remote_access_.emplace(owner_.membership_.board, owner_.membership_.rank);
     TUTTI_CHECK_OK(remote_access_->check());
   }
   owner_.bind_buffers(prepared_, *chosen_, call_, rounding_);
@@ -57,7 +57,7 @@ Result<bool> CollectiveOperation::go_on() {
     if (!ready_) return false;
   }
   if (chosen_->plan == nullptr) return true;
-  if (owner_.spans_hosts_) owner_.mesh_.advance();
+  if (owner_.membership_.spans_hosts) owner_.membership_.mesh.advance();
   const Cursor before = chosen_->interpreter->cursor();
   const Progress progress = chosen_->interpreter->advance();
   if (!(chosen_->interpreter->cursor() == before)) wait_state_ = {};

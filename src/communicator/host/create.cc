@@ -37,27 +37,20 @@ void warn_of_idle_tune_file() {
 }  // namespace
 
 HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
-    : options_(std::move(options)),
-      rank_(rank),
-      ranks_(board.ranks()),
-      mesh_(std::move(mesh)),
-      board_(std::move(board)),
-      links_(mesh_, regions_, rank),
-      one_process_(spread == Spread::one_process),
-      spans_hosts_(mesh_.any_remote()),
-      rank_mapping_(rank_mapping_of(mesh_.hosts().leaders())),
-      by_domains_(rank_mapping_of(mesh_.hosts().leaders(), mesh_.hosts().domains())),
+    : membership_(rank, std::move(mesh), std::move(board), std::move(options), spread),
+      rank_mapping_(rank_mapping_of(membership_.mesh.hosts().leaders())),
+      by_domains_(rank_mapping_of(membership_.mesh.hosts().leaders(), membership_.mesh.hosts().domains())),
       // With GPU memory, calls here are internal ones and not those of the program.
-      advice_(options_.memory == Memory::host ? options_.tuner_plugin : "", mesh_.hosts()),
-      machine_(machine_of(mesh_.hosts())),
-      passed_regions_(mesh_, rank_, ranks_),
-      peer_memory_(ranks_),
-      timeout_ms_(options_.timeout_ms),
-      autotuning_(options_, rank, rank == 0 ? machine_name(options_, mesh_.hosts()) : "") {
-  options_.force();
-}
+      advice_(membership_.options.memory == Memory::host ? membership_.options.tuner_plugin : "",
+              membership_.mesh.hosts()),
+      machine_(machine_of(membership_.mesh.hosts())),
+      passed_regions_(membership_.mesh, membership_.rank, membership_.ranks),
+      peer_memory_(membership_.ranks),
+      timeout_ms_(membership_.options.timeout_ms),
+      autotuning_(membership_.options, rank,
+                  rank == 0 ? machine_name(membership_.options, membership_.mesh.hosts()) : "") {}
 
-HostCommunicator::~HostCommunicator() { mesh_.leave(); }
+HostCommunicator::~HostCommunicator() { membership_.mesh.leave(); }
 
 namespace {
 
@@ -232,11 +225,11 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
 Status HostCommunicator::leave() {
   TUTTI_CHECK_OK(await_ticket(tickets_.load()));
   autotuning_.write();
-  if (board_.failed()) return board_.failure(rank_);
-  store_release(&board_.entry(rank_).left, 1U);
-  if (!spans_hosts_) return {};
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (mesh_.is_remote(peer)) mesh_.connection(peer).send_credits();
+  if (membership_.board.failed()) return membership_.board.failure(membership_.rank);
+  store_release(&membership_.board.entry(membership_.rank).left, 1U);
+  if (!membership_.spans_hosts) return {};
+  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
+    if (membership_.mesh.is_remote(peer)) membership_.mesh.connection(peer).send_credits();
   }
   report_call(NotificationKind::leaving);
   return {};
@@ -247,34 +240,35 @@ Status HostCommunicator::leave() {
 Status HostCommunicator::finalize() {
   TUTTI_CHECK_OK(leave());
   record_ = nullptr;
-  timeout_ms_ = options_.timeout_ms;  // The last call may have had another limit.
-  for (Rank peer = 0; peer < ranks_; ++peer) {
+  timeout_ms_ = membership_.options.timeout_ms;  // The last call may have had another limit.
+  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
     WaitState wait_state;
-    while (load_acquire(&board_.entry(peer).left) == 0) TUTTI_CHECK_OK(wait_for(peer, wait_state));
+    while (load_acquire(&membership_.board.entry(peer).left) == 0) TUTTI_CHECK_OK(wait_for(peer, wait_state));
   }
-  if (spans_hosts_) TUTTI_CHECK_OK(compare_last_calls());
+  if (membership_.spans_hosts) TUTTI_CHECK_OK(compare_last_calls());
   return find_lost_messages();
 }
 
 void HostCommunicator::abort() {
   store_release(&aborted_, 1U);
-  board_.fail(rank_, aborted_error("rank " + std::to_string(rank_) + " aborted the communicator"));
+  membership_.board.fail(membership_.rank,
+                         aborted_error("rank " + std::to_string(membership_.rank) + " aborted the communicator"));
   report_failure();
 }
 
 Status HostCommunicator::failure(const std::string& when) {
   Status found = failure_unpublished(when);
   if (found.ok()) return found;
-  return board_.failed() ? board_.failure(rank_) : fail(std::move(found));
+  return membership_.board.failed() ? membership_.board.failure(membership_.rank) : fail(std::move(found));
 }
 
 Status HostCommunicator::failure_unpublished(const std::string& when) {
-  if (!board_.failed()) poll_notifications();
-  if (board_.failed()) return board_.failure(rank_);
-  const auto dead = mesh_.find_dead();
+  if (!membership_.board.failed()) poll_notifications();
+  if (membership_.board.failed()) return membership_.board.failure(membership_.rank);
+  const auto dead = membership_.mesh.find_dead();
   if (!dead) return {};
   poll_notifications();  // The peer may have reported why it ends.
-  return board_.failed() ? board_.failure(rank_) : mesh_.death(*dead, when);
+  return membership_.board.failed() ? membership_.board.failure(membership_.rank) : membership_.mesh.death(*dead, when);
 }
 
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {

@@ -40,10 +40,10 @@ constexpr std::int64_t kRemoteRecordMs = 1000;
 }
 
 Status HostCommunicator::run(const Call& call, const CommunicatorOptions* options) {
-  const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
-  if (board_.failed()) [[unlikely]]
-    return board_.failure(rank_);
-  return spans_hosts_ ? run_between_hosts(call, chosen) : run_and_report(call, chosen);
+  const CommunicatorOptions& chosen = options == nullptr ? membership_.options : *options;
+  if (membership_.board.failed()) [[unlikely]]
+    return membership_.board.failure(membership_.rank);
+  return membership_.spans_hosts ? run_between_hosts(call, chosen) : run_and_report(call, chosen);
 }
 
 Status HostCommunicator::run_between_hosts(const Call& call, const CommunicatorOptions& chosen) {
@@ -53,10 +53,10 @@ Status HostCommunicator::run_between_hosts(const Call& call, const CommunicatorO
 }
 
 void HostCommunicator::wait_for_remote_access() {
-  if (!board_.failed()) return;
+  if (!membership_.board.failed()) return;
   const NoCancellation until_return;
-  tutti::wait_for_remote_access(board_, mesh_, rank_,
-                                board_.remote_access_deadline(Deadline::after_ms(kRemoteAccessMs)));
+  tutti::wait_for_remote_access(membership_.board, membership_.mesh, membership_.rank,
+                                membership_.board.remote_access_deadline(Deadline::after_ms(kRemoteAccessMs)));
 }
 
 Status HostCommunicator::run_collective(const Call& call, const CommunicatorOptions& chosen) {
@@ -92,9 +92,9 @@ Status HostCommunicator::run_prepared(Prepared& prepared, const Call& call, cons
 }
 
 Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, const CommunicatorOptions* options) {
-  const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
-  if (board_.failed()) return board_.failure(rank_);
-  if (spans_hosts_) TUTTI_CHECK_OK(poll_before_call());
+  const CommunicatorOptions& chosen = options == nullptr ? membership_.options : *options;
+  if (membership_.board.failed()) return membership_.board.failure(membership_.rank);
+  if (membership_.spans_hosts) TUTTI_CHECK_OK(poll_before_call());
   auto started = caught([&] { return start_collective(call, chosen); });
   if (started.ok()) return started;
   return reported(std::move(started).status());
@@ -140,7 +140,7 @@ void HostCommunicator::begin(Prepared& prepared, const CommunicatorOptions& opti
 
 void HostCommunicator::announce(Prepared& prepared, const Call& call) {
   if (prepared.mapped_algorithm != nullptr) show_buffers(prepared, call);
-  board_.announce(rank_, prepared.record);
+  membership_.board.announce(membership_.rank, prepared.record);
 }
 
 void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call,
@@ -164,8 +164,8 @@ void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen,
 Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call, const RequestedRounding& requested) {
   bind_buffers(prepared, prepared, call, requested);
   const Progress progress = prepared.interpreter->advance();
-  board_.announce(rank_, prepared.record);
-  return progress == Progress::done && !spans_hosts_ ? Status() : wait_and_advance(prepared, progress);
+  membership_.board.announce(membership_.rank, prepared.record);
+  return progress == Progress::done && !membership_.spans_hosts ? Status() : wait_and_advance(prepared, progress);
 }
 
 Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options) {
@@ -178,7 +178,7 @@ Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const C
     // Publishes the call record while the message is in flight. A poll right after the send would take the cache line
     // from the writer.
     void look() {
-      owner.board_.announce(owner.rank_, record);
+      owner.membership_.board.announce(owner.membership_.rank, record);
       announced = true;
     }
     Status await(const Blocked& blocked, Progress progress) {
@@ -210,7 +210,7 @@ Status HostCommunicator::await_peer(const Blocked& blocked) {
 
 Status HostCommunicator::complete(Prepared& prepared) {
   const Progress progress = prepared.interpreter->advance();
-  return progress == Progress::done && !spans_hosts_ ? Status() : wait_and_advance(prepared, progress);
+  return progress == Progress::done && !membership_.spans_hosts ? Status() : wait_and_advance(prepared, progress);
 }
 
 // For a thread that drives no other operation: polls only the operand for which the step waits.
@@ -221,46 +221,47 @@ Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress)
     if (progress == Progress::mismatch) return mismatch_with(peer);
     WaitState wait_state;
     while (!interpreter.blocked().over()) {
-      if (!oversubscribed_ && !spans_hosts_ && ++wait_state.polls % kPollsPerLook != 0) {
+      if (!oversubscribed_ && !membership_.spans_hosts && ++wait_state.polls % kPollsPerLook != 0) {
         pause();
         pause();  // Two pauses let the peer's store complete soonest.
         continue;
       }
-      TUTTI_CHECK_OK(oversubscribed_ || spans_hosts_ ? wait_for(peer, wait_state) : look_around(peer, wait_state));
+      TUTTI_CHECK_OK(oversubscribed_ || membership_.spans_hosts ? wait_for(peer, wait_state)
+                                                                : look_around(peer, wait_state));
     }
   }
-  return spans_hosts_ ? drain() : Status();
+  return membership_.spans_hosts ? drain() : Status();
 }
 
 Status HostCommunicator::compare_calls() {
   if (record_ == nullptr) return {};
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    const auto theirs = board_.call(peer, record_->sequence);
+  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
+    const auto theirs = membership_.board.call(peer, record_->sequence);
     if (theirs && theirs->signature != record_->signature) return mismatch(peer, *theirs);
   }
   return {};
 }
 
 Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
-  return fail(disagreement(options_.name, {rank_, *record_}, {peer, theirs}));
+  return fail(disagreement(membership_.options.name, {membership_.rank, *record_}, {peer, theirs}));
 }
 
 // Reports that data from `peer` has a different signature. Its call record is present or arrives soon, unless the peer
 // is far ahead.
 Status HostCommunicator::mismatch_with(Rank peer) {
-  const Deadline soon = Deadline::after_ms(mesh_.is_remote(peer) ? kRemoteRecordMs : kRecordMs);
-  if (mesh_.is_remote(peer)) report_call(NotificationKind::call);
+  const Deadline soon = Deadline::after_ms(membership_.mesh.is_remote(peer) ? kRemoteRecordMs : kRecordMs);
+  if (membership_.mesh.is_remote(peer)) report_call(NotificationKind::call);
   do {
-    if (spans_hosts_) poll_notifications();
-    if (board_.failed()) return board_.failure(rank_);
+    if (membership_.spans_hosts) poll_notifications();
+    if (membership_.board.failed()) return membership_.board.failure(membership_.rank);
     TUTTI_CHECK_OK(compare_calls());
-  } while (board_.last(peer) < record_->sequence && !soon.passed());
+  } while (membership_.board.last(peer) < record_->sequence && !soon.passed());
   TUTTI_CHECK_OK(compare_calls());  // The record may have arrived after the last check.
-  return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
-                            std::to_string(rank_) + " is in " + current_call() + ", and what rank " +
-                            std::to_string(peer) +
-                            " sent belongs to another call, or two threads use one communicator at once" +
-                            (options_.tune == Tune::off ? "" : ", or only some ranks name a TUTTI_TUNE_FILE")));
+  return fail(invalid_usage(
+      "ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
+      std::to_string(membership_.rank) + " is in " + current_call() + ", and what rank " + std::to_string(peer) +
+      " sent belongs to another call, or two threads use one communicator at once" +
+      (membership_.options.tune == Tune::off ? "" : ", or only some ranks name a TUTTI_TUNE_FILE")));
 }
 
 Status HostCommunicator::reported(Status status) {
@@ -268,14 +269,14 @@ Status HostCommunicator::reported(Status status) {
 }
 
 Status HostCommunicator::fail(Status status) {
-  board_.fail(rank_, status);
+  membership_.board.fail(membership_.rank, status);
   status = published(std::move(status));
   report_failure();
   return status;
 }
 
 Status HostCommunicator::call_off(const Status& reason) {
-  board_.fail(rank_, reason, FailureReason::called_off);
+  membership_.board.fail(membership_.rank, reason, FailureReason::called_off);
   Status status = published(Status(reason.code(), reason.message()));
   report_failure();
   return status;
@@ -284,26 +285,25 @@ Status HostCommunicator::call_off(const Status& reason) {
 Status HostCommunicator::published(Status own) {
   const Deadline soon = Deadline::after_ms(kRecordMs);
   // Another rank was first and is writing the failure, or died while it did.
-  while (!board_.failed()) {
+  while (!membership_.board.failed()) {
     if (soon.passed()) return own;
     pause();
   }
-  return board_.failure(rank_);
+  return membership_.board.failure(membership_.rank);
 }
-
-std::string HostCommunicator::name() const { return options_.name.empty() ? "" : " on " + options_.name; }
 
 // Ranks may wait in different communicators, so the message identifies even one without a name.
 std::string HostCommunicator::leaving() const {
-  return options_.name.empty() ? "finalize of an unnamed communicator of " + std::to_string(ranks_) + " ranks"
-                               : "finalize" + name();
+  return membership_.options.name.empty()
+             ? "finalize of an unnamed communicator of " + std::to_string(membership_.ranks) + " ranks"
+             : "finalize" + membership_.name();
 }
 
 std::string HostCommunicator::current_call() const {
   if (record_ == nullptr && message_ == nullptr) return leaving();
   const std::string call =
       record_ != nullptr ? describe(*record_) + " #" + std::to_string(record_->sequence) : describe_message(*message_);
-  return call + name();
+  return call + membership_.name();
 }
 
 }  // namespace tutti

@@ -15,11 +15,9 @@
 #include <tuple>
 #include <vector>
 
-#include "src/bootstrap/watch.h"
 #include "src/communicator/communicator.h"
-#include "src/communicator/control/board.h"
 #include "src/communicator/host/autotuning.h"
-#include "src/communicator/host/links.h"
+#include "src/communicator/host/membership.h"
 #include "src/communicator/planning/advice.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/backend.h"
@@ -34,29 +32,28 @@ namespace tutti {
 // Number of slots of each lane for large messages, and the maximum skew of a loop.
 inline constexpr std::uint32_t kSimpleSlots = 4;
 
-// Processes of the ranks of a communicator.
-enum class Spread : std::uint8_t { one_process, many_processes };
-
 class HostCommunicator final : public Communicator {
  public:
   HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread);
   ~HostCommunicator() override;
 
-  Rank rank() const override { return rank_; }
-  Rank ranks() const override { return ranks_; }
-  bool on_one_host() const override { return !spans_hosts_; }
-  const Mesh* mesh() const override { return &mesh_; }
-  const CommunicatorOptions& options() const override { return options_; }
-  const Board& board() const override { return board_; }
+  Rank rank() const override { return membership_.rank; }
+  Rank ranks() const override { return membership_.ranks; }
+  bool on_one_host() const override { return !membership_.spans_hosts; }
+  const Mesh* mesh() const override { return &membership_.mesh; }
+  const CommunicatorOptions& options() const override { return membership_.options; }
+  const Board& board() const override { return membership_.board; }
   void announce(CallRecord& record) override {
     record.sequence = ++sequence_;
-    board_.announce(rank_, record);
+    membership_.board.announce(membership_.rank, record);
   }
 
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
   void report_last_call() override { report_call(NotificationKind::call); }
   LastRun last_run() const override;
-  CompressionStatistics compression_statistics() const override { return compression_counter_.of(board_.last(rank_)); }
+  CompressionStatistics compression_statistics() const override {
+    return compression_counter_.of(membership_.board.last(membership_.rank));
+  }
 
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
@@ -287,7 +284,6 @@ class HostCommunicator final : public Communicator {
   // an earlier failure if there is one, since it may be the cause.
   Status reported(Status status);
   std::string current_call() const;
-  std::string name() const;  // For messages, such as " on gradients".
   std::string leaving() const;
   std::byte* scratch(std::uint64_t bytes);
   std::byte* copy_of(const std::byte* input, std::uint64_t bytes);
@@ -344,15 +340,7 @@ class HostCommunicator final : public Communicator {
   // Called after all ranks have left. Fails if a message that this rank sent, or that was sent to it, was not received.
   Status find_lost_messages();
 
-  CommunicatorOptions options_;
-  Rank rank_;
-  Rank ranks_;
-  Mesh mesh_;
-  Board board_;
-  PeerRegions regions_;
-  Links links_;
-  bool one_process_;  // All ranks are threads of this process.
-  bool spans_hosts_;  // There are ranks on other hosts.
+  Membership membership_;
   const RankMapping rank_mapping_;
   const RankMapping by_domains_;  // Hosts and their NUMA domains; empty if no host has several domains.
   Advice advice_;

@@ -22,7 +22,7 @@ bool shows(const CallRecord& record) {
 // Returns the reference of a buffer to publish. Passes its region to the peers before the first use.
 BufferReference HostCommunicator::refer(const std::byte* memory, std::uint64_t bytes) {
   if (bytes == 0) return {kNoBuffer, 0};
-  if (one_process_) return {kOwnAddressSpace, reinterpret_cast<std::uint64_t>(memory)};
+  if (membership_.one_process) return {kOwnAddressSpace, reinterpret_cast<std::uint64_t>(memory)};
   const auto found = Regions::of_process().find(memory, bytes);
   if (!found) return {};
   if (!passed_regions_.pass(found->region)) return {};  // This call uses lanes.
@@ -33,30 +33,30 @@ void HostCommunicator::show_buffers(Prepared& prepared, const Call& call) {
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const Problem& problem = prepared.plan->key.problem;
   passed_regions_.withdraw();
-  prepared.record.input = refer(call.input, input_blocks(problem, rank_) * block_bytes);
-  prepared.record.output = refer(call.output, output_blocks(problem, rank_) * block_bytes);
-  std::uint32_t& shown = board_.entry(rank_).region_notifications;
+  prepared.record.input = refer(call.input, input_blocks(problem, membership_.rank) * block_bytes);
+  prepared.record.output = refer(call.output, output_blocks(problem, membership_.rank) * block_bytes);
+  std::uint32_t& shown = membership_.board.entry(membership_.rank).region_notifications;
   if (load_relaxed(&shown) != passed_regions_.messages()) store_release(&shown, passed_regions_.messages());
 }
 
 // Maps memory that peers have passed and unmaps memory that they have withdrawn, even if this call does not use it.
 Status HostCommunicator::receive_regions() {
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (regions_.has_notifications(peer, load_acquire(&board_.entry(peer).region_notifications)))
-      TUTTI_CHECK_OK(links_.collect(peer));
+  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
+    if (membership_.regions.has_notifications(peer, load_acquire(&membership_.board.entry(peer).region_notifications)))
+      TUTTI_CHECK_OK(membership_.links.collect(peer));
   }
   return {};
 }
 
 // Returns whether all ranks show their buffers. If they do, sets peer_memory_ to their addresses in this process.
 Result<HostCommunicator::BufferVisibility> HostCommunicator::see_buffers(const Prepared& prepared, Rank& awaited) {
-  if (!one_process_) TUTTI_CHECK_OK(receive_regions());
+  if (!membership_.one_process) TUTTI_CHECK_OK(receive_regions());
   if (!shows(prepared.record)) return BufferVisibility::hidden;
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    const auto record = board_.call(peer, prepared.record.sequence);
+  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
+    const auto record = membership_.board.call(peer, prepared.record.sequence);
     if (!record) {
       // The peer is past this call. It did not wait for this rank, so its buffers were hidden.
-      if (board_.last(peer) > prepared.record.sequence) return BufferVisibility::hidden;
+      if (membership_.board.last(peer) > prepared.record.sequence) return BufferVisibility::hidden;
       awaited = peer;
       return BufferVisibility::waiting;
     }
@@ -74,8 +74,8 @@ Status HostCommunicator::locate_buffers(const Prepared& prepared) {
   const CallRecord& own = prepared.record;
   const Problem& problem = prepared.plan->key.problem;
   const std::uint64_t block_bytes = own.count * size_of(static_cast<DataType>(own.type));
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    const auto record = board_.call(peer, own.sequence);
+  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
+    const auto record = membership_.board.call(peer, own.sequence);
     if (!record) return internal_error("rank " + std::to_string(peer) + " left " + current_call() + " too early");
     peer_memory_[peer].input = TUTTI_TRY(locate(peer, record->input, input_blocks(problem, peer) * block_bytes));
     peer_memory_[peer].output = TUTTI_TRY(locate(peer, record->output, output_blocks(problem, peer) * block_bytes));
@@ -85,12 +85,12 @@ Status HostCommunicator::locate_buffers(const Prepared& prepared) {
 
 Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& reference, std::uint64_t bytes) {
   if (bytes == 0) return static_cast<std::byte*>(nullptr);
-  if (one_process_) return reinterpret_cast<std::byte*>(reference.offset);
-  if (peer == rank_) return static_cast<std::byte*>(nullptr);  // A rank's own buffers are not looked up.
-  std::byte* memory = regions_.locate(peer, reference, bytes);
+  if (membership_.one_process) return reinterpret_cast<std::byte*>(reference.offset);
+  if (peer == membership_.rank) return static_cast<std::byte*>(nullptr);  // A rank's own buffers are not looked up.
+  std::byte* memory = membership_.regions.locate(peer, reference, bytes);
   if (memory == nullptr) {
-    TUTTI_CHECK_OK(links_.collect(peer));  // The region was sent before the call was announced.
-    memory = regions_.locate(peer, reference, bytes);
+    TUTTI_CHECK_OK(membership_.links.collect(peer));  // The region was sent before the call was announced.
+    memory = membership_.regions.locate(peer, reference, bytes);
   }
   if (memory == nullptr)
     return internal_error("rank " + std::to_string(peer) + " named a buffer that lies in no region that it has passed");

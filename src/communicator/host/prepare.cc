@@ -45,7 +45,7 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
   auto& slot = calls_[mix(key.count * 31 + key.shape * 7 + key.in_place + key.forced) % calls_.size()];
   if (slot == nullptr || !(slot->key == key)) {
     const NoCancellation until_prepared;
-    board_.show_cpus(rank_);
+    membership_.board.show_cpus(membership_.rank);
     auto fresh =
         TUTTI_TRY(autotunes(call, options) ? prepare_autotuning(call, options) : prepare(call, options, nullptr));
     fresh->key = key;
@@ -62,18 +62,18 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
 }
 
 Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOptions& options) const {
-  Problem problem = problem_of(call, ranks_);
+  Problem problem = problem_of(call, membership_.ranks);
   const RankMapping& rank_mapping = rank_mapping_for(problem, options.algorithm);
   if (applies(rank_mapping, problem)) problem.groups = rank_mapping.groups;
   // A forced algorithm applies to the collectives that have it. Its name was checked when the options were set.
   const std::string_view named = forced_algorithm(options, problem);
-  if (spans_hosts_ && !options.protocol.empty() && options.protocol != "Simple") {
+  if (membership_.spans_hosts && !options.protocol.empty() && options.protocol != "Simple") {
     const std::string why = "protocol '" + options.protocol + "' is for ranks of one host";
     if (!options.nccls_protocol) return unsupported(why + ": use Simple, or leave the protocol unset");
     warn_of_nccls("NCCL_PROTO", why);
   }
-  const std::string_view protocol = spans_hosts_ ? "Simple" : std::string_view(options.protocol);
-  const CompressionRequest compression = compression_request(call, options, ranks_);
+  const std::string_view protocol = membership_.spans_hosts ? "Simple" : std::string_view(options.protocol);
+  const CompressionRequest compression = compression_request(call, options, membership_.ranks);
   Query query = query_of(problem, call.count * size_of(call.type));
   query.compression = compression.compression;
   query.max_relative_error = compression.max_relative_error;
@@ -82,18 +82,18 @@ Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOp
   query.algorithm = named;
   query.protocol = protocol;
   query.mapped = named.ends_with("_mapped");
-  query.network = spans_hosts_;
+  query.network = membership_.spans_hosts;
   return query;
 }
 
 bool HostCommunicator::may_be_mapped(const Call& call) const {
   // Factors are known only to their own rank.
-  if (spans_hosts_ || call.reduction == Reduction::pre_mul_sum) return false;
-  if (one_process_) return true;
-  const Problem problem = problem_of(call, ranks_);
+  if (membership_.spans_hosts || call.reduction == Reduction::pre_mul_sum) return false;
+  if (membership_.one_process) return true;
+  const Problem problem = problem_of(call, membership_.ranks);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
-  const std::uint64_t input_bytes = input_blocks(problem, rank_) * block_bytes;
-  const std::uint64_t output_bytes = output_blocks(problem, rank_) * block_bytes;
+  const std::uint64_t input_bytes = input_blocks(problem, membership_.rank) * block_bytes;
+  const std::uint64_t output_bytes = output_blocks(problem, membership_.rank) * block_bytes;
   const Regions& regions = Regions::of_process();
   return (input_bytes == 0 || regions.find(call.input, input_bytes)) &&
          (output_bytes == 0 || regions.find(call.output, output_bytes));
@@ -128,14 +128,14 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   const bool forced = !query.algorithm.empty();
   Choice choice = TUTTI_TRY(way == nullptr ? choose(query) : choose_like(way->lanes, query));
   const bool advised = TUTTI_TRY(advice_.apply(query, choice, prepared->record));
-  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {rank_mapping_, spans_hosts_}));
-  prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
+  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {rank_mapping_, membership_.spans_hosts}));
+  prepared->in_place_distance = in_place_distance(call, membership_.ranks, membership_.rank);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
   TUTTI_CHECK_OK(check_rounding(query, choice));
   Problem mine = problem;
   mine.in_place = prepared->in_place;
   if (choice.mapped) {
-    if (spans_hosts_)
+    if (membership_.spans_hosts)
       return unsupported("algorithm '" + std::string(choice.algorithm) +
                          "' works in memory that all ranks can map, and these are on several hosts");
     if (!algorithm->supports(mine))
@@ -151,7 +151,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     query.mapped = false;
     choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
-  } else if (!spans_hosts_ && !forced && !advised && query.compression == CompressionFormat::none &&
+  } else if (!membership_.spans_hosts && !forced && !advised && query.compression == CompressionFormat::none &&
              call.reduction != Reduction::pre_mul_sum) {  // Factors are known only to their own rank.
     query.problem = mine;
     query.protocol = "";
@@ -159,13 +159,14 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     else if (way->mapped != nullptr) prepared->mapped_algorithm = one_that_does(mine, way->mapped->algorithm);
   }
   prepared->corrects = choice.compression != CompressionFormat::none && call.residual != nullptr;
-  const bool apart = prepared->corrects && input_blocks(mine, rank_) != output_blocks(mine, rank_);
+  const bool apart =
+      prepared->corrects && input_blocks(mine, membership_.rank) != output_blocks(mine, membership_.rank);
   prepared->copy_input = mine.in_place && (apart || !algorithm->supports(mine));
   if (prepared->copy_input) mine.in_place = false;
   const bool pipelined = message_bytes(query, choice.compression) > choice.chunk_bytes;
   prepared->plan = TUTTI_TRY(connected_plan({mine, algorithm, choice.protocol, pipelined, choice.compression}));
   prepared->choice = choice;
-  trace_choice(rank_, prepared->record, choice, prepared->mapped_algorithm);
+  trace_choice(membership_.rank, prepared->record, choice, prepared->mapped_algorithm);
   return prepared;
 }
 
@@ -178,13 +179,13 @@ Status HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepare
                              .granule_bytes = granule_bytes(plan.key.protocol),
                              .overlaps = plan.overlaps,
                              .balanced = plan.balanced};
-  TUTTI_CHECK_OK(cut_call(call, choice, limits, ranks_, prepared.launch, plan.key.compression));
+  TUTTI_CHECK_OK(cut_call(call, choice, limits, membership_.ranks, prepared.launch, plan.key.compression));
   if (plan.key.compression != CompressionFormat::none)
     prepared.carried = carried_by(plan.compiled->program(), prepared.launch);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   prepared.scratch_bytes =
       plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / limits.units + 1) * block_bytes;
-  prepared.input_bytes = input_blocks(problem_of(call, ranks_), rank_) * block_bytes;
+  prepared.input_bytes = input_blocks(problem_of(call, membership_.ranks), membership_.rank) * block_bytes;
   return {};
 }
 
@@ -201,11 +202,12 @@ Result<std::optional<Rank>> HostCommunicator::awaited_by(const Call& call, Prepa
 void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   ConnectedPlan& plan = *prepared.plan;
   FoldArguments arguments;
-  arguments.ranks = ranks_;
+  arguments.ranks = membership_.ranks;
   arguments.cache_policy = cache_policy();
-  const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
+  const std::uint64_t output_bytes =
+      output_blocks(plan.key.problem, membership_.rank) * call.count * size_of(call.type);
   // With two ranks and without streaming, all messages are copied by memcpy(). Other steps may use vector stores.
-  if (!reduces(call.collective) && ranks_ == 2 && output_bytes < arguments.cache_policy.streamed_bytes)
+  if (!reduces(call.collective) && membership_.ranks == 2 && output_bytes < arguments.cache_policy.streamed_bytes)
     arguments.cache_policy = arguments.cache_policy.of_copies();
   const Reduction reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
   const FoldFunction function = find_fold(call.type, reduction);
@@ -228,7 +230,7 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   prepared.launch.straight = prepared.straight.view();
   const bool plain = !prepared.copy_input && prepared.scratch_bytes == 0 && call.reduction != Reduction::pre_mul_sum &&
                      prepared.interpreter->backend().plain();
-  if (plain && !spans_hosts_ && prepared.mapped_algorithm == nullptr)
+  if (plain && !membership_.spans_hosts && prepared.mapped_algorithm == nullptr)
     prepared.moves = brief(prepared.launch, plan.compiled->program().widest);
 }
 
@@ -268,24 +270,25 @@ Status HostCommunicator::connect_lanes(const std::vector<Plan>& plans, Connected
   const PlanKey& key = connected.key;
   const Protocol protocol = key.protocol;
   Loop loop = loop_of(connected.overlaps, kSimpleSlots);
-  const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
+  const std::vector<LaneUse> uses = lanes_of(plans, membership_.rank, loop);
   loop.slots = 1;
-  const std::vector<LaneUse> alone = lanes_of(plans, rank_, loop);
+  const std::vector<LaneUse> alone = lanes_of(plans, membership_.rank, loop);
   // More ranks may share cores; with more slots they switch less often.
-  const bool few = key.pipelined && ranks_ == 2;
+  const bool few = key.pipelined && membership_.ranks == 2;
   std::vector<LaneSpec> specs;
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const LaneUse& use = uses[i];
-    specs.push_back(spec_of(use, rank_, protocol, slots_of(use, alone[i], few && !mesh_.is_remote(use.peer))));
+    specs.push_back(spec_of(use, membership_.rank, protocol,
+                            slots_of(use, alone[i], few && !membership_.mesh.is_remote(use.peer))));
     connected.slot_bytes =
         protocol == Protocol::ll ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
   }
   // The maximum over all ranks, so that all ranks cut alike.
   connected.longest_units = std::max(longest_message(plans), 1U);
-  const Plan& mine = plans[rank_];
+  const Plan& mine = plans[membership_.rank];
   std::vector<LaneSpec> all = flags_of(mine);
   all.insert(all.end(), specs.begin(), specs.end());
-  for (const LaneSpec& spec : all) TUTTI_CHECK_OK(links_.offer(spec));
+  for (const LaneSpec& spec : all) TUTTI_CHECK_OK(membership_.links.offer(spec));
   connected.awaited = std::move(all);
   connected.plan = mine;
   connected.uses = uses;
@@ -296,8 +299,8 @@ Status HostCommunicator::connect_lanes(const std::vector<Plan>& plans, Connected
 Result<std::optional<Rank>> HostCommunicator::awaited_by(ConnectedPlan& connected) {
   while (!connected.awaited.empty()) {
     const LaneSpec& spec = connected.awaited.back();
-    const bool ready = TUTTI_TRY(links_.ready(spec));
-    if (!ready) return std::optional(spec.writer == rank_ ? spec.reader : spec.writer);
+    const bool ready = TUTTI_TRY(membership_.links.ready(spec));
+    if (!ready) return std::optional(spec.writer == membership_.rank ? spec.reader : spec.writer);
     connected.awaited.pop_back();
   }
   if (connected.compiled == nullptr) compile(connected);
@@ -309,14 +312,15 @@ void HostCommunicator::compile(ConnectedPlan& connected) {
   const std::vector<LaneSpec>& specs = connected.specs;
   connected.compiled =
       std::make_unique<CompiledPlan>(connected.plan, [&](const Operand& operand, bool sends) -> LaneState* {
-        const Rank writer = sends ? rank_ : operand.peer;
+        const Rank writer = sends ? membership_.rank : operand.peer;
         const LaneEnd end = sends ? LaneEnd::writer : LaneEnd::reader;
         if (operand.place == Place::flag)
-          return links_.end(flag_spec(writer, sends ? operand.peer : rank_, operand.tag), writer, operand.tag, end);
+          return membership_.links.end(flag_spec(writer, sends ? operand.peer : membership_.rank, operand.tag), writer,
+                                       operand.tag, end);
         for (std::size_t i = 0; i < uses.size(); ++i) {
           const bool same_way = (uses[i].direction == Direction::sends) == sends;
           if (same_way && uses[i].peer == operand.peer && uses[i].tag == operand.tag)
-            return links_.end(specs[i], writer, operand.tag, end);
+            return membership_.links.end(specs[i], writer, operand.tag, end);
         }
         return nullptr;
       });
@@ -324,7 +328,7 @@ void HostCommunicator::compile(ConnectedPlan& connected) {
 
 HostCommunicator::CallKey HostCommunicator::key_of(const Call& call, const CommunicatorOptions& options) const {
   return {call.count, own_shape_of(call), options.forced,
-          call.output - call.input == in_place_distance(call, ranks_, rank_)};
+          call.output - call.input == in_place_distance(call, membership_.ranks, membership_.rank)};
 }
 
 }  // namespace tutti

@@ -28,28 +28,29 @@ constexpr std::int64_t kNotificationNs = 50'000;
 }  // namespace
 
 void HostCommunicator::poll_notifications() {
-  if (!spans_hosts_) return;
+  if (!membership_.spans_hosts) return;
   const std::unique_lock lock(polling_, std::try_to_lock);
   if (!lock) return;
-  while (const auto notifications = mesh_.receive()) {
+  while (const auto notifications = membership_.mesh.receive()) {
     if (notifications->kind == NotificationKind::failure) {
-      board_.publish(notifications->payload);
+      membership_.board.publish(notifications->payload);
       continue;
     }
     for (std::size_t at = 0; at + sizeof(CallRecord) <= notifications->payload.size(); at += sizeof(CallRecord)) {
       CallRecord record;
       std::memcpy(&record, notifications->payload.data() + at, sizeof record);
-      if (record.sequence > 0) board_.announce(notifications->peer, record);
+      if (record.sequence > 0) membership_.board.announce(notifications->peer, record);
     }
-    if (notifications->kind == NotificationKind::leaving) store_release(&board_.entry(notifications->peer).left, 1U);
+    if (notifications->kind == NotificationKind::leaving)
+      store_release(&membership_.board.entry(notifications->peer).left, 1U);
   }
 }
 
 void HostCommunicator::report_failure() {
-  if (!spans_hosts_ || !board_.failed() || !board_.found_by(rank_)) return;
-  mesh_.notify(NotificationKind::failure, board_.failure_record());
+  if (!membership_.spans_hosts || !membership_.board.failed() || !membership_.board.found_by(membership_.rank)) return;
+  membership_.mesh.notify(NotificationKind::failure, membership_.board.failure_record());
   // No thread sends the rest after this call has returned.
-  mesh_.drain_for(kReportingMs);
+  membership_.mesh.drain_for(kReportingMs);
 }
 
 // Checks for failures before a call. A late rank, or one that only sends, does not wait and would not detect them
@@ -58,33 +59,33 @@ Status HostCommunicator::poll_before_call() {
   const std::int64_t now = now_ns();
   if (now - received_ns_ >= kNotificationNs) {
     received_ns_ = now;
-    mesh_.advance();
+    membership_.mesh.advance();
   }
-  if (!mesh_.has_notes()) return {};
+  if (!membership_.mesh.has_notes()) return {};
   poll_notifications();
-  return board_.failed() ? board_.failure(rank_) : Status();
+  return membership_.board.failed() ? membership_.board.failure(membership_.rank) : Status();
 }
 
 void HostCommunicator::report_call(NotificationKind kind) {
   std::vector<CallRecord> records;
-  const std::uint64_t last = board_.last(rank_);
+  const std::uint64_t last = membership_.board.last(membership_.rank);
   const std::uint64_t calls = kind == NotificationKind::leaving ? std::min<std::uint64_t>(last, kCallHistory) : 1;
   for (std::uint64_t call = last + 1 - calls; call > 0 && call <= last; ++call) {
-    if (const auto record = board_.call(rank_, call)) records.push_back(*record);
+    if (const auto record = membership_.board.call(membership_.rank, call)) records.push_back(*record);
   }
-  mesh_.notify(kind, std::as_bytes(std::span(records)));
+  membership_.mesh.notify(kind, std::as_bytes(std::span(records)));
 }
 
 // Ranks of other hosts reported their last calls when they left. Ranks that only send to each other detect here that
 // their calls differed.
 Status HostCommunicator::compare_last_calls() const {
-  for (const Rank peer : mesh_.remote_ranks()) {
-    const std::uint64_t last = board_.last(peer);
+  for (const Rank peer : membership_.mesh.remote_ranks()) {
+    const std::uint64_t last = membership_.board.last(peer);
     for (std::uint64_t call = last; call > 0 && call + kCallHistory > last; --call) {
-      const auto ours = board_.call(rank_, call);
-      const auto theirs = board_.call(peer, call);
+      const auto ours = membership_.board.call(membership_.rank, call);
+      const auto theirs = membership_.board.call(peer, call);
       if (ours && theirs && ours->signature != theirs->signature)
-        return disagreement(options_.name, {rank_, *ours}, {peer, *theirs});
+        return disagreement(membership_.options.name, {membership_.rank, *ours}, {peer, *theirs});
     }
   }
   return {};
@@ -92,10 +93,10 @@ Status HostCommunicator::compare_last_calls() const {
 
 // Returns the ranks of other hosts that have not reported this call. Ranks report their calls when they wait long.
 std::string HostCommunicator::never_received() const {
-  if (record_ == nullptr || !spans_hosts_) return "";
+  if (record_ == nullptr || !membership_.spans_hosts) return "";
   std::string list;
-  for (const Rank peer : mesh_.remote_ranks()) {
-    if (board_.last(peer) < record_->sequence) list += (list.empty() ? "" : ", ") + std::to_string(peer);
+  for (const Rank peer : membership_.mesh.remote_ranks()) {
+    if (membership_.board.last(peer) < record_->sequence) list += (list.empty() ? "" : ", ") + std::to_string(peer);
   }
   return list.empty()
              ? ""
@@ -105,21 +106,21 @@ std::string HostCommunicator::never_received() const {
 // Spins for the usual time of an answer, then sleeps until a frame of `peer` arrives. First sends everything that the
 // call has posted, to all peers. Progresses the connections to other peers at intervals.
 Status HostCommunicator::wait_remote(Rank peer, WaitState& wait_state) {
-  if (wait_state.polls == 1) mesh_.push();
+  if (wait_state.polls == 1) membership_.mesh.push();
   if (shares_cpu_) ::sched_yield();
   if (wait_state.polls % kPollsPerClock != 0) {
-    if (mesh_.is_remote(peer)) mesh_.connection(peer).advance();
+    if (membership_.mesh.is_remote(peer)) membership_.mesh.connection(peer).advance();
     return {};
   }
-  mesh_.advance();
+  membership_.mesh.advance();
   const std::int64_t now = now_ns();
   if (wait_state.yielded_ns == 0) wait_state.yielded_ns = now;
   if (now - wait_state.yielded_ns < (shares_cpu_ ? kOfferNs : kSpinNs)) {
     find_others(now);
     return {};
   }
-  if (mesh_.is_remote(peer)) {
-    mesh_.wait(peer, 1);
+  if (membership_.mesh.is_remote(peer)) {
+    membership_.mesh.wait(peer, 1);
   } else {
     ::sched_yield();
   }
@@ -140,17 +141,18 @@ void HostCommunicator::report_remote_wait(std::int64_t now, WaitState& wait_stat
 }
 
 bool HostCommunicator::drained() {
-  if (!spans_hosts_) return true;
-  for (const Rank peer : mesh_.remote_ranks()) {
-    if (!mesh_.connection(peer).drained(mesh_.context(peer))) return false;
+  if (!membership_.spans_hosts) return true;
+  for (const Rank peer : membership_.mesh.remote_ranks()) {
+    if (!membership_.mesh.connection(peer).drained(membership_.mesh.context(peer))) return false;
   }
   return true;
 }
 
 Status HostCommunicator::drain() {
-  for (const Rank peer : mesh_.remote_ranks()) {
+  for (const Rank peer : membership_.mesh.remote_ranks()) {
     WaitState wait_state;
-    while (!mesh_.connection(peer).drained(mesh_.context(peer))) TUTTI_CHECK_OK(wait_for(peer, wait_state));
+    while (!membership_.mesh.connection(peer).drained(membership_.mesh.context(peer)))
+      TUTTI_CHECK_OK(wait_for(peer, wait_state));
   }
   return {};
 }

@@ -14,7 +14,8 @@ void HostCommunicator::bind_rounding(Prepared& prepared, const Call& call, const
   const bool dithers = requested.rounding == Rounding::stochastic;
   prepared.interpreter->backend().round(dithers || prepared.corrects ? &prepared.rounding : nullptr);
   if (!dithers && !prepared.corrects) return;
-  const CallNumbers numbers = numbers_of(call, rank_, ranks_, prepared.record.sequence, requested.seed);
+  const CallNumbers numbers =
+      numbers_of(call, membership_.rank, membership_.ranks, prepared.record.sequence, requested.seed);
   const Dither of_inputs = {numbers.input_key, 0};
   if (prepared.corrects) correct_input(prepared, call, dithers ? &of_inputs : nullptr);
 

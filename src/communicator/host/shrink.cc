@@ -198,21 +198,21 @@ void Shrinking::give_up(const Status& reason) {
 Result<std::unique_ptr<Communicator>> HostCommunicator::shrink(const std::vector<Rank>& excluded,
                                                                const CommunicatorOptions& options) {
   store_relaxed(&aborted_, 0U);
-  Shrinking shrinking(mesh_, links_,
-                      {.self = rank_,
-                       .ranks = ranks_,
+  Shrinking shrinking(membership_.mesh, membership_.links,
+                      {.self = membership_.rank,
+                       .ranks = membership_.ranks,
                        .excluded = excluded,
                        .timeout_ms = options.init_timeout_ms,
                        .parent_abort = &aborted_,
                        .new_abort = options.abort,
-                       .name = name()});
+                       .name = membership_.name()});
   auto part = caught([&]() -> Result<std::unique_ptr<Communicator>> {
     TUTTI_CHECK_OK(shrinking.agree());
     Board board = TUTTI_TRY(shrinking.share_board());
-    const std::string rest = std::to_string(shrinking.ranks()) + " of " + std::to_string(ranks_) + " ranks";
+    const std::string rest = std::to_string(shrinking.ranks()) + " of " + std::to_string(membership_.ranks) + " ranks";
     return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
-        shrinking.self(), shrinking.take_mesh(), std::move(board), options_of_rest(options, options_.name, rest),
-        one_process_ ? Spread::one_process : Spread::many_processes));
+        shrinking.self(), shrinking.take_mesh(), std::move(board),
+        options_of_rest(options, membership_.options.name, rest), membership_.spread()));
   });
   if (part.ok()) {
     shrinking.conclude();

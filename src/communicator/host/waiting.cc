@@ -32,13 +32,13 @@ constexpr std::int64_t kLongOfLimit = 4;
 
 void HostCommunicator::show_cpu() {
   const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
-  std::uint32_t& shown = board_.entry(rank_).cpu;
+  std::uint32_t& shown = membership_.board.entry(membership_.rank).cpu;
   if (load_relaxed(&shown) != cpu) store_relaxed(&shown, cpu);
 }
 
 Status HostCommunicator::wait_for(Rank peer, WaitState& wait_state) {
   ++wait_state.polls;
-  if (spans_hosts_) return wait_remote(peer, wait_state);
+  if (membership_.spans_hosts) return wait_remote(peer, wait_state);
   const bool yields = oversubscribed_ && (wait_state.polls % kPollsBeforeYield == 0 || shares_cpu_with(peer) ||
                                           (wait_state.polls == 1 && one_here_is_behind()));
   if (!yields) {
@@ -56,16 +56,17 @@ Status HostCommunicator::wait_for(Rank peer, WaitState& wait_state) {
 // Returns whether a rank that shares this rank's CPU has not begun this call. Other ranks will wait for it too.
 bool HostCommunicator::one_here_is_behind() const {
   if (record_ == nullptr) return false;
-  for (Rank rank = 0; rank < ranks_; ++rank) {
-    if (rank != rank_ && shares_cpu_with(rank) && board_.last(rank) < record_->sequence) return true;
+  for (Rank rank = 0; rank < membership_.ranks; ++rank) {
+    if (rank != membership_.rank && shares_cpu_with(rank) && membership_.board.last(rank) < record_->sequence)
+      return true;
   }
   return false;
 }
 
 Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
   const NoCancellation until_return;
-  if (spans_hosts_) poll_notifications();
-  if (board_.failed()) return notice_failure(wait_state);
+  if (membership_.spans_hosts) poll_notifications();
+  if (membership_.board.failed()) return notice_failure(wait_state);
   const std::int64_t now = now_ns();
   if (wait_state.began_ns == 0) wait_state.began_ns = wait_state.probed_ns = now;
   if (!oversubscription_known_) find_oversubscription();
@@ -73,11 +74,11 @@ Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
   if (!oversubscribed_ && (!oversubscription_known_ || shares_cpu_with(peer))) ::sched_yield();
   const std::int64_t waited_ms = (now - wait_state.began_ns) / 1'000'000;
   if (timeout_ms_ > 0 && waited_ms >= timeout_ms_) {
-    return fail(timeout_error(current_call() + ": rank " + std::to_string(rank_) + " waited " +
+    return fail(timeout_error(current_call() + ": rank " + std::to_string(membership_.rank) + " waited " +
                               describe_ms(timeout_ms_) + " for " + whom(peer) + hint()));
   }
   report_long_wait(peer, waited_ms, wait_state);
-  if (spans_hosts_) report_remote_wait(now, wait_state);
+  if (membership_.spans_hosts) report_remote_wait(now, wait_state);
   TUTTI_CHECK_OK(compare_calls());
   show_wait(peer, wait_state);
   TUTTI_CHECK_OK(notice_deadlock(wait_state));
@@ -94,7 +95,7 @@ void HostCommunicator::report_long_wait(Rank peer, std::int64_t waited_ms, WaitS
   if (wait_state.reported || waited_ms < long_ms) return;
   wait_state.reported = true;
   const std::string limit = timeout_ms_ > 0 ? "gives up after " + describe_ms(timeout_ms_) : "no time limit";
-  log(LogLevel::warn, "%s: rank %u has waited %s for %s (%s)%s", current_call().c_str(), rank_,
+  log(LogLevel::warn, "%s: rank %u has waited %s for %s (%s)%s", current_call().c_str(), membership_.rank,
       describe_ms(waited_ms).c_str(), whom(peer).c_str(), limit.c_str(), hint().c_str());
 }
 
@@ -108,13 +109,13 @@ std::string HostCommunicator::whom(Rank peer) const {
 // Example: ": if one thread ..."; empty if there is no hint.
 std::string HostCommunicator::hint() const {
   if (!finalizes()) return not_receiving();
-  if (one_process_) return ": a thread that drives several ranks must finalize or destroy them in one group";
+  if (membership_.one_process) return ": a thread that drives several ranks must finalize or destroy them in one group";
   return ": ranks that share several communicators must destroy them in the same order, or in one group";
 }
 
 // Data that peers sent before the failure has arrived by now. A call that needs only this data completes normally.
 Status HostCommunicator::notice_failure(WaitState& wait_state) {
-  if (std::exchange(wait_state.saw_failure, true)) return board_.failure(rank_);
+  if (std::exchange(wait_state.saw_failure, true)) return membership_.board.failure(membership_.rank);
   return {};
 }
 
@@ -123,7 +124,7 @@ Status HostCommunicator::notice_failure(WaitState& wait_state) {
 std::string HostCommunicator::not_receiving() const {
   if (message_ == nullptr || message_->kind != Kind::send) return "";
   const std::string peer = "rank " + std::to_string(message_->root);
-  return ": if " + peer + " is in a send to rank " + std::to_string(rank_) +
+  return ": if " + peer + " is in a send to rank " + std::to_string(membership_.rank) +
          " meanwhile, neither can go on; put the sends and receives of an exchange into a group (tutti_group_start)";
 }
 
@@ -132,9 +133,9 @@ std::string HostCommunicator::absent(Rank awaited) const {
   if (record_ == nullptr) return "";
   std::string list;
   Rank count = 0;
-  Rank first = ranks_;
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (mesh_.is_remote(peer) || board_.last(peer) >= record_->sequence) continue;
+  Rank first = membership_.ranks;
+  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
+    if (membership_.mesh.is_remote(peer) || membership_.board.last(peer) >= record_->sequence) continue;
     first = std::min(first, peer);
     if (++count > kMaxListed) continue;
     list += (count == 1 ? "" : ", ") + std::to_string(peer);
@@ -149,29 +150,30 @@ std::string HostCommunicator::absent(Rank awaited) const {
 // Describes the last collective of a peer that has not finalized. The peer may be finalizing another communicator, in
 // which other ranks wait for this one. Messages are not on the board.
 std::string HostCommunicator::not_leaving(Rank peer) const {
-  const std::uint64_t last = board_.last(peer);
+  const std::uint64_t last = membership_.board.last(peer);
   if (last == 0) return ", which has made no collective call here";
-  const auto record = board_.call(peer, last);
+  const auto record = membership_.board.call(peer, last);
   return ", whose last collective call here was #" + std::to_string(last) + (record ? ", " + describe(*record) : "");
 }
 
 // A leaving rank has completed all its calls, while slower ranks may still be in the last one.
 Status HostCommunicator::notice_leaving(Rank awaited, WaitState& wait_state) {
-  const auto has_left = [this](Rank peer) { return load_acquire(&board_.entry(peer).left) != 0; };
+  const auto has_left = [this](Rank peer) { return load_acquire(&membership_.board.entry(peer).left) != 0; };
   if (record_ == nullptr && message_ != nullptr) {
     if (!has_left(awaited)) return {};
-    if (wait_state.saw_leave) return leaves(awaited, rank_, current_call());
+    if (wait_state.saw_leave) return leaves(awaited, membership_.rank, current_call());
     // Data that the peer sent before it left has arrived; the next check processes it.
     wait_state.saw_leave = true;
     return {};
   }
-  for (Rank peer = 0; peer < ranks_; ++peer) {
+  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
     if (record_ != nullptr) {
-      if (has_left(peer) && board_.last(peer) < record_->sequence) return leaves(peer, rank_, current_call());
-    } else if (const std::uint64_t last = board_.last(peer); last > sequence_) {
-      const auto theirs = board_.call(peer, last);
+      if (has_left(peer) && membership_.board.last(peer) < record_->sequence)
+        return leaves(peer, membership_.rank, current_call());
+    } else if (const std::uint64_t last = membership_.board.last(peer); last > sequence_) {
+      const auto theirs = membership_.board.call(peer, last);
       const std::string call = theirs ? describe(*theirs) : std::string("collective");
-      return leaves(rank_, peer, call + " #" + std::to_string(last));
+      return leaves(membership_.rank, peer, call + " #" + std::to_string(last));
     }
   }
   return {};
@@ -183,26 +185,27 @@ Status HostCommunicator::leaves(Rank leaver, Rank other, const std::string& call
 }
 
 bool HostCommunicator::shares_cpu_with(Rank peer) const {
-  return peer != rank_ && load_relaxed(&board_.entry(peer).cpu) == load_relaxed(&board_.entry(rank_).cpu);
+  return peer != membership_.rank && load_relaxed(&membership_.board.entry(peer).cpu) ==
+                                         load_relaxed(&membership_.board.entry(membership_.rank).cpu);
 }
 
 // Ranks may be bound to different CPUs, so the number of CPUs of all ranks together counts. A rank shows its CPUs at
 // its first call or wait. The thread that creates a communicator may not be the one that uses it.
 void HostCommunicator::find_oversubscription() {
-  board_.show_cpus(rank_);
-  const auto cpus = board_.cpus();
+  membership_.board.show_cpus(membership_.rank);
+  const auto cpus = membership_.board.cpus();
   oversubscription_known_ = cpus.has_value();
-  oversubscribed_ = oversubscription_known_ && board_.ranks_here() > *cpus;
+  oversubscribed_ = oversubscription_known_ && membership_.board.ranks_here() > *cpus;
 }
 
 Status HostCommunicator::probe_peers(WaitState& wait_state) {
-  const auto dead = mesh_.find_dead();
+  const auto dead = membership_.mesh.find_dead();
   if (!dead) return {};
   // Messages that the peer sent before may complete the call, so they are processed once more.
-  if (spans_hosts_ && !std::exchange(wait_state.saw_death, true)) return {};
-  if (spans_hosts_) poll_notifications();  // The peer may have reported why it ends.
-  if (board_.failed()) return board_.failure(rank_);
-  return fail(mesh_.death(*dead, "during " + current_call()));
+  if (membership_.spans_hosts && !std::exchange(wait_state.saw_death, true)) return {};
+  if (membership_.spans_hosts) poll_notifications();  // The peer may have reported why it ends.
+  if (membership_.board.failed()) return membership_.board.failure(membership_.rank);
+  return fail(membership_.mesh.death(*dead, "during " + current_call()));
 }
 
 }  // namespace tutti
