@@ -153,7 +153,7 @@ Result<bool> AutotuningOperation::advance() {
     const bool done = TUTTI_TRY(running_->advance());
     if (!done) return false;
     Result<bool> ended = caught([this] { return next(); });
-    if (!ended.ok()) return owner_.reported(std::move(ended).status());
+    if (!ended.ok()) return owner_.control_.failures.reported(std::move(ended).status());
     if (ended.value()) return true;
   }
 }

@@ -47,7 +47,7 @@ Result<bool> CollectiveOperation::get_ready() {
 
 Result<bool> CollectiveOperation::advance() {
   Result<bool> done = caught([this] { return go_on(); });
-  if (!done.ok()) return owner_.reported(std::move(done).status());
+  if (!done.ok()) return owner_.control_.failures.reported(std::move(done).status());
   return done;
 }
 
@@ -67,7 +67,7 @@ Result<bool> CollectiveOperation::go_on() {
     return owner_.drained();
   }
   awaited_ = chosen_->interpreter->blocked().operand->peer;
-  if (progress == Progress::mismatch) return owner_.mismatch_with(awaited_);
+  if (progress == Progress::mismatch) return owner_.control_.matching.mismatch_with(awaited_);
   return false;
 }
 

@@ -37,7 +37,8 @@ void warn_of_idle_tune_file() {
 }  // namespace
 
 HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
-    : membership_(rank, std::move(mesh), std::move(board), std::move(options), spread),
+    : control_(rank, std::move(mesh), std::move(board), std::move(options), spread),
+      membership_(control_.membership),
       rank_mapping_(rank_mapping_of(membership_.mesh.hosts().leaders())),
       by_domains_(rank_mapping_of(membership_.mesh.hosts().leaders(), membership_.mesh.hosts().domains())),
       // With GPU memory, calls here are internal ones and not those of the program.
@@ -46,7 +47,6 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       machine_(machine_of(membership_.mesh.hosts())),
       passed_regions_(membership_.mesh, membership_.rank, membership_.ranks),
       peer_memory_(membership_.ranks),
-      timeout_ms_(membership_.options.timeout_ms),
       autotuning_(membership_.options, rank,
                   rank == 0 ? machine_name(membership_.options, membership_.mesh.hosts()) : "") {}
 
@@ -231,7 +231,7 @@ Status HostCommunicator::leave() {
   for (Rank peer = 0; peer < membership_.ranks; ++peer) {
     if (membership_.mesh.is_remote(peer)) membership_.mesh.connection(peer).send_credits();
   }
-  report_call(NotificationKind::leaving);
+  control_.notifications.report_calls(NotificationKind::leaving);
   return {};
 }
 
@@ -239,36 +239,18 @@ Status HostCommunicator::leave() {
 // communicator does not fail.
 Status HostCommunicator::finalize() {
   TUTTI_CHECK_OK(leave());
-  record_ = nullptr;
-  timeout_ms_ = membership_.options.timeout_ms;  // The last call may have had another limit.
+  control_.current.begin_unrecorded(membership_.options.timeout_ms);  // The last call may have had another limit.
   for (Rank peer = 0; peer < membership_.ranks; ++peer) {
     WaitState wait_state;
     while (load_acquire(&membership_.board.entry(peer).left) == 0) TUTTI_CHECK_OK(wait_for(peer, wait_state));
   }
-  if (membership_.spans_hosts) TUTTI_CHECK_OK(compare_last_calls());
+  if (membership_.spans_hosts) TUTTI_CHECK_OK(control_.matching.compare_last());
   return find_lost_messages();
 }
 
 void HostCommunicator::abort() {
   store_release(&aborted_, 1U);
-  membership_.board.fail(membership_.rank,
-                         aborted_error("rank " + std::to_string(membership_.rank) + " aborted the communicator"));
-  report_failure();
-}
-
-Status HostCommunicator::failure(const std::string& when) {
-  Status found = failure_unpublished(when);
-  if (found.ok()) return found;
-  return membership_.board.failed() ? membership_.board.failure(membership_.rank) : fail(std::move(found));
-}
-
-Status HostCommunicator::failure_unpublished(const std::string& when) {
-  if (!membership_.board.failed()) poll_notifications();
-  if (membership_.board.failed()) return membership_.board.failure(membership_.rank);
-  const auto dead = membership_.mesh.find_dead();
-  if (!dead) return {};
-  poll_notifications();  // The peer may have reported why it ends.
-  return membership_.board.failed() ? membership_.board.failure(membership_.rank) : membership_.mesh.death(*dead, when);
+  control_.failures.abort();
 }
 
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {

@@ -27,19 +27,25 @@ constexpr std::uint64_t kLooksBetween = 3;
 }  // namespace
 
 void HostCommunicator::show_wait(Rank peer, const WaitState& wait_state) const {
-  if (membership_.board.ranks_here() == 1 || (record_ == nullptr && message_ == nullptr)) return;
-  tutti::show_wait(
-      membership_.board.entry(membership_.rank).wait,
-      {.began_ns = wait_state.began_ns, .sequence = sequence_, .peer = peer, .in_collective = record_ != nullptr});
+  if (membership_.board.ranks_here() == 1 ||
+      (control_.current.record() == nullptr && control_.current.message() == nullptr))
+    return;
+  tutti::show_wait(membership_.board.entry(membership_.rank).wait,
+                   {.began_ns = wait_state.began_ns,
+                    .sequence = control_.current.sequence(),
+                    .peer = peer,
+                    .in_collective = control_.current.record() != nullptr});
 }
 
 // Returns the waits from the peer of this rank's message back to this rank; empty if they do not lead to this rank.
 std::vector<HostCommunicator::PeerWait> HostCommunicator::waits_for_this_rank() const {
   std::vector<PeerWait> waits;
-  for (Rank rank = message_->root; rank != membership_.rank; rank = waits.back().wait.peer) {
+  for (Rank rank = control_.current.message()->root; rank != membership_.rank; rank = waits.back().wait.peer) {
     if (membership_.mesh.is_remote(rank) || waits.size() == membership_.ranks) return {};
     const auto wait = read_wait(membership_.board.entry(rank).wait);
-    if (!wait || !wait->in_collective || wait->sequence <= sequence_ || wait->peer >= membership_.ranks) return {};
+    if (!wait || !wait->in_collective || wait->sequence <= control_.current.sequence() ||
+        wait->peer >= membership_.ranks)
+      return {};
     // A rank that has completed the collective may have sent the data for which the previous rank waits.
     if (!waits.empty() && wait->sequence > waits.back().wait.sequence) return {};
     const auto call = membership_.board.call(rank, wait->sequence);
@@ -52,7 +58,9 @@ std::vector<HostCommunicator::PeerWait> HostCommunicator::waits_for_this_rank() 
 }
 
 Status HostCommunicator::notice_deadlock(const WaitState& wait_state) {
-  if (message_ == nullptr || record_ != nullptr || membership_.board.last(message_->root) <= sequence_) return {};
+  if (control_.current.message() == nullptr || control_.current.record() != nullptr ||
+      membership_.board.last(control_.current.message()->root) <= control_.current.sequence())
+    return {};
   const std::vector<PeerWait> waits = waits_for_this_rank();
   if (waits.empty()) return {};
   const auto same = [](const PeerWait& a, const PeerWait& b) {
@@ -71,9 +79,10 @@ Status HostCommunicator::notice_deadlock(const WaitState& wait_state) {
   std::string order;
   for (const PeerWait& waiting : waits)
     order += "rank " + std::to_string(waiting.rank) + " waits for rank " + std::to_string(waiting.wait.peer) + ", ";
-  order += "rank " + std::to_string(membership_.rank) + " waits for rank " + std::to_string(message_->root);
-  return fail(deadlock(membership_.options.name, {waits.front().rank, waits.front().call},
-                       {membership_.rank, describe_message(*message_)}, order));
+  order += "rank " + std::to_string(membership_.rank) + " waits for rank " +
+           std::to_string(control_.current.message()->root);
+  return control_.failures.fail(deadlock(membership_.options.name, {waits.front().rank, waits.front().call},
+                                         {membership_.rank, describe_message(*control_.current.message())}, order));
 }
 
 }  // namespace tutti

@@ -1,29 +1,17 @@
-// Running of prepared calls, and reporting of failures to peers.
+// Running of prepared calls.
 #include <string>
 
 #include "src/base/atomic.h"
 #include "src/base/caught.h"
-#include "src/base/clock.h"
 #include "src/base/no_cancellation.h"
-#include "src/communicator/control/remote_access.h"
 #include "src/communicator/group.h"
 #include "src/communicator/host/autotuning_operation.h"
 #include "src/communicator/host/collective_operation.h"
 #include "src/communicator/host/host_communicator.h"
-#include "src/communicator/host/message_operation.h"
-#include "src/communicator/host/message_signature.h"
 #include "src/communicator/planning/planning.h"
 #include "src/executor/factor.h"
 
 namespace tutti {
-namespace {
-
-// A rank publishes its call record right after its first send.
-constexpr std::int64_t kRecordMs = 100;
-constexpr std::int64_t kRemoteRecordMs = 1000;
-
-}  // namespace
-
 // Inlined, since every small call runs through it.
 [[gnu::always_inline]] inline Status HostCommunicator::run_and_report(const Call& call,
                                                                       const CommunicatorOptions& chosen) {
@@ -34,7 +22,7 @@ constexpr std::int64_t kRemoteRecordMs = 1000;
   });
   if (status.ok()) [[likely]]
     return status;
-  status = reported(std::move(status));
+  status = control_.failures.reported(std::move(status));
   wait_for_remote_access();
   return status;
 }
@@ -48,22 +36,14 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
 
 Status HostCommunicator::run_between_hosts(const Call& call, const CommunicatorOptions& chosen) {
   const NoCancellation until_return;
-  TUTTI_CHECK_OK(poll_before_call());
+  TUTTI_CHECK_OK(control_.notifications.poll_before_call());
   return run_and_report(call, chosen);
-}
-
-void HostCommunicator::wait_for_remote_access() {
-  if (!membership_.board.failed()) return;
-  const NoCancellation until_return;
-  tutti::wait_for_remote_access(membership_.board, membership_.mesh, membership_.rank,
-                                membership_.board.remote_access_deadline(Deadline::after_ms(kRemoteAccessMs)));
 }
 
 Status HostCommunicator::run_collective(const Call& call, const CommunicatorOptions& chosen) {
   if (call.kind != Kind::collective) {
     const NoCancellation until_return;
-    timeout_ms_ = chosen.timeout_ms;
-    std::unique_ptr<Operation> started = TUTTI_TRY(start_messages(call));
+    std::unique_ptr<Operation> started = TUTTI_TRY(start_messages(call, chosen.timeout_ms));
     std::vector<std::unique_ptr<Operation>> messages;
     messages.push_back(std::move(started));
     return drive(messages);
@@ -94,18 +74,15 @@ Status HostCommunicator::run_prepared(Prepared& prepared, const Call& call, cons
 Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, const CommunicatorOptions* options) {
   const CommunicatorOptions& chosen = options == nullptr ? membership_.options : *options;
   if (membership_.board.failed()) return membership_.board.failure(membership_.rank);
-  if (membership_.spans_hosts) TUTTI_CHECK_OK(poll_before_call());
+  if (membership_.spans_hosts) TUTTI_CHECK_OK(control_.notifications.poll_before_call());
   auto started = caught([&] { return start_collective(call, chosen); });
   if (started.ok()) return started;
-  return reported(std::move(started).status());
+  return control_.failures.reported(std::move(started).status());
 }
 
 Result<std::unique_ptr<Operation>> HostCommunicator::start_collective(const Call& call,
                                                                       const CommunicatorOptions& chosen) {
-  if (call.kind != Kind::collective) {
-    timeout_ms_ = chosen.timeout_ms;
-    return start_messages(call);
-  }
+  if (call.kind != Kind::collective) return start_messages(call, chosen.timeout_ms);
   if (autotunes(call, chosen)) {
     auto autotuning = std::make_unique<AutotuningOperation>(*this, call, chosen);
     TUTTI_CHECK_OK(autotuning->begin());
@@ -132,9 +109,7 @@ void HostCommunicator::show_ran(const Prepared& prepared) {
 }
 
 void HostCommunicator::begin(Prepared& prepared, const CommunicatorOptions& options) {
-  prepared.record.sequence = ++sequence_;
-  record_ = &prepared.record;
-  timeout_ms_ = options.timeout_ms;
+  control_.current.begin(prepared.record, options.timeout_ms);
   if (oversubscribed_) show_cpu();
 }
 
@@ -182,7 +157,7 @@ Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const C
       announced = true;
     }
     Status await(const Blocked& blocked, Progress progress) {
-      if (progress == Progress::mismatch) return owner.mismatch_with(blocked.operand->peer);
+      if (progress == Progress::mismatch) return owner.control_.matching.mismatch_with(blocked.operand->peer);
       return owner.await_peer(blocked);
     }
   } hooks{*this, prepared.record};
@@ -218,7 +193,7 @@ Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress)
   Interpreter<CpuBackend>& interpreter = *prepared.interpreter;
   for (; progress != Progress::done; progress = interpreter.advance()) {
     const Rank peer = interpreter.blocked().operand->peer;
-    if (progress == Progress::mismatch) return mismatch_with(peer);
+    if (progress == Progress::mismatch) return control_.matching.mismatch_with(peer);
     WaitState wait_state;
     while (!interpreter.blocked().over()) {
       if (!oversubscribed_ && !membership_.spans_hosts && ++wait_state.polls % kPollsPerLook != 0) {
@@ -231,79 +206,6 @@ Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress)
     }
   }
   return membership_.spans_hosts ? drain() : Status();
-}
-
-Status HostCommunicator::compare_calls() {
-  if (record_ == nullptr) return {};
-  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
-    const auto theirs = membership_.board.call(peer, record_->sequence);
-    if (theirs && theirs->signature != record_->signature) return mismatch(peer, *theirs);
-  }
-  return {};
-}
-
-Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
-  return fail(disagreement(membership_.options.name, {membership_.rank, *record_}, {peer, theirs}));
-}
-
-// Reports that data from `peer` has a different signature. Its call record is present or arrives soon, unless the peer
-// is far ahead.
-Status HostCommunicator::mismatch_with(Rank peer) {
-  const Deadline soon = Deadline::after_ms(membership_.mesh.is_remote(peer) ? kRemoteRecordMs : kRecordMs);
-  if (membership_.mesh.is_remote(peer)) report_call(NotificationKind::call);
-  do {
-    if (membership_.spans_hosts) poll_notifications();
-    if (membership_.board.failed()) return membership_.board.failure(membership_.rank);
-    TUTTI_CHECK_OK(compare_calls());
-  } while (membership_.board.last(peer) < record_->sequence && !soon.passed());
-  TUTTI_CHECK_OK(compare_calls());  // The record may have arrived after the last check.
-  return fail(invalid_usage(
-      "ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
-      std::to_string(membership_.rank) + " is in " + current_call() + ", and what rank " + std::to_string(peer) +
-      " sent belongs to another call, or two threads use one communicator at once" +
-      (membership_.options.tune == Tune::off ? "" : ", or only some ranks name a TUTTI_TUNE_FILE")));
-}
-
-Status HostCommunicator::reported(Status status) {
-  return is_question(status) ? std::move(status) : fail(std::move(status));
-}
-
-Status HostCommunicator::fail(Status status) {
-  membership_.board.fail(membership_.rank, status);
-  status = published(std::move(status));
-  report_failure();
-  return status;
-}
-
-Status HostCommunicator::call_off(const Status& reason) {
-  membership_.board.fail(membership_.rank, reason, FailureReason::called_off);
-  Status status = published(Status(reason.code(), reason.message()));
-  report_failure();
-  return status;
-}
-
-Status HostCommunicator::published(Status own) {
-  const Deadline soon = Deadline::after_ms(kRecordMs);
-  // Another rank was first and is writing the failure, or died while it did.
-  while (!membership_.board.failed()) {
-    if (soon.passed()) return own;
-    pause();
-  }
-  return membership_.board.failure(membership_.rank);
-}
-
-// Ranks may wait in different communicators, so the message identifies even one without a name.
-std::string HostCommunicator::leaving() const {
-  return membership_.options.name.empty()
-             ? "finalize of an unnamed communicator of " + std::to_string(membership_.ranks) + " ranks"
-             : "finalize" + membership_.name();
-}
-
-std::string HostCommunicator::current_call() const {
-  if (record_ == nullptr && message_ == nullptr) return leaving();
-  const std::string call =
-      record_ != nullptr ? describe(*record_) + " #" + std::to_string(record_->sequence) : describe_message(*message_);
-  return call + membership_.name();
 }
 
 }  // namespace tutti

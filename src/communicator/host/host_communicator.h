@@ -7,7 +7,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,7 +16,7 @@
 
 #include "src/communicator/communicator.h"
 #include "src/communicator/host/autotuning.h"
-#include "src/communicator/host/membership.h"
+#include "src/communicator/host/control_plane.h"
 #include "src/communicator/planning/advice.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/backend.h"
@@ -44,12 +43,12 @@ class HostCommunicator final : public Communicator {
   const CommunicatorOptions& options() const override { return membership_.options; }
   const Board& board() const override { return membership_.board; }
   void announce(CallRecord& record) override {
-    record.sequence = ++sequence_;
+    control_.current.number(record);
     membership_.board.announce(membership_.rank, record);
   }
 
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
-  void report_last_call() override { report_call(NotificationKind::call); }
+  void report_last_call() override { control_.notifications.report_calls(NotificationKind::call); }
   LastRun last_run() const override;
   CompressionStatistics compression_statistics() const override {
     return compression_counter_.of(membership_.board.last(membership_.rank));
@@ -65,13 +64,11 @@ class HostCommunicator final : public Communicator {
   Status finalize() override;
   Status leave() override;
   void abort() override;
-  Status fail(Status status) override;
-  Status call_off(const Status& reason) override;
-  void wait_for_remote_access() override;
+  Status fail(Status status) override { return control_.failures.fail(std::move(status)); }
+  Status call_off(const Status& reason) override { return control_.failures.call_off(reason); }
+  void wait_for_remote_access() override { control_.failures.wait_for_remote_access(); }
   Status failure() override { return failure("outside of any call"); }
-  Status failure(const std::string& when) override;
-  // Like failure(), but does not report the death of a peer to the other ranks; the caller must do that.
-  Status failure_unpublished(const std::string& when);
+  Status failure(const std::string& when) override { return control_.failures.found(when); }
 
   std::uint64_t take_ticket() override { return tickets_.fetch_add(1); }
   Status await_ticket(std::uint64_t ticket) override;
@@ -275,27 +272,11 @@ class HostCommunicator final : public Communicator {
   bool shares_cpu_with(Rank peer) const;
   bool one_here_is_behind() const;
   void find_oversubscription();
-  Status compare_calls();
-  Status mismatch(Rank peer, const CallRecord& theirs);
-  Status mismatch_with(Rank peer);
-  // Returns the failure that all ranks report, once it is published. Returns `own` if that takes too long.
-  Status published(Status own);
-  // Reports a failure of this rank to all ranks, since they would wait for it; invalid calls are not reported. Returns
-  // an earlier failure if there is one, since it may be the cause.
-  Status reported(Status status);
-  std::string current_call() const;
-  std::string leaving() const;
   std::byte* scratch(std::uint64_t bytes);
   std::byte* copy_of(const std::byte* input, std::uint64_t bytes);
   std::byte* room_for_copy(std::uint64_t bytes);
 
   // ---- remote.cc ----
-  // Processes notifications from ranks of other hosts.
-  void poll_notifications();
-  void report_failure();
-  Status poll_before_call();
-  Status compare_last_calls() const;
-  void report_call(NotificationKind kind);
   std::string never_received() const;
   Status wait_remote(Rank peer, WaitState& wait_state);
   void find_others(std::int64_t now);
@@ -335,28 +316,23 @@ class HostCommunicator final : public Communicator {
     std::uint64_t taken = 0;
     std::uint64_t served = 0;
   };
-  Result<std::unique_ptr<Operation>> start_messages(const Call& call);
-  void announce_unequal(const Call& call);
+  Result<std::unique_ptr<Operation>> start_messages(const Call& call, std::int64_t timeout_ms);
+  void announce_unequal(const Call& call, std::int64_t timeout_ms);
   // Called after all ranks have left. Fails if a message that this rank sent, or that was sent to it, was not received.
   Status find_lost_messages();
 
-  Membership membership_;
+  ControlPlane control_;
+  Membership& membership_;
   const RankMapping rank_mapping_;
   const RankMapping by_domains_;  // Hosts and their NUMA domains; empty if no host has several domains.
   Advice advice_;
-  const Machine machine_;  // Machine model for the tuner; equal on all ranks.
-  std::mutex polling_;
-  bool shares_cpu_ = false;       // Result of the last find_others().
-  std::int64_t received_ns_ = 0;  // Time of the last poll for notifications before a call.
+  const Machine machine_;    // Machine model for the tuner; equal on all ranks.
+  bool shares_cpu_ = false;  // Result of the last find_others().
   PassedRegions passed_regions_;
   std::vector<RankBuffers> peer_memory_;  // Buffers of the running mapped call.
   bool oversubscribed_ = false;  // There are fewer CPUs than ranks. Known once all ranks have shown their CPUs.
   bool oversubscription_known_ = false;
-  std::int64_t timeout_ms_;             // Timeout of the running call.
-  std::uint32_t aborted_ = 0;           // 1: abort() was called since the last shrink() began.
-  std::uint64_t sequence_ = 0;          // Number of collectives so far.
-  const CallRecord* record_ = nullptr;  // Record of the running collective.
-  const Call* message_ = nullptr;       // The send or recv that waits; null: none.
+  std::uint32_t aborted_ = 0;  // 1: abort() was called since the last shrink() began.
   struct {
     std::int64_t message_began_ns = 0;  // Identifies this rank's wait.
     std::vector<PeerWait> waits;

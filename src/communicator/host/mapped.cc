@@ -60,7 +60,7 @@ Result<HostCommunicator::BufferVisibility> HostCommunicator::see_buffers(const P
       awaited = peer;
       return BufferVisibility::waiting;
     }
-    if (record->signature != prepared.record.signature) return mismatch(peer, *record);
+    if (record->signature != prepared.record.signature) return control_.matching.mismatch(peer, *record);
     if (!shows(*record)) return BufferVisibility::hidden;
   }
   TUTTI_CHECK_OK(locate_buffers(prepared));
@@ -76,7 +76,8 @@ Status HostCommunicator::locate_buffers(const Prepared& prepared) {
   const std::uint64_t block_bytes = own.count * size_of(static_cast<DataType>(own.type));
   for (Rank peer = 0; peer < membership_.ranks; ++peer) {
     const auto record = membership_.board.call(peer, own.sequence);
-    if (!record) return internal_error("rank " + std::to_string(peer) + " left " + current_call() + " too early");
+    if (!record)
+      return internal_error("rank " + std::to_string(peer) + " left " + control_.current.describe() + " too early");
     peer_memory_[peer].input = TUTTI_TRY(locate(peer, record->input, input_blocks(problem, peer) * block_bytes));
     peer_memory_[peer].output = TUTTI_TRY(locate(peer, record->output, output_blocks(problem, peer) * block_bytes));
   }

@@ -8,9 +8,15 @@
 
 namespace tutti {
 
+// Messages of one group may have different time limits.
+struct MessageTerms {
+  std::uint16_t tag = 0;
+  std::int64_t timeout_ms = 0;
+};
+
 class MessageOperation final : public Operation {
  public:
-  MessageOperation(HostCommunicator& owner, const Call& call, std::uint16_t tag);
+  MessageOperation(HostCommunicator& owner, const Call& call, const MessageTerms& terms);
 
   Result<bool> advance() override;
   Status wait() override;
@@ -27,7 +33,7 @@ class MessageOperation final : public Operation {
   std::uint64_t turn_;
   BackendMemory memory_;
   HostCommunicator::WaitState wait_state_;
-  std::int64_t timeout_ms_;  // Messages of one group may have different limits.
+  std::int64_t timeout_ms_;
   std::unique_ptr<CompiledPlan> compiled_;
   Launch launch_;
   std::optional<Interpreter<CpuBackend>> interpreter_;  // Set once the lane is connected.

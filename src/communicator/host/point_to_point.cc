@@ -30,14 +30,14 @@ Plan message_plan(const Call& call, Rank self) {
 
 }  // namespace
 
-MessageOperation::MessageOperation(HostCommunicator& owner, const Call& call, std::uint16_t tag)
+MessageOperation::MessageOperation(HostCommunicator& owner, const Call& call, const MessageTerms& terms)
     : owner_(owner),
       call_(call),
-      spec_(call.kind == Kind::send ? message_spec(owner.membership_.rank, call.root, tag)
-                                    : message_spec(call.root, owner.membership_.rank, tag)),
+      spec_(call.kind == Kind::send ? message_spec(owner.membership_.rank, call.root, terms.tag)
+                                    : message_spec(call.root, owner.membership_.rank, terms.tag)),
       turns_(owner.turns_[{spec_, call.kind == Kind::send}]),
       turn_(turns_.taken++),
-      timeout_ms_(owner.timeout_ms_) {}
+      timeout_ms_(terms.timeout_ms) {}
 
 // An empty message is one slice without data. It is sent too, and its signature must match.
 Result<bool> MessageOperation::open() {
@@ -64,7 +64,7 @@ Result<bool> MessageOperation::open() {
 
 Result<bool> MessageOperation::advance() {
   Result<bool> done = caught([this] { return go_on(); });
-  if (!done.ok()) return owner_.reported(std::move(done).status());
+  if (!done.ok()) return owner_.control_.failures.reported(std::move(done).status());
   return done;
 }
 
@@ -79,18 +79,16 @@ Result<bool> MessageOperation::go_on() {
   const Cursor before = interpreter_->cursor();
   const Progress progress = interpreter_->advance();
   if (!(interpreter_->cursor() == before)) wait_state_ = {};
-  if (progress == Progress::mismatch) return owner_.fail(disagree());
+  if (progress == Progress::mismatch) return owner_.control_.failures.fail(disagree());
   if (progress != Progress::done || !owner_.drained()) return false;
   ++turns_.served;
   return true;
 }
 
-// `message_` is set only while wait_for() may report the wait.
 Status MessageOperation::wait() {
-  owner_.message_ = &call_;
-  owner_.timeout_ms_ = timeout_ms_;
+  owner_.control_.current.begin_wait(call_, timeout_ms_);
   Status status = owner_.wait_for(call_.root, wait_state_);
-  owner_.message_ = nullptr;
+  owner_.control_.current.end_wait();
   return status;
 }
 
@@ -176,20 +174,22 @@ Status HostCommunicator::find_lost_messages() {
 }
 
 // Peers see the call like any collective. Each pair of ranks checks its own counts.
-void HostCommunicator::announce_unequal(const Call& call) {
-  unequal_record_.sequence = ++sequence_;
+void HostCommunicator::announce_unequal(const Call& call, std::int64_t timeout_ms) {
   unequal_record_.signature = unequal_signature(call.type);
   unequal_record_.collective = kUnequalCollective;
   unequal_record_.type = static_cast<std::uint8_t>(call.type);
-  record_ = &unequal_record_;
+  control_.current.begin(unequal_record_, timeout_ms);
   membership_.board.announce(membership_.rank, unequal_record_);
 }
 
-Result<std::unique_ptr<Operation>> HostCommunicator::start_messages(const Call& call) {
-  record_ = nullptr;
-  if (call.kind != Kind::all_to_all_v)
-    return std::unique_ptr<Operation>(std::make_unique<MessageOperation>(*this, call, kUserTag));
-  announce_unequal(call);
+Result<std::unique_ptr<Operation>> HostCommunicator::start_messages(const Call& call, std::int64_t timeout_ms) {
+  const MessageTerms terms = {.tag = call.kind == Kind::all_to_all_v ? kAllToAllTag : kUserTag,
+                              .timeout_ms = timeout_ms};
+  if (call.kind != Kind::all_to_all_v) {
+    control_.current.begin_unrecorded(timeout_ms);
+    return std::unique_ptr<Operation>(std::make_unique<MessageOperation>(*this, call, terms));
+  }
+  announce_unequal(call, timeout_ms);
   const Unequal& unequal = *call.unequal;
   const std::size_t element = size_of(call.type);
   std::vector<std::unique_ptr<Operation>> operations;
@@ -200,12 +200,12 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_messages(const Call& 
     message.root = (membership_.rank + offset) % membership_.ranks;
     message.count = unequal.send_counts[message.root];
     message.input = call.input + unequal.send_displacements[message.root] * element;
-    operations.push_back(std::make_unique<MessageOperation>(*this, message, kAllToAllTag));
+    operations.push_back(std::make_unique<MessageOperation>(*this, message, terms));
     message.kind = Kind::recv;
     message.root = (membership_.rank + membership_.ranks - offset) % membership_.ranks;
     message.count = unequal.recv_counts[message.root];
     message.output = call.output + unequal.recv_displacements[message.root] * element;
-    operations.push_back(std::make_unique<MessageOperation>(*this, message, kAllToAllTag));
+    operations.push_back(std::make_unique<MessageOperation>(*this, message, terms));
   }
   return std::unique_ptr<Operation>(std::make_unique<Together>(std::move(operations)));
 }

@@ -72,7 +72,7 @@ Result<ReceivedFrame> HostCommunicator::await_passed(Rank peer, FrameKind kind, 
   for (;;) {
     TUTTI_CHECK_OK(membership_.links.collect(peer));
     if (auto passed = membership_.links.take_passed(peer, kind)) return std::move(*passed);
-    TUTTI_CHECK_OK(failure_unpublished(when));
+    TUTTI_CHECK_OK(control_.failures.found_unpublished(when));
     if (deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not respond in time " + when);
     membership_.mesh.wait(peer, Watch{deadline, membership_.board.failed_word()}.poll_ms());
   }
@@ -109,7 +109,7 @@ Result<ReceivedFrame> HostCommunicator::await_in_part(Part& part, Rank from, Fra
     auto received = TUTTI_TRY(part.mesh->receive(from));
     if (received && received->frame.kind == kind) return std::move(*received);
     if (received) return invalid_usage(name_of(from) + " sent an unexpected control message " + during_split());
-    TUTTI_CHECK_OK(failure_unpublished(during_split()));
+    TUTTI_CHECK_OK(control_.failures.found_unpublished(during_split()));
     if (dead && !reason_by) reason_by = Deadline::after_ms(kReasonMs);
     if (dead && reason_by->passed()) return remote_error(name_of(*dead) + " gave up " + during_split());
     if (part.deadline.passed()) return timeout_error(name_of(from) + " did not answer in time " + during_split());
@@ -163,12 +163,13 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(Part& part, co
 // sub-communicator.
 Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key, const CommunicatorOptions& options) {
   auto members = caught([&] { return agree_on_members(color, key); });
-  if (!members.ok()) return reported(std::move(members).status()).during("gathering the colors of a split");
+  if (!members.ok())
+    return control_.failures.reported(std::move(members).status()).during("gathering the colors of a split");
   if (members.value().empty()) return std::unique_ptr<Communicator>();
   Part part = {std::move(members).value(), Deadline::after_ms(options.init_timeout_ms), std::nullopt};
   auto made = caught([&] { return make_part(part, options_of_part(options, membership_.options.name, color)); });
   if (made.ok()) return made;
-  Status reason = fail(std::move(made).status());
+  Status reason = control_.failures.fail(std::move(made).status());
   if (part.mesh) part.mesh->abandon({reason.code(), kInParent + reason.message()});
   return reason;
 }

@@ -55,9 +55,10 @@ Status HostCommunicator::wait_for(Rank peer, WaitState& wait_state) {
 
 // Returns whether a rank that shares this rank's CPU has not begun this call. Other ranks will wait for it too.
 bool HostCommunicator::one_here_is_behind() const {
-  if (record_ == nullptr) return false;
+  if (control_.current.record() == nullptr) return false;
   for (Rank rank = 0; rank < membership_.ranks; ++rank) {
-    if (rank != membership_.rank && shares_cpu_with(rank) && membership_.board.last(rank) < record_->sequence)
+    if (rank != membership_.rank && shares_cpu_with(rank) &&
+        membership_.board.last(rank) < control_.current.record()->sequence)
       return true;
   }
   return false;
@@ -65,7 +66,7 @@ bool HostCommunicator::one_here_is_behind() const {
 
 Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
   const NoCancellation until_return;
-  if (membership_.spans_hosts) poll_notifications();
+  if (membership_.spans_hosts) control_.notifications.poll();
   if (membership_.board.failed()) return notice_failure(wait_state);
   const std::int64_t now = now_ns();
   if (wait_state.began_ns == 0) wait_state.began_ns = wait_state.probed_ns = now;
@@ -73,13 +74,14 @@ Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
   show_cpu();  // The CPU may have changed while waiting.
   if (!oversubscribed_ && (!oversubscription_known_ || shares_cpu_with(peer))) ::sched_yield();
   const std::int64_t waited_ms = (now - wait_state.began_ns) / 1'000'000;
-  if (timeout_ms_ > 0 && waited_ms >= timeout_ms_) {
-    return fail(timeout_error(current_call() + ": rank " + std::to_string(membership_.rank) + " waited " +
-                              describe_ms(timeout_ms_) + " for " + whom(peer) + hint()));
+  if (control_.current.timeout_ms() > 0 && waited_ms >= control_.current.timeout_ms()) {
+    return control_.failures.fail(
+        timeout_error(control_.current.describe() + ": rank " + std::to_string(membership_.rank) + " waited " +
+                      describe_ms(control_.current.timeout_ms()) + " for " + whom(peer) + hint()));
   }
   report_long_wait(peer, waited_ms, wait_state);
   if (membership_.spans_hosts) report_remote_wait(now, wait_state);
-  TUTTI_CHECK_OK(compare_calls());
+  TUTTI_CHECK_OK(control_.matching.compare());
   show_wait(peer, wait_state);
   TUTTI_CHECK_OK(notice_deadlock(wait_state));
   TUTTI_CHECK_OK(notice_leaving(peer, wait_state));
@@ -91,15 +93,19 @@ Status HostCommunicator::look_around(Rank peer, WaitState& wait_state) {
 // Warns once per wait. A stopped, late or stuck rank sends nothing, and the time limit may be far in the future.
 void HostCommunicator::report_long_wait(Rank peer, std::int64_t waited_ms, WaitState& wait_state) const {
   const std::int64_t max_ms = finalizes() ? kLongFinalizeMs : kLongMs;
-  const std::int64_t long_ms = timeout_ms_ > 0 ? std::clamp(timeout_ms_ / kLongOfLimit, kMinLongMs, max_ms) : max_ms;
+  const std::int64_t long_ms = control_.current.timeout_ms() > 0
+                                   ? std::clamp(control_.current.timeout_ms() / kLongOfLimit, kMinLongMs, max_ms)
+                                   : max_ms;
   if (wait_state.reported || waited_ms < long_ms) return;
   wait_state.reported = true;
-  const std::string limit = timeout_ms_ > 0 ? "gives up after " + describe_ms(timeout_ms_) : "no time limit";
-  log(LogLevel::warn, "%s: rank %u has waited %s for %s (%s)%s", current_call().c_str(), membership_.rank,
+  const std::string limit = control_.current.timeout_ms() > 0
+                                ? "gives up after " + describe_ms(control_.current.timeout_ms())
+                                : "no time limit";
+  log(LogLevel::warn, "%s: rank %u has waited %s for %s (%s)%s", control_.current.describe().c_str(), membership_.rank,
       describe_ms(waited_ms).c_str(), whom(peer).c_str(), limit.c_str(), hint().c_str());
 }
 
-bool HostCommunicator::finalizes() const { return record_ == nullptr && message_ == nullptr; }
+bool HostCommunicator::finalizes() const { return control_.current.finalizes(); }
 
 // Example: "rank 1, which has not called it".
 std::string HostCommunicator::whom(Rank peer) const {
@@ -122,20 +128,21 @@ Status HostCommunicator::notice_failure(WaitState& wait_state) {
 // Messages are not on the board, so the peer's call is unknown. A send that waits long usually waits for a peer that
 // sends too.
 std::string HostCommunicator::not_receiving() const {
-  if (message_ == nullptr || message_->kind != Kind::send) return "";
-  const std::string peer = "rank " + std::to_string(message_->root);
+  if (control_.current.message() == nullptr || control_.current.message()->kind != Kind::send) return "";
+  const std::string peer = "rank " + std::to_string(control_.current.message()->root);
   return ": if " + peer + " is in a send to rank " + std::to_string(membership_.rank) +
          " meanwhile, neither can go on; put the sends and receives of an exchange into a group (tutti_group_start)";
 }
 
 // Lists the ranks that have not called the collective. This rank may wait for another rank than the missing ones.
 std::string HostCommunicator::absent(Rank awaited) const {
-  if (record_ == nullptr) return "";
+  if (control_.current.record() == nullptr) return "";
   std::string list;
   Rank count = 0;
   Rank first = membership_.ranks;
   for (Rank peer = 0; peer < membership_.ranks; ++peer) {
-    if (membership_.mesh.is_remote(peer) || membership_.board.last(peer) >= record_->sequence) continue;
+    if (membership_.mesh.is_remote(peer) || membership_.board.last(peer) >= control_.current.record()->sequence)
+      continue;
     first = std::min(first, peer);
     if (++count > kMaxListed) continue;
     list += (count == 1 ? "" : ", ") + std::to_string(peer);
@@ -159,18 +166,18 @@ std::string HostCommunicator::not_leaving(Rank peer) const {
 // A leaving rank has completed all its calls, while slower ranks may still be in the last one.
 Status HostCommunicator::notice_leaving(Rank awaited, WaitState& wait_state) {
   const auto has_left = [this](Rank peer) { return load_acquire(&membership_.board.entry(peer).left) != 0; };
-  if (record_ == nullptr && message_ != nullptr) {
+  if (control_.current.record() == nullptr && control_.current.message() != nullptr) {
     if (!has_left(awaited)) return {};
-    if (wait_state.saw_leave) return leaves(awaited, membership_.rank, current_call());
+    if (wait_state.saw_leave) return leaves(awaited, membership_.rank, control_.current.describe());
     // Data that the peer sent before it left has arrived; the next check processes it.
     wait_state.saw_leave = true;
     return {};
   }
   for (Rank peer = 0; peer < membership_.ranks; ++peer) {
-    if (record_ != nullptr) {
-      if (has_left(peer) && membership_.board.last(peer) < record_->sequence)
-        return leaves(peer, membership_.rank, current_call());
-    } else if (const std::uint64_t last = membership_.board.last(peer); last > sequence_) {
+    if (control_.current.record() != nullptr) {
+      if (has_left(peer) && membership_.board.last(peer) < control_.current.record()->sequence)
+        return leaves(peer, membership_.rank, control_.current.describe());
+    } else if (const std::uint64_t last = membership_.board.last(peer); last > control_.current.sequence()) {
       const auto theirs = membership_.board.call(peer, last);
       const std::string call = theirs ? describe(*theirs) : std::string("collective");
       return leaves(membership_.rank, peer, call + " #" + std::to_string(last));
@@ -180,8 +187,9 @@ Status HostCommunicator::notice_leaving(Rank awaited, WaitState& wait_state) {
 }
 
 Status HostCommunicator::leaves(Rank leaver, Rank other, const std::string& call) {
-  return fail(invalid_usage("rank " + std::to_string(leaver) + " finalizes or destroys the communicator, while rank " +
-                            std::to_string(other) + " is in " + call));
+  return control_.failures.fail(invalid_usage("rank " + std::to_string(leaver) +
+                                              " finalizes or destroys the communicator, while rank " +
+                                              std::to_string(other) + " is in " + call));
 }
 
 bool HostCommunicator::shares_cpu_with(Rank peer) const {
@@ -203,9 +211,9 @@ Status HostCommunicator::probe_peers(WaitState& wait_state) {
   if (!dead) return {};
   // Messages that the peer sent before may complete the call, so they are processed once more.
   if (membership_.spans_hosts && !std::exchange(wait_state.saw_death, true)) return {};
-  if (membership_.spans_hosts) poll_notifications();  // The peer may have reported why it ends.
+  if (membership_.spans_hosts) control_.notifications.poll();  // The peer may have reported why it ends.
   if (membership_.board.failed()) return membership_.board.failure(membership_.rank);
-  return fail(membership_.mesh.death(*dead, "during " + current_call()));
+  return control_.failures.fail(membership_.mesh.death(*dead, "during " + control_.current.describe()));
 }
 
 }  // namespace tutti

@@ -1,0 +1,33 @@
+// Notifications between ranks of different hosts, which do not see each other's board: calls, failures, and the end of
+// a rank's calls.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "src/communicator/host/membership.h"
+
+namespace tutti {
+
+class Notifications {
+ public:
+  explicit Notifications(Membership& membership) : membership_(membership) {}
+
+  // Copies received notifications to the board of this host. Does nothing while another thread does so. Thread-safe.
+  void poll();
+  // Checks for failures before a call. A late rank, or one that only sends, does not wait and would not detect them
+  // otherwise. Each check is a system call, so ranks in a fast sequence of calls skip most of them.
+  Status poll_before_call();
+  // Sends the failure of the communicator to the other hosts, if this rank has found it. Waits at most 100 ms until it
+  // is sent.
+  void report_failure();
+  // Sends the last call of this rank; for `leaving`, its last kCallHistory calls. Thread-safe.
+  void report_calls(NotificationKind kind);
+
+ private:
+  Membership& membership_;
+  std::mutex polling_;
+  std::int64_t received_ns_ = 0;  // Time of the last poll before a call.
+};
+
+}  // namespace tutti
