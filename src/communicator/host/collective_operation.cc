@@ -64,7 +64,7 @@ Result<bool> CollectiveOperation::go_on() {
   if (progress == Progress::done) {
     if (remote_access_) TUTTI_CHECK_OK(remote_access_->check());
     remote_access_.reset();
-    return owner_.drained();
+    return owner_.waiter_.drained();
   }
   awaited_ = chosen_->interpreter->blocked().operand->peer;
   if (progress == Progress::mismatch) return owner_.control_.matching.mismatch_with(awaited_);

@@ -15,7 +15,7 @@ class CollectiveOperation final : public Operation {
                       const CommunicatorOptions& options);
 
   Result<bool> advance() override;
-  Status wait() override { return owner_.wait_for(awaited_, wait_state_); }
+  Status wait() override { return owner_.waiter_.wait_for(awaited_, wait_state_); }
   // Runs until the collective is done. For a thread that drives no other operation.
   Status complete();
 
@@ -27,7 +27,7 @@ class CollectiveOperation final : public Operation {
   HostCommunicator& owner_;
   HostCommunicator::Prepared& prepared_;          // The call as announced.
   HostCommunicator::Prepared* chosen_ = nullptr;  // `prepared_` or its mapped variant.
-  HostCommunicator::WaitState wait_state_;
+  WaitState wait_state_;
   Call call_;
   RequestedRounding rounding_;
   std::optional<RemoteAccess> remote_access_;  // Set for the mapped variant.

@@ -242,7 +242,7 @@ Status HostCommunicator::finalize() {
   control_.current.begin_unrecorded(membership_.options.timeout_ms);  // The last call may have had another limit.
   for (Rank peer = 0; peer < membership_.ranks; ++peer) {
     WaitState wait_state;
-    while (load_acquire(&membership_.board.entry(peer).left) == 0) TUTTI_CHECK_OK(wait_for(peer, wait_state));
+    while (load_acquire(&membership_.board.entry(peer).left) == 0) TUTTI_CHECK_OK(waiter_.wait_for(peer, wait_state));
   }
   if (membership_.spans_hosts) TUTTI_CHECK_OK(control_.matching.compare_last());
   return find_lost_messages();

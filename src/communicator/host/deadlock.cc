@@ -1,6 +1,3 @@
-// Detects ranks of one host that wait for each other: one in a send or recv, the others in a collective that it has not
-// called. Without this, all of them would wait until the timeout.
-//
 // A rank in a send or recv follows the waits that other ranks show, from the rank that it waits for onwards. If the
 // waits lead back to the first rank, they form a cycle. A rank in such a wait makes no progress until the rank that it
 // waits for does. Collectives run their steps in order. Calls of one communicator run one after the other. A group
@@ -9,11 +6,11 @@
 // A cycle seen once is no proof. The waits are read one after the other, and a rank may not yet have polled for data
 // that has already arrived. Therefore the same waits must be seen twice, and each rank must have completed a poll in
 // between. Then all waits existed at the same time, and no data in flight could end them.
+#include "src/communicator/host/deadlock.h"
+
 #include <algorithm>
 #include <string>
 
-#include "src/communicator/control/wait_record.h"
-#include "src/communicator/host/host_communicator.h"
 #include "src/communicator/host/message_signature.h"
 #include "src/communicator/planning/planning.h"
 
@@ -26,29 +23,29 @@ constexpr std::uint64_t kLooksBetween = 3;
 
 }  // namespace
 
-void HostCommunicator::show_wait(Rank peer, const WaitState& wait_state) const {
-  if (membership_.board.ranks_here() == 1 ||
-      (control_.current.record() == nullptr && control_.current.message() == nullptr))
-    return;
-  tutti::show_wait(membership_.board.entry(membership_.rank).wait,
-                   {.began_ns = wait_state.began_ns,
-                    .sequence = control_.current.sequence(),
-                    .peer = peer,
-                    .in_collective = control_.current.record() != nullptr});
+DeadlockDetection::DeadlockDetection(ControlPlane& control)
+    : membership_(control.membership), current_(control.current), failures_(control.failures) {}
+
+void DeadlockDetection::show_wait(Rank peer, std::int64_t began_ns) const {
+  if (membership_.board.ranks_here() == 1 || current_.finalizes()) return;
+  tutti::show_wait(membership_.board.entry(membership_.rank).wait, {.began_ns = began_ns,
+                                                                    .sequence = current_.sequence(),
+                                                                    .peer = peer,
+                                                                    .in_collective = current_.record() != nullptr});
 }
 
 // Returns the waits from the peer of this rank's message back to this rank; empty if they do not lead to this rank.
-std::vector<HostCommunicator::PeerWait> HostCommunicator::waits_for_this_rank() const {
+std::vector<DeadlockDetection::PeerWait> DeadlockDetection::waits_for_this_rank() const {
+  const Board& board = membership_.board;
   std::vector<PeerWait> waits;
-  for (Rank rank = control_.current.message()->root; rank != membership_.rank; rank = waits.back().wait.peer) {
+  for (Rank rank = current_.message()->root; rank != membership_.rank; rank = waits.back().wait.peer) {
     if (membership_.mesh.is_remote(rank) || waits.size() == membership_.ranks) return {};
-    const auto wait = read_wait(membership_.board.entry(rank).wait);
-    if (!wait || !wait->in_collective || wait->sequence <= control_.current.sequence() ||
-        wait->peer >= membership_.ranks)
+    const auto wait = read_wait(board.entry(rank).wait);
+    if (!wait || !wait->in_collective || wait->sequence <= current_.sequence() || wait->peer >= membership_.ranks)
       return {};
     // A rank that has completed the collective may have sent the data for which the previous rank waits.
     if (!waits.empty() && wait->sequence > waits.back().wait.sequence) return {};
-    const auto call = membership_.board.call(rank, wait->sequence);
+    const auto call = board.call(rank, wait->sequence);
     if (!call) return {};
     // Messages of an all_to_all_v do not wait for each other, so the other messages may still make progress.
     if (call->collective == kUnequalCollective && wait->peer != membership_.rank) return {};
@@ -57,32 +54,30 @@ std::vector<HostCommunicator::PeerWait> HostCommunicator::waits_for_this_rank() 
   return waits;
 }
 
-Status HostCommunicator::notice_deadlock(const WaitState& wait_state) {
-  if (control_.current.message() == nullptr || control_.current.record() != nullptr ||
-      membership_.board.last(control_.current.message()->root) <= control_.current.sequence())
-    return {};
+Status DeadlockDetection::check(std::int64_t began_ns) {
+  const Call* const message = current_.message();
+  if (message == nullptr || current_.record() != nullptr) return {};
+  if (membership_.board.last(message->root) <= current_.sequence()) return {};
   const std::vector<PeerWait> waits = waits_for_this_rank();
   if (waits.empty()) return {};
   const auto same = [](const PeerWait& a, const PeerWait& b) {
     return a.rank == b.rank && a.wait.began_ns == b.wait.began_ns && a.wait.peer == b.wait.peer;
   };
-  const bool seen_before =
-      seen_waits_.message_began_ns == wait_state.began_ns &&
-      std::equal(waits.begin(), waits.end(), seen_waits_.waits.begin(), seen_waits_.waits.end(), same);
+  const bool seen_before = seen_.message_began_ns == began_ns &&
+                           std::equal(waits.begin(), waits.end(), seen_.waits.begin(), seen_.waits.end(), same);
   if (!seen_before) {
-    seen_waits_ = {wait_state.began_ns, waits};
+    seen_ = {began_ns, waits};
     return {};
   }
   for (std::size_t i = 0; i < waits.size(); ++i) {
-    if (waits[i].wait.looks < seen_waits_.waits[i].wait.looks + kLooksBetween) return {};
+    if (waits[i].wait.looks < seen_.waits[i].wait.looks + kLooksBetween) return {};
   }
   std::string order;
   for (const PeerWait& waiting : waits)
     order += "rank " + std::to_string(waiting.rank) + " waits for rank " + std::to_string(waiting.wait.peer) + ", ";
-  order += "rank " + std::to_string(membership_.rank) + " waits for rank " +
-           std::to_string(control_.current.message()->root);
-  return control_.failures.fail(deadlock(membership_.options.name, {waits.front().rank, waits.front().call},
-                                         {membership_.rank, describe_message(*control_.current.message())}, order));
+  order += "rank " + std::to_string(membership_.rank) + " waits for rank " + std::to_string(message->root);
+  return failures_.fail(deadlock(membership_.options.name, {waits.front().rank, waits.front().call},
+                                 {membership_.rank, describe_message(*message)}, order));
 }
 
 }  // namespace tutti

@@ -110,7 +110,7 @@ void HostCommunicator::show_ran(const Prepared& prepared) {
 
 void HostCommunicator::begin(Prepared& prepared, const CommunicatorOptions& options) {
   control_.current.begin(prepared.record, options.timeout_ms);
-  if (oversubscribed_) show_cpu();
+  waiter_.begin_call();
 }
 
 void HostCommunicator::announce(Prepared& prepared, const Call& call) {
@@ -158,28 +158,11 @@ Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const C
     }
     Status await(const Blocked& blocked, Progress progress) {
       if (progress == Progress::mismatch) return owner.control_.matching.mismatch_with(blocked.operand->peer);
-      return owner.await_peer(blocked);
+      return owner.waiter_.await_brief(blocked);
     }
   } hooks{*this, prepared.record};
   TUTTI_CHECK_OK(BriefRun(prepared.moves, signature_of(prepared.record), prepared.interpreter->backend(), hooks).run());
   if (!hooks.announced) hooks.look();
-  return {};
-}
-
-Status HostCommunicator::await_peer(const Blocked& blocked) {
-  const Rank peer = blocked.operand->peer;
-  WaitState wait_state;
-  while (!blocked.over()) {
-    if (oversubscribed_) {
-      TUTTI_CHECK_OK(wait_for(peer, wait_state));
-      continue;
-    }
-    pause();
-    if (++wait_state.polls <= kQuickPolls) continue;
-    pause();
-    pause();
-    if (wait_state.polls % kPollsPerLook == 0) TUTTI_CHECK_OK(look_around(peer, wait_state));
-  }
   return {};
 }
 
@@ -188,24 +171,14 @@ Status HostCommunicator::complete(Prepared& prepared) {
   return progress == Progress::done && !membership_.spans_hosts ? Status() : wait_and_advance(prepared, progress);
 }
 
-// For a thread that drives no other operation: polls only the operand for which the step waits.
+// Polls only the operand for which the step waits.
 Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress) {
   Interpreter<CpuBackend>& interpreter = *prepared.interpreter;
   for (; progress != Progress::done; progress = interpreter.advance()) {
-    const Rank peer = interpreter.blocked().operand->peer;
-    if (progress == Progress::mismatch) return control_.matching.mismatch_with(peer);
-    WaitState wait_state;
-    while (!interpreter.blocked().over()) {
-      if (!oversubscribed_ && !membership_.spans_hosts && ++wait_state.polls % kPollsPerLook != 0) {
-        pause();
-        pause();  // Two pauses let the peer's store complete soonest.
-        continue;
-      }
-      TUTTI_CHECK_OK(oversubscribed_ || membership_.spans_hosts ? wait_for(peer, wait_state)
-                                                                : look_around(peer, wait_state));
-    }
+    if (progress == Progress::mismatch) return control_.matching.mismatch_with(interpreter.blocked().operand->peer);
+    TUTTI_CHECK_OK(waiter_.await(interpreter.blocked()));
   }
-  return membership_.spans_hosts ? drain() : Status();
+  return membership_.spans_hosts ? waiter_.drain() : Status();
 }
 
 }  // namespace tutti

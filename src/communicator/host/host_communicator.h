@@ -1,6 +1,6 @@
 // Communicator of ranks whose buffers lie in host memory, on one or several hosts. Its functions are in create.cc,
-// split.cc, shrink.cc, prepare.cc (plans and their lanes), mapped.cc, execute.cc (running), autotune.cc, rounding.cc,
-// waiting.cc, deadlock.cc, remote.cc (other hosts) and point_to_point.cc.
+// split.cc, shrink.cc, prepare.cc (plans and their lanes), mapped.cc, execute.cc (running), autotune.cc, rounding.cc
+// and point_to_point.cc.
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@
 #include "src/communicator/communicator.h"
 #include "src/communicator/host/autotuning.h"
 #include "src/communicator/host/control_plane.h"
+#include "src/communicator/host/waiter.h"
 #include "src/communicator/planning/advice.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/backend.h"
@@ -219,71 +220,9 @@ class HostCommunicator final : public Communicator {
   Result<Prepared*> prepare_internal(const InternalCollective& internal);
   void conclude(const Ended& ended, const std::vector<std::uint64_t>& sums_ns);
 
-  // ---- waiting.cc ----
-  // Counters and timestamps of one wait.
-  struct WaitState {
-    std::uint32_t polls = 0;
-    std::int64_t began_ns = 0;
-    std::int64_t yielded_ns = 0;
-    std::int64_t probed_ns = 0;
-    bool saw_leave = false;
-    bool saw_failure = false;
-    bool saw_death = false;
-    bool reported_call = false;  // Reported to other hosts.
-    bool reported = false;       // Logged.
-  };
-  static constexpr std::uint32_t kPollsPerLook = 1024;
-  // Between close cores, a message arrives within this number of polls with one pause each. Later polls pause longer,
-  // so that they do not repeatedly take the cache line from a writer on a distant core.
-  static constexpr std::uint32_t kQuickPolls = 4;
-  // Waits until the peer has made progress.
-  Status await_peer(const Blocked& blocked);
-  // Counts an unsuccessful poll for `peer`. Fails if the communicator has failed or the wait has exceeded its limit.
-  Status wait_for(Rank peer, WaitState& wait_state);
-  Status look_around(Rank peer, WaitState& wait_state);
-  void report_long_wait(Rank peer, std::int64_t waited_ms, WaitState& wait_state) const;
-  std::string whom(Rank peer) const;
-  Status notice_failure(WaitState& wait_state);
-  Status probe_peers(WaitState& wait_state);
-  // Fails if a rank leaves while another rank still needs it.
-  Status notice_leaving(Rank awaited, WaitState& wait_state);
-  Status leaves(Rank leaver, Rank other, const std::string& call);
-  // Fragments of the message about a wait; see whom() and hint() in waiting.cc.
-  std::string hint() const;
-  std::string not_receiving() const;
-  std::string absent(Rank awaited) const;
-  std::string not_leaving(Rank peer) const;
-  bool finalizes() const;
-
-  // ---- deadlock.cc ----
-  // Shows the other ranks of the host that this rank waits for `peer`.
-  void show_wait(Rank peer, const WaitState& wait_state) const;
-  // Fails if this rank is in a send or recv that cannot end, because ranks wait for each other in a cycle.
-  Status notice_deadlock(const WaitState& wait_state);
-  struct PeerWait {
-    Rank rank = 0;
-    Wait wait;
-    CallRecord call;
-  };
-  std::vector<PeerWait> waits_for_this_rank() const;
-
-  // ---- waiting.cc ----
-  void show_cpu();
-  bool shares_cpu_with(Rank peer) const;
-  bool one_here_is_behind() const;
-  void find_oversubscription();
   std::byte* scratch(std::uint64_t bytes);
   std::byte* copy_of(const std::byte* input, std::uint64_t bytes);
   std::byte* room_for_copy(std::uint64_t bytes);
-
-  // ---- remote.cc ----
-  std::string never_received() const;
-  Status wait_remote(Rank peer, WaitState& wait_state);
-  void find_others(std::int64_t now);
-  void report_remote_wait(std::int64_t now, WaitState& wait_state);
-  // A call ends only after the kernel has accepted its data, since no other thread sends it to other hosts.
-  bool drained();
-  Status drain();
 
   // ---- mapped.cc ----
   BufferReference refer(const std::byte* memory, std::uint64_t bytes);
@@ -323,21 +262,15 @@ class HostCommunicator final : public Communicator {
 
   ControlPlane control_;
   Membership& membership_;
+  Waiter waiter_{control_};
   const RankMapping rank_mapping_;
   const RankMapping by_domains_;  // Hosts and their NUMA domains; empty if no host has several domains.
   Advice advice_;
-  const Machine machine_;    // Machine model for the tuner; equal on all ranks.
-  bool shares_cpu_ = false;  // Result of the last find_others().
+  const Machine machine_;  // Machine model for the tuner; equal on all ranks.
   PassedRegions passed_regions_;
   std::vector<RankBuffers> peer_memory_;  // Buffers of the running mapped call.
-  bool oversubscribed_ = false;  // There are fewer CPUs than ranks. Known once all ranks have shown their CPUs.
-  bool oversubscription_known_ = false;
-  std::uint32_t aborted_ = 0;  // 1: abort() was called since the last shrink() began.
-  struct {
-    std::int64_t message_began_ns = 0;  // Identifies this rank's wait.
-    std::vector<PeerWait> waits;
-  } seen_waits_;               // State when notice_deadlock() first saw these waits.
-  CallRecord unequal_record_;  // Record of the running all_to_all_v.
+  std::uint32_t aborted_ = 0;             // 1: abort() was called since the last shrink() began.
+  CallRecord unequal_record_;             // Record of the running all_to_all_v.
   std::vector<std::unique_ptr<ConnectedPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   Prepared* latest_ = nullptr;

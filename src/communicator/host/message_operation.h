@@ -32,7 +32,7 @@ class MessageOperation final : public Operation {
   HostCommunicator::Turns& turns_;
   std::uint64_t turn_;
   BackendMemory memory_;
-  HostCommunicator::WaitState wait_state_;
+  WaitState wait_state_;
   std::int64_t timeout_ms_;
   std::unique_ptr<CompiledPlan> compiled_;
   Launch launch_;

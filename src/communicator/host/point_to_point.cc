@@ -80,14 +80,14 @@ Result<bool> MessageOperation::go_on() {
   const Progress progress = interpreter_->advance();
   if (!(interpreter_->cursor() == before)) wait_state_ = {};
   if (progress == Progress::mismatch) return owner_.control_.failures.fail(disagree());
-  if (progress != Progress::done || !owner_.drained()) return false;
+  if (progress != Progress::done || !owner_.waiter_.drained()) return false;
   ++turns_.served;
   return true;
 }
 
 Status MessageOperation::wait() {
   owner_.control_.current.begin_wait(call_, timeout_ms_);
-  Status status = owner_.wait_for(call_.root, wait_state_);
+  Status status = owner_.waiter_.wait_for(call_.root, wait_state_);
   owner_.control_.current.end_wait();
   return status;
 }

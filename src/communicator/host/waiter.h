@@ -1,0 +1,112 @@
+// Waiting for a peer. Every wait checks for aborts, the timeout, dead peers, peers in another call, and ranks that wait
+// for each other. If ranks share CPUs, a wait yields to the rank that it waits for. Between hosts, a wait progresses
+// this rank's lanes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "src/base/atomic.h"
+#include "src/communicator/host/control_plane.h"
+#include "src/communicator/host/cpu_sharing.h"
+#include "src/communicator/host/deadlock.h"
+#include "src/executor/ports.h"
+
+namespace tutti {
+
+// Counters and timestamps of one wait.
+struct WaitState {
+  std::uint32_t polls = 0;
+  std::int64_t began_ns = 0;
+  std::int64_t yielded_ns = 0;
+  std::int64_t probed_ns = 0;
+  bool saw_leave = false;
+  bool saw_failure = false;
+  bool saw_death = false;
+  bool reported_call = false;  // Reported to other hosts.
+  bool reported = false;       // Logged.
+};
+
+// Only the thread that runs calls may use it. All functions fail if the communicator has failed or the wait has
+// exceeded the timeout of the current call.
+class Waiter {
+ public:
+  explicit Waiter(ControlPlane& control);
+
+  // Called when a call begins, since the thread may have moved to another CPU.
+  void begin_call() const {
+    if (cpus_.oversubscribed()) cpus_.show_cpu();
+  }
+  // Waits until the peer has made progress. For ranks of one host, whose call usually takes less than a microsecond.
+  Status await_brief(const Blocked& blocked);
+  // Like await_brief(), for all calls.
+  Status await(const Blocked& blocked);
+  // Counts an unsuccessful poll for `peer`. May yield, sleep, and progress lanes.
+  Status wait_for(Rank peer, WaitState& wait_state);
+
+  // Returns whether the kernel has accepted all data for other hosts. A call ends only then, since no other thread
+  // sends it.
+  bool drained() const;
+  Status drain();  // Waits until drained() holds.
+
+ private:
+  static constexpr std::uint32_t kPollsPerLook = 1024;
+  // Between close cores, a message arrives within this number of polls with one pause each. Later polls pause longer,
+  // so that they do not repeatedly take the cache line from a writer on a distant core.
+  static constexpr std::uint32_t kQuickPolls = 4;
+
+  Status wait_between_hosts(Rank peer, WaitState& wait_state);
+  void find_others(std::int64_t now);
+  // Checks for all that can end or prolong the wait. Takes microseconds.
+  Status look_around(Rank peer, WaitState& wait_state);
+  void report_long_wait(Rank peer, std::int64_t waited_ms, WaitState& wait_state) const;
+  void report_call(std::int64_t now, WaitState& wait_state);
+  Status notice_failure(WaitState& wait_state) const;
+  Status probe_peers(WaitState& wait_state);
+  // Fails if a rank leaves while another rank still needs it.
+  Status notice_leaving(Rank awaited, WaitState& wait_state);
+  Status leaves(Rank leaver, Rank other, const std::string& call);
+
+  Membership& membership_;
+  const CurrentCall& current_;
+  Notifications& notifications_;
+  Failures& failures_;
+  const CallMatching& matching_;
+  CpuSharing cpus_;
+  bool yields_to_others_ = false;  // Result of the last find_others().
+  DeadlockDetection deadlocks_;
+};
+
+inline Status Waiter::await_brief(const Blocked& blocked) {
+  const Rank peer = blocked.operand->peer;
+  WaitState wait_state;
+  while (!blocked.over()) {
+    if (cpus_.oversubscribed()) {
+      TUTTI_CHECK_OK(wait_for(peer, wait_state));
+      continue;
+    }
+    pause();
+    if (++wait_state.polls <= kQuickPolls) continue;
+    pause();
+    pause();
+    if (wait_state.polls % kPollsPerLook == 0) TUTTI_CHECK_OK(look_around(peer, wait_state));
+  }
+  return {};
+}
+
+inline Status Waiter::await(const Blocked& blocked) {
+  const Rank peer = blocked.operand->peer;
+  const bool spans_hosts = membership_.spans_hosts;
+  WaitState wait_state;
+  while (!blocked.over()) {
+    if (!cpus_.oversubscribed() && !spans_hosts && ++wait_state.polls % kPollsPerLook != 0) {
+      pause();
+      pause();  // Two pauses let the peer's store complete soonest.
+      continue;
+    }
+    TUTTI_CHECK_OK(cpus_.oversubscribed() || spans_hosts ? wait_for(peer, wait_state) : look_around(peer, wait_state));
+  }
+  return {};
+}
+
+}  // namespace tutti
