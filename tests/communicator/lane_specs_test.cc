@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/communicator/host/host_communicator.h"
+#include "src/communicator/host/connected_plans.h"
 
 namespace tutti::test {
 namespace {

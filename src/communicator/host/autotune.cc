@@ -25,33 +25,33 @@ bool HostCommunicator::autotunes(const Call& call, const CommunicatorOptions& op
          compression_request(call, options, membership_.ranks).compression == CompressionFormat::none;
 }
 
-Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_autotuning(
-    const Call& call, const CommunicatorOptions& options) {
-  Query query = TUTTI_TRY(query_for(call, options));
+Result<std::unique_ptr<PreparedCall>> HostCommunicator::prepare_autotuning(const Call& call,
+                                                                           const CommunicatorOptions& options) {
+  Query query = TUTTI_TRY(planner_.query_for(call, options));
   const std::vector<Candidate> predicted = TUTTI_TRY(candidates(query));
   // Measurements do not decide about compression. With an error bound, the prediction does.
   if (predicted.empty() || predicted.front().choice.compression != CompressionFormat::none)
-    return prepare(call, options, nullptr);
+    return planner_.prepare(call, options, nullptr);
   query.mapped = !membership_.spans_hosts;
   std::vector<Candidate> all = TUTTI_TRY(candidates(query));
   std::erase_if(all,
                 [](const Candidate& candidate) { return candidate.choice.compression != CompressionFormat::none; });
   Autotuning::Class& tuned = autotuning_.class_of(query, std::move(all));
-  const Way way = {tuned.through_lanes(), tuned.by_mapped()};
-  if (tuned.settled()) return prepare(call, options, &way);
-  auto being_tuned = std::make_unique<Prepared>();
+  const GivenChoices next = {tuned.through_lanes(), tuned.by_mapped()};
+  if (tuned.settled()) return planner_.prepare(call, options, &next);
+  auto being_tuned = std::make_unique<PreparedCall>();
   being_tuned->tuned = &tuned;
   return being_tuned;
 }
 
 // Once the class has settled, its result replaces the slot, and calls of this shape run like other calls.
-Result<HostCommunicator::Prepared*> HostCommunicator::next_tried(std::unique_ptr<Prepared>& slot, const Call& call,
-                                                                 const CommunicatorOptions& options) {
+Result<PreparedCall*> HostCommunicator::next_tried(std::unique_ptr<PreparedCall>& slot, const Call& call,
+                                                   const CommunicatorOptions& options) {
   Autotuning::Class& tuned = *slot->tuned;
-  const Way way = {tuned.through_lanes(), tuned.by_mapped()};
-  std::unique_ptr<Prepared>& tried = slot->tried[way.name()];
+  const GivenChoices next = {tuned.through_lanes(), tuned.by_mapped()};
+  std::unique_ptr<PreparedCall>& tried = slot->tried[next.names()];
   if (tried == nullptr) {
-    tried = TUTTI_TRY(prepare(call, options, &way));
+    tried = TUTTI_TRY(planner_.prepare(call, options, &next));
     tried->key = slot->key;
     tried->tuned = &tuned;
   }
@@ -61,7 +61,7 @@ Result<HostCommunicator::Prepared*> HostCommunicator::next_tried(std::unique_ptr
     latest_ = nullptr;
     return tried.get();
   }
-  std::unique_ptr<Prepared> kept = std::move(tried);
+  std::unique_ptr<PreparedCall> kept = std::move(tried);
   kept->tuned = nullptr;
   slot = std::move(kept);
   latest_ = slot.get();
@@ -95,8 +95,8 @@ HostCommunicator::InternalCollective HostCommunicator::summing(const Call& call,
 }
 
 // Uses lanes, since a record that stands for another call does not contain buffers.
-Result<HostCommunicator::Prepared*> HostCommunicator::prepare_internal(const InternalCollective& internal) {
-  Prepared* prepared = TUTTI_TRY(prepare_call(internal.call, internal.options));
+Result<PreparedCall*> HostCommunicator::prepare_internal(const InternalCollective& internal) {
+  PreparedCall* prepared = TUTTI_TRY(prepare_call(internal.call, internal.options));
   prepared->mapped_algorithm = nullptr;
   prepared->record = internal.record;
   return prepared;
@@ -110,11 +110,11 @@ void HostCommunicator::conclude(const Ended& ended, const std::vector<std::uint6
 Status HostCommunicator::run_autotuning(const Call& call, const CommunicatorOptions& options) {
   if (autotuning_.kept().unreported()) {
     const InternalCollective internal = recalling(call, options);
-    Prepared* prepared = TUTTI_TRY(prepare_internal(internal));
+    PreparedCall* prepared = TUTTI_TRY(prepare_internal(internal));
     TUTTI_CHECK_OK(run_prepared(*prepared, internal.call, internal.options));
     autotuning_.kept().reported();
   }
-  Prepared* prepared = TUTTI_TRY(prepare_call(call, options));
+  PreparedCall* prepared = TUTTI_TRY(prepare_call(call, options));
   Autotuning::Class* tuned = prepared->tuned;
   const std::int64_t began_ns = now_ns();
   TUTTI_CHECK_OK(run_prepared(*prepared, call, options));
@@ -134,7 +134,7 @@ Status HostCommunicator::run_autotuning(const Call& call, const CommunicatorOpti
 Status AutotuningOperation::begin() {
   if (!owner_.autotuning_.kept().unreported()) return begin_call();
   const HostCommunicator::InternalCollective internal = owner_.recalling(call_, options_);
-  HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_internal(internal));
+  PreparedCall* prepared = TUTTI_TRY(owner_.prepare_internal(internal));
   running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, internal.call, internal.options);
   return {};
 }
@@ -170,7 +170,7 @@ Result<bool> AutotuningOperation::next() {
       ended_.tuning = ended_.tuned->took(prepared_->ran_mapped, now_ns() - began_ns_);
       if (ended_.tuning == nullptr) return true;
       const HostCommunicator::InternalCollective internal = owner_.summing(call_, options_, ended_, sums_ns_);
-      HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_internal(internal));
+      PreparedCall* prepared = TUTTI_TRY(owner_.prepare_internal(internal));
       running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, internal.call, internal.options);
       part_ = Part::result;
       return false;

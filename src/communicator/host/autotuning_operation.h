@@ -29,7 +29,7 @@ class AutotuningOperation final : public Operation {
   const Call call_;
   const CommunicatorOptions options_;
   Part part_ = Part::recall;
-  HostCommunicator::Prepared* prepared_ = nullptr;  // The running call.
+  PreparedCall* prepared_ = nullptr;  // The running call.
   std::int64_t began_ns_ = 0;
   HostCommunicator::Ended ended_;
   std::vector<std::uint64_t> sums_ns_;

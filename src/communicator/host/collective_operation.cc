@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared,
-                                         const Call& call, const CommunicatorOptions& options)
+CollectiveOperation::CollectiveOperation(HostCommunicator& owner, PreparedCall& prepared, const Call& call,
+                                         const CommunicatorOptions& options)
     : owner_(owner), prepared_(prepared), call_(call), rounding_(options.compression_rounding) {
   owner.begin(prepared, options);
   owner.announce(prepared, call);
@@ -15,23 +15,24 @@ CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicat
 
 Result<bool> CollectiveOperation::get_ready() {
   if (chosen_ == nullptr) {
-    auto sight = HostCommunicator::BufferVisibility::hidden;
-    if (prepared_.mapped_algorithm != nullptr) sight = TUTTI_TRY(owner_.see_buffers(prepared_, awaited_));
-    if (sight == HostCommunicator::BufferVisibility::waiting) return false;
-    const bool mapped = sight != HostCommunicator::BufferVisibility::hidden;
+    auto sight = BufferVisibility::hidden;
+    if (prepared_.mapped_algorithm != nullptr)
+      sight = TUTTI_TRY(owner_.buffers_.see(prepared_.record, prepared_.plan->key.problem, awaited_));
+    if (sight == BufferVisibility::waiting) return false;
+    const bool mapped = sight != BufferVisibility::hidden;
     // All ranks fail here, before any rank has done work.
     if (prepared_.mapped_only && !mapped) {
       return invalid_argument(std::string(prepared_.mapped_algorithm->name()) +
                               " works in memory that all ranks can map: pass buffers from tutti_mem_alloc on all of "
                               "them, or leave the choice open");
     }
-    HostCommunicator::Prepared* chosen = &prepared_;
-    if (mapped) chosen = TUTTI_TRY(owner_.mapped_variant(prepared_, call_));
+    PreparedCall* chosen = &prepared_;
+    if (mapped) chosen = TUTTI_TRY(owner_.planner_.mapped_variant(prepared_, call_, owner_.buffers_.peers()));
     prepared_.ran_mapped = mapped;
     if (owner_.latest_ == &prepared_ || prepared_.tuned != nullptr) owner_.show_ran(prepared_);
     chosen_ = chosen;
   }
-  const auto awaited = TUTTI_TRY(owner_.awaited_by(call_, *chosen_));
+  const auto awaited = TUTTI_TRY(owner_.planner_.awaited_by(call_, *chosen_));
   if (awaited) {
     awaited_ = *awaited;
     return false;

@@ -11,7 +11,7 @@ namespace tutti {
 
 class CollectiveOperation final : public Operation {
  public:
-  CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared, const Call& call,
+  CollectiveOperation(HostCommunicator& owner, PreparedCall& prepared, const Call& call,
                       const CommunicatorOptions& options);
 
   Result<bool> advance() override;
@@ -25,8 +25,8 @@ class CollectiveOperation final : public Operation {
   Result<bool> get_ready();
 
   HostCommunicator& owner_;
-  HostCommunicator::Prepared& prepared_;          // The call as announced.
-  HostCommunicator::Prepared* chosen_ = nullptr;  // `prepared_` or its mapped variant.
+  PreparedCall& prepared_;          // The call as announced.
+  PreparedCall* chosen_ = nullptr;  // `prepared_` or its mapped variant.
   WaitState wait_state_;
   Call call_;
   RequestedRounding rounding_;

@@ -39,14 +39,6 @@ void warn_of_idle_tune_file() {
 HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
     : control_(rank, std::move(mesh), std::move(board), std::move(options), spread),
       membership_(control_.membership),
-      rank_mapping_(rank_mapping_of(membership_.mesh.hosts().leaders())),
-      by_domains_(rank_mapping_of(membership_.mesh.hosts().leaders(), membership_.mesh.hosts().domains())),
-      // With GPU memory, calls here are internal ones and not those of the program.
-      advice_(membership_.options.memory == Memory::host ? membership_.options.tuner_plugin : "",
-              membership_.mesh.hosts()),
-      machine_(machine_of(membership_.mesh.hosts())),
-      passed_regions_(membership_.mesh, membership_.rank, membership_.ranks),
-      peer_memory_(membership_.ranks),
       autotuning_(membership_.options, rank,
                   rank == 0 ? machine_name(membership_.options, membership_.mesh.hosts()) : "") {}
 

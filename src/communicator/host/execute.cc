@@ -48,7 +48,7 @@ Status HostCommunicator::run_collective(const Call& call, const CommunicatorOpti
     messages.push_back(std::move(started));
     return drive(messages);
   }
-  Prepared* prepared = latest_;
+  PreparedCall* prepared = latest_;
   if (prepared == nullptr || !prepared->serves(call, chosen.forced)) {
     if (autotunes(call, chosen)) {
       const NoCancellation until_return;
@@ -59,7 +59,7 @@ Status HostCommunicator::run_collective(const Call& call, const CommunicatorOpti
   return run_prepared(*prepared, call, chosen);
 }
 
-Status HostCommunicator::run_prepared(Prepared& prepared, const Call& call, const CommunicatorOptions& chosen) {
+Status HostCommunicator::run_prepared(PreparedCall& prepared, const Call& call, const CommunicatorOptions& chosen) {
   if (!prepared.moves.empty()) return run_brief(prepared, call, chosen);
   const NoCancellation until_return;
   // The usual case: lanes are connected.
@@ -88,7 +88,7 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_collective(const Call
     TUTTI_CHECK_OK(autotuning->begin());
     return std::unique_ptr<Operation>(std::move(autotuning));
   }
-  Prepared* prepared = TUTTI_TRY(prepare_call(call, chosen));
+  PreparedCall* prepared = TUTTI_TRY(prepare_call(call, chosen));
   return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared, call, chosen));
 }
 
@@ -104,21 +104,21 @@ LastRun HostCommunicator::last_run() const {
                        : compression_error_after(compression, plan->roundings, ran_rounding_)};
 }
 
-void HostCommunicator::show_ran(const Prepared& prepared) {
+void HostCommunicator::show_ran(const PreparedCall& prepared) {
   ran_.store(prepared.ran_mapped ? prepared.mapped->plan : prepared.plan, std::memory_order_release);
 }
 
-void HostCommunicator::begin(Prepared& prepared, const CommunicatorOptions& options) {
+void HostCommunicator::begin(PreparedCall& prepared, const CommunicatorOptions& options) {
   control_.current.begin(prepared.record, options.timeout_ms);
   waiter_.begin_call();
 }
 
-void HostCommunicator::announce(Prepared& prepared, const Call& call) {
-  if (prepared.mapped_algorithm != nullptr) show_buffers(prepared, call);
+void HostCommunicator::announce(PreparedCall& prepared, const Call& call) {
+  if (prepared.mapped_algorithm != nullptr) buffers_.show(prepared.record, prepared.plan->key.problem, call);
   membership_.board.announce(membership_.rank, prepared.record);
 }
 
-void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call,
+void HostCommunicator::bind_buffers(const PreparedCall& announced, PreparedCall& chosen, const Call& call,
                                     const RequestedRounding& requested) {
   Launch& launch = chosen.launch;
   launch.signature = signature_of(announced.record);
@@ -136,14 +136,14 @@ void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen,
 }
 
 // Sends first, and publishes the call record while the data is in flight.
-Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call, const RequestedRounding& requested) {
+Status HostCommunicator::run_at_once(PreparedCall& prepared, const Call& call, const RequestedRounding& requested) {
   bind_buffers(prepared, prepared, call, requested);
   const Progress progress = prepared.interpreter->advance();
   membership_.board.announce(membership_.rank, prepared.record);
   return progress == Progress::done && !membership_.spans_hosts ? Status() : wait_and_advance(prepared, progress);
 }
 
-Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options) {
+Status HostCommunicator::run_brief(PreparedCall& prepared, const Call& call, const CommunicatorOptions& options) {
   begin(prepared, options);
   prepared.launch.self = {const_cast<std::byte*>(call.input), call.output};
   struct Hooks {
@@ -166,13 +166,13 @@ Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const C
   return {};
 }
 
-Status HostCommunicator::complete(Prepared& prepared) {
+Status HostCommunicator::complete(PreparedCall& prepared) {
   const Progress progress = prepared.interpreter->advance();
   return progress == Progress::done && !membership_.spans_hosts ? Status() : wait_and_advance(prepared, progress);
 }
 
 // Polls only the operand for which the step waits.
-Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress) {
+Status HostCommunicator::wait_and_advance(PreparedCall& prepared, Progress progress) {
   Interpreter<CpuBackend>& interpreter = *prepared.interpreter;
   for (; progress != Progress::done; progress = interpreter.advance()) {
     if (progress == Progress::mismatch) return control_.matching.mismatch_with(interpreter.blocked().operand->peer);

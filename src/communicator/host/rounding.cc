@@ -9,7 +9,7 @@ constexpr int index_of(Place place) { return static_cast<int>(place); }
 
 }  // namespace
 
-void HostCommunicator::bind_rounding(Prepared& prepared, const Call& call, const RequestedRounding& requested) {
+void HostCommunicator::bind_rounding(PreparedCall& prepared, const Call& call, const RequestedRounding& requested) {
   ran_rounding_.store(requested.rounding, std::memory_order_relaxed);
   const bool dithers = requested.rounding == Rounding::stochastic;
   prepared.interpreter->backend().round(dithers || prepared.corrects ? &prepared.rounding : nullptr);
@@ -32,7 +32,7 @@ void HostCommunicator::bind_rounding(Prepared& prepared, const Call& call, const
   rounding.firsts[index_of(Place::output)] = numbers.first_output;
 }
 
-void HostCommunicator::correct_input(Prepared& prepared, const Call& call, const Dither* dither) {
+void HostCommunicator::correct_input(PreparedCall& prepared, const Call& call, const Dither* dither) {
   const bool in_place = prepared.in_place && !prepared.copy_input;
   std::byte* const held = in_place ? call.output : room_for_copy(prepared.input_bytes);
   const std::uint64_t block_bytes = call.count * size_of(call.type);

@@ -1,0 +1,72 @@
+// Plans of this rank, verified and connected to lanes. A plan is made once for all calls that it serves, and kept until
+// the communicator is destroyed. The choice of the plan for a call is left to CallPlanner.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "src/communicator/host/membership.h"
+#include "src/compression/format.h"
+#include "src/executor/compiled_plan.h"
+#include "src/executor/cpu/backend.h"
+#include "src/plan/algorithm.h"
+#include "src/plan/plan.h"
+#include "src/plan/rank_mapping.h"
+
+namespace tutti {
+
+// Number of slots of each lane for large messages, and the maximum skew of a loop.
+inline constexpr std::uint32_t kSimpleSlots = 4;
+
+struct PlanKey {
+  Problem problem;
+  const Algorithm* algorithm;
+  Protocol protocol;
+  bool pipelined;  // Chunks may overlap. The order of steps, and therefore the form of lanes, depends on it.
+  CompressionFormat compression = CompressionFormat::none;
+  bool operator==(const PlanKey&) const = default;
+};
+
+struct ConnectedPlan {
+  PlanKey key;
+  Plan plan;  // This rank's plan after fusing.
+  std::vector<LaneUse> uses;
+  std::vector<LaneSpec> specs;             // By index in `uses`.
+  std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not arrived yet.
+  std::unique_ptr<CompiledPlan> compiled;  // Set once `awaited` is empty.
+  BackendMemory memory;
+  double roundings = 0;             // Number of roundings of a result under compression; see CostLaw.
+  bool overlaps = false;            // Chunks may overlap.
+  bool balanced = false;            // Verified: a message may take several slots.
+  std::uint32_t longest_units = 1;  // Units of the longest message of any rank.
+  std::uint32_t slot_bytes = 0;     // Data bytes that a slot holds; 0: no lanes.
+};
+
+class ConnectedPlans {
+ public:
+  explicit ConnectedPlans(Membership& membership);
+
+  // Returns the plan of this key. The first request makes and verifies it, and offers its lanes to the peers. Does not
+  // wait. The plan does not move.
+  Result<ConnectedPlan*> plan(const PlanKey& key);
+  // Returns the rank whose address the plan still needs; nullopt: the plan is compiled. Does not wait.
+  Result<std::optional<Rank>> awaited_by(ConnectedPlan& connected);
+
+  // Returns the mapping with NUMA domains if the named algorithm supports it, otherwise the mapping with hosts.
+  const RankMapping& rank_mapping_for(const Problem& flat, std::string_view named) const;
+  const RankMapping& rank_mapping() const { return rank_mapping_; }
+
+ private:
+  Status connect_lanes(const std::vector<Plan>& plans, ConnectedPlan& connected);
+  void compile(ConnectedPlan& connected);
+
+  Membership& membership_;
+  const RankMapping rank_mapping_;
+  const RankMapping by_domains_;  // Hosts and their NUMA domains; empty if no host has several domains.
+  std::vector<std::unique_ptr<ConnectedPlan>> plans_;
+};
+
+}  // namespace tutti
