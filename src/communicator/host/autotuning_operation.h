@@ -2,18 +2,19 @@
 // call is done. Before the first autotuned call, rank 0 broadcasts the results of earlier runs.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "src/communicator/host/autotuning.h"
 #include "src/communicator/host/collective_operation.h"
 
 namespace tutti {
 
 class AutotuningOperation final : public Operation {
  public:
-  AutotuningOperation(HostCommunicator& owner, const Call& call, const CommunicatorOptions& options)
-      : owner_(owner), call_(call), options_(options) {}
+  AutotuningOperation(CollectiveParts& parts, const Call& call, const CommunicatorOptions& options)
+      : parts_(parts), call_(call), options_(options) {}
+  // Must be called before the other functions.
   Status begin();
 
   Result<bool> advance() override;
@@ -24,14 +25,15 @@ class AutotuningOperation final : public Operation {
   // Starts the next step. Returns true if there is none.
   Result<bool> next();
   Status begin_call();
+  Status begin_internal(const InternalCollective& internal);
 
-  HostCommunicator& owner_;
+  CollectiveParts& parts_;
   const Call call_;
   const CommunicatorOptions options_;
   Part part_ = Part::recall;
   PreparedCall* prepared_ = nullptr;  // The running call.
   std::int64_t began_ns_ = 0;
-  HostCommunicator::Ended ended_;
+  EndedStage ended_;
   std::vector<std::uint64_t> sums_ns_;
   std::unique_ptr<CollectiveOperation> running_;
 };

@@ -5,17 +5,19 @@
 #include <optional>
 
 #include "src/communicator/control/remote_access.h"
-#include "src/communicator/host/host_communicator.h"
+#include "src/communicator/host/collective_parts.h"
+#include "src/communicator/operation.h"
 
 namespace tutti {
 
 class CollectiveOperation final : public Operation {
  public:
-  CollectiveOperation(HostCommunicator& owner, PreparedCall& prepared, const Call& call,
+  // Begins and announces the call. `prepared` must serve it until the operation is done.
+  CollectiveOperation(CollectiveParts& parts, PreparedCall& prepared, const Call& call,
                       const CommunicatorOptions& options);
 
   Result<bool> advance() override;
-  Status wait() override { return owner_.waiter_.wait_for(awaited_, wait_state_); }
+  Status wait() override { return parts_.waiter.wait_for(awaited_, wait_state_); }
   // Runs until the collective is done. For a thread that drives no other operation.
   Status complete();
 
@@ -24,7 +26,7 @@ class CollectiveOperation final : public Operation {
   // Prepares the interpreter. Returns false while it waits for a peer.
   Result<bool> get_ready();
 
-  HostCommunicator& owner_;
+  CollectiveParts& parts_;
   PreparedCall& prepared_;          // The call as announced.
   PreparedCall* chosen_ = nullptr;  // `prepared_` or its mapped variant.
   WaitState wait_state_;

@@ -1,4 +1,4 @@
-// Creating and ending communicators on host memory.
+// Creates communicators on host memory: joins their ranks, connects them, and shares a board.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -6,7 +6,6 @@
 #include <cstring>
 #include <string>
 
-#include "src/base/atomic.h"
 #include "src/base/caught.h"
 #include "src/base/clock.h"
 #include "src/base/config.h"
@@ -20,8 +19,6 @@
 #include "src/communicator/joining/own_host.h"
 #include "src/communicator/joining/probe.h"
 #include "src/communicator/joining/settings.h"
-#include "src/communicator/planning/machine_name.h"
-#include "src/communicator/planning/planning.h"
 
 namespace tutti {
 
@@ -33,18 +30,6 @@ void warn_of_idle_tune_file() {
   const std::string idle = config().tune == Tune::off && !config().deterministic ? idle_tuning(config()) : "";
   if (!idle.empty() && !reported.test_and_set()) log(LogLevel::warn, "%s", idle.c_str());
 }
-
-}  // namespace
-
-HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
-    : control_(rank, std::move(mesh), std::move(board), std::move(options), spread),
-      membership_(control_.membership),
-      autotuning_(membership_.options, rank,
-                  rank == 0 ? machine_name(membership_.options, membership_.mesh.hosts()) : "") {}
-
-HostCommunicator::~HostCommunicator() { membership_.mesh.leave(); }
-
-namespace {
 
 Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& options) {
   if (options.transport != "shm") return {};
@@ -210,60 +195,6 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
   }
   warn_of_idle_tune_file();
   return communicators;
-}
-
-// Peers need nothing more from this rank. Lanes are in the reader's memory. Data sent before the goodbye of ~Mesh is
-// read before it. A call ends only after peers have finished access to its buffers.
-Status HostCommunicator::leave() {
-  TUTTI_CHECK_OK(await_ticket(tickets_.load()));
-  autotuning_.write();
-  if (membership_.board.failed()) return membership_.board.failure(membership_.rank);
-  store_release(&membership_.board.entry(membership_.rank).left, 1U);
-  if (!membership_.spans_hosts) return {};
-  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
-    if (membership_.mesh.is_remote(peer)) membership_.mesh.connection(peer).send_credits();
-  }
-  control_.notifications.report_calls(NotificationKind::leaving);
-  return {};
-}
-
-// A lost message affects only its two ranks, which report it to their callers. No rank waits for it, so the
-// communicator does not fail.
-Status HostCommunicator::finalize() {
-  TUTTI_CHECK_OK(leave());
-  control_.current.begin_unrecorded(membership_.options.timeout_ms);  // The last call may have had another limit.
-  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
-    WaitState wait_state;
-    while (load_acquire(&membership_.board.entry(peer).left) == 0) TUTTI_CHECK_OK(waiter_.wait_for(peer, wait_state));
-  }
-  if (membership_.spans_hosts) TUTTI_CHECK_OK(control_.matching.compare_last());
-  return find_lost_messages();
-}
-
-void HostCommunicator::abort() {
-  store_release(&aborted_, 1U);
-  control_.failures.abort();
-}
-
-Status HostCommunicator::await_ticket(std::uint64_t ticket) {
-  // Earlier calls end in bounded time, even if they fail.
-  for (auto served = served_.load(); served != ticket; served = served_.load()) served_.wait(served);
-  return {};
-}
-
-std::byte* HostCommunicator::scratch(std::uint64_t bytes) {
-  if (scratch_.size() < bytes) scratch_.resize(bytes);
-  return scratch_.data();
-}
-
-std::byte* HostCommunicator::room_for_copy(std::uint64_t bytes) {
-  if (input_copy_.size() < bytes) input_copy_.resize(bytes);
-  return input_copy_.data();
-}
-
-std::byte* HostCommunicator::copy_of(const std::byte* input, std::uint64_t bytes) {
-  std::copy_n(input, bytes, room_for_copy(bytes));
-  return input_copy_.data();
 }
 
 }  // namespace tutti

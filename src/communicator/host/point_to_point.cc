@@ -33,21 +33,22 @@ Plan message_plan(const Call& call, Rank self) {
 MessageOperation::MessageOperation(HostCommunicator& owner, const Call& call, const MessageTerms& terms)
     : owner_(owner),
       call_(call),
-      spec_(call.kind == Kind::send ? message_spec(owner.membership_.rank, call.root, terms.tag)
-                                    : message_spec(call.root, owner.membership_.rank, terms.tag)),
+      spec_(call.kind == Kind::send ? message_spec(owner.control_.membership.rank, call.root, terms.tag)
+                                    : message_spec(call.root, owner.control_.membership.rank, terms.tag)),
       turns_(owner.turns_[{spec_, call.kind == Kind::send}]),
       turn_(turns_.taken++),
       timeout_ms_(terms.timeout_ms) {}
 
 // An empty message is one slice without data. It is sent too, and its signature must match.
 Result<bool> MessageOperation::open() {
-  TUTTI_CHECK_OK(owner_.membership_.links.offer(spec_));
-  const bool ready = TUTTI_TRY(owner_.membership_.links.ready(spec_));
+  TUTTI_CHECK_OK(owner_.control_.membership.links.offer(spec_));
+  const bool ready = TUTTI_TRY(owner_.control_.membership.links.ready(spec_));
   if (!ready) return false;
   const LaneEnd which = call_.kind == Kind::send ? LaneEnd::writer : LaneEnd::reader;
-  compiled_ = std::make_unique<CompiledPlan>(message_plan(call_, owner_.membership_.rank), [&](const Operand&, bool) {
-    return owner_.membership_.links.end(spec_, spec_.writer, spec_.tag, which);
-  });
+  compiled_ =
+      std::make_unique<CompiledPlan>(message_plan(call_, owner_.control_.membership.rank), [&](const Operand&, bool) {
+        return owner_.control_.membership.links.end(spec_, spec_.writer, spec_.tag, which);
+      });
   launch_.self = {const_cast<std::byte*>(call_.input), call_.output};
   launch_.element_bytes = static_cast<std::uint32_t>(size_of(call_.type));
   launch_.input.count = launch_.output.count = call_.count;
@@ -75,7 +76,7 @@ Result<bool> MessageOperation::go_on() {
     const bool opened = TUTTI_TRY(open());
     if (!opened) return false;
   }
-  if (owner_.membership_.spans_hosts) owner_.membership_.mesh.advance();
+  if (owner_.control_.membership.spans_hosts) owner_.control_.membership.mesh.advance();
   const Cursor before = interpreter_->cursor();
   const Progress progress = interpreter_->advance();
   if (!(interpreter_->cursor() == before)) wait_state_ = {};
@@ -93,17 +94,17 @@ Status MessageOperation::wait() {
 }
 
 Status MessageOperation::disagree() const {
-  const LaneState& lane = *owner_.membership_.links.end(spec_, spec_.writer, spec_.tag, LaneEnd::reader);
+  const LaneState& lane = *owner_.control_.membership.links.end(spec_, spec_.writer, spec_.tag, LaneEnd::reader);
   const std::uint32_t signature = load_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots]);
-  const std::string self = "rank " + std::to_string(owner_.membership_.rank);
+  const std::string self = "rank " + std::to_string(owner_.control_.membership.rank);
   const std::string peer = "rank " + std::to_string(call_.root);
   if (spec_.tag == kAllToAllTag) {
-    return invalid_usage("in all_to_all_v" + owner_.membership_.name() + " " + self + " receives " +
+    return invalid_usage("in all_to_all_v" + owner_.control_.membership.name() + " " + self + " receives " +
                          describe_elements(call_.count, call_.type) + " from " + peer + ", but " + peer + " sends it " +
                          describe_elements(signature));
   }
   return invalid_usage(self + " called " + describe_message(call_) + ", but " + peer + " called " +
-                       describe_send(signature, owner_.membership_.rank) + owner_.membership_.name());
+                       describe_send(signature, owner_.control_.membership.rank) + owner_.control_.membership.name());
 }
 
 namespace {
@@ -155,20 +156,20 @@ Status HostCommunicator::find_lost_messages() {
   for (const auto& [end, turns] : turns_) {
     const auto& [spec, sends] = end;
     const LaneState* lane =
-        membership_.links.end(spec, spec.writer, spec.tag, sends ? LaneEnd::writer : LaneEnd::reader);
+        control_.membership.links.end(spec, spec.writer, spec.tag, sends ? LaneEnd::writer : LaneEnd::reader);
     if (lane == nullptr) continue;
     const Lost lost = lost_in(lane->view);
     if (lost.messages > 0)
-      return lost_message(spec, lost, sends ? turns.served - lost.messages : turns.served, membership_.name());
+      return lost_message(spec, lost, sends ? turns.served - lost.messages : turns.served, membership().name());
   }
   // A rank may have messages from other hosts without ever having called recv for them. Within a host, nothing can be
   // sent before the reader has created the lane.
-  for (const Rank peer : membership_.mesh.remote_ranks()) {
-    const LaneSpec spec = message_spec(peer, membership_.rank, kUserTag);
-    const auto lane = membership_.mesh.connection(peer).find(membership_.mesh.context(peer), spec);
+  for (const Rank peer : control_.membership.mesh.remote_ranks()) {
+    const LaneSpec spec = message_spec(peer, membership().rank, kUserTag);
+    const auto lane = control_.membership.mesh.connection(peer).find(control_.membership.mesh.context(peer), spec);
     if (!lane || turns_.contains({spec, false})) continue;
     const Lost lost = lost_in(*lane);
-    if (lost.messages > 0) return lost_message(spec, lost, 0, membership_.name());
+    if (lost.messages > 0) return lost_message(spec, lost, 0, membership().name());
   }
   return {};
 }
@@ -179,7 +180,7 @@ void HostCommunicator::announce_unequal(const Call& call, std::int64_t timeout_m
   unequal_record_.collective = kUnequalCollective;
   unequal_record_.type = static_cast<std::uint8_t>(call.type);
   control_.current.begin(unequal_record_, timeout_ms);
-  membership_.board.announce(membership_.rank, unequal_record_);
+  membership().board.announce(membership().rank, unequal_record_);
 }
 
 Result<std::unique_ptr<Operation>> HostCommunicator::start_messages(const Call& call, std::int64_t timeout_ms) {
@@ -194,15 +195,15 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_messages(const Call& 
   const std::size_t element = size_of(call.type);
   std::vector<std::unique_ptr<Operation>> operations;
   // Each rank begins with a different peer.
-  for (Rank offset = 0; offset < membership_.ranks; ++offset) {
+  for (Rank offset = 0; offset < membership().ranks; ++offset) {
     Call message = call;
     message.kind = Kind::send;
-    message.root = (membership_.rank + offset) % membership_.ranks;
+    message.root = (membership().rank + offset) % membership().ranks;
     message.count = unequal.send_counts[message.root];
     message.input = call.input + unequal.send_displacements[message.root] * element;
     operations.push_back(std::make_unique<MessageOperation>(*this, message, terms));
     message.kind = Kind::recv;
-    message.root = (membership_.rank + membership_.ranks - offset) % membership_.ranks;
+    message.root = (membership().rank + membership().ranks - offset) % membership().ranks;
     message.count = unequal.recv_counts[message.root];
     message.output = call.output + unequal.recv_displacements[message.root] * element;
     operations.push_back(std::make_unique<MessageOperation>(*this, message, terms));

@@ -198,21 +198,21 @@ void Shrinking::give_up(const Status& reason) {
 Result<std::unique_ptr<Communicator>> HostCommunicator::shrink(const std::vector<Rank>& excluded,
                                                                const CommunicatorOptions& options) {
   store_relaxed(&aborted_, 0U);
-  Shrinking shrinking(membership_.mesh, membership_.links,
-                      {.self = membership_.rank,
-                       .ranks = membership_.ranks,
+  Shrinking shrinking(control_.membership.mesh, control_.membership.links,
+                      {.self = membership().rank,
+                       .ranks = membership().ranks,
                        .excluded = excluded,
                        .timeout_ms = options.init_timeout_ms,
                        .parent_abort = &aborted_,
                        .new_abort = options.abort,
-                       .name = membership_.name()});
+                       .name = membership().name()});
   auto part = caught([&]() -> Result<std::unique_ptr<Communicator>> {
     TUTTI_CHECK_OK(shrinking.agree());
     Board board = TUTTI_TRY(shrinking.share_board());
-    const std::string rest = std::to_string(shrinking.ranks()) + " of " + std::to_string(membership_.ranks) + " ranks";
+    const std::string rest = std::to_string(shrinking.ranks()) + " of " + std::to_string(membership().ranks) + " ranks";
     return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
         shrinking.self(), shrinking.take_mesh(), std::move(board),
-        options_of_rest(options, membership_.options.name, rest), membership_.spread()));
+        options_of_rest(options, membership().options.name, rest), membership().spread()));
   });
   if (part.ok()) {
     shrinking.conclude();

@@ -45,21 +45,21 @@ CommunicatorOptions options_of_part(const CommunicatorOptions& given, const std:
 }  // namespace
 
 Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key) {
-  std::vector<Wish> wishes(membership_.ranks);
-  wishes[membership_.rank] = {color, key};
+  std::vector<Wish> wishes(membership().ranks);
+  wishes[membership().rank] = {color, key};
   Call gather;
   gather.collective = Collective::all_gather;
   gather.type = DataType::int8;
   gather.count = sizeof(Wish);
-  gather.input = reinterpret_cast<const std::byte*>(&wishes[membership_.rank]);
+  gather.input = reinterpret_cast<const std::byte*>(&wishes[membership().rank]);
   gather.output = reinterpret_cast<std::byte*>(wishes.data());
   // Options that the caller forces on collectives do not apply.
-  CommunicatorOptions options = membership_.options;
+  CommunicatorOptions options = membership().options;
   options.algorithm = options.protocol = options.compression = "";
   options.max_relative_error = 0;
   // Distinct from all calls of the user, so that it matches no all_gather of theirs.
   options.forced = kSplitCollective;
-  if (auto prepared = prepare_call(gather, options); prepared.ok()) {
+  if (auto prepared = collectives_.prepare(gather, options); prepared.ok()) {
     prepared.value()->record.collective = kSplitCollective;
   }
   TUTTI_CHECK_OK(run(gather, &options));
@@ -70,15 +70,15 @@ Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key)
 Result<ReceivedFrame> HostCommunicator::await_passed(Rank peer, FrameKind kind, const Deadline& deadline) {
   const std::string when = kind == FrameKind::socket ? during_split() : "while ranks shared memory";
   for (;;) {
-    TUTTI_CHECK_OK(membership_.links.collect(peer));
-    if (auto passed = membership_.links.take_passed(peer, kind)) return std::move(*passed);
+    TUTTI_CHECK_OK(control_.membership.links.collect(peer));
+    if (auto passed = control_.membership.links.take_passed(peer, kind)) return std::move(*passed);
     TUTTI_CHECK_OK(control_.failures.found_unpublished(when));
     if (deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not respond in time " + when);
-    membership_.mesh.wait(peer, Watch{deadline, membership_.board.failed_word()}.poll_ms());
+    control_.membership.mesh.wait(peer, Watch{deadline, membership().board.failed_word()}.poll_ms());
   }
 }
 
-std::string HostCommunicator::during_split() const { return "during the split" + membership_.name(); }
+std::string HostCommunicator::during_split() const { return "during the split" + membership().name(); }
 
 // In each pair, the rank with the lower number in the parent creates the contact.
 Status HostCommunicator::exchange_contacts(const Part& part, std::vector<Contact>& contacts) {
@@ -86,13 +86,13 @@ Status HostCommunicator::exchange_contacts(const Part& part, std::vector<Contact
   Frame frame;
   frame.kind = FrameKind::socket;
   for (Rank other = 0; other < members.size(); ++other) {
-    if (members[other] <= membership_.rank) continue;
-    auto further = TUTTI_TRY(membership_.mesh.further(members[other]));
+    if (members[other] <= membership().rank) continue;
+    auto further = TUTTI_TRY(control_.membership.mesh.further(members[other]));
     contacts[other] = std::move(further.first);
-    TUTTI_CHECK_OK(membership_.mesh.send(members[other], frame, further.second));
+    TUTTI_CHECK_OK(control_.membership.mesh.send(members[other], frame, further.second));
   }
   for (Rank other = 0; other < members.size(); ++other) {
-    if (members[other] >= membership_.rank) continue;
+    if (members[other] >= membership().rank) continue;
     ReceivedFrame received = TUTTI_TRY(await_passed(members[other], FrameKind::socket, part.deadline));
     contacts[other] = std::move(received.contact);
   }
@@ -116,7 +116,7 @@ Result<ReceivedFrame> HostCommunicator::await_in_part(Part& part, Rank from, Fra
     if (dead) {
       ::poll(nullptr, 0, 1);
     } else {
-      part.mesh->wait(from, Watch{part.deadline, membership_.board.failed_word()}.poll_ms());
+      part.mesh->wait(from, Watch{part.deadline, membership().board.failed_word()}.poll_ms());
     }
   }
 }
@@ -124,12 +124,12 @@ Result<ReceivedFrame> HostCommunicator::await_in_part(Part& part, Rank from, Fra
 Status HostCommunicator::pass(Rank to, int descriptor) {
   Frame frame;
   frame.kind = FrameKind::memory;
-  return membership_.mesh.send(to, frame, descriptor);
+  return control_.membership.mesh.send(to, frame, descriptor);
 }
 
 Result<File> HostCommunicator::take_passed(Rank from) {
   ReceivedFrame passed =
-      TUTTI_TRY(await_passed(from, FrameKind::memory, Deadline::after_ms(membership_.options.init_timeout_ms)));
+      TUTTI_TRY(await_passed(from, FrameKind::memory, Deadline::after_ms(membership().options.init_timeout_ms)));
   return std::move(passed.file);
 }
 
@@ -138,11 +138,12 @@ Result<File> HostCommunicator::take_passed(Rank from) {
 Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(Part& part, const CommunicatorOptions& options) {
   const std::vector<Rank>& members = part.members;
   const auto ranks = static_cast<Rank>(members.size());
-  const auto self = static_cast<Rank>(std::find(members.begin(), members.end(), membership_.rank) - members.begin());
+  const auto self = static_cast<Rank>(std::find(members.begin(), members.end(), membership().rank) - members.begin());
   std::vector<Contact> contacts(ranks);
   Status exchanged = exchange_contacts(part, contacts);
-  Mesh& mesh = part.mesh.emplace(self, std::move(contacts),
-                                 membership_.mesh.hosts().of(members, membership_.board.last(membership_.rank)));
+  Mesh& mesh =
+      part.mesh.emplace(self, std::move(contacts),
+                        control_.membership.mesh.hosts().of(members, membership().board.last(membership().rank)));
   TUTTI_CHECK_OK(std::move(exchanged));
   const auto await = [&](Rank from, FrameKind kind) { return await_in_part(part, from, kind); };
   Board board = TUTTI_TRY(share_board(mesh, self, ranks, await));
@@ -156,7 +157,7 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(Part& part, co
     for (Rank other = 1; other < ranks; ++other) TUTTI_CHECK_OK(mesh.send(other, frame));
   }
   return std::unique_ptr<Communicator>(
-      std::make_unique<HostCommunicator>(self, std::move(mesh), std::move(board), options, membership_.spread()));
+      std::make_unique<HostCommunicator>(self, std::move(mesh), std::move(board), options, membership().spread()));
 }
 
 // Reports a failure on this rank to all ranks of the parent first, then to ranks that may already have the
@@ -167,7 +168,7 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key
     return control_.failures.reported(std::move(members).status()).during("gathering the colors of a split");
   if (members.value().empty()) return std::unique_ptr<Communicator>();
   Part part = {std::move(members).value(), Deadline::after_ms(options.init_timeout_ms), std::nullopt};
-  auto made = caught([&] { return make_part(part, options_of_part(options, membership_.options.name, color)); });
+  auto made = caught([&] { return make_part(part, options_of_part(options, membership().options.name, color)); });
   if (made.ok()) return made;
   Status reason = control_.failures.fail(std::move(made).status());
   if (part.mesh) part.mesh->abandon({reason.code(), kInParent + reason.message()});

@@ -1,0 +1,32 @@
+// How the collectives of a rank ran, for the user. One thread, which runs the calls, writes; any thread reads.
+#pragma once
+
+#include <atomic>
+
+#include "src/communicator/communicator.h"
+#include "src/communicator/compression_counter.h"
+#include "src/communicator/host/connected_plans.h"
+
+namespace tutti {
+
+class RunStatistics {
+ public:
+  // Records the plan of the last call; null: it moved no messages. Plans do not change.
+  void show_plan(const ConnectedPlan* plan) { plan_.store(plan, std::memory_order_release); }
+  // Records a compressed call.
+  void add_compressed(const Carried& carried, Rounding rounding) {
+    compression_.add(carried);
+    rounding_.store(rounding, std::memory_order_relaxed);
+  }
+
+  LastRun last_run() const;
+  // Returns the statistics, given the number of all calls of the rank.
+  CompressionStatistics compression(std::uint64_t calls) const { return compression_.of(calls); }
+
+ private:
+  std::atomic<const ConnectedPlan*> plan_{nullptr};
+  std::atomic<Rounding> rounding_{Rounding::nearest};
+  CompressionCounter compression_;
+};
+
+}  // namespace tutti
