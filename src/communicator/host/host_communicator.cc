@@ -50,7 +50,7 @@ Status HostCommunicator::run_between_hosts(const Call& call, const CommunicatorO
 Status HostCommunicator::run_unprepared(const Call& call, const CommunicatorOptions& chosen) {
   if (call.kind == Kind::collective) return collectives_.run(call, chosen);
   const NoCancellation until_return;
-  std::unique_ptr<Operation> started = TUTTI_TRY(start_messages(call, chosen.timeout_ms));
+  std::unique_ptr<Operation> started = TUTTI_TRY(messages_.start(call, chosen.timeout_ms));
   std::vector<std::unique_ptr<Operation>> operations;
   operations.push_back(std::move(started));
   return drive(operations);
@@ -61,7 +61,7 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, con
   if (board().failed()) return board().failure(rank());
   if (membership().spans_hosts) TUTTI_CHECK_OK(control_.notifications.poll_before_call());
   auto started = caught([&] {
-    return call.kind == Kind::collective ? collectives_.start(call, chosen) : start_messages(call, chosen.timeout_ms);
+    return call.kind == Kind::collective ? collectives_.start(call, chosen) : messages_.start(call, chosen.timeout_ms);
   });
   if (started.ok()) return started;
   return control_.failures.reported(std::move(started).status());
@@ -98,7 +98,7 @@ Status HostCommunicator::finalize() {
     while (load_acquire(&board().entry(peer).left) == 0) TUTTI_CHECK_OK(waiter_.wait_for(peer, wait_state));
   }
   if (membership().spans_hosts) TUTTI_CHECK_OK(control_.matching.compare_last());
-  return find_lost_messages();
+  return messages_.find_lost();
 }
 
 void HostCommunicator::abort() {

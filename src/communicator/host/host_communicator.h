@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include "src/communicator/communicator.h"
 #include "src/communicator/host/control_plane.h"
 #include "src/communicator/host/host_collectives.h"
+#include "src/communicator/host/point_to_point.h"
 #include "src/communicator/host/waiter.h"
 
 namespace tutti {
@@ -64,8 +64,6 @@ class HostCommunicator final : public Communicator {
   }
 
  private:
-  friend class MessageOperation;
-
   const Membership& membership() const { return control_.membership; }
   Status run_and_report(const Call& call, const CommunicatorOptions& chosen);
   Status run_between_hosts(const Call& call, const CommunicatorOptions& chosen);
@@ -86,23 +84,11 @@ class HostCommunicator final : public Communicator {
   Result<std::unique_ptr<Communicator>> make_part(Part& part, const CommunicatorOptions& options);
   std::string during_split() const;
 
-  // ---- point_to_point.cc ----
-  // Order of the messages in one lane.
-  struct Turns {
-    std::uint64_t taken = 0;
-    std::uint64_t served = 0;
-  };
-  Result<std::unique_ptr<Operation>> start_messages(const Call& call, std::int64_t timeout_ms);
-  void announce_unequal(const Call& call, std::int64_t timeout_ms);
-  // Called after all ranks have left. Fails if a message that this rank sent, or that was sent to it, was not received.
-  Status find_lost_messages();
-
   ControlPlane control_;
   Waiter waiter_{control_};
   HostCollectives collectives_{control_, waiter_};
-  CallRecord unequal_record_;                         // Record of the running all_to_all_v.
-  std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and by whether this rank sends on it.
-  std::uint32_t aborted_ = 0;                         // 1: abort() was called since the last shrink() began.
+  PointToPoint messages_{control_, waiter_};
+  std::uint32_t aborted_ = 0;              // 1: abort() was called since the last shrink() began.
   std::atomic<std::uint64_t> tickets_{0};  // Number of calls in streams so far; `served_` is the number that are done.
   std::atomic<std::uint64_t> served_{0};
 };
