@@ -6,8 +6,24 @@
 #include "src/base/caught.h"
 #include "src/base/no_cancellation.h"
 #include "src/communicator/group.h"
+#include "src/communicator/host/shrink.h"
+#include "src/communicator/host/split.h"
 
 namespace tutti {
+namespace {
+
+// Returns the options of a communicator that is made of another one. An inherited name gets a suffix, so that messages
+// distinguish the new communicator from its parent and from others. `unnamed` replaces the name of a parent without
+// one.
+CommunicatorOptions options_of_child(const CommunicatorOptions& given, const std::string& parent,
+                                     const std::string& unnamed, const std::string& suffix) {
+  CommunicatorOptions options = given;
+  if (given.name == parent) options.name = (parent.empty() ? unnamed : parent) + " (" + suffix + ")";
+  return options;
+}
+
+}  // namespace
+
 HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
     : control_(rank, std::move(mesh), std::move(board), std::move(options), spread) {}
 
@@ -71,6 +87,92 @@ Status HostCommunicator::await_ticket(std::uint64_t ticket) {
   // Earlier calls end in bounded time, even if they fail.
   for (auto served = served_.load(); served != ticket; served = served_.load()) served_.wait(served);
   return {};
+}
+
+// ---- Split and shrink ----
+
+Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key) {
+  std::vector<SplitArguments> arguments(ranks());
+  arguments[rank()] = {color, key};
+  Call gather;
+  gather.collective = Collective::all_gather;
+  gather.type = DataType::int8;
+  gather.count = sizeof(SplitArguments);
+  gather.input = reinterpret_cast<const std::byte*>(&arguments[rank()]);
+  gather.output = reinterpret_cast<std::byte*>(arguments.data());
+  // Options that the caller forces on collectives do not apply.
+  CommunicatorOptions own = options();
+  own.algorithm = own.protocol = own.compression = "";
+  own.max_relative_error = 0;
+  // Distinct from all calls of the user, so that it matches no all_gather of theirs.
+  own.forced = kSplitCollective;
+  if (auto prepared = collectives_.prepare(gather, own); prepared.ok()) {
+    prepared.value()->record.collective = kSplitCollective;
+  }
+  TUTTI_CHECK_OK(run(gather, &own));
+  return color < 0 ? std::vector<Rank>() : members_of(arguments, color);
+}
+
+// Reports a failure on this rank to all ranks of the parent first, then to ranks that may already have the
+// sub-communicator.
+Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key, const CommunicatorOptions& options) {
+  auto members = caught([&] { return agree_on_members(color, key); });
+  if (!members.ok())
+    return control_.failures.reported(std::move(members).status()).during("gathering the colors of a split");
+  if (members.value().empty()) return std::unique_ptr<Communicator>();
+  Splitting splitting(control_, std::move(members).value(), options.init_timeout_ms);
+  auto part = caught([&]() -> Result<std::unique_ptr<Communicator>> {
+    Board shared = TUTTI_TRY(splitting.join());
+    const std::string suffix = "color " + std::to_string(color);
+    return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
+        splitting.self(), splitting.take_mesh(), std::move(shared),
+        options_of_child(options, membership().options.name, "a split", suffix), membership().spread()));
+  });
+  if (part.ok()) return part;
+  Status reason = fail(std::move(part).status());
+  splitting.give_up(reason);
+  return reason;
+}
+
+// A failure leaves the parent unchanged.
+Result<std::unique_ptr<Communicator>> HostCommunicator::shrink(const std::vector<Rank>& excluded,
+                                                               const CommunicatorOptions& options) {
+  store_relaxed(&aborted_, 0U);
+  Shrinking shrinking(control_.membership.mesh, control_.membership.links,
+                      {.self = rank(),
+                       .ranks = ranks(),
+                       .excluded = excluded,
+                       .timeout_ms = options.init_timeout_ms,
+                       .parent_abort = &aborted_,
+                       .new_abort = options.abort,
+                       .name = membership().name()});
+  auto part = caught([&]() -> Result<std::unique_ptr<Communicator>> {
+    TUTTI_CHECK_OK(shrinking.agree());
+    Board shared = TUTTI_TRY(shrinking.share_board());
+    const std::string suffix = std::to_string(shrinking.ranks()) + " of " + std::to_string(ranks()) + " ranks";
+    return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
+        shrinking.self(), shrinking.take_mesh(), std::move(shared),
+        options_of_child(options, membership().options.name, "a shrink", suffix), membership().spread()));
+  });
+  if (part.ok()) {
+    shrinking.conclude();
+    return part;
+  }
+  Status reason = std::move(part).status();
+  shrinking.give_up(reason);
+  return reason;
+}
+
+Status HostCommunicator::pass(Rank to, int descriptor) {
+  Frame frame;
+  frame.kind = FrameKind::memory;
+  return control_.membership.mesh.send(to, frame, descriptor);
+}
+
+Result<File> HostCommunicator::take_passed(Rank from) {
+  const Deadline deadline = Deadline::after_ms(options().init_timeout_ms);
+  ReceivedFrame passed = TUTTI_TRY(await_passed(control_, from, FrameKind::memory, deadline));
+  return std::move(passed.file);
 }
 
 // ---- Ending ----

@@ -1,12 +1,10 @@
 // Communicator of ranks whose buffers lie in host memory, on one or several hosts. It joins the parts of this folder:
-// the control plane, waiting and collectives. Its other functions are in create.cc, split.cc, shrink.cc and
-// point_to_point.cc.
+// the control plane, waiting, collectives and messages.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,19 +68,6 @@ class HostCommunicator final : public Communicator {
   Status run_unprepared(const Call& call, const CommunicatorOptions& chosen);
   // Returns the members of this rank's sub-communicator, in its order; empty if color is negative.
   Result<std::vector<Rank>> agree_on_members(int color, int key);
-
-  // ---- split.cc ----
-  // Sub-communicator that a split creates.
-  struct Part {
-    std::vector<Rank> members;  // By rank in this communicator.
-    Deadline deadline;
-    std::optional<Mesh> mesh;
-  };
-  Result<ReceivedFrame> await_passed(Rank peer, FrameKind kind, const Deadline& deadline);
-  Result<ReceivedFrame> await_in_part(Part& part, Rank from, FrameKind kind);
-  Status exchange_contacts(const Part& part, std::vector<Contact>& contacts);
-  Result<std::unique_ptr<Communicator>> make_part(Part& part, const CommunicatorOptions& options);
-  std::string during_split() const;
 
   ControlPlane control_;
   Waiter waiter_{control_};

@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "src/base/atomic.h"
-#include "src/base/caught.h"
 #include "src/base/duration.h"
-#include "src/communicator/host/host_communicator.h"
 #include "src/communicator/host/join.h"
 
 namespace tutti {
@@ -14,14 +12,6 @@ namespace {
 constexpr int kLookMs = 20;  // Interval of checks for other ranks and for aborts while the thread sleeps.
 
 std::string rank_name(Rank rank) { return "rank " + std::to_string(rank); }
-
-// Extends an inherited name, so that messages distinguish the new communicator from its parent.
-CommunicatorOptions options_of_rest(const CommunicatorOptions& given, const std::string& parent,
-                                    const std::string& rest) {
-  CommunicatorOptions options = given;
-  if (given.name == parent) options.name = (parent.empty() ? "a shrink" : parent) + " (" + rest + ")";
-  return options;
-}
 
 }  // namespace
 
@@ -192,35 +182,6 @@ void Shrinking::conclude() {
 void Shrinking::give_up(const Status& reason) {
   for (Rank rank = 0; rank < terms_.ranks; ++rank) proposals_.withdraw(mesh_, rank, reason);
   if (part_) part_->abandon({reason.code(), kInParent + reason.message()});
-}
-
-// A failure leaves the parent unchanged.
-Result<std::unique_ptr<Communicator>> HostCommunicator::shrink(const std::vector<Rank>& excluded,
-                                                               const CommunicatorOptions& options) {
-  store_relaxed(&aborted_, 0U);
-  Shrinking shrinking(control_.membership.mesh, control_.membership.links,
-                      {.self = membership().rank,
-                       .ranks = membership().ranks,
-                       .excluded = excluded,
-                       .timeout_ms = options.init_timeout_ms,
-                       .parent_abort = &aborted_,
-                       .new_abort = options.abort,
-                       .name = membership().name()});
-  auto part = caught([&]() -> Result<std::unique_ptr<Communicator>> {
-    TUTTI_CHECK_OK(shrinking.agree());
-    Board board = TUTTI_TRY(shrinking.share_board());
-    const std::string rest = std::to_string(shrinking.ranks()) + " of " + std::to_string(membership().ranks) + " ranks";
-    return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
-        shrinking.self(), shrinking.take_mesh(), std::move(board),
-        options_of_rest(options, membership().options.name, rest), membership().spread()));
-  });
-  if (part.ok()) {
-    shrinking.conclude();
-    return part;
-  }
-  Status reason = std::move(part).status();
-  shrinking.give_up(reason);
-  return reason;
 }
 
 }  // namespace tutti
