@@ -1,8 +1,8 @@
 # How tests are built and run. Each file tests/<module>/<name>_test.cc is a test <module>.<name> of ctest. Test programs
 # hold several files each, and compile them as one unit, which takes a third of the time.
 
-# Tests in these folders start ranks that need all cores, so ctest runs them one at a time. Only these tests start threads, so
-# the build with ThreadSanitizer has no others.
+# Tests in these folders start ranks as threads or processes. The build with ThreadSanitizer has no others. Their ranks mostly
+# wait for each other, so several tests run at the same time; tests that compare times have the property RUN_SERIAL.
 set(TUTTI_TEST_FOLDERS_WITH_RANKS executor transports bootstrap communicator device api nccl)
 
 set(TUTTI_TEST_FOLDERS "" CACHE STRING "Folders below tests/ to build; empty means all. Others, the tools and perf are left out")
@@ -46,8 +46,8 @@ endfunction()
 # for each file. Names in the files' anonymous namespaces must be unique within a program.
 #   LABELS: `slow` and `no_sanitizers` keep tests out of sanitizer builds, which do not support, for example, forks of
 #   processes with several threads. `threads` adds tests of other folders to ThreadSanitizer's build.
-#   `alone` is for tests in folders with ranks that start neither threads, processes nor ranks: they run beside others,
-#   and are not in ThreadSanitizer's build.
+#   `no_threads` is for tests in folders with ranks that start neither threads, processes nor ranks: ThreadSanitizer's build
+#   does not have them.
 function(tutti_tests program)
   cmake_parse_arguments(TEST "" "" "LINKS;LABELS" ${ARGN})
   set(files ${TEST_UNPARSED_ARGUMENTS})
@@ -73,9 +73,6 @@ function(tutti_tests program)
     endif()
     tutti_add_test(NAME ${folder}.${test} LABELS ${TEST_LABELS} ${folder} COMMAND ${command})
     set_property(GLOBAL PROPERTY TUTTI_COMMAND_OF_${folder}.${test} ${command})
-    if(folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS AND NOT "alone" IN_LIST TEST_LABELS)
-      tutti_test_properties(${folder}.${test} PROPERTIES RUN_SERIAL ON)
-    endif()
   endforeach()
 endfunction()
 
@@ -106,7 +103,7 @@ function(tutti_has_tests variable folder)
   elseif(TUTTI_SANITIZE AND ("slow" IN_LIST ARGN OR "no_sanitizers" IN_LIST ARGN))
     set(${variable} OFF PARENT_SCOPE)
   elseif(TUTTI_SANITIZE STREQUAL "thread" AND NOT "threads" IN_LIST ARGN
-         AND ("alone" IN_LIST ARGN OR NOT folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS))
+         AND ("no_threads" IN_LIST ARGN OR NOT folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS))
     set(${variable} OFF PARENT_SCOPE)
   endif()
 endfunction()
@@ -131,13 +128,12 @@ function(tutti_add_test)
 endfunction()
 
 # tutti_test_again(<name> OF <test> LABELS labels ARGUMENTS arguments ENVIRONMENT variables): adds another run of a test, with
-# other arguments or another environment. No other test runs at the same time.
+# other arguments or another environment.
 function(tutti_test_again name)
   cmake_parse_arguments(TEST "" "OF" "LABELS;ARGUMENTS;ENVIRONMENT" ${ARGN})
   get_property(command GLOBAL PROPERTY TUTTI_COMMAND_OF_${TEST_OF})
   if(command)
     tutti_add_test(NAME ${name} LABELS ${TEST_LABELS} COMMAND ${command} ${TEST_ARGUMENTS})
-    tutti_test_properties(${name} PROPERTIES RUN_SERIAL ON)
     tutti_test_environment(${name} ${TEST_ENVIRONMENT})
   endif()
 endfunction()
