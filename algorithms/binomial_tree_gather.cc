@@ -32,7 +32,7 @@ class BinomialTree : public Entry<Algorithm> {
     const Rank n = problem.ranks, root = problem.root;
     const Rank index = (self + n - root) % n;  // Relative to the root.
     const Rank distance = Rank{1} << round;
-    const Place hoard = self == root ? Place::output : Place::scratch;
+    const Space hoard = self == root ? Space::output : Space::scratch;
     if (round == 0 && (self != root || !problem.in_place)) steps.copy(input(0), units(hoard, self, 1));
 
     if (index % (2 * distance) == distance) {

@@ -33,7 +33,7 @@ class BinomialTree : public Entry<Algorithm> {
     const Rank index = (self + n - root) % n;  // Relative to the root.
     const std::uint32_t rounds = shape(problem).rounds;
     const Rank distance = Rank{1} << (rounds - 1 - round);
-    const Place hoard = self == root ? Place::input : Place::scratch;
+    const Space hoard = self == root ? Space::input : Space::scratch;
 
     if (index % (2 * distance) == distance) {
       const Rank count = std::min(distance, n - index);

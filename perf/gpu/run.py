@@ -252,12 +252,12 @@ def parse():
 
 def main():
     options = parse()
-    place = machine()
-    if place is None:
+    system = machine()
+    if system is None:
         print("run.py: no GPU is available (none in nvidia-smi, no /dev/nvidia0)", file=sys.stderr)
         return 77
     run = Run(options)
-    result = {"machine": place, "date": time.strftime("%Y-%m-%d"), "commit": said("git", "-C", ROOT, "rev-parse", "HEAD") or "?",
+    result = {"machine": system, "date": time.strftime("%Y-%m-%d"), "commit": said("git", "-C", ROOT, "rev-parse", "HEAD") or "?",
               "dirty": bool(said("git", "-C", ROOT, "status", "--porcelain", "--", ".", ":!perf/results")),
               "command": options.command, "bench": None, "collectives": [], "clients": {}, "outcomes": run.outcomes}
     run.ended = lambda: store(options, result, False)

@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import competitors as field  # noqa: E402
 import costs  # noqa: E402
-import machine as place  # noqa: E402
+import machine as host  # noqa: E402
 import report  # noqa: E402
 import stored  # noqa: E402
 import turns  # noqa: E402
@@ -85,9 +85,9 @@ def measure_row(section, running, machine, row, options):
         times = turns.take(taking, plan, passes, *row)
         limits = section.floors(machine, *row)
         after = machine.link_ns()
-        if place.tag(before, after) != "mixed" or time.monotonic() > options.end:
+        if host.tag(before, after) != "mixed" or time.monotonic() > options.end:
             break
-    made = {"collective": collective, "ranks": len(section.cores), "bytes": size, "link": place.tag(before, after),
+    made = {"collective": collective, "ranks": len(section.cores), "bytes": size, "link": host.tag(before, after),
             "link_ns": [before, after], "times": times, "floors": limits}
     report.summarise(made, {one.name: one.kind for one in running})
     return made
@@ -170,7 +170,7 @@ def main():
     if len(cores) < field.RANKS:
         sys.exit(f"run.py: {field.RANKS} cores are needed, but only {len(cores)} are available")
     folder = tempfile.mkdtemp(prefix="tutti-peers-")
-    machine = place.Machine(options.build, cores)
+    machine = host.Machine(options.build, cores)
     try:
         print(report.HEADER, flush=True)
         rows, settings, whole, failed = measure_all(machine, cores, folder, options)
@@ -179,8 +179,8 @@ def main():
         shutil.rmtree(folder)
     own = costs.measure(options.build)
     print(costs.text(own))
-    store(options, {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(), "cores": cores,
-                    "kernel": os.uname().release, "versions": place.versions(),
+    store(options, {**host.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": host.cpu_name(), "cores": cores,
+                    "kernel": os.uname().release, "versions": host.versions(),
                     "options": {"quick": options.quick, "only": options.only, "sizes": options.sizes},
                     "competitors": settings, "links_ns": machine.seen, "costs": own, "rows": rows}, whole)
     if failed:

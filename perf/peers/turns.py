@@ -34,8 +34,8 @@ def take(taking, plan, passes, collective, size):
     calls, repetitions = plan
     times = {one.name: [] for one in taking}
     for turn in range(passes):
-        for place in range(len(taking)):
-            one = taking[(place + turn) % len(taking)]
+        for position in range(len(taking)):
+            one = taking[(position + turn) % len(taking)]
             if not one.takes(collective, size):
                 continue
             order = {"warmups": 0 if repetitions[one.name] == 1 else 2, "repetitions": repetitions[one.name]}

@@ -32,7 +32,7 @@ Crew::Crew(const Algorithm& algorithm, const Problem& problem, std::uint64_t cou
 
 LaneState* Crew::end(Rank self, const Operand& operand, bool sends) {
   Lane& lane = lanes_[{sends ? self : operand.peer, sends ? operand.peer : self, operand.tag}];
-  if (lane.slots == nullptr && operand.place == Place::lane) {
+  if (lane.slots == nullptr && operand.space == Space::lane) {
     const std::uint64_t bytes = slot_groups_ * kMaxGroupBytes;
     lane.slots = std::make_unique_for_overwrite<std::byte[]>(bytes << kSlotShift);
     lane.writer.view = {.slots = lane.slots.get(),

@@ -101,19 +101,19 @@ class ThreadRun {
   }
 
   void announce(const Pinned& pinned) {
-    std::vector<Place> places(static_cast<std::size_t>(rank_count_));
+    std::vector<RankLocation> locations(static_cast<std::size_t>(rank_count_));
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      Place place;
-      place.pid = static_cast<int>(::getpid());
-      place.core = pinned.core;
-      place.cores = pinned.cores;
-      ::gethostname(place.host, sizeof place.host - 1);
-      std::snprintf(place.memory, sizeof place.memory, "%s", ranks_[i]->site().description().c_str());
-      const std::vector<Place> of_threads = gather(place);
+      RankLocation location;
+      location.pid = static_cast<int>(::getpid());
+      location.core = pinned.core;
+      location.cores = pinned.cores;
+      ::gethostname(location.host, sizeof location.host - 1);
+      std::snprintf(location.memory, sizeof location.memory, "%s", ranks_[i]->site().description().c_str());
+      const std::vector<RankLocation> of_threads = gather(location);
       for (std::size_t thread = 0; thread < of_threads.size(); ++thread)
-        places[thread * ranks_.size() + i] = of_threads[thread];
+        locations[thread * ranks_.size() + i] = of_threads[thread];
     }
-    if (report_ != nullptr) report_->begin(places);
+    if (report_ != nullptr) report_->begin(locations);
   }
 
   // To the next size, if there is one.

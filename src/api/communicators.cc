@@ -19,7 +19,7 @@ Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const Ra
   const LogDevice scope(ordinal_of(device));
   auto created = TUTTI_TRY(Communicator::create(id, seat.rank, seat.ranks, std::move(options)));
   log_created(*created, "unique id");
-  return place(std::move(created), device);
+  return move_to_device(std::move(created), device);
 }
 
 Status check_ranks(int rank, int ranks) {
@@ -126,7 +126,7 @@ tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options,
     const tutti::LogDevice scope(tutti::ordinal_of(device));
     auto created = TUTTI_TRY(tutti::Communicator::create_all(static_cast<Rank>(ranks), merged));
     tutti::log_created(*created.front(), "tutti_comm_create_all, all in this process");
-    auto made = TUTTI_TRY(tutti::place_all(std::move(created), device));
+    auto made = TUTTI_TRY(tutti::move_all_to_device(std::move(created), device));
     const std::vector<tutti_comm> handles = TUTTI_TRY(tutti::admit_all(std::move(made)));
     std::copy(handles.begin(), handles.end(), comms);
     return {};
@@ -145,7 +145,7 @@ tutti_status tutti_comm_create_from_environment(const tutti_comm_options* option
       merged.abort = abort;
       auto joined = TUTTI_TRY(tutti::create_launched(launched, merged));
       tutti::log_created(*joined, launched.launcher.empty() ? "no launcher" : launched.launcher);
-      return tutti::place(std::move(joined), device);
+      return tutti::move_to_device(std::move(joined), device);
     };
     return tutti::join({launched.rank, launched.ranks}, make, comm, launched.launcher);
   });

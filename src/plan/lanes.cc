@@ -23,10 +23,10 @@ void for_each_lane(const Plan& plan, Visit visit) {
     for (std::uint32_t i = plan.rounds[round]; i < plan.rounds[round + 1]; ++i) {
       const Step step = plan.steps[i];
       for (const Operand& operand : step.sources) {
-        if (operand.place == Place::lane) visit(operand, Direction::receives, i, round);
+        if (operand.space == Space::lane) visit(operand, Direction::receives, i, round);
       }
       for (const Operand& operand : step.targets) {
-        if (operand.place == Place::lane) visit(operand, Direction::sends, i, round);
+        if (operand.space == Space::lane) visit(operand, Direction::sends, i, round);
       }
     }
   }
@@ -308,7 +308,7 @@ std::uint32_t longest_message(std::span<const Plan> plans) {
       for (const std::span<const Operand> side : {step.sources, step.targets}) {
         for (const Operand& operand : side) {
           longest = std::max(longest, operand.count);
-          lanes = lanes || operand.place == Place::lane;
+          lanes = lanes || operand.space == Space::lane;
         }
       }
     }

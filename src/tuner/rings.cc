@@ -125,11 +125,11 @@ class Search {
       if (left * kSlack < rate_) continue;
       const std::size_t way = std::size_t{from} * question_.size() + to;
       const Candidate found = {left, way < question_.latencies_us.size() ? question_.latencies_us[way] : 0, other};
-      std::size_t place = candidates_.size();
+      std::size_t index = candidates_.size();
       candidates_.push_back(found);
-      for (; place > first && found.before(candidates_[place - 1]); --place)
-        candidates_[place] = candidates_[place - 1];
-      candidates_[place] = found;
+      for (; index > first && found.before(candidates_[index - 1]); --index)
+        candidates_[index] = candidates_[index - 1];
+      candidates_[index] = found;
     }
   }
   bool tried_all() const { return done() || choices_.back().next == candidates_.size(); }

@@ -48,16 +48,16 @@ class Accountant {
     Account& account = ranks_[rank];
     const Step step = plans_[rank].steps[account.step];
     for (const Operand& source : step.sources) {
-      if (source.place == Place::lane && lanes_[{source.peer, rank}].empty()) return false;
+      if (source.space == Space::lane && lanes_[{source.peer, rank}].empty()) return false;
     }
     for (const Operand& source : step.sources) {
-      if (source.place != Place::lane) continue;
+      if (source.space != Space::lane) continue;
       std::deque<std::uint32_t>& lane = lanes_[{source.peer, rank}];
       account.depth = std::max(account.depth, lane.front() + 1);
       lane.pop_front();
     }
     for (const Operand& target : step.targets) {
-      if (target.place != Place::lane) continue;
+      if (target.space != Space::lane) continue;
       lanes_[{rank, target.peer}].push_back(account.depth);
       account.sent += target.count;
     }
@@ -194,9 +194,9 @@ class Count {
     return moved;
   }
 
-  static bool meets(const Operand& operand) { return operand.place == Place::lane || operand.place == Place::flag; }
+  static bool meets(const Operand& operand) { return operand.space == Space::lane || operand.space == Space::flag; }
   auto key(Rank writer, Rank reader, const Operand& operand) const {
-    return std::tuple(writer, reader, operand.tag, operand.place);
+    return std::tuple(writer, reader, operand.tag, operand.space);
   }
 
   bool run_plan(Rank rank) {
@@ -210,7 +210,7 @@ class Count {
       const bool across = host_of_[source.peer] != host_of_[rank];
       Traffic& level = account.levels[across ? 1 : 0];
       const double blocks = static_cast<double>(source.count) / units_;
-      const bool others = source.place == Place::lane || (source.is_memory() && source.peer != rank);
+      const bool others = source.space == Space::lane || (source.is_memory() && source.peer != rank);
       if (meets(source)) {
         auto& lane = lanes_[key(source.peer, rank, source)];
         Way way = lane.front();
@@ -221,7 +221,7 @@ class Count {
       }
       if (others) level.received += blocks;
       if (others && across) arriving_[host_of_[rank]] += blocks;
-      if (source.place != Place::flag) data += 1, length = blocks, own += others ? 0 : 1;
+      if (source.space != Space::flag) data += 1, length = blocks, own += others ? 0 : 1;
     }
     if (data > 1) account.folded += (data - 1) * length;
     for (const Operand& target : step.targets) {
@@ -232,11 +232,11 @@ class Count {
         lanes_[key(rank, target.peer, target)].push_back(account.way);
         level.messages += 1;
       }
-      if (target.place == Place::lane) longest_message_ = std::max(longest_message_, blocks);
-      const bool others = target.place == Place::lane || (target.is_memory() && target.peer != rank);
+      if (target.space == Space::lane) longest_message_ = std::max(longest_message_, blocks);
+      const bool others = target.space == Space::lane || (target.is_memory() && target.peer != rank);
       if (others) level.sent += blocks;
       if (others && across) leaving_[host_of_[rank]] += blocks;
-      if (!others && target.place != Place::flag && data == 1 && own == 1) account.copied += blocks;
+      if (!others && target.space != Space::flag && data == 1 && own == 1) account.copied += blocks;
     }
     ++account.step;
     return true;
@@ -248,7 +248,7 @@ class Count {
   std::vector<Rank> host_of_;
   double longest_message_ = 0;
   std::map<Rank, double> leaving_, arriving_;
-  std::map<std::tuple<Rank, Rank, std::uint16_t, Place>, std::deque<Way>> lanes_;
+  std::map<std::tuple<Rank, Rank, std::uint16_t, Space>, std::deque<Way>> lanes_;
 };
 
 constexpr double kLittle = 1e-9;

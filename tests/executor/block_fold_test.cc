@@ -28,7 +28,7 @@ class BlockFoldTest : public testing::TestWithParam<int> {
     return made;
   }
 
-  // Runs both folds at the same places, and compares the results and the bytes around them.
+  // Runs both folds at the same offsets, and compares the results and the bytes around them.
   void compare(Reduction reduction, std::uint32_t source_count, std::uint64_t count, std::size_t skew, bool complete) {
     const std::size_t bytes = count * size_of(type());
     std::vector<std::vector<std::byte>> memory;

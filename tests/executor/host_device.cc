@@ -168,14 +168,14 @@ void HostDevice::unmap_host(const HostMemory& memory) {
 
 // Uses /dev/udmabuf, if the kernel has it, which turns a memory file into a dma-buf.
 Result<File> HostDevice::dma_buf_of(std::byte* memory, std::size_t bytes) {
-  const auto place = memory_.find(memory, bytes);
-  if (!place) return invalid_argument("it is not in the memory of " + traits_.name);
+  const auto range = memory_.find(memory, bytes);
+  if (!range) return invalid_argument("it is not in the memory of " + traits_.name);
   const File maker(::open("/dev/udmabuf", O_RDWR | O_CLOEXEC));
   if (!maker) return system_error("open /dev/udmabuf");
   udmabuf_create wanted = {};
-  wanted.memfd = static_cast<std::uint32_t>(place->descriptor);
+  wanted.memfd = static_cast<std::uint32_t>(range->descriptor);
   wanted.flags = UDMABUF_FLAGS_CLOEXEC;
-  wanted.offset = static_cast<std::uint64_t>(memory - place->begin);
+  wanted.offset = static_cast<std::uint64_t>(memory - range->begin);
   wanted.size = bytes;
   File made(::ioctl(maker.get(), UDMABUF_CREATE, &wanted));
   if (!made) return system_error("make a dma-buf");
@@ -209,18 +209,18 @@ Result<std::byte*> HostDevice::allocate_shared(std::size_t bytes, File& file) {
 }
 
 Result<DeviceHandle> HostDevice::handle_of(std::byte* memory) {
-  const auto place = memory_.find(memory, 0);
-  if (!place || place->begin != memory) return invalid_argument("no memory of this device begins there");
-  const HostHandle named = {::getpid(), place->descriptor, traits_.ordinal, 0, place->bytes};
+  const auto range = memory_.find(memory, 0);
+  if (!range || range->begin != memory) return invalid_argument("no memory of this device begins there");
+  const HostHandle named = {::getpid(), range->descriptor, traits_.ordinal, 0, range->bytes};
   DeviceHandle handle = {};
   std::memcpy(handle.data(), &named, sizeof named);
   return handle;
 }
 
 Result<DeviceShare> HostDevice::share_of(std::byte* memory, std::size_t bytes) {
-  const auto place = memory_.find(memory, bytes);
-  if (!place) return invalid_argument("it is not in the memory of " + traits_.name);
-  return DeviceShare{TUTTI_TRY(handle_of(place->begin)), static_cast<std::uint64_t>(memory - place->begin)};
+  const auto range = memory_.find(memory, bytes);
+  if (!range) return invalid_argument("it is not in the memory of " + traits_.name);
+  return DeviceShare{TUTTI_TRY(handle_of(range->begin)), static_cast<std::uint64_t>(memory - range->begin)};
 }
 
 Result<std::byte*> HostDevice::open(const DeviceHandle& handle) {

@@ -7,7 +7,7 @@
 namespace tutti::test {
 namespace {
 
-// Rounds without progress after which the engine reports a deadlock. Arrival of a rank at a meeting is not progress.
+// Rounds without progress after which the engine reports a deadlock. Publishing buffer addresses is not progress.
 constexpr int kIdleRounds = 4;
 
 class LoneWorker {

@@ -21,11 +21,11 @@ RankHarness::RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, con
       scratch_(reach_),
       image_(reach_),
       ends_(reach_),
-      meetings_(test_call.channels, reach_),
+      exchange_counts_(test_call.channels, reach_),
       windows_(plan.problem.ranks, kWholeMemory, reach_),
       visits_(test_call.channels, reach_),
       failed_(1, reach_),
-      place_(1, reach_) {
+      exchange_(1, reach_) {
   for (std::uint16_t channel = 0; channel < test_call.channels; ++channel) {
     compiled_.push_back(std::make_unique<CompiledPlan>(
         plan, [&](const Operand& operand, bool sends) { return bind(uses, operand, sends, lanes_made, channel); }));
@@ -74,7 +74,7 @@ void RankHarness::start(const std::vector<RankBuffers>& buffers, std::uint32_t o
   interpreter_.emplace(program(), launch_, backend, memory_.pointers());
 }
 
-std::vector<KernelCall> RankHarness::calls(std::span<MeetingRecord* const> records) {
+std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> records) {
   std::vector<RankBuffers> peers(plan_.problem.ranks);  // Peers are distinguished by their positions only.
   launch_.peers = peers.data();
   lay_out();
@@ -89,8 +89,8 @@ std::vector<KernelCall> RankHarness::calls(std::span<MeetingRecord* const> recor
   KernelCall call;
   call.image = image_.data();
   call.ends = ends_.data();
-  place_[0] = {records.data(), meetings_.data(), windows_.data(), visits_.data(), failed_.data()};
-  call.place = place_.data();
+  exchange_[0] = {records.data(), exchange_counts_.data(), windows_.data(), visits_.data(), failed_.data()};
+  call.exchange = exchange_.data();
   call.scratch = launch_.scratch;
   call.rank = plan_.steps.self();
   std::vector<KernelCall> calls(test_call_.operations, call);
@@ -161,7 +161,7 @@ void RankHarness::lay_out() {
 LaneState* RankHarness::bind(const std::vector<LaneUse>& uses, const Operand& operand, bool sends,
                              TestLanes& lanes_made, std::uint16_t channel) const {
   const Rank self = plan_.steps.self();
-  if (operand.place == Place::flag) {
+  if (operand.space == Space::flag) {
     LaneSpec spec;
     spec.channel = channel;
     spec.writer = sends ? self : operand.peer;

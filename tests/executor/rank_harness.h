@@ -33,8 +33,8 @@ class RankHarness {
   Progress advance() { return interpreter_->advance(); }
   const Cursor& cursor() const { return interpreter_->cursor(); }
 
-  // Returns the operations for a thread block. `records`: [rank] meeting records; empty if no rank uses peers' memory.
-  std::vector<KernelCall> calls(std::span<MeetingRecord* const> records);
+  // Returns the operations for a thread block. `records`: [rank] address records; empty if no rank uses peers' memory.
+  std::vector<KernelCall> calls(std::span<AddressRecord* const> records);
 
   // Loads the input of operation `number` into the buffers of `operation`, and clears the output.
   void load(std::uint32_t operation, std::uint32_t number) {
@@ -71,11 +71,11 @@ class RankHarness {
   std::pmr::vector<Number> scratch_;
   std::pmr::vector<std::byte> image_;
   std::pmr::vector<LaneState*> ends_;
-  std::pmr::vector<std::uint64_t> meetings_;
+  std::pmr::vector<std::uint64_t> exchange_counts_;
   std::pmr::vector<WindowPart> windows_;    // Only window 0: buffers are named by their addresses.
   std::pmr::vector<std::uint32_t> visits_;  // [channel]
   std::pmr::vector<std::uint32_t> failed_;  // One word.
-  std::pmr::vector<MeetingPlace> place_;
+  std::pmr::vector<AddressExchange> exchange_;
   std::vector<TestBuffers> test_buffers_;
   StraightProgram straight_;
   std::vector<Move> moves_;
@@ -109,8 +109,8 @@ class RankSet {
   std::pmr::memory_resource* reach_;
   TestLanes lanes_made_;
   std::vector<std::unique_ptr<RankHarness>> harnesses_;
-  std::pmr::vector<MeetingRecord> records_;
-  std::pmr::vector<MeetingRecord*> by_rank_;
+  std::pmr::vector<AddressRecord> records_;
+  std::pmr::vector<AddressRecord*> by_rank_;
 };
 
 }  // namespace tutti::test

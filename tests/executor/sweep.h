@@ -41,7 +41,7 @@ class Sweep : public CatalogueCalls {
 
  private:
   // Engine that provides memory for the CPU's lanes and runs no thread blocks.
-  class CpuPlace final : public Engine {
+  class CpuEngine final : public Engine {
    public:
     std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
     std::pmr::memory_resource* lanes() override { return &lanes_; }
@@ -130,7 +130,7 @@ class Sweep : public CatalogueCalls {
   }
 
   ShmTransport transport_{0};
-  CpuPlace on_cpu_;
+  CpuEngine on_cpu_;
   TestCall cpu_;
 };
 

@@ -9,7 +9,7 @@
 namespace tutti::test {
 namespace {
 
-// Rounds without progress after which the engine reports a deadlock. Arrival of a rank at a meeting is not progress,
+// Rounds without progress after which the engine reports a deadlock. Publishing buffer addresses is not progress,
 // and neither is the timeout of a worker before another worker of its thread block.
 constexpr int kIdleRounds = 1000;
 

@@ -20,7 +20,7 @@ class WarpOfThreads {
   WarpOfThreads(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
   std::uint32_t first() const { return worker_ / kWorkers; }
   std::uint32_t step() const { return workers_ / kWorkers; }
-  std::uint32_t place() const { return worker_ % kWorkers; }
+  std::uint32_t position() const { return worker_ % kWorkers; }
 
   template <std::uint32_t kBlock>
   std::uint32_t largest(std::uint32_t own) const {

@@ -103,9 +103,9 @@ TEST(EventQueue, OrdersByTime_ThenByOrder) {
       expected.erase(expected.begin());
       last = event.time;
       ++popped;
-      for (std::size_t places = 0; places < EventQueue::kAhead; ++places) {
-        const Event* ahead = queue.ahead(places);
-        ASSERT_EQ(ahead == nullptr || ahead->subject == std::next(expected.begin(), places)->subject, true);
+      for (std::size_t distance = 0; distance < EventQueue::kAhead; ++distance) {
+        const Event* ahead = queue.ahead(distance);
+        ASSERT_EQ(ahead == nullptr || ahead->subject == std::next(expected.begin(), distance)->subject, true);
       }
     }
     EXPECT_TRUE(queue.empty());

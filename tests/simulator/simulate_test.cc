@@ -175,7 +175,7 @@ double bytes_of_plans(const Algorithm& algorithm, const Problem& problem, double
   for (const Plan& plan : emit_plans(algorithm, problem)) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       for (const Operand& target : plan.steps[i].targets)
-        if (target.place == Place::lane || (target.is_memory() && target.peer != plan.steps.self()))
+        if (target.space == Space::lane || (target.is_memory() && target.peer != plan.steps.self()))
           units += target.count;
       for (const Operand& source : plan.steps[i].sources)
         if (source.is_memory() && source.peer != plan.steps.self()) units += source.count;

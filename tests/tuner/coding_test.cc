@@ -25,13 +25,13 @@ Compressed counted(const Plan& plan) {
     const Step step = plan.steps[i];
     double length = 0, sources = 0, received = 0, sent = 0, stored = 0;
     for (const Operand& source : step.sources) {
-      if (source.place == Place::flag) continue;
+      if (source.space == Space::flag) continue;
       length = static_cast<double>(source.count) / plan.shape.units;
       sources += 1;
-      received += source.place == Place::lane ? 1 : 0;
+      received += source.space == Space::lane ? 1 : 0;
     }
     for (const Operand& target : step.targets) {
-      sent += target.place == Place::lane ? 1 : 0;
+      sent += target.space == Space::lane ? 1 : 0;
       stored += target.is_memory() ? 1 : 0;
     }
     const bool passes_on = sources == 1 && received == 1;

@@ -130,7 +130,7 @@ class Engine {
   // Prefetches data of the next events step by step: data that a pointer locates is prefetched some events after the
   // pointer.
   void prefetch(const EventQueue& queue) const {
-    constexpr std::size_t kSubject = 14, kStep = 11, kEnds = 8, kLanes = 5, kMessages = 2;  // Places ahead.
+    constexpr std::size_t kSubject = 14, kStep = 11, kEnds = 8, kLanes = 5, kMessages = 2;  // Events ahead.
     if (const Event* event = queue.ahead(kSubject)) {
       if (is_message(*event)) wires_.prefetch(message_of(*event));
       else prefetch_rank(event->subject);

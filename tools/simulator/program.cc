@@ -14,8 +14,8 @@ namespace {
 bool is_source(EndKind kind) { return kind <= EndKind::read; }
 
 EndKind kind_of(const Operand& operand, bool source) {
-  if (operand.place == Place::lane) return source ? EndKind::receive : EndKind::send;
-  if (operand.place == Place::flag) return source ? EndKind::await : EndKind::signal;
+  if (operand.space == Space::lane) return source ? EndKind::receive : EndKind::send;
+  if (operand.space == Space::flag) return source ? EndKind::await : EndKind::signal;
   return source ? EndKind::read : EndKind::write;
 }
 
@@ -161,7 +161,7 @@ class Compiler {
   // Fails if a step has other transfers than those of switches, for which the links are not modelled.
   static Status check_multicast(Rank self, const Step& step, const TimedStep& timed) {
     const auto passes = [&](const Operand& operand) {
-      return !operand.is_memory() ? operand.place == Place::lane : operand.peer != self;
+      return !operand.is_memory() ? operand.space == Space::lane : operand.peer != self;
     };
     const bool apart = (!timed.gathered && std::any_of(step.sources.begin(), step.sources.end(), passes)) ||
                        (!timed.spread && std::any_of(step.targets.begin(), step.targets.end(), passes));

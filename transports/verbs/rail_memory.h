@@ -21,7 +21,7 @@ struct RailMemory {
   std::vector<MemoryRegion> regions;
   std::array<const ibv_mr*, kMaxPorts> of_rail = {};
 
-  bool holds(const std::byte* place) const { return place >= at && place < at + bytes; }
+  bool holds(const std::byte* address) const { return address >= at && address < at + bytes; }
 };
 
 // Registers `memory` with the device of every rail. `add` registers it with one device and returns

@@ -305,7 +305,7 @@ class DeviceCommunicator final : public Communicator {
   std::uint64_t reported_call_ = 0;         // Last call that the proxy reported to other hosts.
   std::atomic<bool> messages_ = false;      // The latest calls are messages.
   std::atomic<std::uint32_t> expected_{0};  // Latest call that the proxy expects.
-  const MeetingPlace* place_ = nullptr;     // In device memory.
+  const AddressExchange* place_ = nullptr;  // In device memory.
   std::shared_ptr<DeviceEvent> latest_;     // After the last call outside of a capture.
   std::shared_ptr<DeviceEvent> captured_;   // After the last call of a capture.
   std::unique_ptr<DeviceEvent> joins_;      // After the work in the caller's stream.

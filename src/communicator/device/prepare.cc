@@ -58,24 +58,24 @@ Status DeviceCommunicator::settle() {
   return {};
 }
 
-// Allocates one block of memory for the meeting place, followed by the tables to which it points.
+// Allocates one block of memory for the address exchange, followed by the tables to which it points.
 Status DeviceCommunicator::find_place(const HostMemory& board_memory) {
   static_assert(kMaxRemoteAccesses == kMaxChannels);
-  std::vector<MeetingRecord*> records;
+  std::vector<AddressRecord*> records;
   for (Rank rank = 0; rank < ranks_; ++rank) records.push_back(TUTTI_TRY(peers_.records(rank)));
-  const std::size_t records_at = round_up(sizeof(MeetingPlace), 16);
-  const std::size_t meetings_at = records_at + round_up(records.size() * sizeof(MeetingRecord*), 16);
-  const std::size_t windows_at = meetings_at + kMaxChannels * sizeof(std::uint64_t);
+  const std::size_t records_at = round_up(sizeof(AddressExchange), 16);
+  const std::size_t counts_at = records_at + round_up(records.size() * sizeof(AddressRecord*), 16);
+  const std::size_t windows_at = counts_at + kMaxChannels * sizeof(std::uint64_t);
   std::byte* memory = TUTTI_TRY(home().take(windows_at + std::size_t{kMaxWindows} * ranks_ * sizeof(WindowPart)));
   auto* windows = reinterpret_cast<WindowPart*>(memory + windows_at);
-  const MeetingPlace place = {.records = reinterpret_cast<MeetingRecord* const*>(memory + records_at),
-                              .meetings = reinterpret_cast<std::uint64_t*>(memory + meetings_at),
-                              .windows = windows,
-                              .remote_accesses = as_mapped(board_memory, board().entry(rank_).block_accesses),
-                              .failed = as_mapped(board_memory, board().failed_word())};
+  const AddressExchange place = {.records = reinterpret_cast<AddressRecord* const*>(memory + records_at),
+                                 .counts = reinterpret_cast<std::uint64_t*>(memory + counts_at),
+                                 .windows = windows,
+                                 .remote_accesses = as_mapped(board_memory, board().entry(rank_).block_accesses),
+                                 .failed = as_mapped(board_memory, board().failed_word())};
   TUTTI_CHECK_OK(device().upload(memory, std::as_bytes(std::span(&place, 1))));
   TUTTI_CHECK_OK(device().upload(memory + records_at, std::as_bytes(std::span(records))));
-  place_ = reinterpret_cast<const MeetingPlace*>(memory);
+  place_ = reinterpret_cast<const AddressExchange*>(memory);
   const std::vector<WindowPart> addresses(peers_.on_one_device() ? ranks_ : 0, kWholeMemory);
   TUTTI_CHECK_OK(device().upload(memory + windows_at, std::as_bytes(std::span(addresses))));
   windows_.use(windows);
@@ -275,7 +275,7 @@ Status DeviceCommunicator::put_on_device(const std::vector<const Program*>& prog
   entry.call.image = prepared.memory;
   entry.call.images = static_cast<std::uint32_t>(programs.size());
   entry.call.ends = reinterpret_cast<LaneState* const*>(prepared.memory + images_bytes);
-  if (launch.cut.group == 1) entry.call.place = place_;
+  if (launch.cut.group == 1) entry.call.exchange = place_;
   entry.call.rank = rank_;
   prepared.thread_block_bytes = thread_block_bytes;
   if (prepared.thread_block_bytes <= device().traits().thread_block_bytes) return {};

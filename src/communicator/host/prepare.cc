@@ -311,7 +311,7 @@ void HostCommunicator::compile(ConnectedPlan& connected) {
       std::make_unique<CompiledPlan>(connected.plan, [&](const Operand& operand, bool sends) -> LaneState* {
         const Rank writer = sends ? rank_ : operand.peer;
         const LaneEnd end = sends ? LaneEnd::writer : LaneEnd::reader;
-        if (operand.place == Place::flag)
+        if (operand.space == Space::flag)
           return links_.end(flag_spec(writer, sends ? operand.peer : rank_, operand.tag), writer, operand.tag, end);
         for (std::size_t i = 0; i < uses.size(); ++i) {
           const bool same_way = (uses[i].direction == Direction::sends) == sends;

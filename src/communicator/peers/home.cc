@@ -52,7 +52,7 @@ void DeviceHome::close_inboxes() {
 Status DeviceHome::open_inboxes(std::size_t bytes, DeviceHandle& handle, File& file) {
   inboxes_ = TUTTI_TRY(device_->allocate_shared(bytes + kRecordsBytes, file));
   inboxes_bytes_ = bytes + kRecordsBytes;
-  records_ = reinterpret_cast<MeetingRecord*>(inboxes_ + bytes);
+  records_ = reinterpret_cast<AddressRecord*>(inboxes_ + bytes);
   if (!file) handle = TUTTI_TRY(device_->handle_of(inboxes_));
   return {};
 }
@@ -65,11 +65,11 @@ Result<LanePair> DeviceHome::lane(const LaneSpec& spec) {
   return lanes_[spec] = lay_lane(spec, memory, memory + kControlBytes);
 }
 
-Result<MeetingRecord*> DeviceHome::records() {
+Result<AddressRecord*> DeviceHome::records() {
   const std::lock_guard lock(mutex_);
   if (records_ == nullptr) {
     std::byte* memory = TUTTI_TRY(arena_.take(kRecordsBytes));
-    records_ = reinterpret_cast<MeetingRecord*>(memory);
+    records_ = reinterpret_cast<AddressRecord*>(memory);
   }
   return records_;
 }

@@ -45,7 +45,7 @@ void PeerSet::follow(LanePlacements routes) {
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == self_) continue;
     if (opened_[peer] != nullptr)
-      records_[peer] = reinterpret_cast<MeetingRecord*>(opened_[peer] + (ranks() - 1) * bytes);
+      records_[peer] = reinterpret_cast<AddressRecord*>(opened_[peer] + (ranks() - 1) * bytes);
     if (routes_.between(self_, peer) == LanePlacement::inbox)
       to_[peer] = Inbox(opened_[peer] + inbox_at(self_, peer, bytes), bytes);
     if (routes_.between(peer, self_) == LanePlacement::inbox)
@@ -107,7 +107,7 @@ bool PeerSet::drained() const {
                      [](const auto& lanes) { return lanes == nullptr || lanes->drained(); });
 }
 
-Result<MeetingRecord*> PeerSet::records(Rank rank) const {
+Result<AddressRecord*> PeerSet::records(Rank rank) const {
   if (homes_[rank] == nullptr) return records_[rank];
   return homes_[rank]->records();
 }

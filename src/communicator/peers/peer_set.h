@@ -32,7 +32,7 @@ class PeerSet {
   Result<LanePair> lane(const LaneSpec& spec);
 
   // Returns the records in which `rank` announces the buffers of its calls.
-  Result<MeetingRecord*> records(Rank rank) const;
+  Result<AddressRecord*> records(Rank rank) const;
 
   // Closes memory of other processes. No call may follow.
   void release_all();
@@ -112,7 +112,7 @@ class PeerSet {
   std::vector<Inbox> to_, from_;         // By rank, for lanes that are not in a home.
   std::vector<File> files_;              // By rank: file descriptors of other processes' memory, until it is opened.
   std::vector<std::byte*> opened_;       // By rank: opened memory of other processes; null: none.
-  std::vector<MeetingRecord*> records_;  // By rank: records in this memory.
+  std::vector<AddressRecord*> records_;  // By rank: records in this memory.
   std::unique_ptr<HostLanes> in_host_;
   std::vector<std::shared_ptr<RemoteLanes>> spans_hosts_;  // By rank; null: on this host.
   std::vector<Rank> strangers_;                            // Ranks of this host in other processes.

@@ -273,7 +273,7 @@ Carried carried_by(const Program& program, const Launch& launch) {
     const std::span all(program.operands + step.first, std::size_t{step.sources} + step.targets);
     const auto memory = std::find_if(all.begin(), all.end(), is_memory);
     for (const Operand& target : all.subspan(step.sources)) {
-      for (std::uint32_t unit = 0; target.place == Place::lane && unit < target.count; ++unit) {
+      for (std::uint32_t unit = 0; target.space == Space::lane && unit < target.count; ++unit) {
         const std::uint32_t place = (memory != all.end() ? memory->unit(unit) : unit) % launch.cut.units;
         const std::uint64_t elements = run_extent(launch.input, launch.cut, place, 1).count;
         carried.element_bytes += elements * launch.element_bytes;

@@ -106,7 +106,7 @@ class BlockBackend {
   }
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     memory_.sources[index] = pointer;
-    memory_.scaled[index] = operand.place == Place::input;
+    memory_.scaled[index] = operand.space == Space::input;
   }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) { memory_.targets[index] = pointer; }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand&) { target(index, pointer); }

@@ -24,7 +24,7 @@ struct ChannelLayout {
     const std::uint32_t widest = image.widest + 1;
     states = take(image.lane_count, sizeof(LaneState));
     lanes = take(image.lane_count, sizeof(LaneState*));
-    peers = take(image.meets != 0 ? image.ranks : 0, sizeof(RankBuffers));
+    peers = take(image.accesses_peers != 0 ? image.ranks : 0, sizeof(RankBuffers));
     pointers = take(2 * widest, sizeof(std::byte*));
     sources = take(widest, sizeof(std::byte*));
     targets = take(widest, sizeof(std::byte*));
@@ -62,15 +62,15 @@ class Channel {
     const Progress begins = block_.agree(too_late ? Progress::waiting : Progress::done);
     // After a failure, the peers' memory may be in use for something else.
     if (begins != Progress::done) return begins;
-    const Progress met = image.meets != 0 ? meet(image, layout) : Progress::done;
-    const Progress progress = met == Progress::done ? run_plan(image, layout) : met;
-    if (image.meets != 0) leave();
+    const Progress exchanged = image.accesses_peers != 0 ? exchange_addresses(image, layout) : Progress::done;
+    const Progress progress = exchanged == Progress::done ? run_plan(image, layout) : exchanged;
+    if (image.accesses_peers != 0) leave();
     if (progress == Progress::done) put_back(image, layout);
     return progress;
   }
 
   TUTTI_HOST_DEVICE const Blocked& blocked() const { return blocked_; }
-  TUTTI_HOST_DEVICE std::uint32_t absent() const { return absent_; }  // The rank that missed a meeting.
+  TUTTI_HOST_DEVICE std::uint32_t absent() const { return absent_; }  // The rank that missed an exchange.
   TUTTI_HOST_DEVICE const Cursor& cursor() const { return cursor_; }
   // This thread's result; run() returns the result of the whole thread block.
   TUTTI_HOST_DEVICE Progress own() const { return own_; }
@@ -134,7 +134,7 @@ class Channel {
     launch.scratch = call_.scratch;
     launch.signature = call_.signature;
     launch.channel = channel_;
-    if (image.meets != 0) launch.peers = at<RankBuffers>(layout.peers);
+    if (image.accesses_peers != 0) launch.peers = at<RankBuffers>(layout.peers);
     if (image.straight_stage_count == 0) return;
     launch.straight = {at<std::uint32_t>(image.straight_stages),
                        at<StraightStep>(image.straight_steps),
@@ -144,14 +144,14 @@ class Channel {
                        image.straight_ll != 0};
   }
 
-  // Locations of buffers. place_of() describes a buffer of this rank for peers. find() locates a peer's buffer for this
-  // device, and returns false unless the `bytes` that the plan accesses lie within the window.
-  TUTTI_HOST_DEVICE BufferPlace place_of(const MeetingPlace& place, const std::byte* buffer, std::uint32_t window,
-                                         std::uint32_t ranks) const {
+  // Locations of buffers. location_of() describes a buffer of this rank for peers. find() locates a peer's buffer for
+  // this device, and returns false unless the `bytes` that the plan accesses lie within the window.
+  TUTTI_HOST_DEVICE BufferLocation location_of(const AddressExchange& exchange, const std::byte* buffer,
+                                               std::uint32_t window, std::uint32_t ranks) const {
     if (window == kNotShown) return {};
-    return {number(buffer) - place.windows[window * ranks + call_.rank].base, window, 0};
+    return {number(buffer) - exchange.windows[window * ranks + call_.rank].base, window, 0};
   }
-  TUTTI_HOST_DEVICE static bool find(const WindowPart* parts, const BufferPlace& buffer, std::uint32_t ranks,
+  TUTTI_HOST_DEVICE static bool find(const WindowPart* parts, const BufferLocation& buffer, std::uint32_t ranks,
                                      std::uint64_t bytes, std::byte*& found) {
     if (buffer.window >= kMaxWindows) return false;
     const WindowPart& part = parts[buffer.window * ranks];
@@ -162,44 +162,44 @@ class Channel {
   // Announces access to peers' memory. A failing rank sets its flag and then checks for announced accesses; a thread
   // block announces its access and then checks the flag. At least one of them detects the other. Returns false if the
   // communicator has already failed.
-  TUTTI_HOST_DEVICE bool enter(const MeetingPlace& place) const {
-    store_relaxed(place.remote_accesses + channel_, 1U);
+  TUTTI_HOST_DEVICE bool enter(const AddressExchange& exchange) const {
+    store_relaxed(exchange.remote_accesses + channel_, 1U);
     full_fence();
-    return load_acquire(place.failed) == 0;
+    return load_acquire(exchange.failed) == 0;
   }
   TUTTI_HOST_DEVICE void leave() {
     block_.join();
-    if (block_.worker() == 0) store_release(call_.place->remote_accesses + channel_, 0U);
+    if (block_.worker() == 0) store_release(call_.exchange->remote_accesses + channel_, 0U);
   }
 
   // Publishes this rank's buffer addresses and reads those of the peers.
-  TUTTI_HOST_DEVICE Progress meet(Image& image, const ChannelLayout& layout) {
-    const MeetingPlace& place = *call_.place;
+  TUTTI_HOST_DEVICE Progress exchange_addresses(Image& image, const ChannelLayout& layout) {
+    const AddressExchange& exchange = *call_.exchange;
     // When resuming, the records are still there.
-    const std::uint64_t meeting = place.meetings[channel_] + (resumes_ ? 0 : 1);
-    const std::uint64_t record = std::uint64_t{channel_} * 2 + meeting % 2;
-    MeetingRecord& own = place.records[call_.rank][record];
-    const bool said = turn_ != nullptr && load_relaxed(&own.meeting) == meeting;  // By an earlier launch.
+    const std::uint64_t sequence = exchange.counts[channel_] + (resumes_ ? 0 : 1);
+    const std::uint64_t record = std::uint64_t{channel_} * 2 + sequence % 2;
+    AddressRecord& own = exchange.records[call_.rank][record];
+    const bool said = turn_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
     if (block_.worker() == 0 && !said) {
-      own.input = place_of(place, call_.self.input, call_.input_window, image.ranks);
-      own.output = place_of(place, call_.self.output, call_.output_window, image.ranks);
+      own.input = location_of(exchange, call_.self.input, call_.input_window, image.ranks);
+      own.output = location_of(exchange, call_.self.output, call_.output_window, image.ranks);
       own.signature = call_.signature.word;
-      store_release(&own.meeting, meeting);
+      store_release(&own.sequence, sequence);
     }
     // Done by the last thread, since the first one has just been busy; this read is slow.
-    const bool late = block_.worker() == block_.workers() - 1 && !enter(place);
+    const bool late = block_.worker() == block_.workers() - 1 && !enter(exchange);
     if (late) store_relaxed(&image.stop, 1U);
     Progress progress = Progress::done;
     for (std::uint32_t peer = block_.worker(); peer < image.ranks && !late; peer += block_.workers()) {
-      const MeetingRecord& theirs = place.records[peer][record];
-      const WindowPart* parts = place.windows + peer;
+      const AddressRecord& theirs = exchange.records[peer][record];
+      const WindowPart* parts = exchange.windows + peer;
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
       if (peer == call_.rank) {  // Not awaited: a timeout report would name this rank itself.
         buffers = call_.self;
         continue;
       }
       progress = await_in(block_, &image.stop, [&] {
-        if (load_acquire(&theirs.meeting) != meeting) return Progress::waiting;
+        if (load_acquire(&theirs.sequence) != sequence) return Progress::waiting;
         const bool right = theirs.signature == call_.signature.word &&
                            find(parts, theirs.input, image.ranks, image.peer_input_bytes, buffers.input) &&
                            find(parts, theirs.output, image.ranks, image.peer_output_bytes, buffers.output);
@@ -211,7 +211,7 @@ class Channel {
     }
     own_ = progress;  // A late thread reports nothing, because the failure is known already.
     progress = block_.agree(late ? Progress::waiting : progress);
-    if (progress == Progress::done && block_.worker() == 0) place.meetings[channel_] = meeting;
+    if (progress == Progress::done && block_.worker() == 0) exchange.counts[channel_] = sequence;
     return progress;
   }
 

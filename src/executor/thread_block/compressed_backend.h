@@ -73,8 +73,8 @@ class CompressedBackend : public BlockBackend<ThreadBlock> {
 
   TUTTI_HOST_DEVICE static CompressedOperand kind_of(const Operand& operand) {
     if (!operand.is_memory()) return CompressedOperand::message;
-    if (operand.place == Place::input) return CompressedOperand::own_input;
-    return operand.place == Place::output ? CompressedOperand::output : CompressedOperand::scratch;
+    if (operand.space == Space::input) return CompressedOperand::own_input;
+    return operand.space == Space::output ? CompressedOperand::output : CompressedOperand::scratch;
   }
 
   Keeps keeps_;

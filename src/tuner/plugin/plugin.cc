@@ -73,17 +73,17 @@ const TunerPlugin* TunerPlugin::of_process(const std::string& name) {
   static std::mutex& mutex = *new std::mutex;
   static auto& opened = *new std::map<std::string, std::unique_ptr<TunerPlugin>>;
   const std::lock_guard lock(mutex);
-  const auto [place, fresh] = opened.try_emplace(name);
-  if (!fresh) return place->second.get();
+  const auto [entry, fresh] = opened.try_emplace(name);
+  if (!fresh) return entry->second.get();
   Result<std::unique_ptr<TunerPlugin>> plugin = open(name);
   if (plugin.ok()) {
-    place->second = std::move(plugin).value();
-    log(LogLevel::info, "tuner plugin %s", place->second->name().c_str());
+    entry->second = std::move(plugin).value();
+    log(LogLevel::info, "tuner plugin %s", entry->second->name().c_str());
   } else {
     log(LogLevel::warn, "tuner plugin %s (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN) could not be loaded: %s",
         name.c_str(), std::move(plugin).status().message().c_str());
   }
-  return place->second.get();
+  return entry->second.get();
 }
 
 std::unique_ptr<TunerAdviser> TunerAdviser::make(const TunerPlugin* plugin, const AdvisedRanks& ranks) {

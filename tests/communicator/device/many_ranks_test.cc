@@ -117,7 +117,7 @@ void add_tags(const std::vector<Plan>& plans, TagsByPair& tags) {
     for (std::size_t i = 0; i < plans[self].steps.size(); ++i) {
       const Step step = plans[self].steps[i];
       for (const Operand& target : step.targets) {
-        if (target.place == Place::lane) tags[{self, target.peer}].insert(target.tag);
+        if (target.space == Space::lane) tags[{self, target.peer}].insert(target.tag);
       }
     }
   }

@@ -19,27 +19,27 @@ void await_all(DeviceRanks& own, const Shown& shown) {
   own.synchronize();
 }
 
-// Writes the record by which a rank announces its buffers for the second meeting, without a call. Must run before the
+// Writes the record by which a rank announces its buffers for the second exchange, without a call. Must run before the
 // rank registers a window. The sequence number counts two gathers of the registration, await_all() and the announced
 // call.
-void say(DeviceRig& rig, DeviceRanks& own, Rank rank, const BufferPlace& place) {
+void say(DeviceRig& rig, DeviceRanks& own, Rank rank, const BufferLocation& place) {
   CallRecord call =
       record_of(call_of(Collective::all_reduce, DataType::int32, kCount, nullptr, nullptr), own[0].options());
   call.sequence = own[0].board().last(rank) + 4;
-  MeetingRecord record;
-  record.meeting = 2;
+  AddressRecord record;
+  record.sequence = 2;
   record.input = record.output = place;
   record.signature = signature_of(call).word;
-  MeetingRecord* records = own[0].peers().records(rank).value();
+  AddressRecord* records = own[0].peers().records(rank).value();
   for (std::uint32_t channel = 0; channel < kMaxChannels; ++channel) {
-    auto* at = reinterpret_cast<std::byte*>(records + 2 * channel + record.meeting % 2);
+    auto* at = reinterpret_cast<std::byte*>(records + 2 * channel + record.sequence % 2);
     EXPECT_TRUE(rig.device().upload(at, std::as_bytes(std::span(&record, 1))).ok());
   }
 }
 
 // Returns work in which rank 1 announces an invalid buffer. Peers must report a mismatched call and not access the
 // buffer.
-Work refuse(const BufferPlace& place) {
+Work refuse(const BufferLocation& place) {
   return [place](DeviceRig& rig, DeviceRanks& own, Rank rank) -> std::string {
     if (rank == 1) say(rig, own, rank, place);
     Shown shown(rig, own);  // Becomes window 1.
