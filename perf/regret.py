@@ -130,9 +130,9 @@ def measure(options, collective, ranks, transport, environment):
     cells, out, idle = {}, set(), set()
     field = list(competitors(options.build, collective, transport))
     sizes = {one: [size for size in options.sizes if not one[2] or size <= one[2]] for one in field}
-    for turn in range(options.passes):
+    for number in range(options.passes):
         for at in range(len(field)):
-            competitor = field[(at + turn) % len(field)]
+            competitor = field[(at + number) % len(field)]
             left = [size for size in sizes[competitor] if goes_on(cells.get(size), competitor)]
             if competitor in out or not left:
                 continue
@@ -254,13 +254,13 @@ def held_out(cell):
     if passes < 2 or chosen not in samples or regret(cell)[1] not in samples:
         return None
 
-    def found(turns, of):
-        return {name: of([times[turn] for times in rows for turn in turns]) for name, rows in samples.items()}
+    def found(others, of):
+        return {name: of([times[number] for times in rows for number in others]) for name, rows in samples.items()}
 
     ratios = []
-    for turn in range(passes):
-        known = found([other for other in range(passes) if other != turn], quick)
-        seen = found([turn], middle)  # The choice has two times per pass; using only the faster one would be biased.
+    for number in range(passes):
+        known = found([other for other in range(passes) if other != number], quick)
+        seen = found([number], middle)  # The choice has two times per pass; using only the faster one would be biased.
         ratios.append(seen[chosen] / seen[min(known, key=known.get)])
     return middle(ratios)
 

@@ -172,8 +172,8 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
     if (runner == nullptr) return tutti::no_runner(*handle);
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*handle), options));
     TUTTI_CHECK_OK(tutti::check_same_memory(*handle, merged));
-    const tutti::Ticket turn(handle->shared);
-    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, turn.await()));
+    const tutti::Ticket ticket(handle->shared);
+    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, ticket.await()));
     auto made = runner->split(color, key, merged);
     if (!made.ok()) return tutti::note_failure(*handle->shared, std::move(made).status());
     tutti_comm created = nullptr;

@@ -56,8 +56,8 @@ tutti_status tutti_window_register(void* memory, size_t size, uint32_t flags, tu
     if ((flags & ~std::uint32_t{TUTTI_WINDOW_SYMMETRIC}) != 0)
       return invalid_argument("flags are " + std::to_string(flags) + ": pass 0 or TUTTI_WINDOW_SYMMETRIC");
     const CommHandle* handle = TUTTI_TRY(tutti::running_handle(comm));
-    const tutti::Ticket turn(handle->shared);
-    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, turn.await()));
+    const tutti::Ticket ticket(handle->shared);
+    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, ticket.await()));
     const auto promise = flags == 0 ? tutti::WindowPromise::none : tutti::WindowPromise::symmetric;
     *window =
         tutti::window_handle_of(TUTTI_TRY(tutti::show(*handle, {static_cast<std::byte*>(memory), size, promise})));
@@ -69,8 +69,8 @@ tutti_status tutti_window_deregister(tutti_window window, tutti_comm comm) {
   if (window == nullptr) return tutti_ok;
   return guarded("tutti_window_deregister", [&]() -> Status {
     const CommHandle* handle = TUTTI_TRY(tutti::running_handle(comm));
-    const tutti::Ticket turn(handle->shared);
-    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, turn.await()));
+    const tutti::Ticket ticket(handle->shared);
+    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, ticket.await()));
     return tutti::withdraw(*handle, window);
   });
 }

@@ -29,7 +29,7 @@ class Interpreter {
   TUTTI_HOST_DEVICE Interpreter(const Program& program, const Launch& launch, Backend backend, std::byte** pointers)
       : program_(program), launch_(launch), backend_(backend), sources_(pointers), targets_(pointers + program.widest) {
     const std::uint32_t behind = launch.loop.skew * (program.stage_count > 0 ? program.stage_count - 1 : 0);
-    turns_ = program.stage_count == 0 ? 0 : launch.loop.chunks + behind;
+    iterations_ = program.stage_count == 0 ? 0 : launch.loop.chunks + behind;
     start();
   }
 
@@ -37,7 +37,7 @@ class Interpreter {
   TUTTI_HOST_DEVICE void start() {
     cursor_ = {};
     stages_ = launch_.straight.stages == nullptr ? program_.stage_count : launch_.straight.stage_count;
-    if (turns_ > 0 && !enter_stage()) next_stage();
+    if (iterations_ > 0 && !enter_stage()) next_stage();
   }
 
   // Resumes where an earlier run of the launch stopped. Operands acquired for the current step are acquired again,
@@ -53,7 +53,7 @@ class Interpreter {
   // if a received message belongs to another call.
   TUTTI_HOST_DEVICE Progress advance() {
     const bool straight = launch_.straight.stages != nullptr;
-    while (cursor_.turn < turns_) {
+    while (cursor_.iteration < iterations_) {
       const Progress progress = straight ? run_straight_stage() : run_round();
       if (progress != Progress::done) return progress;
       straight ? next_stage() : next_round();
@@ -78,8 +78,8 @@ class Interpreter {
   // Sets the chunk of this stage. Returns false if the stage has no chunk in this iteration.
   TUTTI_HOST_DEVICE bool find_part() {
     const std::uint32_t behind = launch_.loop.skew * stage();
-    chunk_ = cursor_.turn - behind;
-    if (cursor_.turn < behind || chunk_ >= launch_.loop.chunks) return false;
+    chunk_ = cursor_.iteration - behind;
+    if (cursor_.iteration < behind || chunk_ >= launch_.loop.chunks) return false;
     part_ = chunk_ * launch_.channels + launch_.channel;
     return true;
   }
@@ -99,7 +99,7 @@ class Interpreter {
     do {
       if (++cursor_.stage == stages_) {
         cursor_.stage = 0;
-        if (++cursor_.turn == turns_) return;
+        if (++cursor_.iteration == iterations_) return;
       }
     } while (!enter_stage());
   }
@@ -345,7 +345,7 @@ class Interpreter {
   std::byte** targets_;
   Blocked blocked_;
   Cursor cursor_;
-  std::uint32_t turns_ = 0;
+  std::uint32_t iterations_ = 0;
   std::uint32_t stages_ = 0;
   std::uint32_t chunk_ = 0;
   std::uint32_t part_ = 0;  // Index of the chunk among those of all channels.

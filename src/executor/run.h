@@ -31,10 +31,10 @@ struct Launch {
 };
 static_assert(sizeof(Launch) == 208);
 
-// Position in the loops: turn, stage, round, slice, step, from the outermost to the innermost.
+// Position in the loops: iteration, stage, round, slice, step, from the outermost to the innermost.
 struct Cursor {
-  std::uint32_t turn = 0;
-  std::uint32_t stage = 0;  // Position in the stage order of the turn.
+  std::uint32_t iteration = 0;
+  std::uint32_t stage = 0;  // Position in the stage order of the iteration.
   std::uint32_t round = 0;
   std::uint32_t slice = 0;
   std::uint32_t step = 0;

@@ -128,10 +128,10 @@ std::vector<const Event*> in_loop_order(const Traffic& traffic, const Loop& loop
   const std::uint32_t chunks = std::min(loop.chunks, 2 * loop.slots + 2 * stages);
   const bool reversed = loop.skew > 0 && loop.order == StageOrder::latest_first;
   std::vector<const Event*> order;
-  for (std::uint32_t turn = 0; turn < chunks + loop.skew * (stages - 1); ++turn) {
+  for (std::uint32_t iteration = 0; iteration < chunks + loop.skew * (stages - 1); ++iteration) {
     for (std::uint32_t position = 0; position < stages; ++position) {
       const std::uint32_t stage = reversed ? stages - 1 - position : position;
-      if (turn < loop.skew * stage || turn - loop.skew * stage >= chunks) continue;
+      if (iteration < loop.skew * stage || iteration - loop.skew * stage >= chunks) continue;
       for (const Event& event : traffic.events) {
         if (event.stage == stage) order.push_back(&event);
       }

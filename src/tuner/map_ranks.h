@@ -57,8 +57,8 @@ struct Station {
 };
 
 struct RankRings {
-  // [channel]: order of ranks; ranks of a host are adjacent. Channels beyond use these orders in turn. Empty: a host is
-  // unknown, or rings have no advantage.
+  // [channel]: order of ranks; ranks of a host are adjacent. Channels beyond use these orders round-robin. Empty: a
+  // host is unknown, or rings have no advantage.
   std::vector<std::vector<Rank>> orders;
   double gbytes_per_s = 0;  // Bandwidth of each ring while all are in use.
   bool only_rings = false;  // True if Circuits::only_rings holds on some host.

@@ -82,7 +82,7 @@ class Search {
       walk.seen.set(0);
       return extend(walk);
     }
-    for (std::uint32_t i = 0; i < question_.gates; ++i) {  // Rings use the gates in turn.
+    for (std::uint32_t i = 0; i < question_.gates; ++i) {  // Rings use the gates round-robin.
       walk.ring.gate = static_cast<std::uint32_t>((made_.size() + i) % question_.gates);
       begin_at_gate(walk);
     }

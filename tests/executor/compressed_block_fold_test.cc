@@ -269,13 +269,14 @@ TEST_P(CompressedBlockFoldTest, MatchesCpuBits) {
 
 TEST_P(CompressedBlockFoldTest, MatchesCpuBits_WithWarps) {
   for (const std::uint64_t count : {131U, 1100U}) {
-    for (std::uint32_t turn = 0; turn < 8; ++turn) {
+    for (std::uint32_t iteration = 0; iteration < 8; ++iteration) {
       const std::uint32_t sources = 1 + any(3);
       constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
-      ASSERT_NO_FATAL_FAILURE(compare(
-          {format(), kTypes[any(3)], static_cast<Reduction>(any(kReductions)), static_cast<Keeps>(any(3)), any(2) == 0,
-           sources, any(1U << sources), count, any(2) * any(4), turn % 4 == 1 || turn == 7, turn % 4 == 2 || turn == 7},
-          Crews::of_a_warp));
+      ASSERT_NO_FATAL_FAILURE(
+          compare({format(), kTypes[any(3)], static_cast<Reduction>(any(kReductions)), static_cast<Keeps>(any(3)),
+                   any(2) == 0, sources, any(1U << sources), count, any(2) * any(4),
+                   iteration % 4 == 1 || iteration == 7, iteration % 4 == 2 || iteration == 7},
+                  Crews::of_a_warp));
     }
   }
 }

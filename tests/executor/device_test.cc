@@ -152,14 +152,14 @@ TEST_P(DeviceTest, MeasuresTimeBetweenMarks) {
   const HostMemory word = device().allocate_host(sizeof(std::uint32_t)).value();
   auto* on_host = reinterpret_cast<std::uint32_t*>(word.host);
   auto* on_device = reinterpret_cast<std::uint32_t*>(word.device);
-  for (std::uint32_t turn = 1; turn <= 2; ++turn) {
+  for (std::uint32_t value = 1; value <= 2; ++value) {
     ASSERT_TRUE(around->begin(a_).ok());
     ASSERT_TRUE(timer->begin(a_).ok());
-    ASSERT_TRUE(device().hold_until(on_device, turn, a_).ok());
+    ASSERT_TRUE(device().hold_until(on_device, value, a_).ok());
     ASSERT_TRUE(timer->end(a_).ok());
     ASSERT_TRUE(around->end(a_).ok());
     EXPECT_TRUE(stays_false([&] { return timer->took_ns().value().has_value(); })) << "it waits for nothing";
-    store_release(on_host, turn);
+    store_release(on_host, value);
     expect_done(a_);
     const auto took_ns = timer->took_ns().value(), all_ns = around->took_ns().value();
     ASSERT_TRUE(took_ns.has_value() && all_ns.has_value());

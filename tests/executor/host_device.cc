@@ -309,13 +309,14 @@ Status HostDevice::run(const Batch& batch) {
 // Holds a file lock, since a thread block that waits for another launch would wait forever. The kernel releases the
 // lock of a killed process.
 void HostDevice::run_alone(const Batch& batch) {
-  const std::lock_guard lock(turn_);
-  struct flock turn = {};
-  turn.l_type = F_WRLCK;
-  while (options_.turns >= 0 && ::fcntl(options_.turns, F_SETLKW, &turn) != 0) TUTTI_ASSERT(errno == EINTR);
+  const std::lock_guard lock(launch_mutex_);
+  struct flock file_lock = {};
+  file_lock.l_type = F_WRLCK;
+  while (options_.launch_lock >= 0 && ::fcntl(options_.launch_lock, F_SETLKW, &file_lock) != 0)
+    TUTTI_ASSERT(errno == EINTR);
   run_thread_blocks(batch);
-  turn.l_type = F_UNLCK;
-  if (options_.turns >= 0) TUTTI_ASSERT(::fcntl(options_.turns, F_SETLK, &turn) == 0);
+  file_lock.l_type = F_UNLCK;
+  if (options_.launch_lock >= 0) TUTTI_ASSERT(::fcntl(options_.launch_lock, F_SETLK, &file_lock) == 0);
 }
 
 void HostDevice::run_thread_blocks(const Batch& batch) const {

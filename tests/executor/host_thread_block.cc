@@ -9,7 +9,7 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::uint32_t kPollsPerTurn = 4;
+constexpr std::uint32_t kPollsPerTimeSlice = 4;
 constexpr auto kStuck = std::chrono::seconds(60);  // Without progress for this long, the test reports a deadlock.
 
 }  // namespace
@@ -41,7 +41,7 @@ Progress HostWorker::agree(Progress progress) {
 
 bool WatchedHostThreadBlock::stopped() {
   std::this_thread::yield();
-  if (watch_->turns != nullptr && ++polls_ >= kPollsPerTurn) return true;
+  if (watch_->time_slices != nullptr && ++polls_ >= kPollsPerTimeSlice) return true;
   if (load_acquire(watch_->failed) != 0) return true;
   const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began_;
   return watch_->timeout_ns != 0 && static_cast<std::uint64_t>(waited.count()) > watch_->timeout_ns;

@@ -25,16 +25,16 @@ class LoneWorker {
 struct Lone {
   const KernelCall* call;
   std::uint32_t channel;
-  KernelTurn turn;
+  TimeSlice time_slice;
 
   // Returns whether the channel progressed.
   bool advance(std::byte* memory) {
-    const KernelTurn before = turn;
-    Channel<LoneWorker> run(*call, channel, {}, memory, &turn);
+    const TimeSlice before = time_slice;
+    Channel<LoneWorker> run(*call, channel, {}, memory, &time_slice);
     const Progress progress = run.run();
-    if (progress == Progress::done) turn.state = TurnState::done;
-    if (progress == Progress::mismatch) turn.state = TurnState::failed;
-    return turn.state != before.state || !(turn.cursor == before.cursor);
+    if (progress == Progress::done) time_slice.state = TimeSliceState::done;
+    if (progress == Progress::mismatch) time_slice.state = TimeSliceState::failed;
+    return time_slice.state != before.state || !(time_slice.cursor == before.cursor);
   }
 };
 
@@ -42,9 +42,9 @@ std::string run_to_the_end(std::vector<Lone>& thread_blocks, std::byte* memory) 
   for (int idle = 0; idle < kIdleRounds; ++idle) {
     std::size_t done = 0;
     for (Lone& block : thread_blocks) {
-      if (block.turn.state < TurnState::done && block.advance(memory)) idle = 0;
-      if (block.turn.state == TurnState::failed) return "a message of another call";
-      if (block.turn.state == TurnState::done) ++done;
+      if (block.time_slice.state < TimeSliceState::done && block.advance(memory)) idle = 0;
+      if (block.time_slice.state == TimeSliceState::failed) return "a message of another call";
+      if (block.time_slice.state == TimeSliceState::done) ++done;
     }
     if (done == thread_blocks.size()) return "";
   }

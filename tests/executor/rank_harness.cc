@@ -241,7 +241,7 @@ std::vector<std::vector<KernelCall>> RankSet::calls() {
   return calls;
 }
 
-std::string RankSet::run_in_turns() {
+std::string RankSet::run_time_sliced() {
   constexpr int kIdleRounds = 2;
   for (std::uint32_t operation = 0; operation < test_call_.operations; ++operation) {
     std::vector<RankBuffers> buffers;

@@ -97,7 +97,7 @@ class RankSet {
   // Returns the calls for thread blocks: [rank][operation].
   std::vector<std::vector<KernelCall>> calls();
   // Runs all ranks alternately in this thread, without waiting. Returns an error, or an empty string.
-  std::string run_in_turns();
+  std::string run_time_sliced();
   void load(std::uint32_t operation, std::uint32_t number);
   // Returns an error in the ranks' results, or an empty string.
   std::string complaint() const;

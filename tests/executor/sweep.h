@@ -109,7 +109,7 @@ class Sweep : public CatalogueCalls {
     for (std::size_t rank = 0; rank < test_call_.plans[0].size(); ++rank)
       in_place.push_back(may_be_in_place && random_() % 2 == 0);
     RankSet wanted(cpu_, transport_, in_place);
-    ASSERT_EQ(wanted.run_in_turns(), "") << shape();
+    ASSERT_EQ(wanted.run_time_sliced(), "") << shape();
     for (const Protocol protocol : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
       test_call_.protocol = protocol;
       test_call_.forms = random_() % 2 == 0 ? Forms::as_proved : Forms::one_way;

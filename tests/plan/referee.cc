@@ -50,7 +50,7 @@ class Referee {
     for (Rank rank = 0; rank < plans_.size(); ++rank) {
       Process& process = processes_.emplace_back(rank);
       process.slow = random_() % 3 == 0;
-      add_turns(process, static_cast<std::uint32_t>(plans_[rank].shape.stages.size()));
+      add_iterations(process, static_cast<std::uint32_t>(plans_[rank].shape.stages.size()));
     }
     slot_elements_ = (longest_message() + loop.longest - 1) / loop.longest;
   }
@@ -65,12 +65,12 @@ class Referee {
  private:
   // The loop ---------------------------------------------------------------------------------------------------------
 
-  void add_turns(Process& process, std::uint32_t stages) {
+  void add_iterations(Process& process, std::uint32_t stages) {
     const bool latest_first = loop_.order == StageOrder::latest_first && loop_.skew > 0;
-    for (std::uint32_t turn = 0; turn < loop_.chunks + loop_.skew * (stages - 1); ++turn) {
+    for (std::uint32_t iteration = 0; iteration < loop_.chunks + loop_.skew * (stages - 1); ++iteration) {
       for (std::uint32_t i = 0; i < stages; ++i) {
         const std::uint32_t stage = latest_first ? stages - 1 - i : i;
-        const std::uint32_t chunk = turn - loop_.skew * stage;  // Wraps around if there is none yet.
+        const std::uint32_t chunk = iteration - loop_.skew * stage;  // Wraps around if there is none yet.
         if (chunk < loop_.chunks) add_stage(process, chunk, stage);
       }
     }

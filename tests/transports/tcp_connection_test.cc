@@ -116,7 +116,7 @@ TEST_F(TcpMaliciousPeer, MaySendRandomData) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
-  for (int turn = 0; turn < 200; ++turn) {
+  for (int iteration = 0; iteration < 200; ++iteration) {
     auto [first, second] = loopback_pair();
     victim = std::make_unique<TcpConnection>(std::move(first), false, "here");
     stranger = std::move(second);

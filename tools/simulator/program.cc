@@ -123,13 +123,13 @@ class Compiler {
   }
 
   // Rotates sources in peers' memory, so that ranks which read concurrently begin with different peers.
-  std::span<const Operand> in_turn(Rank self, std::span<const Operand> sources) {
+  std::span<const Operand> rotated(Rank self, std::span<const Operand> sources) {
     const auto later = std::find_if(sources.begin(), sources.end(),
                                     [&](const Operand& operand) { return operand.is_memory() && operand.peer > self; });
     if (later == sources.end()) return sources;
-    turned_.assign(later, sources.end());
-    turned_.insert(turned_.end(), sources.begin(), later);
-    return turned_;
+    rotated_.assign(later, sources.end());
+    rotated_.insert(rotated_.end(), sources.begin(), later);
+    return rotated_;
   }
 
   Status add(Rank self, const Step& step) {
@@ -137,7 +137,7 @@ class Compiler {
     timed.gathered = limits_.multicast && of_all_ranks(step.sources, ranks_);
     timed.spread = limits_.multicast && of_all_ranks(step.targets, ranks_);
     if (limits_.multicast) TUTTI_CHECK_OK(check_multicast(self, step, timed));
-    for (const Operand& operand : in_turn(self, step.sources)) {
+    for (const Operand& operand : rotated(self, step.sources)) {
       timed.units = std::max(timed.units, operand.count);
       if (operand.is_memory() && operand.peer == self && !timed.gathered) continue;
       const End end = TUTTI_TRY(end_of(self, operand, true));
@@ -254,7 +254,7 @@ class Compiler {
   std::unordered_map<LaneKey, std::uint32_t, HashOfLane> numbers_;
   std::vector<Traffic> traffic_;  // [lane]
   std::vector<TagKey> tags_;      // Tags of the current plan, sorted.
-  std::vector<Operand> turned_;
+  std::vector<Operand> rotated_;
   std::uint32_t longest_ = 0;
   bool has_lanes_ = false;
 };

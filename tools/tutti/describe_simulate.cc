@@ -55,7 +55,7 @@ std::vector<OptionRow> options_of_call() {
        "Lengthen steps and latencies randomly: exponentially distributed, X is the mean as a fraction of each."},
       {"seed", kSeed, "N", "1", "Seed of --jitter."},
       {"rings", kRings, "N", "8",
-       "Number of different rings (and trees of hosts) that channels use in turn; 0: one, in the order of ranks."},
+       "Number of different rings (and trees of hosts) that channels use round-robin; 0: one, in the order of ranks."},
       {"unfolded", kUnfolded, nullptr, "",
        "Simulate every rank. Without it, ranks that behave alike are simulated once, which gives the same times."},
       {"trace", kTrace, "FILE", "no trace",

@@ -22,8 +22,8 @@ ucs_status_t UcxEnd::take_message(const MessageHead& head, const Data& data) {
     fail("received a message that is longer than its slot or its header");
     return UCS_OK;
   }
-  const bool in_turn = head.number - lane.next < kSlots && arrival.state == Arrival::State::none;
-  if (!in_turn || head.number - load_acquire(&lane.view.credits->taken) >= kSlots) {
+  const bool in_order = head.number - lane.next < kSlots && arrival.state == Arrival::State::none;
+  if (!in_order || head.number - load_acquire(&lane.view.credits->taken) >= kSlots) {
     fail("received a message twice, or without a free slot for it");
     return UCS_OK;
   }

@@ -89,7 +89,7 @@ void DeviceAutotuning::decide(Class& tuned, const Call& call) {
   }
   Turn turn = {.call = &call, .tuned = &tuned, .candidate = tuned.meanwhile};
   if (number > tuned.before) {
-    const Autotuner::Turn of_autotuner = autotuner.turn_at(number - 1 - tuned.before);
+    const Autotuner::Trial of_autotuner = autotuner.trial_at(number - 1 - tuned.before);
     turn.candidate = of_autotuner.candidate;
     turn.tried = of_autotuner.tried;
     turn.counts = of_autotuner.counts;
@@ -222,7 +222,7 @@ void DeviceAutotuning::propose(Class& tuned) {
 
 void DeviceAutotuning::change_over(Class& tuned, const Switchover::Decision& decision) {
   Autotuner& autotuner = tuned.tuning.autotuner;
-  tuned.meanwhile = autotuner.turn_at(kLater).candidate;
+  tuned.meanwhile = autotuner.trial_at(kLater).candidate;
   if (tuned.concluded) autotuner = *std::exchange(tuned.concluded, std::nullopt);
   else autotuner.follow(decision.outcome);
   tuned.before = decision.from - 1;

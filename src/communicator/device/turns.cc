@@ -70,7 +70,7 @@ Result<Turns::Request*> Turns::note(const DeviceLaunch& launch, Comes comes) {
   request->comes = comes;
   for (std::uint32_t i = 0; i < launch.count; ++i) {
     BatchCall& call = request->launch.batch.calls[i];
-    call.watch.turns = desk_on_device().turns + request->turns;
+    call.watch.time_slices = desk_on_device().turns + request->turns;
     request->turns += call.channels;
     const auto timeout_ns = static_cast<std::int64_t>(call.watch.timeout_ns);
     if (request->timeout_ns == 0 || (timeout_ns != 0 && timeout_ns < request->timeout_ns))
@@ -199,24 +199,24 @@ void Turns::launch_jobs() {
 
 // Peers see only completed steps, so thread blocks have progressed only if a cursor or state has changed.
 void Turns::run(const Request& request) {
-  std::fill_n(desk().turns, request.turns, KernelTurn{});
+  std::fill_n(desk().turns, request.turns, TimeSlice{});
   const std::int64_t began_ns = now_ns();
   std::int64_t pause_ns = kNapNs;
   for (bool first = true; !over(); first = false) {
     const std::uint64_t seen = moves_of_peers();
     end_late_calls(request, began_ns);
-    const std::vector<KernelTurn> before(desk().turns, desk().turns + request.turns);
+    const std::vector<TimeSlice> before(desk().turns, desk().turns + request.turns);
     Status launched = launch(request);
     if (!launched.ok()) {
       (void)control_.fail(std::move(launched));
       return;
     }
-    const bool moved = !std::equal(
-        before.begin(), before.end(), desk().turns,
-        [](const KernelTurn& a, const KernelTurn& b) { return a.state == b.state && a.cursor == b.cursor; });
+    const bool moved =
+        !std::equal(before.begin(), before.end(), desk().turns,
+                    [](const TimeSlice& a, const TimeSlice& b) { return a.state == b.state && a.cursor == b.cursor; });
     if (moved || first) notify_peers();
-    if (count(request, TurnState::done) == request.turns) return;
-    if (count(request, TurnState::failed) > 0) failed_ = true;
+    if (count(request, TimeSliceState::done) == request.turns) return;
+    if (count(request, TimeSliceState::failed) > 0) failed_ = true;
     pause_ns = moved ? kNapNs : std::min(2 * pause_ns, kLongestNs);
     const std::int64_t until_ns = now_ns() + pause_ns;
     while (moves_of_peers() == seen && now_ns() < until_ns && !over()) nap(kNapNs);
@@ -237,7 +237,7 @@ Status Turns::launch(const Request& request) {
 // Marks calls past their timeout: their thread blocks report the awaited rank if they still wait.
 void Turns::end_late_calls(const Request& request, std::int64_t began_ns) {
   const auto waited_ns = static_cast<std::uint64_t>(now_ns() - began_ns);
-  KernelTurn* turn = desk().turns;
+  TimeSlice* turn = desk().turns;
   for (std::uint32_t i = 0; i < request.launch.count; ++i) {
     const BatchCall& call = request.launch.batch.calls[i];
     const bool late = call.watch.timeout_ns != 0 && waited_ns > call.watch.timeout_ns;
@@ -245,9 +245,9 @@ void Turns::end_late_calls(const Request& request, std::int64_t began_ns) {
   }
 }
 
-std::uint32_t Turns::count(const Request& request, TurnState state) const {
+std::uint32_t Turns::count(const Request& request, TimeSliceState state) const {
   return static_cast<std::uint32_t>(std::count_if(desk().turns, desk().turns + request.turns,
-                                                  [&](const KernelTurn& turn) { return turn.state == state; }));
+                                                  [&](const TimeSlice& turn) { return turn.state == state; }));
 }
 
 std::uint64_t Turns::moves_of_peers() const {

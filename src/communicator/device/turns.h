@@ -60,7 +60,7 @@ class Turns {
   // keeper may still read them at process exit, when the device has freed its own memory.
   struct Desk {
     std::uint32_t requested = 0;  // Number of the request, written by the stream; 0: done.
-    KernelTurn turns[kMaxTurns];
+    TimeSlice turns[kMaxTurns];
   };
   struct Request {
     DeviceLaunch launch;
@@ -92,7 +92,8 @@ class Turns {
   void run(const Request& request);
   Status launch(const Request& request);
   void end_late_calls(const Request& request, std::int64_t began_ns);
-  std::uint32_t count(const Request& request, TurnState state) const;  // Number of its thread blocks in this state.
+  std::uint32_t count(const Request& request,
+                      TimeSliceState state) const;  // Number of its thread blocks in this state.
   std::uint64_t moves_of_peers() const;
   void notify_peers() const;
 

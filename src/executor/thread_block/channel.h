@@ -38,21 +38,21 @@ struct ChannelLayout {
 template <typename ThreadBlock, typename Backend = BlockBackend<ThreadBlock>>
 class Channel {
  public:
-  // `memory`: ChannelLayout(image).bytes of the block's own, aligned to 16. `turn`: where to resume and where to save
-  // progress; null: the call runs to its end.
+  // `memory`: ChannelLayout(image).bytes of the block's own, aligned to 16. `time_slice`: where to resume and where to
+  // save progress; null: the call runs to its end.
   TUTTI_HOST_DEVICE Channel(const KernelCall& call, std::uint32_t channel, ThreadBlock block, std::byte* memory,
-                            KernelTurn* turn = nullptr)
+                            TimeSlice* time_slice = nullptr)
       : call_(call),
         channel_(channel),
         block_(block),
         memory_(memory),
-        turn_(turn),
-        resumes_(turn != nullptr && turn->state == TurnState::suspended) {}
+        time_slice_(time_slice),
+        resumes_(time_slice != nullptr && time_slice->state == TimeSliceState::suspended) {}
 
   // Returns `waiting` if stopped before the end; blocked() of some thread gives the reason.
   TUTTI_HOST_DEVICE Progress run() {
     // This slow read from host memory overlaps the copy of the image. With time slicing it was checked before.
-    const bool too_late = turn_ == nullptr && block_.worker() == 0 && block_.too_late();
+    const bool too_late = time_slice_ == nullptr && block_.worker() == 0 && block_.too_late();
     const auto& first = *reinterpret_cast<const Image*>(call_.image);
     copy(call_.image + std::size_t{channel_ % call_.images} * first.bytes, memory_, first.bytes);
     block_.join();
@@ -179,7 +179,7 @@ class Channel {
     const std::uint64_t sequence = exchange.counts[channel_] + (resumes_ ? 0 : 1);
     const std::uint64_t record = std::uint64_t{channel_} * 2 + sequence % 2;
     AddressRecord& own = exchange.records[call_.rank][record];
-    const bool said = turn_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
+    const bool said = time_slice_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
     if (block_.worker() == 0 && !said) {
       own.input = location_of(exchange, call_.self.input, call_.input_window, image.ranks);
       own.output = location_of(exchange, call_.self.output, call_.output_window, image.ranks);
@@ -234,10 +234,10 @@ class Channel {
                                  .stage_bytes = image.stage_bytes,
                                  .stop = &image.stop};
     Interpreter<Backend> interpreter(program, image.launch, Backend(block_, memory, image, call_), memory.pointers);
-    if (resumes_) interpreter.resume(turn_->cursor, turn_->more != 0);
+    if (resumes_) interpreter.resume(time_slice_->cursor, time_slice_->more != 0);
     const Progress progress = interpreter.advance();
     if (progress == Progress::done) interpreter.backend().end();
-    if (progress == Progress::waiting && turn_ != nullptr) suspend(image, layout, interpreter);
+    if (progress == Progress::waiting && time_slice_ != nullptr) suspend(image, layout, interpreter);
     if (progress != Progress::done) {
       blocked_ = interpreter.blocked();
       cursor_ = interpreter.cursor();
@@ -250,9 +250,9 @@ class Channel {
   TUTTI_HOST_DEVICE void suspend(const Image& image, const ChannelLayout& layout, const Interpreter& interpreter) {
     put_back(image, layout);
     if (block_.worker() != 0) return;
-    turn_->cursor = interpreter.cursor();
-    turn_->more = interpreter.more() ? 1 : 0;
-    turn_->state = TurnState::suspended;
+    time_slice_->cursor = interpreter.cursor();
+    time_slice_->more = interpreter.more() ? 1 : 0;
+    time_slice_->state = TimeSliceState::suspended;
   }
 
   // Writes back the lane counters.
@@ -270,7 +270,7 @@ class Channel {
   const std::uint32_t channel_;
   ThreadBlock block_;
   std::byte* memory_;
-  KernelTurn* const turn_;
+  TimeSlice* const time_slice_;
   const bool resumes_;
   Blocked blocked_;
   Cursor cursor_;

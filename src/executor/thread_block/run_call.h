@@ -38,15 +38,15 @@ template <template <typename> typename Backend = BlockBackend, typename ThreadBl
 TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, ThreadBlock block, std::byte* memory) {
   if (channel >= entry.channels) return;
   if (entry.call.workspace != nullptr) memory = entry.call.workspace + std::size_t{channel} * entry.workspace_bytes;
-  KernelTurn* turn = entry.watch.turns == nullptr ? nullptr : entry.watch.turns + channel;
-  if (turn != nullptr && (turn->state >= TurnState::done || is_late(block))) return;
-  const bool last = turn == nullptr || turn->last != 0;
+  TimeSlice* time_slice = entry.watch.time_slices == nullptr ? nullptr : entry.watch.time_slices + channel;
+  if (time_slice != nullptr && (time_slice->state >= TimeSliceState::done || is_late(block))) return;
+  const bool last = time_slice == nullptr || time_slice->last != 0;
   if (channel == 0 && block.worker() == 0) store_release(&entry.watch.reported->begun, entry.watch.number);
-  Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, block, memory, turn);
+  Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, block, memory, time_slice);
   const Progress progress = run.run();
   if (progress == Progress::waiting && !last) return;
-  if (turn != nullptr && block.worker() == 0)
-    turn->state = progress == Progress::done ? TurnState::done : TurnState::failed;
+  if (time_slice != nullptr && block.worker() == 0)
+    time_slice->state = progress == Progress::done ? TimeSliceState::done : TimeSliceState::failed;
   if (progress != Progress::done) write_report(entry, run, channel, progress);
 }
 

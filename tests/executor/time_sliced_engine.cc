@@ -1,4 +1,4 @@
-#include "tests/executor/turns_engine.h"
+#include "tests/executor/time_sliced_engine.h"
 
 #include <algorithm>
 #include <thread>
@@ -15,12 +15,12 @@ constexpr int kIdleRounds = 1000;
 
 }  // namespace
 
-std::string TurnsEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
+std::string TimeSlicedEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
   const std::uint32_t failed = 0;
   KernelProgress reported;
   std::vector<Sharer> sharers(calls.size());
   for (std::size_t rank = 0; rank < calls.size(); ++rank)
-    sharers[rank] = {.calls = &calls[rank], .turns = std::vector<KernelTurn>(channels)};
+    sharers[rank] = {.calls = &calls[rank], .time_slices = std::vector<TimeSlice>(channels)};
   const auto all_done = [&] {
     return std::all_of(sharers.begin(), sharers.end(), [](const Sharer& each) { return each.done(); });
   };
@@ -28,8 +28,8 @@ std::string TurnsEngine::run(const std::vector<std::vector<KernelCall>>& calls, 
     bool moved = false;
     for (Sharer& sharer : sharers) {
       const KernelWatch watch = {
-          .failed = &failed, .timeout_ns = 0, .reported = &reported, .number = 1, .turns = nullptr};
-      moved = (!sharer.done() && take_turn(sharer, watch)) || moved;
+          .failed = &failed, .timeout_ns = 0, .reported = &reported, .number = 1, .time_slices = nullptr};
+      moved = (!sharer.done() && run_time_slice(sharer, watch)) || moved;
     }
     if (reported.report.written != 0) return "a thread block has failed";
     if (moved) idle = 0;
@@ -38,28 +38,28 @@ std::string TurnsEngine::run(const std::vector<std::vector<KernelCall>>& calls, 
   return "";
 }
 
-bool TurnsEngine::take_turn(Sharer& sharer, KernelWatch watch) {
+bool TimeSlicedEngine::run_time_slice(Sharer& sharer, KernelWatch watch) {
   ++launches_;
-  const std::vector<KernelTurn> before = sharer.turns;
-  watch.turns = sharer.turns.data();
+  const std::vector<TimeSlice> before = sharer.time_slices;
+  watch.time_slices = sharer.time_slices.data();
   launch(sharer, watch);
-  const bool done = std::all_of(sharer.turns.begin(), sharer.turns.end(),
-                                [](const KernelTurn& turn) { return turn.state == TurnState::done; });
-  const bool moved = !std::equal(before.begin(), before.end(), sharer.turns.begin(), [](const auto& a, const auto& b) {
-    return a.state == b.state && a.cursor == b.cursor;
-  });
+  const bool done = std::all_of(sharer.time_slices.begin(), sharer.time_slices.end(),
+                                [](const TimeSlice& time_slice) { return time_slice.state == TimeSliceState::done; });
+  const bool moved =
+      !std::equal(before.begin(), before.end(), sharer.time_slices.begin(),
+                  [](const auto& a, const auto& b) { return a.state == b.state && a.cursor == b.cursor; });
   if (done) {
     ++sharer.operation;
-    std::fill(sharer.turns.begin(), sharer.turns.end(), KernelTurn{});
+    std::fill(sharer.time_slices.begin(), sharer.time_slices.end(), TimeSlice{});
   }
   return moved;
 }
 
-void TurnsEngine::launch(const Sharer& sharer, KernelWatch watch) const {
+void TimeSlicedEngine::launch(const Sharer& sharer, KernelWatch watch) const {
   BatchCall entry;
   entry.call = (*sharer.calls)[sharer.operation];
   entry.watch = watch;
-  entry.channels = static_cast<std::uint32_t>(sharer.turns.size());
+  entry.channels = static_cast<std::uint32_t>(sharer.time_slices.size());
   const ChannelLayout layout(*reinterpret_cast<const Image*>(entry.call.image));
   for (std::uint32_t channel = 0; channel < entry.channels; ++channel) {
     HostWorker::Shared block(workers_, layout.bytes);
