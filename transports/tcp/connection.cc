@@ -80,16 +80,16 @@ Result<LaneMemory> TcpConnection::allocate(std::size_t bytes) {
   return HalfLane::allocate_shared(bytes);
 }
 
-void TcpConnection::attach_memory(std::uint32_t context, LaneBlock block) {
+void TcpConnection::attach_memory(std::uint32_t context, LaneRegion region) {
   const std::lock_guard lock(mutex_);
-  lanes_.attach_memory(context, std::move(block));
+  lanes_.attach_memory(context, std::move(region));
 }
 
-Result<ReachedBlock> TcpConnection::reach(const DeviceBlock& block) {
+Result<RegisteredRegion> TcpConnection::reach(const DeviceRegion& region) {
   const std::lock_guard lock(mutex_);
   if (!carrier_ || (data_path_ != DataPath::carrier && !insists_))
     return unsupported("tcp copies what it sends and receives, which takes memory of the host");
-  return carrier_->reach(block);
+  return carrier_->reach(region);
 }
 
 // Copies messages that are being sent directly from slots.

@@ -57,12 +57,12 @@ class TcpConnection : private CarrierEvents {
   // Returns this end's half if it exists. A lane that the other end has announced exists before open().
   std::optional<LaneView> find(std::uint32_t context, const LaneSpec& spec);
   // allocate() returns page-aligned memory for attach_memory(). attach_memory() places this end's halves of the
-  // communicator's lanes in `block`. Call attach_memory() before either end opens one of these lanes.
+  // communicator's lanes in `region`. Call attach_memory() before either end opens one of these lanes.
   Result<LaneMemory> allocate(std::size_t bytes);
-  void attach_memory(std::uint32_t context, LaneBlock block);
+  void attach_memory(std::uint32_t context, LaneRegion region);
   // Registers device memory with the carrier, so that it may hold slots; see Carrier::reach(). Fails if messages use
   // TCP, or if the data path is not chosen yet and the carrier is optional.
-  Result<ReachedBlock> reach(const DeviceBlock& block);
+  Result<RegisteredRegion> reach(const DeviceRegion& region);
   // Ends a communicator at this end: removes its lanes and unread notes. Messages and notes that are not drained() may
   // be lost.
   void close(std::uint32_t context);

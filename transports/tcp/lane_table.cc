@@ -19,9 +19,9 @@ Result<HalfLane*> LaneTable::half(std::uint32_t context, const LaneSpec& spec, L
   return known_.emplace(LaneKey(context, spec), std::move(made)).first->second.get();
 }
 
-void LaneTable::attach_memory(std::uint32_t context, LaneBlock block) { lent_[context] = {std::move(block)}; }
+void LaneTable::attach_memory(std::uint32_t context, LaneRegion region) { lent_[context] = {std::move(region)}; }
 
-// The returned pointer keeps the whole block alive.
+// The returned pointer keeps the whole region alive.
 Result<HalfMemory> LaneTable::memory_for(std::uint32_t context, const LaneSpec& spec) {
   const auto found = lent_.find(context);
   HalfMemory half;
@@ -30,17 +30,17 @@ Result<HalfMemory> LaneTable::memory_for(std::uint32_t context, const LaneSpec& 
     return half;
   }
   Lent& lent = found->second;
-  const LaneBlock& block = lent.block;
-  const bool apart = block.slots != nullptr;
+  const LaneRegion& region = lent.region;
+  const bool apart = region.slots != nullptr;
   const std::size_t bytes = apart ? HalfLane::kCounterBytes : HalfLane::memory_bytes(spec);
   const std::size_t slots_bytes = apart ? HalfLane::slots_bytes(spec) : 0;
-  if (bytes > block.bytes - lent.used || slots_bytes > block.slots_bytes - lent.slots_used) {
+  if (bytes > region.bytes - lent.used || slots_bytes > region.slots_bytes - lent.slots_used) {
     return internal_error("the memory for lanes between ranks " + std::to_string(spec.writer) + " and " +
-                          std::to_string(spec.reader) + " is full: " + std::to_string(block.bytes) + " bytes, and " +
-                          std::to_string(block.slots_bytes) + " for slots apart");
+                          std::to_string(spec.reader) + " is full: " + std::to_string(region.bytes) + " bytes, and " +
+                          std::to_string(region.slots_bytes) + " for slots apart");
   }
-  half.control = LaneMemory(block.memory, block.memory.get() + lent.used);
-  if (apart) half.slots = LaneMemory(block.slots, block.slots.get() + lent.slots_used);
+  half.control = LaneMemory(region.memory, region.memory.get() + lent.used);
+  if (apart) half.slots = LaneMemory(region.slots, region.slots.get() + lent.slots_used);
   lent.used += round_up(bytes, kPageBytes);
   lent.slots_used += round_up(slots_bytes, kPageBytes);
   return half;

@@ -99,14 +99,14 @@ Result<LaneMemory> UcxEngine::allocate(std::size_t bytes) {
 
 // Requires an explicit request: if UCX cannot access such memory directly, it copies with CUDA in the thread that calls
 // it. The copy may make that thread wait for another thread, which waits for it.
-Result<ReachedBlock> UcxEngine::reach(const DeviceBlock& block) {
+Result<RegisteredRegion> UcxEngine::reach(const DeviceRegion& region) {
   const Registered what = {
-      .bytes = block.bytes,
-      .type = block.kind == MemoryKind::cuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST,
+      .bytes = region.bytes,
+      .type = region.kind == MemoryKind::cuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST,
       .on_device = true,
   };
-  if (!block.ordered) {
-    return unsupported("UCX cannot read data back from memory of " + block.name + ", whose kernels might see it late");
+  if (!region.ordered) {
+    return unsupported("UCX cannot read data back from memory of " + region.name + ", whose kernels might see it late");
   }
   ucp_context_attr_t known = {};
   known.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
@@ -114,10 +114,10 @@ Result<ReachedBlock> UcxEngine::reach(const DeviceBlock& block) {
   if (status != UCS_OK) return ucx_error("report its memory types", status);
   if ((known.memory_types >> what.type & 1) == 0)
     return unsupported("this UCX does not support GPU memory: it was built without CUDA, or UCX_TLS excludes cuda");
-  if (!block.insisted)
+  if (!region.insisted)
     return unsupported("UCX may wait for CUDA where it copies: set TUTTI_GPUDIRECT=on where it need not");
-  ReachedBlock reached;
-  reached.memory = TUTTI_TRY(add(block.memory, what));
+  RegisteredRegion reached;
+  reached.memory = TUTTI_TRY(add(region.memory, what));
   reached.how = "UCX";
   return reached;
 }

@@ -14,7 +14,7 @@
 #include "src/base/clock.h"
 #include "src/base/owned.h"
 #include "src/base/status.h"
-#include "transports/device_block.h"
+#include "transports/device_region.h"
 #include "transports/half_lane.h"
 #include "transports/ucx/library.h"
 
@@ -33,7 +33,7 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
 
   // Memory registered with UCX. It keeps the engine alive, and must be freed without the lock.
   Result<LaneMemory> allocate(std::size_t bytes);
-  Result<ReachedBlock> reach(const DeviceBlock& block);
+  Result<RegisteredRegion> reach(const DeviceRegion& region);
   // Registration of the range that contains some memory. Null handle: not registered.
   struct Registered {
     ucp_mem_h handle = nullptr;

@@ -12,10 +12,10 @@
 namespace tutti {
 
 struct RailMemory {
-  LaneMemory block;  // Device memory; null: host memory.
+  LaneMemory device_memory;  // Null: host memory.
   std::byte* at = nullptr;
   std::size_t bytes = 0;
-  bool ordered = true;  // See DeviceBlock.
+  bool ordered = true;  // See DeviceRegion.
   // Shared, because this object may outlive the carrier.
   std::vector<std::shared_ptr<VerbsDevice>> devices;
   std::vector<MemoryRegion> regions;

@@ -81,22 +81,22 @@ std::vector<std::shared_ptr<VerbsDevice>> VerbsCarrier::device_of_rail() const {
 }
 
 // The registration lives as long as the returned memory, which owns it.
-Result<ReachedBlock> VerbsCarrier::reach(const DeviceBlock& block) {
+Result<RegisteredRegion> VerbsCarrier::reach(const DeviceRegion& region) {
   auto memory = std::make_shared<RailMemory>();
-  memory->block = block.memory;
-  memory->at = block.memory.get();
-  memory->bytes = block.bytes;
-  memory->ordered = block.ordered;
-  ReachedBlock reached;
+  memory->device_memory = region.memory;
+  memory->at = region.memory.get();
+  memory->bytes = region.bytes;
+  memory->ordered = region.ordered;
+  RegisteredRegion reached;
   const auto add = [&](const VerbsDevice& device) -> Result<MemoryRegion> {
-    BlockRegion made = TUTTI_TRY(device.register_block(block));
+    DeviceMemoryRegion made = TUTTI_TRY(device.register_region(region));
     reached.how += (reached.how.empty() ? "" : ", ") + device.name() + " " + made.how;
     return std::move(made.region);
   };
   TUTTI_CHECK_OK(register_with_rails(*memory, device_of_rail(), add));
-  if (!block.ordered) TUTTI_CHECK_OK(prepare_read_back());
-  std::erase_if(blocks_, [](const auto& known) { return known.expired(); });
-  blocks_.push_back(memory);
+  if (!region.ordered) TUTTI_CHECK_OK(prepare_read_back());
+  std::erase_if(regions_, [](const auto& known) { return known.expired(); });
+  regions_.push_back(memory);
   std::byte* at = memory->at;
   reached.memory = LaneMemory(std::move(memory), at);
   return reached;
@@ -116,8 +116,8 @@ Result<VerbsCarrier::Slots> VerbsCarrier::registered(const HalfLane& half, Regio
   Slots slots;
   slots.at = half.view.slots;
   slots.bytes = std::size_t{half.view.slot_bytes} << half.view.slot_shift;
-  for (const auto& block : blocks_) {
-    slots.memory = block.lock();
+  for (const auto& region : regions_) {
+    slots.memory = region.lock();
     if (slots.memory != nullptr && slots.memory->holds(slots.at)) return slots;
   }
   auto own = std::make_shared<RailMemory>();

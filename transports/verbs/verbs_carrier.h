@@ -31,7 +31,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   std::vector<std::byte> address() const override;
   Status connect(std::span<const std::byte> address) override;
   Result<LaneMemory> allocate(std::size_t bytes) override;
-  Result<ReachedBlock> reach(const DeviceBlock& block) override;
+  Result<RegisteredRegion> reach(const DeviceRegion& region) override;
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override;
   Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override;
   void forget(std::uint32_t lane, LaneEnd end) override;
@@ -44,12 +44,12 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   bool arm() override;
 
  private:
-  // Slots of a half, in registered host memory or in a device block.
+  // Slots of a half, in registered host memory or in a device region.
   struct Slots {
     std::shared_ptr<const RailMemory> memory;
     std::byte* at = nullptr;
     std::size_t bytes = 0;
-    bool on_device() const { return memory->block != nullptr; }
+    bool on_device() const { return memory->device_memory != nullptr; }
   };
   struct Writing {
     Slots slots;
@@ -99,8 +99,8 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   std::vector<std::uint32_t> unsent_;  // Lanes whose messages have left since the last report.
   CarrierEvents* events_ = nullptr;    // Set during advance().
 
-  std::vector<std::weak_ptr<const RailMemory>> blocks_;
-  std::unique_ptr<ReadBack> read_back_;  // Null until a block needs it.
+  std::vector<std::weak_ptr<const RailMemory>> regions_;
+  std::unique_ptr<ReadBack> read_back_;  // Null until a region needs it.
   std::deque<Held> held_;
   std::size_t reading_back_ = 0;  // Number of held messages, from the first, that are being read back.
 };
