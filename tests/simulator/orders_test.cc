@@ -44,7 +44,7 @@ Call on_channels(double bytes, std::uint32_t channels) {
 TEST(ChannelOrders, HaveNoEffect_WhenIdentity) {
   const Network network = test::network_of(test::cluster_of(1, 4));
   Limits none, one;
-  none.fold = false;
+  none.symmetric = false;
   one.orders = {RankMapping{.groups = {}, .order = {0, 1, 2, 3}}};
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
     const Wanted ring = {collective, "ring"};

@@ -56,7 +56,7 @@ std::vector<OptionRow> options_of_call() {
       {"seed", kSeed, "N", "1", "Seed of --jitter."},
       {"rings", kRings, "N", "8",
        "Number of different rings (and trees of hosts) that channels use round-robin; 0: one, in the order of ranks."},
-      {"unfolded", kUnfolded, nullptr, "",
+      {"all-ranks", kAllRanks, nullptr, "",
        "Simulate every rank. Without it, ranks that behave alike are simulated once, which gives the same times."},
       {"trace", kTrace, "FILE", "no trace",
        "Write a trace of the fastest run to FILE, for chrome://tracing or ui.perfetto.dev. Needs one --algorithm and "
