@@ -1,4 +1,4 @@
-// Threads of the host that encode a group of elements together, like the threads of a warp. Emulates GroupCrew.
+// Threads of the host that encode a group of elements together, like the threads of a warp. Emulates GroupThreads.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +12,19 @@ namespace tutti::test {
 class WarpOfThreads {
  public:
   static constexpr std::uint32_t kWorkers = 32;
-  template <std::uint32_t kBlock>
-  static constexpr std::uint32_t kGroups = kBlock == kCompressionGroup ? 3 : 2;
-  template <std::uint32_t kBlock>
+  template <std::uint32_t kScaleBlock>
+  static constexpr std::uint32_t kGroups = kScaleBlock == kCompressionGroup ? 3 : 2;
+  template <std::uint32_t kScaleBlock>
   static constexpr std::uint32_t kShare = kCompressionGroup / kWorkers;
 
   WarpOfThreads(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
   std::uint32_t first() const { return worker_ / kWorkers; }
   std::uint32_t step() const { return workers_ / kWorkers; }
-  std::uint32_t position() const { return worker_ % kWorkers; }
+  std::uint32_t index() const { return worker_ % kWorkers; }
 
-  template <std::uint32_t kBlock>
+  template <std::uint32_t kScaleBlock>
   std::uint32_t largest(std::uint32_t own) const {
-    constexpr std::uint32_t kTogether = kBlock / kShare<kBlock>;
+    constexpr std::uint32_t kTogether = kScaleBlock / kShare<kScaleBlock>;
     owned()[worker_] = own;
     join();
     std::uint32_t most = 0;

@@ -69,7 +69,7 @@ struct alignas(128) BoardEntry {
   // Not 0: the rank may be accessing memory of its peers; see remote_access.h. On a cache line of its own.
   alignas(128) std::uint32_t remote_accesses = 0;
   // The same mark for each thread block of the rank on a device, by channel.
-  alignas(128) std::uint32_t block_accesses[kMaxRemoteAccesses] = {};
+  alignas(128) std::uint32_t thread_block_accesses[kMaxRemoteAccesses] = {};
   alignas(128) CallRecord calls[kCallHistory];  // Call k is at k % kCallHistory.
 };
 static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord));

@@ -71,7 +71,7 @@ Status DeviceCommunicator::find_place(const HostMemory& board_memory) {
   const AddressExchange place = {.records = reinterpret_cast<AddressRecord* const*>(memory + records_at),
                                  .counts = reinterpret_cast<std::uint64_t*>(memory + counts_at),
                                  .windows = windows,
-                                 .remote_accesses = as_mapped(board_memory, board().entry(rank_).block_accesses),
+                                 .remote_accesses = as_mapped(board_memory, board().entry(rank_).thread_block_accesses),
                                  .failed = as_mapped(board_memory, board().failed_word())};
   TUTTI_CHECK_OK(device().upload(memory, std::as_bytes(std::span(&place, 1))));
   TUTTI_CHECK_OK(device().upload(memory + records_at, std::as_bytes(std::span(records))));

@@ -16,7 +16,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kSpareBytes = 1024;  // Shared memory per block reserved for the driver.
+constexpr std::uint32_t kSpareBytes = 1024;  // Shared memory per thread block reserved for the driver.
 
 cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
 CUdeviceptr as_address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }

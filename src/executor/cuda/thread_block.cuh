@@ -12,7 +12,7 @@ __device__ inline std::uint64_t device_ns() {
   return now;
 }
 
-// The number of threads per block must be a power of two.
+// The number of threads per thread block must be a power of two.
 class CudaThreadBlock {
  public:
   __device__ explicit CudaThreadBlock(const KernelWatch& watch) : watch_(watch), began_ns_(device_ns()) {}

@@ -1,5 +1,6 @@
-// One channel of one call, run by one thread block. The image is copied into the block's own memory and its addresses
-// are filled in. The lane ends are copied there and written back at the end. Host and device compile this source.
+// One channel of one call, run by one thread block. The image is copied into the thread block's own memory and its
+// addresses are filled in. The lane ends are copied there and written back at the end. Host and device compile this
+// source.
 #pragma once
 
 #include "src/executor/factor.h"
@@ -10,7 +11,7 @@
 
 namespace tutti {
 
-// Layout of the block's memory.
+// Layout of a thread block's memory.
 struct ChannelLayout {
   std::uint32_t states, lanes, peers, pointers, sources, targets, stages, scaled, marks, bytes;
 
@@ -35,16 +36,16 @@ struct ChannelLayout {
   }
 };
 
-template <typename ThreadBlock, typename Backend = BlockBackend<ThreadBlock>>
+template <typename ThreadBlock, typename Backend = ThreadBlockBackend<ThreadBlock>>
 class Channel {
  public:
-  // `memory`: ChannelLayout(image).bytes of the block's own, aligned to 16. `time_slice`: where to resume and where to
-  // save progress; null: the call runs to its end.
-  TUTTI_HOST_DEVICE Channel(const KernelCall& call, std::uint32_t channel, ThreadBlock block, std::byte* memory,
+  // `memory`: ChannelLayout(image).bytes of the thread block's own, aligned to 16. `time_slice`: where to resume and
+  // where to save progress; null: the call runs to its end.
+  TUTTI_HOST_DEVICE Channel(const KernelCall& call, std::uint32_t channel, ThreadBlock thread_block, std::byte* memory,
                             TimeSlice* time_slice = nullptr)
       : call_(call),
         channel_(channel),
-        block_(block),
+        thread_block_(thread_block),
         memory_(memory),
         time_slice_(time_slice),
         resumes_(time_slice != nullptr && time_slice->state == TimeSliceState::suspended) {}
@@ -52,14 +53,14 @@ class Channel {
   // Returns `waiting` if stopped before the end; blocked() of some thread gives the reason.
   TUTTI_HOST_DEVICE Progress run() {
     // This slow read from host memory overlaps the copy of the image. With time slicing it was checked before.
-    const bool too_late = time_slice_ == nullptr && block_.worker() == 0 && block_.too_late();
+    const bool too_late = time_slice_ == nullptr && thread_block_.worker() == 0 && thread_block_.too_late();
     const auto& first = *reinterpret_cast<const Image*>(call_.image);
     copy(call_.image + std::size_t{channel_ % call_.images} * first.bytes, memory_, first.bytes);
-    block_.join();
+    thread_block_.join();
     Image& image = *reinterpret_cast<Image*>(memory_);
     const ChannelLayout layout(image);
     fill_in(image, layout);
-    const Progress begins = block_.agree(too_late ? Progress::waiting : Progress::done);
+    const Progress begins = thread_block_.agree(too_late ? Progress::waiting : Progress::done);
     // After a failure, the peers' memory may be in use for something else.
     if (begins != Progress::done) return begins;
     const Progress exchanged = image.accesses_peers != 0 ? exchange_addresses(image, layout) : Progress::done;
@@ -87,7 +88,7 @@ class Channel {
   }
 
   TUTTI_HOST_DEVICE void copy(const std::byte* from, std::byte* to, std::uint32_t bytes) const {
-    for (std::uint32_t i = block_.worker(); i < bytes / sizeof(Pack); i += block_.workers())
+    for (std::uint32_t i = thread_block_.worker(); i < bytes / sizeof(Pack); i += thread_block_.workers())
       reinterpret_cast<Pack*>(to)[i] = reinterpret_cast<const Pack*>(from)[i];
   }
 
@@ -109,8 +110,8 @@ class Channel {
 
   // Each address is filled in by one thread.
   TUTTI_HOST_DEVICE void fill_in(Image& image, const ChannelLayout& layout) {
-    const std::uint32_t first = block_.worker();
-    const std::uint32_t step = block_.workers();
+    const std::uint32_t first = thread_block_.worker();
+    const std::uint32_t step = thread_block_.workers();
     auto* operands = at<Operand>(image.operands);
     auto* states = at<LaneState>(layout.states);
     for (std::uint32_t i = first; i < image.lane_count; i += step) {
@@ -168,8 +169,8 @@ class Channel {
     return load_acquire(exchange.failed) == 0;
   }
   TUTTI_HOST_DEVICE void leave() {
-    block_.join();
-    if (block_.worker() == 0) store_release(call_.exchange->remote_accesses + channel_, 0U);
+    thread_block_.join();
+    if (thread_block_.worker() == 0) store_release(call_.exchange->remote_accesses + channel_, 0U);
   }
 
   // Publishes this rank's buffer addresses and reads those of the peers.
@@ -180,17 +181,17 @@ class Channel {
     const std::uint64_t record = std::uint64_t{channel_} * 2 + sequence % 2;
     AddressRecord& own = exchange.records[call_.rank][record];
     const bool said = time_slice_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
-    if (block_.worker() == 0 && !said) {
+    if (thread_block_.worker() == 0 && !said) {
       own.input = location_of(exchange, call_.self.input, call_.input_window, image.ranks);
       own.output = location_of(exchange, call_.self.output, call_.output_window, image.ranks);
       own.signature = call_.signature.word;
       store_release(&own.sequence, sequence);
     }
     // Done by the last thread, since the first one has just been busy; this read is slow.
-    const bool late = block_.worker() == block_.workers() - 1 && !enter(exchange);
+    const bool late = thread_block_.worker() == thread_block_.workers() - 1 && !enter(exchange);
     if (late) store_relaxed(&image.stop, 1U);
     Progress progress = Progress::done;
-    for (std::uint32_t peer = block_.worker(); peer < image.ranks && !late; peer += block_.workers()) {
+    for (std::uint32_t peer = thread_block_.worker(); peer < image.ranks && !late; peer += thread_block_.workers()) {
       const AddressRecord& theirs = exchange.records[peer][record];
       const WindowPart* parts = exchange.windows + peer;
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
@@ -198,7 +199,7 @@ class Channel {
         buffers = call_.self;
         continue;
       }
-      progress = await_in(block_, &image.stop, [&] {
+      progress = await_in(thread_block_, &image.stop, [&] {
         if (load_acquire(&theirs.sequence) != sequence) return Progress::waiting;
         const bool right = theirs.signature == call_.signature.word &&
                            find(parts, theirs.input, image.ranks, image.peer_input_bytes, buffers.input) &&
@@ -210,8 +211,8 @@ class Channel {
       break;
     }
     own_ = progress;  // A late thread reports nothing, because the failure is known already.
-    progress = block_.agree(late ? Progress::waiting : progress);
-    if (progress == Progress::done && block_.worker() == 0) exchange.counts[channel_] = sequence;
+    progress = thread_block_.agree(late ? Progress::waiting : progress);
+    if (progress == Progress::done && thread_block_.worker() == 0) exchange.counts[channel_] = sequence;
     return progress;
   }
 
@@ -233,7 +234,8 @@ class Channel {
                                  .stage = at<std::byte>(layout.stages),
                                  .stage_bytes = image.stage_bytes,
                                  .stop = &image.stop};
-    Interpreter<Backend> interpreter(program, image.launch, Backend(block_, memory, image, call_), memory.pointers);
+    Interpreter<Backend> interpreter(program, image.launch, Backend(thread_block_, memory, image, call_),
+                                     memory.pointers);
     if (resumes_) interpreter.resume(time_slice_->cursor, time_slice_->more != 0);
     const Progress progress = interpreter.advance();
     if (progress == Progress::done) interpreter.backend().end();
@@ -249,7 +251,7 @@ class Channel {
   template <typename Interpreter>
   TUTTI_HOST_DEVICE void suspend(const Image& image, const ChannelLayout& layout, const Interpreter& interpreter) {
     put_back(image, layout);
-    if (block_.worker() != 0) return;
+    if (thread_block_.worker() != 0) return;
     time_slice_->cursor = interpreter.cursor();
     time_slice_->more = interpreter.more() ? 1 : 0;
     time_slice_->state = TimeSliceState::suspended;
@@ -257,9 +259,9 @@ class Channel {
 
   // Writes back the lane counters.
   TUTTI_HOST_DEVICE void put_back(const Image& image, const ChannelLayout& layout) {
-    block_.join();
+    thread_block_.join();
     const auto* states = at<LaneState>(layout.states);
-    for (std::uint32_t i = block_.worker(); i < image.lane_count; i += block_.workers()) {
+    for (std::uint32_t i = thread_block_.worker(); i < image.lane_count; i += thread_block_.workers()) {
       LaneState& end = *call_.ends[std::uint64_t{channel_} * image.lanes_apart + i];
       end.next = states[i].next;
       end.seen = states[i].seen;
@@ -268,7 +270,7 @@ class Channel {
 
   const KernelCall& call_;
   const std::uint32_t channel_;
-  ThreadBlock block_;
+  ThreadBlock thread_block_;
   std::byte* memory_;
   TimeSlice* const time_slice_;
   const bool resumes_;

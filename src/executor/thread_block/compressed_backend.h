@@ -2,26 +2,26 @@
 #pragma once
 
 #include "src/executor/thread_block/backend.h"
-#include "src/executor/thread_block/compressed_block_fold.h"
+#include "src/executor/thread_block/compressed_fold.h"
 
 namespace tutti {
 
 template <typename ThreadBlock>
-class CompressedBackend : public BlockBackend<ThreadBlock> {
+class CompressedBackend : public ThreadBlockBackend<ThreadBlock> {
  public:
-  TUTTI_HOST_DEVICE CompressedBackend(ThreadBlock block, const KernelMemory& memory, const Image& image,
+  TUTTI_HOST_DEVICE CompressedBackend(ThreadBlock thread_block, const KernelMemory& memory, const Image& image,
                                       const KernelCall& call)
-      : BlockBackend<ThreadBlock>(block, memory, image, call),
+      : ThreadBlockBackend<ThreadBlock>(thread_block, memory, image, call),
         keeps_(image.launch.keeps),
         rounding_(reinterpret_cast<KernelRounding*>(memory.marks)),
         sources_(reinterpret_cast<CompressedOperand*>(memory.marks + sizeof(KernelRounding))),
         targets_(sources_ + image.widest + 1) {
-    if (block.worker() == 0) find_rounding(call.rounding, image.launch);
+    if (thread_block.worker() == 0) find_rounding(call.rounding, image.launch);
   }
 
   // The call is complete on this channel.
   TUTTI_HOST_DEVICE void end() {
-    if (this->crew().worker == 0 && rounding_->runs != nullptr) ++*rounding_->runs;
+    if (this->threads().worker == 0 && rounding_->runs != nullptr) ++*rounding_->runs;
   }
 
   TUTTI_HOST_DEVICE static constexpr bool plain() { return false; }
@@ -35,19 +35,19 @@ class CompressedBackend : public BlockBackend<ThreadBlock> {
 
   // Operand in a lane.
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
-    BlockBackend<ThreadBlock>::source(index, pointer);
+    ThreadBlockBackend<ThreadBlock>::source(index, pointer);
     sources_[index] = CompressedOperand::message;
   }
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
-    BlockBackend<ThreadBlock>::source(index, pointer, operand);
+    ThreadBlockBackend<ThreadBlock>::source(index, pointer, operand);
     sources_[index] = kind_of(operand);
   }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) {
-    BlockBackend<ThreadBlock>::target(index, pointer);
+    ThreadBlockBackend<ThreadBlock>::target(index, pointer);
     targets_[index] = CompressedOperand::message;
   }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
-    BlockBackend<ThreadBlock>::target(index, pointer);
+    ThreadBlockBackend<ThreadBlock>::target(index, pointer);
     targets_[index] = kind_of(operand);
   }
 
@@ -55,8 +55,8 @@ class CompressedBackend : public BlockBackend<ThreadBlock> {
     const FoldOperands operands = this->operands(sources, targets, count, kind);
     const CompressedMarks marks = {sources_, targets_};
     if (rounding_->asks())
-      return compressed_block_fold(this->task(), keeps_, operands, marks, this->crew(), *rounding_);
-    compressed_block_fold(this->task(), keeps_, operands, marks, this->crew());
+      return compressed_thread_block_fold(this->task(), keeps_, operands, marks, this->threads(), *rounding_);
+    compressed_thread_block_fold(this->task(), keeps_, operands, marks, this->threads());
   }
 
  private:

@@ -23,13 +23,13 @@ struct CorrectTask {
   }
 };
 
-// Workers: the threads that share a group; GroupCrew for this processor.
-template <class Form, class Workers = GroupCrew>
+// Workers: the threads that share a group; GroupThreads for this processor.
+template <class Form, class Workers = GroupThreads>
 class Correct {
  public:
-  TUTTI_HOST_DEVICE Correct(const CorrectTask& task, Crew crew)
+  TUTTI_HOST_DEVICE Correct(const CorrectTask& task, ThreadGroup threads)
       : task_(task),
-        crew_(crew.worker, crew.workers),
+        threads_(threads.worker, threads.workers),
         range_(range_of(task.type)),
         dithers_(task.rounding->dithers != 0),
         key_(task.rounding->runs == nullptr ? task.rounding->input_key
@@ -38,10 +38,10 @@ class Correct {
   TUTTI_HOST_DEVICE void run() const {
     const std::uint64_t groups = task_.groups_of_block();
     TUTTI_ROLLED
-    for (std::uint64_t at = crew_.first(); at < groups * task_.blocks; at += crew_.step()) {
+    for (std::uint64_t at = threads_.first(); at < groups * task_.blocks; at += threads_.step()) {
       const std::uint64_t block = at / groups;
       TUTTI_ROLLED
-      for (std::uint32_t i = crew_.place() * kShare; i < kCompressionGroup; i += Workers::kWorkers * kShare)
+      for (std::uint32_t i = threads_.index() * kShare; i < kCompressionGroup; i += Workers::kWorkers * kShare)
         correct(block * task_.count, Spot::of(at - block * groups, i, task_.count, kShare));
     }
   }
@@ -69,9 +69,9 @@ class Correct {
       values[i] = i < spot.count ? sum : 0;
     }
     if (dithers_) {
-      share.encode(values, range_, crew_, Dither{key_, first + spot.begin()});
+      share.encode(values, range_, threads_, Dither{key_, first + spot.begin()});
     } else {
-      share.encode(values, range_, crew_);
+      share.encode(values, range_, threads_);
     }
     share.decode(decoded);
     Share::template store<std::uint32_t>(residual, spot, [&](std::uint32_t i) {
@@ -89,14 +89,14 @@ class Correct {
   }
 
   const CorrectTask& task_;
-  const Workers crew_;
+  const Workers threads_;
   const GroupRange range_;
   const bool dithers_;
   const std::uint64_t key_;
 };
 
-TUTTI_HOST_DEVICE inline void correct(const CorrectTask& task, Crew crew) {
-  visit_form(task.compression, [&]<class Form>(Type<Form>) { Correct<Form>(task, crew).run(); });
+TUTTI_HOST_DEVICE inline void correct(const CorrectTask& task, ThreadGroup threads) {
+  visit_form(task.compression, [&]<class Form>(Type<Form>) { Correct<Form>(task, threads).run(); });
 }
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
-// An image is a prepared call in one contiguous block without addresses. Thread blocks copy it to shared memory and run
-// it. The host builds it once per shape of call. All channels use the same image, or one for each order of ranks.
+// An image is a prepared call in one contiguous region without addresses. Thread blocks copy it to shared memory and
+// run it. The host builds it once per shape of call. All channels use the same image, or one for each order of ranks.
 #pragma once
 
 #include <cstdint>

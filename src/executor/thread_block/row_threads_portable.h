@@ -8,9 +8,9 @@
 
 namespace tutti {
 
-class RowCrew {
+class RowThreads {
  public:
-  TUTTI_HOST_DEVICE RowCrew(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
+  TUTTI_HOST_DEVICE RowThreads(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
 
   // The group's rows are first(), first() + step(), ...
   TUTTI_HOST_DEVICE std::uint32_t first() const { return worker_; }

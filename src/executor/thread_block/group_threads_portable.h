@@ -1,4 +1,4 @@
-// Thread group for a group of 128 elements on the host: one thread, block by block.
+// Thread group for a group of 128 elements on the host: one thread, one scale block after the other.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,26 @@
 
 namespace tutti {
 
-class GroupCrew {
+class GroupThreads {
  public:
   static constexpr std::uint32_t kWorkers = 1;
   // Groups in flight.
-  template <std::uint32_t kBlock>
+  template <std::uint32_t kScaleBlock>
   static constexpr std::uint32_t kGroups = 1;
-  // Elements per thread at a time: a block with its scale. On the GPU, a part of a block.
-  template <std::uint32_t kBlock>
-  static constexpr std::uint32_t kShare = kBlock;
+  // Elements per thread at a time: a scale block. On the GPU, a part of a scale block.
+  template <std::uint32_t kScaleBlock>
+  static constexpr std::uint32_t kShare = kScaleBlock;
 
-  TUTTI_HOST_DEVICE GroupCrew(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
+  TUTTI_HOST_DEVICE GroupThreads(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
 
   // The thread group handles groups first(), first() + step(), ... In each of them, this thread's shares begin at
-  // place(), place() + kWorkers, ...
+  // index(), index() + kWorkers, ...
   TUTTI_HOST_DEVICE std::uint32_t first() const { return worker_; }
   TUTTI_HOST_DEVICE std::uint32_t step() const { return workers_; }
-  TUTTI_HOST_DEVICE static constexpr std::uint32_t place() { return 0; }
+  TUTTI_HOST_DEVICE static constexpr std::uint32_t index() { return 0; }
 
-  // Maximum over the threads that share a block.
-  template <std::uint32_t kBlock>
+  // Maximum over the threads that share a scale block.
+  template <std::uint32_t kScaleBlock>
   TUTTI_HOST_DEVICE static std::uint32_t largest(std::uint32_t own) {
     return own;
   }

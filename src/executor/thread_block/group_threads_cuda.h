@@ -8,24 +8,25 @@
 namespace tutti {
 
 // Thread blocks consist of whole warps. All threads of a warp must call these functions together.
-class GroupCrew {
+class GroupThreads {
  public:
   static constexpr std::uint32_t kWorkers = 32;
-  // Groups in flight. Formats with several blocks per group are rare, and every variant is code for each architecture.
-  template <std::uint32_t kBlock>
-  static constexpr std::uint32_t kGroups = kBlock == kCompressionGroup ? 3 : 2;
-  template <std::uint32_t kBlock>
+  // Groups in flight. Formats with several scale blocks per group are rare, and every variant is code for each
+  // architecture.
+  template <std::uint32_t kScaleBlock>
+  static constexpr std::uint32_t kGroups = kScaleBlock == kCompressionGroup ? 3 : 2;
+  template <std::uint32_t kScaleBlock>
   static constexpr std::uint32_t kShare = kCompressionGroup / kWorkers;
 
-  __device__ GroupCrew(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
+  __device__ GroupThreads(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
 
   __device__ std::uint32_t first() const { return worker_ / kWorkers; }
   __device__ std::uint32_t step() const { return workers_ / kWorkers; }
-  __device__ std::uint32_t place() const { return worker_ % kWorkers; }
+  __device__ std::uint32_t index() const { return worker_ % kWorkers; }
 
-  template <std::uint32_t kBlock>
+  template <std::uint32_t kScaleBlock>
   __device__ static std::uint32_t largest(std::uint32_t own) {
-    constexpr std::uint32_t kTogether = kBlock / kShare<kBlock>;
+    constexpr std::uint32_t kTogether = kScaleBlock / kShare<kScaleBlock>;
     if constexpr (kTogether == kWorkers) {
       return __reduce_max_sync(kAll, own);
     } else {

@@ -13,16 +13,17 @@ namespace tutti {
 // registers.
 enum class Rounds : std::uint8_t { to_nearest, as_requested };
 
-// Workers: the threads that share a group; GroupCrew for this processor.
-template <class Form, class Workers = GroupCrew, Rounds kRounds = Rounds::to_nearest>
-class CompressedBlockFold {
+// Workers: the threads that share a group; GroupThreads for this processor.
+template <class Form, class Workers = GroupThreads, Rounds kRounds = Rounds::to_nearest>
+class CompressedThreadBlockFold {
  public:
   // `rounding` is ignored for Rounds::to_nearest.
-  TUTTI_HOST_DEVICE CompressedBlockFold(const FoldTask& task, Keeps keeps, const FoldOperands& operands,
-                                        const CompressedMarks& marks, Crew crew, const FoldRounding& rounding = {})
+  TUTTI_HOST_DEVICE CompressedThreadBlockFold(const FoldTask& task, Keeps keeps, const FoldOperands& operands,
+                                              const CompressedMarks& marks, ThreadGroup threads,
+                                              const FoldRounding& rounding = {})
       : operands_(operands),
         marks_(marks),
-        crew_(crew.worker, crew.workers),
+        threads_(threads.worker, threads.workers),
         type_(task.type),
         reduction_(task.reduction),
         divisor_(task.reduction == Reduction::avg && operands.complete ? task.ranks : 1),
@@ -38,21 +39,22 @@ class CompressedBlockFold {
   TUTTI_HOST_DEVICE void run() const {
     const std::uint64_t groups = (operands_.count + kCompressionGroup - 1) / kCompressionGroup;
     TUTTI_ROLLED
-    for (std::uint64_t group = crew_.first(); group < groups; group += kGroups * std::uint64_t{crew_.step()}) {
+    for (std::uint64_t group = threads_.first(); group < groups; group += kGroups * std::uint64_t{threads_.step()}) {
       bool decoded = false;
       if constexpr (kRounds == Rounds::as_requested) decoded = was_decoded(group);
       TUTTI_ROLLED
-      for (std::uint32_t at = crew_.place() * kShare; at < kCompressionGroup; at += Workers::kWorkers * kShare) {
+      for (std::uint32_t at = threads_.index() * kShare; at < kCompressionGroup; at += Workers::kWorkers * kShare) {
         Spot spots[kGroups];
         for (std::uint32_t n = 0; n < kGroups; ++n)
-          spots[n] = Spot::of(group + std::uint64_t{n} * crew_.step(), at, operands_.count, kShare);
+          spots[n] = Spot::of(group + std::uint64_t{n} * threads_.step(), at, operands_.count, kShare);
         fold(spots, decoded);
       }
     }
   }
 
  private:
-  static constexpr std::uint32_t kGroups = kRounds == Rounds::to_nearest ? Workers::template kGroups<Form::kBlock> : 1;
+  static constexpr std::uint32_t kGroups =
+      kRounds == Rounds::to_nearest ? Workers::template kGroups<Form::kScaleBlock> : 1;
   using Share = CompressedShare<Form, Workers>;
   static constexpr std::uint32_t kShare = Share::kCount;
   using Shares = Share[kGroups];
@@ -65,7 +67,7 @@ class CompressedBlockFold {
     Values values;
     sum(spots, shares, values);
     if (!passes_ && (sends_ || keeps_)) encode(spots, shares, values, decoded);
-    crew_.join();
+    threads_.join();
     TUTTI_ROLLED
     for (std::uint32_t k = 0; k < operands_.target_count; ++k) {
       std::byte* to = operands_.targets[k];
@@ -154,7 +156,7 @@ class CompressedBlockFold {
     for (std::uint32_t n = 0; n < kGroups; ++n) {
       for (std::uint32_t i = 0; i < kShare; ++i) values[n][i] = i < spots[n].count ? values[n][i] : 0;
       if constexpr (kRounds == Rounds::to_nearest) {
-        shares[n].encode(values[n], range_of(type_), crew_);
+        shares[n].encode(values[n], range_of(type_), threads_);
       } else {
         encode_as_requested(spots[n], shares[n], values[n], decoded);
       }
@@ -165,9 +167,9 @@ class CompressedBlockFold {
   TUTTI_HOST_DEVICE void encode_as_requested(const Spot& spot, Share& share, const float* values, bool decoded) const {
     const Dither here = {rounding_.dither.seed, rounding_.dither.first + spot.begin()};
     if (rounding_.dithers && !decoded) {
-      share.encode(values, range_of(type_), crew_, here);
+      share.encode(values, range_of(type_), threads_, here);
     } else {
-      share.encode(values, range_of(type_), crew_);
+      share.encode(values, range_of(type_), threads_);
     }
     if (rounding_.quantization_errors != nullptr) add_quantization_errors(spot, share, values);
   }
@@ -191,19 +193,19 @@ class CompressedBlockFold {
     if (!rounding_.dithers || !is_held() || passes_ || !(sends_ || keeps_)) return false;
     bool same = true;
     TUTTI_ROLLED
-    for (std::uint32_t at = crew_.place() * kShare; at < kCompressionGroup; at += Workers::kWorkers * kShare) {
+    for (std::uint32_t at = threads_.index() * kShare; at < kCompressionGroup; at += Workers::kWorkers * kShare) {
       const Spot spots[1] = {Spot::of(group, at, operands_.count, kShare)};
       Share shares[1] = {};
       float values[1][kShare], decoded[kShare];
       sum(spots, shares, values);
       for (std::uint32_t i = 0; i < kShare; ++i) values[0][i] = i < spots[0].count ? values[0][i] : 0;
-      shares[0].encode(values[0], range_of(type_), crew_);
+      shares[0].encode(values[0], range_of(type_), threads_);
       shares[0].decode(decoded);
       for (std::uint32_t i = 0; i < kShare; ++i)
         same = same && (i >= spots[0].count || __builtin_bit_cast(std::uint32_t, held(decoded[i])) ==
                                                    __builtin_bit_cast(std::uint32_t, values[0][i]));
     }
-    return crew_.all(same);
+    return threads_.all(same);
   }
 
   TUTTI_HOST_DEVICE bool is_held() const { return operands_.source_count == 1; }
@@ -247,7 +249,7 @@ class CompressedBlockFold {
 
   const FoldOperands operands_;
   const CompressedMarks marks_;
-  const Workers crew_;
+  const Workers threads_;
   const DataType type_;
   const Reduction reduction_;
   const std::uint32_t divisor_;  // 1: no division.
@@ -259,36 +261,42 @@ class CompressedBlockFold {
 
 // Not inlined, like the other folds.
 template <class Form>
-TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_block_fold_as(const FoldTask& task, Keeps keeps,
-                                                                  const FoldOperands& operands,
-                                                                  const CompressedMarks& marks, Crew crew) {
-  CompressedBlockFold<Form>(task, keeps, operands, marks, crew).run();
+TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_thread_block_fold_as(const FoldTask& task, Keeps keeps,
+                                                                         const FoldOperands& operands,
+                                                                         const CompressedMarks& marks,
+                                                                         ThreadGroup threads) {
+  CompressedThreadBlockFold<Form>(task, keeps, operands, marks, threads).run();
 }
 
 template <class Form>
-TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_block_fold_as(const FoldTask& task, Keeps keeps,
-                                                                  const FoldOperands& operands,
-                                                                  const CompressedMarks& marks, Crew crew,
-                                                                  const FoldRounding& rounding) {
-  CompressedBlockFold<Form, GroupCrew, Rounds::as_requested>(task, keeps, operands, marks, crew, rounding).run();
+TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_thread_block_fold_as(const FoldTask& task, Keeps keeps,
+                                                                         const FoldOperands& operands,
+                                                                         const CompressedMarks& marks,
+                                                                         ThreadGroup threads,
+                                                                         const FoldRounding& rounding) {
+  CompressedThreadBlockFold<Form, GroupThreads, Rounds::as_requested>(task, keeps, operands, marks, threads, rounding)
+      .run();
 }
 
-// Like block_fold(), for compression formats (task.compression). `keeps`: see src/plan/step.h. Ignores operands.scaled.
-// Messages must begin at the first element of a group. The type must be compressible.
-TUTTI_HOST_DEVICE inline void compressed_block_fold(const FoldTask& task, Keeps keeps, const FoldOperands& operands,
-                                                    const CompressedMarks& marks, Crew crew) {
-  visit_form(task.compression,
-             [&]<class Form>(Type<Form>) { compressed_block_fold_as<Form>(task, keeps, operands, marks, crew); });
+// Like thread_block_fold(), for compression formats (task.compression). `keeps`: see src/plan/step.h. Ignores
+// operands.scaled. Messages must begin at the first element of a group. The type must be compressible.
+TUTTI_HOST_DEVICE inline void compressed_thread_block_fold(const FoldTask& task, Keeps keeps,
+                                                           const FoldOperands& operands, const CompressedMarks& marks,
+                                                           ThreadGroup threads) {
+  visit_form(task.compression, [&]<class Form>(Type<Form>) {
+    compressed_thread_block_fold_as<Form>(task, keeps, operands, marks, threads);
+  });
 }
 
 // Same with stochastic rounding or error feedback. Not inlined, because few calls use it.
-TUTTI_HOST_DEVICE [[gnu::noinline]] inline void compressed_block_fold(const FoldTask& task, Keeps keeps,
-                                                                      const FoldOperands& operands,
-                                                                      const CompressedMarks& marks, Crew crew,
-                                                                      const KernelRounding& requested) {
+TUTTI_HOST_DEVICE [[gnu::noinline]] inline void compressed_thread_block_fold(const FoldTask& task, Keeps keeps,
+                                                                             const FoldOperands& operands,
+                                                                             const CompressedMarks& marks,
+                                                                             ThreadGroup threads,
+                                                                             const KernelRounding& requested) {
   const FoldRounding rounding = rounding_of(requested, operands, marks, task.type);
   visit_form(task.compression, [&]<class Form>(Type<Form>) {
-    compressed_block_fold_as<Form>(task, keeps, operands, marks, crew, rounding);
+    compressed_thread_block_fold_as<Form>(task, keeps, operands, marks, threads, rounding);
   });
 }
 

@@ -1,5 +1,5 @@
 // A thread block's folds of compressed messages give the same bits as the CPU's, in messages and in memory.
-#include "src/executor/thread_block/compressed_block_fold.h"
+#include "src/executor/thread_block/compressed_fold.h"
 
 #include <gtest/gtest.h>
 
@@ -60,11 +60,11 @@ class Buffer {
   std::byte* at_;
 };
 
-enum class Crews { of_one, of_a_warp };
+enum class Threads { one, warp };
 
-class CompressedBlockFoldTest : public testing::TestWithParam<int> {
+class CompressedThreadBlockFoldTest : public testing::TestWithParam<int> {
  protected:
-  CompressedBlockFoldTest() : seed_(std::random_device()()), random_(seed_) { std::printf("seed %u\n", seed_); }
+  CompressedThreadBlockFoldTest() : seed_(std::random_device()()), random_(seed_) { std::printf("seed %u\n", seed_); }
 
   CompressionFormat format() const { return static_cast<CompressionFormat>(GetParam()); }
 
@@ -107,7 +107,7 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
   }
 
   // Results in memory, a message, and a second message.
-  void compare(const Case& at, Crews crews) {
+  void compare(const Case& at, Threads threads) {
     SCOPED_TRACE(describe(at) + ", seed " + std::to_string(seed_));
     const std::size_t memory_bytes = at.count * size_of(at.type);
     const std::size_t shift = at.skew * size_of(at.type);
@@ -138,7 +138,7 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
     by_cpu(at, sources, wanted, encoded, targets, scaled.back() != 0);
     const ThreadBlock block{at,      found,         encoded,
                             targets, scaled.data(), {dither, at.loses ? lost.data() : nullptr, at.dithers}};
-    crews == Crews::of_one ? by_thread_block(block, sources) : by_warp(block, sources);
+    threads == Threads::one ? by_thread_block(block, sources) : by_warp(block, sources);
     ASSERT_EQ(std::memcmp(lost.data(), quantization_errors.data(), at.count * sizeof(float)), 0) << "what is lost";
     ASSERT_TRUE(found[0] == wanted[0]) << "in memory";
     ASSERT_TRUE(found[1] == wanted[1]) << "in the message";
@@ -204,13 +204,13 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
   static void by_thread_block(const ThreadBlock& block, std::vector<Buffer>& sources) {
     with_operands(block, sources, [&](const auto& task, const auto& operands, const auto& marks) {
       for (std::uint32_t worker = 0; worker < kWorkers; ++worker) {
-        const Crew crew = {worker, kWorkers};
+        const ThreadGroup threads = {worker, kWorkers};
         if (!block.as_requested()) {
-          compressed_block_fold(task, block.at.keeps, operands, marks, crew);
+          compressed_thread_block_fold(task, block.at.keeps, operands, marks, threads);
           continue;
         }
         visit_form(task.compression, [&]<class Form>(Type<Form>) {
-          compressed_block_fold_as<Form>(task, block.at.keeps, operands, marks, crew, block.rounding);
+          compressed_thread_block_fold_as<Form>(task, block.at.keeps, operands, marks, threads, block.rounding);
         });
       }
     });
@@ -222,10 +222,10 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
         std::vector<std::thread> threads;
         for (std::uint32_t worker = 0; worker < WarpOfThreads::kWorkers; ++worker) {
           threads.emplace_back([&, worker] {
-            const Crew crew = {worker, WarpOfThreads::kWorkers};
+            const ThreadGroup threads = {worker, WarpOfThreads::kWorkers};
             const auto fold = [&]<Rounds kRounds>() {
-              CompressedBlockFold<Form, WarpOfThreads, kRounds>(task, block.at.keeps, operands, marks, crew,
-                                                                block.rounding)
+              CompressedThreadBlockFold<Form, WarpOfThreads, kRounds>(task, block.at.keeps, operands, marks, threads,
+                                                                      block.rounding)
                   .run();
             };
             block.as_requested() ? fold.template operator()<Rounds::as_requested>()
@@ -245,7 +245,7 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
   std::normal_distribution<float> normal_;
 };
 
-TEST_P(CompressedBlockFoldTest, MatchesCpuBits) {
+TEST_P(CompressedThreadBlockFoldTest, MatchesCpuBits) {
   for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
     for (std::uint32_t r = 0; r < kReductions; ++r) {
       for (const Keeps keeps : {Keeps::nothing, Keeps::sums, Keeps::copies}) {
@@ -254,11 +254,11 @@ TEST_P(CompressedBlockFoldTest, MatchesCpuBits) {
             for (const std::uint64_t count : {1U, 127U, 128U, 641U}) {
               Case at = {format(), type,  static_cast<Reduction>(r), keeps, any(2) == 0, sources, messages,
                          count,    any(4)};
-              ASSERT_NO_FATAL_FAILURE(compare(at, Crews::of_one));
+              ASSERT_NO_FATAL_FAILURE(compare(at, Threads::one));
               const std::uint32_t requested = 1 + any(3);
               at.dithers = requested % 2 == 1;
               at.loses = requested > 1;
-              ASSERT_NO_FATAL_FAILURE(compare(at, Crews::of_one));
+              ASSERT_NO_FATAL_FAILURE(compare(at, Threads::one));
             }
           }
         }
@@ -267,7 +267,7 @@ TEST_P(CompressedBlockFoldTest, MatchesCpuBits) {
   }
 }
 
-TEST_P(CompressedBlockFoldTest, MatchesCpuBits_WithWarps) {
+TEST_P(CompressedThreadBlockFoldTest, MatchesCpuBits_WithWarps) {
   for (const std::uint64_t count : {131U, 1100U}) {
     for (std::uint32_t iteration = 0; iteration < 8; ++iteration) {
       const std::uint32_t sources = 1 + any(3);
@@ -276,12 +276,12 @@ TEST_P(CompressedBlockFoldTest, MatchesCpuBits_WithWarps) {
           compare({format(), kTypes[any(3)], static_cast<Reduction>(any(kReductions)), static_cast<Keeps>(any(3)),
                    any(2) == 0, sources, any(1U << sources), count, any(2) * any(4),
                    iteration % 4 == 1 || iteration == 7, iteration % 4 == 2 || iteration == 7},
-                  Crews::of_a_warp));
+                  Threads::warp));
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, CompressedBlockFoldTest, testing::Range(1, int{kCompressionFormats}),
+INSTANTIATE_TEST_SUITE_P(Formats, CompressedThreadBlockFoldTest, testing::Range(1, int{kCompressionFormats}),
                          [](const auto& format) {
                            return std::string(name(static_cast<CompressionFormat>(format.param)));
                          });
