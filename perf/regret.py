@@ -77,7 +77,7 @@ def where(transport):
             "--transport", "tcp" if transport == "tcp" else "shm"]
 
 
-def learn(options, collective, ranks, transport, environment):
+def autotune(options, collective, ranks, transport, environment):
     """Runs calls of each size until autotuning ends. Its results are in the file that the environment names."""
     for size in options.sizes:
         times = 20000 if size <= 4 << 10 else 3000 if size <= 256 << 10 else 1000
@@ -328,9 +328,9 @@ def measure_all(options):
                 sys.stderr.write(key + "\n")
                 with tempfile.TemporaryDirectory() as folder:
                     environment = dict(os.environ, TUTTI_TUNE="0")
-                    if options.learned:
+                    if options.autotuned:
                         environment.update(TUTTI_TUNE="1", TUTTI_TUNE_FILE=folder + "/tune")
-                        learn(options, collective, ranks, transport, environment)
+                        autotune(options, collective, ranks, transport, environment)
                     results[key] = measure(options, collective, ranks, transport, environment)
                 if options.output is not None:
                     store(options, results)

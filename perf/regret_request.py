@@ -85,7 +85,7 @@ def arguments(description):
         parser.add_argument("--sizes", type=sizes, help=f"sizes as smallest:largest:factor (default {SIZES})"),
         parser.add_argument("--passes", type=number(1), help=f"number of passes (default {PASSES})"),
         parser.add_argument("--output", help="JSON file to which the results are added"),
-        parser.add_argument("--learned", action="store_true",
+        parser.add_argument("--autotuned", action="store_true",
                             help="evaluate the choice that autotuning found in an earlier run (TUTTI_TUNE=1)")]
     parser.add_argument("--show", metavar="FILE", help="print the results of a file and exit")
     parser.add_argument("--second", action="store_true",

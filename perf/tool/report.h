@@ -27,7 +27,7 @@ struct Timing {
   std::uint32_t ran_otherwise = 0;  // Timed iterations whose last call ran as another: the library had some on trial.
   std::string compression = "raw";  // How elements travelled. Where they were rounded:
   double error = 0;                 // the root of the mean square of the errors, over that of the results,
-  double expected_error = 0;        // and what the library says of it.
+  double expected_error = 0;        // and the error that the library predicts.
   Squares squares;
 
   bool rounds() const { return compression != "raw"; }

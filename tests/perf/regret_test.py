@@ -200,7 +200,7 @@ class Request(unittest.TestCase):
     def test_rejects_options_without_effect(self):
         stored = ROOT + "/perf/results/regret-amd-epyc.json"
         self.refuses("--second needs --show FILE", "--second")
-        for option in ("--quick", "--learned", "--passes=3", "--sizes=8:8:4", "--output=x", "--build=x", "--only=reduce"):
+        for option in ("--quick", "--autotuned", "--passes=3", "--sizes=8:8:4", "--output=x", "--build=x", "--only=reduce"):
             self.refuses(option.split("=")[0] + " applies to measurements", "--show", stored, option)
 
     def test_quick_run_accepts_other_options(self):
