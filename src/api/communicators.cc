@@ -13,11 +13,11 @@
 namespace tutti {
 namespace {
 
-Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const RankConfig& seat,
+Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const RankConfig& rank_config,
                                                     CommunicatorOptions options) {
   const std::shared_ptr<Device> device = TUTTI_TRY(device_to_join_on(options));
   const LogDevice scope(ordinal_of(device));
-  auto created = TUTTI_TRY(Communicator::create(id, seat.rank, seat.ranks, std::move(options)));
+  auto created = TUTTI_TRY(Communicator::create(id, rank_config.rank, rank_config.ranks, std::move(options)));
   log_created(*created, "unique id");
   return move_to_device(std::move(created), device);
 }
@@ -107,12 +107,12 @@ tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks, c
     TUTTI_CHECK_OK(tutti::check_ranks(rank, ranks));
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
-    const tutti::RankConfig seat = {static_cast<Rank>(rank), static_cast<Rank>(ranks)};
+    const tutti::RankConfig rank_config = {static_cast<Rank>(rank), static_cast<Rank>(ranks)};
     const auto make = [&](const std::uint32_t* abort) {
       merged.abort = abort;
-      return tutti::create_placed(std::bit_cast<tutti::UniqueId>(*id), seat, merged);
+      return tutti::create_placed(std::bit_cast<tutti::UniqueId>(*id), rank_config, merged);
     };
-    return tutti::join(seat, make, comm);
+    return tutti::join(rank_config, make, comm);
   });
 }
 

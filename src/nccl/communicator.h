@@ -33,12 +33,12 @@ struct MadeReduction {
 
 class alignas(64) Communicator {
  public:
-  Communicator(RankConfig seat, Settings settings, int device);
+  Communicator(RankConfig rank_config, Settings settings, int device);
   ~Communicator();  // Does not wait for peers. Run by the last owner.
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  const RankConfig seat;
+  const RankConfig rank_config;
   const Settings settings;
   const int device;
   std::vector<MadeReduction> reductions;  // Used only by the thread that makes calls.

@@ -91,7 +91,7 @@ bool is_meant(const std::string& name) {
 // Blocks in the larger buffer: one per rank, or just one.
 std::size_t blocks_of(const Call& call) {
   const bool one = call.kind == Kind::all_reduce || call.kind == Kind::reduce || call.kind == Kind::broadcast;
-  return one ? 1 : static_cast<std::size_t>(call.communicator->seat.ranks);
+  return one ? 1 : static_cast<std::size_t>(call.communicator->rank_config.ranks);
 }
 
 bool supports_compression(const Call& call) {
