@@ -152,23 +152,23 @@ class Count {
     return count;
   }
 
-  struct Way {  // The longest chain is the one with most messages between hosts.
+  struct MessageChain {  // The longest chain is the one with most messages between hosts.
     double across = 0, inside = 0;
-    bool operator<(const Way& other) const {
+    bool operator<(const MessageChain& other) const {
       return across != other.across ? across < other.across : inside < other.inside;
     }
   };
   struct Account {
     std::size_t step = 0;
-    Way way;
+    MessageChain chain;
     std::array<Traffic, 2> levels;
     double folded = 0, copied = 0;
   };
 
-  Way longest() const {
-    Way way;
-    for (const Account& account : ranks_) way = std::max(way, account.way);
-    return way;
+  MessageChain longest() const {
+    MessageChain chain;
+    for (const Account& account : ranks_) chain = std::max(chain, account.chain);
+    return chain;
   }
   double longest_message() const { return longest_message_; }
   double between() const {
@@ -213,10 +213,10 @@ class Count {
       const bool others = source.space == Space::lane || (source.is_memory() && source.peer != rank);
       if (meets(source)) {
         auto& lane = lanes_[key(source.peer, rank, source)];
-        Way way = lane.front();
+        MessageChain chain = lane.front();
         lane.pop_front();
-        (across ? way.across : way.inside) += 1;
-        account.way = std::max(account.way, way);
+        (across ? chain.across : chain.inside) += 1;
+        account.chain = std::max(account.chain, chain);
         level.messages += 1;
       }
       if (others) level.received += blocks;
@@ -229,7 +229,7 @@ class Count {
       Traffic& level = account.levels[across ? 1 : 0];
       const double blocks = static_cast<double>(target.count) / units_;
       if (meets(target)) {
-        lanes_[key(rank, target.peer, target)].push_back(account.way);
+        lanes_[key(rank, target.peer, target)].push_back(account.chain);
         level.messages += 1;
       }
       if (target.space == Space::lane) longest_message_ = std::max(longest_message_, blocks);
@@ -248,7 +248,7 @@ class Count {
   std::vector<Rank> host_of_;
   double longest_message_ = 0;
   std::map<Rank, double> leaving_, arriving_;
-  std::map<std::tuple<Rank, Rank, std::uint16_t, Space>, std::deque<Way>> lanes_;
+  std::map<std::tuple<Rank, Rank, std::uint16_t, Space>, std::deque<MessageChain>> lanes_;
 };
 
 constexpr double kLittle = 1e-9;

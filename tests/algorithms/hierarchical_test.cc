@@ -42,12 +42,12 @@ TEST_P(Hierarchical, VerifiesEvenAndUnevenGroups) {
       ASSERT_TRUE(algorithm().supports(problem)) << describe(problem);
       const std::vector<Plan> plans = emit_plans(algorithm(), problem);
       for (const Fusion fusion : cases::kFusions) {
-        const std::vector<Plan> obeyed = cases::fused(plans, fusion);
-        EXPECT_EQ(verify(obeyed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
+        const std::vector<Plan> executed = cases::fused(plans, fusion);
+        EXPECT_EQ(verify(executed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
         EXPECT_TRUE(algorithm().supports_compression(problem));
-        EXPECT_EQ(verify(obeyed, {}, Messages::rounded).status().message(), "") << describe(problem);
+        EXPECT_EQ(verify(executed, {}, Messages::rounded).status().message(), "") << describe(problem);
         if (problem.ranks > 32 || fusion == Fusion::stages) continue;
-        EXPECT_EQ(verify(obeyed, {.chunks = 4, .skew = 1}).status().message(), "") << describe(problem);
+        EXPECT_EQ(verify(executed, {.chunks = 4, .skew = 1}).status().message(), "") << describe(problem);
       }
     }
   }
@@ -127,18 +127,18 @@ TEST_P(MultiHostAlgorithms, VerifyEvenAndUnevenGroups) {
     for (const Problem& problem : problems(groups)) {
       const std::vector<Plan> plans = emit_plans(algorithm_, problem);
       for (const Fusion fusion : cases::kFusions) {
-        const std::vector<Plan> obeyed = cases::fused(plans, fusion);
-        EXPECT_EQ(verify(obeyed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
-        EXPECT_EQ(verify(obeyed, {}, Messages::rounded).status().message(), "") << describe(problem);
+        const std::vector<Plan> executed = cases::fused(plans, fusion);
+        EXPECT_EQ(verify(executed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
+        EXPECT_EQ(verify(executed, {}, Messages::rounded).status().message(), "") << describe(problem);
         ++proofs;
         if (problem.ranks > 20 || fusion == Fusion::stages) continue;
         Loop loop{.chunks = 3, .skew = 1, .order = StageOrder::earliest_first};
-        const Result<Proof> proof = verify(obeyed, loop);
+        const Result<Proof> proof = verify(executed, loop);
         ASSERT_TRUE(proof.ok()) << describe(problem);
         EXPECT_LE(proof.value().slots, 4U)
             << describe(problem);  // The number of slots that lanes of a communicator have.
         loop.slots = proof.value().slots;
-        const RefereeResult result = referee_run(obeyed, loop, ++seed);
+        const RefereeResult result = referee_run(executed, loop, ++seed);
         EXPECT_TRUE(result.ok) << describe(problem) << " seed " << seed << ": " << result.text;
       }
     }

@@ -58,7 +58,7 @@ std::string CudaEngine::run(const std::vector<std::vector<KernelCall>>& calls, s
   std::string complaint = complaints(calls.size());
   for (std::size_t rank = 0; rank < calls.size() && complaint.empty(); ++rank) {
     if (reinterpret_cast<const Shown*>(shown_.host)[rank].reported.begun != operations.size())
-      complaint = "rank " + std::to_string(rank) + " has not said that its last call began";
+      complaint = "rank " + std::to_string(rank) + " has not reported that its last call began";
   }
   return complaint;
 }

@@ -209,7 +209,7 @@ bool RankHarness::run_briefly(std::uint32_t operation, Watch& watch) {
   watch.moves.fetch_add(1);
   ++brief_runs_;
   const std::string where = "rank " + std::to_string(plan_.steps.self()) + ", operation " + std::to_string(operation);
-  if (hooks.looks > 1) return fail(where + ": says more than once that it has begun to wait", watch);
+  if (hooks.looks > 1) return fail(where + ": reports more than once that it has begun to wait", watch);
   return status.ok() || fail(where + ", briefly: " + status.message(), watch);
 }
 

@@ -178,7 +178,7 @@ constexpr std::string_view kContent[] = {"missing",          "doubled",         
 constexpr std::string_view kOrder[] = {"race"};
 
 template <std::size_t count>
-bool says(const std::string& violation, const std::string_view (&words)[count]) {
+bool mentions(const std::string& violation, const std::string_view (&words)[count]) {
   return std::any_of(words, words + count,
                      [&](std::string_view word) { return violation.find(word) != std::string::npos; });
 }
@@ -209,10 +209,10 @@ std::optional<std::vector<Plan>> mutant(const std::vector<Plan>& plans, Mutation
 }
 
 bool explains(Mutation mutation, const std::string& violation) {
-  const bool length = says(violation, kLength);
-  const bool traffic = says(violation, kTraffic);
-  const bool content = says(violation, kContent);
-  const bool order = says(violation, kOrder);
+  const bool length = mentions(violation, kLength);
+  const bool traffic = mentions(violation, kTraffic);
+  const bool content = mentions(violation, kContent);
+  const bool order = mentions(violation, kOrder);
   switch (mutation) {
     case Mutation::drop_step:
     case Mutation::repeat_step:
