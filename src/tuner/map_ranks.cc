@@ -34,10 +34,11 @@ class Question {
   bool too_long() const { return steps_ > kMaxSteps; }
   // The search restricted to NVLinks between GPUs; nothing if this makes no difference or has no solution.
   std::optional<RingQuestion> over_nvlinks() const {
-    if (by_other_ways_.empty() || by_other_ways_.size() == std::size_t{requested_.stations} * (requested_.stations - 1))
+    if (by_other_routes_.empty() ||
+        by_other_routes_.size() == std::size_t{requested_.stations} * (requested_.stations - 1))
       return std::nullopt;
     RingQuestion requested = requested_;
-    for (const std::size_t way : by_other_ways_) requested.uses[way].clear();
+    for (const std::size_t use : by_other_routes_) requested.uses[use].clear();
     return requested;
   }
 
@@ -65,7 +66,7 @@ class Question {
     const std::size_t there = std::size_t{from} * requested_.size() + to,
                       back = std::size_t{to} * requested_.size() + from;
     requested_.latencies_us[there] = requested_.latencies_us[back] = found.latency_us;
-    if (found.kind != PathKind::nvlink) by_other_ways_.insert(by_other_ways_.end(), {there, back});
+    if (found.kind != PathKind::nvlink) by_other_routes_.insert(by_other_routes_.end(), {there, back});
     for (const LinkLoad& load : found.loads) {
       requested_.uses[there].push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
       requested_.uses[back].push_back({2 * load.link + (load.forth ? 1 : 0), load.part});
@@ -106,7 +107,7 @@ class Question {
   const std::span<const NodeId> nodes_, ports_;
   RingQuestion requested_;
   std::uint64_t steps_ = 0;
-  std::vector<std::size_t> by_other_ways_;  // Indices of uses that are not NVLinks.
+  std::vector<std::size_t> by_other_routes_;  // Indices of uses that are not NVLinks.
 };
 
 // Prefers rings over NVLinks only. Bandwidth gained from PCI would be taken from other traffic.

@@ -123,8 +123,8 @@ class Search {
       const std::uint32_t from = leads == Leads::from ? at : other, to = leads == Leads::from ? other : at;
       const double left = room(from, to);
       if (left * kSlack < rate_) continue;
-      const std::size_t way = std::size_t{from} * question_.size() + to;
-      const Candidate found = {left, way < question_.latencies_us.size() ? question_.latencies_us[way] : 0, other};
+      const std::size_t pair = std::size_t{from} * question_.size() + to;
+      const Candidate found = {left, pair < question_.latencies_us.size() ? question_.latencies_us[pair] : 0, other};
       std::size_t index = candidates_.size();
       candidates_.push_back(found);
       for (; index > first && found.before(candidates_[index - 1]); --index)
@@ -234,22 +234,22 @@ class Search {
 // Upper bound for the traffic out of (or into) a station: the sum over its paths, limited by links that all of them
 // share.
 double most_through(const RingQuestion& question, std::uint32_t station, bool sends) {
-  std::vector<std::uint32_t> ways_over(question.rates.size(), 0);
+  std::vector<std::uint32_t> paths_over(question.rates.size(), 0);
   std::vector<double> min_part(question.rates.size(), 1);
-  std::uint32_t ways = 0;
+  std::uint32_t paths = 0;
   double most = 0;
   for (std::uint32_t other = 0; other < question.size(); ++other) {
     const std::vector<Use>& uses = sends ? question.use(station, other) : question.use(other, station);
     if (other == station || uses.empty()) continue;
-    ++ways;
+    ++paths;
     most += narrowest(question.rates, uses);
     for (const Use& use : uses) {
-      ++ways_over[use.link];
+      ++paths_over[use.link];
       min_part[use.link] = std::min(min_part[use.link], use.part);
     }
   }
-  for (std::size_t link = 0; link < ways_over.size(); ++link)
-    if (ways > 0 && ways_over[link] == ways) most = std::min(most, question.rates[link] / min_part[link]);
+  for (std::size_t link = 0; link < paths_over.size(); ++link)
+    if (paths > 0 && paths_over[link] == paths) most = std::min(most, question.rates[link] / min_part[link]);
   return most;
 }
 

@@ -199,7 +199,7 @@ class Compiler {
     return End(kind, lane);
   }
 
-  Result<Route> way(Rank from, Rank to) const {
+  Result<Route> route_of(Rank from, Rank to) const {
     if (from == to && limits_.multicast) return network_.through_switches(from);
     return network_.route(from, to);
   }
@@ -215,10 +215,10 @@ class Compiler {
                    .to = symmetry.seen(from, to),
                    .distance = symmetry.distance(from, to),
                    .route = {}};
-    lane.route = TUTTI_TRY(way(lane.from % ranks_, lane.to % ranks_));
+    lane.route = TUTTI_TRY(route_of(lane.from % ranks_, lane.to % ranks_));
     if (!symmetry.trivial()) {
       const Rank writer = symmetry.seen(lane.to, lane.from), reader = symmetry.representative(lane.to);
-      const Route there = TUTTI_TRY(way(writer, reader));
+      const Route there = TUTTI_TRY(route_of(writer, reader));
       lane.route.in = there.in;
       lane.route.ins = there.ins;
     }
@@ -238,7 +238,8 @@ class Compiler {
     const Rank to = out ? lane.to : symmetry.representative(lane.to);
     const Rank from = out ? lane.from : symmetry.seen(lane.to, lane.from);
     for (Rank element = 0; element < symmetry.order(); ++element) {
-      const Route image = TUTTI_TRY(way(symmetry.moved(from, element) % ranks_, symmetry.moved(to, element) % ranks_));
+      const Route image =
+          TUTTI_TRY(route_of(symmetry.moved(from, element) % ranks_, symmetry.moved(to, element) % ranks_));
       sharers += (out ? image.out[at] : image.in[at]) == id ? 1 : 0;
     }
     if (network_.resource(id).parallel % sharers == 0) return {};

@@ -46,7 +46,7 @@ DrawnRing drawn(const Topology& topology, const Circuit& circuit) {
   if (circuit.port != kNoNode) ring.trail.push_back(circuit.port);
   ring.slowest = circuit.slowest;
   for (std::size_t i = 0; i < ring.trail.size() && ring.trail.size() > 1; ++i)
-    ring.ways.push_back(words(topology, ring.trail[i], ring.trail[(i + 1) % ring.trail.size()]));
+    ring.hops.push_back(words(topology, ring.trail[i], ring.trail[(i + 1) % ring.trail.size()]));
   return ring;
 }
 
@@ -58,10 +58,10 @@ std::string described(const Topology& topology, const Circuits& circuits, bool w
     if (circuit.port != kNoNode) text += " " + name_of(topology, circuit.port, with_host);
     for (const NodeId node : circuit.nodes) text += " " + name_of(topology, node, with_host);
     const DrawnRing ring = drawn(topology, circuit);
-    if (!ring.ways.empty()) {
+    if (!ring.hops.empty()) {
       const NodeId from = ring.trail[ring.slowest], to = ring.trail[(ring.slowest + 1) % ring.trail.size()];
       text += ": " + short_number(circuits.gbytes_per_s) + " GB/s, slowest " + name_of(topology, from, with_host) +
-              "-" + name_of(topology, to, with_host) + " " + ring.ways[ring.slowest];
+              "-" + name_of(topology, to, with_host) + " " + ring.hops[ring.slowest];
     }
     text += "\n";
   }

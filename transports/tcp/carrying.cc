@@ -29,7 +29,7 @@ void TcpConnection::introduce() {
   if (!carrier_) take_data_path(DataPath::tcp);
 }
 
-// An end without a carrier has said so in its first frame and needs no answer.
+// An end without a carrier has reported that in its first frame and needs no answer.
 Status TcpConnection::meet_carrier(const TcpFrameHeader& header, const std::byte* payload) {
   if (met_) return remote_error("a carrier was offered twice");
   met_ = true;

@@ -287,8 +287,8 @@ void TcpConnection::look(std::int64_t now_ns) {
   int error = 0;  // An ICMP error, for example, which does not end a TCP connection by itself.
   bytes = sizeof error;
   (void)::getsockopt(stream_.socket().get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
-  const std::string said = error == 0 ? "" : std::string(", ") + std::strerror(error);
-  lose("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s" + said);
+  const std::string reason = error == 0 ? "" : std::string(", ") + std::strerror(error);
+  lose("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s" + reason);
   reset();
 }
 

@@ -69,7 +69,7 @@ class LaneTable {
 
  private:
   using LaneKey = std::pair<std::uint32_t, LaneSpec>;
-  struct Lent {
+  struct Attached {
     LaneRegion region;
     std::size_t used = 0, slots_used = 0;
   };
@@ -77,7 +77,7 @@ class LaneTable {
   static Result<HalfLane*> find(const Numbers& numbers, std::uint32_t number, std::uint32_t next);
 
   Allocate allocate_;
-  std::map<std::uint32_t, Lent> lent_;
+  std::map<std::uint32_t, Attached> attached_;
   std::map<LaneKey, std::unique_ptr<HalfLane>> known_;
   Numbers writing_, reading_;
   std::uint32_t next_writing_ = 0, next_reading_ = 0;  // Numbers are never reused.

@@ -112,9 +112,9 @@ Result<std::unique_ptr<CarrierSource>> open_ucx() {
 Result<std::vector<RegionAccess>> reach_by_ucx(const DeviceRegion& region) {
   const std::shared_ptr<UcxEngine> engine = TUTTI_TRY(UcxEngine::make());
   Result<RegisteredRegion> reached = engine->reach(region);
-  std::vector<RegionAccess> ways;
-  ways.push_back({"ucx", reached.ok() ? Result<std::string>("by UCX") : std::move(reached).status()});
-  return ways;
+  std::vector<RegionAccess> accesses;
+  accesses.push_back({"ucx", reached.ok() ? Result<std::string>("by UCX") : std::move(reached).status()});
+  return accesses;
 }
 
 Result<std::string> describe_ucx() {

@@ -196,7 +196,7 @@ Result<bool> VerbsCarrier::put(const MessageHead& head, const std::byte* data) {
   Writing& lane = found->second;
   VerbsRecord record;
   record.head = head;
-  std::uint16_t& under_way = lane.under_way[head.number % HalfLane::kSlots];
+  std::uint16_t& in_flight = lane.in_flight[head.number % HalfLane::kSlots];
   if (head.bytes <= lane.max_eager) {
     if (!home(head.lane).has_room()) return false;
     record.kind = RecordKind::eager;
@@ -204,17 +204,17 @@ Result<bool> VerbsCarrier::put(const MessageHead& head, const std::byte* data) {
   } else if (head.bytes < kStripedBytes || rails_.size() == 1) {
     if (!home(head.lane).has_room()) return false;
     record.kind = RecordKind::message;
-    under_way = 1;
+    in_flight = 1;
     TUTTI_CHECK_OK(home(head.lane).send(record, {}, part_of(lane, head, data, head.lane % rails_.size())));
   } else {
     if (!std::all_of(rails_.begin(), rails_.end(), [](const auto& rail) { return rail->has_room(); })) return false;
     record.kind = RecordKind::message;
-    under_way = record.parts = static_cast<std::uint16_t>(rails_.size());
+    in_flight = record.parts = static_cast<std::uint16_t>(rails_.size());
     for (std::size_t i = 0; i < rails_.size(); ++i)
       TUTTI_CHECK_OK(rails_[i]->send(record, {}, part_of(lane, head, data, i)));
   }
   lane.put = head.number + 1;
-  if (under_way == 0) leave(head.lane, lane);
+  if (in_flight == 0) leave(head.lane, lane);
   return true;
 }
 
@@ -231,14 +231,14 @@ Result<bool> VerbsCarrier::credit(std::uint32_t lane, std::uint64_t taken) {
 void VerbsCarrier::written(std::uint32_t number, std::uint64_t message) {
   const auto found = writing_.find(number);
   if (found == writing_.end()) return;
-  --found->second.under_way[message % HalfLane::kSlots];
+  --found->second.in_flight[message % HalfLane::kSlots];
   leave(number, found->second);
 }
 
 // Frees slots in the order of the messages.
 void VerbsCarrier::leave(std::uint32_t number, Writing& lane) {
   const std::uint64_t before = lane.left;
-  while (lane.left < lane.put && lane.under_way[lane.left % HalfLane::kSlots] == 0) ++lane.left;
+  while (lane.left < lane.put && lane.in_flight[lane.left % HalfLane::kSlots] == 0) ++lane.left;
   if (lane.left != before && std::exchange(lane.reported, false)) unsent_.push_back(number);
 }
 

@@ -55,7 +55,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
     Slots slots;
     VerbsLanding landing;
     std::size_t max_eager = 0;                                   // Maximum bytes sent within a record.
-    std::array<std::uint16_t, HalfLane::kSlots> under_way = {};  // [k % kSlots]: unfinished writes of message k.
+    std::array<std::uint16_t, HalfLane::kSlots> in_flight = {};  // [k % kSlots]: unfinished writes of message k.
     std::uint64_t put = 0, left = 0;                             // Numbers of messages.
     bool reported = true;                                        // The connection knows `left`.
   };

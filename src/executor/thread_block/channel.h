@@ -180,8 +180,8 @@ class Channel {
     const std::uint64_t sequence = exchange.counts[channel_] + (resumes_ ? 0 : 1);
     const std::uint64_t record = std::uint64_t{channel_} * 2 + sequence % 2;
     AddressRecord& own = exchange.records[call_.rank][record];
-    const bool said = time_slice_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
-    if (thread_block_.worker() == 0 && !said) {
+    const bool published = time_slice_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
+    if (thread_block_.worker() == 0 && !published) {
       own.input = location_of(exchange, call_.self.input, call_.input_window, image.ranks);
       own.output = location_of(exchange, call_.self.output, call_.output_window, image.ranks);
       own.signature = call_.signature.word;

@@ -119,7 +119,7 @@ Result<PluginChoice> judge(const Projection& before, const Table& after, std::in
   return advised;
 }
 
-std::string wanted_in_vain(const Projection& before, const Table& after) {
+std::string preferred_unavailable(const Projection& before, const Table& after) {
   std::string wanted;
   for_entries([&](std::size_t row, std::size_t column) {
     if (before.candidate[row][column] < 0 && is_time(after[row][column])) wanted = name_of(row, column);
