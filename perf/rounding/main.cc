@@ -94,7 +94,7 @@ Result<Cell> measure(SerialRanks& serial_ranks, const Problem& problem, Exact& e
   TUTTI_CHECK_OK(serial_ranks.run(tensor, buffers, {}));
   Cell cell;
   cell.repeated = outputs.digest() == before;
-  const bool is_kept = keeps_of(problem.collective) != Keeps::nothing;
+  const bool is_kept = rounded_stores_of(problem.collective) != RoundedStores::none;
   if (is_kept) cell.identical = word(outputs.identical());
   const bool alike = cell.identical == "true";
   for (Rank rank = 0; rank < (alike ? 1 : problem.ranks); ++rank) {

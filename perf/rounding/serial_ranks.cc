@@ -47,7 +47,7 @@ LaneState* SerialRanks::end(Rank self, const Operand& operand, bool sends) {
 }
 
 Status SerialRanks::run(const TensorFormat& tensor, std::span<const RankBuffers> buffers, const RunOrder& order) {
-  const CompressedFold fold(tensor.format, tensor.type, Reduction::sum, keeps_of(problem_.collective));
+  const CompressedFold fold(tensor.format, tensor.type, Reduction::sum, rounded_stores_of(problem_.collective));
   FoldArguments arguments;
   arguments.ranks = problem_.ranks;
   ++calls_;

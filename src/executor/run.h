@@ -20,8 +20,8 @@ struct Launch {
   std::uint32_t channels = 1;
   std::uint64_t slice_elements = 0;  // Capacity of the smallest slot; longer messages are cut to slices.
   bool even_if_empty = false;        // Messages without elements are sent nevertheless.
-  Keeps keeps = Keeps::nothing;      // Which stored values are rounded as sent; see src/plan/step.h.
-  std::uint16_t group_bytes = 0;     // Encoded bytes of cut.group elements.
+  RoundedStores rounded_stores = RoundedStores::none;  // Which stored values are rounded as sent; see src/plan/step.h.
+  std::uint16_t group_bytes = 0;                       // Encoded bytes of cut.group elements.
   Loop loop;
   Signature signature;
 

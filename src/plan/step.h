@@ -48,13 +48,13 @@ enum class Fold : std::uint8_t { partial, complete };
 // With compression, a rank rounds its own stored copy exactly as peers receive it, so that all ranks end with the same
 // bits. In an all-reduce this applies to every complete sum, in an all-gather and a broadcast to data read only from
 // memory.
-enum class Keeps : std::uint8_t { nothing, sums, copies };
-constexpr Keeps keeps_of(Collective collective) {
+enum class RoundedStores : std::uint8_t { none, sums, copies };
+constexpr RoundedStores rounded_stores_of(Collective collective) {
   switch (collective) {
-    case Collective::all_reduce: return Keeps::sums;
+    case Collective::all_reduce: return RoundedStores::sums;
     case Collective::all_gather:
-    case Collective::broadcast: return Keeps::copies;
-    default: return Keeps::nothing;
+    case Collective::broadcast: return RoundedStores::copies;
+    default: return RoundedStores::none;
   }
 }
 

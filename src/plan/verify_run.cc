@@ -125,10 +125,12 @@ void Run::round(const Step& step) {
   if (!span_.rounded) return;
   sent_ = result_;
   for (Value& value : sent_) value = store_.values().rounded(value);
-  const Keeps keeps = keeps_of(program_.plans[0].problem.collective);
+  const RoundedStores rounded_stores = rounded_stores_of(program_.plans[0].problem.collective);
   const auto is_lane = [](const Operand& operand) { return operand.space == Space::lane; };
   const bool from_memory = std::none_of(step.sources.begin(), step.sources.end(), is_lane);
-  if (keeps == Keeps::sums ? step.fold == Fold::complete : keeps == Keeps::copies && from_memory) result_ = sent_;
+  if (rounded_stores == RoundedStores::sums ? step.fold == Fold::complete
+                                            : rounded_stores == RoundedStores::copies && from_memory)
+    result_ = sent_;
 }
 
 Status Run::gather(const Moment& now, const Step& step, const Access* access) {

@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::size_t kGuard = 64;
 constexpr std::byte kUntouched{0xa5};
-constexpr std::uint32_t kWorkers = 3;
+constexpr std::uint32_t kThreads = 3;
 
 struct Case {
   CompressionFormat format;
   DataType type;
   Reduction reduction = Reduction::sum;
-  Keeps keeps = Keeps::nothing;
+  RoundedStores rounded_stores = RoundedStores::none;
   bool complete = false;
   std::uint32_t sources = 1;
   std::uint32_t messages = 0;  // Bit k: source k is a message.
@@ -35,8 +35,9 @@ struct Case {
 std::string describe(const Case& at) {
   return std::string(name(at.reduction)) + " of " + std::to_string(at.count) + " " + name(at.type) + " in " +
          name(at.format) + ", " + std::to_string(at.sources) + " sources, messages " + std::to_string(at.messages) +
-         ", keeps " + std::to_string(static_cast<int>(at.keeps)) + (at.complete ? ", complete" : "") + ", skew " +
-         std::to_string(at.skew) + (at.dithers ? ", by random numbers" : "") + (at.loses ? ", losses kept" : "");
+         ", rounded_stores " + std::to_string(static_cast<int>(at.rounded_stores)) + (at.complete ? ", complete" : "") +
+         ", skew " + std::to_string(at.skew) + (at.dithers ? ", by random numbers" : "") +
+         (at.loses ? ", losses kept" : "");
 }
 
 std::size_t message_bytes(const Case& at) {
@@ -126,7 +127,8 @@ class CompressedThreadBlockFoldTest : public testing::TestWithParam<int> {
       targets->emplace_back(message_bytes(at));
       targets->emplace_back(message_bytes(at));
     }
-    const auto targets = static_cast<std::uint32_t>(at.keeps == Keeps::nothing && at.messages == 0 ? 1 : 3);
+    const auto targets =
+        static_cast<std::uint32_t>(at.rounded_stores == RoundedStores::none && at.messages == 0 ? 1 : 3);
     std::vector<float> quantization_errors(at.count);
     for (float& loss : quantization_errors) loss = random_() % 50 == 0 ? -0.0F : normal_(random_);
     std::vector<float> lost = quantization_errors;
@@ -163,7 +165,7 @@ class CompressedThreadBlockFoldTest : public testing::TestWithParam<int> {
     arguments.ranks = kRanks;
     arguments.scale = kScale;
     if (scales_last && at.reduction == Reduction::pre_mul_sum) arguments.own = at.sources - 1;
-    CompressedFold(at.format, at.type, at.reduction, at.keeps)(arguments, marks);
+    CompressedFold(at.format, at.type, at.reduction, at.rounded_stores)(arguments, marks);
   }
 
   struct ThreadBlock {
@@ -203,14 +205,15 @@ class CompressedThreadBlockFoldTest : public testing::TestWithParam<int> {
 
   static void by_thread_block(const ThreadBlock& block, std::vector<Buffer>& sources) {
     with_operands(block, sources, [&](const auto& task, const auto& operands, const auto& marks) {
-      for (std::uint32_t worker = 0; worker < kWorkers; ++worker) {
-        const ThreadGroup threads = {worker, kWorkers};
+      for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
+        const ThreadGroup threads = {thread, kThreads};
         if (!block.as_requested()) {
-          compressed_thread_block_fold(task, block.at.keeps, operands, marks, threads);
+          compressed_thread_block_fold(task, block.at.rounded_stores, operands, marks, threads);
           continue;
         }
         visit_form(task.compression, [&]<class Form>(Type<Form>) {
-          compressed_thread_block_fold_as<Form>(task, block.at.keeps, operands, marks, threads, block.rounding);
+          compressed_thread_block_fold_as<Form>(task, block.at.rounded_stores, operands, marks, threads,
+                                                block.rounding);
         });
       }
     });
@@ -220,16 +223,16 @@ class CompressedThreadBlockFoldTest : public testing::TestWithParam<int> {
     with_operands(block, sources, [&](const auto& task, const auto& operands, const auto& marks) {
       visit_form(task.compression, [&]<class Form>(Type<Form>) {
         std::vector<std::thread> threads;
-        for (std::uint32_t worker = 0; worker < WarpOfThreads::kWorkers; ++worker) {
-          threads.emplace_back([&, worker] {
-            const ThreadGroup threads = {worker, WarpOfThreads::kWorkers};
-            const auto fold = [&]<Rounds kRounds>() {
-              CompressedThreadBlockFold<Form, WarpOfThreads, kRounds>(task, block.at.keeps, operands, marks, threads,
-                                                                      block.rounding)
+        for (std::uint32_t thread = 0; thread < WarpOfThreads::kThreads; ++thread) {
+          threads.emplace_back([&, thread] {
+            const ThreadGroup group = {thread, WarpOfThreads::kThreads};
+            const auto fold = [&]<RoundingOptions kRounds>() {
+              CompressedThreadBlockFold<Form, WarpOfThreads, kRounds>(task, block.at.rounded_stores, operands, marks,
+                                                                      group, block.rounding)
                   .run();
             };
-            block.as_requested() ? fold.template operator()<Rounds::as_requested>()
-                                 : fold.template operator()<Rounds::to_nearest>();
+            block.as_requested() ? fold.template operator()<RoundingOptions::as_requested>()
+                                 : fold.template operator()<RoundingOptions::to_nearest>();
           });
         }
         for (std::thread& thread : threads) thread.join();
@@ -248,11 +251,11 @@ class CompressedThreadBlockFoldTest : public testing::TestWithParam<int> {
 TEST_P(CompressedThreadBlockFoldTest, MatchesCpuBits) {
   for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
     for (std::uint32_t r = 0; r < kReductions; ++r) {
-      for (const Keeps keeps : {Keeps::nothing, Keeps::sums, Keeps::copies}) {
+      for (const RoundedStores rounded_stores : {RoundedStores::none, RoundedStores::sums, RoundedStores::copies}) {
         for (std::uint32_t sources = 1; sources <= 3; ++sources) {
           for (std::uint32_t messages = 0; messages < 1U << sources; ++messages) {
             for (const std::uint64_t count : {1U, 127U, 128U, 641U}) {
-              Case at = {format(), type,  static_cast<Reduction>(r), keeps, any(2) == 0, sources, messages,
+              Case at = {format(), type,  static_cast<Reduction>(r), rounded_stores, any(2) == 0, sources, messages,
                          count,    any(4)};
               ASSERT_NO_FATAL_FAILURE(compare(at, Threads::one));
               const std::uint32_t requested = 1 + any(3);
@@ -273,8 +276,8 @@ TEST_P(CompressedThreadBlockFoldTest, MatchesCpuBits_WithWarps) {
       const std::uint32_t sources = 1 + any(3);
       constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
       ASSERT_NO_FATAL_FAILURE(
-          compare({format(), kTypes[any(3)], static_cast<Reduction>(any(kReductions)), static_cast<Keeps>(any(3)),
-                   any(2) == 0, sources, any(1U << sources), count, any(2) * any(4),
+          compare({format(), kTypes[any(3)], static_cast<Reduction>(any(kReductions)),
+                   static_cast<RoundedStores>(any(3)), any(2) == 0, sources, any(1U << sources), count, any(2) * any(4),
                    iteration % 4 == 1 || iteration == 7, iteration % 4 == 2 || iteration == 7},
                   Threads::warp));
     }

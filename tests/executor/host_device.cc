@@ -321,16 +321,16 @@ void HostDevice::run_alone(const Batch& batch) {
 
 void HostDevice::run_thread_blocks(const Batch& batch) const {
   const bool compressed = has_compressed_messages(batch.calls);
-  std::list<HostWorker::Shared> thread_blocks;
+  std::list<HostThread::Shared> thread_blocks;
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < batch.count; ++i) {
     const BatchCall& entry = batch.calls.calls[i];
     for (std::uint32_t channel = 0; channel < entry.channels; ++channel) {
-      HostWorker::Shared& block = thread_blocks.emplace_back(options_.workers, batch.thread_block_bytes);
+      HostThread::Shared& block = thread_blocks.emplace_back(options_.thread_count, batch.thread_block_bytes);
       std::memset(block.memory().data(), kLeftovers, block.memory().size());
-      for (std::uint32_t worker = 0; worker < options_.workers; ++worker) {
-        threads.emplace_back([&entry, &block, channel, worker, compressed] {
-          const WatchedHostThreadBlock own(block, worker, entry.watch);
+      for (std::uint32_t thread = 0; thread < options_.thread_count; ++thread) {
+        threads.emplace_back([&entry, &block, channel, thread, compressed] {
+          const WatchedHostThreadBlock own(block, thread, entry.watch);
           compressed ? run_call<CompressedBackend>(entry, channel, own, block.memory().data())
                      : run_call(entry, channel, own, block.memory().data());
         });
@@ -348,8 +348,8 @@ Status HostDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes,
 }
 
 Status HostDevice::correct(const CorrectTask& task, DeviceStream stream) {
-  return stream_of(stream).put([task, workers = options_.workers] {
-    for (std::uint32_t worker = 0; worker < workers; ++worker) tutti::correct(task, {worker, workers});
+  return stream_of(stream).put([task, thread_count = options_.thread_count] {
+    for (std::uint32_t thread = 0; thread < thread_count; ++thread) tutti::correct(task, {thread, thread_count});
     return Status();
   });
 }

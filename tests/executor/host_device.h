@@ -15,7 +15,7 @@
 namespace tutti::test {
 
 struct HostDeviceOptions {
-  std::uint32_t workers = 2;         // Threads per thread block.
+  std::uint32_t thread_count = 2;    // Threads per thread block.
   std::uint32_t thread_blocks = 16;  // Concurrent thread blocks of all streams.
   std::uint32_t thread_block_bytes = 64 << 10;
   std::uint32_t ordinal = 0;

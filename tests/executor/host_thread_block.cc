@@ -28,8 +28,8 @@ bool Watch::stuck() {
   return failed || now - since > kStuck;
 }
 
-Progress HostWorker::agree(Progress progress) {
-  shared_->progress_[worker_] = progress;
+Progress HostThread::agree(Progress progress) {
+  shared_->progress_[thread_] = progress;
   join();
   Progress agreed = Progress::done;
   for (const Progress each : shared_->progress_) {
@@ -72,10 +72,10 @@ std::string HostEngine::run(const std::vector<std::vector<KernelCall>>& calls, s
   for (std::size_t rank = 0; rank < calls.size(); ++rank) {
     const ChannelLayout layout(*reinterpret_cast<const Image*>(calls[rank].front().image));
     for (std::uint32_t channel = 0; channel < channels; ++channel) {
-      thread_blocks.push_back(std::make_unique<HostThreadBlock::Shared>(workers_, layout.bytes));
+      thread_blocks.push_back(std::make_unique<HostThreadBlock::Shared>(thread_count_, layout.bytes));
       HostThreadBlock::Shared& block = *thread_blocks.back();
-      for (std::uint32_t worker = 0; worker < workers_; ++worker)
-        threads.emplace_back(work, rank, channel, HostThreadBlock(block, worker, watch), block.memory().data());
+      for (std::uint32_t thread = 0; thread < thread_count_; ++thread)
+        threads.emplace_back(work, rank, channel, HostThreadBlock(block, thread, watch), block.memory().data());
     }
   }
   for (std::thread& thread : threads) thread.join();

@@ -10,10 +10,10 @@ namespace {
 // Rounds without progress after which the engine reports a deadlock. Publishing buffer addresses is not progress.
 constexpr int kIdleRounds = 4;
 
-class LoneWorker {
+class LoneThread {
  public:
-  static constexpr std::uint32_t worker() { return 0; }
-  static constexpr std::uint32_t workers() { return 1; }
+  static constexpr std::uint32_t thread() { return 0; }
+  static constexpr std::uint32_t thread_count() { return 1; }
   static constexpr std::uint32_t slice(std::uint32_t) { return 0; }
   static constexpr void join() {}
   static constexpr Progress agree(Progress progress) { return progress; }
@@ -30,7 +30,7 @@ struct Lone {
   // Returns whether the channel progressed.
   bool advance(std::byte* memory) {
     const TimeSlice before = time_slice;
-    Channel<LoneWorker> run(*call, channel, {}, memory, &time_slice);
+    Channel<LoneThread> run(*call, channel, {}, memory, &time_slice);
     const Progress progress = run.run();
     if (progress == Progress::done) time_slice.state = TimeSliceState::done;
     if (progress == Progress::mismatch) time_slice.state = TimeSliceState::failed;

@@ -65,8 +65,8 @@ class ThreadBlockFoldTest : public testing::TestWithParam<int> {
                                    .target_count = 1,
                                    .count = count,
                                    .complete = complete};
-    constexpr std::uint32_t kWorkers = 4;
-    for (std::uint32_t worker = 0; worker < kWorkers; ++worker) thread_block_fold(task, operands, {worker, kWorkers});
+    constexpr std::uint32_t kThreads = 4;
+    for (std::uint32_t thread = 0; thread < kThreads; ++thread) thread_block_fold(task, operands, {thread, kThreads});
     ASSERT_EQ(std::memcmp(wanted_at, found_at, bytes), 0)
         << name(reduction) << " of " << source_count << " times " << count << " " << name(type()) << ", skew " << skew
         << (complete ? ", complete" : "") << ", " << ranks << " ranks, seed " << kSeed;

@@ -10,7 +10,7 @@ namespace tutti::test {
 namespace {
 
 // Rounds without progress after which the engine reports a deadlock. Publishing buffer addresses is not progress,
-// and neither is the timeout of a worker before another worker of its thread block.
+// and neither is the timeout of a thread before another thread of its thread block.
 constexpr int kIdleRounds = 1000;
 
 }  // namespace
@@ -62,12 +62,12 @@ void TimeSlicedEngine::launch(const Sharer& sharer, KernelWatch watch) const {
   entry.channels = static_cast<std::uint32_t>(sharer.time_slices.size());
   const ChannelLayout layout(*reinterpret_cast<const Image*>(entry.call.image));
   for (std::uint32_t channel = 0; channel < entry.channels; ++channel) {
-    HostWorker::Shared block(workers_, layout.bytes);
+    HostThread::Shared block(thread_count_, layout.bytes);
     std::vector<std::thread> others;
-    const auto work = [&](std::uint32_t worker) {
-      run_call(entry, channel, WatchedHostThreadBlock(block, worker, entry.watch), block.memory().data());
+    const auto work = [&](std::uint32_t thread) {
+      run_call(entry, channel, WatchedHostThreadBlock(block, thread, entry.watch), block.memory().data());
     };
-    for (std::uint32_t worker = 1; worker < workers_; ++worker) others.emplace_back(work, worker);
+    for (std::uint32_t thread = 1; thread < thread_count_; ++thread) others.emplace_back(work, thread);
     work(0);
     for (std::thread& other : others) other.join();
   }

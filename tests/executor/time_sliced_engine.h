@@ -8,7 +8,7 @@ namespace tutti::test {
 
 class TimeSlicedEngine final : public Engine {
  public:
-  explicit TimeSlicedEngine(std::uint32_t workers) : workers_(workers) {}
+  explicit TimeSlicedEngine(std::uint32_t thread_count) : thread_count_(thread_count) {}
   std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
@@ -25,7 +25,7 @@ class TimeSlicedEngine final : public Engine {
   // Launches the next time slice of a rank. Returns true if it progressed.
   bool run_time_slice(Sharer& sharer, KernelWatch watch);
 
-  std::uint32_t workers_;  // Threads per thread block.
+  std::uint32_t thread_count_;  // Threads per thread block.
   std::uint64_t launches_ = 0;
 };
 

@@ -20,7 +20,7 @@ using test::query;
 // Counts like CompressedFold, for the rank with the most work.
 Compressed counted(const Plan& plan) {
   Compressed compressed;
-  const Keeps keeps = keeps_of(plan.problem.collective);
+  const RoundedStores rounded_stores = rounded_stores_of(plan.problem.collective);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step step = plan.steps[i];
     double length = 0, sources = 0, received = 0, sent = 0, stored = 0;
@@ -39,9 +39,9 @@ Compressed counted(const Plan& plan) {
       compressed.decoded += stored * length;
       continue;
     }
-    const bool kept = stored > 0 && (keeps == Keeps::sums     ? step.fold == Fold::complete
-                                     : keeps == Keeps::copies ? received == 0
-                                                              : false);
+    const bool kept = stored > 0 && (rounded_stores == RoundedStores::sums     ? step.fold == Fold::complete
+                                     : rounded_stores == RoundedStores::copies ? received == 0
+                                                                               : false);
     compressed.decoded += (received + (kept ? 1 : 0)) * length;
     compressed.encoded += sent > 0 || kept ? length : 0;
   }

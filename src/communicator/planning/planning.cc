@@ -250,7 +250,7 @@ Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits
   }
   launch.element_bytes = static_cast<std::uint32_t>(size_of(call.type));
   launch.group_bytes = static_cast<std::uint16_t>(compressed_bytes(compression));
-  launch.keeps = keeps_of(call.collective);
+  launch.rounded_stores = rounded_stores_of(call.collective);
   launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
   launch.loop = choice.loop;
   launch.loop.chunks = static_cast<std::uint32_t>(chunks);

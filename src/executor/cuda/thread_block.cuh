@@ -1,4 +1,4 @@
-// A CUDA thread block as a ThreadBlock: its threads are the workers of one channel.
+// A CUDA thread block as a ThreadBlock: its threads run one channel.
 #pragma once
 
 #include "src/executor/thread_block/batch.h"
@@ -17,8 +17,8 @@ class CudaThreadBlock {
  public:
   __device__ explicit CudaThreadBlock(const KernelWatch& watch) : watch_(watch), began_ns_(device_ns()) {}
 
-  __device__ std::uint32_t worker() const { return threadIdx.x; }
-  __device__ std::uint32_t workers() const { return blockDim.x; }
+  __device__ std::uint32_t thread() const { return threadIdx.x; }
+  __device__ std::uint32_t thread_count() const { return blockDim.x; }
   __device__ std::uint32_t slice(std::uint32_t number) const { return number & (blockDim.x - 1); }
   __device__ void join() { __syncthreads(); }
 

@@ -1,12 +1,12 @@
 // The interpreter's Backend for thread i of a thread block: CUDA threads, or host threads in the GPU emulator. Lanes
 // and operands are distributed over the threads; all threads take part in a fold.
 //
-//   ThreadBlock::worker(), workers()   index of this thread, and number of threads
-//   ThreadBlock::slice(number)         thread that handles item `number`: number modulo workers
-//   ThreadBlock::join()                barrier with memory ordering
-//   ThreadBlock::agree(progress)       barrier; returns done if all threads are done
-//   ThreadBlock::stopped()             true if waiting is pointless
-//   ThreadBlock::too_late()            true if the communicator has failed; called by one thread at the beginning
+//   ThreadBlock::thread(), thread_count()  index of this thread, and number of threads
+//   ThreadBlock::slice(number)             thread that handles item `number`: number modulo thread_count()
+//   ThreadBlock::join()                    barrier with memory ordering
+//   ThreadBlock::agree(progress)           barrier; returns done if all threads are done
+//   ThreadBlock::stopped()                 true if waiting is pointless
+//   ThreadBlock::too_late()                true if the communicator has failed; called by one thread at the beginning
 #pragma once
 
 #include "src/executor/interpreter.h"
@@ -46,7 +46,7 @@ template <typename ThreadBlock>
 TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_ll128(ThreadBlock thread_block, std::uint32_t* stop,
                                                                        const std::byte* slot, std::uint64_t flag,
                                                                        std::byte* to, std::uint64_t bytes) {
-  return ll128_receive(slot, flag, to, bytes, thread_block.worker(), thread_block.workers(),
+  return ll128_receive(slot, flag, to, bytes, thread_block.thread(), thread_block.thread_count(),
                        [&](auto&& poll) { return await_in(thread_block, stop, poll); });
 }
 
@@ -64,10 +64,10 @@ class ThreadBlockBackend {
   TUTTI_HOST_DEVICE static constexpr bool stores_back(const LaneState&, std::uint64_t) { return false; }
   TUTTI_HOST_DEVICE bool serves(const LaneState* lane) const {
     const auto number = reinterpret_cast<std::uintptr_t>(lane) / sizeof(LaneState);
-    return thread_block_.slice(static_cast<std::uint32_t>(number)) == thread_block_.worker();
+    return thread_block_.slice(static_cast<std::uint32_t>(number)) == thread_block_.thread();
   }
   TUTTI_HOST_DEVICE bool takes(std::uint32_t operand) const {
-    return thread_block_.slice(operand) == thread_block_.worker();
+    return thread_block_.slice(operand) == thread_block_.thread();
   }
   template <typename Poll>
   TUTTI_HOST_DEVICE Progress await(Poll&& poll) {
@@ -91,7 +91,7 @@ class ThreadBlockBackend {
       blocked.line = receive_ll128(thread_block_, memory_.stop, slot, blocked.flag, data, bytes);
       return blocked.line == nullptr ? Progress::done : refused(blocked);
     }
-    blocked.line = words_receive(slot, blocked.flag, data, bytes, thread_block_.worker(), thread_block_.workers(),
+    blocked.line = words_receive(slot, blocked.flag, data, bytes, thread_block_.thread(), thread_block_.thread_count(),
                                  [&](auto&& poll) { return progress = await(poll); });
     return progress;
   }
@@ -100,8 +100,8 @@ class ThreadBlockBackend {
     std::byte* slot = slot_of(lane.view, lane.next);
     const std::uint64_t flag = line_flag(lane, signature);
     lane.view.protocol == Protocol::ll128
-        ? ll128_send(slot, flag, data, bytes, thread_block_.worker(), thread_block_.workers())
-        : words_send(slot, flag, data, bytes, thread_block_.worker(), thread_block_.workers());
+        ? ll128_send(slot, flag, data, bytes, thread_block_.thread(), thread_block_.thread_count())
+        : words_send(slot, flag, data, bytes, thread_block_.thread(), thread_block_.thread_count());
   }
 
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
@@ -121,7 +121,7 @@ class ThreadBlockBackend {
 
  protected:
   TUTTI_HOST_DEVICE const FoldTask& task() const { return task_; }
-  TUTTI_HOST_DEVICE ThreadGroup threads() const { return {thread_block_.worker(), thread_block_.workers()}; }
+  TUTTI_HOST_DEVICE ThreadGroup threads() const { return {thread_block_.thread(), thread_block_.thread_count()}; }
   TUTTI_HOST_DEVICE FoldOperands operands(std::uint32_t sources, std::uint32_t targets, std::uint64_t count,
                                           Fold kind) const {
     return {.sources = memory_.sources,

@@ -53,7 +53,7 @@ class Channel {
   // Returns `waiting` if stopped before the end; blocked() of some thread gives the reason.
   TUTTI_HOST_DEVICE Progress run() {
     // This slow read from host memory overlaps the copy of the image. With time slicing it was checked before.
-    const bool too_late = time_slice_ == nullptr && thread_block_.worker() == 0 && thread_block_.too_late();
+    const bool too_late = time_slice_ == nullptr && thread_block_.thread() == 0 && thread_block_.too_late();
     const auto& first = *reinterpret_cast<const Image*>(call_.image);
     copy(call_.image + std::size_t{channel_ % call_.images} * first.bytes, memory_, first.bytes);
     thread_block_.join();
@@ -88,7 +88,7 @@ class Channel {
   }
 
   TUTTI_HOST_DEVICE void copy(const std::byte* from, std::byte* to, std::uint32_t bytes) const {
-    for (std::uint32_t i = thread_block_.worker(); i < bytes / sizeof(Pack); i += thread_block_.workers())
+    for (std::uint32_t i = thread_block_.thread(); i < bytes / sizeof(Pack); i += thread_block_.thread_count())
       reinterpret_cast<Pack*>(to)[i] = reinterpret_cast<const Pack*>(from)[i];
   }
 
@@ -110,8 +110,8 @@ class Channel {
 
   // Each address is filled in by one thread.
   TUTTI_HOST_DEVICE void fill_in(Image& image, const ChannelLayout& layout) {
-    const std::uint32_t first = thread_block_.worker();
-    const std::uint32_t step = thread_block_.workers();
+    const std::uint32_t first = thread_block_.thread();
+    const std::uint32_t step = thread_block_.thread_count();
     auto* operands = at<Operand>(image.operands);
     auto* states = at<LaneState>(layout.states);
     for (std::uint32_t i = first; i < image.lane_count; i += step) {
@@ -170,7 +170,7 @@ class Channel {
   }
   TUTTI_HOST_DEVICE void leave() {
     thread_block_.join();
-    if (thread_block_.worker() == 0) store_release(call_.exchange->remote_accesses + channel_, 0U);
+    if (thread_block_.thread() == 0) store_release(call_.exchange->remote_accesses + channel_, 0U);
   }
 
   // Publishes this rank's buffer addresses and reads those of the peers.
@@ -181,17 +181,18 @@ class Channel {
     const std::uint64_t record = std::uint64_t{channel_} * 2 + sequence % 2;
     AddressRecord& own = exchange.records[call_.rank][record];
     const bool published = time_slice_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
-    if (thread_block_.worker() == 0 && !published) {
+    if (thread_block_.thread() == 0 && !published) {
       own.input = location_of(exchange, call_.self.input, call_.input_window, image.ranks);
       own.output = location_of(exchange, call_.self.output, call_.output_window, image.ranks);
       own.signature = call_.signature.word;
       store_release(&own.sequence, sequence);
     }
     // Done by the last thread, since the first one has just been busy; this read is slow.
-    const bool late = thread_block_.worker() == thread_block_.workers() - 1 && !enter(exchange);
+    const bool late = thread_block_.thread() == thread_block_.thread_count() - 1 && !enter(exchange);
     if (late) store_relaxed(&image.stop, 1U);
     Progress progress = Progress::done;
-    for (std::uint32_t peer = thread_block_.worker(); peer < image.ranks && !late; peer += thread_block_.workers()) {
+    for (std::uint32_t peer = thread_block_.thread(); peer < image.ranks && !late;
+         peer += thread_block_.thread_count()) {
       const AddressRecord& theirs = exchange.records[peer][record];
       const WindowPart* parts = exchange.windows + peer;
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
@@ -212,7 +213,7 @@ class Channel {
     }
     own_ = progress;  // A late thread reports nothing, because the failure is known already.
     progress = thread_block_.agree(late ? Progress::waiting : progress);
-    if (progress == Progress::done && thread_block_.worker() == 0) exchange.counts[channel_] = sequence;
+    if (progress == Progress::done && thread_block_.thread() == 0) exchange.counts[channel_] = sequence;
     return progress;
   }
 
@@ -251,7 +252,7 @@ class Channel {
   template <typename Interpreter>
   TUTTI_HOST_DEVICE void suspend(const Image& image, const ChannelLayout& layout, const Interpreter& interpreter) {
     put_back(image, layout);
-    if (thread_block_.worker() != 0) return;
+    if (thread_block_.thread() != 0) return;
     time_slice_->cursor = interpreter.cursor();
     time_slice_->more = interpreter.more() ? 1 : 0;
     time_slice_->state = TimeSliceState::suspended;
@@ -261,7 +262,7 @@ class Channel {
   TUTTI_HOST_DEVICE void put_back(const Image& image, const ChannelLayout& layout) {
     thread_block_.join();
     const auto* states = at<LaneState>(layout.states);
-    for (std::uint32_t i = thread_block_.worker(); i < image.lane_count; i += thread_block_.workers()) {
+    for (std::uint32_t i = thread_block_.thread(); i < image.lane_count; i += thread_block_.thread_count()) {
       LaneState& end = *call_.ends[std::uint64_t{channel_} * image.lanes_apart + i];
       end.next = states[i].next;
       end.seen = states[i].seen;

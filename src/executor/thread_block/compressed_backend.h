@@ -12,16 +12,16 @@ class CompressedBackend : public ThreadBlockBackend<ThreadBlock> {
   TUTTI_HOST_DEVICE CompressedBackend(ThreadBlock thread_block, const KernelMemory& memory, const Image& image,
                                       const KernelCall& call)
       : ThreadBlockBackend<ThreadBlock>(thread_block, memory, image, call),
-        keeps_(image.launch.keeps),
+        rounded_stores_(image.launch.rounded_stores),
         rounding_(reinterpret_cast<KernelRounding*>(memory.marks)),
         sources_(reinterpret_cast<CompressedOperand*>(memory.marks + sizeof(KernelRounding))),
         targets_(sources_ + image.widest + 1) {
-    if (thread_block.worker() == 0) find_rounding(call.rounding, image.launch);
+    if (thread_block.thread() == 0) find_rounding(call.rounding, image.launch);
   }
 
   // The call is complete on this channel.
   TUTTI_HOST_DEVICE void end() {
-    if (this->threads().worker == 0 && rounding_->runs != nullptr) ++*rounding_->runs;
+    if (this->threads().index == 0 && rounding_->runs != nullptr) ++*rounding_->runs;
   }
 
   TUTTI_HOST_DEVICE static constexpr bool plain() { return false; }
@@ -55,8 +55,8 @@ class CompressedBackend : public ThreadBlockBackend<ThreadBlock> {
     const FoldOperands operands = this->operands(sources, targets, count, kind);
     const CompressedMarks marks = {sources_, targets_};
     if (rounding_->asks())
-      return compressed_thread_block_fold(this->task(), keeps_, operands, marks, this->threads(), *rounding_);
-    compressed_thread_block_fold(this->task(), keeps_, operands, marks, this->threads());
+      return compressed_thread_block_fold(this->task(), rounded_stores_, operands, marks, this->threads(), *rounding_);
+    compressed_thread_block_fold(this->task(), rounded_stores_, operands, marks, this->threads());
   }
 
  private:
@@ -77,7 +77,7 @@ class CompressedBackend : public ThreadBlockBackend<ThreadBlock> {
     return operand.space == Space::output ? CompressedOperand::output : CompressedOperand::scratch;
   }
 
-  Keeps keeps_;
+  RoundedStores rounded_stores_;
   KernelRounding* rounding_;    // Shared by the thread block.
   CompressedOperand* sources_;  // Operands of the next fold.
   CompressedOperand* targets_;

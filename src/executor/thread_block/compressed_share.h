@@ -16,13 +16,14 @@
 namespace tutti {
 
 // Position of a share.
-struct Spot {
+struct SharePosition {
   std::uint64_t group = 0;
   std::uint32_t at = 0;     // Element within the group.
   std::uint32_t count = 0;  // Existing elements of the share; missing ones count as zero.
   bool there = false;       // The group exists.
 
-  TUTTI_HOST_DEVICE static Spot of(std::uint64_t group, std::uint32_t at, std::uint64_t count, std::uint32_t share) {
+  TUTTI_HOST_DEVICE static SharePosition of(std::uint64_t group, std::uint32_t at, std::uint64_t count,
+                                            std::uint32_t share) {
     const std::uint64_t begin = group * kCompressionGroup + at;
     const std::uint64_t left = begin < count ? count - begin : 0;
     return {group, at, static_cast<std::uint32_t>(left < share ? left : share), group * kCompressionGroup < count};
@@ -52,9 +53,9 @@ struct alignas(4 * sizeof(Unit)) Four {
   Unit units[4];
 };
 
-template <class Form, class Workers>
+template <class Form, class Threads>
 struct CompressedShare {
-  static constexpr std::uint32_t kCount = Workers::template kShare<Form::kScaleBlock>;
+  static constexpr std::uint32_t kCount = Threads::template kShare<Form::kScaleBlock>;
 
   // From memory: the bits of each element. From a message: the codes of four elements in words[4 * q], and bits beyond
   // 32 in the next word.
@@ -62,7 +63,7 @@ struct CompressedShare {
   std::uint32_t scale;  // Encoded scale of the scale block.
 
   template <typename Unit>
-  TUTTI_HOST_DEVICE void load(const std::byte* memory, const Spot& spot) {
+  TUTTI_HOST_DEVICE void load(const std::byte* memory, const SharePosition& spot) {
     const std::byte* from = memory + spot.begin() * sizeof(Unit);
     if (spot.count == kCount && is_aligned<Four<Unit>>(from)) {
       for (std::uint32_t i = 0; i < kCount; i += 4) {
@@ -76,7 +77,7 @@ struct CompressedShare {
   }
 
   template <typename Unit, typename Make>
-  TUTTI_HOST_DEVICE static void store(std::byte* memory, const Spot& spot, Make&& make) {
+  TUTTI_HOST_DEVICE static void store(std::byte* memory, const SharePosition& spot, Make&& make) {
     std::byte* to = memory + spot.begin() * sizeof(Unit);
     Unit units[kCount];
     for (std::uint32_t i = 0; i < kCount; ++i) units[i] = make(i);
@@ -90,7 +91,7 @@ struct CompressedShare {
     }
   }
 
-  TUTTI_HOST_DEVICE void receive(const std::byte* message, const Spot& spot) {
+  TUTTI_HOST_DEVICE void receive(const std::byte* message, const SharePosition& spot) {
     if (!spot.there) return;
     const std::byte* group = message + spot.group * kGroupBytes<Form>;
     if constexpr (Form::kScaleBytes != 0) scale = load_unit<ScaleBits>(group + scale_at(spot));
@@ -104,7 +105,7 @@ struct CompressedShare {
   }
 
   // The thread with the first element of a scale block stores the scale.
-  TUTTI_HOST_DEVICE void send(std::byte* message, const Spot& spot) const {
+  TUTTI_HOST_DEVICE void send(std::byte* message, const SharePosition& spot) const {
     if (!spot.there) return;
     std::byte* group = message + spot.group * kGroupBytes<Form>;
     if constexpr (Form::kScaleBytes != 0) {
@@ -118,13 +119,13 @@ struct CompressedShare {
     }
   }
 
-  TUTTI_HOST_DEVICE void encode(const float* values, const GroupRange& range, const Workers& threads) {
+  TUTTI_HOST_DEVICE void encode(const float* values, const GroupRange& range, const Threads& threads) {
     encode_by(values, range, threads, [&](std::uint32_t i, const BlockScale& scaling) {
       return Form::template code<std::uint32_t>(values[i], scaling, range);
     });
   }
   // Stochastic rounding; `dither` refers to the share's first element.
-  TUTTI_HOST_DEVICE void encode(const float* values, const GroupRange& range, const Workers& threads,
+  TUTTI_HOST_DEVICE void encode(const float* values, const GroupRange& range, const Threads& threads,
                                 const Dither& dither) {
     encode_by(values, range, threads, [&](std::uint32_t i, const BlockScale& scaling) {
       return Form::dithered(values[i], scaling, range, philox_word(dither.first + i, dither.seed));
@@ -152,7 +153,7 @@ struct CompressedShare {
 
   // code(i, scale) returns the code of element i of the share.
   template <typename Code>
-  TUTTI_NUMERIC void encode_by(const float* values, const GroupRange& range, const Workers& threads, Code&& code) {
+  TUTTI_NUMERIC void encode_by(const float* values, const GroupRange& range, const Threads& threads, Code&& code) {
     BlockScale scaling = {};
     if constexpr (Form::kScaleBytes != 0) {
       std::uint32_t largest = 0;
@@ -174,7 +175,7 @@ struct CompressedShare {
   TUTTI_HOST_DEVICE static bool is_aligned(const std::byte* memory) {
     return reinterpret_cast<std::uintptr_t>(memory) % alignof(Unit) == 0;
   }
-  TUTTI_HOST_DEVICE static std::uint32_t scale_at(const Spot& spot) {
+  TUTTI_HOST_DEVICE static std::uint32_t scale_at(const SharePosition& spot) {
     return spot.at / Form::kScaleBlock * Form::kScaleBytes;
   }
   TUTTI_HOST_DEVICE static std::uint32_t codes_at(std::uint32_t element) {

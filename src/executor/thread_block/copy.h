@@ -5,11 +5,11 @@
 
 namespace tutti {
 
-// Copies units u, u + workers, ... of those that begin at `begin`.
+// Copies units u, u + thread_count, ... of those that begin at `begin`.
 template <typename Unit, std::uint32_t kCount>
 TUTTI_HOST_DEVICE inline void copy_units(const FoldOperands& operands, ThreadGroup threads, std::uint64_t begin,
                                          std::uint64_t u) {
-  const std::uint64_t stride = threads.workers * sizeof(Unit);
+  const std::uint64_t stride = threads.count * sizeof(Unit);
   const std::uint64_t at = begin + u * sizeof(Unit);
   Unit units[kCount];
   const std::byte* from = operands.sources[0] + at;
@@ -26,10 +26,10 @@ template <typename Unit>
 TUTTI_HOST_DEVICE [[gnu::noinline]] void copy_as(const FoldOperands& operands, std::uint64_t bytes,
                                                  ThreadGroup threads) {
   constexpr std::uint32_t kInFlight = 8;
-  const std::uint64_t stride = threads.workers;
+  const std::uint64_t stride = threads.count;
   const std::uint64_t head = head_before(operands, sizeof(Unit), bytes);
   const std::uint64_t units = (bytes - head) / sizeof(Unit);
-  std::uint64_t u = threads.worker;
+  std::uint64_t u = threads.index;
   TUTTI_ROLLED
   for (; u + (kInFlight - 1) * stride < units; u += kInFlight * stride)
     copy_units<Unit, kInFlight>(operands, threads, head, u);
@@ -37,7 +37,7 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] void copy_as(const FoldOperands& operands, s
   for (; u < units; u += stride) copy_units<Unit, 1>(operands, threads, head, u);
   const std::uint64_t loose = bytes - units * sizeof(Unit);  // Bytes before and after the units.
   TUTTI_ROLLED
-  for (std::uint64_t i = threads.worker; i < loose; i += stride)
+  for (std::uint64_t i = threads.index; i < loose; i += stride)
     copy_units<std::byte, 1>(operands, threads, 0, i < head ? i : i + units * sizeof(Unit));
 }
 

@@ -33,8 +33,8 @@ class ThreadBlockFold {
     const std::uint64_t head = operands_.head / sizeof(T);
     const std::uint64_t packs = (operands_.count - head) / kWidth;
     const std::uint64_t begin = head * sizeof(T);
-    const std::uint64_t stride = threads_.workers;
-    std::uint64_t p = threads_.worker;
+    const std::uint64_t stride = threads_.count;
+    std::uint64_t p = threads_.index;
     if constexpr (kInFlight > 1) {
       TUTTI_ROLLED
       for (; p + (kInFlight - 1) * stride < packs; p += kInFlight * stride) fold_units<Pack, kInFlight>(begin, p);
@@ -43,7 +43,7 @@ class ThreadBlockFold {
     for (; p < packs; p += stride) fold_units<Pack, 1>(begin, p);
     const std::uint64_t loose = operands_.count - packs * kWidth;  // Elements before and after the packs.
     TUTTI_ROLLED
-    for (std::uint64_t i = threads_.worker; i < loose; i += stride)
+    for (std::uint64_t i = threads_.index; i < loose; i += stride)
       fold_units<Bits<T>, 1>(0, i < head ? i : i + packs * kWidth);
   }
 
@@ -68,12 +68,12 @@ class ThreadBlockFold {
     return Element::write(value);
   }
 
-  // Loads units u, u + workers, ... of those that begin at `begin`.
+  // Loads units u, u + thread_count, ... of those that begin at `begin`.
   template <typename Unit, std::uint32_t kCount>
   TUTTI_HOST_DEVICE void load(std::uint32_t source, std::uint64_t begin, std::uint64_t u, Bits<T>* bits) const {
     const std::byte* from = operands_.sources[source] + begin + u * sizeof(Unit);
     for (std::uint32_t n = 0; n < kCount; ++n) {
-      const Unit unit = load_unit<Unit>(from + std::uint64_t{n} * threads_.workers * sizeof(Unit));
+      const Unit unit = load_unit<Unit>(from + std::uint64_t{n} * threads_.count * sizeof(Unit));
       std::memcpy(bits + n * (sizeof(Unit) / sizeof(T)), &unit, sizeof unit);
     }
   }
@@ -102,7 +102,7 @@ class ThreadBlockFold {
       for (std::uint32_t n = 0; n < kCount; ++n) {
         Unit unit;
         std::memcpy(&unit, bits + n * (sizeof(Unit) / sizeof(T)), sizeof unit);
-        store_unit(to + std::uint64_t{n} * threads_.workers * sizeof(Unit), unit);
+        store_unit(to + std::uint64_t{n} * threads_.count * sizeof(Unit), unit);
       }
     }
   }
@@ -137,7 +137,7 @@ TUTTI_HOST_DEVICE inline void fold_of(const FoldTask& task, const FoldOperands& 
 }
 
 // Replaces other reductions by an equivalent sum, which is the fastest fold.
-TUTTI_HOST_DEVICE inline FoldTask plainest(FoldTask task, const FoldOperands& operands) {
+TUTTI_HOST_DEVICE inline FoldTask simplest_equivalent(FoldTask task, const FoldOperands& operands) {
   if (task.reduction == Reduction::sum) task.scale = 1;
   if (task.reduction != Reduction::avg) return task;
   const bool divides = operands.complete && task.ranks > 1;
@@ -151,7 +151,7 @@ TUTTI_HOST_DEVICE inline FoldTask plainest(FoldTask task, const FoldOperands& op
 // Computes ((s0 op s1) op s2) ... for every target, as FoldFunction in cpu/fold.h. Dispatches on type and reduction,
 // once per step.
 TUTTI_HOST_DEVICE inline void thread_block_fold(const FoldTask& task, FoldOperands operands, ThreadGroup threads) {
-  const FoldTask plain = plainest(task, operands);
+  const FoldTask plain = simplest_equivalent(task, operands);
   const bool divides = task.reduction == Reduction::avg && operands.complete && task.ranks > 1;
   const bool scales = task.reduction == Reduction::pre_mul_sum && operands.scaled[0] != 0;
   if (operands.source_count == 1 && !divides && !scales) {

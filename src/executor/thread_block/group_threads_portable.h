@@ -9,7 +9,7 @@ namespace tutti {
 
 class GroupThreads {
  public:
-  static constexpr std::uint32_t kWorkers = 1;
+  static constexpr std::uint32_t kThreads = 1;
   // Groups in flight.
   template <std::uint32_t kScaleBlock>
   static constexpr std::uint32_t kGroups = 1;
@@ -17,12 +17,13 @@ class GroupThreads {
   template <std::uint32_t kScaleBlock>
   static constexpr std::uint32_t kShare = kScaleBlock;
 
-  TUTTI_HOST_DEVICE GroupThreads(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
+  TUTTI_HOST_DEVICE GroupThreads(std::uint32_t thread, std::uint32_t thread_count)
+      : thread_(thread), thread_count_(thread_count) {}
 
   // The thread group handles groups first(), first() + step(), ... In each of them, this thread's shares begin at
-  // index(), index() + kWorkers, ...
-  TUTTI_HOST_DEVICE std::uint32_t first() const { return worker_; }
-  TUTTI_HOST_DEVICE std::uint32_t step() const { return workers_; }
+  // index(), index() + kThreads, ...
+  TUTTI_HOST_DEVICE std::uint32_t first() const { return thread_; }
+  TUTTI_HOST_DEVICE std::uint32_t step() const { return thread_count_; }
   TUTTI_HOST_DEVICE static constexpr std::uint32_t index() { return 0; }
 
   // Maximum over the threads that share a scale block.
@@ -36,7 +37,7 @@ class GroupThreads {
   TUTTI_HOST_DEVICE static void join() {}
 
  private:
-  const std::uint32_t worker_, workers_;
+  const std::uint32_t thread_, thread_count_;
 };
 
 }  // namespace tutti

@@ -29,11 +29,11 @@ TUTTI_HOST_DEVICE inline std::uint32_t in_row(std::uint64_t bytes, std::uint64_t
   return static_cast<std::uint32_t>(bytes - begin < kRowData ? bytes - begin : kRowData);
 }
 
-// Sends the rows of thread `worker` of `workers`.
+// Sends the rows of thread `thread` of `thread_count`.
 TUTTI_HOST_DEVICE [[gnu::noinline]] inline void ll128_send(std::byte* slot, std::uint64_t flag, const std::byte* from,
-                                                           std::uint64_t bytes, std::uint32_t worker,
-                                                           std::uint32_t workers) {
-  const RowThreads threads(worker, workers);
+                                                           std::uint64_t bytes, std::uint32_t thread,
+                                                           std::uint32_t thread_count) {
+  const RowThreads threads(thread, thread_count);
   const std::uint64_t rows = ll128_lines_for(bytes);
   for (std::uint64_t r = threads.first(); r < rows; r += threads.step())
     threads.put(slot + r * kRowBytes, flag, from + r * kRowData, in_row(bytes, r * kRowData));
@@ -43,9 +43,9 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] inline void ll128_send(std::byte* slot, std:
 // result. Returns null if all rows have arrived, otherwise the address of a missing flag.
 template <typename Await>
 TUTTI_HOST_DEVICE inline const std::uint64_t* ll128_receive(const std::byte* slot, std::uint64_t flag, std::byte* to,
-                                                            std::uint64_t bytes, std::uint32_t worker,
-                                                            std::uint32_t workers, Await&& await) {
-  const RowThreads threads(worker, workers);
+                                                            std::uint64_t bytes, std::uint32_t thread,
+                                                            std::uint32_t thread_count, Await&& await) {
+  const RowThreads threads(thread, thread_count);
   const std::uint64_t rows = ll128_lines_for(bytes);
   for (std::uint64_t r = threads.first(); r < rows; r += threads.step()) {
     const std::byte* row = slot + r * kRowBytes;

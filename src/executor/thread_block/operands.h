@@ -35,9 +35,10 @@ struct FoldOperands {
   std::uint64_t head = 0;   // Set by thread_block_fold(): bytes before the first pack.
 };
 
+// A thread of a group, and the size of the group.
 struct ThreadGroup {
-  std::uint32_t worker = 0;
-  std::uint32_t workers = 1;
+  std::uint32_t index = 0;
+  std::uint32_t count = 1;
 };
 
 struct alignas(16) Pack {

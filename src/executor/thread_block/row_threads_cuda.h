@@ -12,11 +12,11 @@ namespace tutti {
 // The number of threads per thread block is a multiple of 8. All threads of a group must call these functions together.
 class RowThreads {
  public:
-  __device__ RowThreads(std::uint32_t worker, std::uint32_t workers)
-      : worker_(worker), workers_(workers), mask_(0xffU << (worker % 32 / kThreads * kThreads)) {}
+  __device__ RowThreads(std::uint32_t thread, std::uint32_t thread_count)
+      : thread_(thread), thread_count_(thread_count), mask_(0xffU << (thread % 32 / kThreads * kThreads)) {}
 
-  __device__ std::uint32_t first() const { return worker_ / kThreads; }
-  __device__ std::uint32_t step() const { return workers_ / kThreads; }
+  __device__ std::uint32_t first() const { return thread_ / kThreads; }
+  __device__ std::uint32_t step() const { return thread_count_ / kThreads; }
   __device__ bool leads() const { return index() == kThreads - 1; }
   __device__ bool all_done(bool done) const {
     const bool all = __all_sync(mask_, done) != 0;
@@ -46,7 +46,7 @@ class RowThreads {
  private:
   static constexpr std::uint32_t kThreads = 8;
 
-  __device__ std::uint32_t index() const { return worker_ % kThreads; }
+  __device__ std::uint32_t index() const { return thread_ % kThreads; }
 
   // Word `nth` of `bytes` bytes of data, padded with zeroes.
   __device__ static std::uint64_t word(const std::byte* from, std::uint32_t bytes, std::uint32_t nth) {
@@ -68,7 +68,7 @@ class RowThreads {
     }
   }
 
-  const std::uint32_t worker_, workers_, mask_;
+  const std::uint32_t thread_, thread_count_, mask_;
 };
 
 }  // namespace tutti

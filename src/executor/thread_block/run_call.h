@@ -28,7 +28,7 @@ TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel& chann
 // call, including the image, may be freed by then. Returns true in that case, on all threads.
 template <typename ThreadBlock>
 TUTTI_HOST_DEVICE bool is_late(ThreadBlock& thread_block) {
-  const bool too_late = thread_block.worker() == 0 && thread_block.too_late();
+  const bool too_late = thread_block.thread() == 0 && thread_block.too_late();
   return thread_block.agree(too_late ? Progress::waiting : Progress::done) != Progress::done;
 }
 
@@ -42,11 +42,11 @@ TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, T
   TimeSlice* time_slice = entry.watch.time_slices == nullptr ? nullptr : entry.watch.time_slices + channel;
   if (time_slice != nullptr && (time_slice->state >= TimeSliceState::done || is_late(thread_block))) return;
   const bool last = time_slice == nullptr || time_slice->last != 0;
-  if (channel == 0 && thread_block.worker() == 0) store_release(&entry.watch.reported->begun, entry.watch.number);
+  if (channel == 0 && thread_block.thread() == 0) store_release(&entry.watch.reported->begun, entry.watch.number);
   Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, thread_block, memory, time_slice);
   const Progress progress = run.run();
   if (progress == Progress::waiting && !last) return;
-  if (time_slice != nullptr && thread_block.worker() == 0)
+  if (time_slice != nullptr && thread_block.thread() == 0)
     time_slice->state = progress == Progress::done ? TimeSliceState::done : TimeSliceState::failed;
   if (progress != Progress::done) write_report(entry, run, channel, progress);
 }

@@ -153,7 +153,9 @@ TEST(LaneBudget, CoversTagsToOtherHosts) {
   EXPECT_EQ(most, 2 * kMaxLaneTags);
 }
 
-std::unique_ptr<DeviceRig> wide_rig() { return host_rig({.workers = 1, .thread_blocks = 64, .shares_by_file = true}); }
+std::unique_ptr<DeviceRig> wide_rig() {
+  return host_rig({.thread_count = 1, .thread_blocks = 64, .shares_by_file = true});
+}
 
 // Runs short and long calls, which use different protocols and up to the maximum number of channels. Returns "right" or
 // an error.
