@@ -88,7 +88,7 @@ void Communicator::end_calls() {
   tutti_comm_abort(comm());
 }
 
-Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& asked, tutti_comm& part) {
+Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& part) {
   {
     const std::lock_guard lock(mutex_);
     worked_ = {};  // Earlier failures do not concern this operation.
@@ -96,7 +96,7 @@ Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& a
     being_made_ = &part;
   }
   if (calls_ended_) (void)tutti_comm_synchronize(comm());  // Returns the error that calls were ended.
-  const tutti_comm_options options = options_for(asked);
+  const tutti_comm_options options = options_for(requested);
   Outcome outcome =
       outcome_of(tutti_comm_shrink(comm(), excluded.data(), static_cast<int>(excluded.size()), &options, &part));
   const std::lock_guard lock(mutex_);

@@ -68,7 +68,7 @@ class alignas(64) Communicator {
   void end_calls();
   // Makes a communicator without the `excluded` ranks; waits for the remaining ranks. After end_calls(), also waits,
   // for a bounded time, until calls no longer access the program's memory. Afterwards state() ignores earlier jobs.
-  Outcome shrink(const std::vector<int>& excluded, const Settings& asked, tutti_comm& part);
+  Outcome shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& part);
   // Ends every wait, including those of a later join() or shrink(). Thread-safe. If the communicator is non-blocking,
   // also waits, for at most some seconds, until calls no longer access the program's memory.
   void abort();

@@ -33,10 +33,10 @@ Outcome present(Part& part, const Communicator& parent, const Settings& settings
 Outcome settings_of_part(const Communicator& parent, const ncclConfig_t* config, Settings& settings) {
   settings = parent.settings;
   if (config == nullptr) return {};
-  Settings asked;
-  TUTTI_NCCL_CHECK(read_config(config, asked));
-  asked.memory = parent.settings.memory;
-  settings = std::move(asked);
+  Settings requested;
+  TUTTI_NCCL_CHECK(read_config(config, requested));
+  requested.memory = parent.settings.memory;
+  settings = std::move(requested);
   return {};
 }
 

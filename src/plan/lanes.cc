@@ -165,7 +165,7 @@ std::optional<std::uint16_t> answering_tag(const Traffic& responder, std::uint16
   return answering;
 }
 
-// Returns whether every message of the one lane is answered by a message of the other in the same step.
+// Returns whether every message of the one lane is answers by a message of the other in the same step.
 bool answers_all(const Traffic& responder) {
   const std::vector<Event>& events = responder.events;
   for (std::size_t i = 0; i < events.size(); i += 2) {
@@ -178,12 +178,12 @@ bool answers_all(const Traffic& responder) {
 
 // Returns whether the asker receives an answer to every message, in order and with the same length, and sends first.
 bool takes_all_back(const Traffic& requester) {
-  std::vector<std::uint32_t> asked, answered;
+  std::vector<std::uint32_t> requests, answers;
   for (const Event& event : requester.events) {
-    (event.direction == Direction::sends ? asked : answered).push_back(event.count);
-    if (answered.size() > asked.size()) return false;
+    (event.direction == Direction::sends ? requests : answers).push_back(event.count);
+    if (answers.size() > requests.size()) return false;
   }
-  return asked == answered && !asked.empty();
+  return requests == answers && !requests.empty();
 }
 
 // Returns whether every slot has been returned when the asker writes it: the asker does not wait for slots.
@@ -266,7 +266,7 @@ class Forms {
   }
 
  private:
-  // Returns whether an answer is itself answered: its lane cannot belong to both pairs.
+  // Returns whether an answer is itself answers: its lane cannot belong to both pairs.
   bool shares_a_lane(const RoundTrip& trip) const {
     return std::any_of(trips_.begin(), trips_.end(), [&](const RoundTrip& other) {
       return other.requester != trip.requester && (other.asking == trip.answering || other.answering == trip.asking);

@@ -113,7 +113,7 @@ TEST_P(DeviceTest, RunsWorkOfStreamInOrder) {
   expect_done(a_);
   expect_done(b_);
   EXPECT_TRUE(end->reached().value());
-  EXPECT_EQ(calls_->rank_set().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().error(), "");
   EXPECT_TRUE(copied.equals(zero));
 }
 
@@ -136,7 +136,7 @@ TEST_P(DeviceTest, HoldsStreamUntilEvent) {
   EXPECT_TRUE(copied.equals(zero));
   expect_done(a_);
   expect_done(b_);
-  EXPECT_EQ(calls_->rank_set().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().error(), "");
 }
 
 TEST_P(DeviceTest, HoldsNothing_ForUnrecordedEvent) {
@@ -201,7 +201,7 @@ TEST_P(DeviceTest, ReportsBeginningOfCall) {
   ASSERT_TRUE(calls_->launch({one[1]}, b_).ok());
   expect_done(a_);
   expect_done(b_);
-  EXPECT_EQ(calls_->rank_set().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().error(), "");
 }
 
 TEST_P(DeviceTest, RunsCallsInWorkspace) {
@@ -210,7 +210,7 @@ TEST_P(DeviceTest, RunsCallsInWorkspace) {
   for (const Rank rank : {0U, 1U}) calls.push_back(calls_->in_workspace(calls_->call(rank)));
   ASSERT_TRUE(calls_->launch(calls, a_).ok());
   expect_done(a_);
-  EXPECT_EQ(calls_->rank_set().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().error(), "");
 }
 
 TEST_P(DeviceTest, HoldsStreamUntilWordHasValue) {

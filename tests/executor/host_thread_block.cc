@@ -50,7 +50,7 @@ bool WatchedHostThreadBlock::stopped() {
 std::string HostEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
   Watch watch;
   std::mutex mutex;
-  std::string complaint;
+  std::string error;
   const auto work = [&](std::size_t rank, std::uint32_t channel, HostThreadBlock block, std::byte* memory) {
     for (std::size_t operation = 0; operation < calls[rank].size(); ++operation) {
       Channel<HostThreadBlock> run(calls[rank][operation], channel, block, memory);
@@ -60,9 +60,9 @@ std::string HostEngine::run(const std::vector<std::vector<KernelCall>>& calls, s
       if (progress == Progress::done) continue;
       const std::lock_guard lock(mutex);
       if (!watch.failed.exchange(true)) {
-        complaint = "rank " + std::to_string(rank) + ", channel " + std::to_string(channel) + ", operation " +
-                    std::to_string(operation) + ", step " + std::to_string(run.cursor().step) +
-                    (progress == Progress::mismatch ? ": a message of another call" : ": waits without end");
+        error = "rank " + std::to_string(rank) + ", channel " + std::to_string(channel) + ", operation " +
+                std::to_string(operation) + ", step " + std::to_string(run.cursor().step) +
+                (progress == Progress::mismatch ? ": a message of another call" : ": waits without end");
       }
       return;
     }
@@ -79,7 +79,7 @@ std::string HostEngine::run(const std::vector<std::vector<KernelCall>>& calls, s
     }
   }
   for (std::thread& thread : threads) thread.join();
-  return complaint;
+  return error;
 }
 
 }  // namespace tutti::test

@@ -64,8 +64,8 @@ std::string OneThreadEngine::run(const std::vector<std::vector<KernelCall>>& cal
       for (std::uint32_t channel = 0; channel < channels; ++channel)
         thread_blocks.push_back({&own[operation], channel, {}});
     }
-    const std::string complaint = run_to_the_end(thread_blocks, reinterpret_cast<std::byte*>(memory.data()));
-    if (!complaint.empty()) return complaint + " in operation " + std::to_string(operation);
+    const std::string error = run_to_the_end(thread_blocks, reinterpret_cast<std::byte*>(memory.data()));
+    if (!error.empty()) return error + " in operation " + std::to_string(operation);
   }
   return "";
 }

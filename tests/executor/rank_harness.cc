@@ -102,7 +102,7 @@ std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> recor
   return calls;
 }
 
-std::string RankHarness::complaint() const {
+std::string RankHarness::error() const {
   const Rank rank = plan_.steps.self();
   if (std::count(visits_.begin(), visits_.end(), 0U) != static_cast<std::ptrdiff_t>(visits_.size()))
     return "rank " + std::to_string(rank) + " shows that it is in the others' memory";
@@ -213,8 +213,8 @@ bool RankHarness::run_briefly(std::uint32_t operation, Watch& watch) {
   return status.ok() || fail(where + ", briefly: " + status.message(), watch);
 }
 
-bool RankHarness::fail(const std::string& complaint, Watch& watch) {
-  if (!watch.failed.exchange(true)) complaint_ = complaint;
+bool RankHarness::fail(const std::string& error, Watch& watch) {
+  if (!watch.failed.exchange(true)) error_ = error;
   return false;
 }
 
@@ -275,10 +275,10 @@ void RankSet::load(std::uint32_t operation, std::uint32_t number) {
   for (const auto& harness : harnesses_) harness->load(operation, number);
 }
 
-std::string RankSet::complaint() const {
+std::string RankSet::error() const {
   for (const auto& harness : harnesses_) {
-    std::string complaint = harness->complaint();
-    if (!complaint.empty()) return complaint;
+    std::string error = harness->error();
+    if (!error.empty()) return error;
   }
   return "";
 }

@@ -45,10 +45,10 @@ class RankHarness {
   std::uint32_t brief_runs() const { return brief_runs_; }
 
   // Returns the reason if the rank did not complete.
-  const std::string& stopped_by() const { return complaint_; }
+  const std::string& stopped_by() const { return error_; }
 
   // Returns the error in the rank's results, or an empty string.
-  std::string complaint() const;
+  std::string error() const;
   // Describes the first bit difference to the memory of the same rank of another test call; empty if there is none.
   std::string differs_from(const RankHarness& other) const;
 
@@ -60,7 +60,7 @@ class RankHarness {
                   std::uint16_t channel) const;
   bool finish(std::uint32_t operation, Watch& watch);
   bool run_briefly(std::uint32_t operation, Watch& watch);
-  bool fail(const std::string& complaint, Watch& watch);
+  bool fail(const std::string& error, Watch& watch);
 
   const Plan& plan_;
   const TestCall& test_call_;
@@ -82,7 +82,7 @@ class RankHarness {
   std::uint32_t brief_runs_ = 0;
   std::vector<RankBuffers> peers_;  // [rank]; used on a CPU.
   std::optional<Interpreter<CpuBackend>> interpreter_;
-  std::string complaint_;
+  std::string error_;
 };
 
 // All ranks of a test call and their shared state. The test call must outlive it.
@@ -100,7 +100,7 @@ class RankSet {
   std::string run_time_sliced();
   void load(std::uint32_t operation, std::uint32_t number);
   // Returns an error in the ranks' results, or an empty string.
-  std::string complaint() const;
+  std::string error() const;
   // Describes the first bit difference to the other set; empty if there is none.
   std::string differs_from(const RankSet& other) const;
 

@@ -34,11 +34,10 @@ std::string ThreadedRanks::run(const TestCall& test_call) {
   for (const auto& [spec, lane] : rank_set.lanes_made().all()) {
     if (spec.slot_bytes > 0) ++lanes_[{spec.form, spec.protocol}];
   }
-  const std::string complaint = test_call.engine == nullptr
-                                    ? run_in_threads(rank_set.harnesses(), test_call)
-                                    : test_call.engine->run(rank_set.calls(), test_call.channels);
+  const std::string error = test_call.engine == nullptr ? run_in_threads(rank_set.harnesses(), test_call)
+                                                        : test_call.engine->run(rank_set.calls(), test_call.channels);
   for (const auto& harness : rank_set.harnesses()) brief_runs_ += harness->brief_runs();
-  return complaint.empty() ? rank_set.complaint() : complaint;
+  return error.empty() ? rank_set.error() : error;
 }
 
 }  // namespace tutti::test

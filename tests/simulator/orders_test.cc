@@ -20,10 +20,10 @@ const Wanted kRing = {Collective::all_reduce, "ring"};
 std::vector<RankMapping> rings_of(const Topology& topology, std::uint32_t most) {
   TopologyMerger merger;
   merger.add("host", topology);
-  std::vector<Station> stations;
-  for (const NodeId gpu : topology.all(NodeKind::gpu)) stations.push_back({0, gpu});
+  std::vector<RankNode> rank_nodes;
+  for (const NodeId gpu : topology.all(NodeKind::gpu)) rank_nodes.push_back({0, gpu});
   std::vector<RankMapping> orders;
-  for (std::vector<Rank>& order : find_rank_rings(merger.take(), stations, most).orders)
+  for (std::vector<Rank>& order : find_rank_rings(merger.take(), rank_nodes, most).orders)
     orders.push_back({.groups = {}, .order = std::move(order)});
   return orders;
 }

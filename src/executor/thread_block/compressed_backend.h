@@ -54,7 +54,7 @@ class CompressedBackend : public ThreadBlockBackend<ThreadBlock> {
   TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
     const FoldOperands operands = this->operands(sources, targets, count, kind);
     const CompressedMarks marks = {sources_, targets_};
-    if (rounding_->asks())
+    if (rounding_->is_requested())
       return compressed_thread_block_fold(this->task(), rounded_stores_, operands, marks, this->threads(), *rounding_);
     compressed_thread_block_fold(this->task(), rounded_stores_, operands, marks, this->threads());
   }

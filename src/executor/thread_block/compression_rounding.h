@@ -33,7 +33,7 @@ struct KernelRounding {
   std::uint32_t dithers = 0;        // 1: stochastic rounding.
   std::uint32_t reserved = 0;
 
-  TUTTI_HOST_DEVICE bool asks() const { return dithers != 0 || quantization_errors != nullptr; }
+  TUTTI_HOST_DEVICE bool is_requested() const { return dithers != 0 || quantization_errors != nullptr; }
   TUTTI_HOST_DEVICE std::uint64_t number(CompressedOperand operand, const std::byte* pointer, DataType type) const {
     const auto at = static_cast<std::uint32_t>(operand);
     const auto offset = static_cast<std::uint64_t>(pointer - begins[at]) / (type == DataType::float32 ? 4 : 2);
