@@ -87,7 +87,7 @@ class Carrier {
   // Processes arrivals and completions. An error ends the connection; it names the device and the cause.
   virtual Status advance(CarrierEvents& events) = 0;
   // True while received messages await a GPUDirect flush; advance() reports them later.
-  virtual bool holds_back() const { return false; }
+  virtual bool defers_messages() const { return false; }
   // True if the other end has received everything. Unacknowledged data are lost when the carrier is destroyed.
   virtual bool acknowledged() const { return true; }
 

@@ -98,7 +98,7 @@ class Straightener {
     if (step.outputs == 0) return;
     for (std::uint32_t k = 0; k < step.receives; ++k) {
       StraightLane& lane = result_.lanes[step.lanes + k];
-      if (!lane.flag && goes_back_empty(lane.lane->view)) lane.back = step.outputs++;
+      if (!lane.flag && returns_empty_slots(lane.lane->view)) lane.back = step.outputs++;
     }
   }
 

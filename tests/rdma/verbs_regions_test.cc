@@ -94,11 +94,11 @@ TEST_P(VerbsDeviceMemory, ReportsMessages_AfterReadBack) {
   for (std::uint64_t number = 0; number < 4; ++number) ASSERT_TRUE(pair_.writer.put(kLane, number, 4096).value());
   bool held_back = false;
   pair_.until([&] {
-    held_back = held_back || pair_.reader.carrier->holds_back();
+    held_back = held_back || pair_.reader.carrier->defers_messages();
     return pair_.reader.arrivals == 4;
   });
   EXPECT_EQ(held_back, GetParam() == Order::read_back);
-  EXPECT_FALSE(pair_.reader.carrier->holds_back());
+  EXPECT_FALSE(pair_.reader.carrier->defers_messages());
 }
 
 TEST_P(VerbsDeviceMemory, DoesNotSleep_WhileMessagesAreReadBack) {
@@ -123,7 +123,7 @@ TEST_P(VerbsDeviceMemory, AllowsSleep_AfterReadBack) {
     const auto is_here = [&] { return pair_.reader.arrivals > number; };
     const bool forgotten = number + 1 == kMessages;
     ASSERT_TRUE(pair_.writer.put(kLane, number, 4096).value());
-    pair_.until([&] { return is_here() || pair_.reader.carrier->holds_back(); });
+    pair_.until([&] { return is_here() || pair_.reader.carrier->defers_messages(); });
     if (number % 2 == 0) (void)pair_.reader.carrier->arm();
     if (forgotten) pair_.reader.carrier->forget(kLane, LaneEnd::reader);
     pair_.until([&] { return pair_.writer.carrier->acknowledged() && (forgotten || is_here()); });
@@ -139,11 +139,11 @@ TEST_P(VerbsDeviceMemory, AllowsSleep_AfterReadBack) {
 
 TEST_P(VerbsDeviceMemory, ForgetsLanes_WithMessagesBeingReadBack) {
   ASSERT_TRUE(pair_.writer.put(kLane, 0, 4096).value());
-  pair_.until([&] { return pair_.reader.carrier->holds_back() || pair_.reader.arrivals == 1; });
+  pair_.until([&] { return pair_.reader.carrier->defers_messages() || pair_.reader.arrivals == 1; });
   pair_.reader.carrier->forget(kLane, LaneEnd::reader);
   pair_.reader.halves.clear();
   reader_slots_ = nullptr;
-  EXPECT_FALSE(pair_.reader.carrier->holds_back());
+  EXPECT_FALSE(pair_.reader.carrier->defers_messages());
   const std::uint64_t reported = pair_.reader.arrivals;
   pair_.until([&] { return pair_.writer.carrier->acknowledged(); });
   EXPECT_EQ(pair_.reader.arrivals, reported);

@@ -39,7 +39,7 @@ HostRings orders_on(const simulator::Network& network, std::uint32_t most) {
 std::vector<RankMapping> orders_of(const simulator::Network& network, const HostRings& rings,
                                    std::string_view algorithm) {
   const bool counts = network.cluster().hosts == 1 || algorithm == "hierarchical_tree";
-  return goes_round(algorithm) && counts ? rings.orders : std::vector<RankMapping>();
+  return uses_rank_order(algorithm) && counts ? rings.orders : std::vector<RankMapping>();
 }
 
 }  // namespace tutti::tool

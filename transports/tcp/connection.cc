@@ -193,11 +193,11 @@ void TcpConnection::exchange() {
     again_ = false;
     if (lost()) return;
     if (data_path_ == DataPath::carrier) {
-      const Status carried = carry();
+      const Status carried = move_by_carrier();
       if (!carried.ok()) {
         while (!lost() && receive_some()) {  // Reads the last notes of the other end, if any.
         }
-        return lose(advised(carried.message()));
+        return mark_lost(advised(carried.message()));
       }
     }
     while (send_some()) {
@@ -252,7 +252,7 @@ bool TcpConnection::prepare_wait(std::span<pollfd, kPolled> polled) {
 
 // ---- The end ----
 
-void TcpConnection::lose(const std::string& why) {
+void TcpConnection::mark_lost(const std::string& why) {
   if (lost()) return;
   // The carrier may have received the last messages that a call needs.
   if (data_path_ == DataPath::carrier && !std::exchange(losing_, true)) (void)advance_carrier().ok();
@@ -288,7 +288,7 @@ void TcpConnection::look(std::int64_t now_ns) {
   bytes = sizeof error;
   (void)::getsockopt(stream_.socket().get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
   const std::string reason = error == 0 ? "" : std::string(", ") + std::strerror(error);
-  lose("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s" + reason);
+  mark_lost("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s" + reason);
   reset();
 }
 

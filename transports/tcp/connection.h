@@ -136,13 +136,13 @@ class TcpConnection : private CarrierEvents {
   bool fails(int error);
   bool receive_some();
   Status parse();
-  Status take_in(const TcpFrameHeader& header, const std::byte* payload);
+  Status handle_frame(const TcpFrameHeader& header, const std::byte* payload);
   Status begin_message(const TcpFrameHeader& header);
   void end_message();
   Status accept_lane(const TcpFrameHeader& header, const std::byte* payload);
   Status accept_note(const TcpFrameHeader& header, const std::byte* payload);
   void end_context(std::uint32_t context);
-  void lose(const std::string& why);
+  void mark_lost(const std::string& why);
   void reset();
   bool finish_some();  // Takes the lock. Returns true once there is nothing to wait for.
   void exchange();
@@ -150,12 +150,12 @@ class TcpConnection : private CarrierEvents {
 
   // carrying.cc
   void introduce();
-  Status meet_carrier(const TcpFrameHeader& header, const std::byte* payload);
-  Status settle(bool other_reaches);
-  void take_data_path(DataPath data_path);
+  Status handle_carrier_offer(const TcpFrameHeader& header, const std::byte* payload);
+  Status choose_data_path(bool other_reaches);
+  void set_data_path(DataPath data_path);
   Status land(std::uint32_t number, HalfLane& reading);
   Status accept_landing(const TcpFrameHeader& header, const std::byte* payload);
-  Status carry();
+  Status move_by_carrier();
   std::string advised(const std::string& why) const;
   Status advance_carrier();
   Status arrived(const MessageHead& head) override;

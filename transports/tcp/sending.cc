@@ -113,7 +113,7 @@ bool TcpConnection::fails(int error) {
   if (error == EAGAIN || error == EINTR) return error == EINTR;
   while (!lost() && receive_some()) {  // Reads the last notes of the other end, if any.
   }
-  lose(std::strerror(error));
+  mark_lost(std::strerror(error));
   return false;
 }
 

@@ -61,7 +61,7 @@ Status UcxEngine::start() {
                        UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   handler.flags = UCP_AM_FLAG_WHOLE_MSG;
   handler.arg = this;
-  for (const auto& [id, take] : {std::pair(kUcxMessage, &take_message), std::pair(kUcxWord, &take_word)}) {
+  for (const auto& [id, take] : {std::pair(kUcxMessage, &receive_message), std::pair(kUcxWord, &receive_word)}) {
     handler.id = id;
     handler.cb = take;
     status = ucx().worker_set_am_recv_handler(worker, &handler);
@@ -163,7 +163,7 @@ void UcxEngine::progress() {
   const UcxWords words;
   for (int round = 0; round < kMaxRounds && ucx().worker_progress(worker_.get()) > 0; ++round) {
   }
-  if (!requested_.empty()) std::erase_if(requested_, [](UcxEnd* end) { return end->answer(); });
+  if (!requested_.empty()) std::erase_if(requested_, [](UcxEnd* end) { return end->send_answer(); });
 }
 
 bool UcxEngine::arm() {
@@ -177,24 +177,24 @@ UcxEnd* UcxEngine::find(std::uint64_t token) const {
 }
 
 // A message with an unknown token is from another job, or for an end that was closed.
-ucs_status_t UcxEngine::take_message(void* engine, const void* header, std::size_t header_bytes, void* data,
-                                     std::size_t bytes, const ucp_am_recv_param_t* how) {
+ucs_status_t UcxEngine::receive_message(void* engine, const void* header, std::size_t header_bytes, void* data,
+                                        std::size_t bytes, const ucp_am_recv_param_t* how) {
   UcxMessage message;
   if (header_bytes != sizeof message) return UCS_OK;
   std::memcpy(&message, header, sizeof message);
   UcxEnd* end = static_cast<UcxEngine*>(engine)->find(message.token);
   if (end == nullptr) return UCS_OK;
   const bool waits_there = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
-  return end->take_message(message.head, {data, bytes, waits_there});
+  return end->receive_message(message.head, {data, bytes, waits_there});
 }
 
-ucs_status_t UcxEngine::take_word(void* engine, const void* header, std::size_t header_bytes, void*, std::size_t,
-                                  const ucp_am_recv_param_t*) {
+ucs_status_t UcxEngine::receive_word(void* engine, const void* header, std::size_t header_bytes, void*, std::size_t,
+                                     const ucp_am_recv_param_t*) {
   UcxWord word;
   if (header_bytes != sizeof word) return UCS_OK;
   std::memcpy(&word, header, sizeof word);
   UcxEnd* end = static_cast<UcxEngine*>(engine)->find(word.token);
-  if (end != nullptr) end->take_word(word);
+  if (end != nullptr) end->receive_word(word);
   return UCS_OK;
 }
 

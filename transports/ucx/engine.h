@@ -70,10 +70,10 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   void free(std::byte* memory);
   void wait_a_little(std::unique_lock<std::mutex>& lock) const;
   UcxEnd* find(std::uint64_t token) const;
-  static ucs_status_t take_message(void* engine, const void* header, std::size_t header_bytes, void* data,
+  static ucs_status_t receive_message(void* engine, const void* header, std::size_t header_bytes, void* data,
+                                      std::size_t bytes, const ucp_am_recv_param_t* how);
+  static ucs_status_t receive_word(void* engine, const void* header, std::size_t header_bytes, void* data,
                                    std::size_t bytes, const ucp_am_recv_param_t* how);
-  static ucs_status_t take_word(void* engine, const void* header, std::size_t header_bytes, void* data,
-                                std::size_t bytes, const ucp_am_recv_param_t* how);
 
   std::mutex mutex_;
   Context context_;

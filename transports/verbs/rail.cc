@@ -101,7 +101,7 @@ Status Rail::advance(RailEvents& events) {
     for (int i = 0; i < waiting_; ++i) {
       // In order: records received before the connection ended are valid.
       if (polled_[i].status != IBV_WC_SUCCESS) return failure();
-      TUTTI_CHECK_OK(take_in(polled_[i], events));
+      TUTTI_CHECK_OK(handle_completion(polled_[i], events));
       if ((polled_[i].wr_id & kReceive) != 0) indices[freed++] = static_cast<std::uint32_t>(polled_[i].wr_id);
     }
     waiting_ = 0;
@@ -113,7 +113,7 @@ Status Rail::advance(RailEvents& events) {
   return {};
 }
 
-Status Rail::take_in(const ibv_wc& completion, RailEvents& events) {
+Status Rail::handle_completion(const ibv_wc& completion, RailEvents& events) {
   if ((completion.wr_id & kReceive) == 0) {
     const Ticket& ticket = tickets_[completed_++ % kRecords];
     if (ticket.written) events.written(ticket.lane, ticket.number);
@@ -127,7 +127,7 @@ Status Rail::take_in(const ibv_wc& completion, RailEvents& events) {
     return remote_error("received credits for records that were not sent over " + describe());
   taken_ = record.received;
   const std::span data(buffer + sizeof record, completion.byte_len - sizeof record);
-  return record.kind == RecordKind::receipt ? Status() : events.came(record, data);
+  return record.kind == RecordKind::receipt ? Status() : events.received(record, data);
 }
 
 Result<bool> Rail::arm() {

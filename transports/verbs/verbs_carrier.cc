@@ -257,18 +257,18 @@ Status VerbsCarrier::advance(CarrierEvents& events) {
   return {};
 }
 
-Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> data) {
+Status VerbsCarrier::received(const VerbsRecord& record, std::span<const std::byte> data) {
   if (record.kind == RecordKind::credit) return events_->credited(record.head.lane, record.head.number);
   if (record.kind != RecordKind::message && record.kind != RecordKind::eager)
     return remote_error("received a record of an unknown kind over " + describe());
   const auto found = reading_.find(record.head.lane);
   if (found == reading_.end() && record.head.lane < next_reading_) return {};  // The lane was forgotten.
   if (found == reading_.end()) return remote_error("received a message for an unknown lane over " + describe());
-  return came(record, data, found->second);
+  return received(record, data, found->second);
 }
 
 // Records of one message arrive in any order, as do messages on different rails.
-Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane) {
+Status VerbsCarrier::received(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane) {
   const MessageHead& head = record.head;
   Arrival& arrival = lane.arrivals[head.number % HalfLane::kSlots];
   const bool eager = record.kind == RecordKind::eager;

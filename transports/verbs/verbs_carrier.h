@@ -39,7 +39,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   Result<bool> credit(std::uint32_t lane, std::uint64_t taken) override;
   Status advance(CarrierEvents& events) override;
   bool acknowledged() const override;
-  bool holds_back() const override { return !held_.empty(); }
+  bool defers_messages() const override { return !held_.empty(); }
   int descriptor() const override { return descriptor_.get(); }
   bool arm() override;
 
@@ -84,8 +84,8 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   Rail::Write part_of(const Writing& lane, const MessageHead& head, const std::byte* data, std::size_t rail) const;
   void leave(std::uint32_t number, Writing& lane);
 
-  Status came(const VerbsRecord& record, std::span<const std::byte> data) override;
-  Status came(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane);
+  Status received(const VerbsRecord& record, std::span<const std::byte> data) override;
+  Status received(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane);
   void written(std::uint32_t lane, std::uint64_t number) override;
   Status notify(const MessageHead& head, const Reading& lane);
   Status read_back();

@@ -44,7 +44,7 @@ const RankMapping& DeviceCommunicator::rank_mapping_for(const Problem& problem) 
 
 std::span<const RankMapping> DeviceCommunicator::rank_mappings_of(const Algorithm& algorithm,
                                                                   const Problem& problem) const {
-  return goes_round(algorithm.name()) ? std::span(rounds_.each) : std::span(&rank_mapping_for(problem), 1);
+  return uses_rank_order(algorithm.name()) ? std::span(rounds_.each) : std::span(&rank_mapping_for(problem), 1);
 }
 
 // The result must be the same on all ranks: if only one rank failed, the others would wait for it.
@@ -101,7 +101,7 @@ Result<DeviceCommunicator::ConnectedPlan*> DeviceCommunicator::connected_plan(co
 Status DeviceCommunicator::add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, Protocol protocol,
                                      ConnectedPlan& connected) {
   const std::string_view algorithm = connected.key.algorithm->name();
-  const bool moves = goes_round(algorithm) || is_moved(algorithm, rank_mapping, connected.key.problem);
+  const bool moves = uses_rank_order(algorithm) || is_moved(algorithm, rank_mapping, connected.key.problem);
   const RankMapping& order = moves ? rank_mapping : RankMapping();
   const Rank self = place_in(order, rank_);
   Loop loop = loop_of(proved.overlaps, kSlotsAhead);

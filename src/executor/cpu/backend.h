@@ -105,7 +105,7 @@ class CpuBackend {
   void round(const CallRounding* rounding) { rounding_ = rounding; }
 
   bool stores_back(const LaneState& lane, std::uint64_t bytes) const {
-    return compression_ == nullptr && arguments_.cache_policy.stores_back(bytes) && goes_back_empty(lane.view);
+    return compression_ == nullptr && arguments_.cache_policy.stores_back(bytes) && returns_empty_slots(lane.view);
   }
 
   // ---- Thread 0 of 1 ----

@@ -67,7 +67,7 @@ void Proxy::wake() {
 }
 
 // Binds the thread near the common interface of all connections. No effect if they use interfaces near different CPUs.
-void Proxy::settle() const {
+void Proxy::move_near_nic() const {
   std::optional<int> common;
   for (const TcpConnection* connection : duty_.connections) {
     const std::optional<int> node = node_of(connection->interface_name());
@@ -81,19 +81,19 @@ void Proxy::settle() const {
 // reason advance_all() waits for concurrent users of a connection, which may have polled the lane before the message
 // was posted.
 void Proxy::work() {
-  settle();
+  move_near_nic();
   moved_ns_ = looked_ns_ = now_ns();
   while (!ends_) {
     const std::uint64_t reported = reported_;
     const bool busy = expects_calls();
     rounds_.fetch_add(1, std::memory_order_relaxed);
-    const bool moved = carry();
+    const bool moved = advance_connections();
     const std::int64_t now = now_ns();
     if (moved) {
       moved_ns_ = now;
       sleep_ns_ = kFirstSleepNs;
     }
-    look_around();
+    check_peers();
     if (moved) continue;
     if (busy && now - moved_ns_ < kSpinNs) {
       ::sched_yield();
@@ -115,7 +115,7 @@ std::int64_t Proxy::longest_sleep_ns(bool busy) const {
   return graphs_ && !failed_ ? kGraphNapNs : kIdleNs;
 }
 
-bool Proxy::carry() {
+bool Proxy::advance_connections() {
   bool moved = false;
   for (TcpConnection* connection : duty_.connections) moved = connection->advance_all() || moved;
   return moved;
@@ -129,7 +129,7 @@ std::uint64_t Proxy::notes() const {
   return sum;
 }
 
-void Proxy::look_around() {
+void Proxy::check_peers() {
   if (failed_) return;
   const std::int64_t now = now_ns();
   const bool still = now - std::max(moved_ns_, looked_ns_) >= kLookNs;

@@ -57,12 +57,12 @@ class Proxy {
   explicit Proxy(ProxyDuty duty) : duty_(std::move(duty)) {}
 
   void work();
-  void settle() const;
+  void move_near_nic() const;
   void wake();
-  bool carry();
+  bool advance_connections();
   bool expects_calls() const;
   std::uint64_t notes() const;
-  void look_around();
+  void check_peers();
   std::int64_t longest_sleep_ns(bool busy) const;
   void sleep(std::int64_t longest_ns);
 

@@ -65,8 +65,8 @@ class Channel {
     if (begins != Progress::done) return begins;
     const Progress exchanged = image.accesses_peers != 0 ? exchange_addresses(image, layout) : Progress::done;
     const Progress progress = exchanged == Progress::done ? run_plan(image, layout) : exchanged;
-    if (image.accesses_peers != 0) leave();
-    if (progress == Progress::done) put_back(image, layout);
+    if (image.accesses_peers != 0) end_remote_access();
+    if (progress == Progress::done) write_back_lanes(image, layout);
     return progress;
   }
 
@@ -163,12 +163,12 @@ class Channel {
   // Announces access to peers' memory. A failing rank sets its flag and then checks for announced accesses; a thread
   // block announces its access and then checks the flag. At least one of them detects the other. Returns false if the
   // communicator has already failed.
-  TUTTI_HOST_DEVICE bool enter(const AddressExchange& exchange) const {
+  TUTTI_HOST_DEVICE bool begin_remote_access(const AddressExchange& exchange) const {
     store_relaxed(exchange.remote_accesses + channel_, 1U);
     full_fence();
     return load_acquire(exchange.failed) == 0;
   }
-  TUTTI_HOST_DEVICE void leave() {
+  TUTTI_HOST_DEVICE void end_remote_access() {
     thread_block_.join();
     if (thread_block_.thread() == 0) store_release(call_.exchange->remote_accesses + channel_, 0U);
   }
@@ -188,7 +188,7 @@ class Channel {
       store_release(&own.sequence, sequence);
     }
     // Done by the last thread, since the first one has just been busy; this read is slow.
-    const bool late = thread_block_.thread() == thread_block_.thread_count() - 1 && !enter(exchange);
+    const bool late = thread_block_.thread() == thread_block_.thread_count() - 1 && !begin_remote_access(exchange);
     if (late) store_relaxed(&image.stop, 1U);
     Progress progress = Progress::done;
     for (std::uint32_t peer = thread_block_.thread(); peer < image.ranks && !late;
@@ -251,7 +251,7 @@ class Channel {
 
   template <typename Interpreter>
   TUTTI_HOST_DEVICE void suspend(const Image& image, const ChannelLayout& layout, const Interpreter& interpreter) {
-    put_back(image, layout);
+    write_back_lanes(image, layout);
     if (thread_block_.thread() != 0) return;
     time_slice_->cursor = interpreter.cursor();
     time_slice_->more = interpreter.more() ? 1 : 0;
@@ -259,7 +259,7 @@ class Channel {
   }
 
   // Writes back the lane counters.
-  TUTTI_HOST_DEVICE void put_back(const Image& image, const ChannelLayout& layout) {
+  TUTTI_HOST_DEVICE void write_back_lanes(const Image& image, const ChannelLayout& layout) {
     thread_block_.join();
     const auto* states = at<LaneState>(layout.states);
     for (std::uint32_t i = thread_block_.thread(); i < image.lane_count; i += thread_block_.thread_count()) {
