@@ -32,8 +32,8 @@ class BinomialTree : public Entry<Algorithm> {
     const Rank n = problem.ranks, root = problem.root;
     const Rank index = (self + n - root) % n;  // Relative to the root.
     const Rank distance = Rank{1} << round;
-    const Place hoard = self == root ? Place::output : Place::scratch;
-    if (round == 0 && (self != root || !problem.in_place)) steps.copy(input(0), units(hoard, self, 1));
+    const Space gathered = self == root ? Space::output : Space::scratch;
+    if (round == 0 && (self != root || !problem.in_place)) steps.copy(input(0), units(gathered, self, 1));
 
     if (index % (2 * distance) == distance) {
       const Rank count = std::min(distance, n - index);
@@ -43,7 +43,7 @@ class BinomialTree : public Entry<Algorithm> {
     } else if (index % (2 * distance) == 0 && distance < n - index) {
       const Rank count = std::min(distance, n - index - distance);
       for (const auto& [first, blocks] : wrapped(self + distance, count, n).runs) {
-        if (blocks > 0) steps.recv((self + distance) % n, units(hoard, first, blocks));
+        if (blocks > 0) steps.recv((self + distance) % n, units(gathered, first, blocks));
       }
     }
   }

@@ -33,7 +33,7 @@ class BinomialTree : public Entry<Algorithm> {
     const Rank index = (self + n - root) % n;  // Relative to the root.
     const std::uint32_t rounds = shape(problem).rounds;
     const Rank distance = Rank{1} << (rounds - 1 - round);
-    const Place hoard = self == root ? Place::input : Place::scratch;
+    const Space source = self == root ? Space::input : Space::scratch;
 
     if (index % (2 * distance) == distance) {
       const Rank count = std::min(distance, n - index);
@@ -43,10 +43,10 @@ class BinomialTree : public Entry<Algorithm> {
     } else if (index % (2 * distance) == 0 && distance < n - index) {
       const Rank count = std::min(distance, n - index - distance);
       for (const auto& [first, blocks] : wrapped(self + distance, count, n).runs) {
-        if (blocks > 0) steps.send(units(hoard, first, blocks), (self + distance) % n);
+        if (blocks > 0) steps.send(units(source, first, blocks), (self + distance) % n);
       }
     }
-    if (round + 1 == rounds && (self != root || !problem.in_place)) steps.copy(units(hoard, self, 1), output(0));
+    if (round + 1 == rounds && (self != root || !problem.in_place)) steps.copy(units(source, self, 1), output(0));
   }
 };
 

@@ -20,12 +20,12 @@ class Bruck : public Entry<Algorithm> {
   }
 
   CostLaw cost_law(const Problem& problem) const override {
-    std::vector<RoundTraffic> turns;
+    std::vector<RoundTraffic> rounds;
     for (Rank distance = 1; distance < problem.ranks; distance *= 2) {
       const double blocks = with_bit(problem.ranks, distance);
-      turns.push_back({.sent = blocks, .received = blocks});
+      rounds.push_back({.sent = blocks, .received = blocks});
     }
-    CostLaw cost_law = with_distances(problem, turns, Partners::round_a_circle);
+    CostLaw cost_law = with_distances(problem, rounds, Partners::round_a_circle);
     cost_law.copied = 2.0 * problem.ranks;
     return cost_law;
   }

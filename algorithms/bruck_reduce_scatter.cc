@@ -34,7 +34,7 @@ class Bruck : public Entry<Algorithm> {
     const Rank count = std::min(distance, n - distance);
     const Wrapped leaving = wrapped(self + distance, count, n);
     const Wrapped arriving = wrapped(self, count, n);
-    const Place own = round == 0 ? Place::input : Place::scratch;
+    const Space own = round == 0 ? Space::input : Space::scratch;
 
     for (const auto& [first, blocks] : leaving.runs) {
       if (blocks > 0) steps.send(units(own, first, blocks), (self + distance) % n);

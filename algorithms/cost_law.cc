@@ -61,7 +61,7 @@ Traffic at_once(double others) {
   return {.depth = 1, .chain = 1, .sent = others, .received = others, .messages = 2 * others};
 }
 
-Traffic in_turn(double rounds, double others) {
+Traffic in_sequence(double rounds, double others) {
   return {
       .depth = rounds, .chain = rounds, .stalls = rounds, .sent = others, .received = others, .messages = 2 * others};
 }
@@ -109,20 +109,20 @@ CostLaw with_pipeline(const Problem& problem, const Traffic& own, PipelineKind k
   return cost_law;
 }
 
-CostLaw with_distances(const Problem& problem, std::span<const RoundTraffic> turns, Partners partners) {
+CostLaw with_distances(const Problem& problem, std::span<const RoundTraffic> rounds, Partners partners) {
   const Hosts hosts(problem);
   CostLaw cost_law;
-  for (std::size_t i = 0; i < turns.size(); ++i) {
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
     const bool stays = partners == Partners::by_bits && hosts.aligned && Rank{1} << i < hosts.smallest;
     const bool crosses = hosts.count > 1 && !stays;
     Traffic& level = cost_law.levels[crosses ? 1 : 0];
-    const double blocks = std::max(turns[i].sent, turns[i].received);
+    const double blocks = std::max(rounds[i].sent, rounds[i].received);
     level.depth += 1;
     level.chain += blocks;
     level.stalls += 1;
-    level.sent += turns[i].sent;
-    level.received += turns[i].received;
-    level.messages += turns[i].messages;
+    level.sent += rounds[i].sent;
+    level.received += rounds[i].received;
+    level.messages += rounds[i].messages;
     if (crosses) level.between += blocks * hosts.largest;
     cost_law.longest = std::max(cost_law.longest, blocks);
   }
@@ -130,27 +130,27 @@ CostLaw with_distances(const Problem& problem, std::span<const RoundTraffic> tur
 }
 
 std::vector<RoundTraffic> rounds_by_distance(Rank ranks) {
-  std::vector<RoundTraffic> turns;
+  std::vector<RoundTraffic> rounds;
   for (std::uint64_t distance = 1; distance < ranks; distance *= 2) {
     const auto blocks = static_cast<double>(std::min(distance, ranks - distance));
     // One of the two ranges may wrap around.
-    turns.push_back({.sent = blocks, .received = blocks, .messages = blocks > 1 ? 3.0 : 2.0});
+    rounds.push_back({.sent = blocks, .received = blocks, .messages = blocks > 1 ? 3.0 : 2.0});
   }
-  return turns;
+  return rounds;
 }
 
 std::vector<RoundTraffic> rounds_by_halves(Rank ranks) {
-  std::vector<RoundTraffic> turns;
+  std::vector<RoundTraffic> rounds;
   for (Rank members = ranks; members > 1; members /= 2) {
     const Rank kept = members / 2, odd = members % 2;
-    turns.push_back({.sent = static_cast<double>(kept + odd),
-                     .received = static_cast<double>(kept * (1 + odd)),
-                     .messages = 2.0 + odd});
+    rounds.push_back({.sent = static_cast<double>(kept + odd),
+                      .received = static_cast<double>(kept * (1 + odd)),
+                      .messages = 2.0 + odd});
   }
   // Other ranks still communicate after this rank is alone.
-  if (!std::has_single_bit(ranks)) turns.push_back({.messages = 0});
-  std::reverse(turns.begin(), turns.end());
-  return turns;
+  if (!std::has_single_bit(ranks)) rounds.push_back({.messages = 0});
+  std::reverse(rounds.begin(), rounds.end());
+  return rounds;
 }
 
 CostLaw with_anyone(const Problem& problem, const Traffic& own) {

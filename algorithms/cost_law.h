@@ -16,10 +16,10 @@
 
 namespace tutti {
 
-// at_once(): one block to and from each of `others` ranks, all concurrently. in_turn(): the same in `rounds` rounds,
-// each of which depends on the preceding one.
+// at_once(): one block to and from each of `others` ranks, all concurrently. in_sequence(): the same in `rounds`
+// rounds, each of which depends on the preceding one.
 Traffic at_once(double others);
-Traffic in_turn(double rounds, double others);
+Traffic in_sequence(double rounds, double others);
 
 // Every rank exchanges the same amount with each other rank. `own` is the total of one rank.
 CostLaw with_all(const Problem& problem, const Traffic& own);
@@ -31,7 +31,7 @@ CostLaw with_root(const Problem& problem, const Traffic& total);
 enum class PipelineKind : std::uint8_t { ring, chain };
 CostLaw with_pipeline(const Problem& problem, const Traffic& own, PipelineKind kind);
 
-// One exchange per round at distances 1, 2, 4, ...; round i has the traffic turns[i] and depends on the preceding one.
+// One exchange per round at distances 1, 2, 4, ...; round i has the traffic rounds[i] and depends on the preceding one.
 // round_a_circle: the peer is rank + distance modulo n. by_bits: the peer's number differs in one bit, so that the
 // first rounds stay within aligned hosts.
 enum class Partners : std::uint8_t { round_a_circle, by_bits };
@@ -39,7 +39,7 @@ struct RoundTraffic {
   double sent = 0, received = 0;  // Blocks.
   double messages = 2;
 };
-CostLaw with_distances(const Problem& problem, std::span<const RoundTraffic> turns, Partners partners);
+CostLaw with_distances(const Problem& problem, std::span<const RoundTraffic> rounds, Partners partners);
 // Rounds of a gather by distances, for any number of ranks. A round moves min(d, n - d) blocks at distance d.
 std::vector<RoundTraffic> rounds_by_distance(Rank ranks);
 // Rounds of halving() for the rank that receives from two peers whenever the group size is odd.

@@ -18,9 +18,9 @@ class RecursiveDoubling : public Entry<Algorithm> {
   }
 
   CostLaw cost_law(const Problem& problem) const override {
-    std::vector<RoundTraffic> turns = rounds_by_halves(problem.ranks);
-    for (RoundTraffic& turn : turns) std::swap(turn.sent, turn.received);
-    CostLaw cost_law = with_distances(problem, turns, Partners::by_bits);
+    std::vector<RoundTraffic> rounds = rounds_by_halves(problem.ranks);
+    for (RoundTraffic& round : rounds) std::swap(round.sent, round.received);
+    CostLaw cost_law = with_distances(problem, rounds, Partners::by_bits);
     cost_law.copied = 1;
     cost_law.longest = (problem.ranks + 1) / 2;
     return cost_law;

@@ -14,7 +14,7 @@ class Exchange : public Entry<Algorithm> {
 
   CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1, rounds = problem.ranks > 2 ? problem.ranks : 1;
-    CostLaw cost_law = with_all(problem, in_turn(rounds, others));
+    CostLaw cost_law = with_all(problem, in_sequence(rounds, others));
     cost_law.copied = cost_law.longest = 1;
     return cost_law;
   }

@@ -36,7 +36,7 @@ class RecursiveHalving : public Entry<Algorithm> {
     if (half.given.count == 0) return;
     // Only a rank that was unpaired in the first round enters the second one without a partial sum.
     const bool raw = round == 0 || (round == 1 && halving(n, self, 0).from.empty());
-    const Place own = raw ? Place::input : Place::scratch;
+    const Space own = raw ? Space::input : Space::scratch;
 
     steps.send(units(own, half.given.first, half.given.count), half.to);
     if (half.from.empty()) return;

@@ -121,7 +121,7 @@ class Hierarchical : public Entry<Sequence> {
       gathers.push_back(scatters.back());
       gathers.back().algorithm = find(Collective::all_gather, names_.all_gather);
       gathers.back().problem.collective = Collective::all_gather;
-      gathers.back().input = Place::output;
+      gathers.back().input = Space::output;
       gathers.back().tag = 1;
       first += size;
     }
@@ -171,7 +171,7 @@ class Hierarchical : public Entry<Sequence> {
         part.members.push_back(first + begin / (shard_units / hosts[host]));
       }
       for (std::uint32_t i = 0; i <= units; ++i) part.cuts.push_back(begin * units + i * (end - begin));
-      part.input = part.output = Place::output;
+      part.input = part.output = Space::output;
       part.scratch = scratch;
       const std::uint64_t tag = kInsideTags + tags * parts.size();
       TUTTI_ASSERT(tag < kMaxTags);  // Checked by supports().

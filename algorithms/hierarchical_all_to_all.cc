@@ -45,27 +45,27 @@ class Hierarchical : public EntryOverHosts {
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const HostMap map(problem);
-    const Rank hosts = map.hosts(), size = map.smallest(), here = map.host_of(self), place = self - map.first(here);
+    const Rank hosts = map.hosts(), size = map.smallest(), here = map.host_of(self), local = self - map.first(here);
     if (round == 0) {
       for (Rank i = 1; i < size; ++i) {
-        const Rank to = (place + i) % size;
+        const Rank to = (local + i) % size;
         steps.send(strided(input(to, hosts), 1, size), map.first(here) + to);
       }
-      steps.copy(strided(input(place, hosts), 1, size), scratch(place * hosts, hosts));
+      steps.copy(strided(input(local, hosts), 1, size), scratch(local * hosts, hosts));
       for (Rank i = 1; i < size; ++i) {
-        const Rank from = (place + size - i) % size;
+        const Rank from = (local + size - i) % size;
         steps.recv(map.first(here) + from, scratch(from * hosts, hosts));
       }
       return;
     }
     for (Rank i = 1; i < hosts; ++i) {
       const Rank to = (here + i) % hosts;
-      steps.send(strided(scratch(to, size), 1, hosts), map.first(to) + place);
+      steps.send(strided(scratch(to, size), 1, hosts), map.first(to) + local);
     }
     steps.copy(strided(scratch(here, size), 1, hosts), output(map.first(here), size));
     for (Rank i = 1; i < hosts; ++i) {
       const Rank from = (here + hosts - i) % hosts;
-      steps.recv(map.first(from) + place, output(map.first(from), size));
+      steps.recv(map.first(from) + local, output(map.first(from), size));
     }
   }
 };

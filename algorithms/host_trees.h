@@ -38,15 +38,15 @@ class HostTrees {
   HostTreeNode node(Rank self, std::uint16_t half) const {
     const Rank here = map_.host_of(self);
     const Chain chain = chain_of(here, half);
-    const Rank place = chain.place_of(self), speaker_place = chain.place_of(speaker(here, half));
-    const TreeNode host = binary_tree(map_.hosts(), place_of(here, half));
-    HostTreeNode node{.half = half, .parent = {}, .children = {}, .behind = chain.size - 1 - place};
-    node.has_hosts = speaker_place >= place && (host.below || host.above);
-    if (place > 0) node.parent = chain.at(place - 1);
-    else if (host.parent) node.parent = speaker(host_at(*host.parent, half), half);
+    const Rank position = chain.position_of(self), leader_position = chain.position_of(leader_of(here, half));
+    const TreeNode host = binary_tree(map_.hosts(), position_of(here, half));
+    HostTreeNode node{.half = half, .parent = {}, .children = {}, .behind = chain.size - 1 - position};
+    node.has_hosts = leader_position >= position && (host.below || host.above);
+    if (position > 0) node.parent = chain.at(position - 1);
+    else if (host.parent) node.parent = leader_of(host_at(*host.parent, half), half);
     for (const std::optional<Rank>& below : {host.below, host.above})
-      if (below && place == speaker_place) node.children.push_back(speaker(host_at(*below, half), half));
-    if (node.behind > 0) node.children.push_back(chain.at(place + 1));
+      if (below && position == leader_position) node.children.push_back(leader_of(host_at(*below, half), half));
+    if (node.behind > 0) node.children.push_back(chain.at(position + 1));
     return node;
   }
 
@@ -56,8 +56,8 @@ class HostTrees {
     Rank first, size, leader;
     bool upwards;
 
-    Rank place_of(Rank rank) const { return (upwards ? rank + size - leader : leader + size - rank) % size; }
-    Rank at(Rank place) const { return first + (leader - first + (upwards ? place : size - place)) % size; }
+    Rank position_of(Rank rank) const { return (upwards ? rank + size - leader : leader + size - rank) % size; }
+    Rank at(Rank position) const { return first + (leader - first + (upwards ? position : size - position)) % size; }
   };
 
   // In the root's host the chain has the opposite direction, so that it leads from the leader to the root without
@@ -66,23 +66,24 @@ class HostTrees {
     const bool has_root = root_ && host == home_;
     return {.first = map_.first(host),
             .size = map_.size(host),
-            .leader = has_root ? *root_ : speaker(host, half),
+            .leader = has_root ? *root_ : leader_of(host, half),
             .upwards = (half == 0) != has_root};
   }
-  Rank speaker(Rank host, std::uint16_t half) const { return half == 0 ? map_.first(host) : map_.end(host) - 1; }
+  Rank leader_of(Rank host, std::uint16_t half) const { return half == 0 ? map_.first(host) : map_.end(host) - 1; }
 
   // Position of a host in the tree of hosts; the root's host has position 0. Odd positions are leaves. In the second
   // tree other hosts have them: it is the mirror image if that swaps odd and even positions, otherwise it is shifted by
   // one.
-  Rank place_of(Rank host, std::uint16_t half) const {
-    const Rank hosts = map_.hosts(), place = (host + hosts - home_) % hosts;
-    if (half == 0 || place == 0) return place;
-    return hosts % 2 == 1 ? hosts - place : place % (hosts - 1) + 1;
+  Rank position_of(Rank host, std::uint16_t half) const {
+    const Rank hosts = map_.hosts(), position = (host + hosts - home_) % hosts;
+    if (half == 0 || position == 0) return position;
+    return hosts % 2 == 1 ? hosts - position : position % (hosts - 1) + 1;
   }
-  Rank host_at(Rank place, std::uint16_t half) const {
+  Rank host_at(Rank position, std::uint16_t half) const {
     const Rank hosts = map_.hosts();
-    if (half == 1 && place > 0) place = hosts % 2 == 1 ? hosts - place : (place + hosts - 3) % (hosts - 1) + 1;
-    return (place + home_) % hosts;
+    if (half == 1 && position > 0)
+      position = hosts % 2 == 1 ? hosts - position : (position + hosts - 3) % (hosts - 1) + 1;
+    return (position + home_) % hosts;
   }
 
   HostMap map_;

@@ -21,7 +21,7 @@ class Pairwise : public Entry<Algorithm> {
 
   CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    CostLaw cost_law = with_all(problem, in_turn(others, others));
+    CostLaw cost_law = with_all(problem, in_sequence(others, others));
     cost_law.copied = cost_law.longest = 1;
     return cost_law;
   }

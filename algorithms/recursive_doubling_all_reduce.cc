@@ -39,8 +39,8 @@ class RecursiveDoubling : public Entry<Algorithm> {
 
   CostLaw cost_law(const Problem& problem) const override {
     const Players players(problem.ranks);
-    const std::vector<RoundTraffic> turns(std::bit_width(players.count) - 1, {.sent = 1, .received = 1});
-    CostLaw cost_law = with_distances(problem, turns, Partners::by_bits);
+    const std::vector<RoundTraffic> rounds(std::bit_width(players.count) - 1, {.sent = 1, .received = 1});
+    CostLaw cost_law = with_distances(problem, rounds, Partners::by_bits);
     cost_law.folded = cost_law.levels[0].sent + cost_law.levels[1].sent;
     cost_law.longest = 1;
     if (players.extra == 0) return cost_law;

@@ -45,7 +45,7 @@ class ReduceScatterAllGather : public Entry<Sequence> {
     Part gather = scatter;
     gather.algorithm = find(Collective::all_gather, all_gather_);
     gather.problem.collective = Collective::all_gather;
-    gather.input = Place::output;
+    gather.input = Space::output;
     gather.tag = 1;
     const std::uint32_t scratch = scatter.algorithm->shape(scatter.problem).scratch;
     return {.units = n, .scratch = scratch, .stages = {{std::move(scatter)}, {std::move(gather)}}};

@@ -17,7 +17,7 @@ class Ring : public Entry<Algorithm> {
 
   CostLaw cost_law(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    CostLaw cost_law = with_pipeline(problem, in_turn(others, others), PipelineKind::ring);
+    CostLaw cost_law = with_pipeline(problem, in_sequence(others, others), PipelineKind::ring);
     cost_law.copied = cost_law.longest = 1;
     return cost_law;
   }

@@ -60,33 +60,33 @@ def names(build, collective):
     return re.search(r"must be one of (.*)", asked.stderr).group(1).split(", ")
 
 
-def competitors(build, collective, place):
+def competitors(build, collective, transport):
     """Yields (algorithm, protocol, maximum size) of all candidates; the first one stands for the choice."""
     yield ("", "", None)
     for algorithm in names(build, collective):
         mapped = algorithm.endswith("_mapped")
-        if algorithm.startswith("hierarchical") or (mapped and place != "registered"):
+        if algorithm.startswith("hierarchical") or (mapped and transport != "registered"):
             continue
         yield (algorithm, "Simple", None)
-        if place != "tcp" and not mapped:
+        if transport != "tcp" and not mapped:
             yield (algorithm, "LL", LL_MAX_BYTES)
 
 
-def where(place):
-    return ["--memory", "registered" if place == "registered" else "host",
-            "--transport", "tcp" if place == "tcp" else "shm"]
+def where(transport):
+    return ["--memory", "registered" if transport == "registered" else "host",
+            "--transport", "tcp" if transport == "tcp" else "shm"]
 
 
-def learn(options, collective, ranks, place, environment):
+def autotune(options, collective, ranks, transport, environment):
     """Runs calls of each size until autotuning ends. Its results are in the file that the environment names."""
     for size in options.sizes:
         times = 20000 if size <= 4 << 10 else 3000 if size <= 256 << 10 else 1000
         subprocess.run([f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(size),
-                        "-e", str(size), "-c", "0", "-n", str(times), "-w", "0", *where(place)],
+                        "-e", str(size), "-c", "0", "-n", str(times), "-w", "0", *where(transport)],
                        capture_output=True, env=environment)
 
 
-def run(options, collective, ranks, place, competitor, environment, sizes):
+def run(options, collective, ranks, transport, competitor, environment, sizes):
     """Measures a candidate. Returns rows of (bytes, algorithm, protocol, time) for these sizes and possibly others, or None if
     the candidate is not supported."""
     algorithm, protocol, _ = competitor
@@ -100,7 +100,7 @@ def run(options, collective, ranks, place, competitor, environment, sizes):
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             command = [f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(part[0]),
                        "-e", str(part[-1]), "-f", str(options.sizes.factor), "-c", "0", "-J", file.name, "-a", "3",
-                       *where(place)]
+                       *where(transport)]
             command += ["-n", "4", "-w", "1"] if options.quick else ["-n", str(times[ahead + oversubscribed]), "-w", "5"]
             command += ["--algorithm", algorithm, "--protocol", protocol] if algorithm else []
             done = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -121,22 +121,22 @@ def ran(timing, oversubscribed):
     return timing.get("algorithm"), timing.get("protocol"), time and float(f"{time:.4g}")
 
 
-def measure(options, collective, ranks, place, environment):
+def measure(options, collective, ranks, transport, environment):
     """Returns {bytes: {"chosen": name, "choice": [us], "times": {name: [us]}}}. A name is "algorithm/protocol".
 
     choice: times of the unforced choice. times: times of forced candidates. chosen is "" if the choice failed in any pass;
     such cells have no regret and are reported.
     """
     cells, out, idle = {}, set(), set()
-    field = list(competitors(options.build, collective, place))
+    field = list(competitors(options.build, collective, transport))
     sizes = {one: [size for size in options.sizes if not one[2] or size <= one[2]] for one in field}
-    for turn in range(options.passes):
+    for number in range(options.passes):
         for at in range(len(field)):
-            competitor = field[(at + turn) % len(field)]
+            competitor = field[(at + number) % len(field)]
             left = [size for size in sizes[competitor] if goes_on(cells.get(size), competitor)]
             if competitor in out or not left:
                 continue
-            rows = run(options, collective, ranks, place, competitor, environment, left)
+            rows = run(options, collective, ranks, transport, competitor, environment, left)
             if rows is None:
                 out.add(competitor)
                 continue
@@ -157,7 +157,7 @@ def measure(options, collective, ranks, place, environment):
     cells = {size: cell for size, cell in cells.items() if cell["chosen"] or size not in idle}
     for size, cell in cells.items():
         cell["chosen"] = "" if field[0] in out else cell["chosen"]
-        cell["same"] = same_steps(options, collective, ranks, place, size, cell)
+        cell["same"] = same_steps(options, collective, ranks, transport, size, cell)
     return cells
 
 
@@ -182,10 +182,10 @@ def steps(build, collective, ranks, algorithm):
 
 
 @functools.cache
-def pieces(build, collective, ranks, place, block, protocol):
+def pieces(build, collective, ranks, transport, block, protocol):
     """Returns {algorithm: bytes of a chunk, or 0 with a single chunk}."""
     rest = ["--bytes", str(block), "--ranks", str(ranks), "--protocol", protocol, "--json"]
-    rest += ["--transport", "tcp"] if place == "tcp" else ["--transport", "shm", "--mapped"]
+    rest += ["--transport", "tcp"] if transport == "tcp" else ["--transport", "shm", "--mapped"]
     told = tutti(build, "explain", collective, *rest)
     if told.returncode:
         sys.exit(f"{sys.argv[0]}: {' '.join(told.args)}: {told.stderr.strip()}")
@@ -193,13 +193,13 @@ def pieces(build, collective, ranks, place, block, protocol):
     return {one["algorithm"]: 0 if one["longest"] * block <= one["chunk_bytes"] else one["chunk_bytes"] for one in found}
 
 
-def same_steps(options, collective, ranks, place, size, cell):
+def same_steps(options, collective, ranks, transport, size, cell):
     """Returns {name: first name of the cell that runs the same steps}."""
     whole = collective in ("all_reduce", "broadcast", "reduce")
     first, same = {}, {}
     for name in cell["times"]:
         algorithm, protocol = name.split("/")
-        piece = pieces(options.build, collective, ranks, place, size if whole else size // ranks,
+        piece = pieces(options.build, collective, ranks, transport, size if whole else size // ranks,
                        protocol or "Simple").get(algorithm, 0)
         key = (steps(options.build, collective, ranks, algorithm)[0 if piece else 1], piece, protocol)
         same[name] = first.setdefault(key, name)
@@ -254,13 +254,13 @@ def held_out(cell):
     if passes < 2 or chosen not in samples or regret(cell)[1] not in samples:
         return None
 
-    def found(turns, of):
-        return {name: of([times[turn] for times in rows for turn in turns]) for name, rows in samples.items()}
+    def found(others, of):
+        return {name: of([times[number] for times in rows for number in others]) for name, rows in samples.items()}
 
     ratios = []
-    for turn in range(passes):
-        known = found([other for other in range(passes) if other != turn], quick)
-        seen = found([turn], middle)  # The choice has two times per pass; using only the faster one would be biased.
+    for number in range(passes):
+        known = found([other for other in range(passes) if other != number], quick)
+        seen = found([number], middle)  # The choice has two times per pass; using only the faster one would be biased.
         ratios.append(seen[chosen] / seen[min(known, key=known.get)])
     return middle(ratios)
 
@@ -321,17 +321,17 @@ def show(options):
 def measure_all(options):
     check_build(options.build, options.only)
     results = earlier(options.output) if options.output is not None else {}
-    for place in options.places:
+    for transport in options.transports:
         for ranks in options.ranks:
             for collective in options.only:
-                key = f"{collective} {place}, {ranks} ranks"
+                key = f"{collective} {transport}, {ranks} ranks"
                 sys.stderr.write(key + "\n")
                 with tempfile.TemporaryDirectory() as folder:
                     environment = dict(os.environ, TUTTI_TUNE="0")
-                    if options.learned:
+                    if options.autotuned:
                         environment.update(TUTTI_TUNE="1", TUTTI_TUNE_FILE=folder + "/tune")
-                        learn(options, collective, ranks, place, environment)
-                    results[key] = measure(options, collective, ranks, place, environment)
+                        autotune(options, collective, ranks, transport, environment)
+                    results[key] = measure(options, collective, ranks, transport, environment)
                 if options.output is not None:
                     store(options, results)
     return results

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter"]
-PLACES = ["shm", "registered", "tcp"]  # Private buffers, buffers of tutti_mem_alloc, and connections on loopback.
+TRANSPORTS = ["shm", "registered", "tcp"]  # Private buffers, buffers of tutti_mem_alloc, and connections on loopback.
 MAX_RANKS = 1024  # Limit of the perf tools.
 PASSES, QUICK_PASSES = 5, 1
 SIZES, QUICK_SIZES = "8:8M:4", "1K:1M:32"
@@ -81,11 +81,11 @@ def arguments(description):
                             f"{QUICK_SIZES}, to check that the script runs"),
         parser.add_argument("--only", type=several(one_of(COLLECTIVES)), help="collectives, by the names of the perf tools"),
         parser.add_argument("--ranks", type=several(number(2, MAX_RANKS)), help="numbers of ranks (default 2,4)"),
-        parser.add_argument("--places", type=several(one_of(PLACES)), help="places: shm (private buffers), registered, tcp"),
+        parser.add_argument("--transports", type=several(one_of(TRANSPORTS)), help="transports: shm (private buffers), registered, tcp"),
         parser.add_argument("--sizes", type=sizes, help=f"sizes as smallest:largest:factor (default {SIZES})"),
         parser.add_argument("--passes", type=number(1), help=f"number of passes (default {PASSES})"),
         parser.add_argument("--output", help="JSON file to which the results are added"),
-        parser.add_argument("--learned", action="store_true",
+        parser.add_argument("--autotuned", action="store_true",
                             help="evaluate the choice that autotuning found in an earlier run (TUTTI_TUNE=1)")]
     parser.add_argument("--show", metavar="FILE", help="print the results of a file and exit")
     parser.add_argument("--second", action="store_true",
@@ -101,7 +101,7 @@ def arguments(description):
 
 
 def with_defaults(options):
-    defaults = {"build": ROOT + "/build", "only": COLLECTIVES, "ranks": [2, 4], "places": PLACES,
+    defaults = {"build": ROOT + "/build", "only": COLLECTIVES, "ranks": [2, 4], "transports": TRANSPORTS,
                 "sizes": sizes(QUICK_SIZES if options.quick else SIZES), "passes": QUICK_PASSES if options.quick else PASSES}
     for name, value in defaults.items():
         if getattr(options, name) is None:

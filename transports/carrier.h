@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "src/base/status.h"
-#include "transports/device_block.h"
+#include "transports/device_region.h"
 #include "transports/half_lane.h"
 
 namespace tutti {
@@ -66,8 +66,8 @@ class Carrier {
   virtual Result<LaneMemory> allocate(std::size_t bytes) = 0;
   // Registers device memory, so that slots of lanes may be there; the host must not access them. Fails, with the
   // reason, if the carrier cannot access the memory.
-  virtual Result<ReachedBlock> reach(const DeviceBlock& block) {
-    return unsupported(name() + " does not reach memory of " + block.name);
+  virtual Result<RegisteredRegion> reach(const DeviceRegion& region) {
+    return unsupported(name() + " does not reach memory of " + region.name);
   }
   // Registers a lane that this end reads. Returns the data that its writer passes to attach(), at most
   // kMaxCarrierBytes. Call it after connect().
@@ -87,7 +87,7 @@ class Carrier {
   // Processes arrivals and completions. An error ends the connection; it names the device and the cause.
   virtual Status advance(CarrierEvents& events) = 0;
   // True while received messages await a GPUDirect flush; advance() reports them later.
-  virtual bool holds_back() const { return false; }
+  virtual bool defers_messages() const { return false; }
   // True if the other end has received everything. Unacknowledged data are lost when the carrier is destroyed.
   virtual bool acknowledged() const { return true; }
 

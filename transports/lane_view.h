@@ -47,7 +47,7 @@ struct LaneView {
 static_assert(sizeof(LaneView) == 32);
 
 // True if the content of a slot is unused once the reader has taken it.
-TUTTI_HOST_DEVICE inline bool goes_back_empty(const LaneView& lane) {
+TUTTI_HOST_DEVICE inline bool returns_empty_slots(const LaneView& lane) {
   return lane.form == LaneForm::one_way && lane.protocol == Protocol::simple && lane.slots != nullptr;
 }
 

@@ -16,9 +16,9 @@ namespace tutti {
 // Fails, with the reason, if libucp.so.0 is missing or too old.
 Result<std::unique_ptr<CarrierSource>> open_ucx();
 
-// Descriptions for `tutti doctor`: the version of UCX, and whether it can access a block. They fail like open_ucx().
+// Descriptions for `tutti doctor`: the version of UCX, and whether it can access a region. They fail like open_ucx().
 // describe_ucx() does not start UCX.
 Result<std::string> describe_ucx();
-Result<std::vector<BlockWay>> reach_by_ucx(const DeviceBlock& block);
+Result<std::vector<RegionAccess>> reach_by_ucx(const DeviceRegion& region);
 
 }  // namespace tutti

@@ -40,9 +40,9 @@ struct VerbsOptions {
 // Fails, with the reason, if there is no libibverbs.so.1, no device, or no active port that `options` permit.
 Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions& options);
 
-// Descriptions for `tutti doctor`: the ports that open_verbs() would use, and how their devices access a block. They
+// Descriptions for `tutti doctor`: the ports that open_verbs() would use, and how their devices access a region. They
 // fail like open_verbs().
 Result<std::string> describe_verbs(const VerbsOptions& options);
-Result<std::vector<BlockWay>> reach_by_verbs(const VerbsOptions& options, const DeviceBlock& block);
+Result<std::vector<RegionAccess>> reach_by_verbs(const VerbsOptions& options, const DeviceRegion& region);
 
 }  // namespace tutti

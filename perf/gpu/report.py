@@ -53,9 +53,9 @@ def results(bench):
 
 def table(result):
     """Returns the report as Markdown."""
-    place = result["machine"]
-    lines = [f"# {place['gpu']}, {result['date']}", "",
-             f"Driver {place['driver']}, CUDA {place['cuda']}, commit {result['commit']}"
+    system = result["machine"]
+    lines = [f"# {system['gpu']}, {result['date']}", "",
+             f"Driver {system['driver']}, CUDA {system['cuda']}, commit {result['commit']}"
              f"{' with changes' if result['dirty'] else ''}; `{result['command']}`.",
              "One GPU with N ranks: the memory of the GPU limits the speed, not links.", ""]
     bench = result["bench"]

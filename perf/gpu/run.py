@@ -194,9 +194,9 @@ def measure_collectives(run, copied, found):
     # Autotuning needs calls that are enqueued after the previous ones have completed, like the checked calls of the
     # tool. Timed calls are all enqueued ahead.
     learning = {"TUTTI_TUNE": "1", "TUTTI_TUNE_FILE": run.fresh("tuned")}
-    learned = run.perf("all_reduce, 8 ranks, autotuning", "all_reduce_perf", "--memory", "cuda", *table, "-n", 1,
+    tuned = run.perf("all_reduce, 8 ranks, autotuning", "all_reduce_perf", "--memory", "cuda", *table, "-n", 1,
                        "-c", CHECKS_OF_A_TRIAL, environment=learning)
-    if learned is not None:
+    if tuned is not None:
         add("all_reduce, 8 ranks, autotuned", "all_reduce", 8, *table, environment=learning)
     for wire in ("int8", "bf16"):
         narrow = ("-g", 8, "--algorithm", "two_shot", "--compress", wire)
@@ -252,12 +252,12 @@ def parse():
 
 def main():
     options = parse()
-    place = machine()
-    if place is None:
+    system = machine()
+    if system is None:
         print("run.py: no GPU is available (none in nvidia-smi, no /dev/nvidia0)", file=sys.stderr)
         return 77
     run = Run(options)
-    result = {"machine": place, "date": time.strftime("%Y-%m-%d"), "commit": said("git", "-C", ROOT, "rev-parse", "HEAD") or "?",
+    result = {"machine": system, "date": time.strftime("%Y-%m-%d"), "commit": said("git", "-C", ROOT, "rev-parse", "HEAD") or "?",
               "dirty": bool(said("git", "-C", ROOT, "status", "--porcelain", "--", ".", ":!perf/results")),
               "command": options.command, "bench": None, "collectives": [], "clients": {}, "outcomes": run.outcomes}
     run.ended = lambda: store(options, result, False)

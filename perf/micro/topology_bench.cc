@@ -25,13 +25,13 @@ BENCHMARK(discover_this_machine)->Unit(benchmark::kMillisecond);
 // Searches rings with a rank on each GPU. With several hosts, rings use the hosts' ports.
 void find_rings(benchmark::State& state, const Topology& topology, std::uint32_t hosts) {
   TopologyMerger merger;
-  std::vector<Station> stations;
+  std::vector<RankNode> rank_nodes;
   for (std::uint32_t host = 0; host < hosts; ++host) {
     merger.add("host" + std::to_string(host), topology);
-    for (const NodeId gpu : topology.all(NodeKind::gpu)) stations.push_back({host, gpu});
+    for (const NodeId gpu : topology.all(NodeKind::gpu)) rank_nodes.push_back({host, gpu});
   }
   const MergedTopology merged = merger.take();
-  for (auto _ : state) benchmark::DoNotOptimize(find_rank_rings(merged, stations).orders.size());
+  for (auto _ : state) benchmark::DoNotOptimize(find_rank_rings(merged, rank_nodes).orders.size());
 }
 void rings_of_preset(benchmark::State& state, const char* name, std::uint32_t hosts) {
   find_rings(state, preset(name).value(), hosts);
@@ -57,13 +57,13 @@ void merge_hosts(benchmark::State& state, bool alike) {
   }
   for (auto _ : state) {
     TopologyMerger merger;
-    std::vector<Station> stations;
+    std::vector<RankNode> rank_nodes;
     for (std::uint32_t host = 0; host < kHosts; ++host) {
       Topology topology = unpacked(reported[host], "a peer").value();
-      for (const NodeId gpu : topology.all(NodeKind::gpu)) stations.push_back({host, gpu});
+      for (const NodeId gpu : topology.all(NodeKind::gpu)) rank_nodes.push_back({host, gpu});
       merger.add("host" + std::to_string(host), std::move(topology));
     }
-    benchmark::DoNotOptimize(find_rank_rings(merger.take(), stations).orders.size());
+    benchmark::DoNotOptimize(find_rank_rings(merger.take(), rank_nodes).orders.size());
   }
 }
 BENCHMARK_CAPTURE(merge_hosts, alike, true)->Unit(benchmark::kMillisecond);

@@ -46,17 +46,17 @@ def svg(run):
         parts.append(text(LEFT - 8, y(line) + 4, f"{line}x", text_anchor="end"))
     for index, row in enumerate(rows):
         middle = LEFT + (index + 0.5) * step
-        for place, (key, color, _) in enumerate(BARS):
+        for position, (key, color, _) in enumerate(BARS):
             ratio = row["ratios"][key]
-            left = middle + (place - 1) * width
+            left = middle + (position - 1) * width
             parts.append(f"<rect x='{left:.1f}' y='{y(ratio):.1f}' width='{width - 1:.1f}' "
                          f"height='{y(0) - y(ratio):.1f}' fill='{color}'/>")
             parts.append(text(left + width / 2, y(ratio) - 4, f"{ratio:.1f}", text_anchor="middle", font_size=10))
         parts.append(text(middle, HEIGHT - BOTTOM + 16, size_name(row["bytes"]), text_anchor="middle"))
     parts.append(f"<line x1='{LEFT}' y1='{y(1):.1f}' x2='{WIDTH - RIGHT}' y2='{y(1):.1f}' stroke='{INK}' "
                  f"stroke-dasharray='5 4'/>")
-    for place, (_, color, name) in enumerate(BARS):
-        left = LEFT + place * 220
+    for position, (_, color, name) in enumerate(BARS):
+        left = LEFT + position * 220
         parts.append(f"<rect x='{left}' y='{HEIGHT - 24}' width='12' height='12' fill='{color}'/>")
         parts.append(text(left + 18, HEIGHT - 14, name))
     return "\n".join(parts) + "\n</svg>\n"

@@ -23,11 +23,11 @@ struct memory {
 };
 
 /* Barrier of all ranks: a counter per rank on cache lines of its own, in a file that all ranks map. */
-struct meeting {
+struct barrier {
   unsigned arrived;
   char padding[124];
 };
-static struct meeting* meetings;
+static struct barrier* barrier;
 
 static int free_cores = 1; /* Cores that the process could use before driver_pin(). */
 
@@ -104,15 +104,15 @@ static size_t check(const struct driver* driver, const struct driver_call* call)
   return wrong;
 }
 
-static void map_meetings(const struct driver* driver) {
+static void map_barrier(const struct driver* driver) {
   char path[512];
-  const size_t bytes = (size_t)driver->ranks * sizeof *meetings;
+  const size_t bytes = (size_t)driver->ranks * sizeof *barrier;
   int file;
-  snprintf(path, sizeof path, "%s/meeting", driver->directory);
+  snprintf(path, sizeof path, "%s/barrier", driver->directory);
   file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0 || ftruncate(file, (off_t)bytes) != 0) driver_fail("%s: %s", path, strerror(errno));
-  meetings = (struct meeting*)mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (meetings == MAP_FAILED) driver_fail("mapping %s: %s", path, strerror(errno));
+  barrier = (struct barrier*)mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (barrier == MAP_FAILED) driver_fail("mapping %s: %s", path, strerror(errno));
   close(file);
 }
 
@@ -120,15 +120,15 @@ static void map_meetings(const struct driver* driver) {
  * that waits here does not run the library, on which another rank may still depend. The library's barrier does not
  * suffice: if it sleeps or uses TCP, ranks leave it many microseconds apart. Ranks that share cores yield while they
  * wait. */
-static void meet(const struct driver* driver) {
+static void enter_barrier(const struct driver* driver) {
   int other;
-  unsigned turn;
+  unsigned generation;
   driver->barrier();
   if (driver->sleeps) return;
-  turn = meetings[driver->rank].arrived + 1;
-  __atomic_store_n(&meetings[driver->rank].arrived, turn, __ATOMIC_RELEASE);
+  generation = barrier[driver->rank].arrived + 1;
+  __atomic_store_n(&barrier[driver->rank].arrived, generation, __ATOMIC_RELEASE);
   for (other = 0; other < driver->ranks; ++other) {
-    while ((int)(__atomic_load_n(&meetings[other].arrived, __ATOMIC_ACQUIRE) - turn) < 0) {
+    while ((int)(__atomic_load_n(&barrier[other].arrived, __ATOMIC_ACQUIRE) - generation) < 0) {
       if (driver->ranks > free_cores) sched_yield();
       __builtin_ia32_pause();
     }
@@ -163,7 +163,7 @@ static void read_output(const struct driver* driver, const struct driver_call* c
 static double time_in_a_row_us(const struct driver* driver, const struct driver_call* call, int calls) {
   double start;
   int i;
-  meet(driver);
+  enter_barrier(driver);
   start = now_us();
   for (i = 0; i < calls; ++i) driver->run(call);
   return (now_us() - start) / calls;
@@ -175,7 +175,7 @@ static double time_fresh_us(const struct driver* driver, const struct driver_cal
   for (i = 0; i < calls; ++i) {
     double start;
     write_input(driver, call, i);
-    meet(driver);
+    enter_barrier(driver);
     start = now_us();
     driver->run(call);
     sum += now_us() - start;
@@ -235,7 +235,7 @@ int driver_serve(const struct driver* driver) {
   FILE* answers = driver_open(driver, "answer", "w");
   FILE* commands = driver_open(driver, "command", "r");
   char line[256];
-  map_meetings(driver);
+  map_barrier(driver);
   fprintf(answers, "ready\n");
   fflush(answers);
   while (fgets(line, sizeof line, commands) != NULL && strcmp(line, "quit\n") != 0) {

@@ -68,12 +68,12 @@ class Slots {
 };
 
 // Spinning barrier of two threads.
-class Meeting {
+class Barrier {
  public:
-  void meet(int self) {
-    const std::uint32_t turn = arrived_[self].value.load(std::memory_order_relaxed) + 1;
-    arrived_[self].value.store(turn, std::memory_order_release);
-    while (static_cast<std::int32_t>(arrived_[1 - self].value.load(std::memory_order_acquire) - turn) < 0)
+  void enter(int self) {
+    const std::uint32_t generation = arrived_[self].value.load(std::memory_order_relaxed) + 1;
+    arrived_[self].value.store(generation, std::memory_order_release);
+    while (static_cast<std::int32_t>(arrived_[1 - self].value.load(std::memory_order_acquire) - generation) < 0)
       __builtin_ia32_pause();
   }
 
@@ -90,7 +90,7 @@ class Floor {
     Line lines[2];
     double elapsed_us = 0;
     both([&](int self) {
-      meeting_.meet(self);
+      barrier_.enter(self);
       const auto start = Clock::now();
       for (std::uint32_t i = 1; i <= rounds; ++i) {
         if (self == 0) lines[0].value.store(i, std::memory_order_release);
@@ -113,11 +113,11 @@ class Floor {
       if (to_[self].size() < 2 * words) to_[self].assign(2 * words, 1);
       for (int i = 0; i < repetitions; ++i) {
         std::fill_n(from_[self].begin(), written, static_cast<float>(i));
-        meeting_.meet(self);
+        barrier_.enter(self);
         const auto start = Clock::now();
         what == "pass" || what == "exchange" ? pass(what, self, words, written) : move(what, self, words);
         times[self].push_back(std::max(us_since(start) - clock_us_, 0.0));
-        meeting_.meet(self);
+        barrier_.enter(self);
       }
     });
     std::vector<double> slower;
@@ -180,7 +180,7 @@ class Floor {
 
   int cores_[2];
   const double clock_us_ = clock_cost_us();
-  Meeting meeting_;
+  Barrier barrier_;
   Slots slots_[2];                      // [core that fills them]
   std::vector<float> from_[2], to_[2];  // Reused, since page faults of new memory take longer than the measurement.
 };

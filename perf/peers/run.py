@@ -17,10 +17,10 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import competitors as field  # noqa: E402
 import costs  # noqa: E402
-import machine as place  # noqa: E402
+import machine as host  # noqa: E402
 import report  # noqa: E402
 import stored  # noqa: E402
-import turns  # noqa: E402
+import interleaving  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KIB, MIB = 1 << 10, 1 << 20
@@ -47,9 +47,9 @@ def floors(machine, collective, size):
     one_way = machine.link_ns() / 1e3
     result = {"read": machine.ask(("take " if collective == "broadcast" else "read ") + part),
               "copy": machine.ask("copy " + part), "add": machine.ask("add " + part), "one_way": one_way}
-    if collective in BY_HAND and size >= turns.FRESH:
+    if collective in BY_HAND and size >= interleaving.FRESH:
         result["by_hand"] = machine.ask(f"{BY_HAND[collective]} {part}")
-    if size >= turns.FRESH:
+    if size >= interleaving.FRESH:
         result["floor"] = max(result["read"], one_way)
     else:
         result["floor"] = None if collective == "broadcast" else one_way
@@ -77,17 +77,17 @@ def sections(cores):
 
 def measure_row(section, running, machine, row, options):
     collective, size = row
-    *plan, pass_s = turns.first_look([one for one in running if one.takes(*row)], *row)
+    *plan, pass_s = interleaving.first_look([one for one in running if one.takes(*row)], *row)
     taking = [one for one in running if one.name in plan[0]]
-    passes = turns.passes_for(pass_s, options.quick)
+    passes = interleaving.passes_for(pass_s, options.quick)
     for _ in range(ATTEMPTS):
         before = machine.link_ns()
-        times = turns.take(taking, plan, passes, *row)
+        times = interleaving.take(taking, plan, passes, *row)
         limits = section.floors(machine, *row)
         after = machine.link_ns()
-        if place.tag(before, after) != "mixed" or time.monotonic() > options.end:
+        if host.tag(before, after) != "mixed" or time.monotonic() > options.end:
             break
-    made = {"collective": collective, "ranks": len(section.cores), "bytes": size, "link": place.tag(before, after),
+    made = {"collective": collective, "ranks": len(section.cores), "bytes": size, "link": host.tag(before, after),
             "link_ns": [before, after], "times": times, "floors": limits}
     report.summarise(made, {one.name: one.kind for one in running})
     return made
@@ -170,7 +170,7 @@ def main():
     if len(cores) < field.RANKS:
         sys.exit(f"run.py: {field.RANKS} cores are needed, but only {len(cores)} are available")
     folder = tempfile.mkdtemp(prefix="tutti-peers-")
-    machine = place.Machine(options.build, cores)
+    machine = host.Machine(options.build, cores)
     try:
         print(report.HEADER, flush=True)
         rows, settings, whole, failed = measure_all(machine, cores, folder, options)
@@ -179,8 +179,8 @@ def main():
         shutil.rmtree(folder)
     own = costs.measure(options.build)
     print(costs.text(own))
-    store(options, {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(), "cores": cores,
-                    "kernel": os.uname().release, "versions": place.versions(),
+    store(options, {**host.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": host.cpu_name(), "cores": cores,
+                    "kernel": os.uname().release, "versions": host.versions(),
                     "options": {"quick": options.quick, "only": options.only, "sizes": options.sizes},
                     "competitors": settings, "links_ns": machine.seen, "costs": own, "rows": rows}, whole)
     if failed:

@@ -10,7 +10,7 @@
 #include "tutti/tutti.h"
 
 static tutti_comm comm, inside, across;
-static int each, place; /* With phases: ranks per host, and index of this rank on its host. */
+static int each, local_rank; /* With phases: ranks per host, and index of this rank on its host. */
 
 static void require(tutti_status status) {
   if (status != tutti_ok) driver_fail("%s", tutti_last_error(NULL));
@@ -19,7 +19,7 @@ static void require(tutti_status status) {
 /* Runs an all-reduce in three phases. The count must be divisible by the ranks of a host. */
 static void run_in_phases(const struct driver_call* call) {
   const size_t shard = call->count / (size_t)each;
-  float* own = call->recv + shard * (size_t)place;
+  float* own = call->recv + shard * (size_t)local_rank;
   require(tutti_reduce_scatter(call->send, own, shard, tutti_float32, tutti_sum, inside, NULL));
   require(tutti_all_reduce(own, own, shard, tutti_float32, tutti_sum, across, NULL));
   require(tutti_all_gather(own, call->recv, shard, tutti_float32, inside, NULL));
@@ -63,9 +63,9 @@ static void exchange(const struct driver* driver, tutti_unique_id* id) {
 }
 
 static void part(int rank) {
-  place = rank % each;
+  local_rank = rank % each;
   require(tutti_comm_split(comm, rank / each, rank, NULL, &inside));
-  require(tutti_comm_split(comm, place, rank, NULL, &across));
+  require(tutti_comm_split(comm, local_rank, rank, NULL, &across));
 }
 
 int main(int argc, char** argv) {

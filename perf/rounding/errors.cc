@@ -11,7 +11,7 @@ std::uint64_t block_of(CompressionFormat format) {
     case CompressionFormat::mxfp8:
     case CompressionFormat::int8_b32:
     case CompressionFormat::int6:
-    case CompressionFormat::int4: return kShortBlock;
+    case CompressionFormat::int4: return kMinScaleBlock;
     default: return kCompressionGroup;
   }
 }
@@ -26,9 +26,9 @@ bool beside_one(const std::vector<double>& results, std::uint64_t at, std::uint6
 }
 
 float peak_around(const Exact& exact, std::uint64_t at, std::uint64_t block) {
-  const std::uint64_t first = at / block * (block / kShortBlock);
+  const std::uint64_t first = at / block * (block / kMinScaleBlock);
   float peak = 0;
-  for (std::uint64_t i = first; i < std::min(first + block / kShortBlock, exact.peaks().size()); ++i)
+  for (std::uint64_t i = first; i < std::min(first + block / kMinScaleBlock, exact.peaks().size()); ++i)
     peak = std::max(peak, exact.peaks()[i]);
   return peak;
 }
@@ -68,7 +68,7 @@ void add_errors(const Exact& exact, std::span<const double> results, const std::
   for (std::uint64_t i = 0; i < results.size(); ++i) {
     const double right = results[i];
     const float value = values[i];
-    if (i % kShortBlock == 0) peak = peak_around(exact, first + i, block);
+    if (i % kMinScaleBlock == 0) peak = peak_around(exact, first + i, block);
     if (!std::isfinite(right)) {
       if (std::isfinite(value)) ++errors.lost;
       else if (!is_as_said(right, value, traits.has_infinity)) ++errors.wrong;

@@ -68,18 +68,18 @@ Exact::Exact(const Problem& problem, const Terms& terms, std::uint64_t count)
     const std::vector<float> values = numbers(terms, rank, input_blocks(problem, rank) * count);
     const std::size_t first = sums ? 0 : results_.size();
     results_.resize(std::max(results_.size(), first + values.size()));
-    peaks_.resize((results_.size() + kShortBlock - 1) / kShortBlock);
+    peaks_.resize((results_.size() + kMinScaleBlock - 1) / kMinScaleBlock);
     for (std::size_t i = 0; i < values.size(); ++i) {
       results_[first + i] += values[i];
       if (!std::isfinite(values[i])) continue;
       squares_ += static_cast<double>(values[i]) * values[i];
-      float& peak = peaks_[(first + i) / kShortBlock];
+      float& peak = peaks_[(first + i) / kMinScaleBlock];
       peak = std::max(peak, std::fabs(values[i]));
     }
     inputs_[rank] = stored(terms.type, values);
   }
   for (std::size_t i = 0; i < results_.size(); ++i) {
-    float& peak = peaks_[i / kShortBlock];
+    float& peak = peaks_[i / kMinScaleBlock];
     if (std::isfinite(results_[i])) peak = std::max(peak, static_cast<float>(std::fabs(results_[i])));
   }
 }

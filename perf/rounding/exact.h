@@ -12,7 +12,7 @@
 
 namespace tutti::rounding {
 
-inline constexpr std::uint64_t kShortBlock = 32;  // Elements of the shortest block with its own scale.
+inline constexpr std::uint64_t kMinScaleBlock = 32;  // Elements of the shortest block with its own scale.
 
 // Reads `count` elements of a type.
 std::vector<float> read(DataType type, const std::byte* memory, std::uint64_t count);

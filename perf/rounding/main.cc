@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "perf/rounding/crew.h"
 #include "perf/rounding/errors.h"
 #include "perf/rounding/request.h"
+#include "perf/rounding/serial_ranks.h"
 #include "src/compression/codec.h"
 
 namespace tutti::rounding {
@@ -76,7 +76,7 @@ class Outputs {
   std::vector<std::vector<std::byte>> memory_;
 };
 
-bool goes_as_it_is(CompressionFormat format, DataType type, const std::vector<float>& values) {
+bool is_exact(CompressionFormat format, DataType type, const std::vector<float>& values) {
   const std::vector<float> again = rounded(format, type, values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!(held(type, again[i]) == values[i]) && !(std::isnan(again[i]) && std::isnan(values[i]))) return false;
@@ -84,24 +84,24 @@ bool goes_as_it_is(CompressionFormat format, DataType type, const std::vector<fl
   return true;
 }
 
-Result<Cell> measure(Crew& crew, const Problem& problem, Exact& exact, const Carriage& carriage, std::uint64_t count) {
-  Outputs outputs(problem, carriage.type, count);
+Result<Cell> measure(SerialRanks& serial_ranks, const Problem& problem, Exact& exact, const TensorFormat& tensor,
+                     std::uint64_t count) {
+  Outputs outputs(problem, tensor.type, count);
   std::vector<RankBuffers> buffers;
   for (Rank rank = 0; rank < problem.ranks; ++rank) buffers.push_back({exact.input(rank), outputs.of(rank)});
-  TUTTI_CHECK_OK(crew.run(carriage, buffers, {.chunks = 2, .backwards = true}));
+  TUTTI_CHECK_OK(serial_ranks.run(tensor, buffers, {.chunks = 2, .backwards = true}));
   const std::uint64_t before = outputs.digest();
-  TUTTI_CHECK_OK(crew.run(carriage, buffers, {}));
+  TUTTI_CHECK_OK(serial_ranks.run(tensor, buffers, {}));
   Cell cell;
   cell.repeated = outputs.digest() == before;
-  const bool is_kept = keeps_of(problem.collective) != Keeps::nothing;
+  const bool is_kept = rounded_stores_of(problem.collective) != RoundedStores::none;
   if (is_kept) cell.identical = word(outputs.identical());
   const bool alike = cell.identical == "true";
   for (Rank rank = 0; rank < (alike ? 1 : problem.ranks); ++rank) {
     const std::span<const double> results = exact.output(rank);
-    const std::vector<float> values = read(carriage.type, outputs.of(rank), results.size());
-    add_errors(exact, results, values, carriage.format, cell.errors);
-    if (is_kept && cell.idempotent != "false")
-      cell.idempotent = word(goes_as_it_is(carriage.format, carriage.type, values));
+    const std::vector<float> values = read(tensor.type, outputs.of(rank), results.size());
+    add_errors(exact, results, values, tensor.format, cell.errors);
+    if (is_kept && cell.idempotent != "false") cell.idempotent = word(is_exact(tensor.format, tensor.type, values));
   }
   return cell;
 }
@@ -126,11 +126,11 @@ class Report {
   Report() { std::printf("{\"columns\": [%s],\n \"cells\": [", kColumns); }
   ~Report() { std::printf("]}\n"); }
 
-  void add(const Request& request, const Terms& terms, const Carriage& carriage, const std::string& head,
+  void add(const Request& request, const Terms& terms, const TensorFormat& tensor, const std::string& head,
            const Cell& cell, const std::vector<double>& figures) {
     const Errors& errors = cell.errors;
     std::printf("%s\n  [\"%s\", \"%s\", \"%s\", %s, %llu", first_ ? "" : ",", name(terms.data), name(terms.type),
-                name(carriage.format), head.c_str(), static_cast<unsigned long long>(request.elements));
+                name(tensor.format), head.c_str(), static_cast<unsigned long long>(request.elements));
     for (const double figure : figures) std::printf(", %s", number(figure).c_str());
     std::printf(", %s, %s, %s", cell.identical.c_str(), word(cell.repeated), cell.idempotent.c_str());
     for (const std::uint64_t count : {errors.lost, errors.wrong, errors.spoilt, errors.stray})
@@ -144,29 +144,30 @@ class Report {
   bool first_ = true;
 };
 
-struct Manned {
+struct PreparedAlgorithm {
   const Algorithm* algorithm;
   Problem problem;
-  std::unique_ptr<Crew> crew;
+  std::unique_ptr<SerialRanks> serial_ranks;
 };
 
-Status measure_data(const Request& request, const Terms& terms, std::vector<Manned>& crews, Report& report) {
+Status measure_data(const Request& request, const Terms& terms, std::vector<PreparedAlgorithm>& prepared,
+                    Report& report) {
   const std::uint64_t count = count_of(request, terms.ranks);
   const Problem problem = {.collective = request.collective, .ranks = terms.ranks, .groups = {}};
   Exact exact(problem, terms, count);
   for (const CompressionFormat format : request.formats) {
     if (compressed_bytes(format) >= kCompressionGroup * size_of(terms.type)) continue;  // Not compressed.
     const Roundings own = exact.roundings(format);
-    const Carriage carriage = {format, terms.type};
-    for (Manned& each : crews) {
-      const Cell cell = TUTTI_TRY(measure(*each.crew, each.problem, exact, carriage, count));
+    const TensorFormat tensor = {format, terms.type};
+    for (PreparedAlgorithm& each : prepared) {
+      const Cell cell = TUTTI_TRY(measure(*each.serial_ranks, each.problem, exact, tensor, count));
       const Errors& errors = cell.errors;
       const double roundings = each.algorithm->cost_law(each.problem).rounded;
       const double expected = compression_error_after(format, roundings);
       const double type = type_error(terms.type);
       const double of_terms = errors.errors == 0 ? 0 : std::sqrt(errors.errors / exact.squares());
       const std::string head = "\"" + std::string(each.algorithm->name()) + "\", " + std::to_string(terms.ranks);
-      report.add(request, terms, carriage, head, cell,
+      report.add(request, terms, tensor, head, cell,
                  {errors.relative(), of_terms, errors.peak, errors.bias(), errors.cosine(), roundings,
                   expected / compression_error(format), type, std::hypot(expected, type), own.input, own.output});
     }
@@ -177,15 +178,16 @@ Status measure_data(const Request& request, const Terms& terms, std::vector<Mann
 Status measure_all(const Request& request) {
   Report report;
   for (const Rank ranks : request.ranks) {
-    std::vector<Manned> crews;
+    std::vector<PreparedAlgorithm> prepared;
     for (const Algorithm* algorithm : request.algorithms) {
       const Problem problem = problem_of(request, *algorithm, ranks);
       if (!algorithm->supports(problem)) continue;
-      crews.push_back({algorithm, problem, std::make_unique<Crew>(*algorithm, problem, count_of(request, ranks))});
+      prepared.push_back(
+          {algorithm, problem, std::make_unique<SerialRanks>(*algorithm, problem, count_of(request, ranks))});
     }
     for (const Data data : request.data) {
       for (const DataType type : request.types) {
-        TUTTI_CHECK_OK(measure_data(request, {data, type, ranks, request.seed}, crews, report));
+        TUTTI_CHECK_OK(measure_data(request, {data, type, ranks, request.seed}, prepared, report));
       }
     }
   }

@@ -53,16 +53,16 @@ def by_ranks(cells):
     algorithms = sorted({cell["algorithm"] for cell in cells},
                         key=lambda name: -max(cell["error"] for cell in cells if cell["algorithm"] == name))
     ranks = sorted({cell["ranks"] for cell in cells})
-    place = axis(ranks[0], ranks[-1], LEFT + 20, WIDTH - RIGHT - 20)
+    to_x = axis(ranks[0], ranks[-1], LEFT + 20, WIDTH - RIGHT - 20)
     y, marks = vertical([cell[name] for cell in cells for name in ("error", "expected")])
     parts = list(frame("all-reduce in int8, Gaussian float32: measured, and as expected", y, marks))
-    parts += [column(place(n), f"{n}") for n in ranks]
+    parts += [column(to_x(n), f"{n}") for n in ranks]
     parts.append(f"<text x='{(LEFT + WIDTH - RIGHT) // 2}' y='{HEIGHT - 12}' text-anchor='middle'>ranks</text>")
     for index, name in enumerate(algorithms):
         own = sorted((cell for cell in cells if cell["algorithm"] == name), key=lambda cell: cell["ranks"])
-        line = " ".join(f"{place(cell['ranks']):.1f},{y(cell['expected']):.1f}" for cell in own)
+        line = " ".join(f"{to_x(cell['ranks']):.1f},{y(cell['expected']):.1f}" for cell in own)
         parts.append(f"<polyline points='{line}' fill='none' stroke='{COLORS[index]}' stroke-dasharray='5 3'/>")
-        parts += points(own, lambda cell: place(cell["ranks"]), y, COLORS[index])
+        parts += points(own, lambda cell: to_x(cell["ranks"]), y, COLORS[index])
         parts.append(label(index, name))
     return "\n".join(parts) + "\n</svg>\n"
 
@@ -73,11 +73,11 @@ def by_data(cells):
     kinds = list(dict.fromkeys(cell["data"] for cell in cells))
     formats = list(dict.fromkeys(cell["format"] for cell in cells))
     step = (WIDTH - RIGHT - LEFT) / len(kinds)
-    place = lambda cell: LEFT + step * (kinds.index(cell["data"]) + 0.2 + 0.6 * formats.index(cell["format"]) / len(formats))
+    to_x = lambda cell: LEFT + step * (kinds.index(cell["data"]) + 0.2 + 0.6 * formats.index(cell["format"]) / len(formats))
     y, marks = vertical([cell["error"] for cell in cells])
     parts = list(frame("two_shot between 8 ranks, float32", y, marks))
     parts += [column(LEFT + step * (index + 0.5), kind) for index, kind in enumerate(kinds)]
     for index, name in enumerate(formats):
-        parts += points([cell for cell in cells if cell["format"] == name], place, y, COLORS[index])
+        parts += points([cell for cell in cells if cell["format"] == name], to_x, y, COLORS[index])
         parts.append(label(index, name))
     return "\n".join(parts) + "\n</svg>\n"

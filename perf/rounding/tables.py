@@ -29,8 +29,8 @@ DATA = (
     ("gaussian", "the law"),
     ("laplace", "tails cost integers precision, but not floats; sums of many terms are Gaussian again"),
     ("student", "Student's t, 3 degrees of freedom: heavier tails than laplace"),
-    ("outlier", "one of 128 is 1000 times as large: integers keep nothing else in its block; lost terms cannot be lost twice"),
-    ("single", "one of 128 is not zero: the top of its block, off by the scale's rounding; `mxfp8` saturates it"),
+    ("outlier", "one of 128 is 1000 times as large: integers keep nothing else in its scale block; lost terms cannot be lost twice"),
+    ("single", "one of 128 is not zero: the top of its scale block, off by the scale's rounding; `mxfp8` saturates it"),
     ("denormal", "all numbers are subnormal: integers and `fp16` give zeros, 8-bit floats those or the least normal number"),
     ("largest", "± the largest number, from one rank for each element: only formats without such a number overflow"),
     ("identical", "all ranks have the same numbers: errors are equal, and add up linearly"),
@@ -224,13 +224,13 @@ near that: 64 ranks with the same numbers have an error of {worst_alike(cells)[1
 
 {by_data(cells)}
 Zeros stay zeros. NaN and infinities (in half of the groups, from some rank) are all in the results, as specified
-[above](#special-values), and damage nothing outside of their blocks. Within their blocks they spoil this share of all elements:
+[above](#special-values), and damage nothing outside of their scale blocks. Within their scale blocks they spoil this share of all elements:
 {spoilt(cells)}.
 
 ### Further measures
 
 Gaussian data, 8 ranks, `two_shot`. The mean error is relative to the root mean square of the results, and is noise. The largest error
-is relative to the largest magnitude of a block, of the result or any term.
+is relative to the largest magnitude of a scale block, of the result or any term.
 
 {of_digits(cells)}
 In each of the {bits:,} stored cells of all-reduce, all-gather and broadcast, all ranks have the same bits, another order of ranks and

@@ -27,9 +27,9 @@ Reported* reported = nullptr;
 bool is_new(std::string_view sentence) {
   if (reported == nullptr) return true;
   const std::uint64_t mine = std::hash<std::string_view>()(sentence) | 1;
-  for (std::atomic<std::uint64_t>& place : *reported) {
+  for (std::atomic<std::uint64_t>& slot : *reported) {
     std::uint64_t there = 0;
-    if (place.compare_exchange_strong(there, mine)) return true;
+    if (slot.compare_exchange_strong(there, mine)) return true;
     if (there == mine) return false;
   }
   return true;

@@ -44,7 +44,7 @@ constexpr OptionRow kTable[] = {
      "cuda; under mpirun, srun or torchrun, the launcher's processes are used."},
     {"memory", kMemory, "KIND", kTutti,
      "Memory of the buffers: host (malloc), registered (tutti_mem_alloc, which other ranks can access) or cuda (GPUs, "
-     "assigned to ranks in turn). Default host."},
+     "assigned to ranks round-robin). Default host."},
     {"algorithm", kAlgorithm, "NAME", kTutti, "Force an algorithm; a wrong name lists all. Default: chosen per size."},
     {"protocol", kProtocol, "NAME", kTutti,
      "Force a protocol: LL, Simple or, on GPUs, LL128. Default: chosen per size."},

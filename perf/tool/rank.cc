@@ -72,7 +72,7 @@ void Rank::run(const Call& call) { require(collective_.run(call, at_), collectiv
 
 void Rank::settle() {
   site_->synchronize();
-  if (site_->stream() == nullptr) return;  // Calls have told by themselves.
+  if (site_->stream() == nullptr) return;  // Calls have reported their errors.
   tutti_status error = tutti_ok;
   require(tutti_comm_async_error(comm_, &error), "tutti_comm_async_error");
   if (error != tutti_ok)

@@ -111,8 +111,8 @@ Report::Report(const Collective& collective, const Options& options, std::string
       launcher_(std::move(launcher)),
       shows_progress_(::isatty(STDERR_FILENO) != 0) {}
 
-void Report::begin(const std::vector<Place>& places) {
-  places_ = places;
+void Report::begin(const std::vector<RankLocation>& locations) {
+  locations_ = locations;
   const bool by_factor = options_.step_factor > 1;
   std::printf("# tutti version %d.%d.%d headers=%d library=%d%s%s\n", TUTTI_VERSION_MAJOR, TUTTI_VERSION_MINOR,
               TUTTI_VERSION_PATCH, TUTTI_VERSION, tutti_version(),
@@ -127,10 +127,10 @@ void Report::begin(const std::vector<Place>& places) {
       by_factor ? "factor" : "bytes", options_.warmups, options_.iterations, options_.aggregated, options_.checks,
       options_.graph_launches);
   std::printf("# Using devices\n");
-  for (std::size_t rank = 0; rank < places_.size(); ++rank) {
-    const std::string core = places_[rank].core < 0 ? "-" : std::to_string(places_[rank].core);
-    std::printf("#  Rank %2zu Group  0 Pid %6d on %10s core %2s %s\n", rank, places_[rank].pid, places_[rank].host,
-                core.c_str(), places_[rank].memory);
+  for (std::size_t rank = 0; rank < locations_.size(); ++rank) {
+    const std::string core = locations_[rank].core < 0 ? "-" : std::to_string(locations_[rank].core);
+    std::printf("#  Rank %2zu Group  0 Pid %6d on %10s core %2s %s\n", rank, locations_[rank].pid,
+                locations_[rank].host, core.c_str(), locations_[rank].memory);
   }
   print_pinning();
   const char* time = options_.cpu_time ? "cputime" : "time";
@@ -173,11 +173,12 @@ void Report::print_pinning() const {
     return;
   }
   std::map<std::string, int> ranks;
-  for (const Place& place : places_) ++ranks[place.host];
+  for (const RankLocation& location : locations_) ++ranks[location.host];
   std::set<std::string> printed;
-  for (const Place& place : places_) {
-    if (place.core >= 0 || !printed.insert(place.host).second) continue;
-    std::printf("# Ranks are not pinned on %s: %d ranks share %d cores\n", place.host, ranks[place.host], place.cores);
+  for (const RankLocation& location : locations_) {
+    if (location.core >= 0 || !printed.insert(location.host).second) continue;
+    std::printf("# Ranks are not pinned on %s: %d ranks share %d cores\n", location.host, ranks[location.host],
+                location.cores);
   }
 }
 
@@ -248,13 +249,13 @@ void Report::write_json(double average) const {
   json.field("launcher", launcher_);
   write_config(json, options_);
   json.open("devices", '[');
-  for (std::size_t rank = 0; rank < places_.size(); ++rank) {
+  for (std::size_t rank = 0; rank < locations_.size(); ++rank) {
     json.open(nullptr, '{');
     json.field("rank", std::uint64_t{rank});
-    json.field("pid", static_cast<std::uint64_t>(places_[rank].pid));
-    json.field("host", places_[rank].host);
-    json.field("core", static_cast<double>(places_[rank].core));
-    json.field("memory", places_[rank].memory);
+    json.field("pid", static_cast<std::uint64_t>(locations_[rank].pid));
+    json.field("host", locations_[rank].host);
+    json.field("core", static_cast<double>(locations_[rank].core));
+    json.field("memory", locations_[rank].memory);
     json.close('}');
   }
   json.close(']');

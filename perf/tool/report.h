@@ -27,7 +27,7 @@ struct Timing {
   std::uint32_t ran_otherwise = 0;  // Timed iterations whose last call ran as another: the library had some on trial.
   std::string compression = "raw";  // How elements travelled. Where they were rounded:
   double error = 0;                 // the root of the mean square of the errors, over that of the results,
-  double expected_error = 0;        // and what the library says of it.
+  double expected_error = 0;        // and the error that the library predicts.
   Squares squares;
 
   bool rounds() const { return compression != "raw"; }
@@ -41,7 +41,7 @@ struct Row {
   Timing out_of_place, in_place;
 };
 
-struct Place {  // Location of one rank.
+struct RankLocation {  // Location of one rank.
   int pid = 0;
   int core = 0;   // -1: not pinned.
   int cores = 0;  // Number of cores that the rank may use; 0: unknown.
@@ -63,7 +63,7 @@ class Report {
  public:
   Report(const Collective& collective, const Options& options, std::string launcher);
 
-  void begin(const std::vector<Place>& places);
+  void begin(const std::vector<RankLocation>& locations);
   void add(const Row& row);
   void compressed(const CompressedCalls& compressed) { compressed_ = compressed; }
   // True if nothing was wrong.
@@ -80,7 +80,7 @@ class Report {
   const Collective& collective_;
   const Options& options_;
   std::string launcher_;
-  std::vector<Place> places_;
+  std::vector<RankLocation> locations_;
   std::vector<Row> rows_;
   CompressedCalls compressed_;
   std::uint64_t wrong_ = 0;

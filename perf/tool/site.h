@@ -47,8 +47,8 @@ class Replay {
 
 std::unique_ptr<Site> host_site(Memory memory);
 
-// On the GPU that falls to this rank: ranks take those of the process in turn. Ends the program with a sentence where
-// there is none, or where the build knows none. CMake picks the file.
+// On the GPU that falls to this rank: ranks take those of the process round-robin. Ends the program with a sentence
+// where there is none, or where the build knows none. CMake picks the file.
 std::unique_ptr<Site> gpu_site(int rank);
 
 // Captures what `calls` puts in the streams of these GPUs' sites, the first of which launches it.

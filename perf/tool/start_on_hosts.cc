@@ -125,7 +125,7 @@ class Output {
     if (count < 0 && errno == EINTR) return true;
     if (count <= 0) return false;
     text_.append(came.data(), static_cast<std::size_t>(count));
-    while (!reported_) {  // Shells say things of their own before.
+    while (!reported_) {  // Shells print lines of their own first.
       const std::size_t end = text_.find('\n');
       if (end == std::string::npos) return true;
       notify(text_.substr(0, end));

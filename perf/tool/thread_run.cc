@@ -101,19 +101,19 @@ class ThreadRun {
   }
 
   void announce(const Pinned& pinned) {
-    std::vector<Place> places(static_cast<std::size_t>(rank_count_));
+    std::vector<RankLocation> locations(static_cast<std::size_t>(rank_count_));
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      Place place;
-      place.pid = static_cast<int>(::getpid());
-      place.core = pinned.core;
-      place.cores = pinned.cores;
-      ::gethostname(place.host, sizeof place.host - 1);
-      std::snprintf(place.memory, sizeof place.memory, "%s", ranks_[i]->site().description().c_str());
-      const std::vector<Place> of_threads = gather(place);
+      RankLocation location;
+      location.pid = static_cast<int>(::getpid());
+      location.core = pinned.core;
+      location.cores = pinned.cores;
+      ::gethostname(location.host, sizeof location.host - 1);
+      std::snprintf(location.memory, sizeof location.memory, "%s", ranks_[i]->site().description().c_str());
+      const std::vector<RankLocation> of_threads = gather(location);
       for (std::size_t thread = 0; thread < of_threads.size(); ++thread)
-        places[thread * ranks_.size() + i] = of_threads[thread];
+        locations[thread * ranks_.size() + i] = of_threads[thread];
     }
-    if (report_ != nullptr) report_->begin(places);
+    if (report_ != nullptr) report_->begin(locations);
   }
 
   // To the next size, if there is one.
@@ -191,7 +191,7 @@ class ThreadRun {
     return {algorithm, protocol};
   }
 
-  // Whether calls may be made in several ways by turns; in a stream nobody sees it before they are done.
+  // True if autotuning may alternate candidates. In a stream, candidates are known when the calls are done.
   bool tries() const {
     const std::string tune = value_of("TUTTI_TUNE");
     return !tune.empty() && tune != "0" && collective_.call != nullptr && options_.memory != Memory::cuda;
@@ -299,7 +299,7 @@ class ThreadRun {
     });
   }
 
-  // A graph of all iterations: replayed once to bring it to the device, then as often as -G says.
+  // A graph of all iterations: replayed once to bring it to the device, then as often as -G selects.
   Sample time_replays(std::uint32_t calls) {
     const auto graph = captured(options_.iterations, calls);
     graph->launch();
@@ -384,7 +384,7 @@ class ThreadRun {
   tutti_comm threads_;  // For barriers and reports: on host memory, and chosen freely.
   int thread_ = 0, thread_count_ = 1, rank_count_ = 1;
   bool tries_ = tries();
-  std::vector<Choice> ran_;  // By timed iteration, where there is more than one way.
+  std::vector<Choice> ran_;  // By timed iteration, if there is more than one candidate.
   std::uint32_t salt_ = 0;
   Ranks ranks_;
   std::vector<Call> calls_;         // Calls of the current case, by rank.

@@ -13,13 +13,13 @@
 namespace tutti {
 namespace {
 
-Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const RankConfig& seat,
+Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const RankConfig& rank_config,
                                                     CommunicatorOptions options) {
   const std::shared_ptr<Device> device = TUTTI_TRY(device_to_join_on(options));
   const LogDevice scope(ordinal_of(device));
-  auto created = TUTTI_TRY(Communicator::create(id, seat.rank, seat.ranks, std::move(options)));
+  auto created = TUTTI_TRY(Communicator::create(id, rank_config.rank, rank_config.ranks, std::move(options)));
   log_created(*created, "unique id");
-  return place(std::move(created), device);
+  return move_to_device(std::move(created), device);
 }
 
 Status check_ranks(int rank, int ranks) {
@@ -107,12 +107,12 @@ tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks, c
     TUTTI_CHECK_OK(tutti::check_ranks(rank, ranks));
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
-    const tutti::RankConfig seat = {static_cast<Rank>(rank), static_cast<Rank>(ranks)};
+    const tutti::RankConfig rank_config = {static_cast<Rank>(rank), static_cast<Rank>(ranks)};
     const auto make = [&](const std::uint32_t* abort) {
       merged.abort = abort;
-      return tutti::create_placed(std::bit_cast<tutti::UniqueId>(*id), seat, merged);
+      return tutti::create_placed(std::bit_cast<tutti::UniqueId>(*id), rank_config, merged);
     };
-    return tutti::join(seat, make, comm);
+    return tutti::join(rank_config, make, comm);
   });
 }
 
@@ -126,7 +126,7 @@ tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options,
     const tutti::LogDevice scope(tutti::ordinal_of(device));
     auto created = TUTTI_TRY(tutti::Communicator::create_all(static_cast<Rank>(ranks), merged));
     tutti::log_created(*created.front(), "tutti_comm_create_all, all in this process");
-    auto made = TUTTI_TRY(tutti::place_all(std::move(created), device));
+    auto made = TUTTI_TRY(tutti::move_all_to_device(std::move(created), device));
     const std::vector<tutti_comm> handles = TUTTI_TRY(tutti::admit_all(std::move(made)));
     std::copy(handles.begin(), handles.end(), comms);
     return {};
@@ -145,7 +145,7 @@ tutti_status tutti_comm_create_from_environment(const tutti_comm_options* option
       merged.abort = abort;
       auto joined = TUTTI_TRY(tutti::create_launched(launched, merged));
       tutti::log_created(*joined, launched.launcher.empty() ? "no launcher" : launched.launcher);
-      return tutti::place(std::move(joined), device);
+      return tutti::move_to_device(std::move(joined), device);
     };
     return tutti::join({launched.rank, launched.ranks}, make, comm, launched.launcher);
   });
@@ -172,8 +172,8 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
     if (runner == nullptr) return tutti::no_runner(*handle);
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*handle), options));
     TUTTI_CHECK_OK(tutti::check_same_memory(*handle, merged));
-    const tutti::Ticket turn(handle->shared);
-    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, turn.await()));
+    const tutti::Ticket ticket(handle->shared);
+    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, ticket.await()));
     auto made = runner->split(color, key, merged);
     if (!made.ok()) return tutti::note_failure(*handle->shared, std::move(made).status());
     tutti_comm created = nullptr;

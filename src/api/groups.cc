@@ -30,7 +30,7 @@ struct Pending {
 struct Batch {
   std::vector<Pending> calls;
   std::vector<GroupedCall> grouped;  // `calls`, in the form that run_group() needs.
-  std::vector<Ticket> turns;
+  std::vector<Ticket> tickets;
   Status refusal;  // Error of another call of the group, for which these calls are cancelled in order.
 };
 
@@ -80,8 +80,8 @@ Pending pending_of(const CallEntry& entry, const CommHandle& handle, const Call&
 void line_up(Batch& batch) {
   for (const Pending& pending : batch.calls) {
     batch.grouped.push_back(pending.grouped);
-    const auto is_same = [&](const Ticket& turn) { return turn.shared() == pending.shared.get(); };
-    if (std::none_of(batch.turns.begin(), batch.turns.end(), is_same)) batch.turns.emplace_back(pending.shared);
+    const auto is_same = [&](const Ticket& ticket) { return ticket.shared() == pending.shared.get(); };
+    if (std::none_of(batch.tickets.begin(), batch.tickets.end(), is_same)) batch.tickets.emplace_back(pending.shared);
   }
 }
 
@@ -94,17 +94,17 @@ void abandon(const std::vector<Pending>& calls, const Status& reason) {
 }
 
 Status run_calls(const Batch& batch) {
-  for (const Ticket& turn : batch.turns) TUTTI_CHECK_OK(turn.await());
+  for (const Ticket& ticket : batch.tickets) TUTTI_CHECK_OK(ticket.await());
   if (batch.refusal.ok()) return run_group(batch.grouped);
   abandon(batch.calls, batch.refusal);
   return again(batch.refusal);
 }
 
 // Throws nothing.
-Status run_in_turn(Batch& batch) {
+Status run_in_order(Batch& batch) {
   Status status = run_calls(batch);
-  for (const Ticket& turn : batch.turns) status = note_failure(*turn.shared(), std::move(status));
-  batch.turns.clear();
+  for (const Ticket& ticket : batch.tickets) status = note_failure(*ticket.shared(), std::move(status));
+  batch.tickets.clear();
   return status;
 }
 
@@ -127,7 +127,7 @@ Status run_in_streams(const std::shared_ptr<Batch>& batch, const std::vector<std
   // Shared: without blocking calls, the stream completes the batch after this function returns.
   const auto outcome = std::make_shared<Outcome>();
   first.enqueue([batch, outcome]() -> Status {
-    Status status = run_in_turn(*batch);
+    Status status = run_in_order(*batch);
     outcome->status = again(status);
     return status;
   });
@@ -159,7 +159,7 @@ Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr
     batch->calls.swap(calls);
     batch->refusal = again(refusal);
     line_up(*batch);
-    ran = streams.empty() ? run_in_turn(*batch) : run_in_streams(batch, streams);
+    ran = streams.empty() ? run_in_order(*batch) : run_in_streams(batch, streams);
     return {};
   });
   if (thrown.ok()) return ran;

@@ -5,10 +5,10 @@
 namespace tutti {
 namespace {
 
-Result<tutti_comm> insert(std::shared_ptr<SharedComm> shared, const RankConfig& seat) {
+Result<tutti_comm> insert(std::shared_ptr<SharedComm> shared, const RankConfig& rank_config) {
   auto handle = std::make_unique<CommHandle>();
-  handle->rank = seat.rank;
-  handle->ranks = seat.ranks;
+  handle->rank = rank_config.rank;
+  handle->ranks = rank_config.ranks;
   handle->runner = shared->communicator.get();
   handle->shared = std::move(shared);
   return static_cast<tutti_comm>(TUTTI_TRY(CommHandles::instance().insert(std::move(handle))));
@@ -18,16 +18,16 @@ Result<tutti_comm> insert(std::shared_ptr<SharedComm> shared, const RankConfig& 
 
 Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator) {
   auto shared = std::make_shared<SharedComm>();
-  const RankConfig seat = {communicator->rank(), communicator->ranks()};
+  const RankConfig rank_config = {communicator->rank(), communicator->ranks()};
   shared->communicator = std::move(communicator);
   note_device(*shared);
-  return insert(std::move(shared), seat);
+  return insert(std::move(shared), rank_config);
 }
 
-Status join(const RankConfig& seat, const MakeCommunicator& make, tutti_comm* comm, std::string launcher) {
+Status join(const RankConfig& rank_config, const MakeCommunicator& make, tutti_comm* comm, std::string launcher) {
   const auto shared = std::make_shared<SharedComm>();
   shared->launcher = std::move(launcher);
-  const tutti_comm handle = TUTTI_TRY(insert(shared, seat));
+  const tutti_comm handle = TUTTI_TRY(insert(shared, rank_config));
   __atomic_store_n(comm, handle, __ATOMIC_RELEASE);
   auto made = caught([&] { return make(&shared->abort); });
   if (!made.ok()) {

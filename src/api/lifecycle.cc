@@ -93,8 +93,8 @@ std::vector<Status> take_leaves(const std::vector<Ending>& lifecycle, const std:
 
 Status await_own_calls(const std::shared_ptr<SharedComm>& shared) {
   if (shared->on_device != nullptr) return shared->on_device->await_own_calls();
-  const Ticket turn(shared);
-  return turn.await();
+  const Ticket ticket(shared);
+  return ticket.await();
 }
 
 Status end(const Ending& ending) {

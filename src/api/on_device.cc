@@ -17,16 +17,16 @@ Result<std::shared_ptr<Device>> device_to_join_on(CommunicatorOptions& options) 
   return device;
 }
 
-Result<std::unique_ptr<Communicator>> place(std::unique_ptr<Communicator> communicator,
-                                            const std::shared_ptr<Device>& device) {
+Result<std::unique_ptr<Communicator>> move_to_device(std::unique_ptr<Communicator> communicator,
+                                                     const std::shared_ptr<Device>& device) {
   std::vector<std::unique_ptr<Communicator>> one;
   one.push_back(std::move(communicator));
-  auto placed = TUTTI_TRY(place_all(std::move(one), device));
+  auto placed = TUTTI_TRY(move_all_to_device(std::move(one), device));
   return std::move(placed.front());
 }
 
-Result<std::vector<std::unique_ptr<Communicator>>> place_all(std::vector<std::unique_ptr<Communicator>> communicators,
-                                                             const std::shared_ptr<Device>& device) {
+Result<std::vector<std::unique_ptr<Communicator>>> move_all_to_device(
+    std::vector<std::unique_ptr<Communicator>> communicators, const std::shared_ptr<Device>& device) {
   if (device == nullptr) return communicators;
   return DeviceCommunicator::make(std::move(communicators), device);
 }

@@ -78,7 +78,7 @@ Result<std::int64_t> timeout_of(const char* option, std::int64_t given, std::int
 }
 
 // Accepts "host", "cuda" and "cuda:1".
-Status place_memory(const char* given, CommunicatorOptions& merged) {
+Status set_memory(const char* given, CommunicatorOptions& merged) {
   if (given == nullptr) return {};
   const std::string_view name = given;
   const std::string_view prefix = "cuda:";
@@ -151,7 +151,7 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   TUTTI_CHECK_OK(set_compression(options, merged));
   merged.timeout_ms = TUTTI_TRY(timeout_of("timeout_ms", options.timeout_ms, merged.timeout_ms));
   merged.init_timeout_ms = TUTTI_TRY(timeout_of("init_timeout_ms", options.init_timeout_ms, merged.init_timeout_ms));
-  TUTTI_CHECK_OK(place_memory(options.memory, merged));
+  TUTTI_CHECK_OK(set_memory(options.memory, merged));
   if (merged.memory == Memory::host) {
     if (merged.protocol == "LL128" && merged.nccls_protocol) {
       warn_of_nccls("NCCL_PROTO", "LL128 is for GPUs");

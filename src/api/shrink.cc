@@ -51,8 +51,8 @@ Status shrink(const CommHandle& handle, const std::vector<Rank>& excluded, const
   TUTTI_CHECK_OK(check_same_memory(handle, options));
   // Ignores the failure of the calls: the new communicator serves to continue after a failure.
   if (handle.shared->on_device != nullptr) (void)handle.shared->on_device->await_own_calls();
-  const Ticket turn(handle.shared);
-  TUTTI_CHECK_OK(turn.await());
+  const Ticket ticket(handle.shared);
+  TUTTI_CHECK_OK(ticket.await());
   const auto make = [&](const std::uint32_t* abort) {
     options.abort = abort;
     return runner->shrink(excluded, options);

@@ -19,18 +19,18 @@ Status check(const Side& side, Rank ranks) {
                             " is null: pass an array of " + std::to_string(ranks) + " entries");
   }
   for (Rank rank = 0; rank < ranks; ++rank) {
-    const std::string place = "[" + std::to_string(rank) + "] is ";
+    const std::string entry = "[" + std::to_string(rank) + "] is ";
     if (side.counts[rank] > kMaxElements) {
-      return invalid_argument(side.counts_name + place + std::to_string(side.counts[rank]) +
+      return invalid_argument(side.counts_name + entry + std::to_string(side.counts[rank]) +
                               ": more than any memory holds");
     }
     if (side.displacements[rank] > kMaxElements) {
-      return invalid_argument(side.displacements_name + place + std::to_string(side.displacements[rank]) +
+      return invalid_argument(side.displacements_name + entry + std::to_string(side.displacements[rank]) +
                               ": more than any memory holds");
     }
     if (side.counts[rank] > 0 && !side.has_buffer) {
       return invalid_argument("the buffer of " + std::string(side.counts_name) + " is null, but " + side.counts_name +
-                              place + std::to_string(side.counts[rank]));
+                              entry + std::to_string(side.counts[rank]));
     }
   }
   return {};

@@ -22,7 +22,7 @@ Result<const CommHandle*> running_handle(tutti_comm comm) {
   return handle;
 }
 
-Result<WindowHandle> show(const CommHandle& handle, const WindowBuffer& buffer) {
+Result<WindowHandle> register_window(const CommHandle& handle, const WindowBuffer& buffer) {
   DeviceCommunicator* communicator = handle.shared->on_device;
   if (communicator == nullptr) return WindowHandle{0};  // Host memory needs no registration.
   auto shown = communicator->register_window(buffer);
@@ -56,11 +56,11 @@ tutti_status tutti_window_register(void* memory, size_t size, uint32_t flags, tu
     if ((flags & ~std::uint32_t{TUTTI_WINDOW_SYMMETRIC}) != 0)
       return invalid_argument("flags are " + std::to_string(flags) + ": pass 0 or TUTTI_WINDOW_SYMMETRIC");
     const CommHandle* handle = TUTTI_TRY(tutti::running_handle(comm));
-    const tutti::Ticket turn(handle->shared);
-    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, turn.await()));
+    const tutti::Ticket ticket(handle->shared);
+    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, ticket.await()));
     const auto promise = flags == 0 ? tutti::WindowPromise::none : tutti::WindowPromise::symmetric;
-    *window =
-        tutti::window_handle_of(TUTTI_TRY(tutti::show(*handle, {static_cast<std::byte*>(memory), size, promise})));
+    *window = tutti::window_handle_of(
+        TUTTI_TRY(tutti::register_window(*handle, {static_cast<std::byte*>(memory), size, promise})));
     return {};
   });
 }
@@ -69,8 +69,8 @@ tutti_status tutti_window_deregister(tutti_window window, tutti_comm comm) {
   if (window == nullptr) return tutti_ok;
   return guarded("tutti_window_deregister", [&]() -> Status {
     const CommHandle* handle = TUTTI_TRY(tutti::running_handle(comm));
-    const tutti::Ticket turn(handle->shared);
-    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, turn.await()));
+    const tutti::Ticket ticket(handle->shared);
+    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, ticket.await()));
     return tutti::withdraw(*handle, window);
   });
 }

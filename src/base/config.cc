@@ -165,11 +165,12 @@ constexpr std::array kEntries = {
            "encryption of TCP traffic between hosts: 0 or 1 (must match on all ranks)"},
           "0 or 1",
           [](Config& config, const std::string& text) { return parse_switch(text, config.encrypt); }},
-    Entry{{"TUTTI_CHECK", nullptr, "", "security",
-           "integrity check of TCP traffic: wire (a tag per record detects altered data) or unset (must match on all "
-           "ranks)"},
-          "wire, or nothing",
-          [](Config& config, const std::string& text) { return config.check_tcp = text == "wire"; }},
+    Entry{
+        {"TUTTI_CHECK", nullptr, "", "security",
+         "integrity check of TCP traffic: mac (a message authentication code per record detects altered data) or unset "
+         "(must match on all ranks)"},
+        "mac, or nothing",
+        [](Config& config, const std::string& text) { return config.check_tcp = text == "mac"; }},
     Entry{{"TUTTI_TOPO_FILE", "NCCL_TOPO_FILE", "", "topology and GPUs",
            "path of a topology of this host that replaces discovery: JSON of `tutti topo --json`, or XML of NCCL or "
            "hwloc"},
@@ -362,8 +363,7 @@ ReadConfig read_config(const Environment& environment) {
     if (setting.source == "NCCL_ALGO") read.config.nccls_algorithm = true;
     if (setting.source == "NCCL_PROTO") read.config.nccls_protocol = true;
   }
-  if (std::string error = renamed_variable(environment); !error.empty())
-    read.config.refused.push_back(std::move(error));
+  if (std::string error = renamed_setting(environment); !error.empty()) read.config.refused.push_back(std::move(error));
   const auto scale = [&read](std::int64_t& milliseconds) {
     if (milliseconds == 0) return;  // No timeout. A finite one must not be scaled to 0, either.
     const double scaled = static_cast<double>(milliseconds) * read.config.timeout_scale;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxWords = 512;  // 16,384 processors.
 constexpr std::uint32_t kMaxCpus = kMaxWords * 32;
 
-std::string show(const std::vector<bool>& cpus) {
+std::string to_text(const std::vector<bool>& cpus) {
   std::string text;
   for (std::size_t first = 0; first < cpus.size(); ++first) {
     if (!cpus[first]) continue;
@@ -52,7 +52,7 @@ Result<std::string> cpus_of_mask(std::string_view mask) {
   }
   std::vector<bool> cpus(words.size() * 32);
   for (std::size_t i = 0; i < cpus.size(); ++i) cpus[i] = words[words.size() - 1 - i / 32] >> (i % 32) & 1;
-  return show(cpus);
+  return to_text(cpus);
 }
 
 Result<std::vector<std::uint32_t>> cpus_of_list(std::string_view list) {

@@ -21,6 +21,11 @@ constexpr std::pair<const char*, const char*> kRenamedVariables[] = {
     {"TUTTI_NCCL_WIRE_TYPES", "TUTTI_NCCL_COMPRESS_TYPES"},
 };
 
+struct RenamedValue {
+  const char *variable, *old_name, *new_name;
+};
+constexpr RenamedValue kRenamedValues[] = {{"TUTTI_CHECK", "wire", "mac"}};
+
 // Returns the new name of a variable, or null.
 const char* renamed(std::string_view variable) {
   for (const auto& [old_name, new_name] : kRenamedVariables) {
@@ -31,10 +36,16 @@ const char* renamed(std::string_view variable) {
 
 }  // namespace
 
-std::string renamed_variable(const Environment& environment) {
+std::string renamed_setting(const Environment& environment) {
   for (const auto& [name, value] : environment.variables()) {
     const char* new_name = value.empty() ? nullptr : renamed(name);
     if (new_name != nullptr) return name + " was renamed: set " + new_name + " instead";
+  }
+  for (const RenamedValue& value : kRenamedValues) {
+    if (environment.get(value.variable) == value.old_name) {
+      return std::string(value.variable) + " is \"" + value.old_name + "\", which was renamed: use \"" +
+             value.new_name + "\"";
+    }
   }
   return {};
 }

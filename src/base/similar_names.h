@@ -1,4 +1,4 @@
-// TUTTI_ variables that do not exist: misspelled or renamed ones.
+// TUTTI_ variables that do not exist, misspelled or renamed, and values that were renamed.
 #pragma once
 
 #include <span>
@@ -12,7 +12,8 @@ namespace tutti {
 // One sentence per unknown variable that was not renamed. Suggests a known name only if it is close.
 std::vector<std::string> similar_names(const Environment& environment, std::span<const Variable> known);
 
-// Error of the first variable whose name has changed; "" if none is set. Ignoring such a variable would change results.
-std::string renamed_variable(const Environment& environment);
+// Error of the first variable whose name, or whose value's name, has changed; "" if none is set. Ignoring such a
+// variable would change results.
+std::string renamed_setting(const Environment& environment);
 
 }  // namespace tutti

@@ -168,7 +168,7 @@ Status Joining::join_tree() {
 Status Joining::call_parent() {
   const Rank parent = Tree::parent_of(rank_);
   if (parent_->peer.host == own_.peer.host) return call({parent_->tree, "", SOCK_STREAM}, Role::tree, parent);
-  place_ = record_of(own_.tree);
+  listener_ = record_of(own_.tree);
   return call_host({Role::tree, rank_, ranks_, parent}, parent_->peer, {parent_->tree, {}});
 }
 

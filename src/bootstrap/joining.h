@@ -43,7 +43,7 @@ class Joining {
   Status join_mesh();
   Status join_peer_sockets();  // This and the next three functions are in joining_sockets.cc.
   Status await_peer_sockets();
-  Status call_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& place);
+  Status call_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& listener);
   Status accept_peer_socket(Rank other, AcceptedPeer accepted);
   bool on_same_host(Rank peer) const { return records_[peer].host == own_.peer.host; }
   Status finish();
@@ -76,7 +76,7 @@ class Joining {
   Tree tree_;
   std::vector<PeerRecord> records_;
   std::vector<Socket> sockets_;
-  ListenerRecord place_;  // Address at which this rank accepts ranks of other hosts.
+  ListenerRecord listener_;  // Address at which this rank accepts ranks of other hosts.
   std::vector<PeerSocket> peer_sockets_;
   std::vector<RemoteOffer> remote_offers_;
 };

@@ -16,8 +16,8 @@ namespace {
 // retry.
 constexpr int kConnectMs = 15'000;
 
-std::string described(Rank rank, const PeerRecord& record, const ListenerRecord& place) {
-  const std::string by = place.interface_name[0] == '\0' ? "" : ", " + interface_of(place);
+std::string described(Rank rank, const PeerRecord& record, const ListenerRecord& listener) {
+  const std::string by = listener.interface_name[0] == '\0' ? "" : ", " + interface_of(listener);
   return "rank " + std::to_string(rank) + " (" + describe(record) + by + ")";
 }
 
@@ -38,14 +38,14 @@ Status Joining::join_peer_sockets() {
   if (others.empty()) return {};
   TUTTI_CHECK_OK(await_peer_sockets().during("rank " + std::to_string(rank_) + " (" + describe(own_.peer) +
                                              ") prepared for calls of ranks on other hosts"));
-  if (options_.remote_offer) set_offer(place_, options_.remote_offer());
-  std::vector<ListenerRecord> places(ranks_);
-  places[rank_] = place_;
-  TUTTI_CHECK_OK(tree_.all_gather(std::as_writable_bytes(std::span(places)), sizeof(ListenerRecord), watch_));
-  for (const ListenerRecord& place : places) remote_offers_.push_back(offer_of(place));
+  if (options_.remote_offer) set_offer(listener_, options_.remote_offer());
+  std::vector<ListenerRecord> listeners(ranks_);
+  listeners[rank_] = listener_;
+  TUTTI_CHECK_OK(tree_.all_gather(std::as_writable_bytes(std::span(listeners)), sizeof(ListenerRecord), watch_));
+  for (const ListenerRecord& listener : listeners) remote_offers_.push_back(offer_of(listener));
   log(LogLevel::trace, "meets %zu ranks of other hosts", others.size());
   for (const Rank peer : others) {
-    if (peer < rank_) TUTTI_CHECK_OK(call_host({Role::peer, rank_, ranks_, peer}, records_[peer], places[peer]));
+    if (peer < rank_) TUTTI_CHECK_OK(call_host({Role::peer, rank_, ranks_, peer}, records_[peer], listeners[peer]));
   }
   phase_ = "the ranks of other hosts to connect over TCP";
   return serve_until([&] {
@@ -69,21 +69,21 @@ Status Joining::await_peer_sockets() {
   address.port = 0;
   Socket listener = TUTTI_TRY(listen_at({address, "", SOCK_STREAM}));
   address = TUTTI_TRY(local_address(listener));
-  place_ = record_of(address);
+  listener_ = record_of(address);
   acceptor_.listen(std::move(listener), Role::peer, credentials_);
-  log(LogLevel::trace, "awaits ranks of other hosts at %s (%s)", describe(place_.address).c_str(),
-      interface_of(place_).c_str());
+  log(LogLevel::trace, "awaits ranks of other hosts at %s (%s)", describe(listener_.address).c_str(),
+      interface_of(listener_).c_str());
   return {};
 }
 
-Status Joining::call_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& place) {
-  const std::string call = described(rank_, own_.peer, place_) + " called " + described(claim.server, peer, place) +
-                           " over TCP at " + describe(place.address);
-  TUTTI_CHECK_OK(check(place, options_.apart ? LoopbackPolicy::allow : LoopbackPolicy::reject).during(call));
+Status Joining::call_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& listener) {
+  const std::string call = described(rank_, own_.peer, listener_) + " called " +
+                           described(claim.server, peer, listener) + " over TCP at " + describe(listener.address);
+  TUTTI_CHECK_OK(check(listener, options_.apart ? LoopbackPolicy::allow : LoopbackPolicy::reject).during(call));
   const std::string purpose = call +
                               ": if both still run, let TCP through the firewalls between them, or name the interface "
                               "by which hosts reach each other by TUTTI_SOCKET_IFNAME";
-  const Endpoint endpoint = {seen_from(interface_of(place_), place.address), "", SOCK_STREAM};
+  const Endpoint endpoint = {seen_from(interface_of(listener_), listener.address), "", SOCK_STREAM};
   Socket socket = TUTTI_TRY(open_socket_for(endpoint));
   Status connecting = connect(socket, endpoint);  // Connection errors concern the network, not this rank.
   if (!connecting.ok()) return remote_error(connecting.message()).during(purpose);
@@ -95,7 +95,7 @@ Status Joining::accept_peer_socket(Rank other, AcceptedPeer accepted) {
   const bool due = !on_same_host(other) && accepted.called == (other < rank_) && !peer_sockets_[other].socket;
   if (!due) return remote_error("unexpected connection from rank " + std::to_string(other));
   watch_connection(accepted.socket, 0);  // No limit: the reader may be busy for long.
-  std::string route = route_of(accepted.socket, place_, records_[other]);
+  std::string route = route_of(accepted.socket, listener_, records_[other]);
   log(LogLevel::trace, "socket to rank %u: %s", other, route.c_str());
   peer_sockets_[other] = {std::move(accepted.socket), accepted.session, accepted.called, std::move(route)};
   return {};

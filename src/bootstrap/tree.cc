@@ -87,7 +87,7 @@ Status Tree::take(Rank from, std::span<std::byte> target, const Watch& watch) {
   TreePeer& tree_peer = tree_peers_[from];
   while (tree_peer.inbox.empty()) {
     TUTTI_CHECK_OK(is_late(from, watch));
-    TUTTI_CHECK_OK(turn(watch));
+    TUTTI_CHECK_OK(poll_once(watch));
     for (auto& [rank, other] : tree_peers_) {
       if (!other.ended || !other.inbox.empty()) continue;  // A peer that has ended cannot have received its answer yet.
       return remote_error("rank " + std::to_string(rank) + " died, or left too early");
@@ -109,7 +109,7 @@ Status Tree::finish_sending(const Watch& watch) {
   for (auto& [rank, tree_peer] : tree_peers_) {
     while (tree_peer.channel.unsent() && !tree_peer.ended) {
       TUTTI_CHECK_OK(is_late(rank, watch));
-      TUTTI_CHECK_OK(turn(watch));
+      TUTTI_CHECK_OK(poll_once(watch));
     }
     if (tree_peer.channel.unsent()) return remote_error("rank " + std::to_string(rank) + " died");
   }
@@ -126,7 +126,7 @@ Status Tree::is_late(Rank rank, const Watch& watch) const {
   return timeout_error("rank " + std::to_string(self_) + " waited too long for " + who);
 }
 
-Status Tree::turn(const Watch& watch) {
+Status Tree::poll_once(const Watch& watch) {
   std::vector<pollfd> polled;
   std::vector<Rank> ranks;
   for (const auto& [rank, tree_peer] : tree_peers_) {

@@ -51,7 +51,7 @@ class Tree {
   Status take(Rank from, std::span<std::byte> target, const Watch& watch);
   Status finish_sending(const Watch& watch);
   // Waits for an event on any connection, and reads incoming data.
-  Status turn(const Watch& watch);
+  Status poll_once(const Watch& watch);
   Status read(Rank rank, TreePeer& tree_peer);
   Status is_late(Rank rank, const Watch& watch) const;
 

@@ -13,9 +13,9 @@ constexpr std::uint32_t kIdVersion = 1;
 std::uint64_t checksum_of(const UniqueId& id) {
   const Digest sum = digest({}, {bytes_of(id.version), bytes_of(id.address), bytes_of(id.communicator),
                                  bytes_of(id.secret), bytes_of(id.reserved)});
-  std::uint64_t folded;
-  std::memcpy(&folded, sum.data(), sizeof folded);
-  return folded;
+  std::uint64_t hash;
+  std::memcpy(&hash, sum.data(), sizeof hash);
+  return hash;
 }
 
 }  // namespace

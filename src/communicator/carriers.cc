@@ -14,12 +14,12 @@ struct CarrierKind {
   const char* name;
   Result<std::unique_ptr<CarrierSource>> (*open)();
   Result<std::string> (*describe)();
-  Result<std::vector<BlockWay>> (*reach)(const DeviceBlock& block);
+  Result<std::vector<RegionAccess>> (*reach)(const DeviceRegion& block);
 };
 
 Result<std::unique_ptr<CarrierSource>> open_rdma() { return open_verbs(VerbsOptions::from(config())); }
 Result<std::string> describe_rdma() { return describe_verbs(VerbsOptions::from(config())); }
-Result<std::vector<BlockWay>> reach_by_rdma(const DeviceBlock& block) {
+Result<std::vector<RegionAccess>> reach_by_rdma(const DeviceRegion& block) {
   return reach_by_verbs(VerbsOptions::from(config()), block);
 }
 
@@ -73,10 +73,10 @@ std::vector<std::pair<std::string, Result<std::string>>> describe_carriers() {
   return all;
 }
 
-std::vector<BlockWay> reach_by_carriers(const DeviceBlock& block) {
-  std::vector<BlockWay> all;
+std::vector<RegionAccess> reach_by_carriers(const DeviceRegion& block) {
+  std::vector<RegionAccess> all;
   for (const CarrierKind& kind : kKinds) {
-    Result<std::vector<BlockWay>> ways = kind.reach(block);
+    Result<std::vector<RegionAccess>> ways = kind.reach(block);
     if (!ways.ok()) continue;  // Not available; describe() returns the reason.
     std::move(ways.value().begin(), ways.value().end(), std::back_inserter(all));
   }

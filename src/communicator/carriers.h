@@ -29,6 +29,6 @@ std::vector<std::pair<std::string, Result<std::string>>> describe_carriers();
 Result<std::string> describe_default_carrier();
 
 // Describes how each available transport reaches this device memory.
-std::vector<BlockWay> reach_by_carriers(const DeviceBlock& block);
+std::vector<RegionAccess> reach_by_carriers(const DeviceRegion& block);
 
 }  // namespace tutti

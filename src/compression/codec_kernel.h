@@ -91,16 +91,16 @@ class GroupKernel {
   using Code = std::conditional_t<kBits == 16, std::uint16_t, std::uint8_t>;
   using CodeRegister = Vector<Code, kLanes>;
 
-  // Scales of up to four blocks, one per lane. A format with one block repeats its scale in all lanes.
-  static constexpr unsigned kBlocks = kCompressionGroup / Form::kBlock;
-  static_assert(kBlocks == 1 || kBlocks == 4);
+  // Scales of up to four scale blocks, one per lane. A format with one scale block repeats its scale in all lanes.
+  static constexpr unsigned kScaleBlocks = kCompressionGroup / Form::kScaleBlock;
+  static_assert(kScaleBlocks == 1 || kScaleBlocks == 4);
   using Four = Vector<std::uint32_t, 4>;
   using FourReals = Vector<float, 4>;
   struct Scales {
     FourReals step = {}, inverse = {};
     TUTTI_KERNEL BlockScale of(unsigned reg) const {
-      const unsigned block = reg * kLanes / Form::kBlock;
-      return {0, step[block], inverse[block], ~0u};
+      const unsigned scale_block = reg * kLanes / Form::kScaleBlock;
+      return {0, step[scale_block], inverse[scale_block], ~0u};
     }
   };
 
@@ -128,24 +128,24 @@ class GroupKernel {
   }
 
   TUTTI_KERNEL static Four largest_of_blocks(const Values& values) {
-    constexpr unsigned kEach = kRegisters / kBlocks;
-    Magnitudes largest[kBlocks];
+    constexpr unsigned kEach = kRegisters / kScaleBlocks;
+    Magnitudes largest[kScaleBlocks];
 #pragma GCC unroll 4
-    for (unsigned block = 0; block < kBlocks; ++block) {
+    for (unsigned scale_block = 0; scale_block < kScaleBlocks; ++scale_block) {
       Magnitudes of_many[kEach < 4 ? kEach : 4];  // Several accumulators shorten the dependency chain.
       constexpr unsigned kMany = sizeof of_many / sizeof of_many[0];
 #pragma GCC unroll 16
       for (unsigned r = 0; r < kEach; ++r) {
-        const auto bits = __builtin_bit_cast(Magnitudes, values.at[block * kEach + r]);
+        const auto bits = __builtin_bit_cast(Magnitudes, values.at[scale_block * kEach + r]);
         const Magnitudes magnitudes = bits & static_cast<std::int32_t>(kMagnitude);
         of_many[r % kMany] = r < kMany ? magnitudes : larger(of_many[r % kMany], magnitudes);
       }
-      largest[block] = of_many[0];
+      largest[scale_block] = of_many[0];
 #pragma GCC unroll 4
-      for (unsigned k = 1; k < kMany; ++k) largest[block] = larger(largest[block], of_many[k]);
+      for (unsigned k = 1; k < kMany; ++k) largest[scale_block] = larger(largest[scale_block], of_many[k]);
     }
     Magnitudes all;
-    if constexpr (kBlocks == 4) {
+    if constexpr (kScaleBlocks == 4) {
       all =
           larger_of_halves<2>(larger_of_halves<1>(largest[0], largest[1]), larger_of_halves<1>(largest[2], largest[3]));
     } else {
@@ -186,10 +186,10 @@ class GroupKernel {
   TUTTI_KERNEL static Scales stored_scales(const std::byte* compression) {
     Scales scales;
 #pragma GCC unroll 4
-    for (unsigned block = 0; block < kBlocks; ++block) {
+    for (unsigned scale_block = 0; scale_block < kScaleBlocks; ++scale_block) {
       std::uint16_t bits = 0;
-      std::memcpy(&bits, compression + block * Form::kScaleBytes, Form::kScaleBytes);
-      scales.step[block] = Form::stored(bits).step;
+      std::memcpy(&bits, compression + scale_block * Form::kScaleBytes, Form::kScaleBytes);
+      scales.step[scale_block] = Form::stored(bits).step;
     }
     return scales;
   }

@@ -1,17 +1,17 @@
-// Arithmetic of each compression format, for one element and one block. Host and device share this source. Word is
-// std::uint32_t or a vector of it; Real is float or a vector with as many lanes.
+// Arithmetic of each compression format, for one element and one scale block. Host and device share this source. Word
+// is std::uint32_t or a vector of it; Real is float or a vector with as many lanes.
 //
 // A form provides:
-//   kBlock                             elements that share a scale
+//   kScaleBlock                        elements that share a scale
 //   kScaleBytes                        bytes of a scale; 0: no scales
 //   kCodeBits                          bits of a code
-//   kSpoils                            with scales: whether a non-finite element makes its whole block NaN
-//   bid(x, range)                      magnitude bits of x as they count for the block's maximum
-//   scale(largest, range)              scale of a block by its maximum
-//   finite_scale<Real>(largest, range) scale() without infinite elements; also for several blocks at once
+//   kSpoils                            with scales: whether a non-finite element makes its whole scale block NaN
+//   bid(x, range)                      magnitude bits of x as they count for the scale block's maximum
+//   scale(largest, range)              scale of a scale block by its maximum
+//   finite_scale<Real>(largest, range) scale() without infinite elements; also for several scale blocks at once
 //   stored(bits)                       scale with these encoded bits
 //   code(x, scale, range)              code of x, rounded to nearest
-//   finite_code(x, scale, range)       code() for a block without infinite elements
+//   finite_code(x, scale, range)       code() for a scale block without infinite elements
 //   dithered(x, scale, range, word)    code of x, rounded stochastically by a random word. If the nearest code under a
 //                                      bfloat16 scale is the top code, it is kept, so that the scale can be recovered
 //                                      from the decoded values
@@ -32,7 +32,7 @@ struct BlockScales {
   Word bits;     // Encoded bits.
   Real step;     // Factor for decoding.
   Real inverse;  // Factor for encoding: 1 / step, rounded once.
-  Word mask;     // ANDed to each code; 0 if a non-finite element spoils the block.
+  Word mask;     // ANDed to each code; 0 if a non-finite element spoils the scale block.
 };
 using BlockScale = BlockScales<std::uint32_t, float>;
 
@@ -98,7 +98,7 @@ TUTTI_NUMERIC float round_float_by(float value, std::uint32_t word) {
 // receiver would round the decoded value, and its re-encoding would differ.
 template <typename T>
 struct HalfForm {
-  static constexpr std::uint32_t kBlock = kCompressionGroup;
+  static constexpr std::uint32_t kScaleBlock = kCompressionGroup;
   static constexpr std::uint32_t kScaleBytes = 0;
   static constexpr int kCodeBits = 16;
 
@@ -148,12 +148,12 @@ struct HalfForm {
 
 // A bfloat16 scale for codes up to Top::kValue, an odd number of kOddBits bits times a power of two.
 //
-// The scale can be recovered from the decoded values. The largest element of a block always gets the top code: its
-// magnitude divided by the scale is within top * (1 -+ 2^-8). The product top * scale is exact in float32, so dividing
-// by top gives the scale. A bfloat16 tensor rounds top * scale by up to half a unit in the last place. Dividing by top
-// and rounding still gives the scale, unless that rounding was a tie. Ties occur for scales whose low kOddBits bits are
-// 1000...; the next smaller scale is used for them. A float16 tensor has enough digits if the scale is at least
-// kMinSteps * range.min_step.
+// The scale can be recovered from the decoded values. The largest element of a scale block always gets the top code:
+// its magnitude divided by the scale is within top * (1 -+ 2^-8). The product top * scale is exact in float32, so
+// dividing by top gives the scale. A bfloat16 tensor rounds top * scale by up to half a unit in the last place.
+// Dividing by top and rounding still gives the scale, unless that rounding was a tie. Ties occur for scales whose low
+// kOddBits bits are 1000...; the next smaller scale is used for them. A float16 tensor has enough digits if the scale
+// is at least kMinSteps * range.min_step.
 template <class Top>
 struct Scaled {
   static constexpr std::uint32_t kScaleBytes = 2;
@@ -175,8 +175,8 @@ struct Scaled {
   }
 };
 
-// Integers in two's complement, without the most negative one. A non-finite element spoils its block: the scale becomes
-// NaN and all codes 0.
+// Integers in two's complement, without the most negative one. A non-finite element spoils its scale block: the scale
+// becomes NaN and all codes 0.
 template <int kBits>
 struct IntegerTop {
   static constexpr int kOddBits = kBits - 1;
@@ -186,7 +186,7 @@ struct IntegerTop {
 
 template <int kBits, std::uint32_t kElements>
 struct IntegerForm : Scaled<IntegerTop<kBits>> {
-  static constexpr std::uint32_t kBlock = kElements;
+  static constexpr std::uint32_t kScaleBlock = kElements;
   static constexpr int kCodeBits = kBits;
   static constexpr bool kSpoils = true;
 
@@ -305,7 +305,7 @@ struct Float8Top {
 
 template <typename T>
 struct Float8Form : Scaled<Float8Top<T>>, Float8Codes<T> {
-  static constexpr std::uint32_t kBlock = 128;
+  static constexpr std::uint32_t kScaleBlock = 128;
 
   TUTTI_NUMERIC static BlockScale scale(std::uint32_t largest, const GroupRange& range) {
     return Scaled<Float8Top<T>>::template finite_scale<float>(largest, range);
@@ -320,9 +320,9 @@ struct Float8Form : Scaled<Float8Top<T>>, Float8Codes<T> {
 };
 
 // Block format of the OCP Microscaling Formats (MX) specification 1.0: E4M3 elements with an E8M0 scale, a power of
-// two. Scale exponent: that of the block's maximum minus that of the largest code. Larger codes saturate.
+// two. Scale exponent: that of the scale block's maximum minus that of the largest code. Larger codes saturate.
 struct MicroForm : Float8Codes<Float8E4M3> {
-  static constexpr std::uint32_t kBlock = 32;
+  static constexpr std::uint32_t kScaleBlock = 32;
   static constexpr std::uint32_t kScaleBytes = 1;
 
   TUTTI_NUMERIC static BlockScale scale(std::uint32_t largest, const GroupRange& range) {

@@ -1,5 +1,5 @@
-// All forms, and the layout of an encoded group: the scales of its blocks, then the codes. Four codes fill kCodeBits /
-// 2 bytes. Little-endian.
+// All forms, and the layout of an encoded group: the scales of its scale blocks, then the codes. Four codes fill
+// kCodeBits / 2 bytes. Little-endian.
 #pragma once
 
 #include "src/compression/form.h"
@@ -7,7 +7,7 @@
 namespace tutti {
 
 template <class Form>
-inline constexpr std::uint32_t kScalesBytes = kCompressionGroup / Form::kBlock* Form::kScaleBytes;
+inline constexpr std::uint32_t kScalesBytes = kCompressionGroup / Form::kScaleBlock* Form::kScaleBytes;
 template <class Form>
 inline constexpr std::uint32_t kFourBytes = Form::kCodeBits / 2;
 template <class Form>

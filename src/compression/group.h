@@ -17,14 +17,14 @@ TUTTI_NUMERIC std::uint64_t get_little(const std::byte* from) {
   return value;
 }
 
-// Scale of the block at `values`. Only its first `count` elements exist.
+// Scale of the scale block at `values`. Only its first `count` elements exist.
 template <class Form>
-TUTTI_HOST_DEVICE BlockScale scale_of_block(const float* values, std::uint32_t count, const GroupRange& range) {
+TUTTI_HOST_DEVICE BlockScale scale_of(const float* values, std::uint32_t count, const GroupRange& range) {
   if constexpr (Form::kScaleBytes == 0) {
     return {};
   } else {
     std::uint32_t largest = 0;
-    for (std::uint32_t i = 0; i < count && i < Form::kBlock; ++i) {
+    for (std::uint32_t i = 0; i < count && i < Form::kScaleBlock; ++i) {
       const auto magnitude = Form::template bid<std::uint32_t>(values[i], range);
       largest = magnitude > largest ? magnitude : largest;
     }
@@ -37,12 +37,12 @@ TUTTI_HOST_DEVICE BlockScale scale_of_block(const float* values, std::uint32_t c
 template <class Form>
 TUTTI_HOST_DEVICE void encode_group(const float* values, std::uint32_t count, std::byte* compression,
                                     const GroupRange& range, const Dither* dither) {
-  for (std::uint32_t block = 0; block < kCompressionGroup; block += Form::kBlock) {
-    const std::uint32_t left = count > block ? count - block : 0;
-    const BlockScale scale = scale_of_block<Form>(values + block, left, range);
+  for (std::uint32_t scale_block = 0; scale_block < kCompressionGroup; scale_block += Form::kScaleBlock) {
+    const std::uint32_t left = count > scale_block ? count - scale_block : 0;
+    const BlockScale scale = scale_of<Form>(values + scale_block, left, range);
     if constexpr (Form::kScaleBytes != 0)
-      put_little<Form::kScaleBytes>(compression + block / Form::kBlock * Form::kScaleBytes, scale.bits);
-    for (std::uint32_t i = block; i < block + Form::kBlock; i += 4) {
+      put_little<Form::kScaleBytes>(compression + scale_block / Form::kScaleBlock * Form::kScaleBytes, scale.bits);
+    for (std::uint32_t i = scale_block; i < scale_block + Form::kScaleBlock; i += 4) {
       std::uint64_t four = 0;
       for (std::uint32_t k = 0; k < 4; ++k) {
         const float x = i + k < count ? values[i + k] : 0;
@@ -59,13 +59,13 @@ TUTTI_HOST_DEVICE void encode_group(const float* values, std::uint32_t count, st
 // Decodes the first `count` values of a group.
 template <class Form>
 TUTTI_HOST_DEVICE void decode_group(const std::byte* compression, std::uint32_t count, float* values) {
-  for (std::uint32_t block = 0; block < count; block += Form::kBlock) {
+  for (std::uint32_t scale_block = 0; scale_block < count; scale_block += Form::kScaleBlock) {
     BlockScale scale = {};
     if constexpr (Form::kScaleBytes != 0) {
-      const std::byte* from = compression + block / Form::kBlock * Form::kScaleBytes;
+      const std::byte* from = compression + scale_block / Form::kScaleBlock * Form::kScaleBytes;
       scale = Form::stored(static_cast<std::uint32_t>(get_little<Form::kScaleBytes>(from)));
     }
-    for (std::uint32_t i = block; i < block + Form::kBlock && i < count; i += 4) {
+    for (std::uint32_t i = scale_block; i < scale_block + Form::kScaleBlock && i < count; i += 4) {
       const std::uint64_t four =
           get_little<kFourBytes<Form>>(compression + kScalesBytes<Form> + i / 4 * kFourBytes<Form>);
       for (std::uint32_t k = 0; k < 4 && i + k < count; ++k) {

@@ -9,11 +9,11 @@
 
 namespace tutti {
 
-struct PhiloxBlock {
+struct PhiloxWords {
   std::uint32_t words[4];
 };
 
-TUTTI_HOST_DEVICE inline PhiloxBlock philox(PhiloxBlock counter, std::uint64_t key) {
+TUTTI_HOST_DEVICE inline PhiloxWords philox(PhiloxWords counter, std::uint64_t key) {
   auto low = static_cast<std::uint32_t>(key);
   auto high = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {

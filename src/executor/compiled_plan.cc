@@ -21,7 +21,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
           mapped_ = mapped_ || operand.reserved != 0;
           data = true;
         } else {
-          (operand.place == Place::flag ? flags : lanes) = true;
+          (operand.space == Space::flag ? flags : lanes) = true;
           operand.first = lane_index(bind(operand, sends));
         }
         operands_.push_back(operand);

@@ -1,7 +1,7 @@
 // Interprets a program as a resumable state machine. Host and device compile this source for thread i of n. All threads
-// of a block run it concurrently and make identical decisions. The Backend, the back end, supplies the differences: the
-// number of threads, how they fold, and whether they block. A CPU is thread 0 of 1 and never blocks, so one thread can
-// drive several interpreters.
+// of a thread block run it concurrently and make identical decisions. The Backend, the back end, supplies the
+// differences: the number of threads, how they fold, and whether they block. A CPU is thread 0 of 1 and never blocks,
+// so one thread can drive several interpreters.
 //
 //   Backend::source(index, pointer, operand)        set the index-th data operand that fold() reads
 //   Backend::target(index, pointer, operand)        set the index-th data operand that fold() writes
@@ -29,7 +29,7 @@ class Interpreter {
   TUTTI_HOST_DEVICE Interpreter(const Program& program, const Launch& launch, Backend backend, std::byte** pointers)
       : program_(program), launch_(launch), backend_(backend), sources_(pointers), targets_(pointers + program.widest) {
     const std::uint32_t behind = launch.loop.skew * (program.stage_count > 0 ? program.stage_count - 1 : 0);
-    turns_ = program.stage_count == 0 ? 0 : launch.loop.chunks + behind;
+    iterations_ = program.stage_count == 0 ? 0 : launch.loop.chunks + behind;
     start();
   }
 
@@ -37,7 +37,7 @@ class Interpreter {
   TUTTI_HOST_DEVICE void start() {
     cursor_ = {};
     stages_ = launch_.straight.stages == nullptr ? program_.stage_count : launch_.straight.stage_count;
-    if (turns_ > 0 && !enter_stage()) next_stage();
+    if (iterations_ > 0 && !enter_stage()) next_stage();
   }
 
   // Resumes where an earlier run of the launch stopped. Operands acquired for the current step are acquired again,
@@ -53,7 +53,7 @@ class Interpreter {
   // if a received message belongs to another call.
   TUTTI_HOST_DEVICE Progress advance() {
     const bool straight = launch_.straight.stages != nullptr;
-    while (cursor_.turn < turns_) {
+    while (cursor_.iteration < iterations_) {
       const Progress progress = straight ? run_straight_stage() : run_round();
       if (progress != Progress::done) return progress;
       straight ? next_stage() : next_round();
@@ -78,8 +78,8 @@ class Interpreter {
   // Sets the chunk of this stage. Returns false if the stage has no chunk in this iteration.
   TUTTI_HOST_DEVICE bool find_part() {
     const std::uint32_t behind = launch_.loop.skew * stage();
-    chunk_ = cursor_.turn - behind;
-    if (cursor_.turn < behind || chunk_ >= launch_.loop.chunks) return false;
+    chunk_ = cursor_.iteration - behind;
+    if (cursor_.iteration < behind || chunk_ >= launch_.loop.chunks) return false;
     part_ = chunk_ * launch_.channels + launch_.channel;
     return true;
   }
@@ -99,7 +99,7 @@ class Interpreter {
     do {
       if (++cursor_.stage == stages_) {
         cursor_.stage = 0;
-        if (++cursor_.turn == turns_) return;
+        if (++cursor_.iteration == iterations_) return;
       }
     } while (!enter_stage());
   }
@@ -130,25 +130,25 @@ class Interpreter {
 
   // ---- A step ----
 
-  TUTTI_HOST_DEVICE const Blocks& blocks(Place place) const {
-    return place == Place::input ? launch_.input : place == Place::output ? launch_.output : launch_.scratch_blocks;
+  TUTTI_HOST_DEVICE const Blocks& blocks(Space space) const {
+    return space == Space::input ? launch_.input : space == Space::output ? launch_.output : launch_.scratch_blocks;
   }
 
   TUTTI_HOST_DEVICE std::byte* base(const Operand& operand) const {
-    if (operand.place == Place::scratch) return launch_.scratch;
+    if (operand.space == Space::scratch) return launch_.scratch;
     const RankBuffers& memory = operand.reserved == 0 ? launch_.self : launch_.peers[operand.peer];
-    return operand.place == Place::input ? memory.input : memory.output;
+    return operand.space == Space::input ? memory.input : memory.output;
   }
 
   TUTTI_HOST_DEVICE bool whole(const Operand& operand) const {
-    return operand.count == 1 || (operand.run == operand.count && adjoin(blocks(operand.place), launch_.cut));
+    return operand.count == 1 || (operand.run == operand.count && adjoin(blocks(operand.space), launch_.cut));
   }
 
   // Extent of the i-th unit of a range, or of the whole range if `all`.
   TUTTI_HOST_DEVICE Extent extent(const Operand& operand, std::uint32_t i, bool all) const {
-    const Blocks& place = blocks(operand.place);
-    const Extent run = all ? run_extent(place, launch_.cut, operand.first, operand.count)
-                           : run_extent(place, launch_.cut, operand.unit(i), 1);
+    const Blocks& buffer = blocks(operand.space);
+    const Extent run = all ? run_extent(buffer, launch_.cut, operand.first, operand.count)
+                           : run_extent(buffer, launch_.cut, operand.unit(i), 1);
     return part_of(run, launch_.cut, part_);
   }
 
@@ -204,7 +204,7 @@ class Interpreter {
 
   // Messages without elements are not sent; both ends know this. Flags are always signalled.
   TUTTI_HOST_DEVICE bool takes_part(const Operand& operand) const {
-    return operand.place == Place::flag || (operand.place == Place::lane && !silent_);
+    return operand.space == Space::flag || (operand.space == Space::lane && !silent_);
   }
 
   TUTTI_HOST_DEVICE Progress acquire(const Instruction& step, std::uint64_t bytes) {
@@ -240,14 +240,14 @@ class Interpreter {
   }
 
   TUTTI_HOST_DEVICE bool is_small(const Operand& operand) const {
-    return operand.place == Place::lane && tutti::is_small(lane_of(operand).view.protocol);
+    return operand.space == Space::lane && tutti::is_small(lane_of(operand).view.protocol);
   }
 
   TUTTI_HOST_DEVICE Progress reserve(const Operand& operand, std::uint32_t index) {
     LaneState& lane = lane_of(operand);
     if (!backend_.serves(&lane)) return Progress::done;
     const Progress progress = backend_.await([&] { return room_for_message(lane); });
-    if (operand.place == Place::flag) return progress;
+    if (operand.space == Space::flag) return progress;
     targets_[index] = is_small(operand) ? backend_.stage(program_.widest) : slot_of(lane.view, lane.next);
     return progress;
   }
@@ -284,7 +284,7 @@ class Interpreter {
     std::uint32_t outputs = 0;
     for (std::uint32_t k = 0; k < std::uint32_t{step.sources} + step.targets; ++k) {
       const Operand& operand = operands[k];
-      if (operand.place == Place::flag) continue;
+      if (operand.space == Space::flag) continue;
       const bool source = k < step.sources;
       const std::uint32_t index = source ? inputs++ : outputs++;
       if (!backend_.takes(k)) continue;
@@ -303,7 +303,7 @@ class Interpreter {
     }
     const std::uint64_t bytes = launch_.message_bytes(window.count);
     for (std::uint32_t k = 0; k < step.sources; ++k) {
-      if (operands[k].place != Place::lane || !backend_.stores_back(lane_of(operands[k]), bytes)) continue;
+      if (operands[k].space != Space::lane || !backend_.stores_back(lane_of(operands[k]), bytes)) continue;
       backend_.target(outputs++, sources_[k] + shift);
     }
     backend_.join();
@@ -345,7 +345,7 @@ class Interpreter {
   std::byte** targets_;
   Blocked blocked_;
   Cursor cursor_;
-  std::uint32_t turns_ = 0;
+  std::uint32_t iterations_ = 0;
   std::uint32_t stages_ = 0;
   std::uint32_t chunk_ = 0;
   std::uint32_t part_ = 0;  // Index of the chunk among those of all channels.

@@ -20,8 +20,8 @@ struct Launch {
   std::uint32_t channels = 1;
   std::uint64_t slice_elements = 0;  // Capacity of the smallest slot; longer messages are cut to slices.
   bool even_if_empty = false;        // Messages without elements are sent nevertheless.
-  Keeps keeps = Keeps::nothing;      // Which stored values are rounded as sent; see src/plan/step.h.
-  std::uint16_t group_bytes = 0;     // Encoded bytes of cut.group elements.
+  RoundedStores rounded_stores = RoundedStores::none;  // Which stored values are rounded as sent; see src/plan/step.h.
+  std::uint16_t group_bytes = 0;                       // Encoded bytes of cut.group elements.
   Loop loop;
   Signature signature;
 
@@ -31,10 +31,10 @@ struct Launch {
 };
 static_assert(sizeof(Launch) == 208);
 
-// Position in the loops: turn, stage, round, slice, step, from the outermost to the innermost.
+// Position in the loops: iteration, stage, round, slice, step, from the outermost to the innermost.
 struct Cursor {
-  std::uint32_t turn = 0;
-  std::uint32_t stage = 0;  // Position in the stage order of the turn.
+  std::uint32_t iteration = 0;
+  std::uint32_t stage = 0;  // Position in the stage order of the iteration.
   std::uint32_t round = 0;
   std::uint32_t slice = 0;
   std::uint32_t step = 0;

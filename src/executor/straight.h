@@ -44,7 +44,7 @@ struct Straight {
   const StraightStep* steps = nullptr;
   const StraightLane* lanes = nullptr;
   const StraightMemory* memory = nullptr;
-  std::uint32_t stage_count = 0;  // 1 if a chunk runs all stages in one turn.
+  std::uint32_t stage_count = 0;  // 1 if a chunk runs all stages in one iteration.
   bool ll = false;                // All messages use LL.
 };
 static_assert(sizeof(Straight) == 40);

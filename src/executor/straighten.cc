@@ -38,22 +38,22 @@ class Straightener {
   StraightProgram take() { return std::move(result_); }
 
  private:
-  const Blocks& blocks(Place place) const {
-    return place == Place::input ? launch_.input : place == Place::output ? launch_.output : launch_.scratch_blocks;
+  const Blocks& blocks(Space space) const {
+    return space == Space::input ? launch_.input : space == Space::output ? launch_.output : launch_.scratch_blocks;
   }
 
   // Extent of all units of an operand; nothing if they are not contiguous.
   std::optional<Extent> whole(const Operand& operand) const {
-    const Blocks& place = blocks(operand.place);
-    const bool in_one = operand.run == operand.count && adjoin(place, launch_.cut);
+    const Blocks& buffer = blocks(operand.space);
+    const bool in_one = operand.run == operand.count && adjoin(buffer, launch_.cut);
     if (operand.count > 1 && !in_one) return std::nullopt;
-    return run_extent(place, launch_.cut, operand.first, operand.count);
+    return run_extent(buffer, launch_.cut, operand.first, operand.count);
   }
 
   void add_memory(const Operand& operand, std::uint16_t index) {
     const RankBuffers& buffers = operand.reserved == 0 ? launch_.self : launch_.peers[operand.peer];
-    result_.memory.push_back({.base = operand.place == Place::scratch ? &launch_.scratch
-                                      : operand.place == Place::input ? &buffers.input
+    result_.memory.push_back({.base = operand.space == Space::scratch ? &launch_.scratch
+                                      : operand.space == Space::input ? &buffers.input
                                                                       : &buffers.output,
                               .offset = whole(operand)->offset * launch_.element_bytes,
                               .operand = &operand,
@@ -62,7 +62,7 @@ class Straightener {
 
   void add_lane(const Operand& operand, std::uint16_t index) {
     LaneState* lane = program_.lanes[operand.first];
-    const bool flag = operand.place == Place::flag;
+    const bool flag = operand.space == Space::flag;
     if (!flag) result_.ll = is_small(lane->view.protocol);
     result_.lanes.push_back({.lane = lane, .operand = &operand, .index = index, .flag = flag});
   }
@@ -75,7 +75,7 @@ class Straightener {
     }
     ++step.receives;
     add_lane(operand, step.inputs);
-    if (operand.place != Place::flag) ++step.inputs;
+    if (operand.space != Space::flag) ++step.inputs;
   }
 
   // Call after all sources are added.
@@ -98,7 +98,7 @@ class Straightener {
     if (step.outputs == 0) return;
     for (std::uint32_t k = 0; k < step.receives; ++k) {
       StraightLane& lane = result_.lanes[step.lanes + k];
-      if (!lane.flag && goes_back_empty(lane.lane->view)) lane.back = step.outputs++;
+      if (!lane.flag && returns_empty_slots(lane.lane->view)) lane.back = step.outputs++;
     }
   }
 

@@ -20,12 +20,13 @@ bool reduces(Kind kind) { return kind == Kind::all_reduce || kind == Kind::reduc
 bool is_message(Kind kind) { return kind == Kind::send || kind == Kind::recv; }
 
 bool reads(const Call& call) {
-  if (call.kind == Kind::broadcast || call.kind == Kind::scatter) return call.root == call.communicator->seat.rank;
+  if (call.kind == Kind::broadcast || call.kind == Kind::scatter)
+    return call.root == call.communicator->rank_config.rank;
   return call.kind != Kind::recv;
 }
 
 bool writes(const Call& call) {
-  if (call.kind == Kind::reduce || call.kind == Kind::gather) return call.root == call.communicator->seat.rank;
+  if (call.kind == Kind::reduce || call.kind == Kind::gather) return call.root == call.communicator->rank_config.rank;
   return call.kind != Kind::send;
 }
 
@@ -47,13 +48,13 @@ Outcome check_reduction(Call& call) {
 }
 
 Outcome check_values(const Call& call) {
-  const RankConfig& seat = call.communicator->seat;
+  const RankConfig& rank_config = call.communicator->rank_config;
   if (call.type < 0 || call.type >= ncclNumTypes) {
     return invalid_argument("invalid datatype " + std::to_string(call.type) + "; pass ncclInt8 ... ncclFloat8e5m2");
   }
-  if (call.root < 0 || call.root >= seat.ranks) {
+  if (call.root < 0 || call.root >= rank_config.ranks) {
     return invalid_argument(std::string(is_message(call.kind) ? "peer " : "root ") + std::to_string(call.root) +
-                            " is out of range; ranks are 0.." + std::to_string(seat.ranks - 1));
+                            " is out of range; ranks are 0.." + std::to_string(rank_config.ranks - 1));
   }
   if (call.count == 0) return {};
   if (call.count > kMaxElements) {

@@ -24,8 +24,8 @@ void end(tutti_comm comm, tutti_stream stream) {
 
 }  // namespace
 
-Communicator::Communicator(RankConfig given_seat, Settings given_settings, int given_device)
-    : seat(given_seat), settings(std::move(given_settings)), device(given_device) {}
+Communicator::Communicator(RankConfig given_rank_config, Settings given_settings, int given_device)
+    : rank_config(given_rank_config), settings(std::move(given_settings)), device(given_device) {}
 
 // The stream can be busy only if an abort has given up waiting for it. A thread then ends the communicator.
 Communicator::~Communicator() {
@@ -49,7 +49,7 @@ Outcome Communicator::join(const ncclUniqueId& id) {
   }
   const tutti_unique_id same_id = std::bit_cast<tutti_unique_id>(id);
   const tutti_comm_options options = options_for(settings);
-  Outcome outcome = outcome_of(tutti_comm_create(&same_id, seat.rank, seat.ranks, &options, &comm_));
+  Outcome outcome = outcome_of(tutti_comm_create(&same_id, rank_config.rank, rank_config.ranks, &options, &comm_));
   {
     const std::lock_guard lock(mutex_);
     being_made_ = nullptr;
@@ -88,7 +88,7 @@ void Communicator::end_calls() {
   tutti_comm_abort(comm());
 }
 
-Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& asked, tutti_comm& part) {
+Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& part) {
   {
     const std::lock_guard lock(mutex_);
     worked_ = {};  // Earlier failures do not concern this operation.
@@ -96,7 +96,7 @@ Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& a
     being_made_ = &part;
   }
   if (calls_ended_) (void)tutti_comm_synchronize(comm());  // Returns the error that calls were ended.
-  const tutti_comm_options options = options_for(asked);
+  const tutti_comm_options options = options_for(requested);
   Outcome outcome =
       outcome_of(tutti_comm_shrink(comm(), excluded.data(), static_cast<int>(excluded.size()), &options, &part));
   const std::lock_guard lock(mutex_);

@@ -33,12 +33,12 @@ struct MadeReduction {
 
 class alignas(64) Communicator {
  public:
-  Communicator(RankConfig seat, Settings settings, int device);
+  Communicator(RankConfig rank_config, Settings settings, int device);
   ~Communicator();  // Does not wait for peers. Run by the last owner.
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  const RankConfig seat;
+  const RankConfig rank_config;
   const Settings settings;
   const int device;
   std::vector<MadeReduction> reductions;  // Used only by the thread that makes calls.
@@ -68,7 +68,7 @@ class alignas(64) Communicator {
   void end_calls();
   // Makes a communicator without the `excluded` ranks; waits for the remaining ranks. After end_calls(), also waits,
   // for a bounded time, until calls no longer access the program's memory. Afterwards state() ignores earlier jobs.
-  Outcome shrink(const std::vector<int>& excluded, const Settings& asked, tutti_comm& part);
+  Outcome shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& part);
   // Ends every wait, including those of a later join() or shrink(). Thread-safe. If the communicator is non-blocking,
   // also waits, for at most some seconds, until calls no longer access the program's memory.
   void abort();

@@ -91,7 +91,7 @@ bool is_meant(const std::string& name) {
 // Blocks in the larger buffer: one per rank, or just one.
 std::size_t blocks_of(const Call& call) {
   const bool one = call.kind == Kind::all_reduce || call.kind == Kind::reduce || call.kind == Kind::broadcast;
-  return one ? 1 : static_cast<std::size_t>(call.communicator->seat.ranks);
+  return one ? 1 : static_cast<std::size_t>(call.communicator->rank_config.ranks);
 }
 
 bool supports_compression(const Call& call) {
@@ -111,7 +111,7 @@ Outcome read_compression_rule(const std::string& name, CompressionRule& rule) {
   CompressionRule read;
   read.format = compression_of_environment("");
   TUTTI_NCCL_CHECK(read_bound(read.max_relative_error));
-  if (!read.asks()) return {};
+  if (!read.is_requested()) return {};
   if (!read.format.empty() && read.max_relative_error > 0)
     return invalid_usage(
         "TUTTI_NCCL_COMPRESS and TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR are both set; set only one of them");
@@ -125,7 +125,7 @@ Outcome read_compression_rule(const std::string& name, CompressionRule& rule) {
 
 Outcome make_compressed(tutti_comm comm, const CompressionRule& rule, tutti_comm& compressed) {
   compressed = nullptr;
-  if (!rule.asks()) return {};
+  if (!rule.is_requested()) return {};
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.compression = rule.format.empty() ? nullptr : rule.format.c_str();
   options.max_relative_error = rule.max_relative_error;

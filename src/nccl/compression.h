@@ -21,7 +21,7 @@ struct CompressionRule {
   std::uint32_t types = 0;        // Bit t: ncclDataType_t t.
   std::uint32_t kinds = 0;        // Bit k: Kind k.
 
-  bool asks() const { return !format.empty() || max_relative_error > 0; }
+  bool is_requested() const { return !format.empty() || max_relative_error > 0; }
   // True for calls to compress. Among reductions, only sums and averages qualify: a minimum must be a value that some
   // rank passed.
   bool takes(const Call& call) const;

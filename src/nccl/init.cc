@@ -10,14 +10,16 @@
 namespace tutti::nccl {
 namespace {
 
-Outcome check_rank_config(const RankConfig& seat) {
-  if (seat.ranks < 1) return invalid_argument("nranks is " + std::to_string(seat.ranks) + ": pass 1 or more");
-  if (seat.rank >= 0 && seat.rank < seat.ranks) return {};
-  return invalid_argument("rank is " + std::to_string(seat.rank) + ": pass 0 to " + std::to_string(seat.ranks - 1));
+Outcome check_rank_config(const RankConfig& rank_config) {
+  if (rank_config.ranks < 1)
+    return invalid_argument("nranks is " + std::to_string(rank_config.ranks) + ": pass 1 or more");
+  if (rank_config.rank >= 0 && rank_config.rank < rank_config.ranks) return {};
+  return invalid_argument("rank is " + std::to_string(rank_config.rank) + ": pass 0 to " +
+                          std::to_string(rank_config.ranks - 1));
 }
 
 struct Joining {
-  RankConfig seat;
+  RankConfig rank_config;
   ncclUniqueId id;
   Settings settings;
   int device;
@@ -26,10 +28,11 @@ struct Joining {
 // Requires a successful check_memory(). Stores the handle before joining, so that another thread can abort the wait for
 // the ranks.
 Outcome join(ncclComm_t* out, Joining joining) {
-  TUTTI_NCCL_CHECK(check_rank_config(joining.seat));
-  if (joining.seat.rank == 0) print_version_once();
+  TUTTI_NCCL_CHECK(check_rank_config(joining.rank_config));
+  if (joining.rank_config.rank == 0) print_version_once();
   joining.settings.memory = memory_on(joining.device);
-  const auto communicator = std::make_shared<Communicator>(joining.seat, std::move(joining.settings), joining.device);
+  const auto communicator =
+      std::make_shared<Communicator>(joining.rank_config, std::move(joining.settings), joining.device);
   ncclComm_t handle = nullptr;
   TUTTI_NCCL_CHECK(admit_new(communicator, handle));
   put(out, handle);
@@ -40,16 +43,16 @@ Outcome join(ncclComm_t* out, Joining joining) {
   return submit(Job{communicator, [communicator, id = joining.id] { return communicator->join(id); }, undo});
 }
 
-Outcome init(ncclComm_t* out, RankConfig seat, const ncclUniqueId* id, const ncclConfig_t* config) {
+Outcome init(ncclComm_t* out, RankConfig rank_config, const ncclUniqueId* id, const ncclConfig_t* config) {
   if (out == nullptr) return invalid_argument("newcomm is NULL; pass a pointer to an ncclComm_t");
   put(out, nullptr);
   if (id == nullptr) return invalid_argument("the unique id is NULL; pass one from ncclGetUniqueId");
   Settings settings;
   TUTTI_NCCL_CHECK(read_config(config, settings));
-  TUTTI_NCCL_CHECK(check_rank_config(seat));
+  TUTTI_NCCL_CHECK(check_rank_config(rank_config));
   int device = 0;
   TUTTI_NCCL_CHECK(current_device(device));
-  return join(out, {seat, *id, std::move(settings), device});
+  return join(out, {rank_config, *id, std::move(settings), device});
 }
 
 // Needs no GPU, because launchers call it on hosts without one, too.

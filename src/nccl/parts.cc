@@ -17,10 +17,10 @@ struct Part {
 
 // Publishes the handle of a new communicator. After an abort of the parent, `out` may be invalid, so nothing is stored.
 Outcome present(Part& part, const Communicator& parent, const Settings& settings, ncclComm_t* out) {
-  RankConfig seat = {};
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_rank(part.comm, &seat.rank)));
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_ranks(part.comm, &seat.ranks)));
-  const auto communicator = std::make_shared<Communicator>(seat, settings, parent.device);
+  RankConfig rank_config = {};
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_rank(part.comm, &rank_config.rank)));
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_ranks(part.comm, &rank_config.ranks)));
+  const auto communicator = std::make_shared<Communicator>(rank_config, settings, parent.device);
   TUTTI_NCCL_CHECK(communicator->adopt(std::exchange(part.comm, nullptr)));
   if (parent.is_aborted()) return {ncclRemoteError, "the communicator was aborted while another was created from it"};
   ncclComm_t handle = nullptr;
@@ -33,10 +33,10 @@ Outcome present(Part& part, const Communicator& parent, const Settings& settings
 Outcome settings_of_part(const Communicator& parent, const ncclConfig_t* config, Settings& settings) {
   settings = parent.settings;
   if (config == nullptr) return {};
-  Settings asked;
-  TUTTI_NCCL_CHECK(read_config(config, asked));
-  asked.memory = parent.settings.memory;
-  settings = std::move(asked);
+  Settings requested;
+  TUTTI_NCCL_CHECK(read_config(config, requested));
+  requested.memory = parent.settings.memory;
+  settings = std::move(requested);
   return {};
 }
 
@@ -73,15 +73,15 @@ struct Shrinking {
 };
 
 // Checks arguments before any communicator of the parent ends.
-Outcome check_excluded(const std::vector<int>& excluded, const RankConfig& seat) {
-  std::vector<bool> seen(static_cast<std::size_t>(seat.ranks));
+Outcome check_excluded(const std::vector<int>& excluded, const RankConfig& rank_config) {
+  std::vector<bool> seen(static_cast<std::size_t>(rank_config.ranks));
   for (std::size_t i = 0; i < excluded.size(); ++i) {
     const int rank = excluded[i];
     const std::string which = "excludeRanksList[" + std::to_string(i) + "] is " + std::to_string(rank);
-    if (rank < 0 || rank >= seat.ranks) {
-      return invalid_argument(which + ", which is out of range; ranks are 0.." + std::to_string(seat.ranks - 1));
+    if (rank < 0 || rank >= rank_config.ranks) {
+      return invalid_argument(which + ", which is out of range; ranks are 0.." + std::to_string(rank_config.ranks - 1));
     }
-    if (rank == seat.rank)
+    if (rank == rank_config.rank)
       return invalid_argument(which +
                               ", which is the calling rank; only ranks that are not excluded call this function");
     if (seen[static_cast<std::size_t>(rank)]) return invalid_argument(which + ", a duplicate; pass each rank once");
@@ -119,7 +119,7 @@ Outcome begin_shrink(ncclComm_t comm, Shrinking shrinking, const ncclConfig_t* c
                             ": pass NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT");
   }
   TUTTI_NCCL_CHECK(parent->ready_to_be_shrunk());
-  TUTTI_NCCL_CHECK(check_excluded(shrinking.excluded, parent->seat));
+  TUTTI_NCCL_CHECK(check_excluded(shrinking.excluded, parent->rank_config));
   TUTTI_NCCL_CHECK(settings_of_part(*parent, config, shrinking.settings));
   if (flags == kShrinkAbort) {
     parent->end_calls();

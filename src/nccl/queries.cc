@@ -46,11 +46,13 @@ TUTTI_NCCL_API(ncclResult_t, CommGetAsyncError, ncclComm_t comm, ncclResult_t* e
 }
 
 TUTTI_NCCL_API(ncclResult_t, CommCount, ncclComm_t comm, int* count) {
-  return answer("ncclCommCount", comm, count, [](const Communicator& asked) { return asked.seat.ranks; });
+  return answer("ncclCommCount", comm, count,
+                [](const Communicator& communicator) { return communicator.rank_config.ranks; });
 }
 
 TUTTI_NCCL_API(ncclResult_t, CommUserRank, ncclComm_t comm, int* rank) {
-  return answer("ncclCommUserRank", comm, rank, [](const Communicator& asked) { return asked.seat.rank; });
+  return answer("ncclCommUserRank", comm, rank,
+                [](const Communicator& communicator) { return communicator.rank_config.rank; });
 }
 
 TUTTI_NCCL_API(ncclResult_t, CommCuDevice, ncclComm_t comm, int* device) {

@@ -59,7 +59,7 @@ struct WindowRequest {
 };
 
 // Programs treat a null window as "no window", and their calls still work.
-Outcome show(const Communicator& communicator, const WindowRequest& request) {
+Outcome register_window(const Communicator& communicator, const WindowRequest& request) {
   tutti_window window = nullptr;
   const std::uint32_t flags = (request.flags & kSymmetric) != 0 ? TUTTI_WINDOW_SYMMETRIC : 0;
   TUTTI_NCCL_CHECK(
@@ -78,7 +78,8 @@ Outcome begin_window(const ncclComm* comm, const WindowRequest& request) {
   }
   Shared communicator;
   TUTTI_NCCL_CHECK(find_ready(comm, communicator));
-  return submit(Job{communicator, [communicator, request] { return show(*communicator, request); }, nullptr});
+  return submit(
+      Job{communicator, [communicator, request] { return register_window(*communicator, request); }, nullptr});
 }
 
 Outcome end_window(const ncclComm* comm, ncclWindow_t window) {

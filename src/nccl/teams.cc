@@ -9,7 +9,7 @@ namespace {
 ncclTeam_t all_of(const ncclComm* comm) {
   const Shared communicator = find(comm);
   if (communicator == nullptr) return {};
-  return {communicator->seat.ranks, communicator->seat.rank, 1};
+  return {communicator->rank_config.ranks, communicator->rank_config.rank, 1};
 }
 
 // World rank of a member of a team to which this rank belongs.

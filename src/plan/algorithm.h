@@ -32,7 +32,7 @@ class Algorithm {
   // Appends the steps of `self` in `round`. Steps run in the order in which they are appended.
   virtual void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const = 0;
   // Returns whether all ranks end with the same bits although messages are compressed. This requires that one rank has
-  // each complete sum, stores it as it sends it (see Keeps), and that other ranks forward it.
+  // each complete sum, stores it as it sends it (see RoundedStores), and that other ranks forward it.
   virtual bool supports_compression(const Problem& /*problem*/) const { return true; }
   // Returns the cost law of the plans of all ranks, without emitting them. Takes at most O(hosts) time.
   virtual CostLaw cost_law(const Problem& problem) const = 0;

@@ -14,7 +14,7 @@ struct Draft {
   bool gone = false;
 };
 
-bool is_lane(const Operand& operand) { return operand.place == Place::lane; }
+bool is_lane(const Operand& operand) { return operand.space == Space::lane; }
 bool same_lane(const Operand& a, const Operand& b) {
   return is_lane(a) && is_lane(b) && a.peer == b.peer && a.tag == b.tag;
 }
@@ -51,7 +51,7 @@ class Fuser {
   // Returns whether the step must stay in place because other ranks depend on it in ways that this rank cannot see.
   bool stays(const Draft& draft) const {
     const auto binds = [&](const Operand& operand) {
-      return operand.place == Place::flag || (operand.is_memory() && operand.peer != self_);
+      return operand.space == Space::flag || (operand.is_memory() && operand.peer != self_);
     };
     return std::any_of(draft.sources.begin(), draft.sources.end(), binds) ||
            std::any_of(draft.targets.begin(), draft.targets.end(), binds);
@@ -65,8 +65,8 @@ class Fuser {
 
   // Returns the range under one name: in place, input is a part of output.
   Operand resolved(Operand operand) const {
-    if (operand.place != Place::input || !plan_.problem.in_place) return operand;
-    operand.place = Place::output;
+    if (operand.space != Space::input || !plan_.problem.in_place) return operand;
+    operand.space = Space::output;
     operand.first = static_cast<std::uint32_t>(operand.first + shift_);
     return operand;
   }
@@ -80,7 +80,7 @@ class Fuser {
   bool overlap(const Operand& a, const Operand& b) const {
     const Operand x = resolved(a);
     const Operand y = resolved(b);
-    if (!x.is_memory() || x.place != y.place || x.count == 0 || y.count == 0) return false;
+    if (!x.is_memory() || x.space != y.space || x.count == 0 || y.count == 0) return false;
     const auto first_of = [](const Operand& range) {
       return static_cast<std::int32_t>(range.first);
     };  // May be negative in place.
@@ -202,7 +202,7 @@ class Fuser {
   // Returns whether no step reads this range of scratch after step `index`. Output is always live. Scratch that peers
   // may read is live too.
   bool is_dead_after(std::size_t index, const Operand& range) const {
-    if (range.place != Place::scratch || holds_still_) return false;
+    if (range.space != Space::scratch || holds_still_) return false;
     for (std::size_t i = index + 1; i < drafts_.size(); ++i) {
       if (drafts_[i].gone) continue;
       if (touches(drafts_[i].sources, range)) return false;

@@ -23,10 +23,10 @@ void for_each_lane(const Plan& plan, Visit visit) {
     for (std::uint32_t i = plan.rounds[round]; i < plan.rounds[round + 1]; ++i) {
       const Step step = plan.steps[i];
       for (const Operand& operand : step.sources) {
-        if (operand.place == Place::lane) visit(operand, Direction::receives, i, round);
+        if (operand.space == Space::lane) visit(operand, Direction::receives, i, round);
       }
       for (const Operand& operand : step.targets) {
-        if (operand.place == Place::lane) visit(operand, Direction::sends, i, round);
+        if (operand.space == Space::lane) visit(operand, Direction::sends, i, round);
       }
     }
   }
@@ -128,10 +128,10 @@ std::vector<const Event*> in_loop_order(const Traffic& traffic, const Loop& loop
   const std::uint32_t chunks = std::min(loop.chunks, 2 * loop.slots + 2 * stages);
   const bool reversed = loop.skew > 0 && loop.order == StageOrder::latest_first;
   std::vector<const Event*> order;
-  for (std::uint32_t turn = 0; turn < chunks + loop.skew * (stages - 1); ++turn) {
+  for (std::uint32_t iteration = 0; iteration < chunks + loop.skew * (stages - 1); ++iteration) {
     for (std::uint32_t position = 0; position < stages; ++position) {
       const std::uint32_t stage = reversed ? stages - 1 - position : position;
-      if (turn < loop.skew * stage || turn - loop.skew * stage >= chunks) continue;
+      if (iteration < loop.skew * stage || iteration - loop.skew * stage >= chunks) continue;
       for (const Event& event : traffic.events) {
         if (event.stage == stage) order.push_back(&event);
       }
@@ -165,7 +165,7 @@ std::optional<std::uint16_t> answering_tag(const Traffic& responder, std::uint16
   return answering;
 }
 
-// Returns whether every message of the one lane is answered by a message of the other in the same step.
+// Returns whether every message of the one lane is answers by a message of the other in the same step.
 bool answers_all(const Traffic& responder) {
   const std::vector<Event>& events = responder.events;
   for (std::size_t i = 0; i < events.size(); i += 2) {
@@ -178,12 +178,12 @@ bool answers_all(const Traffic& responder) {
 
 // Returns whether the asker receives an answer to every message, in order and with the same length, and sends first.
 bool takes_all_back(const Traffic& requester) {
-  std::vector<std::uint32_t> asked, answered;
+  std::vector<std::uint32_t> requests, answers;
   for (const Event& event : requester.events) {
-    (event.direction == Direction::sends ? asked : answered).push_back(event.count);
-    if (answered.size() > asked.size()) return false;
+    (event.direction == Direction::sends ? requests : answers).push_back(event.count);
+    if (answers.size() > requests.size()) return false;
   }
-  return asked == answered && !asked.empty();
+  return requests == answers && !requests.empty();
 }
 
 // Returns whether every slot has been returned when the asker writes it: the asker does not wait for slots.
@@ -266,7 +266,7 @@ class Forms {
   }
 
  private:
-  // Returns whether an answer is itself answered: its lane cannot belong to both pairs.
+  // Returns whether an answer is itself answers: its lane cannot belong to both pairs.
   bool shares_a_lane(const RoundTrip& trip) const {
     return std::any_of(trips_.begin(), trips_.end(), [&](const RoundTrip& other) {
       return other.requester != trip.requester && (other.asking == trip.answering || other.answering == trip.asking);
@@ -308,7 +308,7 @@ std::uint32_t longest_message(std::span<const Plan> plans) {
       for (const std::span<const Operand> side : {step.sources, step.targets}) {
         for (const Operand& operand : side) {
           longest = std::max(longest, operand.count);
-          lanes = lanes || operand.place == Place::lane;
+          lanes = lanes || operand.space == Space::lane;
         }
       }
     }

@@ -39,9 +39,9 @@ struct LaneUse {
 std::vector<LaneUse> lanes_of(std::span<const Plan> plans, Rank self, const Loop& loop = {});
 
 // Returns the units of the longest message of all plans, or of a longer step without messages; 0 if there are no lanes.
-// A message longer than a slot is sent in slices, in turn with the other steps of its round. If messages must be one
-// slice (see Proof::balanced), the returned number of units must fit a slot. All ranks cut alike, so the result covers
-// all plans.
+// A message longer than a slot is sent in slices, alternating with the other steps of its round. If messages must be
+// one slice (see Proof::balanced), the returned number of units must fit a slot. All ranks cut alike, so the result
+// covers all plans.
 std::uint32_t longest_message(std::span<const Plan> plans);
 
 }  // namespace tutti

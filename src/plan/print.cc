@@ -8,9 +8,9 @@ namespace {
 
 std::string text(std::uint32_t number) { return std::to_string(number); }
 
-const char* name(Place place) {
+const char* name(Space space) {
   constexpr const char* names[] = {"input", "output", "scratch", "lane", "flag"};
-  return names[static_cast<std::uint8_t>(place)];
+  return names[static_cast<std::uint8_t>(space)];
 }
 
 std::string range(const Operand& operand) {
@@ -73,13 +73,13 @@ std::string rows(std::span<const Plan> plans) {
 
 // The i-th message that a lane's writer sends is the i-th that its reader receives.
 std::string edges(std::span<const Plan> plans) {
-  using Key = std::tuple<Place, Rank, Rank, std::uint16_t>;
+  using Key = std::tuple<Space, Rank, Rank, std::uint16_t>;
   std::map<Key, std::vector<std::string>> sent;
   for (const Plan& plan : plans) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       for (const Operand& operand : plan.steps[i].targets) {
         if (operand.is_memory()) continue;
-        sent[{operand.place, plan.steps.self(), operand.peer, operand.tag}].push_back(node(plan.steps.self(), i));
+        sent[{operand.space, plan.steps.self(), operand.peer, operand.tag}].push_back(node(plan.steps.self(), i));
       }
     }
   }
@@ -89,11 +89,11 @@ std::string edges(std::span<const Plan> plans) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       for (const Operand& operand : plan.steps[i].sources) {
         if (operand.is_memory()) continue;
-        const Key key{operand.place, operand.peer, plan.steps.self(), operand.tag};
+        const Key key{operand.space, operand.peer, plan.steps.self(), operand.tag};
         const std::size_t number = received[key]++;
         if (number >= sent[key].size()) continue;  // An incorrect plan may be drawn too.
         dot += "  " + sent[key][number] + " -> " + node(plan.steps.self(), i) +
-               (operand.place == Place::flag ? " [style=dashed];\n" : ";\n");
+               (operand.space == Space::flag ? " [style=dashed];\n" : ";\n");
       }
     }
   }
@@ -104,9 +104,9 @@ std::string edges(std::span<const Plan> plans) {
 
 std::string describe(const Operand& operand, Rank self) {
   if (operand.is_memory()) {
-    return name(operand.place) + range(operand) + (operand.peer == self ? "" : " of rank " + text(operand.peer));
+    return name(operand.space) + range(operand) + (operand.peer == self ? "" : " of rank " + text(operand.peer));
   }
-  return name(operand.place) + (" " + text(operand.peer)) + (operand.tag == 0 ? "" : " tag " + text(operand.tag));
+  return name(operand.space) + (" " + text(operand.peer)) + (operand.tag == 0 ? "" : " tag " + text(operand.tag));
 }
 
 std::string describe(const Step& step, Rank self) {

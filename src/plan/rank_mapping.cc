@@ -15,7 +15,7 @@ struct Move {
 
 Operand moved(Operand operand, const Move& move) {
   const bool blocks =
-      (operand.place == Place::input && move.input_blocks) || (operand.place == Place::output && move.output_blocks);
+      (operand.space == Space::input && move.input_blocks) || (operand.space == Space::output && move.output_blocks);
   if (blocks && operand.count > 0) {
     const Rank block = operand.first / move.units;
     TUTTI_ASSERT(operand.unit(operand.count - 1) / move.units == block);
@@ -44,9 +44,9 @@ Plan moved(const Plan& plan, const Move& move) {
 // Returns groups of ranks with the same number, ordered by the first rank of each.
 std::vector<std::vector<Rank>> groups_by(std::span<const Rank> number_of) {
   std::vector<std::vector<Rank>> groups;
-  std::map<Rank, std::size_t> places;
+  std::map<Rank, std::size_t> index_of;
   for (Rank rank = 0; rank < number_of.size(); ++rank) {
-    const auto [known, is_new] = places.try_emplace(number_of[rank], groups.size());
+    const auto [known, is_new] = index_of.try_emplace(number_of[rank], groups.size());
     if (is_new) groups.emplace_back();
     groups[known->second].push_back(rank);
   }
@@ -80,7 +80,7 @@ RankMapping rank_mapping_of(std::span<const Rank> host_of, std::span<const Rank>
     parts_of_hosts.push_back(static_cast<Rank>(parts.size()));
     for (const std::vector<Rank>& part : parts) {
       rank_mapping.groups[0].push_back(static_cast<Rank>(part.size()));
-      for (const Rank place : part) rank_mapping.order.push_back(host[place]);
+      for (const Rank member : part) rank_mapping.order.push_back(host[member]);
     }
   }
   const std::size_t parts = rank_mapping.groups[0].size();

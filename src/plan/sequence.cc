@@ -13,23 +13,23 @@ namespace {
 // Returns the problem of a part for the part's algorithm: in place if input and output lie in the same memory.
 Problem problem_of(const Part& part, const Problem& parent) {
   Problem problem = part.problem;
-  const bool callers_memory = part.input <= Place::output && part.output <= Place::output;
+  const bool callers_memory = part.input <= Space::output && part.output <= Space::output;
   problem.in_place = part.input == part.output || (parent.in_place && callers_memory);
   return problem;
 }
 
 // Returns whether this side has one block, which lies at the rank's own block of the other side.
-bool lies_at_own_block(Collective collective, Place place) {
+bool lies_at_own_block(Collective collective, Space space) {
   switch (collective) {
     case Collective::reduce_scatter:
-    case Collective::scatter: return place == Place::output;
+    case Collective::scatter: return space == Space::output;
     case Collective::all_gather:
-    case Collective::gather: return place == Place::input;
+    case Collective::gather: return space == Space::input;
     default: return false;
   }
 }
 
-// Translates the steps of one part to ranks, units and places of its parent.
+// Translates the steps of one part to ranks, units and operand spaces of its parent.
 class Translation {
  public:
   Translation(const Part& part, const Composition& parent, std::uint32_t part_units)
@@ -59,18 +59,18 @@ class Translation {
       operand.tag = static_cast<std::uint16_t>(tag);
       return operand;
     }
-    if (lies_at_own_block(part_.problem.collective, operand.place)) operand.first += owner * part_units_;
-    if (operand.place == Place::input) return ranged(operand, part_.input, 0);
-    if (operand.place == Place::output) return ranged(operand, part_.output, 0);
-    return ranged(operand, Place::scratch, part_.scratch);
+    if (lies_at_own_block(part_.problem.collective, operand.space)) operand.first += owner * part_units_;
+    if (operand.space == Space::input) return ranged(operand, part_.input, 0);
+    if (operand.space == Space::output) return ranged(operand, part_.output, 0);
+    return ranged(operand, Space::scratch, part_.scratch);
   }
 
   // Returns the parent's unit at which the part's unit begins. Units beyond the last cut continue in the next period.
   std::uint32_t start(std::uint32_t unit) const { return unit / cuts_ * period_ + part_.cuts[unit % cuts_]; }
   std::uint32_t end(std::uint32_t unit) const { return unit / cuts_ * period_ + part_.cuts[unit % cuts_ + 1]; }
 
-  Operand ranged(Operand operand, Place place, std::uint32_t base) const {
-    operand.place = place;
+  Operand ranged(Operand operand, Space space, std::uint32_t base) const {
+    operand.space = space;
     if (operand.count == 0) return operand;
     const std::uint32_t runs = (operand.count + operand.run - 1) / operand.run;
     const std::uint32_t first = start(operand.first);
@@ -98,7 +98,7 @@ class Translation {
     const bool has_memory = memory != targets_.end();
     for (std::vector<Operand>* side : {&sources_, &targets_}) {
       for (Operand& operand : *side) {
-        if (operand.place != Place::lane) continue;
+        if (operand.space != Space::lane) continue;
         TUTTI_ASSERT(has_memory);  // Without a memory operand, the units of the message are unknown.
         operand.count = operand.run = operand.stride = memory->count;
       }

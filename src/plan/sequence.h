@@ -17,8 +17,8 @@ struct Part {
   Problem problem;  // in_place is derived: true if input == output, or if the parent is in place.
   std::vector<Rank> members;
   std::vector<std::uint32_t> cuts;
-  Place input = Place::input;    // Location of the sub-problem's input in the parent.
-  Place output = Place::output;  // Location of the sub-problem's output in the parent.
+  Space input = Space::input;    // Location of the sub-problem's input in the parent.
+  Space output = Space::output;  // Location of the sub-problem's output in the parent.
   // The part's scratch unit s is as long as its unit s. It lies in the parent's scratch at `scratch` + cuts[s]. Units
   // beyond the last cut continue in the next whole blocks. Parts with disjoint cuts may therefore share one area.
   std::uint32_t scratch = 0;  // A multiple of the parent's units.

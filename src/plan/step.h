@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-enum class Place : std::uint8_t {
+enum class Space : std::uint8_t {
   input,    // The caller's input, in units of all its blocks: unit u of block b is b * units + u.
   output,   // The caller's output, in units of all its blocks.
   scratch,  // The plan's own memory; unit s is as long as unit s % units of a block.
@@ -23,7 +23,7 @@ enum class Place : std::uint8_t {
 // A range of units that starts at `first`: runs of `run` units, `stride` units apart, `count` units in all. Contiguous
 // ranges have run == count and stride == count.
 struct Operand {
-  Place place = Place::input;
+  Space space = Space::input;
   std::uint8_t reserved = 0;
   std::uint16_t tag = 0;    // Selects a lane or flag of the pair; 0 unless composed.
   Rank peer = 0;            // Memory: its owner (self or a mapped peer). Lane, flag: the other end (may be self).
@@ -33,7 +33,7 @@ struct Operand {
   std::uint32_t stride = 0;
 
   bool operator==(const Operand&) const = default;
-  TUTTI_HOST_DEVICE bool is_memory() const { return place <= Place::scratch; }
+  TUTTI_HOST_DEVICE bool is_memory() const { return space <= Space::scratch; }
   // Returns the i-th unit of the range, i < count.
   TUTTI_HOST_DEVICE std::uint32_t unit(std::uint32_t i) const {
     return run == 0 ? first : first + i / run * stride + i % run;
@@ -48,13 +48,13 @@ enum class Fold : std::uint8_t { partial, complete };
 // With compression, a rank rounds its own stored copy exactly as peers receive it, so that all ranks end with the same
 // bits. In an all-reduce this applies to every complete sum, in an all-gather and a broadcast to data read only from
 // memory.
-enum class Keeps : std::uint8_t { nothing, sums, copies };
-constexpr Keeps keeps_of(Collective collective) {
+enum class RoundedStores : std::uint8_t { none, sums, copies };
+constexpr RoundedStores rounded_stores_of(Collective collective) {
   switch (collective) {
-    case Collective::all_reduce: return Keeps::sums;
+    case Collective::all_reduce: return RoundedStores::sums;
     case Collective::all_gather:
-    case Collective::broadcast: return Keeps::copies;
-    default: return Keeps::nothing;
+    case Collective::broadcast: return RoundedStores::copies;
+    default: return RoundedStores::none;
   }
 }
 
@@ -68,12 +68,12 @@ struct Step {
 };
 
 // Operands for authors of algorithms. Steps sets the peer of memory operands.
-constexpr Operand units(Place place, std::uint32_t first, std::uint32_t count) {
-  return {.place = place, .first = first, .count = count, .run = count, .stride = count};
+constexpr Operand units(Space space, std::uint32_t first, std::uint32_t count) {
+  return {.space = space, .first = first, .count = count, .run = count, .stride = count};
 }
-constexpr Operand input(std::uint32_t first, std::uint32_t count = 1) { return units(Place::input, first, count); }
-constexpr Operand output(std::uint32_t first, std::uint32_t count = 1) { return units(Place::output, first, count); }
-constexpr Operand scratch(std::uint32_t first, std::uint32_t count = 1) { return units(Place::scratch, first, count); }
+constexpr Operand input(std::uint32_t first, std::uint32_t count = 1) { return units(Space::input, first, count); }
+constexpr Operand output(std::uint32_t first, std::uint32_t count = 1) { return units(Space::output, first, count); }
+constexpr Operand scratch(std::uint32_t first, std::uint32_t count = 1) { return units(Space::scratch, first, count); }
 // A range of `count` units, in runs of `run` units, `stride` units apart.
 constexpr Operand strided(Operand range, std::uint32_t run, std::uint32_t stride) {
   range.run = run;
@@ -81,9 +81,9 @@ constexpr Operand strided(Operand range, std::uint32_t run, std::uint32_t stride
   return range;
 }
 constexpr Operand lane(Rank peer, std::uint32_t count, std::uint16_t tag = 0) {
-  return {.place = Place::lane, .tag = tag, .peer = peer, .count = count, .run = count, .stride = count};
+  return {.space = Space::lane, .tag = tag, .peer = peer, .count = count, .run = count, .stride = count};
 }
-constexpr Operand flag(Rank peer, std::uint16_t tag = 0) { return {.place = Place::flag, .tag = tag, .peer = peer}; }
+constexpr Operand flag(Rank peer, std::uint16_t tag = 0) { return {.space = Space::flag, .tag = tag, .peer = peer}; }
 // Memory of a mapped peer, which is read or written in place.
 constexpr Operand at(Rank peer, Operand memory) {
   memory.peer = peer;

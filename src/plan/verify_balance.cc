@@ -42,7 +42,7 @@ class Balance {
   }
 
   void count(const Access& access, int change) {
-    if (access.place < Place::lane) {
+    if (access.space < Space::lane) {
       if (program_.balanced) use_cells(access, change > 0);
       return;
     }
@@ -71,7 +71,7 @@ class Balance {
   // Returns an error that names the last step at the end of the fifo that has too many uses.
   Status violation(std::uint32_t wanted) const {
     const Fifo& fifo = program_.fifos[wanted];
-    const bool is_lane = fifo.place == Place::lane;
+    const bool is_lane = fifo.space == Space::lane;
     const bool left_over = open_[wanted] > 0;
     const Plan& plan = program_.plans[left_over ? fifo.writer : fifo.reader];
     std::uint32_t last = 0;
@@ -81,16 +81,16 @@ class Balance {
       const Access* access = program_.accesses.data() + program_.first_access[plan.steps.self()][i] + skipped;
       const auto count = left_over ? step.targets.size() : step.sources.size();
       for (std::size_t k = 0; k < count; ++k) {
-        if (access[k].place >= Place::lane && access[k].index == wanted) last = i;
+        if (access[k].space >= Space::lane && access[k].index == wanted) last = i;
       }
     }
     const std::string what = is_lane ? "message" : "signal";
     const std::string tag = " (tag " + std::to_string(fifo.tag) + ")";
     if (left_over) {
-      return internal_error(describe_place(plan, last) + ": its " + what + " to rank " + std::to_string(fifo.reader) +
+      return internal_error(describe_step(plan, last) + ": its " + what + " to rank " + std::to_string(fifo.reader) +
                             tag + " is never " + (is_lane ? "received" : "awaited"));
     }
-    return internal_error(describe_place(plan, last) + ": blocked: waits for a " + what + " of rank " +
+    return internal_error(describe_step(plan, last) + ": blocked: waits for a " + what + " of rank " +
                           std::to_string(fifo.writer) + tag + " that is never sent");
   }
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kNoIndex = ~0u;
 
 Status at_step(const Plan& plan, std::uint32_t step, const std::string& violation) {
-  return internal_error(describe_place(plan, step) + ": " + violation);
+  return internal_error(describe_step(plan, step) + ": " + violation);
 }
 
 class Compiler {
@@ -22,7 +22,7 @@ class Compiler {
     TUTTI_CHECK_OK(check_shapes());
     for (const Plan& plan : program_.plans) TUTTI_CHECK_OK(check_operands(plan));
     cut_blocks();
-    place_memories();
+    lay_out_memories();
     program_.accesses.reserve(operands_);
     program_.cells.reserve(operands_);
     first_fifo_.assign(program_.plans.size() * program_.plans.size(), kNoIndex);
@@ -78,8 +78,8 @@ class Compiler {
     if (operand.run == 0 || (operand.run < operand.count && operand.stride < operand.run)) return "overlaps itself";
     const Shape& shape = program_.plans[0].shape;
     std::uint64_t units = shape.scratch;
-    if (operand.place == Place::input) units = std::uint64_t{input_blocks(problem, operand.peer)} * shape.units;
-    if (operand.place == Place::output) units = std::uint64_t{output_blocks(problem, operand.peer)} * shape.units;
+    if (operand.space == Space::input) units = std::uint64_t{input_blocks(problem, operand.peer)} * shape.units;
+    if (operand.space == Space::output) units = std::uint64_t{output_blocks(problem, operand.peer)} * shape.units;
     const std::uint64_t whole_runs = operand.run >= operand.count ? 0 : (operand.count - 1) / operand.run;
     const std::uint64_t last =
         operand.first + whole_runs * operand.stride + operand.count - 1 - whole_runs * operand.run;
@@ -88,7 +88,7 @@ class Compiler {
   }
 
   static std::string check_step(const Step& step, const Problem& problem) {
-    const auto is_data = [](const Operand& operand) { return operand.place != Place::flag; };
+    const auto is_data = [](const Operand& operand) { return operand.space != Space::flag; };
     const auto sources = std::count_if(step.sources.begin(), step.sources.end(), is_data);
     const auto targets = std::count_if(step.targets.begin(), step.targets.end(), is_data);
     if ((sources == 0) != (targets == 0)) return "has sources without targets, or targets without sources";
@@ -103,7 +103,7 @@ class Compiler {
       }
     }
     for (const Operand& operand : step.targets) {
-      if (operand.place == Place::input) return "writes the caller's input";
+      if (operand.space == Space::input) return "writes the caller's input";
     }
     if (step.fold == Fold::complete && !reduces(problem.collective))
       return "a complete fold in a collective that does not reduce";
@@ -161,7 +161,7 @@ class Compiler {
     }
   }
 
-  void place_memories() {
+  void lay_out_memories() {
     const Problem& problem = program_.plans[0].problem;
     const std::uint32_t width = program_.width;
     program_.memories.resize(problem.ranks);
@@ -199,7 +199,7 @@ class Compiler {
       const auto targets = static_cast<std::uint32_t>(program_.accesses.size());
       for (const Operand& operand : step.targets) {
         compile_operand(operand, self, operand.peer);
-        if (operand.place != Place::lane) continue;
+        if (operand.space != Space::lane) continue;
         program_.longest = std::max(program_.longest, operand.count);
         ++program_.messages;
       }
@@ -211,13 +211,13 @@ class Compiler {
   }
 
   void compile_operand(const Operand& operand, Rank writer, Rank reader) {
-    Access access{.place = operand.place};
+    Access access{.space = operand.space};
     if (!operand.is_memory()) {
-      access.index = find_fifo({operand.place, operand.tag, writer, reader});
+      access.index = find_fifo({operand.space, operand.tag, writer, reader});
     } else {
       const MemoryCells& memory = program_.memories[operand.peer];
-      const std::uint32_t base = operand.place == Place::input    ? memory.input
-                                 : operand.place == Place::output ? memory.output
+      const std::uint32_t base = operand.space == Space::input    ? memory.input
+                                 : operand.space == Space::output ? memory.output
                                                                   : memory.scratch;
       access.index = static_cast<std::uint32_t>(program_.cells.size());
       for_each_run(operand, [&](std::uint32_t first, std::uint32_t length) {
@@ -234,7 +234,7 @@ class Compiler {
     std::uint32_t* link = &first_fifo_[wanted.writer * program_.plans.size() + wanted.reader];
     while (*link != kNoIndex) {
       const Fifo& fifo = program_.fifos[*link];
-      if (fifo.place == wanted.place && fifo.tag == wanted.tag) return *link;
+      if (fifo.space == wanted.space && fifo.tag == wanted.tag) return *link;
       link = &next_fifo_[*link];
     }
     *link = static_cast<std::uint32_t>(program_.fifos.size());
@@ -250,7 +250,7 @@ class Compiler {
     ++side_;
     for (std::size_t i = begin; i < program_.accesses.size(); ++i) {
       Access& access = program_.accesses[i];
-      if (access.place < Place::lane) continue;
+      if (access.space < Space::lane) continue;
       Seen& seen = fifo_seen_[access.index];
       if (seen.side != side_) seen = {.side = side_, .count = 0};
       access.occurrence = seen.count++;
@@ -265,7 +265,7 @@ class Compiler {
     std::uint32_t memories = 0;
     for (std::uint32_t i = begin; i < end; ++i) {
       const Access& access = program_.accesses[i];
-      if (access.place >= Place::lane) continue;
+      if (access.space >= Space::lane) continue;
       ++memories;
       if (model == nullptr) model = &access;
       if (access.count != model->count || !program_.alike(access.index, model->index, access.count)) {
@@ -281,7 +281,7 @@ class Compiler {
     ++overlap_step_;
     for (std::uint32_t i = targets; i < end; ++i) {
       const Access& access = program_.accesses[i];
-      for (std::uint32_t k = 0; access.place < Place::lane && k < access.count; ++k) {
+      for (std::uint32_t k = 0; access.space < Space::lane && k < access.count; ++k) {
         Written& written = written_[program_.cells[access.index + k]];
         if (written.step == overlap_step_) return "writes a unit twice";
         written = {.step = overlap_step_, .position = k};
@@ -289,7 +289,7 @@ class Compiler {
     }
     for (std::uint32_t i = begin; i < targets; ++i) {
       const Access& access = program_.accesses[i];
-      for (std::uint32_t k = 0; access.place < Place::lane && k < access.count; ++k) {
+      for (std::uint32_t k = 0; access.space < Space::lane && k < access.count; ++k) {
         const Written& written = written_[program_.cells[access.index + k]];
         if (written.step == overlap_step_ && written.position != k)
           return "reads a unit that it writes at another position";
@@ -337,7 +337,7 @@ std::string CellProgram::describe_cell(std::uint32_t cell) const {
   return "no memory";
 }
 
-std::string describe_place(const Plan& plan, std::uint32_t step) {
+std::string describe_step(const Plan& plan, std::uint32_t step) {
   const auto after = std::upper_bound(plan.rounds.begin(), plan.rounds.end(), step);
   const auto round = static_cast<std::uint32_t>(after - plan.rounds.begin()) - 1;
   return "rank " + std::to_string(plan.steps.self()) + ", round " + std::to_string(round) + ", step " +

@@ -21,14 +21,14 @@ struct MemoryCells {
 
 // A lane or a flag, with one writer and one reader.
 struct Fifo {
-  Place place = Place::lane;
+  Space space = Space::lane;
   std::uint16_t tag = 0;
   Rank writer = 0, reader = 0;
 };
 
 // One operand of a step.
 struct Access {
-  Place place = Place::input;
+  Space space = Space::input;
   std::uint32_t index = 0;  // Memory: index of its first cell in CellProgram::cells. Lane, flag: index of the fifo.
   std::uint32_t count = 0;  // Cells.
   std::uint32_t occurrence = 0;  // Lane, flag: number of earlier uses on the same side of the step.
@@ -68,6 +68,6 @@ struct CellProgram {
 Result<CellProgram> compile(std::span<const Plan> plans);
 
 // Returns, for example, "rank 2, round 5, step 1".
-std::string describe_place(const Plan& plan, std::uint32_t step);
+std::string describe_step(const Plan& plan, std::uint32_t step);
 
 }  // namespace tutti

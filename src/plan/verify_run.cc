@@ -93,13 +93,13 @@ bool Run::begin_segment(Process& process) {
 // them one by one never falls behind this model.
 bool Run::can_fire(Process& process, const Step& step, const Access* access) {
   for (std::size_t k = 0; k < step.sources.size(); ++k) {
-    if (access[k].place < Place::lane || queues_[access[k].index].waiting > access[k].occurrence) continue;
+    if (access[k].space < Space::lane || queues_[access[k].index].waiting > access[k].occurrence) continue;
     process.lacks_message = access[k].index;
     return false;
   }
   access += step.sources.size();
   for (std::size_t k = 0; k < step.targets.size(); ++k) {
-    if (access[k].place != Place::lane || queues_[access[k].index].waiting + access[k].occurrence < slots_) continue;
+    if (access[k].space != Space::lane || queues_[access[k].index].waiting + access[k].occurrence < slots_) continue;
     process.lacks_slot = true;
     return false;
   }
@@ -110,7 +110,7 @@ Status Run::fire(const Moment& now, const Step& step, const Access* access) {
   has_classes_ = false;
   const std::size_t operands = step.sources.size() + step.targets.size();
   for (std::size_t k = 0; k < operands && !has_classes_; ++k) {
-    if (access[k].place >= Place::lane) continue;
+    if (access[k].space >= Space::lane) continue;
     has_classes_ = true;
     classes_ = access[k].index;
     cells_ = access[k].count;
@@ -125,22 +125,24 @@ void Run::round(const Step& step) {
   if (!span_.rounded) return;
   sent_ = result_;
   for (Value& value : sent_) value = store_.values().rounded(value);
-  const Keeps keeps = keeps_of(program_.plans[0].problem.collective);
-  const auto is_lane = [](const Operand& operand) { return operand.place == Place::lane; };
+  const RoundedStores rounded_stores = rounded_stores_of(program_.plans[0].problem.collective);
+  const auto is_lane = [](const Operand& operand) { return operand.space == Space::lane; };
   const bool from_memory = std::none_of(step.sources.begin(), step.sources.end(), is_lane);
-  if (keeps == Keeps::sums ? step.fold == Fold::complete : keeps == Keeps::copies && from_memory) result_ = sent_;
+  if (rounded_stores == RoundedStores::sums ? step.fold == Fold::complete
+                                            : rounded_stores == RoundedStores::copies && from_memory)
+    result_ = sent_;
 }
 
 Status Run::gather(const Moment& now, const Step& step, const Access* access) {
   taken_.clear();
   // Receive first: messages carry the order of the reads that follow.
   for (std::size_t k = 0; k < step.sources.size(); ++k) {
-    taken_.push_back(access[k].place < Place::lane ? Message() : pop(now, access[k].index));
+    taken_.push_back(access[k].space < Space::lane ? Message() : pop(now, access[k].index));
   }
   bool first = true;
   for (std::size_t k = 0; k < step.sources.size(); ++k) {
-    if (access[k].place == Place::flag) continue;
-    if (access[k].place == Place::lane) {
+    if (access[k].space == Space::flag) continue;
+    if (access[k].space == Space::lane) {
       const Message& message = taken_[k];
       TUTTI_CHECK_OK(check_lengths(now, message));
       operand_.assign(pool_.begin() + message.first, pool_.begin() + message.first + message.count);
@@ -195,16 +197,16 @@ Status Run::deliver(const Moment& now, std::span<const Operand> targets, const A
   std::uint32_t readers = 0;
   bool sends = false;
   for (std::size_t k = 0; k < targets.size(); ++k) {
-    if (access[k].place < Place::lane) TUTTI_CHECK_OK(store_.write(now, access[k], result_));
+    if (access[k].space < Space::lane) TUTTI_CHECK_OK(store_.write(now, access[k], result_));
     else ++readers;
-    sends |= access[k].place == Place::lane;
+    sends |= access[k].space == Space::lane;
   }
   if (readers == 0) return {};
   if (Races* races = store_.races()) message.snapshot = races->release(now.rank, readers);
   const std::vector<Value>& sent = span_.rounded ? sent_ : result_;
   if (sends) pool_.insert(pool_.end(), sent.begin(), sent.end());
   for (std::size_t k = 0; k < targets.size(); ++k) {
-    if (access[k].place >= Place::lane) push(access[k].index, message);
+    if (access[k].space >= Space::lane) push(access[k].index, message);
   }
   return {};
 }
@@ -257,7 +259,7 @@ Status Run::blocked() const {
     if (process.lacks_message == kUnset) continue;
     const Fifo& fifo = program_.fifos[process.lacks_message];
     return store_.violation(process.now, std::string("blocked: waits for a ") +
-                                             (fifo.place == Place::lane ? "message" : "signal") + " of rank " +
+                                             (fifo.space == Space::lane ? "message" : "signal") + " of rank " +
                                              std::to_string(fifo.writer) + " (tag " + std::to_string(fifo.tag) +
                                              "), which is blocked, too");
   }

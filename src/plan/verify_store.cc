@@ -36,11 +36,11 @@ Status Store::take(const Moment& now, const Access& access, std::uint32_t cell, 
     return violation(now, "unwritten: reads " + program_.describe_cell(cell) + ", which no step has written");
   if (!reduces_) return {};
   const Value input = values_.read_input(value);
-  if (access.place == Place::input && input == 0) {
+  if (access.space == Space::input && input == 0) {
     return violation(now,
                      "overwritten: reads input where " + program_.describe_cell(cell) + " has been written in place");
   }
-  if (access.place != Place::input && input != 0) {
+  if (access.space != Space::input && input != 0) {
     return violation(now,
                      "unwritten: reads " + program_.describe_cell(cell) + ", which in place still holds the input");
   }
@@ -114,7 +114,7 @@ Status Store::check_race(const Moment& now, std::uint32_t cell, Races::Kind kind
 std::string Store::describe(const Moment& now) const {
   const std::string when = span_.operations > 1 ? "operation " + std::to_string(now.operation) + ", " : "";
   const std::string who =
-      now.step == kCaller ? "rank " + std::to_string(now.rank) : describe_place(program_.plans[now.rank], now.step);
+      now.step == kCaller ? "rank " + std::to_string(now.rank) : describe_step(program_.plans[now.rank], now.step);
   return when + "chunk " + std::to_string(now.chunk) + ", " + who;
 }
 

@@ -119,7 +119,7 @@ std::string Postcondition::check_same(Rank rank, std::uint32_t cell, Value value
   if (values_.hash(first.value) == values_.hash(value)) return "";
   const bool sum = reduces(program_.plans[0].problem.collective);
   const char* why = !rounded_ ? "the additions have another order"
-                    : sum     ? "the additions have another order, or are rounded at other places"
+                    : sum     ? "the additions have another order, or are rounded at other positions"
                               : "only one of the two is rounded";
   return "other bits than on rank " + text(first.rank) + ": " + why;
 }

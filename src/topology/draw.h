@@ -11,7 +11,7 @@ namespace tutti {
 struct DrawnRing {
   std::vector<NodeId> trail;      // In ring order; the last node connects to the first.
   std::size_t slowest = 0;        // Index of the slowest hop: from trail[slowest] to its successor.
-  std::vector<std::string> ways;  // Label of each hop, such as "NV 50"; empty if there is one node only.
+  std::vector<std::string> hops;  // Label of each hop, such as "NV 50"; empty if there is one node only.
 };
 
 std::string draw_dot(const Topology& topology, const std::vector<DrawnRing>& rings = {});  // Graphviz source.

@@ -29,9 +29,9 @@ std::string quoted(const std::string& text) {
 // Ring hops; the only directed edges of the graph.
 std::string arrows(const DrawnRing& ring, std::size_t channel) {
   std::string text;
-  for (std::size_t i = 0; i < ring.ways.size(); ++i) {
+  for (std::size_t i = 0; i < ring.hops.size(); ++i) {
     const bool slowest = i == ring.slowest;
-    const std::string label = "channel " + std::to_string(channel) + ": " + ring.ways[i];
+    const std::string label = "channel " + std::to_string(channel) + ": " + ring.hops[i];
     text += "  n" + std::to_string(ring.trail[i]) + " -- n" + std::to_string(ring.trail[(i + 1) % ring.trail.size()]) +
             " [dir=forward, constraint=false, style=bold, color=\"" + (slowest ? "#cc0000" : "#7a3fa0") +
             "\", label=" + quoted(slowest ? label + ", slowest" : label) + "];\n";

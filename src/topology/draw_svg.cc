@@ -203,7 +203,7 @@ class Picture {
   // Arrows of a ring, drawn from box to box.
   std::string arcs(const DrawnRing& ring) const {
     std::string text;
-    for (std::size_t i = 0; i < ring.ways.size(); ++i) {
+    for (std::size_t i = 0; i < ring.hops.size(); ++i) {
       const Box &a = boxes_[ring.trail[i]], &b = boxes_[ring.trail[(i + 1) % ring.trail.size()]];
       if (!a.shown || !b.shown) continue;
       const double side = b.x > a.x ? 1 : -1, top = kBoxHeight / 2;
@@ -231,19 +231,19 @@ class Picture {
     const DrawnRing& ring = rings_[channel];
     std::string text =
         print("<text x=\"%.0f\" y=\"%.1f\" font-weight=\"bold\">channel %zu</text>", kMargin, y + 4, channel);
-    for (std::size_t i = 0; i <= ring.ways.size(); ++i) {
+    for (std::size_t i = 0; i <= ring.hops.size(); ++i) {
       const double x = kMargin + kLabel + static_cast<double>(i) * kStep;
       const Node& node = topology_.nodes[ring.trail[i % ring.trail.size()]];
       text += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.0f\" height=\"20\" rx=\"4\" fill=\"%s\" stroke=\"#777\"%s/>",
-                    x, y - 10, kChip, color_of(node.kind), i == ring.ways.size() ? " fill-opacity=\"0.4\"" : "") +
+                    x, y - 10, kChip, color_of(node.kind), i == ring.hops.size() ? " fill-opacity=\"0.4\"" : "") +
               print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"10\">", x + kChip / 2, y + 4) +
               escaped(std::string(beginning_of(node.name, 8))) + "</text>";
-      if (i == ring.ways.size()) break;
+      if (i == ring.hops.size()) break;
       const bool slowest = i == ring.slowest;
       text += arrow({x + kChip, y, true}, {x + kStep, y, true}, 0, slowest) +
               print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"9\" fill=\"%s\">",
                     x + (kChip + kStep) / 2, y - 4, slowest ? kSlowest : kRing) +
-              escaped(ring.ways[i]) + "</text>";
+              escaped(ring.hops[i]) + "</text>";
     }
     return text + "\n";
   }

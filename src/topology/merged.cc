@@ -14,7 +14,7 @@ void TopologyMerger::add(std::string name, Topology topology) {
   merged_.names.push_back(std::move(name));
 }
 
-Topology unfolded(const MergedTopology& whole) {
+Topology expanded(const MergedTopology& whole) {
   std::vector<std::uint32_t> counts(whole.kinds.size(), 0);
   std::size_t nodes = 0;
   for (const std::uint32_t kind : whole.kind_of) {

@@ -32,7 +32,7 @@ class TopologyMerger {
 
 // Expands to one host per entry, for files. If the result would exceed the readers' limits, only one host of each kind
 // is kept, and a note states how many hosts it represents.
-Topology unfolded(const MergedTopology& whole);
+Topology expanded(const MergedTopology& whole);
 
 // Limits for topologies exchanged between ranks, because receivers run searches on them. The limits are five times the
 // largest preset: gb200-nvl72 with 72 GPUs and 18 NVSwitches has 198 nodes and 1530 links. Ordinary hosts have at most

@@ -133,14 +133,14 @@ bool Autotuner::end_burst() {
   const std::uint64_t least = min_ns_ == kNever ? 0 : min_ns_;
   bursts_[next()].push_back(stage_ == Stage::glance && !terms_.run_ahead ? least : each);
   begin_burst();
-  if (++turn_ < remaining_.size()) return false;
-  turn_ = 0;
+  if (++position_ < remaining_.size()) return false;
+  position_ = 0;
   return ++round_ == extent.rounds;
 }
 
 void Autotuner::enter(Stage stage) {
   stage_ = stage;
-  turn_ = 0;
+  position_ = 0;
   round_ = 0;
   begin_burst();
 }
@@ -151,7 +151,7 @@ void Autotuner::begin_burst() {
   min_ns_ = kNever;
 }
 
-Autotuner::Turn Autotuner::turn_at(std::uint64_t operation) const {
+Autotuner::Trial Autotuner::trial_at(std::uint64_t operation) const {
   const Extent extent = this->extent(stage_);
   const std::uint64_t each = extent.uncounted + extent.counted;
   if (operation >= extent.rounds * each * remaining_.size()) return {.candidate = remaining_.front()};
@@ -185,15 +185,15 @@ std::vector<std::uint64_t> Autotuner::seen() const {
 void Autotuner::conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks) {
   const std::size_t bursts = bursts_[remaining_.front()].size();
   TUTTI_ASSERT(!settled() && bursts > 0 && sums_ns.size() == remaining_.size() * bursts && ranks > 0);
-  for (std::size_t turn = 0; turn < remaining_.size(); ++turn)
-    if (median(sums_ns.subspan(turn * bursts, bursts)) == 0) return give_up();
+  for (std::size_t position = 0; position < remaining_.size(); ++position)
+    if (median(sums_ns.subspan(position * bursts, bursts)) == 0) return give_up();
   std::vector<double> sums(bursts_.size());
   double best = 0;
-  for (std::size_t turn = 0; turn < remaining_.size(); ++turn) {
-    const auto sum = static_cast<double>(median(sums_ns.subspan(turn * bursts, bursts)));
-    sums[remaining_[turn]] = sum;
-    measured_us_[remaining_[turn]] = sum / ranks / 1e3;
-    best = turn == 0 ? sum : std::min(best, sum);
+  for (std::size_t position = 0; position < remaining_.size(); ++position) {
+    const auto sum = static_cast<double>(median(sums_ns.subspan(position * bursts, bursts)));
+    sums[remaining_[position]] = sum;
+    measured_us_[remaining_[position]] = sum / ranks / 1e3;
+    best = position == 0 ? sum : std::min(best, sum);
   }
   if (stage_ == Stage::rest) return settle(winner_of(sums_ns));
   const double most = (stage_ == Stage::glance ? terms_.far_behind : terms_.behind) * best;
@@ -226,25 +226,25 @@ void Autotuner::keep_best(std::span<const double> sums) {
 // Returns the fastest candidate that beats the default, or the fastest one if the default is excluded.
 std::size_t Autotuner::winner_of(std::span<const std::uint64_t> sums_ns) const {
   std::size_t best = 0;
-  for (std::size_t turn = 1; turn < remaining_.size(); ++turn) {
-    if (measured_us_[remaining_[turn]] >= measured_us_[remaining_[best]]) continue;
-    if (remaining_.front() != 0 || beats_first(turn, sums_ns)) best = turn;
+  for (std::size_t position = 1; position < remaining_.size(); ++position) {
+    if (measured_us_[remaining_[position]] >= measured_us_[remaining_[best]]) continue;
+    if (remaining_.front() != 0 || beats_first(position, sums_ns)) best = position;
   }
   return remaining_[best];
 }
 
 // Compares equal rounds of both candidates, since disturbances affect both alike.
-bool Autotuner::beats_first(std::size_t turn, std::span<const std::uint64_t> sums_ns) const {
+bool Autotuner::beats_first(std::size_t position, std::span<const std::uint64_t> sums_ns) const {
   const std::size_t rounds = sums_ns.size() / remaining_.size();
   std::size_t won = 0, seen = 0;
   for (std::size_t round = 0; round < rounds; ++round) {
-    const std::uint64_t own = sums_ns[turn * rounds + round], first = sums_ns[round];
+    const std::uint64_t own = sums_ns[position * rounds + round], first = sums_ns[round];
     if (own == 0 || first == 0) continue;
     ++seen;
     won += own < first ? 1 : 0;
   }
   return seen > 0 && static_cast<double>(won) >= terms_.oftener * static_cast<double>(seen) &&
-         measured_us_[remaining_[turn]] <= terms_.better * measured_us_[0];
+         measured_us_[remaining_[position]] <= terms_.better * measured_us_[0];
 }
 
 void Autotuner::give_up() {

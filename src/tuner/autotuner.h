@@ -60,7 +60,7 @@ class Autotuner {
 
   bool settled() const { return stage_ == Stage::settled; }
   // Candidate for the next operation, an index into `predicted_us`. Once settled: the result.
-  std::size_t next() const { return remaining_[turn_]; }
+  std::size_t next() const { return remaining_[position_]; }
   bool tries(std::size_t candidate) const;  // True if the candidate may still be the result.
   // Records the duration of an operation on this rank. If it returns true, a stage has ended, and conclude() must
   // precede the next operation.
@@ -75,14 +75,14 @@ class Autotuner {
   // ---- For callers that enqueue ahead ----
   static constexpr std::size_t kMaxFollowed = 8;             // Maximum candidates,
   static constexpr std::size_t kMaxSeen = 7 * kMaxFollowed;  // and maximum size of seen().
-  struct Turn {
+  struct Trial {
     std::size_t candidate = 0;
     bool tried = false;   // Part of the stage; must be reported by took() or passed().
     bool counts = false;  // Its duration is part of the measurement.
   };
   // Candidate of operation number `operation` (from 0) of the stage. Operations after its end use the first remaining
   // candidate.
-  Turn turn_at(std::uint64_t operation) const;
+  Trial trial_at(std::uint64_t operation) const;
   // Result of the last conclude(), for ranks that follow and are still in the stage that it ended.
   std::uint16_t outcome() const;
   void follow(std::uint16_t outcome);
@@ -110,7 +110,7 @@ class Autotuner {
   void proceed(Stage stage);
   void keep_best(std::span<const double> sums);
   std::size_t winner_of(std::span<const std::uint64_t> sums_ns) const;
-  bool beats_first(std::size_t turn, std::span<const std::uint64_t> sums_ns) const;
+  bool beats_first(std::size_t position, std::span<const std::uint64_t> sums_ns) const;
 
   AutotunerOptions terms_;
   std::uint32_t counted_ = 0;  // Counted operations per burst.
@@ -119,7 +119,7 @@ class Autotuner {
   std::vector<std::vector<std::uint64_t>> bursts_;  // [candidate]: ns per operation of each burst.
   std::vector<double> measured_us_;
   Stage stage_ = Stage::idle;
-  std::size_t turn_ = 0;           // Index into remaining_.
+  std::size_t position_ = 0;       // Index into remaining_.
   std::uint32_t round_ = 0;        // Within the stage.
   std::uint32_t operation_ = 0;    // Within the burst.
   std::uint32_t timed_ = 0;        // Counted and timed operations of the burst.

@@ -12,10 +12,10 @@ namespace {
 constexpr std::uint64_t kMaxUnitsOfMessage = 1024;
 constexpr double kMaxPeers = 63;  // Lanes take memory. All-to-all needs them in any case.
 // With mapped memory, a rank begins a call after it has published its buffer addresses and read those of all others. No
-// rank runs ahead, not even in calls with a root. A rank on an oversubscribed core needs two turns, to publish and to
-// read.
-constexpr double kHopsToMeet = 1;
-constexpr double kTurnsToMeet = 2;
+// rank runs ahead, not even in calls with a root. A rank on an oversubscribed core needs two time slices, to publish
+// and to read.
+constexpr double kHopsToExchange = 1;
+constexpr double kTimeSlicesToExchange = 2;
 
 bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
 
@@ -153,9 +153,9 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
                .rooted = has_root(query.problem.collective),
                .ranks = static_cast<double>(query.problem.ranks),
                .copied = query.problem.collective == Collective::reduce ? 0.0 : 1.0,
-               .met = !choice.mapped || query.thread_blocks > 0 ? 0
-                      : machine.ranks_per_core > 1              ? kTurnsToMeet
-                                                                : kHopsToMeet};
+               .exchange_hops = !choice.mapped || query.thread_blocks > 0 ? 0
+                                : machine.ranks_per_core > 1              ? kTimeSlicesToExchange
+                                                                          : kHopsToExchange};
   if (choice.compression != CompressionFormat::none) {
     load.coding = {.compression = choice.compression,
                    .type = query.type,

@@ -70,7 +70,7 @@ Choice choose_for_gpus(const Query& query);
 void limit_channels(const Query& query, Choice& choice);
 // True if the algorithm depends on the order of ranks, of which each channel may have its own. Ranks of such an
 // algorithm communicate with their ring peers only; between hosts, the first and last rank of a host do.
-bool goes_round(std::string_view algorithm);
+bool uses_rank_order(std::string_view algorithm);
 // Devices: returns the format of minimum predicted time that satisfies the query's error bound; none if the gain is too
 // small. Without a bound, returns query.compression.
 CompressionFormat format_for_gpus(const Query& query);

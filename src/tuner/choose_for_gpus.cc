@@ -99,7 +99,7 @@ Protocol protocol_for(const Query& query) {
 
 }  // namespace
 
-bool goes_round(std::string_view algorithm) {
+bool uses_rank_order(std::string_view algorithm) {
   return algorithm == "ring" || algorithm == "chain" || algorithm == "hierarchical_ring" ||
          algorithm == "hierarchical_tree";
 }
@@ -109,7 +109,7 @@ void limit_channels(const Query& query, Choice& choice) {
   choice.channels = std::min(choice.channels, query.thread_blocks);
   if (!choice.mapped) choice.channels = std::min(choice.channels, query.lane_channels);
   // An equal number of channels per ring order, since all rings have the same bandwidth.
-  const std::uint32_t orders = goes_round(choice.algorithm) ? query.orders : 1;
+  const std::uint32_t orders = uses_rank_order(choice.algorithm) ? query.orders : 1;
   if (query.channels == 0 && choice.channels > orders) choice.channels -= choice.channels % orders;
 }
 

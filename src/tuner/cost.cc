@@ -26,12 +26,12 @@ struct Passing {
 // they continue with other calls.
 double hops_us(const Traffic& traffic, const Passing& passing) {
   const auto protocol = static_cast<std::size_t>(passing.load.protocol);
-  const bool handed_over = passing.oversubscribed && (!passing.load.rooted || passing.load.met > 0);
+  const bool handed_over = passing.oversubscribed && (!passing.load.rooted || passing.load.exchange_hops > 0);
   const double alone_us = passing.costs.hop_us[static_cast<std::size_t>(passing.level.links)][protocol];
   const double shared_us = handed_over ? passing.level.handover_us : passing.level.passed_on_us;
   const double hop_us = passing.level.latency_us + (passing.oversubscribed ? shared_us : alone_us);
   const double at_once = std::max(0.0, traffic.messages / 2 - traffic.depth);  // Received messages beyond one per hop.
-  return (passing.load.met + traffic.depth + traffic.stalls * (passing.chunks - 1)) * hop_us +
+  return (passing.load.exchange_hops + traffic.depth + traffic.stalls * (passing.chunks - 1)) * hop_us +
          (handed_over ? at_once * passing.level.woken_us : 0);
 }
 
@@ -40,7 +40,7 @@ double hops_us(const Traffic& traffic, const Passing& passing) {
 double work_us(const Traffic& traffic, const Passing& passing) {
   const auto protocol = static_cast<std::size_t>(passing.load.protocol);
   const double moved = traffic.sent + traffic.received;
-  const double in_turn = passing.load.rooted ? 0 : std::max(0.0, 2 * traffic.chain - moved) / passing.chunks;
+  const double in_sequence = passing.load.rooted ? 0 : std::max(0.0, 2 * traffic.chain - moved) / passing.chunks;
   const double own_rate = passing.level.work_gbytes_per_s;
   const double rate = own_rate > 0 ? own_rate : passing.costs.channel_gbytes_per_s[protocol];
   const double sends = moved > 0 ? traffic.sent / moved : 0.5;  // Share of sent messages.
@@ -48,7 +48,7 @@ double work_us(const Traffic& traffic, const Passing& passing) {
       passing.costs.step_us[protocol] + sends * passing.level.message_us + (1 - sends) * passing.level.receive_us;
   const double chunks = passing.chunks * std::max(1U, passing.load.channels);
   return traffic.messages * chunks * message_us + traffic.stalls * chunks * passing.level.stall_us +
-         time_us((moved + in_turn) * passing.load.block_bytes, rate);
+         time_us((moved + in_sequence) * passing.load.block_bytes, rate);
 }
 
 double links_us(const Traffic& traffic, const Passing& passing) {
@@ -75,7 +75,7 @@ bool evens_out(const Load& load, const Machine& machine) {
 // Work of a shared core relative to the busiest rank's own work. Ranks have equal work, or `all` in total: the busiest
 // one then shares its core with ranks that have less.
 double shared(double busiest, double all, const Load& load, const Machine& machine) {
-  if (!evens_out(load, machine) || load.met > 0 || !(busiest > 0)) return machine.ranks_per_core;
+  if (!evens_out(load, machine) || load.exchange_hops > 0 || !(busiest > 0)) return machine.ranks_per_core;
   const double others = std::clamp((all - busiest) / (load.ranks - 1), 0.0, busiest);
   return 1 + (machine.ranks_per_core - 1) * others / busiest;
 }

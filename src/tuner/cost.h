@@ -37,11 +37,11 @@ struct Load {
   std::uint32_t channels = 1;
   // Machine level that corresponds to levels[0] of the cost_law: 1 if every rank is alone on its host.
   std::size_t level = 0;
-  bool rooted = false;  // Ranks do not wait for the whole chain, so consecutive calls are pipelined.
-  double ranks = 2;     // rooted: number of ranks.
-  double copied = 0;    // rooted: blocks that the root copies with any algorithm.
-  double met = 0;       // Hops until all ranks know all buffer addresses.
-  Coding coding = {};   // Without compression, messages have the size of the memory.
+  bool rooted = false;       // Ranks do not wait for the whole chain, so consecutive calls are pipelined.
+  double ranks = 2;          // rooted: number of ranks.
+  double copied = 0;         // rooted: blocks that the root copies with any algorithm.
+  double exchange_hops = 0;  // Hops until all ranks know all buffer addresses.
+  Coding coding = {};        // Without compression, messages have the size of the memory.
 };
 
 Prediction predict(const CostLaw& cost_law, const Load& load, const Machine& machine);

@@ -18,33 +18,34 @@ class Question {
            std::uint32_t max_rings)
       : topology_(topology), nodes_(nodes), ports_(ports) {
     requested_.max_rings = max_rings;
-    requested_.stations = static_cast<std::uint32_t>(nodes.size());
+    requested_.vertices = static_cast<std::uint32_t>(nodes.size());
     requested_.gates = static_cast<std::uint32_t>(ports.size());
     for (const Link& link : topology.links) requested_.rates.insert(requested_.rates.end(), 2, link.gbytes_per_s);
     requested_.uses.resize(std::size_t{requested_.size()} * requested_.size());
     requested_.latencies_us.resize(requested_.uses.size());
-    for (std::uint32_t from = 0; from < requested_.stations; ++from)
-      for (std::uint32_t to = from + 1; to < requested_.stations && !too_long(); ++to) connect(from, to);
+    for (std::uint32_t from = 0; from < requested_.vertices; ++from)
+      for (std::uint32_t to = from + 1; to < requested_.vertices && !too_long(); ++to) connect(from, to);
     for (const NodeId port : ports_)
       requested_.rates.insert(requested_.rates.end(), 2, topology_.nodes[port].gbytes_per_s);
-    for (std::uint32_t station = 0; station < requested_.stations && !too_long(); ++station) pass_gates(station);
+    for (std::uint32_t vertex = 0; vertex < requested_.vertices && !too_long(); ++vertex) pass_gates(vertex);
   }
   const RingQuestion& requested() const { return requested_; }
   std::uint64_t steps() const { return steps_; }
   bool too_long() const { return steps_ > kMaxSteps; }
   // The search restricted to NVLinks between GPUs; nothing if this makes no difference or has no solution.
   std::optional<RingQuestion> over_nvlinks() const {
-    if (by_other_ways_.empty() || by_other_ways_.size() == std::size_t{requested_.stations} * (requested_.stations - 1))
+    if (by_other_routes_.empty() ||
+        by_other_routes_.size() == std::size_t{requested_.vertices} * (requested_.vertices - 1))
       return std::nullopt;
     RingQuestion requested = requested_;
-    for (const std::size_t way : by_other_ways_) requested.uses[way].clear();
+    for (const std::size_t use : by_other_routes_) requested.uses[use].clear();
     return requested;
   }
 
   // Index of the hop with the least bandwidth of its own.
   std::size_t slowest(const Ring& ring) const {
-    std::vector<std::uint32_t> trail = ring.stations;
-    if (requested_.gates > 0) trail.push_back(requested_.stations + ring.gate);
+    std::vector<std::uint32_t> trail = ring.vertices;
+    if (requested_.gates > 0) trail.push_back(requested_.vertices + ring.gate);
     std::size_t found = 0;
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < trail.size() && trail.size() > 1; ++i) {
@@ -65,20 +66,20 @@ class Question {
     const std::size_t there = std::size_t{from} * requested_.size() + to,
                       back = std::size_t{to} * requested_.size() + from;
     requested_.latencies_us[there] = requested_.latencies_us[back] = found.latency_us;
-    if (found.kind != PathKind::nvlink) by_other_ways_.insert(by_other_ways_.end(), {there, back});
+    if (found.kind != PathKind::nvlink) by_other_routes_.insert(by_other_routes_.end(), {there, back});
     for (const LinkLoad& load : found.loads) {
       requested_.uses[there].push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
       requested_.uses[back].push_back({2 * load.link + (load.forth ? 1 : 0), load.part});
     }
   }
 
-  // A ring leaves a host through the port nearest to its last station, and enters through the port nearest to its first
-  // station. A ring therefore passes through the gate of its last station; the first one is near this gate if possible.
-  void pass_gates(std::uint32_t station) {
-    const auto own = std::find(ports_.begin(), ports_.end(), nearest_port(topology_, nodes_[station], ports_));
+  // A ring leaves a host through the port nearest to its last vertex, and enters through the port nearest to its first
+  // vertex. A ring therefore passes through the gate of its last vertex; the first one is near this gate if possible.
+  void pass_gates(std::uint32_t vertex) {
+    const auto own = std::find(ports_.begin(), ports_.end(), nearest_port(topology_, nodes_[vertex], ports_));
     if (own == ports_.end()) return;
     const auto own_gate = static_cast<std::uint32_t>(own - ports_.begin());
-    const NodePath out = find_path(topology_, nodes_[station], *own);
+    const NodePath out = find_path(topology_, nodes_[vertex], *own);
     std::vector<Use> leaves, enters;
     for (const LinkLoad& load : out.loads) {
       leaves.push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
@@ -90,12 +91,12 @@ class Question {
       enters.push_back({rate + 1, 1});
     }
     for (std::uint32_t gate = 0; gate < requested_.gates; ++gate) {
-      const std::uint32_t number = requested_.stations + gate;
-      const NodePath found = find_path(topology_, nodes_[station], ports_[gate]);
+      const std::uint32_t number = requested_.vertices + gate;
+      const NodePath found = find_path(topology_, nodes_[vertex], ports_[gate]);
       steps_ += found.steps;
       if (found.kind == PathKind::none) continue;
-      const std::size_t there = std::size_t{station} * requested_.size() + number;
-      const std::size_t back = std::size_t{number} * requested_.size() + station;
+      const std::size_t there = std::size_t{vertex} * requested_.size() + number;
+      const std::size_t back = std::size_t{number} * requested_.size() + vertex;
       requested_.latencies_us[there] = requested_.latencies_us[back] = found.latency_us;
       requested_.uses[back] = enters;
       if (gate == own_gate) requested_.uses[there] = leaves;
@@ -106,40 +107,40 @@ class Question {
   const std::span<const NodeId> nodes_, ports_;
   RingQuestion requested_;
   std::uint64_t steps_ = 0;
-  std::vector<std::size_t> by_other_ways_;  // Indices of uses that are not NVLinks.
+  std::vector<std::size_t> by_other_routes_;  // Indices of uses that are not NVLinks.
 };
 
 // Prefers rings over NVLinks only. Bandwidth gained from PCI would be taken from other traffic.
-RingSet find_rings(const Question& question, Circuits& circuits) {
+RingSet find_rings(const Question& question, NodeRings& node_rings) {
   RingSet found;
   if (const std::optional<RingQuestion> requested = question.over_nvlinks()) found = find_rings(*requested);
-  circuits.only_rings = !found.rings.empty();
-  circuits.visits = found.visits;
-  if (circuits.only_rings) return found;
+  node_rings.only_rings = !found.rings.empty();
+  node_rings.visits = found.visits;
+  if (node_rings.only_rings) return found;
   found = find_rings(question.requested());
-  circuits.visits += found.visits;
+  node_rings.visits += found.visits;
   return found;
 }
 
 }  // namespace
 
-Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
-                       std::uint32_t max_rings) {
-  Circuits circuits;
-  if (nodes.size() > kMaxStations) return circuits;
+NodeRings find_node_rings(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
+                          std::uint32_t max_rings) {
+  NodeRings node_rings;
+  if (nodes.size() > kMaxVertices) return node_rings;
   const Question question(topology, nodes, ports, max_rings);
-  circuits.steps = question.steps();
-  if (question.too_long()) return circuits;
-  const RingSet found = find_rings(question, circuits);
-  circuits.gbytes_per_s = found.gbytes_per_s;
+  node_rings.steps = question.steps();
+  if (question.too_long()) return node_rings;
+  const RingSet found = find_rings(question, node_rings);
+  node_rings.gbytes_per_s = found.gbytes_per_s;
   for (const Ring& ring : found.rings) {
-    Circuit circuit;
-    for (const std::uint32_t station : ring.stations) circuit.nodes.push_back(nodes[station]);
-    if (!ports.empty()) circuit.port = ports[ring.gate];
-    circuit.slowest = question.slowest(ring);
-    circuits.each.push_back(std::move(circuit));
+    NodeRing node_ring;
+    for (const std::uint32_t vertex : ring.vertices) node_ring.nodes.push_back(nodes[vertex]);
+    if (!ports.empty()) node_ring.port = ports[ring.gate];
+    node_ring.slowest = question.slowest(ring);
+    node_rings.each.push_back(std::move(node_ring));
   }
-  return circuits;
+  return node_rings;
 }
 
 std::vector<NodeId> usable_ports(const Topology& topology) {
@@ -172,9 +173,9 @@ namespace {
 // Ranks of one host, by node.
 using Residents = std::map<NodeId, std::vector<Rank>>;
 
-std::vector<Rank> ranks_on(const Circuit& circuit, const Residents& residents) {
+std::vector<Rank> ranks_on(const NodeRing& node_ring, const Residents& residents) {
   std::vector<Rank> ranks;
-  for (const NodeId node : circuit.nodes) {
+  for (const NodeId node : node_ring.nodes) {
     const std::vector<Rank>& here = residents.at(node);
     ranks.insert(ranks.end(), here.begin(), here.end());
   }
@@ -183,13 +184,13 @@ std::vector<Rank> ranks_on(const Circuit& circuit, const Residents& residents) {
 
 // Adds all orders with the ranks of each host reversed, so that both ends of a host have equal traffic. In a tree of
 // hosts, one end has more traffic than the other.
-void add_reversed(std::span<const Station> stations, RankRings& rings) {
+void add_reversed(std::span<const RankNode> rank_nodes, RankRings& rings) {
   const std::size_t count = rings.orders.size();
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<Rank> order = rings.orders[i];
     for (auto first = order.begin(); first != order.end();) {
-      const std::uint32_t host = stations[*first].host;
-      const auto end = std::find_if(first, order.end(), [&](Rank rank) { return stations[rank].host != host; });
+      const std::uint32_t host = rank_nodes[*first].host;
+      const auto end = std::find_if(first, order.end(), [&](Rank rank) { return rank_nodes[rank].host != host; });
       std::reverse(first, end);
       first = end;
     }
@@ -200,18 +201,18 @@ void add_reversed(std::span<const Station> stations, RankRings& rings) {
 
 }  // namespace
 
-RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations, std::uint32_t max_rings) {
+RankRings find_rank_rings(const MergedTopology& merged, std::span<const RankNode> rank_nodes, std::uint32_t max_rings) {
   std::vector<std::uint32_t> hosts;  // In the order of their first ranks.
   std::map<std::uint32_t, Residents> residents;
-  for (Rank rank = 0; rank < stations.size(); ++rank) {
-    const Station& station = stations[rank];
-    if (station.host >= merged.hosts() || station.node >= merged.of(station.host).nodes.size()) return {};
-    if (!residents.contains(station.host)) hosts.push_back(station.host);
-    residents[station.host][station.node].push_back(rank);
+  for (Rank rank = 0; rank < rank_nodes.size(); ++rank) {
+    const RankNode& rank_node = rank_nodes[rank];
+    if (rank_node.host >= merged.hosts() || rank_node.node >= merged.of(rank_node.host).nodes.size()) return {};
+    if (!residents.contains(rank_node.host)) hosts.push_back(rank_node.host);
+    residents[rank_node.host][rank_node.node].push_back(rank);
   }
   // Hosts of the same kind with ranks on the same nodes share one search.
-  std::map<std::pair<std::uint32_t, std::vector<NodeId>>, Circuits> known;
-  std::vector<const Circuits*> of_host;
+  std::map<std::pair<std::uint32_t, std::vector<NodeId>>, NodeRings> known;
+  std::vector<const NodeRings*> of_host;
   RankRings rings;
   rings.gbytes_per_s = std::numeric_limits<double>::infinity();
   std::size_t channels = 0;
@@ -222,8 +223,8 @@ RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station>
     const auto [found, is_new] = known.try_emplace({merged.kind_of[host], nodes});
     if (is_new) {
       const std::vector<NodeId> ports = hosts.size() > 1 ? usable_ports(topology) : std::vector<NodeId>();
-      found->second = find_circuits(topology, nodes, ports, max_rings);
-      if (found->second.each.empty() && !ports.empty()) found->second = find_circuits(topology, nodes, {}, max_rings);
+      found->second = find_node_rings(topology, nodes, ports, max_rings);
+      if (found->second.each.empty() && !ports.empty()) found->second = find_node_rings(topology, nodes, {}, max_rings);
     }
     if (found->second.each.empty()) return {};
     of_host.push_back(&found->second);
@@ -233,20 +234,20 @@ RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station>
   for (std::size_t channel = 0; channel < channels; ++channel) {
     std::vector<Rank> order;
     for (std::size_t i = 0; i < hosts.size(); ++i) {
-      const Circuit& circuit = of_host[i]->each[channel % of_host[i]->each.size()];
-      const std::vector<Rank> ranks = ranks_on(circuit, residents[hosts[i]]);
+      const NodeRing& node_ring = of_host[i]->each[channel % of_host[i]->each.size()];
+      const std::vector<Rank> ranks = ranks_on(node_ring, residents[hosts[i]]);
       order.insert(order.end(), ranks.begin(), ranks.end());
     }
     rings.orders.push_back(std::move(order));
   }
   // A host with fewer rings than other hosts uses some of them repeatedly.
-  for (const Circuits* circuits : of_host) {
-    const std::size_t times = (channels + circuits->each.size() - 1) / circuits->each.size();
-    if (circuits->gbytes_per_s > 0)
-      rings.gbytes_per_s = std::min(rings.gbytes_per_s, circuits->gbytes_per_s / static_cast<double>(times));
+  for (const NodeRings* node_rings : of_host) {
+    const std::size_t times = (channels + node_rings->each.size() - 1) / node_rings->each.size();
+    if (node_rings->gbytes_per_s > 0)
+      rings.gbytes_per_s = std::min(rings.gbytes_per_s, node_rings->gbytes_per_s / static_cast<double>(times));
   }
   if (rings.gbytes_per_s == std::numeric_limits<double>::infinity()) rings.gbytes_per_s = 0;
-  if (hosts.size() > 1 && 2 * channels <= max_rings) add_reversed(stations, rings);
+  if (hosts.size() > 1 && 2 * channels <= max_rings) add_reversed(rank_nodes, rings);
   return rings;
 }
 

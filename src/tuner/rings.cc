@@ -26,7 +26,7 @@ double narrowest(const std::vector<double>& rates, const std::vector<Use>& uses)
 
 struct Candidate {
   double room, latency_us;
-  std::uint32_t station;
+  std::uint32_t vertex;
 
   bool before(const Candidate& other) const {
     return room != other.room ? room > other.room : latency_us < other.latency_us;
@@ -38,11 +38,11 @@ constexpr std::uint32_t kNone = ~0u;
 // A partial ring.
 struct Walk {
   Ring ring;
-  std::bitset<kMaxStations> seen;
-  std::uint32_t last = kNone;  // Marked as seen, but must come last; kNone: any station may be last.
+  std::bitset<kMaxVertices> seen;
+  std::uint32_t last = kNone;  // Marked as seen, but must come last; kNone: any vertex may be last.
 };
 
-// The steps are kept on the heap, because they can be as many as stations times rings, and the caller's stack may be
+// The steps are kept on the heap, because they can be as many as vertices times rings, and the caller's stack may be
 // small. Recursion depth is the number of rings, at most kMaxRings.
 class Search {
  public:
@@ -78,22 +78,22 @@ class Search {
     if (made_.size() % 2 == 1) reverse_of(Ring(made_.back()));
     Walk walk;
     if (question_.gates == 0) {
-      walk.ring.stations.push_back(0);
+      walk.ring.vertices.push_back(0);
       walk.seen.set(0);
       return extend(walk);
     }
-    for (std::uint32_t i = 0; i < question_.gates; ++i) {  // Rings use the gates in turn.
+    for (std::uint32_t i = 0; i < question_.gates; ++i) {  // Rings use the gates round-robin.
       walk.ring.gate = static_cast<std::uint32_t>((made_.size() + i) % question_.gates);
       begin_at_gate(walk);
     }
   }
 
-  // The station that leaves through the gate is selected first; otherwise it might be far from the gate.
+  // The vertex that leaves through the gate is selected first; otherwise it might be far from the gate.
   void begin_at_gate(Walk& walk) {
     const std::uint32_t gate = at(walk);
     choose(gate, walk, Leads::to);
     while (!tried_all()) {
-      const std::uint32_t last = next_station();
+      const std::uint32_t last = next_vertex();
       if (!take(last, gate)) continue;
       walk.last = last;
       walk.seen.set(last);
@@ -105,37 +105,37 @@ class Search {
   }
 
   std::uint32_t at(const Walk& walk) const {
-    return walk.ring.stations.empty() ? question_.stations + walk.ring.gate : walk.ring.stations.back();
+    return walk.ring.vertices.empty() ? question_.vertices + walk.ring.gate : walk.ring.vertices.back();
   }
 
-  // Pushes the possible next stations with sufficient capacity: widest path first, then shortest; ties keep their
+  // Pushes the possible next vertices with sufficient capacity: widest path first, then shortest; ties keep their
   // order.
   enum class Leads : std::uint8_t { from, to };
   void choose(std::uint32_t at, const Walk& walk, Leads leads) {
     const std::size_t first = candidates_.size();
     choices_.push_back({first, first});
-    for (std::uint32_t i = 0; i < question_.stations; ++i) {
+    for (std::uint32_t i = 0; i < question_.vertices; ++i) {
       const std::uint32_t behind = at + 1 + i;
-      const std::uint32_t other = at >= question_.stations      ? i
-                                  : behind < question_.stations ? behind
-                                                                : behind - question_.stations;
+      const std::uint32_t other = at >= question_.vertices      ? i
+                                  : behind < question_.vertices ? behind
+                                                                : behind - question_.vertices;
       if (walk.seen[other]) continue;
       const std::uint32_t from = leads == Leads::from ? at : other, to = leads == Leads::from ? other : at;
       const double left = room(from, to);
       if (left * kSlack < rate_) continue;
-      const std::size_t way = std::size_t{from} * question_.size() + to;
-      const Candidate found = {left, way < question_.latencies_us.size() ? question_.latencies_us[way] : 0, other};
-      std::size_t place = candidates_.size();
+      const std::size_t pair = std::size_t{from} * question_.size() + to;
+      const Candidate found = {left, pair < question_.latencies_us.size() ? question_.latencies_us[pair] : 0, other};
+      std::size_t index = candidates_.size();
       candidates_.push_back(found);
-      for (; place > first && found.before(candidates_[place - 1]); --place)
-        candidates_[place] = candidates_[place - 1];
-      candidates_[place] = found;
+      for (; index > first && found.before(candidates_[index - 1]); --index)
+        candidates_[index] = candidates_[index - 1];
+      candidates_[index] = found;
     }
   }
   bool tried_all() const { return done() || choices_.back().next == candidates_.size(); }
-  std::uint32_t next_station() {
+  std::uint32_t next_vertex() {
     --visits_left_;
-    return candidates_[choices_.back().next++].station;
+    return candidates_[choices_.back().next++].vertex;
   }
   void drop_choice() {
     candidates_.resize(choices_.back().first);
@@ -153,23 +153,23 @@ class Search {
         step_back(walk);
         continue;
       }
-      const std::uint32_t from = at(walk), to = next_station();
+      const std::uint32_t from = at(walk), to = next_vertex();
       if (!take(from, to)) continue;
-      walk.ring.stations.push_back(to);
+      walk.ring.vertices.push_back(to);
       walk.seen.set(to);
       if (!arrive(walk)) step_back(walk);
     }
   }
 
-  // Returns true if there are stations to try from here.
+  // Returns true if there are vertices to try from here.
   bool arrive(const Walk& walk) {
-    const std::size_t seen = walk.ring.stations.size();
+    const std::size_t seen = walk.ring.vertices.size();
     if (done()) return false;
-    if (seen == question_.stations) {
+    if (seen == question_.vertices) {
       close(walk.ring);
       return false;
     }
-    if (walk.last == kNone || seen + 1 < question_.stations) {
+    if (walk.last == kNone || seen + 1 < question_.vertices) {
       choose(at(walk), walk, Leads::from);
     } else {
       choices_.push_back({candidates_.size(), candidates_.size()});
@@ -179,15 +179,15 @@ class Search {
   }
 
   void step_back(Walk& walk) {
-    const std::uint32_t to = walk.ring.stations.back();
-    walk.ring.stations.pop_back();
+    const std::uint32_t to = walk.ring.vertices.back();
+    walk.ring.vertices.pop_back();
     if (to != walk.last) walk.seen.reset(to);
     give_back(at(walk), to);
   }
 
   // The hop out through a gate was taken at the beginning.
   void close(const Ring& ring) {
-    const std::uint32_t from = ring.stations.back(), to = ring.stations.front();
+    const std::uint32_t from = ring.vertices.back(), to = ring.vertices.front();
     const bool takes = question_.gates == 0 && from != to;
     if (takes && !take(from, to)) return;
     made_.push_back(ring);
@@ -198,15 +198,15 @@ class Search {
 
   // Takes the reverse ring as a whole, or not at all.
   void reverse_of(Ring ring) {
-    std::reverse(ring.stations.begin() + (question_.gates > 0 ? 0 : 1), ring.stations.end());
-    std::vector<std::uint32_t> trail = ring.stations;
-    trail.push_back(question_.gates > 0 ? question_.stations + ring.gate : trail.front());
+    std::reverse(ring.vertices.begin() + (question_.gates > 0 ? 0 : 1), ring.vertices.end());
+    std::vector<std::uint32_t> trail = ring.vertices;
+    trail.push_back(question_.gates > 0 ? question_.vertices + ring.gate : trail.front());
     if (question_.gates > 0) trail.insert(trail.begin(), trail.back());
     std::size_t taken = 0;
     const bool loops = trail.size() > 2;
     while (loops && taken + 1 < trail.size() && take(trail[taken], trail[taken + 1])) ++taken;
     if (loops && taken + 1 == trail.size()) {
-      visits_left_ -= std::min(visits_left_, question_.stations);
+      visits_left_ -= std::min(visits_left_, question_.vertices);
       made_.push_back(std::move(ring));
       next_ring();
       made_.pop_back();
@@ -231,35 +231,35 @@ class Search {
   std::vector<Candidate> candidates_;
 };
 
-// Upper bound for the traffic out of (or into) a station: the sum over its paths, limited by links that all of them
+// Upper bound for the traffic out of (or into) a vertex: the sum over its paths, limited by links that all of them
 // share.
-double most_through(const RingQuestion& question, std::uint32_t station, bool sends) {
-  std::vector<std::uint32_t> ways_over(question.rates.size(), 0);
+double most_through(const RingQuestion& question, std::uint32_t vertex, bool sends) {
+  std::vector<std::uint32_t> paths_over(question.rates.size(), 0);
   std::vector<double> min_part(question.rates.size(), 1);
-  std::uint32_t ways = 0;
+  std::uint32_t paths = 0;
   double most = 0;
   for (std::uint32_t other = 0; other < question.size(); ++other) {
-    const std::vector<Use>& uses = sends ? question.use(station, other) : question.use(other, station);
-    if (other == station || uses.empty()) continue;
-    ++ways;
+    const std::vector<Use>& uses = sends ? question.use(vertex, other) : question.use(other, vertex);
+    if (other == vertex || uses.empty()) continue;
+    ++paths;
     most += narrowest(question.rates, uses);
     for (const Use& use : uses) {
-      ++ways_over[use.link];
+      ++paths_over[use.link];
       min_part[use.link] = std::min(min_part[use.link], use.part);
     }
   }
-  for (std::size_t link = 0; link < ways_over.size(); ++link)
-    if (ways > 0 && ways_over[link] == ways) most = std::min(most, question.rates[link] / min_part[link]);
+  for (std::size_t link = 0; link < paths_over.size(); ++link)
+    if (paths > 0 && paths_over[link] == paths) most = std::min(most, question.rates[link] / min_part[link]);
   return most;
 }
 
 double most_of_all(const RingQuestion& question) {
-  const auto through = [&](std::uint32_t station) {
-    return std::min(most_through(question, station, true), most_through(question, station, false));
+  const auto through = [&](std::uint32_t vertex) {
+    return std::min(most_through(question, vertex, true), most_through(question, vertex, false));
   };
   double most = std::numeric_limits<double>::infinity(), gates = 0;
-  for (std::uint32_t station = 0; station < question.stations; ++station) most = std::min(most, through(station));
-  for (std::uint32_t gate = 0; gate < question.gates; ++gate) gates += through(question.stations + gate);
+  for (std::uint32_t vertex = 0; vertex < question.vertices; ++vertex) most = std::min(most, through(vertex));
+  for (std::uint32_t gate = 0; gate < question.gates; ++gate) gates += through(question.vertices + gate);
   return question.gates == 0 ? most : std::min(most, gates);
 }
 
@@ -286,11 +286,11 @@ std::vector<double> rates_of(const RingQuestion& question) {
   return rates;
 }
 
-// The stations in the given order, if there are too many for a search, or none was found in time.
+// The vertices in the given order, if there are too many for a search, or none was found in time.
 Ring plain(const RingQuestion& question) {
   Ring ring;
-  ring.stations.resize(question.stations);
-  std::iota(ring.stations.begin(), ring.stations.end(), 0U);
+  ring.vertices.resize(question.vertices);
+  std::iota(ring.vertices.begin(), ring.vertices.end(), 0U);
   return ring;
 }
 
@@ -299,8 +299,8 @@ Ring plain(const RingQuestion& question) {
 double rate_of(const RingQuestion& question, const std::vector<Ring>& rings) {
   std::vector<double> loads(question.rates.size(), 0);
   for (const Ring& ring : rings) {
-    std::vector<std::uint32_t> trail = ring.stations;
-    if (question.gates > 0) trail.push_back(question.stations + ring.gate);
+    std::vector<std::uint32_t> trail = ring.vertices;
+    if (question.gates > 0) trail.push_back(question.vertices + ring.gate);
     if (trail.size() < 2) continue;
     for (std::size_t i = 0; i < trail.size(); ++i) {
       const std::vector<Use>& uses = question.use(trail[i], trail[(i + 1) % trail.size()]);
@@ -316,9 +316,9 @@ double rate_of(const RingQuestion& question, const std::vector<Ring>& rings) {
 
 RingSet find_rings(const RingQuestion& question) {
   RingSet best;
-  if (question.stations == 0) return best;
+  if (question.vertices == 0) return best;
   std::uint32_t visits = kMaxVisits;
-  if (question.stations <= kMaxStations) {
+  if (question.vertices <= kMaxVertices) {
     const double most = most_of_all(question);
     std::vector<std::pair<double, double>> promises;  // Upper bound of the total bandwidth, and rate per ring.
     for (const double rate : rates_of(question)) {

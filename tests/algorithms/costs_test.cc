@@ -48,16 +48,16 @@ class Accountant {
     Account& account = ranks_[rank];
     const Step step = plans_[rank].steps[account.step];
     for (const Operand& source : step.sources) {
-      if (source.place == Place::lane && lanes_[{source.peer, rank}].empty()) return false;
+      if (source.space == Space::lane && lanes_[{source.peer, rank}].empty()) return false;
     }
     for (const Operand& source : step.sources) {
-      if (source.place != Place::lane) continue;
+      if (source.space != Space::lane) continue;
       std::deque<std::uint32_t>& lane = lanes_[{source.peer, rank}];
       account.depth = std::max(account.depth, lane.front() + 1);
       lane.pop_front();
     }
     for (const Operand& target : step.targets) {
-      if (target.place != Place::lane) continue;
+      if (target.space != Space::lane) continue;
       lanes_[{rank, target.peer}].push_back(account.depth);
       account.sent += target.count;
     }
@@ -152,23 +152,23 @@ class Count {
     return count;
   }
 
-  struct Way {  // The longest chain is the one with most messages between hosts.
+  struct MessageChain {  // The longest chain is the one with most messages between hosts.
     double across = 0, inside = 0;
-    bool operator<(const Way& other) const {
+    bool operator<(const MessageChain& other) const {
       return across != other.across ? across < other.across : inside < other.inside;
     }
   };
   struct Account {
     std::size_t step = 0;
-    Way way;
+    MessageChain chain;
     std::array<Traffic, 2> levels;
     double folded = 0, copied = 0;
   };
 
-  Way longest() const {
-    Way way;
-    for (const Account& account : ranks_) way = std::max(way, account.way);
-    return way;
+  MessageChain longest() const {
+    MessageChain chain;
+    for (const Account& account : ranks_) chain = std::max(chain, account.chain);
+    return chain;
   }
   double longest_message() const { return longest_message_; }
   double between() const {
@@ -194,9 +194,9 @@ class Count {
     return moved;
   }
 
-  static bool meets(const Operand& operand) { return operand.place == Place::lane || operand.place == Place::flag; }
+  static bool meets(const Operand& operand) { return operand.space == Space::lane || operand.space == Space::flag; }
   auto key(Rank writer, Rank reader, const Operand& operand) const {
-    return std::tuple(writer, reader, operand.tag, operand.place);
+    return std::tuple(writer, reader, operand.tag, operand.space);
   }
 
   bool run_plan(Rank rank) {
@@ -210,18 +210,18 @@ class Count {
       const bool across = host_of_[source.peer] != host_of_[rank];
       Traffic& level = account.levels[across ? 1 : 0];
       const double blocks = static_cast<double>(source.count) / units_;
-      const bool others = source.place == Place::lane || (source.is_memory() && source.peer != rank);
+      const bool others = source.space == Space::lane || (source.is_memory() && source.peer != rank);
       if (meets(source)) {
         auto& lane = lanes_[key(source.peer, rank, source)];
-        Way way = lane.front();
+        MessageChain chain = lane.front();
         lane.pop_front();
-        (across ? way.across : way.inside) += 1;
-        account.way = std::max(account.way, way);
+        (across ? chain.across : chain.inside) += 1;
+        account.chain = std::max(account.chain, chain);
         level.messages += 1;
       }
       if (others) level.received += blocks;
       if (others && across) arriving_[host_of_[rank]] += blocks;
-      if (source.place != Place::flag) data += 1, length = blocks, own += others ? 0 : 1;
+      if (source.space != Space::flag) data += 1, length = blocks, own += others ? 0 : 1;
     }
     if (data > 1) account.folded += (data - 1) * length;
     for (const Operand& target : step.targets) {
@@ -229,14 +229,14 @@ class Count {
       Traffic& level = account.levels[across ? 1 : 0];
       const double blocks = static_cast<double>(target.count) / units_;
       if (meets(target)) {
-        lanes_[key(rank, target.peer, target)].push_back(account.way);
+        lanes_[key(rank, target.peer, target)].push_back(account.chain);
         level.messages += 1;
       }
-      if (target.place == Place::lane) longest_message_ = std::max(longest_message_, blocks);
-      const bool others = target.place == Place::lane || (target.is_memory() && target.peer != rank);
+      if (target.space == Space::lane) longest_message_ = std::max(longest_message_, blocks);
+      const bool others = target.space == Space::lane || (target.is_memory() && target.peer != rank);
       if (others) level.sent += blocks;
       if (others && across) leaving_[host_of_[rank]] += blocks;
-      if (!others && target.place != Place::flag && data == 1 && own == 1) account.copied += blocks;
+      if (!others && target.space != Space::flag && data == 1 && own == 1) account.copied += blocks;
     }
     ++account.step;
     return true;
@@ -248,7 +248,7 @@ class Count {
   std::vector<Rank> host_of_;
   double longest_message_ = 0;
   std::map<Rank, double> leaving_, arriving_;
-  std::map<std::tuple<Rank, Rank, std::uint16_t, Place>, std::deque<Way>> lanes_;
+  std::map<std::tuple<Rank, Rank, std::uint16_t, Space>, std::deque<MessageChain>> lanes_;
 };
 
 constexpr double kLittle = 1e-9;

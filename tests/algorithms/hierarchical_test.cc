@@ -42,12 +42,12 @@ TEST_P(Hierarchical, VerifiesEvenAndUnevenGroups) {
       ASSERT_TRUE(algorithm().supports(problem)) << describe(problem);
       const std::vector<Plan> plans = emit_plans(algorithm(), problem);
       for (const Fusion fusion : cases::kFusions) {
-        const std::vector<Plan> obeyed = cases::fused(plans, fusion);
-        EXPECT_EQ(verify(obeyed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
+        const std::vector<Plan> executed = cases::fused(plans, fusion);
+        EXPECT_EQ(verify(executed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
         EXPECT_TRUE(algorithm().supports_compression(problem));
-        EXPECT_EQ(verify(obeyed, {}, Messages::rounded).status().message(), "") << describe(problem);
+        EXPECT_EQ(verify(executed, {}, Messages::rounded).status().message(), "") << describe(problem);
         if (problem.ranks > 32 || fusion == Fusion::stages) continue;
-        EXPECT_EQ(verify(obeyed, {.chunks = 4, .skew = 1}).status().message(), "") << describe(problem);
+        EXPECT_EQ(verify(executed, {.chunks = 4, .skew = 1}).status().message(), "") << describe(problem);
       }
     }
   }
@@ -95,7 +95,7 @@ TEST_P(Hierarchical, SendsMinimalBytesBetweenHosts) {
     std::uint32_t across = 0;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       for (const Operand& target : plan.steps[i].targets) {
-        if (target.place == Place::lane && target.peer / size != plan.steps.self() / size) across += target.count;
+        if (target.space == Space::lane && target.peer / size != plan.steps.self() / size) across += target.count;
       }
     }
     EXPECT_EQ(across * size * hosts, 2 * (hosts - 1) * plan.shape.units);  // 2(k-1)/k of a shard of S/g.
@@ -127,18 +127,18 @@ TEST_P(MultiHostAlgorithms, VerifyEvenAndUnevenGroups) {
     for (const Problem& problem : problems(groups)) {
       const std::vector<Plan> plans = emit_plans(algorithm_, problem);
       for (const Fusion fusion : cases::kFusions) {
-        const std::vector<Plan> obeyed = cases::fused(plans, fusion);
-        EXPECT_EQ(verify(obeyed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
-        EXPECT_EQ(verify(obeyed, {}, Messages::rounded).status().message(), "") << describe(problem);
+        const std::vector<Plan> executed = cases::fused(plans, fusion);
+        EXPECT_EQ(verify(executed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
+        EXPECT_EQ(verify(executed, {}, Messages::rounded).status().message(), "") << describe(problem);
         ++proofs;
         if (problem.ranks > 20 || fusion == Fusion::stages) continue;
         Loop loop{.chunks = 3, .skew = 1, .order = StageOrder::earliest_first};
-        const Result<Proof> proof = verify(obeyed, loop);
+        const Result<Proof> proof = verify(executed, loop);
         ASSERT_TRUE(proof.ok()) << describe(problem);
         EXPECT_LE(proof.value().slots, 4U)
             << describe(problem);  // The number of slots that lanes of a communicator have.
         loop.slots = proof.value().slots;
-        const RefereeResult result = referee_run(obeyed, loop, ++seed);
+        const RefereeResult result = referee_run(executed, loop, ++seed);
         EXPECT_TRUE(result.ok) << describe(problem) << " seed " << seed << ": " << result.text;
       }
     }
@@ -166,7 +166,7 @@ TEST_P(MultiHostAlgorithms, SendMinimalBytesBetweenHosts) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       for (const Operand& target : plan.steps[i].targets) {
         const Rank host = plan.steps.self() / size;
-        if (target.place == Place::lane && target.peer / size != host) sent[host] += target.count;
+        if (target.space == Space::lane && target.peer / size != host) sent[host] += target.count;
       }
     }
   }
@@ -216,7 +216,7 @@ TEST(HostTrees, CountRoundings) {
 // Chains follow the order of ranks, rotated in the host of a root. Ranks at the ends of a host are its leaders.
 TEST(HostTrees, ConnectAdjacentRanksAndHostEnds) {
   const std::vector<Rank> hosts = {3, 5, 1, 4, 4};
-  const auto place_of = [&](Rank rank) {
+  const auto position_of = [&](Rank rank) {
     Rank host = 0;
     while (rank >= hosts[host]) rank -= hosts[host++];
     return std::pair(host, rank);
@@ -227,14 +227,14 @@ TEST(HostTrees, ConnectAdjacentRanksAndHostEnds) {
     problem.root = has_root(collective) ? 5 : 0;  // In the middle of its host.
     std::vector<std::uint64_t> lanes(hosts.size());
     for (const Plan& plan : emit_plans(*find(collective, "hierarchical_tree"), problem)) {
-      const auto [host, place] = place_of(plan.steps.self());
+      const auto [host, position] = position_of(plan.steps.self());
       const auto is_end = [&, host = host](Rank end) { return end == 0 || end + 1 == hosts[host]; };
       for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         for (const Operand& target : plan.steps[i].targets) {
-          if (target.place != Place::lane) continue;
-          const auto [other, there] = place_of(target.peer);
-          const Rank apart = std::max(place, there) - std::min(place, there);
-          if (other != host) EXPECT_TRUE(is_end(place)) << plan.steps.self();
+          if (target.space != Space::lane) continue;
+          const auto [other, there] = position_of(target.peer);
+          const Rank apart = std::max(position, there) - std::min(position, there);
+          if (other != host) EXPECT_TRUE(is_end(position)) << plan.steps.self();
           else EXPECT_TRUE(apart == 1 || (has_root(collective) && host == 1 && apart == hosts[host] - 1));
           if (other != host) ++lanes[host];
         }

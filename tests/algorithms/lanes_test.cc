@@ -9,13 +9,13 @@
 namespace tutti::test {
 namespace {
 
-// Two ways to call: some ranks pass one buffer as input and output, others pass two.
-struct Ways {
+// Two variants of a call: some ranks pass one buffer as input and output, others pass two.
+struct BufferVariants {
   std::vector<Plan> plans[2];  // In place, or out of place if the algorithm supports nothing else.
 };
 
-Ways ways(const cases::Entry& entry, Rank ranks, Rank root) {
-  Ways result;
+BufferVariants plans_of_variants(const cases::Entry& entry, Rank ranks, Rank root) {
+  BufferVariants result;
   for (const bool in_place : {false, true}) {
     Problem problem{.collective = entry.collective, .ranks = ranks, .root = root, .in_place = in_place, .groups = {}};
     if (in_place && !entry.algorithm->supports(problem)) problem.in_place = false;
@@ -51,17 +51,17 @@ TEST_P(LaneEnds, Agree_WhenOnlySomeRanksAreInPlace) {
   for (Rank ranks = 2; ranks <= 9; ++ranks) {
     for (const Rank root : {Rank{0}, ranks - 1}) {
       if (root > 0 && !has_root(GetParam().collective)) continue;
-      const Ways both = ways(GetParam(), ranks, root);
+      const BufferVariants both = plans_of_variants(GetParam(), ranks, root);
       for (const Loop& loop : loops) {
         SCOPED_TRACE(std::to_string(ranks) + " ranks, skew " + std::to_string(loop.skew) + ", slots " +
                      std::to_string(loop.slots));
         Ends writers[2], readers[2];
         for (Rank self = 0; self < ranks; ++self) {
-          for (const int way : {0, 1}) {
-            if (both.plans[way].empty()) continue;
-            const std::vector<LaneUse> uses = lanes_of(both.plans[way], self, loop);
-            add(uses, self, Direction::sends, writers[way]);
-            add(uses, self, Direction::receives, readers[way]);
+          for (const int variant : {0, 1}) {
+            if (both.plans[variant].empty()) continue;
+            const std::vector<LaneUse> uses = lanes_of(both.plans[variant], self, loop);
+            add(uses, self, Direction::sends, writers[variant]);
+            add(uses, self, Direction::receives, readers[variant]);
           }
         }
         EXPECT_EQ(writers[0], readers[0]);
@@ -75,7 +75,7 @@ TEST_P(LaneEnds, Agree_WhenOnlySomeRanksAreInPlace) {
 // A lane belongs to at most one pair, and its partner belongs to the same pair.
 TEST_P(LaneEnds, HaveOnePartner) {
   for (Rank ranks = 2; ranks <= 9; ++ranks) {
-    const Ways both = ways(GetParam(), ranks, 0);
+    const BufferVariants both = plans_of_variants(GetParam(), ranks, 0);
     Ends ends;
     for (Rank self = 0; self < ranks; ++self) {
       const std::vector<LaneUse> uses = lanes_of(both.plans[0], self, {.slots = 4});

@@ -43,18 +43,18 @@ std::string error_of(const Algorithm& algorithm, Collective collective, bool in_
   return verify(plans).status().message();
 }
 
-bool says(const std::string& error, const char* word) { return error.find(word) != std::string::npos; }
+bool mentions(const std::string& error, const char* word) { return error.find(word) != std::string::npos; }
 
 TEST(WrongAlgorithm, IsRejected_PairwiseAllToAllInPlace) {
   const Forced pairwise(Collective::all_to_all, "pairwise");
   const std::string error = error_of(pairwise, Collective::all_to_all, true);
-  EXPECT_TRUE(says(error, "missing")) << error;
+  EXPECT_TRUE(mentions(error, "missing")) << error;
 }
 
 TEST(WrongAlgorithm, IsRejected_MappedAllToAllInPlace) {
   const Forced mapped(Collective::all_to_all, "direct_mapped");
   const std::string error = error_of(mapped, Collective::all_to_all, true);
-  EXPECT_TRUE(says(error, "rac")) << error;
+  EXPECT_TRUE(mentions(error, "rac")) << error;
 }
 
 class OneShotOwnInputFirst : public Wrong {
@@ -73,7 +73,7 @@ class OneShotOwnInputFirst : public Wrong {
 
 TEST(WrongAlgorithm, IsRejected_OneShotFoldingOwnInputFirst) {
   const std::string error = error_of(OneShotOwnInputFirst(), Collective::all_reduce, false);
-  EXPECT_TRUE(says(error, "bits")) << error;
+  EXPECT_TRUE(mentions(error, "bits")) << error;
 }
 
 // All ranks read the inputs of all ranks and write their own outputs.
@@ -99,13 +99,13 @@ class OneShotPull : public Wrong {
 TEST(WrongAlgorithm, IsRejected_OneShotPullWithoutExitFlags) {
   for (const bool in_place : {false, true}) {
     const std::string error = error_of(OneShotPull(false), Collective::all_reduce, in_place);
-    EXPECT_TRUE(says(error, "rac")) << error;
+    EXPECT_TRUE(mentions(error, "rac")) << error;
   }
 }
 
 TEST(WrongAlgorithm, IsRejected_OneShotPullInPlaceWithExitFlags) {
   const std::string error = error_of(OneShotPull(true), Collective::all_reduce, true);
-  EXPECT_TRUE(says(error, "rac")) << error;
+  EXPECT_TRUE(mentions(error, "rac")) << error;
   const std::vector<Plan> out_of_place = emit_plans(OneShotPull(true), {.ranks = kRanks, .groups = {}});
   EXPECT_EQ(verify(out_of_place).status().message(), "");
 }
@@ -128,7 +128,7 @@ class RingOverOutput : public Wrong {
 
 TEST(WrongAlgorithm, IsRejected_RingAsOneLoopOverOutput) {
   const std::string error = error_of(RingOverOutput(), Collective::all_reduce, false);
-  EXPECT_TRUE(says(error, "unwritten")) << error;
+  EXPECT_TRUE(mentions(error, "unwritten")) << error;
 }
 
 }  // namespace

@@ -118,23 +118,23 @@ TEST_P(Collectives, RootedCollectives_WithEveryRoot) {
 TEST_P(Collectives, AllToAllV) {  // Rank i sends (i + j) % 3 * count elements to rank j.
   const auto length = [&](int from, int to) { return static_cast<std::size_t>((from + to) % 3) * count(); };
   Ranks(ranks()).run([&](int rank, tutti_comm comm) {
-    std::vector<std::size_t> send_counts, send_places, recv_counts, recv_places;
+    std::vector<std::size_t> send_counts, send_offsets, recv_counts, recv_offsets;
     std::size_t sent = 0, received = 0;
     for (int peer = 0; peer < ranks(); ++peer) {
       send_counts.push_back(length(rank, peer));
       recv_counts.push_back(length(peer, rank));
-      send_places.push_back(std::exchange(sent, sent + send_counts.back()));
-      recv_places.push_back(std::exchange(received, received + recv_counts.back()));
+      send_offsets.push_back(std::exchange(sent, sent + send_counts.back()));
+      recv_offsets.push_back(std::exchange(received, received + recv_counts.back()));
     }
     Vector recv = poisoned(received);
-    TUTTI_EXPECT_OK(tutti_all_to_all_v(value_.of(rank, sent).data(), send_counts.data(), send_places.data(),
-                                       recv.data(), recv_counts.data(), recv_places.data(), tutti_int32, comm,
+    TUTTI_EXPECT_OK(tutti_all_to_all_v(value_.of(rank, sent).data(), send_counts.data(), send_offsets.data(),
+                                       recv.data(), recv_counts.data(), recv_offsets.data(), tutti_int32, comm,
                                        nullptr));
     for (int peer = 0; peer < ranks(); ++peer) {
       std::size_t first = 0;  // Offset of the block in the peer's send buffer.
       for (int before = 0; before < rank; ++before) first += length(peer, before);
       for (std::size_t i = 0; i < length(peer, rank); ++i) {
-        ASSERT_EQ(recv[recv_places[static_cast<std::size_t>(peer)] + i], value_(peer, first + i)) << where(rank);
+        ASSERT_EQ(recv[recv_offsets[static_cast<std::size_t>(peer)] + i], value_(peer, first + i)) << where(rank);
       }
     }
     ASSERT_EQ(recv.back(), kPoison);

@@ -19,9 +19,9 @@ tutti_status in_group(tutti_comm comm, tutti_stream stream, float* values) {
 }
 
 tutti_status unequal(tutti_comm comm, tutti_stream stream, float* values) {
-  const std::size_t counts[2] = {1, 1}, places[2] = {0, 1};
+  const std::size_t counts[2] = {1, 1}, offsets[2] = {0, 1};
   const tutti_status status =
-      tutti_all_to_all_v(values, counts, places, values + 2, counts, places, tutti_float32, comm, stream);
+      tutti_all_to_all_v(values, counts, offsets, values + 2, counts, offsets, tutti_float32, comm, stream);
   return stream == nullptr || status != tutti_ok ? status : tutti_stream_synchronize(stream);
 }
 

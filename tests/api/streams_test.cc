@@ -48,13 +48,13 @@ TEST_F(StreamTest, GroupJoinsItsStreams) {
   tutti_stream first = nullptr, second = nullptr;
   ASSERT_EQ(tutti_stream_create(&first), tutti_ok);
   ASSERT_EQ(tutti_stream_create(&second), tutti_ok);
-  const std::size_t ones[4] = {1, 1, 1, 1}, places[4] = {0, 1, 2, 3};
+  const std::size_t ones[4] = {1, 1, 1, 1}, offsets[4] = {0, 1, 2, 3};
   fake_->held = true;
   tutti_group_start();
   EXPECT_EQ(all_reduce(1, first), tutti_ok);
   {
     const std::size_t copied[4] = {1, 1, 1, 1};
-    EXPECT_EQ(tutti_all_to_all_v(memory_, copied, places, memory_ + 8, ones, places, tutti_float32, comm_, second),
+    EXPECT_EQ(tutti_all_to_all_v(memory_, copied, offsets, memory_ + 8, ones, offsets, tutti_float32, comm_, second),
               tutti_ok);
   }
   EXPECT_EQ(tutti_group_end(), tutti_ok);

@@ -92,16 +92,16 @@ struct Trained {
 };
 
 // Result after kSteps steps of gradient descent.
-Trained train(const std::vector<Image>& images, const Variant& way) {
+Trained train(const std::vector<Image>& images, const Variant& variant) {
   const Ranks ranks(kRanks);
   std::vector<Floats> trained(kRanks);
   ranks.run([&](int rank, tutti_comm comm) {
     tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-    options.compression = way.compression;
+    options.compression = variant.compression;
     tutti_comm view = nullptr;
     TUTTI_EXPECT_OK(tutti_comm_with_options(comm, &options, &view));
     Floats weights = first_weights(), gradient(kWeights), residual(kWeights, 0);
-    if (way.feedback) {
+    if (variant.feedback) {
       TUTTI_EXPECT_OK(tutti_residual_attach(gradient.data(), kWeights, tutti_float32, residual.data(), view));
     }
     for (int step = 0; step < kSteps; ++step) {
@@ -132,15 +132,15 @@ TEST(Training, ConvergesAsWithFloat32_WithErrorFeedback) {
   const std::vector<Image> images = read_images();
   ASSERT_EQ(images.size(), 1024U);
   const Trained exact = train(images, {});
-  const double way_tuned = distance(exact.weights, first_weights());
+  const double training_distance = distance(exact.weights, first_weights());
   struct Off {
     double loss, weights;  // Relative errors; weights relative to the distance that training moved them.
   };
-  const auto off = [&](const Variant& way) {
-    const Trained trained = train(images, way);
-    const Off found = {trained.loss / exact.loss - 1, distance(trained.weights, exact.weights) / way_tuned};
-    std::printf("%s %-16s loss %.5f, %+.3f %%; weights off by %.3f %%\n", way.compression,
-                way.feedback ? "with feedback" : "without feedback", trained.loss, 100 * found.loss,
+  const auto off = [&](const Variant& variant) {
+    const Trained trained = train(images, variant);
+    const Off found = {trained.loss / exact.loss - 1, distance(trained.weights, exact.weights) / training_distance};
+    std::printf("%s %-16s loss %.5f, %+.3f %%; weights off by %.3f %%\n", variant.compression,
+                variant.feedback ? "with feedback" : "without feedback", trained.loss, 100 * found.loss,
                 100 * found.weights);
     return found;
   };

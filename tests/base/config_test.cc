@@ -174,6 +174,13 @@ TEST(Config, RejectsRenamedVariable) {
   EXPECT_EQ(read({{"TUTTI_COMPRESS", "int8"}}).config.refused, Errors());
 }
 
+TEST(Config, RejectsRenamedValue) {
+  EXPECT_EQ(read({{"TUTTI_CHECK", "wire"}}).config.refused, "TUTTI_CHECK is \"wire\", which was renamed: use \"mac\"");
+  const ReadConfig read_mac = read({{"TUTTI_CHECK", "mac"}});
+  EXPECT_EQ(read_mac.config.refused, "");
+  EXPECT_TRUE(read_mac.config.check_tcp);
+}
+
 TEST(Config, AcceptsProtocolInAnyCase) {
   EXPECT_EQ(read({{"TUTTI_PROTOCOL", "simple"}}).config.protocol, "Simple");
   EXPECT_EQ(read({{"TUTTI_PROTOCOL", "ll128"}}).config.protocol, "LL128");

@@ -14,9 +14,9 @@ TEST(Address, ReportsThatLoopbackIsDown) {
   Processes processes;
   processes.start([]() -> std::string {  // All interfaces of a new network namespace are down.
     if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return "";
-    Address nobody = loopback_address();
-    nobody.port = 9;
-    return connect_to({nobody, "", SOCK_STREAM}).status().message();
+    Address unused = loopback_address();
+    unused.port = 9;
+    return connect_to({unused, "", SOCK_STREAM}).status().message();
   });
   const std::string text = processes.report(0);
   if (text.empty()) GTEST_SKIP() << "this user makes no network namespaces";

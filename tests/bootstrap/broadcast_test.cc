@@ -15,8 +15,8 @@ namespace {
 std::string share(Bootstrap& bootstrap) {
   for (Rank root = 0; root < bootstrap.ranks(); ++root) {
     std::vector<std::uint32_t> words(2000 + 10 * root, bootstrap.rank() == root ? root + 7 : 0);
-    Status heard = bootstrap.broadcast(root, std::as_writable_bytes(std::span(words)), {Deadline::after_ms(20'000)});
-    if (!heard.ok()) return heard.message();
+    Status received = bootstrap.broadcast(root, std::as_writable_bytes(std::span(words)), {Deadline::after_ms(20'000)});
+    if (!received.ok()) return received.message();
     for (const std::uint32_t word : words)
       if (word != root + 7) return "not what rank " + std::to_string(root) + " had";
     const Location& location = bootstrap.peer(root).location;

@@ -109,7 +109,7 @@ bool completes(std::ptrdiff_t altered) {
   Relay between = relay();
   std::size_t said = 0;
   bool called = false, answered = false;
-  for (int turn = 0; turn < 4; ++turn) {
+  for (int iteration = 0; iteration < 4; ++iteration) {
     Result<bool> caller = called ? Result<bool>(true) : between.caller.advance();
     Result<bool> responder = answered ? Result<bool>(true) : between.responder.advance();
     if (!caller.ok() || !responder.ok()) return false;

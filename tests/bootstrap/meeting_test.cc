@@ -181,8 +181,8 @@ TEST(Rendezvous, NamesBothProcesses_WhenRankZeroIsStartedTwice) {
 
 TEST(Rendezvous, ReportsOtherProgram_WhenPortIsInUse) {
   const RendezvousPoint point = at_a_port();
-  const Address place = resolve(point.host, point.port).value();
-  const Socket other = listen_at({place, "", SOCK_STREAM}).value();
+  const Address address = resolve(point.host, point.port).value();
+  const Socket other = listen_at({address, "", SOCK_STREAM}).value();
   const std::string text = share_unique_id({0, 2, "test", point}, RendezvousOptions{}, {}).status().message();
   EXPECT_NE(text.find("already in use: another program has this port: choose another port"), std::string::npos) << text;
 }
@@ -212,9 +212,9 @@ TEST(Rendezvous, SuspectsLoopback_WhenRanksAreMissing) {
                                  {"LOCAL_WORLD_SIZE", "1"},
                                  {"MASTER_ADDR", "localhost"},
                                  {"MASTER_PORT", "29400"}});
-  const LaunchedRank told = find_launched_rank(environment).value();
-  const std::string doubt = "localhost works on one host only; for several hosts set MASTER_ADDR to";
-  EXPECT_NE(advice_for(told.point).find(doubt), std::string::npos) << advice_for(told.point);
+  const LaunchedRank launched = find_launched_rank(environment).value();
+  const std::string advice = "localhost works on one host only; for several hosts set MASTER_ADDR to";
+  EXPECT_NE(advice_for(launched.point).find(advice), std::string::npos) << advice_for(launched.point);
 }
 
 TEST(Rendezvous, RequiresAddressOfRankZerosHost) {
@@ -287,11 +287,12 @@ bool names_the_cure(std::string_view text) {
 
 TEST(Rendezvous, SuggestsRemedy_WhenRanksUseDifferentNames) {
   RendezvousPoint named = on_this_host();
-  const auto told = [&] { return explain_absence(timeout_error("late"), named).message(); };
-  EXPECT_TRUE(names_the_cure(told()));
-  EXPECT_EQ(told().find("several shells"), std::string::npos);
+  const auto explanation = [&] { return explain_absence(timeout_error("late"), named).message(); };
+  EXPECT_TRUE(names_the_cure(explanation()));
+  EXPECT_EQ(explanation().find("several shells"), std::string::npos);
   named.by_parent = true;
-  EXPECT_NE(told().find("; are the ranks of several shells, users, containers or namespaces? Then"), std::string::npos);
+  EXPECT_NE(explanation().find("; are the ranks of several shells, users, containers or namespaces? Then"),
+            std::string::npos);
   EXPECT_EQ(explain_absence(invalid_usage("twice"), named).message(), "twice");
   RendezvousPoint elsewhere = at_a_port();
   elsewhere.host = "host-a";

@@ -37,21 +37,22 @@ struct Word {
   Secret session{};
 };
 
-std::string hear(const PeerSocket& link, Word& word) {
-  std::size_t heard = 0;
-  while (heard < sizeof word) {
+std::string receive_word(const PeerSocket& link, Word& word) {
+  std::size_t received = 0;
+  while (received < sizeof word) {
     pollfd polled = {link.socket.get(), POLLIN, 0};
     if (::poll(&polled, 1, 60'000) != 1) return "silence on " + link.route;
-    const ssize_t count = ::recv(link.socket.get(), reinterpret_cast<char*>(&word) + heard, sizeof word - heard, 0);
+    const ssize_t count =
+        ::recv(link.socket.get(), reinterpret_cast<char*>(&word) + received, sizeof word - received, 0);
     if (count <= 0) return "the end of " + link.route;
-    heard += static_cast<std::size_t>(count);
+    received += static_cast<std::size_t>(count);
   }
   return "";
 }
 
-std::string say(const PeerSocket& link, const Word& word) {
+std::string send_word(const PeerSocket& link, const Word& word) {
   const ssize_t count = ::send(link.socket.get(), &word, sizeof word, MSG_NOSIGNAL);
-  return count == sizeof word ? "" : "nothing can be said on " + link.route;
+  return count == sizeof word ? "" : "cannot send on " + link.route;
 }
 
 std::string talk(Bootstrap& bootstrap) {
@@ -62,15 +63,15 @@ std::string talk(Bootstrap& bootstrap) {
     const PeerSocket& link = peer_sockets[peer];
     if (sockets[peer]) return "a unix socket to rank " + std::to_string(peer);
     if (bootstrap.on_same_host(peer) != (peer == self)) return "rank " + std::to_string(peer) + " is on the wrong host";
-    if (bool(link.socket) == (peer == self)) return "a wire too many or too few to rank " + std::to_string(peer);
+    if (bool(link.socket) == (peer == self)) return "a socket too many or too few to rank " + std::to_string(peer);
     if (peer == self) continue;
-    if (std::string wrong = say(link, {self, peer, link.called, link.session}); !wrong.empty()) return wrong;
+    if (std::string wrong = send_word(link, {self, peer, link.called, link.session}); !wrong.empty()) return wrong;
   }
   for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
     const PeerSocket& link = peer_sockets[peer];
     if (peer == self) continue;
     Word word;
-    if (std::string wrong = hear(link, word); !wrong.empty()) return wrong;
+    if (std::string wrong = receive_word(link, word); !wrong.empty()) return wrong;
     const bool right = word.from == peer && word.to == self && link.called == (peer < self) &&
                        link.called != (word.called != 0) && word.session == link.session;
     if (!right) return "rank " + std::to_string(word.from) + " at the other end of " + link.route;
@@ -172,11 +173,11 @@ TEST(PeerSockets, AreNotMade_BetweenRanksOfOneHost) {
       const std::vector<PeerSocket> peer_sockets = bootstrap.take_peer_sockets();
       const auto connected =
           std::count_if(peer_sockets.begin(), peer_sockets.end(), [](const PeerSocket& w) { return bool(w.socket); });
-      return std::to_string(peer_sockets.size()) + " places, " + std::to_string(connected) + " wires";
+      return std::to_string(peer_sockets.size()) + " sockets, " + std::to_string(connected) + " connected";
     };
     processes.start([=] { return join_and(count, id, rank_of(rank, 2), together); });
   }
-  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "2 places, 0 wires");
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "2 sockets, 0 connected");
 }
 
 TEST(PeerSockets, AreMade_WhenAnyRankNeedsThem) {
@@ -312,10 +313,10 @@ TEST(PeerSockets, Fail_WhenRankDies) {
 
 std::vector<Socket> strangers;
 
-void call_as_strangers(std::string_view place) {
-  const std::size_t colon = place.find(':');
+void call_as_strangers(std::string_view endpoint) {
+  const std::size_t colon = endpoint.find(':');
   Address address = loopback_address();
-  address.port = static_cast<std::uint16_t>(std::stoi(std::string(place.substr(colon + 1))));
+  address.port = static_cast<std::uint16_t>(std::stoi(std::string(endpoint.substr(colon + 1))));
   for (int i = 0; i < 40; ++i) {
     strangers.push_back(connect_to({address, "", SOCK_STREAM}).value());
     const std::string_view text = i % 3 == 0 ? "" : i % 3 == 1 ? "TiH" : "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";

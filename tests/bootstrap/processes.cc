@@ -28,7 +28,7 @@ void require_one_thread() {
   if (forks_beside_threads) return;
   const std::filesystem::directory_iterator threads("/proc/self/task");
   if (std::distance(begin(threads), end(threads)) == 1) return;
-  std::fputs("this test forks a process that has threads, which the address sanitizer does not bear\n", stderr);
+  std::fputs("this test forks a process that has threads, which the address sanitizer does not support\n", stderr);
   std::abort();
 }
 

@@ -34,7 +34,7 @@ TEST_P(Compression, IsWithinDocumentedError_AndIdenticalOnAllRanks) {
           const Outcome outcome = run(ranks, problem, count, sending(compression, algorithm->name()));
           for (const Status& status : outcome.statuses) ASSERT_TRUE(status.ok()) << status.message();
           ASSERT_STREQ(outcome.ran.compression, compression);
-          const bool all_alike = keeps_of(problem.collective) != Keeps::nothing;
+          const bool all_alike = rounded_stores_of(problem.collective) != RoundedStores::none;
           for (const auto& output : outcome.outputs) {
             if (all_alike) {
               ASSERT_EQ(std::memcmp(output.data(), outcome.outputs[0].data(), output.size() * sizeof(float)), 0);

@@ -169,19 +169,19 @@ class Timetable {
     OfRank& rank = ranks_[self];
     const Step& step = rank.steps[rank.next];
     for (const Operand& source : step.sources) {
-      if (source.place == Place::lane && lanes_[{source.peer, self, source.tag}].empty()) return false;
+      if (source.space == Space::lane && lanes_[{source.peer, self, source.tag}].empty()) return false;
     }
     std::uint32_t units = 0;
     for (const Operand& source : step.sources) {
       units = source.count;
-      if (source.place != Place::lane) continue;
+      if (source.space != Space::lane) continue;
       std::deque<double>& lane = lanes_[{source.peer, self, source.tag}];
       rank.clock = std::max(rank.clock, lane.front());
       lane.pop_front();
     }
     rank.clock += kRankTime * units;
     for (const Operand& target : step.targets) {
-      if (target.place == Place::lane) lanes_[{self, target.peer, target.tag}].push_back(arrival(self, target));
+      if (target.space == Space::lane) lanes_[{self, target.peer, target.tag}].push_back(arrival(self, target));
     }
     ++rank.next;
     return true;

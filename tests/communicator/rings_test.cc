@@ -76,7 +76,7 @@ Bricks spoken(const std::vector<RankMapping>& rank_mappings, const Problem& prob
       const Plan mine = mapped_plan(rank_mapping, problem, plan);
       for (std::size_t i = 0; i < mine.steps.size(); ++i)
         for (const Operand& target : mine.steps[i].targets)
-          if (target.place == Place::lane) ++messages[{mine.steps.self(), target.peer}];
+          if (target.space == Space::lane) ++messages[{mine.steps.self(), target.peer}];
     }
   }
   return messages;
@@ -177,7 +177,7 @@ std::vector<Rank> on_other_hosts(const Plan& plan, Rank size) {
   std::vector<Rank> peers;
   for (std::size_t i = 0; i < plan.steps.size(); ++i)
     for (const Operand& target : plan.steps[i].targets)
-      if (target.place == Place::lane && target.peer / size != plan.steps.self() / size) peers.push_back(target.peer);
+      if (target.space == Space::lane && target.peer / size != plan.steps.self() / size) peers.push_back(target.peer);
   return peers;
 }
 

@@ -8,8 +8,8 @@
 namespace tutti::test {
 namespace {
 
-void expect_block(PhiloxBlock counter, std::uint64_t key, PhiloxBlock expected) {
-  const PhiloxBlock block = philox(counter, key);
+void expect_block(PhiloxWords counter, std::uint64_t key, PhiloxWords expected) {
+  const PhiloxWords block = philox(counter, key);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(block.words[i], expected.words[i]) << i;
 }
 

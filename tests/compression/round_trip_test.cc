@@ -46,7 +46,7 @@ void expect_all_come_back(DataType type, const std::vector<float>& values) {
     EXPECT_TRUE(comes_back(find_codec(format), format, type, values)) << name(format) << " of " << name(type);
 }
 
-// Groups whose blocks have this largest magnitude, at changing places.
+// Groups whose blocks have this largest magnitude, at changing positions.
 void append_group(std::vector<float>& values, CaseValues& source, float largest) {
   for (std::uint32_t block = 0; block < kCompressionGroup; block += 32) {
     const std::uint64_t at = source.word() % 32;

@@ -79,13 +79,14 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
   void judge(const TestCallShape& shape, std::uint32_t slots, Forms forms) {
     test_call_.forms = forms;
     test_call_.loop.slots = slots;
-    test_call_.way = test_call_.plans[1].empty() ? Way::out_of_place : static_cast<Way>(random_() % 3);
+    test_call_.in_place =
+        test_call_.plans[1].empty() ? InPlaceUse::out_of_place : static_cast<InPlaceUse>(random_() % 3);
     test_call_.averages = reduces(GetParam().collective) && random_() % 2 == 0;
     test_call_.straight = random_() % 2 == 0;
     test_call_.channels = test_call_.engine != nullptr ? 1 + random_() % 2 : 1;
     ASSERT_EQ(ranks_.run(test_call_), "")
-        << describe(test_call_.plans[0][0].problem) << ", " << shape.name << ", " << slots << " slots, way "
-        << int(test_call_.way) << ", forms " << int(forms) << ", protocol " << int(test_call_.protocol) << ", "
+        << describe(test_call_.plans[0][0].problem) << ", " << shape.name << ", " << slots << " slots, in place "
+        << int(test_call_.in_place) << ", forms " << int(forms) << ", protocol " << int(test_call_.protocol) << ", "
         << test_call_.channels << " channels, " << test_call_.count << " elements, seed " << kSeed;
   }
 

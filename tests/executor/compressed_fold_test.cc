@@ -99,7 +99,7 @@ class CompressedFoldTest : public testing::Test {
   struct Delivered {
     std::vector<std::byte> message, memory;
   };
-  Delivered fold(const Setting& at, Keeps keeps, std::uint32_t encoded, bool complete) {
+  Delivered fold(const Setting& at, RoundedStores rounded_stores, std::uint32_t encoded, bool complete) {
     std::vector<Guarded> sources;
     std::vector<std::uint8_t> marks;
     sum_.assign(at.count, 0);
@@ -129,7 +129,7 @@ class CompressedFoldTest : public testing::Test {
     arguments.complete = complete;
     arguments.ranks = 4;
     arguments.streamed_targets = streams_ ? ~std::uint64_t{0} : 0;
-    CompressedFold(at.format, at.type, Reduction::sum, keeps, *kernels_)(arguments, {marks.data(), to_marks});
+    CompressedFold(at.format, at.type, Reduction::sum, rounded_stores, *kernels_)(arguments, {marks.data(), to_marks});
     EXPECT_TRUE(message.intact() && memory.intact() && second.intact());
     EXPECT_EQ(std::memcmp(message.data(), second.data(), message.size()), 0);
     if (sources_ == 1 && encoded == 1) {
@@ -141,20 +141,23 @@ class CompressedFoldTest : public testing::Test {
   void expect_the_same(const Setting& at) {
     for (sources_ = 1; sources_ <= 3; ++sources_) {
       for (std::uint32_t encoded = 0; encoded < 1U << sources_; ++encoded) {
-        for (const Keeps keeps : {Keeps::nothing, Keeps::sums, Keeps::copies}) expect_the_same(at, encoded, keeps);
+        for (const RoundedStores rounded_stores : {RoundedStores::none, RoundedStores::sums, RoundedStores::copies})
+          expect_the_same(at, encoded, rounded_stores);
       }
     }
   }
 
-  void expect_the_same(const Setting& at, std::uint32_t encoded, Keeps keeps) {
+  void expect_the_same(const Setting& at, std::uint32_t encoded, RoundedStores rounded_stores) {
     const bool complete = sources_ > 1;
-    const Delivered got = fold(at, keeps, encoded, complete);
+    const Delivered got = fold(at, rounded_stores, encoded, complete);
     SCOPED_TRACE(std::string(name(at.format)) + " of " + name(at.type) + " " + std::to_string(at.count) + ", " +
                  std::to_string(sources_) + " sources, messages " + std::to_string(encoded));
     if (encoded != 1 || sources_ > 1) {
       ASSERT_EQ(got.message, to_message(at, sum_));
     }
-    const bool kept = keeps == Keeps::sums ? complete : keeps == Keeps::copies && (encoded & 1) == 0;
+    const bool kept = rounded_stores == RoundedStores::sums
+                          ? complete
+                          : rounded_stores == RoundedStores::copies && (encoded & 1) == 0;
     std::vector<std::byte> memory(got.memory.size());
     to_memory(at, kept ? from_message(at, got.message.data()) : sum_, memory.data());
     ASSERT_EQ(got.memory, memory);
@@ -183,7 +186,7 @@ class CompressedFoldTest : public testing::Test {
     const std::uint8_t marks[] = {1, 0};
     const FoldArguments arguments{
         .sources = from, .targets = to, .source_count = 2, .target_count = 2, .count = at.count};
-    CompressedFold(at.format, at.type, Reduction::sum, Keeps::nothing, *kernels_)(arguments, {marks, marks});
+    CompressedFold(at.format, at.type, Reduction::sum, RoundedStores::none, *kernels_)(arguments, {marks, marks});
     EXPECT_TRUE(memory.intact() && sent.intact());
     std::vector<std::byte> wanted(memory.size());
     to_memory(at, sum, wanted.data());
@@ -250,7 +253,7 @@ TEST_F(CompressedFoldTest, ForwardsReceivedBytes) {
       const std::uint8_t marks[] = {0, 1};
       const FoldArguments arguments{
           .sources = from, .targets = to, .source_count = 1, .target_count = 2, .count = kCount};
-      CompressedFold(at.format, at.type, Reduction::sum, Keeps::copies, kernels)(arguments, {marks + 1, marks});
+      CompressedFold(at.format, at.type, Reduction::sum, RoundedStores::copies, kernels)(arguments, {marks + 1, marks});
       EXPECT_EQ(std::memcmp(sent.data(), message.data(), message.size()), 0) << name(at.format);
       const std::vector<float> meant = from_message(at, message.data());
       EXPECT_EQ(std::memcmp(memory.data(), meant.data(), memory.size()), 0) << name(at.format);
@@ -263,7 +266,7 @@ TEST_F(CompressedFoldTest, ForwardsReceivedBytes) {
 struct Pair {
   CompressionFormat format;
   Reduction reduction;
-  Keeps keeps;
+  RoundedStores rounded_stores;
   float memory;
   std::uint32_t own_at;
 };
@@ -284,7 +287,8 @@ std::vector<float> fold_pair(const Pair& pair, const FoldKernels& kernels, FoldA
   arguments.targets = to;
   arguments.target_count = 1;
   arguments.count = kCount;
-  CompressedFold(pair.format, DataType::float32, pair.reduction, pair.keeps, kernels)(arguments, {marks, &is_memory});
+  CompressedFold(pair.format, DataType::float32, pair.reduction, pair.rounded_stores, kernels)(arguments,
+                                                                                               {marks, &is_memory});
   return result;
 }
 
@@ -292,11 +296,11 @@ TEST_F(CompressedFoldTest, DividesAverages_BeforeRounding) {
   for_each_kernel([](const FoldKernels& kernels) {
     const FoldArguments whole{.complete = true, .ranks = 2};
     const std::vector<float> half =
-        fold_pair({CompressionFormat::bf16, Reduction::avg, Keeps::sums, 3, 1}, kernels, whole);
+        fold_pair({CompressionFormat::bf16, Reduction::avg, RoundedStores::sums, 3, 1}, kernels, whole);
     EXPECT_EQ(half, std::vector<float>(200, 2));
     const FoldArguments part{.complete = false, .ranks = 2};
     const std::vector<float> sum =
-        fold_pair({CompressionFormat::bf16, Reduction::avg, Keeps::sums, 3, 1}, kernels, part);
+        fold_pair({CompressionFormat::bf16, Reduction::avg, RoundedStores::sums, 3, 1}, kernels, part);
     EXPECT_EQ(sum, std::vector<float>(200, 4));
   });
 }
@@ -304,7 +308,7 @@ TEST_F(CompressedFoldTest, DividesAverages_BeforeRounding) {
 TEST_F(CompressedFoldTest, ScalesOwnOperandOnly) {
   for_each_kernel([](const FoldKernels& kernels) {
     for (const std::uint32_t own : {0U, 1U}) {
-      const Pair pair{CompressionFormat::fp16, Reduction::pre_mul_sum, Keeps::nothing, 1, own};
+      const Pair pair{CompressionFormat::fp16, Reduction::pre_mul_sum, RoundedStores::none, 1, own};
       EXPECT_EQ(fold_pair(pair, kernels, {.own = own, .scale = 8}), std::vector<float>(200, 9)) << "own " << own;
     }
   });

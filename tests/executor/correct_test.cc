@@ -85,9 +85,9 @@ class ResidualCorrection : public testing::TestWithParam<int> {
   static void by_threads(const CorrectTask& task) {
     visit_form(task.compression, [&]<class Form>(Type<Form>) {
       std::vector<std::thread> threads;
-      for (std::uint32_t worker = 0; worker < WarpOfThreads::kWorkers; ++worker)
-        threads.emplace_back([&, worker] {
-          Correct<Form, WarpOfThreads>(task, {worker, WarpOfThreads::kWorkers}).run();
+      for (std::uint32_t thread = 0; thread < WarpOfThreads::kThreads; ++thread)
+        threads.emplace_back([&, thread] {
+          Correct<Form, WarpOfThreads>(task, {thread, WarpOfThreads::kThreads}).run();
         });
       for (std::thread& thread : threads) thread.join();
     });
@@ -109,7 +109,7 @@ TEST_P(ResidualCorrection, MatchesCpuBits) {
           Buffers wanted = given, found = given;
           by_cpu(at, wanted);
           by_thread_block(at, found, [](const CorrectTask& task) {
-            for (std::uint32_t worker = 0; worker < 3; ++worker) correct(task, {worker, 3});
+            for (std::uint32_t thread = 0; thread < 3; ++thread) correct(task, {thread, 3});
           });
           ASSERT_TRUE(found == wanted) << name(type) << " " << count << " x " << blocks << ", seed " << seed_;
           if (count < 128) continue;

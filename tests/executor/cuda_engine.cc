@@ -55,12 +55,12 @@ std::string CudaEngine::run(const std::vector<std::vector<KernelCall>>& calls, s
   for (cudaStream_t stream : streams_) must(cudaStreamSynchronize(stream));
   for (const auto& [memory, bytes] : workspaces_) own_.deallocate(memory, bytes);
   workspaces_.clear();
-  std::string complaint = complaints(calls.size());
-  for (std::size_t rank = 0; rank < calls.size() && complaint.empty(); ++rank) {
+  std::string error = errors(calls.size());
+  for (std::size_t rank = 0; rank < calls.size() && error.empty(); ++rank) {
     if (reinterpret_cast<const Shown*>(shown_.host)[rank].reported.begun != operations.size())
-      complaint = "rank " + std::to_string(rank) + " has not said that its last call began";
+      error = "rank " + std::to_string(rank) + " has not reported that its last call began";
   }
-  return complaint;
+  return error;
 }
 
 BatchCall CudaEngine::prepared(const KernelCall& call, std::uint32_t channels, std::uint32_t rank) {
@@ -96,7 +96,7 @@ void CudaEngine::launch(const std::vector<BatchCall>& operation) {
   }
 }
 
-std::string CudaEngine::complaints(std::size_t ranks) const {
+std::string CudaEngine::errors(std::size_t ranks) const {
   std::string text;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const KernelReport& report = reinterpret_cast<const Shown*>(shown_.host)[rank].reported.report;

@@ -35,7 +35,7 @@ class CudaEngine final : public Engine {
  private:
   void launch(const std::vector<BatchCall>& operation);
   BatchCall prepared(const KernelCall& call, std::uint32_t channels, std::uint32_t rank);
-  std::string complaints(std::size_t ranks) const;
+  std::string errors(std::size_t ranks) const;
 
   const Launches launches_;
   const Room room_;

@@ -40,7 +40,7 @@ TEST_P(DeviceGraphTest, ComputesCorrectResults_InEachReplay) {
     calls_->rank_set().load(0, 10 + replay);
     ASSERT_TRUE(graph->replay(c_).ok());
     expect_done(c_);
-    EXPECT_EQ(calls_->rank_set().complaint(), "");
+    EXPECT_EQ(calls_->rank_set().error(), "");
     EXPECT_TRUE(std::equal(copied.begin(), copied.end(), reinterpret_cast<Number*>(zero.call.self.output)));
   }
 }

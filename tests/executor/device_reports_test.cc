@@ -83,14 +83,15 @@ TEST_P(DeviceReportTest, IsWrittenByAllStoppedCalls) {
   EXPECT_EQ(calls_->begun(0), 2U);
 }
 
-// A call that begins after a failure stores neither a message nor a meeting record: the peer's memory may belong to
+// A call that begins after a failure stores neither a message nor an address record: the peer's memory may belong to
 // another communicator by then.
 TEST_P(DeviceReportTest, FollowsNoStore_WhenCallBeginsAfterFailure) {
   DeviceReach reach(device());
   std::pmr::vector<std::uint32_t> failed(1, 1, &reach);
   struct Case {
     const char* algorithm;
-    std::uint32_t step;  // The step in which the other rank waits; 0 is the meeting before the first step.
+    std::uint32_t
+        step;  // The step in which the other rank waits; 0 is the exchange of addresses before the first step.
   };
   for (const auto& [algorithm, step] : {Case{"one_shot", 1}, Case{"two_shot_mapped", 0}}) {
     prepare(algorithm);

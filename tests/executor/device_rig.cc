@@ -44,8 +44,9 @@ std::vector<DeviceKind> device_kinds() {
 
 std::vector<DeviceKind> shared_device_kinds() {
   std::vector<DeviceKind> kinds = device_kinds();
-  static const int turns = ::memfd_create("tutti-turns", MFD_CLOEXEC);
-  kinds.push_back({"host_in_turns", [] { return host_rig({.sharing = ComputeSharing::none, .turns = turns}); }});
+  static const int launch_lock = ::memfd_create("tutti-launch_lock", MFD_CLOEXEC);
+  kinds.push_back(
+      {"host_in_turns", [] { return host_rig({.sharing = ComputeSharing::none, .launch_lock = launch_lock}); }});
   return kinds;
 }
 

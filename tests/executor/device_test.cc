@@ -113,7 +113,7 @@ TEST_P(DeviceTest, RunsWorkOfStreamInOrder) {
   expect_done(a_);
   expect_done(b_);
   EXPECT_TRUE(end->reached().value());
-  EXPECT_EQ(calls_->rank_set().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().error(), "");
   EXPECT_TRUE(copied.equals(zero));
 }
 
@@ -136,7 +136,7 @@ TEST_P(DeviceTest, HoldsStreamUntilEvent) {
   EXPECT_TRUE(copied.equals(zero));
   expect_done(a_);
   expect_done(b_);
-  EXPECT_EQ(calls_->rank_set().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().error(), "");
 }
 
 TEST_P(DeviceTest, HoldsNothing_ForUnrecordedEvent) {
@@ -152,14 +152,14 @@ TEST_P(DeviceTest, MeasuresTimeBetweenMarks) {
   const HostMemory word = device().allocate_host(sizeof(std::uint32_t)).value();
   auto* on_host = reinterpret_cast<std::uint32_t*>(word.host);
   auto* on_device = reinterpret_cast<std::uint32_t*>(word.device);
-  for (std::uint32_t turn = 1; turn <= 2; ++turn) {
+  for (std::uint32_t value = 1; value <= 2; ++value) {
     ASSERT_TRUE(around->begin(a_).ok());
     ASSERT_TRUE(timer->begin(a_).ok());
-    ASSERT_TRUE(device().hold_until(on_device, turn, a_).ok());
+    ASSERT_TRUE(device().hold_until(on_device, value, a_).ok());
     ASSERT_TRUE(timer->end(a_).ok());
     ASSERT_TRUE(around->end(a_).ok());
     EXPECT_TRUE(stays_false([&] { return timer->took_ns().value().has_value(); })) << "it waits for nothing";
-    store_release(on_host, turn);
+    store_release(on_host, value);
     expect_done(a_);
     const auto took_ns = timer->took_ns().value(), all_ns = around->took_ns().value();
     ASSERT_TRUE(took_ns.has_value() && all_ns.has_value());
@@ -201,7 +201,7 @@ TEST_P(DeviceTest, ReportsBeginningOfCall) {
   ASSERT_TRUE(calls_->launch({one[1]}, b_).ok());
   expect_done(a_);
   expect_done(b_);
-  EXPECT_EQ(calls_->rank_set().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().error(), "");
 }
 
 TEST_P(DeviceTest, RunsCallsInWorkspace) {
@@ -210,7 +210,7 @@ TEST_P(DeviceTest, RunsCallsInWorkspace) {
   for (const Rank rank : {0U, 1U}) calls.push_back(calls_->in_workspace(calls_->call(rank)));
   ASSERT_TRUE(calls_->launch(calls, a_).ok());
   expect_done(a_);
-  EXPECT_EQ(calls_->rank_set().complaint(), "");
+  EXPECT_EQ(calls_->rank_set().error(), "");
 }
 
 TEST_P(DeviceTest, HoldsStreamUntilWordHasValue) {

@@ -10,7 +10,9 @@
 namespace tutti::test {
 namespace {
 
-bool says(const Status& status, const std::string& words) { return status.message().find(words) != std::string::npos; }
+bool mentions(const Status& status, const std::string& words) {
+  return status.message().find(words) != std::string::npos;
+}
 
 CUresult fail(CUcontext) { return CUDA_ERROR_CONTEXT_IS_DESTROYED; }
 CUresult work(CUcontext) { return CUDA_SUCCESS; }
@@ -25,8 +27,8 @@ TEST(CudaDriver, ReportsMissingFunctions) {
   EXPECT_FALSE(played.has_virtual_memory());
   const Status missing = played.write_word(nullptr, 0, 0, 0);
   EXPECT_EQ(missing.code(), Code::unsupported);
-  EXPECT_TRUE(says(missing, "cuStreamWriteValue32")) << missing.message();
-  EXPECT_TRUE(says(missing, driver_version() == 0 ? "libcuda.so.1" : "CUDA " + version_text(driver_version())))
+  EXPECT_TRUE(mentions(missing, "cuStreamWriteValue32")) << missing.message();
+  EXPECT_TRUE(mentions(missing, driver_version() == 0 ? "libcuda.so.1" : "CUDA " + version_text(driver_version())))
       << missing.message();
 }
 
@@ -34,8 +36,8 @@ TEST(CudaDriver, ReportsFailedFunctionAndError) {
   const Driver played = {.find = [](const char*) { return reinterpret_cast<void*>(fail); }};
   const Status failed = played.push_context(nullptr);
   EXPECT_EQ(failed.code(), Code::system);
-  EXPECT_TRUE(says(failed, "cuCtxPushCurrent: ")) << failed.message();
-  EXPECT_TRUE(says(failed, "709)")) << failed.message();
+  EXPECT_TRUE(mentions(failed, "cuCtxPushCurrent: ")) << failed.message();
+  EXPECT_TRUE(mentions(failed, "709)")) << failed.message();
 }
 
 TEST(CudaDriver, FormatsVersion) {
@@ -51,7 +53,7 @@ TEST(CudaDriver, HasAllFunctions_OnGpu) {
               driver().await_word.known());
   int answer = 0;
   const Status failed = driver().attribute(&answer, CU_DEVICE_ATTRIBUTE_MAX, 1'000'000);
-  EXPECT_TRUE(says(failed, "cuDeviceGetAttribute: ") && says(failed, "(CUDA_ERROR_")) << failed.message();
+  EXPECT_TRUE(mentions(failed, "cuDeviceGetAttribute: ") && mentions(failed, "(CUDA_ERROR_")) << failed.message();
 }
 
 }  // namespace

@@ -61,13 +61,13 @@ void EmulatorMemory::free_kept() {
   for (std::byte* memory : kept_.give_up()) all_.erase(memory);
 }
 
-std::optional<EmulatorMemory::Place> EmulatorMemory::find(const std::byte* memory, std::size_t bytes) const {
+std::optional<EmulatorMemory::Range> EmulatorMemory::find(const std::byte* memory, std::size_t bytes) const {
   const std::lock_guard lock(mutex_);
   const auto behind = all_.upper_bound(const_cast<std::byte*>(memory));
   if (behind == all_.begin()) return std::nullopt;
   const auto& [begin, allocation] = *std::prev(behind);
   if (!allocation.taken || memory + bytes > begin + allocation.kind.bytes) return std::nullopt;
-  return Place{begin, allocation.segment.size(), allocation.segment.descriptor()};
+  return Range{begin, allocation.segment.size(), allocation.segment.descriptor()};
 }
 
 Result<File> EmulatorMemory::file_of(std::byte* memory) const {

@@ -26,13 +26,13 @@ class EmulatorMemory {
   void free_kept();
 
   // A live allocation. The device owns the descriptor.
-  struct Place {
+  struct Range {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
     int descriptor = -1;
   };
   // Returns the allocation that contains the whole range.
-  std::optional<Place> find(const std::byte* memory, std::size_t bytes) const;
+  std::optional<Range> find(const std::byte* memory, std::size_t bytes) const;
   Result<File> file_of(std::byte* memory) const;
 
   struct Usage {

@@ -168,14 +168,14 @@ void HostDevice::unmap_host(const HostMemory& memory) {
 
 // Uses /dev/udmabuf, if the kernel has it, which turns a memory file into a dma-buf.
 Result<File> HostDevice::dma_buf_of(std::byte* memory, std::size_t bytes) {
-  const auto place = memory_.find(memory, bytes);
-  if (!place) return invalid_argument("it is not in the memory of " + traits_.name);
+  const auto range = memory_.find(memory, bytes);
+  if (!range) return invalid_argument("it is not in the memory of " + traits_.name);
   const File maker(::open("/dev/udmabuf", O_RDWR | O_CLOEXEC));
   if (!maker) return system_error("open /dev/udmabuf");
   udmabuf_create wanted = {};
-  wanted.memfd = static_cast<std::uint32_t>(place->descriptor);
+  wanted.memfd = static_cast<std::uint32_t>(range->descriptor);
   wanted.flags = UDMABUF_FLAGS_CLOEXEC;
-  wanted.offset = static_cast<std::uint64_t>(memory - place->begin);
+  wanted.offset = static_cast<std::uint64_t>(memory - range->begin);
   wanted.size = bytes;
   File made(::ioctl(maker.get(), UDMABUF_CREATE, &wanted));
   if (!made) return system_error("make a dma-buf");
@@ -209,18 +209,18 @@ Result<std::byte*> HostDevice::allocate_shared(std::size_t bytes, File& file) {
 }
 
 Result<DeviceHandle> HostDevice::handle_of(std::byte* memory) {
-  const auto place = memory_.find(memory, 0);
-  if (!place || place->begin != memory) return invalid_argument("no memory of this device begins there");
-  const HostHandle named = {::getpid(), place->descriptor, traits_.ordinal, 0, place->bytes};
+  const auto range = memory_.find(memory, 0);
+  if (!range || range->begin != memory) return invalid_argument("no memory of this device begins there");
+  const HostHandle named = {::getpid(), range->descriptor, traits_.ordinal, 0, range->bytes};
   DeviceHandle handle = {};
   std::memcpy(handle.data(), &named, sizeof named);
   return handle;
 }
 
 Result<DeviceShare> HostDevice::share_of(std::byte* memory, std::size_t bytes) {
-  const auto place = memory_.find(memory, bytes);
-  if (!place) return invalid_argument("it is not in the memory of " + traits_.name);
-  return DeviceShare{TUTTI_TRY(handle_of(place->begin)), static_cast<std::uint64_t>(memory - place->begin)};
+  const auto range = memory_.find(memory, bytes);
+  if (!range) return invalid_argument("it is not in the memory of " + traits_.name);
+  return DeviceShare{TUTTI_TRY(handle_of(range->begin)), static_cast<std::uint64_t>(memory - range->begin)};
 }
 
 Result<std::byte*> HostDevice::open(const DeviceHandle& handle) {
@@ -309,27 +309,28 @@ Status HostDevice::run(const Batch& batch) {
 // Holds a file lock, since a thread block that waits for another launch would wait forever. The kernel releases the
 // lock of a killed process.
 void HostDevice::run_alone(const Batch& batch) {
-  const std::lock_guard lock(turn_);
-  struct flock turn = {};
-  turn.l_type = F_WRLCK;
-  while (options_.turns >= 0 && ::fcntl(options_.turns, F_SETLKW, &turn) != 0) TUTTI_ASSERT(errno == EINTR);
+  const std::lock_guard lock(launch_mutex_);
+  struct flock file_lock = {};
+  file_lock.l_type = F_WRLCK;
+  while (options_.launch_lock >= 0 && ::fcntl(options_.launch_lock, F_SETLKW, &file_lock) != 0)
+    TUTTI_ASSERT(errno == EINTR);
   run_thread_blocks(batch);
-  turn.l_type = F_UNLCK;
-  if (options_.turns >= 0) TUTTI_ASSERT(::fcntl(options_.turns, F_SETLK, &turn) == 0);
+  file_lock.l_type = F_UNLCK;
+  if (options_.launch_lock >= 0) TUTTI_ASSERT(::fcntl(options_.launch_lock, F_SETLK, &file_lock) == 0);
 }
 
 void HostDevice::run_thread_blocks(const Batch& batch) const {
   const bool compressed = has_compressed_messages(batch.calls);
-  std::list<HostWorker::Shared> thread_blocks;
+  std::list<HostThread::Shared> thread_blocks;
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < batch.count; ++i) {
     const BatchCall& entry = batch.calls.calls[i];
     for (std::uint32_t channel = 0; channel < entry.channels; ++channel) {
-      HostWorker::Shared& block = thread_blocks.emplace_back(options_.workers, batch.thread_block_bytes);
+      HostThread::Shared& block = thread_blocks.emplace_back(options_.thread_count, batch.thread_block_bytes);
       std::memset(block.memory().data(), kLeftovers, block.memory().size());
-      for (std::uint32_t worker = 0; worker < options_.workers; ++worker) {
-        threads.emplace_back([&entry, &block, channel, worker, compressed] {
-          const WatchedHostThreadBlock own(block, worker, entry.watch);
+      for (std::uint32_t thread = 0; thread < options_.thread_count; ++thread) {
+        threads.emplace_back([&entry, &block, channel, thread, compressed] {
+          const WatchedHostThreadBlock own(block, thread, entry.watch);
           compressed ? run_call<CompressedBackend>(entry, channel, own, block.memory().data())
                      : run_call(entry, channel, own, block.memory().data());
         });
@@ -347,8 +348,8 @@ Status HostDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes,
 }
 
 Status HostDevice::correct(const CorrectTask& task, DeviceStream stream) {
-  return stream_of(stream).put([task, workers = options_.workers] {
-    for (std::uint32_t worker = 0; worker < workers; ++worker) tutti::correct(task, {worker, workers});
+  return stream_of(stream).put([task, thread_count = options_.thread_count] {
+    for (std::uint32_t thread = 0; thread < thread_count; ++thread) tutti::correct(task, {thread, thread_count});
     return Status();
   });
 }

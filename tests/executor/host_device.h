@@ -15,7 +15,7 @@
 namespace tutti::test {
 
 struct HostDeviceOptions {
-  std::uint32_t workers = 2;         // Threads per thread block.
+  std::uint32_t thread_count = 2;    // Threads per thread block.
   std::uint32_t thread_blocks = 16;  // Concurrent thread blocks of all streams.
   std::uint32_t thread_block_bytes = 64 << 10;
   std::uint32_t ordinal = 0;
@@ -25,7 +25,7 @@ struct HostDeviceOptions {
   bool shares_by_file = false;    // allocate_shared() returns a file.
   ComputeSharing sharing = ComputeSharing::all_processes;
   std::uint32_t queues = ~0U;        // Value in traits(). Streams of the emulator always run concurrently.
-  int turns = -1;                    // If `sharing` is none: file that all processes lock to run one launch at a time.
+  int launch_lock = -1;              // If `sharing` is none: file that all processes lock to run one launch at a time.
   bool orders_writes = true;         // Writes of network cards arrive in order.
   bool free_holds_launches = false;  // Launches block while free() waits, like under a lock of the driver.
 };
@@ -113,8 +113,8 @@ class HostDevice final : public Device {
   const HostDeviceOptions options_;
   const DeviceTraits traits_;
   mutable std::mutex mutex_;
-  std::mutex turn_;    // Locked by a launch that must run alone.
-  std::mutex driver_;  // Locked by free().
+  std::mutex launch_mutex_;  // Locked by a launch that must run alone.
+  std::mutex driver_;        // Locked by free().
   std::atomic<bool> freeing_{false};
   std::atomic<std::uint32_t> held_launches_{0};
   std::condition_variable blocks_freed_;

@@ -9,7 +9,7 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::uint32_t kPollsPerTurn = 4;
+constexpr std::uint32_t kPollsPerTimeSlice = 4;
 constexpr auto kStuck = std::chrono::seconds(60);  // Without progress for this long, the test reports a deadlock.
 
 }  // namespace
@@ -28,8 +28,8 @@ bool Watch::stuck() {
   return failed || now - since > kStuck;
 }
 
-Progress HostWorker::agree(Progress progress) {
-  shared_->progress_[worker_] = progress;
+Progress HostThread::agree(Progress progress) {
+  shared_->progress_[thread_] = progress;
   join();
   Progress agreed = Progress::done;
   for (const Progress each : shared_->progress_) {
@@ -41,7 +41,7 @@ Progress HostWorker::agree(Progress progress) {
 
 bool WatchedHostThreadBlock::stopped() {
   std::this_thread::yield();
-  if (watch_->turns != nullptr && ++polls_ >= kPollsPerTurn) return true;
+  if (watch_->time_slices != nullptr && ++polls_ >= kPollsPerTimeSlice) return true;
   if (load_acquire(watch_->failed) != 0) return true;
   const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began_;
   return watch_->timeout_ns != 0 && static_cast<std::uint64_t>(waited.count()) > watch_->timeout_ns;
@@ -50,7 +50,7 @@ bool WatchedHostThreadBlock::stopped() {
 std::string HostEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
   Watch watch;
   std::mutex mutex;
-  std::string complaint;
+  std::string error;
   const auto work = [&](std::size_t rank, std::uint32_t channel, HostThreadBlock block, std::byte* memory) {
     for (std::size_t operation = 0; operation < calls[rank].size(); ++operation) {
       Channel<HostThreadBlock> run(calls[rank][operation], channel, block, memory);
@@ -60,9 +60,9 @@ std::string HostEngine::run(const std::vector<std::vector<KernelCall>>& calls, s
       if (progress == Progress::done) continue;
       const std::lock_guard lock(mutex);
       if (!watch.failed.exchange(true)) {
-        complaint = "rank " + std::to_string(rank) + ", channel " + std::to_string(channel) + ", operation " +
-                    std::to_string(operation) + ", step " + std::to_string(run.cursor().step) +
-                    (progress == Progress::mismatch ? ": a message of another call" : ": waits without end");
+        error = "rank " + std::to_string(rank) + ", channel " + std::to_string(channel) + ", operation " +
+                std::to_string(operation) + ", step " + std::to_string(run.cursor().step) +
+                (progress == Progress::mismatch ? ": a message of another call" : ": waits without end");
       }
       return;
     }
@@ -72,14 +72,14 @@ std::string HostEngine::run(const std::vector<std::vector<KernelCall>>& calls, s
   for (std::size_t rank = 0; rank < calls.size(); ++rank) {
     const ChannelLayout layout(*reinterpret_cast<const Image*>(calls[rank].front().image));
     for (std::uint32_t channel = 0; channel < channels; ++channel) {
-      thread_blocks.push_back(std::make_unique<HostThreadBlock::Shared>(workers_, layout.bytes));
+      thread_blocks.push_back(std::make_unique<HostThreadBlock::Shared>(thread_count_, layout.bytes));
       HostThreadBlock::Shared& block = *thread_blocks.back();
-      for (std::uint32_t worker = 0; worker < workers_; ++worker)
-        threads.emplace_back(work, rank, channel, HostThreadBlock(block, worker, watch), block.memory().data());
+      for (std::uint32_t thread = 0; thread < thread_count_; ++thread)
+        threads.emplace_back(work, rank, channel, HostThreadBlock(block, thread, watch), block.memory().data());
     }
   }
   for (std::thread& thread : threads) thread.join();
-  return complaint;
+  return error;
 }
 
 }  // namespace tutti::test

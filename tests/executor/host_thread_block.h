@@ -25,39 +25,42 @@ struct Watch {
 };
 
 // A thread of a thread block, without its watch.
-class HostWorker {
+class HostThread {
  public:
   // State shared by the threads of a thread block.
   class Shared {
    public:
-    Shared(std::uint32_t workers, std::size_t bytes)
-        : workers_(workers), barrier_(workers), progress_(workers), memory_(bytes / sizeof(Pack) + 1) {}
+    Shared(std::uint32_t thread_count, std::size_t bytes)
+        : thread_count_(thread_count),
+          barrier_(thread_count),
+          progress_(thread_count),
+          memory_(bytes / sizeof(Pack) + 1) {}
     std::span<std::byte> memory() { return std::as_writable_bytes(std::span(memory_)); }
 
    private:
-    friend class HostWorker;
-    std::uint32_t workers_;
+    friend class HostThread;
+    std::uint32_t thread_count_;
     std::barrier<> barrier_;
     std::vector<Progress> progress_;
     std::vector<Pack> memory_;
   };
 
-  HostWorker(Shared& shared, std::uint32_t worker) : shared_(&shared), worker_(worker) {}
+  HostThread(Shared& shared, std::uint32_t thread) : shared_(&shared), thread_(thread) {}
 
-  std::uint32_t worker() const { return worker_; }
-  std::uint32_t workers() const { return shared_->workers_; }
-  std::uint32_t slice(std::uint32_t number) const { return number % shared_->workers_; }
+  std::uint32_t thread() const { return thread_; }
+  std::uint32_t thread_count() const { return shared_->thread_count_; }
+  std::uint32_t slice(std::uint32_t number) const { return number % shared_->thread_count_; }
   void join() { shared_->barrier_.arrive_and_wait(); }
   Progress agree(Progress progress);
 
  private:
   Shared* shared_;
-  std::uint32_t worker_;
+  std::uint32_t thread_;
 };
 
-class HostThreadBlock : public HostWorker {
+class HostThreadBlock : public HostThread {
  public:
-  HostThreadBlock(Shared& shared, std::uint32_t worker, Watch& watch) : HostWorker(shared, worker), watch_(&watch) {}
+  HostThreadBlock(Shared& shared, std::uint32_t thread, Watch& watch) : HostThread(shared, thread), watch_(&watch) {}
   bool stopped() const { return watch_->stuck(); }
   bool too_late() const { return false; }
 
@@ -66,10 +69,10 @@ class HostThreadBlock : public HostWorker {
 };
 
 // Thread that watches the words of a KernelWatch, like a thread block on a device.
-class WatchedHostThreadBlock : public HostWorker {
+class WatchedHostThreadBlock : public HostThread {
  public:
-  WatchedHostThreadBlock(Shared& shared, std::uint32_t worker, const KernelWatch& watch)
-      : HostWorker(shared, worker), watch_(&watch), began_(std::chrono::steady_clock::now()) {}
+  WatchedHostThreadBlock(Shared& shared, std::uint32_t thread, const KernelWatch& watch)
+      : HostThread(shared, thread), watch_(&watch), began_(std::chrono::steady_clock::now()) {}
   bool stopped();
   bool too_late() const { return load_acquire(watch_->failed) != 0; }
 
@@ -81,12 +84,12 @@ class WatchedHostThreadBlock : public HostWorker {
 
 class HostEngine final : public Engine {
  public:
-  explicit HostEngine(std::uint32_t workers) : workers_(workers) {}
+  explicit HostEngine(std::uint32_t thread_count) : thread_count_(thread_count) {}
   std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
  private:
-  std::uint32_t workers_;  // Threads per thread block.
+  std::uint32_t thread_count_;  // Threads per thread block.
 };
 
 }  // namespace tutti::test

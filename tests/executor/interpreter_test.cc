@@ -1,7 +1,7 @@
 // Every algorithm of the catalogue with the interpreter that ranks run, with numbers.
 #include "tests/executor/catalogue_calls.h"
 #include "tests/executor/host_thread_block.h"
-#include "tests/executor/turns_engine.h"
+#include "tests/executor/time_sliced_engine.h"
 
 namespace tutti::test {
 namespace {
@@ -42,7 +42,7 @@ TEST_P(ThreadBlockInterpreter, ComputesExactResults_OneRankAtATime) {
   for (const Rank ranks : {2U, 3U}) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
     if (!emit(ranks, root)) continue;
-    TurnsEngine engine(4 - ranks);
+    TimeSlicedEngine engine(4 - ranks);
     test_call_.engine = &engine;
     for (const Protocol protocol : {Protocol::simple, Protocol::ll}) {
       test_call_.protocol = protocol;

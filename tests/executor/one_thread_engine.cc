@@ -7,13 +7,13 @@
 namespace tutti::test {
 namespace {
 
-// Rounds without progress after which the engine reports a deadlock. Arrival of a rank at a meeting is not progress.
+// Rounds without progress after which the engine reports a deadlock. Publishing buffer addresses is not progress.
 constexpr int kIdleRounds = 4;
 
-class LoneWorker {
+class LoneThread {
  public:
-  static constexpr std::uint32_t worker() { return 0; }
-  static constexpr std::uint32_t workers() { return 1; }
+  static constexpr std::uint32_t thread() { return 0; }
+  static constexpr std::uint32_t thread_count() { return 1; }
   static constexpr std::uint32_t slice(std::uint32_t) { return 0; }
   static constexpr void join() {}
   static constexpr Progress agree(Progress progress) { return progress; }
@@ -25,16 +25,16 @@ class LoneWorker {
 struct Lone {
   const KernelCall* call;
   std::uint32_t channel;
-  KernelTurn turn;
+  TimeSlice time_slice;
 
   // Returns whether the channel progressed.
   bool advance(std::byte* memory) {
-    const KernelTurn before = turn;
-    Channel<LoneWorker> run(*call, channel, {}, memory, &turn);
+    const TimeSlice before = time_slice;
+    Channel<LoneThread> run(*call, channel, {}, memory, &time_slice);
     const Progress progress = run.run();
-    if (progress == Progress::done) turn.state = TurnState::done;
-    if (progress == Progress::mismatch) turn.state = TurnState::failed;
-    return turn.state != before.state || !(turn.cursor == before.cursor);
+    if (progress == Progress::done) time_slice.state = TimeSliceState::done;
+    if (progress == Progress::mismatch) time_slice.state = TimeSliceState::failed;
+    return time_slice.state != before.state || !(time_slice.cursor == before.cursor);
   }
 };
 
@@ -42,9 +42,9 @@ std::string run_to_the_end(std::vector<Lone>& thread_blocks, std::byte* memory) 
   for (int idle = 0; idle < kIdleRounds; ++idle) {
     std::size_t done = 0;
     for (Lone& block : thread_blocks) {
-      if (block.turn.state < TurnState::done && block.advance(memory)) idle = 0;
-      if (block.turn.state == TurnState::failed) return "a message of another call";
-      if (block.turn.state == TurnState::done) ++done;
+      if (block.time_slice.state < TimeSliceState::done && block.advance(memory)) idle = 0;
+      if (block.time_slice.state == TimeSliceState::failed) return "a message of another call";
+      if (block.time_slice.state == TimeSliceState::done) ++done;
     }
     if (done == thread_blocks.size()) return "";
   }
@@ -64,8 +64,8 @@ std::string OneThreadEngine::run(const std::vector<std::vector<KernelCall>>& cal
       for (std::uint32_t channel = 0; channel < channels; ++channel)
         thread_blocks.push_back({&own[operation], channel, {}});
     }
-    const std::string complaint = run_to_the_end(thread_blocks, reinterpret_cast<std::byte*>(memory.data()));
-    if (!complaint.empty()) return complaint + " in operation " + std::to_string(operation);
+    const std::string error = run_to_the_end(thread_blocks, reinterpret_cast<std::byte*>(memory.data()));
+    if (!error.empty()) return error + " in operation " + std::to_string(operation);
   }
   return "";
 }

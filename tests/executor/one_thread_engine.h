@@ -1,4 +1,4 @@
-// Engine that runs the thread blocks of all ranks in the caller's thread. A thread block has one worker, which returns
+// Engine that runs the thread blocks of all ranks in the caller's thread. A thread block has one thread, which returns
 // when it would wait and resumes after the others have run. The engine never waits, so other load hardly slows it down.
 #pragma once
 

@@ -21,11 +21,11 @@ RankHarness::RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, con
       scratch_(reach_),
       image_(reach_),
       ends_(reach_),
-      meetings_(test_call.channels, reach_),
+      exchange_counts_(test_call.channels, reach_),
       windows_(plan.problem.ranks, kWholeMemory, reach_),
       visits_(test_call.channels, reach_),
       failed_(1, reach_),
-      place_(1, reach_) {
+      exchange_(1, reach_) {
   for (std::uint16_t channel = 0; channel < test_call.channels; ++channel) {
     compiled_.push_back(std::make_unique<CompiledPlan>(
         plan, [&](const Operand& operand, bool sends) { return bind(uses, operand, sends, lanes_made, channel); }));
@@ -74,7 +74,7 @@ void RankHarness::start(const std::vector<RankBuffers>& buffers, std::uint32_t o
   interpreter_.emplace(program(), launch_, backend, memory_.pointers());
 }
 
-std::vector<KernelCall> RankHarness::calls(std::span<MeetingRecord* const> records) {
+std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> records) {
   std::vector<RankBuffers> peers(plan_.problem.ranks);  // Peers are distinguished by their positions only.
   launch_.peers = peers.data();
   lay_out();
@@ -89,8 +89,8 @@ std::vector<KernelCall> RankHarness::calls(std::span<MeetingRecord* const> recor
   KernelCall call;
   call.image = image_.data();
   call.ends = ends_.data();
-  place_[0] = {records.data(), meetings_.data(), windows_.data(), visits_.data(), failed_.data()};
-  call.place = place_.data();
+  exchange_[0] = {records.data(), exchange_counts_.data(), windows_.data(), visits_.data(), failed_.data()};
+  call.exchange = exchange_.data();
   call.scratch = launch_.scratch;
   call.rank = plan_.steps.self();
   std::vector<KernelCall> calls(test_call_.operations, call);
@@ -102,7 +102,7 @@ std::vector<KernelCall> RankHarness::calls(std::span<MeetingRecord* const> recor
   return calls;
 }
 
-std::string RankHarness::complaint() const {
+std::string RankHarness::error() const {
   const Rank rank = plan_.steps.self();
   if (std::count(visits_.begin(), visits_.end(), 0U) != static_cast<std::ptrdiff_t>(visits_.size()))
     return "rank " + std::to_string(rank) + " shows that it is in the others' memory";
@@ -161,7 +161,7 @@ void RankHarness::lay_out() {
 LaneState* RankHarness::bind(const std::vector<LaneUse>& uses, const Operand& operand, bool sends,
                              TestLanes& lanes_made, std::uint16_t channel) const {
   const Rank self = plan_.steps.self();
-  if (operand.place == Place::flag) {
+  if (operand.space == Space::flag) {
     LaneSpec spec;
     spec.channel = channel;
     spec.writer = sends ? self : operand.peer;
@@ -209,12 +209,12 @@ bool RankHarness::run_briefly(std::uint32_t operation, Watch& watch) {
   watch.moves.fetch_add(1);
   ++brief_runs_;
   const std::string where = "rank " + std::to_string(plan_.steps.self()) + ", operation " + std::to_string(operation);
-  if (hooks.looks > 1) return fail(where + ": says more than once that it has begun to wait", watch);
+  if (hooks.looks > 1) return fail(where + ": reports more than once that it has begun to wait", watch);
   return status.ok() || fail(where + ", briefly: " + status.message(), watch);
 }
 
-bool RankHarness::fail(const std::string& complaint, Watch& watch) {
-  if (!watch.failed.exchange(true)) complaint_ = complaint;
+bool RankHarness::fail(const std::string& error, Watch& watch) {
+  if (!watch.failed.exchange(true)) error_ = error;
   return false;
 }
 
@@ -241,7 +241,7 @@ std::vector<std::vector<KernelCall>> RankSet::calls() {
   return calls;
 }
 
-std::string RankSet::run_in_turns() {
+std::string RankSet::run_time_sliced() {
   constexpr int kIdleRounds = 2;
   for (std::uint32_t operation = 0; operation < test_call_.operations; ++operation) {
     std::vector<RankBuffers> buffers;
@@ -275,10 +275,10 @@ void RankSet::load(std::uint32_t operation, std::uint32_t number) {
   for (const auto& harness : harnesses_) harness->load(operation, number);
 }
 
-std::string RankSet::complaint() const {
+std::string RankSet::error() const {
   for (const auto& harness : harnesses_) {
-    std::string complaint = harness->complaint();
-    if (!complaint.empty()) return complaint;
+    std::string error = harness->error();
+    if (!error.empty()) return error;
   }
   return "";
 }

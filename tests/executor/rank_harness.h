@@ -33,8 +33,8 @@ class RankHarness {
   Progress advance() { return interpreter_->advance(); }
   const Cursor& cursor() const { return interpreter_->cursor(); }
 
-  // Returns the operations for a thread block. `records`: [rank] meeting records; empty if no rank uses peers' memory.
-  std::vector<KernelCall> calls(std::span<MeetingRecord* const> records);
+  // Returns the operations for a thread block. `records`: [rank] address records; empty if no rank uses peers' memory.
+  std::vector<KernelCall> calls(std::span<AddressRecord* const> records);
 
   // Loads the input of operation `number` into the buffers of `operation`, and clears the output.
   void load(std::uint32_t operation, std::uint32_t number) {
@@ -45,10 +45,10 @@ class RankHarness {
   std::uint32_t brief_runs() const { return brief_runs_; }
 
   // Returns the reason if the rank did not complete.
-  const std::string& stopped_by() const { return complaint_; }
+  const std::string& stopped_by() const { return error_; }
 
   // Returns the error in the rank's results, or an empty string.
-  std::string complaint() const;
+  std::string error() const;
   // Describes the first bit difference to the memory of the same rank of another test call; empty if there is none.
   std::string differs_from(const RankHarness& other) const;
 
@@ -60,7 +60,7 @@ class RankHarness {
                   std::uint16_t channel) const;
   bool finish(std::uint32_t operation, Watch& watch);
   bool run_briefly(std::uint32_t operation, Watch& watch);
-  bool fail(const std::string& complaint, Watch& watch);
+  bool fail(const std::string& error, Watch& watch);
 
   const Plan& plan_;
   const TestCall& test_call_;
@@ -71,18 +71,18 @@ class RankHarness {
   std::pmr::vector<Number> scratch_;
   std::pmr::vector<std::byte> image_;
   std::pmr::vector<LaneState*> ends_;
-  std::pmr::vector<std::uint64_t> meetings_;
+  std::pmr::vector<std::uint64_t> exchange_counts_;
   std::pmr::vector<WindowPart> windows_;    // Only window 0: buffers are named by their addresses.
   std::pmr::vector<std::uint32_t> visits_;  // [channel]
   std::pmr::vector<std::uint32_t> failed_;  // One word.
-  std::pmr::vector<MeetingPlace> place_;
+  std::pmr::vector<AddressExchange> exchange_;
   std::vector<TestBuffers> test_buffers_;
   StraightProgram straight_;
   std::vector<Move> moves_;
   std::uint32_t brief_runs_ = 0;
   std::vector<RankBuffers> peers_;  // [rank]; used on a CPU.
   std::optional<Interpreter<CpuBackend>> interpreter_;
-  std::string complaint_;
+  std::string error_;
 };
 
 // All ranks of a test call and their shared state. The test call must outlive it.
@@ -97,10 +97,10 @@ class RankSet {
   // Returns the calls for thread blocks: [rank][operation].
   std::vector<std::vector<KernelCall>> calls();
   // Runs all ranks alternately in this thread, without waiting. Returns an error, or an empty string.
-  std::string run_in_turns();
+  std::string run_time_sliced();
   void load(std::uint32_t operation, std::uint32_t number);
   // Returns an error in the ranks' results, or an empty string.
-  std::string complaint() const;
+  std::string error() const;
   // Describes the first bit difference to the other set; empty if there is none.
   std::string differs_from(const RankSet& other) const;
 
@@ -109,8 +109,8 @@ class RankSet {
   std::pmr::memory_resource* reach_;
   TestLanes lanes_made_;
   std::vector<std::unique_ptr<RankHarness>> harnesses_;
-  std::pmr::vector<MeetingRecord> records_;
-  std::pmr::vector<MeetingRecord*> by_rank_;
+  std::pmr::vector<AddressRecord> records_;
+  std::pmr::vector<AddressRecord*> by_rank_;
 };
 
 }  // namespace tutti::test

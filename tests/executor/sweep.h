@@ -41,7 +41,7 @@ class Sweep : public CatalogueCalls {
 
  private:
   // Engine that provides memory for the CPU's lanes and runs no thread blocks.
-  class CpuPlace final : public Engine {
+  class CpuEngine final : public Engine {
    public:
     std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
     std::pmr::memory_resource* lanes() override { return &lanes_; }
@@ -109,7 +109,7 @@ class Sweep : public CatalogueCalls {
     for (std::size_t rank = 0; rank < test_call_.plans[0].size(); ++rank)
       in_place.push_back(may_be_in_place && random_() % 2 == 0);
     RankSet wanted(cpu_, transport_, in_place);
-    ASSERT_EQ(wanted.run_in_turns(), "") << shape();
+    ASSERT_EQ(wanted.run_time_sliced(), "") << shape();
     for (const Protocol protocol : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
       test_call_.protocol = protocol;
       test_call_.forms = random_() % 2 == 0 ? Forms::as_proved : Forms::one_way;
@@ -130,7 +130,7 @@ class Sweep : public CatalogueCalls {
   }
 
   ShmTransport transport_{0};
-  CpuPlace on_cpu_;
+  CpuEngine on_cpu_;
   TestCall cpu_;
 };
 

@@ -15,13 +15,13 @@ namespace tutti::test {
 class Engine;
 
 // Ranks that pass one buffer as input and output: none, all or some.
-enum class Way : std::uint8_t { out_of_place, in_place, mixed };
+enum class InPlaceUse : std::uint8_t { out_of_place, in_place, mixed };
 
 enum class Forms : std::uint8_t { as_proved, one_way };
 
 struct TestCall {
   std::vector<Plan> plans[2];  // Plans of all ranks: [0] out of place, [1] in place or empty if not supported.
-  Way way = Way::out_of_place;
+  InPlaceUse in_place = InPlaceUse::out_of_place;
   Forms forms = Forms::as_proved;
   Protocol protocol = Protocol::simple;
   Loop loop;                  // loop.slots must be a power of two.

@@ -28,16 +28,16 @@ std::string run_in_threads(const std::vector<std::unique_ptr<RankHarness>>& harn
 std::string ThreadedRanks::run(const TestCall& test_call) {
   std::vector<bool> in_place;
   for (std::size_t rank = 0; rank < test_call.plans[0].size(); ++rank)
-    in_place.push_back(test_call.way == Way::in_place || (test_call.way == Way::mixed && random_() % 2 == 0));
+    in_place.push_back(test_call.in_place == InPlaceUse::in_place ||
+                       (test_call.in_place == InPlaceUse::mixed && random_() % 2 == 0));
   RankSet rank_set(test_call, transport_, in_place);
   for (const auto& [spec, lane] : rank_set.lanes_made().all()) {
     if (spec.slot_bytes > 0) ++lanes_[{spec.form, spec.protocol}];
   }
-  const std::string complaint = test_call.engine == nullptr
-                                    ? run_in_threads(rank_set.harnesses(), test_call)
-                                    : test_call.engine->run(rank_set.calls(), test_call.channels);
+  const std::string error = test_call.engine == nullptr ? run_in_threads(rank_set.harnesses(), test_call)
+                                                        : test_call.engine->run(rank_set.calls(), test_call.channels);
   for (const auto& harness : rank_set.harnesses()) brief_runs_ += harness->brief_runs();
-  return complaint.empty() ? rank_set.complaint() : complaint;
+  return error.empty() ? rank_set.error() : error;
 }
 
 }  // namespace tutti::test

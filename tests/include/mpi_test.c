@@ -25,7 +25,7 @@ static int fail_on_rank_0(void) {
   expect(says("/nowhere/secret"), "it says why it made no id");
   mpi_stub_rank = 1;
   tutti_report("no_function", tutti_timeout, "nothing");
-  expect(tutti_comm_create_mpi(MPI_COMM_WORLD, NULL, &comm) == tutti_system_error, "rank 1 hears of it");
+  expect(tutti_comm_create_mpi(MPI_COMM_WORLD, NULL, &comm) == tutti_system_error, "rank 1 gets an error");
   expect(says("rank 0: tutti_get_unique_id: ") && says("/nowhere/secret"), "it says why rank 0 made no id");
   return 0;
 }

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/nccl/place.h"
+#include "tests/nccl/buffers.h"
 
 namespace tutti::test {
 

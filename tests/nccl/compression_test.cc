@@ -45,11 +45,11 @@ ncclConfig_t named(const char* name) {
 }
 
 // Communicator and stream of a rank.
-struct Place {
+struct RankHandles {
   ncclComm_t comm;
   cudaStream_t stream;
 };
-using Body = std::function<ncclResult_t(const Place& at, const float* send, float* recv)>;
+using Body = std::function<ncclResult_t(const RankHandles& at, const float* send, float* recv)>;
 using Expected = std::function<float(int rank, std::size_t i)>;
 
 // Runs one call on all ranks with their values. Returns whether every rank has the `expected` results.
@@ -72,7 +72,7 @@ bool comes_out(const NcclRanks& ranks, std::size_t send_count, std::size_t recv_
 bool reduces_exactly(const NcclRanks& ranks, std::size_t count = kMany) {
   return comes_out(
       ranks, count, count,
-      [&](const Place& at, const float* send, float* recv) {
+      [&](const RankHandles& at, const float* send, float* recv) {
         return ncclAllReduce(send, recv, count, ncclFloat32, ncclSum, at.comm, at.stream);
       },
       [](int, std::size_t i) { return static_cast<float>(sum_of(kRanks, i)); });
@@ -81,7 +81,7 @@ bool reduces_exactly(const NcclRanks& ranks, std::size_t count = kMany) {
 bool scatters_exactly(const NcclRanks& ranks, std::size_t count) {
   return comes_out(
       ranks, count * kRanks, count,
-      [&](const Place& at, const float* send, float* recv) {
+      [&](const RankHandles& at, const float* send, float* recv) {
         return ncclReduceScatter(send, recv, count, ncclFloat32, ncclSum, at.comm, at.stream);
       },
       [&](int rank, std::size_t i) {
@@ -92,7 +92,7 @@ bool scatters_exactly(const NcclRanks& ranks, std::size_t count) {
 bool gathers_exactly(const NcclRanks& ranks) {
   return comes_out(
       ranks, kMany, kRanks * kMany,
-      [](const Place& at, const float* send, float* recv) {
+      [](const RankHandles& at, const float* send, float* recv) {
         return ncclAllGather(send, recv, kMany, ncclFloat32, at.comm, at.stream);
       },
       [](int, std::size_t i) { return static_cast<float>(value_of(static_cast<int>(i / kMany), i % kMany)); });
@@ -101,7 +101,7 @@ bool gathers_exactly(const NcclRanks& ranks) {
 bool broadcasts_exactly(const NcclRanks& ranks) {
   return comes_out(
       ranks, kMany, kMany,
-      [](const Place& at, const float* send, float* recv) {
+      [](const RankHandles& at, const float* send, float* recv) {
         return ncclBroadcast(send, recv, kMany, ncclFloat32, 1, at.comm, at.stream);
       },
       [](int, std::size_t i) { return static_cast<float>(value_of(1, i)); });
@@ -160,7 +160,7 @@ TEST(Compression, AppliesToSumsAndAverages) {
   const auto reduces_so = [&](const std::function<ncclRedOp_t(ncclComm_t)>& op, const Expected& expected) {
     return comes_out(
         ranks, kMany, kMany,
-        [&](const Place& at, const float* send, float* recv) {
+        [&](const RankHandles& at, const float* send, float* recv) {
           return ncclAllReduce(send, recv, kMany, ncclFloat32, op(at.comm), at.comm, at.stream);
         },
         expected);

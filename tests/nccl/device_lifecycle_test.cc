@@ -2,7 +2,7 @@
 #include <atomic>
 
 #include "tests/nccl/clients.h"
-#include "tests/nccl/device_place.h"
+#include "tests/nccl/device_buffers.h"
 
 namespace tutti::test {
 namespace {

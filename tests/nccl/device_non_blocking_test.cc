@@ -1,7 +1,7 @@
 // Non-blocking communicators on a device: creation, split and finalize stay in progress for a time. Calls are enqueued
 // when they return, as with blocking communicators.
 #include "tests/nccl/clients.h"
-#include "tests/nccl/device_place.h"
+#include "tests/nccl/device_buffers.h"
 
 namespace tutti::test {
 namespace {

@@ -178,7 +178,7 @@ TEST(NonBlocking, AbortEndsCall) {
   int value = 1;
   EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, ranks[0], nullptr), ncclInProgress);
   NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0)));
-  EXPECT_EQ(outcome_of(ranks[1]), ncclRemoteError) << "the peer is told";
+  EXPECT_EQ(outcome_of(ranks[1]), ncclRemoteError) << "the peer gets an error";
 }
 
 TEST(NonBlocking, AsyncErrorReportsFailedInit) {

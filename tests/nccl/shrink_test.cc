@@ -66,7 +66,7 @@ TEST(Shrink, AbortFlagEndsCallsOfParent) {
   run_threads(2, [&](int rank) { expect_sum(parts[rank], rank, 1 + 2); });
   EXPECT_EQ(ncclAllReduce(values, values, 1, ncclInt32, ncclSum, ranks[0], stream_of(0)), ncclInvalidUsage);
   expect_error_text("NCCL_SHRINK_ABORT aborted the calls");
-  EXPECT_EQ(outcome_of(ranks[2]), ncclRemoteError) << "who is left out hears of the end";
+  EXPECT_EQ(outcome_of(ranks[2]), ncclRemoteError) << "excluded ranks get an error";
   for (const ncclComm_t part : parts) NCCL_EXPECT_OK(ncclCommDestroy(part));
 }
 

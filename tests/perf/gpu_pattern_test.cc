@@ -71,8 +71,8 @@ TEST_F(GpuPatternTest, ChecksLikeHost) {
         std::vector<char> bytes = right_output(pattern, output);
         put(bytes);
         EXPECT_EQ(pattern_.wrong(memory_, pattern, output), 0U) << name << " " << element.name << " " << operation.name;
-        for (const std::size_t place : {std::size_t{0}, bytes.size() / 2, bytes.size() - 1})
-          bytes[place] = static_cast<char>(bytes[place] ^ 1);
+        for (const std::size_t offset : {std::size_t{0}, bytes.size() / 2, bytes.size() - 1})
+          bytes[offset] = static_cast<char>(bytes[offset] ^ 1);
         put(bytes);
         EXPECT_EQ(pattern_.wrong(memory_, pattern, output), 3U) << name << " " << element.name << " " << operation.name;
       }

@@ -64,9 +64,9 @@ class OnTheEmulator(unittest.TestCase):
 
     def test_messages_can_be_compressed(self):
         row = self.measure("-g", "3", "--compress", "int8")["results"][-1]
-        for way in ("in_place", "out_of_place"):
-            self.assertEqual((row[way]["compression"], row[way]["protocol"]), ("int8", "Simple"))
-            self.assertGreater(row[way]["error"], 0)
+        for placement in ("in_place", "out_of_place"):
+            self.assertEqual((row[placement]["compression"], row[placement]["protocol"]), ("int8", "Simple"))
+            self.assertGreater(row[placement]["error"], 0)
 
     def test_autotuning_saves_results_for_later_runs(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -78,13 +78,13 @@ class OnTheEmulator(unittest.TestCase):
                 self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
                 with open(path) as written:
                     row = json.load(written)["results"][0]
-                ways = [f"{row[way]['algorithm']} {row[way]['protocol']}" for way in ("out_of_place", "in_place")]
-                return result.stderr + result.stdout, ways
+                choices = [f"{row[placement]['algorithm']} {row[placement]['protocol']}" for placement in ("out_of_place", "in_place")]
+                return result.stderr + result.stdout, choices
 
-            words, ways = tuned("-c", "350")  # The tool waits for each checked call.
+            words, choices = tuned("-c", "350")  # The tool waits for each checked call.
             result_line = re.search(r"all_reduce from 8192 bytes on, .* by ([a-z_]+ [A-Za-z0-9]+): [\d.]+ us, ", words)
             self.assertTrue(result_line, words)
-            self.assertEqual(ways[1], result_line[1])
+            self.assertEqual(choices[1], result_line[1])
             with open(file) as kept:
                 lines = kept.read()
             self.assertIn(f"\nkept {result_line[1]} ", lines)
@@ -92,8 +92,8 @@ class OnTheEmulator(unittest.TestCase):
             swapped = lines.replace(f"kept {result_line[1]} ", f"kept {other} ").replace(f"tried {other} ", f"tried {result_line[1]} ")
             with open(file, "w") as kept:
                 kept.write(swapped)
-            words, ways = tuned()
-            self.assertEqual(ways, [other, other], words)
+            words, choices = tuned()
+            self.assertEqual(choices, [other, other], words)
             self.assertNotIn("all_reduce from 8192 bytes on", words)
 
     def test_rejects_root_out_of_range(self):

@@ -96,7 +96,7 @@ class Regret(unittest.TestCase):
         field = [("", "", None), ("ring", "Simple", None)]
         rows = {"": None, "ring": [(8, "ring", "Simple", 2.0)]}
         with mock.patch.multiple(regret, competitors=lambda *_: field, same_steps=lambda *_: {"ring/Simple": "ring/Simple"},
-                                 run=lambda options, collective, ranks, place, competitor, *_: rows[competitor[0]]):
+                                 run=lambda options, collective, ranks, transport, competitor, *_: rows[competitor[0]]):
             cells = regret.measure(options, "reduce", 2, "shm", {})
         self.assertEqual(cells[8]["chosen"], "")
         self.assertEqual(cells[8]["times"], {"ring/Simple": [2.0, 2.0]})
@@ -126,7 +126,7 @@ class Regret(unittest.TestCase):
         luck = random.Random(seed)
         found = []
         for _ in range(40):
-            def run(options, collective, ranks, place, competitor, *_):
+            def run(options, collective, ranks, transport, competitor, *_):
                 name, us = competitor[0] or "b", {"a": 1, "b": 1.2, "c": 1.3, "d": 4}[competitor[0] or "b"]
                 return [(8, name, "Simple", us * luck.choice([1, 1.4]) * luck.uniform(0.97, 1.03))]
             field = [("", "", None)] + [(name, "Simple", None) for name in "abcd"]
@@ -188,7 +188,7 @@ class Request(unittest.TestCase):
         self.assertRegex(told.getvalue(), words, options)
 
     def test_rejects_invalid_options(self):
-        for option, value, words in (("--places", "foo", "'foo' is invalid; valid: shm, registered, tcp"), ("--places", "", "valid: "),
+        for option, value, words in (("--transports", "foo", "'foo' is invalid; valid: shm, registered, tcp"), ("--transports", "", "valid: "),
                                      ("--only", "allreduce", "valid: all_reduce"), ("--sizes", "foo", "smallest:largest:"),
                                      ("--sizes", "8:4:2", "8, is above the largest, 4"), ("--sizes", "0:8:4", "'0' is not a size"),
                                      ("--sizes", "8:8:1", "of 2 or more"), ("--sizes", "8:1.5K:2", "'1.5K' is not a size"),
@@ -200,7 +200,7 @@ class Request(unittest.TestCase):
     def test_rejects_options_without_effect(self):
         stored = ROOT + "/perf/results/regret-amd-epyc.json"
         self.refuses("--second needs --show FILE", "--second")
-        for option in ("--quick", "--learned", "--passes=3", "--sizes=8:8:4", "--output=x", "--build=x", "--only=reduce"):
+        for option in ("--quick", "--autotuned", "--passes=3", "--sizes=8:8:4", "--output=x", "--build=x", "--only=reduce"):
             self.refuses(option.split("=")[0] + " applies to measurements", "--show", stored, option)
 
     def test_quick_run_accepts_other_options(self):
@@ -250,7 +250,7 @@ class Results(unittest.TestCase):
 
     def test_empty_results_are_a_failure(self):
         with tempfile.TemporaryDirectory() as folder:
-            done = script(*self.build(folder), "--ranks", "2", "--places", "shm")
+            done = script(*self.build(folder), "--ranks", "2", "--transports", "shm")
         self.assertEqual((done.returncode, done.stdout), (1, "nothing was measured\n"), done.stderr)
 
     def test_survive_round_trip(self):

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "algorithms/catalogue.h"
-#include "perf/rounding/crew.h"
 #include "perf/rounding/errors.h"
+#include "perf/rounding/serial_ranks.h"
 
 namespace tutti::test {
 namespace {
@@ -123,7 +123,7 @@ TEST(RoundingErrors, CountNonFiniteValues) {
 std::vector<float> sum_of(CompressionFormat format, DataType type, float first, float second) {
   constexpr std::uint64_t kCount = 384;
   const Problem problem = {.collective = Collective::all_reduce, .ranks = 2, .groups = {}};
-  Crew crew(*find(Collective::all_reduce, "two_shot"), problem, kCount);
+  SerialRanks serial_ranks(*find(Collective::all_reduce, "two_shot"), problem, kCount);
   std::vector<std::vector<std::byte>> memory(4, std::vector<std::byte>(kCount * size_of(type)));
   for (const Rank rank : {0U, 1U}) {
     const std::vector<float> values(kCount, rank == 0 ? first : second);
@@ -132,9 +132,9 @@ std::vector<float> sum_of(CompressionFormat format, DataType type, float first, 
       find_codec(CompressionFormat::fp16).encode(values.data(), kCount, memory[rank].data(), range_of(type), nullptr);
   }
   const RankBuffers buffers[] = {{memory[0].data(), memory[2].data()}, {memory[1].data(), memory[3].data()}};
-  EXPECT_TRUE(crew.run({format, type}, buffers, {}).ok());
+  EXPECT_TRUE(serial_ranks.run({format, type}, buffers, {}).ok());
   EXPECT_EQ(memory[2], memory[3]) << "ranks differ, " << name(format);
-  EXPECT_TRUE(crew.run({format, type}, buffers, {.chunks = 3, .backwards = true}).ok());
+  EXPECT_TRUE(serial_ranks.run({format, type}, buffers, {.chunks = 3, .backwards = true}).ok());
   EXPECT_EQ(memory[2], memory[3]) << "ranks differ, " << name(format);
   return read(type, memory[3].data(), kCount);
 }

@@ -34,7 +34,7 @@ bool has_steps_without_memory(std::span<const Plan> plans) {
       bool memory = false, lane = false;
       for_each_operand(plan.steps[i], [&](const Operand& operand) {
         memory |= operand.is_memory();
-        lane |= operand.place == Place::lane;
+        lane |= operand.space == Space::lane;
       });
       if (lane && !memory) return true;
     }
@@ -62,9 +62,9 @@ Value completed(Value value) { return {value.sum * kAverage, mix(value.tree + 3)
 
 std::uint32_t Geometry::blocks() const { return std::max(input_base + input_blocks, output_base + output_blocks); }
 
-bool Geometry::holds(Place place, std::uint32_t unit) const {
-  if (place == Place::scratch) return unit < scratch_units;
-  return unit / units < (place == Place::input ? input_blocks : output_blocks);
+bool Geometry::holds(Space space, std::uint32_t unit) const {
+  if (space == Space::scratch) return unit < scratch_units;
+  return unit / units < (space == Space::input ? input_blocks : output_blocks);
 }
 
 Callers::Callers(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed)
@@ -80,9 +80,9 @@ Callers::Callers(std::span<const Plan> plans, const Loop& loop, std::uint64_t se
   }
 }
 
-Value& Callers::user(Rank rank, std::uint32_t chunk, Place place, std::uint32_t element) {
+Value& Callers::user(Rank rank, std::uint32_t chunk, Space space, std::uint32_t element) {
   RankMemory& state = ranks_[rank];
-  const std::uint32_t base = place == Place::input ? state.geometry.input_base : state.geometry.output_base;
+  const std::uint32_t base = space == Space::input ? state.geometry.input_base : state.geometry.output_base;
   return state.memory[(std::size_t{chunk} * state.geometry.blocks() + base) * state.geometry.elements + element];
 }
 
@@ -109,7 +109,7 @@ std::string Callers::enter(Rank rank) {
   for (std::uint32_t chunk = 0; chunk < chunks_; ++chunk) {
     for (std::uint32_t i = 0; i < state.geometry.input_blocks * state.geometry.elements; ++i) {
       const std::uint64_t id = contribution(rank, state.operation, chunk, i);
-      user(rank, chunk, Place::input, i) = {id, mix(id)};
+      user(rank, chunk, Space::input, i) = {id, mix(id)};
     }
   }
   state.as_left = state.memory;
@@ -120,7 +120,7 @@ std::string Callers::leave(Rank rank) {
   RankMemory& state = ranks_[rank];
   for (std::uint32_t chunk = 0; chunk < chunks_; ++chunk) {
     for (std::uint32_t i = 0; i < state.geometry.output_blocks * state.geometry.elements; ++i) {
-      Value& value = user(rank, chunk, Place::output, i);
+      Value& value = user(rank, chunk, Space::output, i);
       if (value.sum != expected(rank, chunk, i)) return "wrong output in " + element_of_chunk(i, chunk);
       if (!has_bits_of_others(rank, chunk, i, value)) return "other bits than others in " + element_of_chunk(i, chunk);
       value = state.as_left[static_cast<std::size_t>(&value - state.memory.data())];

@@ -43,7 +43,7 @@ struct Geometry {
   }
   std::uint32_t length(std::uint32_t unit) const { return begin(unit + 1) - begin(unit); }
   std::uint32_t blocks() const;
-  bool holds(Place place, std::uint32_t unit) const;
+  bool holds(Space space, std::uint32_t unit) const;
 };
 
 class Callers {
@@ -52,7 +52,7 @@ class Callers {
   Callers(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
 
   const Geometry& geometry(Rank rank) const { return ranks_[rank].geometry; }
-  Value& user(Rank rank, std::uint32_t chunk, Place place, std::uint32_t element);
+  Value& user(Rank rank, std::uint32_t chunk, Space space, std::uint32_t element);
   Value& scratch(Rank rank, std::uint32_t chunk, std::uint32_t element);
 
   std::uint32_t length_of(const Operand& memory) const;  // Number of elements.

@@ -40,8 +40,8 @@ Plan plan_of(const Plan& original, std::vector<Draft> drafts) {
   return plan;
 }
 
-bool has(const std::vector<Operand>& operands, Place place) {
-  return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) { return operand.place == place; });
+bool has(const std::vector<Operand>& operands, Space space) {
+  return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) { return operand.space == space; });
 }
 
 class Mutator {
@@ -97,7 +97,7 @@ class Mutator {
     const auto first = std::find_if(drafts_.begin(), drafts_.end(), in_round);
     const auto last = std::find_if_not(first, drafts_.end(), in_round);
     const auto receives = [](const Draft& draft) {
-      return has(draft.sources, Place::lane) || has(draft.sources, Place::flag);
+      return has(draft.sources, Space::lane) || has(draft.sources, Space::flag);
     };
     if (std::is_partitioned(first, last, receives)) return false;
     std::stable_partition(first, last, receives);
@@ -150,7 +150,7 @@ class Mutator {
 
   bool drop_flag(Draft& draft) {
     const Operand* operand =
-        draw_operand(draft, [](const Operand& candidate) { return candidate.place == Place::flag; });
+        draw_operand(draft, [](const Operand& candidate) { return candidate.space == Space::flag; });
     if (operand == nullptr) return false;
     for (std::vector<Operand>* side : {&draft.sources, &draft.targets}) {
       std::erase_if(*side, [&](const Operand& candidate) { return &candidate == operand; });
@@ -160,7 +160,7 @@ class Mutator {
 
   static bool flip_fold(Draft& draft) {
     draft.fold = draft.fold == Fold::partial ? Fold::complete : Fold::partial;
-    return draft.sources.size() > 1 && draft.sources[0].place != Place::flag;
+    return draft.sources.size() > 1 && draft.sources[0].space != Space::flag;
   }
 
   std::vector<Draft>& drafts_;
@@ -178,7 +178,7 @@ constexpr std::string_view kContent[] = {"missing",          "doubled",         
 constexpr std::string_view kOrder[] = {"race"};
 
 template <std::size_t count>
-bool says(const std::string& violation, const std::string_view (&words)[count]) {
+bool mentions(const std::string& violation, const std::string_view (&words)[count]) {
   return std::any_of(words, words + count,
                      [&](std::string_view word) { return violation.find(word) != std::string::npos; });
 }
@@ -209,14 +209,14 @@ std::optional<std::vector<Plan>> mutant(const std::vector<Plan>& plans, Mutation
 }
 
 bool explains(Mutation mutation, const std::string& violation) {
-  const bool length = says(violation, kLength);
-  const bool traffic = says(violation, kTraffic);
-  const bool content = says(violation, kContent);
-  const bool order = says(violation, kOrder);
+  const bool length = mentions(violation, kLength);
+  const bool traffic = mentions(violation, kTraffic);
+  const bool content = mentions(violation, kContent);
+  const bool order = mentions(violation, kOrder);
   switch (mutation) {
     case Mutation::drop_step:
     case Mutation::repeat_step:
-    case Mutation::swap_steps:  // Messages change places, and so do their lengths and contents.
+    case Mutation::swap_steps:  // Swaps messages, with their lengths and contents.
     case Mutation::change_peer: return length || traffic || content || order;
     case Mutation::receive_first: return traffic || content || order;
     case Mutation::change_unit: return length || content || order;

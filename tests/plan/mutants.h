@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kMutations = 12;
 const char* name(Mutation mutation);
 
 // Returns the plans with a mutation in one rank's plan (receive_first: in all ranks' plans). Returns nothing if the
-// random choice finds no place for the mutation.
+// random choice finds no target for the mutation.
 std::optional<std::vector<Plan>> mutant(const std::vector<Plan>& plans, Mutation mutation, std::mt19937_64& random);
 
 // Returns true if the mutation can cause this error of the verifier.

@@ -81,7 +81,7 @@ TEST(RankMapping, KeepsShardsOnTheirRails) {
   const auto plans = map_ranks(dealt, problem, emit_plans(*find(Collective::all_reduce, "hierarchical"), problem));
   for (std::size_t i = 0; i < plans[0].steps.size(); ++i) {
     for (const Operand& target : plans[0].steps[i].targets) {
-      EXPECT_FALSE(target.place == Place::lane && target.peer == 3) << "the other rail of the other host";
+      EXPECT_FALSE(target.space == Space::lane && target.peer == 3) << "the other rail of the other host";
     }
   }
 }

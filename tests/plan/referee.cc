@@ -50,7 +50,7 @@ class Referee {
     for (Rank rank = 0; rank < plans_.size(); ++rank) {
       Process& process = processes_.emplace_back(rank);
       process.slow = random_() % 3 == 0;
-      add_turns(process, static_cast<std::uint32_t>(plans_[rank].shape.stages.size()));
+      add_iterations(process, static_cast<std::uint32_t>(plans_[rank].shape.stages.size()));
     }
     slot_elements_ = (longest_message() + loop.longest - 1) / loop.longest;
   }
@@ -65,12 +65,12 @@ class Referee {
  private:
   // The loop ---------------------------------------------------------------------------------------------------------
 
-  void add_turns(Process& process, std::uint32_t stages) {
+  void add_iterations(Process& process, std::uint32_t stages) {
     const bool latest_first = loop_.order == StageOrder::latest_first && loop_.skew > 0;
-    for (std::uint32_t turn = 0; turn < loop_.chunks + loop_.skew * (stages - 1); ++turn) {
+    for (std::uint32_t iteration = 0; iteration < loop_.chunks + loop_.skew * (stages - 1); ++iteration) {
       for (std::uint32_t i = 0; i < stages; ++i) {
         const std::uint32_t stage = latest_first ? stages - 1 - i : i;
-        const std::uint32_t chunk = turn - loop_.skew * stage;  // Wraps around if there is none yet.
+        const std::uint32_t chunk = iteration - loop_.skew * stage;  // Wraps around if there is none yet.
         if (chunk < loop_.chunks) add_stage(process, chunk, stage);
       }
     }
@@ -165,7 +165,7 @@ class Referee {
   }
 
   bool await(Process& process, const Operand& operand) {
-    if (operand.place != Place::flag) return true;
+    if (operand.space != Space::flag) return true;
     std::uint64_t& count = flags_[{operand.peer, process.rank, operand.tag}];
     if (count == 0) return false;
     --count;
@@ -173,7 +173,7 @@ class Referee {
   }
 
   void signal(Rank rank, const Operand& operand) {
-    if (operand.place != Place::flag) return;
+    if (operand.space != Space::flag) return;
     ++flags_[{rank, operand.peer, operand.tag}];
     wake(operand.peer);
   }
@@ -183,16 +183,16 @@ class Referee {
   bool transfer(Process& process, const Action& action, const Step& step, std::size_t index) {
     const bool reads = index < step.sources.size();
     const Operand& operand = reads ? step.sources[index] : step.targets[index - step.sources.size()];
-    if (operand.place == Place::flag) return true;
+    if (operand.space == Space::flag) return true;
     if (operand.peer >= plans_.size()) return fail(process, "names a rank out of range");
     if (process.length == kUnknown) process.length = length_of(process, step);
     if (process.length == kUnknown) return false;
     if (operand.is_memory() && callers_.length_of(operand) != process.length)
       return fail(process, "has unequal operands");
     if (process.length <= action.slice * slot_elements_) return true;  // The message has no such slice.
-    if (reads) return operand.place == Place::lane ? receive(process, operand) : read(process, action, operand);
+    if (reads) return operand.space == Space::lane ? receive(process, operand) : read(process, action, operand);
     if (process.accumulator.empty()) return fail(process, "delivers what it has not");
-    return operand.place == Place::lane ? send(process, operand) : write(process, action, operand);
+    return operand.space == Space::lane ? send(process, operand) : write(process, action, operand);
   }
 
   bool receive(Process& process, const Operand& operand) {
@@ -214,7 +214,7 @@ class Referee {
   }
 
   bool read(Process& process, const Action& action, const Operand& operand) {
-    const bool scales = operand.place == Place::input && reduces(plans_[process.rank].problem.collective);
+    const bool scales = operand.space == Space::input && reduces(plans_[process.rank].problem.collective);
     std::vector<Value> values;
     for (const Value* cell : cells(process, action, operand)) values.push_back(scales ? premultiplied(*cell) : *cell);
     accumulate(process, values);
@@ -255,15 +255,15 @@ class Referee {
     std::uint32_t position = 0;
     for (std::uint32_t i = 0; i < operand.count; ++i) {
       const std::uint32_t unit = operand.unit(i);
-      if (!geometry.holds(operand.place, unit)) {
+      if (!geometry.holds(operand.space, unit)) {
         fail(process, "leaves its memory");
         return result;
       }
       for (std::uint32_t element = geometry.begin(unit); element < geometry.begin(unit + 1); ++element) {
         if (position++ / slot_elements_ != action.slice) continue;
-        result.push_back(operand.place == Place::scratch
+        result.push_back(operand.space == Space::scratch
                              ? &callers_.scratch(operand.peer, action.chunk, element)
-                             : &callers_.user(operand.peer, action.chunk, operand.place, element));
+                             : &callers_.user(operand.peer, action.chunk, operand.space, element));
       }
     }
     return result;

@@ -114,7 +114,7 @@ class AllReduce : public Sequence {
     composition->stages.push_back({part});
     part.algorithm = &second_;
     part.problem.collective = Collective::all_gather;
-    part.input = Place::output;
+    part.input = Space::output;
     part.tag = second_tag_;
     composition->stages.push_back({part});
     return composition;

@@ -91,7 +91,7 @@ TEST(Sequence, PlacesSingleBlock_AtOwnRank) {
   const Fixed copy =
       fixed(Collective::all_gather, {.units = 1, .scratch = 0, .rounds = 1, .stages = {0}}, input(0), output(0));
   Part sub = part(copy, Collective::all_gather, {3, 5, 7}, {0, 4, 8, 12});
-  sub.input = Place::output;
+  sub.input = Space::output;
   EXPECT_EQ(translated(sub, 7), "output[8..11] -> output[0..3] of 4");
 }
 

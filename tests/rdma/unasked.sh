@@ -50,7 +50,7 @@ all_reduce "RDMA is disabled" TUTTI_IB_HCA=rxe@ TUTTI_IB_DISABLE=1
 said 'between hosts tcp: rank 0 \(.*\) has no verbs: TUTTI_IB_DISABLE'
 [ "$packets" -eq 0 ] || fail "RDMA was used"
 
-all_reduce "TCP checks data" TUTTI_IB_HCA=rxe@ TUTTI_CHECK=wire
+all_reduce "TCP checks data" TUTTI_IB_HCA=rxe@ TUTTI_CHECK=mac
 [ "$packets" -eq 0 ] || fail "RDMA was used"
 
 tool=("$2" --memory cuda)

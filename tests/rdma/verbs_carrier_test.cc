@@ -26,19 +26,20 @@ bool is_filled(const std::byte* data, const MessageHead& head) {
   return std::all_of(data, data + head.bytes, [&](std::byte byte) { return byte == static_cast<std::byte>(random()); });
 }
 
-struct Way {
+struct DevicePair {
   const char* name;
   Names ours, theirs;
 };
 
-class VerbsEndpointOver : public testing::TestWithParam<Way> {};
+class VerbsEndpointOver : public testing::TestWithParam<DevicePair> {};
 
 INSTANTIATE_TEST_SUITE_P(, VerbsEndpointOver,
-                         testing::Values(Way{"TwoDevices", {"rxe0"}, {"rxe1"}}, Way{"OneDevice", {"rxe0"}, {"rxe0"}},
-                                         Way{"TwoRails", {"rxe0", "rxe1"}, {"rxe1", "rxe0"}},
-                                         Way{"TwoRailsOfOneDevice", {"rxe0", "rxe0"}, {"rxe1", "rxe1"}},
-                                         Way{"TwoRailsOfThree", {"rxe0", "rxe1", "rxe0"}, {"rxe1", "rxe0"}}),
-                         [](const auto& way) { return way.param.name; });
+                         testing::Values(DevicePair{"TwoDevices", {"rxe0"}, {"rxe1"}},
+                                         DevicePair{"OneDevice", {"rxe0"}, {"rxe0"}},
+                                         DevicePair{"TwoRails", {"rxe0", "rxe1"}, {"rxe1", "rxe0"}},
+                                         DevicePair{"TwoRailsOfOneDevice", {"rxe0", "rxe0"}, {"rxe1", "rxe1"}},
+                                         DevicePair{"TwoRailsOfThree", {"rxe0", "rxe1", "rxe0"}, {"rxe1", "rxe0"}}),
+                         [](const auto& pair) { return pair.param.name; });
 
 // Lanes, sizes and the end that advances are random. A slot is reused as soon as its credit has returned and its
 // message has left.

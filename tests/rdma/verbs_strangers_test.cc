@@ -72,7 +72,7 @@ class VerbsMaliciousPeer : public testing::Test {
     right_.head.bytes = 8;
   }
   // Returns the result at the endpoint.
-  Status say(const VerbsRecord& record, std::size_t bytes) {
+  Status send_record(const VerbsRecord& record, std::size_t bytes) {
     const std::vector<std::byte> data(bytes);
     EXPECT_TRUE(rail_->send(record, data, {}).ok());
     const std::uint64_t before = end_.arrivals;
@@ -82,7 +82,7 @@ class VerbsMaliciousPeer : public testing::Test {
     return status;
   }
   void expect_refused(const VerbsRecord& record, std::size_t bytes) {
-    const Status status = say(record, bytes);
+    const Status status = send_record(record, bytes);
     EXPECT_EQ(status.code(), Code::remote);
     EXPECT_NE(status.message().find("rxe0 port 1"), std::string::npos) << status.message();
     EXPECT_EQ(end_.arrivals, 0U);
@@ -92,7 +92,7 @@ class VerbsMaliciousPeer : public testing::Test {
   VerbsRecord right_;
 };
 
-TEST_F(VerbsMaliciousPeer, IsAccepted_WhenDataAreValid) { EXPECT_TRUE(say(right_, 8).ok()); }
+TEST_F(VerbsMaliciousPeer, IsAccepted_WhenDataAreValid) { EXPECT_TRUE(send_record(right_, 8).ok()); }
 
 TEST_F(VerbsMaliciousPeer, CannotSendUnknownRecord) {
   right_.kind = static_cast<RecordKind>(9);
@@ -110,7 +110,7 @@ TEST_F(VerbsMaliciousPeer, CannotSendMessageFarAhead) {
 }
 
 TEST_F(VerbsMaliciousPeer, CannotRepeatMessage) {
-  EXPECT_TRUE(say(right_, 8).ok());
+  EXPECT_TRUE(send_record(right_, 8).ok());
   EXPECT_EQ(std::exchange(end_.arrivals, 0), 1U);
   expect_refused(right_, 8);
 }

@@ -51,12 +51,12 @@ std::string failure(WrongRing::Wrong wrong) {
   const WrongRing ring(wrong);
   Costs costs;
   costs.channel_gbytes_per_s.fill(1);
-  for (const bool fold : {true, false}) {
+  for (const bool symmetric : {true, false}) {
     Limits limits;
-    limits.fold = fold;
+    limits.symmetric = symmetric;
     auto simulation = Simulation::make(network, costs, ring, problem_on(network, Collective::all_gather), limits);
     if (!simulation.ok()) {
-      if (fold) continue;
+      if (symmetric) continue;
       return std::move(simulation).status().message();
     }
     Call call;
@@ -64,7 +64,7 @@ std::string failure(WrongRing::Wrong wrong) {
     auto outcome = simulation.value().run(call);
     EXPECT_FALSE(outcome.ok());
     if (outcome.ok()) return "";
-    if (!fold) return std::move(outcome).status().message();
+    if (!symmetric) return std::move(outcome).status().message();
   }
   return "";
 }
@@ -103,9 +103,9 @@ TEST(EventQueue, OrdersByTime_ThenByOrder) {
       expected.erase(expected.begin());
       last = event.time;
       ++popped;
-      for (std::size_t places = 0; places < EventQueue::kAhead; ++places) {
-        const Event* ahead = queue.ahead(places);
-        ASSERT_EQ(ahead == nullptr || ahead->subject == std::next(expected.begin(), places)->subject, true);
+      for (std::size_t distance = 0; distance < EventQueue::kAhead; ++distance) {
+        const Event* ahead = queue.ahead(distance);
+        ASSERT_EQ(ahead == nullptr || ahead->subject == std::next(expected.begin(), distance)->subject, true);
       }
     }
     EXPECT_TRUE(queue.empty());

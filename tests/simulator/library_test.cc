@@ -32,14 +32,14 @@ TEST(LibraryModel, LimitsCallsInSeries_ByLaunchTime) {
 TEST(LibraryModel, OverlapsHopWithLinks_BySlices) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs(5, 3);
-  const double way = 3 + 2 * kNvlinkLatency;
+  const double hops_us = 3 + 2 * kNvlinkLatency;
   const Call call = whole(4e6);  // 10 us on a link for each round.
-  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
+  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + hops_us), 1e-3);
   costs.slices.fill(2);
   costs.shortest_slice_bytes = 1e3;  // One half travels while the other is on the link.
-  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * 10 + way, 1e-3);
+  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * 10 + hops_us, 1e-3);
   costs.shortest_slice_bytes = 1e6;
-  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
+  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + hops_us), 1e-3);
 }
 
 // If a slot held one slice, a call just long enough for slices would have half as much data in flight, and would take
@@ -65,14 +65,14 @@ TEST(LibraryModel, CutsCompressedMessages_ByTheirOwnLength) {
   costs.encode_gbytes_per_s.fill(1e9);
   costs.decode_gbytes_per_s.fill(1e9);
   costs.slices.fill(2);
-  const double way = 3 + 2 * kNvlinkLatency;
+  const double hops_us = 3 + 2 * kNvlinkLatency;
   Call call = whole(4e6);
   call.compression = CompressionFormat::int8;
   const double bytes = 1e6 * 130 / 512, us = bytes * 1e-5;  // Bytes of a round on a link.
   costs.shortest_slice_bytes = bytes / 1.5;
-  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (us + way), 1e-2);
+  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (us + hops_us), 1e-2);
   costs.shortest_slice_bytes = bytes / 2.5;  // One half waits for a hop while the other half travels.
-  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (us / 2 + way) + us / 2, 1e-2);
+  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (us / 2 + hops_us) + us / 2, 1e-2);
 }
 
 TEST(LibraryModel, SlowsBeginningOfCall_WithinHost) {

@@ -25,9 +25,9 @@ Costs switch_costs() {
   return costs;
 }
 
-Limits by_switches(bool fold = true) {
+Limits by_switches(bool symmetric = true) {
   Limits limits;
-  limits.fold = fold;
+  limits.symmetric = symmetric;
   limits.program.multicast = true;
   return limits;
 }
@@ -43,11 +43,12 @@ Call in_chunks(double bytes, double chunk_bytes) {
 TEST(Multicast, SendsEachPartOnce_OverEachLink) {
   for (const Rank n : {2U, 4U, 7U}) {
     const Network network = network_of(cluster_of(1, n));
-    for (const bool fold : {true, false}) {
+    for (const bool symmetric : {true, false}) {
       const double bytes = 1e6 * n;
       for (const auto& [wanted, sent, taken] :
            {std::tuple{kAllReduce, n + 1.0, n + 1.0}, {kAllGather, 1.0, n * 1.0}, {kReduceScatter, n * 1.0, 1.0}}) {
-        const Outcome outcome = simulated(network, switch_costs(), wanted, in_chunks(bytes, 1e4), by_switches(fold));
+        const Outcome outcome =
+            simulated(network, switch_costs(), wanted, in_chunks(bytes, 1e4), by_switches(symmetric));
         EXPECT_NEAR(outcome.data_bytes, sent * bytes, 1) << wanted.algorithm << " of " << n;
         ASSERT_EQ(outcome.links.size(), 1U);
         EXPECT_NEAR(outcome.links[0].bytes, (sent + taken) * bytes, 1) << wanted.algorithm << " of " << n;
@@ -62,9 +63,9 @@ TEST(Multicast, AllReduceTakesTimeOfBusiestLink) {
     const Network network = network_of(cluster_of(1, n));
     const double bytes = 800e6;
     const double links_us = bytes * (1 + 1.0 / n) / 100 * 1e-3;
-    for (const bool fold : {true, false}) {
+    for (const bool symmetric : {true, false}) {
       const double us =
-          simulated(network, switch_costs(), kAllReduce, in_chunks(bytes, 1e6), by_switches(fold)).time_us;
+          simulated(network, switch_costs(), kAllReduce, in_chunks(bytes, 1e6), by_switches(symmetric)).time_us;
       EXPECT_GT(us, links_us);
       EXPECT_LT(us, links_us * 1.02) << n;
     }
@@ -112,7 +113,7 @@ TEST(Multicast, AddsTimePerChunkAndHead) {
   EXPECT_NEAR(us, 5 + 25 * 4 * 250, 20);
   EXPECT_NEAR(time_us(4, 250), 5 + 250 * 4 * 250, 20) << "However many there are.";
   EXPECT_NEAR(time_us(8, 25), 5 + 25 * 8 * 250, 20);
-  EXPECT_NEAR(time_us(64, 25), 5 + 25 * 32 * 250, 200) << "No more ranks fold than are heads.";
+  EXPECT_NEAR(time_us(64, 25), 5 + 25 * 32 * 250, 200) << "No more ranks reduce than are heads.";
   costs.multicast_base_us = 105;
   EXPECT_NEAR(time_us(4, 25), us + 100, 1e-6);
 }

@@ -20,10 +20,10 @@ const Wanted kRing = {Collective::all_reduce, "ring"};
 std::vector<RankMapping> rings_of(const Topology& topology, std::uint32_t most) {
   TopologyMerger merger;
   merger.add("host", topology);
-  std::vector<Station> stations;
-  for (const NodeId gpu : topology.all(NodeKind::gpu)) stations.push_back({0, gpu});
+  std::vector<RankNode> rank_nodes;
+  for (const NodeId gpu : topology.all(NodeKind::gpu)) rank_nodes.push_back({0, gpu});
   std::vector<RankMapping> orders;
-  for (std::vector<Rank>& order : find_rank_rings(merger.take(), stations, most).orders)
+  for (std::vector<Rank>& order : find_rank_rings(merger.take(), rank_nodes, most).orders)
     orders.push_back({.groups = {}, .order = std::move(order)});
   return orders;
 }
@@ -44,7 +44,7 @@ Call on_channels(double bytes, std::uint32_t channels) {
 TEST(ChannelOrders, HaveNoEffect_WhenIdentity) {
   const Network network = test::network_of(test::cluster_of(1, 4));
   Limits none, one;
-  none.fold = false;
+  none.symmetric = false;
   one.orders = {RankMapping{.groups = {}, .order = {0, 1, 2, 3}}};
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
     const Wanted ring = {collective, "ring"};

@@ -175,7 +175,7 @@ double bytes_of_plans(const Algorithm& algorithm, const Problem& problem, double
   for (const Plan& plan : emit_plans(algorithm, problem)) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       for (const Operand& target : plan.steps[i].targets)
-        if (target.place == Place::lane || (target.is_memory() && target.peer != plan.steps.self()))
+        if (target.space == Space::lane || (target.is_memory() && target.peer != plan.steps.self()))
           units += target.count;
       for (const Operand& source : plan.steps[i].sources)
         if (source.is_memory() && source.peer != plan.steps.self()) units += source.count;
@@ -191,9 +191,9 @@ TEST(Simulation, SendsExactlyTheBytesOfPlans) {
     const Problem problem = problem_on(network, collective);
     for (const Algorithm* algorithm : catalogue(collective)) {
       if (!algorithm->supports(problem)) continue;
-      for (const bool fold : {true, false}) {
+      for (const bool symmetric : {true, false}) {
         Limits limits;
-        limits.fold = fold;
+        limits.symmetric = symmetric;
         const Outcome outcome = simulated(network, plain_costs(), {collective, algorithm->name()}, whole(6e6), limits);
         const double sent = bytes_of_plans(*algorithm, problem, block_bytes(collective, 6, 6e6));
         EXPECT_NEAR(outcome.data_bytes, sent, sent * 1e-5) << name(collective) << " " << algorithm->name();
@@ -231,7 +231,7 @@ TEST(Simulation, ExtrapolatesLaterChunksEvenly) {
     call.bytes = 256e6;
     call.chunk_bytes = 64e3;
     Limits few;
-    few.fold = false;
+    few.symmetric = false;
     few.max_events = 1;
     Limits all = few;
     all.max_events = 1'000'000'000;
@@ -250,7 +250,7 @@ TEST(Simulation, DrawsJitterFromSeed) {
   Call call = whole(1e6);
   const Wanted wanted = {Collective::all_reduce, "ring"};
   Limits limits;
-  limits.fold = false;
+  limits.symmetric = false;
   const double calm = simulated(network, plain_costs(), wanted, call, limits).time_us;
   call.jitter = 0.2;
   const double first = simulated(network, plain_costs(), wanted, call, limits).time_us;
@@ -274,7 +274,7 @@ TEST(Simulation, TraceShowsStepsAndLinks) {
   std::vector<TraceEvent> events;
   call.trace = &events;
   Limits limits;
-  limits.fold = false;
+  limits.symmetric = false;
   const Outcome outcome = simulated(network, plain_costs(), {Collective::all_gather, "ring"}, call, limits);
   std::size_t links = 0;
   for (const TraceEvent& event : events) {
@@ -300,7 +300,7 @@ TEST(Simulation, RejectsProgramsBeyondLimits) {
   const Network network = network_of(cluster_of(1, 8));
   const auto complaint = [&](const ProgramLimits& program) {
     Limits limits;
-    limits.fold = false;
+    limits.symmetric = false;
     limits.program = program;
     auto simulation = Simulation::make(network, plain_costs(), *find(Collective::all_reduce, "two_shot"),
                                        problem_on(network, Collective::all_reduce), limits);

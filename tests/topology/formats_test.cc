@@ -88,11 +88,11 @@ TEST(FillIn, DoesNotGuessGpuModels) {
   fill_in(ndv4);
   EXPECT_EQ(ndv4.all(NodeKind::nvswitch).size(), 0u);
   EXPECT_DOUBLE_EQ(ndv4.find("nic 0101:00:00.0")->gbytes_per_s, 25);  // HDR, the rate of generation 4 x16.
-  Topology told = topology_of("nccl-azure-ndv4-8xA100.xml");
-  ASSERT_TRUE(set_gpu_model(told, "A100-SXM4-40GB").ok());
-  fill_in(told);
-  EXPECT_DOUBLE_EQ(gbytes(told, "gpu0", "gpu7"), 300);
-  EXPECT_NE(set_gpu_model(told, "A101").message().find("A100-SXM4-40GB"), std::string::npos);
+  Topology topology = topology_of("nccl-azure-ndv4-8xA100.xml");
+  ASSERT_TRUE(set_gpu_model(topology, "A100-SXM4-40GB").ok());
+  fill_in(topology);
+  EXPECT_DOUBLE_EQ(gbytes(topology, "gpu0", "gpu7"), 300);
+  EXPECT_NE(set_gpu_model(topology, "A101").message().find("A100-SXM4-40GB"), std::string::npos);
 }
 
 TEST(NcclXml, OmitsLinksToSelf) {

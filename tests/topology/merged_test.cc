@@ -31,7 +31,7 @@ TEST(Merged, ExpandsHostByHost) {
   TopologyMerger merger;
   const Topology board = preset("dgx-a100").value();
   for (const char* name : {"a", "b"}) merger.add(name, board);
-  const Topology all = unfolded(merger.take());
+  const Topology all = expanded(merger.take());
   EXPECT_TRUE(check(all).ok()) << check(all).message();
   EXPECT_EQ(all.hosts, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(all.nodes.size(), 2 * board.nodes.size());
@@ -43,7 +43,7 @@ TEST(Merged, ShowsOneHostOfEachKind_WhenTooMany) {
   const Topology board = preset("dgx-h100").value();
   const std::size_t hosts = kMaxNodes / board.nodes.size() + 1;
   for (std::size_t host = 0; host < hosts; ++host) merger.add("host" + std::to_string(host), board);
-  const Topology all = unfolded(merger.take());
+  const Topology all = expanded(merger.take());
   EXPECT_EQ(all.hosts, (std::vector<std::string>{"host0"}));
   EXPECT_EQ(all.notes.back(), "host0 stands for " + std::to_string(hosts) + " identical hosts");
 }

@@ -20,12 +20,12 @@ class NvmlDiscovery : public DiscoveryTest {
     sources_.nvml = std::string(TUTTI_STAND_IN_NVML) + (without.empty() ? "" : "_without_" + without) + ".so";
     Result<Library> stand_in =
         Library::open(sources_.nvml);  // The library stays loaded and configured during discovery.
-    void (*tell)(const char*) = nullptr;
-    if (!stand_in.ok() || !stand_in.value().find("stand_in_receives", tell)) {
+    void (*show_message)(const char*) = nullptr;
+    if (!stand_in.ok() || !stand_in.value().find("stand_in_receives", show_message)) {
       ADD_FAILURE() << sources_.nvml;
       return {};
     }
-    tell(words.c_str());
+    show_message(words.c_str());
     return look();
   }
 

@@ -107,7 +107,7 @@ TEST_F(FaultyEndpoint, SuggestsAlternative_UntilItHasWorked) {
 // The last note of the other end is delivered, although the endpoint failed before the note was read.
 TEST_F(FaultyEndpoint, DeliversLastNote_AfterFailure) {
   start({Fault::none, Fault::break_down});
-  for (int turn = 0; turn < 20; ++turn) {  // The endpoint is connected, and the lane has landed.
+  for (int iteration = 0; iteration < 20; ++iteration) {  // The endpoint is connected, and the lane has landed.
     ends->advance(0);
     ends->advance(1);
   }

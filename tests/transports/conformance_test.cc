@@ -121,7 +121,7 @@ TEST_P(Conformance, LimitsMessagesToSlots) {
   for (; slot_free(out) && fit < 100; ++fit) post(out, message_of(fit, 64 << 10));
   EXPECT_EQ(fit, HalfLane::kSlots);
   ends->until([&] { return load_acquire(&in.view.words->posted) == fit; });
-  for (int turn = 0; turn < 20; ++turn) {
+  for (int iteration = 0; iteration < 20; ++iteration) {
     ends->advance(0);
     ends->advance(1);
   }

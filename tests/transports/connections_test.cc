@@ -108,7 +108,7 @@ TEST_P(ConnectionsWith, SurviveEndOfContext_InAnyPhase) {
   const auto seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
   std::mt19937 random(seed);
-  for (int turn = 0; turn < 30; ++turn) {
+  for (int iteration = 0; iteration < 30; ++iteration) {
     const auto ends = connect();
     LaneState out = ends->writing(lane_of(1), 1), other = ends->writing(lane_of(1), 2);
     LaneState in_other = ends->reading(lane_of(1), 2);
@@ -124,7 +124,7 @@ TEST_P(ConnectionsWith, SurviveEndOfContext_InAnyPhase) {
       ends->until([&] { return slot_free(other); });
       post(other, message_of(i, kSlotBytes));
       ends->until([&] { return simple_arrived(in_other); });
-      ASSERT_TRUE(next_is(in_other, message_of(i, kSlotBytes))) << "turn " << turn;
+      ASSERT_TRUE(next_is(in_other, message_of(i, kSlotBytes))) << "iteration " << iteration;
     }
   }
 }
@@ -175,7 +175,7 @@ TEST_P(ConnectionsWith, ReportReasonOfLoss_InAnyPhase) {
   const auto seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
   std::mt19937 random(seed);
-  for (int turn = 0; turn < 20; ++turn) {
+  for (int iteration = 0; iteration < 20; ++iteration) {
     const auto ends = connect();
     const int gone = static_cast<int>(random() % 2);
     LaneState out = ends->writing(lane_of(1));

@@ -73,9 +73,9 @@ class MemoryCarrier : public Carrier {
   }
 
   Result<LaneMemory> allocate(std::size_t bytes) override { return HalfLane::allocate_shared(bytes); }
-  Result<ReachedBlock> reach(const DeviceBlock& block) override {
+  Result<RegisteredRegion> reach(const DeviceRegion& block) override {
     if (fault_ == Fault::refuse_reach) return Carrier::reach(block);
-    return ReachedBlock{block.memory, "memory"};
+    return RegisteredRegion{block.memory, "memory"};
   }
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(pipe_->mutex);
@@ -98,11 +98,11 @@ class MemoryCarrier : public Carrier {
   Result<bool> put(const MessageHead& head, const std::byte* data) override {
     const std::lock_guard lock(pipe_->mutex);
     if (fault_ == Fault::no_room && (calls_++ % 2) == 0) return false;
-    MessageHead said = head;
-    if (fault_ == Fault::wrong_number && head.number == 2) ++said.number;
-    if (fault_ == Fault::too_long && head.number == 2) said.bytes = 1U << 30;
-    if (fault_ == Fault::no_such_lane && head.number == 2) said.lane = 77;
-    other_.messages.push_back({said, data});
+    MessageHead sent_head = head;
+    if (fault_ == Fault::wrong_number && head.number == 2) ++sent_head.number;
+    if (fault_ == Fault::too_long && head.number == 2) sent_head.bytes = 1U << 30;
+    if (fault_ == Fault::no_such_lane && head.number == 2) sent_head.lane = 77;
+    other_.messages.push_back({sent_head, data});
     ring(other_);
     return true;
   }

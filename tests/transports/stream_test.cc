@@ -109,8 +109,8 @@ TEST_P(ProtectedRecords, CarryStreamsInBothDirections) {
       ASSERT_TRUE(taken >= 0 || errno == EAGAIN);
       ASSERT_TRUE(from->flush());
       Bytes some(1 + random() % 100'000), more(1 + random() % 100);
-      std::array<iovec, 2> places = {{{some.data(), some.size()}, {more.data(), more.size()}}};
-      const ssize_t got = to.receive(places);
+      std::array<iovec, 2> buffers = {{{some.data(), some.size()}, {more.data(), more.size()}}};
+      const ssize_t got = to.receive(buffers);
       ASSERT_TRUE(got > 0 || (got < 0 && errno == EAGAIN)) << got;
       for (std::size_t i = 0; got > 0 && i < static_cast<std::size_t>(got); ++i)
         received.push_back(i < some.size() ? some[i] : more[i - some.size()]);

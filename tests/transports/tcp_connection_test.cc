@@ -29,7 +29,7 @@ class TcpMaliciousPeer : public testing::Test {
     victim = std::make_unique<TcpConnection>(std::move(first), false, "here");
     stranger = std::move(second);
   }
-  void say(TcpFrameHeader header, const std::vector<std::byte>& payload = {}, bool honest = true) {
+  void send_frame(TcpFrameHeader header, const std::vector<std::byte>& payload = {}, bool honest = true) {
     header.bytes = header.bytes == 0 ? static_cast<std::uint32_t>(payload.size()) : header.bytes;
     if (honest) header.check = check_of(header);
     std::vector<std::byte> bytes(sizeof header + payload.size());
@@ -43,7 +43,7 @@ class TcpMaliciousPeer : public testing::Test {
     header.lane = number;
     std::vector<std::byte> payload(sizeof lane);
     std::memcpy(payload.data(), &lane, sizeof lane);
-    say(header, payload);
+    send_frame(header, payload);
   }
   void expect_lost(const char* why) {
     const Deadline deadline = Deadline::after_ms(60'000);
@@ -58,38 +58,38 @@ class TcpMaliciousPeer : public testing::Test {
 TEST_F(TcpMaliciousPeer, CannotSendDamagedHeader) {
   TcpFrameHeader header;
   header.check = check_of(header) + 1;
-  say(header, {}, false);
+  send_frame(header, {}, false);
   expect_lost("damaged");
 }
 
 TEST_F(TcpMaliciousPeer, CannotSendMessage_OnUnknownLane) {
-  say(TcpFrameHeader{.lane = 3});
+  send_frame(TcpFrameHeader{.lane = 3});
   expect_lost("unknown lane");
 }
 
 TEST_F(TcpMaliciousPeer, CannotSendMessageLongerThanSlot) {
   notify_lane(spec(1, 4096), 0);
-  say(TcpFrameHeader{.bytes = 4097});
+  send_frame(TcpFrameHeader{.bytes = 4097});
   expect_lost("longer than its slot");
 }
 
 TEST_F(TcpMaliciousPeer, CannotRepeatMessage) {
   notify_lane(spec(1, 4096), 0);
-  say(TcpFrameHeader{.number = 0});
-  say(TcpFrameHeader{.number = 0});
+  send_frame(TcpFrameHeader{.number = 0});
+  send_frame(TcpFrameHeader{.number = 0});
   expect_lost("in the wrong order");
 }
 
 TEST_F(TcpMaliciousPeer, CannotExceedSlots) {
   notify_lane(spec(1, 4096), 0);
-  for (std::uint64_t number = 0; number <= HalfLane::kSlots; ++number) say(TcpFrameHeader{.number = number});
+  for (std::uint64_t number = 0; number <= HalfLane::kSlots; ++number) send_frame(TcpFrameHeader{.number = number});
   expect_lost("without a free slot");
 }
 
 TEST_F(TcpMaliciousPeer, CannotCreditUnsentMessages) {
   LaneState out = {.view = std::move(victim->open(0, spec(1), LaneEnd::writer)).value()};
   post(out, message_of(0, 10));
-  say(TcpFrameHeader{.kind = TcpFrameKind::credit, .number = 2});
+  send_frame(TcpFrameHeader{.kind = TcpFrameKind::credit, .number = 2});
   expect_lost("were not sent");
 }
 
@@ -107,7 +107,7 @@ TEST_F(TcpMaliciousPeer, CannotWriteLaneOfThisEnd) {
 }
 
 TEST_F(TcpMaliciousPeer, CannotSendLongNotes) {
-  say(TcpFrameHeader{.kind = TcpFrameKind::note, .bytes = kMaxNoteBytes + 1});
+  send_frame(TcpFrameHeader{.kind = TcpFrameKind::note, .bytes = kMaxNoteBytes + 1});
   expect_lost("a note of");
 }
 
@@ -116,7 +116,7 @@ TEST_F(TcpMaliciousPeer, MaySendRandomData) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
-  for (int turn = 0; turn < 200; ++turn) {
+  for (int iteration = 0; iteration < 200; ++iteration) {
     auto [first, second] = loopback_pair();
     victim = std::make_unique<TcpConnection>(std::move(first), false, "here");
     stranger = std::move(second);
@@ -129,7 +129,7 @@ TEST_F(TcpMaliciousPeer, MaySendRandomData) {
       header.context = random() % 2;
       header.number = random() % 4;
       header.bytes = random() % 5000;
-      say(header, std::vector<std::byte>(random() % 5000, std::byte{0x5a}));
+      send_frame(header, std::vector<std::byte>(random() % 5000, std::byte{0x5a}));
       victim->advance();
     }
   }

@@ -301,19 +301,19 @@ TEST(Autotuner, IsDeterminedByOperationNumbers) {
     while (!autotuner.settled()) {
       std::uint64_t operation = 0;
       for (bool ended = false; !ended; ++operation) {
-        const Autotuner::Turn turn = autotuner.turn_at(operation);
-        ASSERT_TRUE(turn.tried);
-        ASSERT_EQ(turn.candidate, autotuner.next());
-        ended = turn.counts ? autotuner.took(turn.candidate == 2 ? 9'000 : 10'000) : autotuner.passed();
+        const Autotuner::Trial trial = autotuner.trial_at(operation);
+        ASSERT_TRUE(trial.tried);
+        ASSERT_EQ(trial.candidate, autotuner.next());
+        ended = trial.counts ? autotuner.took(trial.candidate == 2 ? 9'000 : 10'000) : autotuner.passed();
       }
-      const Autotuner::Turn later = autotuner.turn_at(operation);
+      const Autotuner::Trial later = autotuner.trial_at(operation);
       EXPECT_FALSE(later.tried || later.counts);
       EXPECT_EQ(later.candidate, 0U);
       autotuner.conclude(autotuner.seen(), 1);
     }
     EXPECT_EQ(autotuner.next(), 2U);
     EXPECT_EQ(autotuner.measured_us()[2], 9) << "what does not count was not timed, and is not missed";
-    EXPECT_EQ(autotuner.turn_at(0).candidate, 2U);
+    EXPECT_EQ(autotuner.trial_at(0).candidate, 2U);
   }
 }
 
@@ -322,7 +322,7 @@ TEST(Autotuner, CanFollowResultsOfOtherRanks) {
   Autotuner first(predicted, autotuner_options_for_gpus(false)), follower = first;
   const auto run = [](Autotuner& autotuner, std::int64_t second_ns) {
     for (std::uint64_t operation = 0;; ++operation)
-      if (autotuner.took(autotuner.turn_at(operation).candidate == 1 ? second_ns : 10'000)) return;
+      if (autotuner.took(autotuner.trial_at(operation).candidate == 1 ? second_ns : 10'000)) return;
   };
   while (!first.settled()) {
     run(first, 9'000);
@@ -332,7 +332,7 @@ TEST(Autotuner, CanFollowResultsOfOtherRanks) {
     first.conclude(first.seen(), 1);
     follower.follow(first.outcome());
     for (std::uint64_t operation = 0; operation < 500; ++operation)
-      ASSERT_EQ(follower.turn_at(operation).candidate, first.turn_at(operation).candidate);
+      ASSERT_EQ(follower.trial_at(operation).candidate, first.trial_at(operation).candidate);
   }
   EXPECT_TRUE(follower.settled());
   EXPECT_EQ(follower.next(), 1U);
@@ -346,9 +346,9 @@ TEST(Autotuner, IgnoresUntimedBursts) {
     std::uint32_t counted = 0;
     while (!autotuner.settled()) {
       for (std::uint64_t operation = 0;; ++operation) {
-        const Autotuner::Turn turn = autotuner.turn_at(operation);
-        const bool timed = turn.counts && (turn.candidate == 0 || any) && ++counted % 3 != 0;
-        const bool ended = timed ? autotuner.took(turn.candidate == 1 ? 9'000 : 10'000) : autotuner.passed();
+        const Autotuner::Trial trial = autotuner.trial_at(operation);
+        const bool timed = trial.counts && (trial.candidate == 0 || any) && ++counted % 3 != 0;
+        const bool ended = timed ? autotuner.took(trial.candidate == 1 ? 9'000 : 10'000) : autotuner.passed();
         if (ended) break;
       }
       autotuner.conclude(autotuner.seen(), 1);

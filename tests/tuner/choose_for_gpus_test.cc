@@ -117,7 +117,7 @@ TEST(ChooseForGpus, RespectsNumberOfChannels) {
   EXPECT_EQ(channels("ring"), 3U);
   EXPECT_EQ(channels("two_shot"), 4U) << "it goes through ranks in no order";
   query.channels = 2;
-  EXPECT_EQ(channels("ring"), 2U) << "whoever asks for channels gets as many";
+  EXPECT_EQ(channels("ring"), 2U) << "requested channels are used";
   query.channels = 40;
   EXPECT_EQ(channels("two_shot_mapped"), query.thread_blocks);
   EXPECT_EQ(channels("two_shot"), 4U);
@@ -172,7 +172,7 @@ TEST(ChooseForGpus, ChoosesFormatWithinBound_WhenFaster) {
   EXPECT_EQ(format(near, 0.0101), CompressionFormat::none) << "in mapped memory nothing is sent";
   for (const char* forced : {"one_shot", "recursive_doubling"}) {
     far.algorithm = forced;
-    EXPECT_EQ(format(far, 0.3), CompressionFormat::none) << "it does not bear rounding";
+    EXPECT_EQ(format(far, 0.3), CompressionFormat::none) << "the algorithm does not support compression";
   }
   far.algorithm = "";
   far.network = false;

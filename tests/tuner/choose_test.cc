@@ -135,7 +135,7 @@ TEST(Choose, WaitsForOneMessageAtATime_WhenCoresAreShared) {
   EXPECT_EQ(choose(requested).value().algorithm, "direct");
 }
 
-// All ranks exchange the places of their buffers before the first byte moves.
+// All ranks exchange the addresses of their buffers before the first byte moves.
 TEST(Choose, ChoosesMappedMemory_OnlyWhenWorthTheMeeting) {
   Machine machine = machine_of_hosts();
   const auto chosen = [&](Collective collective, std::uint64_t bytes) {

@@ -20,18 +20,18 @@ using test::query;
 // Counts like CompressedFold, for the rank with the most work.
 Compressed counted(const Plan& plan) {
   Compressed compressed;
-  const Keeps keeps = keeps_of(plan.problem.collective);
+  const RoundedStores rounded_stores = rounded_stores_of(plan.problem.collective);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step step = plan.steps[i];
     double length = 0, sources = 0, received = 0, sent = 0, stored = 0;
     for (const Operand& source : step.sources) {
-      if (source.place == Place::flag) continue;
+      if (source.space == Space::flag) continue;
       length = static_cast<double>(source.count) / plan.shape.units;
       sources += 1;
-      received += source.place == Place::lane ? 1 : 0;
+      received += source.space == Space::lane ? 1 : 0;
     }
     for (const Operand& target : step.targets) {
-      sent += target.place == Place::lane ? 1 : 0;
+      sent += target.space == Space::lane ? 1 : 0;
       stored += target.is_memory() ? 1 : 0;
     }
     const bool passes_on = sources == 1 && received == 1;
@@ -39,9 +39,9 @@ Compressed counted(const Plan& plan) {
       compressed.decoded += stored * length;
       continue;
     }
-    const bool kept = stored > 0 && (keeps == Keeps::sums     ? step.fold == Fold::complete
-                                     : keeps == Keeps::copies ? received == 0
-                                                              : false);
+    const bool kept = stored > 0 && (rounded_stores == RoundedStores::sums     ? step.fold == Fold::complete
+                                     : rounded_stores == RoundedStores::copies ? received == 0
+                                                                               : false);
     compressed.decoded += (received + (kept ? 1 : 0)) * length;
     compressed.encoded += sent > 0 || kept ? length : 0;
   }

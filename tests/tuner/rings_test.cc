@@ -19,7 +19,7 @@ using Random = std::mt19937;
 
 std::uint32_t below(Random& random, std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); }
 
-// Adds a separate link in each direction between two stations.
+// Adds a separate link in each direction between two vertices.
 void connect(RingQuestion& question, std::uint32_t a, std::uint32_t b, double rate) {
   for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
     question.uses[from * question.size() + to] = {{static_cast<std::uint32_t>(question.rates.size()), 1}};
@@ -27,49 +27,49 @@ void connect(RingQuestion& question, std::uint32_t a, std::uint32_t b, double ra
   }
 }
 
-RingQuestion empty(std::uint32_t stations, std::uint32_t gates = 0) {
+RingQuestion empty(std::uint32_t vertices, std::uint32_t gates = 0) {
   RingQuestion question;
-  question.stations = stations;
+  question.vertices = vertices;
   question.gates = gates;
   question.uses.resize(std::size_t{question.size()} * question.size());
   return question;
 }
 
 // Returns NVLinks of up to four bricks between some pairs, as in a mesh with missing links.
-RingQuestion mesh(std::uint32_t stations, Random& random) {
-  RingQuestion question = empty(stations);
-  for (std::uint32_t a = 0; a < stations; ++a)
-    for (std::uint32_t b = a + 1; b < stations; ++b)
+RingQuestion mesh(std::uint32_t vertices, Random& random) {
+  RingQuestion question = empty(vertices);
+  for (std::uint32_t a = 0; a < vertices; ++a)
+    for (std::uint32_t b = a + 1; b < vertices; ++b)
       if (const std::uint32_t bricks = below(random, 5); bricks > 0) connect(question, a, b, 25.0 * bricks);
   return question;
 }
 
 // Returns a bus below each of two sockets, and a link between the sockets.
-RingQuestion buses(std::uint32_t stations, Random& random) {
-  RingQuestion question = empty(stations);
-  const std::uint32_t socket_of = below(random, stations) + 1;  // The first station of the second socket.
+RingQuestion buses(std::uint32_t vertices, Random& random) {
+  RingQuestion question = empty(vertices);
+  const std::uint32_t socket_of = below(random, vertices) + 1;  // The first vertex of the second socket.
   const double bus = 10 + below(random, 3) * 10, between = 5 + below(random, 4) * 5;
-  for (std::uint32_t i = 0; i < 2 * stations + 2; ++i) question.rates.push_back(i < 2 * stations ? bus : between);
-  for (std::uint32_t from = 0; from < stations; ++from) {
-    for (std::uint32_t to = 0; to < stations; ++to) {
+  for (std::uint32_t i = 0; i < 2 * vertices + 2; ++i) question.rates.push_back(i < 2 * vertices ? bus : between);
+  for (std::uint32_t from = 0; from < vertices; ++from) {
+    for (std::uint32_t to = 0; to < vertices; ++to) {
       if (from == to) continue;
-      std::vector<Use>& uses = question.uses[from * stations + to];
-      uses = {{from, 1}, {stations + to, 1}};
-      if ((from < socket_of) != (to < socket_of)) uses.push_back({2 * stations + (from < socket_of ? 0 : 1), 1});
+      std::vector<Use>& uses = question.uses[from * vertices + to];
+      uses = {{from, 1}, {vertices + to, 1}};
+      if ((from < socket_of) != (to < socket_of)) uses.push_back({2 * vertices + (from < socket_of ? 0 : 1), 1});
     }
   }
   return question;
 }
 
 // Returns a question with buses for one number in three, and a mesh otherwise.
-RingQuestion random_question(int number, std::uint32_t stations, Random& random) {
-  return number % 3 == 0 ? buses(stations, random) : mesh(stations, random);
+RingQuestion random_question(int number, std::uint32_t vertices, Random& random) {
+  return number % 3 == 0 ? buses(vertices, random) : mesh(vertices, random);
 }
 
-// Returns every ring that begins at station 0.
+// Returns every ring that begins at vertex 0.
 std::vector<Ring> all_rings(const RingQuestion& question) {
   std::vector<Ring> all;
-  std::vector<std::uint32_t> order(question.stations);
+  std::vector<std::uint32_t> order(question.vertices);
   std::iota(order.begin(), order.end(), 0U);
   do {
     if (rate_of(question, {Ring{order, 0}}) > 0) all.push_back({order, 0});
@@ -108,7 +108,7 @@ double best_sum(const RingQuestion& question) {
   const std::vector<Ring> all = all_rings(question);
   std::set<double> rates;
   for (const double rate : question.rates)
-    for (std::uint32_t rings = 1; rings <= question.max_rings * question.stations; ++rings) rates.insert(rate / rings);
+    for (std::uint32_t rings = 1; rings <= question.max_rings * question.vertices; ++rings) rates.insert(rate / rings);
   double best = 0;
   for (const double rate : rates) {
     std::vector<Ring> fit;
@@ -122,9 +122,9 @@ double best_sum(const RingQuestion& question) {
 
 void expect_sound(const RingQuestion& question, const RingSet& found) {
   for (const Ring& ring : found.rings) {
-    std::vector<std::uint32_t> sorted = ring.stations;
+    std::vector<std::uint32_t> sorted = ring.vertices;
     std::sort(sorted.begin(), sorted.end());
-    ASSERT_EQ(sorted.size(), question.stations);
+    ASSERT_EQ(sorted.size(), question.vertices);
     for (std::uint32_t i = 0; i < sorted.size(); ++i) ASSERT_EQ(sorted[i], i);
   }
   EXPECT_EQ(found.gbytes_per_s, rate_of(question, found.rings));
@@ -137,34 +137,34 @@ TEST(RingSearch, FindsOptimalSets) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   Random random(seed);
   for (int i = 0; i < 500; ++i) {
-    const std::uint32_t stations = 2 + below(random, 4);
-    RingQuestion question = random_question(i, stations, random);
+    const std::uint32_t vertices = 2 + below(random, 4);
+    RingQuestion question = random_question(i, vertices, random);
     question.max_rings = 4;
     const RingSet found = find_rings(question);
     ASSERT_NO_FATAL_FAILURE(expect_sound(question, found));
     EXPECT_NEAR(found.gbytes_per_s * static_cast<double>(found.rings.size()), best_sum(question), 1e-6)
-        << "question " << i << " of " << stations << " stations";
+        << "question " << i << " of " << vertices << " vertices";
   }
 }
 
-// The search finds one ring through up to eight stations. No other ring has a slowest link with more bandwidth.
+// The search finds one ring through up to eight vertices. No other ring has a slowest link with more bandwidth.
 TEST(RingSearch, FindsWidestRing_OfEightStations) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Random random(seed);
   for (int i = 0; i < 120; ++i) {
-    const std::uint32_t stations = 6 + below(random, 3);
-    RingQuestion question = random_question(i, stations, random);
+    const std::uint32_t vertices = 6 + below(random, 3);
+    RingQuestion question = random_question(i, vertices, random);
     question.max_rings = 1;
     const RingSet found = find_rings(question);
     ASSERT_NO_FATAL_FAILURE(expect_sound(question, found));
     double best = 0;
     for (const Ring& ring : all_rings(question)) best = std::max(best, rate_of(question, {ring}));
-    EXPECT_NEAR(found.gbytes_per_s, best, 1e-6) << "question " << i << " of " << stations << " stations";
+    EXPECT_NEAR(found.gbytes_per_s, best, 1e-6) << "question " << i << " of " << vertices << " vertices";
   }
 }
 
-// The links of a station have high total bandwidth, but each link has little. Searches with the rate of a single link
+// The links of a vertex have high total bandwidth, but each link has little. Searches with the rate of a single link
 // fail before their first step, and must count as a visit.
 TEST(RingSearch, CountsEachTriedRate) {
   RingQuestion question = empty(30);
@@ -180,21 +180,21 @@ TEST(RingSearch, CountsEachTriedRate) {
   EXPECT_DOUBLE_EQ(found.gbytes_per_s, 1);
 }
 
-// Each ring uses its own gate. The stations have enough capacity for all rings.
-RingQuestion with_gates(std::uint32_t stations, std::uint32_t gates) {
-  RingQuestion question = empty(stations, gates);
+// Each ring uses its own gate. The vertices have enough capacity for all rings.
+RingQuestion with_gates(std::uint32_t vertices, std::uint32_t gates) {
+  RingQuestion question = empty(vertices, gates);
   question.rates.assign(2 * question.size(), 1);  // Out of each, and into each.
-  std::fill_n(question.rates.begin(), 2 * stations, gates);
+  std::fill_n(question.rates.begin(), 2 * vertices, gates);
   for (std::uint32_t from = 0; from < question.size(); ++from)
     for (std::uint32_t to = 0; to < question.size(); ++to)
       if (from != to) question.uses[from * question.size() + to] = {{2 * from, 1}, {2 * to + 1, 1}};
   return question;
 }
 
-// The calling thread may have a small stack, like the library's threads. With the maximum of stations and rings, a
+// The calling thread may have a small stack, like the library's threads. With the maximum of vertices and rings, a
 // search is thousands of steps deep.
 TEST(RingSearch, NeedsLittleStack) {
-  const RingQuestion question = with_gates(kMaxStations, 28);
+  const RingQuestion question = with_gates(kMaxVertices, 28);
   RingSet found;
   {
     const auto thread = ServiceThread::start([&] { found = find_rings(question); });

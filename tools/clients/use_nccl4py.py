@@ -20,9 +20,9 @@ claim("nccl.core.get_unique_id() returns 128 bytes", len(unique_id.as_bytes) == 
 
 def join(rank):
     communicator = nccl.core.Communicator.init(nranks=2, rank=rank, unique_id=unique_id)
-    seat = (communicator.rank, communicator.nranks)
+    rank_and_size = (communicator.rank, communicator.nranks)
     communicator.destroy()
-    return seat
+    return rank_and_size
 
 
 claim("two ranks create a communicator on host memory with the right ranks", as_two_ranks(join) == [(0, 2), (1, 2)])

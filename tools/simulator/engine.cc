@@ -15,7 +15,7 @@ struct alignas(32) RankState {
   double stored_us = 0;  // Time at which all its writes to peers' memory have arrived.
   Chain chain;           // Up to free_us.
   std::uint32_t step = 0, stage_end = 0;
-  std::uint32_t turn = 0, position = 0, chunk = 0;
+  std::uint32_t iteration = 0, position = 0, chunk = 0;
   std::uint32_t waits_for = kNone;  // Lane for which the rank waits.
   std::uint32_t slice = 0;          // Slice of a step in peers' memory.
   std::uint32_t part = 0;           // Part of any other step.
@@ -37,7 +37,7 @@ class Engine {
         ranks_(program.classes()) {
     result_.chunk_us.resize(request.chunks);
     const Loop& loop = request.loop;
-    turns_ = request.chunks + loop.skew * (program.stage_count - 1);
+    iterations_ = request.chunks + loop.skew * (program.stage_count - 1);
     reversed_ = loop.skew > 0 && loop.order == StageOrder::latest_first;
   }
 
@@ -75,14 +75,14 @@ class Engine {
     return reversed_ ? program_.stage_count - 1 - state.position : state.position;
   }
 
-  // Returns false if the stage has no chunk in this turn, or no step.
+  // Returns false if the stage has no chunk in this iteration, or no step.
   bool enter_stage(std::uint32_t rank) {
     RankState& state = ranks_[rank];
     const std::uint32_t stage = stage_of(state);
     const std::uint32_t behind = request_.loop.skew * stage;
-    if (state.turn < behind || state.turn - behind >= request_.chunks) return false;
+    if (state.iteration < behind || state.iteration - behind >= request_.chunks) return false;
     const std::uint32_t* const stages = &program_.stages[std::size_t{rank} * (program_.stage_count + 1)];
-    state.chunk = state.turn - behind;
+    state.chunk = state.iteration - behind;
     state.step = stages[stage];
     state.stage_end = stages[stage + 1];
     if (state.step < state.stage_end) return true;
@@ -100,13 +100,13 @@ class Engine {
     do {
       if (++state.position == program_.stage_count) {
         state.position = 0;
-        if (++state.turn == turns_) return false;
+        if (++state.iteration == iterations_) return false;
       }
     } while (!enter_stage(rank));
     return true;
   }
 
-  bool enter_first(std::uint32_t rank) { return turns_ > 0 && (enter_stage(rank) || next_stage(rank)); }
+  bool enter_first(std::uint32_t rank) { return iterations_ > 0 && (enter_stage(rank) || next_stage(rank)); }
 
   void finish(std::uint32_t rank) {
     RankState& state = ranks_[rank];
@@ -130,7 +130,7 @@ class Engine {
   // Prefetches data of the next events step by step: data that a pointer locates is prefetched some events after the
   // pointer.
   void prefetch(const EventQueue& queue) const {
-    constexpr std::size_t kSubject = 14, kStep = 11, kEnds = 8, kLanes = 5, kMessages = 2;  // Places ahead.
+    constexpr std::size_t kSubject = 14, kStep = 11, kEnds = 8, kLanes = 5, kMessages = 2;  // Events ahead.
     if (const Event* event = queue.ahead(kSubject)) {
       if (is_message(*event)) wires_.prefetch(message_of(*event));
       else prefetch_rank(event->subject);
@@ -372,7 +372,7 @@ class Engine {
   const double us_per_byte_;
   std::vector<RankState> ranks_;
   EngineResult result_;
-  std::uint32_t turns_ = 0;
+  std::uint32_t iterations_ = 0;
   std::size_t done_ = 0;
   bool reversed_ = false;
 };

@@ -28,15 +28,15 @@ class EventQueue {
   static constexpr std::size_t kAhead = 16;  // Minimum events in the buffer after pop(), unless the queue has fewer.
 
   bool empty() const { return size_ == 0 && heap_.empty(); }
-  // Returns the event `places` after the next one, or null if it is not in the buffer.
-  const Event* ahead(std::size_t places) const { return places < size_ ? &at(places) : nullptr; }
+  // Returns the event `distance` after the next one, or null if it is not in the buffer.
+  const Event* ahead(std::size_t distance) const { return distance < size_ ? &at(distance) : nullptr; }
 
   void push(const Event& event) {
     if (size_ == 0 || !(event < at(size_ - 1))) return push_to_heap(event);
     if (size_ == kRow) push_to_heap(at(--size_));
-    std::size_t place = size_++;
-    for (; place > 0 && event < at(place - 1); --place) at(place) = at(place - 1);
-    at(place) = event;
+    std::size_t index = size_++;
+    for (; index > 0 && event < at(index - 1); --index) at(index) = at(index - 1);
+    at(index) = event;
   }
 
   Event pop() {
@@ -51,8 +51,8 @@ class EventQueue {
  private:
   static constexpr std::size_t kRow = 32;  // A power of two.
 
-  Event& at(std::size_t place) { return row_[(first_ + place) % kRow]; }
-  const Event& at(std::size_t place) const { return row_[(first_ + place) % kRow]; }
+  Event& at(std::size_t index) { return row_[(first_ + index) % kRow]; }
+  const Event& at(std::size_t index) const { return row_[(first_ + index) % kRow]; }
 
   void push_to_heap(const Event& event) {
     std::size_t at = heap_.size();

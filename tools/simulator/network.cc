@@ -19,12 +19,12 @@ bool Network::joined_by_nvlinks(Rank from, Rank to) const {
   return island != kNone && island == islands_[to % unit_ranks_];
 }
 
-void Network::add(Route& route, bool out, std::uint32_t repetition, const Way& way) const {
-  for (const std::uint32_t each : way.links) {
+void Network::add(Route& route, bool out, std::uint32_t repetition, const LocalRoute& local) const {
+  for (const std::uint32_t each : local.links) {
     if (out && route.outs < Route::kMax) route.out[route.outs++] = global(repetition, each);
     if (!out && route.ins < Route::kMax) route.in[route.ins++] = global(repetition, each);
   }
-  route.latency_us += static_cast<float>(way.latency_us);
+  route.latency_us += static_cast<float>(local.latency_us);
 }
 
 bool Network::one_island() const {
@@ -50,12 +50,12 @@ Result<Route> Network::route(Rank from, Rank to) const {
   if (from == to) return route;
   if (joined_by_nvlinks(from, to)) return over_nvlinks(from, to);
   if (host_of(from) != host_of(to)) return over_network(from, to);
-  const Way& way = within_[std::size_t{from % unit_ranks_} * ranks_per_host_ + to % ranks_per_host_];
-  if (!way.exists)
+  const LocalRoute& local = within_[std::size_t{from % unit_ranks_} * ranks_per_host_ + to % ranks_per_host_];
+  if (!local.exists)
     return unsupported("no path connects rank " + std::to_string(from) + " to rank " + std::to_string(to) +
                        " of one host");
-  route.links = way.kind;
-  add(route, true, repetition_of(from), way);
+  route.links = local.kind;
+  add(route, true, repetition_of(from), local);
   return route;
 }
 

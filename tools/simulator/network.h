@@ -91,7 +91,7 @@ class Network {
   Machine machine(const Costs& costs) const;
 
  private:
-  struct Way {  // Path within a repetition of the topology; links are indices into its table.
+  struct LocalRoute {  // Path within a repetition of the topology; links are indices into its table.
     std::vector<std::uint32_t> links;
     LinkClass kind = LinkClass::memory;
     double latency_us = 0;
@@ -115,7 +115,7 @@ class Network {
   void lay_nvlinks();
   Status join_domains();
   Status lay_rails();
-  void lay_ways();
+  void lay_routes();
   Status apply(const Fault& fault);
   std::uint32_t joined_rail(std::uint32_t local_host, const std::string& port) const;
   Status slow_port(std::uint32_t host, std::uint32_t rail, const Fault& fault);
@@ -123,10 +123,10 @@ class Network {
 
   std::uint32_t link(
       const LocalLink& made);  // Returns the number of the link of this host and name; adds it if it is new.
-  Way way_between(NodeId from, NodeId to);
+  LocalRoute local_route(NodeId from, NodeId to);
   double rate_to_ports(std::uint32_t host, const Rail& rail) const;
-  void leave_own_links(NodeId node, const Rail& rail, std::array<Way, 2>& ways);
-  LinkClass class_of(const NodePath& way) const;
+  void leave_own_links(NodeId node, const Rail& rail, std::array<LocalRoute, 2>& routes);
+  LinkClass class_of(const NodePath& path) const;
   std::uint32_t nearest_rail(std::uint32_t host, NodeId node) const;
 
   std::uint32_t repetition_of(Rank rank) const { return rank / unit_ranks_; }
@@ -136,7 +136,7 @@ class Network {
     return repetition * static_cast<std::uint32_t>(links_.size()) + local;
   }
   ResourceId leaf_link(std::uint32_t leaf, std::uint32_t rail, bool up) const;
-  void add(Route& route, bool out, std::uint32_t repetition, const Way& way) const;
+  void add(Route& route, bool out, std::uint32_t repetition, const LocalRoute& local) const;
   Route over_nvlinks(Rank from, Rank to) const;
   Result<Route> over_network(Rank from, Rank to) const;
   bool joined_by_nvlinks(Rank from, Rank to) const;
@@ -156,8 +156,8 @@ class Network {
   std::vector<std::uint32_t> islands_;                 // [rank]: equal for ranks whose NVSwitches are joined.
   std::vector<std::vector<Rail>> rails_;               // [host]
   std::vector<std::uint32_t> rail_of_;                 // [rank]
-  std::vector<Way> within_;                            // [host * ranks_per_host^2 + from * ranks_per_host + to]
-  std::vector<std::array<Way, 2>> to_rail_;            // [rank * max_rails_ + rail]: to the rail, and back.
+  std::vector<LocalRoute> within_;                     // [host * ranks_per_host^2 + from * ranks_per_host + to]
+  std::vector<std::array<LocalRoute, 2>> to_rail_;     // [rank * max_rails_ + rail]: to the rail, and back.
   std::map<ResourceId, double> slow_;                  // Remaining fraction of slow links.
   std::map<std::string, double>
       port_left_;  // Remaining fraction of "host3:mlx5_0", a port of a rail with several ports.

@@ -48,7 +48,7 @@ Result<Network> Network::make(Cluster cluster) {
   network.lay_nvlinks();
   TUTTI_CHECK_OK(network.join_domains());
   TUTTI_CHECK_OK(network.lay_rails());
-  network.lay_ways();
+  network.lay_routes();
   for (const Fault& fault : network.cluster_.faults) TUTTI_CHECK_OK(network.apply(fault));
   std::erase_if(network.cluster_.faults, [](const Fault& fault) { return fault.rate == 1; });
   return network;
@@ -208,19 +208,19 @@ Status Network::lay_rails() {
   return {};
 }
 
-LinkClass Network::class_of(const NodePath& way) const {
-  if (way.kind == PathKind::nvlink) return LinkClass::nvlink;
-  const bool memory = std::all_of(way.nodes.begin(), way.nodes.end(), [&](NodeId id) {
+LinkClass Network::class_of(const NodePath& path) const {
+  if (path.kind == PathKind::nvlink) return LinkClass::nvlink;
+  const bool memory = std::all_of(path.nodes.begin(), path.nodes.end(), [&](NodeId id) {
     return cluster_.host.nodes[id].kind == NodeKind::numa || cluster_.host.nodes[id].kind == NodeKind::cpu;
   });
   return memory ? LinkClass::memory : LinkClass::pci;
 }
 
 // The links of find_path(), one by one; all NVLinks between two GPUs count as one.
-Network::Way Network::way_between(NodeId from, NodeId to) {
+Network::LocalRoute Network::local_route(NodeId from, NodeId to) {
   const Topology& topology = cluster_.host;
   const std::uint32_t host = topology.nodes[from].host;
-  Way made{.links = {}, .kind = LinkClass::memory, .latency_us = 0, .exists = true};
+  LocalRoute made{.links = {}, .kind = LinkClass::memory, .latency_us = 0, .exists = true};
   if (from == to) {
     if (topology.nodes[from].kind == NodeKind::numa)
       made.links.push_back(link({LinkKind::memory, kMemoryGbytesPerS, host, topology.nodes[from].name + " memory"}));
@@ -271,13 +271,13 @@ std::uint32_t Network::nearest_rail(std::uint32_t host, NodeId node) const {
 // Removes the GPU's own link from paths to several ports if all use it and it is slower than the ports. Each port
 // has its own PCI link, which is faster. If channels of several ranks share the ports, they leave by the nearest
 // ones, and lay_rails() has counted these ranks' links.
-void Network::leave_own_links(NodeId node, const Rail& rail, std::array<Way, 2>& ways) {
+void Network::leave_own_links(NodeId node, const Rail& rail, std::array<LocalRoute, 2>& routes) {
   const double ports = links_[rail.out].gbytes_per_s;
-  for (std::size_t i = 0; i < ways.size(); ++i) {
-    std::vector<std::uint32_t>& own = ways[i].links;
+  for (std::size_t i = 0; i < routes.size(); ++i) {
+    std::vector<std::uint32_t>& own = routes[i].links;
     if (cluster_.spread && ranks_per_host_ > 1) own.clear();
     for (std::size_t nic = 1; nic < rail.nics.size() && !own.empty(); ++nic) {
-      const Way other = i == 0 ? way_between(node, rail.nics[nic]) : way_between(rail.nics[nic], node);
+      const LocalRoute other = i == 0 ? local_route(node, rail.nics[nic]) : local_route(rail.nics[nic], node);
       std::erase_if(own, [&](std::uint32_t link) {
         return links_[link].gbytes_per_s >= ports ||
                std::find(other.links.begin(), other.links.end(), link) == other.links.end();
@@ -286,20 +286,20 @@ void Network::leave_own_links(NodeId node, const Rail& rail, std::array<Way, 2>&
   }
 }
 
-void Network::lay_ways() {
+void Network::lay_routes() {
   for (Rank from = 0; from < unit_ranks_; ++from) {
     const std::uint32_t host = from / ranks_per_host_;
     for (Rank i = 0; i < ranks_per_host_; ++i) {
       const Rank to = host * ranks_per_host_ + i;
       const bool switched = joined_by_nvlinks(from, to);
-      within_.push_back(switched || from == to ? Way{} : way_between(nodes_[from], nodes_[to]));
+      within_.push_back(switched || from == to ? LocalRoute{} : local_route(nodes_[from], nodes_[to]));
     }
     rail_of_.push_back(rails_[host].empty() ? kNone : nearest_rail(host, nodes_[from]));
     for (std::uint32_t rail = 0; rail < max_rails_; ++rail) {
       to_rail_.emplace_back();
       if (rail >= rails_[host].size()) continue;
       const NodeId nic = rails_[host][rail].nics[0];
-      to_rail_.back() = {way_between(nodes_[from], nic), way_between(nic, nodes_[from])};
+      to_rail_.back() = {local_route(nodes_[from], nic), local_route(nic, nodes_[from])};
       if (rails_[host][rail].nics.size() > 1) leave_own_links(nodes_[from], rails_[host][rail], to_rail_.back());
     }
   }

@@ -14,8 +14,8 @@ namespace {
 bool is_source(EndKind kind) { return kind <= EndKind::read; }
 
 EndKind kind_of(const Operand& operand, bool source) {
-  if (operand.place == Place::lane) return source ? EndKind::receive : EndKind::send;
-  if (operand.place == Place::flag) return source ? EndKind::await : EndKind::signal;
+  if (operand.space == Space::lane) return source ? EndKind::receive : EndKind::send;
+  if (operand.space == Space::flag) return source ? EndKind::await : EndKind::signal;
   return source ? EndKind::read : EndKind::write;
 }
 
@@ -123,13 +123,13 @@ class Compiler {
   }
 
   // Rotates sources in peers' memory, so that ranks which read concurrently begin with different peers.
-  std::span<const Operand> in_turn(Rank self, std::span<const Operand> sources) {
+  std::span<const Operand> rotated(Rank self, std::span<const Operand> sources) {
     const auto later = std::find_if(sources.begin(), sources.end(),
                                     [&](const Operand& operand) { return operand.is_memory() && operand.peer > self; });
     if (later == sources.end()) return sources;
-    turned_.assign(later, sources.end());
-    turned_.insert(turned_.end(), sources.begin(), later);
-    return turned_;
+    rotated_.assign(later, sources.end());
+    rotated_.insert(rotated_.end(), sources.begin(), later);
+    return rotated_;
   }
 
   Status add(Rank self, const Step& step) {
@@ -137,7 +137,7 @@ class Compiler {
     timed.gathered = limits_.multicast && of_all_ranks(step.sources, ranks_);
     timed.spread = limits_.multicast && of_all_ranks(step.targets, ranks_);
     if (limits_.multicast) TUTTI_CHECK_OK(check_multicast(self, step, timed));
-    for (const Operand& operand : in_turn(self, step.sources)) {
+    for (const Operand& operand : rotated(self, step.sources)) {
       timed.units = std::max(timed.units, operand.count);
       if (operand.is_memory() && operand.peer == self && !timed.gathered) continue;
       const End end = TUTTI_TRY(end_of(self, operand, true));
@@ -161,7 +161,7 @@ class Compiler {
   // Fails if a step has other transfers than those of switches, for which the links are not modelled.
   static Status check_multicast(Rank self, const Step& step, const TimedStep& timed) {
     const auto passes = [&](const Operand& operand) {
-      return !operand.is_memory() ? operand.place == Place::lane : operand.peer != self;
+      return !operand.is_memory() ? operand.space == Space::lane : operand.peer != self;
     };
     const bool apart = (!timed.gathered && std::any_of(step.sources.begin(), step.sources.end(), passes)) ||
                        (!timed.spread && std::any_of(step.targets.begin(), step.targets.end(), passes));
@@ -199,7 +199,7 @@ class Compiler {
     return End(kind, lane);
   }
 
-  Result<Route> way(Rank from, Rank to) const {
+  Result<Route> route_of(Rank from, Rank to) const {
     if (from == to && limits_.multicast) return network_.through_switches(from);
     return network_.route(from, to);
   }
@@ -215,10 +215,10 @@ class Compiler {
                    .to = symmetry.seen(from, to),
                    .distance = symmetry.distance(from, to),
                    .route = {}};
-    lane.route = TUTTI_TRY(way(lane.from % ranks_, lane.to % ranks_));
+    lane.route = TUTTI_TRY(route_of(lane.from % ranks_, lane.to % ranks_));
     if (!symmetry.trivial()) {
       const Rank writer = symmetry.seen(lane.to, lane.from), reader = symmetry.representative(lane.to);
-      const Route there = TUTTI_TRY(way(writer, reader));
+      const Route there = TUTTI_TRY(route_of(writer, reader));
       lane.route.in = there.in;
       lane.route.ins = there.ins;
     }
@@ -238,7 +238,8 @@ class Compiler {
     const Rank to = out ? lane.to : symmetry.representative(lane.to);
     const Rank from = out ? lane.from : symmetry.seen(lane.to, lane.from);
     for (Rank element = 0; element < symmetry.order(); ++element) {
-      const Route image = TUTTI_TRY(way(symmetry.moved(from, element) % ranks_, symmetry.moved(to, element) % ranks_));
+      const Route image =
+          TUTTI_TRY(route_of(symmetry.moved(from, element) % ranks_, symmetry.moved(to, element) % ranks_));
       sharers += (out ? image.out[at] : image.in[at]) == id ? 1 : 0;
     }
     if (network_.resource(id).parallel % sharers == 0) return {};
@@ -254,7 +255,7 @@ class Compiler {
   std::unordered_map<LaneKey, std::uint32_t, HashOfLane> numbers_;
   std::vector<Traffic> traffic_;  // [lane]
   std::vector<TagKey> tags_;      // Tags of the current plan, sorted.
-  std::vector<Operand> turned_;
+  std::vector<Operand> rotated_;
   std::uint32_t longest_ = 0;
   bool has_lanes_ = false;
 };

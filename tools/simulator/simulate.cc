@@ -149,7 +149,7 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
   }
   Status last;
   for (const Symmetry& symmetry :
-       limits.fold ? symmetries_of(algorithm, problem, network) : std::vector<Symmetry>{no_symmetry(network)}) {
+       limits.symmetric ? symmetries_of(algorithm, problem, network) : std::vector<Symmetry>{no_symmetry(network)}) {
     Result<Program> program = make_program(algorithm, problem, network, symmetry, limits.program);
     if (program.ok()) {
       simulation.programs_.push_back(std::move(program).value());

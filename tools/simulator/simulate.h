@@ -32,10 +32,10 @@ struct Call {
 void cut(Call& call, const Costs& costs, Collective collective, Rank ranks);
 
 struct Limits {
-  bool fold = true;                       // Simulate one rank for all ranks that behave alike.
+  bool symmetric = true;                  // Simulate one rank for all ranks that behave alike.
   std::uint64_t max_events = 30'000'000;  // Maximum events of a call: further chunks are extrapolated.
   ProgramLimits program;
-  // Rank orders that channels use in turn, if all ranks are simulated; empty: rank order.
+  // Rank orders that channels use round-robin, if all ranks are simulated; empty: rank order.
   std::vector<RankMapping> orders;
 };
 

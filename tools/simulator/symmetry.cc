@@ -16,7 +16,7 @@ constexpr std::uint32_t kMaxRounds = 128;          // Maximum rounds to compare.
 constexpr std::uint64_t kMaxOperands = 2'000'000;  // Maximum operands to compare for each candidate.
 
 struct Signature {
-  Place place;
+  Space space;
   std::uint32_t count;
   Rank peer;
   std::uint16_t tag;
@@ -26,21 +26,21 @@ struct Signature {
 std::vector<Signature> signatures(std::span<const Operand> operands, const Symmetry* symmetry, Rank element) {
   std::vector<Signature> made;
   for (const Operand& operand : operands)
-    made.push_back({operand.place, operand.count,
+    made.push_back({operand.space, operand.count,
                     symmetry == nullptr ? operand.peer : symmetry->moved(operand.peer, element), operand.tag});
   return made;
 }
 
 // Differences found so far between the tags of lanes and flags to a peer and those to its image.
-using Tags = std::map<std::pair<Place, Rank>, std::int32_t>;
+using Tags = std::map<std::pair<Space, Rank>, std::int32_t>;
 
 bool alike(std::span<const Signature> a, std::span<const Signature> b, Tags& tags) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].place != b[i].place || a[i].count != b[i].count || a[i].peer != b[i].peer) return false;
-    if (a[i].place != Place::lane && a[i].place != Place::flag) continue;
+    if (a[i].space != b[i].space || a[i].count != b[i].count || a[i].peer != b[i].peer) return false;
+    if (a[i].space != Space::lane && a[i].space != Space::flag) continue;
     const std::int32_t distance = std::int32_t{b[i].tag} - a[i].tag;
-    if (tags.try_emplace({a[i].place, a[i].peer}, distance).first->second != distance) return false;
+    if (tags.try_emplace({a[i].space, a[i].peer}, distance).first->second != distance) return false;
   }
   return true;
 }
@@ -53,7 +53,7 @@ bool alike(const Steps& a, const Steps& b, const Symmetry& symmetry, Rank elemen
     auto sources = signatures(a[i].sources, &symmetry, element);
     auto images = signatures(b[i].sources, nullptr, 0);
     const auto by_peer = [](const Signature& x, const Signature& y) {
-      return std::tie(x.place, x.peer, x.tag) < std::tie(y.place, y.peer, y.tag);
+      return std::tie(x.space, x.peer, x.tag) < std::tie(y.space, y.peer, y.tag);
     };
     std::sort(sources.begin(), sources.end(), by_peer);
     std::sort(images.begin(), images.end(), by_peer);

@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kMaxEventsCompared = 4'000'000;
 
 class CallModel {
  public:
-  // `max_orders`: the maximum number of rank orders that rings use in turn.
+  // `max_orders`: the maximum number of rank orders that rings use round-robin.
   CallModel(Networks networks, const simulator::Costs& costs, std::uint32_t max_orders);
 
   const simulator::Network& network() const { return networks_.own; }

@@ -55,8 +55,8 @@ std::vector<OptionRow> options_of_call() {
        "Lengthen steps and latencies randomly: exponentially distributed, X is the mean as a fraction of each."},
       {"seed", kSeed, "N", "1", "Seed of --jitter."},
       {"rings", kRings, "N", "8",
-       "Number of different rings (and trees of hosts) that channels use in turn; 0: one, in the order of ranks."},
-      {"unfolded", kUnfolded, nullptr, "",
+       "Number of different rings (and trees of hosts) that channels use round-robin; 0: one, in the order of ranks."},
+      {"all-ranks", kAllRanks, nullptr, "",
        "Simulate every rank. Without it, ranks that behave alike are simulated once, which gives the same times."},
       {"trace", kTrace, "FILE", "no trace",
        "Write a trace of the fastest run to FILE, for chrome://tracing or ui.perfetto.dev. Needs one --algorithm and "

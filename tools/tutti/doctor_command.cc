@@ -100,15 +100,15 @@ DoctorSection transports() {
 }
 
 // Describes the NUMA domain of this process that ranks on host memory report to each other.
-std::string own_place() {
-  Result<Location> place = own_location("");
-  if (!place.ok()) return "unknown: " + std::move(place).status().message();
-  if (place.value().domain != kNoDomain) return "in NUMA domain " + std::to_string(place.value().domain);
+std::string own_numa_domain() {
+  Result<Location> location = own_location("");
+  if (!location.ok()) return "unknown: " + std::move(location).status().message();
+  if (location.value().domain != kNoDomain) return "in NUMA domain " + std::to_string(location.value().domain);
   return "in no single NUMA domain (not bound to one, or unknown)";
 }
 
 DoctorSection topology() {
-  DoctorSection section{"topology", {{"this process", own_place()}}};
+  DoctorSection section{"topology", {{"this process", own_numa_domain()}}};
   Result<Discovery> found = discover();
   if (!found.ok()) {
     section.lines.emplace_back("discovery", "off: " + std::move(found).status().message());

@@ -35,7 +35,7 @@ std::string against_protocol(const Query& query) {
   return {};
 }
 
-void say(std::string& words, const std::string& sentence) { words += (words.empty() ? "" : " ") + sentence; }
+void add_sentence(std::string& words, const std::string& sentence) { words += (words.empty() ? "" : " ") + sentence; }
 
 }  // namespace
 
@@ -44,15 +44,15 @@ Status apply_environment(const Query& query, ForcedNames& names, std::string& wo
   if (names.algorithm.empty() && !from.algorithm.empty()) {
     TUTTI_CHECK_OK(check_algorithm("TUTTI_ALGORITHM", from.algorithm));
     const std::string why = against(query.problem);
-    say(words, source_of("TUTTI_ALGORITHM") + " forces " + from.algorithm +
-                   (why.empty() ? "" : ", without effect here: " + why) + ".");
+    add_sentence(words, source_of("TUTTI_ALGORITHM") + " forces " + from.algorithm +
+                            (why.empty() ? "" : ", without effect here: " + why) + ".");
     if (why.empty()) names.algorithm = from.algorithm;
   }
   if (names.protocol.empty() && !from.protocol.empty()) {
     TUTTI_CHECK_OK(check_protocol("TUTTI_PROTOCOL", from.protocol));
     const std::string why = against_protocol(query);
-    say(words,
-        source_of("TUTTI_PROTOCOL") + (why.empty() ? " forces " + from.protocol : " has no effect here: " + why) + ".");
+    add_sentence(words, source_of("TUTTI_PROTOCOL") +
+                            (why.empty() ? " forces " + from.protocol : " has no effect here: " + why) + ".");
     if (why.empty()) names.protocol = from.protocol;
   }
   // The number of channels is checked even if names are forced.
@@ -64,7 +64,7 @@ Status apply_transport(Rank hosts, Query& query, std::string& words) {
   if (requested.empty()) return {};
   TUTTI_CHECK_OK(check_transport("TUTTI_TRANSPORT", requested));
   if (hosts == 0) {
-    say(words, "TUTTI_TRANSPORT has no effect here: --topology determines the links.");
+    add_sentence(words, "TUTTI_TRANSPORT has no effect here: --topology determines the links.");
     return {};
   }
   if (requested == "shm" && hosts > 1)
@@ -77,7 +77,7 @@ Status apply_transport(Rank hosts, Query& query, std::string& words) {
     if (!query.problem.groups.empty()) taken += ", also within hosts";
     query.problem.groups.clear();
   }
-  say(words, "TUTTI_TRANSPORT selects " + requested + taken + ".");
+  add_sentence(words, "TUTTI_TRANSPORT selects " + requested + taken + ".");
   return {};
 }
 
@@ -91,8 +91,9 @@ Status apply_compression(Query& query, std::string& words) {
   query.max_relative_error = from.max_relative_error;
   TUTTI_CHECK_OK(check_compression_or_bound("TUTTI_COMPRESS and TUTTI_MAX_RELATIVE_ERROR", from.compression,
                                             query.max_relative_error));
-  if (query.compression != CompressionFormat::none) say(words, "TUTTI_COMPRESS selects " + from.compression + ".");
-  if (query.max_relative_error > 0) say(words, "TUTTI_MAX_RELATIVE_ERROR bounds the error.");
+  if (query.compression != CompressionFormat::none)
+    add_sentence(words, "TUTTI_COMPRESS selects " + from.compression + ".");
+  if (query.max_relative_error > 0) add_sentence(words, "TUTTI_MAX_RELATIVE_ERROR bounds the error.");
   return {};
 }
 

@@ -16,7 +16,7 @@ struct Classes {
   const TunedClass *lanes = nullptr, *mapped = nullptr;
 };
 
-struct Kept {
+struct SavedChoice {
   const TunedClass* from = nullptr;
   std::optional<Choice> choice;
 };
@@ -86,7 +86,7 @@ bool is_tunable(const Query& query) {
 }
 
 // The saved choice; empty if it is not among the candidates.
-Kept kept_of(const TunedClass* tuned, const std::vector<Candidate>& candidates) {
+SavedChoice saved_choice_of(const TunedClass* tuned, const std::vector<Candidate>& candidates) {
   if (tuned == nullptr) return {};
   const TunedCandidate& first = tuned->candidates.front();
   for (const Candidate& candidate : candidates) {
@@ -108,30 +108,30 @@ bool tries_mapped(const Query& query, const std::vector<Candidate>& candidates) 
 }
 
 // On GPUs, calls on symmetric windows have results of their own.
-Kept kept_of_devices(const Classes& classes, const Query& query, std::vector<Candidate> all) {
+SavedChoice saved_choice_of_devices(const Classes& classes, const Query& query, std::vector<Candidate> all) {
   std::erase_if(all,
                 [](const Candidate& candidate) { return candidate.choice.compression != CompressionFormat::none; });
-  return kept_of(query.mapped ? classes.mapped : classes.lanes, all);
+  return saved_choice_of(query.mapped ? classes.mapped : classes.lanes, all);
 }
 
 // The rule of src/communicator/host/autotuning.cc: if a mapped algorithm lost, all calls use lanes, by the result saved
 // for lanes or, without one, by the result that won over the mapped algorithm.
-Result<Kept> kept_of(const Classes& classes, const Query& query) {
-  if (!is_tunable(query)) return Kept{};
+Result<SavedChoice> saved_choice_of(const Classes& classes, const Query& query) {
+  if (!is_tunable(query)) return SavedChoice{};
   Query requested = query;
   if (query.thread_blocks == 0) requested.mapped = false;
   const std::vector<Candidate> predicted = TUTTI_TRY(candidates(requested));
   // Compressed calls are not autotuned.
-  if (predicted.empty() || predicted.front().choice.compression != CompressionFormat::none) return Kept{};
-  if (query.thread_blocks > 0) return kept_of_devices(classes, query, predicted);
+  if (predicted.empty() || predicted.front().choice.compression != CompressionFormat::none) return SavedChoice{};
+  if (query.thread_blocks > 0) return saved_choice_of_devices(classes, query, predicted);
   requested.mapped = !query.network;
   std::vector<Candidate> all = TUTTI_TRY(candidates(requested));
   std::erase_if(all,
                 [](const Candidate& candidate) { return candidate.choice.compression != CompressionFormat::none; });
   std::vector<Candidate> through_lanes = all;
   std::erase_if(through_lanes, [](const Candidate& candidate) { return candidate.choice.mapped; });
-  Kept lanes = kept_of(classes.lanes, through_lanes);
-  Kept mapped = kept_of(classes.mapped, all);
+  SavedChoice lanes = saved_choice_of(classes.lanes, through_lanes);
+  SavedChoice mapped = saved_choice_of(classes.mapped, all);
   if (!lanes.choice && mapped.choice && !mapped.choice->mapped) lanes = mapped;
   if (!query.mapped || (mapped.choice && !mapped.choice->mapped)) return lanes;
   return mapped.choice || tries_mapped(query, all) ? mapped : lanes;
@@ -165,7 +165,7 @@ Result<Measured> read_measured(const RequestedMachine& requested, const Query& q
   for (const TuneCache::Machine& machine : cache.machines) {
     if (!is_of(machine.name, requested, query)) continue;
     const Classes classes = classes_of(machine, query);
-    const Kept kept = TUTTI_TRY(kept_of(classes, query));
+    const SavedChoice kept = TUTTI_TRY(saved_choice_of(classes, query));
     const TunedClass* shown = kept.choice ? kept.from : query.mapped ? classes.mapped : classes.lanes;
     if (shown == nullptr) continue;
     if (!latest.machine.empty()) latest.others.push_back(latest.machine);

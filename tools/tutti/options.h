@@ -58,7 +58,7 @@ enum Option {
   kTransport,
   kTuneFile,
   kType,
-  kUnfolded,
+  kAllRanks,
   kCompress,
 };
 

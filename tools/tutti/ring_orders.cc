@@ -27,10 +27,10 @@ HostRings orders_on(const simulator::Network& network, std::uint32_t most) {
   std::sort(gpus.begin(), gpus.end(), [&](NodeId a, NodeId b) { return host.nodes[a].index < host.nodes[b].index; });
   TopologyMerger merger;
   for (std::uint32_t i = 0; i < hosts; ++i) merger.add("host" + std::to_string(i), host);
-  std::vector<Station> stations;
+  std::vector<RankNode> rank_nodes;
   for (Rank rank = 0; rank < network.ranks(); ++rank)
-    stations.push_back({rank / network.ranks_per_host(), gpus[rank % network.ranks_per_host()]});
-  RankRings rings = find_rank_rings(merger.take(), stations, most);
+    rank_nodes.push_back({rank / network.ranks_per_host(), gpus[rank % network.ranks_per_host()]});
+  RankRings rings = find_rank_rings(merger.take(), rank_nodes, most);
   HostRings found{.orders = {}, .only_rings = rings.only_rings};
   for (std::vector<Rank>& order : rings.orders) found.orders.push_back({.groups = {}, .order = std::move(order)});
   return found;
@@ -39,7 +39,7 @@ HostRings orders_on(const simulator::Network& network, std::uint32_t most) {
 std::vector<RankMapping> orders_of(const simulator::Network& network, const HostRings& rings,
                                    std::string_view algorithm) {
   const bool counts = network.cluster().hosts == 1 || algorithm == "hierarchical_tree";
-  return goes_round(algorithm) && counts ? rings.orders : std::vector<RankMapping>();
+  return uses_rank_order(algorithm) && counts ? rings.orders : std::vector<RankMapping>();
 }
 
 }  // namespace tutti::tool

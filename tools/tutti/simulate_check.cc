@@ -56,7 +56,7 @@ Status check_of_algorithm(const SimulateRequest& request) {
     return invalid_argument("--slots: " + algorithm + " accesses memory of peers, without slots");
   if (request.chunk_bytes > 0 && mapped)
     return invalid_argument("--chunk: " + algorithm + " accesses memory of peers, without chunks");
-  if (request.asks_for_rings && !goes_round(algorithm))
+  if (request.asks_for_rings && !uses_rank_order(algorithm))
     return invalid_argument("--rings applies to rings, chains and trees of hosts, not to " + algorithm);
   return {};
 }

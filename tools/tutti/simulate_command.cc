@@ -48,7 +48,7 @@ class Simulations {
   Status prepare() {
     const bool all = request_.algorithm.empty();
     simulator::Limits limits;
-    limits.fold = request_.folded && request_.trace.empty() && request_.jitter == 0;
+    limits.symmetric = request_.symmetric && request_.trace.empty() && request_.jitter == 0;
     limits.program.one_stage = request_.like_nccl;
     if (all) {
       limits.program.max_steps = kMaxStepsOfMany;

@@ -32,7 +32,7 @@ struct SimulateRequest {
   double jitter = 0;
   std::uint64_t seed = 1;
   std::vector<std::pair<std::string, double>> figures;  // Constants of costs.h that replace those of the topology.
-  bool folded = true;
+  bool symmetric = true;
   std::uint32_t rings = kMaxLaneChannels;
   bool asks_for_rings = false;
   std::string trace;

@@ -40,39 +40,40 @@ std::string words(const Topology& topology, NodeId from, NodeId to) {
   return describe(topology, find_path(topology, from, to), from, to);
 }
 
-DrawnRing drawn(const Topology& topology, const Circuit& circuit) {
+DrawnRing drawn(const Topology& topology, const NodeRing& node_ring) {
   DrawnRing ring;
-  ring.trail = circuit.nodes;
-  if (circuit.port != kNoNode) ring.trail.push_back(circuit.port);
-  ring.slowest = circuit.slowest;
+  ring.trail = node_ring.nodes;
+  if (node_ring.port != kNoNode) ring.trail.push_back(node_ring.port);
+  ring.slowest = node_ring.slowest;
   for (std::size_t i = 0; i < ring.trail.size() && ring.trail.size() > 1; ++i)
-    ring.ways.push_back(words(topology, ring.trail[i], ring.trail[(i + 1) % ring.trail.size()]));
+    ring.hops.push_back(words(topology, ring.trail[i], ring.trail[(i + 1) % ring.trail.size()]));
   return ring;
 }
 
-std::string described(const Topology& topology, const Circuits& circuits, bool with_host) {
+std::string described(const Topology& topology, const NodeRings& node_rings, bool with_host) {
   std::string text;
-  for (std::size_t channel = 0; channel < circuits.each.size(); ++channel) {
-    const Circuit& circuit = circuits.each[channel];
+  for (std::size_t channel = 0; channel < node_rings.each.size(); ++channel) {
+    const NodeRing& node_ring = node_rings.each[channel];
     text += "  channel " + std::to_string(channel) + ":";
-    if (circuit.port != kNoNode) text += " " + name_of(topology, circuit.port, with_host);
-    for (const NodeId node : circuit.nodes) text += " " + name_of(topology, node, with_host);
-    const DrawnRing ring = drawn(topology, circuit);
-    if (!ring.ways.empty()) {
+    if (node_ring.port != kNoNode) text += " " + name_of(topology, node_ring.port, with_host);
+    for (const NodeId node : node_ring.nodes) text += " " + name_of(topology, node, with_host);
+    const DrawnRing ring = drawn(topology, node_ring);
+    if (!ring.hops.empty()) {
       const NodeId from = ring.trail[ring.slowest], to = ring.trail[(ring.slowest + 1) % ring.trail.size()];
-      text += ": " + short_number(circuits.gbytes_per_s) + " GB/s, slowest " + name_of(topology, from, with_host) +
-              "-" + name_of(topology, to, with_host) + " " + ring.ways[ring.slowest];
+      text += ": " + short_number(node_rings.gbytes_per_s) + " GB/s, slowest " + name_of(topology, from, with_host) +
+              "-" + name_of(topology, to, with_host) + " " + ring.hops[ring.slowest];
     }
     text += "\n";
   }
   return text;
 }
 
-std::string headed(const std::string& what, const Circuits& circuits) {
-  if (circuits.each.empty()) return what + ": none found (no link to some GPU, or too many GPUs and links to search)\n";
-  const double sum = circuits.gbytes_per_s * static_cast<double>(circuits.each.size());
-  return what + ": " + short_number(sum) + " GB/s in total, by " + std::to_string(circuits.each.size()) +
-         (circuits.each.size() == 1 ? " ring" : " rings") + "\n";
+std::string headed(const std::string& what, const NodeRings& node_rings) {
+  if (node_rings.each.empty())
+    return what + ": none found (no link to some GPU, or too many GPUs and links to search)\n";
+  const double sum = node_rings.gbytes_per_s * static_cast<double>(node_rings.each.size());
+  return what + ": " + short_number(sum) + " GB/s in total, by " + std::to_string(node_rings.each.size()) +
+         (node_rings.each.size() == 1 ? " ring" : " rings") + "\n";
 }
 
 std::vector<std::vector<NodeId>> by_host(const Topology& topology, const std::vector<NodeId>& nodes) {
@@ -114,11 +115,11 @@ Result<TopoRings> rings_of(const Topology& topology, const std::vector<std::uint
     if (members.empty()) continue;
     const bool several = hosts.size() > 1;
     const std::string where = topology.hosts[hosts.front()] + (several ? " ... " + topology.hosts[hosts.back()] : "");
-    const Circuits inside = find_circuits(topology, members, {}, kMaxLaneChannels);
+    const NodeRings inside = find_node_rings(topology, members, {}, kMaxLaneChannels);
     rings.text += headed("rings inside " + where, inside) + described(topology, inside, several);
-    for (const Circuit& circuit : inside.each) rings.drawn.push_back(drawn(topology, circuit));
+    for (const NodeRing& node_ring : inside.each) rings.drawn.push_back(drawn(topology, node_ring));
     if (ports.empty()) continue;
-    const Circuits outside = find_circuits(topology, members, ports, kMaxLaneChannels);
+    const NodeRings outside = find_node_rings(topology, members, ports, kMaxLaneChannels);
     rings.text += headed("rings from " + where + " to other hosts", outside) + described(topology, outside, several);
     if (!outside.each.empty() && members.size() > 1)
       rings.text +=

@@ -16,6 +16,6 @@ Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions&) { return 
 
 Result<std::string> describe_verbs(const VerbsOptions&) { return not_built(); }
 
-Result<std::vector<BlockWay>> reach_by_verbs(const VerbsOptions&, const DeviceBlock&) { return not_built(); }
+Result<std::vector<RegionAccess>> reach_by_verbs(const VerbsOptions&, const DeviceRegion&) { return not_built(); }
 
 }  // namespace tutti

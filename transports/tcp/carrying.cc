@@ -26,11 +26,11 @@ void TcpConnection::introduce() {
     payload.insert(payload.end(), address.begin(), address.end());
   }
   notify(TcpFrameKind::carrier, 0, 0, std::move(payload));
-  if (!carrier_) take_data_path(DataPath::tcp);
+  if (!carrier_) set_data_path(DataPath::tcp);
 }
 
-// An end without a carrier has said so in its first frame and needs no answer.
-Status TcpConnection::meet_carrier(const TcpFrameHeader& header, const std::byte* payload) {
+// An end without a carrier has reported that in its first frame and needs no answer.
+Status TcpConnection::handle_carrier_offer(const TcpFrameHeader& header, const std::byte* payload) {
   if (met_) return remote_error("a carrier was offered twice");
   met_ = true;
   if (!carrier_) return {};
@@ -42,7 +42,7 @@ Status TcpConnection::meet_carrier(const TcpFrameHeader& header, const std::byte
     if (insists_) {
       broken_ = unsupported(advised("this end is to use " + carrier_->describe() + ", and the other has " + theirs));
     } else {
-      take_data_path(DataPath::tcp);
+      set_data_path(DataPath::tcp);
     }
     return {};
   }
@@ -53,7 +53,7 @@ Status TcpConnection::meet_carrier(const TcpFrameHeader& header, const std::byte
   return {};
 }
 
-Status TcpConnection::settle(bool other_reaches) {
+Status TcpConnection::choose_data_path(bool other_reaches) {
   if (!met_ || data_path_ != DataPath::open)
     return remote_error("the peer switched to a transport that was not offered");
   if (!other_reaches && insists_) {
@@ -61,13 +61,13 @@ Status TcpConnection::settle(bool other_reaches) {
       broken_ = unsupported(advised("the other end cannot reach " + carrier_->describe() + "; see its error"));
     return {};
   }
-  take_data_path(reaches_ && other_reaches ? DataPath::carrier : DataPath::tcp);
+  set_data_path(reaches_ && other_reaches ? DataPath::carrier : DataPath::tcp);
   if (data_path_ != DataPath::carrier) return {};
   for (const auto& [number, half] : lanes_.reading()) TUTTI_CHECK_OK(land(number, *half));
   return {};
 }
 
-void TcpConnection::take_data_path(DataPath data_path) {
+void TcpConnection::set_data_path(DataPath data_path) {
   data_path_ = data_path;
   again_ = true;
   for (const auto& [number, half] : lanes_.writing()) half->ready = data_path == DataPath::tcp;
@@ -97,7 +97,7 @@ std::string TcpConnection::advised(const std::string& why) const {
   return carried_ || instead_.empty() ? why : why + "; " + instead_;
 }
 
-Status TcpConnection::carry() {
+Status TcpConnection::move_by_carrier() {
   if (broken_) return std::move(*std::exchange(broken_, std::nullopt));
   TUTTI_CHECK_OK(carrier_->advance(*this));
   for (const auto& [number, half] : lanes_.writing()) {
@@ -132,7 +132,7 @@ Status TcpConnection::advance_carrier() {
   const Deadline deadline = Deadline::after_ms(kWordsWaitMs);
   do {
     TUTTI_CHECK_OK(carrier_->advance(*this));
-  } while (carrier_->holds_back() && !deadline.passed());
+  } while (carrier_->defers_messages() && !deadline.passed());
   return {};
 }
 

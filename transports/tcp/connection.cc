@@ -80,16 +80,16 @@ Result<LaneMemory> TcpConnection::allocate(std::size_t bytes) {
   return HalfLane::allocate_shared(bytes);
 }
 
-void TcpConnection::attach_memory(std::uint32_t context, LaneBlock block) {
+void TcpConnection::attach_memory(std::uint32_t context, LaneRegion region) {
   const std::lock_guard lock(mutex_);
-  lanes_.attach_memory(context, std::move(block));
+  lanes_.attach_memory(context, std::move(region));
 }
 
-Result<ReachedBlock> TcpConnection::reach(const DeviceBlock& block) {
+Result<RegisteredRegion> TcpConnection::reach(const DeviceRegion& region) {
   const std::lock_guard lock(mutex_);
   if (!carrier_ || (data_path_ != DataPath::carrier && !insists_))
     return unsupported("tcp copies what it sends and receives, which takes memory of the host");
-  return carrier_->reach(block);
+  return carrier_->reach(region);
 }
 
 // Copies messages that are being sent directly from slots.
@@ -193,11 +193,11 @@ void TcpConnection::exchange() {
     again_ = false;
     if (lost()) return;
     if (data_path_ == DataPath::carrier) {
-      const Status carried = carry();
+      const Status carried = move_by_carrier();
       if (!carried.ok()) {
         while (!lost() && receive_some()) {  // Reads the last notes of the other end, if any.
         }
-        return lose(advised(carried.message()));
+        return mark_lost(advised(carried.message()));
       }
     }
     while (send_some()) {
@@ -208,7 +208,7 @@ void TcpConnection::exchange() {
     if (broken_ && data_path_ != DataPath::carrier) {
       while (send_some()) {  // Informs the other end.
       }
-      return lose(broken_->message());
+      return mark_lost(broken_->message());
     }
   } while (again_);
   if (!lanes_.ended().empty()) reap_closed_lanes();
@@ -258,7 +258,7 @@ bool TcpConnection::prepare_wait(std::span<pollfd, kPolled> polled) {
 
 // ---- The end ----
 
-void TcpConnection::lose(const std::string& why) {
+void TcpConnection::mark_lost(const std::string& why) {
   if (lost()) return;
   // The carrier may have received the last messages that a call needs.
   if (data_path_ == DataPath::carrier && !std::exchange(losing_, true)) (void)advance_carrier().ok();
@@ -293,8 +293,8 @@ void TcpConnection::look(std::int64_t now_ns) {
   int error = 0;  // An ICMP error, for example, which does not end a TCP connection by itself.
   bytes = sizeof error;
   (void)::getsockopt(stream_.socket().get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
-  const std::string said = error == 0 ? "" : std::string(", ") + std::strerror(error);
-  lose("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s" + said);
+  const std::string reason = error == 0 ? "" : std::string(", ") + std::strerror(error);
+  mark_lost("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s" + reason);
   reset();
 }
 

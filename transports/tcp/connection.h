@@ -57,12 +57,12 @@ class TcpConnection : private CarrierEvents {
   // Returns this end's half if it exists. A lane that the other end has announced exists before open().
   std::optional<LaneView> find(std::uint32_t context, const LaneSpec& spec);
   // allocate() returns page-aligned memory for attach_memory(). attach_memory() places this end's halves of the
-  // communicator's lanes in `block`. Call attach_memory() before either end opens one of these lanes.
+  // communicator's lanes in `region`. Call attach_memory() before either end opens one of these lanes.
   Result<LaneMemory> allocate(std::size_t bytes);
-  void attach_memory(std::uint32_t context, LaneBlock block);
+  void attach_memory(std::uint32_t context, LaneRegion region);
   // Registers device memory with the carrier, so that it may hold slots; see Carrier::reach(). Fails if messages use
   // TCP, or if the data path is not chosen yet and the carrier is optional.
-  Result<ReachedBlock> reach(const DeviceBlock& block);
+  Result<RegisteredRegion> reach(const DeviceRegion& region);
   // Ends a communicator at this end: removes its lanes and unread notes. Messages and notes that are not drained() may
   // be lost.
   void close(std::uint32_t context);
@@ -136,13 +136,13 @@ class TcpConnection : private CarrierEvents {
   bool fails(int error);
   bool receive_some();
   Status parse();
-  Status take_in(const TcpFrameHeader& header, const std::byte* payload);
+  Status handle_frame(const TcpFrameHeader& header, const std::byte* payload);
   Status begin_message(const TcpFrameHeader& header);
   void end_message();
   Status accept_lane(const TcpFrameHeader& header, const std::byte* payload);
   Status accept_note(const TcpFrameHeader& header, const std::byte* payload);
   void end_context(std::uint32_t context);
-  void lose(const std::string& why);
+  void mark_lost(const std::string& why);
   void reset();
   bool finish_some();  // Takes the lock. Returns true once there is nothing to wait for.
   void exchange();
@@ -150,12 +150,12 @@ class TcpConnection : private CarrierEvents {
 
   // carrying.cc
   void introduce();
-  Status meet_carrier(const TcpFrameHeader& header, const std::byte* payload);
-  Status settle(bool other_reaches);
-  void take_data_path(DataPath data_path);
+  Status handle_carrier_offer(const TcpFrameHeader& header, const std::byte* payload);
+  Status choose_data_path(bool other_reaches);
+  void set_data_path(DataPath data_path);
   Status land(std::uint32_t number, HalfLane& reading);
   Status accept_landing(const TcpFrameHeader& header, const std::byte* payload);
-  Status carry();
+  Status move_by_carrier();
   std::string advised(const std::string& why) const;
   Status advance_carrier();
   Status arrived(const MessageHead& head) override;

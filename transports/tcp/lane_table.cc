@@ -19,30 +19,30 @@ Result<HalfLane*> LaneTable::half(std::uint32_t context, const LaneSpec& spec, L
   return known_.emplace(LaneKey(context, spec), std::move(made)).first->second.get();
 }
 
-void LaneTable::attach_memory(std::uint32_t context, LaneBlock block) { lent_[context] = {std::move(block)}; }
+void LaneTable::attach_memory(std::uint32_t context, LaneRegion region) { attached_[context] = {std::move(region)}; }
 
-// The returned pointer keeps the whole block alive.
+// The returned pointer keeps the whole region alive.
 Result<HalfMemory> LaneTable::memory_for(std::uint32_t context, const LaneSpec& spec) {
-  const auto found = lent_.find(context);
+  const auto found = attached_.find(context);
   HalfMemory half;
-  if (found == lent_.end()) {
+  if (found == attached_.end()) {
     half.control = TUTTI_TRY(allocate_(HalfLane::memory_bytes(spec)));
     return half;
   }
-  Lent& lent = found->second;
-  const LaneBlock& block = lent.block;
-  const bool apart = block.slots != nullptr;
+  Attached& attached = found->second;
+  const LaneRegion& region = attached.region;
+  const bool apart = region.slots != nullptr;
   const std::size_t bytes = apart ? HalfLane::kCounterBytes : HalfLane::memory_bytes(spec);
   const std::size_t slots_bytes = apart ? HalfLane::slots_bytes(spec) : 0;
-  if (bytes > block.bytes - lent.used || slots_bytes > block.slots_bytes - lent.slots_used) {
+  if (bytes > region.bytes - attached.used || slots_bytes > region.slots_bytes - attached.slots_used) {
     return internal_error("the memory for lanes between ranks " + std::to_string(spec.writer) + " and " +
-                          std::to_string(spec.reader) + " is full: " + std::to_string(block.bytes) + " bytes, and " +
-                          std::to_string(block.slots_bytes) + " for slots apart");
+                          std::to_string(spec.reader) + " is full: " + std::to_string(region.bytes) + " bytes, and " +
+                          std::to_string(region.slots_bytes) + " for slots apart");
   }
-  half.control = LaneMemory(block.memory, block.memory.get() + lent.used);
-  if (apart) half.slots = LaneMemory(block.slots, block.slots.get() + lent.slots_used);
-  lent.used += round_up(bytes, kPageBytes);
-  lent.slots_used += round_up(slots_bytes, kPageBytes);
+  half.control = LaneMemory(region.memory, region.memory.get() + attached.used);
+  if (apart) half.slots = LaneMemory(region.slots, region.slots.get() + attached.slots_used);
+  attached.used += round_up(bytes, kPageBytes);
+  attached.slots_used += round_up(slots_bytes, kPageBytes);
   return half;
 }
 
@@ -84,7 +84,7 @@ Result<HalfLane*> LaneTable::find(const Numbers& numbers, std::uint32_t number, 
 }
 
 void LaneTable::close(std::uint32_t context) {
-  lent_.erase(context);
+  attached_.erase(context);
   Ended& ended = ended_.emplace_back();
   ended.context = context;
   const auto move_out = [&](Numbers& numbers, auto& to) {

@@ -13,7 +13,7 @@
 namespace tutti {
 
 // Memory for this end's halves of all lanes of a communicator, which lie one after the other.
-struct LaneBlock {
+struct LaneRegion {
   LaneMemory memory;
   std::size_t bytes = 0;
   LaneMemory slots;  // Slots of all lanes, if they are apart from the counters.
@@ -31,8 +31,8 @@ class LaneTable {
 
   explicit LaneTable(Allocate allocate) : allocate_(std::move(allocate)) {}
 
-  // Places all halves of this context in `block`. The context must not have halves yet.
-  void attach_memory(std::uint32_t context, LaneBlock block);
+  // Places all halves of this context in `region`. The context must not have halves yet.
+  void attach_memory(std::uint32_t context, LaneRegion region);
 
   // Returns this end's half, and creates it if necessary.
   Result<HalfLane*> half(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
@@ -69,15 +69,15 @@ class LaneTable {
 
  private:
   using LaneKey = std::pair<std::uint32_t, LaneSpec>;
-  struct Lent {
-    LaneBlock block;
+  struct Attached {
+    LaneRegion region;
     std::size_t used = 0, slots_used = 0;
   };
   Result<HalfMemory> memory_for(std::uint32_t context, const LaneSpec& spec);
   static Result<HalfLane*> find(const Numbers& numbers, std::uint32_t number, std::uint32_t next);
 
   Allocate allocate_;
-  std::map<std::uint32_t, Lent> lent_;
+  std::map<std::uint32_t, Attached> attached_;
   std::map<LaneKey, std::unique_ptr<HalfLane>> known_;
   Numbers writing_, reading_;
   std::uint32_t next_writing_ = 0, next_reading_ = 0;  // Numbers are never reused.

@@ -20,11 +20,11 @@ bool TcpConnection::receive_some() {
   const std::size_t direct = into_ != nullptr ? missing_ : 0;
   std::array<iovec, 2> parts = {{{at_, direct}, {staging, room}}};
   const ssize_t received = stream_.receive(std::span(parts).subspan(direct > 0 ? 0 : 1));
-  if (received == 0) lose("the other end closed it");
+  if (received == 0) mark_lost("the other end closed it");
   const int error = received < 0 ? errno : 0;
   if (error == EBADMSG)  // The other end only sees that this end closes, and may report it first.
     log(LogLevel::warn, "%s (%s)", kDamaged, route_.c_str());
-  if (received < 0 && error != EAGAIN && error != EINTR) lose(error == EBADMSG ? kDamaged : std::strerror(error));
+  if (received < 0 && error != EAGAIN && error != EINTR) mark_lost(error == EBADMSG ? kDamaged : std::strerror(error));
   if (received <= 0) return error == EINTR;
   ++moves_;
   const auto got = static_cast<std::size_t>(received);
@@ -35,7 +35,7 @@ bool TcpConnection::receive_some() {
   if (direct > 0 && missing_ == 0) end_message();
   end_ += got - placed;
   const Status parsed = parse();
-  if (!parsed.ok()) lose(parsed.message());
+  if (!parsed.ok()) mark_lost(parsed.message());
   return !lost() && (got == whole || stream_.has_more());
 }
 
@@ -65,7 +65,7 @@ Status TcpConnection::parse() {
     if (header.bytes > kMaxNoteBytes)
       return remote_error("received a note of " + std::to_string(header.bytes) + " bytes");
     if (left < sizeof header + header.bytes) break;
-    TUTTI_CHECK_OK(take_in(header, from + sizeof header));
+    TUTTI_CHECK_OK(handle_frame(header, from + sizeof header));
     begin_ += sizeof header + header.bytes;
   }
   std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
@@ -73,7 +73,7 @@ Status TcpConnection::parse() {
   return {};
 }
 
-Status TcpConnection::take_in(const TcpFrameHeader& header, const std::byte* payload) {
+Status TcpConnection::handle_frame(const TcpFrameHeader& header, const std::byte* payload) {
   const bool follows = header.kind == TcpFrameKind::note || header.kind == TcpFrameKind::closed;
   if (follows && data_path_ == DataPath::carrier &&
       !broken_) {  // Data put before the note arrive first; the note may report a failure.
@@ -86,8 +86,8 @@ Status TcpConnection::take_in(const TcpFrameHeader& header, const std::byte* pay
       return credited(header.lane, header.number);
     case TcpFrameKind::lane: return accept_lane(header, payload);
     case TcpFrameKind::note: return accept_note(header, payload);
-    case TcpFrameKind::carrier: return meet_carrier(header, payload);
-    case TcpFrameKind::settled: return settle(header.number != 0);
+    case TcpFrameKind::carrier: return handle_carrier_offer(header, payload);
+    case TcpFrameKind::settled: return choose_data_path(header.number != 0);
     case TcpFrameKind::landing: return accept_landing(header, payload);
     case TcpFrameKind::closed:
       lanes_.close_there(header.context);

@@ -61,7 +61,7 @@ void TcpConnection::collect() {
   }
 }
 
-// Returns true if a note must wait because messages and credits put before it are still under way on the carrier. A
+// Returns true if a note must wait because messages and credits put before it are still in flight on the carrier. A
 // rank that is notified of a failure or a departure looks for the last messages of that peer. The wait is bounded,
 // since other lanes keep the carrier busy.
 bool TcpConnection::overtakes(const Outgoing& reported) {
@@ -113,7 +113,7 @@ bool TcpConnection::fails(int error) {
   if (error == EAGAIN || error == EINTR) return error == EINTR;
   while (!lost() && receive_some()) {  // Reads the last notes of the other end, if any.
   }
-  lose(std::strerror(error));
+  mark_lost(std::strerror(error));
   return false;
 }
 

@@ -117,7 +117,7 @@ void UcxEnd::ring() {
 
 // ---- Closing ----
 
-bool UcxEnd::answer() {
+bool UcxEnd::send_answer() {
   return !error_.empty() || endpoint_ == nullptr || send_word(answer_, {.kind = UcxWordKind::answer});
 }
 

@@ -55,9 +55,9 @@ class UcxEnd {
     std::size_t bytes;
     bool waits_there;  // Rendezvous: the sender keeps the data, and `at` is UCX's handle.
   };
-  ucs_status_t take_message(const MessageHead& head, const Data& data);
-  void take_word(const UcxWord& word);
-  bool answer();  // Sends an owed answer. Returns false if it must be retried.
+  ucs_status_t receive_message(const MessageHead& head, const Data& data);
+  void receive_word(const UcxWord& word);
+  bool send_answer();  // Sends an owed answer. Returns false if it must be retried.
 
   // True if the other end has received everything, or never will, and knows that this end leaves. Exchanges the words
   // that are needed for that.
@@ -124,7 +124,7 @@ class UcxEnd {
   void pass_on();
   void passed(ucs_status_t status);
   void over(Sending& sending, ucs_status_t status);
-  void come(Arrival& arrival, ucs_status_t status);
+  void complete_arrival(Arrival& arrival, ucs_status_t status);
   ucs_status_t fetch(Arrival& arrival, const Data& data);
 
   UcxEngine& engine_;

@@ -61,7 +61,7 @@ Status UcxEngine::start() {
                        UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   handler.flags = UCP_AM_FLAG_WHOLE_MSG;
   handler.arg = this;
-  for (const auto& [id, take] : {std::pair(kUcxMessage, &take_message), std::pair(kUcxWord, &take_word)}) {
+  for (const auto& [id, take] : {std::pair(kUcxMessage, &receive_message), std::pair(kUcxWord, &receive_word)}) {
     handler.id = id;
     handler.cb = take;
     status = ucx().worker_set_am_recv_handler(worker, &handler);
@@ -99,14 +99,14 @@ Result<LaneMemory> UcxEngine::allocate(std::size_t bytes) {
 
 // Requires an explicit request: if UCX cannot access such memory directly, it copies with CUDA in the thread that calls
 // it. The copy may make that thread wait for another thread, which waits for it.
-Result<ReachedBlock> UcxEngine::reach(const DeviceBlock& block) {
+Result<RegisteredRegion> UcxEngine::reach(const DeviceRegion& region) {
   const Registered what = {
-      .bytes = block.bytes,
-      .type = block.kind == MemoryKind::cuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST,
+      .bytes = region.bytes,
+      .type = region.kind == MemoryKind::cuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST,
       .on_device = true,
   };
-  if (!block.ordered) {
-    return unsupported("UCX cannot read data back from memory of " + block.name + ", whose kernels might see it late");
+  if (!region.ordered) {
+    return unsupported("UCX cannot read data back from memory of " + region.name + ", whose kernels might see it late");
   }
   ucp_context_attr_t known = {};
   known.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
@@ -114,10 +114,10 @@ Result<ReachedBlock> UcxEngine::reach(const DeviceBlock& block) {
   if (status != UCS_OK) return ucx_error("report its memory types", status);
   if ((known.memory_types >> what.type & 1) == 0)
     return unsupported("this UCX does not support GPU memory: it was built without CUDA, or UCX_TLS excludes cuda");
-  if (!block.insisted)
+  if (!region.insisted)
     return unsupported("UCX may wait for CUDA where it copies: set TUTTI_GPUDIRECT=on where it need not");
-  ReachedBlock reached;
-  reached.memory = TUTTI_TRY(add(block.memory, what));
+  RegisteredRegion reached;
+  reached.memory = TUTTI_TRY(add(region.memory, what));
   reached.how = "UCX";
   return reached;
 }
@@ -163,7 +163,7 @@ void UcxEngine::progress() {
   const UcxWords words;
   for (int round = 0; round < kMaxRounds && ucx().worker_progress(worker_.get()) > 0; ++round) {
   }
-  if (!requested_.empty()) std::erase_if(requested_, [](UcxEnd* end) { return end->answer(); });
+  if (!requested_.empty()) std::erase_if(requested_, [](UcxEnd* end) { return end->send_answer(); });
 }
 
 bool UcxEngine::arm() {
@@ -177,24 +177,24 @@ UcxEnd* UcxEngine::find(std::uint64_t token) const {
 }
 
 // A message with an unknown token is from another job, or for an end that was closed.
-ucs_status_t UcxEngine::take_message(void* engine, const void* header, std::size_t header_bytes, void* data,
-                                     std::size_t bytes, const ucp_am_recv_param_t* how) {
+ucs_status_t UcxEngine::receive_message(void* engine, const void* header, std::size_t header_bytes, void* data,
+                                        std::size_t bytes, const ucp_am_recv_param_t* how) {
   UcxMessage message;
   if (header_bytes != sizeof message) return UCS_OK;
   std::memcpy(&message, header, sizeof message);
   UcxEnd* end = static_cast<UcxEngine*>(engine)->find(message.token);
   if (end == nullptr) return UCS_OK;
   const bool waits_there = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
-  return end->take_message(message.head, {data, bytes, waits_there});
+  return end->receive_message(message.head, {data, bytes, waits_there});
 }
 
-ucs_status_t UcxEngine::take_word(void* engine, const void* header, std::size_t header_bytes, void*, std::size_t,
-                                  const ucp_am_recv_param_t*) {
+ucs_status_t UcxEngine::receive_word(void* engine, const void* header, std::size_t header_bytes, void*, std::size_t,
+                                     const ucp_am_recv_param_t*) {
   UcxWord word;
   if (header_bytes != sizeof word) return UCS_OK;
   std::memcpy(&word, header, sizeof word);
   UcxEnd* end = static_cast<UcxEngine*>(engine)->find(word.token);
-  if (end != nullptr) end->take_word(word);
+  if (end != nullptr) end->receive_word(word);
   return UCS_OK;
 }
 

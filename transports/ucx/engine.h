@@ -14,7 +14,7 @@
 #include "src/base/clock.h"
 #include "src/base/owned.h"
 #include "src/base/status.h"
-#include "transports/device_block.h"
+#include "transports/device_region.h"
 #include "transports/half_lane.h"
 #include "transports/ucx/library.h"
 
@@ -33,7 +33,7 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
 
   // Memory registered with UCX. It keeps the engine alive, and must be freed without the lock.
   Result<LaneMemory> allocate(std::size_t bytes);
-  Result<ReachedBlock> reach(const DeviceBlock& block);
+  Result<RegisteredRegion> reach(const DeviceRegion& region);
   // Registration of the range that contains some memory. Null handle: not registered.
   struct Registered {
     ucp_mem_h handle = nullptr;
@@ -70,10 +70,10 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   void free(std::byte* memory);
   void wait_a_little(std::unique_lock<std::mutex>& lock) const;
   UcxEnd* find(std::uint64_t token) const;
-  static ucs_status_t take_message(void* engine, const void* header, std::size_t header_bytes, void* data,
+  static ucs_status_t receive_message(void* engine, const void* header, std::size_t header_bytes, void* data,
+                                      std::size_t bytes, const ucp_am_recv_param_t* how);
+  static ucs_status_t receive_word(void* engine, const void* header, std::size_t header_bytes, void* data,
                                    std::size_t bytes, const ucp_am_recv_param_t* how);
-  static ucs_status_t take_word(void* engine, const void* header, std::size_t header_bytes, void* data,
-                                std::size_t bytes, const ucp_am_recv_param_t* how);
 
   std::mutex mutex_;
   Context context_;

@@ -32,7 +32,7 @@ class UcxCarrier : public Carrier {
   }
 
   Result<LaneMemory> allocate(std::size_t bytes) override { return engine_->allocate(bytes); }
-  Result<ReachedBlock> reach(const DeviceBlock& block) override { return engine_->reach(block); }
+  Result<RegisteredRegion> reach(const DeviceRegion& region) override { return engine_->reach(region); }
   // The landing contains no addresses, because this end finds slots by message numbers.
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(engine_->mutex());
@@ -109,12 +109,12 @@ Result<std::unique_ptr<CarrierSource>> open_ucx() {
   return std::unique_ptr<CarrierSource>(std::make_unique<UcxSource>(std::move(engine)));
 }
 
-Result<std::vector<BlockWay>> reach_by_ucx(const DeviceBlock& block) {
+Result<std::vector<RegionAccess>> reach_by_ucx(const DeviceRegion& region) {
   const std::shared_ptr<UcxEngine> engine = TUTTI_TRY(UcxEngine::make());
-  Result<ReachedBlock> reached = engine->reach(block);
-  std::vector<BlockWay> ways;
-  ways.push_back({"ucx", reached.ok() ? Result<std::string>("by UCX") : std::move(reached).status()});
-  return ways;
+  Result<RegisteredRegion> reached = engine->reach(region);
+  std::vector<RegionAccess> accesses;
+  accesses.push_back({"ucx", reached.ok() ? Result<std::string>("by UCX") : std::move(reached).status()});
+  return accesses;
 }
 
 Result<std::string> describe_ucx() {

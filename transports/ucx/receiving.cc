@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-ucs_status_t UcxEnd::take_message(const MessageHead& head, const Data& data) {
+ucs_status_t UcxEnd::receive_message(const MessageHead& head, const Data& data) {
   const auto found = reading_.find(head.lane);
   if (found == reading_.end()) {
     if (head.lane >= next_reading_) fail("received a message for an unknown lane");
@@ -22,8 +22,8 @@ ucs_status_t UcxEnd::take_message(const MessageHead& head, const Data& data) {
     fail("received a message that is longer than its slot or its header");
     return UCS_OK;
   }
-  const bool in_turn = head.number - lane.next < kSlots && arrival.state == Arrival::State::none;
-  if (!in_turn || head.number - load_acquire(&lane.view.credits->taken) >= kSlots) {
+  const bool in_order = head.number - lane.next < kSlots && arrival.state == Arrival::State::none;
+  if (!in_order || head.number - load_acquire(&lane.view.credits->taken) >= kSlots) {
     fail("received a message twice, or without a free slot for it");
     return UCS_OK;
   }
@@ -35,7 +35,7 @@ ucs_status_t UcxEnd::take_message(const MessageHead& head, const Data& data) {
   }
   if (data.bytes > 0) std::memcpy(slot_of(lane.view, head.number), data.at, data.bytes);
   ++busy_;
-  come(arrival, UCS_OK);
+  complete_arrival(arrival, UCS_OK);
   return UCS_OK;
 }
 
@@ -45,7 +45,7 @@ ucs_status_t UcxEnd::fetch(Arrival& arrival, const Data& data) {
         auto& fetched = *static_cast<Arrival*>(about);
         ucx().request_free(request);
         fetched.lane->end->unpassed_ = true;  // A flush must send the completion to the writer, which waits for it.
-        fetched.lane->end->come(fetched, status);
+        fetched.lane->end->complete_arrival(fetched, status);
       },
       &arrival);
   use(how, *arrival.lane);
@@ -53,11 +53,11 @@ ucs_status_t UcxEnd::fetch(Arrival& arrival, const Data& data) {
   ++busy_;
   std::byte* slot = slot_of(arrival.lane->view, arrival.head.number);
   const ucs_status_ptr_t begun_fetch = ucx().am_recv_data_nbx(engine_.worker(), data.at, slot, data.bytes, &how);
-  if (begun_fetch == nullptr || UCS_PTR_IS_ERR(begun_fetch)) come(arrival, UCS_PTR_STATUS(begun_fetch));
+  if (begun_fetch == nullptr || UCS_PTR_IS_ERR(begun_fetch)) complete_arrival(arrival, UCS_PTR_STATUS(begun_fetch));
   return UCS_INPROGRESS;  // UCX keeps the data until they are fetched.
 }
 
-void UcxEnd::come(Arrival& arrival, ucs_status_t status) {
+void UcxEnd::complete_arrival(Arrival& arrival, ucs_status_t status) {
   --busy_;
   arrival.state = Arrival::State::none;
   if (status != UCS_OK) return fail(explain_ucx(status));
@@ -68,7 +68,7 @@ void UcxEnd::come(Arrival& arrival, ucs_status_t status) {
   ring();
 }
 
-void UcxEnd::take_word(const UcxWord& word) {
+void UcxEnd::receive_word(const UcxWord& word) {
   count_received_ = std::max(count_received_, std::min(word.arrived, count_put_));
   switch (word.kind) {
     case UcxWordKind::question: engine_.owe_answer(*this); return;

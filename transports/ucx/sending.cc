@@ -60,7 +60,7 @@ bool UcxEnd::send_word(WordSend& send, UcxWord word) {
   send.word = word;
   send.word.token = theirs_;
   send.word.arrived = count_arrived_;
-  const auto said = [](void* request, ucs_status_t status, void* about) {
+  const auto completed = [](void* request, ucs_status_t status, void* about) {
     auto& sent = *static_cast<WordSend*>(about);
     if (request != nullptr) ucx().request_free(request);
     --sent.end->busy_;
@@ -68,11 +68,11 @@ bool UcxEnd::send_word(WordSend& send, UcxWord word) {
     sent.end->unpassed_ = true;
     if (status != UCS_OK) sent.end->fail(explain_ucx(status));
   };
-  const ucp_request_param_t how = begun<ucp_send_nbx_callback_t>(said, &send);
+  const ucp_request_param_t how = begun<ucp_send_nbx_callback_t>(completed, &send);
   ++busy_;
   const UcxWords words;
   const ucs_status_ptr_t sent = ucx().am_send_nbx(endpoint_, kUcxWord, &send.word, sizeof send.word, nullptr, 0, &how);
-  if (sent == nullptr || UCS_PTR_IS_ERR(sent)) said(nullptr, UCS_PTR_STATUS(sent), &send);
+  if (sent == nullptr || UCS_PTR_IS_ERR(sent)) completed(nullptr, UCS_PTR_STATUS(sent), &send);
   return true;
 }
 

@@ -148,22 +148,22 @@ Result<MemoryRegion> VerbsDevice::register_memory(void* address, std::size_t byt
 }
 
 // Either way, peers write to addresses of the device.
-Result<BlockRegion> VerbsDevice::register_block(const DeviceBlock& block) const {
-  const int access = access_for(block.ordered ? RegionUse::remote : RegionUse::read_back);
-  std::byte* at = block.memory.get();
-  std::string why = block.no_dma_buf;
-  if (block.dma_buf >= 0 && ibv().reg_dmabuf_mr == nullptr) why = "libibverbs is older than rdma-core 34";
-  if (block.dma_buf >= 0 && ibv().reg_dmabuf_mr != nullptr) {
+Result<DeviceMemoryRegion> VerbsDevice::register_region(const DeviceRegion& region) const {
+  const int access = access_for(region.ordered ? RegionUse::remote : RegionUse::read_back);
+  std::byte* at = region.memory.get();
+  std::string why = region.no_dma_buf;
+  if (region.dma_buf >= 0 && ibv().reg_dmabuf_mr == nullptr) why = "libibverbs is older than rdma-core 34";
+  if (region.dma_buf >= 0 && ibv().reg_dmabuf_mr != nullptr) {
     const auto address = reinterpret_cast<std::uint64_t>(at);
-    MemoryRegion region(ibv().reg_dmabuf_mr(domain(), 0, block.bytes, address, block.dma_buf, access));
-    if (region) return BlockRegion{std::move(region), "by dma-buf"};
+    MemoryRegion registered(ibv().reg_dmabuf_mr(domain(), 0, region.bytes, address, region.dma_buf, access));
+    if (registered) return DeviceMemoryRegion{std::move(registered), "by dma-buf"};
     why = std::strerror(errno);
   }
-  MemoryRegion region(ibv().reg_mr(domain(), at, block.bytes, access));
-  if (region) return BlockRegion{std::move(region), "by its address"};
-  Status failed = system_error("RDMA device " + name() + " does not reach memory of " + block.name +
+  MemoryRegion registered(ibv().reg_mr(domain(), at, region.bytes, access));
+  if (registered) return DeviceMemoryRegion{std::move(registered), "by its address"};
+  Status failed = system_error("RDMA device " + name() + " does not reach memory of " + region.name +
                                ": by dma-buf: " + why + "; by its address");
-  if (block.kind != MemoryKind::cuda) return failed;
+  if (region.kind != MemoryKind::cuda) return failed;
   return Status(failed.code(), failed.message() + ": see whether nvidia-peermem is loaded");
 }
 

@@ -8,7 +8,7 @@
 
 #include "src/base/owned.h"
 #include "src/base/status.h"
-#include "transports/device_block.h"
+#include "transports/device_region.h"
 #include "transports/verbs.h"
 #include "transports/verbs/library.h"
 
@@ -23,7 +23,7 @@ void release_region(ibv_mr* region);
 using MemoryRegion = Owned<ibv_mr*, release_region>;
 enum class RegionUse : std::uint8_t { local, remote, read_back };
 
-struct BlockRegion {
+struct DeviceMemoryRegion {
   MemoryRegion region;
   std::string how;  // "by dma-buf"
 };
@@ -41,8 +41,8 @@ class VerbsDevice {
   ibv_context* context() const { return context_.get(); }
   ibv_pd* domain() const { return domain_.get(); }
   Result<MemoryRegion> register_memory(void* address, std::size_t bytes, RegionUse use) const;
-  // Registers a block by its dma-buf, or by its address, which GPU drivers may allow.
-  Result<BlockRegion> register_block(const DeviceBlock& block) const;
+  // Registers a region by its dma-buf, or by its address, which GPU drivers may allow.
+  Result<DeviceMemoryRegion> register_region(const DeviceRegion& region) const;
 
  private:
   std::string name_;

@@ -50,16 +50,16 @@ Result<std::string> describe_verbs(const VerbsOptions& options) {
   return list;
 }
 
-Result<std::vector<BlockWay>> reach_by_verbs(const VerbsOptions& options, const DeviceBlock& block) {
+Result<std::vector<RegionAccess>> reach_by_verbs(const VerbsOptions& options, const DeviceRegion& region) {
   const std::vector<VerbsPort> ports = TUTTI_TRY(find_verbs_ports(options));
-  std::vector<BlockWay> ways;
+  std::vector<RegionAccess> accesses;
   for (const VerbsPort& port : ports) {
-    if (!ways.empty() && ways.back().by == port.device->name()) continue;
-    Result<BlockRegion> made = port.device->register_block(block);
+    if (!accesses.empty() && accesses.back().by == port.device->name()) continue;
+    Result<DeviceMemoryRegion> made = port.device->register_region(region);
     Result<std::string> how = made.ok() ? Result(made.value().how) : std::move(made).status();
-    ways.push_back({port.device->name(), std::move(how)});
+    accesses.push_back({port.device->name(), std::move(how)});
   }
-  return ways;
+  return accesses;
 }
 
 }  // namespace tutti

@@ -20,7 +20,7 @@ constexpr std::uint8_t kRoomTimer = 12;  // 0.64 ms
 std::string advice(ibv_wc_status status) {
   switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
-      return ": the other rank has ended, or does not answer on this way: see whether its port is up, and whether the "
+      return ": the other rank has ended, or does not answer on this path: see whether its port is up, and whether the "
              "two "
              "addresses reach each other (TUTTI_IB_HCA and TUTTI_IB_GID_INDEX choose others)";
     case IBV_WC_LOC_QP_OP_ERR: return ": the device could not send: see whether its port is up";
@@ -102,7 +102,7 @@ RailAddress QueuePair::address() const {
 }
 
 // RoCE uses the GID. InfiniBand uses the LID, and also the GID in another subnet.
-ibv_qp_attr QueuePair::way_to(const RailAddress& other) const {
+ibv_qp_attr QueuePair::path_to(const RailAddress& other) const {
   ibv_qp_attr attributes = {};
   attributes.ah_attr.port_num = port_.number;
   attributes.ah_attr.dlid = other.lid;
@@ -128,7 +128,7 @@ Status QueuePair::connect(const RailAddress& other) {
   if ((other.ethernet != 0) != port_.ethernet)
     return unsupported("InfiniBand and RoCE do not reach each other: " + describe() +
                        "; let TUTTI_IB_HCA name ports of one kind on all hosts");
-  ibv_qp_attr receiving = way_to(other);
+  ibv_qp_attr receiving = path_to(other);
   receiving.qp_state = IBV_QPS_RTR;
   receiving.path_mtu = std::min(port_.mtu, static_cast<ibv_mtu>(other.mtu));
   receiving.dest_qp_num = other.queue_pair;
@@ -138,7 +138,7 @@ Status QueuePair::connect(const RailAddress& other) {
   int error = ibv().modify_qp(queue_pair_.get(), &receiving,
                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-  if (error != 0) return refused("find the way", error);
+  if (error != 0) return refused("find the path", error);
   ibv_qp_attr sending = {};
   sending.qp_state = IBV_QPS_RTS;
   sending.timeout = options_.timeout;

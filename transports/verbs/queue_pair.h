@@ -51,7 +51,7 @@ class QueuePair {
  private:
   QueuePair() = default;
   Status refused(const std::string& action, int error) const;
-  ibv_qp_attr way_to(const RailAddress& other) const;
+  ibv_qp_attr path_to(const RailAddress& other) const;
 
   VerbsPort port_;
   VerbsOptions options_;

@@ -10,7 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kMemoryBytes = 2 * Rail::kRecords * kRecordBytes;
-// Flag in a work request's id; the other bits are the place.
+// Flag in a work request's id; the other bits are the index of the buffer.
 constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
 
 }  // namespace
@@ -25,32 +25,32 @@ Result<std::unique_ptr<Rail>> Rail::create(const VerbsPort& port, const VerbsOpt
   if (mapped == MAP_FAILED) return system_error("map memory for RDMA device " + port.device->name());
   rail->records_.reset(static_cast<std::byte*>(mapped));
   rail->region_ = TUTTI_TRY(port.device->register_memory(mapped, kMemoryBytes, RegionUse::remote));
-  for (std::uint32_t place = 0; place < kRecords; ++place) TUTTI_CHECK_OK(rail->make_room({&place, 1}));
+  for (std::uint32_t index = 0; index < kRecords; ++index) TUTTI_CHECK_OK(rail->post_receives({&index, 1}));
   return rail;
 }
 
-Status Rail::make_room(std::span<const std::uint32_t> places) {
+Status Rail::post_receives(std::span<const std::uint32_t> indices) {
   std::array<ibv_recv_wr, kBatch> requests = {};
   std::array<ibv_sge, kBatch> buffers = {};
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    buffers[i] = {reinterpret_cast<std::uint64_t>(incoming(places[i])), kRecordBytes, region_.get()->lkey};
-    requests[i].wr_id = kReceive | places[i];
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    buffers[i] = {reinterpret_cast<std::uint64_t>(incoming(indices[i])), kRecordBytes, region_.get()->lkey};
+    requests[i].wr_id = kReceive | indices[i];
     requests[i].sg_list = &buffers[i];
     requests[i].num_sge = 1;
-    requests[i].next = i + 1 < places.size() ? &requests[i + 1] : nullptr;
+    requests[i].next = i + 1 < indices.size() ? &requests[i + 1] : nullptr;
   }
-  return places.empty() ? Status() : pair_.post(requests[0]);
+  return indices.empty() ? Status() : pair_.post(requests[0]);
 }
 
 Status Rail::send(VerbsRecord record, std::span<const std::byte> data, const Write& write) {
   record.received = reported_ = received_;
-  std::byte* place = outgoing(sent_);
-  std::memcpy(place, &record, sizeof record);
-  if (!data.empty()) std::memcpy(place + sizeof record, data.data(), data.size());
+  std::byte* buffer = outgoing(sent_);
+  std::memcpy(buffer, &record, sizeof record);
+  if (!data.empty()) std::memcpy(buffer + sizeof record, data.data(), data.size());
   tickets_[sent_ % kRecords] = {record.head.lane, record.head.number, write.bytes > 0};
 
   const auto bytes = static_cast<std::uint32_t>(sizeof record + data.size());
-  ibv_sge sge = {reinterpret_cast<std::uint64_t>(place), bytes, region_.get()->lkey};
+  ibv_sge sge = {reinterpret_cast<std::uint64_t>(buffer), bytes, region_.get()->lkey};
   ibv_send_wr send = {};
   send.wr_id = sent_;
   send.sg_list = &sge;
@@ -96,16 +96,16 @@ Status Rail::advance(RailEvents& events) {
   for (;;) {
     TUTTI_CHECK_OK(poll());
     if (waiting_ == 0) break;
-    std::array<std::uint32_t, kBatch> places;
+    std::array<std::uint32_t, kBatch> indices;
     std::size_t freed = 0;
     for (int i = 0; i < waiting_; ++i) {
       // In order: records received before the connection ended are valid.
       if (polled_[i].status != IBV_WC_SUCCESS) return failure();
-      TUTTI_CHECK_OK(take_in(polled_[i], events));
-      if ((polled_[i].wr_id & kReceive) != 0) places[freed++] = static_cast<std::uint32_t>(polled_[i].wr_id);
+      TUTTI_CHECK_OK(handle_completion(polled_[i], events));
+      if ((polled_[i].wr_id & kReceive) != 0) indices[freed++] = static_cast<std::uint32_t>(polled_[i].wr_id);
     }
     waiting_ = 0;
-    TUTTI_CHECK_OK(make_room({places.data(), freed}));
+    TUTTI_CHECK_OK(post_receives({indices.data(), freed}));
     received_ += static_cast<std::uint32_t>(freed);
   }
   // Sends a receipt if no other record is due, so that the other end can proceed.
@@ -113,21 +113,21 @@ Status Rail::advance(RailEvents& events) {
   return {};
 }
 
-Status Rail::take_in(const ibv_wc& completion, RailEvents& events) {
+Status Rail::handle_completion(const ibv_wc& completion, RailEvents& events) {
   if ((completion.wr_id & kReceive) == 0) {
     const Ticket& ticket = tickets_[completed_++ % kRecords];
     if (ticket.written) events.written(ticket.lane, ticket.number);
     return {};
   }
-  const std::byte* place = incoming(static_cast<std::uint32_t>(completion.wr_id));
+  const std::byte* buffer = incoming(static_cast<std::uint32_t>(completion.wr_id));
   VerbsRecord record;
   if (completion.byte_len < sizeof record) return remote_error("received less than a record over " + describe());
-  std::memcpy(&record, place, sizeof record);
+  std::memcpy(&record, buffer, sizeof record);
   if (record.received - taken_ > sent_ - taken_)
     return remote_error("received credits for records that were not sent over " + describe());
   taken_ = record.received;
-  const std::span data(place + sizeof record, completion.byte_len - sizeof record);
-  return record.kind == RecordKind::receipt ? Status() : events.came(record, data);
+  const std::span data(buffer + sizeof record, completion.byte_len - sizeof record);
+  return record.kind == RecordKind::receipt ? Status() : events.received(record, data);
 }
 
 Result<bool> Rail::arm() {

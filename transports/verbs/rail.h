@@ -22,7 +22,7 @@ namespace tutti {
 class RailEvents {
  public:
   // A record arrived. `data`: data of an eager message, valid during the call.
-  virtual Status came(const VerbsRecord& record, std::span<const std::byte> data) = 0;
+  virtual Status received(const VerbsRecord& record, std::span<const std::byte> data) = 0;
   // A written message has arrived, so its slot is free again.
   virtual void written(std::uint32_t lane, std::uint64_t number) = 0;
 
@@ -76,11 +76,11 @@ class Rail {
 
   explicit Rail(QueuePair pair) : port_(pair.port()), pair_(std::move(pair)) {}
   std::byte* outgoing(std::uint32_t record) const { return records_.get() + record % kRecords * kRecordBytes; }
-  std::byte* incoming(std::uint32_t place) const { return records_.get() + (kRecords + place) * kRecordBytes; }
+  std::byte* incoming(std::uint32_t index) const { return records_.get() + (kRecords + index) * kRecordBytes; }
   std::uint32_t room() const { return kRecords - std::max(sent_ - completed_, sent_ - taken_); }
-  Status make_room(std::span<const std::uint32_t> places);
+  Status post_receives(std::span<const std::uint32_t> indices);
   Status poll();
-  Status take_in(const ibv_wc& completion, RailEvents& events);
+  Status handle_completion(const ibv_wc& completion, RailEvents& events);
   Status failure() const;
 
   struct Unmap {

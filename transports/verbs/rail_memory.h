@@ -12,16 +12,16 @@
 namespace tutti {
 
 struct RailMemory {
-  LaneMemory block;  // Device memory; null: host memory.
+  LaneMemory device_memory;  // Null: host memory.
   std::byte* at = nullptr;
   std::size_t bytes = 0;
-  bool ordered = true;  // See DeviceBlock.
+  bool ordered = true;  // See DeviceRegion.
   // Shared, because this object may outlive the carrier.
   std::vector<std::shared_ptr<VerbsDevice>> devices;
   std::vector<MemoryRegion> regions;
   std::array<const ibv_mr*, kMaxPorts> of_rail = {};
 
-  bool holds(const std::byte* place) const { return place >= at && place < at + bytes; }
+  bool holds(const std::byte* address) const { return address >= at && address < at + bytes; }
 };
 
 // Registers `memory` with the device of every rail. `add` registers it with one device and returns

@@ -21,7 +21,7 @@ class ReadBack {
   static Result<std::unique_ptr<ReadBack>> create(const std::vector<VerbsPort>& ports, const VerbsOptions& options);
 
   // Drops all but the first `rails` rails, because the other end has no more.
-  void keep(std::size_t rails) { ways_.resize(std::min(rails, ways_.size())); }
+  void keep(std::size_t rails) { loopbacks_.resize(std::min(rails, loopbacks_.size())); }
 
   // Starts reads that cover all data received so far. Only one set of reads may be in progress.
   Status begin(std::shared_ptr<const RailMemory> memory);
@@ -34,15 +34,15 @@ class ReadBack {
   Result<bool> arm();
 
  private:
-  struct Way {
-    explicit Way(QueuePair to_itself) : pair(std::move(to_itself)) {}
+  struct Loopback {
+    explicit Loopback(QueuePair to_itself) : pair(std::move(to_itself)) {}
     QueuePair pair;
     std::array<std::byte, 64> byte = {};  // Target of the reads.
     MemoryRegion region;
     bool reads = false;
   };
 
-  std::vector<std::unique_ptr<Way>> ways_;
+  std::vector<std::unique_ptr<Loopback>> loopbacks_;
   std::string failure_;
   std::shared_ptr<const RailMemory> memory_;  // Memory that is being read.
 };

@@ -81,22 +81,22 @@ std::vector<std::shared_ptr<VerbsDevice>> VerbsCarrier::device_of_rail() const {
 }
 
 // The registration lives as long as the returned memory, which owns it.
-Result<ReachedBlock> VerbsCarrier::reach(const DeviceBlock& block) {
+Result<RegisteredRegion> VerbsCarrier::reach(const DeviceRegion& region) {
   auto memory = std::make_shared<RailMemory>();
-  memory->block = block.memory;
-  memory->at = block.memory.get();
-  memory->bytes = block.bytes;
-  memory->ordered = block.ordered;
-  ReachedBlock reached;
+  memory->device_memory = region.memory;
+  memory->at = region.memory.get();
+  memory->bytes = region.bytes;
+  memory->ordered = region.ordered;
+  RegisteredRegion reached;
   const auto add = [&](const VerbsDevice& device) -> Result<MemoryRegion> {
-    BlockRegion made = TUTTI_TRY(device.register_block(block));
+    DeviceMemoryRegion made = TUTTI_TRY(device.register_region(region));
     reached.how += (reached.how.empty() ? "" : ", ") + device.name() + " " + made.how;
     return std::move(made.region);
   };
   TUTTI_CHECK_OK(register_with_rails(*memory, device_of_rail(), add));
-  if (!block.ordered) TUTTI_CHECK_OK(prepare_read_back());
-  std::erase_if(blocks_, [](const auto& known) { return known.expired(); });
-  blocks_.push_back(memory);
+  if (!region.ordered) TUTTI_CHECK_OK(prepare_read_back());
+  std::erase_if(regions_, [](const auto& known) { return known.expired(); });
+  regions_.push_back(memory);
   std::byte* at = memory->at;
   reached.memory = LaneMemory(std::move(memory), at);
   return reached;
@@ -116,8 +116,8 @@ Result<VerbsCarrier::Slots> VerbsCarrier::registered(const HalfLane& half, Regio
   Slots slots;
   slots.at = half.view.slots;
   slots.bytes = std::size_t{half.view.slot_bytes} << half.view.slot_shift;
-  for (const auto& block : blocks_) {
-    slots.memory = block.lock();
+  for (const auto& region : regions_) {
+    slots.memory = region.lock();
     if (slots.memory != nullptr && slots.memory->holds(slots.at)) return slots;
   }
   auto own = std::make_shared<RailMemory>();
@@ -196,7 +196,7 @@ Result<bool> VerbsCarrier::put(const MessageHead& head, const std::byte* data) {
   Writing& lane = found->second;
   VerbsRecord record;
   record.head = head;
-  std::uint16_t& under_way = lane.under_way[head.number % HalfLane::kSlots];
+  std::uint16_t& in_flight = lane.in_flight[head.number % HalfLane::kSlots];
   if (head.bytes <= lane.max_eager) {
     if (!home(head.lane).has_room()) return false;
     record.kind = RecordKind::eager;
@@ -204,17 +204,17 @@ Result<bool> VerbsCarrier::put(const MessageHead& head, const std::byte* data) {
   } else if (head.bytes < kStripedBytes || rails_.size() == 1) {
     if (!home(head.lane).has_room()) return false;
     record.kind = RecordKind::message;
-    under_way = 1;
+    in_flight = 1;
     TUTTI_CHECK_OK(home(head.lane).send(record, {}, part_of(lane, head, data, head.lane % rails_.size())));
   } else {
     if (!std::all_of(rails_.begin(), rails_.end(), [](const auto& rail) { return rail->has_room(); })) return false;
     record.kind = RecordKind::message;
-    under_way = record.parts = static_cast<std::uint16_t>(rails_.size());
+    in_flight = record.parts = static_cast<std::uint16_t>(rails_.size());
     for (std::size_t i = 0; i < rails_.size(); ++i)
       TUTTI_CHECK_OK(rails_[i]->send(record, {}, part_of(lane, head, data, i)));
   }
   lane.put = head.number + 1;
-  if (under_way == 0) leave(head.lane, lane);
+  if (in_flight == 0) leave(head.lane, lane);
   return true;
 }
 
@@ -231,14 +231,14 @@ Result<bool> VerbsCarrier::credit(std::uint32_t lane, std::uint64_t taken) {
 void VerbsCarrier::written(std::uint32_t number, std::uint64_t message) {
   const auto found = writing_.find(number);
   if (found == writing_.end()) return;
-  --found->second.under_way[message % HalfLane::kSlots];
+  --found->second.in_flight[message % HalfLane::kSlots];
   leave(number, found->second);
 }
 
 // Frees slots in the order of the messages.
 void VerbsCarrier::leave(std::uint32_t number, Writing& lane) {
   const std::uint64_t before = lane.left;
-  while (lane.left < lane.put && lane.under_way[lane.left % HalfLane::kSlots] == 0) ++lane.left;
+  while (lane.left < lane.put && lane.in_flight[lane.left % HalfLane::kSlots] == 0) ++lane.left;
   if (lane.left != before && std::exchange(lane.reported, false)) unsent_.push_back(number);
 }
 
@@ -257,18 +257,18 @@ Status VerbsCarrier::advance(CarrierEvents& events) {
   return {};
 }
 
-Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> data) {
+Status VerbsCarrier::received(const VerbsRecord& record, std::span<const std::byte> data) {
   if (record.kind == RecordKind::credit) return events_->credited(record.head.lane, record.head.number);
   if (record.kind != RecordKind::message && record.kind != RecordKind::eager)
     return remote_error("received a record of an unknown kind over " + describe());
   const auto found = reading_.find(record.head.lane);
   if (found == reading_.end() && record.head.lane < next_reading_) return {};  // The lane was forgotten.
   if (found == reading_.end()) return remote_error("received a message for an unknown lane over " + describe());
-  return came(record, data, found->second);
+  return received(record, data, found->second);
 }
 
 // Records of one message arrive in any order, as do messages on different rails.
-Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane) {
+Status VerbsCarrier::received(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane) {
   const MessageHead& head = record.head;
   Arrival& arrival = lane.arrivals[head.number % HalfLane::kSlots];
   const bool eager = record.kind == RecordKind::eager;

@@ -31,7 +31,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   std::vector<std::byte> address() const override;
   Status connect(std::span<const std::byte> address) override;
   Result<LaneMemory> allocate(std::size_t bytes) override;
-  Result<ReachedBlock> reach(const DeviceBlock& block) override;
+  Result<RegisteredRegion> reach(const DeviceRegion& region) override;
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override;
   Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override;
   void forget(std::uint32_t lane, LaneEnd end) override;
@@ -39,23 +39,23 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   Result<bool> credit(std::uint32_t lane, std::uint64_t taken) override;
   Status advance(CarrierEvents& events) override;
   bool acknowledged() const override;
-  bool holds_back() const override { return !held_.empty(); }
+  bool defers_messages() const override { return !held_.empty(); }
   int descriptor() const override { return descriptor_.get(); }
   bool arm() override;
 
  private:
-  // Slots of a half, in registered host memory or in a device block.
+  // Slots of a half, in registered host memory or in a device region.
   struct Slots {
     std::shared_ptr<const RailMemory> memory;
     std::byte* at = nullptr;
     std::size_t bytes = 0;
-    bool on_device() const { return memory->block != nullptr; }
+    bool on_device() const { return memory->device_memory != nullptr; }
   };
   struct Writing {
     Slots slots;
     VerbsLanding landing;
     std::size_t max_eager = 0;                                   // Maximum bytes sent within a record.
-    std::array<std::uint16_t, HalfLane::kSlots> under_way = {};  // [k % kSlots]: unfinished writes of message k.
+    std::array<std::uint16_t, HalfLane::kSlots> in_flight = {};  // [k % kSlots]: unfinished writes of message k.
     std::uint64_t put = 0, left = 0;                             // Numbers of messages.
     bool reported = true;                                        // The connection knows `left`.
   };
@@ -84,8 +84,8 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   Rail::Write part_of(const Writing& lane, const MessageHead& head, const std::byte* data, std::size_t rail) const;
   void leave(std::uint32_t number, Writing& lane);
 
-  Status came(const VerbsRecord& record, std::span<const std::byte> data) override;
-  Status came(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane);
+  Status received(const VerbsRecord& record, std::span<const std::byte> data) override;
+  Status received(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane);
   void written(std::uint32_t lane, std::uint64_t number) override;
   Status notify(const MessageHead& head, const Reading& lane);
   Status read_back();
@@ -99,8 +99,8 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   std::vector<std::uint32_t> unsent_;  // Lanes whose messages have left since the last report.
   CarrierEvents* events_ = nullptr;    // Set during advance().
 
-  std::vector<std::weak_ptr<const RailMemory>> blocks_;
-  std::unique_ptr<ReadBack> read_back_;  // Null until a block needs it.
+  std::vector<std::weak_ptr<const RailMemory>> regions_;
+  std::unique_ptr<ReadBack> read_back_;  // Null until a region needs it.
   std::deque<Held> held_;
   std::size_t reading_back_ = 0;  // Number of held messages, from the first, that are being read back.
 };

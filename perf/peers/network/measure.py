@@ -9,8 +9,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import machine as place  # noqa: E402
-import turns  # noqa: E402
+import machine as host  # noqa: E402
+import interleaving  # noqa: E402
 from network import field, report, settings  # noqa: E402
 from network.limits import Limits  # noqa: E402
 
@@ -72,17 +72,17 @@ def await_quiet():
 
 
 def measure_row(running, machine, limits, size, options):
-    *plan, pass_s = turns.first_look([one for one in running if one.takes("all_reduce", size)], "all_reduce", size)
+    *plan, pass_s = interleaving.first_look([one for one in running if one.takes("all_reduce", size)], "all_reduce", size)
     taking = [one for one in running if one.name in plan[0]]
-    passes = turns.passes_for(pass_s, options.quick)
+    passes = interleaving.passes_for(pass_s, options.quick)
     for _ in range(ATTEMPTS):
         busy_before, before = await_quiet(), machine.link_ns()
-        times = turns.take(taking, plan, passes, "all_reduce", size)
+        times = interleaving.take(taking, plan, passes, "all_reduce", size)
         after, busy = machine.link_ns(), max(busy_before, busy_share())
-        if (place.tag(before, after) != "mixed" and busy < BUSY) or time.monotonic() > options.end:
+        if (host.tag(before, after) != "mixed" and busy < BUSY) or time.monotonic() > options.end:
             break
     return {"setting": limits.stage.setting.name, "congestion": options.congestion, "bytes": size,
-            "link": report.tag(place.tag(before, after), busy, BUSY), "link_ns": [before, after], "busy": busy,
+            "link": report.tag(host.tag(before, after), busy, BUSY), "link_ns": [before, after], "busy": busy,
             "times": times}
 
 
@@ -101,7 +101,7 @@ def idle_share(one):
 
 
 def measure(stage, options, running):
-    machine = place.Machine(options.build, sorted(set(stage.cores)))
+    machine = host.Machine(options.build, sorted(set(stage.cores)))
     limits = Limits(stage, options.build)
     kinds = {one.name: one.kind for one in running}
     rows, whole = [], True

@@ -17,7 +17,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 sys.path.insert(0, os.path.dirname(HERE))
-import machine as place  # noqa: E402
+import machine as host  # noqa: E402
 import stored  # noqa: E402
 from network import report, settings  # noqa: E402
 
@@ -125,8 +125,8 @@ def measure(options):
 
 
 def versions():
-    return {**place.versions(), "ucx": place.said("dpkg-query", "-W", "-f", "${Version}", "libucx0"),
-            "iperf3": place.said("iperf3", "--version").split("\n")[0]}
+    return {**host.versions(), "ucx": host.said("dpkg-query", "-W", "-f", "${Version}", "libucx0"),
+            "iperf3": host.said("iperf3", "--version").split("\n")[0]}
 
 
 def show(parts):
@@ -147,7 +147,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: ended by SIGTERM"))  # Restores changed settings.
     parts, whole = measure(options)
     show(parts)
-    result = {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(),
+    result = {**host.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": host.cpu_name(),
               "kernel": os.uname().release, "versions": versions(), "parts": parts}
     print(f"# {stored.store(options.results, 'network', result, whole)}.json written")
     failed = sorted({f"{name} in {part['setting']}" for part in parts for name in part["failed"]})

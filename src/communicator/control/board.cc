@@ -175,14 +175,14 @@ AutotunerHeader& Board::autotuners() const {
                                              entries_.size() * sizeof(BoardEntry));
 }
 
-AutotunerEntry& Board::autotuner_entry(std::uint32_t place, Rank rank) const {
-  return reinterpret_cast<AutotunerEntry*>(&autotuners() + 1)[place * entries_.size() + rank];
+AutotunerEntry& Board::autotuner_entry(std::uint32_t cell, Rank rank) const {
+  return reinterpret_cast<AutotunerEntry*>(&autotuners() + 1)[cell * entries_.size() + rank];
 }
 
-Switchover Board::switchover(std::uint32_t place) const {
+Switchover Board::switchover(std::uint32_t cell) const {
   std::vector<std::uint64_t*> shown;
-  for (Rank rank = 0; rank < ranks(); ++rank) shown.push_back(&autotuner_entry(place, rank).shown);
-  return {&autotuners().places[place].word, std::move(shown)};
+  for (Rank rank = 0; rank < ranks(); ++rank) shown.push_back(&autotuner_entry(cell, rank).shown);
+  return {&autotuners().cells[cell].word, std::move(shown)};
 }
 
 std::string describe(const CallRecord& record) {

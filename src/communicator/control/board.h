@@ -69,7 +69,7 @@ struct alignas(128) BoardEntry {
   // Not 0: the rank may be accessing memory of its peers; see remote_access.h. On a cache line of its own.
   alignas(128) std::uint32_t remote_accesses = 0;
   // The same mark for each thread block of the rank on a device, by channel.
-  alignas(128) std::uint32_t block_accesses[kMaxRemoteAccesses] = {};
+  alignas(128) std::uint32_t thread_block_accesses[kMaxRemoteAccesses] = {};
   alignas(128) CallRecord calls[kCallHistory];  // Call k is at k % kCallHistory.
 };
 static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord));
@@ -93,10 +93,10 @@ struct alignas(128) AutotunerEntry {
 static_assert(sizeof(AutotunerEntry) == 256);
 
 struct alignas(128) AutotunerHeader {
-  struct alignas(64) Place {
+  struct alignas(64) AutotunerCell {
     std::uint64_t word = 0;  // State word of a Switchover.
   };
-  Place places[kMaxAutotuners];
+  AutotunerCell cells[kMaxAutotuners];
   std::uint32_t kept[kMaxKept] = {};
 };
 static_assert(sizeof(AutotunerHeader) == 64 * kMaxAutotuners + 4 * kMaxKept);
@@ -169,8 +169,8 @@ class Board {
 
   // Valid only if all ranks are on one host.
   AutotunerHeader& autotuners() const;
-  AutotunerEntry& autotuner_entry(std::uint32_t place, Rank rank) const;
-  Switchover switchover(std::uint32_t place) const;
+  AutotunerEntry& autotuner_entry(std::uint32_t cell, Rank rank) const;
+  Switchover switchover(std::uint32_t cell) const;
 
  private:
   Board(Segment memory, Rank ranks);

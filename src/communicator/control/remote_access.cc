@@ -19,7 +19,7 @@ void show(BoardEntry& own, std::uint32_t remote_accesses) {
 bool is_there(const BoardEntry& entry) {
   const auto shown = [](const std::uint32_t& word) { return load_acquire(&word) != 0; };
   return shown(entry.remote_accesses) ||
-         std::any_of(std::begin(entry.block_accesses), std::end(entry.block_accesses), shown);
+         std::any_of(std::begin(entry.thread_block_accesses), std::end(entry.thread_block_accesses), shown);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ void DeviceAutotuning::assign(Class& tuned, const Call& call) {
   }
   Assignment assignment = {.call = &call, .tuned = &tuned, .candidate = tuned.meanwhile};
   if (number > tuned.before) {
-    const Autotuner::Turn of_autotuner = autotuner.turn_at(number - 1 - tuned.before);
+    const Autotuner::Trial of_autotuner = autotuner.trial_at(number - 1 - tuned.before);
     assignment.candidate = of_autotuner.candidate;
     assignment.tried = of_autotuner.tried;
     assignment.counts = of_autotuner.counts;
@@ -251,7 +251,7 @@ void DeviceAutotuning::propose(Class& tuned) {
 
 void DeviceAutotuning::change_over(Class& tuned, const Switchover::Decision& decision) {
   Autotuner& autotuner = tuned.tuning.autotuner;
-  tuned.meanwhile = autotuner.turn_at(kLater).candidate;
+  tuned.meanwhile = autotuner.trial_at(kLater).candidate;
   if (tuned.concluded) autotuner = *std::exchange(tuned.concluded, std::nullopt);
   else autotuner.follow(decision.outcome);
   tuned.before = decision.from - 1;

@@ -41,7 +41,7 @@ class DeviceAutotuning {
     const Call* call = nullptr;
     Class* tuned = nullptr;
     std::size_t candidate = 0;
-    bool tried = false, counts = false;  // See Autotuner::Turn.
+    bool tried = false, counts = false;  // See Autotuner::Trial.
     bool settled = false;                // The candidate holds for all later calls of the class, too.
   };
   struct Class {

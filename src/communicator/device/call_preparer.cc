@@ -111,7 +111,7 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   entry.call.image = prepared.memory;
   entry.call.images = static_cast<std::uint32_t>(programs.size());
   entry.call.ends = reinterpret_cast<LaneState* const*>(prepared.memory + images_bytes);
-  if (launch.cut.group == 1) entry.call.place = place_;
+  if (launch.cut.group == 1) entry.call.exchange = exchange_;
   entry.call.rank = self_;
   prepared.thread_block_bytes = thread_block_bytes;
   if (prepared.thread_block_bytes <= peers_.own_memory().device().traits().thread_block_bytes) return {};

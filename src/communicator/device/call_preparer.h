@@ -21,8 +21,8 @@ class DeviceCallPreparer {
   // All arguments must outlive this object.
   DeviceCallPreparer(const Communicator& control, PeerSet& peers, const DeviceWindows& windows);
 
-  // Sets the meeting place of this rank's thread blocks, in device memory. Called once, before the first call.
-  void use(const MeetingPlace* place) { place_ = place; }
+  // Sets the address exchange of this rank's thread blocks, in device memory. Called once, before the first call.
+  void use(const AddressExchange* exchange) { exchange_ = exchange; }
 
   DevicePlanChooser& chooser() { return chooser_; }
   Rank ranks() const { return ranks_; }
@@ -52,7 +52,7 @@ class DeviceCallPreparer {
   DevicePlanChooser chooser_;
   DeviceLinks links_;
   DevicePlans plans_;
-  const MeetingPlace* place_ = nullptr;
+  const AddressExchange* exchange_ = nullptr;
 };
 
 }  // namespace tutti

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "src/base/atomic.h"
-#include "src/communicator/device/meeting_memory.h"
+#include "src/communicator/device/address_exchange_memory.h"
 #include "src/communicator/device/time_sliced_launcher.h"
 
 namespace tutti {
@@ -47,9 +47,9 @@ Status DeviceCommunicator::set_up_device() {
   if (autotuning_ != nullptr) reserved += kAutotunersBytes;
   if (reserved > 0) TUTTI_CHECK_OK(own_memory().reserve(reserved));
   auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board()));
-  const MeetingMemory meeting = TUTTI_TRY(make_meeting_memory(peers_, rank_, *reports));
-  preparer_.use(meeting.place);
-  windows_.use(meeting.windows);
+  const AddressExchangeMemory memory = TUTTI_TRY(make_address_exchange(peers_, rank_, *reports));
+  preparer_.use(memory.exchange);
+  windows_.use(memory.windows);
   reports_ = std::move(reports);
   jobs_.use(*reports_);
   TUTTI_CHECK_OK(monitor_.start(*reports_));

@@ -90,7 +90,7 @@ Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans
                               DevicePlan& connected) {
   const std::string_view algorithm = connected.key.algorithm->name();
   const bool moves =
-      goes_round(algorithm) || DevicePlanChooser::reorders(algorithm, rank_mapping, connected.key.problem);
+      uses_rank_order(algorithm) || DevicePlanChooser::reorders(algorithm, rank_mapping, connected.key.problem);
   const RankMapping& order = moves ? rank_mapping : RankMapping();
   const Rank self = position_in(order, self_);
   Loop loop = loop_of(proved.overlaps, kSlotsAhead);
@@ -114,17 +114,17 @@ Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans
 Status DevicePlans::compile(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol,
                             DevicePlan& connected) {
   const auto channel = static_cast<std::uint32_t>(connected.compiled.size());
-  std::map<std::tuple<Place, Rank, std::uint16_t, bool>, LaneState*> ends;
+  std::map<std::tuple<Space, Rank, std::uint16_t, bool>, LaneState*> ends;
   for (const LaneSpec& spec : flags_of(plan)) {
     const DeviceLinks::Wanted wanted = {.writer = spec.writer, .tag = spec.tag, .channel = channel};
     if (spec.writer == self_) {
-      LaneState*& end = ends[{Place::flag, spec.reader, spec.tag, true}];
+      LaneState*& end = ends[{Space::flag, spec.reader, spec.tag, true}];
       end = TUTTI_TRY(links_.end(spec, wanted));
     }
     if (spec.reader != self_) continue;
     DeviceLinks::Wanted reads = wanted;
     reads.which = LaneEnd::reader;
-    ends[{Place::flag, spec.writer, spec.tag, false}] = TUTTI_TRY(links_.end(spec, reads));
+    ends[{Space::flag, spec.writer, spec.tag, false}] = TUTTI_TRY(links_.end(spec, reads));
   }
   for (const LaneUse& use : uses) {
     const bool sends = use.direction == Direction::sends;
@@ -132,11 +132,11 @@ Status DevicePlans::compile(const Plan& plan, const std::vector<LaneUse>& uses, 
                                         .tag = use.tag,
                                         .which = sends ? LaneEnd::writer : LaneEnd::reader,
                                         .channel = channel};
-    ends[{Place::lane, use.peer, use.tag, sends}] = TUTTI_TRY(links_.end(links_.spec(use, protocol), wanted));
+    ends[{Space::lane, use.peer, use.tag, sends}] = TUTTI_TRY(links_.end(links_.spec(use, protocol), wanted));
   }
   connected.compiled.push_back(
       std::make_unique<CompiledPlan>(plan, [&](const Operand& operand, bool sends) -> LaneState* {
-        const auto found = ends.find({operand.place, operand.peer, operand.tag, sends});
+        const auto found = ends.find({operand.space, operand.peer, operand.tag, sends});
         return found == ends.end() ? nullptr : found->second;
       }));
   connected.scratch_units = std::max(connected.scratch_units, connected.compiled.back()->scratch_units());

@@ -24,7 +24,9 @@ class KernelReports {
   KernelProgress* progress_on_device() const { return reinterpret_cast<KernelProgress*>(progress_.device); }
   // Device addresses of words on the board: the failure of the communicator, and remote accesses of `rank` by channel.
   std::uint32_t* failed_on_device() const { return on_device(board_.failed_word()); }
-  std::uint32_t* remote_accesses_on_device(Rank rank) const { return on_device(board_.entry(rank).block_accesses); }
+  std::uint32_t* remote_accesses_on_device(Rank rank) const {
+    return on_device(board_.entry(rank).thread_block_accesses);
+  }
   // Returns the stop conditions of call `number`. `timeout_ms`: 0 or less: no timeout.
   KernelWatch watch(std::uint64_t number, std::int64_t timeout_ms) const;
 

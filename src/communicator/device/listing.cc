@@ -15,16 +15,16 @@ std::string through_host(const std::string& why) { return "through memory of the
 void add_ways(const std::shared_ptr<Device>& device, std::vector<std::string>& list) {
   const std::string& name = device->traits().name;
   bool requested = false;
-  const auto ask = [&](const DeviceBlock& block) -> Result<ReachedBlock> {
+  const auto ask = [&](const DeviceRegion& block) -> Result<RegisteredRegion> {
     requested = true;
-    for (BlockWay& way : reach_by_carriers(block)) {
+    for (RegionAccess& way : reach_by_carriers(block)) {
       const std::string how = way.how.ok() ? way.how.value() : through_host(std::move(way.how).status().message());
       std::string& line = list.emplace_back(name);
       line.append(", ").append(way.by).append(": ").append(how);
     }
     return unsupported("it was only asked");
   };
-  Result<ReachedBlock> none = take_direct_slots(device, {1, config().gpudirect}, ask);
+  Result<RegisteredRegion> none = take_direct_slots(device, {1, config().gpudirect}, ask);
   if (!requested) list.push_back(name + ": " + through_host(std::move(none).status().message()));
 }
 

@@ -41,7 +41,7 @@ const RankMapping& DevicePlanChooser::rank_mapping_for(const Problem& problem) c
 
 std::span<const RankMapping> DevicePlanChooser::rank_orders_of(const Algorithm& algorithm,
                                                                const Problem& problem) const {
-  return goes_round(algorithm.name()) ? std::span(rings_.each) : std::span(&rank_mapping_for(problem), 1);
+  return uses_rank_order(algorithm.name()) ? std::span(rings_.each) : std::span(&rank_mapping_for(problem), 1);
 }
 
 // ---- Problem and query ----

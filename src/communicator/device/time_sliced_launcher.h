@@ -56,7 +56,7 @@ class TimeSlicedLauncher {
   // stream server may still read them at process exit, when the device has freed its own memory.
   struct Mailbox {
     std::uint32_t requested = 0;  // Number of the request, written by the stream; 0: done.
-    KernelTurn blocks[kMaxThreadBlocks];
+    TimeSlice blocks[kMaxThreadBlocks];
   };
   struct Request {
     DeviceLaunch launch;
@@ -89,7 +89,8 @@ class TimeSlicedLauncher {
   void run_request(const Request& request);
   Status launch(const Request& request);
   void mark_late_calls(const Request& request, std::int64_t began_ns);
-  std::uint32_t count(const Request& request, TurnState state) const;  // Number of its thread blocks in this state.
+  std::uint32_t count(const Request& request,
+                      TimeSliceState state) const;  // Number of its thread blocks in this state.
   std::uint64_t progress_of_peers() const;
   void notify_peers() const;
 

@@ -220,7 +220,7 @@ void CallPlanner::bind(const Call& call, PreparedCall& prepared) const {
   prepared.interpreter->backend().fetch_buffers(output_bytes >= arguments.cache_policy.fetched_bytes);
   const bool rounds = plan.key.compression != CompressionFormat::none;
   if (rounds) {
-    prepared.compressed_fold.emplace(plan.key.compression, call.type, reduction, keeps_of(call.collective));
+    prepared.compressed_fold.emplace(plan.key.compression, call.type, reduction, rounded_stores_of(call.collective));
     prepared.interpreter->backend().encode(&*prepared.compressed_fold);
   }
   const bool copies = !rounds && call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;

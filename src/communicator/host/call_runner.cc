@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-constexpr int index_of(Place place) { return static_cast<int>(place); }
+constexpr int index_of(Space place) { return static_cast<int>(place); }
 
 }  // namespace
 
@@ -116,11 +116,11 @@ void CallRunner::bind_rounding(PreparedCall& prepared, const Call& call, const R
               .quantization_errors = prepared.corrects ? call.residual : nullptr,
               .elements = numbers.elements,
               .element_bytes = size_of(call.type)};
-  rounding.begins[index_of(Place::input)] = prepared.launch.self.input;
-  rounding.begins[index_of(Place::output)] = prepared.launch.self.output;
-  rounding.begins[index_of(Place::scratch)] = prepared.launch.scratch;
-  rounding.firsts[index_of(Place::input)] = numbers.first_input;
-  rounding.firsts[index_of(Place::output)] = numbers.first_output;
+  rounding.begins[index_of(Space::input)] = prepared.launch.self.input;
+  rounding.begins[index_of(Space::output)] = prepared.launch.self.output;
+  rounding.begins[index_of(Space::scratch)] = prepared.launch.scratch;
+  rounding.firsts[index_of(Space::input)] = numbers.first_input;
+  rounding.firsts[index_of(Space::output)] = numbers.first_output;
 }
 
 void CallRunner::correct_input(PreparedCall& prepared, const Call& call, const Dither* dither) {

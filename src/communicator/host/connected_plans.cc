@@ -102,7 +102,7 @@ void ConnectedPlans::compile(ConnectedPlan& connected) {
       std::make_unique<CompiledPlan>(connected.plan, [&](const Operand& operand, bool sends) -> LaneState* {
         const Rank writer = sends ? membership_.rank : operand.peer;
         const LaneEnd end = sends ? LaneEnd::writer : LaneEnd::reader;
-        if (operand.place == Place::flag)
+        if (operand.space == Space::flag)
           return membership_.links.end(flag_spec(writer, sends ? operand.peer : membership_.rank, operand.tag), writer,
                                        operand.tag, end);
         for (std::size_t i = 0; i < uses.size(); ++i) {

@@ -65,7 +65,7 @@ Sight sight_of(const std::string& view) {
 
 void dump(const MergedTopology& merged) {
   if (config().topo_dump_file.empty()) return;
-  const Status written = write_topology_file(config().topo_dump_file, unfolded(merged));
+  const Status written = write_topology_file(config().topo_dump_file, expanded(merged));
   if (!written.ok()) log(LogLevel::warn, "TUTTI_TOPO_DUMP_FILE: %s", written.message().c_str());
 }
 

@@ -97,9 +97,9 @@ Location location_here(const std::string& gpu) {
     location.domain = domain_of_cpus(own_cpus()).value_or(kNoDomain);
     return location;
   }
-  const DevicePlace place = place_of_device(gpu);
-  location.domain = place.domain.value_or(kNoDomain);
-  set_port(location, place.port);
+  const DeviceLocation found = locate_device(gpu);
+  location.domain = found.domain.value_or(kNoDomain);
+  set_port(location, found.port);
   return location;
 }
 

@@ -9,15 +9,16 @@ namespace {
 
 constexpr std::size_t kUnitBytes = 2 << 20;  // Aligns the block to pages that GPUs and their drivers map.
 
-Result<ReachedBlock> take(const std::shared_ptr<Device>& device, const DirectSlots& slots, const ReachBlock& reach) {
+Result<RegisteredRegion> take(const std::shared_ptr<Device>& device, const DirectSlots& slots,
+                              const ReachRegion& reach) {
   const DeviceTraits& traits = device->traits();
-  DeviceBlock block = {.memory = nullptr,
-                       .bytes = slots.bytes,
-                       .kind = traits.memory,
-                       .ordered = traits.orders_writes,
-                       .insisted = slots.wanted == GpuDirect::on,
-                       .no_dma_buf = "",
-                       .name = traits.name};
+  DeviceRegion block = {.memory = nullptr,
+                        .bytes = slots.bytes,
+                        .kind = traits.memory,
+                        .ordered = traits.orders_writes,
+                        .insisted = slots.wanted == GpuDirect::on,
+                        .no_dma_buf = "",
+                        .name = traits.name};
   std::byte* memory = TUTTI_TRY(device->allocate(slots.bytes));
   block.memory = LaneMemory(memory, [device](std::byte* freed) { device->recycle(freed); });
   Result<File> dma_buf = device->dma_buf_of(memory, slots.bytes);
@@ -34,8 +35,8 @@ Result<ReachedBlock> take(const std::shared_ptr<Device>& device, const DirectSlo
 }  // namespace
 
 // Tries a small block first. The device caches it for the next attempt if it cannot be registered.
-Result<ReachedBlock> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
-                                       const ReachBlock& reach) {
+Result<RegisteredRegion> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
+                                           const ReachRegion& reach) {
   if (slots.wanted == GpuDirect::off) return unsupported("TUTTI_GPUDIRECT is off");
   TUTTI_TRY(take(device, {kUnitBytes, slots.wanted}, reach));
   return take(device, {round_up(slots.bytes, kUnitBytes), slots.wanted}, reach);

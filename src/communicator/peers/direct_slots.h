@@ -7,12 +7,12 @@
 
 #include "src/base/config.h"
 #include "src/executor/thread_block/device.h"
-#include "transports/device_block.h"
+#include "transports/device_region.h"
 
 namespace tutti {
 
 // Registers a block with a carrier, as Carrier::reach() does, or reports whether that is possible.
-using ReachBlock = std::function<Result<ReachedBlock>(const DeviceBlock&)>;
+using ReachRegion = std::function<Result<RegisteredRegion>(const DeviceRegion&)>;
 
 // `bytes`: size of the slots. `wanted`: setting of the user.
 struct DirectSlots {
@@ -21,7 +21,7 @@ struct DirectSlots {
   // Allocates slots on the device and registers them through `reach`. Fails if GPUDirect is off or not possible, with
   // the reason. The memory returns to the device when the last holder of the result releases it.
 };
-Result<ReachedBlock> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
-                                       const ReachBlock& reach);
+Result<RegisteredRegion> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
+                                           const ReachRegion& reach);
 
 }  // namespace tutti

@@ -45,20 +45,20 @@ void PeerSet::follow(LanePlacements routes) {
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == self_) continue;
     if (opened_[peer] != nullptr)
-      records_[peer] = reinterpret_cast<MeetingRecord*>(opened_[peer] + (ranks() - 1) * bytes);
+      records_[peer] = reinterpret_cast<AddressRecord*>(opened_[peer] + (ranks() - 1) * bytes);
     if (routes_.between(self_, peer) == LanePlacement::ipc)
-      to_[peer] = LaneRegion(opened_[peer] + region_at(self_, peer, bytes), bytes);
+      to_[peer] = PairLanes(opened_[peer] + region_at(self_, peer, bytes), bytes);
     if (routes_.between(peer, self_) == LanePlacement::ipc)
-      from_[peer] = LaneRegion(own_memory().exported_lanes() + region_at(peer, self_, bytes), bytes);
+      from_[peer] = PairLanes(own_memory().exported_lanes() + region_at(peer, self_, bytes), bytes);
   }
   if (routes_.writers_by(LanePlacement::ipc, self_) == 0) own_memory().free_exported_lanes();
 }
 
 Status PeerSet::use_host_memory(Segment memory) {
   in_host_ = std::make_unique<HostLanes>(own_memory().shared_device(), std::move(memory));
-  const auto region = [this](Rank writer, Rank reader) -> Result<LaneRegion> {
+  const auto region = [this](Rank writer, Rank reader) -> Result<PairLanes> {
     const std::size_t at = routes_.host_pairs_before(writer, reader) * budget_.bytes;
-    return LaneRegion(TUTTI_TRY(in_host_->map(at, budget_.bytes)), budget_.bytes);
+    return PairLanes(TUTTI_TRY(in_host_->map(at, budget_.bytes)), budget_.bytes);
   };
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == self_) continue;
@@ -107,7 +107,7 @@ bool PeerSet::drained() const {
                      [](const auto& lanes) { return lanes == nullptr || lanes->drained(); });
 }
 
-Result<MeetingRecord*> PeerSet::records(Rank rank) const {
+Result<AddressRecord*> PeerSet::records(Rank rank) const {
   if (memories_[rank] == nullptr) return records_[rank];
   return memories_[rank]->records();
 }

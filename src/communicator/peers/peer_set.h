@@ -8,7 +8,7 @@
 #include "src/communicator/hosts.h"
 #include "src/communicator/peers/host_lanes.h"
 #include "src/communicator/peers/lane_placement.h"
-#include "src/communicator/peers/lane_region.h"
+#include "src/communicator/peers/pair_lanes.h"
 #include "src/communicator/peers/rank_device_memory.h"
 #include "src/communicator/peers/remote_lanes.h"
 
@@ -32,7 +32,7 @@ class PeerSet {
   Result<LanePair> lane(const LaneSpec& spec);
 
   // Returns the records in which `rank` announces the buffers of its calls.
-  Result<MeetingRecord*> records(Rank rank) const;
+  Result<AddressRecord*> records(Rank rank) const;
 
   // Closes memory of other processes. No call may follow.
   void release_all();
@@ -109,10 +109,10 @@ class PeerSet {
   Hosts hosts_;
   std::vector<std::shared_ptr<RankDeviceMemory>> memories_;  // By rank; null: in another process.
   LanePlacements routes_;
-  std::vector<LaneRegion> to_, from_;    // By rank, for lanes that are not in the memory of a rank of this process.
+  std::vector<PairLanes> to_, from_;     // By rank, for lanes that are not in the memory of a rank of this process.
   std::vector<File> files_;              // By rank: file descriptors of other processes' memory, until it is opened.
   std::vector<std::byte*> opened_;       // By rank: opened memory of other processes; null: none.
-  std::vector<MeetingRecord*> records_;  // By rank: records in this memory.
+  std::vector<AddressRecord*> records_;  // By rank: records in this memory.
   std::unique_ptr<HostLanes> in_host_;
   std::vector<std::shared_ptr<RemoteLanes>> spans_hosts_;  // By rank; null: on this host.
   std::vector<Rank> other_processes_;                      // Ranks of this host in other processes.

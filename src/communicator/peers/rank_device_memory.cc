@@ -52,7 +52,7 @@ void RankDeviceMemory::free_exported_lanes() {
 Status RankDeviceMemory::allocate_exported_lanes(std::size_t bytes, DeviceHandle& handle, File& file) {
   exported_ = TUTTI_TRY(device_->allocate_shared(bytes + kRecordsBytes, file));
   exported_bytes_ = bytes + kRecordsBytes;
-  records_ = reinterpret_cast<MeetingRecord*>(exported_ + bytes);
+  records_ = reinterpret_cast<AddressRecord*>(exported_ + bytes);
   if (!file) handle = TUTTI_TRY(device_->handle_of(exported_));
   return {};
 }
@@ -65,11 +65,11 @@ Result<LanePair> RankDeviceMemory::lane(const LaneSpec& spec) {
   return lanes_[spec] = lay_lane(spec, memory, memory + kControlBytes);
 }
 
-Result<MeetingRecord*> RankDeviceMemory::records() {
+Result<AddressRecord*> RankDeviceMemory::records() {
   const std::lock_guard lock(mutex_);
   if (records_ == nullptr) {
     std::byte* memory = TUTTI_TRY(arena_.allocate(kRecordsBytes));
-    records_ = reinterpret_cast<MeetingRecord*>(memory);
+    records_ = reinterpret_cast<AddressRecord*>(memory);
   }
   return records_;
 }

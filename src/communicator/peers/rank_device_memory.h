@@ -1,4 +1,4 @@
-// Device memory of one rank that peers use: lanes that the rank reads, and its meeting records. Peers in the same
+// Device memory of one rank that peers use: lanes that the rank reads, and its address records. Peers in the same
 // process find it by number.
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace tutti {
 
 inline constexpr std::uint32_t kMaxChannels = 64;
-inline constexpr std::size_t kRecordsBytes = 2 * kMaxChannels * sizeof(MeetingRecord);
+inline constexpr std::size_t kRecordsBytes = 2 * kMaxChannels * sizeof(AddressRecord);
 
 // Thread-safe. Shared by the ranks that use it.
 class RankDeviceMemory {
@@ -34,8 +34,8 @@ class RankDeviceMemory {
 
   // Returns a lane in this memory. The first end that asks for it creates it.
   Result<LanePair> lane(const LaneSpec& spec);
-  // Returns an array of kMaxChannels records per meeting parity: [channel * 2 + meeting % 2].
-  Result<MeetingRecord*> records();
+  // Returns an array of kMaxChannels records per parity of the exchange: [channel * 2 + sequence % 2].
+  Result<AddressRecord*> records();
   // Allocates lanes for writers in other processes, followed by the records. Returns how to open them: by `file`, or by
   // `handle` if `file` is empty.
   Status allocate_exported_lanes(std::size_t bytes, DeviceHandle& handle, File& file);
@@ -57,7 +57,7 @@ class RankDeviceMemory {
   mutable std::mutex mutex_;
   DeviceArena arena_;
   std::map<LaneSpec, LanePair> lanes_;
-  MeetingRecord* records_ = nullptr;
+  AddressRecord* records_ = nullptr;
   std::byte* exported_ = nullptr;
   std::size_t exported_bytes_ = 0;
 };

@@ -13,7 +13,7 @@ std::uint64_t joined(std::uint32_t low, std::uint32_t high) { return std::uint64
 }  // namespace
 
 CallNumbers numbers_of(const Call& call, Rank rank, Rank ranks, std::uint64_t sequence, std::uint64_t seed) {
-  const PhiloxBlock keys =
+  const PhiloxWords keys =
       philox({{rank, static_cast<std::uint32_t>(sequence), static_cast<std::uint32_t>(sequence >> 32), 0}}, seed);
   const Problem problem = problem_of(call, ranks);
   const std::uint64_t inputs = input_blocks(problem, rank), outputs = output_blocks(problem, rank);

@@ -55,10 +55,10 @@ std::vector<LaneSpec> flags_of(const Plan& plan) {
   const Rank self = plan.steps.self();
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     for (const Operand& operand : plan.steps[s].sources) {
-      if (operand.place == Place::flag) flags.insert(flag_spec(operand.peer, self, operand.tag));
+      if (operand.space == Space::flag) flags.insert(flag_spec(operand.peer, self, operand.tag));
     }
     for (const Operand& operand : plan.steps[s].targets) {
-      if (operand.place == Place::flag) flags.insert(flag_spec(self, operand.peer, operand.tag));
+      if (operand.space == Space::flag) flags.insert(flag_spec(self, operand.peer, operand.tag));
     }
   }
   return {flags.begin(), flags.end()};

@@ -250,7 +250,7 @@ Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits
   }
   launch.element_bytes = static_cast<std::uint32_t>(size_of(call.type));
   launch.group_bytes = static_cast<std::uint16_t>(compressed_bytes(compression));
-  launch.keeps = keeps_of(call.collective);
+  launch.rounded_stores = rounded_stores_of(call.collective);
   launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
   launch.loop = choice.loop;
   launch.loop.chunks = static_cast<std::uint32_t>(chunks);
@@ -273,7 +273,7 @@ Carried carried_by(const Program& program, const Launch& launch) {
     const std::span all(program.operands + step.first, std::size_t{step.sources} + step.targets);
     const auto memory = std::find_if(all.begin(), all.end(), is_memory);
     for (const Operand& target : all.subspan(step.sources)) {
-      for (std::uint32_t unit = 0; target.place == Place::lane && unit < target.count; ++unit) {
+      for (std::uint32_t unit = 0; target.space == Space::lane && unit < target.count; ++unit) {
         const std::uint32_t place = (memory != all.end() ? memory->unit(unit) : unit) % launch.cut.units;
         const std::uint64_t elements = run_extent(launch.input, launch.cut, place, 1).count;
         carried.element_bytes += elements * launch.element_bytes;

@@ -23,7 +23,7 @@ NodeId gpu_on(const Topology& topology, const std::string& bus_id) {
 RingOrders ring_orders(const Hosts& hosts, std::uint32_t most) {
   const RankMapping rank_mapping = rank_mapping_of(hosts.leaders());
   if (hosts.topology() == nullptr) return {.each = {rank_mapping}};
-  std::vector<Station> stations;
+  std::vector<RankNode> stations;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
     const std::string gpu = gpu_of(hosts.location(rank));
     if (gpu.empty()) return {.each = {rank_mapping}};

@@ -54,8 +54,8 @@ struct CallRounding {
   std::uint64_t elements = 1;
   std::uint64_t element_bytes = 1;
 
-  std::uint64_t number(Place place, const std::byte* pointer) const {
-    const auto at = static_cast<int>(place);
+  std::uint64_t number(Space space, const std::byte* pointer) const {
+    const auto at = static_cast<int>(space);
     const auto offset = static_cast<std::uint64_t>(pointer - begins[at]) / element_bytes;
     return (offset + firsts[at]) % elements;
   }
@@ -105,7 +105,7 @@ class CpuBackend {
   void round(const CallRounding* rounding) { rounding_ = rounding; }
 
   bool stores_back(const LaneState& lane, std::uint64_t bytes) const {
-    return compression_ == nullptr && arguments_.cache_policy.stores_back(bytes) && goes_back_empty(lane.view);
+    return compression_ == nullptr && arguments_.cache_policy.stores_back(bytes) && returns_empty_slots(lane.view);
   }
 
   // ---- Thread 0 of 1 ----
@@ -138,7 +138,7 @@ class CpuBackend {
     sources_[index] = pointer;
     encoded_sources_[index] = !operand.is_memory();
     number(operand, pointer);
-    if (operand.place == Place::input) own_ = index;
+    if (operand.space == Space::input) own_ = index;
     if (fetches_buffers_ && operand.is_memory() && operand.reserved == 0 && index < 64)
       arguments_.fetched_sources |= std::uint64_t{1} << index;
   }
@@ -146,7 +146,7 @@ class CpuBackend {
     targets_[index] = pointer;
     encoded_targets_[index] = !operand.is_memory();
     number(operand, pointer);
-    if (streams_output_ && operand.place == Place::output && index < 64)
+    if (streams_output_ && operand.space == Space::output && index < 64)
       arguments_.streamed_targets |= std::uint64_t{1} << index;
   }
 
@@ -176,7 +176,7 @@ class CpuBackend {
  private:
   // Every step has at least one memory operand, which determines the element numbers.
   void number(const Operand& operand, const std::byte* pointer) {
-    if (rounding_ != nullptr && operand.is_memory()) first_ = rounding_->number(operand.place, pointer);
+    if (rounding_ != nullptr && operand.is_memory()) first_ = rounding_->number(operand.space, pointer);
   }
   // Input alone causes no quantization error if a residual is used, because it was rounded beforehand.
   Encoded encoded(bool only_input, std::uint64_t count) {

@@ -12,11 +12,11 @@ struct CompressedFold::Stretch {
   alignas(64) std::byte message[kStretch * sizeof(float)];
 };
 
-CompressedFold::CompressedFold(CompressionFormat format, DataType type, Reduction reduction, Keeps keeps,
-                               const FoldKernels& kernels)
+CompressedFold::CompressedFold(CompressionFormat format, DataType type, Reduction reduction,
+                               RoundedStores rounded_stores, const FoldKernels& kernels)
     : encoder_(format, type),
       fold_(kernels.find_fold(DataType::float32, reduction)),
-      keeps_(keeps),
+      rounded_stores_(rounded_stores),
       averages_(reduction == Reduction::avg) {
   const bool adds = reduction == Reduction::sum || reduction == Reduction::avg || reduction == Reduction::pre_mul_sum;
   if (adds && type == DataType::float32) sum_ = kernels.find_compressed_sum(format);
@@ -47,7 +47,7 @@ std::uint64_t CompressedFold::sum_groups(const FoldArguments& arguments, const E
         .encoded = encoded,
         .range = encoder_.range(),
         .divides = !passed && averages_ && arguments.complete && arguments.ranks > 1,
-        .kept = !passed && keeps(arguments, encoded),
+        .kept = !passed && rounds_stores(arguments, encoded),
         .forwards = passed});
   return groups.count;
 }
@@ -112,9 +112,9 @@ const float* CompressedFold::sum(const FoldArguments& arguments, const Encoded& 
   return stretch.sum;
 }
 
-bool CompressedFold::keeps(const FoldArguments& arguments, const Encoded& encoded) const {
-  if (keeps_ == Keeps::sums) return arguments.complete;
-  return keeps_ == Keeps::copies && encoded.sources[0] == 0;
+bool CompressedFold::rounds_stores(const FoldArguments& arguments, const Encoded& encoded) const {
+  if (rounded_stores_ == RoundedStores::sums) return arguments.complete;
+  return rounded_stores_ == RoundedStores::copies && encoded.sources[0] == 0;
 }
 
 // Encodes one stretch. A single source in memory may have been decoded before. The error of an average counts once per
@@ -142,7 +142,7 @@ void CompressedFold::deliver(const FoldArguments& arguments, const Encoded& enco
                              Stretch& stretch) const {
   const std::uint64_t bytes = (stretch.count + kCompressionGroup - 1) / kCompressionGroup * encoder_.group_bytes();
   const std::uint64_t offset = stretch.begin / kCompressionGroup * encoder_.group_bytes();
-  const bool kept = keeps(arguments, encoded);
+  const bool kept = rounds_stores(arguments, encoded);
   const std::byte* message = nullptr;
   for (std::uint32_t k = 0; k < arguments.target_count; ++k) {
     if (encoded.targets[k] == 0) continue;

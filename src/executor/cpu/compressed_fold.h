@@ -15,7 +15,7 @@ namespace tutti {
 class CompressedFold {
  public:
   // `keeps`: which stored values are rounded as sent (src/plan/step.h). `type`: float32, float16 or bfloat16.
-  CompressedFold(CompressionFormat format, DataType type, Reduction reduction, Keeps keeps,
+  CompressedFold(CompressionFormat format, DataType type, Reduction reduction, RoundedStores rounded_stores,
                  const FoldKernels& kernels = widest_fold_kernels());
 
   const SlotEncoder& encoder() const { return encoder_; }
@@ -34,12 +34,12 @@ class CompressedFold {
   void deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values, Stretch& stretch) const;
   void encode(const FoldArguments& arguments, const Encoded& encoded, const float* values, const Stretch& stretch,
               std::byte* message) const;
-  bool keeps(const FoldArguments& arguments, const Encoded& encoded) const;
+  bool rounds_stores(const FoldArguments& arguments, const Encoded& encoded) const;
 
   SlotEncoder encoder_;
   FoldFunction fold_;
   CompressedSumFunction sum_ = nullptr;  // For sums of float32 only.
-  Keeps keeps_;
+  RoundedStores rounded_stores_;
   bool averages_;
 };
 

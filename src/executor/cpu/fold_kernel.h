@@ -46,7 +46,7 @@ class Kernel {
   template <unsigned kSources, unsigned kTargets>
   [[gnu::noinline]] static void run(const FoldArguments& arguments, std::uint64_t count) {
     std::uint64_t i = 0;
-    if (count >= kBlock) i = run_blocks<kSources, kTargets>(arguments, count);
+    if (count >= kBatch) i = run_batches<kSources, kTargets>(arguments, count);
     Kernel(arguments).template finish<kLanes>(Operands<Isa, kSources, kTargets>(arguments), i, count);
   }
 
@@ -60,7 +60,8 @@ class Kernel {
                                          : kDividesIntegers ? (sizeof(T) < 4 ? sizeof(float) : sizeof(double))
                                                             : sizeof(T);
   static constexpr unsigned kLanes = Isa::kBytes / kLaneBytes;
-  static constexpr std::uint64_t kBlock = std::uint64_t{kLanes} * kUnroll;
+  // Elements of an unrolled iteration.
+  static constexpr std::uint64_t kBatch = std::uint64_t{kLanes} * kUnroll;
 
   explicit Kernel(const FoldArguments& arguments) : arguments_(arguments) {
     if constexpr (kReduction != Reduction::pre_mul_sum) {
@@ -72,10 +73,10 @@ class Kernel {
     }
   }
 
-  // Processes whole blocks and returns the number of elements done. Not inlined, so that small folds do not pay for its
-  // registers.
+  // Processes whole batches and returns the number of elements done. Not inlined, so that small folds do not pay for
+  // its registers.
   template <unsigned kSources, unsigned kTargets>
-  [[gnu::noinline]] static std::uint64_t run_blocks(const FoldArguments& arguments, std::uint64_t count) {
+  [[gnu::noinline]] static std::uint64_t run_batches(const FoldArguments& arguments, std::uint64_t count) {
     const Kernel kernel(arguments);
     Operands<Isa, kSources, kTargets> operands(arguments);
     std::uint64_t i = 0;
@@ -85,18 +86,18 @@ class Kernel {
     if (arguments.cache_policy.fetches_targets && count * sizeof(T) >= kPreparedBytes) {
       constexpr std::uint64_t kAhead = kAheadBytes / sizeof(T);
       const std::uint64_t fresh = fresh_targets(operands);
-      for (; count - i >= kAhead + kBlock; i += kBlock) {
+      for (; count - i >= kAhead + kBatch; i += kBatch) {
         prepare(operands, fresh, (i + kAhead) * sizeof(T));
         kernel.template fold<kLanes, kUnroll>(operands, i);
       }
     }
     if (arguments.fetched_sources != 0) {
-      for (; count - i >= kBlock; i += kBlock) {
+      for (; count - i >= kBatch; i += kBatch) {
         fetch(operands, arguments.fetched_sources, i * sizeof(T) + kFetchedAheadBytes);
         kernel.template fold<kLanes, kUnroll>(operands, i);
       }
     }
-    for (; count - i >= kBlock; i += kBlock) kernel.template fold<kLanes, kUnroll>(operands, i);
+    for (; count - i >= kBatch; i += kBatch) kernel.template fold<kLanes, kUnroll>(operands, i);
     if (operands.streamed != 0) Isa::fence();
     return i;
   }
@@ -114,22 +115,22 @@ class Kernel {
     return fresh & ~operands.streamed;
   }
 
-  // Prefetches one block of the sources for reading.
+  // Prefetches one batch of the sources for reading.
   template <class Operands>
   TUTTI_KERNEL static void fetch(const Operands& operands, std::uint64_t fetched, std::uint64_t at) {
     for (unsigned s = 0; s < operands.source_count && s < 64; ++s) {
       if ((fetched >> s & 1) == 0) continue;
-      for (std::uint64_t line = 0; line < kBlock * sizeof(T); line += kCacheLineBytes)
+      for (std::uint64_t line = 0; line < kBatch * sizeof(T); line += kCacheLineBytes)
         __builtin_prefetch(operands.sources[s] + at + line);
     }
   }
 
-  // Prefetches one block of the targets for writing.
+  // Prefetches one batch of the targets for writing.
   template <class Operands>
   TUTTI_KERNEL static void prepare(const Operands& operands, std::uint64_t fresh, std::uint64_t at) {
     for (unsigned t = 0; t < operands.target_count && t < 64; ++t) {
       if ((fresh >> t & 1) == 0) continue;
-      for (std::uint64_t line = 0; line < kBlock * sizeof(T); line += kCacheLineBytes)
+      for (std::uint64_t line = 0; line < kBatch * sizeof(T); line += kCacheLineBytes)
         Isa::prepare(operands.targets[t] + at + line);
     }
   }

@@ -16,7 +16,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kSpareBytes = 1024;  // Shared memory per block reserved for the driver.
+constexpr std::uint32_t kSpareBytes = 1024;  // Shared memory per thread block reserved for the driver.
 
 cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
 CUdeviceptr as_address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
@@ -187,7 +187,7 @@ void CudaDevice::free_host(const HostMemory& memory) {
 
 Result<HostMemory> CudaDevice::map_host(std::byte* memory, std::size_t bytes) {
   const OnDevice here(ordinal_);
-  TUTTI_CHECK_OK(HostPages::of_process().show(memory, bytes).during("mapping it for " + traits_.name));
+  TUTTI_CHECK_OK(HostPages::of_process().register_pages(memory, bytes).during("mapping it for " + traits_.name));
   void* seen = nullptr;
   Status status = check(cudaHostGetDevicePointer(&seen, memory, 0), "cudaHostGetDevicePointer");
   const HostMemory mapped = {memory, static_cast<std::byte*>(seen), bytes};
@@ -198,7 +198,7 @@ Result<HostMemory> CudaDevice::map_host(std::byte* memory, std::size_t bytes) {
 
 void CudaDevice::unmap_host(const HostMemory& memory) {
   const OnDevice here(ordinal_);
-  HostPages::of_process().hide(memory.host);
+  HostPages::of_process().unregister_pages(memory.host);
 }
 
 Result<File> CudaDevice::dma_buf_of(std::byte* memory, std::size_t bytes) {

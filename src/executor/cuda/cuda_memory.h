@@ -1,4 +1,4 @@
-// Device memory: allocations, and a cache of freed blocks.
+// Device memory: allocations, and a cache of freed memory.
 #pragma once
 
 #include <cstddef>

@@ -24,11 +24,11 @@ HostPages& HostPages::of_process() {
   return pages;
 }
 
-Status HostPages::show(std::byte* memory, std::size_t bytes) {
+Status HostPages::register_pages(std::byte* memory, std::size_t bytes) {
   const std::string range = std::to_string(bytes) + " bytes of host memory";
   const std::lock_guard lock(mutex_);
-  const auto found = shown_.find(memory);
-  if (found != shown_.end()) {
+  const auto found = registered_.find(memory);
+  if (found != registered_.end()) {
     if (found->second.bytes != bytes) {
       return internal_error(range + " begin where a mapping of " + std::to_string(found->second.bytes) +
                             " bytes is still in use");
@@ -45,16 +45,16 @@ Status HostPages::show(std::byte* memory, std::size_t bytes) {
   } else {
     TUTTI_CHECK_OK(cuda_status(error, ("cudaHostRegister of " + range).c_str(), "this process"));
   }
-  shown_[memory] = {1, bytes, error == cudaSuccess};
+  registered_[memory] = {1, bytes, error == cudaSuccess};
   return {};
 }
 
-void HostPages::hide(std::byte* memory) {
+void HostPages::unregister_pages(std::byte* memory) {
   const std::lock_guard lock(mutex_);
-  const auto found = shown_.find(memory);
-  if (found == shown_.end() || --found->second.users > 0) return;
+  const auto found = registered_.find(memory);
+  if (found == registered_.end() || --found->second.users > 0) return;
   if (found->second.ours && cudaHostUnregister(memory) != cudaSuccess) cudaGetLastError();
-  shown_.erase(found);
+  registered_.erase(found);
 }
 
 }  // namespace tutti

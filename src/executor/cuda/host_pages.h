@@ -14,19 +14,19 @@ class HostPages {
  public:
   // Thread-safe. Registers `bytes` from `memory` on. Repeated calls for the same address must pass the same size;
   // others fail.
-  Status show(std::byte* memory, std::size_t bytes);
-  void hide(std::byte* memory);
+  Status register_pages(std::byte* memory, std::size_t bytes);
+  void unregister_pages(std::byte* memory);
 
   static HostPages& of_process();
 
  private:
-  struct Shown {
+  struct Registered {
     std::size_t users = 0;
     std::size_t bytes = 0;
     bool ours = false;  // False: the program registered the pages itself.
   };
   std::mutex mutex_;
-  std::map<std::byte*, Shown> shown_;
+  std::map<std::byte*, Registered> registered_;
 };
 
 }  // namespace tutti

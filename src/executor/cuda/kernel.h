@@ -6,15 +6,15 @@
 
 namespace tutti {
 
-inline constexpr std::uint32_t kThreads = 512;  // Threads per block.
+inline constexpr std::uint32_t kThreads = 512;  // Threads per thread block.
 
-// Returns the symbol to launch. Grid: (channels, calls), blocks of kThreads. Dynamic shared memory: that of the widest
-// call's channel, 0 for calls with a workspace.
+// Returns the symbol to launch. Grid: (channels, calls), thread blocks of kThreads. Dynamic shared memory: that of the
+// widest call's channel, 0 for calls with a workspace.
 const void* plan_kernel();
 // Like plan_kernel(), for a batch with has_compressed_messages() (compression).
 const void* compressed_kernel();
-// Kernel for a CorrectTask, its only argument. Each warp handles one group at a time, so any grid size is valid. Blocks
-// have kThreads threads.
+// Kernel for a CorrectTask, its only argument. Each warp handles one group at a time, so any grid size is valid. Thread
+// blocks have kThreads threads.
 const void* correct_kernel();
 
 }  // namespace tutti

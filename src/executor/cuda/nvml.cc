@@ -46,7 +46,7 @@ Path path_to_ancestor(int level) {
   return level <= 40 ? Path::host_bridge : Path::system;
 }
 
-bool same_place(const PciInfo& one, const PciInfo& other) {
+bool same_pci_address(const PciInfo& one, const PciInfo& other) {
   return one.domain == other.domain && one.bus == other.bus && one.device == other.device;
 }
 
@@ -66,15 +66,15 @@ struct Nvml::Functions {
 
   // Number of NVLinks between two GPUs. Through NVSwitches every link reaches every GPU, so all active links count.
   std::uint32_t links(Gpu one, Gpu other) const {
-    PciInfo place = {};
-    if (pci_of(other, &place) != kSuccess) return 0;
+    PciInfo pci = {};
+    if (pci_of(other, &pci) != kSuccess) return 0;
     std::uint32_t direct = 0, up = 0;
     for (unsigned link = 0; link < kMaxLinks; ++link) {
       int enabled = 0;
       PciInfo end = {};
       if (link_state(one, link, &enabled) != kSuccess || enabled != kEnabled) continue;
       ++up;
-      if (link_end(one, link, &end) == kSuccess && same_place(end, place)) ++direct;
+      if (link_end(one, link, &end) == kSuccess && same_pci_address(end, pci)) ++direct;
     }
     if (direct > 0) return direct;
     int status = -1;

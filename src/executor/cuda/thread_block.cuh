@@ -1,4 +1,4 @@
-// A CUDA thread block as a ThreadBlock: its threads are the workers of one channel.
+// A CUDA thread block as a ThreadBlock: its threads run one channel.
 #pragma once
 
 #include "src/executor/thread_block/batch.h"
@@ -12,13 +12,13 @@ __device__ inline std::uint64_t device_ns() {
   return now;
 }
 
-// The number of threads per block must be a power of two.
+// The number of threads per thread block must be a power of two.
 class CudaThreadBlock {
  public:
   __device__ explicit CudaThreadBlock(const KernelWatch& watch) : watch_(watch), began_ns_(device_ns()) {}
 
-  __device__ std::uint32_t worker() const { return threadIdx.x; }
-  __device__ std::uint32_t workers() const { return blockDim.x; }
+  __device__ std::uint32_t thread() const { return threadIdx.x; }
+  __device__ std::uint32_t thread_count() const { return blockDim.x; }
   __device__ std::uint32_t slice(std::uint32_t number) const { return number & (blockDim.x - 1); }
   __device__ void join() { __syncthreads(); }
 
@@ -32,7 +32,7 @@ class CudaThreadBlock {
   // Polled rarely, because host memory is slow to read from the device.
   __device__ bool stopped() {
     ++polls_;
-    if (watch_.turns != nullptr && polls_ >= kPollsPerTurn) return true;
+    if (watch_.time_slices != nullptr && polls_ >= kPollsPerTimeSlice) return true;
     if (polls_ % kPollsPerLook != 0) return false;
     if (load_acquire(watch_.failed) != 0) return true;
     return watch_.timeout_ns != 0 && device_ns() - began_ns_ > watch_.timeout_ns;
@@ -40,7 +40,7 @@ class CudaThreadBlock {
 
  private:
   static constexpr std::uint32_t kPollsPerLook = 512;
-  static constexpr std::uint32_t kPollsPerTurn = 16;  // About ten microseconds of unsuccessful polling per launch.
+  static constexpr std::uint32_t kPollsPerTimeSlice = 16;  // About ten microseconds of unsuccessful polling per launch.
 
   const KernelWatch& watch_;
   std::uint64_t began_ns_;

@@ -16,9 +16,9 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kSpinNs = 100'000;     // After the last progress; a peer's answer takes less.
-constexpr std::int64_t kFirstNapNs = 10'000;  // Sleeps then get longer,
-constexpr std::int64_t kCallNapNs = 100'000;  // up to this during a call, because thread blocks wake no host thread,
+constexpr std::int64_t kSpinNs = 100'000;       // After the last progress; a peer's answer takes less.
+constexpr std::int64_t kFirstSleepNs = 10'000;  // Sleeps then get longer,
+constexpr std::int64_t kCallNapNs = 100'000;    // up to this during a call, because thread blocks wake no host thread,
 // up to this if a graph may start a call, or if the communicator has failed.
 constexpr std::int64_t kGraphNapNs = 1'000'000;
 constexpr std::int64_t kIdleNs = 1'000'000'000;  // Nothing requires a wake-up.
@@ -29,8 +29,8 @@ constexpr std::int64_t kMoveNs = 100'000'000;    // and with progress, which may
 
 Result<std::unique_ptr<Proxy>> Proxy::start(ProxyDuty duty) {
   std::unique_ptr<Proxy> made(new Proxy(std::move(duty)));
-  made->bell_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!made->bell_) return system_error("make an event for a thread that carries lanes to other hosts");
+  made->event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->event_) return system_error("make an event for a thread that carries lanes to other hosts");
   made->polled_.resize(1 + made->duty_.connections.size() * TcpConnection::kPolled);
   made->thread_ = TUTTI_TRY(ServiceThread::start([proxy = made.get()] { proxy->work(); }));
   return made;
@@ -63,11 +63,11 @@ void Proxy::wake() {
   ++reported_;
   if (!sleeps_) return;
   const std::uint64_t once = 1;
-  (void)!::write(bell_.get(), &once, sizeof once);
+  (void)!::write(event_.get(), &once, sizeof once);
 }
 
 // Binds the thread near the common interface of all connections. No effect if they use interfaces near different CPUs.
-void Proxy::settle() const {
+void Proxy::move_near_nic() const {
   std::optional<int> common;
   for (const TcpConnection* connection : duty_.connections) {
     const std::optional<int> node = node_of(connection->interface_name());
@@ -81,41 +81,41 @@ void Proxy::settle() const {
 // reason advance_all() waits for concurrent users of a connection, which may have polled the lane before the message
 // was posted.
 void Proxy::work() {
-  settle();
+  move_near_nic();
   moved_ns_ = looked_ns_ = now_ns();
   while (!ends_) {
     const std::uint64_t reported = reported_;
     const bool busy = expects_calls();
     rounds_.fetch_add(1, std::memory_order_relaxed);
-    const bool moved = carry();
+    const bool moved = advance_connections();
     const std::int64_t now = now_ns();
     if (moved) {
       moved_ns_ = now;
-      nap_ns_ = kFirstNapNs;
+      sleep_ns_ = kFirstSleepNs;
     }
-    look_around();
+    check_peers();
     if (moved) continue;
     if (busy && now - moved_ns_ < kSpinNs) {
       ::sched_yield();
       continue;
     }
     sleeps_ = true;
-    if (reported == reported_) sleep(longest_nap_ns(busy));
+    if (reported == reported_) sleep(longest_sleep_ns(busy));
     sleeps_ = false;
     if (reported != reported_) {  // A call enqueued now begins soon.
       moved_ns_ = now_ns();
-      nap_ns_ = kFirstNapNs;
+      sleep_ns_ = kFirstSleepNs;
     }
   }
 }
 
 // A call without waiters may never end.
-std::int64_t Proxy::longest_nap_ns(bool busy) const {
+std::int64_t Proxy::longest_sleep_ns(bool busy) const {
   if (busy) return lost_ ? kGraphNapNs : kCallNapNs;
   return graphs_ && !failed_ ? kGraphNapNs : kIdleNs;
 }
 
-bool Proxy::carry() {
+bool Proxy::advance_connections() {
   bool moved = false;
   for (TcpConnection* connection : duty_.connections) moved = connection->advance_all() || moved;
   return moved;
@@ -129,7 +129,7 @@ std::uint64_t Proxy::notes() const {
   return sum;
 }
 
-void Proxy::look_around() {
+void Proxy::check_peers() {
   if (failed_) return;
   const std::int64_t now = now_ns();
   const bool still = now - std::max(moved_ns_, looked_ns_) >= kLookNs;
@@ -144,17 +144,17 @@ void Proxy::look_around() {
 
 // Sleeps until an event, for increasing times up to `longest_ns`.
 void Proxy::sleep(std::int64_t longest_ns) {
-  nap_ns_ = longest_ns == kIdleNs ? kIdleNs : std::clamp(2 * nap_ns_, kFirstNapNs, longest_ns);
-  polled_[0] = {bell_.get(), POLLIN, 0};
+  sleep_ns_ = longest_ns == kIdleNs ? kIdleNs : std::clamp(2 * sleep_ns_, kFirstSleepNs, longest_ns);
+  polled_[0] = {event_.get(), POLLIN, 0};
   std::span rest = std::span(polled_).subspan(1);
   for (TcpConnection* connection : duty_.connections) {
     if (!connection->prepare_wait(rest.first<TcpConnection::kPolled>())) return;
     rest = rest.subspan(TcpConnection::kPolled);
   }
-  const timespec nap = {nap_ns_ / 1'000'000'000, nap_ns_ % 1'000'000'000};
-  ::ppoll(polled_.data(), polled_.size(), &nap, nullptr);
-  std::uint64_t rung = 0;
-  if ((polled_[0].revents & POLLIN) != 0) (void)!::read(bell_.get(), &rung, sizeof rung);
+  const timespec duration = {sleep_ns_ / 1'000'000'000, sleep_ns_ % 1'000'000'000};
+  ::ppoll(polled_.data(), polled_.size(), &duration, nullptr);
+  std::uint64_t count = 0;
+  if ((polled_[0].revents & POLLIN) != 0) (void)!::read(event_.get(), &count, sizeof count);
 }
 
 }  // namespace tutti

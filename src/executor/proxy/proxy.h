@@ -52,22 +52,22 @@ class Proxy {
   std::uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }
 
  private:
-  using Bell = Owned<int, ::close, -1>;
+  using EventDescriptor = Owned<int, ::close, -1>;
 
   explicit Proxy(ProxyDuty duty) : duty_(std::move(duty)) {}
 
   void work();
-  void settle() const;
+  void move_near_nic() const;
   void wake();
-  bool carry();
+  bool advance_connections();
   bool expects_calls() const;
   std::uint64_t notes() const;
-  void look_around();
-  std::int64_t longest_nap_ns(bool busy) const;
+  void check_peers();
+  std::int64_t longest_sleep_ns(bool busy) const;
   void sleep(std::int64_t longest_ns);
 
   ProxyDuty duty_;
-  Bell bell_;
+  EventDescriptor event_;
   std::mutex looking_;
   std::atomic<std::uint64_t> reported_{0};  // Calls of expect() and similar notifications.
   std::atomic<std::uint32_t> expected_{0};
@@ -78,7 +78,7 @@ class Proxy {
   std::vector<pollfd> polled_;
   bool failed_ = false;
   std::uint64_t notes_ = 0;  // Notifications at the last look.
-  std::int64_t moved_ns_ = 0, looked_ns_ = 0, nap_ns_ = 0;
+  std::int64_t moved_ns_ = 0, looked_ns_ = 0, sleep_ns_ = 0;
 
   std::unique_ptr<ServiceThread> thread_;
 };

@@ -1,12 +1,12 @@
 // The interpreter's Backend for thread i of a thread block: CUDA threads, or host threads in the GPU emulator. Lanes
 // and operands are distributed over the threads; all threads take part in a fold.
 //
-//   ThreadBlock::worker(), workers()   index of this thread, and number of threads
-//   ThreadBlock::slice(number)         thread that handles item `number`: number modulo workers
-//   ThreadBlock::join()                barrier with memory ordering
-//   ThreadBlock::agree(progress)       barrier; returns done if all threads are done
-//   ThreadBlock::stopped()             true if waiting is pointless
-//   ThreadBlock::too_late()            true if the communicator has failed; called by one thread at the beginning
+//   ThreadBlock::thread(), thread_count()  index of this thread, and number of threads
+//   ThreadBlock::slice(number)             thread that handles item `number`: number modulo thread_count()
+//   ThreadBlock::join()                    barrier with memory ordering
+//   ThreadBlock::agree(progress)           barrier; returns done if all threads are done
+//   ThreadBlock::stopped()                 true if waiting is pointless
+//   ThreadBlock::too_late()                true if the communicator has failed; called by one thread at the beginning
 #pragma once
 
 #include "src/executor/interpreter.h"
@@ -18,7 +18,7 @@
 
 namespace tutti {
 
-// Memory shared by the threads of a block; sized for the program.
+// Memory shared by the threads of a thread block; sized for the program.
 struct KernelMemory {
   std::byte** pointers = nullptr;  // For the interpreter: 2 * widest.
   const std::byte** sources = nullptr;
@@ -30,31 +30,32 @@ struct KernelMemory {
   std::uint32_t* stop = nullptr;
 };
 
-// Polls until there is a result or waiting is pointless. On a mismatch it stops all threads of the block, because the
-// messages they wait for may never arrive. `stop` is shared by the block.
+// Polls until there is a result or waiting is pointless. On a mismatch it stops all threads of the thread block,
+// because the messages they wait for may never arrive. `stop` is shared by the thread block.
 template <typename ThreadBlock, typename Poll>
-TUTTI_HOST_DEVICE Progress await_in(ThreadBlock& block, std::uint32_t* stop, Poll&& poll) {
+TUTTI_HOST_DEVICE Progress await_in(ThreadBlock& thread_block, std::uint32_t* stop, Poll&& poll) {
   for (;;) {
     const Progress progress = poll();
     if (progress == Progress::mismatch) store_relaxed(stop, 1U);
-    if (progress != Progress::waiting || load_relaxed(stop) != 0 || block.stopped()) return progress;
+    if (progress != Progress::waiting || load_relaxed(stop) != 0 || thread_block.stopped()) return progress;
   }
 }
 
 // Not inlined, and with its own copy of the thread block: variables whose address escapes would be kept in memory.
 template <typename ThreadBlock>
-TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_ll128(ThreadBlock block, std::uint32_t* stop,
+TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_ll128(ThreadBlock thread_block, std::uint32_t* stop,
                                                                        const std::byte* slot, std::uint64_t flag,
                                                                        std::byte* to, std::uint64_t bytes) {
-  return ll128_receive(slot, flag, to, bytes, block.worker(), block.workers(),
-                       [&](auto&& poll) { return await_in(block, stop, poll); });
+  return ll128_receive(slot, flag, to, bytes, thread_block.thread(), thread_block.thread_count(),
+                       [&](auto&& poll) { return await_in(thread_block, stop, poll); });
 }
 
 template <typename ThreadBlock>
-class BlockBackend {
+class ThreadBlockBackend {
  public:
-  TUTTI_HOST_DEVICE BlockBackend(ThreadBlock block, const KernelMemory& memory, const Image& image, const KernelCall&)
-      : block_(block), memory_(memory), task_(image.task) {}
+  TUTTI_HOST_DEVICE ThreadBlockBackend(ThreadBlock thread_block, const KernelMemory& memory, const Image& image,
+                                       const KernelCall&)
+      : thread_block_(thread_block), memory_(memory), task_(image.task) {}
   TUTTI_HOST_DEVICE void end() {}
 
   TUTTI_HOST_DEVICE std::byte* stage(std::uint32_t operand) { return memory_.stage + operand * memory_.stage_bytes; }
@@ -63,19 +64,21 @@ class BlockBackend {
   TUTTI_HOST_DEVICE static constexpr bool stores_back(const LaneState&, std::uint64_t) { return false; }
   TUTTI_HOST_DEVICE bool serves(const LaneState* lane) const {
     const auto number = reinterpret_cast<std::uintptr_t>(lane) / sizeof(LaneState);
-    return block_.slice(static_cast<std::uint32_t>(number)) == block_.worker();
+    return thread_block_.slice(static_cast<std::uint32_t>(number)) == thread_block_.thread();
   }
-  TUTTI_HOST_DEVICE bool takes(std::uint32_t operand) const { return block_.slice(operand) == block_.worker(); }
+  TUTTI_HOST_DEVICE bool takes(std::uint32_t operand) const {
+    return thread_block_.slice(operand) == thread_block_.thread();
+  }
   template <typename Poll>
   TUTTI_HOST_DEVICE Progress await(Poll&& poll) {
-    return await_in(block_, memory_.stop, poll);
+    return await_in(thread_block_, memory_.stop, poll);
   }
   TUTTI_HOST_DEVICE Progress agree(Progress progress) {
     own_ = progress;
-    return block_.agree(progress);
+    return thread_block_.agree(progress);
   }
   TUTTI_HOST_DEVICE Progress own() const { return own_; }  // This thread's result at the last agree().
-  TUTTI_HOST_DEVICE void join() { block_.join(); }
+  TUTTI_HOST_DEVICE void join() { thread_block_.join(); }
   TUTTI_HOST_DEVICE const std::byte* copied(const std::byte*) const { return memory_.sources[0]; }
 
   TUTTI_HOST_DEVICE Progress receive_small(const LaneState& lane, Signature signature, std::uint64_t bytes,
@@ -85,10 +88,10 @@ class BlockBackend {
     const std::byte* slot = slot_of(lane.view, lane.next);
     Progress progress = Progress::done;
     if (lane.view.protocol == Protocol::ll128) {
-      blocked.line = receive_ll128(block_, memory_.stop, slot, blocked.flag, data, bytes);
+      blocked.line = receive_ll128(thread_block_, memory_.stop, slot, blocked.flag, data, bytes);
       return blocked.line == nullptr ? Progress::done : refused(blocked);
     }
-    blocked.line = words_receive(slot, blocked.flag, data, bytes, block_.worker(), block_.workers(),
+    blocked.line = words_receive(slot, blocked.flag, data, bytes, thread_block_.thread(), thread_block_.thread_count(),
                                  [&](auto&& poll) { return progress = await(poll); });
     return progress;
   }
@@ -96,8 +99,9 @@ class BlockBackend {
                                     std::uint64_t bytes) {
     std::byte* slot = slot_of(lane.view, lane.next);
     const std::uint64_t flag = line_flag(lane, signature);
-    lane.view.protocol == Protocol::ll128 ? ll128_send(slot, flag, data, bytes, block_.worker(), block_.workers())
-                                          : words_send(slot, flag, data, bytes, block_.worker(), block_.workers());
+    lane.view.protocol == Protocol::ll128
+        ? ll128_send(slot, flag, data, bytes, thread_block_.thread(), thread_block_.thread_count())
+        : words_send(slot, flag, data, bytes, thread_block_.thread(), thread_block_.thread_count());
   }
 
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
@@ -106,18 +110,18 @@ class BlockBackend {
   }
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     memory_.sources[index] = pointer;
-    memory_.scaled[index] = operand.place == Place::input;
+    memory_.scaled[index] = operand.space == Space::input;
   }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) { memory_.targets[index] = pointer; }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand&) { target(index, pointer); }
 
   TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
-    block_fold(task_, operands(sources, targets, count, kind), crew());
+    thread_block_fold(task_, operands(sources, targets, count, kind), threads());
   }
 
  protected:
   TUTTI_HOST_DEVICE const FoldTask& task() const { return task_; }
-  TUTTI_HOST_DEVICE Crew crew() const { return {block_.worker(), block_.workers()}; }
+  TUTTI_HOST_DEVICE ThreadGroup threads() const { return {thread_block_.thread(), thread_block_.thread_count()}; }
   TUTTI_HOST_DEVICE FoldOperands operands(std::uint32_t sources, std::uint32_t targets, std::uint64_t count,
                                           Fold kind) const {
     return {.sources = memory_.sources,
@@ -135,7 +139,7 @@ class BlockBackend {
     return flag_mismatch(blocked.line, blocked.flag) ? Progress::mismatch : Progress::waiting;
   }
 
-  ThreadBlock block_;
+  ThreadBlock thread_block_;
   const KernelMemory& memory_;
   const FoldTask& task_;
   Progress own_ = Progress::done;

@@ -31,13 +31,13 @@ struct KernelProgress {
 };
 static_assert(sizeof(KernelProgress) == 48);
 
-// Stop conditions of a thread block's waits, and the place of its report. Device addresses in mapped host memory.
+// Stop conditions of a thread block's waits, and the address of its report. Device addresses in mapped host memory.
 struct KernelWatch {
   const std::uint32_t* failed = nullptr;  // Nonzero: the communicator has failed.
   std::uint64_t timeout_ns = 0;           // Per call; 0: none.
   KernelProgress* reported = nullptr;
-  std::uint64_t number = 0;     // Number of the call.
-  KernelTurn* turns = nullptr;  // [channel]; null: the launch lasts until the call is done.
+  std::uint64_t number = 0;          // Number of the call.
+  TimeSlice* time_slices = nullptr;  // [channel]; null: the launch lasts until the call is done.
 };
 static_assert(sizeof(KernelWatch) == 40);
 

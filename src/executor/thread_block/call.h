@@ -13,34 +13,34 @@ inline constexpr std::uint32_t kMaxWindows = 64;  // Maximum windows per communi
 
 // A buffer as every rank can locate it: an offset within a window. In window 0, the offset is an address that all ranks
 // share. Both fields are 0 for buffers that no peer accesses.
-struct BufferPlace {
+struct BufferLocation {
   std::uint64_t offset = 0;
   std::uint32_t window = 0;
   std::uint32_t reserved = 0;
 };
-static_assert(sizeof(BufferPlace) == 16);
+static_assert(sizeof(BufferLocation) == 16);
 
 // A rank's buffer addresses, published for peers that access them: one record per rank, channel and parity of the
-// meeting. A rank enters a meeting only after all ranks have left the meeting before the previous one, so two records
-// suffice.
-struct alignas(64) MeetingRecord {
-  std::uint64_t meeting = 0;  // Counts from 1; written last.
-  BufferPlace input, output;
+// sequence number. A rank begins an exchange only after all ranks have ended the exchange before the previous one, so
+// two records suffice.
+struct alignas(64) AddressRecord {
+  std::uint64_t sequence = 0;  // Number of the exchange, from 1; written last.
+  BufferLocation input, output;
   std::uint32_t signature = 0;
 };
-static_assert(sizeof(MeetingRecord) == 64);
+static_assert(sizeof(AddressRecord) == 64);
 
-enum class TurnState : std::uint32_t { fresh, suspended, done, failed };
+enum class TimeSliceState : std::uint32_t { fresh, suspended, done, failed };
 
 // Progress of a thread block that time-slices the device. The thread block ends after a short wait, and a later launch
 // of the call resumes there. In host memory. The host clears it before the call and reads it after each launch.
-struct alignas(64) KernelTurn {
-  TurnState state = TurnState::fresh;
+struct alignas(64) TimeSlice {
+  TimeSliceState state = TimeSliceState::fresh;
   std::uint32_t last = 0;  // 1: a waiting thread block gives up and reports. Set by the host.
   std::uint32_t more = 0;  // 1: some step of the round has another slice.
   Cursor cursor;
 };
-static_assert(sizeof(KernelTurn) == 64);
+static_assert(sizeof(TimeSlice) == 64);
 
 // A rank's part of a window, as seen by another device. bytes == 0: no such part.
 struct WindowPart {
@@ -49,18 +49,18 @@ struct WindowPart {
 };
 static_assert(sizeof(WindowPart) == 16);
 inline constexpr WindowPart kWholeMemory = {0, ~std::uint64_t{0}};  // Window 0, if all ranks share addresses.
-inline constexpr std::uint16_t kNotShown = 0xffff;  // In place of a window number: no peer accesses the buffer.
+inline constexpr std::uint16_t kNotShown = 0xffff;  // Instead of a window number: no peer accesses the buffer.
 
-// Data for meeting the other ranks. Addresses are those of this rank's device.
-struct MeetingPlace {
-  MeetingRecord* const* records = nullptr;  // [rank][channel * 2 + meeting % 2]
-  std::uint64_t* meetings = nullptr;        // [channel]: this rank's meetings so far.
+// Data for exchanging buffer addresses with the other ranks. Addresses are those of this rank's device.
+struct AddressExchange {
+  AddressRecord* const* records = nullptr;  // [rank][channel * 2 + sequence % 2]
+  std::uint64_t* counts = nullptr;          // [channel]: this rank's exchanges so far.
   const WindowPart* windows = nullptr;      // [window * ranks + rank]
   std::uint32_t* remote_accesses =
       nullptr;                            // [channel]: nonzero while this rank's thread block may access peers' memory.
   const std::uint32_t* failed = nullptr;  // Nonzero: peers' memory must not be accessed any more.
 };
-static_assert(sizeof(MeetingPlace) == 40);
+static_assert(sizeof(AddressExchange) == 40);
 
 struct KernelRounding;
 
@@ -69,8 +69,8 @@ struct KernelCall {
   const std::byte* image = nullptr;  // First of `images` consecutive images of equal size.
   LaneState* const* ends = nullptr;  // [channel * lanes_apart + lane]; see Image.
   union {
-    const MeetingPlace* place = nullptr;  // If the plan names peers' memory.
-    const KernelRounding* rounding;       // If messages are compressed; null: round to nearest.
+    const AddressExchange* exchange = nullptr;  // If the plan names peers' memory.
+    const KernelRounding* rounding;             // If messages are compressed; null: round to nearest.
   };
   std::byte* workspace = nullptr;                     // channel_bytes() per channel. Null: shared memory suffices.
   std::uint16_t input_window = 0, output_window = 0;  // Windows of the buffers, or kNotShown.

@@ -1,5 +1,6 @@
-// One channel of one call, run by one thread block. The image is copied into the block's own memory and its addresses
-// are filled in. The lane ends are copied there and written back at the end. Host and device compile this source.
+// One channel of one call, run by one thread block. The image is copied into the thread block's own memory and its
+// addresses are filled in. The lane ends are copied there and written back at the end. Host and device compile this
+// source.
 #pragma once
 
 #include "src/executor/factor.h"
@@ -10,7 +11,7 @@
 
 namespace tutti {
 
-// Layout of the block's memory.
+// Layout of a thread block's memory.
 struct ChannelLayout {
   std::uint32_t states, lanes, peers, pointers, sources, targets, stages, scaled, marks, bytes;
 
@@ -24,7 +25,7 @@ struct ChannelLayout {
     const std::uint32_t widest = image.widest + 1;
     states = take(image.lane_count, sizeof(LaneState));
     lanes = take(image.lane_count, sizeof(LaneState*));
-    peers = take(image.meets != 0 ? image.ranks : 0, sizeof(RankBuffers));
+    peers = take(image.accesses_peers != 0 ? image.ranks : 0, sizeof(RankBuffers));
     pointers = take(2 * widest, sizeof(std::byte*));
     sources = take(widest, sizeof(std::byte*));
     targets = take(widest, sizeof(std::byte*));
@@ -35,42 +36,42 @@ struct ChannelLayout {
   }
 };
 
-template <typename ThreadBlock, typename Backend = BlockBackend<ThreadBlock>>
+template <typename ThreadBlock, typename Backend = ThreadBlockBackend<ThreadBlock>>
 class Channel {
  public:
-  // `memory`: ChannelLayout(image).bytes of the block's own, aligned to 16. `turn`: where to resume and where to save
-  // progress; null: the call runs to its end.
-  TUTTI_HOST_DEVICE Channel(const KernelCall& call, std::uint32_t channel, ThreadBlock block, std::byte* memory,
-                            KernelTurn* turn = nullptr)
+  // `memory`: ChannelLayout(image).bytes of the thread block's own, aligned to 16. `time_slice`: where to resume and
+  // where to save progress; null: the call runs to its end.
+  TUTTI_HOST_DEVICE Channel(const KernelCall& call, std::uint32_t channel, ThreadBlock thread_block, std::byte* memory,
+                            TimeSlice* time_slice = nullptr)
       : call_(call),
         channel_(channel),
-        block_(block),
+        thread_block_(thread_block),
         memory_(memory),
-        turn_(turn),
-        resumes_(turn != nullptr && turn->state == TurnState::suspended) {}
+        time_slice_(time_slice),
+        resumes_(time_slice != nullptr && time_slice->state == TimeSliceState::suspended) {}
 
   // Returns `waiting` if stopped before the end; blocked() of some thread gives the reason.
   TUTTI_HOST_DEVICE Progress run() {
     // This slow read from host memory overlaps the copy of the image. With time slicing it was checked before.
-    const bool too_late = turn_ == nullptr && block_.worker() == 0 && block_.too_late();
+    const bool too_late = time_slice_ == nullptr && thread_block_.thread() == 0 && thread_block_.too_late();
     const auto& first = *reinterpret_cast<const Image*>(call_.image);
     copy(call_.image + std::size_t{channel_ % call_.images} * first.bytes, memory_, first.bytes);
-    block_.join();
+    thread_block_.join();
     Image& image = *reinterpret_cast<Image*>(memory_);
     const ChannelLayout layout(image);
     fill_in(image, layout);
-    const Progress begins = block_.agree(too_late ? Progress::waiting : Progress::done);
+    const Progress begins = thread_block_.agree(too_late ? Progress::waiting : Progress::done);
     // After a failure, the peers' memory may be in use for something else.
     if (begins != Progress::done) return begins;
-    const Progress met = image.meets != 0 ? meet(image, layout) : Progress::done;
-    const Progress progress = met == Progress::done ? run_plan(image, layout) : met;
-    if (image.meets != 0) leave();
-    if (progress == Progress::done) put_back(image, layout);
+    const Progress exchanged = image.accesses_peers != 0 ? exchange_addresses(image, layout) : Progress::done;
+    const Progress progress = exchanged == Progress::done ? run_plan(image, layout) : exchanged;
+    if (image.accesses_peers != 0) end_remote_access();
+    if (progress == Progress::done) write_back_lanes(image, layout);
     return progress;
   }
 
   TUTTI_HOST_DEVICE const Blocked& blocked() const { return blocked_; }
-  TUTTI_HOST_DEVICE std::uint32_t absent() const { return absent_; }  // The rank that missed a meeting.
+  TUTTI_HOST_DEVICE std::uint32_t absent() const { return absent_; }  // The rank that missed an exchange.
   TUTTI_HOST_DEVICE const Cursor& cursor() const { return cursor_; }
   // This thread's result; run() returns the result of the whole thread block.
   TUTTI_HOST_DEVICE Progress own() const { return own_; }
@@ -87,7 +88,7 @@ class Channel {
   }
 
   TUTTI_HOST_DEVICE void copy(const std::byte* from, std::byte* to, std::uint32_t bytes) const {
-    for (std::uint32_t i = block_.worker(); i < bytes / sizeof(Pack); i += block_.workers())
+    for (std::uint32_t i = thread_block_.thread(); i < bytes / sizeof(Pack); i += thread_block_.thread_count())
       reinterpret_cast<Pack*>(to)[i] = reinterpret_cast<const Pack*>(from)[i];
   }
 
@@ -109,8 +110,8 @@ class Channel {
 
   // Each address is filled in by one thread.
   TUTTI_HOST_DEVICE void fill_in(Image& image, const ChannelLayout& layout) {
-    const std::uint32_t first = block_.worker();
-    const std::uint32_t step = block_.workers();
+    const std::uint32_t first = thread_block_.thread();
+    const std::uint32_t step = thread_block_.thread_count();
     auto* operands = at<Operand>(image.operands);
     auto* states = at<LaneState>(layout.states);
     for (std::uint32_t i = first; i < image.lane_count; i += step) {
@@ -134,7 +135,7 @@ class Channel {
     launch.scratch = call_.scratch;
     launch.signature = call_.signature;
     launch.channel = channel_;
-    if (image.meets != 0) launch.peers = at<RankBuffers>(layout.peers);
+    if (image.accesses_peers != 0) launch.peers = at<RankBuffers>(layout.peers);
     if (image.straight_stage_count == 0) return;
     launch.straight = {at<std::uint32_t>(image.straight_stages),
                        at<StraightStep>(image.straight_steps),
@@ -144,14 +145,14 @@ class Channel {
                        image.straight_ll != 0};
   }
 
-  // Locations of buffers. place_of() describes a buffer of this rank for peers. find() locates a peer's buffer for this
-  // device, and returns false unless the `bytes` that the plan accesses lie within the window.
-  TUTTI_HOST_DEVICE BufferPlace place_of(const MeetingPlace& place, const std::byte* buffer, std::uint32_t window,
-                                         std::uint32_t ranks) const {
+  // Locations of buffers. location_of() describes a buffer of this rank for peers. find() locates a peer's buffer for
+  // this device, and returns false unless the `bytes` that the plan accesses lie within the window.
+  TUTTI_HOST_DEVICE BufferLocation location_of(const AddressExchange& exchange, const std::byte* buffer,
+                                               std::uint32_t window, std::uint32_t ranks) const {
     if (window == kNotShown) return {};
-    return {number(buffer) - place.windows[window * ranks + call_.rank].base, window, 0};
+    return {number(buffer) - exchange.windows[window * ranks + call_.rank].base, window, 0};
   }
-  TUTTI_HOST_DEVICE static bool find(const WindowPart* parts, const BufferPlace& buffer, std::uint32_t ranks,
+  TUTTI_HOST_DEVICE static bool find(const WindowPart* parts, const BufferLocation& buffer, std::uint32_t ranks,
                                      std::uint64_t bytes, std::byte*& found) {
     if (buffer.window >= kMaxWindows) return false;
     const WindowPart& part = parts[buffer.window * ranks];
@@ -162,44 +163,45 @@ class Channel {
   // Announces access to peers' memory. A failing rank sets its flag and then checks for announced accesses; a thread
   // block announces its access and then checks the flag. At least one of them detects the other. Returns false if the
   // communicator has already failed.
-  TUTTI_HOST_DEVICE bool enter(const MeetingPlace& place) const {
-    store_relaxed(place.remote_accesses + channel_, 1U);
+  TUTTI_HOST_DEVICE bool begin_remote_access(const AddressExchange& exchange) const {
+    store_relaxed(exchange.remote_accesses + channel_, 1U);
     full_fence();
-    return load_acquire(place.failed) == 0;
+    return load_acquire(exchange.failed) == 0;
   }
-  TUTTI_HOST_DEVICE void leave() {
-    block_.join();
-    if (block_.worker() == 0) store_release(call_.place->remote_accesses + channel_, 0U);
+  TUTTI_HOST_DEVICE void end_remote_access() {
+    thread_block_.join();
+    if (thread_block_.thread() == 0) store_release(call_.exchange->remote_accesses + channel_, 0U);
   }
 
   // Publishes this rank's buffer addresses and reads those of the peers.
-  TUTTI_HOST_DEVICE Progress meet(Image& image, const ChannelLayout& layout) {
-    const MeetingPlace& place = *call_.place;
+  TUTTI_HOST_DEVICE Progress exchange_addresses(Image& image, const ChannelLayout& layout) {
+    const AddressExchange& exchange = *call_.exchange;
     // When resuming, the records are still there.
-    const std::uint64_t meeting = place.meetings[channel_] + (resumes_ ? 0 : 1);
-    const std::uint64_t record = std::uint64_t{channel_} * 2 + meeting % 2;
-    MeetingRecord& own = place.records[call_.rank][record];
-    const bool said = turn_ != nullptr && load_relaxed(&own.meeting) == meeting;  // By an earlier launch.
-    if (block_.worker() == 0 && !said) {
-      own.input = place_of(place, call_.self.input, call_.input_window, image.ranks);
-      own.output = place_of(place, call_.self.output, call_.output_window, image.ranks);
+    const std::uint64_t sequence = exchange.counts[channel_] + (resumes_ ? 0 : 1);
+    const std::uint64_t record = std::uint64_t{channel_} * 2 + sequence % 2;
+    AddressRecord& own = exchange.records[call_.rank][record];
+    const bool published = time_slice_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
+    if (thread_block_.thread() == 0 && !published) {
+      own.input = location_of(exchange, call_.self.input, call_.input_window, image.ranks);
+      own.output = location_of(exchange, call_.self.output, call_.output_window, image.ranks);
       own.signature = call_.signature.word;
-      store_release(&own.meeting, meeting);
+      store_release(&own.sequence, sequence);
     }
     // Done by the last thread, since the first one has just been busy; this read is slow.
-    const bool late = block_.worker() == block_.workers() - 1 && !enter(place);
+    const bool late = thread_block_.thread() == thread_block_.thread_count() - 1 && !begin_remote_access(exchange);
     if (late) store_relaxed(&image.stop, 1U);
     Progress progress = Progress::done;
-    for (std::uint32_t peer = block_.worker(); peer < image.ranks && !late; peer += block_.workers()) {
-      const MeetingRecord& theirs = place.records[peer][record];
-      const WindowPart* parts = place.windows + peer;
+    for (std::uint32_t peer = thread_block_.thread(); peer < image.ranks && !late;
+         peer += thread_block_.thread_count()) {
+      const AddressRecord& theirs = exchange.records[peer][record];
+      const WindowPart* parts = exchange.windows + peer;
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
       if (peer == call_.rank) {  // Not awaited: a timeout report would name this rank itself.
         buffers = call_.self;
         continue;
       }
-      progress = await_in(block_, &image.stop, [&] {
-        if (load_acquire(&theirs.meeting) != meeting) return Progress::waiting;
+      progress = await_in(thread_block_, &image.stop, [&] {
+        if (load_acquire(&theirs.sequence) != sequence) return Progress::waiting;
         const bool right = theirs.signature == call_.signature.word &&
                            find(parts, theirs.input, image.ranks, image.peer_input_bytes, buffers.input) &&
                            find(parts, theirs.output, image.ranks, image.peer_output_bytes, buffers.output);
@@ -210,8 +212,8 @@ class Channel {
       break;
     }
     own_ = progress;  // A late thread reports nothing, because the failure is known already.
-    progress = block_.agree(late ? Progress::waiting : progress);
-    if (progress == Progress::done && block_.worker() == 0) place.meetings[channel_] = meeting;
+    progress = thread_block_.agree(late ? Progress::waiting : progress);
+    if (progress == Progress::done && thread_block_.thread() == 0) exchange.counts[channel_] = sequence;
     return progress;
   }
 
@@ -233,11 +235,12 @@ class Channel {
                                  .stage = at<std::byte>(layout.stages),
                                  .stage_bytes = image.stage_bytes,
                                  .stop = &image.stop};
-    Interpreter<Backend> interpreter(program, image.launch, Backend(block_, memory, image, call_), memory.pointers);
-    if (resumes_) interpreter.resume(turn_->cursor, turn_->more != 0);
+    Interpreter<Backend> interpreter(program, image.launch, Backend(thread_block_, memory, image, call_),
+                                     memory.pointers);
+    if (resumes_) interpreter.resume(time_slice_->cursor, time_slice_->more != 0);
     const Progress progress = interpreter.advance();
     if (progress == Progress::done) interpreter.backend().end();
-    if (progress == Progress::waiting && turn_ != nullptr) suspend(image, layout, interpreter);
+    if (progress == Progress::waiting && time_slice_ != nullptr) suspend(image, layout, interpreter);
     if (progress != Progress::done) {
       blocked_ = interpreter.blocked();
       cursor_ = interpreter.cursor();
@@ -248,18 +251,18 @@ class Channel {
 
   template <typename Interpreter>
   TUTTI_HOST_DEVICE void suspend(const Image& image, const ChannelLayout& layout, const Interpreter& interpreter) {
-    put_back(image, layout);
-    if (block_.worker() != 0) return;
-    turn_->cursor = interpreter.cursor();
-    turn_->more = interpreter.more() ? 1 : 0;
-    turn_->state = TurnState::suspended;
+    write_back_lanes(image, layout);
+    if (thread_block_.thread() != 0) return;
+    time_slice_->cursor = interpreter.cursor();
+    time_slice_->more = interpreter.more() ? 1 : 0;
+    time_slice_->state = TimeSliceState::suspended;
   }
 
   // Writes back the lane counters.
-  TUTTI_HOST_DEVICE void put_back(const Image& image, const ChannelLayout& layout) {
-    block_.join();
+  TUTTI_HOST_DEVICE void write_back_lanes(const Image& image, const ChannelLayout& layout) {
+    thread_block_.join();
     const auto* states = at<LaneState>(layout.states);
-    for (std::uint32_t i = block_.worker(); i < image.lane_count; i += block_.workers()) {
+    for (std::uint32_t i = thread_block_.thread(); i < image.lane_count; i += thread_block_.thread_count()) {
       LaneState& end = *call_.ends[std::uint64_t{channel_} * image.lanes_apart + i];
       end.next = states[i].next;
       end.seen = states[i].seen;
@@ -268,9 +271,9 @@ class Channel {
 
   const KernelCall& call_;
   const std::uint32_t channel_;
-  ThreadBlock block_;
+  ThreadBlock thread_block_;
   std::byte* memory_;
-  KernelTurn* const turn_;
+  TimeSlice* const time_slice_;
   const bool resumes_;
   Blocked blocked_;
   Cursor cursor_;

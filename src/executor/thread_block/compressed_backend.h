@@ -2,26 +2,26 @@
 #pragma once
 
 #include "src/executor/thread_block/backend.h"
-#include "src/executor/thread_block/compressed_block_fold.h"
+#include "src/executor/thread_block/compressed_fold.h"
 
 namespace tutti {
 
 template <typename ThreadBlock>
-class CompressedBackend : public BlockBackend<ThreadBlock> {
+class CompressedBackend : public ThreadBlockBackend<ThreadBlock> {
  public:
-  TUTTI_HOST_DEVICE CompressedBackend(ThreadBlock block, const KernelMemory& memory, const Image& image,
+  TUTTI_HOST_DEVICE CompressedBackend(ThreadBlock thread_block, const KernelMemory& memory, const Image& image,
                                       const KernelCall& call)
-      : BlockBackend<ThreadBlock>(block, memory, image, call),
-        keeps_(image.launch.keeps),
+      : ThreadBlockBackend<ThreadBlock>(thread_block, memory, image, call),
+        rounded_stores_(image.launch.rounded_stores),
         rounding_(reinterpret_cast<KernelRounding*>(memory.marks)),
         sources_(reinterpret_cast<CompressedOperand*>(memory.marks + sizeof(KernelRounding))),
         targets_(sources_ + image.widest + 1) {
-    if (block.worker() == 0) find_rounding(call.rounding, image.launch);
+    if (thread_block.thread() == 0) find_rounding(call.rounding, image.launch);
   }
 
   // The call is complete on this channel.
   TUTTI_HOST_DEVICE void end() {
-    if (this->crew().worker == 0 && rounding_->runs != nullptr) ++*rounding_->runs;
+    if (this->threads().index == 0 && rounding_->runs != nullptr) ++*rounding_->runs;
   }
 
   TUTTI_HOST_DEVICE static constexpr bool plain() { return false; }
@@ -35,28 +35,28 @@ class CompressedBackend : public BlockBackend<ThreadBlock> {
 
   // Operand in a lane.
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
-    BlockBackend<ThreadBlock>::source(index, pointer);
+    ThreadBlockBackend<ThreadBlock>::source(index, pointer);
     sources_[index] = CompressedOperand::message;
   }
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
-    BlockBackend<ThreadBlock>::source(index, pointer, operand);
+    ThreadBlockBackend<ThreadBlock>::source(index, pointer, operand);
     sources_[index] = kind_of(operand);
   }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) {
-    BlockBackend<ThreadBlock>::target(index, pointer);
+    ThreadBlockBackend<ThreadBlock>::target(index, pointer);
     targets_[index] = CompressedOperand::message;
   }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
-    BlockBackend<ThreadBlock>::target(index, pointer);
+    ThreadBlockBackend<ThreadBlock>::target(index, pointer);
     targets_[index] = kind_of(operand);
   }
 
   TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
     const FoldOperands operands = this->operands(sources, targets, count, kind);
     const CompressedMarks marks = {sources_, targets_};
-    if (rounding_->asks())
-      return compressed_block_fold(this->task(), keeps_, operands, marks, this->crew(), *rounding_);
-    compressed_block_fold(this->task(), keeps_, operands, marks, this->crew());
+    if (rounding_->is_requested())
+      return compressed_thread_block_fold(this->task(), rounded_stores_, operands, marks, this->threads(), *rounding_);
+    compressed_thread_block_fold(this->task(), rounded_stores_, operands, marks, this->threads());
   }
 
  private:
@@ -73,11 +73,11 @@ class CompressedBackend : public BlockBackend<ThreadBlock> {
 
   TUTTI_HOST_DEVICE static CompressedOperand kind_of(const Operand& operand) {
     if (!operand.is_memory()) return CompressedOperand::message;
-    if (operand.place == Place::input) return CompressedOperand::own_input;
-    return operand.place == Place::output ? CompressedOperand::output : CompressedOperand::scratch;
+    if (operand.space == Space::input) return CompressedOperand::own_input;
+    return operand.space == Space::output ? CompressedOperand::output : CompressedOperand::scratch;
   }
 
-  Keeps keeps_;
+  RoundedStores rounded_stores_;
   KernelRounding* rounding_;    // Shared by the thread block.
   CompressedOperand* sources_;  // Operands of the next fold.
   CompressedOperand* targets_;

@@ -8,21 +8,22 @@
 #include "src/executor/thread_block/scalar.h"
 
 #if defined(__CUDA_ARCH__)
-#include "src/executor/thread_block/group_crew_cuda.h"
+#include "src/executor/thread_block/group_threads_cuda.h"
 #else
-#include "src/executor/thread_block/group_crew_portable.h"
+#include "src/executor/thread_block/group_threads_portable.h"
 #endif
 
 namespace tutti {
 
 // Position of a share.
-struct Spot {
+struct SharePosition {
   std::uint64_t group = 0;
   std::uint32_t at = 0;     // Element within the group.
   std::uint32_t count = 0;  // Existing elements of the share; missing ones count as zero.
   bool there = false;       // The group exists.
 
-  TUTTI_HOST_DEVICE static Spot of(std::uint64_t group, std::uint32_t at, std::uint64_t count, std::uint32_t share) {
+  TUTTI_HOST_DEVICE static SharePosition of(std::uint64_t group, std::uint32_t at, std::uint64_t count,
+                                            std::uint32_t share) {
     const std::uint64_t begin = group * kCompressionGroup + at;
     const std::uint64_t left = begin < count ? count - begin : 0;
     return {group, at, static_cast<std::uint32_t>(left < share ? left : share), group * kCompressionGroup < count};
@@ -52,17 +53,17 @@ struct alignas(4 * sizeof(Unit)) Four {
   Unit units[4];
 };
 
-template <class Form, class Workers>
+template <class Form, class Threads>
 struct CompressedShare {
-  static constexpr std::uint32_t kCount = Workers::template kShare<Form::kBlock>;
+  static constexpr std::uint32_t kCount = Threads::template kShare<Form::kScaleBlock>;
 
   // From memory: the bits of each element. From a message: the codes of four elements in words[4 * q], and bits beyond
   // 32 in the next word.
   std::uint32_t words[kCount];
-  std::uint32_t scale;  // Encoded scale of the block.
+  std::uint32_t scale;  // Encoded scale of the scale block.
 
   template <typename Unit>
-  TUTTI_HOST_DEVICE void load(const std::byte* memory, const Spot& spot) {
+  TUTTI_HOST_DEVICE void load(const std::byte* memory, const SharePosition& spot) {
     const std::byte* from = memory + spot.begin() * sizeof(Unit);
     if (spot.count == kCount && is_aligned<Four<Unit>>(from)) {
       for (std::uint32_t i = 0; i < kCount; i += 4) {
@@ -76,7 +77,7 @@ struct CompressedShare {
   }
 
   template <typename Unit, typename Make>
-  TUTTI_HOST_DEVICE static void store(std::byte* memory, const Spot& spot, Make&& make) {
+  TUTTI_HOST_DEVICE static void store(std::byte* memory, const SharePosition& spot, Make&& make) {
     std::byte* to = memory + spot.begin() * sizeof(Unit);
     Unit units[kCount];
     for (std::uint32_t i = 0; i < kCount; ++i) units[i] = make(i);
@@ -90,7 +91,7 @@ struct CompressedShare {
     }
   }
 
-  TUTTI_HOST_DEVICE void receive(const std::byte* message, const Spot& spot) {
+  TUTTI_HOST_DEVICE void receive(const std::byte* message, const SharePosition& spot) {
     if (!spot.there) return;
     const std::byte* group = message + spot.group * kGroupBytes<Form>;
     if constexpr (Form::kScaleBytes != 0) scale = load_unit<ScaleBits>(group + scale_at(spot));
@@ -103,12 +104,12 @@ struct CompressedShare {
     }
   }
 
-  // The thread with the first element of a block stores the scale.
-  TUTTI_HOST_DEVICE void send(std::byte* message, const Spot& spot) const {
+  // The thread with the first element of a scale block stores the scale.
+  TUTTI_HOST_DEVICE void send(std::byte* message, const SharePosition& spot) const {
     if (!spot.there) return;
     std::byte* group = message + spot.group * kGroupBytes<Form>;
     if constexpr (Form::kScaleBytes != 0) {
-      if (spot.at % Form::kBlock == 0) store_unit(group + scale_at(spot), static_cast<ScaleBits>(scale));
+      if (spot.at % Form::kScaleBlock == 0) store_unit(group + scale_at(spot), static_cast<ScaleBits>(scale));
     }
     for (std::uint32_t i = 0; i < kCount; i += 4) {
       std::byte* to = group + codes_at(spot.at + i);
@@ -118,27 +119,27 @@ struct CompressedShare {
     }
   }
 
-  TUTTI_HOST_DEVICE void encode(const float* values, const GroupRange& range, const Workers& crew) {
-    encode_by(values, range, crew, [&](std::uint32_t i, const BlockScale& block) {
-      return Form::template code<std::uint32_t>(values[i], block, range);
+  TUTTI_HOST_DEVICE void encode(const float* values, const GroupRange& range, const Threads& threads) {
+    encode_by(values, range, threads, [&](std::uint32_t i, const BlockScale& scaling) {
+      return Form::template code<std::uint32_t>(values[i], scaling, range);
     });
   }
   // Stochastic rounding; `dither` refers to the share's first element.
-  TUTTI_HOST_DEVICE void encode(const float* values, const GroupRange& range, const Workers& crew,
+  TUTTI_HOST_DEVICE void encode(const float* values, const GroupRange& range, const Threads& threads,
                                 const Dither& dither) {
-    encode_by(values, range, crew, [&](std::uint32_t i, const BlockScale& block) {
-      return Form::dithered(values[i], block, range, philox_word(dither.first + i, dither.seed));
+    encode_by(values, range, threads, [&](std::uint32_t i, const BlockScale& scaling) {
+      return Form::dithered(values[i], scaling, range, philox_word(dither.first + i, dither.seed));
     });
   }
 
   TUTTI_HOST_DEVICE void decode(float* values) const {
-    BlockScale block = {};
-    if constexpr (Form::kScaleBytes != 0) block = Form::stored(scale);
+    BlockScale scaling = {};
+    if constexpr (Form::kScaleBytes != 0) scaling = Form::stored(scale);
     for (std::uint32_t i = 0; i < kCount; i += 4) {
       const Codes four = get(i);
       for (std::uint32_t k = 0; k < 4; ++k) {
         const auto code = static_cast<std::uint32_t>(four >> Form::kCodeBits * k) & ((1U << Form::kCodeBits) - 1);
-        values[i + k] = Form::template value<float>(code, block);
+        values[i + k] = Form::template value<float>(code, scaling);
       }
     }
   }
@@ -152,20 +153,20 @@ struct CompressedShare {
 
   // code(i, scale) returns the code of element i of the share.
   template <typename Code>
-  TUTTI_NUMERIC void encode_by(const float* values, const GroupRange& range, const Workers& crew, Code&& code) {
-    BlockScale block = {};
+  TUTTI_NUMERIC void encode_by(const float* values, const GroupRange& range, const Threads& threads, Code&& code) {
+    BlockScale scaling = {};
     if constexpr (Form::kScaleBytes != 0) {
       std::uint32_t largest = 0;
       for (std::uint32_t i = 0; i < kCount; ++i) {
         const auto magnitude = Form::template bid<std::uint32_t>(values[i], range);
         largest = magnitude > largest ? magnitude : largest;
       }
-      block = Form::scale(crew.template largest<Form::kBlock>(largest), range);
-      scale = block.bits;
+      scaling = Form::scale(threads.template largest<Form::kScaleBlock>(largest), range);
+      scale = scaling.bits;
     }
     for (std::uint32_t i = 0; i < kCount; i += 4) {
       Codes four = 0;
-      for (std::uint32_t k = 0; k < 4; ++k) four |= Codes{code(i + k, block)} << Form::kCodeBits * k;
+      for (std::uint32_t k = 0; k < 4; ++k) four |= Codes{code(i + k, scaling)} << Form::kCodeBits * k;
       put(i, four);
     }
   }
@@ -174,8 +175,8 @@ struct CompressedShare {
   TUTTI_HOST_DEVICE static bool is_aligned(const std::byte* memory) {
     return reinterpret_cast<std::uintptr_t>(memory) % alignof(Unit) == 0;
   }
-  TUTTI_HOST_DEVICE static std::uint32_t scale_at(const Spot& spot) {
-    return spot.at / Form::kBlock * Form::kScaleBytes;
+  TUTTI_HOST_DEVICE static std::uint32_t scale_at(const SharePosition& spot) {
+    return spot.at / Form::kScaleBlock * Form::kScaleBytes;
   }
   TUTTI_HOST_DEVICE static std::uint32_t codes_at(std::uint32_t element) {
     return kScalesBytes<Form> + element / 4 * kFourBytes<Form>;

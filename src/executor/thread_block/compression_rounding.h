@@ -33,9 +33,9 @@ struct KernelRounding {
   std::uint32_t dithers = 0;        // 1: stochastic rounding.
   std::uint32_t reserved = 0;
 
-  TUTTI_HOST_DEVICE bool asks() const { return dithers != 0 || quantization_errors != nullptr; }
-  TUTTI_HOST_DEVICE std::uint64_t number(CompressedOperand place, const std::byte* pointer, DataType type) const {
-    const auto at = static_cast<std::uint32_t>(place);
+  TUTTI_HOST_DEVICE bool is_requested() const { return dithers != 0 || quantization_errors != nullptr; }
+  TUTTI_HOST_DEVICE std::uint64_t number(CompressedOperand operand, const std::byte* pointer, DataType type) const {
+    const auto at = static_cast<std::uint32_t>(operand);
     const auto offset = static_cast<std::uint64_t>(pointer - begins[at]) / (type == DataType::float32 ? 4 : 2);
     const std::uint64_t number = at < 2 ? offset + firsts[at] : offset;
     return number < elements ? number : number % elements;
@@ -46,7 +46,7 @@ static_assert(sizeof(KernelRounding) == 88);
 // Random key of a run. The first run uses `key` itself, as the host does.
 TUTTI_HOST_DEVICE inline std::uint64_t key_of_run(std::uint64_t key, std::uint32_t run) {
   if (run == 0) return key;
-  const PhiloxBlock other = philox({{run, 0, 1, 0}}, key);
+  const PhiloxWords other = philox({{run, 0, 1, 0}}, key);
   return std::uint64_t{other.words[1]} << 32 | other.words[0];
 }
 

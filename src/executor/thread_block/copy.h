@@ -5,11 +5,11 @@
 
 namespace tutti {
 
-// Copies units u, u + workers, ... of those that begin at `begin`.
+// Copies units u, u + thread_count, ... of those that begin at `begin`.
 template <typename Unit, std::uint32_t kCount>
-TUTTI_HOST_DEVICE inline void copy_units(const FoldOperands& operands, Crew crew, std::uint64_t begin,
+TUTTI_HOST_DEVICE inline void copy_units(const FoldOperands& operands, ThreadGroup threads, std::uint64_t begin,
                                          std::uint64_t u) {
-  const std::uint64_t stride = crew.workers * sizeof(Unit);
+  const std::uint64_t stride = threads.count * sizeof(Unit);
   const std::uint64_t at = begin + u * sizeof(Unit);
   Unit units[kCount];
   const std::byte* from = operands.sources[0] + at;
@@ -23,31 +23,33 @@ TUTTI_HOST_DEVICE inline void copy_units(const FoldOperands& operands, Crew crew
 
 // Not inlined, like the folds.
 template <typename Unit>
-TUTTI_HOST_DEVICE [[gnu::noinline]] void copy_as(const FoldOperands& operands, std::uint64_t bytes, Crew crew) {
+TUTTI_HOST_DEVICE [[gnu::noinline]] void copy_as(const FoldOperands& operands, std::uint64_t bytes,
+                                                 ThreadGroup threads) {
   constexpr std::uint32_t kInFlight = 8;
-  const std::uint64_t stride = crew.workers;
+  const std::uint64_t stride = threads.count;
   const std::uint64_t head = head_before(operands, sizeof(Unit), bytes);
   const std::uint64_t units = (bytes - head) / sizeof(Unit);
-  std::uint64_t u = crew.worker;
+  std::uint64_t u = threads.index;
   TUTTI_ROLLED
   for (; u + (kInFlight - 1) * stride < units; u += kInFlight * stride)
-    copy_units<Unit, kInFlight>(operands, crew, head, u);
+    copy_units<Unit, kInFlight>(operands, threads, head, u);
   TUTTI_ROLLED
-  for (; u < units; u += stride) copy_units<Unit, 1>(operands, crew, head, u);
+  for (; u < units; u += stride) copy_units<Unit, 1>(operands, threads, head, u);
   const std::uint64_t loose = bytes - units * sizeof(Unit);  // Bytes before and after the units.
   TUTTI_ROLLED
-  for (std::uint64_t i = crew.worker; i < loose; i += stride)
-    copy_units<std::byte, 1>(operands, crew, 0, i < head ? i : i + units * sizeof(Unit));
+  for (std::uint64_t i = threads.index; i < loose; i += stride)
+    copy_units<std::byte, 1>(operands, threads, 0, i < head ? i : i + units * sizeof(Unit));
 }
 
 // Copies the only source to every target, bit by bit.
-TUTTI_HOST_DEVICE inline void block_copy(const FoldOperands& operands, std::uint64_t bytes, Crew crew) {
+TUTTI_HOST_DEVICE inline void thread_block_copy(const FoldOperands& operands, std::uint64_t bytes,
+                                                ThreadGroup threads) {
   switch (common_alignment(operands)) {
-    case 16: return copy_as<Pack>(operands, bytes, crew);
-    case 8: return copy_as<std::uint64_t>(operands, bytes, crew);
-    case 4: return copy_as<std::uint32_t>(operands, bytes, crew);
-    case 2: return copy_as<std::uint16_t>(operands, bytes, crew);
-    default: return copy_as<std::uint8_t>(operands, bytes, crew);
+    case 16: return copy_as<Pack>(operands, bytes, threads);
+    case 8: return copy_as<std::uint64_t>(operands, bytes, threads);
+    case 4: return copy_as<std::uint32_t>(operands, bytes, threads);
+    case 2: return copy_as<std::uint16_t>(operands, bytes, threads);
+    default: return copy_as<std::uint8_t>(operands, bytes, threads);
   }
 }
 

@@ -23,13 +23,13 @@ struct CorrectTask {
   }
 };
 
-// Workers: the threads that share a group; GroupCrew for this processor.
-template <class Form, class Workers = GroupCrew>
+// Threads: the threads that share a group; GroupThreads for this processor.
+template <class Form, class Threads = GroupThreads>
 class Correct {
  public:
-  TUTTI_HOST_DEVICE Correct(const CorrectTask& task, Crew crew)
+  TUTTI_HOST_DEVICE Correct(const CorrectTask& task, ThreadGroup threads)
       : task_(task),
-        crew_(crew.worker, crew.workers),
+        threads_(threads.index, threads.count),
         range_(range_of(task.type)),
         dithers_(task.rounding->dithers != 0),
         key_(task.rounding->runs == nullptr ? task.rounding->input_key
@@ -38,20 +38,20 @@ class Correct {
   TUTTI_HOST_DEVICE void run() const {
     const std::uint64_t groups = task_.groups_of_block();
     TUTTI_ROLLED
-    for (std::uint64_t at = crew_.first(); at < groups * task_.blocks; at += crew_.step()) {
+    for (std::uint64_t at = threads_.first(); at < groups * task_.blocks; at += threads_.step()) {
       const std::uint64_t block = at / groups;
       TUTTI_ROLLED
-      for (std::uint32_t i = crew_.place() * kShare; i < kCompressionGroup; i += Workers::kWorkers * kShare)
-        correct(block * task_.count, Spot::of(at - block * groups, i, task_.count, kShare));
+      for (std::uint32_t i = threads_.index() * kShare; i < kCompressionGroup; i += Threads::kThreads * kShare)
+        correct(block * task_.count, SharePosition::of(at - block * groups, i, task_.count, kShare));
     }
   }
 
  private:
-  using Share = CompressedShare<Form, Workers>;
+  using Share = CompressedShare<Form, Threads>;
   static constexpr std::uint32_t kShare = Share::kCount;
 
   // `first`: first element of the block.
-  TUTTI_HOST_DEVICE void correct(std::uint64_t first, const Spot& spot) const {
+  TUTTI_HOST_DEVICE void correct(std::uint64_t first, const SharePosition& spot) const {
     const std::uint64_t element_bytes = size_of(task_.type);
     auto* const residual = reinterpret_cast<std::byte*>(task_.residual + first);
     Share share = {}, rests = {};
@@ -69,9 +69,9 @@ class Correct {
       values[i] = i < spot.count ? sum : 0;
     }
     if (dithers_) {
-      share.encode(values, range_, crew_, Dither{key_, first + spot.begin()});
+      share.encode(values, range_, threads_, Dither{key_, first + spot.begin()});
     } else {
-      share.encode(values, range_, crew_);
+      share.encode(values, range_, threads_);
     }
     share.decode(decoded);
     Share::template store<std::uint32_t>(residual, spot, [&](std::uint32_t i) {
@@ -81,7 +81,7 @@ class Correct {
     store(task_.held + first * element_bytes, spot, decoded);
   }
 
-  TUTTI_HOST_DEVICE void store(std::byte* to, const Spot& spot, const float* values) const {
+  TUTTI_HOST_DEVICE void store(std::byte* to, const SharePosition& spot, const float* values) const {
     const auto bits = [&](std::uint32_t i) { return bits_of(task_.type, values[i]); };
     if (task_.type == DataType::float32) return Share::template store<std::uint32_t>(to, spot, bits);
     Share::template store<std::uint16_t>(to, spot,
@@ -89,14 +89,14 @@ class Correct {
   }
 
   const CorrectTask& task_;
-  const Workers crew_;
+  const Threads threads_;
   const GroupRange range_;
   const bool dithers_;
   const std::uint64_t key_;
 };
 
-TUTTI_HOST_DEVICE inline void correct(const CorrectTask& task, Crew crew) {
-  visit_form(task.compression, [&]<class Form>(Type<Form>) { Correct<Form>(task, crew).run(); });
+TUTTI_HOST_DEVICE inline void correct(const CorrectTask& task, ThreadGroup threads) {
+  visit_form(task.compression, [&]<class Form>(Type<Form>) { Correct<Form>(task, threads).run(); });
 }
 
 }  // namespace tutti

@@ -13,7 +13,7 @@
 #include "src/base/path.h"
 #include "src/base/status.h"
 #include "src/executor/thread_block/batch.h"
-#include "transports/device_block.h"
+#include "transports/device_region.h"
 #include "transports/shm/segment.h"
 
 namespace tutti {
@@ -56,7 +56,7 @@ struct DeviceTraits {
   ComputeSharing sharing = ComputeSharing::all_processes;
   // Hardware queues per process; streams beyond this number share queues and wait for each other.
   std::uint32_t queues = ~0U;
-  // Passed to NICs; see DeviceBlock.
+  // Passed to NICs; see DeviceRegion.
   MemoryKind memory = MemoryKind::cuda;
   bool orders_writes = false;
 };

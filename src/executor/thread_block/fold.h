@@ -18,10 +18,10 @@ constexpr std::uint32_t packs_in_flight() {
 }
 
 template <typename T, Reduction kReduction>
-class BlockFold {
+class ThreadBlockFold {
  public:
-  TUTTI_HOST_DEVICE BlockFold(const FoldTask& task, const FoldOperands& operands, Crew crew)
-      : operands_(operands), crew_(crew), ranks_(task.ranks) {
+  TUTTI_HOST_DEVICE ThreadBlockFold(const FoldTask& task, const FoldOperands& operands, ThreadGroup threads)
+      : operands_(operands), threads_(threads), ranks_(task.ranks) {
     if constexpr (Format<T>::is_float) {
       factor_ = static_cast<Accumulator<T>>(task.scale);
     } else {
@@ -33,8 +33,8 @@ class BlockFold {
     const std::uint64_t head = operands_.head / sizeof(T);
     const std::uint64_t packs = (operands_.count - head) / kWidth;
     const std::uint64_t begin = head * sizeof(T);
-    const std::uint64_t stride = crew_.workers;
-    std::uint64_t p = crew_.worker;
+    const std::uint64_t stride = threads_.count;
+    std::uint64_t p = threads_.index;
     if constexpr (kInFlight > 1) {
       TUTTI_ROLLED
       for (; p + (kInFlight - 1) * stride < packs; p += kInFlight * stride) fold_units<Pack, kInFlight>(begin, p);
@@ -43,7 +43,7 @@ class BlockFold {
     for (; p < packs; p += stride) fold_units<Pack, 1>(begin, p);
     const std::uint64_t loose = operands_.count - packs * kWidth;  // Elements before and after the packs.
     TUTTI_ROLLED
-    for (std::uint64_t i = crew_.worker; i < loose; i += stride)
+    for (std::uint64_t i = threads_.index; i < loose; i += stride)
       fold_units<Bits<T>, 1>(0, i < head ? i : i + packs * kWidth);
   }
 
@@ -68,12 +68,12 @@ class BlockFold {
     return Element::write(value);
   }
 
-  // Loads units u, u + workers, ... of those that begin at `begin`.
+  // Loads units u, u + thread_count, ... of those that begin at `begin`.
   template <typename Unit, std::uint32_t kCount>
   TUTTI_HOST_DEVICE void load(std::uint32_t source, std::uint64_t begin, std::uint64_t u, Bits<T>* bits) const {
     const std::byte* from = operands_.sources[source] + begin + u * sizeof(Unit);
     for (std::uint32_t n = 0; n < kCount; ++n) {
-      const Unit unit = load_unit<Unit>(from + std::uint64_t{n} * crew_.workers * sizeof(Unit));
+      const Unit unit = load_unit<Unit>(from + std::uint64_t{n} * threads_.count * sizeof(Unit));
       std::memcpy(bits + n * (sizeof(Unit) / sizeof(T)), &unit, sizeof unit);
     }
   }
@@ -102,21 +102,22 @@ class BlockFold {
       for (std::uint32_t n = 0; n < kCount; ++n) {
         Unit unit;
         std::memcpy(&unit, bits + n * (sizeof(Unit) / sizeof(T)), sizeof unit);
-        store_unit(to + std::uint64_t{n} * crew_.workers * sizeof(Unit), unit);
+        store_unit(to + std::uint64_t{n} * threads_.count * sizeof(Unit), unit);
       }
     }
   }
 
   const FoldOperands operands_;
-  const Crew crew_;
+  const ThreadGroup threads_;
   const std::uint32_t ranks_;
   Accumulator<T> factor_{};
 };
 
 // One fold of one type and reduction. Not inlined, so that the interpreter does not need the registers of every type.
 template <typename T, Reduction kReduction>
-TUTTI_HOST_DEVICE [[gnu::noinline]] void fold_as(const FoldTask& task, const FoldOperands& operands, Crew crew) {
-  BlockFold<T, kReduction>(task, operands, crew).run();
+TUTTI_HOST_DEVICE [[gnu::noinline]] void fold_as(const FoldTask& task, const FoldOperands& operands,
+                                                 ThreadGroup threads) {
+  ThreadBlockFold<T, kReduction>(task, operands, threads).run();
 }
 
 // Sums and products of integers wrap, so signedness is irrelevant.
@@ -124,19 +125,19 @@ template <typename T>
 using Wrapping = std::conditional_t<Format<T>::is_float, T, Accumulator<T>>;
 
 template <typename T>
-TUTTI_HOST_DEVICE inline void fold_of(const FoldTask& task, const FoldOperands& operands, Crew crew) {
+TUTTI_HOST_DEVICE inline void fold_of(const FoldTask& task, const FoldOperands& operands, ThreadGroup threads) {
   switch (task.reduction) {
-    case Reduction::sum: return fold_as<Wrapping<T>, Reduction::sum>(task, operands, crew);
-    case Reduction::prod: return fold_as<Wrapping<T>, Reduction::prod>(task, operands, crew);
-    case Reduction::min: return fold_as<T, Reduction::min>(task, operands, crew);
-    case Reduction::max: return fold_as<T, Reduction::max>(task, operands, crew);
-    case Reduction::avg: return fold_as<T, Reduction::avg>(task, operands, crew);
-    case Reduction::pre_mul_sum: return fold_as<Wrapping<T>, Reduction::pre_mul_sum>(task, operands, crew);
+    case Reduction::sum: return fold_as<Wrapping<T>, Reduction::sum>(task, operands, threads);
+    case Reduction::prod: return fold_as<Wrapping<T>, Reduction::prod>(task, operands, threads);
+    case Reduction::min: return fold_as<T, Reduction::min>(task, operands, threads);
+    case Reduction::max: return fold_as<T, Reduction::max>(task, operands, threads);
+    case Reduction::avg: return fold_as<T, Reduction::avg>(task, operands, threads);
+    case Reduction::pre_mul_sum: return fold_as<Wrapping<T>, Reduction::pre_mul_sum>(task, operands, threads);
   }
 }
 
 // Replaces other reductions by an equivalent sum, which is the fastest fold.
-TUTTI_HOST_DEVICE inline FoldTask plainest(FoldTask task, const FoldOperands& operands) {
+TUTTI_HOST_DEVICE inline FoldTask simplest_equivalent(FoldTask task, const FoldOperands& operands) {
   if (task.reduction == Reduction::sum) task.scale = 1;
   if (task.reduction != Reduction::avg) return task;
   const bool divides = operands.complete && task.ranks > 1;
@@ -149,29 +150,29 @@ TUTTI_HOST_DEVICE inline FoldTask plainest(FoldTask task, const FoldOperands& op
 
 // Computes ((s0 op s1) op s2) ... for every target, as FoldFunction in cpu/fold.h. Dispatches on type and reduction,
 // once per step.
-TUTTI_HOST_DEVICE inline void block_fold(const FoldTask& task, FoldOperands operands, Crew crew) {
-  const FoldTask plain = plainest(task, operands);
+TUTTI_HOST_DEVICE inline void thread_block_fold(const FoldTask& task, FoldOperands operands, ThreadGroup threads) {
+  const FoldTask plain = simplest_equivalent(task, operands);
   const bool divides = task.reduction == Reduction::avg && operands.complete && task.ranks > 1;
   const bool scales = task.reduction == Reduction::pre_mul_sum && operands.scaled[0] != 0;
   if (operands.source_count == 1 && !divides && !scales) {
-    return block_copy(operands, operands.count * size_of(task.type), crew);
+    return thread_block_copy(operands, operands.count * size_of(task.type), threads);
   }
   operands.head = pack_head(operands, operands.count * size_of(task.type));
   switch (task.type) {
-    case DataType::int8: return fold_of<std::int8_t>(plain, operands, crew);
-    case DataType::uint8: return fold_of<std::uint8_t>(plain, operands, crew);
-    case DataType::int16: return fold_of<std::int16_t>(plain, operands, crew);
-    case DataType::uint16: return fold_of<std::uint16_t>(plain, operands, crew);
-    case DataType::int32: return fold_of<std::int32_t>(plain, operands, crew);
-    case DataType::uint32: return fold_of<std::uint32_t>(plain, operands, crew);
-    case DataType::int64: return fold_of<std::int64_t>(plain, operands, crew);
-    case DataType::uint64: return fold_of<std::uint64_t>(plain, operands, crew);
-    case DataType::float16: return fold_of<Float16>(plain, operands, crew);
-    case DataType::bfloat16: return fold_of<BFloat16>(plain, operands, crew);
-    case DataType::float32: return fold_of<float>(plain, operands, crew);
-    case DataType::float64: return fold_of<double>(plain, operands, crew);
-    case DataType::float8_e4m3: return fold_of<Float8E4M3>(plain, operands, crew);
-    case DataType::float8_e5m2: return fold_of<Float8E5M2>(plain, operands, crew);
+    case DataType::int8: return fold_of<std::int8_t>(plain, operands, threads);
+    case DataType::uint8: return fold_of<std::uint8_t>(plain, operands, threads);
+    case DataType::int16: return fold_of<std::int16_t>(plain, operands, threads);
+    case DataType::uint16: return fold_of<std::uint16_t>(plain, operands, threads);
+    case DataType::int32: return fold_of<std::int32_t>(plain, operands, threads);
+    case DataType::uint32: return fold_of<std::uint32_t>(plain, operands, threads);
+    case DataType::int64: return fold_of<std::int64_t>(plain, operands, threads);
+    case DataType::uint64: return fold_of<std::uint64_t>(plain, operands, threads);
+    case DataType::float16: return fold_of<Float16>(plain, operands, threads);
+    case DataType::bfloat16: return fold_of<BFloat16>(plain, operands, threads);
+    case DataType::float32: return fold_of<float>(plain, operands, threads);
+    case DataType::float64: return fold_of<double>(plain, operands, threads);
+    case DataType::float8_e4m3: return fold_of<Float8E4M3>(plain, operands, threads);
+    case DataType::float8_e5m2: return fold_of<Float8E5M2>(plain, operands, threads);
   }
 }
 

@@ -18,12 +18,12 @@ class FreeList {
     auto operator<=>(const Kind&) const = default;
   };
 
-  // Returns a cached block of exactly this kind, with its old contents; null if there is none.
+  // Returns cached memory of exactly this kind, with its old contents; null if there is none.
   std::byte* take(const Kind& kind);
   void keep(std::byte* memory, const Kind& kind) { kept_.emplace(kind, memory); }
-  // Withdraws a block from reuse.
+  // Withdraws memory from reuse.
   void set_aside(std::byte* memory, const Kind& kind);
-  // Returns and forgets all blocks that may be freed. Plain blocks that were set aside are not among them, because
+  // Returns and forgets all memory that may be freed. Plain memory that was set aside is not among them, because
   // other processes would lose them.
   std::vector<std::byte*> give_up();
 

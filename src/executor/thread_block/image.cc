@@ -54,14 +54,14 @@ Extents extents_of(const Program& program) {
 }
 
 // Bytes from the begin of a peer's buffer to the end of the last unit that a step accesses.
-std::uint64_t bytes_of_peers(std::span<const Operand> operands, Place place, std::uint32_t units,
+std::uint64_t bytes_of_peers(std::span<const Operand> operands, Space space, std::uint32_t units,
                              const Launch& launch) {
   std::uint64_t end = 0;
   for (const Operand& operand : operands) {
-    if (operand.place != place || operand.reserved == 0) continue;
+    if (operand.space != space || operand.reserved == 0) continue;
     for (std::uint32_t i = 0; i < operand.count; ++i) end = std::max<std::uint64_t>(end, operand.unit(i) + 1);
   }
-  const Blocks& blocks = place == Place::input ? launch.input : launch.output;
+  const Blocks& blocks = space == Space::input ? launch.input : launch.output;
   return unit_begin(blocks.count, units, end) * launch.element_bytes;
 }
 
@@ -81,21 +81,21 @@ std::uint64_t base_of(const StraightMemory& memory, const Launch& launch) {
 }  // namespace
 
 std::vector<std::byte> make_image(const Program& program, const Launch& launch, const StraightProgram& straight,
-                                  std::uint32_t ranks, bool meets, std::uint64_t stage_bytes) {
+                                  std::uint32_t ranks, bool accesses_peers, std::uint64_t stage_bytes) {
   const Extents extents = extents_of(program);
   ImageWriter writer;
   Image image;
   image.ranks = ranks;
   image.widest = program.widest;
-  image.meets = meets;
+  image.accesses_peers = accesses_peers;
   image.stage_bytes = static_cast<std::uint32_t>((stage_bytes + kAlignment - 1) / kAlignment * kAlignment);
   image.lane_count = image.lanes_apart = extents.lanes;
   image.stage_count = program.stage_count;
   image.units = program.units;
   const std::span<const Operand> operands(program.operands, extents.operands);
   image.operands = writer.add(operands);
-  image.peer_input_bytes = bytes_of_peers(operands, Place::input, program.units, launch);
-  image.peer_output_bytes = bytes_of_peers(operands, Place::output, program.units, launch);
+  image.peer_input_bytes = bytes_of_peers(operands, Space::input, program.units, launch);
+  image.peer_output_bytes = bytes_of_peers(operands, Space::output, program.units, launch);
   const Straight view = straight.view();
   if (view.stages != nullptr) {
     std::vector<StraightLane> lanes = straight.lanes;

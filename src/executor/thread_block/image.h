@@ -1,5 +1,5 @@
-// An image is a prepared call in one contiguous block without addresses. Thread blocks copy it to shared memory and run
-// it. The host builds it once per shape of call. All channels use the same image, or one for each order of ranks.
+// An image is a prepared call in one contiguous region without addresses. Thread blocks copy it to shared memory and
+// run it. The host builds it once per shape of call. All channels use the same image, or one for each order of ranks.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Image {
   std::uint32_t stage_bytes = 0;  // Size of a staging buffer for an LL message; 0: none.
   std::uint32_t stage_count = 0;
   std::uint32_t units = 1;
-  std::uint32_t meets = 0;  // 1: accesses peers' memory.
+  std::uint32_t accesses_peers = 0;  // 1: accesses peers' memory.
   // Interpreted programs only, except operands.
   std::uint32_t steps = 0, operands = 0, rounds = 0, stages = 0;
   // Straight programs only.
@@ -40,10 +40,10 @@ static_assert(sizeof(Image) == 104 + sizeof(FoldTask) + sizeof(Launch) && sizeof
 inline constexpr std::uint64_t kBaseInput = 0, kBaseOutput = 1, kBaseScratch = 2, kBasePeers = 3;  // Two per peer.
 
 // Returns the image of a launch. `launch` must have its final layout. launch.straight must be the view of `straight`,
-// which is empty for interpreted programs. `ranks` is that of the problem. `meets` is true if the program accesses
-// peers' memory.
+// which is empty for interpreted programs. `ranks` is that of the problem. `accesses_peers` is true if the program
+// accesses peers' memory.
 std::vector<std::byte> make_image(const Program& program, const Launch& launch, const StraightProgram& straight,
-                                  std::uint32_t ranks, bool meets, std::uint64_t stage_bytes);
+                                  std::uint32_t ranks, bool accesses_peers, std::uint64_t stage_bytes);
 
 // Concatenates the images of one call, padded to the length of the longest.
 std::vector<std::byte> join_images(std::vector<std::vector<std::byte>> images);

@@ -7,9 +7,9 @@
 #include "src/executor/ports.h"
 
 #if defined(__CUDA_ARCH__)
-#include "src/executor/thread_block/row_crew_cuda.h"
+#include "src/executor/thread_block/row_threads_cuda.h"
 #else
-#include "src/executor/thread_block/row_crew_portable.h"
+#include "src/executor/thread_block/row_threads_portable.h"
 #endif
 
 namespace tutti {
@@ -29,36 +29,36 @@ TUTTI_HOST_DEVICE inline std::uint32_t in_row(std::uint64_t bytes, std::uint64_t
   return static_cast<std::uint32_t>(bytes - begin < kRowData ? bytes - begin : kRowData);
 }
 
-// Sends the rows of thread `worker` of `workers`.
+// Sends the rows of thread `thread` of `thread_count`.
 TUTTI_HOST_DEVICE [[gnu::noinline]] inline void ll128_send(std::byte* slot, std::uint64_t flag, const std::byte* from,
-                                                           std::uint64_t bytes, std::uint32_t worker,
-                                                           std::uint32_t workers) {
-  const RowCrew crew(worker, workers);
+                                                           std::uint64_t bytes, std::uint32_t thread,
+                                                           std::uint32_t thread_count) {
+  const RowThreads threads(thread, thread_count);
   const std::uint64_t rows = ll128_lines_for(bytes);
-  for (std::uint64_t r = crew.first(); r < rows; r += crew.step())
-    crew.put(slot + r * kRowBytes, flag, from + r * kRowData, in_row(bytes, r * kRowData));
+  for (std::uint64_t r = threads.first(); r < rows; r += threads.step())
+    threads.put(slot + r * kRowBytes, flag, from + r * kRowData, in_row(bytes, r * kRowData));
 }
 
 // Copies this thread's rows to `to`, which must be aligned to 8 bytes. `await` takes a poll function and returns its
 // result. Returns null if all rows have arrived, otherwise the address of a missing flag.
 template <typename Await>
 TUTTI_HOST_DEVICE inline const std::uint64_t* ll128_receive(const std::byte* slot, std::uint64_t flag, std::byte* to,
-                                                            std::uint64_t bytes, std::uint32_t worker,
-                                                            std::uint32_t workers, Await&& await) {
-  const RowCrew crew(worker, workers);
+                                                            std::uint64_t bytes, std::uint32_t thread,
+                                                            std::uint32_t thread_count, Await&& await) {
+  const RowThreads threads(thread, thread_count);
   const std::uint64_t rows = ll128_lines_for(bytes);
-  for (std::uint64_t r = crew.first(); r < rows; r += crew.step()) {
+  for (std::uint64_t r = threads.first(); r < rows; r += threads.step()) {
     const std::byte* row = slot + r * kRowBytes;
     const auto* found = reinterpret_cast<const std::uint64_t*>(row + kRowData);
     Progress progress = Progress::done;
-    if (crew.leads()) {
+    if (threads.leads()) {
       progress = await([&] {
         if (load_acquire(found) == flag) return Progress::done;
         return flag_mismatch(found, flag) ? Progress::mismatch : Progress::waiting;
       });
     }
-    if (!crew.all_done(progress == Progress::done)) return found;
-    crew.take(row, to + r * kRowData, in_row(bytes, r * kRowData));
+    if (!threads.all_done(progress == Progress::done)) return found;
+    threads.take(row, to + r * kRowData, in_row(bytes, r * kRowData));
   }
   return nullptr;
 }

@@ -32,12 +32,13 @@ struct FoldOperands {
   std::uint32_t target_count = 0;
   std::uint64_t count = 0;  // Elements.
   bool complete = false;    // avg: divide by `ranks`.
-  std::uint64_t head = 0;   // Set by block_fold(): bytes before the first pack.
+  std::uint64_t head = 0;   // Set by thread_block_fold(): bytes before the first pack.
 };
 
-struct Crew {
-  std::uint32_t worker = 0;
-  std::uint32_t workers = 1;
+// A thread of a group, and the size of the group.
+struct ThreadGroup {
+  std::uint32_t index = 0;
+  std::uint32_t count = 1;
 };
 
 struct alignas(16) Pack {

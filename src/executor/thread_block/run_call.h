@@ -27,26 +27,27 @@ TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel& chann
 // With time slicing, a launch may have been blocked until its stream was released after a failure. The memory of its
 // call, including the image, may be freed by then. Returns true in that case, on all threads.
 template <typename ThreadBlock>
-TUTTI_HOST_DEVICE bool is_late(ThreadBlock& block) {
-  const bool too_late = block.worker() == 0 && block.too_late();
-  return block.agree(too_late ? Progress::waiting : Progress::done) != Progress::done;
+TUTTI_HOST_DEVICE bool is_late(ThreadBlock& thread_block) {
+  const bool too_late = thread_block.thread() == 0 && thread_block.too_late();
+  return thread_block.agree(too_late ? Progress::waiting : Progress::done) != Progress::done;
 }
 
-// Called by all threads of the block. `memory` is the block's own, of ChannelLayout size, unless the call has a
-// workspace. `Backend` is CompressedBackend for batches with has_compressed_messages() (compression).
-template <template <typename> typename Backend = BlockBackend, typename ThreadBlock>
-TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, ThreadBlock block, std::byte* memory) {
+// Called by all threads of the thread block. `memory` is the thread block's own, of ChannelLayout size, unless the call
+// has a workspace. `Backend` is CompressedBackend for batches with has_compressed_messages() (compression).
+template <template <typename> typename Backend = ThreadBlockBackend, typename ThreadBlock>
+TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, ThreadBlock thread_block,
+                                std::byte* memory) {
   if (channel >= entry.channels) return;
   if (entry.call.workspace != nullptr) memory = entry.call.workspace + std::size_t{channel} * entry.workspace_bytes;
-  KernelTurn* turn = entry.watch.turns == nullptr ? nullptr : entry.watch.turns + channel;
-  if (turn != nullptr && (turn->state >= TurnState::done || is_late(block))) return;
-  const bool last = turn == nullptr || turn->last != 0;
-  if (channel == 0 && block.worker() == 0) store_release(&entry.watch.reported->begun, entry.watch.number);
-  Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, block, memory, turn);
+  TimeSlice* time_slice = entry.watch.time_slices == nullptr ? nullptr : entry.watch.time_slices + channel;
+  if (time_slice != nullptr && (time_slice->state >= TimeSliceState::done || is_late(thread_block))) return;
+  const bool last = time_slice == nullptr || time_slice->last != 0;
+  if (channel == 0 && thread_block.thread() == 0) store_release(&entry.watch.reported->begun, entry.watch.number);
+  Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, thread_block, memory, time_slice);
   const Progress progress = run.run();
   if (progress == Progress::waiting && !last) return;
-  if (turn != nullptr && block.worker() == 0)
-    turn->state = progress == Progress::done ? TurnState::done : TurnState::failed;
+  if (time_slice != nullptr && thread_block.thread() == 0)
+    time_slice->state = progress == Progress::done ? TimeSliceState::done : TimeSliceState::failed;
   if (progress != Progress::done) write_report(entry, run, channel, progress);
 }
 

@@ -22,11 +22,11 @@ TUTTI_HOST_DEVICE inline std::uint64_t words_for(std::uint64_t bytes) {
   return bytes == 0 ? 1 : (bytes + kWordData - 1) / kWordData;
 }
 
-// Sends the words of thread `worker` of `workers`.
+// Sends the words of thread `thread` of `thread_count`.
 TUTTI_HOST_DEVICE inline void words_send(std::byte* slot, std::uint64_t flag, const std::byte* from,
-                                         std::uint64_t bytes, std::uint32_t worker, std::uint32_t workers) {
+                                         std::uint64_t bytes, std::uint32_t thread, std::uint32_t thread_count) {
   const std::uint64_t words = words_for(bytes);
-  for (std::uint64_t w = worker; w < words; w += workers) {
+  for (std::uint64_t w = thread; w < words; w += thread_count) {
     const std::uint64_t begin = w * kWordData;
     std::uint64_t data = 0;
     std::memcpy(&data, from + begin, bytes - begin < kWordData ? bytes - begin : kWordData);
@@ -43,10 +43,10 @@ TUTTI_HOST_DEVICE inline void words_send(std::byte* slot, std::uint64_t flag, co
 // slot.
 template <typename Await>
 TUTTI_HOST_DEVICE inline const std::uint64_t* words_receive(const std::byte* slot, std::uint64_t flag, std::byte* to,
-                                                            std::uint64_t bytes, std::uint32_t worker,
-                                                            std::uint32_t workers, Await&& await) {
+                                                            std::uint64_t bytes, std::uint32_t thread,
+                                                            std::uint32_t thread_count, Await&& await) {
   const std::uint64_t words = words_for(bytes);
-  for (std::uint64_t w = worker; w < words; w += workers) {
+  for (std::uint64_t w = thread; w < words; w += thread_count) {
     const auto* pair = reinterpret_cast<const std::uint64_t*>(slot + w * kWordBytes);
     std::uint64_t data = 0;
     const Progress progress = await([&] {

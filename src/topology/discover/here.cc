@@ -44,14 +44,14 @@ std::optional<std::uint32_t> domain_of_cpus(const std::vector<std::uint32_t>& cp
   return std::nullopt;
 }
 
-DevicePlace place_of_device(const std::string& bus_id, const Sources& sources) {
-  DevicePlace place;
-  if (!is_bus_id(bus_id)) return place;
+DeviceLocation locate_device(const std::string& bus_id, const Sources& sources) {
+  DeviceLocation location;
+  if (!is_bus_id(bus_id)) return location;
   const std::string device = resolved(sources.sys + "/bus/pci/devices/" + bus_id);
-  if (device.empty()) return place;
-  place.found = true;
+  if (device.empty()) return location;
+  location.found = true;
   const std::int64_t domain = number_in(device + "/numa_node").value_or(-1);  // -1: the firmware does not report it.
-  if (domain >= 0) place.domain = static_cast<std::uint32_t>(domain);
+  if (domain >= 0) location.domain = static_cast<std::uint32_t>(domain);
   std::vector<std::string> nearest;
   std::size_t most = 0;
   for (const std::string& port : entries(sources.sys + "/class/infiniband")) {
@@ -60,13 +60,13 @@ DevicePlace place_of_device(const std::string& bus_id, const Sources& sources) {
     if (shared >= most) nearest.push_back(port);
     most = std::max(most, shared);
   }
-  if (nearest.empty()) return place;
+  if (nearest.empty()) return location;
   std::size_t before = 0;  // Devices of the same PCI class with a smaller bus id.
   const std::string kind = first_line(device + "/class").value_or("");
   for (const std::string& other : entries(sources.sys + "/bus/pci/devices"))
     before += other < bus_id && first_line(sources.sys + "/bus/pci/devices/" + other + "/class").value_or("") == kind;
-  place.port = nearest[before % nearest.size()];
-  return place;
+  location.port = nearest[before % nearest.size()];
+  return location;
 }
 
 }  // namespace tutti

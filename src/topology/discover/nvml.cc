@@ -202,12 +202,12 @@ class Driver {
   }
 
   std::optional<unsigned> field(void* device, unsigned id, unsigned link = 0) const {
-    NvmlField asked = {};
-    asked.id = id;
-    asked.scope = link;
-    asked.result = kNvmlNotSupported;
-    if (nvml_.fields == nullptr || nvml_.fields(device, 1, &asked) != 0 || asked.result != 0) return std::nullopt;
-    return asked.value;
+    NvmlField value = {};
+    value.id = id;
+    value.scope = link;
+    value.result = kNvmlNotSupported;
+    if (nvml_.fields == nullptr || nvml_.fields(device, 1, &value) != 0 || value.result != 0) return std::nullopt;
+    return value.value;
   }
 
   NodeId domain_of(NodeId id) {

@@ -43,7 +43,7 @@ const Plugin* find_plugin(const Library& library, const char* symbol) {
   return object;
 }
 
-std::string said(const char* function, std::int32_t error) {
+std::string error_text(const char* function, std::int32_t error) {
   return std::string(function) + " failed with error " + std::to_string(error);
 }
 
@@ -73,17 +73,17 @@ const TunerPlugin* TunerPlugin::of_process(const std::string& name) {
   static std::mutex& mutex = *new std::mutex;
   static auto& opened = *new std::map<std::string, std::unique_ptr<TunerPlugin>>;
   const std::lock_guard lock(mutex);
-  const auto [place, fresh] = opened.try_emplace(name);
-  if (!fresh) return place->second.get();
+  const auto [entry, fresh] = opened.try_emplace(name);
+  if (!fresh) return entry->second.get();
   Result<std::unique_ptr<TunerPlugin>> plugin = open(name);
   if (plugin.ok()) {
-    place->second = std::move(plugin).value();
-    log(LogLevel::info, "tuner plugin %s", place->second->name().c_str());
+    entry->second = std::move(plugin).value();
+    log(LogLevel::info, "tuner plugin %s", entry->second->name().c_str());
   } else {
     log(LogLevel::warn, "tuner plugin %s (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN) could not be loaded: %s",
         name.c_str(), std::move(plugin).status().message().c_str());
   }
-  return place->second.get();
+  return entry->second.get();
 }
 
 std::unique_ptr<TunerAdviser> TunerAdviser::make(const TunerPlugin* plugin, const AdvisedRanks& ranks) {
@@ -100,7 +100,7 @@ std::unique_ptr<TunerAdviser> TunerAdviser::make(const TunerPlugin* plugin, cons
     error = plugin->older_->init(ranks.ranks, ranks.hosts, log_for_plugin, &context);
   }
   if (error == kSuccess) return std::unique_ptr<TunerAdviser>(new TunerAdviser(*plugin, context));
-  log(LogLevel::warn, "tuner plugin %s is not used: %s", plugin->name().c_str(), said("init", error).c_str());
+  log(LogLevel::warn, "tuner plugin %s is not used: %s", plugin->name().c_str(), error_text("init", error).c_str());
   return nullptr;
 }
 
@@ -109,7 +109,7 @@ TunerAdviser::~TunerAdviser() {
   const std::int32_t error = end == nullptr ? kSuccess : end(context_);
   if (error == kSuccess) return;
   const char* function = plugin_.newer_ != nullptr ? "finalize" : "destroy";
-  log(LogLevel::warn, "tuner plugin %s: %s", plugin_.name().c_str(), said(function, error).c_str());
+  log(LogLevel::warn, "tuner plugin %s: %s", plugin_.name().c_str(), error_text(function, error).c_str());
 }
 
 Result<PluginChoice> TunerAdviser::consult(const Question& question, std::span<const Candidate> candidates) const {
@@ -122,10 +122,10 @@ Result<PluginChoice> TunerAdviser::consult(const Question& question, std::span<c
   const std::int32_t error =
       advise(context_, *collective, bytes_of(question), 1, reinterpret_cast<float**>(table.data()), kRows, kColumns,
              question.registered ? 1 : 0, &channels);
-  if (error != kSuccess) return Status(Code::unsupported, said("getCollInfo", error));
-  if (const std::string vain = wanted_in_vain(ours, table); !vain.empty() && logs(LogLevel::info))
+  if (error != kSuccess) return Status(Code::unsupported, error_text("getCollInfo", error));
+  if (const std::string unavailable = preferred_unavailable(ours, table); !unavailable.empty() && logs(LogLevel::info))
     log(LogLevel::info, "tuner plugin %s selects %s, which is not available for %s", plugin_.name().c_str(),
-        vain.c_str(), tutti::name(question.collective));
+        unavailable.c_str(), tutti::name(question.collective));
   return judge(ours, table, question.thread_blocks == 0 ? 0 : channels);
 }
 

@@ -42,7 +42,7 @@ bool is_time(float entry) { return std::isfinite(entry) && entry >= 0; }
 
 // Calls visit(row, column) for each entry of the table.
 template <typename Visit>
-void for_places(Visit&& visit) {
+void for_entries(Visit&& visit) {
   for (std::size_t row = 0; row < kRows; ++row) {
     for (std::size_t column = 0; column < kColumns; ++column) visit(row, column);
   }
@@ -98,7 +98,7 @@ Result<PluginChoice> judge(const Projection& before, const Table& after, std::in
   std::string no_number;
   std::optional<std::size_t> fastest;
   float min_us = 0;
-  for_places([&](std::size_t row, std::size_t column) {
+  for_entries([&](std::size_t row, std::size_t column) {
     const float entry = after[row][column];
     if (std::isnan(entry)) no_number = name_of(row, column);
     const std::int32_t candidate = before.candidate[row][column];
@@ -119,9 +119,9 @@ Result<PluginChoice> judge(const Projection& before, const Table& after, std::in
   return advised;
 }
 
-std::string wanted_in_vain(const Projection& before, const Table& after) {
+std::string preferred_unavailable(const Projection& before, const Table& after) {
   std::string wanted;
-  for_places([&](std::size_t row, std::size_t column) {
+  for_entries([&](std::size_t row, std::size_t column) {
     if (before.candidate[row][column] < 0 && is_time(after[row][column])) wanted = name_of(row, column);
   });
   return wanted;

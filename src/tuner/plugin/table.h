@@ -52,6 +52,6 @@ std::uint32_t hash(const PluginChoice& advised, std::span<const Candidate> candi
 Result<PluginChoice> judge(const Projection& before, const nccl_tuner::Table& after, std::int32_t channels);
 
 // Returns an entry such as "Tree/LL128" that the plugin requests but that has no candidate; empty if there is none.
-std::string wanted_in_vain(const Projection& before, const nccl_tuner::Table& after);
+std::string preferred_unavailable(const Projection& before, const nccl_tuner::Table& after);
 
 }  // namespace tutti

@@ -101,7 +101,7 @@ TEST_F(HostMemoryLanesOfProcesses, ConnectTimeSlicedProcesses) {
   constexpr Rank kRanks = 3;
   const File turns(::memfd_create("tutti-turns", MFD_CLOEXEC));
   const auto in_turns = [&] {
-    return host_rig({.unreachable = kNone, .sharing = ComputeSharing::none, .turns = turns.get()});
+    return host_rig({.unreachable = kNone, .sharing = ComputeSharing::none, .launch_lock = turns.get()});
   };
   const auto work = [](DeviceRanks& own, Rank first) {
     return own[0].is_time_sliced() ? run_all(own, first, kRanks) : "not in turns";

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "algorithms/catalogue.h"
-#include "src/communicator/peers/lane_region.h"
+#include "src/communicator/peers/pair_lanes.h"
 #include "tests/communicator/device/device_processes.h"
 
 namespace tutti::test {
@@ -48,7 +48,7 @@ TEST(LaneBudget, RejectsTooManyRanks) {
 TEST(LaneBudget, HoldsAllLanesOfPlans) {
   for (Rank ranks = 2; ranks <= 64; ++ranks) {
     const LaneBudget budget = budget_for(ranks).value();
-    LaneRegion region(nullptr, budget.bytes);
+    PairLanes region(nullptr, budget.bytes);
     for (std::uint16_t channel = 0; channel < budget.channels; ++channel) {
       for (std::uint16_t tag = 0; tag < kMaxLaneTags; ++tag) {
         LaneSpec spec = message_spec(0, 1, tag, budget.slots);
@@ -117,7 +117,7 @@ void add_tags(const std::vector<Plan>& plans, TagsByPair& tags) {
     for (std::size_t i = 0; i < plans[self].steps.size(); ++i) {
       const Step step = plans[self].steps[i];
       for (const Operand& target : step.targets) {
-        if (target.place == Place::lane) tags[{self, target.peer}].insert(target.tag);
+        if (target.space == Space::lane) tags[{self, target.peer}].insert(target.tag);
       }
     }
   }
@@ -153,7 +153,9 @@ TEST(LaneBudget, CoversTagsToOtherHosts) {
   EXPECT_EQ(most, 2 * kMaxLaneTags);
 }
 
-std::unique_ptr<DeviceRig> wide_rig() { return host_rig({.workers = 1, .thread_blocks = 64, .shares_by_file = true}); }
+std::unique_ptr<DeviceRig> wide_rig() {
+  return host_rig({.thread_count = 1, .thread_blocks = 64, .shares_by_file = true});
+}
 
 // Runs short and long calls, which use different protocols and up to the maximum number of channels. Returns "right" or
 // an error.

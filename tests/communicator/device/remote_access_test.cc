@@ -19,27 +19,27 @@ void await_all(DeviceRanks& own, const Shown& shown) {
   own.synchronize();
 }
 
-// Writes the record by which a rank announces its buffers for the second meeting, without a call. Must run before the
+// Writes the record by which a rank announces its buffers for the second exchange, without a call. Must run before the
 // rank registers a window. The sequence number counts two gathers of the registration, await_all() and the announced
 // call.
-void say(DeviceRig& rig, DeviceRanks& own, Rank rank, const BufferPlace& place) {
+void say(DeviceRig& rig, DeviceRanks& own, Rank rank, const BufferLocation& place) {
   CallRecord call =
       record_of(call_of(Collective::all_reduce, DataType::int32, kCount, nullptr, nullptr), own[0].options());
   call.sequence = own[0].board().last(rank) + 4;
-  MeetingRecord record;
-  record.meeting = 2;
+  AddressRecord record;
+  record.sequence = 2;
   record.input = record.output = place;
   record.signature = signature_of(call).word;
-  MeetingRecord* records = own[0].peers().records(rank).value();
+  AddressRecord* records = own[0].peers().records(rank).value();
   for (std::uint32_t channel = 0; channel < kMaxChannels; ++channel) {
-    auto* at = reinterpret_cast<std::byte*>(records + 2 * channel + record.meeting % 2);
+    auto* at = reinterpret_cast<std::byte*>(records + 2 * channel + record.sequence % 2);
     EXPECT_TRUE(rig.device().upload(at, std::as_bytes(std::span(&record, 1))).ok());
   }
 }
 
 // Returns work in which rank 1 announces an invalid buffer. Peers must report a mismatched call and not access the
 // buffer.
-Work refuse(const BufferPlace& place) {
+Work refuse(const BufferLocation& place) {
   return [place](DeviceRig& rig, DeviceRanks& own, Rank rank) -> std::string {
     if (rank == 1) say(rig, own, rank, place);
     Shown shown(rig, own);  // Becomes window 1.
@@ -59,13 +59,15 @@ const Work reject_bare_addresses = refuse({.offset = 0, .window = 0});
 const Work reject_unregistered = refuse({.offset = 0, .window = 2});
 
 bool in_remote_access(DeviceRanks& own, Rank rank) {
-  const auto& words = own[0].board().entry(rank).block_accesses;
+  const auto& words = own[0].board().entry(rank).thread_block_accesses;
   return std::any_of(std::begin(words), std::end(words),
                      [](const std::uint32_t& word) { return load_acquire(&word) != 0; });
 }
 
 // Returns the counter of remote accesses of rank 1 for a channel that no call uses.
-std::uint32_t& odd_access(DeviceRanks& own) { return own[0].board().entry(1).block_accesses[kMaxRemoteAccesses - 1]; }
+std::uint32_t& odd_access(DeviceRanks& own) {
+  return own[0].board().entry(1).thread_block_accesses[kMaxRemoteAccesses - 1];
+}
 
 // Marks rank 1 as accessing memory of peers. Rank 0 aborts when it sees the mark. Returns after the failure.
 void abort_during_remote_access(DeviceRanks& own, Rank rank) {

@@ -9,7 +9,7 @@ namespace {
 std::string sum_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
   if (shown.window() == 0) return "no window";
-  for (int turn = 0; turn < 3; ++turn) {  // Uses both records of a meeting.
+  for (int turn = 0; turn < 3; ++turn) {  // Uses both address records of a rank.
     shown.write(0, static_cast<std::int32_t>(rank + 1));
     shown.write(kCount, -7);
     const Status status = all_reduce(own, shown.at(0), shown.at(kCount));

@@ -113,9 +113,9 @@ TEST_F(PluginChoiceTest, IsFirstCandidateAmongEquals) {
 TEST_F(PluginChoiceTest, IgnoresMissingCandidates) {
   table_[4][2] = 0;
   EXPECT_EQ(chosen(), std::nullopt);
-  EXPECT_EQ(wanted_in_vain(before_, table_), "NVLS/Simple");
+  EXPECT_EQ(preferred_unavailable(before_, table_), "NVLS/Simple");
   table_ = before_.table;
-  EXPECT_EQ(wanted_in_vain(before_, table_), "");
+  EXPECT_EQ(preferred_unavailable(before_, table_), "");
 }
 
 TEST_F(PluginChoiceTest, RejectsInvalidTimes) {

@@ -1,6 +1,6 @@
 // Lanes between two ranks in one allocation: on the reader's device, opened by a writer in another process, or on
 // the host. Both ends lay out the lanes of collectives one after another, in the order in which their calls need
-// them. Matching calls give the same order, so no message is needed. Lanes of messages have fixed places.
+// them. Matching calls give the same order, so no message is needed. Lanes of messages have fixed offsets.
 #pragma once
 
 #include <map>
@@ -10,11 +10,11 @@
 
 namespace tutti {
 
-class LaneRegion {
+class PairLanes {
  public:
   // `memory`: zeroed, at the address that this rank's device uses; null: none.
-  LaneRegion() = default;
-  LaneRegion(std::byte* memory, std::size_t bytes) : memory_(memory), bytes_(bytes) {}
+  PairLanes() = default;
+  PairLanes(std::byte* memory, std::size_t bytes) : memory_(memory), bytes_(bytes) {}
 
   // Returns the lane, laid out at its first use. All lanes that a LaneBudget permits fit.
   Result<LanePair> lane(const LaneSpec& spec);

@@ -1,4 +1,4 @@
-#include "src/communicator/peers/lane_region.h"
+#include "src/communicator/peers/pair_lanes.h"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-Result<LanePair> LaneRegion::lane(const LaneSpec& spec) {
+Result<LanePair> PairLanes::lane(const LaneSpec& spec) {
   const auto known = lanes_.find(spec);
   if (known != lanes_.end()) return known->second;
   const std::size_t room = (kControlBytes + slots_bytes(spec) + kWordsBytes - 1) / kWordsBytes * kWordsBytes;

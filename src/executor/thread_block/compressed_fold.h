@@ -11,24 +11,27 @@ namespace tutti {
 
 // Whether rounding options are compiled in. Separate code, so that rarely used options cost the common case no
 // registers.
-enum class Rounds : std::uint8_t { to_nearest, as_requested };
+enum class RoundingOptions : std::uint8_t { to_nearest, as_requested };
 
-// Workers: the threads that share a group; GroupCrew for this processor.
-template <class Form, class Workers = GroupCrew, Rounds kRounds = Rounds::to_nearest>
-class CompressedBlockFold {
+// Threads: the threads that share a group; GroupThreads for this processor.
+template <class Form, class Threads = GroupThreads, RoundingOptions kRounds = RoundingOptions::to_nearest>
+class CompressedThreadBlockFold {
  public:
-  // `rounding` is ignored for Rounds::to_nearest.
-  TUTTI_HOST_DEVICE CompressedBlockFold(const FoldTask& task, Keeps keeps, const FoldOperands& operands,
-                                        const CompressedMarks& marks, Crew crew, const FoldRounding& rounding = {})
+  // `rounding` is ignored for RoundingOptions::to_nearest.
+  TUTTI_HOST_DEVICE CompressedThreadBlockFold(const FoldTask& task, RoundedStores rounded_stores,
+                                              const FoldOperands& operands, const CompressedMarks& marks,
+                                              ThreadGroup threads, const FoldRounding& rounding = {})
       : operands_(operands),
         marks_(marks),
-        crew_(crew.worker, crew.workers),
+        threads_(threads.index, threads.count),
         type_(task.type),
         reduction_(task.reduction),
         divisor_(task.reduction == Reduction::avg && operands.complete ? task.ranks : 1),
         factor_(static_cast<float>(task.scale)),
-        passes_(operands.source_count == 1 && is_message(marks.sources[0])),
-        keeps_(keeps == Keeps::sums ? operands.complete : keeps == Keeps::copies && !is_message(marks.sources[0])),
+        forwards_(operands.source_count == 1 && is_message(marks.sources[0])),
+        rounds_stores_(rounded_stores == RoundedStores::sums
+                           ? operands.complete
+                           : rounded_stores == RoundedStores::copies && !is_message(marks.sources[0])),
         rounding_(rounding),
         sends_(false) {
     TUTTI_ROLLED
@@ -38,34 +41,35 @@ class CompressedBlockFold {
   TUTTI_HOST_DEVICE void run() const {
     const std::uint64_t groups = (operands_.count + kCompressionGroup - 1) / kCompressionGroup;
     TUTTI_ROLLED
-    for (std::uint64_t group = crew_.first(); group < groups; group += kGroups * std::uint64_t{crew_.step()}) {
+    for (std::uint64_t group = threads_.first(); group < groups; group += kGroups * std::uint64_t{threads_.step()}) {
       bool decoded = false;
-      if constexpr (kRounds == Rounds::as_requested) decoded = was_decoded(group);
+      if constexpr (kRounds == RoundingOptions::as_requested) decoded = was_decoded(group);
       TUTTI_ROLLED
-      for (std::uint32_t at = crew_.place() * kShare; at < kCompressionGroup; at += Workers::kWorkers * kShare) {
-        Spot spots[kGroups];
+      for (std::uint32_t at = threads_.index() * kShare; at < kCompressionGroup; at += Threads::kThreads * kShare) {
+        SharePosition spots[kGroups];
         for (std::uint32_t n = 0; n < kGroups; ++n)
-          spots[n] = Spot::of(group + std::uint64_t{n} * crew_.step(), at, operands_.count, kShare);
+          spots[n] = SharePosition::of(group + std::uint64_t{n} * threads_.step(), at, operands_.count, kShare);
         fold(spots, decoded);
       }
     }
   }
 
  private:
-  static constexpr std::uint32_t kGroups = kRounds == Rounds::to_nearest ? Workers::template kGroups<Form::kBlock> : 1;
-  using Share = CompressedShare<Form, Workers>;
+  static constexpr std::uint32_t kGroups =
+      kRounds == RoundingOptions::to_nearest ? Threads::template kGroups<Form::kScaleBlock> : 1;
+  using Share = CompressedShare<Form, Threads>;
   static constexpr std::uint32_t kShare = Share::kCount;
   using Shares = Share[kGroups];
   using Values = float[kGroups][kShare];
-  using Spots = Spot[kGroups];
+  using Spots = SharePosition[kGroups];
 
   // All reads precede all writes, since targets may be in place. `decoded` is the result of was_decoded().
   TUTTI_HOST_DEVICE void fold(const Spots& spots, bool decoded) const {
     Shares shares = {};
     Values values;
     sum(spots, shares, values);
-    if (!passes_ && (sends_ || keeps_)) encode(spots, shares, values, decoded);
-    crew_.join();
+    if (!forwards_ && (sends_ || rounds_stores_)) encode(spots, shares, values, decoded);
+    threads_.join();
     TUTTI_ROLLED
     for (std::uint32_t k = 0; k < operands_.target_count; ++k) {
       std::byte* to = operands_.targets[k];
@@ -84,7 +88,7 @@ class CompressedBlockFold {
     load(0, spots, shares);
     if (operands_.source_count > 1) load(1, spots, ahead);
     decode(0, shares, values);
-    if (passes_) return;
+    if (forwards_) return;
     TUTTI_ROLLED
     for (std::uint32_t k = 1; k < operands_.source_count; ++k) {
       Values next;
@@ -153,27 +157,29 @@ class CompressedBlockFold {
   TUTTI_HOST_DEVICE void encode(const Spots& spots, Shares& shares, Values& values, bool decoded) const {
     for (std::uint32_t n = 0; n < kGroups; ++n) {
       for (std::uint32_t i = 0; i < kShare; ++i) values[n][i] = i < spots[n].count ? values[n][i] : 0;
-      if constexpr (kRounds == Rounds::to_nearest) {
-        shares[n].encode(values[n], range_of(type_), crew_);
+      if constexpr (kRounds == RoundingOptions::to_nearest) {
+        shares[n].encode(values[n], range_of(type_), threads_);
       } else {
         encode_as_requested(spots[n], shares[n], values[n], decoded);
       }
-      if (keeps_) shares[n].decode(values[n]);
+      if (rounds_stores_) shares[n].decode(values[n]);
     }
   }
 
-  TUTTI_HOST_DEVICE void encode_as_requested(const Spot& spot, Share& share, const float* values, bool decoded) const {
+  TUTTI_HOST_DEVICE void encode_as_requested(const SharePosition& spot, Share& share, const float* values,
+                                             bool decoded) const {
     const Dither here = {rounding_.dither.seed, rounding_.dither.first + spot.begin()};
     if (rounding_.dithers && !decoded) {
-      share.encode(values, range_of(type_), crew_, here);
+      share.encode(values, range_of(type_), threads_, here);
     } else {
-      share.encode(values, range_of(type_), crew_);
+      share.encode(values, range_of(type_), threads_);
     }
     if (rounding_.quantization_errors != nullptr) add_quantization_errors(spot, share, values);
   }
 
   // Adds the quantization errors. The error of an average counts once per term.
-  TUTTI_HOST_DEVICE void add_quantization_errors(const Spot& spot, const Share& share, const float* values) const {
+  TUTTI_HOST_DEVICE void add_quantization_errors(const SharePosition& spot, const Share& share,
+                                                 const float* values) const {
     float* const quantization_errors = rounding_.quantization_errors + spot.begin();
     const auto terms = static_cast<float>(divisor_);
     float decoded[kShare];
@@ -188,22 +194,22 @@ class CompressedBlockFold {
   // True if the group was decoded from a message before: rounding to nearest reproduces it. Such a group must not be
   // rounded stochastically again. Called by all threads that share the group; applies to a single source in memory.
   TUTTI_HOST_DEVICE bool was_decoded(std::uint64_t group) const {
-    if (!rounding_.dithers || !is_held() || passes_ || !(sends_ || keeps_)) return false;
+    if (!rounding_.dithers || !is_held() || forwards_ || !(sends_ || rounds_stores_)) return false;
     bool same = true;
     TUTTI_ROLLED
-    for (std::uint32_t at = crew_.place() * kShare; at < kCompressionGroup; at += Workers::kWorkers * kShare) {
-      const Spot spots[1] = {Spot::of(group, at, operands_.count, kShare)};
+    for (std::uint32_t at = threads_.index() * kShare; at < kCompressionGroup; at += Threads::kThreads * kShare) {
+      const SharePosition spots[1] = {SharePosition::of(group, at, operands_.count, kShare)};
       Share shares[1] = {};
       float values[1][kShare], decoded[kShare];
       sum(spots, shares, values);
       for (std::uint32_t i = 0; i < kShare; ++i) values[0][i] = i < spots[0].count ? values[0][i] : 0;
-      shares[0].encode(values[0], range_of(type_), crew_);
+      shares[0].encode(values[0], range_of(type_), threads_);
       shares[0].decode(decoded);
       for (std::uint32_t i = 0; i < kShare; ++i)
         same = same && (i >= spots[0].count || __builtin_bit_cast(std::uint32_t, held(decoded[i])) ==
                                                    __builtin_bit_cast(std::uint32_t, values[0][i]));
     }
-    return crew_.all(same);
+    return threads_.all(same);
   }
 
   TUTTI_HOST_DEVICE bool is_held() const { return operands_.source_count == 1; }
@@ -247,48 +253,52 @@ class CompressedBlockFold {
 
   const FoldOperands operands_;
   const CompressedMarks marks_;
-  const Workers crew_;
+  const Threads threads_;
   const DataType type_;
   const Reduction reduction_;
   const std::uint32_t divisor_;  // 1: no division.
   const float factor_;
-  const bool passes_, keeps_;  // Forwards a message unchanged; stores values as sent.
+  const bool forwards_, rounds_stores_;  // Forwards a message unchanged; stores values as sent.
   const FoldRounding rounding_;
   bool sends_;
 };
 
 // Not inlined, like the other folds.
 template <class Form>
-TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_block_fold_as(const FoldTask& task, Keeps keeps,
-                                                                  const FoldOperands& operands,
-                                                                  const CompressedMarks& marks, Crew crew) {
-  CompressedBlockFold<Form>(task, keeps, operands, marks, crew).run();
+TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_thread_block_fold_as(const FoldTask& task,
+                                                                         RoundedStores rounded_stores,
+                                                                         const FoldOperands& operands,
+                                                                         const CompressedMarks& marks,
+                                                                         ThreadGroup threads) {
+  CompressedThreadBlockFold<Form>(task, rounded_stores, operands, marks, threads).run();
 }
 
 template <class Form>
-TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_block_fold_as(const FoldTask& task, Keeps keeps,
-                                                                  const FoldOperands& operands,
-                                                                  const CompressedMarks& marks, Crew crew,
-                                                                  const FoldRounding& rounding) {
-  CompressedBlockFold<Form, GroupCrew, Rounds::as_requested>(task, keeps, operands, marks, crew, rounding).run();
+TUTTI_HOST_DEVICE [[gnu::noinline]] void compressed_thread_block_fold_as(
+    const FoldTask& task, RoundedStores rounded_stores, const FoldOperands& operands, const CompressedMarks& marks,
+    ThreadGroup threads, const FoldRounding& rounding) {
+  CompressedThreadBlockFold<Form, GroupThreads, RoundingOptions::as_requested>(task, rounded_stores, operands, marks,
+                                                                               threads, rounding)
+      .run();
 }
 
-// Like block_fold(), for compression formats (task.compression). `keeps`: see src/plan/step.h. Ignores operands.scaled.
-// Messages must begin at the first element of a group. The type must be compressible.
-TUTTI_HOST_DEVICE inline void compressed_block_fold(const FoldTask& task, Keeps keeps, const FoldOperands& operands,
-                                                    const CompressedMarks& marks, Crew crew) {
-  visit_form(task.compression,
-             [&]<class Form>(Type<Form>) { compressed_block_fold_as<Form>(task, keeps, operands, marks, crew); });
+// Like thread_block_fold(), for compression formats (task.compression). `rounded_stores`: see src/plan/step.h. Ignores
+// operands.scaled. Messages must begin at the first element of a group. The type must be compressible.
+TUTTI_HOST_DEVICE inline void compressed_thread_block_fold(const FoldTask& task, RoundedStores rounded_stores,
+                                                           const FoldOperands& operands, const CompressedMarks& marks,
+                                                           ThreadGroup threads) {
+  visit_form(task.compression, [&]<class Form>(Type<Form>) {
+    compressed_thread_block_fold_as<Form>(task, rounded_stores, operands, marks, threads);
+  });
 }
 
 // Same with stochastic rounding or error feedback. Not inlined, because few calls use it.
-TUTTI_HOST_DEVICE [[gnu::noinline]] inline void compressed_block_fold(const FoldTask& task, Keeps keeps,
-                                                                      const FoldOperands& operands,
-                                                                      const CompressedMarks& marks, Crew crew,
-                                                                      const KernelRounding& requested) {
+TUTTI_HOST_DEVICE [[gnu::noinline]] inline void compressed_thread_block_fold(
+    const FoldTask& task, RoundedStores rounded_stores, const FoldOperands& operands, const CompressedMarks& marks,
+    ThreadGroup threads, const KernelRounding& requested) {
   const FoldRounding rounding = rounding_of(requested, operands, marks, task.type);
   visit_form(task.compression, [&]<class Form>(Type<Form>) {
-    compressed_block_fold_as<Form>(task, keeps, operands, marks, crew, rounding);
+    compressed_thread_block_fold_as<Form>(task, rounded_stores, operands, marks, threads, rounding);
   });
 }
 

@@ -18,25 +18,25 @@ constexpr std::size_t kBytes = HalfLane::kSlots * kSlotBytes;
 enum class Order : std::uint8_t { kept, read_back };
 
 // Memory that is mapped twice: for the endpoint, and for the test.
-class Block {
+class TestRegion {
  public:
-  explicit Block(Order order) : segment_(std::move(Segment::create("tutti-test", kBytes)).value()) {
+  explicit TestRegion(Order order) : segment_(std::move(Segment::create("tutti-test", kBytes)).value()) {
     hidden_ = static_cast<std::byte*>(map());
-    block_.memory = LaneMemory(hidden_, [](std::byte* memory) { ::munmap(memory, kBytes); });
-    block_.bytes = kBytes;
-    block_.kind = MemoryKind::host;
-    block_.ordered = order == Order::kept;
-    block_.no_dma_buf = "a test has none";
-    block_.name = "a device of a test";
+    region_.memory = LaneMemory(hidden_, [](std::byte* memory) { ::munmap(memory, kBytes); });
+    region_.bytes = kBytes;
+    region_.kind = MemoryKind::host;
+    region_.ordered = order == Order::kept;
+    region_.no_dma_buf = "a test has none";
+    region_.name = "a device of a test";
   }
-  const DeviceBlock& requested() const { return block_; }
+  const DeviceRegion& requested() const { return region_; }
   // Registers the memory with the endpoint, and makes it inaccessible otherwise.
   LaneMemory reached_by(Carrier& carrier) {
-    auto reached = carrier.reach(block_);
+    auto reached = carrier.reach(region_);
     EXPECT_TRUE(reached.ok());
     how = reached.value().how;
     EXPECT_EQ(::mprotect(hidden_, kBytes, PROT_NONE), 0);
-    block_.memory = nullptr;
+    region_.memory = nullptr;
     return std::move(reached).value().memory;
   }
   std::byte* shown(const std::byte* slot) const { return segment_.data() + (slot - hidden_); }
@@ -46,7 +46,7 @@ class Block {
   void* map() const { return ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment_.descriptor(), 0); }
   Segment segment_;
   std::byte* hidden_;
-  DeviceBlock block_;
+  DeviceRegion region_;
 };
 
 void fill(std::byte* data, std::uint64_t number, std::uint32_t bytes) {
@@ -69,7 +69,7 @@ class VerbsDeviceMemory : public testing::TestWithParam<Order> {
   std::byte* landed(std::uint64_t number) { return reader_.shown(slot_of(pair_.reader.halves.at(kLane).view, number)); }
 
   CarrierPair pair_{{"rxe0", "rxe1"}, {"rxe1", "rxe0"}};
-  Block writer_{GetParam()}, reader_{GetParam()};
+  TestRegion writer_{GetParam()}, reader_{GetParam()};
   LaneMemory writer_slots_, reader_slots_;
 };
 
@@ -94,11 +94,11 @@ TEST_P(VerbsDeviceMemory, ReportsMessages_AfterReadBack) {
   for (std::uint64_t number = 0; number < 4; ++number) ASSERT_TRUE(pair_.writer.put(kLane, number, 4096).value());
   bool held_back = false;
   pair_.until([&] {
-    held_back = held_back || pair_.reader.carrier->holds_back();
+    held_back = held_back || pair_.reader.carrier->defers_messages();
     return pair_.reader.arrivals == 4;
   });
   EXPECT_EQ(held_back, GetParam() == Order::read_back);
-  EXPECT_FALSE(pair_.reader.carrier->holds_back());
+  EXPECT_FALSE(pair_.reader.carrier->defers_messages());
 }
 
 TEST_P(VerbsDeviceMemory, DoesNotSleep_WhileMessagesAreReadBack) {
@@ -123,7 +123,7 @@ TEST_P(VerbsDeviceMemory, AllowsSleep_AfterReadBack) {
     const auto is_here = [&] { return pair_.reader.arrivals > number; };
     const bool forgotten = number + 1 == kMessages;
     ASSERT_TRUE(pair_.writer.put(kLane, number, 4096).value());
-    pair_.until([&] { return is_here() || pair_.reader.carrier->holds_back(); });
+    pair_.until([&] { return is_here() || pair_.reader.carrier->defers_messages(); });
     if (number % 2 == 0) (void)pair_.reader.carrier->arm();
     if (forgotten) pair_.reader.carrier->forget(kLane, LaneEnd::reader);
     pair_.until([&] { return pair_.writer.carrier->acknowledged() && (forgotten || is_here()); });
@@ -139,11 +139,11 @@ TEST_P(VerbsDeviceMemory, AllowsSleep_AfterReadBack) {
 
 TEST_P(VerbsDeviceMemory, ForgetsLanes_WithMessagesBeingReadBack) {
   ASSERT_TRUE(pair_.writer.put(kLane, 0, 4096).value());
-  pair_.until([&] { return pair_.reader.carrier->holds_back() || pair_.reader.arrivals == 1; });
+  pair_.until([&] { return pair_.reader.carrier->defers_messages() || pair_.reader.arrivals == 1; });
   pair_.reader.carrier->forget(kLane, LaneEnd::reader);
   pair_.reader.halves.clear();
   reader_slots_ = nullptr;
-  EXPECT_FALSE(pair_.reader.carrier->holds_back());
+  EXPECT_FALSE(pair_.reader.carrier->defers_messages());
   const std::uint64_t reported = pair_.reader.arrivals;
   pair_.until([&] { return pair_.writer.carrier->acknowledged(); });
   EXPECT_EQ(pair_.reader.arrivals, reported);
@@ -164,8 +164,8 @@ INSTANTIATE_TEST_SUITE_P(, VerbsDeviceMemory, testing::Values(Order::kept, Order
 TEST(VerbsDeviceRegistration, MayExistAtOneEndOnly) {
   for (const bool reads : {true, false}) {
     CarrierPair pair({"rxe0"}, {"rxe1"});
-    Block block(Order::read_back);
-    const LaneMemory slots = block.reached_by(reads ? *pair.reader.carrier : *pair.writer.carrier);
+    TestRegion region(Order::read_back);
+    const LaneMemory slots = region.reached_by(reads ? *pair.reader.carrier : *pair.writer.carrier);
     HalfLane& reading =
         reads ? pair.reader.add_apart(kLane, LaneEnd::reader, slots) : pair.reader.add(kLane, LaneEnd::reader);
     HalfLane& writing =
@@ -174,7 +174,7 @@ TEST(VerbsDeviceRegistration, MayExistAtOneEndOnly) {
     ASSERT_TRUE(landing.ok() && pair.writer.carrier->attach(kLane, writing, landing.value()).ok());
     std::byte* from = slot_of(writing.view, 0);
     std::byte* to = slot_of(reading.view, 0);
-    (reads ? to : from) = block.shown(reads ? to : from);
+    (reads ? to : from) = region.shown(reads ? to : from);
     fill(from, 0, 100);
     ASSERT_TRUE(pair.writer.put(kLane, 0, 100).value());
     pair.until([&] { return pair.reader.arrivals == 1; });
@@ -185,7 +185,7 @@ TEST(VerbsDeviceRegistration, MayExistAtOneEndOnly) {
 // The memory is registered for two rails, one of which the connection does not use.
 TEST(VerbsDeviceRegistration, MayPrecedeConnection_WithFewerRails) {
   CarrierEnd writer({"rxe0"}), reader({"rxe1", "rxe0"});
-  Block early(Order::read_back), late(Order::read_back);
+  TestRegion early(Order::read_back), late(Order::read_back);
   const LaneMemory before = early.reached_by(*reader.carrier);
   ASSERT_TRUE(reader.carrier->connect(writer.carrier->address()).ok());
   ASSERT_TRUE(writer.carrier->connect(reader.carrier->address()).ok());
@@ -208,8 +208,8 @@ TEST(VerbsDeviceRegistration, MayPrecedeConnection_WithFewerRails) {
 // Models memory of a GPU for which no driver supports the registration.
 TEST(VerbsDeviceRegistration, Fails_WhenMemoryIsInaccessible) {
   CarrierEnd end({"rxe0"});
-  Block block(Order::kept);
-  DeviceBlock requested = block.requested();
+  TestRegion region(Order::kept);
+  DeviceRegion requested = region.requested();
   ASSERT_EQ(::mprotect(requested.memory.get(), kBytes, PROT_NONE), 0);
   Status why = std::move(end.carrier->reach(requested)).status();
   for (const char* word : {"rxe0", "a device of a test", "by dma-buf: a test has none", "by its address: Bad address"})
@@ -222,8 +222,8 @@ TEST(VerbsDeviceRegistration, Fails_WhenMemoryIsInaccessible) {
 // Soft-RoCE does not support dma-buf: its error is reported, and the address is tried.
 TEST(VerbsDeviceRegistration, FallsBackToAddress_WhenDmaBufIsRejected) {
   CarrierEnd end({"rxe0"});
-  Block block(Order::kept);
-  DeviceBlock requested = block.requested();
+  TestRegion region(Order::kept);
+  DeviceRegion requested = region.requested();
   const File no_dma_buf = std::move(Segment::create("tutti-test", kBytes).value().duplicate()).value();
   requested.dma_buf = no_dma_buf.get();
   EXPECT_EQ(end.carrier->reach(requested).value().how, "rxe0 by its address");

@@ -1,5 +1,5 @@
 // A thread block's folds of compressed messages give the same bits as the CPU's, in messages and in memory.
-#include "src/executor/thread_block/compressed_block_fold.h"
+#include "src/executor/thread_block/compressed_fold.h"
 
 #include <gtest/gtest.h>
 
@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::size_t kGuard = 64;
 constexpr std::byte kUntouched{0xa5};
-constexpr std::uint32_t kWorkers = 3;
+constexpr std::uint32_t kThreads = 3;
 
 struct Case {
   CompressionFormat format;
   DataType type;
   Reduction reduction = Reduction::sum;
-  Keeps keeps = Keeps::nothing;
+  RoundedStores rounded_stores = RoundedStores::none;
   bool complete = false;
   std::uint32_t sources = 1;
   std::uint32_t messages = 0;  // Bit k: source k is a message.
@@ -35,8 +35,9 @@ struct Case {
 std::string describe(const Case& at) {
   return std::string(name(at.reduction)) + " of " + std::to_string(at.count) + " " + name(at.type) + " in " +
          name(at.format) + ", " + std::to_string(at.sources) + " sources, messages " + std::to_string(at.messages) +
-         ", keeps " + std::to_string(static_cast<int>(at.keeps)) + (at.complete ? ", complete" : "") + ", skew " +
-         std::to_string(at.skew) + (at.dithers ? ", by random numbers" : "") + (at.loses ? ", losses kept" : "");
+         ", rounded_stores " + std::to_string(static_cast<int>(at.rounded_stores)) + (at.complete ? ", complete" : "") +
+         ", skew " + std::to_string(at.skew) + (at.dithers ? ", by random numbers" : "") +
+         (at.loses ? ", losses kept" : "");
 }
 
 std::size_t message_bytes(const Case& at) {
@@ -60,11 +61,11 @@ class Buffer {
   std::byte* at_;
 };
 
-enum class Crews { of_one, of_a_warp };
+enum class Threads { one, warp };
 
-class CompressedBlockFoldTest : public testing::TestWithParam<int> {
+class CompressedThreadBlockFoldTest : public testing::TestWithParam<int> {
  protected:
-  CompressedBlockFoldTest() : seed_(std::random_device()()), random_(seed_) { std::printf("seed %u\n", seed_); }
+  CompressedThreadBlockFoldTest() : seed_(std::random_device()()), random_(seed_) { std::printf("seed %u\n", seed_); }
 
   CompressionFormat format() const { return static_cast<CompressionFormat>(GetParam()); }
 
@@ -107,7 +108,7 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
   }
 
   // Results in memory, a message, and a second message.
-  void compare(const Case& at, Crews crews) {
+  void compare(const Case& at, Threads threads) {
     SCOPED_TRACE(describe(at) + ", seed " + std::to_string(seed_));
     const std::size_t memory_bytes = at.count * size_of(at.type);
     const std::size_t shift = at.skew * size_of(at.type);
@@ -126,7 +127,8 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
       targets->emplace_back(message_bytes(at));
       targets->emplace_back(message_bytes(at));
     }
-    const auto targets = static_cast<std::uint32_t>(at.keeps == Keeps::nothing && at.messages == 0 ? 1 : 3);
+    const auto targets =
+        static_cast<std::uint32_t>(at.rounded_stores == RoundedStores::none && at.messages == 0 ? 1 : 3);
     std::vector<float> quantization_errors(at.count);
     for (float& loss : quantization_errors) loss = random_() % 50 == 0 ? -0.0F : normal_(random_);
     std::vector<float> lost = quantization_errors;
@@ -138,7 +140,7 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
     by_cpu(at, sources, wanted, encoded, targets, scaled.back() != 0);
     const ThreadBlock block{at,      found,         encoded,
                             targets, scaled.data(), {dither, at.loses ? lost.data() : nullptr, at.dithers}};
-    crews == Crews::of_one ? by_thread_block(block, sources) : by_warp(block, sources);
+    threads == Threads::one ? by_thread_block(block, sources) : by_warp(block, sources);
     ASSERT_EQ(std::memcmp(lost.data(), quantization_errors.data(), at.count * sizeof(float)), 0) << "what is lost";
     ASSERT_TRUE(found[0] == wanted[0]) << "in memory";
     ASSERT_TRUE(found[1] == wanted[1]) << "in the message";
@@ -163,7 +165,7 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
     arguments.ranks = kRanks;
     arguments.scale = kScale;
     if (scales_last && at.reduction == Reduction::pre_mul_sum) arguments.own = at.sources - 1;
-    CompressedFold(at.format, at.type, at.reduction, at.keeps)(arguments, marks);
+    CompressedFold(at.format, at.type, at.reduction, at.rounded_stores)(arguments, marks);
   }
 
   struct ThreadBlock {
@@ -203,14 +205,15 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
 
   static void by_thread_block(const ThreadBlock& block, std::vector<Buffer>& sources) {
     with_operands(block, sources, [&](const auto& task, const auto& operands, const auto& marks) {
-      for (std::uint32_t worker = 0; worker < kWorkers; ++worker) {
-        const Crew crew = {worker, kWorkers};
+      for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
+        const ThreadGroup threads = {thread, kThreads};
         if (!block.as_requested()) {
-          compressed_block_fold(task, block.at.keeps, operands, marks, crew);
+          compressed_thread_block_fold(task, block.at.rounded_stores, operands, marks, threads);
           continue;
         }
         visit_form(task.compression, [&]<class Form>(Type<Form>) {
-          compressed_block_fold_as<Form>(task, block.at.keeps, operands, marks, crew, block.rounding);
+          compressed_thread_block_fold_as<Form>(task, block.at.rounded_stores, operands, marks, threads,
+                                                block.rounding);
         });
       }
     });
@@ -220,16 +223,16 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
     with_operands(block, sources, [&](const auto& task, const auto& operands, const auto& marks) {
       visit_form(task.compression, [&]<class Form>(Type<Form>) {
         std::vector<std::thread> threads;
-        for (std::uint32_t worker = 0; worker < WarpOfThreads::kWorkers; ++worker) {
-          threads.emplace_back([&, worker] {
-            const Crew crew = {worker, WarpOfThreads::kWorkers};
-            const auto fold = [&]<Rounds kRounds>() {
-              CompressedBlockFold<Form, WarpOfThreads, kRounds>(task, block.at.keeps, operands, marks, crew,
-                                                                block.rounding)
+        for (std::uint32_t thread = 0; thread < WarpOfThreads::kThreads; ++thread) {
+          threads.emplace_back([&, thread] {
+            const ThreadGroup group = {thread, WarpOfThreads::kThreads};
+            const auto fold = [&]<RoundingOptions kRounds>() {
+              CompressedThreadBlockFold<Form, WarpOfThreads, kRounds>(task, block.at.rounded_stores, operands, marks,
+                                                                      group, block.rounding)
                   .run();
             };
-            block.as_requested() ? fold.template operator()<Rounds::as_requested>()
-                                 : fold.template operator()<Rounds::to_nearest>();
+            block.as_requested() ? fold.template operator()<RoundingOptions::as_requested>()
+                                 : fold.template operator()<RoundingOptions::to_nearest>();
           });
         }
         for (std::thread& thread : threads) thread.join();
@@ -245,20 +248,20 @@ class CompressedBlockFoldTest : public testing::TestWithParam<int> {
   std::normal_distribution<float> normal_;
 };
 
-TEST_P(CompressedBlockFoldTest, MatchesCpuBits) {
+TEST_P(CompressedThreadBlockFoldTest, MatchesCpuBits) {
   for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
     for (std::uint32_t r = 0; r < kReductions; ++r) {
-      for (const Keeps keeps : {Keeps::nothing, Keeps::sums, Keeps::copies}) {
+      for (const RoundedStores rounded_stores : {RoundedStores::none, RoundedStores::sums, RoundedStores::copies}) {
         for (std::uint32_t sources = 1; sources <= 3; ++sources) {
           for (std::uint32_t messages = 0; messages < 1U << sources; ++messages) {
             for (const std::uint64_t count : {1U, 127U, 128U, 641U}) {
-              Case at = {format(), type,  static_cast<Reduction>(r), keeps, any(2) == 0, sources, messages,
+              Case at = {format(), type,  static_cast<Reduction>(r), rounded_stores, any(2) == 0, sources, messages,
                          count,    any(4)};
-              ASSERT_NO_FATAL_FAILURE(compare(at, Crews::of_one));
+              ASSERT_NO_FATAL_FAILURE(compare(at, Threads::one));
               const std::uint32_t requested = 1 + any(3);
               at.dithers = requested % 2 == 1;
               at.loses = requested > 1;
-              ASSERT_NO_FATAL_FAILURE(compare(at, Crews::of_one));
+              ASSERT_NO_FATAL_FAILURE(compare(at, Threads::one));
             }
           }
         }
@@ -267,20 +270,21 @@ TEST_P(CompressedBlockFoldTest, MatchesCpuBits) {
   }
 }
 
-TEST_P(CompressedBlockFoldTest, MatchesCpuBits_WithWarps) {
+TEST_P(CompressedThreadBlockFoldTest, MatchesCpuBits_WithWarps) {
   for (const std::uint64_t count : {131U, 1100U}) {
-    for (std::uint32_t turn = 0; turn < 8; ++turn) {
+    for (std::uint32_t iteration = 0; iteration < 8; ++iteration) {
       const std::uint32_t sources = 1 + any(3);
       constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
-      ASSERT_NO_FATAL_FAILURE(compare(
-          {format(), kTypes[any(3)], static_cast<Reduction>(any(kReductions)), static_cast<Keeps>(any(3)), any(2) == 0,
-           sources, any(1U << sources), count, any(2) * any(4), turn % 4 == 1 || turn == 7, turn % 4 == 2 || turn == 7},
-          Crews::of_a_warp));
+      ASSERT_NO_FATAL_FAILURE(
+          compare({format(), kTypes[any(3)], static_cast<Reduction>(any(kReductions)),
+                   static_cast<RoundedStores>(any(3)), any(2) == 0, sources, any(1U << sources), count, any(2) * any(4),
+                   iteration % 4 == 1 || iteration == 7, iteration % 4 == 2 || iteration == 7},
+                  Threads::warp));
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, CompressedBlockFoldTest, testing::Range(1, int{kCompressionFormats}),
+INSTANTIATE_TEST_SUITE_P(Formats, CompressedThreadBlockFoldTest, testing::Range(1, int{kCompressionFormats}),
                          [](const auto& format) {
                            return std::string(name(static_cast<CompressionFormat>(format.param)));
                          });

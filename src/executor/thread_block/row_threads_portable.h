@@ -8,13 +8,14 @@
 
 namespace tutti {
 
-class RowCrew {
+class RowThreads {
  public:
-  TUTTI_HOST_DEVICE RowCrew(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
+  TUTTI_HOST_DEVICE RowThreads(std::uint32_t thread, std::uint32_t thread_count)
+      : thread_(thread), thread_count_(thread_count) {}
 
   // The group's rows are first(), first() + step(), ...
-  TUTTI_HOST_DEVICE std::uint32_t first() const { return worker_; }
-  TUTTI_HOST_DEVICE std::uint32_t step() const { return workers_; }
+  TUTTI_HOST_DEVICE std::uint32_t first() const { return thread_; }
+  TUTTI_HOST_DEVICE std::uint32_t step() const { return thread_count_; }
   // leads(): whether this thread waits for the flag. all_done(): whether the leader's wait succeeded.
   TUTTI_HOST_DEVICE bool leads() const { return true; }
   TUTTI_HOST_DEVICE bool all_done(bool done) const { return done; }
@@ -29,7 +30,7 @@ class RowCrew {
   }
 
  private:
-  const std::uint32_t worker_, workers_;
+  const std::uint32_t thread_, thread_count_;
 };
 
 }  // namespace tutti

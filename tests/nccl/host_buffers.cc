@@ -1,4 +1,4 @@
-#include "tests/nccl/place.h"
+#include "tests/nccl/buffers.h"
 
 namespace tutti::test {
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kSeed = 20261121;
 constexpr std::size_t kGuard = 64;
 
-class BlockFoldTest : public testing::TestWithParam<int> {
+class ThreadBlockFoldTest : public testing::TestWithParam<int> {
  protected:
   static void SetUpTestSuite() { std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed)); }
 
@@ -28,7 +28,7 @@ class BlockFoldTest : public testing::TestWithParam<int> {
     return made;
   }
 
-  // Runs both folds at the same places, and compares the results and the bytes around them.
+  // Runs both folds at the same offsets, and compares the results and the bytes around them.
   void compare(Reduction reduction, std::uint32_t source_count, std::uint64_t count, std::size_t skew, bool complete) {
     const std::size_t bytes = count * size_of(type());
     std::vector<std::vector<std::byte>> memory;
@@ -65,8 +65,8 @@ class BlockFoldTest : public testing::TestWithParam<int> {
                                    .target_count = 1,
                                    .count = count,
                                    .complete = complete};
-    constexpr std::uint32_t kWorkers = 4;
-    for (std::uint32_t worker = 0; worker < kWorkers; ++worker) block_fold(task, operands, {worker, kWorkers});
+    constexpr std::uint32_t kThreads = 4;
+    for (std::uint32_t thread = 0; thread < kThreads; ++thread) thread_block_fold(task, operands, {thread, kThreads});
     ASSERT_EQ(std::memcmp(wanted_at, found_at, bytes), 0)
         << name(reduction) << " of " << source_count << " times " << count << " " << name(type()) << ", skew " << skew
         << (complete ? ", complete" : "") << ", " << ranks << " ranks, seed " << kSeed;
@@ -81,7 +81,7 @@ class BlockFoldTest : public testing::TestWithParam<int> {
   std::mt19937_64 random_{kSeed};
 };
 
-TEST_P(BlockFoldTest, MatchesCpuBits) {
+TEST_P(ThreadBlockFoldTest, MatchesCpuBits) {
   for (std::uint32_t r = 0; r < kReductions; ++r) {
     for (const std::uint32_t sources : {1U, 2U, 3U, 8U}) {
       for (const std::uint64_t count : {1U, 5U, 16U, 63U, 64U, 200U, 1031U}) {
@@ -93,7 +93,7 @@ TEST_P(BlockFoldTest, MatchesCpuBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, BlockFoldTest, testing::Range(0, int{kDataTypes}),
+INSTANTIATE_TEST_SUITE_P(Types, ThreadBlockFoldTest, testing::Range(0, int{kDataTypes}),
                          [](const auto& type) { return std::string(name(static_cast<DataType>(type.param))); });
 
 }  // namespace

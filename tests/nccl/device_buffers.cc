@@ -1,4 +1,4 @@
-#include "tests/nccl/device_place.h"
+#include "tests/nccl/device_buffers.h"
 
 #include <gtest/gtest.h>
 

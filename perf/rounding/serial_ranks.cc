@@ -1,4 +1,4 @@
-#include "perf/rounding/crew.h"
+#include "perf/rounding/serial_ranks.h"
 
 #include <algorithm>
 
@@ -13,7 +13,8 @@ constexpr std::uint64_t kMaxGroupBytes = 2 * kCompressionGroup;
 
 }  // namespace
 
-Crew::Crew(const Algorithm& algorithm, const Problem& problem, std::uint64_t count) : problem_(problem), count_(count) {
+SerialRanks::SerialRanks(const Algorithm& algorithm, const Problem& problem, std::uint64_t count)
+    : problem_(problem), count_(count) {
   std::vector<Plan> plans = emit_plans(algorithm, problem);
   for (Plan& plan : plans) fuse(plan);
   fuse_stages(plans);
@@ -30,9 +31,9 @@ Crew::Crew(const Algorithm& algorithm, const Problem& problem, std::uint64_t cou
   }
 }
 
-LaneState* Crew::end(Rank self, const Operand& operand, bool sends) {
+LaneState* SerialRanks::end(Rank self, const Operand& operand, bool sends) {
   Lane& lane = lanes_[{sends ? self : operand.peer, sends ? operand.peer : self, operand.tag}];
-  if (lane.slots == nullptr && operand.place == Place::lane) {
+  if (lane.slots == nullptr && operand.space == Space::lane) {
     const std::uint64_t bytes = slot_groups_ * kMaxGroupBytes;
     lane.slots = std::make_unique_for_overwrite<std::byte[]>(bytes << kSlotShift);
     lane.writer.view = {.slots = lane.slots.get(),
@@ -45,8 +46,8 @@ LaneState* Crew::end(Rank self, const Operand& operand, bool sends) {
   return sends ? &lane.writer : &lane.reader;
 }
 
-Status Crew::run(const Carriage& carriage, std::span<const RankBuffers> buffers, const Course& course) {
-  const CompressedFold fold(carriage.format, carriage.type, Reduction::sum, keeps_of(problem_.collective));
+Status SerialRanks::run(const TensorFormat& tensor, std::span<const RankBuffers> buffers, const RunOrder& order) {
+  const CompressedFold fold(tensor.format, tensor.type, Reduction::sum, rounded_stores_of(problem_.collective));
   FoldArguments arguments;
   arguments.ranks = problem_.ranks;
   ++calls_;
@@ -57,15 +58,15 @@ Status Crew::run(const Carriage& carriage, std::span<const RankBuffers> buffers,
     launch.scratch = reinterpret_cast<std::byte*>(member.scratch.data());
     launch.input.count = launch.output.count = launch.scratch_blocks.count = count_;
     launch.cut = {.units = member.plan->program().units,
-                  .parts = course.chunks,
+                  .parts = order.chunks,
                   .granule = kCompressionGroup,
                   .group = kCompressionGroup};
-    launch.element_bytes = static_cast<std::uint32_t>(size_of(carriage.type));
-    launch.group_bytes = static_cast<std::uint16_t>(compressed_bytes(carriage.format));
+    launch.element_bytes = static_cast<std::uint32_t>(size_of(tensor.type));
+    launch.group_bytes = static_cast<std::uint16_t>(compressed_bytes(tensor.format));
     launch.slice_elements = slot_groups_ * kCompressionGroup;
-    launch.loop.chunks = course.chunks;
+    launch.loop.chunks = order.chunks;
     launch.signature = {calls_};
-    CpuBackend machine(member.memory, find_fold(carriage.type, Reduction::sum), arguments);
+    CpuBackend machine(member.memory, find_fold(tensor.type, Reduction::sum), arguments);
     machine.encode(&fold);
     member.interpreter.emplace(member.plan->program(), launch, machine, member.memory.pointers());
     member.done = false;
@@ -73,7 +74,7 @@ Status Crew::run(const Carriage& carriage, std::span<const RankBuffers> buffers,
   for (bool moved = true; moved;) {
     moved = false;
     for (Rank i = 0; i < problem_.ranks; ++i) {
-      const Rank rank = course.backwards ? problem_.ranks - 1 - i : i;
+      const Rank rank = order.backwards ? problem_.ranks - 1 - i : i;
       TUTTI_CHECK_OK(advance(members_[rank], moved));
     }
   }
@@ -81,7 +82,7 @@ Status Crew::run(const Carriage& carriage, std::span<const RankBuffers> buffers,
   return internal_error("deadlock of the ranks of " + describe(problem_));
 }
 
-Status Crew::advance(Member& member, bool& moved) {
+Status SerialRanks::advance(Member& member, bool& moved) {
   if (member.done) return {};
   const Cursor before = member.interpreter->cursor();
   const Progress progress = member.interpreter->advance();

@@ -6,9 +6,9 @@
 
 namespace tutti::test {
 
-class TurnsEngine final : public Engine {
+class TimeSlicedEngine final : public Engine {
  public:
-  explicit TurnsEngine(std::uint32_t workers) : workers_(workers) {}
+  explicit TimeSlicedEngine(std::uint32_t thread_count) : thread_count_(thread_count) {}
   std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
@@ -18,14 +18,14 @@ class TurnsEngine final : public Engine {
   struct Sharer {
     const std::vector<KernelCall>* calls = nullptr;
     std::size_t operation = 0;
-    std::vector<KernelTurn> turns;  // [channel]: state of the current operation.
+    std::vector<TimeSlice> time_slices;  // [channel]: state of the current operation.
     bool done() const { return operation == calls->size(); }
   };
   void launch(const Sharer& sharer, KernelWatch watch) const;
   // Launches the next time slice of a rank. Returns true if it progressed.
-  bool take_turn(Sharer& sharer, KernelWatch watch);
+  bool run_time_slice(Sharer& sharer, KernelWatch watch);
 
-  std::uint32_t workers_;  // Threads per thread block.
+  std::uint32_t thread_count_;  // Threads per thread block.
   std::uint64_t launches_ = 0;
 };
 

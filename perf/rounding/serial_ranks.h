@@ -16,23 +16,23 @@
 namespace tutti::rounding {
 
 // Order of execution of a call, which must not change its results.
-struct Course {
+struct RunOrder {
   std::uint32_t chunks = 1;
   bool backwards = false;  // Advance ranks in descending order.
 };
 
-struct Carriage {
+struct TensorFormat {
   CompressionFormat format = CompressionFormat::int8;
   DataType type = DataType::float32;
 };
 
-class Crew {
+class SerialRanks {
  public:
   // `count`: elements per block.
-  Crew(const Algorithm& algorithm, const Problem& problem, std::uint64_t count);
+  SerialRanks(const Algorithm& algorithm, const Problem& problem, std::uint64_t count);
 
   // Runs the collective with the sum on the ranks' buffers. Fails if the ranks deadlock.
-  Status run(const Carriage& carriage, std::span<const RankBuffers> buffers, const Course& course);
+  Status run(const TensorFormat& tensor, std::span<const RankBuffers> buffers, const RunOrder& order);
 
  private:
   // A lane with both ends.

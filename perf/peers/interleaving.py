@@ -33,9 +33,9 @@ def take(taking, plan, passes, collective, size):
     """Measures all competitors and returns medians by name. plan: calls and repetitions by name."""
     calls, repetitions = plan
     times = {one.name: [] for one in taking}
-    for turn in range(passes):
-        for place in range(len(taking)):
-            one = taking[(place + turn) % len(taking)]
+    for number in range(passes):
+        for position in range(len(taking)):
+            one = taking[(position + number) % len(taking)]
             if not one.takes(collective, size):
                 continue
             order = {"warmups": 0 if repetitions[one.name] == 1 else 2, "repetitions": repetitions[one.name]}

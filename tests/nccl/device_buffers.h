@@ -1,11 +1,11 @@
-// Streams of the GPU emulator that a test's ranks share, for tests that need more than place.h.
+// Streams of the GPU emulator that a test's ranks share, for tests that need more than buffers.h.
 #pragma once
 
 #include <functional>
 #include <future>
 
 #include "tests/executor/current_host_device.h"
-#include "tests/nccl/place.h"
+#include "tests/nccl/buffers.h"
 
 namespace tutti::test {
 

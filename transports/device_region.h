@@ -14,7 +14,7 @@ namespace tutti {
 // Memory kind of a device, as network libraries name it.
 enum class MemoryKind : std::uint8_t { host, cuda };
 
-struct DeviceBlock {
+struct DeviceRegion {
   LaneMemory memory;  // Whole pages, at the address that thread blocks use. The host must not access them.
   std::size_t bytes = 0;
   MemoryKind kind = MemoryKind::cuda;
@@ -22,21 +22,21 @@ struct DeviceBlock {
   // false, the card must read the data back first.
   bool ordered = false;
   bool insisted = false;   // The user requires GPUDirect (TUTTI_GPUDIRECT=on).
-  int dma_buf = -1;        // Descriptor of the whole block; the caller owns it.
+  int dma_buf = -1;        // Descriptor of the whole region; the caller owns it.
   std::string no_dma_buf;  // Reason if there is no descriptor.
   std::string name;        // Name of the device, for messages.
 };
 
-// A registered block. It stays registered while `memory` is held.
-struct ReachedBlock {
+// A registered region. It stays registered while `memory` is held.
+struct RegisteredRegion {
   LaneMemory memory;
   std::string how;  // "mlx5_0 by dma-buf"
 };
 
-// Result of trying to register a block, for `tutti doctor`.
-struct BlockWay {
+// Result of trying to register a region, for `tutti doctor`.
+struct RegionAccess {
   std::string by;  // Device that tried it: "mlx5_0".
-  // How it accesses the block, or why it cannot.
+  // How it accesses the region, or why it cannot.
   Result<std::string> how;
 };
 

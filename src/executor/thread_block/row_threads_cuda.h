@@ -9,15 +9,15 @@
 
 namespace tutti {
 
-// The number of threads per block is a multiple of 8. All threads of a group must call these functions together.
-class RowCrew {
+// The number of threads per thread block is a multiple of 8. All threads of a group must call these functions together.
+class RowThreads {
  public:
-  __device__ RowCrew(std::uint32_t worker, std::uint32_t workers)
-      : worker_(worker), workers_(workers), mask_(0xffU << (worker % 32 / kThreads * kThreads)) {}
+  __device__ RowThreads(std::uint32_t thread, std::uint32_t thread_count)
+      : thread_(thread), thread_count_(thread_count), mask_(0xffU << (thread % 32 / kThreads * kThreads)) {}
 
-  __device__ std::uint32_t first() const { return worker_ / kThreads; }
-  __device__ std::uint32_t step() const { return workers_ / kThreads; }
-  __device__ bool leads() const { return place() == kThreads - 1; }
+  __device__ std::uint32_t first() const { return thread_ / kThreads; }
+  __device__ std::uint32_t step() const { return thread_count_ / kThreads; }
+  __device__ bool leads() const { return index() == kThreads - 1; }
   __device__ bool all_done(bool done) const {
     const bool all = __all_sync(mask_, done) != 0;
     __syncwarp(mask_);  // The leader's acquire is visible to all threads.
@@ -26,10 +26,10 @@ class RowCrew {
 
   // The last thread stores the last 8 bytes of data and the flag.
   __device__ void put(std::byte* row, std::uint64_t flag, const std::byte* from, std::uint32_t bytes) const {
-    const std::uint64_t low = word(from, bytes, 2 * place());
-    const std::uint64_t high = leads() ? flag : word(from, bytes, 2 * place() + 1);
+    const std::uint64_t low = word(from, bytes, 2 * index());
+    const std::uint64_t high = leads() ? flag : word(from, bytes, 2 * index() + 1);
     __syncwarp(mask_);
-    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(row + place() * 16), "l"(low), "l"(high) : "memory");
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(row + index() * 16), "l"(low), "l"(high) : "memory");
   }
 
   // Call after all_done() returned true.
@@ -37,16 +37,16 @@ class RowCrew {
     std::uint64_t low, high;
     asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
                  : "=l"(low), "=l"(high)
-                 : "l"(row + place() * 16)
+                 : "l"(row + index() * 16)
                  : "memory");
-    store_word(to, bytes, 2 * place(), low);
-    if (!leads()) store_word(to, bytes, 2 * place() + 1, high);
+    store_word(to, bytes, 2 * index(), low);
+    if (!leads()) store_word(to, bytes, 2 * index() + 1, high);
   }
 
  private:
   static constexpr std::uint32_t kThreads = 8;
 
-  __device__ std::uint32_t place() const { return worker_ % kThreads; }
+  __device__ std::uint32_t index() const { return thread_ % kThreads; }
 
   // Word `nth` of `bytes` bytes of data, padded with zeroes.
   __device__ static std::uint64_t word(const std::byte* from, std::uint32_t bytes, std::uint32_t nth) {
@@ -68,7 +68,7 @@ class RowCrew {
     }
   }
 
-  const std::uint32_t worker_, workers_, mask_;
+  const std::uint32_t thread_, thread_count_, mask_;
 };
 
 }  // namespace tutti

@@ -9,9 +9,9 @@ namespace {
 
 using namespace test;
 
-// Maximum relative difference between a folded run and a run of all ranks. With oversubscribed switches, and in peers'
-// memory, the order of ranks depends on which ranks are simulated. In other cases only events at equal times may differ
-// in the last digit.
+// Maximum relative difference between a symmetric run and a run of all ranks. With oversubscribed switches, and in
+// peers' memory, the order of ranks depends on which ranks are simulated. In other cases only events at equal times may
+// differ in the last digit.
 constexpr double kExact = 1e-6;
 constexpr double kClose = 0.03;
 constexpr double kNear = 0.5;
@@ -27,13 +27,13 @@ void compare(const Cluster& cluster, const Costs& costs, const Call& call, doubl
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped && cluster.hosts > 1) continue;
       const double apart = mapped || cluster.oversubscription > 1 ? kNear : close;
-      const Outcome folded = simulated(network, costs, wanted, call, limits);
-      limits.fold = false;
+      const Outcome symmetric = simulated(network, costs, wanted, call, limits);
+      limits.symmetric = false;
       const Outcome every = simulated(network, costs, wanted, call, limits);
-      EXPECT_NEAR(folded.time_us, every.time_us, every.time_us * apart)
+      EXPECT_NEAR(symmetric.time_us, every.time_us, every.time_us * apart)
           << name(collective) << " " << algorithm->name() << " on " << cluster.hosts << " hosts";
-      EXPECT_NEAR(folded.data_bytes, every.data_bytes, every.data_bytes * 1e-6) << algorithm->name();
-      EXPECT_LE(folded.events, every.events);
+      EXPECT_NEAR(symmetric.data_bytes, every.data_bytes, every.data_bytes * 1e-6) << algorithm->name();
+      EXPECT_LE(symmetric.events, every.events);
     }
   }
 }
@@ -45,7 +45,7 @@ Costs real_costs() {
   return costs;
 }
 
-TEST(FoldedSimulation, MatchesSimulationOfAllRanks) {
+TEST(SymmetricSimulation, MatchesSimulationOfAllRanks) {
   Call call;
   for (const double bytes : {4e3, 4e6}) {
     call.bytes = bytes;
@@ -56,7 +56,7 @@ TEST(FoldedSimulation, MatchesSimulationOfAllRanks) {
   }
 }
 
-TEST(FoldedSimulation, MatchesSimulationOfAllRanks_WithSharedPortsAndLeaves) {
+TEST(SymmetricSimulation, MatchesSimulationOfAllRanks_WithSharedPortsAndLeaves) {
   Call call;
   call.bytes = 4e6;
   Cluster cluster = cluster_of(4, 4);
@@ -68,7 +68,7 @@ TEST(FoldedSimulation, MatchesSimulationOfAllRanks_WithSharedPortsAndLeaves) {
   compare(cluster, real_costs(), call);
 }
 
-TEST(FoldedSimulation, MatchesSimulationOfAllRanks_WithNvlinkDomains) {
+TEST(SymmetricSimulation, MatchesSimulationOfAllRanks_WithNvlinkDomains) {
   Call call;
   for (const double bytes : {4e3, 4e6}) {
     call.bytes = bytes;
@@ -81,7 +81,7 @@ TEST(FoldedSimulation, MatchesSimulationOfAllRanks_WithNvlinkDomains) {
 }
 
 // Pairs of GPUs share a PCI switch and its port. Rotated by one place, a host looks the same, but the pairs differ.
-TEST(FoldedSimulation, DoesNotMergeRanks_ThatShareAPort) {
+TEST(SymmetricSimulation, DoesNotMergeRanks_ThatShareAPort) {
   Cluster cluster = cluster_of(2, 4);
   Topology& host = cluster.host;
   host.nodes.clear();
@@ -108,7 +108,7 @@ TEST(FoldedSimulation, DoesNotMergeRanks_ThatShareAPort) {
   compare(cluster, real_costs(), call);
 }
 
-TEST(FoldedSimulation, HasFewClassesOfRanks) {
+TEST(SymmetricSimulation, HasFewClassesOfRanks) {
   const auto classes = [](const Cluster& cluster, std::string_view algorithm) {
     const Network network = network_of(cluster);
     auto simulation = Simulation::make(network, plain_costs(), *find(Collective::all_reduce, algorithm),
@@ -125,7 +125,7 @@ TEST(FoldedSimulation, HasFewClassesOfRanks) {
   EXPECT_EQ(classes(slow, "ring"), 8U);
 }
 
-TEST(FoldedSimulation, MatchesSimulationOfAllRanks_OnRandomMachines) {
+TEST(SymmetricSimulation, MatchesSimulationOfAllRanks_OnRandomMachines) {
   const std::uint32_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

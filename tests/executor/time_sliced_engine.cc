@@ -1,0 +1,76 @@
+#include "tests/executor/time_sliced_engine.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "src/executor/thread_block/run_call.h"
+#include "tests/executor/host_thread_block.h"
+
+namespace tutti::test {
+namespace {
+
+// Rounds without progress after which the engine reports a deadlock. Publishing buffer addresses is not progress,
+// and neither is the timeout of a thread before another thread of its thread block.
+constexpr int kIdleRounds = 1000;
+
+}  // namespace
+
+std::string TimeSlicedEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
+  const std::uint32_t failed = 0;
+  KernelProgress reported;
+  std::vector<Sharer> sharers(calls.size());
+  for (std::size_t rank = 0; rank < calls.size(); ++rank)
+    sharers[rank] = {.calls = &calls[rank], .time_slices = std::vector<TimeSlice>(channels)};
+  const auto all_done = [&] {
+    return std::all_of(sharers.begin(), sharers.end(), [](const Sharer& each) { return each.done(); });
+  };
+  for (int idle = 0; !all_done(); ++idle) {
+    bool moved = false;
+    for (Sharer& sharer : sharers) {
+      const KernelWatch watch = {
+          .failed = &failed, .timeout_ns = 0, .reported = &reported, .number = 1, .time_slices = nullptr};
+      moved = (!sharer.done() && run_time_slice(sharer, watch)) || moved;
+    }
+    if (reported.report.written != 0) return "a thread block has failed";
+    if (moved) idle = 0;
+    if (idle == kIdleRounds) return "no rank gets ahead";
+  }
+  return "";
+}
+
+bool TimeSlicedEngine::run_time_slice(Sharer& sharer, KernelWatch watch) {
+  ++launches_;
+  const std::vector<TimeSlice> before = sharer.time_slices;
+  watch.time_slices = sharer.time_slices.data();
+  launch(sharer, watch);
+  const bool done = std::all_of(sharer.time_slices.begin(), sharer.time_slices.end(),
+                                [](const TimeSlice& time_slice) { return time_slice.state == TimeSliceState::done; });
+  const bool moved =
+      !std::equal(before.begin(), before.end(), sharer.time_slices.begin(),
+                  [](const auto& a, const auto& b) { return a.state == b.state && a.cursor == b.cursor; });
+  if (done) {
+    ++sharer.operation;
+    std::fill(sharer.time_slices.begin(), sharer.time_slices.end(), TimeSlice{});
+  }
+  return moved;
+}
+
+void TimeSlicedEngine::launch(const Sharer& sharer, KernelWatch watch) const {
+  BatchCall entry;
+  entry.call = (*sharer.calls)[sharer.operation];
+  entry.watch = watch;
+  entry.channels = static_cast<std::uint32_t>(sharer.time_slices.size());
+  const ChannelLayout layout(*reinterpret_cast<const Image*>(entry.call.image));
+  for (std::uint32_t channel = 0; channel < entry.channels; ++channel) {
+    HostThread::Shared block(thread_count_, layout.bytes);
+    std::vector<std::thread> others;
+    const auto work = [&](std::uint32_t thread) {
+      run_call(entry, channel, WatchedHostThreadBlock(block, thread, entry.watch), block.memory().data());
+    };
+    for (std::uint32_t thread = 1; thread < thread_count_; ++thread) others.emplace_back(work, thread);
+    work(0);
+    for (std::thread& other : others) other.join();
+  }
+}
+
+}  // namespace tutti::test
