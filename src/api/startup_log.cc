@@ -25,7 +25,7 @@ std::size_t count_hosts(const Communicator& communicator, const Hosts& hosts) {
   if (!communicator.options().over_network()) {
     distinct.insert(hosts.leaders().begin(), hosts.leaders().end());
   } else {
-    for (const Hosts::Seat& rank : hosts.seats()) distinct.insert(rank.machine);
+    for (const Hosts::MachineShare& rank : hosts.machine_shares()) distinct.insert(rank.machine);
   }
   return std::max<std::size_t>(distinct.size(), 1);
 }

@@ -63,7 +63,7 @@ class Hosts {
   void carried_by(std::string carrier) { carrier_ = std::move(carrier); }
   const std::string& carrier() const { return carrier_; }
   // The machine whose CPUs a rank shares. One machine may emulate several hosts.
-  struct Seat {
+  struct MachineShare {
     Rank machine = 0;        // A number that is unique to ranks of this machine.
     std::uint32_t cpus = 0;  // CPUs of the whole machine.
     // Number of ranks known to share the machine, including this one. Includes ranks of the parent communicator, which
@@ -73,21 +73,21 @@ class Hosts {
     // ranks with exactly these CPUs, including this one.
     std::uint32_t own_cpus = 0, first_cpu = 0, sharers = 0;
   };
-  Hosts(std::span<const Rank> host_of, std::vector<Seat> seats) : Hosts(host_of) {
-    seats_ = std::move(seats);
+  Hosts(std::span<const Rank> host_of, std::vector<MachineShare> shares) : Hosts(host_of) {
+    machine_shares_ = std::move(shares);
     std::map<Rank, std::uint32_t> ranks;                                              // By machine.
     std::map<std::tuple<Rank, std::uint32_t, std::uint32_t>, std::uint32_t> sharers;  // By machine and CPUs.
-    for (const Seat& seat : seats_) {
-      ++ranks[seat.machine];
-      ++sharers[{seat.machine, seat.first_cpu, seat.own_cpus}];
+    for (const MachineShare& share : machine_shares_) {
+      ++ranks[share.machine];
+      ++sharers[{share.machine, share.first_cpu, share.own_cpus}];
     }
-    for (Seat& seat : seats_) {
-      seat.ranks = std::max(seat.ranks, ranks[seat.machine]);
-      seat.sharers = std::max(seat.sharers, sharers[{seat.machine, seat.first_cpu, seat.own_cpus}]);
+    for (MachineShare& share : machine_shares_) {
+      share.ranks = std::max(share.ranks, ranks[share.machine]);
+      share.sharers = std::max(share.sharers, sharers[{share.machine, share.first_cpu, share.own_cpus}]);
     }
   }
   // Empty if not reported.
-  const std::vector<Seat>& seats() const { return seats_; }
+  const std::vector<MachineShare>& machine_shares() const { return machine_shares_; }
 
   static Hosts together(Rank ranks) { return Hosts(std::vector<Rank>(ranks, 0)); }
   static Hosts apart(Rank ranks) {
@@ -123,12 +123,12 @@ class Hosts {
   // same ranks.
   Hosts of(const std::vector<Rank>& members, std::uint64_t number = 0) const {
     std::vector<Rank> host_of;
-    std::vector<Seat> seats;
+    std::vector<MachineShare> shares;
     for (const Rank member : members) {
       host_of.push_back(leaders_[member]);
-      if (!seats_.empty()) seats.push_back(seats_[member]);
+      if (!machine_shares_.empty()) shares.push_back(machine_shares_[member]);
     }
-    Hosts part(host_of, std::move(seats));
+    Hosts part(host_of, std::move(shares));
     for (Rank rank = 0; rank < members.size(); ++rank) {
       part.locations_[rank] = locations_[members[rank]];
       part.host_numbers_[rank] = host_numbers_[members[rank]];
@@ -144,13 +144,14 @@ class Hosts {
   // Returns the ranks per CPU of the most oversubscribed machine; 1 if each rank has a CPU, or if not reported.
   double ranks_per_cpu() const {
     double most = 1;
-    for (const Seat& seat : seats_) most = std::max(most, static_cast<double>(seat.ranks) / seat.cpus);
+    for (const MachineShare& share : machine_shares_)
+      most = std::max(most, static_cast<double>(share.ranks) / share.cpus);
     return most;
   }
   // Returns whether one machine emulates all hosts, so that there are no links between hosts.
   bool one_machine() const {
-    const auto is_first = [&](const Seat& seat) { return seat.machine == seats_[0].machine; };
-    return !seats_.empty() && std::all_of(seats_.begin(), seats_.end(), is_first);
+    const auto is_first = [&](const MachineShare& share) { return share.machine == machine_shares_[0].machine; };
+    return !machine_shares_.empty() && std::all_of(machine_shares_.begin(), machine_shares_.end(), is_first);
   }
 
  private:
@@ -164,7 +165,7 @@ class Hosts {
 
   std::uint64_t id_ = 0;
   std::vector<Rank> leaders_;
-  std::vector<Seat> seats_;  // Empty if not reported.
+  std::vector<MachineShare> machine_shares_;  // Empty if not reported.
   std::uint32_t hosts_ = 0;
   std::vector<std::uint32_t> host_numbers_;  // Indices in topology_, which sub-communicators share unchanged.
   std::vector<Location> locations_;

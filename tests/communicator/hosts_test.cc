@@ -110,10 +110,10 @@ INSTANTIATE_TEST_SUITE_P(Of, SeveralHosts,
 
 // Ranks outside of a sub-communicator use the same CPUs, so they must count for oversubscription.
 TEST(Hosts, CountAllRanksPerCpu_InSubCommunicators) {
-  using Seat = Hosts::Seat;
-  std::vector<Seat> seats(8, Seat{0, 2, 0});
-  seats.resize(12, Seat{8, 16, 0});
-  const Hosts whole(std::vector<Rank>(12, 0), seats);
+  using MachineShare = Hosts::MachineShare;
+  std::vector<MachineShare> shares(8, MachineShare{0, 2, 0});
+  shares.resize(12, MachineShare{8, 16, 0});
+  const Hosts whole(std::vector<Rank>(12, 0), shares);
   EXPECT_EQ(whole.ranks_per_cpu(), 4);
   EXPECT_EQ(whole.of({0, 5}).ranks_per_cpu(), 4);
   EXPECT_EQ(whole.of({0, 5, 9}).of({0, 2}).ranks_per_cpu(), 4);

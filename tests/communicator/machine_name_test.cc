@@ -30,9 +30,9 @@ std::string named(const Hosts& hosts) { return machine_name(keeping(), hosts); }
 
 // Returns the ranks of one machine: first_cpus[rank] is the first CPU on which the rank may run.
 Hosts bound_to(const std::vector<std::uint32_t>& first_cpus, std::uint32_t own_cpus = 1) {
-  std::vector<Hosts::Seat> seats;
-  for (const std::uint32_t first : first_cpus) seats.push_back({0, 8, 0, own_cpus, first, 0});
-  return {std::vector<Rank>(first_cpus.size(), 0), seats};
+  std::vector<Hosts::MachineShare> shares;
+  for (const std::uint32_t first : first_cpus) shares.push_back({0, 8, 0, own_cpus, first, 0});
+  return {std::vector<Rank>(first_cpus.size(), 0), shares};
 }
 
 Hosts between_hosts(double gbytes_per_s, double message_us, const std::string& carrier = "tcp") {
@@ -124,16 +124,16 @@ TEST(MachineName, NamesNumaDomainsOfRanks) {
 
 TEST(MachineName, FitsIntoTuneFile_ForAnyHosts) {
   std::vector<Rank> host_of;
-  std::vector<Hosts::Seat> seats;
+  std::vector<Hosts::MachineShare> shares;
   for (Rank host = 0; host < 60; ++host) {
     for (Rank i = 0; i <= host; ++i) {
       host_of.push_back(host);
-      seats.push_back({host, 1000, 0, 100 + i % 7, i, 0});
+      shares.push_back({host, 1000, 0, 100 + i % 7, i, 0});
     }
   }
-  const std::string name = named(Hosts(host_of, seats));
+  const std::string name = named(Hosts(host_of, shares));
   EXPECT_TRUE(check_machine_name(name).ok()) << name;
-  EXPECT_NE(name, named(Hosts(std::vector<Rank>(host_of.rbegin(), host_of.rend()), seats)));
+  EXPECT_NE(name, named(Hosts(std::vector<Rank>(host_of.rbegin(), host_of.rend()), shares)));
 }
 
 TEST(MachineName, DescribesLinksOfDevices) {

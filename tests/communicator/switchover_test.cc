@@ -130,7 +130,7 @@ TEST(Switchover, TakesEffectAfterMargin_BehindFurthestRank) {
   ASSERT_TRUE(view.propose(1, 7, 4));
   EXPECT_FALSE(view.arrive(0, 12, 1));
   EXPECT_EQ(view.arrive(0, 13, 1), (Switchover::Decision{1, 7, 13}));
-  EXPECT_FALSE(view.arrive(0, 14, 2)) << "the next turn has not been decided";
+  EXPECT_FALSE(view.arrive(0, 14, 2)) << "the next index has not been decided";
   EXPECT_EQ(view.arrive(1, 1'000, 1), (Switchover::Decision{1, 7, 13}));
 }
 
@@ -149,7 +149,7 @@ TEST(Switchover, NeverProposesNumberTwice) {
   ASSERT_TRUE(view.propose(1, 7, 1));
   EXPECT_FALSE(view.arrive(1, 10, 1));
   EXPECT_EQ(view.arrive(1, 12, 1), (Switchover::Decision{1, 7, 11}));
-  EXPECT_EQ(view.prepare(2, 7, 1).offered.from, 13U) << "other turns are other words";
+  EXPECT_EQ(view.prepare(2, 7, 1).offered.from, 13U) << "other decisions are other words";
 }
 
 // A decider and a rank run concurrently, 200'000 times. Each publishes a value, then reads that of the other. Detects a
@@ -192,14 +192,14 @@ TEST(Switchover, LetsOneOfTwoSeeTheOther) {
 // Runs threads that never wait for a decision and stay within a few operations of each other, over many decisions.
 // Expects that each thread switches at the operation of the decision.
 void change_over_in_threads() {
-  constexpr std::uint32_t kTurns = 60;
+  constexpr std::uint32_t kDecisions = 60;
   constexpr std::uint64_t kMax = 1'000'000, kAhead = 3;
   alignas(64) std::uint64_t words[kRanks + 1][8] = {};
   const Switchover view(&words[kRanks][0], {&words[0][0], &words[1][0], &words[2][0]});
   std::vector<std::vector<std::uint64_t>> first(kRanks), named(kRanks);
   std::array<std::atomic<std::uint32_t>, kRanks> adopted = {};  // Number of decisions.
-  const auto all_have = [&](std::uint32_t turns) {
-    return std::all_of(adopted.begin(), adopted.end(), [&](const auto& own) { return own >= turns; });
+  const auto all_have = [&](std::uint32_t decisions) {
+    return std::all_of(adopted.begin(), adopted.end(), [&](const auto& own) { return own >= decisions; });
   };
   const auto hindmost = [&] {
     std::uint64_t least = kMax;
@@ -208,24 +208,24 @@ void change_over_in_threads() {
   };
   const auto run = [&](Rank self) {
     bool confirmed = false;
-    for (std::uint64_t number = 1; number < kMax && !all_have(kTurns); ++number) {
+    for (std::uint64_t number = 1; number < kMax && !all_have(kDecisions); ++number) {
       while (number > hindmost() + kAhead) std::this_thread::yield();
-      const std::uint32_t turn = adopted[self] + 1;
-      if (turn > kTurns) {
-        (void)view.show(self, number, turn);
+      const std::uint32_t index = adopted[self] + 1;
+      if (index > kDecisions) {
+        (void)view.show(self, number, index);
         continue;
       }
-      const auto decision = view.arrive(self, number, turn);
+      const auto decision = view.arrive(self, number, index);
       if (decision) {
         first[self].push_back(number);
         named[self].push_back(decision->from);
         confirmed = false;
-        adopted[self] = turn;
-      } else if (self == 0 && !confirmed && all_have(turn - 1)) {
-        confirmed = view.propose(turn, kOutcome, 1);
+        adopted[self] = index;
+      } else if (self == 0 && !confirmed && all_have(index - 1)) {
+        confirmed = view.propose(index, kOutcome, 1);
       }
     }
-    (void)view.show(self, kMax, kTurns + 1);
+    (void)view.show(self, kMax, kDecisions + 1);
   };
   std::vector<std::thread> threads;
   for (Rank self = 0; self < kRanks; ++self) threads.emplace_back(run, self);
@@ -233,7 +233,7 @@ void change_over_in_threads() {
   for (Rank self = 0; self < kRanks; ++self) {
     ASSERT_EQ(first[self], named[self]) << "rank " << self << " went as before where it should not have, or vice versa";
     ASSERT_EQ(first[self], first[0]) << "rank " << self;
-    ASSERT_EQ(first[self].size(), kTurns) << "rank " << self;
+    ASSERT_EQ(first[self].size(), kDecisions) << "rank " << self;
   }
 }
 

@@ -9,32 +9,32 @@
 namespace tutti {
 namespace {
 
-// Layout of the word: state of the offer in 2 bits, turn in 6, outcome in 16, first operation in 40.
+// Layout of the word: state of the offer in 2 bits, index in 6, outcome in 16, first operation in 40.
 enum class State : std::uint64_t { none, offered, confirmed, called_off };
 
-constexpr int kTurnShift = 2, kOutcomeShift = 8, kFromShift = 24;
-constexpr std::uint32_t kMaxTurns = 1U << (kOutcomeShift - kTurnShift);
+constexpr int kIndexShift = 2, kOutcomeShift = 8, kFromShift = 24;
+constexpr std::uint32_t kMaxDecisions = 1U << (kOutcomeShift - kIndexShift);
 constexpr std::uint64_t kMaxNumbers = std::uint64_t{1} << (64 - kFromShift);
 
 std::uint64_t word_of(const Switchover::Decision& decision, State state) {
-  return static_cast<std::uint64_t>(state) | std::uint64_t{decision.turn} << kTurnShift |
+  return static_cast<std::uint64_t>(state) | std::uint64_t{decision.index} << kIndexShift |
          std::uint64_t{decision.outcome} << kOutcomeShift | decision.from << kFromShift;
 }
 
-State state_of(std::uint64_t word) { return static_cast<State>(word % (1U << kTurnShift)); }
+State state_of(std::uint64_t word) { return static_cast<State>(word % (1U << kIndexShift)); }
 
 Switchover::Decision decision_of(std::uint64_t word) {
-  return {.turn = static_cast<std::uint32_t>(word >> kTurnShift) % kMaxTurns,
+  return {.index = static_cast<std::uint32_t>(word >> kIndexShift) % kMaxDecisions,
           .outcome = static_cast<std::uint16_t>(word >> kOutcomeShift),
           .from = word >> kFromShift};
 }
 
 }  // namespace
 
-Switchover::Arrival Switchover::show(Rank self, std::uint64_t number, std::uint32_t turn) const {
+Switchover::Arrival Switchover::show(Rank self, std::uint64_t number, std::uint32_t index) const {
   store_release(shown_[self], number);
   full_fence();
-  return {.number = number, .turn = turn};
+  return {.number = number, .index = index};
 }
 
 bool Switchover::step(Arrival& arrival) const {
@@ -44,20 +44,20 @@ bool Switchover::step(Arrival& arrival) const {
   }
   const std::uint64_t word = load_acquire(word_);
   const Decision decision = decision_of(word);
-  if (decision.turn != arrival.turn || arrival.number < decision.from) return true;
+  if (decision.index != arrival.index || arrival.number < decision.from) return true;
   if (state_of(word) == State::confirmed) arrival.follows = decision;
   if (state_of(word) != State::offered) return true;
   arrival.unconfirmed = decision;
   return false;
 }
 
-Switchover::Proposal Switchover::prepare(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const {
+Switchover::Proposal Switchover::prepare(std::uint32_t index, std::uint16_t outcome, std::uint64_t margin) const {
   const Decision latest = decision_of(load_acquire(word_));
   std::uint64_t furthest = 0;
   for (const std::uint64_t* shown : shown_) furthest = std::max(furthest, load_acquire(shown));
-  Decision decision = {turn, outcome, furthest + margin};
-  if (latest.turn == turn) decision.from = std::max(decision.from, latest.from + 1);
-  TUTTI_ASSERT(margin > 0 && turn > 0 && turn < kMaxTurns && decision.from < kMaxNumbers);
+  Decision decision = {index, outcome, furthest + margin};
+  if (latest.index == index) decision.from = std::max(decision.from, latest.from + 1);
+  TUTTI_ASSERT(margin > 0 && index > 0 && index < kMaxDecisions && decision.from < kMaxNumbers);
   return {.offered = decision};
 }
 

@@ -14,7 +14,7 @@
 // Therefore the rank saw the offer or its result. A confirmed offer was not called off. The rank therefore found it
 // confirmed, either at once or when it tried to call it off, and applies the outcome.
 //
-// Each offer of a turn has a larger number than the offers before it. This holds even if a rank publishes smaller
+// Each offer of an index has a larger number than the offers before it. This holds even if a rank publishes smaller
 // numbers again, after its calls were rejected. No word occurs twice, so a successful exchange replaces exactly the
 // word that was read.
 #pragma once
@@ -31,8 +31,8 @@ namespace tutti {
 class Switchover {
  public:
   struct Decision {
-    // Number of the decision in its sequence, 1 to 63. When it is offered, all ranks have seen decision turn - 1.
-    std::uint32_t turn = 1;
+    // Number of the decision in its sequence, 1 to 63. When it is offered, all ranks have seen decision index - 1.
+    std::uint32_t index = 1;
     std::uint16_t outcome = 0;
     std::uint64_t from = 0;  // First operation with the outcome; less than 2^40.
     bool operator==(const Decision&) const = default;
@@ -42,19 +42,19 @@ class Switchover {
   // view.
   Switchover(std::uint64_t* word, std::vector<std::uint64_t*> shown) : word_(word), shown_(std::move(shown)) {}
 
-  // Returns the decision of this turn if it applies to the rank's operation `number` (at least 1). Returns nullopt if
+  // Returns the decision of this index if it applies to the rank's operation `number` (at least 1). Returns nullopt if
   // the operation runs as before.
-  std::optional<Decision> arrive(Rank self, std::uint64_t number, std::uint32_t turn) const {
-    Arrival arrival = show(self, number, turn);
+  std::optional<Decision> arrive(Rank self, std::uint64_t number, std::uint32_t index) const {
+    Arrival arrival = show(self, number, index);
     while (!step(arrival)) continue;
     return arrival.follows;
   }
 
   // Proposes that the outcome holds from `margin` (at least 1) operations after the furthest rank. Returns false if a
   // rank has passed that operation; the caller tries again with a larger margin. Called only by the decider, by one
-  // thread at a time, until the turn is confirmed.
-  bool propose(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const {
-    Proposal proposal = prepare(turn, outcome, margin);
+  // thread at a time, until the index is confirmed.
+  bool propose(std::uint32_t index, std::uint16_t outcome, std::uint64_t margin) const {
+    Proposal proposal = prepare(index, outcome, margin);
     while (!step(proposal)) continue;
     return proposal.confirmed;
   }
@@ -62,7 +62,7 @@ class Switchover {
   // State machines of both sides. Each step() advances one by one shared access; each publishes before it reads.
   struct Arrival {
     std::uint64_t number;
-    std::uint32_t turn;
+    std::uint32_t index;
     // Offer that the rank has reached and calls off in the next step.
     std::optional<Decision> unconfirmed = std::nullopt;
     std::optional<Decision> follows = std::nullopt;
@@ -74,8 +74,8 @@ class Switchover {
     bool late = false;   // A rank has reached the offer, which is called off in the next step.
     bool confirmed = false;
   };
-  Arrival show(Rank self, std::uint64_t number, std::uint32_t turn) const;
-  Proposal prepare(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const;
+  Arrival show(Rank self, std::uint64_t number, std::uint32_t index) const;
+  Proposal prepare(std::uint32_t index, std::uint16_t outcome, std::uint64_t margin) const;
   bool step(Arrival& arrival) const;    // Returns whether it was the last step.
   bool step(Proposal& proposal) const;  // Returns whether it was the last step.
 

@@ -29,16 +29,16 @@ static_assert(sizeof(Sight) == 32);
 Hosts hosts_of(const Bootstrap& bootstrap) {
   std::map<std::array<std::uint8_t, 16>, Rank> numbers, machines;
   std::vector<Rank> host_of;
-  std::vector<Hosts::Seat> seats;
+  std::vector<Hosts::MachineShare> shares;
   std::vector<Location> locations;
   for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
     const PeerRecord& record = bootstrap.peer(peer);
     host_of.push_back(numbers.try_emplace(record.host, peer).first->second);
-    seats.push_back({machines.try_emplace(record.kernel, peer).first->second, std::max(1U, record.cpus), 0,
-                     record.own_cpus, record.first_cpu, 0});
+    shares.push_back({machines.try_emplace(record.kernel, peer).first->second, std::max(1U, record.cpus), 0,
+                      record.own_cpus, record.first_cpu, 0});
     locations.push_back(record.location);
   }
-  Hosts hosts(host_of, std::move(seats));
+  Hosts hosts(host_of, std::move(shares));
   hosts.place(std::move(locations));
   return hosts;
 }

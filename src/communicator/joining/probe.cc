@@ -92,7 +92,7 @@ class Probe {
     StreamLimits limits;
     limits.unit_bytes = limits.max_bytes = kMessageBytes;
     std::vector<double> took_us(static_cast<std::size_t>(times));
-    const bool takes_part = ring_.next != nullptr && ring_.turn == 0;
+    const bool takes_part = ring_.next != nullptr && ring_.index == 0;
     Status own;
     for (double& us : took_us) {
       if (!takes_part || !own.ok()) break;
@@ -128,7 +128,7 @@ class Probe {
   // Rate of the slowest host over the later half of its ranks' streams. Earlier, a rate limiter may allow a burst.
   Result<double> one_stream(bool all, double message_us) {
     const std::uint32_t members = all ? ring_.ranks : 1;
-    const bool takes_part = ring_.next != nullptr && ring_.turn < members;
+    const bool takes_part = ring_.next != nullptr && ring_.index < members;
     Result<Streamed> seen = takes_part ? stream(ring_, limits_of(members, message_us), watch_) : Streamed();
     const Streamed own = seen.ok() ? seen.value() : Streamed();
     const std::vector<ProbeRecord> records =

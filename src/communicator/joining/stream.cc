@@ -178,15 +178,15 @@ StreamRing ring_of(const Hosts& hosts, Rank self, std::span<const PeerSocket> pe
       return ranks.empty() || hosts.share(ranks[0], rank);
     });
     if (rank == self) own = static_cast<std::size_t>(host - members.begin());
-    if (rank == self) ring.turn = static_cast<std::uint32_t>(host->size());
+    if (rank == self) ring.index = static_cast<std::uint32_t>(host->size());
     host->push_back(rank);
   }
   std::size_t least = members[0].size();
   for (const std::vector<Rank>& ranks : members) least = std::min(least, ranks.size());
   ring.ranks = static_cast<std::uint32_t>(least);
-  if (ring.turn >= least) return ring;
-  ring.next = &peer_sockets[members[(own + 1) % members.size()][ring.turn]];
-  ring.previous = &peer_sockets[members[(own + members.size() - 1) % members.size()][ring.turn]];
+  if (ring.index >= least) return ring;
+  ring.next = &peer_sockets[members[(own + 1) % members.size()][ring.index]];
+  ring.previous = &peer_sockets[members[(own + members.size() - 1) % members.size()][ring.index]];
   return ring;
 }
 

@@ -15,7 +15,7 @@ namespace tutti {
 struct StreamRing {
   const PeerSocket* next = nullptr;
   const PeerSocket* previous = nullptr;
-  std::uint32_t turn = 0;   // Index of the rank among the ranks of its host.
+  std::uint32_t index = 0;  // Index of the rank among the ranks of its host.
   std::uint32_t ranks = 0;  // Number of ranks per host that take part.
 };
 

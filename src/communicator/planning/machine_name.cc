@@ -75,17 +75,17 @@ struct Sharing {
 // Returns which ranks share CPUs. If not reported, ranks are threads of this process and not pinned.
 Sharing sharing_of(const Hosts& hosts) {
   Sharing sharing;
-  if (hosts.seats().empty()) {
+  if (hosts.machine_shares().empty()) {
     sharing.words = counted(hosts.ranks(), "rank") + " in a process on " + counted(own_cpus().size(), "CPU");
     return sharing;
   }
   std::map<std::tuple<Rank, std::uint32_t, std::uint32_t>, Rank> groups;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Rank> kinds;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
-    const Hosts::Seat& seat = hosts.seats()[rank];
-    const std::tuple key(seat.machine, seat.first_cpu, seat.own_cpus);
+    const Hosts::MachineShare& share = hosts.machine_shares()[rank];
+    const std::tuple key(share.machine, share.first_cpu, share.own_cpus);
     sharing.first.push_back(groups.try_emplace(key, rank).first->second);
-    ++kinds[{seat.sharers, seat.own_cpus}];
+    ++kinds[{share.sharers, share.own_cpus}];
   }
   std::vector<std::string> words;
   for (const auto& [kind, ranks] : kinds)
