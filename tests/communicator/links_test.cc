@@ -1,5 +1,5 @@
 // Exchange of lanes: the owner offers a lane, and the peer maps it.
-#include "src/communicator/host/links.h"
+#include "src/communicator/waiting/links.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "src/communicator/host/prepared_call.h"
 #include "src/communicator/host/run_statistics.h"
-#include "src/communicator/host/waiter.h"
+#include "src/communicator/waiting/waiter.h"
 
 namespace tutti {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/communicator/host/membership.h"
+#include "src/communicator/waiting/membership.h"
 #include "src/compression/format.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/backend.h"

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "src/communicator/communicator.h"
-#include "src/communicator/host/control_plane.h"
 #include "src/communicator/host/host_collectives.h"
 #include "src/communicator/host/point_to_point.h"
-#include "src/communicator/host/waiter.h"
+#include "src/communicator/waiting/control_plane.h"
+#include "src/communicator/waiting/waiter.h"
 
 namespace tutti {
 

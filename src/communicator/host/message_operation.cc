@@ -5,8 +5,8 @@
 
 #include "src/base/atomic.h"
 #include "src/base/caught.h"
-#include "src/communicator/host/message_signature.h"
 #include "src/communicator/planning/lane_specs.h"
+#include "src/communicator/planning/message_signature.h"
 
 namespace tutti {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "src/communicator/call.h"
-#include "src/communicator/host/waiter.h"
 #include "src/communicator/operation.h"
+#include "src/communicator/waiting/waiter.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/backend.h"
 

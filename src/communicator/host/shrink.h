@@ -12,7 +12,7 @@
 #include "src/base/clock.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/control/mesh.h"
-#include "src/communicator/host/links.h"
+#include "src/communicator/waiting/links.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include "src/communicator/host/cpu_sharing.h"
+#include "src/communicator/waiting/cpu_sharing.h"
 
 #include <sched.h>
 

@@ -9,7 +9,7 @@
 #include "src/communicator/control/board.h"
 #include "src/communicator/control/mesh.h"
 #include "src/communicator/control/regions.h"
-#include "src/communicator/host/links.h"
+#include "src/communicator/waiting/links.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include "src/communicator/host/notifications.h"
+#include "src/communicator/waiting/notifications.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
-#include "src/communicator/host/current_call.h"
+#include "src/communicator/waiting/current_call.h"
 
-#include "src/communicator/host/membership.h"
-#include "src/communicator/host/message_signature.h"
+#include "src/communicator/planning/message_signature.h"
+#include "src/communicator/waiting/membership.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include "src/communicator/host/links.h"
+#include "src/communicator/waiting/links.h"
 
 #include <algorithm>
 #include <cstring>

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "src/communicator/host/current_call.h"
-#include "src/communicator/host/membership.h"
+#include "src/communicator/waiting/current_call.h"
+#include "src/communicator/waiting/membership.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include "src/communicator/host/waiter.h"
+#include "src/communicator/waiting/waiter.h"
 
 #include <sched.h>
 
@@ -10,7 +10,7 @@
 #include "src/base/duration.h"
 #include "src/base/log.h"
 #include "src/base/no_cancellation.h"
-#include "src/communicator/host/wait_description.h"
+#include "src/communicator/waiting/wait_description.h"
 
 namespace tutti {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "src/communicator/host/membership.h"
+#include "src/communicator/waiting/membership.h"
 
 namespace tutti {
 

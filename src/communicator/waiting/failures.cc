@@ -1,4 +1,4 @@
-#include "src/communicator/host/failures.h"
+#include "src/communicator/waiting/failures.h"
 
 #include <utility>
 

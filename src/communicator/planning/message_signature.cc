@@ -1,4 +1,4 @@
-#include "src/communicator/host/message_signature.h"
+#include "src/communicator/planning/message_signature.h"
 
 #include <algorithm>
 

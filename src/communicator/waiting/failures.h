@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "src/communicator/host/notifications.h"
+#include "src/communicator/waiting/notifications.h"
 
 namespace tutti {
 

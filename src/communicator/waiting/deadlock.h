@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/communicator/control/wait_record.h"
-#include "src/communicator/host/control_plane.h"
+#include "src/communicator/waiting/control_plane.h"
 
 namespace tutti {
 

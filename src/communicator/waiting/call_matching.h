@@ -2,9 +2,9 @@
 // order; a difference fails the communicator with a message that shows both calls.
 #pragma once
 
-#include "src/communicator/host/current_call.h"
-#include "src/communicator/host/failures.h"
-#include "src/communicator/host/notifications.h"
+#include "src/communicator/waiting/current_call.h"
+#include "src/communicator/waiting/failures.h"
+#include "src/communicator/waiting/notifications.h"
 
 namespace tutti {
 

@@ -6,12 +6,12 @@
 // A cycle seen once is no proof. The waits are read one after the other, and a rank may not yet have polled for data
 // that has already arrived. Therefore the same waits must be seen twice, and each rank must have completed a poll in
 // between. Then all waits existed at the same time, and no data in flight could end them.
-#include "src/communicator/host/deadlock.h"
+#include "src/communicator/waiting/deadlock.h"
 
 #include <algorithm>
 #include <string>
 
-#include "src/communicator/host/message_signature.h"
+#include "src/communicator/planning/message_signature.h"
 #include "src/communicator/planning/planning.h"
 
 namespace tutti {

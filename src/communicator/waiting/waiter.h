@@ -7,9 +7,9 @@
 #include <string>
 
 #include "src/base/atomic.h"
-#include "src/communicator/host/control_plane.h"
-#include "src/communicator/host/cpu_sharing.h"
-#include "src/communicator/host/deadlock.h"
+#include "src/communicator/waiting/control_plane.h"
+#include "src/communicator/waiting/cpu_sharing.h"
+#include "src/communicator/waiting/deadlock.h"
 #include "src/executor/ports.h"
 
 namespace tutti {

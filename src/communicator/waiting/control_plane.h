@@ -4,11 +4,11 @@
 
 #include <utility>
 
-#include "src/communicator/host/call_matching.h"
-#include "src/communicator/host/current_call.h"
-#include "src/communicator/host/failures.h"
-#include "src/communicator/host/membership.h"
-#include "src/communicator/host/notifications.h"
+#include "src/communicator/waiting/call_matching.h"
+#include "src/communicator/waiting/current_call.h"
+#include "src/communicator/waiting/failures.h"
+#include "src/communicator/waiting/membership.h"
+#include "src/communicator/waiting/notifications.h"
 
 namespace tutti {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "src/communicator/host/membership.h"
+#include "src/communicator/waiting/membership.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include "src/communicator/host/membership.h"
+#include "src/communicator/waiting/membership.h"
 
 #include <utility>
 

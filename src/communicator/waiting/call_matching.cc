@@ -1,4 +1,4 @@
-#include "src/communicator/host/call_matching.h"
+#include "src/communicator/waiting/call_matching.h"
 
 #include <string>
 

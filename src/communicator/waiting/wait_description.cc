@@ -1,4 +1,4 @@
-#include "src/communicator/host/wait_description.h"
+#include "src/communicator/waiting/wait_description.h"
 
 #include <algorithm>
 
