@@ -126,6 +126,7 @@ TEST_F(FaultyEndpoint, DeliversNotes_WhenConnectFails) {
     if (leaves) ends->ends[0].reset();
     const Deadline deadline = Deadline::after_ms(kTimeoutMs);
     while (!ends->ends[1]->lost() && !deadline.passed()) ends->ends[1]->advance();
+    EXPECT_TRUE(ends->ends[1]->lost()) << leaves;
     EXPECT_EQ(ends->ends[1]->take(0), message_of(1, 20)) << leaves;
   }
 }

@@ -56,9 +56,9 @@ Status TcpConnection::handle_carrier_offer(const TcpFrameHeader& header, const s
 Status TcpConnection::choose_data_path(bool other_reaches) {
   if (!met_ || data_path_ != DataPath::open)
     return remote_error("the peer switched to a transport that was not offered");
+  if (broken_) return {};  // No data may leave by TCP meanwhile.
   if (!other_reaches && insists_) {
-    if (!broken_)
-      broken_ = unsupported(advised("the other end cannot reach " + carrier_->describe() + "; see its error"));
+    broken_ = unsupported(advised("the other end cannot reach " + carrier_->describe() + "; see its error"));
     return {};
   }
   set_data_path(reaches_ && other_reaches ? DataPath::carrier : DataPath::tcp);
