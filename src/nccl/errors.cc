@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <string>
@@ -63,16 +64,22 @@ constexpr RenamedFunction kFunctions[] = {{"tutti_get_unique_id", "ncclGetUnique
                                           {"tutti_group_start", "ncclGroupStart"},
                                           {"tutti_group_end", "ncclGroupEnd"},
                                           {"tutti_mem_alloc", "ncclMemAlloc"},
-                                          {"tutti_mem_free", "ncclMemFree"}};
+                                          {"tutti_mem_free", "ncclMemFree"},
+                                          {"tutti_window_register", "ncclCommWindowRegister"},
+                                          {"tutti_window_deregister", "ncclCommWindowDeregister"},
+                                          {"tutti_reduction_create_pre_mul_sum", "ncclRedOpCreatePreMulSum"}};
 
-// Replaces functions of tutti.h in an error text by those that the caller knows.
+// Returns the error text of a function of tutti.h without the name of that function. Replaces other functions by those
+// that the caller knows.
 std::string with_functions_of_nccl(std::string_view text) {
-  constexpr std::string_view kPrefix = "tutti_";
+  constexpr std::string_view kPrefix = "tutti_", kLetters = "abcdefghijklmnopqrstuvwxyz_";
+  const std::size_t name_end = text.find_first_not_of(kLetters);
+  if (text.starts_with(kPrefix) && name_end == text.find(": ")) text.remove_prefix(std::min(name_end + 2, text.size()));
   std::string replaced;
   for (std::size_t at = text.find(kPrefix); at != std::string_view::npos; at = text.find(kPrefix)) {
     replaced += text.substr(0, at);
     text.remove_prefix(at);
-    std::string_view word = text.substr(0, text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
+    std::string_view word = text.substr(0, text.find_first_not_of(kLetters));
     text.remove_prefix(word.size());
     for (const RenamedFunction& function : kFunctions)
       if (word == function.tutti) word = function.nccl;
