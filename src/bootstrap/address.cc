@@ -317,7 +317,7 @@ Result<Address> resolve(const std::string& host, std::uint16_t port) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   if (const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &list); error != 0) {
-    return Status(Code::system, "host " + host + " has no address: " + ::gai_strerror(error));
+    return Status(Code::system, "look up " + host + ": " + ::gai_strerror(error));
   }
   Address address = address_from(list->ai_addr);
   ::freeaddrinfo(list);

@@ -36,8 +36,9 @@ bool leads_to_itself(const RendezvousPoint& point) {
 Result<Address> address_of(const RendezvousPoint& point, const std::string& ifname) {
   Result<Address> resolved = resolve(point.host, point.port);
   if (!resolved.ok()) {
-    const std::string source = point.variable.empty() ? "" : ", which " + point.variable + " names";
-    return std::move(resolved).status().during("looking for rank 0 on host " + point.host + source);
+    const std::string source = point.variable.empty() ? "the host of rank 0" : point.variable;
+    return Status(Code::system, source + " names a host without address: " + std::move(resolved).status().message() +
+                                    "; use a name or an address that all hosts resolve");
   }
   Address address = resolved.value();
   if (is_loopback(address) && !leads_to_itself(point)) address = TUTTI_TRY(own_address(ifname));
