@@ -299,7 +299,10 @@ void read_entry(const Environment& environment, const Entry& entry, ReadConfig& 
       text = entry.translate(*text, read.warnings);
       if (text->empty()) break;
     }
-    const std::string error = std::string(name) + " is \"" + *text + "\", but must be " + entry.wanted;
+    const std::string new_name = renamed_value(name, *text);
+    const std::string error = std::string(name) + " is \"" + *text +
+                              (new_name.empty() ? std::string("\", but must be ") + entry.wanted
+                                                : "\", which was renamed: use \"" + new_name + "\"");
     if (entry.set(read.config, *text)) {
       setting.value = *text;
       setting.source = name;
@@ -364,7 +367,7 @@ ReadConfig read_config(const Environment& environment) {
     if (setting.source == "NCCL_PROTO") read.config.nccls_protocol = true;
   }
   std::vector<std::string>& refused = read.config.refused;
-  if (std::string error = renamed_setting(environment); !error.empty())
+  if (std::string error = renamed_variable(environment); !error.empty())
     refused.insert(refused.begin(), std::move(error));
   const auto scale = [&read](std::int64_t& milliseconds) {
     if (milliseconds == 0) return;  // No timeout. A finite one must not be scaled to 0, either.

@@ -36,16 +36,17 @@ const char* renamed(std::string_view variable) {
 
 }  // namespace
 
-std::string renamed_setting(const Environment& environment) {
+std::string renamed_variable(const Environment& environment) {
   for (const auto& [name, value] : environment.variables()) {
     const char* new_name = value.empty() ? nullptr : renamed(name);
     if (new_name != nullptr) return name + " was renamed: set " + new_name + " instead";
   }
-  for (const RenamedValue& value : kRenamedValues) {
-    if (environment.get(value.variable) == value.old_name) {
-      return std::string(value.variable) + " is \"" + value.old_name + "\", which was renamed: use \"" +
-             value.new_name + "\"";
-    }
+  return {};
+}
+
+std::string renamed_value(std::string_view variable, std::string_view value) {
+  for (const RenamedValue& renamed : kRenamedValues) {
+    if (variable == renamed.variable && value == renamed.old_name) return renamed.new_name;
   }
   return {};
 }

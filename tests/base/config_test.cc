@@ -175,8 +175,8 @@ TEST(Config, RejectsRenamedVariable) {
 }
 
 TEST(Config, RejectsRenamedValue) {
-  EXPECT_EQ(read({{"TUTTI_CHECK", "wire"}}).config.refused.front(),
-            "TUTTI_CHECK is \"wire\", which was renamed: use \"mac\"");
+  EXPECT_EQ(read({{"TUTTI_CHECK", "wire"}}).config.refused,
+            std::vector<std::string>{"TUTTI_CHECK is \"wire\", which was renamed: use \"mac\""});
   const ReadConfig read_mac = read({{"TUTTI_CHECK", "mac"}});
   EXPECT_TRUE(read_mac.config.refused.empty());
   EXPECT_TRUE(read_mac.config.check_tcp);

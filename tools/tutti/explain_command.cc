@@ -251,6 +251,7 @@ Status simulate_times(const CallModel& model, const Query& query, std::vector<Ca
 }  // namespace
 
 Status explain_command(int argc, char** argv) {
+  if (!config().refused.empty()) return invalid_argument(config().refused.front());
   const ExplainRequest request = TUTTI_TRY(parse(argc, argv));
   Query query = request.query;
   query.algorithm = request.forced.algorithm;  // Views of strings that `request` owns.

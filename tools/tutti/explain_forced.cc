@@ -83,7 +83,6 @@ Status apply_transport(Rank hosts, Query& query, std::string& words) {
 
 Status apply_compression(Query& query, std::string& words) {
   const Config& from = config();
-  if (!from.refused.empty()) return invalid_argument(from.refused.front());
   TUTTI_CHECK_OK(check_bounded_rounding("TUTTI_COMPRESS_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
                                         from.compression_stochastic ? Rounding::stochastic : Rounding::nearest,
                                         from.max_relative_error));
