@@ -122,6 +122,9 @@ function(tutti_add_test)
   if(TUTTI_SANITIZE STREQUAL "thread")  # ThreadSanitizer crashes in UCX's hooks of libc at the end of a thread.
     set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION "UCX_MEM_MMAP_HOOK_MODE=set:none")
   endif()
+  if(TUTTI_HAS_CUDA AND EXISTS /dev/nvidia0 AND TEST_LABELS MATCHES "cuda|device|perf")
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK gpu)  # Kernels of two tests would compete for the GPU.
+  endif()
   list(GET TEST_COMMAND 0 program)
   list(JOIN TEST_LABELS "|" labels)
   tutti_note_on_gpu(${name} "${labels}" "${program}")
