@@ -142,30 +142,30 @@ std::vector<const Event*> in_loop_order(const Traffic& traffic, const Loop& loop
 
 // ---- Round trips ----
 
-// Lanes asker -> answerer with tag `asking`, and back with tag `answering`.
+// Lanes requester -> responder with tag `request`, and back with tag `answer`.
 struct RoundTrip {
   Rank requester = 0;
-  std::uint16_t asking = 0, answering = 0;
+  std::uint16_t request = 0, answer = 0;
 };
 
-// Returns the lane on which the answerer sends in the step that first receives `asking`. Returns nullopt if this step
+// Returns the lane on which the responder sends in the step that first receives `request`. Returns nullopt if this step
 // uses other lanes of the pair too.
-std::optional<std::uint16_t> answering_tag(const Traffic& responder, std::uint16_t asking) {
+std::optional<std::uint16_t> answer_tag(const Traffic& responder, std::uint16_t request) {
   const std::vector<Event>& events = responder.events;
-  const auto ask = std::find_if(events.begin(), events.end(), [&](const Event& event) {
-    return event.direction == Direction::receives && event.tag == asking;
+  const auto received = std::find_if(events.begin(), events.end(), [&](const Event& event) {
+    return event.direction == Direction::receives && event.tag == request;
   });
-  if (ask == events.end()) return std::nullopt;
-  std::optional<std::uint16_t> answering;
+  if (received == events.end()) return std::nullopt;
+  std::optional<std::uint16_t> answer;
   for (const Event& event : events) {
-    if (event.step != ask->step || &event == &*ask) continue;
-    if (event.direction == Direction::receives || answering) return std::nullopt;
-    answering = event.tag;
+    if (event.step != received->step || &event == &*received) continue;
+    if (event.direction == Direction::receives || answer) return std::nullopt;
+    answer = event.tag;
   }
-  return answering;
+  return answer;
 }
 
-// Returns whether every message of the one lane is answers by a message of the other in the same step.
+// Returns whether every message of the one lane is answered by a message of the other in the same step.
 bool answers_all(const Traffic& responder) {
   const std::vector<Event>& events = responder.events;
   for (std::size_t i = 0; i < events.size(); i += 2) {
@@ -176,7 +176,8 @@ bool answers_all(const Traffic& responder) {
   return true;
 }
 
-// Returns whether the asker receives an answer to every message, in order and with the same length, and sends first.
+// Returns whether the requester receives an answer to every message, in order and with the same length, and sends
+// first.
 bool takes_all_back(const Traffic& requester) {
   std::vector<std::uint32_t> requests, answers;
   for (const Event& event : requester.events) {
@@ -186,8 +187,8 @@ bool takes_all_back(const Traffic& requester) {
   return requests == answers && !requests.empty();
 }
 
-// Returns whether every slot has been returned when the asker writes it: the asker does not wait for slots.
-bool has_slots_for_all_requested(const Traffic& requester, const Loop& loop) {
+// Returns whether every slot has been returned when the requester writes it: the requester does not wait for slots.
+bool has_slots_for_all_requests(const Traffic& requester, const Loop& loop) {
   std::uint32_t in_flight = 0;
   for (const Event* event : in_loop_order(requester, loop)) {
     if (event->direction == Direction::receives) --in_flight;
@@ -198,15 +199,15 @@ bool has_slots_for_all_requested(const Traffic& requester, const Loop& loop) {
 
 void add_round_trips(const Traffic& requester, const Traffic& responder, Rank rank, const Loop& loop,
                      std::vector<RoundTrip>& trips) {
-  std::set<std::uint16_t> asking;
+  std::set<std::uint16_t> requests;
   for (const Event& event : requester.events) {
-    if (event.direction == Direction::sends) asking.insert(event.tag);
+    if (event.direction == Direction::sends) requests.insert(event.tag);
   }
-  for (const std::uint16_t tag : asking) {
-    const auto answer = answering_tag(responder, tag);
+  for (const std::uint16_t tag : requests) {
+    const auto answer = answer_tag(responder, tag);
     if (!answer || !answers_all(only(responder, *answer, tag))) continue;
     const Traffic both = only(requester, tag, *answer);
-    if (takes_all_back(both) && has_slots_for_all_requested(both, loop)) trips.push_back({rank, tag, *answer});
+    if (takes_all_back(both) && has_slots_for_all_requests(both, loop)) trips.push_back({rank, tag, *answer});
   }
 }
 
@@ -251,14 +252,14 @@ class Forms {
   void choose(LaneUse& use) const {
     const Rank writer = use.direction == Direction::sends ? self_ : peer_;
     const auto names = [&](const RoundTrip& trip) {
-      return use.tag == (trip.requester == writer ? trip.asking : trip.answering);
+      return use.tag == (trip.requester == writer ? trip.request : trip.answer);
     };
     const auto trip = std::find_if(trips_.begin(), trips_.end(), names);
     if (trip != trips_.end()) {
       if (shares_a_lane(*trip)) return;
       use.form = LaneForm::round_trip;
       use.answers = trip->requester != writer;
-      use.partner_tag = use.answers ? trip->asking : trip->answering;
+      use.partner_tag = use.answers ? trip->request : trip->answer;
     } else if (swaps(use.tag)) {
       use.form = LaneForm::swap;
       use.partner_tag = use.tag;
@@ -266,16 +267,16 @@ class Forms {
   }
 
  private:
-  // Returns whether an answer is itself answers: its lane cannot belong to both pairs.
+  // Returns whether an answer is itself answered: its lane cannot belong to both pairs.
   bool shares_a_lane(const RoundTrip& trip) const {
     return std::any_of(trips_.begin(), trips_.end(), [&](const RoundTrip& other) {
-      return other.requester != trip.requester && (other.asking == trip.answering || other.answering == trip.asking);
+      return other.requester != trip.requester && (other.request == trip.answer || other.answer == trip.request);
     });
   }
 
   bool swaps(std::uint16_t tag) const {
     const bool taken = std::any_of(trips_.begin(), trips_.end(),
-                                   [&](const RoundTrip& trip) { return trip.asking == tag || trip.answering == tag; });
+                                   [&](const RoundTrip& trip) { return trip.request == tag || trip.answer == tag; });
     return !taken && sends_into_what_it_read(mine_, tag, loop_) && sends_into_what_it_read(theirs_, tag, loop_);
   }
 
