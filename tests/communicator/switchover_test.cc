@@ -130,7 +130,7 @@ TEST(Switchover, TakesEffectAfterMargin_BehindFurthestRank) {
   ASSERT_TRUE(view.propose(1, 7, 4));
   EXPECT_FALSE(view.arrive(0, 12, 1));
   EXPECT_EQ(view.arrive(0, 13, 1), (Switchover::Decision{1, 7, 13}));
-  EXPECT_FALSE(view.arrive(0, 14, 2)) << "the next index has not been decided";
+  EXPECT_FALSE(view.arrive(0, 14, 2)) << "decision 2 has not been offered";
   EXPECT_EQ(view.arrive(1, 1'000, 1), (Switchover::Decision{1, 7, 13}));
 }
 

@@ -14,9 +14,9 @@
 // Therefore the rank saw the offer or its result. A confirmed offer was not called off. The rank therefore found it
 // confirmed, either at once or when it tried to call it off, and applies the outcome.
 //
-// Each offer of an index has a larger number than the offers before it. This holds even if a rank publishes smaller
-// numbers again, after its calls were rejected. No word occurs twice, so a successful exchange replaces exactly the
-// word that was read.
+// Each offer for a decision has a larger number than the offers for that decision before it. This holds even if a rank
+// publishes smaller numbers again, after its calls were rejected. No word occurs twice, so a successful exchange
+// replaces exactly the word that was read.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class Switchover {
   // view.
   Switchover(std::uint64_t* word, std::vector<std::uint64_t*> shown) : word_(word), shown_(std::move(shown)) {}
 
-  // Returns the decision of this index if it applies to the rank's operation `number` (at least 1). Returns nullopt if
+  // Returns decision `index` if it applies to the rank's operation `number` (at least 1). Returns nullopt if
   // the operation runs as before.
   std::optional<Decision> arrive(Rank self, std::uint64_t number, std::uint32_t index) const {
     Arrival arrival = show(self, number, index);
@@ -52,7 +52,7 @@ class Switchover {
 
   // Proposes that the outcome holds from `margin` (at least 1) operations after the furthest rank. Returns false if a
   // rank has passed that operation; the caller tries again with a larger margin. Called only by the decider, by one
-  // thread at a time, until the index is confirmed.
+  // thread at a time, until the decision is confirmed.
   bool propose(std::uint32_t index, std::uint16_t outcome, std::uint64_t margin) const {
     Proposal proposal = prepare(index, outcome, margin);
     while (!step(proposal)) continue;
