@@ -20,11 +20,8 @@ struct BlockWords {
 
   // The timeout is short, so that a hang on a GPU takes little time from other tests.
   KernelWatch watch(std::uint64_t number) {
-    return {.failed = &failed,
-            .timeout_ns = 20'000'000'000,
-            .reported = &reported,
-            .number = number,
-            .time_slices = nullptr};
+    return {
+        .failed = &failed, .timeout_ns = 20'000'000'000, .reported = &reported, .number = number, .progress = nullptr};
   }
 };
 

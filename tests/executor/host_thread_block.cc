@@ -41,7 +41,7 @@ Progress HostThread::agree(Progress progress) {
 
 bool WatchedHostThreadBlock::stopped() {
   std::this_thread::yield();
-  if (watch_->time_slices != nullptr && ++polls_ >= kPollsPerTimeSlice) return true;
+  if (watch_->progress != nullptr && ++polls_ >= kPollsPerTimeSlice) return true;
   if (load_acquire(watch_->failed) != 0) return true;
   const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began_;
   return watch_->timeout_ns != 0 && static_cast<std::uint64_t>(waited.count()) > watch_->timeout_ns;

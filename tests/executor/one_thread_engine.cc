@@ -25,16 +25,16 @@ class LoneThread {
 struct Lone {
   const KernelCall* call;
   std::uint32_t channel;
-  TimeSlice time_slice;
+  ThreadBlockProgress saved;
 
   // Returns whether the channel progressed.
   bool advance(std::byte* memory) {
-    const TimeSlice before = time_slice;
-    Channel<LoneThread> run(*call, channel, {}, memory, &time_slice);
+    const ThreadBlockProgress before = saved;
+    Channel<LoneThread> run(*call, channel, {}, memory, &saved);
     const Progress progress = run.run();
-    if (progress == Progress::done) time_slice.state = TimeSliceState::done;
-    if (progress == Progress::mismatch) time_slice.state = TimeSliceState::failed;
-    return time_slice.state != before.state || !(time_slice.cursor == before.cursor);
+    if (progress == Progress::done) saved.state = ThreadBlockState::done;
+    if (progress == Progress::mismatch) saved.state = ThreadBlockState::failed;
+    return saved.state != before.state || !(saved.cursor == before.cursor);
   }
 };
 
@@ -42,9 +42,9 @@ std::string run_to_the_end(std::vector<Lone>& thread_blocks, std::byte* memory) 
   for (int idle = 0; idle < kIdleRounds; ++idle) {
     std::size_t done = 0;
     for (Lone& block : thread_blocks) {
-      if (block.time_slice.state < TimeSliceState::done && block.advance(memory)) idle = 0;
-      if (block.time_slice.state == TimeSliceState::failed) return "a message of another call";
-      if (block.time_slice.state == TimeSliceState::done) ++done;
+      if (block.saved.state < ThreadBlockState::done && block.advance(memory)) idle = 0;
+      if (block.saved.state == ThreadBlockState::failed) return "a message of another call";
+      if (block.saved.state == ThreadBlockState::done) ++done;
     }
     if (done == thread_blocks.size()) return "";
   }

@@ -20,7 +20,7 @@ std::string TimeSlicedEngine::run(const std::vector<std::vector<KernelCall>>& ca
   KernelProgress reported;
   std::vector<Sharer> sharers(calls.size());
   for (std::size_t rank = 0; rank < calls.size(); ++rank)
-    sharers[rank] = {.calls = &calls[rank], .time_slices = std::vector<TimeSlice>(channels)};
+    sharers[rank] = {.calls = &calls[rank], .progress = std::vector<ThreadBlockProgress>(channels)};
   const auto all_done = [&] {
     return std::all_of(sharers.begin(), sharers.end(), [](const Sharer& each) { return each.done(); });
   };
@@ -28,7 +28,7 @@ std::string TimeSlicedEngine::run(const std::vector<std::vector<KernelCall>>& ca
     bool moved = false;
     for (Sharer& sharer : sharers) {
       const KernelWatch watch = {
-          .failed = &failed, .timeout_ns = 0, .reported = &reported, .number = 1, .time_slices = nullptr};
+          .failed = &failed, .timeout_ns = 0, .reported = &reported, .number = 1, .progress = nullptr};
       moved = (!sharer.done() && run_time_slice(sharer, watch)) || moved;
     }
     if (reported.report.written != 0) return "a thread block has failed";
@@ -40,17 +40,17 @@ std::string TimeSlicedEngine::run(const std::vector<std::vector<KernelCall>>& ca
 
 bool TimeSlicedEngine::run_time_slice(Sharer& sharer, KernelWatch watch) {
   ++launches_;
-  const std::vector<TimeSlice> before = sharer.time_slices;
-  watch.time_slices = sharer.time_slices.data();
+  const std::vector<ThreadBlockProgress> before = sharer.progress;
+  watch.progress = sharer.progress.data();
   launch(sharer, watch);
-  const bool done = std::all_of(sharer.time_slices.begin(), sharer.time_slices.end(),
-                                [](const TimeSlice& time_slice) { return time_slice.state == TimeSliceState::done; });
+  const bool done = std::all_of(sharer.progress.begin(), sharer.progress.end(),
+                                [](const ThreadBlockProgress& each) { return each.state == ThreadBlockState::done; });
   const bool moved =
-      !std::equal(before.begin(), before.end(), sharer.time_slices.begin(),
+      !std::equal(before.begin(), before.end(), sharer.progress.begin(),
                   [](const auto& a, const auto& b) { return a.state == b.state && a.cursor == b.cursor; });
   if (done) {
     ++sharer.operation;
-    std::fill(sharer.time_slices.begin(), sharer.time_slices.end(), TimeSlice{});
+    std::fill(sharer.progress.begin(), sharer.progress.end(), ThreadBlockProgress{});
   }
   return moved;
 }
@@ -59,7 +59,7 @@ void TimeSlicedEngine::launch(const Sharer& sharer, KernelWatch watch) const {
   BatchCall entry;
   entry.call = (*sharer.calls)[sharer.operation];
   entry.watch = watch;
-  entry.channels = static_cast<std::uint32_t>(sharer.time_slices.size());
+  entry.channels = static_cast<std::uint32_t>(sharer.progress.size());
   const ChannelLayout layout(*reinterpret_cast<const Image*>(entry.call.image));
   for (std::uint32_t channel = 0; channel < entry.channels; ++channel) {
     HostThread::Shared block(thread_count_, layout.bytes);

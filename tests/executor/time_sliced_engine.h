@@ -18,7 +18,7 @@ class TimeSlicedEngine final : public Engine {
   struct Sharer {
     const std::vector<KernelCall>* calls = nullptr;
     std::size_t operation = 0;
-    std::vector<TimeSlice> time_slices;  // [channel]: state of the current operation.
+    std::vector<ThreadBlockProgress> progress;  // [channel]: of the current operation.
     bool done() const { return operation == calls->size(); }
   };
   void launch(const Sharer& sharer, KernelWatch watch) const;

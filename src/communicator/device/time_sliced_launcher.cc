@@ -71,7 +71,7 @@ Result<TimeSlicedLauncher::Request*> TimeSlicedLauncher::add_request(const Devic
   request->kind = kind;
   for (std::uint32_t i = 0; i < launch.count; ++i) {
     BatchCall& call = request->launch.batch.calls[i];
-    call.watch.time_slices = mailbox_on_device().blocks + request->thread_blocks;
+    call.watch.progress = mailbox_on_device().blocks + request->thread_blocks;
     request->thread_blocks += call.channels;
     const auto timeout_ns = static_cast<std::int64_t>(call.watch.timeout_ns);
     if (request->timeout_ns == 0 || (timeout_ns != 0 && timeout_ns < request->timeout_ns))
@@ -203,24 +203,25 @@ void TimeSlicedLauncher::run_launcher() {
 
 // Peers see only completed steps, so thread blocks have progressed only if a cursor or state has changed.
 void TimeSlicedLauncher::run_request(const Request& request) {
-  std::fill_n(mailbox().blocks, request.thread_blocks, TimeSlice{});
+  std::fill_n(mailbox().blocks, request.thread_blocks, ThreadBlockProgress{});
   const std::int64_t began_ns = now_ns();
   std::int64_t pause_ns = kNapNs;
   for (bool first = true; !has_failed(); first = false) {
     const std::uint64_t seen = progress_of_peers();
     mark_late_calls(request, began_ns);
-    const std::vector<TimeSlice> before(mailbox().blocks, mailbox().blocks + request.thread_blocks);
+    const std::vector<ThreadBlockProgress> before(mailbox().blocks, mailbox().blocks + request.thread_blocks);
     Status launched = launch(request);
     if (!launched.ok()) {
       (void)control_.fail(std::move(launched));
       return;
     }
-    const bool moved =
-        !std::equal(before.begin(), before.end(), mailbox().blocks,
-                    [](const TimeSlice& a, const TimeSlice& b) { return a.state == b.state && a.cursor == b.cursor; });
+    const bool moved = !std::equal(before.begin(), before.end(), mailbox().blocks,
+                                   [](const ThreadBlockProgress& a, const ThreadBlockProgress& b) {
+                                     return a.state == b.state && a.cursor == b.cursor;
+                                   });
     if (moved || first) notify_peers();
-    if (count(request, TimeSliceState::done) == request.thread_blocks) return;
-    if (count(request, TimeSliceState::failed) > 0) failed_ = true;
+    if (count(request, ThreadBlockState::done) == request.thread_blocks) return;
+    if (count(request, ThreadBlockState::failed) > 0) failed_ = true;
     pause_ns = moved ? kNapNs : std::min(2 * pause_ns, kLongestNs);
     const std::int64_t until_ns = now_ns() + pause_ns;
     while (progress_of_peers() == seen && now_ns() < until_ns && !has_failed()) nap(kNapNs);
@@ -241,7 +242,7 @@ Status TimeSlicedLauncher::launch(const Request& request) {
 // Marks calls past their timeout: their thread blocks report the awaited rank if they still wait.
 void TimeSlicedLauncher::mark_late_calls(const Request& request, std::int64_t began_ns) {
   const auto waited_ns = static_cast<std::uint64_t>(now_ns() - began_ns);
-  TimeSlice* block = mailbox().blocks;
+  ThreadBlockProgress* block = mailbox().blocks;
   for (std::uint32_t i = 0; i < request.launch.count; ++i) {
     const BatchCall& call = request.launch.batch.calls[i];
     const bool late = call.watch.timeout_ns != 0 && waited_ns > call.watch.timeout_ns;
@@ -249,9 +250,10 @@ void TimeSlicedLauncher::mark_late_calls(const Request& request, std::int64_t be
   }
 }
 
-std::uint32_t TimeSlicedLauncher::count(const Request& request, TimeSliceState state) const {
-  return static_cast<std::uint32_t>(std::count_if(mailbox().blocks, mailbox().blocks + request.thread_blocks,
-                                                  [&](const TimeSlice& block) { return block.state == state; }));
+std::uint32_t TimeSlicedLauncher::count(const Request& request, ThreadBlockState state) const {
+  return static_cast<std::uint32_t>(
+      std::count_if(mailbox().blocks, mailbox().blocks + request.thread_blocks,
+                    [&](const ThreadBlockProgress& block) { return block.state == state; }));
 }
 
 std::uint64_t TimeSlicedLauncher::progress_of_peers() const {

@@ -56,7 +56,7 @@ class TimeSlicedLauncher {
   // stream server may still read them at process exit, when the device has freed its own memory.
   struct Mailbox {
     std::uint32_t requested = 0;  // Number of the request, written by the stream; 0: done.
-    TimeSlice blocks[kMaxThreadBlocks];
+    ThreadBlockProgress blocks[kMaxThreadBlocks];
   };
   struct Request {
     DeviceLaunch launch;
@@ -90,7 +90,7 @@ class TimeSlicedLauncher {
   Status launch(const Request& request);
   void mark_late_calls(const Request& request, std::int64_t began_ns);
   std::uint32_t count(const Request& request,
-                      TimeSliceState state) const;  // Number of its thread blocks in this state.
+                      ThreadBlockState state) const;  // Number of its thread blocks in this state.
   std::uint64_t progress_of_peers() const;
   void notify_peers() const;
 

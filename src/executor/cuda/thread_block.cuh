@@ -32,7 +32,7 @@ class CudaThreadBlock {
   // Polled rarely, because host memory is slow to read from the device.
   __device__ bool stopped() {
     ++polls_;
-    if (watch_.time_slices != nullptr && polls_ >= kPollsPerTimeSlice) return true;
+    if (watch_.progress != nullptr && polls_ >= kPollsPerTimeSlice) return true;
     if (polls_ % kPollsPerLook != 0) return false;
     if (load_acquire(watch_.failed) != 0) return true;
     return watch_.timeout_ns != 0 && device_ns() - began_ns_ > watch_.timeout_ns;

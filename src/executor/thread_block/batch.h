@@ -36,8 +36,8 @@ struct KernelWatch {
   const std::uint32_t* failed = nullptr;  // Nonzero: the communicator has failed.
   std::uint64_t timeout_ns = 0;           // Per call; 0: none.
   KernelProgress* reported = nullptr;
-  std::uint64_t number = 0;          // Number of the call.
-  TimeSlice* time_slices = nullptr;  // [channel]; null: the launch lasts until the call is done.
+  std::uint64_t number = 0;                 // Number of the call.
+  ThreadBlockProgress* progress = nullptr;  // [channel]; null: the launch lasts until the call is done.
 };
 static_assert(sizeof(KernelWatch) == 40);
 

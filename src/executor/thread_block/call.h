@@ -30,17 +30,18 @@ struct alignas(64) AddressRecord {
 };
 static_assert(sizeof(AddressRecord) == 64);
 
-enum class TimeSliceState : std::uint32_t { fresh, suspended, done, failed };
+enum class ThreadBlockState : std::uint32_t { fresh, suspended, done, failed };
 
-// Progress of a thread block that time-slices the device. The thread block ends after a short wait, and a later launch
-// of the call resumes there. In host memory. The host clears it before the call and reads it after each launch.
-struct alignas(64) TimeSlice {
-  TimeSliceState state = TimeSliceState::fresh;
+// Saved progress of a thread block that shares the device in time slices. The thread block ends after a short wait, and
+// a later launch of the call resumes there. In host memory. The host clears it before the call and reads it after each
+// launch.
+struct alignas(64) ThreadBlockProgress {
+  ThreadBlockState state = ThreadBlockState::fresh;
   std::uint32_t last = 0;  // 1: a waiting thread block gives up and reports. Set by the host.
   std::uint32_t more = 0;  // 1: some step of the round has another slice.
   Cursor cursor;
 };
-static_assert(sizeof(TimeSlice) == 64);
+static_assert(sizeof(ThreadBlockProgress) == 64);
 
 // A rank's part of a window, as seen by another device. bytes == 0: no such part.
 struct WindowPart {

@@ -39,21 +39,21 @@ struct ChannelLayout {
 template <typename ThreadBlock, typename Backend = ThreadBlockBackend<ThreadBlock>>
 class Channel {
  public:
-  // `memory`: ChannelLayout(image).bytes of the thread block's own, aligned to 16. `time_slice`: where to resume and
+  // `memory`: ChannelLayout(image).bytes of the thread block's own, aligned to 16. `saved`: where to resume and
   // where to save progress; null: the call runs to its end.
   TUTTI_HOST_DEVICE Channel(const KernelCall& call, std::uint32_t channel, ThreadBlock thread_block, std::byte* memory,
-                            TimeSlice* time_slice = nullptr)
+                            ThreadBlockProgress* saved = nullptr)
       : call_(call),
         channel_(channel),
         thread_block_(thread_block),
         memory_(memory),
-        time_slice_(time_slice),
-        resumes_(time_slice != nullptr && time_slice->state == TimeSliceState::suspended) {}
+        saved_(saved),
+        resumes_(saved != nullptr && saved->state == ThreadBlockState::suspended) {}
 
   // Returns `waiting` if stopped before the end; blocked() of some thread gives the reason.
   TUTTI_HOST_DEVICE Progress run() {
     // This slow read from host memory overlaps the copy of the image. With time slicing it was checked before.
-    const bool too_late = time_slice_ == nullptr && thread_block_.thread() == 0 && thread_block_.too_late();
+    const bool too_late = saved_ == nullptr && thread_block_.thread() == 0 && thread_block_.too_late();
     const auto& first = *reinterpret_cast<const Image*>(call_.image);
     copy(call_.image + std::size_t{channel_ % call_.images} * first.bytes, memory_, first.bytes);
     thread_block_.join();
@@ -180,7 +180,7 @@ class Channel {
     const std::uint64_t sequence = exchange.counts[channel_] + (resumes_ ? 0 : 1);
     const std::uint64_t record = std::uint64_t{channel_} * 2 + sequence % 2;
     AddressRecord& own = exchange.records[call_.rank][record];
-    const bool published = time_slice_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
+    const bool published = saved_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
     if (thread_block_.thread() == 0 && !published) {
       own.input = location_of(exchange, call_.self.input, call_.input_window, image.ranks);
       own.output = location_of(exchange, call_.self.output, call_.output_window, image.ranks);
@@ -237,10 +237,10 @@ class Channel {
                                  .stop = &image.stop};
     Interpreter<Backend> interpreter(program, image.launch, Backend(thread_block_, memory, image, call_),
                                      memory.pointers);
-    if (resumes_) interpreter.resume(time_slice_->cursor, time_slice_->more != 0);
+    if (resumes_) interpreter.resume(saved_->cursor, saved_->more != 0);
     const Progress progress = interpreter.advance();
     if (progress == Progress::done) interpreter.backend().end();
-    if (progress == Progress::waiting && time_slice_ != nullptr) suspend(image, layout, interpreter);
+    if (progress == Progress::waiting && saved_ != nullptr) suspend(image, layout, interpreter);
     if (progress != Progress::done) {
       blocked_ = interpreter.blocked();
       cursor_ = interpreter.cursor();
@@ -253,9 +253,9 @@ class Channel {
   TUTTI_HOST_DEVICE void suspend(const Image& image, const ChannelLayout& layout, const Interpreter& interpreter) {
     write_back_lanes(image, layout);
     if (thread_block_.thread() != 0) return;
-    time_slice_->cursor = interpreter.cursor();
-    time_slice_->more = interpreter.more() ? 1 : 0;
-    time_slice_->state = TimeSliceState::suspended;
+    saved_->cursor = interpreter.cursor();
+    saved_->more = interpreter.more() ? 1 : 0;
+    saved_->state = ThreadBlockState::suspended;
   }
 
   // Writes back the lane counters.
@@ -273,7 +273,7 @@ class Channel {
   const std::uint32_t channel_;
   ThreadBlock thread_block_;
   std::byte* memory_;
-  TimeSlice* const time_slice_;
+  ThreadBlockProgress* const saved_;
   const bool resumes_;
   Blocked blocked_;
   Cursor cursor_;

@@ -39,15 +39,15 @@ TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, T
                                 std::byte* memory) {
   if (channel >= entry.channels) return;
   if (entry.call.workspace != nullptr) memory = entry.call.workspace + std::size_t{channel} * entry.workspace_bytes;
-  TimeSlice* time_slice = entry.watch.time_slices == nullptr ? nullptr : entry.watch.time_slices + channel;
-  if (time_slice != nullptr && (time_slice->state >= TimeSliceState::done || is_late(thread_block))) return;
-  const bool last = time_slice == nullptr || time_slice->last != 0;
+  ThreadBlockProgress* saved = entry.watch.progress == nullptr ? nullptr : entry.watch.progress + channel;
+  if (saved != nullptr && (saved->state >= ThreadBlockState::done || is_late(thread_block))) return;
+  const bool last = saved == nullptr || saved->last != 0;
   if (channel == 0 && thread_block.thread() == 0) store_release(&entry.watch.reported->begun, entry.watch.number);
-  Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, thread_block, memory, time_slice);
+  Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, thread_block, memory, saved);
   const Progress progress = run.run();
   if (progress == Progress::waiting && !last) return;
-  if (time_slice != nullptr && thread_block.thread() == 0)
-    time_slice->state = progress == Progress::done ? TimeSliceState::done : TimeSliceState::failed;
+  if (saved != nullptr && thread_block.thread() == 0)
+    saved->state = progress == Progress::done ? ThreadBlockState::done : ThreadBlockState::failed;
   if (progress != Progress::done) write_report(entry, run, channel, progress);
 }
 
