@@ -1,5 +1,5 @@
-// Communicator of ranks whose buffers lie in host memory, on one or several hosts. It joins the parts of this folder:
-// the control plane, waiting, collectives and messages.
+// Communicator of ranks whose buffers lie in host memory, on one or several hosts. It joins the parts of this module,
+// collectives and messages, with those of `waiting`: membership, failures and waits.
 #pragma once
 
 #include <atomic>

@@ -7,15 +7,16 @@
 
 #include "src/communicator/call.h"
 #include "src/communicator/control/board.h"
+#include "src/communicator/planning/message_signature.h"
+#include "src/communicator/waiting/membership.h"
 
 namespace tutti {
-
-struct Membership;
 
 // Only the thread that runs calls may use it.
 class CurrentCall {
  public:
-  explicit CurrentCall(const Membership& membership);
+  explicit CurrentCall(const Membership& membership)
+      : membership_(membership), timeout_ms_(membership.options.timeout_ms) {}
 
   // Gives the next number to a collective.
   void number(CallRecord& record) { record.sequence = ++sequence_; }
@@ -51,5 +52,16 @@ class CurrentCall {
   std::int64_t timeout_ms_;
   std::uint64_t sequence_ = 0;
 };
+
+inline std::string CurrentCall::describe() const {
+  if (!finalizes()) {
+    const std::string call = record_ != nullptr ? tutti::describe(*record_) + " #" + std::to_string(record_->sequence)
+                                                : describe_message(*message_);
+    return call + membership_.name();
+  }
+  // Ranks may wait in different communicators, so the message identifies even one without a name.
+  if (!membership_.options.name.empty()) return "finalize" + membership_.name();
+  return "finalize of an unnamed communicator of " + std::to_string(membership_.ranks) + " ranks";
+}
 
 }  // namespace tutti

@@ -1,9 +1,10 @@
 // Membership of a rank in a communicator on host memory: its number and options, its connections to the other ranks,
-// and the state that ranks share. The other classes of the folder use it, and leave its setup to it.
+// and the state that ranks share. The other classes of this module and those of `host` use it.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "src/communicator/communicator.h"
 #include "src/communicator/control/board.h"
@@ -16,10 +17,18 @@ namespace tutti {
 // Processes of the ranks of a communicator.
 enum class Spread : std::uint8_t { one_process, many_processes };
 
-// Only the thread that runs calls may use it, except the board, the constants, and the functions of the mesh by which
-// Notifications and Failures work.
+// Any thread may use the board, the constants and, through Notifications and Failures, the mesh. Only the thread that
+// runs calls may use the regions, the links and the other functions of the mesh.
 struct Membership {
-  Membership(Rank self, Mesh connections, Board shared, CommunicatorOptions given, Spread spread);
+  Membership(Rank self, Mesh connections, Board shared, CommunicatorOptions given, Spread spread)
+      : options(with_forced(std::move(given))),
+        mesh(std::move(connections)),
+        board(std::move(shared)),
+        rank(self),
+        ranks(board.ranks()),
+        one_process(spread == Spread::one_process),
+        spans_hosts(mesh.any_remote()),
+        links(mesh, regions, self) {}
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
@@ -27,7 +36,7 @@ struct Membership {
   // Returns the name for messages, such as " on gradients"; empty if the communicator has none.
   std::string name() const { return options.name.empty() ? "" : " on " + options.name; }
 
-  CommunicatorOptions options;
+  const CommunicatorOptions options;
   Mesh mesh;
   Board board;
   const Rank rank;
@@ -36,6 +45,12 @@ struct Membership {
   const bool spans_hosts;  // There are ranks on other hosts.
   PeerRegions regions;
   Links links;
+
+ private:
+  static CommunicatorOptions with_forced(CommunicatorOptions given) {
+    given.force();
+    return given;
+  }
 };
 
 }  // namespace tutti

@@ -9,19 +9,21 @@
 
 namespace tutti {
 
+// Thread-safe, except poll_before_call().
 class Notifications {
  public:
   explicit Notifications(Membership& membership) : membership_(membership) {}
 
-  // Copies received notifications to the board of this host. Does nothing while another thread does so. Thread-safe.
+  // Copies received notifications to the board of this host. Does nothing while another thread does so.
   void poll();
   // Checks for failures before a call. A late rank, or one that only sends, does not wait and would not detect them
-  // otherwise. Each check is a system call, so ranks in a fast sequence of calls skip most of them.
+  // otherwise. Each check is a system call, so ranks in a fast sequence of calls skip most of them. Only the thread
+  // that runs calls may use it.
   Status poll_before_call();
   // Sends the failure of the communicator to the other hosts, if this rank has found it. Waits at most 100 ms until it
   // is sent.
   void report_failure();
-  // Sends the last call of this rank; for `leaving`, its last kCallHistory calls. Thread-safe.
+  // Sends the last call of this rank; for `leaving`, its last kCallHistory calls.
   void report_calls(NotificationKind kind);
 
  private:

@@ -27,8 +27,7 @@ struct WaitState {
   bool reported = false;       // Logged.
 };
 
-// Only the thread that runs calls may use it. All functions fail if the communicator has failed or the wait has
-// exceeded the timeout of the current call.
+// Only the thread that runs calls may use it.
 class Waiter {
  public:
   explicit Waiter(ControlPlane& control);
@@ -38,16 +37,19 @@ class Waiter {
     if (cpus_.oversubscribed()) cpus_.show_cpu();
   }
   // Waits until the peer has made progress. For ranks of one host, whose call usually takes less than a microsecond.
+  // Fails if the communicator has failed, or fails it if one of the checks finds a reason, such as the timeout of the
+  // current call.
   Status await_brief(const Blocked& blocked);
-  // Like await_brief(), for all calls.
+  // Like await_brief(), for all calls. Fails for the same reasons.
   Status await(const Blocked& blocked);
-  // Counts an unsuccessful poll for `peer`. May yield, sleep, and progress lanes.
+  // Counts an unsuccessful poll for `peer`. May yield, sleep, and progress lanes. Some polls check as
+  // await() does and fail for the same reasons; the other polls succeed.
   Status wait_for(Rank peer, WaitState& wait_state);
 
   // Returns whether the kernel has accepted all data for other hosts. A call ends only then, since no other thread
   // sends it.
   bool drained() const;
-  Status drain();  // Waits until drained() holds.
+  Status drain();  // Waits until drained() holds. Fails like await().
 
  private:
   static constexpr std::uint32_t kPollsPerLook = 1024;
