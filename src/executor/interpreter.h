@@ -1,7 +1,7 @@
 // Interprets a program as a resumable state machine. Host and device compile this source for thread i of n. All threads
-// of a thread block run it concurrently and make identical decisions. The Backend, the back end, supplies the
-// differences: the number of threads, how they fold, and whether they block. A CPU is thread 0 of 1 and never blocks,
-// so one thread can drive several interpreters.
+// of a thread block run it concurrently and make identical decisions. The Backend supplies the differences:
+// the number of threads, how they fold, and whether they block. A CPU is thread 0 of 1 and never blocks, so one thread
+// can drive several interpreters.
 //
 //   Backend::source(index, pointer, operand)        set the index-th data operand that fold() reads
 //   Backend::target(index, pointer, operand)        set the index-th data operand that fold() writes

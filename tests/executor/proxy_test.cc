@@ -118,7 +118,7 @@ TEST_F(ProxyTest, Sleeps_WithoutCall) {
   EXPECT_LE(rounds_meanwhile(1), 4U);
 }
 
-TEST_F(ProxyTest, Naps_WhenCallDoesNotProgress) {
+TEST_F(ProxyTest, Sleeps_WhenCallDoesNotProgress) {
   expect_call(0, 1);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LE(rounds_meanwhile(0), 2100U);
@@ -127,7 +127,7 @@ TEST_F(ProxyTest, Naps_WhenCallDoesNotProgress) {
   EXPECT_TRUE(arrives());
 }
 
-TEST_F(ProxyTest, NapsLonger_WhenGraphsMayRun) {
+TEST_F(ProxyTest, SleepsLonger_WhenGraphsMayRun) {
   proxies_[0]->expect_graphs();
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LE(rounds_meanwhile(0), 210U);

@@ -14,7 +14,7 @@ namespace tutti {
 
 class CompressedFold {
  public:
-  // `keeps`: which stored values are rounded as sent (src/plan/step.h). `type`: float32, float16 or bfloat16.
+  // `rounded_stores`: which stored values are rounded as sent (src/plan/step.h). `type`: float32, float16 or bfloat16.
   CompressedFold(CompressionFormat format, DataType type, Reduction reduction, RoundedStores rounded_stores,
                  const FoldKernels& kernels = widest_fold_kernels());
 

@@ -16,14 +16,15 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kSpinNs = 100'000;       // After the last progress; a peer's answer takes less.
-constexpr std::int64_t kFirstSleepNs = 10'000;  // Sleeps then get longer,
-constexpr std::int64_t kCallNapNs = 100'000;    // up to this during a call, because thread blocks wake no host thread,
-// up to this if a graph may start a call, or if the communicator has failed.
-constexpr std::int64_t kGraphNapNs = 1'000'000;
-constexpr std::int64_t kIdleNs = 1'000'000'000;  // Nothing requires a wake-up.
-constexpr std::int64_t kLookNs = 5'000'000;      // Between two checks of the peers without progress,
-constexpr std::int64_t kMoveNs = 100'000'000;    // and with progress, which may be another communicator's.
+constexpr std::int64_t kSpinNs = 100'000;  // After the last progress; a peer's answer takes less.
+// Sleeps double, from kFirstSleepNs to the maximum that applies. An idle thread sleeps for the maximum at once.
+constexpr std::int64_t kFirstSleepNs = 10'000;
+constexpr std::int64_t kMaxCallSleepNs = 100'000;  // During a call, because thread blocks wake no host thread.
+// A graph may start a call, or the communicator has failed.
+constexpr std::int64_t kMaxGraphSleepNs = 1'000'000;
+constexpr std::int64_t kMaxIdleSleepNs = 1'000'000'000;  // Nothing requires a wake-up.
+constexpr std::int64_t kLookNs = 5'000'000;              // Between two checks of the peers without progress,
+constexpr std::int64_t kMoveNs = 100'000'000;            // and with progress, which may be another communicator's.
 
 }  // namespace
 
@@ -111,8 +112,8 @@ void Proxy::work() {
 
 // A call without waiters may never end.
 std::int64_t Proxy::longest_sleep_ns(bool busy) const {
-  if (busy) return lost_ ? kGraphNapNs : kCallNapNs;
-  return graphs_ && !failed_ ? kGraphNapNs : kIdleNs;
+  if (busy) return lost_ ? kMaxGraphSleepNs : kMaxCallSleepNs;
+  return graphs_ && !failed_ ? kMaxGraphSleepNs : kMaxIdleSleepNs;
 }
 
 bool Proxy::advance_connections() {
@@ -144,7 +145,7 @@ void Proxy::check_peers() {
 
 // Sleeps until an event, for increasing times up to `longest_ns`.
 void Proxy::sleep(std::int64_t longest_ns) {
-  sleep_ns_ = longest_ns == kIdleNs ? kIdleNs : std::clamp(2 * sleep_ns_, kFirstSleepNs, longest_ns);
+  sleep_ns_ = longest_ns == kMaxIdleSleepNs ? kMaxIdleSleepNs : std::clamp(2 * sleep_ns_, kFirstSleepNs, longest_ns);
   polled_[0] = {event_.get(), POLLIN, 0};
   std::span rest = std::span(polled_).subspan(1);
   for (TcpConnection* connection : duty_.connections) {
