@@ -81,7 +81,9 @@ def arguments(description):
                             f"{QUICK_SIZES}, to check that the script runs"),
         parser.add_argument("--only", type=several(one_of(COLLECTIVES)), help="collectives, by the names of the perf tools"),
         parser.add_argument("--ranks", type=several(number(2, MAX_RANKS)), help="numbers of ranks (default 2,4)"),
-        parser.add_argument("--transports", type=several(one_of(TRANSPORTS)), help="transports: shm (private buffers), registered, tcp"),
+        parser.add_argument("--transports", type=several(one_of(TRANSPORTS)), 
+                            help="how ranks communicate: shm (shared memory, private buffers), registered (shared memory, "
+                            "registered buffers), tcp"),
         parser.add_argument("--sizes", type=sizes, help=f"sizes as smallest:largest:factor (default {SIZES})"),
         parser.add_argument("--passes", type=number(1), help=f"number of passes (default {PASSES})"),
         parser.add_argument("--output", help="JSON file to which the results are added"),

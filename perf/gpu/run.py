@@ -195,7 +195,7 @@ def measure_collectives(run, copied, found):
     # tool. Timed calls are all enqueued ahead.
     learning = {"TUTTI_TUNE": "1", "TUTTI_TUNE_FILE": run.fresh("tuned")}
     tuned = run.perf("all_reduce, 8 ranks, autotuning", "all_reduce_perf", "--memory", "cuda", *table, "-n", 1,
-                       "-c", CHECKS_OF_A_TRIAL, environment=learning)
+                     "-c", CHECKS_OF_A_TRIAL, environment=learning)
     if tuned is not None:
         add("all_reduce, 8 ranks, autotuned", "all_reduce", 8, *table, environment=learning)
     for wire in ("int8", "bf16"):
