@@ -64,7 +64,7 @@ struct alignas(128) BoardEntry {
   std::uint32_t region_notifications = 0;  // Number of messages about its regions that the rank has sent to its peers.
   std::uint32_t cpus_shown = 0;            // 1: `cpus` is valid.
   std::uint64_t cpus[kMaxCpus / 64] = {};  // CPUs that the rank may use; CPU c is bit c % kMaxCpus.
-  std::uint64_t moves = 0;  // Number of launches of the rank that made progress, if ranks share its device in turns.
+  std::uint64_t moves = 0;  // If ranks share the device in time slices: launches of the rank that made progress.
   WaitRecord wait;          // The last wait that the rank has shown.
   // Not 0: the rank may be accessing memory of its peers; see remote_access.h. On a cache line of its own.
   alignas(128) std::uint32_t remote_accesses = 0;
@@ -76,14 +76,15 @@ static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord));
 
 // ---- Autotuning of calls on devices ----
 
-// Maximum number of tuning classes. Each class has a place, in the order of first calls.
-inline constexpr std::uint32_t kMaxAutotuners = 32;
+// Maximum number of cells. A tuning class that tries candidates has a cell: an AutotunerCell, and an AutotunerEntry for
+// each rank. Classes get cells in the order of their first calls.
+inline constexpr std::uint32_t kMaxAutotunerCells = 32;
 // Maximum number of measurements that a rank reports for a stage.
 inline constexpr std::size_t kMaxFigures = 56;
 // Words of saved tuning results that rank 0 shares with the other ranks.
 inline constexpr std::size_t kMaxKept = 2 * 1024;
 
-// Measurements of one rank for one tuning class.
+// Measurements of one rank for one cell.
 struct alignas(128) AutotunerEntry {
   std::uint64_t shown = 0;     // Number of the rank's last call in the class; see Switchover.
   std::uint32_t reported = 0;  // Number of the stage to which `seen_ns` belongs; written after `seen_ns`.
@@ -96,10 +97,10 @@ struct alignas(128) AutotunerHeader {
   struct alignas(64) AutotunerCell {
     std::uint64_t word = 0;  // State word of a Switchover.
   };
-  AutotunerCell cells[kMaxAutotuners];
+  AutotunerCell cells[kMaxAutotunerCells];
   std::uint32_t kept[kMaxKept] = {};
 };
-static_assert(sizeof(AutotunerHeader) == 64 * kMaxAutotuners + 4 * kMaxKept);
+static_assert(sizeof(AutotunerHeader) == 64 * kMaxAutotunerCells + 4 * kMaxKept);
 
 struct alignas(128) BoardHeader {
   std::uint32_t version = 0;
@@ -124,7 +125,7 @@ class Board {
   static Result<Board> create(Rank ranks);
   static Result<Board> adopt(File file, Rank ranks);
   static std::size_t bytes(Rank ranks) {
-    return bytes_for_gpus(ranks) + sizeof(AutotunerHeader) + ranks * kMaxAutotuners * sizeof(AutotunerEntry);
+    return bytes_for_gpus(ranks) + sizeof(AutotunerHeader) + ranks * kMaxAutotunerCells * sizeof(AutotunerEntry);
   }
 
   // Size of the leading section of the board that thread blocks on devices access.

@@ -25,7 +25,7 @@ std::string key_of_machine(const Communicator& control, const PeerSet& peers, co
   std::string key = options.version + ", " + std::to_string(peers.ranks()) + " ranks on " +
                     model_in_words(name.substr(0, name.find(" (device"))) + (peers.on_one_device() ? "" : " each") +
                     ", " + std::to_string(peers.thread_blocks()) + " thread blocks";
-  if (peers.time_sliced()) key += " in turns";
+  if (peers.time_sliced()) key += " in turns";  // Means time slices. Tune files contain this text.
   if (peers.through_host()) key += ", by memory of the host";
   if (options.channels > 0) key += ", " + std::to_string(options.channels) + " channels asked for";
   if (chooser.only_rings()) key += ", along rings";
@@ -92,12 +92,12 @@ DeviceAutotuning::Class& DeviceAutotuning::class_of(const Query& query, std::vec
   fresh_.push_back(key);
   Autotuner& autotuner = made.tuning.autotuner;
   saved_.settle(calls, made.tuning);
-  if (!autotuner.settled() && board_entries_ == kMaxAutotuners) autotuner.give_up();
+  if (!autotuner.settled() && cells_ == kMaxAutotunerCells) autotuner.give_up();
   if (autotuner.settled()) {
     made.before = 0;
     return made;
   }
-  made.board_index = board_entries_++;
+  made.cell = cells_++;
   ++being_tuned_;
   return made;
 }
@@ -111,8 +111,7 @@ void DeviceAutotuning::assign(Class& tuned, const Call& call) {
   const std::uint64_t number = tuned.made + static_cast<std::uint64_t>(ahead) + 1;
   if (!autotuner.settled()) {
     look_at_timers(tuned);
-    const auto decision =
-        environment_.board.switchover(tuned.board_index).arrive(environment_.rank, number, tuned.stage);
+    const auto decision = environment_.board.switchover(tuned.cell).arrive(environment_.rank, number, tuned.stage);
     if (decision) change_over(tuned, *decision);
   }
   Assignment assignment = {.call = &call, .tuned = &tuned, .candidate = tuned.meanwhile};
@@ -127,14 +126,14 @@ void DeviceAutotuning::assign(Class& tuned, const Call& call) {
   if (is_root() && !autotuner.settled()) propose(tuned);
 }
 
-// Board entries are assigned in the order in which classes are created, so those of the dropped classes are free again.
+// Classes get cells in the order in which they are created, so those of the dropped classes are free again.
 // Old figures remain until the next class writes; a count that is too large only delays a proposal.
 void DeviceAutotuning::cancel() {
   assigned_.clear();
   for (const Key& key : fresh_) {
     const auto found = classes_.find(key);
     if (!found->second.tuning.autotuner.settled()) {
-      --board_entries_;
+      --cells_;
       --being_tuned_;
     }
     classes_.erase(found);
@@ -211,7 +210,7 @@ void DeviceAutotuning::look_at_timers(Class& tuned) {
 
 void DeviceAutotuning::notify(const Class& tuned) const {
   constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
-  AutotunerEntry& own = environment_.board.autotuner_entry(tuned.board_index, environment_.rank);
+  AutotunerEntry& own = environment_.board.autotuner_entry(tuned.cell, environment_.rank);
   std::uint32_t* to = own.seen_ns;
   for (const std::uint64_t each : tuned.tuning.autotuner.seen())
     store_relaxed(to++, static_cast<std::uint32_t>(std::min(each, kLongest)));
@@ -221,11 +220,11 @@ void DeviceAutotuning::notify(const Class& tuned) const {
 std::optional<std::vector<std::uint64_t>> DeviceAutotuning::sums_of(const Class& tuned) const {
   const Board& board = environment_.board;
   for (Rank rank = 0; rank < board.ranks(); ++rank)
-    if (load_acquire(&board.autotuner_entry(tuned.board_index, rank).reported) != tuned.stage) return std::nullopt;
+    if (load_acquire(&board.autotuner_entry(tuned.cell, rank).reported) != tuned.stage) return std::nullopt;
   std::vector<std::uint64_t> sums(tuned.tuning.autotuner.seen().size());
   for (std::size_t i = 0; i < sums.size(); ++i) {
     for (Rank rank = 0; rank < board.ranks(); ++rank) {
-      const std::uint32_t own = load_relaxed(&board.autotuner_entry(tuned.board_index, rank).seen_ns[i]);
+      const std::uint32_t own = load_relaxed(&board.autotuner_entry(tuned.cell, rank).seen_ns[i]);
       sums[i] += own;
       if (own != 0) continue;
       sums[i] = 0;  // Some rank has not timed it.
@@ -245,7 +244,7 @@ void DeviceAutotuning::propose(Class& tuned) {
     tuned.concluded->conclude(*sums, environment_.board.ranks());
   }
   tuned.agreed =
-      environment_.board.switchover(tuned.board_index).propose(tuned.stage, tuned.concluded->outcome(), tuned.margin);
+      environment_.board.switchover(tuned.cell).propose(tuned.stage, tuned.concluded->outcome(), tuned.margin);
   if (!tuned.agreed) tuned.margin = std::min(2 * tuned.margin, kMaxMargin);
 }
 

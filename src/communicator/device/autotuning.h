@@ -48,10 +48,10 @@ class DeviceAutotuning {
     static constexpr std::uint64_t kFirstMargin = 2;
     ClassOfCalls calls;
     TuningClass tuning;
-    std::uint32_t board_index = 0;  // Index on the board.
-    std::uint64_t made = 0;         // Number of calls so far.
-    std::uint64_t before = kIdle;   // Number of calls before the current stage.
-    std::uint32_t stage = 1;        // Number of the current stage.
+    std::uint32_t cell = 0;        // Cell on the board.
+    std::uint64_t made = 0;        // Number of calls so far.
+    std::uint64_t before = kIdle;  // Number of calls before the current stage.
+    std::uint32_t stage = 1;       // Number of the current stage.
     // Timers of calls whose durations are not known yet, in call order; null: not timed.
     std::deque<std::unique_ptr<DeviceTimer>> awaited = {};
     // On rank 0: state after the stage, which takes effect once all ranks agree from which call on.
@@ -84,21 +84,21 @@ class DeviceAutotuning {
   void write() const;
 
   // Returns the class of a call with these candidates, creating it at its first call. A new class is settled at once if
-  // there is nothing to try, a saved result exists, or the board is full; this is the same on all ranks.
+  // there is nothing to try, a saved result exists, or no cell is free; this is the same on all ranks.
   Class& class_of(const Query& query, std::vector<Candidate> candidates);
 
-  // Decides which candidate `call` will use, after the calls decided before it. The address of `call` identifies it
+  // Assigns a candidate to `call`, which follows the calls assigned before it. The address of `call` identifies it
   // until note_made() or cancel().
   void assign(Class& tuned, const Call& call);
   const Assignment* assignment_of(const Call& call) const;  // Null: assign() was not called for it.
-  // Removes the oldest decided call, which is `call`, and keeps the timer that start_timing() began for it.
+  // Removes the oldest assignment, whose call is `call`, and keeps the timer that start_timing() began for it.
   void note_made(const Call& call);
-  // Drops all decided calls, none of which will be made, and the classes created for them.
+  // Drops all assignments, whose calls will not be made, and the classes created for them.
   void cancel();
   // Keeps the classes created since the last keep_classes() or cancel(): a call of theirs is being made.
   void keep_classes() { fresh_.clear(); }
 
-  // Enclose a decided call in its stream, and time it if it counts. The stream must not be captured.
+  // Enclose a call with an assignment in its stream, and time it if it counts. The stream must not be captured.
   Status start_timing(const Call& call, DeviceStream stream);
   Status end_timing(DeviceStream stream);
 
@@ -118,8 +118,8 @@ class DeviceAutotuning {
   std::map<Key, Class> classes_;
   // Classes to remove if their calls are refused, because other ranks may have different ones.
   std::vector<Key> fresh_;
-  std::uint32_t board_entries_ = 0;  // Number of board entries in use.
-  std::uint32_t being_tuned_ = 0;    // Number of classes being tuned.
+  std::uint32_t cells_ = 0;        // Number of cells of the board in use.
+  std::uint32_t being_tuned_ = 0;  // Number of classes being tuned.
   std::deque<Assignment> assigned_;
   std::vector<std::unique_ptr<DeviceTimer>> timers_;  // Free timers.
   std::uint32_t timers_made_ = 0;                     // Number of timers that exist.

@@ -124,7 +124,7 @@ TEST(DeviceAutotuners, IgnoreFailedCalls) {
 TEST(DeviceAutotuners, AreLimitedInNumber) {
   ScriptedRanks ranks({{10, 9}, {10, 9}});
   std::uint64_t bytes = 1;
-  for (std::uint32_t i = 0; i < kMaxAutotuners; ++i, bytes *= 2)
+  for (std::uint32_t i = 0; i < kMaxAutotunerCells; ++i, bytes *= 2)
     for (Rank rank = 0; rank < ranks.size(); ++rank) EXPECT_FALSE(ranks.class_at(rank, bytes).settled());
   for (Rank rank = 0; rank < ranks.size(); ++rank) {
     const DeviceAutotuning::Class& none = ranks.class_at(rank, bytes);

@@ -231,8 +231,8 @@ TEST_P(DeviceAutotuningTest, LeavesExcludedCallsAlone) {
   EXPECT_EQ(ways_of(advised, DataType::int32), 1U);
 }
 
-// Creates more classes than kMaxAutotuners. A class beyond the limit must keep the predicted choice. The first class
-// must still be autotuned.
+// Creates more classes than kMaxAutotunerCells. A class beyond the limit must keep the predicted choice. The first
+// class must still be autotuned.
 TEST_P(DeviceAutotuningTest, LeavesClassesBeyondLimitAlone) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls first(ranks, {});
@@ -242,7 +242,7 @@ TEST_P(DeviceAutotuningTest, LeavesClassesBeyondLimitAlone) {
     for (std::uint64_t count = 2; count < 5000; count *= 2, ++classes)
       TunedCalls(ranks, {.collective = collective, .count = count}).run(1);
   }
-  ASSERT_GT(classes, kMaxAutotuners);
+  ASSERT_GT(classes, kMaxAutotunerCells);
   TunedCalls last(ranks, {.count = 10 * kCount});
   last.run(100);
   last.expect_alike();
