@@ -44,9 +44,9 @@ std::vector<DeviceKind> device_kinds() {
 
 std::vector<DeviceKind> shared_device_kinds() {
   std::vector<DeviceKind> kinds = device_kinds();
-  static const int launch_lock = ::memfd_create("tutti-launch_lock", MFD_CLOEXEC);
+  static const int launch_lock = ::memfd_create("tutti-launch-lock", MFD_CLOEXEC);
   kinds.push_back(
-      {"host_in_turns", [] { return host_rig({.sharing = ComputeSharing::none, .launch_lock = launch_lock}); }});
+      {"host_time_sliced", [] { return host_rig({.sharing = ComputeSharing::none, .launch_lock = launch_lock}); }});
   return kinds;
 }
 

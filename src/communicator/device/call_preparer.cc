@@ -90,7 +90,7 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
     launch.straight = {};
     const StraightProgram straight = straighten(*program, launch, {.copies = execution.copies});
     launch.straight = straight.view();
-    images.push_back(make_image(*program, launch, straight, ranks_, execution.meets, stage_bytes));
+    images.push_back(make_image(*program, launch, straight, ranks_, execution.accesses_peers, stage_bytes));
     const auto& image = *reinterpret_cast<const Image*>(images.back().data());
     ends_of.push_back({program->lanes, image.lane_count});
   }

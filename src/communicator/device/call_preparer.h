@@ -39,7 +39,7 @@ class DeviceCallPreparer {
  private:
   // How thread blocks run a program.
   struct Execution {
-    bool meets = false;                    // They meet in peers' memory.
+    bool accesses_peers = false;           // They access peers' memory.
     Protocol protocol = Protocol::simple;  // Protocol of its lanes.
     bool copies = false;                   // A fold of one source is a copy.
   };

@@ -39,7 +39,7 @@ Result<std::unique_ptr<TimeSlicedLauncher>> TimeSlicedLauncher::make(std::shared
   std::unique_ptr<TimeSlicedLauncher> made(new TimeSlicedLauncher(std::move(device), control));
   made->event_ = TUTTI_TRY(made->device_->make_event());
   const std::size_t pages = round_up(sizeof(Mailbox), mapped_page_bytes());
-  made->memory_ = TUTTI_TRY(Segment::create("tutti-turns", pages));
+  made->memory_ = TUTTI_TRY(Segment::create("tutti-time-slices", pages));
   made->memory_.close_descriptor();
   new (made->memory_.data()) Mailbox{};
   made->mapped_ = TUTTI_TRY(made->device_->map_host(made->memory_.data(), pages));
@@ -79,7 +79,8 @@ Result<TimeSlicedLauncher::Request*> TimeSlicedLauncher::add_request(const Devic
   }
   if (request->thread_blocks > kMaxThreadBlocks)
     return internal_error("calls with " + std::to_string(request->thread_blocks) +
-                          " thread blocks are to take turns together");
+                          " thread blocks are to share the device in time slices; the maximum is " +
+                          std::to_string(kMaxThreadBlocks));
   const std::lock_guard lock(mutex_);
   do {
     ++latest_;

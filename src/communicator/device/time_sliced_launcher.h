@@ -89,8 +89,8 @@ class TimeSlicedLauncher {
   void run_request(const Request& request);
   Status launch(const Request& request);
   void mark_late_calls(const Request& request, std::int64_t began_ns);
-  std::uint32_t count(const Request& request,
-                      ThreadBlockState state) const;  // Number of its thread blocks in this state.
+  // Returns the number of thread blocks of the request in this state.
+  std::uint32_t count(const Request& request, ThreadBlockState state) const;
   std::uint64_t progress_of_peers() const;
   void notify_peers() const;
 

@@ -162,7 +162,7 @@ Status PeerSet::learn_peers(const PeerInfos& infos) {
     const bool reached = info.is_here() && is_near(peer);
     if (reached && peer != self_) memories_[peer] = RankDeviceMemory::find(info.memory);
     if (reached && memories_[peer] == nullptr)
-      return remote_error("rank " + std::to_string(peer) + " has gone while the ranks met on their devices");
+      return remote_error("rank " + std::to_string(peer) + " has gone while the ranks connected their devices");
     if (info.failed != 0)
       return remote_error("rank " + std::to_string(peer) + " has no memory for lanes on its device");
     if (!reached) ++foreign_;

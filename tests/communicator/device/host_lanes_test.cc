@@ -99,14 +99,14 @@ TEST_F(HostMemoryLanesOfProcesses, ConnectProcesses_WithoutSharedDeviceMemory) {
 // Three ranks share a device in time slices, and cannot open each other's memory.
 TEST_F(HostMemoryLanesOfProcesses, ConnectTimeSlicedProcesses) {
   constexpr Rank kRanks = 3;
-  const File turns(::memfd_create("tutti-turns", MFD_CLOEXEC));
-  const auto in_turns = [&] {
-    return host_rig({.unreachable = kNone, .sharing = ComputeSharing::none, .launch_lock = turns.get()});
+  const File launch_lock(::memfd_create("tutti-time-slices", MFD_CLOEXEC));
+  const auto time_sliced = [&] {
+    return host_rig({.unreachable = kNone, .sharing = ComputeSharing::none, .launch_lock = launch_lock.get()});
   };
   const auto work = [](DeviceRanks& own, Rank first) {
-    return own[0].is_time_sliced() ? run_all(own, first, kRanks) : "not in turns";
+    return own[0].is_time_sliced() ? run_all(own, first, kRanks) : "not time-sliced";
   };
-  for (Rank rank = 0; rank < kRanks; ++rank) processes_.start(in_turns, rank, 1, kRanks, work);
+  for (Rank rank = 0; rank < kRanks; ++rank) processes_.start(time_sliced, rank, 1, kRanks, work);
   processes_.expect_reports("right");
 }
 
