@@ -14,13 +14,13 @@ struct CarrierKind {
   const char* name;
   Result<std::unique_ptr<CarrierSource>> (*open)();
   Result<std::string> (*describe)();
-  Result<std::vector<RegionAccess>> (*reach)(const DeviceRegion& block);
+  Result<std::vector<RegionAccess>> (*reach)(const DeviceRegion& region);
 };
 
 Result<std::unique_ptr<CarrierSource>> open_rdma() { return open_verbs(VerbsOptions::from(config())); }
 Result<std::string> describe_rdma() { return describe_verbs(VerbsOptions::from(config())); }
-Result<std::vector<RegionAccess>> reach_by_rdma(const DeviceRegion& block) {
-  return reach_by_verbs(VerbsOptions::from(config()), block);
+Result<std::vector<RegionAccess>> reach_by_rdma(const DeviceRegion& region) {
+  return reach_by_verbs(VerbsOptions::from(config()), region);
 }
 
 // Returns the options for RDMA that was not requested by name; fails if RDMA is disabled.
@@ -73,10 +73,10 @@ std::vector<std::pair<std::string, Result<std::string>>> describe_carriers() {
   return all;
 }
 
-std::vector<RegionAccess> reach_by_carriers(const DeviceRegion& block) {
+std::vector<RegionAccess> reach_by_carriers(const DeviceRegion& region) {
   std::vector<RegionAccess> all;
   for (const CarrierKind& kind : kKinds) {
-    Result<std::vector<RegionAccess>> ways = kind.reach(block);
+    Result<std::vector<RegionAccess>> ways = kind.reach(region);
     if (!ways.ok()) continue;  // Not available; describe() returns the reason.
     std::move(ways.value().begin(), ways.value().end(), std::back_inserter(all));
   }

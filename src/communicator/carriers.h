@@ -29,6 +29,6 @@ std::vector<std::pair<std::string, Result<std::string>>> describe_carriers();
 Result<std::string> describe_default_carrier();
 
 // Describes how each available transport reaches this device memory.
-std::vector<RegionAccess> reach_by_carriers(const DeviceRegion& block);
+std::vector<RegionAccess> reach_by_carriers(const DeviceRegion& region);
 
 }  // namespace tutti

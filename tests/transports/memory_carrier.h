@@ -73,9 +73,9 @@ class MemoryCarrier : public Carrier {
   }
 
   Result<LaneMemory> allocate(std::size_t bytes) override { return HalfLane::allocate_shared(bytes); }
-  Result<RegisteredRegion> reach(const DeviceRegion& block) override {
-    if (fault_ == Fault::refuse_reach) return Carrier::reach(block);
-    return RegisteredRegion{block.memory, "memory"};
+  Result<RegisteredRegion> reach(const DeviceRegion& region) override {
+    if (fault_ == Fault::refuse_reach) return Carrier::reach(region);
+    return RegisteredRegion{region.memory, "memory"};
   }
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(pipe_->mutex);

@@ -7,34 +7,34 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kUnitBytes = 2 << 20;  // Aligns the block to pages that GPUs and their drivers map.
+constexpr std::size_t kUnitBytes = 2 << 20;  // Aligns the region to pages that GPUs and their drivers map.
 
 Result<RegisteredRegion> take(const std::shared_ptr<Device>& device, const DirectSlots& slots,
                               const ReachRegion& reach) {
   const DeviceTraits& traits = device->traits();
-  DeviceRegion block = {.memory = nullptr,
-                        .bytes = slots.bytes,
-                        .kind = traits.memory,
-                        .ordered = traits.orders_writes,
-                        .insisted = slots.wanted == GpuDirect::on,
-                        .no_dma_buf = "",
-                        .name = traits.name};
+  DeviceRegion region = {.memory = nullptr,
+                         .bytes = slots.bytes,
+                         .kind = traits.memory,
+                         .ordered = traits.orders_writes,
+                         .insisted = slots.wanted == GpuDirect::on,
+                         .no_dma_buf = "",
+                         .name = traits.name};
   std::byte* memory = TUTTI_TRY(device->allocate(slots.bytes));
-  block.memory = LaneMemory(memory, [device](std::byte* freed) { device->recycle(freed); });
+  region.memory = LaneMemory(memory, [device](std::byte* freed) { device->recycle(freed); });
   Result<File> dma_buf = device->dma_buf_of(memory, slots.bytes);
   File descriptor;
   if (dma_buf.ok()) {
     descriptor = std::move(dma_buf).value();
-    block.dma_buf = descriptor.get();
+    region.dma_buf = descriptor.get();
   } else {
-    block.no_dma_buf = std::move(dma_buf).status().message();
+    region.no_dma_buf = std::move(dma_buf).status().message();
   }
-  return reach(block);
+  return reach(region);
 }
 
 }  // namespace
 
-// Tries a small block first. The device caches it for the next attempt if it cannot be registered.
+// Tries a small region first. The device caches it for the next attempt if it cannot be registered.
 Result<RegisteredRegion> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
                                            const ReachRegion& reach) {
   if (slots.wanted == GpuDirect::off) return unsupported("TUTTI_GPUDIRECT is off");

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// Registers a block with a carrier, as Carrier::reach() does, or reports whether that is possible.
+// Registers a region with a carrier, as Carrier::reach() does, or reports whether that is possible.
 using ReachRegion = std::function<Result<RegisteredRegion>(const DeviceRegion&)>;
 
 // `bytes`: size of the slots. `wanted`: setting of the user.

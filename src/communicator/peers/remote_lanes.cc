@@ -18,26 +18,26 @@ Result<std::unique_ptr<RemoteLanes>> RemoteLanes::make(std::shared_ptr<Device> d
 Status RemoteLanes::place_slots(const LaneBudget& budget, GpuDirect wanted) {
   const std::size_t slots_bytes = 2 * budget.remote_slots_bytes();
   Result<RegisteredRegion> reached = take_direct_slots(
-      device_, {slots_bytes, wanted}, [this](const DeviceRegion& block) { return connection_->reach(block); });
-  LaneRegion block;
-  block.bytes = round_up(2 * budget.remote_bytes(), mapped_page_bytes());
+      device_, {slots_bytes, wanted}, [this](const DeviceRegion& slots) { return connection_->reach(slots); });
+  LaneRegion region;
+  region.bytes = round_up(2 * budget.remote_bytes(), mapped_page_bytes());
   direct_ = reached.ok();
   if (direct_) {
     how_ = reached.value().how;
-    block.slots = std::move(reached.value().memory);
-    block.slots_bytes = slots_bytes;
-    block.bytes = round_up(2 * budget.remote_bytes() - slots_bytes, mapped_page_bytes());
-    block.memory = TUTTI_TRY(HalfLane::allocate_shared(block.bytes));
+    region.slots = std::move(reached.value().memory);
+    region.slots_bytes = slots_bytes;
+    region.bytes = round_up(2 * budget.remote_bytes() - slots_bytes, mapped_page_bytes());
+    region.memory = TUTTI_TRY(HalfLane::allocate_shared(region.bytes));
   } else {
     const std::string why = std::move(reached).status().message();
     if (wanted == GpuDirect::on)
       return unsupported("TUTTI_GPUDIRECT is on, and slots cannot lie on the device: " + why);
     how_ = "memory of the host (" + why + ")";
-    block.memory = TUTTI_TRY(connection_->allocate(block.bytes));
+    region.memory = TUTTI_TRY(connection_->allocate(region.bytes));
   }
-  memory_ = block.memory;
-  mapped_ = TUTTI_TRY(device_->map_host(memory_.get(), block.bytes));
-  connection_->attach_memory(context_, std::move(block));
+  memory_ = region.memory;
+  mapped_ = TUTTI_TRY(device_->map_host(memory_.get(), region.bytes));
+  connection_->attach_memory(context_, std::move(region));
   return {};
 }
 
