@@ -12,7 +12,7 @@
 
 namespace tutti::rounding {
 
-inline constexpr std::uint64_t kMinScaleBlock = 32;  // Elements of the shortest block with its own scale.
+inline constexpr std::uint64_t kMinScaleBlock = 32;  // Elements of the shortest scale block.
 
 // Reads `count` elements of a type.
 std::vector<float> read(DataType type, const std::byte* memory, std::uint64_t count);
@@ -35,7 +35,7 @@ class Exact {
   // Returns the part of results() that is the rank's output; empty if it has no output.
   std::span<const double> output(Rank rank) const;
   const std::vector<double>& results() const { return results_; }
-  // Largest magnitude in each short block, of results and of their terms.
+  // Largest magnitude in each kMinScaleBlock elements, of results and of their terms.
   const std::vector<float>& peaks() const { return peaks_; }
   // Sum of the squares of all finite terms.
   double squares() const { return squares_; }

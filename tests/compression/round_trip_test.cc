@@ -46,9 +46,9 @@ void expect_all_come_back(DataType type, const std::vector<float>& values) {
     EXPECT_TRUE(comes_back(find_codec(format), format, type, values)) << name(format) << " of " << name(type);
 }
 
-// Groups whose blocks have this largest magnitude, at changing positions.
+// Groups whose scale blocks have this largest magnitude, at changing positions.
 void append_group(std::vector<float>& values, CaseValues& source, float largest) {
-  for (std::uint32_t block = 0; block < kCompressionGroup; block += 32) {
+  for (std::uint32_t scale_block = 0; scale_block < kCompressionGroup; scale_block += 32) {
     const std::uint64_t at = source.word() % 32;
     for (std::uint32_t i = 0; i < 32; ++i) {
       const auto part = static_cast<float>(static_cast<std::int64_t>(source.word() % 20001) - 10000) / 10000;
@@ -140,7 +140,7 @@ TEST(RoundTrip, StaysInRangeOfTensor) {
 }
 
 // No decoded value is subnormal: processors differ in flushing subnormals to zero, so ranks would differ.
-TEST(RoundTrip, DecodesNoSubnormals_FromBlocksOfWideTypes) {
+TEST(RoundTrip, DecodesNoSubnormals_FromScaleBlocksOfWideTypes) {
   CaseValues source(6);
   for_each_case([&](const Codec& codec, CompressionFormat format, DataType type) {
     if (compressed_bytes(format) == 2 * kCompressionGroup) return;
