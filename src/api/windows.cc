@@ -30,7 +30,7 @@ Result<WindowHandle> register_window(const CommHandle& handle, const WindowBuffe
   return shown.value();
 }
 
-Status withdraw(const CommHandle& handle, tutti_window window) {
+Status deregister(const CommHandle& handle, tutti_window window) {
   DeviceCommunicator* communicator = handle.shared->on_device;
   const WindowHandle known = reinterpret_cast<std::uint64_t>(window) ^ kWindowKind;
   if (communicator == nullptr || !communicator->has_window(known))
@@ -71,7 +71,7 @@ tutti_status tutti_window_deregister(tutti_window window, tutti_comm comm) {
     const CommHandle* handle = TUTTI_TRY(tutti::running_handle(comm));
     const tutti::Ticket ticket(handle->shared);
     TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, ticket.await()));
-    return tutti::withdraw(*handle, window);
+    return tutti::deregister(*handle, window);
   });
 }
 

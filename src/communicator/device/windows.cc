@@ -98,7 +98,7 @@ Status DeviceWindows::deregister(WindowHandle handle) {
   TUTTI_CHECK_OK(peers_.own_memory().device().upload(row, std::as_bytes(std::span(none))));
   close(number);
   --count_;
-  // Ranks of one process may be driven by one thread, which withdraws them one after the other.
+  // Ranks of one process may be driven by one thread, which deregisters them one after the other.
   if (!peers_.each_in_its_own_process()) return {};
   return await_all();
 }

@@ -21,8 +21,8 @@ bool may_map(const Autotuning::TuningClass& tuning) {
 
 }  // namespace
 
-Autotuning::Autotuning(const CommunicatorOptions& options, Rank rank, std::string place)
-    : rank_(rank), saved_(options, rank, std::move(place)) {}
+Autotuning::Autotuning(const CommunicatorOptions& options, Rank rank, std::string machine)
+    : rank_(rank), saved_(options, rank, std::move(machine)) {}
 
 const Choice& Autotuning::Class::through_lanes() const {
   const bool tried = mapped && !mapped->autotuner.settled() && !mapped->next().mapped;

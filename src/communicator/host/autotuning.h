@@ -49,8 +49,8 @@ class Autotuning {
     void stop_asking();
   };
 
-  // `place` is the machine name under which results are saved; see planning/machine_name.h.
-  Autotuning(const CommunicatorOptions& options, Rank rank, std::string place);
+  // `machine` is the machine name under which results are saved; see planning/machine_name.h.
+  Autotuning(const CommunicatorOptions& options, Rank rank, std::string machine);
 
   // Returns the class of a call with these candidates, which include mapped ones if all ranks could map its buffers.
   // Creates it at its first call. Later calls of the class have the same candidates, possibly in another order. A size

@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-constexpr int index_of(Space place) { return static_cast<int>(place); }
+constexpr int index_of(Space space) { return static_cast<int>(space); }
 
 }  // namespace
 

@@ -274,8 +274,8 @@ Carried carried_by(const Program& program, const Launch& launch) {
     const auto memory = std::find_if(all.begin(), all.end(), is_memory);
     for (const Operand& target : all.subspan(step.sources)) {
       for (std::uint32_t unit = 0; target.space == Space::lane && unit < target.count; ++unit) {
-        const std::uint32_t place = (memory != all.end() ? memory->unit(unit) : unit) % launch.cut.units;
-        const std::uint64_t elements = run_extent(launch.input, launch.cut, place, 1).count;
+        const std::uint32_t index = (memory != all.end() ? memory->unit(unit) : unit) % launch.cut.units;
+        const std::uint64_t elements = run_extent(launch.input, launch.cut, index, 1).count;
         carried.element_bytes += elements * launch.element_bytes;
         carried.message_bytes += launch.message_bytes(elements);
       }

@@ -23,14 +23,14 @@ NodeId gpu_on(const Topology& topology, const std::string& bus_id) {
 RingOrders ring_orders(const Hosts& hosts, std::uint32_t most) {
   const RankMapping rank_mapping = rank_mapping_of(hosts.leaders());
   if (hosts.topology() == nullptr) return {.each = {rank_mapping}};
-  std::vector<RankNode> stations;
+  std::vector<RankNode> nodes;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
     const std::string gpu = gpu_of(hosts.location(rank));
     if (gpu.empty()) return {.each = {rank_mapping}};
     const std::uint32_t host = hosts.host_number(rank);
-    stations.push_back({host, gpu_on(hosts.topology()->of(host), gpu)});
+    nodes.push_back({host, gpu_on(hosts.topology()->of(host), gpu)});
   }
-  RankRings rings = find_rank_rings(*hosts.topology(), stations, most);
+  RankRings rings = find_rank_rings(*hosts.topology(), nodes, most);
   if (rings.orders.empty()) return {.each = {rank_mapping}};
   RingOrders orders;
   orders.only_rings = rings.only_rings;
@@ -49,13 +49,13 @@ RankMapping rail_rank_mapping(const Hosts& hosts) {
   std::vector<NodeId> ports;                                        // By rank.
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
     const Topology& topology = hosts.topology()->of(hosts.host_number(rank));
-    const auto [place, is_new] = known.try_emplace({&topology, gpu_of(hosts.location(rank))}, kNoNode);
+    const auto [port, is_new] = known.try_emplace({&topology, gpu_of(hosts.location(rank))}, kNoNode);
     if (is_new) {
-      const NodeId gpu = gpu_on(topology, place->first.second);
-      if (gpu != kNoNode) place->second = nearest_port(topology, gpu, usable_ports(topology));
+      const NodeId gpu = gpu_on(topology, port->first.second);
+      if (gpu != kNoNode) port->second = nearest_port(topology, gpu, usable_ports(topology));
     }
-    if (place->second == kNoNode) return numbered;
-    ports.push_back(place->second);
+    if (port->second == kNoNode) return numbered;
+    ports.push_back(port->second);
   }
   if (rank_mapping.order.empty()) {
     rank_mapping.order.resize(hosts.ranks());

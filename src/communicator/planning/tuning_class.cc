@@ -89,9 +89,9 @@ std::uint32_t code_of(std::span<const Candidate> candidates) {
   return sum;
 }
 
-SavedTuning::SavedTuning(const CommunicatorOptions& options, Rank rank, std::string place)
+SavedTuning::SavedTuning(const CommunicatorOptions& options, Rank rank, std::string machine)
     : file_(options.tune_file),
-      machine_(std::move(place)),
+      machine_(std::move(machine)),
       rank_(rank),
       unsent_(options.tune != Tune::off && !options.tune_file.empty()) {}
 

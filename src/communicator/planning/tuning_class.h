@@ -50,8 +50,8 @@ class SavedTuning {
   };
   static constexpr std::size_t kClasses = std::size_t{kCollectives} * kSizeClasses;
 
-  // `place` is the machine name under which results are saved; see machine_name.h.
-  SavedTuning(const CommunicatorOptions& options, Rank rank, std::string place);
+  // `machine` is the machine name under which results are saved; see machine_name.h.
+  SavedTuning(const CommunicatorOptions& options, Rank rank, std::string machine);
 
   // Whether rank 0 still has to share the table.
   bool unreported() const { return unsent_; }
