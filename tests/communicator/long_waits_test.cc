@@ -56,6 +56,56 @@ TEST_F(LongWaitWarning, NamesMissingRank) {
   EXPECT_TRUE(said(" s for rank 1, which has not called it (gives up after 4 s)")) << lines;
 }
 
+// Rank 1 begins the broadcast and then does nothing. Rank 3 waits for rank 2, which waits for rank 1.
+TEST(Timeout, NamesRankThatHoldsUpOthers) {
+  Communicators ranks = make_ranks(4);
+  std::atomic<int> ended = 0;
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+    std::vector<float> buffer(100);
+    CommunicatorOptions options = communicator.options();
+    options.algorithm = "chain";
+    options.timeout_ms = communicator.rank() == 3 ? 300 : 60'000;
+    options.force();
+    Call call = all_reduce(buffer);
+    call.collective = Collective::broadcast;
+    if (communicator.rank() != 1) {
+      Status status = communicator.run(call, &options);
+      ++ended;
+      return status;
+    }
+    std::vector<std::unique_ptr<Operation>> started(1);
+    started[0] = TUTTI_TRY(communicator.start(call, &options));
+    while (ended < 3) std::this_thread::yield();
+    return drive(started);
+  });
+  for (const Rank rank : {2, 3}) {
+    EXPECT_EQ(statuses[rank].code(), Code::timeout);
+    EXPECT_NE(statuses[rank].message().find("rank 3 waited 300 ms for rank 1 (rank 3 waits for rank 2, which waits for "
+                                            "rank 1)"),
+              std::string::npos)
+        << statuses[rank].message();
+  }
+}
+
+// Each of two ranks waits in a recv for the other.
+TEST(Timeout, ShowsThatRanksReceiveFromEachOther) {
+  Communicators ranks = make_ranks(2);
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+    std::vector<float> buffer(100);
+    CommunicatorOptions options = communicator.options();
+    options.timeout_ms = communicator.rank() == 0 ? 300 : 60'000;
+    Call call = all_reduce(buffer);
+    call.kind = Kind::recv;
+    call.root = 1 - communicator.rank();
+    return communicator.run(call, &options);
+  });
+  EXPECT_NE(
+      statuses[0].message().find("rank 0 waited 300 ms for rank 1 (rank 0 waits for rank 1, which waits for rank 0 "
+                                 "in a send or recv)"),
+      std::string::npos)
+      << statuses[0].message();
+}
+
 TEST_F(LongWaitWarning, IsLoggedOncePerWait) {
   Communicators ranks = make_ranks(2);
   std::vector<float> buffer(100);

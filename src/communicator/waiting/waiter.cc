@@ -10,6 +10,7 @@
 #include "src/base/duration.h"
 #include "src/base/log.h"
 #include "src/base/no_cancellation.h"
+#include "src/communicator/waiting/wait_chain.h"
 #include "src/communicator/waiting/wait_description.h"
 
 namespace tutti {
@@ -114,9 +115,7 @@ Status Waiter::look_around(Rank peer, WaitState& wait_state) {
   const std::int64_t waited_ms = (now - wait_state.began_ns) / 1'000'000;
   const std::int64_t timeout_ms = current_.timeout_ms();
   if (timeout_ms > 0 && waited_ms >= timeout_ms) {
-    return failures_.fail(timeout_error(
-        current_.describe() + ": rank " + std::to_string(membership_.rank) + " waited " + describe_ms(timeout_ms) +
-        " for " + describe_awaited(membership_, current_, peer) + wait_hint(membership_, current_)));
+    return time_out(peer, wait_state);
   }
   report_long_wait(peer, waited_ms, wait_state);
   if (membership_.spans_hosts) report_call(now, wait_state);
@@ -127,6 +126,16 @@ Status Waiter::look_around(Rank peer, WaitState& wait_state) {
   if (now - wait_state.probed_ns < kProbeNs) return {};
   wait_state.probed_ns = now;
   return probe_peers(wait_state);
+}
+
+// Names the rank that holds up the others. They may be waiting for this rank's peer, and time out at the same time.
+Status Waiter::time_out(Rank peer, const WaitState& wait_state) {
+  const auto chain = follow_waits(membership_, peer, [&] { deadlocks_.show_wait(peer, wait_state.began_ns); });
+  const Rank self = membership_.rank;
+  return failures_.fail(timeout_error(
+      current_.describe() + ": rank " + std::to_string(self) + " waited " + describe_ms(current_.timeout_ms()) +
+      " for " + describe_awaited(membership_, current_, end_of(chain, self, peer)) + describe(chain, self, peer) +
+      (chain.empty() || !current_.finalizes() ? wait_hint(membership_, current_) : "")));
 }
 
 // Warns once per wait. A stopped, late or stuck rank sends nothing, and the time limit may be far in the future.

@@ -61,6 +61,7 @@ class Waiter {
   void find_others(std::int64_t now);
   // Checks for all that can end or prolong the wait. Takes microseconds.
   Status look_around(Rank peer, WaitState& wait_state);
+  Status time_out(Rank peer, const WaitState& wait_state);
   void report_long_wait(Rank peer, std::int64_t waited_ms, WaitState& wait_state) const;
   void report_call(std::int64_t now, WaitState& wait_state);
   Status notice_failure(WaitState& wait_state) const;

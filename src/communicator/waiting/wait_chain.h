@@ -1,0 +1,30 @@
+// Ranks of one host that wait for each other in a chain. Its end is the rank that holds up the others.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/communicator/waiting/membership.h"
+
+namespace tutti {
+
+// A rank that waits for `peer`.
+struct ChainedWait {
+  Rank rank = 0;
+  Rank peer = 0;
+  bool in_collective = false;  // False: waits in a send or recv.
+};
+
+// Returns the waits from `first` on. The last peer does not wait, is on another host, or is in the chain already. Takes
+// up to 100 ms per wait, since the wait that a stopped rank showed last may be over: only ranks that still poll count.
+// Calls `meanwhile` repeatedly.
+std::vector<ChainedWait> follow_waits(const Membership& membership, Rank first, const std::function<void()>& meanwhile);
+
+// The rank that holds up this rank: the end of the chain, or `first` if the waits form a cycle.
+Rank end_of(const std::vector<ChainedWait>& chain, Rank self, Rank first);
+
+// Example: " (rank 0 waits for rank 3, which waits for rank 4)"; empty for an empty chain.
+std::string describe(const std::vector<ChainedWait>& chain, Rank self, Rank first);
+
+}  // namespace tutti
