@@ -246,7 +246,9 @@ std::string Rendezvous::rank_without_secret() const {
   const std::optional<Rank> rank = acceptor_.unproved();
   if (!rank || started_ || members_.contains(*rank)) return "";
   return "; rank " + std::to_string(*rank) +
-         " connected, but does not have the same secret: TUTTI_SECRET_FILE differs, or is not set on all ranks";
+         " connected and closed the connection: it ended, or does not have the same secret (TUTTI_SECRET_FILE differs, "
+         "or "
+         "is not set on all ranks)";
 }
 
 std::string Rendezvous::missing() const {
