@@ -252,7 +252,7 @@ constexpr std::array kEntries = {
             return config.compression_stochastic || text == "nearest";
           }},
     Entry{{"TUTTI_COMPRESS_SEED", nullptr, "0", "compression", "seed of stochastic rounding, a whole number"},
-          "a number",
+          "a whole number, 0 or more",
           [](Config& config, const std::string& text) { return parse(text, config.compression_seed); }},
     Entry{{"TUTTI_NCCL_MEMORY", nullptr, "cuda", "libnccl.so.2",
            "memory of the buffers that programs pass to libnccl.so.2: cuda or host"},

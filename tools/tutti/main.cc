@@ -88,6 +88,7 @@ int main(int argc, char** argv) {
   tutti::Status status = tutti::tool::run_in_memory(argc, argv);
   if (status.ok()) status = tutti::tool::finish_output();
   if (status.ok()) return 0;
+  std::fflush(stdout);  // If both go to one file, the error follows the output.
   std::fprintf(stderr, "tutti: %s\n", status.message().c_str());
   return status.code() == tutti::Code::invalid_argument ? 2 : 1;
 }
