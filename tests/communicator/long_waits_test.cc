@@ -64,7 +64,7 @@ TEST(Timeout, NamesRankThatHoldsUpOthers) {
     std::vector<float> buffer(100);
     CommunicatorOptions options = communicator.options();
     options.algorithm = "chain";
-    options.timeout_ms = communicator.rank() == 3 ? 300 : 60'000;
+    options.timeout_ms = communicator.rank() == 3 ? 2000 : 60'000;
     options.force();
     Call call = all_reduce(buffer);
     call.collective = Collective::broadcast;
@@ -80,7 +80,7 @@ TEST(Timeout, NamesRankThatHoldsUpOthers) {
   });
   for (const Rank rank : {2, 3}) {
     EXPECT_EQ(statuses[rank].code(), Code::timeout);
-    EXPECT_NE(statuses[rank].message().find("rank 3 waited 300 ms for rank 1 (rank 3 waits for rank 2, which waits for "
+    EXPECT_NE(statuses[rank].message().find("rank 3 waited 2 s for rank 1 (rank 3 waits for rank 2, which waits for "
                                             "rank 1)"),
               std::string::npos)
         << statuses[rank].message();
@@ -93,16 +93,15 @@ TEST(Timeout, ShowsThatRanksReceiveFromEachOther) {
   const auto statuses = on_all(ranks, [&](Communicator& communicator) {
     std::vector<float> buffer(100);
     CommunicatorOptions options = communicator.options();
-    options.timeout_ms = communicator.rank() == 0 ? 300 : 60'000;
+    options.timeout_ms = communicator.rank() == 0 ? 2000 : 60'000;
     Call call = all_reduce(buffer);
     call.kind = Kind::recv;
     call.root = 1 - communicator.rank();
     return communicator.run(call, &options);
   });
-  EXPECT_NE(
-      statuses[0].message().find("rank 0 waited 300 ms for rank 1 (rank 0 waits for rank 1, which waits for rank 0 "
-                                 "in a send or recv)"),
-      std::string::npos)
+  EXPECT_NE(statuses[0].message().find("rank 0 waited 2 s for rank 1 (rank 0 waits for rank 1, which waits for rank 0 "
+                                       "in a send or recv)"),
+            std::string::npos)
       << statuses[0].message();
 }
 

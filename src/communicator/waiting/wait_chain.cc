@@ -11,13 +11,12 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kPollWithinMs = 100;
-
 // Returns the wait of a rank that polls now; nullopt if it does not poll in time, or if the communicator fails.
-std::optional<Wait> live_wait(const Board& board, Rank rank, const std::function<void()>& meanwhile) {
+std::optional<Wait> live_wait(const Board& board, Rank rank, std::int64_t within_ms,
+                              const std::function<void()>& meanwhile) {
   const WaitRecord& record = board.entry(rank).wait;
   std::optional<Wait> first;
-  for (const Deadline deadline = Deadline::after_ms(kPollWithinMs); !deadline.passed() && !board.failed();) {
+  for (const Deadline deadline = Deadline::after_ms(within_ms); !deadline.passed() && !board.failed();) {
     const auto wait = read_wait(record);
     const bool is_same = wait && first && wait->began_ns == first->began_ns && wait->peer == first->peer;
     if (is_same && wait->looks > first->looks) return wait;
@@ -30,7 +29,7 @@ std::optional<Wait> live_wait(const Board& board, Rank rank, const std::function
 
 }  // namespace
 
-std::vector<ChainedWait> follow_waits(const Membership& membership, Rank first,
+std::vector<ChainedWait> follow_waits(const Membership& membership, Rank first, std::int64_t within_ms,
                                       const std::function<void()>& meanwhile) {
   std::vector<ChainedWait> chain;
   const auto is_in_chain = [&](Rank rank) {
@@ -38,7 +37,7 @@ std::vector<ChainedWait> follow_waits(const Membership& membership, Rank first,
            std::any_of(chain.begin(), chain.end(), [rank](const ChainedWait& wait) { return wait.rank == rank; });
   };
   for (Rank rank = first; !membership.mesh.is_remote(rank) && !is_in_chain(rank); rank = chain.back().peer) {
-    const auto wait = live_wait(membership.board, rank, meanwhile);
+    const auto wait = live_wait(membership.board, rank, within_ms, meanwhile);
     if (!wait || wait->peer >= membership.ranks) break;
     chain.push_back({rank, wait->peer, wait->in_collective});
   }

@@ -1,6 +1,7 @@
 // Ranks of one host that wait for each other in a chain. Its end is the rank that holds up the others.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -16,10 +17,11 @@ struct ChainedWait {
   bool in_collective = false;  // False: waits in a send or recv.
 };
 
-// Returns the waits from `first` on. The last peer does not wait, is on another host, or is in the chain already. Takes
-// up to 100 ms per wait, since the wait that a stopped rank showed last may be over: only ranks that still poll count.
-// Calls `meanwhile` repeatedly.
-std::vector<ChainedWait> follow_waits(const Membership& membership, Rank first, const std::function<void()>& meanwhile);
+// Returns the waits from `first` on. The last peer does not wait, is on another host, or is in the chain already. The
+// wait that a stopped rank showed last may be over, so only ranks that poll within `within_ms` count. Calls `meanwhile`
+// repeatedly.
+std::vector<ChainedWait> follow_waits(const Membership& membership, Rank first, std::int64_t within_ms,
+                                      const std::function<void()>& meanwhile);
 
 // The rank that holds up this rank: the end of the chain, or `first` if the waits form a cycle.
 Rank end_of(const std::vector<ChainedWait>& chain, Rank self, Rank first);

@@ -26,6 +26,9 @@ constexpr std::int64_t kLongMs = 30'000;
 constexpr std::int64_t kLongFinalizeMs = 5'000;
 constexpr std::int64_t kMinLongMs = 10;
 constexpr std::int64_t kLongOfLimit = 4;
+// Time after a timeout in which a waiting rank must poll: the time limit divided by kFollowOfLimit, within these
+// bounds.
+constexpr std::int64_t kFollowOfLimit = 4, kMinFollowMs = 100, kMaxFollowMs = 1'000;
 
 // ---- Between hosts ----
 
@@ -130,7 +133,9 @@ Status Waiter::look_around(Rank peer, WaitState& wait_state) {
 
 // Names the rank that holds up the others. They may be waiting for this rank's peer, and time out at the same time.
 Status Waiter::time_out(Rank peer, const WaitState& wait_state) {
-  const auto chain = follow_waits(membership_, peer, [&] { deadlocks_.show_wait(peer, wait_state.began_ns); });
+  const std::int64_t within_ms = std::clamp(current_.timeout_ms() / kFollowOfLimit, kMinFollowMs, kMaxFollowMs);
+  const auto chain =
+      follow_waits(membership_, peer, within_ms, [&] { deadlocks_.show_wait(peer, wait_state.began_ns); });
   const Rank self = membership_.rank;
   return failures_.fail(timeout_error(
       current_.describe() + ": rank " + std::to_string(self) + " waited " + describe_ms(current_.timeout_ms()) +
