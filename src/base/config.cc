@@ -361,14 +361,13 @@ std::span<const Variable> variables() {
 
 ReadConfig read_config(const Environment& environment) {
   ReadConfig read;
+  if (std::string error = renamed_variable(environment); !error.empty())
+    read.config.refused.push_back(std::move(error));
   for (const Entry& entry : kEntries) read_entry(environment, entry, read);
   for (const Setting& setting : read.settings) {
     if (setting.source == "NCCL_ALGO") read.config.nccls_algorithm = true;
     if (setting.source == "NCCL_PROTO") read.config.nccls_protocol = true;
   }
-  std::vector<std::string>& refused = read.config.refused;
-  if (std::string error = renamed_variable(environment); !error.empty())
-    refused.insert(refused.begin(), std::move(error));
   const auto scale = [&read](std::int64_t& milliseconds) {
     if (milliseconds == 0) return;  // No timeout. A finite one must not be scaled to 0, either.
     const double scaled = static_cast<double>(milliseconds) * read.config.timeout_scale;

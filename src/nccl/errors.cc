@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <mutex>
 #include <new>
 #include <string>
@@ -73,8 +72,9 @@ constexpr RenamedFunction kFunctions[] = {{"tutti_get_unique_id", "ncclGetUnique
 // that the caller knows.
 std::string with_functions_of_nccl(std::string_view text) {
   constexpr std::string_view kPrefix = "tutti_", kLetters = "abcdefghijklmnopqrstuvwxyz_";
-  const std::size_t name_end = text.find_first_not_of(kLetters);
-  if (text.starts_with(kPrefix) && name_end == text.find(": ")) text.remove_prefix(std::min(name_end + 2, text.size()));
+  const std::size_t colon = text.find(": ");
+  if (colon != std::string_view::npos && text.starts_with(kPrefix) && text.find_first_not_of(kLetters) == colon)
+    text.remove_prefix(colon + 2);
   std::string replaced;
   for (std::size_t at = text.find(kPrefix); at != std::string_view::npos; at = text.find(kPrefix)) {
     replaced += text.substr(0, at);
