@@ -419,6 +419,13 @@ TUTTI_API tutti_status tutti_stream_synchronize(tutti_stream stream);
  * returns as well. */
 TUTTI_API tutti_status tutti_stream_query(tutti_stream stream);
 
+/* Calls function(argument, status) in a thread of the library when all earlier calls in the stream are done.
+ *   status: the first error of these calls since the previous callback; tutti_last_error(NULL) has its message.
+ *   Allowed in it: calls with a stream, queries, and further callbacks. Functions that wait are tutti_invalid_usage.
+ *   Once: each callback is called once, also after failures, before a synchronize of the stream returns. */
+TUTTI_API tutti_status tutti_stream_add_callback(tutti_stream stream,
+                                                 void (*function)(void* argument, tutti_status status), void* argument);
+
 /* An event marks a position in a stream. Recording again moves it. An event that was never recorded counts as reached.
  */
 struct tutti_event_handle;
@@ -436,6 +443,10 @@ TUTTI_API tutti_status tutti_stream_wait(tutti_stream stream, tutti_event event)
 
 /* Blocks until the event is reached. */
 TUTTI_API tutti_status tutti_event_synchronize(tutti_event event);
+
+/* Like tutti_event_synchronize, for at most timeout_ms; -1: without limit. Returns tutti_in_progress if the event is
+ * not reached by then. The calls before it continue, and the communicator stays usable. */
+TUTTI_API tutti_status tutti_event_synchronize_for(tutti_event event, int64_t timeout_ms);
 
 /* Returns tutti_in_progress until the event is reached. */
 TUTTI_API tutti_status tutti_event_query(tutti_event event);

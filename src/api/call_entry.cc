@@ -10,6 +10,12 @@ Status explain_buffer(const CallEntry& entry, const char* buffer, const std::str
 
 }  // namespace
 
+Status check_outside_callback(const char* action) {
+  if (!in_callback()) return {};
+  return invalid_usage(std::string("a callback of a stream must not wait, but ") + action +
+                       " does; make the call in another thread, or pass a stream to it");
+}
+
 Status explain(const CallEntry& entry, const CommHandle& handle) {
   const bool is_message = entry.kind == Kind::send || entry.kind == Kind::recv;
   if (static_cast<std::uint32_t>(entry.type) >= kDataTypes) {

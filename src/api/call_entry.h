@@ -28,8 +28,16 @@ inline constexpr std::uint64_t kMaxElements = 1ULL << 40;
 // Depth of the calling thread's group. The TLS model is not initial-exec: the thread-local data of the library and of
 // CUDA's runtime exceed the static TLS block of a running program, so that dlopen would fail.
 extern thread_local constinit int group_depth;
+inline bool in_group() { return group_depth > 0; }
 
-// Returns an error within a group: its pending calls may use the communicator. `action` completes the message.
+// Value of group_depth while a callback of a stream runs. Calls then take the slow path, which refuses those that wait.
+inline constexpr int kInCallback = -1;
+inline bool in_callback() { return group_depth == kInCallback; }
+
+// Returns an error in a callback of a stream, where `action` could wait for calls behind the callback.
+Status check_outside_callback(const char* action);
+// Returns an error within a group: its pending calls may use the communicator. `action` completes the message. Also
+// fails in callbacks, since these functions wait for peers.
 Status check_outside_group(const char* action);
 
 // Returns `answer` for a call that a group defers until its end. If a call is refused within a group, the thread's

@@ -49,7 +49,8 @@ Result<std::vector<tutti_comm>> admit_all(std::vector<std::unique_ptr<Communicat
 }  // namespace
 
 Status check_outside_group(const char* action) {
-  if (group_depth == 0) return {};
+  TUTTI_CHECK_OK(check_outside_callback("creating, splitting or shrinking a communicator"));
+  if (!in_group()) return {};
   return invalid_usage(std::string("communicators are not ") + action + " within a group: call tutti_group_end first");
 }
 

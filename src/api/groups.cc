@@ -253,7 +253,7 @@ Result<double> predict_all(const Group& group) {
 
 Status enter_on_device(const CallEntry& entry, const CommHandle& handle, const Call& call) {
   const std::vector<DeviceCall> calls = device_calls(handle, call, entry.stream);
-  if (group_depth == 0) return note_failure(*handle.shared, enqueue(calls));
+  if (!in_group()) return note_failure(*handle.shared, enqueue(calls));
   Group& group = group_of_thread();
   group.on_devices.push_back(handle.shared);
   group.device_calls.insert(group.device_calls.end(), calls.begin(), calls.end());
@@ -285,13 +285,17 @@ Status enter_open(const CallEntry& entry, const Unequal* unequal, const CommHand
   if (handle.shared->has_residuals)
     TUTTI_CHECK_OK(find_residual(handle.shared->residuals, handle.rank, handle.ranks, call));
   if (handle.shared->on_device != nullptr) return enter_on_device(entry, handle, call);
-  if (entry.stream != nullptr) TUTTI_CHECK_OK(stream_of(entry.stream).status());
+  if (entry.stream != nullptr) {
+    TUTTI_CHECK_OK(stream_of(entry.stream).status());
+  } else {
+    TUTTI_CHECK_OK(check_outside_callback("a call without a stream"));
+  }
   if (group_depth == 0 && entry.stream == nullptr && handle.shared->queued.load(std::memory_order_acquire) == 0) {
     return note_failure(*handle.shared, handle.shared->communicator->run(call, handle.options));
   }
   std::vector<Pending> calls;
   calls.push_back(pending_of(entry, handle, call));
-  if (group_depth == 0) {
+  if (!in_group()) {
     const auto streams = TUTTI_TRY(streams_of(calls));
     return run_pending(std::move(calls), streams);
   }
@@ -304,7 +308,7 @@ Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
   const CommHandle& handle = *known;
   if (handle.runner == nullptr) return no_runner(handle);
   if (!plausible(entry, handle)) return explain(entry, handle);
-  if (group_depth == 0 && is_to_self(entry, handle))
+  if (!in_group() && is_to_self(entry, handle))
     return invalid_usage("rank " + std::to_string(handle.rank) +
                          (entry.kind == Kind::send ? " sends to itself" : " receives from itself") +
                          " and would wait for itself: put the send and the recv in one group");
@@ -341,7 +345,7 @@ Status end_with_group(const Ending& ending) {
 }
 
 tutti_status held_by_group(tutti_status answer) {
-  if (answer == tutti_ok || group_depth == 0) return answer;
+  if (answer == tutti_ok || !in_group()) return answer;
   Group* group = groups.get();
   if (group == nullptr) {
     group_lacked_memory = true;
@@ -356,6 +360,9 @@ tutti_status held_by_group(tutti_status answer) {
 extern "C" {
 
 tutti_status tutti_group_start(void) {
+  if (tutti::in_callback()) {
+    return tutti::report("tutti_group_start", tutti::invalid_usage("a callback of a stream must not open a group"));
+  }
   ++tutti::group_depth;
   return tutti_ok;
 }
@@ -363,7 +370,7 @@ tutti_status tutti_group_start(void) {
 tutti_status tutti_group_end(void) {
   using tutti::Status;
   return tutti::guarded("tutti_group_end", []() -> Status {
-    if (tutti::group_depth == 0) return tutti::invalid_usage("no group is open: call tutti_group_start first");
+    if (!tutti::in_group()) return tutti::invalid_usage("no group is open: call tutti_group_start first");
     if (--tutti::group_depth > 0) return {};
     tutti::Group group = tutti::take_group();
     Status ran = tutti::run_all(group);
@@ -377,7 +384,7 @@ tutti_status tutti_group_simulate_end(double* time_us) {
   using tutti::Status;
   return tutti::guarded("tutti_group_simulate_end", [&]() -> Status {
     if (time_us == nullptr) return tutti::invalid_argument("time_us is null: pass where to put the time");
-    if (tutti::group_depth == 0) return tutti::invalid_usage("no group is open: call tutti_group_start first");
+    if (!tutti::in_group()) return tutti::invalid_usage("no group is open: call tutti_group_start first");
     if (tutti::group_depth > 1)
       return tutti::invalid_usage("several groups are open: end the inner ones by tutti_group_end");
     tutti::group_depth = 0;

@@ -100,7 +100,8 @@ Status await_own_calls(const std::shared_ptr<SharedComm>& shared) {
 Status end(const Ending& ending) {
   const CommHandle* handle = TUTTI_TRY(handle_of(ending.comm));
   TUTTI_CHECK_OK(check_ending(*handle, ending));
-  return group_depth == 0 ? end_all({ending}) : end_with_group(ending);
+  TUTTI_CHECK_OK(check_outside_callback("ending a communicator"));
+  return in_group() ? end_with_group(ending) : end_all({ending});
 }
 
 }  // namespace
@@ -140,6 +141,7 @@ extern "C" {
 
 tutti_status tutti_comm_synchronize(tutti_comm comm) {
   return guarded("tutti_comm_synchronize", [&]() -> Status {
+    TUTTI_CHECK_OK(tutti::check_outside_callback("synchronizing"));
     const tutti::CommHandle* handle = TUTTI_TRY(tutti::handle_of(comm));
     if (handle->runner == nullptr) return tutti::no_runner(*handle);
     return tutti::note_failure(*handle->shared, tutti::await_own_calls(handle->shared));

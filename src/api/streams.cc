@@ -1,9 +1,20 @@
 #include "src/api/streams.h"
 
+#include "src/api/call_entry.h"
 #include "src/api/errors.h"
 
 namespace tutti {
 namespace {
+
+// The thread of the stream runs only work of streams, so its depth is 0 outside of callbacks.
+void run_callback(void (*function)(void*, tutti_status), void* argument, const Status& status) {
+  if (!status.ok()) report("stream", status);
+  struct Context {
+    Context() { group_depth = kInCallback; }
+    ~Context() { group_depth = 0; }
+  } const context;
+  function(argument, static_cast<tutti_status>(status.code()));
+}
 
 template <typename T, HandleKind kind>
 std::shared_ptr<T> held(HandleTable<std::shared_ptr<T>, kind>& table, const void* handle) {
@@ -66,6 +77,7 @@ tutti_status tutti_stream_create(tutti_stream* stream) {
 tutti_status tutti_stream_destroy(tutti_stream stream) {
   if (stream == nullptr) return tutti_ok;
   return guarded("tutti_stream_destroy", [&]() -> Status {
+    TUTTI_CHECK_OK(tutti::check_outside_callback("destroying a stream"));
     const auto owned = Streams::instance().remove(stream);
     if (owned == nullptr) return tutti::no_stream(stream);
     return (*owned)->synchronize();
@@ -74,6 +86,7 @@ tutti_status tutti_stream_destroy(tutti_stream stream) {
 
 tutti_status tutti_stream_synchronize(tutti_stream stream) {
   return guarded("tutti_stream_synchronize", [&]() -> Status {
+    TUTTI_CHECK_OK(tutti::check_outside_callback("synchronizing"));
     const auto known = TUTTI_TRY(tutti::stream_of(stream));
     return known->synchronize();
   });
@@ -87,6 +100,16 @@ tutti_status tutti_stream_query(tutti_stream stream) {
     return idle ? known->failure() : Status();
   });
   return status == tutti_ok && !idle ? tutti_in_progress : status;
+}
+
+tutti_status tutti_stream_add_callback(tutti_stream stream, void (*function)(void* argument, tutti_status status),
+                                       void* argument) {
+  return guarded("tutti_stream_add_callback", [&]() -> Status {
+    if (function == nullptr) return invalid_argument("function is null: pass the function to call");
+    const auto known = TUTTI_TRY(tutti::stream_of(stream));
+    known->enqueue_callback([=](const Status& status) { tutti::run_callback(function, argument, status); });
+    return {};
+  });
 }
 
 tutti_status tutti_event_create(tutti_event* event) {
@@ -123,11 +146,16 @@ tutti_status tutti_stream_wait(tutti_stream stream, tutti_event event) {
   });
 }
 
-tutti_status tutti_event_synchronize(tutti_event event) {
-  return guarded("tutti_event_synchronize", [&]() -> Status {
-    TUTTI_TRY(tutti::event_of(event))->synchronize();
+tutti_status tutti_event_synchronize(tutti_event event) { return tutti_event_synchronize_for(event, -1); }
+
+tutti_status tutti_event_synchronize_for(tutti_event event, int64_t timeout_ms) {
+  bool reached = false;
+  const tutti_status status = guarded("tutti_event_synchronize", [&]() -> Status {
+    TUTTI_CHECK_OK(tutti::check_outside_callback("synchronizing"));
+    reached = TUTTI_TRY(tutti::event_of(event))->synchronize_for(timeout_ms);
     return {};
   });
+  return status == tutti_ok && !reached ? tutti_in_progress : status;
 }
 
 tutti_status tutti_event_query(tutti_event event) {

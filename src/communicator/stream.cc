@@ -1,5 +1,7 @@
 #include "src/communicator/stream.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "src/base/caught.h"
@@ -8,7 +10,10 @@ namespace tutti {
 
 namespace {
 
-constexpr std::size_t kStackBytes = 2 << 20;  // Plans are built and verified on this stack.
+constexpr std::int64_t kMaxTimeoutMs = 1'000'000'000'000;  // Keeps deadlines in the range of the clock.
+constexpr std::size_t kStackBytes = 2 << 20;               // Plans are built and verified on this stack.
+
+Status copy_of(const Status& status) { return {status.code(), status.message()}; }
 
 }  // namespace
 
@@ -35,6 +40,13 @@ void Stream::enqueue(std::function<Status()> work) {
   arrived_.notify_one();
 }
 
+void Stream::enqueue_callback(std::function<void(const Status&)> function) {
+  enqueue([this, function = std::move(function)] {
+    function(std::exchange(unreported_, Status()));
+    return Status();
+  });
+}
+
 Status Stream::synchronize() {
   std::unique_lock lock(mutex_);
   const std::uint64_t until = enqueued_;
@@ -49,7 +61,7 @@ bool Stream::idle() const {
 
 Status Stream::failure() const {
   const std::lock_guard lock(mutex_);
-  return {failure_.code(), failure_.message()};
+  return copy_of(failure_);
 }
 
 void Stream::serve() {
@@ -61,6 +73,7 @@ void Stream::serve() {
     queue_.pop_front();
     lock.unlock();
     Status status = caught(work);
+    if (!status.ok() && unreported_.ok()) unreported_ = copy_of(status);
     lock.lock();
     if (failure_.ok()) failure_ = std::move(status);
     ++done_;
@@ -77,6 +90,11 @@ void Event::Mark::set() {
 void Event::Mark::wait() {
   std::unique_lock lock(mutex);
   changed.wait(lock, [this] { return reached; });
+}
+
+bool Event::Mark::wait_for(std::int64_t timeout_ms) {
+  std::unique_lock lock(mutex);
+  return changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), [this] { return reached; });
 }
 
 std::shared_ptr<Event::Mark> Event::mark() const {
@@ -108,11 +126,12 @@ void Event::synchronize() const {
   if (auto held = mark()) held->wait();
 }
 
-bool Event::reached() const {
+bool Event::synchronize_for(std::int64_t timeout_ms) const {
   const auto held = mark();
   if (held == nullptr) return true;
-  const std::lock_guard lock(held->mutex);
-  return held->reached;
+  if (timeout_ms >= 0) return held->wait_for(std::min(timeout_ms, kMaxTimeoutMs));
+  held->wait();
+  return true;
 }
 
 }  // namespace tutti

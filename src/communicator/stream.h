@@ -23,6 +23,8 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   void enqueue(std::function<Status()> work);
+  // Enqueues a call of `function`, which receives the first failure since the previous callback.
+  void enqueue_callback(std::function<void(const Status&)> function);
   // Waits for all enqueued work. Returns the first failure since the last synchronize().
   Status synchronize();
   bool idle() const;
@@ -39,6 +41,7 @@ class Stream {
   std::uint64_t enqueued_ = 0;
   std::uint64_t done_ = 0;
   Status failure_;
+  Status unreported_;  // First failure since the last callback. Only serve() uses it.
   bool ending_ = false;
   std::unique_ptr<ServiceThread> worker_;  // Last: it uses the members above.
 };
@@ -50,7 +53,9 @@ class Event {
   // Makes later work of `stream` wait for the current point, even if the event is recorded again.
   void hold(Stream& stream) const;
   void synchronize() const;
-  bool reached() const;
+  // Like synchronize(), for at most timeout_ms, or without limit if that is negative. Returns reached().
+  bool synchronize_for(std::int64_t timeout_ms) const;
+  bool reached() const { return synchronize_for(0); }
 
  private:
   struct Mark {
@@ -60,6 +65,7 @@ class Event {
 
     void set();
     void wait();
+    bool wait_for(std::int64_t timeout_ms);
   };
   std::shared_ptr<Mark> mark() const;
 

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -97,6 +99,115 @@ TEST_F(StreamTest, ReachesEventsInOrder) {
   EXPECT_EQ(tutti_event_record(event, stream), tutti_invalid_argument);
   EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
   EXPECT_EQ(tutti_stream_destroy(other), tutti_ok);
+}
+
+// Statuses that callbacks have received, and the message that they saw.
+struct Seen {
+  tutti_stream stream = nullptr;
+  std::vector<tutti_status> statuses;
+  std::string message;
+  std::vector<tutti_status> nested;  // Results of the functions that the callback called.
+};
+
+void record_status(void* argument, tutti_status status) {
+  auto* seen = static_cast<Seen*>(argument);
+  seen->statuses.push_back(status);
+  if (status != tutti_ok) seen->message = tutti_last_error(nullptr);
+}
+
+TEST_F(StreamTest, CallbackReceivesFirstErrorSincePreviousCallback) {
+  Seen seen;
+  ASSERT_EQ(tutti_stream_create(&seen.stream), tutti_ok);
+  EXPECT_EQ(tutti_stream_add_callback(seen.stream, nullptr, &seen), tutti_invalid_argument);
+  EXPECT_EQ(tutti_stream_add_callback(nullptr, record_status, &seen), tutti_invalid_argument);
+  EXPECT_EQ(all_reduce(1, seen.stream), tutti_ok);
+  EXPECT_EQ(tutti_stream_add_callback(seen.stream, record_status, &seen), tutti_ok);
+  EXPECT_EQ(tutti_stream_synchronize(seen.stream), tutti_ok);
+  fake_->answer = Code::remote;
+  EXPECT_EQ(all_reduce(2, seen.stream), tutti_ok);
+  EXPECT_EQ(tutti_stream_add_callback(seen.stream, record_status, &seen), tutti_ok);
+  EXPECT_EQ(tutti_stream_add_callback(seen.stream, record_status, &seen), tutti_ok);
+  EXPECT_EQ(tutti_stream_synchronize(seen.stream), tutti_remote_error) << "a callback takes no error from synchronize";
+  EXPECT_EQ(seen.statuses, (std::vector{tutti_ok, tutti_remote_error, tutti_ok}));
+  EXPECT_NE(seen.message.find("as the test wants it"), std::string::npos) << seen.message;
+  EXPECT_EQ(tutti_stream_destroy(seen.stream), tutti_ok);
+}
+
+TEST_F(StreamTest, CallbackRunsAfterEarlierAndBeforeLaterCalls) {
+  struct Order {
+    FakeCommunicator* fake = nullptr;
+    std::size_t calls_before = 0;
+  } order = {.fake = fake_};
+  tutti_stream stream = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  fake_->held = true;
+  EXPECT_EQ(all_reduce(1, stream), tutti_ok);
+  const auto count_calls = [](void* argument, tutti_status) {
+    auto* seen = static_cast<Order*>(argument);
+    seen->calls_before = seen->fake->calls.size();
+  };
+  EXPECT_EQ(tutti_stream_add_callback(stream, count_calls, &order), tutti_ok);
+  EXPECT_EQ(all_reduce(2, stream), tutti_ok);
+  EXPECT_EQ(order.calls_before, 0U);
+  fake_->release();
+  EXPECT_EQ(tutti_stream_synchronize(stream), tutti_ok);
+  EXPECT_EQ(order.calls_before, 1U);
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+}
+
+// A blocking call in the callback would wait for the call that is enqueued behind the callback.
+TEST_F(StreamTest, CallbackMayEnqueueCallsButNotWait) {
+  struct Nested : Seen {
+    tutti_comm comm = nullptr;
+    float value = 0;
+    tutti_status all_reduce(std::size_t count, tutti_stream in) {
+      return tutti_all_reduce(&value, &value, count, tutti_float32, tutti_sum, comm, in);
+    }
+  } seen;
+  seen.comm = comm_;
+  ASSERT_EQ(tutti_stream_create(&seen.stream), tutti_ok);
+  const auto call_functions = [](void* argument, tutti_status) {
+    auto* in = static_cast<Nested*>(argument);
+    in->nested = {in->all_reduce(1, nullptr),
+                  tutti_stream_synchronize(in->stream),
+                  tutti_stream_destroy(in->stream),
+                  tutti_comm_synchronize(in->comm),
+                  tutti_comm_destroy(in->comm),
+                  tutti_group_start(),
+                  tutti_comm_split(in->comm, 0, 0, nullptr, &in->comm)};
+    in->statuses = {in->all_reduce(7, in->stream), tutti_stream_query(in->stream)};
+  };
+  fake_->held = true;
+  EXPECT_EQ(tutti_stream_add_callback(seen.stream, call_functions, static_cast<Nested*>(&seen)), tutti_ok);
+  EXPECT_EQ(all_reduce(2, seen.stream), tutti_ok);
+  fake_->release();
+  EXPECT_EQ(tutti_stream_synchronize(seen.stream), tutti_ok);
+  EXPECT_EQ(tutti_stream_synchronize(seen.stream), tutti_ok);
+  EXPECT_EQ(seen.nested, std::vector(7, tutti_invalid_usage));
+  EXPECT_EQ(seen.statuses, (std::vector{tutti_ok, tutti_in_progress}));
+  ASSERT_EQ(fake_->calls.size(), 2U);
+  EXPECT_EQ(fake_->calls[1].count, 7U);
+  EXPECT_EQ(all_reduce(3, nullptr), tutti_ok) << "the restrictions end with the callback";
+  EXPECT_EQ(tutti_stream_destroy(seen.stream), tutti_ok);
+}
+
+TEST_F(StreamTest, EventSynchronizeForLeavesCallRunning_WhenTimePasses) {
+  tutti_stream stream = nullptr;
+  tutti_event event = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  ASSERT_EQ(tutti_event_create(&event), tutti_ok);
+  EXPECT_EQ(tutti_event_synchronize_for(event, 0), tutti_ok);  // The event was never recorded.
+  fake_->held = true;
+  EXPECT_EQ(all_reduce(1, stream), tutti_ok);
+  EXPECT_EQ(tutti_event_record(event, stream), tutti_ok);
+  EXPECT_EQ(tutti_event_synchronize_for(event, 0), tutti_in_progress);
+  EXPECT_EQ(tutti_event_synchronize_for(event, 1), tutti_in_progress);
+  fake_->release();
+  EXPECT_EQ(tutti_event_synchronize_for(event, INT64_MAX), tutti_ok);
+  EXPECT_EQ(fake_->calls.size(), 1U);
+  EXPECT_EQ(tutti_event_destroy(event), tutti_ok);
+  EXPECT_EQ(tutti_event_synchronize_for(event, 0), tutti_invalid_argument);
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
 }
 
 // Other threads use a handle that one thread destroys and recreates repeatedly. Each call succeeds or reports an
