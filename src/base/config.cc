@@ -303,12 +303,15 @@ void read_entry(const Environment& environment, const Entry& entry, ReadConfig& 
     const std::string error = std::string(name) + " is \"" + *text +
                               (new_name.empty() ? std::string("\", but must be ") + entry.wanted
                                                 : "\", which was renamed: use \"" + new_name + "\"");
-    if (entry.set(read.config, *text)) {
+    const bool accepted = entry.set(read.config, *text);
+    setting.refused = !accepted && name == variable.name;
+    if (accepted || setting.refused) {
       setting.value = *text;
       setting.source = name;
-    } else if (name == variable.name) {
+    }
+    if (setting.refused) {
       read.config.refused.push_back(error);
-    } else {  // NCCL may accept the value.
+    } else if (!accepted) {  // NCCL may accept the value.
       read.warnings.push_back(error + ": " +
                               (*variable.fallback == '\0' ? "ignored" : std::string("using ") + variable.fallback));
     }

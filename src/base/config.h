@@ -100,7 +100,8 @@ std::span<const Variable> variables();
 struct Setting {
   const Variable* variable;
   std::string value;
-  std::string source;  // "default", or the name of the variable that was set.
+  std::string source;    // "default", or the name of the variable that was set.
+  bool refused = false;  // The value is invalid, so no communicator can be created.
 };
 
 // Settings of the process. The first call reads them, sets the log level and logs warnings. Thread-safe.

@@ -123,9 +123,9 @@ Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
                            "; all ranks of a job must have the same number");
     }
     if (record.apart != first.record.apart) {
-      return invalid_usage((record.apart != 0 ? who : other) + " wants TCP between all ranks, but " +
-                           (record.apart != 0 ? other : who) +
-                           " does not: TUTTI_TRANSPORT must be the same on all ranks");
+      return invalid_usage((record.apart != 0 ? who : other) +
+                           " selects a network transport (TUTTI_TRANSPORT or options.tuning->transport), but " +
+                           (record.apart != 0 ? other : who) + " does not; the transport must match on all ranks");
     }
     if (record.protection != first.record.protection) {
       return invalid_usage(who + " and " + other + " protect what they send over TCP differently: TUTTI_ENCRYPT and " +

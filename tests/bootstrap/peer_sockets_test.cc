@@ -191,8 +191,10 @@ TEST(PeerSockets, AreMade_WhenAnyRankNeedsThem) {
       processes.start([=] { return join_and(talk, id, rank_of(rank, 3), options); });
     }
     for (const std::string& text : processes.reports()) {
-      EXPECT_NE(text.find(") wants TCP between all ranks, but rank "), std::string::npos) << text;
-      EXPECT_NE(text.find("TUTTI_TRANSPORT must be the same on all ranks"), std::string::npos) << text;
+      EXPECT_NE(text.find(") selects a network transport (TUTTI_TRANSPORT or options.tuning->transport), but rank "),
+                std::string::npos)
+          << text;
+      EXPECT_NE(text.find("the transport must match on all ranks"), std::string::npos) << text;
     }
   }
 }

@@ -161,7 +161,7 @@ TEST(CompressionOptions, RejectAlgorithms_WhoseRanksWouldDiffer) {
 }
 
 TEST(CompressionOptions, MustMatchOnAllRanks) {
-  expect_disagreement(sending("int8"), sending("raw"), "asks for compression format");
+  expect_disagreement(sending("int8"), sending("raw"), "requests compression format");
 }
 
 }  // namespace

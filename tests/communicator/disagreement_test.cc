@@ -31,8 +31,8 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 // Returns whether the error names both values, in the order of either rank, since either may detect the mismatch.
 bool apart(const std::string& words, const std::string& what, const std::string& first, const std::string& second) {
-  return has(words, "; rank 0 asks for " + what + first + " and rank 1 for " + second + " (") ||
-         has(words, "; rank 1 asks for " + what + second + " and rank 0 for " + first + " (");
+  return has(words, "; rank 0 requests " + what + first + " and rank 1 requests " + second + " (") ||
+         has(words, "; rank 1 requests " + what + second + " and rank 0 requests " + first + " (");
 }
 
 TEST(Disagreement, NamesForcedAlgorithm) {
@@ -76,7 +76,7 @@ TEST(Disagreement, BlamesAutotuning_WhenNoOptionDiffers) {
     options.tune = rank == 0 ? Tune::all : Tune::off;
   });
   EXPECT_TRUE(has(words, "TUTTI_TUNE")) << words;
-  EXPECT_FALSE(has(words, "asks for")) << words;
+  EXPECT_FALSE(has(words, "requests")) << words;
 }
 
 }  // namespace

@@ -146,8 +146,8 @@ Status doctor_command(int argc, char** argv) {
   add_saved_results(report);
   const std::string refused = refused_here(report.warnings);
   const std::string useless = useless_files(report.warnings);
-  if (!refused.empty()) report.error = "no communicator can be created: " + refused;
-  if (!useless.empty()) report.error += (refused.empty() ? "" : "; ") + useless;
+  if (!refused.empty()) report.error = "no communicator can be created:" + refused;
+  if (!useless.empty()) report.error += (refused.empty() ? "" : "\n") + useless;
   std::fputs((given.has(kJson) ? doctor_json(report) : doctor_text(report)).c_str(), stdout);
   return report.error.empty() ? Status() : invalid_usage(report.error);
 }

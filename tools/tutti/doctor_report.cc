@@ -28,13 +28,14 @@ bool is_default(const Setting& setting) { return setting.source == "default"; }
 
 std::string shown(const std::string& value) { return value.empty() ? "(unset)" : value; }
 
-// "default; also NCCL_DEBUG", "from NCCL_DEBUG; default warn".
+// "default; also NCCL_DEBUG", "from NCCL_DEBUG; default warn", "invalid; default 600000".
 std::string origin(const Setting& setting) {
   const Variable& variable = *setting.variable;
   std::string text = "default";
-  if (!is_default(setting))
-    text =
-        (setting.source == variable.name ? "set" : "from " + setting.source) + "; default " + shown(variable.fallback);
+  if (!is_default(setting)) {
+    text = setting.refused ? "invalid" : setting.source == variable.name ? "set" : "from " + setting.source;
+    text += "; default " + shown(variable.fallback);
+  }
   if (variable.alias != nullptr && setting.source != variable.alias) text += std::string("; also ") + variable.alias;
   return text;
 }

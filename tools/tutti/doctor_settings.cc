@@ -10,8 +10,9 @@ namespace tutti::tool {
 namespace {
 
 std::string listed(const std::vector<std::string>& sentences) {
+  if (sentences.size() == 1) return " " + sentences.front();
   std::string all;
-  for (const std::string& sentence : sentences) all += (all.empty() ? "" : "; ") + sentence;
+  for (const std::string& sentence : sentences) all += "\n  " + sentence;
   return all;
 }
 
@@ -30,7 +31,7 @@ std::string refused_here(std::vector<std::string>& warnings) {
   const std::vector<std::string> on_host_memory = refused_on_host_memory(from);
   if (has_devices()) {
     if (!on_host_memory.empty())
-      warnings.push_back("no communicator can be created on host memory: " + listed(on_host_memory));
+      warnings.push_back("no communicator can be created on host memory:" + listed(on_host_memory));
   } else {
     refused.insert(refused.end(), on_host_memory.begin(), on_host_memory.end());
   }

@@ -6,9 +6,9 @@
 
 namespace tutti::tool {
 
-// Returns the settings with which no communicator can be created here, each with the reason, separated by "; "; empty
-// if there are none. Adds a warning for settings without effect and, on a machine with GPUs, for settings that exclude
-// only host memory.
+// Returns the settings with which no communicator can be created here, each with the reason, as the end of a message:
+// after a space, or several on lines of their own; empty if there are none. Adds a warning for settings without effect
+// and, on a machine with GPUs, for settings that exclude only host memory.
 std::string refused_here(std::vector<std::string>& warnings);
 
 }  // namespace tutti::tool

@@ -20,14 +20,14 @@ std::string compression_name(std::uint8_t number) {
   return known == nullptr ? "raw" : known;
 }
 
-// Returns the options that differ, such as "; rank 0 asks for algorithm ring and rank 1 for none
+// Returns the options that differ, such as "; rank 0 requests algorithm ring and rank 1 requests none
 // (options.tuning->algorithm or TUTTI_ALGORITHM)".
 std::string differing_requests(const RanksCall& ours, const RanksCall& theirs) {
   std::string text;
   const auto notify = [&](const char* what, const std::string& mine, const std::string& other, const char* where) {
     if (mine == other) return;
-    text += "; rank " + std::to_string(ours.rank) + " asks for " + what + mine + " and rank " +
-            std::to_string(theirs.rank) + " for " + other + " (" + where + ")";
+    text += "; rank " + std::to_string(ours.rank) + " requests " + what + mine + " and rank " +
+            std::to_string(theirs.rank) + " requests " + other + " (" + where + ")";
   };
   const Requested& mine = ours.record.requested;
   const Requested& other = theirs.record.requested;
