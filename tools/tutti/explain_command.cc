@@ -9,7 +9,6 @@
 
 #include "algorithms/catalogue.h"
 #include "src/base/config.h"
-#include "src/base/instructions.h"
 #include "src/base/protocol.h"
 #include "src/bootstrap/peer_record.h"
 #include "src/communicator/forced.h"
@@ -22,6 +21,7 @@
 #include "tools/tutti/explain_topology.h"
 #include "tools/tutti/names.h"
 #include "tools/tutti/options.h"
+#include "tools/tutti/usual_machine.h"
 
 namespace tutti::tool {
 namespace {
@@ -87,14 +87,6 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     default: return not_implemented();
   }
   return {};
-}
-
-// Cost model of GPUs, or of host memory with the compression rates of this machine's processor.
-Machine usual_machine(bool on_devices) {
-  if (on_devices) return machine_of_devices();
-  Machine machine = machine_of_hosts();
-  set_coding_rates(machine.costs, widest_instructions());
-  return machine;
 }
 
 // Ranks of several hosts communicate over a network.
@@ -184,8 +176,7 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
   if (request.link_gbits_per_s > 0) {
     if (!query.network)
       return invalid_argument("--link needs several hosts: give --groups, such as 2x4, or --transport tcp");
-    Level& network = request.machine.levels[1];
-    network.member_gbytes_per_s = network.rank_gbytes_per_s = request.link_gbits_per_s / 8;
+    set_link(request.machine, request.link_gbits_per_s);
   }
   TUTTI_CHECK_OK(settle_compression(request, given));
   const bool one_host = given.has(kTopology) ? !request.requested.links.empty() : !query.network;
