@@ -4,7 +4,7 @@
 set -uo pipefail
 tutti="$(realpath "$1")" status=0 tried=0
 folder="$(mktemp -d)" && trap 'rm -rf "$folder"' EXIT && cd "$folder" || exit 1  # Options may create files.
-for command in plan verify explain topo simulate doctor; do
+for command in plan verify explain estimate topo simulate doctor; do
   help="$("$tutti" "$command" --help)" || { echo "tutti $command --help fails"; exit 1; }
   [ "$help" = "$("$tutti" help "$command")" ] || { echo "tutti help $command differs"; status=1; }
   while read -r option argument; do
@@ -19,4 +19,4 @@ for command in plan verify explain topo simulate doctor; do
   done < <(sed -n 's/^  \(--[a-z-]*\) \{1,\}\([^ ]*\).*/\1 \2/p' <<<"$help")
 done
 echo "$tried options tried"
-[ "$tried" -gt 60 ] && exit "$status"
+[ "$tried" -gt 75 ] && exit "$status"

@@ -39,6 +39,7 @@ const Command* find_command(std::string_view name);
 Command describe_plan();
 Command describe_verify();
 Command describe_explain();
+Command describe_estimate();
 Command describe_topo();
 Command describe_simulate();
 Command describe_doctor();

@@ -10,6 +10,7 @@ Status plan_command(int argc, char** argv);
 Status verify_command(int argc, char** argv);
 Status topo_command(int argc, char** argv);
 Status explain_command(int argc, char** argv);
+Status estimate_command(int argc, char** argv);
 Status simulate_command(int argc, char** argv);
 Status doctor_command(int argc, char** argv);
 Status version_command(int argc, char** argv);

@@ -49,8 +49,9 @@ Command describe_doctor() {
 }
 
 std::span<const Command> commands() {
-  static const std::array<Command, 6> all = {describe_plan(), describe_verify(),   describe_explain(),
-                                             describe_topo(), describe_simulate(), describe_doctor()};
+  static const std::array<Command, 7> all = {describe_plan(),     describe_verify(), describe_explain(),
+                                             describe_estimate(), describe_topo(),   describe_simulate(),
+                                             describe_doctor()};
   return all;
 }
 

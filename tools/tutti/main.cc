@@ -14,8 +14,9 @@ struct Runner {
   std::string_view name;
   Status (*run)(int argc, char** argv);
 };
-constexpr Runner kRunners[] = {{"plan", plan_command}, {"verify", verify_command}, {"explain", explain_command},
-                               {"topo", topo_command}, {"doctor", doctor_command}, {"simulate", simulate_command}};
+constexpr Runner kRunners[] = {{"plan", plan_command},         {"verify", verify_command}, {"explain", explain_command},
+                               {"estimate", estimate_command}, {"topo", topo_command},     {"doctor", doctor_command},
+                               {"simulate", simulate_command}};
 
 Status print(const std::string& text) {
   std::fputs(text.c_str(), stdout);

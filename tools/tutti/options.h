@@ -10,11 +10,14 @@ namespace tutti::tool {
 
 // Keys of options. A name means the same in all commands that have it.
 enum Option {
+  kAccumulate,
   kAlgorithm,
   kAll,
+  kBucket,
   kBytes,
   kChannels,
   kCollective,
+  kCompute,
   kCores,
   kDot,
   kFail,
@@ -38,7 +41,9 @@ enum Option {
   kMemory,
   kNccl,
   kNvlinkDomain,
+  kOverlap,
   kOversubscription,
+  kParameters,
   kChunk,
   kPreset,
   kProtocol,
