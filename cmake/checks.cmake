@@ -14,6 +14,12 @@ if(NOT TUTTI_SANITIZE AND NOT TUTTI_TEST_FOLDERS)
     tutti_add_test(NAME package.examples LABELS package COMMAND ${PROJECT_SOURCE_DIR}/examples/check_install.sh
                    ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_CXX_COMPILER} ${CMAKE_C_COMPILER})
     tutti_test_properties(package.examples PROPERTIES RUN_SERIAL ON)
+    tutti_add_test(NAME package.debs LABELS package COMMAND ${PROJECT_SOURCE_DIR}/tests/package/debs.sh ${PROJECT_BINARY_DIR}
+                   ${CMAKE_CPACK_COMMAND} ${CMAKE_C_COMPILER})
+    tutti_add_test(NAME package.clean_root LABELS package slow COMMAND ${PROJECT_SOURCE_DIR}/tests/package/clean_root.sh
+                   ${PROJECT_BINARY_DIR})
+    tutti_test_properties(package.debs PROPERTIES FIXTURES_SETUP debs)
+    tutti_test_properties(package.clean_root PROPERTIES FIXTURES_REQUIRED debs TIMEOUT 900)  # debootstrap downloads 100 MB.
   endif()
   # Dependencies of tests are off in a build without tests.
   set(off "off +[^:]+: TUTTI_DEVELOP is OFF")
