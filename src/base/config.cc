@@ -287,6 +287,10 @@ constexpr std::array kEntries = {
            "communicators whose calls are compressed, a list of patterns of ncclConfig_t's commName: grad*,dp_?"},
           "a list of patterns",
           others},
+    Entry{{"TUTTI_LIBRARY", nullptr, "", "Python",
+           "libtutti.so that the Python package loads; unset: its own, or else the system's"},
+          "a path",
+          others},
 };
 
 void read_entry(const Environment& environment, const Entry& entry, ReadConfig& read) {
