@@ -1,0 +1,287 @@
+"""Collectives, send and recv on arrays. Communicator inherits them."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Callable, Sequence, Tuple
+
+from . import _types
+from ._api import Reduction, Type, c
+from ._arrays import Described, describe, kind_of
+from ._errors import Error, InvalidArgument, InvalidUsage, last_error
+from ._groups import thread
+from ._streams import Stream
+
+_OPERATIONS = _types.OPERATIONS
+Output = Tuple[Any, int, Any]  # Array, its address, and the owner of its memory.
+
+
+class PreMulSum:
+    """A reduction that multiplies this rank's input by a factor and then sums. Communicator.pre_mul_sum() creates it."""
+
+    def __init__(self, number: int, handle: int | None) -> None:
+        self.number = number
+        self._comm = handle
+
+    def destroy(self) -> None:
+        """Frees the reduction. Calls that use it continue. Closing the communicator frees it, too."""
+        c.reduction_destroy(self.number, self._comm)
+
+
+class Collectives:
+    """Operations of a communicator.
+
+    Arrays: NumPy arrays, or objects with the buffer protocol or DLPack (such as tensors of PyTorch), in host memory,
+    contiguous in C order, of a type in tutti.Type. Others raise InvalidArgument. For memory of GPUs pass tutti.Buffer.
+    out: receives the result, and may be the input. Only its number of elements matters, not its shape. None: a new array,
+    of NumPy or PyTorch.
+    op: "sum", "prod", "min", "max", "avg", a tutti.Reduction, or the result of pre_mul_sum().
+    stream: the call returns at once and runs in the stream, which keeps the arrays alive. None: the call blocks until
+    this rank's part is done. For communicators on a GPU: a cudaStream_t as an int; None is the legacy default stream.
+    Shapes: n is the number of ranks, `shape` that of this rank's array.
+    """
+
+    _handle: int | None
+    _describe: Callable[[Any, bool], Described] = staticmethod(describe)
+    rank: int
+    ranks: int
+
+    def all_reduce(self, array: Any, op: Any = "sum", out: Any = None, stream: Any = None) -> Any:
+        """Returns the elementwise reduction of the arrays of all ranks. Result: `shape`. In place: out=array."""
+        send, count, code, owner = self._input("all_reduce", array)
+        out, recv, out_owner = self._output("all_reduce", array, out, None, count, code)
+        status = c.all_reduce(send, recv, count, code, self._operation("all_reduce", op), self._handle, _handle(stream))
+        if status or stream is not None or thread.depth:
+            self._end("all_reduce", status, stream, (owner, out_owner))
+        return out
+
+    def all_gather(self, array: Any, out: Any = None, stream: Any = None) -> Any:
+        """Returns the arrays of all ranks, ordered by rank. Result: (n, *shape).
+
+        In place: `array` is out[rank].
+        """
+        send, count, code, owner = self._input("all_gather", array)
+        out, recv, out_owner = self._output("all_gather", array, out, self._stacked, self.ranks * count, code)
+        status = c.all_gather(send, recv, count, code, self._handle, _handle(stream))
+        self._end("all_gather", status, stream, (owner, out_owner))
+        return out
+
+    def reduce_scatter(self, array: Any, op: Any = "sum", out: Any = None, stream: Any = None) -> Any:
+        """Returns block `rank` of the elementwise reduction of the arrays. Array: (n, *block). Result: `block`.
+
+        With out=, an array of any shape that has n times as many elements. In place: `out` is array[rank].
+        """
+        send, total, code, owner = self._input("reduce_scatter", array)
+        count = self._part("reduce_scatter", total)
+        out, recv, out_owner = self._output("reduce_scatter", array, out, self._block, count, code)
+        number = self._operation("reduce_scatter", op)
+        status = c.reduce_scatter(send, recv, count, code, number, self._handle, _handle(stream))
+        self._end("reduce_scatter", status, stream, (owner, out_owner))
+        return out
+
+    def broadcast(self, array: Any, root: int = 0, stream: Any = None) -> Any:
+        """Copies the root's array into the arrays of all other ranks, and returns `array`. All have `shape`."""
+        address, count, code, owner = self._input("broadcast", array, writable=self.rank != root)
+        status = c.broadcast(address, address, count, code, root, self._handle, _handle(stream))
+        self._end("broadcast", status, stream, owner)
+        return array
+
+    def reduce(self, array: Any, root: int = 0, op: Any = "sum", out: Any = None, stream: Any = None) -> Any:
+        """Returns the elementwise reduction of the arrays on the root, None elsewhere. Result: `shape`. In place: out=array."""
+        send, count, code, owner = self._input("reduce", array)
+        recv: int | None
+        out_owner: Any
+        out, recv, out_owner = (self._output("reduce", array, out, None, count, code) if self.rank == root
+                                else (None, None, None))
+        status = c.reduce(send, recv, count, code, self._operation("reduce", op), root, self._handle, _handle(stream))
+        self._end("reduce", status, stream, (owner, out_owner))
+        return out
+
+    def gather(self, array: Any, root: int = 0, out: Any = None, stream: Any = None) -> Any:
+        """Returns the arrays of all ranks on the root, ordered by rank; None elsewhere. Result: (n, *shape).
+
+        In place on the root: `array` is out[root].
+        """
+        send, count, code, owner = self._input("gather", array)
+        recv: int | None
+        out_owner: Any
+        out, recv, out_owner = (self._output("gather", array, out, self._stacked, self.ranks * count, code)
+                                if self.rank == root else (None, None, None))
+        status = c.gather(send, recv, count, code, root, self._handle, _handle(stream))
+        self._end("gather", status, stream, (owner, out_owner))
+        return out
+
+    def scatter(self, array: Any = None, root: int = 0, out: Any = None, stream: Any = None) -> Any:
+        """Returns block `rank` of the root's array. Array of the root: (n, *block). Result: `block`.
+
+        Other ranks pass `out`, and no array. In place on the root: `out` is array[root].
+        """
+        if self.rank == root:
+            send: int | None
+            send, total, code, owner = self._input("scatter", array)
+            count = self._part("scatter", total)
+            out, recv, out_owner = self._output("scatter", array, out, self._block, count, code)
+        else:
+            if out is None:
+                raise self._refusal("scatter", "out is None; ranks other than the root must pass out=")
+            send, owner = None, None
+            recv, count, code, out_owner = self._input("scatter", out, writable=True)
+        status = c.scatter(send, recv, count, code, root, self._handle, _handle(stream))
+        self._end("scatter", status, stream, (owner, out_owner))
+        return out
+
+    def all_to_all(self, array: Any, out: Any = None, stream: Any = None) -> Any:
+        """Sends block i of `array` to rank i. Returns the blocks from all ranks, ordered by rank.
+
+        Array and result: (n, *block). With out=, arrays of any shapes with as many elements. In place: out=array.
+        """
+        send, total, code, owner = self._input("all_to_all", array)
+        count = self._part("all_to_all", total)
+        out, recv, out_owner = self._output("all_to_all", array, out, None, total, code)
+        status = c.all_to_all(send, recv, count, code, self._handle, _handle(stream))
+        self._end("all_to_all", status, stream, (owner, out_owner))
+        return out
+
+    def all_to_all_v(self, array: Any, send_counts: Sequence[int], recv_counts: Sequence[int], out: Any = None, *,
+                     send_displacements: Sequence[int] | None = None, recv_displacements: Sequence[int] | None = None,
+                     stream: Any = None) -> Any:
+        """Like all_to_all with blocks of different sizes: block i of `array` has send_counts[i] elements.
+
+        Counts and displacements: n elements each. The count that i sends to j must equal the count that j receives.
+        displacements: positions of the blocks, in elements. None: each block follows the one before.
+        Result: (sum(recv_counts),) if `out` is None.
+        """
+        name = "all_to_all_v"
+        send, total, code, owner = self._input(name, array)
+        send_blocks = self._blocks("send", send_counts, send_displacements, total)
+        if out is None:
+            out = kind_of(array).new(array, (sum(recv_counts),))
+        recv, out_total, out_code, out_owner = self._input(name, out, writable=True)
+        if out_code != code:
+            raise self._refusal(name, _mismatch("elements of type", _name(out_code), _name(code)))
+        recv_blocks = self._blocks("recv", recv_counts, recv_displacements, out_total)
+        status = c.all_to_all_v(send, *send_blocks, recv, *recv_blocks, code, self._handle, _handle(stream))
+        self._end(name, status, stream, (owner, out_owner))
+        return out
+
+    def send(self, array: Any, peer: int, stream: Any = None) -> None:
+        """Sends an array to `peer`, whose recv must have as many elements of the same type.
+
+        Blocks, possibly until the peer's recv; use tutti.group() for exchanges. The n-th send matches the n-th recv.
+        """
+        address, count, code, owner = self._input("send", array)
+        self._end("send", c.send(address, count, code, peer, self._handle, _handle(stream)), stream, owner)
+
+    def recv(self, out: Any, peer: int, stream: Any = None) -> Any:
+        """Receives an array from `peer` into `out`, and returns `out`."""
+        address, count, code, owner = self._input("recv", out, writable=True)
+        self._end("recv", c.recv(address, count, code, peer, self._handle, _handle(stream)), stream, owner)
+        return out
+
+    def barrier(self, stream: Any = None) -> None:
+        """Waits until all ranks have called it: an all_reduce of one byte."""
+        byte = ctypes.c_uint8()
+        address = ctypes.addressof(byte)
+        status = c.all_reduce(address, address, 1, Type.uint8, Reduction.max, self._handle, _handle(stream))
+        self._end("barrier", status, stream, byte)
+
+    def pre_mul_sum(self, factor: float, type: Any) -> PreMulSum:
+        """Returns a reduction for `op`, which multiplies this rank's input by `factor` and then sums.
+
+        type: that of the calls, as a tutti.Type, a name such as "float32", or a NumPy dtype.
+        """
+        code = _types.type_of(type)
+        number = ctypes.c_int32()
+        status = c.reduction_create_pre_mul_sum(_types.scalar(factor, code), code, self._handle, number)
+        if status:
+            raise self._error(status, "pre_mul_sum")
+        return PreMulSum(number.value, self._handle)
+
+    def _input(self, operation: str, array: Any, writable: bool = False) -> Described:
+        try:
+            return self._describe(array, writable)
+        except InvalidArgument as error:
+            raise self._refusal(operation, error.message) from None
+
+    def _output(self, operation: str, array: Any, out: Any, shape: Any, count: int, code: int) -> Output:
+        """Returns `out`, or a new array like `array` (with the shape that `shape` returns, if any)."""
+        try:
+            if out is None:
+                kind = kind_of(array)
+                out = kind.new(array, kind.shape(array) if shape is None else shape(kind.shape(array)))
+            recv, out_count, out_code, owner = self._describe(out, True)
+        except InvalidArgument as error:
+            raise self._refusal(operation, error.message) from None
+        if out_count != count:
+            raise self._refusal(operation, _mismatch("elements", str(out_count), str(count)))
+        if out_code != code:
+            raise self._refusal(operation, _mismatch("elements of type", _name(out_code), _name(code)))
+        return out, recv, owner
+
+    def _operation(self, operation: str, op: Any) -> int:
+        try:
+            return _OPERATIONS[op]
+        except (KeyError, TypeError):
+            if isinstance(op, PreMulSum):
+                return op.number
+        names = ", ".join(name for name in _OPERATIONS if type(name) is str)
+        raise self._refusal(operation, f"op {op!r} is unknown; valid: {names}, or the result of pre_mul_sum()")
+
+    def _stacked(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (self.ranks, *shape)
+
+    def _block(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        if not shape or shape[0] != self.ranks:
+            raise InvalidArgument(f"the array has shape {shape}; without out= its first dimension must be {self.ranks}, "
+                                  f"the number of ranks: use reshape({self.ranks}, -1), or pass out=")
+        return shape[1:]
+
+    def _part(self, operation: str, total: int) -> int:
+        count, rest = divmod(total, self.ranks)
+        if rest:
+            raise self._refusal(operation, f"the array has {total} elements; the number must be a multiple of {self.ranks}, "
+                                "the number of ranks")
+        return count
+
+    def _blocks(self, side: str, counts: Sequence[int], displacements: Sequence[int] | None, total: int) -> Any:
+        """Returns counts and displacements for C, after a check that all blocks lie in the array."""
+        if displacements is None:
+            displacements = [sum(counts[:i]) for i in range(len(counts))]
+        if len(counts) != self.ranks or len(displacements) != self.ranks:
+            raise self._refusal("all_to_all_v", f"{side}_counts and {side}_displacements have {len(counts)} and "
+                                f"{len(displacements)} elements; they must have {self.ranks}, one for each rank")
+        for count, displacement in zip(counts, displacements):
+            if count < 0 or displacement < 0 or displacement + count > total:
+                raise self._refusal("all_to_all_v", f"a {side} block of {count} elements at {displacement} exceeds the array "
+                                    f"of {total} elements")
+        array = ctypes.c_size_t * self.ranks
+        return array(*counts), array(*displacements)
+
+    def _refusal(self, operation: str, message: str) -> Error:
+        return InvalidArgument(message, operation=operation, rank=self.rank)
+
+    def _error(self, status: int, operation: str) -> Error:
+        if self._handle is None:
+            return InvalidUsage("the communicator is closed; create another one", operation=operation, rank=self.rank)
+        return last_error(status, self.rank)
+
+    def _end(self, operation: str, status: int, stream: Any, owners: Any) -> None:
+        """Raises the error of a call, or keeps its arrays until it is done."""
+        if status:
+            raise self._error(status, operation)
+        if thread.depth:
+            thread.keep(stream if isinstance(stream, Stream) else None, owners)
+        elif isinstance(stream, Stream):
+            stream.keep(owners)
+
+
+def _handle(stream: Any) -> Any:
+    return stream.handle if isinstance(stream, Stream) else stream
+
+
+def _name(code: int) -> str:
+    return Type(code).name
+
+
+def _mismatch(what: str, given: str, needed: str) -> str:
+    return f"out has {what} {given}; it must have {needed}" if " " in what else f"out has {given} {what}; it must have {needed}"

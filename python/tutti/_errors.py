@@ -1,0 +1,110 @@
+"""Exceptions. Each failure of a C function raises the subclass of Error for its status."""
+
+from __future__ import annotations
+
+import re
+
+from ._api import Status, c
+
+_RANK = re.compile(r"\brank (\d+)")
+
+
+class Error(RuntimeError):
+    """A call of Tutti failed.
+
+    status:    why (tutti.Status)
+    message:   what is wrong, what is allowed, and what to do
+    operation: the C function without "tutti_", such as "all_reduce"; "" if the failure belongs to no function
+    rank:      this rank, or None if no communicator is involved
+    peer:      the first other rank that the message names, such as the one that died; None if it names none
+    """
+
+    status = Status.internal_error
+
+    def __init__(self, message: str, *, operation: str = "", rank: int | None = None, status: Status | None = None) -> None:
+        super().__init__(f"{operation}: {message}" if operation else message)
+        self.message = message
+        self.operation = operation
+        self.rank = rank
+        self.peer = peer_in(message, rank)
+        if status is not None:
+            self.status = status
+
+
+class InvalidArgument(Error, ValueError):
+    """A value is never valid, such as an array with an unknown type."""
+
+    status = Status.invalid_argument
+
+
+class InvalidUsage(Error):
+    """A value is valid, but at another time; or the ranks disagree on a call."""
+
+    status = Status.invalid_usage
+
+
+class SystemError_(Error):
+    """A call of the operating system failed."""
+
+    status = Status.system_error
+
+
+class RemoteError(Error):
+    """A peer died or failed."""
+
+    status = Status.remote_error
+
+
+class Timeout(Error):
+    """A timeout passed."""
+
+    status = Status.timeout
+
+
+class Aborted(Error):
+    """The communicator was aborted, by this rank or by a peer."""
+
+    status = Status.aborted
+
+
+class Unsupported(Error):
+    """The call is valid, but not built in, or not available on this machine."""
+
+    status = Status.unsupported
+
+
+class InternalError(Error):
+    """Tutti has a bug."""
+
+    status = Status.internal_error
+
+
+_CLASSES: dict[int, type[Error]] = {
+    int(kind.status): kind
+    for kind in (InvalidArgument, InvalidUsage, SystemError_, RemoteError, Timeout, Aborted, Unsupported, InternalError)
+}
+
+
+def peer_in(message: str, rank: int | None) -> int | None:
+    """Returns the first rank in a message that is not `rank`, or None."""
+    return next((peer for peer in map(int, _RANK.findall(message)) if peer != rank), None)
+
+
+def error_of(status: int, text: str, rank: int | None = None) -> Error:
+    """Returns the exception for a status and a text of tutti_last_error()."""
+    operation, separator, message = text.partition(": ")
+    if not separator or not operation.startswith("tutti_"):
+        operation, message = "", text
+    kind = _CLASSES.get(status, Error)
+    return kind(message, operation=operation.removeprefix("tutti_"), rank=rank)
+
+
+def last_error(status: int, rank: int | None = None) -> Error:
+    """Returns the exception for the last failed call of this thread."""
+    return error_of(status, c.last_error(None).decode(errors="replace"), rank)
+
+
+def check(status: int, rank: int | None = None) -> None:
+    """Raises the exception for a status other than ok."""
+    if status:
+        raise last_error(status, rank)

@@ -1,0 +1,52 @@
+"""Options of communicators: keyword arguments in Python, tutti_comm_options in C."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any, Dict
+
+from ._api import CommOptions, TuningOptions
+from ._errors import InvalidArgument
+
+_TUNING = ("algorithm", "protocol", "transport", "channels")
+_TIMES = {"timeout": "timeout_ms", "init_timeout": "init_timeout_ms"}
+_PLAIN = ("name", "memory", "compression", "max_relative_error", "compression_rounding", "compression_seed")
+NAMES = (*_PLAIN, *_TIMES, *_TUNING)
+
+Options = Dict[str, Any]
+
+
+def _milliseconds(name: str, seconds: Any) -> int:
+    if seconds == math.inf:
+        return -1
+    if not isinstance(seconds, (int, float)) or not seconds > 0:
+        raise InvalidArgument(f"{name} is {seconds!r}; it must be a number of seconds above 0, or math.inf for no limit")
+    return max(1, round(seconds * 1000))
+
+
+def _set(struct: ctypes.Structure, field: str, name: str, value: Any) -> None:
+    try:
+        setattr(struct, field, value.encode() if isinstance(value, str) else value)
+    except TypeError:
+        kind = "a string" if dict(struct._fields_)[field] is ctypes.c_char_p else "a number"  # type: ignore[arg-type]
+        raise InvalidArgument(f"{name} is {value!r}; it must be {kind}") from None
+
+
+def struct_of(options: Options) -> CommOptions:
+    """Returns the C struct. It keeps `tuning` alive."""
+    made = CommOptions(size=ctypes.sizeof(CommOptions))
+    tuning = TuningOptions(size=ctypes.sizeof(TuningOptions))
+    for name, value in options.items():
+        if name not in NAMES:
+            raise InvalidArgument(f"option {name!r} is unknown; options are {', '.join(NAMES)}")
+        if value is None:
+            continue
+        if name in _TIMES:
+            setattr(made, _TIMES[name], _milliseconds(name, value))
+        elif name in _TUNING:
+            _set(tuning, name, name, value)
+            made.tuning = ctypes.pointer(tuning)
+        else:
+            _set(made, name, name, value)
+    return made

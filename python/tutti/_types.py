@@ -1,0 +1,96 @@
+"""Names of element types and reductions, and their values in the C API."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from ._api import Reduction, Type
+from ._errors import InvalidArgument
+
+# Kind of number (letters of NumPy) and size in bytes: name of the type.
+_NUMBERS = {
+    ("i", 1): "int8", ("u", 1): "uint8", ("i", 2): "int16", ("u", 2): "uint16", ("i", 4): "int32", ("u", 4): "uint32",
+    ("i", 8): "int64", ("u", 8): "uint64", ("f", 2): "float16", ("f", 4): "float32", ("f", 8): "float64",
+    ("b", 1): "bool", ("c", 8): "complex64", ("c", 16): "complex128",
+}
+# Names of other libraries, such as ml_dtypes and PyTorch.
+_ALIASES = {"float8_e4m3fn": "float8_e4m3"}
+# Names of ml_dtypes that differ from the C type of the same name. ml_dtypes' float8_e4m3 has infinities.
+_ML_DTYPES = {"bfloat16": "bfloat16", "float8_e4m3fn": "float8_e4m3", "float8_e5m2": "float8_e5m2"}
+# Letters of formats of the buffer protocol, by kind of number.
+_LETTERS = {"i": "bhilqn", "u": "BHILQNc", "f": "efd", "b": "?"}
+# Code and bits of DLPack: kind of number, or name of the type.
+_DLPACK_KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
+_DLPACK_NAMES = {(4, 16): "bfloat16", (10, 8): "float8_e4m3", (12, 8): "float8_e5m2"}
+
+_SIZES = {name: size for (_, size), name in _NUMBERS.items()} | {"bfloat16": 2, "float8_e4m3": 1, "float8_e5m2": 1}
+
+OPERATIONS: dict[Any, int] = {name: int(value) for name, value in Reduction.__members__.items()}
+OPERATIONS.update({value: int(value) for value in Reduction})
+
+
+def _known(name: str | None) -> int | None:
+    member = Type.__members__.get(name or "")
+    return None if member is None else int(member)
+
+
+def size_of(code: int) -> int:
+    """Returns the size of an element in bytes."""
+    return _SIZES[Type(code).name]
+
+
+def of_number(kind: str, size: int) -> int | None:
+    """Returns the type of numbers of `size` bytes, or None if the C API has none."""
+    return _known(_NUMBERS.get((kind, size)))
+
+
+def of_numpy(dtype: Any) -> int | None:
+    """Returns the type of a NumPy dtype, or None. Only the native byte order has a type."""
+    if not dtype.isnative:
+        return None
+    return _known(_ML_DTYPES.get(dtype.name)) if dtype.kind == "V" else of_number(dtype.kind, dtype.itemsize)
+
+
+def of_format(text: str, size: int) -> int | None:
+    """Returns the type of a format of the buffer protocol, or None."""
+    letter = text[1:] if text[:1] in ("@", "=", "<") else text
+    kind = next((kind for kind, letters in _LETTERS.items() if len(letter) == 1 and letter in letters), "")
+    return of_number({"Zf": "c", "Zd": "c"}.get(letter, kind), size)
+
+
+def of_dlpack(code: int, bits: int) -> int | None:
+    """Returns the type of a DLDataType with one lane, or None."""
+    return _known(_DLPACK_NAMES.get((code, bits))) or of_number(_DLPACK_KINDS.get(code, ""), bits // 8)
+
+
+def type_of(given: Any) -> int:
+    """Returns the type that a caller names: a Type, a name such as "float32", or a NumPy dtype."""
+    if isinstance(given, Type):
+        return int(given)
+    name = given if isinstance(given, str) else str(getattr(given, "name", given))
+    code = _known(_ALIASES.get(name, name))
+    if code is None:
+        raise InvalidArgument(f"type {name!r} is unknown; types are {', '.join(Type.__members__)}")
+    return code
+
+
+def numpy_name(code: int) -> str:
+    """Returns the name of NumPy's dtype; "" if only ml_dtypes has one."""
+    name = Type(code).name
+    return name if name in _NUMBERS.values() else ""
+
+
+def scalar(value: float, code: int) -> bytes:
+    """Returns the bytes of an element."""
+    name = Type(code).name
+    if name == "bfloat16":
+        bits = int.from_bytes(struct.pack("<f", value), "little")
+        return struct.pack("<H", bits + 0x7FFF + (bits >> 16 & 1) >> 16)  # To nearest, ties to even.
+    kind, size = next((key for key, number in _NUMBERS.items() if number == name), ("", 0))
+    if kind in ("i", "u"):
+        return int(value).to_bytes(size, "little", signed=kind == "i")
+    if kind == "f":
+        return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)
+    raise InvalidArgument(f"factors of type {name} are not supported; types are int8 ... uint64, float16, bfloat16, float32 "
+                          "and float64")
