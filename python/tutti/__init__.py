@@ -19,7 +19,7 @@ from ._streams import Event, Stream
 __version__ = version()
 
 __all__ = [
-    "Aborted", "Buffer", "Choice", "Communicator", "Compression", "CompressionStatistics", "Error", "Event", "InternalError",
-    "InvalidArgument", "InvalidUsage", "PreMulSum", "Reduction", "RemoteError", "Status", "Stream", "SystemError_", "Timeout",
-    "Type", "UniqueId", "Unsupported", "algorithms", "group", "has", "library_path", "version",
+    "Aborted", "Buffer", "Choice", "Communicator", "Compression", "CompressionStatistics", "Error", "Event",
+    "InternalError", "InvalidArgument", "InvalidUsage", "PreMulSum", "Reduction", "RemoteError", "Status", "Stream",
+    "SystemError_", "Timeout", "Type", "UniqueId", "Unsupported", "algorithms", "group", "has", "library_path", "version",
 ]

@@ -110,6 +110,9 @@ class _DlpackArrays(_Kind):
     def describe(self, array: Any, writable: bool) -> Described:
         return _dlpack.read(array, writable)[:4]
 
+    def shape(self, array: Any) -> tuple[int, ...]:
+        return _dlpack.read(array, False)[4]
+
     def new(self, array: Any, shape: tuple[int, ...]) -> Any:
         if hasattr(array, "new_empty"):  # PyTorch.
             return array.new_empty(shape)

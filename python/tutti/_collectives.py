@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from typing import Any, Callable, Sequence, Tuple
 
 from . import _types
 from ._api import Reduction, Type, c
 from ._arrays import Described, describe, kind_of
-from ._errors import Error, InvalidArgument, InvalidUsage, last_error
+from ._errors import Error, InvalidArgument, InvalidUsage, Unsupported, last_error
 from ._groups import thread
 from ._streams import Stream
 
@@ -45,11 +46,14 @@ class Collectives:
     _describe: Callable[[Any, bool], Described] = staticmethod(describe)
     rank: int
     ranks: int
+    device: int
 
     def all_reduce(self, array: Any, op: Any = "sum", out: Any = None, stream: Any = None) -> Any:
         """Returns the elementwise reduction of the arrays of all ranks. Result: `shape`. In place: out=array."""
-        send, count, code, owner = self._input("all_reduce", array)
-        out, recv, out_owner = self._output("all_reduce", array, out, None, count, code)
+        send, count, code, owner = self._input("all_reduce", array, out is array)
+        recv, out_owner = send, owner
+        if out is not array:
+            out, recv, out_owner = self._output("all_reduce", array, out, None, count, code)
         status = c.all_reduce(send, recv, count, code, self._operation("all_reduce", op), self._handle, _handle(stream))
         if status or stream is not None or thread.depth:
             self._end("all_reduce", status, stream, (owner, out_owner))
@@ -158,7 +162,7 @@ class Collectives:
             out = kind_of(array).new(array, (sum(recv_counts),))
         recv, out_total, out_code, out_owner = self._input(name, out, writable=True)
         if out_code != code:
-            raise self._refusal(name, _mismatch("elements of type", _name(out_code), _name(code)))
+            raise self._refusal(name, _mismatch("type " + _name(out_code), _name(code)))
         recv_blocks = self._blocks("recv", recv_counts, recv_displacements, out_total)
         status = c.all_to_all_v(send, *send_blocks, recv, *recv_blocks, code, self._handle, _handle(stream))
         self._end(name, status, stream, (owner, out_owner))
@@ -180,6 +184,9 @@ class Collectives:
 
     def barrier(self, stream: Any = None) -> None:
         """Waits until all ranks have called it: an all_reduce of one byte."""
+        if self.device >= 0:
+            raise Unsupported("the communicator is on a GPU, where barrier() has no memory; use all_reduce with a Buffer",
+                              operation="barrier", rank=self.rank)
         byte = ctypes.c_uint8()
         address = ctypes.addressof(byte)
         status = c.all_reduce(address, address, 1, Type.uint8, Reduction.max, self._handle, _handle(stream))
@@ -213,9 +220,9 @@ class Collectives:
         except InvalidArgument as error:
             raise self._refusal(operation, error.message) from None
         if out_count != count:
-            raise self._refusal(operation, _mismatch("elements", str(out_count), str(count)))
+            raise self._refusal(operation, _mismatch(f"{out_count} elements", str(count)))
         if out_code != code:
-            raise self._refusal(operation, _mismatch("elements of type", _name(out_code), _name(code)))
+            raise self._refusal(operation, _mismatch("type " + _name(out_code), _name(code)))
         return out, recv, owner
 
     def _operation(self, operation: str, op: Any) -> int:
@@ -246,7 +253,7 @@ class Collectives:
     def _blocks(self, side: str, counts: Sequence[int], displacements: Sequence[int] | None, total: int) -> Any:
         """Returns counts and displacements for C, after a check that all blocks lie in the array."""
         if displacements is None:
-            displacements = [sum(counts[:i]) for i in range(len(counts))]
+            displacements = [0, *itertools.accumulate(counts[:-1])]
         if len(counts) != self.ranks or len(displacements) != self.ranks:
             raise self._refusal("all_to_all_v", f"{side}_counts and {side}_displacements have {len(counts)} and "
                                 f"{len(displacements)} elements; they must have {self.ranks}, one for each rank")
@@ -276,12 +283,16 @@ class Collectives:
 
 
 def _handle(stream: Any) -> Any:
-    return stream.handle if isinstance(stream, Stream) else stream
+    if not isinstance(stream, Stream):
+        return stream
+    if stream.handle is None:
+        raise InvalidUsage("the stream is closed; create another one")
+    return stream.handle
 
 
 def _name(code: int) -> str:
     return Type(code).name
 
 
-def _mismatch(what: str, given: str, needed: str) -> str:
-    return f"out has {what} {given}; it must have {needed}" if " " in what else f"out has {given} {what}; it must have {needed}"
+def _mismatch(given: str, needed: str) -> str:
+    return f"out has {given}; it must have {needed}"

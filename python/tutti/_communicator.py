@@ -82,8 +82,6 @@ class Communicator(Collectives):
     the same order. `with Communicator() as comm:` closes it at the end, or leaves it after an exception.
     """
 
-    device: int  # CUDA ordinal of the GPU whose memory it uses; -1 for host memory.
-
     def __init__(self, **options: Any) -> None:
         struct = _options.struct_of(options)
         handle = ctypes.c_void_p()

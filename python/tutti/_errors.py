@@ -16,19 +16,18 @@ class Error(RuntimeError):
     message:   what is wrong, what is allowed, and what to do
     operation: the C function without "tutti_", such as "all_reduce"; "" if the failure belongs to no function
     rank:      this rank, or None if no communicator is involved
-    peer:      the first other rank that the message names, such as the one that died; None if it names none
+    peer:      the first other rank that the message names, such as the one that died; None if it names none, and for
+               invalid arguments
     """
 
     status = Status.internal_error
 
-    def __init__(self, message: str, *, operation: str = "", rank: int | None = None, status: Status | None = None) -> None:
+    def __init__(self, message: str, *, operation: str = "", rank: int | None = None) -> None:
         super().__init__(f"{operation}: {message}" if operation else message)
         self.message = message
         self.operation = operation
         self.rank = rank
-        self.peer = peer_in(message, rank)
-        if status is not None:
-            self.status = status
+        self.peer = None if self.status == Status.invalid_argument else peer_in(message, rank)
 
 
 class InvalidArgument(Error, ValueError):

@@ -12,6 +12,7 @@ from ._errors import InvalidArgument
 _TUNING = ("algorithm", "protocol", "transport", "channels")
 _TIMES = {"timeout": "timeout_ms", "init_timeout": "init_timeout_ms"}
 _PLAIN = ("name", "memory", "compression", "max_relative_error", "compression_rounding", "compression_seed")
+_NUMBERS = ("max_relative_error", "compression_seed", "channels")
 NAMES = (*_PLAIN, *_TIMES, *_TUNING)
 
 Options = Dict[str, Any]
@@ -25,12 +26,16 @@ def _milliseconds(name: str, seconds: Any) -> int:
     return max(1, round(seconds * 1000))
 
 
-def _set(struct: ctypes.Structure, field: str, name: str, value: Any) -> None:
-    try:
-        setattr(struct, field, value.encode() if isinstance(value, str) else value)
-    except TypeError:
-        kind = "a string" if dict(struct._fields_)[field] is ctypes.c_char_p else "a number"  # type: ignore[arg-type]
-        raise InvalidArgument(f"{name} is {value!r}; it must be {kind}") from None
+def _set(struct: ctypes.Structure, name: str, value: Any) -> None:
+    if name in _NUMBERS:
+        try:
+            setattr(struct, name, value)
+        except TypeError:
+            raise InvalidArgument(f"{name} is {value!r}; it must be a number") from None
+    elif isinstance(value, str):
+        setattr(struct, name, value.encode())
+    else:
+        raise InvalidArgument(f"{name} is {value!r}; it must be a string")
 
 
 def struct_of(options: Options) -> CommOptions:
@@ -45,8 +50,8 @@ def struct_of(options: Options) -> CommOptions:
         if name in _TIMES:
             setattr(made, _TIMES[name], _milliseconds(name, value))
         elif name in _TUNING:
-            _set(tuning, name, name, value)
+            _set(tuning, name, value)
             made.tuning = ctypes.pointer(tuning)
         else:
-            _set(made, name, name, value)
+            _set(made, name, value)
     return made

@@ -16,7 +16,7 @@ _NUMBERS = {
 }
 # Names of other libraries, such as ml_dtypes and PyTorch.
 _ALIASES = {"float8_e4m3fn": "float8_e4m3"}
-# Names of ml_dtypes that differ from the C type of the same name. ml_dtypes' float8_e4m3 has infinities.
+# Types of ml_dtypes. Its float8_e4m3 has infinities, unlike that of the C API.
 _ML_DTYPES = {"bfloat16": "bfloat16", "float8_e4m3fn": "float8_e4m3", "float8_e5m2": "float8_e5m2"}
 # Letters of formats of the buffer protocol, by kind of number.
 _LETTERS = {"i": "bhilqn", "u": "BHILQNc", "f": "efd", "b": "?"}
@@ -49,7 +49,7 @@ def of_numpy(dtype: Any) -> int | None:
     """Returns the type of a NumPy dtype, or None. Only the native byte order has a type."""
     if not dtype.isnative:
         return None
-    return _known(_ML_DTYPES.get(dtype.name)) if dtype.kind == "V" else of_number(dtype.kind, dtype.itemsize)
+    return of_number(dtype.kind, dtype.itemsize) if dtype.isbuiltin == 1 else _known(_ML_DTYPES.get(dtype.name))
 
 
 def of_format(text: str, size: int) -> int | None:
