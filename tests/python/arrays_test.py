@@ -1,0 +1,157 @@
+"""Arrays that calls accept and refuse: NumPy, buffer protocol, DLPack, addresses."""
+
+import array
+import ctypes
+import subprocess
+import sys
+import unittest
+
+import ml_dtypes
+import numpy
+import tutti
+
+
+class Exporter:
+    """An array that has nothing but DLPack."""
+
+    def __init__(self, numbers, versioned=True, device=1):
+        self.numbers, self.versioned, self.device = numbers, versioned, device
+
+    def __dlpack_device__(self):
+        return self.device, 0
+
+    def __dlpack__(self, **options):
+        if options and not self.versioned:
+            raise TypeError("max_version is unknown")
+        return self.numbers.__dlpack__(**options)
+
+
+class Arrays(unittest.TestCase):
+    def setUp(self):
+        self.comm = tutti.Communicator()
+        self.addCleanup(self.comm.close)
+
+    def assert_refused(self, words, *arguments, **options):
+        with self.assertRaisesRegex(tutti.InvalidArgument, words) as caught:
+            self.comm.all_reduce(*arguments, **options)
+        self.assertEqual((caught.exception.operation, caught.exception.rank), ("all_reduce", 0))
+        self.assertIsInstance(caught.exception, ValueError)
+
+    def test_result_is_new_and_has_shape_and_type_of_input(self):
+        for shape in ((), (3,), (2, 3), (0, 4)):
+            numbers = numpy.full(shape, 2, "int16")
+            result = self.comm.all_reduce(numbers)
+            self.assertIsNot(result, numbers)
+            self.assertEqual((result.shape, result.dtype, result.tolist()), (shape, numbers.dtype, numbers.tolist()))
+
+    def test_out_receives_result_whatever_its_shape(self):
+        out = numpy.zeros(6, "float32")
+        self.assertIs(self.comm.all_reduce(numpy.ones((2, 3), "float32"), out=out), out)
+        self.assertEqual(out.tolist(), [1] * 6)
+
+    def test_read_only_inputs_are_allowed_and_outputs_refused(self):
+        numbers = numpy.arange(3)
+        numbers.flags.writeable = False
+        self.assertEqual(self.comm.all_reduce(numbers).tolist(), [0, 1, 2])
+        self.assert_refused("the array is read-only; results need a writable array", numbers, out=numbers)
+        self.assert_refused("the bytes is read-only", b"abc", out=b"abc")
+        self.assert_refused("the Exporter is read-only", numbers, out=Exporter(numbers))
+        self.assert_refused("the Buffer is not writable", numbers, out=tutti.Buffer(1, 3, "int64", writable=False))
+
+    def test_arrays_that_are_not_contiguous_are_refused(self):
+        numbers = numpy.ones((3, 4))
+        for part in (numbers[:, 1], numbers.T, numbers[::-1], numpy.broadcast_to(numpy.ones(1), (2, 1, 2))):
+            self.assert_refused("not contiguous in C order .shape .*pass numpy.ascontiguousarray", part)
+            self.assert_refused("not contiguous", numpy.ones(part.size), out=part)
+            self.assert_refused("the Exporter is not contiguous", Exporter(part))
+        self.assert_refused("not contiguous", memoryview(b"abcdef")[::2])
+
+    def test_arrays_with_one_element_per_dimension_are_contiguous(self):
+        numbers = numpy.ones((4, 4))[1:2, :]
+        self.assertEqual(self.comm.all_reduce(Exporter(numbers)).tolist(), [[1] * 4])
+
+    def test_unknown_elements_are_refused(self):
+        self.assert_refused("type float32 in a foreign byte order are unknown; types are int8, ", numpy.ones(2, ">f4"))
+        self.assert_refused("type object are unknown", numpy.array([None]))
+        self.assert_refused("type float8_e4m3 are unknown", numpy.ones(2, ml_dtypes.float8_e4m3))
+        self.assert_refused("type int4 are unknown", numpy.ones(2, ml_dtypes.int4))
+        self.assert_refused("format '>f' are unknown", memoryview(numpy.ones(2, ">f4")))
+        self.assert_refused("longdouble", Exporter(numpy.ones(2, "longdouble")))
+
+    def test_objects_that_are_not_arrays_are_refused(self):
+        for value in ([1, 2], 3.0, None, "text"):
+            self.assert_refused(f"a {type(value).__name__} is not an array; pass a NumPy array", value)
+
+    def test_out_of_another_size_or_type_is_refused(self):
+        self.assert_refused("out has 2 elements; it must have 3", numpy.ones(3), out=numpy.ones(2))
+        self.assert_refused("out has type float32; it must have float64", numpy.ones(3), out=numpy.ones(3, "f4"))
+
+    def test_blocks_need_an_element_or_a_dimension_for_each_rank(self):
+        with self.assertRaisesRegex(tutti.InvalidArgument, r"shape \(2, 2\); .* first dimension must be 1"):
+            self.comm.reduce_scatter(numpy.ones((2, 2)))
+        with self.assertRaisesRegex(tutti.InvalidArgument, "send block of 4 elements at 0 exceeds the array of 3 elements"):
+            self.comm.all_to_all_v(numpy.ones(3), [4], [4])
+        with self.assertRaisesRegex(tutti.InvalidArgument, "recv block of 3 elements at 1 exceeds the array of 3 elements"):
+            self.comm.all_to_all_v(numpy.ones(3), [3], [3], numpy.ones(3), recv_displacements=[1])
+        with self.assertRaisesRegex(tutti.InvalidArgument, "have 2 and 2 elements; they must have 1"):
+            self.comm.all_to_all_v(numpy.ones(3), [1, 1], [3])
+
+    def test_unknown_reductions_are_refused(self):
+        for op in ("mean", 17, [], None):
+            self.assert_refused("is unknown; valid: sum, prod, min, max, avg", numpy.ones(2), op)
+
+    def test_buffers_are_read_and_written(self):
+        for numbers in (array.array("h", [1, -2]), bytearray(b"ab"), (ctypes.c_float * 2)(1, 2), memoryview(bytearray(4))):
+            expected = list(memoryview(numbers).tolist()) if not isinstance(numbers, ctypes.Array) else [1, 2]
+            self.assertEqual(self.comm.all_reduce(numbers).tolist(), expected)
+            out = bytearray(memoryview(numbers).nbytes)
+            view = memoryview(out).cast(memoryview(numbers).format.lstrip("<"))
+            self.comm.all_reduce(numbers, out=view)
+            self.assertEqual(view.tolist(), expected)
+
+    def test_dlpack_arrays_are_read_and_written(self):
+        for versioned in (True, False):
+            out = numpy.zeros((2, 3), "int32")
+            part = numpy.arange(12, dtype="int32").reshape(4, 3)[1:3]  # Has an offset.
+            self.comm.all_reduce(Exporter(part, versioned), out=Exporter(out, versioned))
+            self.assertEqual(out.tolist(), part.tolist())
+
+    def test_dlpack_arrays_on_a_device_are_refused(self):
+        self.assert_refused("lies on a device .DLPack type 2.; it must lie in host memory", Exporter(numpy.ones(2), device=2))
+
+    def test_dlpack_memory_is_released(self):
+        numbers = numpy.ones(2)
+        before = sys.getrefcount(numbers)
+        exporter = Exporter(numbers)
+        self.comm.all_reduce(exporter, out=exporter)
+        del exporter
+        self.assertEqual(sys.getrefcount(numbers), before)
+
+    def test_addresses_are_read_and_written(self):
+        numbers, out = numpy.arange(4.0), numpy.zeros(4)
+        self.comm.all_reduce(tutti.Buffer(numbers.ctypes.data, 4, tutti.Type.float64),
+                             out=tutti.Buffer(out.ctypes.data, 4, "float64"))
+        self.assertEqual(out.tolist(), numbers.tolist())
+        with self.assertRaisesRegex(tutti.InvalidArgument, "type 'float' is unknown; types are int8"):
+            tutti.Buffer(numbers.ctypes.data, 4, "float")
+
+    def test_numpy_is_optional(self):
+        program = """
+import array, sys
+sys.modules["numpy"] = None  # import numpy fails.
+import tutti
+comm = tutti.Communicator()
+numbers = array.array("f", [1, 2])
+assert comm.all_reduce(numbers, out=numbers) is numbers
+try:
+    comm.all_reduce(numbers)
+except tutti.InvalidArgument as error:
+    print(error)
+"""
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.stdout, "all_reduce: no array for the result can be created, because NumPy is not installed: "
+                         "pass out=\n", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,163 @@
+"""Every collective, type and reduction, against NumPy, on 1 to 4 ranks."""
+
+import threading
+import unittest
+
+import ml_dtypes
+import numpy
+import ranks
+import tutti
+from tutti import _types
+
+COUNT = 37
+
+
+def dtypes():
+    """Returns NumPy's type of each type of the C API."""
+    return {kind: numpy.dtype(_types.numpy_name(kind) or getattr(ml_dtypes, {"float8_e4m3": "float8_e4m3fn"}.get(
+        kind.name, kind.name))) for kind in tutti.Type}
+
+
+def data(rank, dtype, shape=(COUNT,)):
+    """Returns small numbers, whose sums and products over 4 ranks are exact in each type."""
+    numbers = numpy.random.default_rng(rank).integers(0, 3, shape)
+    return numbers.astype(dtype)
+
+
+def same(result, expected, *what):
+    assert result.dtype == expected.dtype and result.shape == expected.shape, (what, result, expected)
+    assert result.tobytes() == expected.tobytes(), (what, result, expected)
+
+
+def reduced(op, inputs):
+    """Returns the reduction that the C API documents. Sums and products are exact, so their order does not matter."""
+    wide = [part.astype(numpy.float64) for part in inputs]
+    folded = {"sum": sum(wide), "avg": sum(wide) / len(wide), "prod": numpy.prod(wide, axis=0), "min": numpy.min(wide, axis=0),
+              "max": numpy.max(wide, axis=0)}[op]
+    return folded.astype(inputs[0].dtype)
+
+
+def check_reductions():
+    with tutti.Communicator() as comm:
+        for kind, dtype in dtypes().items():
+            for op in tutti.Reduction:
+                if op.name == "avg" and dtype.kind not in "iu" and comm.ranks == 3:
+                    continue  # Thirds are rounded.
+                check_reduction(comm, op, dtype)
+
+
+def check_reduction(comm, op, dtype):
+    n = comm.ranks
+    inputs = [data(rank, dtype) for rank in range(n)]
+    mine = inputs[comm.rank].copy()
+    expected = reduced(op.name, inputs)
+    same(comm.all_reduce(mine, op), expected, "all_reduce", op, dtype)
+    same(mine, inputs[comm.rank], "input unchanged")
+    same(comm.all_reduce(mine, op.name, out=mine), expected, "all_reduce in place", op, dtype)
+    mine = inputs[comm.rank].copy()
+    root = op % n  # Each rank is the root for some reduction.
+    result = comm.reduce(mine, root, op)
+    assert (result is None) == (comm.rank != root)
+    if result is not None:
+        same(result, expected, "reduce", op, dtype)
+    blocks = [data(rank, dtype, (n, 5)) for rank in range(n)]
+    same(comm.reduce_scatter(blocks[comm.rank], op), reduced(op.name, blocks)[comm.rank], "reduce_scatter", op, dtype)
+
+
+def check_copies():
+    with tutti.Communicator() as comm:
+        for kind, dtype in dtypes().items():
+            check_copy(comm, dtype, kind % comm.ranks)
+
+
+def check_copy(comm, dtype, root):
+    n, rank = comm.ranks, comm.rank
+    inputs = [data(peer, dtype, (5, 2)) for peer in range(n)]
+    same(comm.all_gather(inputs[rank]), numpy.stack(inputs), "all_gather", dtype)
+    blocks = [data(peer, dtype, (n, 3)) for peer in range(n)]
+    same(comm.all_to_all(blocks[rank]), numpy.stack([block[rank] for block in blocks]), "all_to_all", dtype)
+    copied = inputs[rank].copy()
+    assert comm.broadcast(copied, root) is copied
+    same(copied, inputs[root], "broadcast", dtype)
+    gathered = comm.gather(inputs[rank], root)
+    assert (gathered is None) == (rank != root)
+    if rank == root:
+        same(gathered, numpy.stack(inputs), "gather", dtype)
+        same(comm.scatter(blocks[root], root), blocks[root][rank], "scatter", dtype)
+    else:
+        same(comm.scatter(root=root, out=numpy.empty(3, dtype)), blocks[root][rank], "scatter", dtype)
+    received = numpy.empty((5, 2), dtype)
+    with tutti.group():
+        comm.send(inputs[rank], (rank + 1) % n)
+        comm.recv(received, (rank - 1) % n)
+    same(received, inputs[rank - 1], "send and recv", dtype)
+
+
+def check_unequal():
+    with tutti.Communicator() as comm:
+        n, rank = comm.ranks, comm.rank
+        counts = [peer + 1 for peer in range(n)]  # Each rank sends peer + 1 elements to each peer.
+        mine = numpy.arange(sum(counts)) + 100 * rank
+        starts = [sum(counts[:peer]) for peer in range(n)]
+        expected = [numpy.arange(rank + 1) + starts[rank] + 100 * peer for peer in range(n)]
+        result = comm.all_to_all_v(mine, counts, [rank + 1] * n)
+        same(result, numpy.concatenate(expected), "all_to_all_v")
+        out = numpy.full(n * (rank + 3), -1)
+        places = [peer * (rank + 3) + 1 for peer in range(n)]
+        comm.all_to_all_v(mine, counts, [rank + 1] * n, out, recv_displacements=places)
+        for peer, place in enumerate(places):
+            same(out[place:place + rank + 1], expected[peer], "all_to_all_v with displacements")
+            assert out[place - 1] == -1
+
+
+def check_factors():
+    with tutti.Communicator() as comm:
+        for kind, dtype in dtypes().items():
+            if "float8" in kind.name:
+                continue
+            op = comm.pre_mul_sum(comm.rank + 1, kind.name)
+            expected = sum((rank + 1) * data(rank, numpy.float64) for rank in range(comm.ranks)).astype(dtype)
+            same(comm.all_reduce(data(comm.rank, dtype), op), expected, "pre_mul_sum", kind)
+            op.destroy()
+
+
+class Collectives(unittest.TestCase):
+    def each_size(self, function):
+        for size in (1, 2, 3, 4):
+            with self.subTest(ranks=size):
+                ranks.processes(function, size)
+
+    def test_reductions_equal_those_of_numpy(self):
+        self.each_size(check_reductions)
+
+    def test_copies_arrive_in_the_order_of_ranks(self):
+        self.each_size(check_copies)
+
+    def test_unequal_blocks_arrive(self):
+        self.each_size(check_unequal)
+
+    def test_factors_multiply_the_input_of_their_rank(self):
+        self.each_size(check_factors)
+
+    def test_barrier_waits_for_the_last_rank(self):
+        others, entered = threading.Semaphore(0), []
+
+        def enter(comm):
+            if comm.rank == 0:
+                for _ in range(comm.ranks - 1):
+                    others.acquire()
+                entered.append(0)
+            else:
+                others.release()
+            comm.barrier()
+            return list(entered)
+
+        self.assertEqual(ranks.threads(enter, 3), [[0]] * 3)
+
+    def test_zero_elements_are_allowed(self):
+        for result in ranks.threads(lambda comm: comm.all_gather(numpy.empty((0, 2), "float32")), 2):
+            self.assertEqual((result.shape, result.dtype), ((2, 0, 2), numpy.dtype("float32")))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,121 @@
+"""Exceptions and their fields; peers that die; communicators that are closed, aborted or left open."""
+
+import math
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+import numpy
+import ranks
+import tutti
+
+
+def fields(error):
+    return type(error).__name__, error.status.name, error.operation, error.rank, error.peer
+
+
+def survive():
+    """Rank 1 dies while the others are in a call. The survivors continue without it."""
+    comm = tutti.Communicator()
+    comm.barrier()
+    if comm.rank == 1:
+        ranks.kill_self()
+    try:
+        comm.all_reduce(numpy.ones(1000))
+    except tutti.Error as error:
+        failure = fields(error)
+    assert fields(comm.async_error())[:2] == failure[:2]
+    with comm.shrink([1]) as survivors:
+        total = survivors.all_reduce(numpy.ones(2)).tolist()
+    comm.close()
+    return failure, total
+
+
+class Errors(unittest.TestCase):
+    def test_mismatched_calls_name_the_other_rank(self):
+        def call(comm):
+            return comm.all_reduce(numpy.ones(2 + comm.rank))
+        for rank, error in enumerate(ranks.threads(call, 2)):
+            self.assertEqual(fields(error), ("InvalidUsage", "invalid_usage", "all_reduce", rank, 1 - rank))
+            self.assertRegex(error.message, "^ranks disagree")
+            self.assertEqual(str(error), "all_reduce: " + error.message)
+
+    def test_death_of_a_peer_names_its_rank(self):
+        first, second, third = ranks.processes(survive, 3)
+        self.assertEqual(second, ("killed", signal.SIGKILL))
+        self.assertEqual(first, (("RemoteError", "remote_error", "all_reduce", 0, 1), [2, 2]))
+        self.assertEqual(third, (("RemoteError", "remote_error", "all_reduce", 2, 1), [2, 2]))
+
+    def test_timeout_names_the_missing_rank(self):
+        ended = threading.Event()
+
+        def call(comm):
+            if comm.rank == 1:
+                ended.wait(ranks.TIMEOUT_S)  # In no call until rank 0 has ended.
+                return
+            try:
+                comm.recv(numpy.ones(1), 1)
+            finally:
+                ended.set()
+        error = ranks.threads(call, 2, timeout=0.2)[0]
+        self.assertEqual(fields(error), ("Timeout", "timeout", "recv", 0, 1))
+
+    def test_abort_ends_waits_of_all_ranks(self):
+        def call(comm):
+            if comm.rank == 1:
+                comm.abort()
+            comm.all_reduce(numpy.ones(2))
+        first, second = ranks.threads(call, 2)
+        self.assertEqual(fields(first), ("Aborted", "aborted", "all_reduce", 0, 1))
+        self.assertEqual(fields(second), ("Aborted", "aborted", "all_reduce", 1, None))
+
+    def test_arguments_that_c_refuses_name_no_peer(self):
+        with tutti.Communicator() as comm:
+            with self.assertRaises(tutti.InvalidArgument) as caught:
+                comm.broadcast(numpy.ones(2), root=3)
+            self.assertEqual(fields(caught.exception), ("InvalidArgument", "invalid_argument", "broadcast", 0, None))
+            self.assertIsNone(comm.async_error())
+
+    def test_closed_communicator_is_refused(self):
+        comm = tutti.Communicator()
+        view = comm.with_options(compression="raw")
+        comm.close()
+        comm.close()
+        for call in (lambda: comm.all_reduce(numpy.ones(2)), comm.abort, comm.synchronize, lambda: comm.split(0),
+                     lambda: comm.handle):
+            with self.assertRaisesRegex(tutti.InvalidUsage, "the communicator is closed; create another one"):
+                call()
+        with self.assertRaises(tutti.InvalidArgument):
+            view.all_reduce(numpy.ones(2))
+        self.assertIn("closed", repr(comm))
+
+    def test_exceptions_survive_pickling(self):
+        with tutti.Communicator() as comm:
+            with self.assertRaises(tutti.Error) as caught:
+                comm.all_reduce([1])
+        copy = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((fields(copy), str(copy)), (fields(caught.exception), str(caught.exception)))
+
+    def test_options_are_checked(self):
+        for options, words in (({"timeout": 0}, "timeout is 0; it must be a number of seconds above 0, or math.inf"),
+                               ({"timeout": "1"}, "timeout is '1'"), ({"timeout": math.nan}, "timeout is nan"),
+                               ({"timeuot": 1}, "option 'timeuot' is unknown; options are name, "),
+                               ({"name": 3}, "name is 3; it must be a string"),
+                               ({"channels": "x"}, "channels is 'x'; it must be a number"),
+                               ({"compression": "int7"}, "int7"), ({"algorithm": "rnig"}, "rnig")):
+            with self.assertRaisesRegex(tutti.InvalidArgument, words):
+                tutti.Communicator(**options)
+
+    def test_missing_library_lists_what_was_tried(self):
+        run = subprocess.run([sys.executable, "-c", "import tutti"], capture_output=True, text=True,
+                             env={**os.environ, "TUTTI_LIBRARY": "/nonexistent/libtutti.so"})
+        self.assertRegex(run.stderr, "ImportError: tutti: libtutti.so cannot be loaded; tried the variable TUTTI_LIBRARY "
+                         ".*/nonexistent/libtutti.so.*: install the package with `pip install ./python`, or set TUTTI_LIBRARY")
+
+
+if __name__ == "__main__":
+    unittest.main()

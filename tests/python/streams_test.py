@@ -1,0 +1,190 @@
+"""Streams, events and groups, and the lifetime of arrays in them."""
+
+import gc
+import threading
+import unittest
+import weakref
+
+import numpy
+import ranks
+import tutti
+from tutti import _streams
+
+
+class Numbers(numpy.ndarray):
+    """An array whose end a test can observe."""
+
+
+def observed(value):
+    numbers = numpy.full(1000, float(value)).view(Numbers)
+    return numbers, weakref.ref(numbers)
+
+
+class Turns:
+    """Lets rank 1 enter a call only after rank 0 has examined its own, unfinished one."""
+
+    def __init__(self):
+        self.examined = threading.Event()
+
+    def wait(self):
+        assert self.examined.wait(ranks.TIMEOUT_S)
+
+
+class Streams(unittest.TestCase):
+    def each(self, function, count=2, **options):
+        results = ranks.threads(function, count, **options)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+        return results
+
+    def test_results_are_there_after_synchronize(self):
+        def call(comm):
+            with tutti.Stream() as stream:
+                results = [comm.all_reduce(numpy.full(100, float(i)), stream=stream) for i in range(300)]
+                stream.synchronize()
+                return [result[99] for result in results]
+        for result in self.each(call):
+            self.assertEqual(result, [2.0 * i for i in range(300)])
+
+    def test_stream_keeps_arrays_until_their_call_is_done(self):
+        turns = Turns()
+
+        def call(comm):
+            stream = tutti.Stream()
+            if comm.rank == 1:
+                turns.wait()
+                comm.all_reduce(numpy.ones(1000), stream=stream)
+                return stream.close()
+            numbers, life = observed(1)
+            comm.all_reduce(numbers, out=numbers, stream=stream)
+            del numbers
+            gc.collect()
+            seen = [life() is not None, stream.query()]
+            turns.examined.set()
+            stream.synchronize()
+            seen.append(life() is not None)
+            stream.close()
+            return seen
+        self.assertEqual(self.each(call)[0], [True, False, False])
+
+    def test_stream_releases_arrays_without_synchronize(self):
+        def call(comm):
+            stream = tutti.Stream()
+            lives = []
+            for i in range(5 * _streams._BATCH):
+                numbers, life = observed(i)
+                lives.append(life)
+                comm.all_reduce(numbers, out=numbers, stream=stream)
+            del numbers
+            comm.synchronize()
+            for _ in range(_streams._BATCH):
+                comm.all_reduce(numpy.ones(1), stream=stream)
+            alive = sum(life() is not None for life in lives)
+            stream.close()
+            return alive
+        for alive in self.each(call):
+            self.assertEqual(alive, 0)
+
+    def test_forgotten_stream_finishes_its_calls(self):
+        def call(comm):
+            out = numpy.zeros(1000)
+            comm.all_reduce(numpy.ones(1000), out=out, stream=tutti.Stream())
+            gc.collect()
+            return out[999]
+        self.assertEqual(self.each(call), [2, 2])
+
+    def test_event_orders_streams_and_tells_when_it_is_reached(self):
+        turns = Turns()
+
+        def call(comm):
+            if comm.rank == 1:
+                turns.wait()
+                return comm.barrier()
+            first, second = tutti.Stream(), tutti.Stream()
+            comm.barrier(stream=first)
+            event = first.record()
+            second.wait(event)
+            behind = second.record()
+            seen = [event.query(), behind.query(), tutti.Event().query()]
+            turns.examined.set()
+            behind.synchronize()
+            seen += [event.query(), behind.query()]
+            first.close()
+            second.close()
+            return seen
+        self.assertEqual(self.each(call)[0], [False, False, True, True, True])
+
+    def test_failure_in_a_stream_is_raised_by_synchronize(self):
+        def call(comm):
+            with tutti.Stream() as stream:
+                comm.all_reduce(numpy.ones(1 + comm.rank), stream=stream)
+                try:
+                    stream.synchronize()
+                except tutti.Error as error:
+                    return type(error).__name__, "ranks disagree" in error.message, error.operation
+        for result in ranks.threads(call, 2):
+            self.assertEqual(result[:2], ("InvalidUsage", True), result)
+
+    def test_closed_stream_is_refused(self):
+        stream = tutti.Stream()
+        stream.close()
+        stream.close()
+        with tutti.Communicator() as comm, self.assertRaisesRegex(tutti.InvalidUsage, "the stream is closed"):
+            comm.all_reduce(numpy.ones(1), stream=stream)
+
+    def test_group_keeps_arrays_until_its_end(self):
+        def call(comm):
+            other = 1 - comm.rank
+            numbers, life = observed(comm.rank)
+            out = numpy.zeros(1000)
+            with tutti.group():
+                with tutti.group():
+                    comm.send(numbers, other)
+                    del numbers
+                comm.recv(out, other)
+                gc.collect()
+                kept = life() is not None
+            return kept, life() is None, out[999]
+        self.assertEqual(self.each(call), [(True, True, 1), (True, True, 0)])
+
+    def test_group_hands_arrays_of_streams_over_to_them(self):
+        turns = Turns()
+
+        def call(comm):
+            numbers, life = observed(1)
+            if comm.rank == 1:
+                turns.wait()
+            with tutti.Stream() as stream:
+                with tutti.group():
+                    comm.all_reduce(numbers, out=numbers, stream=stream)
+                del numbers
+                kept = life() is not None
+                turns.examined.set()
+            return kept, life() is None
+        self.assertEqual(self.each(call)[0], (True, True))
+
+    def test_exception_in_a_group_cancels_its_calls_on_all_ranks(self):
+        def call(comm):
+            if comm.rank == 1:
+                return comm.all_reduce(numpy.ones(2))
+            with tutti.group():
+                comm.all_reduce(numpy.ones(2))
+                raise KeyError("of the body")
+        first, second = ranks.threads(call, 2)
+        self.assertIsInstance(first, KeyError)
+        self.assertIsInstance(second, tutti.RemoteError)
+        self.assertEqual(second.peer, 0)
+
+    def test_thread_can_drive_several_ranks_in_a_group(self):
+        comms = tutti.Communicator.create_all(3)
+        with tutti.group():
+            results = [comm.all_reduce(numpy.full(2, comm.rank)) for comm in comms]
+        self.assertEqual([result.tolist() for result in results], [[3, 3]] * 3)
+        with tutti.group():
+            for comm in comms:
+                comm.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
