@@ -21,6 +21,14 @@ if(NOT TUTTI_SANITIZE AND NOT TUTTI_TEST_FOLDERS)
     tutti_test_properties(package.debs PROPERTIES FIXTURES_SETUP debs)
     tutti_test_properties(package.clean_root PROPERTIES FIXTURES_REQUIRED debs TIMEOUT 900)  # debootstrap downloads 100 MB.
   endif()
+  if(Python3_FOUND)
+    set(libraries "")
+    if(TUTTI_GLIBC AND TARGET tutti)
+      set(libraries $<TARGET_FILE:tutti> $<TARGET_FILE:tutti_nccl>)
+    endif()
+    tutti_add_test(NAME package.old_glibc LABELS package COMMAND ${PROJECT_SOURCE_DIR}/tests/package/old_glibc.sh
+                   ${PROJECT_BINARY_DIR} ${Python3_EXECUTABLE} ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER} ${libraries})
+  endif()
   # Dependencies of tests are off in a build without tests.
   set(off "off +[^:]+: TUTTI_DEVELOP is OFF")
   tutti_add_test(NAME package.summary LABELS package COMMAND ${PROJECT_SOURCE_DIR}/tests/tools/expect.sh 0
