@@ -30,10 +30,10 @@ TEST(MessageSignature, DescribesMessage) {
 }
 
 TEST(MessageSignature, DescribesTypeOnly_WhenCountIsLarge) {
-  constexpr std::uint64_t kMany = std::uint64_t{1} << 27;
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 26;
   const std::uint32_t signature = message_signature(message_of(Kind::send, kMany, DataType::int32));
   EXPECT_NE(signature, message_signature(message_of(Kind::send, kMany + 1, DataType::int32)));
-  EXPECT_EQ(describe_elements(signature), "another count, of 2^27 or more int32");
+  EXPECT_EQ(describe_elements(signature), "another count, of 2^26 or more int32");
 }
 
 TEST(MessageSignature, CountsSlots) {

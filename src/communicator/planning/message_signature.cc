@@ -5,10 +5,10 @@
 namespace tutti {
 namespace {
 
-// 4 bits of type, then the count. For 2^27 elements or more, a bit and a hash of the count.
-constexpr std::uint32_t kCountBits = 27;
+// 5 bits of type, then the count. For 2^26 elements or more, a bit and a hash of the count.
+constexpr std::uint32_t kCountBits = 26;
 constexpr std::uint32_t kManyElements = 1U << kCountBits;
-static_assert(kDataTypes <= 16);
+static_assert(kDataTypes <= 32);
 
 std::string described(Kind kind, const std::string& what, Rank peer) {
   const bool sends = kind == Kind::send;
@@ -42,7 +42,7 @@ std::string describe_elements(std::uint32_t signature) {
   const auto type = static_cast<DataType>(signature >> (kCountBits + 1));
   const bool many = (signature & kManyElements) != 0;
   if (static_cast<std::uint32_t>(type) >= kDataTypes) return "nothing known";
-  return many ? "another count, of 2^27 or more " + std::string(name(type))
+  return many ? "another count, of 2^26 or more " + std::string(name(type))
               : describe_elements(signature & (kManyElements - 1), type);
 }
 
