@@ -273,7 +273,10 @@ typedef enum {
   tutti_float32,
   tutti_float64,
   tutti_float8_e4m3,
-  tutti_float8_e5m2
+  tutti_float8_e5m2,
+  tutti_bool,      /* One byte, 0 or 1, like _Bool. Reductions of other bytes are unspecified. */
+  tutti_complex64, /* Two float32, real and imaginary part, like float _Complex. */
+  tutti_complex128 /* Two float64. */
 } tutti_type;
 
 /* Reductions.
@@ -281,12 +284,19 @@ typedef enum {
  *     the element type, so a result is rounded at most once per rank.
  *   Reproducibility: all ranks of an all-reduce get the same bits, and so does each run of the same call with the same
  *     options, unless TUTTI_TUNE=1. */
+
+/* Reductions of bool and complex types. Undefined ones are tutti_invalid_argument.
+ *   tutti_bool: sum, max and bor are logical or; prod, min and band are logical and. No avg, no pre-multiplied sum.
+ *   Complex types: sum, prod, avg, pre-multiplied sums; on GPUs only sum and avg, others are tutti_unsupported. */
 enum {
   tutti_sum = 0, /* Integer sums and products wrap around. */
   tutti_prod,
   tutti_min, /* min and max of floats are NaN if any operand is, and order -0 before 0. */
   tutti_max,
-  tutti_avg /* The sum, divided by the number of ranks; integers round towards zero. */
+  tutti_avg,  /* The sum, divided by the number of ranks; integers round towards zero. */
+  tutti_band, /* Bitwise and, or, exclusive or of integers and tutti_bool; undefined for other types. */
+  tutti_bor,
+  tutti_bxor
 };
 typedef int32_t tutti_reduction; /* One of the above, or created by the functions below. */
 

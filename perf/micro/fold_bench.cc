@@ -74,7 +74,9 @@ void add_all(const FoldKernels& kernels) {
     add(kernels, {type, Reduction::sum, 8, 1});
   }
   for (std::uint32_t i = 0; i < kDataTypes; ++i) {
-    for (std::uint32_t k = 0; k < kReductions; ++k) add(kernels, {DataType(i), Reduction(k), 2, 1});
+    for (std::uint32_t k = 0; k < kReductions; ++k) {
+      if (supports(DataType(i), Reduction(k))) add(kernels, {DataType(i), Reduction(k), 2, 1});
+    }
   }
   for (std::uint32_t targets = 1; targets <= 3; ++targets)
     add(kernels, {DataType::float32, Reduction::sum, 1, targets});

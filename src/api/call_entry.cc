@@ -16,12 +16,25 @@ Status check_outside_callback(const char* action) {
                        " does; make the call in another thread, or pass a stream to it");
 }
 
+Status check_type(int type) {
+  if (static_cast<std::uint32_t>(type) < kDataTypes) return {};
+  return invalid_argument("invalid data type " + std::to_string(type) +
+                          "; valid values are 0 (tutti_int8) to 16 (tutti_complex128)");
+}
+
+Status check_supported(DataType type, Reduction reduction) {
+  if (supports(type, reduction)) return {};
+  std::string names;
+  for (std::uint32_t i = 0; i < kReductions; ++i) {
+    const auto one = static_cast<Reduction>(i);
+    if (supports(type, one)) names += (names.empty() ? "" : ", ") + std::string(name(one));
+  }
+  return invalid_argument(std::string(name(reduction)) + " of " + name(type) + " is not defined; pass one of " + names);
+}
+
 Status explain(const CallEntry& entry, const CommHandle& handle) {
   const bool is_message = entry.kind == Kind::send || entry.kind == Kind::recv;
-  if (static_cast<std::uint32_t>(entry.type) >= kDataTypes) {
-    return invalid_argument("invalid data type " + std::to_string(entry.type) +
-                            "; valid values are 0 (tutti_int8) to 13 (tutti_float8_e5m2)");
-  }
+  TUTTI_CHECK_OK(check_type(entry.type));
   if (static_cast<Rank>(entry.root) >= handle.ranks) {
     return invalid_argument(std::string(is_message ? "peer " : "root ") + std::to_string(entry.root) +
                             " is out of range; ranks are 0.." + std::to_string(handle.ranks - 1));

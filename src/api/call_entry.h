@@ -2,6 +2,8 @@
 // enter_slowly() does the rest.
 #pragma once
 
+#include <array>
+
 #include "src/api/comm_handle.h"
 #include "src/api/errors.h"
 
@@ -52,6 +54,10 @@ void abort_pending(const CommHandle& handle, const Status& reason);
 // `unequal`: arguments of all_to_all_v, copied if the call is deferred.
 [[gnu::noinline]] tutti_status enter_slowly(CallEntry entry, const Unequal* unequal = nullptr);
 
+// Return an error unless the type is known, and unless it supports the reduction.
+[[gnu::cold]] Status check_type(int type);
+Status check_supported(DataType type, Reduction reduction);
+
 // Returns the error of a call that plausible() rejects.
 [[gnu::cold]] Status explain(const CallEntry& entry, const CommHandle& handle);
 
@@ -82,6 +88,20 @@ inline bool plausible(const CallEntry& entry, const CommHandle& handle) {
          entry.count <= kMaxElements && (has_buffers || entry.count == 0);
 }
 
+// True if the reduction needs neither a search nor an error message.
+inline bool is_simple(const CallEntry& entry) {
+  static constexpr auto kSupported = [] {
+    std::array<std::uint16_t, kDataTypes> bits = {};
+    for (std::uint32_t i = 0; i < kDataTypes * kReductions; ++i) {
+      const std::uint32_t type = i / kReductions, reduction = i % kReductions;
+      if (supports(static_cast<DataType>(type), static_cast<Reduction>(reduction))) bits[type] |= 1U << reduction;
+    }
+    return bits;
+  }();
+  return static_cast<std::uint32_t>(entry.reduction) <= tutti_bxor &&
+         (kSupported[static_cast<std::uint32_t>(entry.type)] >> entry.reduction & 1) != 0;
+}
+
 inline Call call_of(const CallEntry& entry) {
   Call call;
   call.kind = entry.kind;
@@ -99,8 +119,8 @@ inline Call call_of(const CallEntry& entry) {
   const CommHandle* handle = CommHandles::instance().find(entry.comm);
   if (handle != nullptr && plausible(entry, *handle)) [[likely]] {
     Communicator* runner = handle->runner.load(std::memory_order_acquire);
-    const bool is_plain = static_cast<std::uint32_t>(entry.reduction) <= tutti_avg && group_depth == 0 &&
-                          entry.stream == nullptr && !is_to_self(entry, *handle) && runner != nullptr &&
+    const bool is_plain = is_simple(entry) && group_depth == 0 && entry.stream == nullptr &&
+                          !is_to_self(entry, *handle) && runner != nullptr &&
                           handle->shared->queued.load(std::memory_order_acquire) == 0 && !handle->shared->has_residuals;
     if (is_plain) [[likely]] {
       Status status = caught([&] { return runner->run(call_of(entry), handle->options); });

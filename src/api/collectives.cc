@@ -10,12 +10,16 @@ static_assert(static_cast<int>(tutti::DataType::int8) == tutti_int8 &&
               static_cast<int>(tutti::DataType::float16) == tutti_float16 &&
               static_cast<int>(tutti::DataType::float32) == tutti_float32 &&
               static_cast<int>(tutti::DataType::float8_e5m2) == tutti_float8_e5m2 &&
-              tutti_float8_e5m2 + 1 == tutti::kDataTypes);
+              static_cast<int>(tutti::DataType::boolean) == tutti_bool &&
+              static_cast<int>(tutti::DataType::complex128) == tutti_complex128 &&
+              tutti_complex128 + 1 == tutti::kDataTypes);
 static_assert(static_cast<int>(tutti::Reduction::sum) == tutti_sum &&
               static_cast<int>(tutti::Reduction::prod) == tutti_prod &&
               static_cast<int>(tutti::Reduction::min) == tutti_min &&
               static_cast<int>(tutti::Reduction::max) == tutti_max &&
-              static_cast<int>(tutti::Reduction::avg) == tutti_avg);
+              static_cast<int>(tutti::Reduction::avg) == tutti_avg &&
+              static_cast<int>(tutti::Reduction::band) == tutti_band &&
+              static_cast<int>(tutti::Reduction::bxor) == tutti_bxor);
 
 }  // namespace
 

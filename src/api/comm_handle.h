@@ -23,6 +23,7 @@ struct PreMulSum {
   tutti_reduction number = 0;
   DataType type = DataType::float32;
   double scalar = 1;
+  double imaginary_scalar = 0;
   std::int64_t integer_scalar = 1;
   const std::byte* factor = nullptr;  // Address of the scalar, read when a call runs. Null: use the fields above.
 };

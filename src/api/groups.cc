@@ -261,7 +261,7 @@ Status enter_on_device(const CallEntry& entry, const CommHandle& handle, const C
 }
 
 Status resolve(const CallEntry& entry, const CommHandle& handle, Call& call) {
-  if (static_cast<std::uint32_t>(entry.reduction) <= tutti_avg) return {};
+  if (static_cast<std::uint32_t>(entry.reduction) <= tutti_bxor) return check_supported(call.type, call.reduction);
   for (const PreMulSum& made : handle.shared->reductions) {
     if (made.number != entry.reduction) continue;
     if (made.type != call.type) {
@@ -270,12 +270,13 @@ Status resolve(const CallEntry& entry, const CommHandle& handle, Call& call) {
     }
     call.reduction = Reduction::pre_mul_sum;
     call.scalar = made.scalar;
+    call.imaginary_scalar = made.imaginary_scalar;
     call.integer_scalar = made.integer_scalar;
     call.factor = made.factor;
     return {};
   }
   return invalid_argument("invalid reduction " + std::to_string(entry.reduction) +
-                          "; pass tutti_sum ... tutti_avg, or one created for this communicator and not destroyed");
+                          "; pass tutti_sum ... tutti_bxor, or one created for this communicator and not destroyed");
 }
 
 Status enter_open(const CallEntry& entry, const Unequal* unequal, const CommHandle& handle) {

@@ -1,10 +1,12 @@
 // Pre-multiplied sums. Each has a scalar of the caller's type and a number.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "src/api/call_entry.h"
 #include "src/api/comm_handle.h"
 #include "src/api/errors.h"
 
@@ -37,6 +39,13 @@ T read(const void* memory) {
   return value;
 }
 
+template <typename T>
+void set_complex(PreMulSum& made, const void* scalar) {
+  const auto parts = read<std::array<T, 2>>(scalar);
+  made.scalar = parts[0];
+  made.imaginary_scalar = parts[1];
+}
+
 PreMulSum pre_mul_sum_of(const void* scalar, DataType type) {
   PreMulSum made = {.type = type};
   switch (type) {
@@ -54,6 +63,9 @@ PreMulSum pre_mul_sum_of(const void* scalar, DataType type) {
     case DataType::float64: made.scalar = read<double>(scalar); break;
     case DataType::float8_e4m3: made.scalar = decode(read<std::uint8_t>(scalar), {4, 3, false}); break;
     case DataType::float8_e5m2: made.scalar = decode(read<std::uint8_t>(scalar), {5, 2, true}); break;
+    case DataType::complex64: set_complex<float>(made, scalar); break;
+    case DataType::complex128: set_complex<double>(made, scalar); break;
+    case DataType::boolean: break;  // Refused before.
   }
   return made;
 }
@@ -61,9 +73,8 @@ PreMulSum pre_mul_sum_of(const void* scalar, DataType type) {
 Status check_making(const void* scalar, tutti_type type, const tutti_reduction* reduction) {
   if (scalar == nullptr) return invalid_argument("scalar is null: pass one element of the type");
   if (reduction == nullptr) return invalid_argument("reduction is null: pass where to put its number");
-  if (static_cast<std::uint32_t>(type) < kDataTypes) return {};
-  return invalid_argument("invalid data type " + std::to_string(type) +
-                          "; valid values are 0 (tutti_int8) to 13 (tutti_float8_e5m2)");
+  TUTTI_CHECK_OK(check_type(type));
+  return check_supported(static_cast<DataType>(type), Reduction::pre_mul_sum);
 }
 
 // Numbers are unique in the process, so that another communicator's reduction is never valid.
@@ -98,9 +109,10 @@ tutti_status tutti_reduction_create_pre_mul_sum_at(const void* scalar, tutti_typ
   return tutti::guarded("tutti_reduction_create_pre_mul_sum_at", [&]() -> tutti::Status {
     TUTTI_CHECK_OK(tutti::check_making(scalar, type, reduction));
     const auto of_type = static_cast<tutti::DataType>(type);
-    if (reinterpret_cast<std::uintptr_t>(scalar) % tutti::size_of(of_type) != 0) {
-      return tutti::invalid_argument("scalar is not aligned to the " + std::to_string(tutti::size_of(of_type)) +
-                                     " bytes of an element");
+    const std::size_t alignment = tutti::alignment_of(of_type);
+    if (reinterpret_cast<std::uintptr_t>(scalar) % alignment != 0) {
+      return tutti::invalid_argument("scalar is not aligned to " + std::to_string(alignment) + " bytes, as " +
+                                     tutti::name(of_type) + " needs it");
     }
     const tutti::CommHandle* handle = TUTTI_TRY(tutti::handle_of(comm));
     *reduction = tutti::keep(*handle, {.type = of_type, .factor = static_cast<const std::byte*>(scalar)});
@@ -116,7 +128,7 @@ tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_comm comm)
     if (std::erase_if(shared.reductions, is_it) == 1) return {};
     return tutti::invalid_argument(
         "reduction " + std::to_string(reduction) +
-        " was not made for this communicator, or is destroyed; tutti_sum ... tutti_avg never are");
+        " was not made for this communicator, or is destroyed; tutti_sum ... tutti_bxor never are");
   });
 }
 

@@ -26,6 +26,13 @@ struct Float8E4M3 {  // OCP "fn": no infinity, one NaN, maximum 448.
 struct Float8E5M2 {
   std::uint8_t bits;
 };
+struct Bool {
+  std::uint8_t bits;
+};
+template <typename T>
+struct Complex {
+  T real, imaginary;
+};
 
 template <typename T>
 struct Type {
@@ -59,6 +66,9 @@ decltype(auto) visit(DataType type, Visitor&& visitor) {
     case DataType::float64: return visitor(Type<double>());
     case DataType::float8_e4m3: return visitor(Type<Float8E4M3>());
     case DataType::float8_e5m2: return visitor(Type<Float8E5M2>());
+    case DataType::boolean: return visitor(Type<Bool>());
+    case DataType::complex64: return visitor(Type<Complex<float>>());
+    case DataType::complex128: return visitor(Type<Complex<double>>());
   }
   assertion_failed("a known data type", __FILE__, __LINE__);
 }

@@ -25,9 +25,10 @@ struct Call {
   std::uint64_t count = 0;  // Elements of a block.
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  double scalar = 1;                // pre_mul_sum of floats.
+  double scalar = 1;                // pre_mul_sum of floats, and real part for complex numbers.
+  double imaginary_scalar = 0;      // pre_mul_sum of complex numbers.
   std::int64_t integer_scalar = 1;  // pre_mul_sum of integers.
-  // pre_mul_sum: address from which the scalar is read when the call runs; null: `scalar` or `integer_scalar` is used.
+  // pre_mul_sum: address from which the scalar is read when the call runs; null: the fields above are used.
   const std::byte* factor = nullptr;
   const Unequal* unequal = nullptr;  // all_to_all_v only. Must outlive the call.
   float* residual = nullptr;         // Error feedback: one value per element of the input; null: off.

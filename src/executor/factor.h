@@ -8,7 +8,8 @@
 namespace tutti {
 
 struct Factor {
-  double scale = 1;  // For floats; integers use integer_scale.
+  double scale = 1;  // For floats, and the real part of complex numbers; integers use integer_scale.
+  double imaginary_scale = 0;
   std::int64_t integer_scale = 1;
 };
 
@@ -26,7 +27,13 @@ TUTTI_HOST_DEVICE inline Factor factor_as(const void* element) {
   return factor;
 }
 
-// `element` must be aligned to its type.
+template <typename T>
+TUTTI_HOST_DEVICE inline Factor complex_factor_as(const void* element) {
+  const T* parts = static_cast<const T*>(element);
+  return {.scale = parts[0], .imaginary_scale = parts[1]};
+}
+
+// `element` must be aligned to its type. Bool has no factors.
 TUTTI_HOST_DEVICE inline Factor factor_of(DataType type, const void* element) {
   switch (type) {
     case DataType::int8: return factor_as<std::int8_t>(element);
@@ -43,6 +50,9 @@ TUTTI_HOST_DEVICE inline Factor factor_of(DataType type, const void* element) {
     case DataType::float64: return factor_as<double>(element);
     case DataType::float8_e4m3: return factor_as<Float8E4M3>(element);
     case DataType::float8_e5m2: return factor_as<Float8E5M2>(element);
+    case DataType::complex64: return complex_factor_as<float>(element);
+    case DataType::complex128: return complex_factor_as<double>(element);
+    case DataType::boolean: break;
   }
   return {};
 }

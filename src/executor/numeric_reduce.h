@@ -9,12 +9,46 @@
 
 namespace tutti {
 
+// The simplest fold with the same result: an element of the original type is `parts` elements of `type`.
+struct FoldForm {
+  DataType type;
+  Reduction reduction;
+  std::uint32_t parts;
+};
+
+// Or and and of bytes 0 and 1 are their maximum and minimum.
+constexpr FoldForm form_of(DataType type, Reduction reduction) {
+  if (type == DataType::boolean) {
+    if (reduction == Reduction::bxor) return {DataType::uint8, Reduction::bxor, 1};
+    const bool ands = reduction == Reduction::prod || reduction == Reduction::min || reduction == Reduction::band;
+    return {DataType::uint8, ands ? Reduction::min : Reduction::max, 1};
+  }
+  if (is_bitwise(reduction)) return {DataType::uint8, reduction, static_cast<std::uint32_t>(size_of(type))};
+  if (is_complex(type) && (reduction == Reduction::sum || reduction == Reduction::avg))
+    return {type == DataType::complex64 ? DataType::float32 : DataType::float64, reduction, 2};
+  return {type, reduction, 1};
+}
+
+// True if GPUs have a kernel. False for products and scaled sums of complex numbers, which would need kernels of their
+// own.
+constexpr bool thread_block_supports(DataType type, Reduction reduction) {
+  return supports(type, reduction) && !is_complex(form_of(type, reduction).type);
+}
+
 template <typename T>
 using Signed = std::make_signed_t<Bits<T>>;
 
 // Accumulator type of sums and products. Integers wrap, so signedness is irrelevant.
 template <typename T>
-using Accumulator = std::conditional_t<is_narrow_float<T>, float, std::conditional_t<Format<T>::is_float, T, Bits<T>>>;
+struct AccumulatorOf {
+  using type = std::conditional_t<is_narrow_float<T>, float, std::conditional_t<Format<T>::is_float, T, Bits<T>>>;
+};
+template <typename T>
+struct AccumulatorOf<Complex<T>> {
+  using type = Complex<T>;
+};
+template <typename T>
+using Accumulator = typename AccumulatorOf<T>::type;
 
 // One element at a time.
 struct Scalar {
@@ -146,8 +180,28 @@ struct Orders {
   }
 };
 
+// Bitwise and, or and exclusive or of integers.
 template <typename T, Reduction kReduction, typename Lanes>
-using Arithmetic = std::conditional_t<kReduction == Reduction::min || kReduction == Reduction::max,
-                                      Orders<T, kReduction, Lanes>, Sums<T, kReduction, Lanes>>;
+struct Bitwise {
+  using Loaded = typename Lanes::template Of<Bits<T>>;
+  using Value = Loaded;
+
+  TUTTI_NUMERIC static Value read(Loaded bits) { return bits; }
+  TUTTI_NUMERIC static Loaded write(Value value) { return value; }
+  TUTTI_NUMERIC static Value combine(Value a, Value b) {
+    if constexpr (kReduction == Reduction::band) {
+      return static_cast<Value>(a & b);
+    } else if constexpr (kReduction == Reduction::bor) {
+      return static_cast<Value>(a | b);
+    } else {
+      return static_cast<Value>(a ^ b);
+    }
+  }
+};
+
+template <typename T, Reduction kReduction, typename Lanes>
+using Arithmetic = std::conditional_t<
+    kReduction == Reduction::min || kReduction == Reduction::max, Orders<T, kReduction, Lanes>,
+    std::conditional_t<is_bitwise(kReduction), Bitwise<T, kReduction, Lanes>, Sums<T, kReduction, Lanes>>>;
 
 }  // namespace tutti

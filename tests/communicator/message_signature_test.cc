@@ -27,6 +27,8 @@ TEST(MessageSignature, DescribesMessage) {
   EXPECT_EQ(describe_message(call), "send(20 int32, to rank 3)");
   EXPECT_EQ(describe_message(message_of(Kind::recv, 20, DataType::int32)), "recv(20 int32, from rank 3)");
   EXPECT_EQ(describe_send(message_signature(call), 1), "send(20 int32, to rank 1)");
+  const Call complex = message_of(Kind::send, 7, DataType::complex128);
+  EXPECT_EQ(describe_send(message_signature(complex), 1), "send(7 complex128, to rank 1)");
 }
 
 TEST(MessageSignature, DescribesTypeOnly_WhenCountIsLarge) {

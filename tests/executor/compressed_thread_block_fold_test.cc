@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/executor/cpu/compressed_fold.h"
+#include "tests/executor/elements.h"
 #include "tests/executor/warp_of_threads.h"
 
 namespace tutti::test {
@@ -250,13 +251,12 @@ class CompressedThreadBlockFoldTest : public testing::TestWithParam<int> {
 
 TEST_P(CompressedThreadBlockFoldTest, MatchesCpuBits) {
   for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
-    for (std::uint32_t r = 0; r < kReductions; ++r) {
+    for (const Reduction reduction : kFloatReductions) {
       for (const RoundedStores rounded_stores : {RoundedStores::none, RoundedStores::sums, RoundedStores::copies}) {
         for (std::uint32_t sources = 1; sources <= 3; ++sources) {
           for (std::uint32_t messages = 0; messages < 1U << sources; ++messages) {
             for (const std::uint64_t count : {1U, 127U, 128U, 641U}) {
-              Case at = {format(), type,  static_cast<Reduction>(r), rounded_stores, any(2) == 0, sources, messages,
-                         count,    any(4)};
+              Case at = {format(), type, reduction, rounded_stores, any(2) == 0, sources, messages, count, any(4)};
               ASSERT_NO_FATAL_FAILURE(compare(at, Threads::one));
               const std::uint32_t requested = 1 + any(3);
               at.dithers = requested % 2 == 1;
@@ -276,7 +276,7 @@ TEST_P(CompressedThreadBlockFoldTest, MatchesCpuBits_WithWarps) {
       const std::uint32_t sources = 1 + any(3);
       constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
       ASSERT_NO_FATAL_FAILURE(
-          compare({format(), kTypes[any(3)], static_cast<Reduction>(any(kReductions)),
+          compare({format(), kTypes[any(3)], kFloatReductions[any(std::size(kFloatReductions))],
                    static_cast<RoundedStores>(any(3)), any(2) == 0, sources, any(1U << sources), count, any(2) * any(4),
                    iteration % 4 == 1 || iteration == 7, iteration % 4 == 2 || iteration == 7},
                   Threads::warp));

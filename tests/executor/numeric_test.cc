@@ -128,6 +128,9 @@ TEST(Factor, IsReadInEveryType) {
   EXPECT_EQ(scale(DataType::float8_e5m2, std::uint8_t{0x41}), 2.5);
   EXPECT_EQ(scale(DataType::float32, -0.75F), -0.75);
   EXPECT_EQ(scale(DataType::float64, 1e300), 1e300);
+  EXPECT_EQ(scale(DataType::complex64, Complex<float>{-0.75F, 3}), -0.75);
+  const Complex<double> product = {1e300, -2.5};
+  EXPECT_EQ(factor_of(DataType::complex128, &product).imaginary_scale, -2.5);
   const auto low_bits = [](DataType type, const auto& element) {
     return static_cast<std::uint64_t>(factor_of(type, &element).integer_scale) << (64 - 8 * sizeof element);
   };

@@ -38,7 +38,8 @@ RankHarness::RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, con
   launch_.cut = {
       .units = program().units, .parts = test_call.loop.chunks * test_call.channels, .granule = test_call.granule};
   launch_.slice_elements = lanes ? slot_elements(test_call) : test_call.count * program().units * plan.problem.ranks;
-  scratch_.resize((compiled_[0]->scratch_units() / program().units + 1) * test_call.count);
+  const std::uint64_t scratch = (compiled_[0]->scratch_units() / program().units + 1) * test_call.count;
+  scratch_.resize((scratch * test_call.element_bytes + sizeof(Number) - 1) / sizeof(Number));
   launch_.scratch = reinterpret_cast<std::byte*>(scratch_.data());
   for (std::uint32_t i = 0; i < test_call.operations; ++i) {
     test_buffers_.emplace_back(plan.problem, plan.steps.self(), test_call, i, reach_);
@@ -70,7 +71,8 @@ void RankHarness::start(const std::vector<RankBuffers>& buffers, std::uint32_t o
   arguments.ranks = task.ranks;
   arguments.cache_policy = cache_policy();
   CpuBackend backend(memory_, find_fold(task.type, task.reduction), arguments);
-  if (task.reduction == Reduction::pre_mul_sum) backend.scale(task.scale, task.integer_scale);
+  if (task.reduction == Reduction::pre_mul_sum)
+    backend.scale({.scale = task.scale, .integer_scale = task.integer_scale});
   interpreter_.emplace(program(), launch_, backend, memory_.pointers());
 }
 

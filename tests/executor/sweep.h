@@ -30,7 +30,7 @@ class Sweep : public CatalogueCalls {
     std::copy(std::begin(test_call_.plans), std::end(test_call_.plans), std::begin(cpu_.plans));
     for (const std::uint32_t chunks : {1U, 1U, 3U}) {
       ASSERT_NO_FATAL_FAILURE(choose_loop(chunks));
-      for (const std::uint32_t bytes : {1U, 2U, 4U, 8U}) {
+      for (const std::uint32_t bytes : {1U, 2U, 4U, 8U, 16U}) {
         for (const Reductions reductions : {Reductions::plain, Reductions::scaling}) {
           if (random_() % share != 0) continue;
           ASSERT_NO_FATAL_FAILURE(run(bytes, reductions));
@@ -60,7 +60,6 @@ class Sweep : public CatalogueCalls {
     ASSERT_TRUE(proof.ok());
     ASSERT_TRUE(suffices(proof.value(), test_call_.loop));
     test_call_.loop.slots = std::bit_ceil(proof.value().slots);
-    test_call_.granule = kGranule;
   }
 
   // Returns a random number of elements that fit a slot of every protocol; few, so that tests are fast.
@@ -70,7 +69,7 @@ class Sweep : public CatalogueCalls {
     if (longest == 0) return 1 + random_() % kMax;
     const std::uint64_t units = test_call_.plans[0][0].shape.units;
     const std::uint64_t slot = slot_elements(cpu_);
-    const std::uint64_t room = std::max<std::uint64_t>(slot / longest / kGranule, 1) * kGranule;
+    const std::uint64_t room = std::max<std::uint64_t>(slot / longest / cpu_.granule, 1) * cpu_.granule;
     const std::uint64_t limit = test_call_.loop.chunks == 1 ? slot / longest * units : units * (2 * room + 1);
     return 1 + random_() % std::min(limit, kMax);
   }
@@ -84,6 +83,7 @@ class Sweep : public CatalogueCalls {
       for (std::uint32_t r = 0; r < kReductions; ++r) {
         const auto reduction = static_cast<Reduction>(r);
         const bool scales = reduction == Reduction::avg || reduction == Reduction::pre_mul_sum;
+        if (!thread_block_supports(static_cast<DataType>(t), reduction)) continue;
         if (scales != (reductions == Reductions::scaling)) continue;
         if (mapped && reduction == Reduction::pre_mul_sum) continue;  // Ranks do not know the peers' factors.
         made.push_back({.type = static_cast<DataType>(t), .reduction = reduction});
@@ -98,9 +98,9 @@ class Sweep : public CatalogueCalls {
     if (test_call_.tasks.empty()) return;
     test_call_.operations = static_cast<std::uint32_t>(test_call_.tasks.size());
     test_call_.element_bytes = cpu_.element_bytes = bytes;
+    test_call_.granule = cpu_.granule = bytes > 8 ? kGranule / 2 : kGranule;  // So that the longest messages fit.
     test_call_.count = some_elements();
     cpu_.loop = test_call_.loop;
-    cpu_.granule = test_call_.granule;
     cpu_.count = test_call_.count;
     cpu_.operations = test_call_.operations;
     cpu_.tasks = test_call_.tasks;

@@ -9,6 +9,7 @@
 #include "src/base/atomic.h"
 #include "src/communicator/device/address_exchange_memory.h"
 #include "src/communicator/device/time_sliced_launcher.h"
+#include "src/executor/numeric_reduce.h"
 
 namespace tutti {
 namespace {
@@ -18,14 +19,20 @@ constexpr std::size_t kMaxReserved = 40 << 20;
 constexpr std::size_t kAutotunersBytes = 4 << 20;  // For images of candidates that autotuning tests.
 constexpr std::int64_t kPollUs = 50;               // Interval of polls of a device.
 
-// Fails unless the call's buffers are aligned to an element, as devices require.
+// Fails unless the call's buffers are aligned, as devices require.
 Status check_alignment(const Call& call) {
-  const std::size_t element = size_of(call.type);
+  const std::size_t alignment = alignment_of(call.type);
   const auto input = reinterpret_cast<std::uintptr_t>(call.input);
   const auto output = reinterpret_cast<std::uintptr_t>(call.output);
-  if (input % element == 0 && output % element == 0) return {};
-  return invalid_argument(std::string(input % element != 0 ? "send" : "recv") + " is not aligned to the " +
-                          std::to_string(element) + " bytes of an element, as a GPU needs it");
+  if (input % alignment == 0 && output % alignment == 0) return {};
+  return invalid_argument(std::string(input % alignment != 0 ? "send" : "recv") + " is not aligned to " +
+                          std::to_string(alignment) + " bytes, as " + name(call.type) + " needs it on a GPU");
+}
+
+Status check_reduction(const Call& call) {
+  if (!reduces(call.collective) || thread_block_supports(call.type, call.reduction)) return {};
+  return unsupported(std::string(name(call.reduction)) + " of " + name(call.type) +
+                     " is not available on GPUs: use host memory, or sum or avg");
 }
 
 // Drops forced choices, which do not apply to messages.
@@ -68,6 +75,7 @@ void DeviceCommunicator::reclaim_memory() { own_memory().done_before(load_acquir
 
 Status DeviceCommunicator::prepare(const Call& call, const CommunicatorOptions& options, std::size_t& roundings) {
   TUTTI_CHECK_OK(check_alignment(call));
+  if (call.kind == Kind::collective) TUTTI_CHECK_OK(check_reduction(call));
   const bool message = call.kind != Kind::collective;
   if (only_copies(call) || (call.count == 0 && !message)) return {};
   if (message && call.root == rank_ && peers_.thread_blocks() == 1) {

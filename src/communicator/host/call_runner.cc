@@ -86,9 +86,9 @@ void CallRunner::bind_buffers(const PreparedCall& announced, PreparedCall& chose
     launch.scratch = scratch_.data();
   }
   if (call.reduction == Reduction::pre_mul_sum) {
-    Factor factor = {call.scalar, call.integer_scalar};
+    Factor factor = {call.scalar, call.imaginary_scalar, call.integer_scalar};
     if (call.factor != nullptr) factor = factor_of(call.type, call.factor);
-    chosen.interpreter->backend().scale(factor.scale, factor.integer_scale);
+    chosen.interpreter->backend().scale(factor);
   }
   if (chosen.compressed_fold) bind_rounding(chosen, call, requested);
   chosen.interpreter->start();

@@ -10,7 +10,8 @@
 namespace tutti {
 namespace {
 
-// Integers wrap around, so their sums and products are the same in any order. Floats are rounded at each step.
+// Integers wrap around and bool has two values, so their sums and products are the same in any order. Floats are
+// rounded at each step.
 bool is_exact(const Call& call) {
   if (!reduces(call.collective)) return true;
   switch (call.type) {
@@ -21,7 +22,8 @@ bool is_exact(const Call& call) {
     case DataType::int32:
     case DataType::uint32:
     case DataType::int64:
-    case DataType::uint64: return true;
+    case DataType::uint64:
+    case DataType::boolean: return true;
     default: return false;
   }
 }

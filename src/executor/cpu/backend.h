@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/executor/cpu/compressed_fold.h"
+#include "src/executor/factor.h"
 #include "src/executor/interpreter.h"
 
 namespace tutti {
@@ -88,9 +89,10 @@ class CpuBackend {
   }
 
   // Sets the scalar for this rank's input (pre_mul_sum).
-  void scale(double factor, std::int64_t integer_factor) {
-    arguments_.scale = factor;
-    arguments_.integer_scale = integer_factor;
+  void scale(const Factor& factor) {
+    arguments_.scale = factor.scale;
+    arguments_.imaginary_scale = factor.imaginary_scale;
+    arguments_.integer_scale = factor.integer_scale;
     scales_ = true;
     set_plain();
   }

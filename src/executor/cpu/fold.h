@@ -22,8 +22,9 @@ struct FoldArguments {
   std::uint32_t own = kNone;  // pre_mul_sum: index of the source to scale when it is read; kNone: no source.
   bool complete = false;      // avg: divide the result by `ranks`.
   std::uint32_t ranks = 1;
-  double scale = 1;  // pre_mul_sum of floats; integers use `integer_scale`.
-  std::int64_t integer_scale = 1;
+  double scale = 1;  // pre_mul_sum of floats and, with `imaginary_scale`, complex numbers.
+  double imaginary_scale = 0;
+  std::int64_t integer_scale = 1;  // pre_mul_sum of integers.
 
   CachePolicy cache_policy = {};
 
@@ -39,7 +40,7 @@ struct FoldArguments {
 // float32 and rounded once. A single source is copied bit by bit unless it is scaled or divided. Computed NaNs are
 // canonical. Results are bit-identical on all instruction sets.
 using FoldFunction = void (*)(const FoldArguments&);
-FoldFunction find_fold(DataType type, Reduction reduction);
+FoldFunction find_fold(DataType type, Reduction reduction);  // The type must support the reduction.
 
 // Counterpart for operands with compressed messages; see compressed_sum.h.
 struct CompressedSumArguments;

@@ -6,6 +6,8 @@
 //   prepare(to)                                     prefetch for writing
 #pragma once
 
+#include <bit>
+
 #include "src/executor/cpu/fold.h"
 #include "src/executor/cpu/fold_lines.h"
 #include "src/executor/cpu/fold_vector.h"
@@ -66,6 +68,9 @@ class Kernel {
   explicit Kernel(const FoldArguments& arguments) : arguments_(arguments) {
     if constexpr (kReduction != Reduction::pre_mul_sum) {
       return;
+    } else if constexpr (requires { factor_.imaginary; }) {
+      using Part = decltype(factor_.real);
+      factor_ = {static_cast<Part>(arguments.scale), static_cast<Part>(arguments.imaginary_scale)};
     } else if constexpr (Format<T>::is_float) {
       factor_ = static_cast<Accumulator<T>>(arguments.scale);
     } else {
@@ -138,7 +143,7 @@ class Kernel {
   // Folds elements [i, i + kCount * kWidth). All reads precede all writes, since targets may be in place.
   template <unsigned kWidth, unsigned kCount, class Operands>
   TUTTI_KERNEL void fold(const Operands& operands, std::uint64_t i) const {
-    using Arithmetic = tutti::Arithmetic<T, kReduction, VectorLanes<Isa, kWidth>>;
+    using Arithmetic = VectorArithmetic<Isa, T, kReduction, kWidth>;
     typename Arithmetic::Value values[kCount];
 #pragma GCC unroll 4
     for (unsigned k = 0; k < kCount; ++k) values[k] = read<Arithmetic, kWidth>(operands, 0, i + k * kWidth);
@@ -169,10 +174,11 @@ class Kernel {
 
   template <class Arithmetic, unsigned kWidth, class Operands>
   TUTTI_KERNEL auto read(const Operands& operands, unsigned s, std::uint64_t i) const {
-    const auto value = Arithmetic::read(load<Bits<T>, kWidth>(operands.sources[s] + i * sizeof(T)));
+    using Part = typename Arithmetic::Part;
+    const auto bits = load<Bits<Part>, kWidth * sizeof(T) / sizeof(Part)>(operands.sources[s] + i * sizeof(T));
+    const auto value = Arithmetic::read(bits);
     if constexpr (kReduction == Reduction::pre_mul_sum) {
-      using Value = typename Arithmetic::Value;
-      return s == arguments_.own ? Arithmetic::multiply(value, Value{} + factor_) : value;
+      return s == arguments_.own ? Arithmetic::multiply(value, Arithmetic::repeated(factor_)) : value;
     } else {
       return value;
     }
@@ -254,40 +260,74 @@ template <typename T, Reduction kReduction>
 inline constexpr bool is_frequent = kReduction == Reduction::sum &&
                                     (std::is_same_v<T, std::uint32_t> || (Format<T>::is_float && sizeof(T) > 1));
 
-template <class Isa, typename T, Reduction kReduction>
+// Folds elements that consist of kParts numbers of type T.
+template <class Isa, typename T, Reduction kReduction, unsigned kParts = 1>
 void fold(const FoldArguments& a) {
   // Reduce to simpler cases: partial averages and unscaled pre_mul_sums are sums; sums of one source are copies.
   if constexpr (kReduction == Reduction::avg) {
-    if (!a.complete || a.ranks == 1) return fold<Isa, Representative<T, Reduction::sum>, Reduction::sum>(a);
+    if (!a.complete || a.ranks == 1) {
+      return fold<Isa, Representative<T, Reduction::sum>, Reduction::sum, kParts>(a);
+    }
   } else if constexpr (kReduction == Reduction::pre_mul_sum) {
-    if (a.own == FoldArguments::kNone) return fold<Isa, T, Reduction::sum>(a);
+    using Part = typename VectorArithmetic<Isa, T, kReduction, 1>::Part;
+    if (a.own == FoldArguments::kNone) return fold<Isa, Part, Reduction::sum, sizeof(T) / sizeof(Part)>(a);
   } else {
-    if (a.source_count == 1) return copy_bytes<Isa>(a, a.count * sizeof(T));
+    if (a.source_count == 1) return copy_bytes<Isa>(a, a.count * kParts * sizeof(T));
   }
   using FoldKernel = Kernel<Isa, T, kReduction>;
   if constexpr (is_frequent<T, kReduction>) {
     if (a.source_count == 2 && a.streamed_targets == 0) {
-      if (a.target_count == 1) return FoldKernel::template run<2, 1>(a, a.count);
-      if (a.target_count == 2) return FoldKernel::template run<2, 2>(a, a.count);
-      if (a.target_count == 3) return FoldKernel::template run<2, 3>(a, a.count);
+      if (a.target_count == 1) return FoldKernel::template run<2, 1>(a, a.count * kParts);
+      if (a.target_count == 2) return FoldKernel::template run<2, 2>(a, a.count * kParts);
+      if (a.target_count == 3) return FoldKernel::template run<2, 3>(a, a.count * kParts);
     }
   }
-  FoldKernel::template run<0, 0>(a, a.count);
+  FoldKernel::template run<0, 0>(a, a.count * kParts);
+}
+
+template <class Isa>
+FoldFunction find_bitwise_fold(const FoldForm& form) {
+  const auto of_parts = [&]<Reduction kReduction>() {
+    using Byte = std::uint8_t;
+    static constexpr FoldFunction functions[] = {fold<Isa, Byte, kReduction, 1>, fold<Isa, Byte, kReduction, 2>,
+                                                 fold<Isa, Byte, kReduction, 4>, fold<Isa, Byte, kReduction, 8>};
+    return functions[std::countr_zero(form.parts)];
+  };
+  if (form.reduction == Reduction::band) return of_parts.template operator()<Reduction::band>();
+  if (form.reduction == Reduction::bor) return of_parts.template operator()<Reduction::bor>();
+  return of_parts.template operator()<Reduction::bxor>();
+}
+
+// Sums and averages of complex numbers have the form of their parts.
+template <class Isa, typename T>
+FoldFunction find_complex_fold(const FoldForm& form) {
+  if (form.reduction == Reduction::prod) return fold<Isa, Complex<T>, Reduction::prod>;
+  if (form.reduction == Reduction::pre_mul_sum) return fold<Isa, Complex<T>, Reduction::pre_mul_sum>;
+  return form.reduction == Reduction::avg ? fold<Isa, T, Reduction::avg, 2> : fold<Isa, T, Reduction::sum, 2>;
+}
+
+template <class Isa, typename T>
+FoldFunction find_simple_fold(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::prod: return fold<Isa, Representative<T, Reduction::prod>, Reduction::prod>;
+    case Reduction::min: return fold<Isa, T, Reduction::min>;
+    case Reduction::max: return fold<Isa, T, Reduction::max>;
+    case Reduction::avg: return fold<Isa, T, Reduction::avg>;
+    case Reduction::pre_mul_sum: return fold<Isa, Representative<T, Reduction::pre_mul_sum>, Reduction::pre_mul_sum>;
+    default: return fold<Isa, Representative<T, Reduction::sum>, Reduction::sum>;
+  }
 }
 
 template <class Isa>
 FoldFunction find_fold_in(DataType type, Reduction reduction) {
-  return visit(type, []<typename T>(Type<T>) {
-    static constexpr FoldFunction functions[kReductions] = {
-        fold<Isa, Representative<T, Reduction::sum>, Reduction::sum>,
-        fold<Isa, Representative<T, Reduction::prod>, Reduction::prod>,
-        fold<Isa, T, Reduction::min>,
-        fold<Isa, T, Reduction::max>,
-        fold<Isa, T, Reduction::avg>,
-        fold<Isa, Representative<T, Reduction::pre_mul_sum>, Reduction::pre_mul_sum>,
-    };
-    return +functions;
-  })[static_cast<std::uint32_t>(reduction)];
+  const FoldForm form = form_of(type, reduction);
+  if (is_bitwise(form.reduction)) return find_bitwise_fold<Isa>(form);
+  return visit(type == DataType::boolean ? form.type : type, [&]<typename T>(Type<T>) -> FoldFunction {
+    if constexpr (std::is_same_v<T, Bool>) return nullptr;
+    else if constexpr (std::is_same_v<T, Complex<float>>) return find_complex_fold<Isa, float>(form);
+    else if constexpr (std::is_same_v<T, Complex<double>>) return find_complex_fold<Isa, double>(form);
+    else return find_simple_fold<Isa, T>(form.reduction);
+  });
 }
 
 }  // namespace tutti

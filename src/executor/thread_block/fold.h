@@ -124,6 +124,13 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] void fold_as(const FoldTask& task, const Fol
 template <typename T>
 using Wrapping = std::conditional_t<Format<T>::is_float, T, Accumulator<T>>;
 
+TUTTI_HOST_DEVICE inline void bitwise_fold(Reduction reduction, const FoldOperands& operands, ThreadGroup threads) {
+  using Byte = std::uint8_t;
+  if (reduction == Reduction::band) return fold_as<Byte, Reduction::band>({}, operands, threads);
+  if (reduction == Reduction::bor) return fold_as<Byte, Reduction::bor>({}, operands, threads);
+  return fold_as<Byte, Reduction::bxor>({}, operands, threads);
+}
+
 template <typename T>
 TUTTI_HOST_DEVICE inline void fold_of(const FoldTask& task, const FoldOperands& operands, ThreadGroup threads) {
   switch (task.reduction) {
@@ -133,6 +140,9 @@ TUTTI_HOST_DEVICE inline void fold_of(const FoldTask& task, const FoldOperands& 
     case Reduction::max: return fold_as<T, Reduction::max>(task, operands, threads);
     case Reduction::avg: return fold_as<T, Reduction::avg>(task, operands, threads);
     case Reduction::pre_mul_sum: return fold_as<Wrapping<T>, Reduction::pre_mul_sum>(task, operands, threads);
+    case Reduction::band:
+    case Reduction::bor:
+    case Reduction::bxor: return;  // See bitwise_fold().
   }
 }
 
@@ -150,7 +160,11 @@ TUTTI_HOST_DEVICE inline FoldTask simplest_equivalent(FoldTask task, const FoldO
 
 // Computes ((s0 op s1) op s2) ... for every target, as FoldFunction in cpu/fold.h. Dispatches on type and reduction,
 // once per step.
-TUTTI_HOST_DEVICE inline void thread_block_fold(const FoldTask& task, FoldOperands operands, ThreadGroup threads) {
+TUTTI_HOST_DEVICE inline void thread_block_fold(FoldTask task, FoldOperands operands, ThreadGroup threads) {
+  const FoldForm form = form_of(task.type, task.reduction);
+  task.type = form.type;
+  task.reduction = form.reduction;
+  operands.count *= form.parts;
   const FoldTask plain = simplest_equivalent(task, operands);
   const bool divides = task.reduction == Reduction::avg && operands.complete && task.ranks > 1;
   const bool scales = task.reduction == Reduction::pre_mul_sum && operands.scaled[0] != 0;
@@ -158,6 +172,7 @@ TUTTI_HOST_DEVICE inline void thread_block_fold(const FoldTask& task, FoldOperan
     return thread_block_copy(operands, operands.count * size_of(task.type), threads);
   }
   operands.head = pack_head(operands, operands.count * size_of(task.type));
+  if (is_bitwise(form.reduction)) return bitwise_fold(form.reduction, operands, threads);
   switch (task.type) {
     case DataType::int8: return fold_of<std::int8_t>(plain, operands, threads);
     case DataType::uint8: return fold_of<std::uint8_t>(plain, operands, threads);
@@ -173,6 +188,9 @@ TUTTI_HOST_DEVICE inline void thread_block_fold(const FoldTask& task, FoldOperan
     case DataType::float64: return fold_of<double>(plain, operands, threads);
     case DataType::float8_e4m3: return fold_of<Float8E4M3>(plain, operands, threads);
     case DataType::float8_e5m2: return fold_of<Float8E5M2>(plain, operands, threads);
+    case DataType::boolean:
+    case DataType::complex64:
+    case DataType::complex128: return;  // See thread_block_supports().
   }
 }
 

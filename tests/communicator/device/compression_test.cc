@@ -6,6 +6,7 @@
 #include "src/compression/format.h"
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/device/part.h"
+#include "tests/executor/elements.h"
 
 namespace tutti::test {
 namespace {
@@ -113,7 +114,7 @@ std::vector<CompressedCall> compressed_calls(Rank ranks, std::mt19937_64& random
         const auto turn = static_cast<std::uint32_t>(random() % 36);
         calls.push_back({.problem = problem,
                          .type = kTypes[turn % 3],
-                         .reduction = static_cast<Reduction>(turn / 3 % kReductions),
+                         .reduction = kFloatReductions[turn / 3 % std::size(kFloatReductions)],
                          .count = counts[f % 4 == 0 && ranks < 4 ? 2 : f % 2],
                          .in_place = turn >= 18,
                          .options = sending(compression, algorithm->name())});

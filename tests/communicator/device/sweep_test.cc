@@ -22,7 +22,7 @@ constexpr std::uint32_t kEmulatorShare = 3;
 constexpr Rank kRankCounts[] = {1, 2, 4, 8};
 constexpr std::size_t kBatch = 6;  // Calls of a rank in flight.
 constexpr std::size_t kMaxElements = 5000;
-constexpr std::size_t kMemoryBytes = 2 * kBatch * 8 * (kMaxElements + 2) * sizeof(std::uint64_t);
+constexpr std::size_t kMemoryBytes = 2 * kBatch * 8 * (kMaxElements + 2) * size_of(DataType::complex128);
 
 struct SweepCall {
   TypedShape shape;
@@ -79,6 +79,7 @@ std::vector<SweepCall> sweep_calls(Rank ranks, Live live, Extent extent) {
       SweepCall call;
       call.shape.type = static_cast<DataType>(k % kDataTypes);
       call.shape.reduction = static_cast<Reduction>(k / kDataTypes);
+      if (!thread_block_supports(call.shape.type, call.shape.reduction)) continue;
       call.shape.shape.problem = {.collective = collective, .ranks = ranks, .groups = {}};
       if (has_root(collective)) call.shape.shape.problem.root = static_cast<Rank>(random() % ranks);
       call.shape.shape.count = 1 + random() % (random() % 16 == 0 ? kMaxElements : 300);
@@ -143,6 +144,23 @@ TEST_P(SweepOfThreads, ComputesCorrectBits) {
     for (std::thread& thread : threads) thread.join();
     ASSERT_EQ(reports, std::vector<std::string>(n, "right"));
   }
+}
+
+TEST_P(SweepOfThreads, RefusesProductsOfComplexNumbers) {
+  DeviceRanks ranks(*rig_, 1);
+  TypedMemory memory(ranks, 1024);
+  TypedShape shape = {.type = DataType::complex64, .reduction = Reduction::prod};
+  shape.shape.problem = {.collective = Collective::all_reduce, .ranks = 1, .groups = {}};
+  shape.shape.count = 3;
+  const TypedPart part(memory, 0, shape, true);
+  DeviceCall call = ranks.call(0, part.call());
+  const Status refused = enqueue({&call, 1});
+  EXPECT_EQ(refused.code(), Code::unsupported);
+  EXPECT_NE(refused.message().find("prod of complex64 is not available on GPUs"), std::string::npos)
+      << refused.message();
+  call.call.reduction = Reduction::sum;
+  EXPECT_TRUE(enqueue({&call, 1}).ok());
+  EXPECT_TRUE(rig_->synchronize(ranks.stream(0)).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SweepOfThreads, testing::ValuesIn(device_kinds()), kind_of);

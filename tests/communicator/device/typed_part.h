@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "src/executor/numeric_reduce.h"
@@ -31,36 +32,52 @@ inline std::int64_t number(const TypedShape& shape, Rank rank, std::uint64_t i) 
   std::uint64_t word = (i * 64 + rank + 1) * 0x9e3779b97f4a7c15ULL + shape.shape.turn;
   word = (word ^ (word >> 29)) * 0xbf58476d1ce4e5b9ULL;
   const auto any = static_cast<std::int64_t>(word >> 40);
+  if (shape.type == DataType::boolean) return any % 2;
   switch (shape.reduction) {
     case Reduction::sum: return any % 3 - 1;
     case Reduction::prod: return any % 3 == 2 ? -1 : any % 3 + 1;
     case Reduction::min:
     case Reduction::max: return is_float(shape.type) ? any % 17 - 8 : any % 201 - 100;
     case Reduction::avg: return is_float(shape.type) ? any % 2 : any % 16;
+    case Reduction::band:
+    case Reduction::bor:
+    case Reduction::bxor: return any % 251 - 125;
     case Reduction::pre_mul_sum: return any % 2;
   }
   return 0;
 }
 
-// Returns the bits of a number in the type; integers are truncated.
+// Returns the number in the type; integers are truncated. The imaginary part of a complex number is the negative of the
+// real part, which holds for sums and averages too.
 template <typename T>
-Bits<T> bits_of(double number) {
+T value_of(double number) {
   if constexpr (is_narrow_float<T>) {
-    return from_float<T>(static_cast<float>(number)).bits;
+    return from_float<T>(static_cast<float>(number));
   } else if constexpr (Format<T>::is_float) {
-    return __builtin_bit_cast(Bits<T>, static_cast<T>(number));
+    return static_cast<T>(number);
+  } else if constexpr (std::is_same_v<T, Bool>) {
+    return {number != 0};
+  } else if constexpr (requires(T value) { value.imaginary; }) {
+    using Real = decltype(T::real);
+    return {static_cast<Real>(number), Real{0} - static_cast<Real>(number)};
   } else {
-    return static_cast<Bits<T>>(static_cast<std::int64_t>(number));
+    return static_cast<T>(static_cast<std::int64_t>(number));
   }
+}
+
+inline double bitwise(Reduction reduction, double a, double b) {
+  const auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
+  if (reduction == Reduction::band) return static_cast<double>(x & y);
+  return static_cast<double>(reduction == Reduction::bor ? x | y : x ^ y);
 }
 
 // Converts the number for comparison in the order of the type: for unsigned types, -1 is the largest.
 template <typename T>
 auto ordered(double number) {
-  if constexpr (Format<T>::is_float) {
-    return number;
-  } else {
+  if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(static_cast<std::int64_t>(number));
+  } else {
+    return number;
   }
 }
 
@@ -76,24 +93,31 @@ double reduced(const TypedShape& shape, std::uint64_t element) {
       case Reduction::prod: all *= one; break;
       case Reduction::min: all = ordered<T>(one) < ordered<T>(all) ? one : all; break;
       case Reduction::max: all = ordered<T>(one) > ordered<T>(all) ? one : all; break;
+      case Reduction::band:
+      case Reduction::bor:
+      case Reduction::bxor: all = bitwise(shape.reduction, all, one); break;
       case Reduction::pre_mul_sum: all += one * factor(rank); break;
     }
   }
   return shape.reduction == Reduction::avg ? all / shape.shape.problem.ranks : all;
 }
 
-// Returns the bits of an input element. Collectives that only move data use arbitrary bits.
+// Returns an input element. Collectives that only move data use arbitrary bits.
 template <typename T>
-Bits<T> input_bits(const TypedShape& shape, Rank rank, std::uint64_t i) {
-  if (reduces(shape.shape.problem.collective)) return bits_of<T>(static_cast<double>(number(shape, rank, i)));
-  return static_cast<Bits<T>>(static_cast<std::uint64_t>(element(shape.shape, rank, i)) * 0x9e3779b97f4a7c15ULL >> 8);
+T input_value(const TypedShape& shape, Rank rank, std::uint64_t i) {
+  if (reduces(shape.shape.problem.collective)) return value_of<T>(static_cast<double>(number(shape, rank, i)));
+  const auto word = static_cast<std::uint64_t>(element(shape.shape, rank, i)) * 0x9e3779b97f4a7c15ULL;
+  const std::uint64_t words[] = {word >> 8, word};
+  T value;
+  std::memcpy(&value, words, sizeof value);
+  return value;
 }
 
 template <typename T>
-Bits<T> output_bits(const TypedShape& shape, Rank rank, std::uint64_t i) {
+T output_value(const TypedShape& shape, Rank rank, std::uint64_t i) {
   const Origin from = origin(shape.shape, rank, i);
-  if (!reduces(shape.shape.problem.collective)) return input_bits<T>(shape, from.rank, from.element);
-  return bits_of<T>(reduced<T>(shape, from.element));
+  if (!reduces(shape.shape.problem.collective)) return input_value<T>(shape, from.rank, from.element);
+  return value_of<T>(reduced<T>(shape, from.element));
 }
 
 // Memory that the rank's stream and the host can access. begin_anew() frees all of it for the next batch of calls.
@@ -101,7 +125,7 @@ class TypedMemory {
  public:
   explicit TypedMemory(DeviceRanks& ranks, std::size_t bytes) : memory_(ranks.take<std::byte>(bytes)), bytes_(bytes) {}
   void begin_anew() { taken_ = 0; }
-  // Returns memory that is aligned to the largest type, but not to the access width of a device.
+  // Returns memory that is aligned for each type, but not to the access width of a device.
   std::byte* take(std::size_t bytes) {
     std::byte* chunk = memory_ + taken_;
     taken_ += (bytes + 2 * sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t) * sizeof(std::uint64_t);
@@ -136,7 +160,7 @@ class TypedPart {
       std::memset(output_, 0x5a, output_bytes);
     }
     visit(shape.type, [&]<typename T>(Type<T>) {
-      for (std::uint64_t i = 0; i < inputs; ++i) put(input_, i, input_bits<T>(shape_, rank_, i));
+      for (std::uint64_t i = 0; i < inputs; ++i) put(input_, i, input_value<T>(shape_, rank_, i));
     });
   }
 
@@ -153,22 +177,30 @@ class TypedPart {
   std::string complaint() const {
     return visit(shape_.type, [&]<typename T>(Type<T>) -> std::string {
       for (std::uint64_t i = 0; i < outputs_; ++i) {
-        Bits<T> found;
-        std::memcpy(&found, output_ + i * sizeof found, sizeof found);
-        const Bits<T> wanted = output_bits<T>(shape_, rank_, i);
-        if (found == wanted) continue;
+        const std::byte* found = output_ + i * sizeof(T);
+        const T wanted = output_value<T>(shape_, rank_, i);
+        if (std::memcmp(found, &wanted, sizeof wanted) == 0) continue;
         return describe(shape_.shape.problem) + ", " + name(shape_.reduction) + " of " + name(shape_.type) + ", rank " +
                std::to_string(rank_) + ": element " + std::to_string(i) + " of " + std::to_string(outputs_) +
-               " has the bits " + std::to_string(found) + ", not " + std::to_string(wanted);
+               " has the bytes " + hex(found, sizeof(T)) + ", not " + hex(&wanted, sizeof wanted);
       }
       return "";
     });
   }
 
  private:
-  template <typename B>
-  static void put(std::byte* to, std::uint64_t i, B bits) {
-    std::memcpy(to + i * sizeof bits, &bits, sizeof bits);
+  template <typename T>
+  static void put(std::byte* to, std::uint64_t i, T value) {
+    std::memcpy(to + i * sizeof value, &value, sizeof value);
+  }
+  static std::string hex(const void* bytes, std::size_t count) {
+    std::string text;
+    for (std::size_t i = 0; i < count; ++i) {
+      char digits[3];
+      std::snprintf(digits, sizeof digits, "%02x", static_cast<const unsigned char*>(bytes)[i]);
+      text += digits;
+    }
+    return text;
   }
 
   TypedShape shape_;
