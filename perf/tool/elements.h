@@ -18,7 +18,7 @@ struct Element {
 };
 const std::vector<Element>& all_elements();
 
-// sum, prod, min, max, avg, mulsum (a pre-multiplied sum whose scalar differs between ranks).
+// sum, prod, min, max, avg, band, bor, bxor, mulsum (a pre-multiplied sum whose scalar differs between ranks).
 struct Operation {
   const char* name;
   tutti_reduction reduction;  // Unused for mulsum, which is created per communicator.
@@ -26,7 +26,10 @@ struct Operation {
 };
 const std::vector<Operation>& all_operations();
 
-// The bits of an integer up to max(64, element.exact) that is exact in the type.
+// True if the library defines the operation for the type.
+bool supports(const Element& element, const Operation& operation, bool on_gpu);
+
+// The first 8 bytes of an integer up to max(64, element.exact) that is exact in the type; all other bytes are 0.
 std::uint64_t bits_of(const Element& element, std::uint32_t value);
 
 }  // namespace perf

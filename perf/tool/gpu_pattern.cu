@@ -12,19 +12,30 @@ constexpr std::size_t kMaxValues = 4097;
 __device__ std::size_t first_of_thread() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ std::size_t threads() { return std::size_t{gridDim.x} * blockDim.x; }
 
+__device__ void assign(Wide& word, std::uint64_t bits) { word = {bits, 0}; }
+template <typename Word>
+__device__ void assign(Word& word, std::uint64_t bits) {
+  word = static_cast<Word>(bits);
+}
+
+__device__ bool differ(const Wide& word, std::uint64_t bits) { return word.low != bits || word.high != 0; }
+template <typename Word>
+__device__ bool differ(Word word, std::uint64_t bits) {
+  return word != static_cast<Word>(bits);
+}
+
 // A word has the size of an element. Little-endian: its bits are the first bytes of a value's bits.
 template <typename Word>
 __global__ void fill_words(Word* memory, Values values, const std::uint64_t* bits, std::uint32_t rank,
                            std::size_t count) {
-  for (std::size_t i = first_of_thread(); i < count; i += threads())
-    memory[i] = static_cast<Word>(bits[values.of(rank, i)]);
+  for (std::size_t i = first_of_thread(); i < count; i += threads()) assign(memory[i], bits[values.of(rank, i)]);
 }
 
 template <typename Word>
 __global__ void compare_words(const Word* memory, Output output, const std::uint64_t* bits, unsigned long long* wrong) {
   for (std::size_t block = 0; block < output.blocks; ++block, memory += output.count) {
     for (std::size_t i = first_of_thread(); i < output.count; i += threads()) {
-      if (memory[i] != static_cast<Word>(bits[output.at(block, i)])) atomicAdd(wrong, 1ULL);
+      if (differ(memory[i], bits[output.at(block, i)])) atomicAdd(wrong, 1ULL);
     }
   }
 }
@@ -37,6 +48,7 @@ void with_word(std::uint32_t element_bytes, Do&& run) {
     case 2: return run(std::uint16_t{});
     case 4: return run(std::uint32_t{});
     case 8: return run(std::uint64_t{});
+    case 16: return run(Wide{});
     default: fail("no kernel fills elements of %u bytes", element_bytes);
   }
 }

@@ -21,10 +21,10 @@ constexpr OptionRow kTable[] = {
     {"agg_iters", 'm', "N", kTests, "Calls in each group; a group is one iteration. Default 1."},
     {"warmup_iters", 'w', "N", kTests, "Untimed iterations before the timed ones. Default 5."},
     {"check", 'c', "N", kTests, "Calls per row whose results are checked; 0: none. Default 1."},
-    {"op", 'o', "NAME", kTests, "Reduction: sum, prod, min, max, avg, mulsum or all. Default sum."},
+    {"op", 'o', "NAME", kTests, "Reduction: sum, prod, min, max, avg, band, bor, bxor, mulsum or all. Default sum."},
     {"datatype", 'd', "NAME", kTests,
      "Element type: float, double, half, bfloat16, f8e4m3, f8e5m2, int8, int16, int32, int64, uint8, uint16, uint32, "
-     "uint64 or all. Default float."},
+     "uint64, bool, complex64, complex128 or all. Default float."},
     {"root", 'r', "RANK", kTests, "Root rank of broadcast, reduce, gather and scatter, or all. Default 0."},
     {"nthreads", 't', "N", kTests,
      "Threads per process, each with a rank (or with -g ranks). Under a launcher only with --ranks. Default 1."},

@@ -63,7 +63,7 @@ std::vector<Operation> operations_named(const char* text) {
   for (const Operation& operation : all_operations()) {
     if (std::strcmp(text, operation.name) == 0) return {operation};
   }
-  fail("--op %s: must be one of sum, prod, min, max, avg, mulsum, all", text);
+  fail("--op %s: must be one of sum, prod, min, max, avg, band, bor, bxor, mulsum, all", text);
 }
 
 std::vector<Element> elements_named(const char* text) {
@@ -151,6 +151,17 @@ void settle_sizes(Options& options, const std::string& given) {
     fail("--minbytes 0 does not grow by a factor; pass 1 or more, or --stepbytes instead of --stepfactor");
 }
 
+// Fails if the library reduces none of the types by any of the operations.
+void check_operations(const Options& options) {
+  for (const Element& element : options.elements) {
+    for (const Operation& operation : options.operations) {
+      if (supports(element, operation, options.memory == Memory::cuda)) return;
+    }
+  }
+  fail("--op %s is not defined for --datatype %s%s", options.operations.front().name, options.elements.front().name,
+       options.memory == Memory::cuda ? " on GPUs" : "");
+}
+
 void settle_ranks(Options& options) {
   if (options.memory == Memory::cuda) return;
   options.threads *= std::exchange(options.per_thread, 1);
@@ -193,6 +204,7 @@ Options parse_options(int argc, char** argv) {
          options.processes);
   if (options.hosts.empty() && options.ssh != Options().ssh)
     std::fprintf(stderr, "%s: ignoring --ssh, which applies to --hosts only\n", program_name());
+  check_operations(options);
   settle_ranks(options);
   return options;
 }

@@ -1,6 +1,7 @@
 #include "perf/tool/pattern.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace perf {
@@ -8,17 +9,32 @@ namespace {
 
 constexpr std::uint32_t kDoublings = 6;  // Every type represents 2^6 exactly; a product is a power of two.
 
+// Reductions of bool as bitwise operations on 0 and 1.
+tutti_reduction logical(tutti_reduction reduction) {
+  switch (reduction) {
+    case tutti_sum:
+    case tutti_max: return tutti_bor;
+    case tutti_prod:
+    case tutti_min: return tutti_band;
+    default: return reduction;
+  }
+}
+
 Values values_for(const Element& element, const Operation& operation, std::uint32_t ranks) {
   const std::uint32_t budget = operation.is_mulsum ? element.exact / 2 : element.exact;
   Values values = {};
   values.reduction = operation.reduction;
   values.is_mulsum = operation.is_mulsum;
   values.ranks = values.active = ranks;
-  switch (operation.reduction) {
+  if (element.type == tutti_bool) values.reduction = logical(operation.reduction);
+  switch (values.reduction) {
     case tutti_prod: values.active = std::min(ranks, kDoublings), values.most = 2; break;
     case tutti_min:
     case tutti_max: values.most = element.exact; break;
     case tutti_avg: values.most = budget / ranks; break;
+    case tutti_band:
+    case tutti_bor:
+    case tutti_bxor: values.most = std::bit_floor(element.exact + 1) - 1; break;
     default: values.active = std::min(ranks, budget), values.most = budget / values.active; break;
   }
   return values;
@@ -35,8 +51,8 @@ Pattern::Pattern(const Element& element, const Operation& operation, int ranks, 
 void Pattern::fill(void* memory, int rank, std::size_t first, std::size_t count) const {
   char* bytes = static_cast<char*>(memory);
   for (std::size_t i = 0; i < count; ++i, bytes += element_.size) {
-    std::memcpy(bytes, &bits_[values_.of(static_cast<std::uint32_t>(rank), first + i)],
-                element_.size);  // Little-endian.
+    const Wide wide = {bits_[values_.of(static_cast<std::uint32_t>(rank), first + i)], 0};
+    std::memcpy(bytes, &wide, element_.size);  // Little-endian.
   }
 }
 
@@ -57,8 +73,10 @@ std::uint64_t Pattern::wrong(const void* memory, const Output& output) const {
   const char* bytes = static_cast<const char*>(memory);
   std::uint64_t mismatches = 0;
   for (std::size_t block = 0; block < output.blocks; ++block) {
-    for (std::size_t i = 0; i < output.count; ++i, bytes += element_.size)
-      mismatches += std::memcmp(bytes, &bits_[output.at(block, i)], element_.size) != 0;
+    for (std::size_t i = 0; i < output.count; ++i, bytes += element_.size) {
+      const Wide wide = {bits_[output.at(block, i)], 0};
+      mismatches += std::memcmp(bytes, &wide, element_.size) != 0;
+    }
   }
   return mismatches;
 }

@@ -23,7 +23,7 @@ class Pattern {
   // Expected content of a rank's output after a call with blocks of `count` elements.
   Output output(const Collective& collective, const Position& position, std::size_t count) const;
 
-  // For GpuPattern: the bits of each value in an element.
+  // For GpuPattern: the first 8 bytes of each value in an element; all other bytes are 0.
   const Values& values() const { return values_; }
   const std::vector<std::uint64_t>& bits() const { return bits_; }
   std::uint32_t element_bytes() const { return element_.size; }

@@ -58,7 +58,7 @@ Call Rank::call_of(const Case& one) {
   call.comm = comm_;
   call.stream = site_->stream();
   if (one.operation.is_mulsum) {
-    const std::uint64_t scalar = bits_of(one.element, Pattern::scalar(at_.rank));
+    const Wide scalar = {bits_of(one.element, Pattern::scalar(at_.rank)), 0};
     require(tutti_reduction_create_pre_mul_sum(&scalar, call.type, comm_, &call.reduction), "creating the reduction");
   }
   return call;

@@ -132,6 +132,7 @@ class ThreadRun {
     const int last_root = collective_.has_root && options_.root < 0 ? rank_count_ - 1 : first_root;
     for (const Element& element : options_.elements) {
       for (const Operation& operation : collective_.reduces() ? options_.operations : none) {
+        if (!supports(element, operation, options_.memory == Memory::cuda)) continue;
         for (int root = first_root; root <= last_root; ++root) measure_row(bytes, element, operation, root);
       }
     }
@@ -149,8 +150,7 @@ class ThreadRun {
   void measure_row(std::uint64_t bytes, const Element& element, const Operation& operation, int root) {
     Row row;
     row.count = count_of(bytes, element);
-    const std::size_t blocks = collective_.divides() ? static_cast<std::size_t>(rank_count_) : 1;
-    row.bytes = row.count * blocks * element.size;
+    row.bytes = row.count * element.size * static_cast<std::size_t>(collective_.divides() ? rank_count_ : 1);
     row.type = element.name;
     row.operation = operation.name;
     row.root = collective_.has_root ? root : -1;

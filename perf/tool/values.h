@@ -41,6 +41,11 @@ struct Output {
   }
 };
 
+// Element of up to 16 bytes: the first 8, and the others.
+struct Wide {
+  std::uint64_t low, high;
+};
+
 // A rank's scalar for mulsum.
 PERF_HOST_DEVICE inline std::uint32_t scalar_of(std::uint32_t rank) { return rank % 2 == 0 ? 1 : 2; }
 
@@ -79,6 +84,9 @@ PERF_HOST_DEVICE inline std::uint32_t Values::reduced(std::size_t index) const {
       case tutti_prod: result *= next; break;
       case tutti_min: result = next < result ? next : result; break;
       case tutti_max: result = next > result ? next : result; break;
+      case tutti_band: result &= next; break;
+      case tutti_bor: result |= next; break;
+      case tutti_bxor: result ^= next; break;
       default: result += next; break;
     }
   }

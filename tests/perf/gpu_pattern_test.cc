@@ -42,7 +42,8 @@ std::vector<char> right_output(const Pattern& pattern, const Output& output) {
   std::vector<char> bytes;
   for (std::size_t block = 0; block < output.blocks; ++block) {
     for (std::size_t i = 0; i < output.count; ++i) {
-      const auto* word = reinterpret_cast<const char*>(&pattern.bits()[output.at(block, i)]);
+      const Wide wide = {pattern.bits()[output.at(block, i)], 0};
+      const auto* word = reinterpret_cast<const char*>(&wide);
       bytes.insert(bytes.end(), word, word + pattern.element_bytes());
     }
   }
