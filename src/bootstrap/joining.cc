@@ -20,15 +20,6 @@ constexpr std::int64_t kOutcomeMs = 1000;
 constexpr std::int64_t kLastWordsMs = 500;
 constexpr std::int64_t kEarlierMs = 1000;
 
-std::string hex(const Digest& digest) {
-  std::string text;
-  for (std::size_t i = 0; i < 16; ++i) {
-    text += "0123456789abcdef"[digest[i] >> 4];
-    text += "0123456789abcdef"[digest[i] & 15];
-  }
-  return text;
-}
-
 }  // namespace
 
 Joining::Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& options)
@@ -106,10 +97,8 @@ Status Joining::take_steps() {
   return finish();
 }
 
-// The name cannot be guessed, so no other process can take it first.
 Endpoint Joining::mesh_endpoint(Rank rank) const {
-  const Digest name = digest(credentials_.key, {bytes_of("mesh"), bytes_of(rank)});
-  return {{}, "tutti." + hex(name), SOCK_SEQPACKET};
+  return {{}, hidden_name(credentials_.key, "mesh", rank), SOCK_SEQPACKET};
 }
 
 // The scope id of a link-local address depends on the host; the interface name yields that of this host.

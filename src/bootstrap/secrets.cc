@@ -73,6 +73,16 @@ Digest digest(const Secret& key, std::initializer_list<Bytes> parts) {
   return result;
 }
 
+std::string hidden_name(const Secret& key, std::string_view purpose, Rank rank) {
+  const Digest name = digest(key, {bytes_of(purpose), bytes_of(rank)});
+  std::string text = "tutti.";
+  for (std::size_t i = 0; i < 16; ++i) {
+    text += "0123456789abcdef"[name[i] >> 4];
+    text += "0123456789abcdef"[name[i] & 15];
+  }
+  return text;
+}
+
 bool equal(const Digest& a, const Digest& b) { return ::sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
 
 Result<Secret> communicator_key(const UniqueId& id, const std::string& secret_file) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "src/base/rank.h"
 #include "src/base/status.h"
 #include "src/bootstrap/unique_id.h"
 
@@ -29,6 +30,9 @@ Status fill_randomly(std::span<std::byte> bytes);
 
 // Digest of all parts with their lengths, so that different splits give different digests.
 Digest digest(const Secret& key, std::initializer_list<Bytes> parts);
+// Returns the name of a rank's abstract unix socket. Only holders of the key can guess it, so no other process can take
+// it first.
+std::string hidden_name(const Secret& key, std::string_view purpose, Rank rank);
 bool equal(const Digest& a, const Digest& b);  // Constant time.
 
 // Fails unless the file contains a secret and only its owner can read it. Succeeds if the path is empty.
