@@ -3,7 +3,7 @@
 
 # Tests in these folders start ranks as threads or processes. The build with ThreadSanitizer has no others. Their ranks mostly
 # wait for each other, so several tests run at the same time; tests that compare times have the property RUN_SERIAL.
-set(TUTTI_TEST_FOLDERS_WITH_RANKS executor transports bootstrap communicator device api nccl)
+set(TUTTI_TEST_FOLDERS_WITH_RANKS executor transports bootstrap messages communicator device api nccl)
 
 set(TUTTI_TEST_FOLDERS "" CACHE STRING "Folders below tests/ to build; empty means all. Others, the tools and perf are left out")
 set(TUTTI_TEST_PREFIX "" CACHE STRING "Put before the name of each test, to make names unique among builds: asan/")
