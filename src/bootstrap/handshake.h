@@ -22,6 +22,7 @@ enum class Role : std::uint32_t {
   mesh = 3,        // A rank calls a lower rank on its host.
   invitation = 4,  // A rank of a launcher asks rank 0 for the unique id.
   peer = 5,        // A rank calls a lower rank on another host.
+  message = 6,     // A rank calls a rank to which it sends a message with a tag.
 };
 
 inline constexpr Rank kRendezvous = ~Rank{0};

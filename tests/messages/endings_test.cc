@@ -1,0 +1,135 @@
+// End of requests without a message: cancellation, departure and death of ranks, failure of the communicator.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/messages/party.h"
+
+namespace tutti::test {
+namespace {
+
+std::size_t entries_of(const char* folder) {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) count += entry.exists() || true ? 1 : 0;
+  return count;
+}
+
+TEST(Cancel, EndsReceive_WithoutTakingMessage) {
+  const Party party(2);
+  const auto cancelled = receive(party[1], 0, 1, 5);
+  EXPECT_TRUE(party[1].cancel(*cancelled->request));
+  EXPECT_EQ(cancelled->outcome(), "irecv(5 int32, from rank 0, tag 1) was cancelled");
+  EXPECT_EQ(cancelled->request->status().code(), Code::aborted);
+  const auto sent = send(party[0], 1, 1, numbers(5));
+  const auto received = receive(party[1], 0, 1, 5);
+  EXPECT_EQ(received->outcome(), "ok");
+  EXPECT_EQ(received->values, sent->values);
+  EXPECT_TRUE(party[1].cancel(*received->request));
+}
+
+TEST(Cancel, WithdrawsLargeSend_SoThatNextMessageMatches) {
+  const Party party(2);
+  const auto cancelled = send(party[0], 1, 1, numbers(kLargestEager + 1));
+  await_arrival(party[1], 0, 1);
+  EXPECT_TRUE(party[0].cancel(*cancelled->request));
+  EXPECT_EQ(cancelled->request->status().code(), Code::aborted);
+  const auto sent = send(party[0], 1, 1, numbers(5));
+  const auto marker = send(party[0], 1, 2, {});
+  await_arrival(party[1], 0, 2);
+  const auto received = receive(party[1], 0, 1, 5);
+  EXPECT_EQ(received->outcome(), "ok");
+  EXPECT_EQ(received->values, sent->values);
+}
+
+TEST(Cancel, WithdrawsLargeSendToSelf) {
+  const Party party(1);
+  const auto cancelled = send(party[0], 0, 1, numbers(kLargestEager + 1));
+  EXPECT_TRUE(party[0].cancel(*cancelled->request));
+  EXPECT_FALSE(party[0].probe(0, 1).value());
+}
+
+TEST(Leave, DeliversEarlierMessages_ThenEndsRequests) {
+  Party party(2);
+  const auto large = receive(party[1], 0, 1, kLargestEager + 1);
+  const auto sent = send(party[0], 1, 1, numbers(kLargestEager + 1));
+  EXPECT_EQ(large->outcome(), "ok");
+  EXPECT_EQ(sent->outcome(), "ok");
+  const auto small = send(party[0], 1, 2, numbers(5));
+  EXPECT_EQ(small->outcome(), "ok");
+  const auto pending = receive(party[1], 0, 3, 5);
+  party.leave(0);
+  EXPECT_EQ(pending->outcome(), "rank 0 has left the communicator on test");
+  EXPECT_EQ(pending->request->status().code(), Code::remote);
+  const auto received = receive(party[1], 0, 2, 5);
+  EXPECT_EQ(received->outcome(), "ok");
+  EXPECT_EQ(received->values, small->values);
+  const MessageCall late = {MessageDirection::receive, 0, 3, 0, DataType::int32, nullptr};
+  EXPECT_EQ(party[1].receive(late).status().message(), "rank 0 has left the communicator on test");
+  EXPECT_TRUE(party.failure().ok());
+}
+
+TEST(Leave, EndsRequests_WhenNoMessageWasExchanged) {
+  Party party(2);
+  const auto received = receive(party[1], 0, 1, 5);
+  party.leave(0);
+  EXPECT_EQ(received->outcome(), "rank 0 has left the communicator on test");
+  const MessageCall late = {MessageDirection::send, 0, 1, 0, DataType::int32, nullptr};
+  EXPECT_EQ(party[1].send(late).status().message(), "rank 0 has left the communicator on test");
+  EXPECT_TRUE(party.failure().ok());
+}
+
+TEST(Leave, EndsOwnRequestsAsInvalidUsage) {
+  Party party(2);
+  const auto received = receive(party[0], kAnyRank, 1, 5);
+  const auto sent = send(party[0], 1, 1, numbers(kLargestEager + 1));
+  await_arrival(party[1], 0, 1);
+  party.leave(0);
+  EXPECT_EQ(received->outcome(),
+            "irecv(5 int32, from any rank, tag 1) was not complete when the communicator on test ended: wait for "
+            "requests before you finalize or destroy it");
+  EXPECT_EQ(received->request->status().code(), Code::invalid_usage);
+  EXPECT_EQ(sent->request->status().code(), Code::invalid_usage);
+  EXPECT_EQ(receive(party[1], 0, 1, kLargestEager + 1)->outcome(), "rank 0 has left the communicator on test");
+}
+
+TEST(Failure, EndsRequestsOfAllKinds) {
+  Party party(2);
+  const auto any = receive(party[1], kAnyRank, 1, 5);
+  const auto large = send(party[1], 0, 2, numbers(kLargestEager + 1));
+  await_arrival(party[0], 1, 2);
+  party.fail(aborted_error("rank 0 aborted the communicator"));
+  EXPECT_EQ(any->outcome(), "rank 0 aborted the communicator");
+  EXPECT_EQ(large->outcome(), "rank 0 aborted the communicator");
+  EXPECT_EQ(any->request->status().code(), Code::aborted);
+  const MessageCall late = {MessageDirection::receive, 0, 3, 0, DataType::int32, nullptr};
+  EXPECT_EQ(party[1].receive(late).status().code(), Code::aborted);
+}
+
+TEST(Failure, FailsCommunicator_WhenPeerClosesConnectionWithoutGoodbye) {
+  Party party(3);
+  EXPECT_EQ(send(party[0], 1, 1, numbers(5))->outcome(), "ok");
+  await_arrival(party[1], 0, 1);
+  const auto received = receive(party[1], 2, 1, 5);
+  party.close(0);
+  const std::string text = "rank 0 closed its connection for tagged messages; while exchanging tagged messages on test";
+  EXPECT_EQ(received->outcome(), text);
+  EXPECT_EQ(party.failure().message(), text);
+  EXPECT_EQ(party.failure().code(), Code::remote);
+}
+
+TEST(Service, EndsThreadAndDescriptorsWithLastEndpoint) {
+  const std::size_t threads = entries_of("/proc/self/task");
+  const std::size_t descriptors = entries_of("/proc/self/fd");
+  {
+    const Party party(3);
+    const auto received = receive(party[1], 0, 1, 5);
+    EXPECT_EQ(send(party[0], 1, 1, numbers(5))->outcome(), "ok");
+    EXPECT_EQ(received->outcome(), "ok");
+    EXPECT_EQ(entries_of("/proc/self/task"), threads + 1);
+  }
+  EXPECT_EQ(entries_of("/proc/self/task"), threads);
+  EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,158 @@
+// Endpoints of several ranks in this process, with a stand-in for their communicator.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/bootstrap/address.h"
+#include "src/messages/endpoint.h"
+#include "src/messages/service.h"
+
+namespace tutti::test {
+
+constexpr std::int64_t kHangMs = 20'000;  // Turns a hang into a failure.
+
+struct PartyOptions {
+  bool over_tcp = false;
+  Protection protection = Protection::none;
+};
+
+class Party {
+ public:
+  explicit Party(Rank ranks, const PartyOptions& options = {}) : options_(options), members_(ranks) {
+    TUTTI_ASSERT(fill_randomly(std::as_writable_bytes(std::span(credentials_.key))).ok());
+    for (Rank rank = 0; rank < ranks; ++rank) start(rank);
+  }
+  ~Party() {
+    for (Rank rank = 0; rank < members_.size(); ++rank) close(rank);
+  }
+
+  MessageEndpoint& operator[](Rank rank) const { return *members_[rank].endpoint; }
+
+  // Fails the communicator of all ranks.
+  void fail(Status status) {
+    const std::lock_guard lock(mutex_);
+    if (failure_.ok()) failure_ = std::move(status);
+  }
+  Status failure() {
+    const std::lock_guard lock(mutex_);
+    return {failure_.code(), failure_.message()};
+  }
+  void leave(Rank rank) {
+    members_[rank].endpoint->finish();
+    {
+      const std::lock_guard lock(mutex_);
+      members_[rank].left = true;
+    }
+    close(rank);
+  }
+  // Closes the sockets of a rank without a goodbye, as the death of its process does.
+  void close(Rank rank) {
+    if (members_[rank].endpoint != nullptr) members_[rank].endpoint->close();
+    members_[rank].endpoint = nullptr;
+  }
+
+ private:
+  struct Member {
+    std::shared_ptr<MessageEndpoint> endpoint;
+    Address address;
+    bool left = false;
+  };
+
+  Endpoint endpoint_of(Rank rank) const {
+    if (options_.over_tcp) return {members_[rank].address, "", SOCK_STREAM};
+    return {{}, hidden_name(credentials_.key, "test", rank), SOCK_STREAM};
+  }
+
+  void start(Rank rank) {
+    members_[rank].address = loopback_address();
+    std::vector<Socket> listeners;
+    listeners.push_back(listen_at(endpoint_of(rank)).value());
+    if (options_.over_tcp) members_[rank].address = local_address(listeners.back()).value();
+    MessageMembership membership;
+    membership.rank = rank;
+    membership.ranks = static_cast<Rank>(members_.size());
+    membership.name = " on test";
+    membership.credentials = credentials_;
+    membership.protection = options_.protection;
+    membership.is_remote = [this](Rank) { return options_.over_tcp; };
+    membership.address = [this](Rank peer) -> Result<std::optional<Endpoint>> {
+      return std::optional(endpoint_of(peer));
+    };
+    membership.failure = [this] { return failure(); };
+    membership.fail = [this](Status status) {
+      fail(std::move(status));
+      return failure();
+    };
+    membership.has_left = [this](Rank peer) {
+      const std::lock_guard lock(mutex_);
+      return members_[peer].left;
+    };
+    members_[rank].endpoint = std::make_shared<MessageEndpoint>(membership, std::move(listeners), *service_);
+    service_->add(members_[rank].endpoint);
+  }
+
+  const PartyOptions options_;
+  std::shared_ptr<MessageService> service_ = MessageService::of_process().value();
+  Credentials credentials_{};
+  std::mutex mutex_;
+  Status failure_;
+  std::vector<Member> members_;
+};
+
+// A buffer of int32 with its request.
+struct Transfer {
+  std::vector<std::int32_t> values;
+  RequestPointer request;
+
+  // Waits for the request. Returns "ok", or its error.
+  std::string outcome() const {
+    if (!request->wait(Deadline::after_ms(kHangMs))) return "hangs";
+    const Status status = request->status();
+    return status.ok() ? "ok" : std::string(status.message());
+  }
+};
+
+inline std::unique_ptr<Transfer> send(MessageEndpoint& from, Rank to, std::uint64_t tag,
+                                      std::vector<std::int32_t> values) {
+  auto transfer = std::make_unique<Transfer>();
+  transfer->values = std::move(values);
+  transfer->request = from.send({MessageDirection::send, to, tag, transfer->values.size(), DataType::int32,
+                                 reinterpret_cast<std::byte*>(transfer->values.data())})
+                          .value();
+  return transfer;
+}
+
+inline std::unique_ptr<Transfer> receive(MessageEndpoint& to, Rank from, std::uint64_t tag, std::size_t count) {
+  auto transfer = std::make_unique<Transfer>();
+  transfer->values.resize(count);
+  transfer->request = to.receive({MessageDirection::receive, from, tag, count, DataType::int32,
+                                  reinterpret_cast<std::byte*>(transfer->values.data())})
+                          .value();
+  return transfer;
+}
+
+// Waits until a message has arrived. Returns its number of elements.
+inline std::uint64_t await_arrival(MessageEndpoint& endpoint, Rank from, std::uint64_t tag) {
+  const Deadline deadline = Deadline::after_ms(kHangMs);
+  while (!deadline.passed()) {
+    if (const auto found = endpoint.probe(from, tag).value()) return found->count;
+  }
+  ADD_FAILURE() << "no message arrived";
+  return 0;
+}
+
+inline std::vector<std::int32_t> numbers(std::size_t count, std::int32_t first = 0) {
+  std::vector<std::int32_t> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = first + static_cast<std::int32_t>(i);
+  return values;
+}
+
+constexpr std::size_t kLargestEager = kMaxEagerBytes / sizeof(std::int32_t);
+
+}  // namespace tutti::test
