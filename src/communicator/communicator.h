@@ -21,6 +21,7 @@
 namespace tutti {
 
 class Board;
+class MessageEndpoint;
 class Mesh;
 class DeviceCommunicator;
 struct CallRecord;
@@ -129,6 +130,12 @@ class Communicator {
   // it.
   virtual Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
                                                        const CommunicatorOptions& options) = 0;
+
+  // Returns this rank's end of messages with tags. Thread-safe. Fails if buffers lie in device memory.
+  virtual Result<std::shared_ptr<MessageEndpoint>> messages() {
+    return unsupported(
+        "messages with tags need a communicator on host memory: use tutti_send and tutti_recv on one on a GPU");
+  }
 
   // pass() sends memory to a rank of the same host; take_passed() receives it. Not thread-safe, and not concurrent with
   // a call. take_passed() waits at most as long as ranks wait when they join.

@@ -16,6 +16,7 @@
 #include "src/base/rank.h"
 #include "src/base/status.h"
 #include "src/bootstrap/location.h"
+#include "src/bootstrap/unique_id.h"
 #include "src/topology/merged.h"
 
 namespace tutti {
@@ -53,9 +54,13 @@ class Hosts {
     topology_ = std::move(topology);
   }
   // Sets the id of the communicator: equal on all its ranks, and different from other communicators with high
-  // probability.
-  void identify(std::uint64_t id) { id_ = id; }
+  // probability. `secret`: known to its ranks only; sub-communicators inherit it.
+  void identify(std::uint64_t id, const Secret& secret = {}) {
+    id_ = id;
+    secret_ = secret;
+  }
   std::uint64_t id() const { return id_; }
+  const Secret& secret() const { return secret_; }
   void measured(const std::optional<NetworkFigures>& network) { network_ = network; }
   // Empty if not measured.
   const std::optional<NetworkFigures>& network() const { return network_; }
@@ -136,6 +141,7 @@ class Hosts {
     part.topology_ = topology_;
     part.network_ = network_;
     part.carrier_ = carrier_;
+    part.secret_ = secret_;
     part.id_ = stirred(id_ + number);
     for (const Rank member : members) part.id_ = stirred(part.id_ + member);
     return part;
@@ -164,6 +170,7 @@ class Hosts {
   }
 
   std::uint64_t id_ = 0;
+  Secret secret_{};
   std::vector<Rank> leaders_;
   std::vector<MachineShare> machine_shares_;  // Empty if not reported.
   std::uint32_t hosts_ = 0;

@@ -102,7 +102,8 @@ class TcpConnection : private CarrierEvents {
   // Returns the error that ended the connection, with the route.
   std::string reason();
   const std::string& route() const { return route_; }
-  std::string interface_name() const;  // Name of this host's interface; empty if unknown.
+  const Socket& socket() const { return stream_.socket(); }  // For its addresses only.
+  std::string interface_name() const;                        // Name of this host's interface; empty if unknown.
 
  private:
   static constexpr std::size_t kMaxOutgoing = 64;

@@ -13,6 +13,7 @@
 
 #include "src/base/socket.h"
 #include "src/base/status.h"
+#include "src/bootstrap/unique_id.h"
 #include "src/communicator/control/contact.h"
 #include "src/communicator/hosts.h"
 #include "src/plan/problem.h"
@@ -37,8 +38,9 @@ enum class FrameKind : std::uint32_t {
 // Notifications to ranks of other hosts, which do not see the board.
 enum class NotificationKind : std::uint32_t {
   failure = 101,
-  call = 102,     // The last call of the rank.
-  leaving = 103,  // The last calls of the rank, which makes no further calls.
+  call = 102,      // The last call of the rank.
+  leaving = 103,   // The last calls of the rank, which makes no further calls.
+  listener = 104,  // An Address; see Mesh::listener(). receive() does not return this kind.
 };
 
 struct Notification {
@@ -120,6 +122,10 @@ class Mesh {
   void drain_for(std::int64_t timeout_ms);
   void notify(NotificationKind kind, std::span<const std::byte> payload);  // To all ranks of other hosts.
   std::optional<Notification> receive();
+  // Reports to all ranks of other hosts the address at which this rank accepts connections for messages with tags.
+  // listener() returns the address that a rank has reported; nullopt if none has arrived. Both are thread-safe.
+  void report_listener(const Address& address);
+  std::optional<Address> listener(Rank peer);
 
  private:
   // Data of one receive, before it is checked.
@@ -134,6 +140,7 @@ class Mesh {
     std::deque<Arrival> inbox;  // Frames found on a socket that has hung up, in order.
     bool left = false;          // A goodbye was received.
     Status abandoned;           // Why the peer gave up creating the communicator; ok if it did not.
+    std::optional<Address> listener;
   };
   std::optional<Arrival> pull(Rank rank);
   static std::optional<Arrival> pull_socket(Peer& peer);

@@ -10,6 +10,8 @@
 namespace tutti {
 namespace {
 
+constexpr std::int64_t kListenerMs = 100;
+
 // Start of every note, as of a frame.
 struct NoteHead {
   std::uint32_t version = 1;
@@ -18,7 +20,7 @@ struct NoteHead {
 
 bool is_notification(std::uint32_t kind) {
   return kind >= static_cast<std::uint32_t>(NotificationKind::failure) &&
-         kind <= static_cast<std::uint32_t>(NotificationKind::leaving);
+         kind <= static_cast<std::uint32_t>(NotificationKind::listener);
 }
 
 }  // namespace
@@ -31,8 +33,8 @@ Result<bool> Mesh::send_note(Rank peer, const Frame& frame, int descriptor) {
   return true;
 }
 
-// Returns the next frame among the notes. Notifications are moved to their own queue. A goodbye or an abandonment is
-// recorded and not returned.
+// Returns the next frame among the notes. Notifications are moved to their own queue. A listener, a goodbye or an
+// abandonment is recorded and not returned.
 std::optional<Mesh::Arrival> Mesh::pull_note(Rank rank) {
   connection(rank).advance();
   while (auto note = connection(rank).take(context(rank))) {
@@ -40,6 +42,10 @@ std::optional<Mesh::Arrival> Mesh::pull_note(Rank rank) {
     if (note->size() >= sizeof head) std::memcpy(&head, note->data(), sizeof head);
     if (head.version == 1 && is_notification(head.kind)) {
       note->erase(note->begin(), note->begin() + sizeof head);
+      if (static_cast<NotificationKind>(head.kind) == NotificationKind::listener) {
+        if (note->size() == sizeof(Address)) std::memcpy(&peers_[rank].listener.emplace(), note->data(), note->size());
+        continue;
+      }
       notifications_.push_back({rank, static_cast<NotificationKind>(head.kind), std::move(*note)});
       continue;
     }
@@ -78,6 +84,18 @@ std::optional<Notification> Mesh::receive() {
   Notification first = std::move(notifications_.front());
   notifications_.pop_front();
   return first;
+}
+
+// No thread sends the rest after this call has returned.
+void Mesh::report_listener(const Address& address) {
+  notify(NotificationKind::listener, std::as_bytes(std::span(&address, 1)));
+  drain_for(kListenerMs);
+}
+
+std::optional<Address> Mesh::listener(Rank peer) {
+  const std::lock_guard lock(*mutex_);
+  while (auto arrival = pull_note(peer)) peers_[peer].inbox.push_back(std::move(*arrival));
+  return peers_[peer].listener;
 }
 
 bool Mesh::has_notes() const {

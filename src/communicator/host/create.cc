@@ -11,6 +11,7 @@
 #include "src/base/config.h"
 #include "src/base/log.h"
 #include "src/bootstrap/bootstrap.h"
+#include "src/bootstrap/secrets.h"
 #include "src/communicator/carriers.h"
 #include "src/communicator/host/host_communicator.h"
 #include "src/communicator/host/join.h"
@@ -39,11 +40,6 @@ Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& option
                        describe(bootstrap.peer(peer)) + ": use tcp, or leave the transport unset");
   }
   return {};
-}
-
-Protection protection_of(const Config& config) {
-  if (config.encrypt) return Protection::encrypted;
-  return config.check_tcp ? Protection::checked : Protection::none;
 }
 
 // Transport that was requested or chosen. Without carriers: TCP.
@@ -113,7 +109,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   if (rank == 0) warn_of_idle_tune_file();  // Not repeated for sub-communicators.
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
   Result<Hosts> hosts = caught([&] { return hosts_known_to_all(*bootstrap, watch); });
+  Result<Secret> secret = communicator_key(id, join.secret_file);
   const auto choose_carriers = [&]() -> Result<Chosen> {
+    if (!secret.ok()) return std::move(secret).status();
     if (!location.ok()) return std::move(location).status();
     if (!hosts.ok()) return std::move(hosts).status();
     TUTTI_CHECK_OK(check_reach(*bootstrap, options));
@@ -138,7 +136,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   }
   std::uint64_t number = 0;
   std::memcpy(&number, id.communicator.data(), sizeof number);
-  hosts.value().identify(number);
+  hosts.value().identify(number, secret.value());
   Mesh mesh(rank, std::move(contacts).value(), std::move(hosts).value());
   Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
   const bool made = shared.ok();
@@ -178,7 +176,9 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
                                                                             const CommunicatorOptions& options) {
   static std::atomic<std::uint64_t> made{0};  // Unique, since all ranks are in this process.
   Hosts hosts = given;
-  hosts.identify(++made);
+  Secret secret;
+  TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(secret))));
+  hosts.identify(++made, secret);
   hosts.carried_by(options.over_network() ? options.transport : "tcp");
   const Rank ranks = hosts.ranks();
   TUTTI_CHECK_OK(check_descriptors(ranks));

@@ -27,7 +27,10 @@ CommunicatorOptions options_of_child(const CommunicatorOptions& given, const std
 HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
     : control_(rank, std::move(mesh), std::move(board), std::move(options), spread) {}
 
-HostCommunicator::~HostCommunicator() { control_.membership.mesh.leave(); }
+HostCommunicator::~HostCommunicator() {
+  tagged_messages_.close();
+  control_.membership.mesh.leave();
+}
 
 // ---- Calls ----
 
@@ -183,6 +186,7 @@ Status HostCommunicator::leave() {
   TUTTI_CHECK_OK(await_ticket(tickets_.load()));
   collectives_.save_tuning();
   if (board().failed()) return board().failure(rank());
+  tagged_messages_.finish();
   store_release(&board().entry(rank()).left, 1U);
   if (!membership().spans_hosts) return {};
   for (const Rank peer : membership().mesh.remote_ranks()) membership().mesh.connection(peer).send_credits();

@@ -11,6 +11,7 @@
 #include "src/communicator/communicator.h"
 #include "src/communicator/host/host_collectives.h"
 #include "src/communicator/host/point_to_point.h"
+#include "src/communicator/host/tagged_messages.h"
 #include "src/communicator/waiting/control_plane.h"
 #include "src/communicator/waiting/waiter.h"
 
@@ -39,6 +40,7 @@ class HostCommunicator final : public Communicator {
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
 
+  Result<std::shared_ptr<MessageEndpoint>> messages() override { return tagged_messages_.endpoint(); }
   Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
   Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
                                                const CommunicatorOptions& options) override;
@@ -73,6 +75,7 @@ class HostCommunicator final : public Communicator {
   Waiter waiter_{control_};
   HostCollectives collectives_{control_, waiter_};
   PointToPoint messages_{control_, waiter_};
+  TaggedMessages tagged_messages_{control_};
   std::uint32_t aborted_ = 0;              // 1: abort() was called since the last shrink() began.
   std::atomic<std::uint64_t> tickets_{0};  // Number of calls in streams so far; `served_` is the number that are done.
   std::atomic<std::uint64_t> served_{0};

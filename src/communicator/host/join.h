@@ -3,11 +3,18 @@
 
 #include <functional>
 
+#include "src/base/config.h"
 #include "src/bootstrap/watch.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/control/mesh.h"
 
 namespace tutti {
+
+// Protection of the TCP connections of communicators.
+inline Protection protection_of(const Config& config) {
+  if (config.encrypt) return Protection::encrypted;
+  return config.check_tcp ? Protection::checked : Protection::none;
+}
 
 // Prefix of the reason for which a rank abandons a sub-communicator. The reason names ranks by their numbers in the
 // parent.

@@ -1,0 +1,38 @@
+// Messages with tags of a rank on host memory: creates the endpoint at the first use, and ends it with the
+// communicator.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "src/communicator/waiting/control_plane.h"
+#include "src/messages/endpoint.h"
+#include "src/messages/service.h"
+
+namespace tutti {
+
+// Thread-safe.
+class TaggedMessages {
+ public:
+  explicit TaggedMessages(ControlPlane& control) : control_(control) {}
+  ~TaggedMessages() { close(); }
+
+  // Returns the endpoint. The first call creates it, and from then on this rank accepts connections for messages.
+  Result<std::shared_ptr<MessageEndpoint>> endpoint();
+  // See MessageEndpoint. They do nothing if there is no endpoint.
+  void finish();
+  void close();
+
+ private:
+  Status create();
+  MessageMembership membership() const;
+  Result<std::optional<Endpoint>> address_of(Rank rank) const;
+  Result<std::vector<Socket>> listen() const;
+
+  ControlPlane& control_;
+  std::mutex mutex_;
+  std::shared_ptr<MessageService> service_;  // Outlives the endpoint's use of it.
+  std::shared_ptr<MessageEndpoint> endpoint_;
+};
+
+}  // namespace tutti
