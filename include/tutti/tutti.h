@@ -30,13 +30,14 @@ extern "C" {
  *   Options: structs whose first field is their size. Initialize them with ..._DEFAULT. A null pointer means defaults.
  *   Strings: arguments are copied during the call. */
 
-/* Handles of communicators, streams, events and windows
+/* Handles of communicators, requests, streams, events and windows
  *   Errors: a null, destroyed or unknown handle is tutti_invalid_argument.
  *   Fork: handles of the parent are invalid in the child. */
 
 /* Threads
  *   Communicator: used by one thread at a time. Concurrent use is undefined, and not checked, to keep small calls fast.
- *   Any thread, at any time: tutti_comm_abort, tutti_comm_async_error, tutti_last_error, streams and events.
+ *   Any thread, at any time: tutti_comm_abort, tutti_comm_async_error, tutti_last_error, streams and events, and
+ *     messages with tags.
  *   Order: all ranks make the same calls in the same order. Calls of a communicator run one after the other, in all
  *     streams; calls of a group run together.
  *   pthread_cancel: takes effect when the call returns. Asynchronous cancellation is not supported. */
@@ -59,7 +60,7 @@ typedef enum {
   tutti_aborted = 6,          /* The communicator was aborted, by this rank or by a peer. */
   tutti_unsupported = 7,      /* Valid, but not built in, or not available on this machine. */
   tutti_internal_error = 8,   /* A bug in Tutti. */
-  tutti_in_progress = 9       /* Not finished yet. Not a failure; returned by queries only. */
+  tutti_in_progress = 9       /* Not finished yet. Not a failure; returned by queries, and by waits with a limit. */
 } tutti_status;
 
 /* Returns the name of a status, such as "invalid argument". Never null. */
@@ -409,6 +410,53 @@ TUTTI_API tutti_status tutti_group_end(void);
  *   Errors: tutti_unsupported for send, recv, all_to_all_v and unsuitable forced algorithms; tutti_invalid_usage
  *     unless exactly one group is open. A rejected call of the group is reported; no communicator fails. */
 TUTTI_API tutti_status tutti_group_simulate_end(double* time_us);
+
+/* ---- Messages with tags ------------------------------------------------------------------------------------------ */
+
+/* Non-blocking messages in host memory, independent of collectives, groups and streams; a library thread moves them.
+ *   Thread safety: any thread, at any time, also during a call on the same communicator.
+ *   Matching: by source and tag. Messages of a rank with equal tags match in order. */
+
+/* Errors of messages with tags
+ *   Different counts or types: tutti_invalid_usage. A send of up to 64 KiB may succeed before.
+ *   Failures: requests end within about a second after an abort, a failure, or the death or leaving of their peer.
+ *   Finalize, destroy, leave: incomplete requests end with tutti_invalid_usage. */
+
+typedef struct tutti_request_handle* tutti_request;
+#define TUTTI_ANY_RANK (-1)
+
+/* A message that was received or sent. Initialize with TUTTI_MESSAGE_DEFAULT. */
+typedef struct {
+  size_t size; /* sizeof(tutti_message) */
+  int peer;    /* The sender; for a send, the receiver. */
+  uint64_t tag;
+  size_t count;
+} tutti_message;
+#define TUTTI_MESSAGE_DEFAULT \
+  { sizeof(tutti_message), 0, 0, 0 }
+
+/* Start a send to `peer`, which may be the rank itself, or a receive from `peer` or TUTTI_ANY_RANK. Do not block.
+ *   Buffers: in use until the request is complete. A completed send may not have been received yet. */
+TUTTI_API tutti_status tutti_isend(const void* send, size_t count, tutti_type type, int peer, uint64_t tag,
+                                   tutti_comm comm, tutti_request* request);
+TUTTI_API tutti_status tutti_irecv(void* recv, size_t count, tutti_type type, int peer, uint64_t tag, tutti_comm comm,
+                                   tutti_request* request);
+
+/* Returns in *found whether a message for such a receive has arrived (1 or 0), and if so describes it. */
+TUTTI_API tutti_status tutti_iprobe(int peer, uint64_t tag, tutti_comm comm, int* found, tutti_message* message);
+
+/* Waits for the request, at most timeout_ms (0: does not wait; -1: no limit), and returns its status; tutti_in_progress
+ * if it is not complete, and it continues. `message` may be null. */
+TUTTI_API tutti_status tutti_request_wait(tutti_request request, int64_t timeout_ms, tutti_message* message);
+
+/* Calls function(argument, status) once the request is complete, from the library's thread, or at once if it is.
+ *   function: must not wait for peers or end communicators. Within it tutti_last_error(NULL) describes the failure. */
+TUTTI_API tutti_status tutti_request_on_completion(tutti_request request, void (*function)(void*, tutti_status),
+                                                   void* argument);
+
+/* Destroys a request, after cancelling it (tutti_aborted) or, if its data are moving, waiting for it. Null is allowed.
+ */
+TUTTI_API tutti_status tutti_request_destroy(tutti_request request);
 
 /* ---- Streams and events ------------------------------------------------------------------------------------------ */
 

@@ -1,0 +1,181 @@
+// Messages with tags, and their requests.
+#include <string>
+
+#include "src/api/call_entry.h"
+#include "src/messages/endpoint.h"
+
+namespace tutti {
+namespace {
+
+// The object behind a request's handle. Any thread may destroy the handle while others use it: they hold a reference.
+struct OpenRequest {
+  RequestPointer request;
+  std::shared_ptr<MessageEndpoint> endpoint;
+};
+using OpenRequests = HandleTable<OpenRequest, HandleKind::request>;
+
+constexpr std::int64_t kCancelMs = 20;  // Interval of attempts to cancel.
+
+Status no_request(tutti_request request) {
+  if (request == nullptr) return invalid_argument("request is null: make one with tutti_isend or tutti_irecv");
+  return invalid_argument("invalid request: it was destroyed, or created before fork()");
+}
+
+Result<OpenRequest> request_of(tutti_request handle) {
+  OpenRequest found;
+  OpenRequests::instance().visit(handle, [&](const OpenRequest& open) { found = open; });
+  if (found.request == nullptr) return no_request(handle);
+  return found;
+}
+
+Result<std::shared_ptr<MessageEndpoint>> endpoint_of(tutti_comm comm) {
+  const CommHandle* handle = TUTTI_TRY(handle_of(comm));
+  Communicator* runner = handle->runner.load(std::memory_order_acquire);
+  if (runner == nullptr) return no_runner(*handle);
+  return runner->messages();
+}
+
+Result<Rank> peer_of(int peer, tutti_comm comm, MessageDirection direction) {
+  const Rank ranks = TUTTI_TRY(handle_of(comm))->ranks;
+  const bool receives = direction == MessageDirection::receive;
+  if (receives && peer == TUTTI_ANY_RANK) return kAnyRank;
+  if (peer >= 0 && static_cast<Rank>(peer) < ranks) return static_cast<Rank>(peer);
+  return invalid_argument("peer " + std::to_string(peer) + " is out of range; ranks are 0.." +
+                          std::to_string(ranks - 1) + (receives ? ", or TUTTI_ANY_RANK" : ""));
+}
+
+Status check_call(const MessageCall& call, int type) {
+  if (static_cast<std::uint32_t>(type) >= kDataTypes)
+    return invalid_argument("type " + std::to_string(type) + " is not a tutti_type");
+  if (call.count > kMaxElements) {
+    return invalid_argument("count is " + std::to_string(call.count) + ": a message has at most " +
+                            std::to_string(kMaxElements) + " elements");
+  }
+  if (call.data != nullptr || call.count == 0) return {};
+  return invalid_argument(call.direction == MessageDirection::send ? "send is null" : "recv is null");
+}
+
+// Arguments of tutti_isend and tutti_irecv.
+struct MessageArguments {
+  MessageDirection direction;
+  const void* data;
+  std::size_t count;
+  int type;
+  int peer;
+  std::uint64_t tag;
+  tutti_comm comm;
+};
+
+Status start(const MessageArguments& arguments, tutti_request* request) {
+  MessageCall call = {arguments.direction,
+                      0,
+                      arguments.tag,
+                      arguments.count,
+                      static_cast<DataType>(arguments.type),
+                      static_cast<std::byte*>(const_cast<void*>(arguments.data))};
+  TUTTI_CHECK_OK(check_call(call, arguments.type));
+  call.peer = TUTTI_TRY(peer_of(arguments.peer, arguments.comm, call.direction));
+  if (request == nullptr) return invalid_argument("request is null: pass where to put the handle");
+  OpenRequest open;
+  open.endpoint = TUTTI_TRY(endpoint_of(arguments.comm));
+  const bool sends = call.direction == MessageDirection::send;
+  open.request = TUTTI_TRY(sends ? open.endpoint->send(call) : open.endpoint->receive(call));
+  auto inserted = OpenRequests::instance().insert(std::make_unique<OpenRequest>(open));
+  if (!inserted.ok()) {
+    open.endpoint->cancel(*open.request);
+    return std::move(inserted).status();
+  }
+  *request = static_cast<tutti_request>(inserted.value());
+  return {};
+}
+
+void write(const MessageInfo& info, tutti_message* message) {
+  if (message == nullptr) return;
+  message->peer = static_cast<int>(info.peer);
+  message->tag = info.tag;
+  message->count = info.count;
+}
+
+Status check_message(const tutti_message* message) {
+  if (message == nullptr || message->size >= sizeof *message) return {};
+  return invalid_argument("message.size is " + std::to_string(message->size) +
+                          ": initialize the struct with TUTTI_MESSAGE_DEFAULT");
+}
+
+}  // namespace
+}  // namespace tutti
+
+using tutti::Deadline;
+using tutti::guarded;
+using tutti::invalid_argument;
+using tutti::MessageDirection;
+using tutti::Status;
+
+extern "C" {
+
+tutti_status tutti_isend(const void* send, size_t count, tutti_type type, int peer, uint64_t tag, tutti_comm comm,
+                         tutti_request* request) {
+  return guarded("tutti_isend", [&] {
+    return tutti::start({MessageDirection::send, send, count, static_cast<int>(type), peer, tag, comm}, request);
+  });
+}
+
+tutti_status tutti_irecv(void* recv, size_t count, tutti_type type, int peer, uint64_t tag, tutti_comm comm,
+                         tutti_request* request) {
+  return guarded("tutti_irecv", [&] {
+    return tutti::start({MessageDirection::receive, recv, count, static_cast<int>(type), peer, tag, comm}, request);
+  });
+}
+
+tutti_status tutti_iprobe(int peer, uint64_t tag, tutti_comm comm, int* found, tutti_message* message) {
+  return guarded("tutti_iprobe", [&]() -> Status {
+    if (found == nullptr) return invalid_argument("found is null: pass where to put the answer");
+    TUTTI_CHECK_OK(tutti::check_message(message));
+    const tutti::Rank source = TUTTI_TRY(tutti::peer_of(peer, comm, MessageDirection::receive));
+    const auto endpoint = TUTTI_TRY(tutti::endpoint_of(comm));
+    const auto info = TUTTI_TRY(endpoint->probe(source, tag));
+    *found = info ? 1 : 0;
+    if (info) tutti::write(*info, message);
+    return {};
+  });
+}
+
+tutti_status tutti_request_wait(tutti_request request, int64_t timeout_ms, tutti_message* message) {
+  bool complete = false;
+  const tutti_status status = guarded("tutti_request_wait", [&]() -> Status {
+    TUTTI_CHECK_OK(tutti::check_message(message));
+    if (timeout_ms < -1)
+      return invalid_argument("timeout_ms is " + std::to_string(timeout_ms) + ": pass 0 or more, or -1 for no limit");
+    const tutti::OpenRequest open = TUTTI_TRY(tutti::request_of(request));
+    complete = open.request->wait(timeout_ms == 0 ? Deadline{0} : Deadline::after_ms(timeout_ms));
+    if (!complete) return {};
+    TUTTI_CHECK_OK(open.request->status());
+    tutti::write(open.request->info(), message);
+    return {};
+  });
+  return status == tutti_ok && !complete ? tutti_in_progress : status;
+}
+
+tutti_status tutti_request_on_completion(tutti_request request, void (*function)(void* argument, tutti_status status),
+                                         void* argument) {
+  return guarded("tutti_request_on_completion", [&]() -> Status {
+    if (function == nullptr) return invalid_argument("function is null");
+    const tutti::OpenRequest open = TUTTI_TRY(tutti::request_of(request));
+    return open.request->on_completion([function, argument](const Status& status) {
+      function(argument, tutti::leave("tutti_request_on_completion", status));
+    });
+  });
+}
+
+tutti_status tutti_request_destroy(tutti_request request) {
+  if (request == nullptr) return tutti_ok;
+  return guarded("tutti_request_destroy", [&]() -> Status {
+    const auto open = tutti::OpenRequests::instance().remove(request);
+    if (open == nullptr) return tutti::no_request(request);
+    while (!open->request->complete() && !open->endpoint->cancel(*open->request))
+      open->request->wait(Deadline::after_ms(tutti::kCancelMs));
+    return {};
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,318 @@
+// Messages with tags through the C API.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/api/processes.h"
+#include "tests/api/ranks.h"
+
+namespace tutti::test {
+namespace {
+
+constexpr std::int64_t kHangMs = 20'000;  // Turns a hang into a failure.
+constexpr std::size_t kLarge = 100'000;   // Elements of a message that is not eager.
+
+tutti_request isend(const std::vector<std::int32_t>& values, int peer, std::uint64_t tag, tutti_comm comm) {
+  tutti_request request = nullptr;
+  TUTTI_EXPECT_OK(tutti_isend(values.data(), values.size(), tutti_int32, peer, tag, comm, &request));
+  return request;
+}
+
+tutti_request irecv(std::vector<std::int32_t>& values, int peer, std::uint64_t tag, tutti_comm comm) {
+  tutti_request request = nullptr;
+  TUTTI_EXPECT_OK(tutti_irecv(values.data(), values.size(), tutti_int32, peer, tag, comm, &request));
+  return request;
+}
+
+// Waits for the request and destroys it. Returns "ok", or the message of its error.
+std::string outcome(tutti_request request, tutti_message* message = nullptr) {
+  const tutti_status status = tutti_request_wait(request, kHangMs, message);
+  const std::string text = status == tutti_ok ? "ok" : last_error();
+  TUTTI_EXPECT_OK(tutti_request_destroy(request));
+  return text;
+}
+
+// Exchanges a message in each direction between two ranks, which one thread drives.
+void exchange(tutti_comm first, tutti_comm second, std::uint64_t tag, std::int32_t value) {
+  int ranks[2];
+  tutti_comm_rank(first, &ranks[0]);
+  tutti_comm_rank(second, &ranks[1]);
+  std::vector<std::int32_t> sent = {value}, received[2] = {{0}, {0}};
+  const tutti_request requests[] = {irecv(received[0], ranks[1], tag, first), irecv(received[1], ranks[0], tag, second),
+                                    isend(sent, ranks[1], tag, first), isend(sent, ranks[0], tag, second)};
+  for (const tutti_request request : requests) EXPECT_EQ(outcome(request), "ok");
+  EXPECT_EQ(received[0], sent);
+  EXPECT_EQ(received[1], sent);
+}
+
+TEST(Requests, DescribeMessage) {
+  const Values values;
+  const Ranks ranks(2);
+  for (const std::size_t count : {std::size_t{0}, std::size_t{7}, kLarge}) {
+    const std::vector<std::int32_t> sent = values.of(0, count);
+    std::vector<std::int32_t> received(count);
+    tutti_message message = TUTTI_MESSAGE_DEFAULT;
+    int found = 1;
+    TUTTI_EXPECT_OK(tutti_iprobe(0, 5, ranks[1], &found, &message));
+    EXPECT_EQ(found, 0);
+    const tutti_request send = isend(sent, 1, 5, ranks[0]);
+    while (found == 0) TUTTI_EXPECT_OK(tutti_iprobe(TUTTI_ANY_RANK, 5, ranks[1], &found, &message));
+    EXPECT_EQ(message.count, count);
+    message = TUTTI_MESSAGE_DEFAULT;
+    EXPECT_EQ(outcome(irecv(received, TUTTI_ANY_RANK, 5, ranks[1]), &message), "ok");
+    EXPECT_EQ(received, sent);
+    EXPECT_EQ(message.peer, 0);
+    EXPECT_EQ(message.tag, 5U);
+    EXPECT_EQ(message.count, count);
+    EXPECT_EQ(outcome(send, &message), "ok");
+    EXPECT_EQ(message.peer, 1);
+  }
+}
+
+TEST(Requests, StayIncomplete_UntilMessageArrives) {
+  const Ranks ranks(2);
+  std::vector<std::int32_t> received(1);
+  const tutti_request receive = irecv(received, 1, 0, ranks[0]);
+  EXPECT_EQ(tutti_request_wait(receive, 0, nullptr), tutti_in_progress);
+  EXPECT_EQ(tutti_request_wait(receive, 1, nullptr), tutti_in_progress);
+  const std::vector<std::int32_t> sent = {42};
+  const tutti_request send = isend(sent, 0, 0, ranks[1]);
+  TUTTI_EXPECT_OK(tutti_request_wait(receive, -1, nullptr));
+  TUTTI_EXPECT_OK(tutti_request_wait(receive, 0, nullptr));
+  EXPECT_EQ(received, sent);
+  EXPECT_EQ(outcome(receive), "ok");
+  EXPECT_EQ(outcome(send), "ok");
+}
+
+TEST(Requests, TransferAllTypes) {
+  const Ranks ranks(1);
+  for (int type = tutti_int8; type <= tutti_float8_e5m2; ++type) {
+    const std::vector<std::int64_t> sent = {type + 1, type + 2};
+    std::vector<std::int64_t> received(2);
+    tutti_request requests[2];
+    TUTTI_EXPECT_OK(tutti_isend(sent.data(), 2, static_cast<tutti_type>(type), 0, 1, ranks[0], &requests[0]));
+    TUTTI_EXPECT_OK(tutti_irecv(received.data(), 2, static_cast<tutti_type>(type), 0, 1, ranks[0], &requests[1]));
+    for (const tutti_request request : requests) EXPECT_EQ(outcome(request), "ok");
+    EXPECT_EQ(static_cast<char>(received[0]), static_cast<char>(sent[0])) << type;
+  }
+}
+
+TEST(Requests, RunBesideCollectivesAndSends) {
+  constexpr int kRounds = 50;
+  const Values values;
+  const Ranks ranks(2);
+  ranks.run([&](int rank, tutti_comm comm) {
+    std::thread other([&] {
+      for (std::uint64_t round = 0; round < kRounds; ++round) {
+        const std::size_t count = round % 5 == 0 ? kLarge : 10;
+        std::vector<std::int32_t> received(count);
+        const std::vector<std::int32_t> sent = values.of(rank, count);
+        const tutti_request receive = irecv(received, 1 - rank, round, comm);
+        const tutti_request send = isend(sent, 1 - rank, round, comm);
+        EXPECT_EQ(outcome(receive), "ok");
+        EXPECT_EQ(outcome(send), "ok");
+        EXPECT_EQ(received, values.of(1 - rank, count));
+      }
+    });
+    std::vector<std::int32_t> sum(1000);
+    for (int round = 0; round < kRounds; ++round) {
+      sum.assign(sum.size(), round);
+      TUTTI_EXPECT_OK(tutti_all_reduce(sum.data(), sum.data(), sum.size(), tutti_int32, tutti_sum, comm, nullptr));
+      EXPECT_EQ(sum[999], 2 * round);
+    }
+    other.join();
+  });
+}
+
+TEST(Requests, DoNotMatchAcrossCommunicators_AfterSplitAndShrink) {
+  const Ranks ranks(3);
+  std::vector<tutti_comm> split(3), again(3), shrunk(3);
+  ranks.run([&](int rank, tutti_comm comm) {
+    TUTTI_EXPECT_OK(tutti_comm_split(comm, 0, 0, nullptr, &split[rank]));
+    TUTTI_EXPECT_OK(tutti_comm_split(comm, 0, 0, nullptr, &again[rank]));
+    const int excluded[] = {2};
+    if (rank != 2) TUTTI_EXPECT_OK(tutti_comm_shrink(split[rank], excluded, 1, nullptr, &shrunk[rank]));
+  });
+  const std::vector<std::int32_t> sent = {1};
+  std::vector<std::int32_t> received = {0};
+  const tutti_request send = isend(sent, 1, 7, ranks[0]);
+  exchange(split[0], split[1], 7, 2);
+  exchange(again[0], again[1], 7, 3);
+  exchange(shrunk[0], shrunk[1], 7, 4);
+  exchange(split[1], split[2], 7, 5);
+  EXPECT_EQ(outcome(irecv(received, 0, 7, ranks[1])), "ok");
+  EXPECT_EQ(received, sent);
+  EXPECT_EQ(outcome(send), "ok");
+  ranks.run([&](int rank, tutti_comm) {
+    if (rank != 2) TUTTI_EXPECT_OK(tutti_comm_destroy(shrunk[rank]));
+    TUTTI_EXPECT_OK(tutti_comm_destroy(split[rank]));
+    TUTTI_EXPECT_OK(tutti_comm_destroy(again[rank]));
+  });
+}
+
+TEST(Requests, EndWithErrorOfCommunicator_WhenItIsAborted) {
+  std::vector<tutti_comm> comms(2);
+  TUTTI_EXPECT_OK(tutti_comm_create_all(2, nullptr, comms.data()));
+  std::vector<std::int32_t> received(1);
+  const tutti_request receive = irecv(received, TUTTI_ANY_RANK, 7, comms[1]);
+  TUTTI_EXPECT_OK(tutti_comm_abort(comms[0]));
+  EXPECT_EQ(tutti_request_wait(receive, kHangMs, nullptr), tutti_aborted);
+  EXPECT_EQ(last_error(), "tutti_request_wait: rank 0 aborted the communicator");
+  tutti_request late = nullptr;
+  EXPECT_EQ(tutti_irecv(received.data(), 1, tutti_int32, 0, 7, comms[1], &late), tutti_aborted);
+  for (const tutti_comm comm : comms) tutti_comm_destroy(comm);
+  EXPECT_EQ(tutti_request_wait(receive, 0, nullptr), tutti_aborted);  // Outlives the communicator.
+  TUTTI_EXPECT_OK(tutti_request_destroy(receive));
+}
+
+TEST(Requests, EndWithInvalidUsage_WhenCommunicatorIsDestroyed) {
+  std::vector<std::int32_t> received(1);
+  tutti_request receive = nullptr;
+  {
+    const Ranks ranks(2);
+    receive = irecv(received, 0, 7, ranks[1]);
+  }
+  EXPECT_EQ(tutti_request_wait(receive, 0, nullptr), tutti_invalid_usage);
+  EXPECT_EQ(last_error(),
+            "tutti_request_wait: irecv(1 int32, from rank 0, tag 7) was not complete when the communicator ended: wait "
+            "for requests before you finalize or destroy it");
+  TUTTI_EXPECT_OK(tutti_request_destroy(receive));
+}
+
+TEST(Requests, ReceiveMessages_AfterSenderHasLeft) {
+  std::vector<tutti_comm> comms(2);
+  TUTTI_EXPECT_OK(tutti_comm_create_all(2, nullptr, comms.data()));
+  const std::vector<std::int32_t> sent = {3};
+  std::vector<std::int32_t> received = {0};
+  const tutti_request posted = irecv(received, 0, 6, comms[1]);
+  EXPECT_EQ(outcome(isend(sent, 1, 7, comms[0])), "ok");
+  TUTTI_EXPECT_OK(tutti_comm_leave(comms[0]));
+  EXPECT_EQ(outcome(posted), "tutti_request_wait: rank 0 has left the communicator");
+  EXPECT_EQ(outcome(irecv(received, 0, 7, comms[1])), "ok");
+  EXPECT_EQ(received, sent);
+  TUTTI_EXPECT_OK(tutti_comm_destroy(comms[1]));
+}
+
+struct Completion {
+  std::atomic<int> status = -1;
+  std::string error;
+  static void note(void* self, tutti_status status) {
+    auto& completion = *static_cast<Completion*>(self);
+    if (status != tutti_ok) completion.error = last_error();
+    completion.status = status;
+  }
+};
+
+TEST(Requests, CallFunctionWithStatusAndMessage) {
+  const Ranks ranks(2);
+  Completion completion;
+  std::vector<std::int32_t> received(2);
+  const tutti_request receive = irecv(received, 0, 7, ranks[1]);
+  TUTTI_EXPECT_OK(tutti_request_on_completion(receive, Completion::note, &completion));
+  EXPECT_EQ(completion.status, -1);
+  EXPECT_EQ(outcome(isend({1}, 1, 7, ranks[0])), "ok");
+  while (completion.status == -1) std::this_thread::yield();
+  EXPECT_EQ(completion.status, tutti_invalid_usage);
+  EXPECT_EQ(completion.error,
+            "tutti_request_on_completion: rank 1 called irecv(2 int32, from rank 0, tag 7), but rank 0 called isend(1 "
+            "int32, to rank 1, tag 7): counts and types must be equal");
+  EXPECT_EQ(tutti_request_on_completion(receive, Completion::note, &completion), tutti_invalid_usage);
+  TUTTI_EXPECT_OK(tutti_request_destroy(receive));
+}
+
+TEST(Requests, AreCancelledByDestroy) {
+  const Ranks ranks(2);
+  Completion completions[2];
+  std::vector<std::int32_t> received(1);
+  const std::vector<std::int32_t> sent(kLarge);
+  const tutti_request requests[] = {irecv(received, 0, 7, ranks[1]), isend(sent, 1, 8, ranks[0])};
+  for (int i = 0; i < 2; ++i) {
+    TUTTI_EXPECT_OK(tutti_request_on_completion(requests[i], Completion::note, &completions[i]));
+    TUTTI_EXPECT_OK(tutti_request_destroy(requests[i]));
+    while (completions[i].status == -1) std::this_thread::yield();
+    EXPECT_EQ(completions[i].status, tutti_aborted);
+    EXPECT_EQ(tutti_request_wait(requests[i], 0, nullptr), tutti_invalid_argument);
+  }
+  exchange(ranks[0], ranks[1], 7, 1);
+  exchange(ranks[0], ranks[1], 8, 2);
+}
+
+TEST(Requests, RejectInvalidArguments) {
+  const Ranks ranks(2);
+  tutti_request request = nullptr;
+  int value = 0, found = 0;
+  EXPECT_EQ(tutti_isend(&value, 1, tutti_int32, 2, 0, ranks[0], &request), tutti_invalid_argument);
+  EXPECT_EQ(last_error(), "tutti_isend: peer 2 is out of range; ranks are 0..1");
+  EXPECT_EQ(tutti_isend(&value, 1, tutti_int32, TUTTI_ANY_RANK, 0, ranks[0], &request), tutti_invalid_argument);
+  EXPECT_EQ(tutti_irecv(&value, 1, tutti_int32, -2, 0, ranks[0], &request), tutti_invalid_argument);
+  EXPECT_EQ(last_error(), "tutti_irecv: peer -2 is out of range; ranks are 0..1, or TUTTI_ANY_RANK");
+  EXPECT_EQ(tutti_irecv(nullptr, 1, tutti_int32, 0, 0, ranks[0], &request), tutti_invalid_argument);
+  EXPECT_EQ(tutti_isend(&value, 1, static_cast<tutti_type>(99), 0, 0, ranks[0], &request), tutti_invalid_argument);
+  EXPECT_EQ(tutti_isend(&value, std::size_t{1} << 50, tutti_int32, 0, 0, ranks[0], &request), tutti_invalid_argument);
+  EXPECT_EQ(tutti_isend(&value, 1, tutti_int32, 0, 0, ranks[0], nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_isend(&value, 1, tutti_int32, 0, 0, nullptr, &request), tutti_invalid_argument);
+  EXPECT_EQ(request, nullptr);
+  tutti_message unset = {};
+  EXPECT_EQ(tutti_iprobe(0, 0, ranks[0], &found, &unset), tutti_invalid_argument);
+  EXPECT_EQ(tutti_iprobe(0, 0, ranks[0], nullptr, nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_request_wait(nullptr, 0, nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_request_on_completion(nullptr, Completion::note, nullptr), tutti_invalid_argument);
+  TUTTI_EXPECT_OK(tutti_request_destroy(nullptr));
+}
+
+// A child of a process with several threads; sanitizers do not support it.
+#if !defined(__SANITIZE_THREAD__)
+TEST(Requests, AreInvalidInChild_WhichCanUseOwnOnes) {
+  const Ranks ranks(2);
+  std::vector<std::int32_t> received(1);
+  const tutti_request receive = irecv(received, 0, 7, ranks[1]);
+  const std::vector<int> statuses = run_processes(1, [&](int) {
+    ::alarm(20);  // Turns a hang of the child into a failure.
+    if (tutti_request_wait(receive, 0, nullptr) != tutti_invalid_argument) return 1;
+    std::vector<tutti_comm> own(2);
+    if (tutti_comm_create_all(2, nullptr, own.data()) != tutti_ok) return 2;
+    exchange(own[0], own[1], 7, 1);
+    return ::testing::Test::HasFailure() ? 3 : 0;
+  });
+  EXPECT_EQ(statuses, std::vector<int>{0});
+  EXPECT_EQ(outcome(isend({4}, 1, 7, ranks[0])), "ok");
+  EXPECT_EQ(outcome(receive), "ok");
+  EXPECT_EQ(received[0], 4);
+}
+#endif
+
+// Rank 1 is killed after it has received a message. Requests of rank 0 end, even those for rank 2.
+TEST(Requests, NameDeadRank_WhenProcessIsKilled) {
+  const Pipe pipe;
+  const std::vector<int> statuses = run_processes(3, [&](int rank) {
+    ::alarm(60);
+    const tutti_comm comm = create(rank, 3, pipe);
+    if (comm == nullptr) return 1;
+    std::vector<std::int32_t> value = {rank};
+    if (rank == 1) {
+      if (outcome(irecv(value, 0, 1, comm)) != "ok") return 2;
+      ::raise(SIGKILL);
+    }
+    std::vector<std::int32_t> received[3] = {{0}, {0}, {0}};
+    const tutti_request requests[] = {irecv(received[0], 1, 2, comm), irecv(received[1], TUTTI_ANY_RANK, 2, comm),
+                                      irecv(received[2], 2 - rank, 2, comm)};
+    if (rank == 0 && outcome(isend(value, 1, 1, comm)) != "ok") return 3;
+    for (const tutti_request request : requests) {
+      if (tutti_request_wait(request, kHangMs, nullptr) != tutti_remote_error) return 4;
+      if (last_error().find("rank 1 died") == std::string::npos) return 5;
+      tutti_request_destroy(request);
+    }
+    tutti_status error = tutti_ok;
+    if (tutti_comm_async_error(comm, &error) != tutti_ok || error != tutti_remote_error) return 6;
+    tutti_comm_destroy(comm);
+    return 0;
+  });
+  EXPECT_EQ(statuses, (std::vector<int>{0, SIGKILL, 0}));
+}
+
+}  // namespace
+}  // namespace tutti::test
