@@ -14,6 +14,7 @@ from ._communicator import Choice, Communicator, Compression, CompressionStatist
 from ._errors import (Aborted, Error, InternalError, InvalidArgument, InvalidUsage, RemoteError, SystemError_, Timeout,
                       Unsupported)
 from ._groups import group
+from ._memory import zeros
 from ._streams import Event, Stream
 
 __version__ = version()
@@ -22,4 +23,5 @@ __all__ = [
     "Aborted", "Buffer", "Choice", "Communicator", "Compression", "CompressionStatistics", "Error", "Event",
     "InternalError", "InvalidArgument", "InvalidUsage", "PreMulSum", "Reduction", "RemoteError", "Status", "Stream",
     "SystemError_", "Timeout", "Type", "UniqueId", "Unsupported", "algorithms", "group", "has", "library_path", "version",
+    "zeros",
 ]

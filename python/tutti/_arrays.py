@@ -53,13 +53,8 @@ class _Kind:
 
     def new(self, array: Any, shape: tuple[int, ...]) -> Any:
         """Returns a new array of the elements' type. NumPy's, unless the array's library creates its own."""
-        code = self.describe(array, False)[2]
-        numpy = _numpy()
-        name = _types.numpy_name(code)
-        if numpy is None or not name:
-            lack = "NumPy is not installed" if name else f"NumPy has no type {Type(code).name}"
-            raise InvalidArgument(f"no array for the result can be created, because {lack}: pass out=")
-        return numpy.empty(shape, name)
+        dtype = numpy_dtype(self.describe(array, False)[2])
+        return sys.modules["numpy"].empty(shape, dtype)
 
 
 class _Buffers(_Kind):
@@ -156,13 +151,18 @@ class _Memory(_Kind):
 _kinds: dict[type, _Kind] = {Buffer: _Buffers()}
 
 
-def _numpy() -> Any:
-    """Returns the module numpy, or None. It is imported only where a call needs it."""
+def numpy_dtype(code: int) -> Any:
+    """Returns NumPy's dtype. Raises InvalidArgument if NumPy, or ml_dtypes for its types, is not installed."""
+    name = Type(code).name
     try:
         import numpy
-    except ImportError:
-        return None
-    return numpy
+        if name in _types.OF_ML_DTYPES:
+            import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
+            return numpy.dtype(getattr(ml_dtypes, _types.OF_ML_DTYPES[name]))
+        return numpy.dtype(name)
+    except ImportError as error:
+        raise InvalidArgument(f"no NumPy array of type {name} can be created, because {error.name} is not installed: install "
+                              "it, or pass out=") from None
 
 
 def _add_kind(array: Any) -> _Kind:

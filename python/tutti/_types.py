@@ -14,10 +14,9 @@ _NUMBERS = {
     ("i", 8): "int64", ("u", 8): "uint64", ("f", 2): "float16", ("f", 4): "float32", ("f", 8): "float64",
     ("b", 1): "bool", ("c", 8): "complex64", ("c", 16): "complex128",
 }
-# Names of other libraries, such as ml_dtypes and PyTorch.
-_ALIASES = {"float8_e4m3fn": "float8_e4m3"}
-# Types of ml_dtypes. Its float8_e4m3 has infinities, unlike that of the C API.
-_ML_DTYPES = {"bfloat16": "bfloat16", "float8_e4m3fn": "float8_e4m3", "float8_e5m2": "float8_e5m2"}
+# Types of ml_dtypes, by our names and by its own. Its float8_e4m3 has infinities, unlike that of the C API.
+OF_ML_DTYPES = {"bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3fn", "float8_e5m2": "float8_e5m2"}
+_ML_DTYPES = {theirs: ours for ours, theirs in OF_ML_DTYPES.items()}
 # Letters of formats of the buffer protocol, by kind of number.
 _LETTERS = {"i": "bhilqn", "u": "BHILQNc", "f": "efd", "b": "?"}
 # Code and bits of DLPack: kind of number, or name of the type.
@@ -46,9 +45,8 @@ def of_number(kind: str, size: int) -> int | None:
 
 
 def of_numpy(dtype: Any) -> int | None:
-    """Returns the type of a NumPy dtype, or None. Only the native byte order has a type."""
-    if not dtype.isnative:
-        return None
+    """Returns the type of a NumPy dtype, or None."""
+    # isbuiltin is 1 only for NumPy's own numbers in the native byte order.
     return of_number(dtype.kind, dtype.itemsize) if dtype.isbuiltin == 1 else _known(_ML_DTYPES.get(dtype.name))
 
 
@@ -65,20 +63,14 @@ def of_dlpack(code: int, bits: int) -> int | None:
 
 
 def type_of(given: Any) -> int:
-    """Returns the type that a caller names: a Type, a name such as "float32", or a NumPy dtype."""
+    """Returns the type that a caller names: a Type, a name such as "float32", or a type of NumPy or PyTorch."""
     if isinstance(given, Type):
         return int(given)
-    name = given if isinstance(given, str) else str(getattr(given, "name", given))
-    code = _known(_ALIASES.get(name, name))
+    name = str(getattr(given, "name", getattr(given, "__name__", given))).removeprefix("torch.")
+    code = _known(_ML_DTYPES.get(name, name))
     if code is None:
         raise InvalidArgument(f"type {name!r} is unknown; types are {', '.join(Type.__members__)}")
     return code
-
-
-def numpy_name(code: int) -> str:
-    """Returns the name of NumPy's dtype; "" if only ml_dtypes has one."""
-    name = Type(code).name
-    return name if name in _NUMBERS.values() else ""
 
 
 def scalar(value: float, code: int) -> bytes:

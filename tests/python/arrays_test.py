@@ -2,6 +2,7 @@
 
 import array
 import ctypes
+import os
 import subprocess
 import sys
 import unittest
@@ -9,6 +10,7 @@ import unittest
 import ml_dtypes
 import numpy
 import tutti
+from tutti import _arrays, _types
 
 
 class Exporter:
@@ -67,7 +69,8 @@ class Arrays(unittest.TestCase):
         self.assert_refused("not contiguous", memoryview(b"abcdef")[::2])
 
     def test_arrays_with_one_element_per_dimension_are_contiguous(self):
-        numbers = numpy.ones((4, 4))[1:2, :]
+        numbers = numpy.ones((4, 4))[::2][:1]  # Has strides (8, 1).
+        self.assertEqual(numbers.strides, (64, 8))
         self.assertEqual(self.comm.all_reduce(Exporter(numbers)).tolist(), [[1] * 4])
 
     def test_unknown_elements_are_refused(self):
@@ -135,6 +138,24 @@ class Arrays(unittest.TestCase):
         with self.assertRaisesRegex(tutti.InvalidArgument, "type 'float' is unknown; types are int8"):
             tutti.Buffer(numbers.ctypes.data, 4, "float")
 
+    def test_zeros_are_shared_memory_that_is_freed_with_its_last_slice(self):
+        before = len(os.listdir("/proc/self/fd"))
+        for shape, dtype in (((2, 3), "float32"), (5, "bfloat16"), ((), numpy.int16), ((0, 2), tutti.Type.uint8)):
+            numbers = tutti.zeros(shape, dtype)
+            self.assertEqual(numbers.shape, shape if isinstance(shape, tuple) else (shape,))
+            self.assertEqual(numbers.dtype, _arrays.numpy_dtype(_types.type_of(dtype)))
+            self.assertFalse(numbers.any())
+            part = numbers[...]
+            del numbers
+            self.assertEqual(len(os.listdir("/proc/self/fd")), before + 1)
+            part[...] = 1
+            self.assertTrue((self.comm.all_reduce(part, out=part) == 1).all())
+            del part
+            self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+        for shape in (-1, (2, -3)):
+            with self.assertRaisesRegex(tutti.InvalidArgument, "sizes must be 0 or more"):
+                tutti.zeros(shape)
+
     def test_numpy_is_optional(self):
         program = """
 import array, sys
@@ -149,8 +170,8 @@ except tutti.InvalidArgument as error:
     print(error)
 """
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-        self.assertEqual(run.stdout, "all_reduce: no array for the result can be created, because NumPy is not installed: "
-                         "pass out=\n", run.stderr)
+        self.assertEqual(run.stdout, "all_reduce: no NumPy array of type float32 can be created, because numpy is not "
+                         "installed: install it, or pass out=\n", run.stderr)
 
 
 if __name__ == "__main__":

@@ -3,19 +3,17 @@
 import threading
 import unittest
 
-import ml_dtypes
 import numpy
 import ranks
 import tutti
-from tutti import _types
+from tutti import _arrays
 
 COUNT = 37
 
 
 def dtypes():
     """Returns NumPy's type of each type of the C API."""
-    return {kind: numpy.dtype(_types.numpy_name(kind) or getattr(ml_dtypes, {"float8_e4m3": "float8_e4m3fn"}.get(
-        kind.name, kind.name))) for kind in tutti.Type}
+    return {kind: _arrays.numpy_dtype(kind) for kind in tutti.Type}
 
 
 def data(rank, dtype, shape=(COUNT,)):

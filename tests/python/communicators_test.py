@@ -55,6 +55,14 @@ def feed_back():
         return errors
 
 
+def use_shared_memory():
+    with tutti.Communicator() as comm:
+        numbers = tutti.zeros(1 << 18)
+        numbers[1:] = comm.rank
+        comm.all_reduce(numbers[1:], out=numbers[1:])
+        return numbers[:2].tolist(), comm.last_choice().algorithm
+
+
 def fork_with_communicator():
     comm = tutti.Communicator()
     comm.barrier()
@@ -128,6 +136,11 @@ class Communicators(unittest.TestCase):
     def test_error_feedback_removes_the_mean_error(self):
         for without, with_feedback in ranks.processes(feed_back, 2):
             self.assertLess(with_feedback, without / 5)
+
+    def test_peers_access_arrays_of_zeros_in_place(self):
+        for numbers, algorithm in ranks.processes(use_shared_memory, 2):
+            self.assertEqual(numbers, [0, 1])
+            self.assertRegex(algorithm, "_mapped$")
 
     def test_child_of_fork_cannot_use_the_communicator(self):
         self.assertEqual(ranks.processes(fork_with_communicator, 2), [(7, 2.0)] * 2)
