@@ -6,6 +6,8 @@ import re
 
 from ._api import Status, c
 
+# Messages name the rank that holds up the others in these words. Other messages name the failed rank first.
+_CULPRIT = re.compile(r"\brank (\d+)(?:, which)? has not called it|\bwaited [^:]*? for rank (\d+)")
 _RANK = re.compile(r"\brank (\d+)")
 
 
@@ -16,8 +18,8 @@ class Error(RuntimeError):
     message:   what is wrong, what is allowed, and what to do
     operation: the C function without "tutti_", such as "all_reduce"; "" if the failure belongs to no function
     rank:      this rank, or None if no communicator is involved
-    peer:      the first other rank that the message names, such as the one that died; None if it names none, and for
-               invalid arguments
+    peer:      the rank that the message blames, such as the one that died; None if it names no other rank than this one,
+               and for invalid arguments
     """
 
     status = Status.internal_error
@@ -85,8 +87,9 @@ _CLASSES: dict[int, type[Error]] = {
 
 
 def peer_in(message: str, rank: int | None) -> int | None:
-    """Returns the first rank in a message that is not `rank`, or None."""
-    return next((peer for peer in map(int, _RANK.findall(message)) if peer != rank), None)
+    """Returns the rank that a message blames, or None. It is not `rank`."""
+    blamed = [*(absent or awaited for absent, awaited in _CULPRIT.findall(message)), *_RANK.findall(message)]
+    return next((peer for peer in map(int, blamed) if peer != rank), None)
 
 
 def error_of(status: int, text: str, rank: int | None = None) -> Error:

@@ -64,6 +64,25 @@ class Errors(unittest.TestCase):
         error = ranks.threads(call, 2, timeout=0.2)[0]
         self.assertEqual(fields(error), ("Timeout", "timeout", "recv", 0, 1))
 
+    def test_timeout_names_the_rank_that_holds_up_the_others(self):
+        """Rank 2 is in no call. In the second case rank 0 waits for rank 1, which waits for rank 2."""
+        for in_collective in (True, False):
+            failed = threading.Semaphore(0)
+
+            def call(comm):
+                if comm.rank == 2:
+                    for _ in range(2):
+                        failed.acquire(timeout=ranks.TIMEOUT_S)
+                    return
+                try:
+                    if in_collective:
+                        comm.all_reduce(numpy.ones(1))
+                    comm.recv(numpy.ones(1), comm.rank + 1)
+                finally:
+                    failed.release()
+            for rank, error in enumerate(ranks.threads(call, 3, timeout=0.5)[:2]):
+                self.assertEqual((error.rank, error.peer), (rank, 2), error)
+
     def test_abort_ends_waits_of_all_ranks(self):
         def call(comm):
             if comm.rank == 1:
