@@ -6,13 +6,17 @@ import atexit
 import ctypes
 import sys
 import weakref
-from typing import Any, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Sequence
 
 from . import _api, _options
 from ._api import c
 from ._arrays import Buffer, Described, describe
 from ._collectives import Collectives
-from ._errors import Error, InvalidArgument, InvalidUsage, check, error_of
+from ._errors import Error, InvalidArgument, check, error_of
+from ._options import Options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class UniqueId:
@@ -82,21 +86,21 @@ class Communicator(Collectives):
     the same order. `with Communicator() as comm:` closes it at the end, or leaves it after an exception.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Unpack[Options]) -> None:
         struct = _options.struct_of(options)
         handle = ctypes.c_void_p()
         check(c.comm_create_from_environment(struct, handle))
         self._adopt(handle.value)
 
     @classmethod
-    def create(cls, id: UniqueId, rank: int, ranks: int, **options: Any) -> Communicator:
+    def create(cls, id: UniqueId, rank: int, ranks: int, **options: Unpack[Options]) -> Communicator:
         """Creates the communicator `id` of `ranks` ranks and joins it as `rank`. Blocks until all have joined."""
         handle = ctypes.c_void_p()
         check(c.comm_create(id._struct, rank, ranks, _options.struct_of(options), handle), rank)
         return cls._of(handle.value)
 
     @classmethod
-    def create_all(cls, ranks: int, **options: Any) -> list[Communicator]:
+    def create_all(cls, ranks: int, **options: Unpack[Options]) -> list[Communicator]:
         """Creates a communicator whose ranks are all in this process. Element i is the handle of rank i.
 
         Use one thread for each rank, or one thread for several ranks in groups, which also closes them in a group.
@@ -107,7 +111,7 @@ class Communicator(Collectives):
         check(c.comm_create_all(ranks, _options.struct_of(options), handles))
         return [cls._of(handle) for handle in handles]
 
-    def split(self, color: int | None, key: int = 0, **options: Any) -> Communicator | None:
+    def split(self, color: int | None, key: int = 0, **options: Unpack[Options]) -> Communicator | None:
         """Creates one communicator for each color (0 or more), with ranks ordered by key, then by rank.
 
         All ranks call it. A rank with color None gets None. Unset options are inherited.
@@ -117,7 +121,7 @@ class Communicator(Collectives):
         self._check("comm_split", c.comm_split(self._handle, number, key, _options.struct_of(options), handle))
         return None if handle.value is None else self._of(handle.value)
 
-    def shrink(self, excluded: Sequence[int], **options: Any) -> Communicator:
+    def shrink(self, excluded: Sequence[int], **options: Unpack[Options]) -> Communicator:
         """Creates a communicator of all ranks except `excluded`, after ranks died or hang. This one may have failed.
 
         Only the remaining ranks call it, with the same list. Ranks keep their order. Unset options are inherited.
@@ -128,7 +132,7 @@ class Communicator(Collectives):
         self._check("comm_shrink", c.comm_shrink(self._handle, ranks, len(excluded), struct, handle))
         return self._of(handle.value)
 
-    def with_options(self, **options: Any) -> Communicator:
+    def with_options(self, **options: Unpack[Options]) -> Communicator:
         """Returns another handle to this communicator, whose calls use `options`. Unset options are inherited.
 
         Local and without communication. The handle is valid until this communicator is closed.

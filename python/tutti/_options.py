@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import ctypes
 import math
-from typing import Any, Dict
+from typing import Any, TypedDict
 
 from ._api import CommOptions, TuningOptions
 from ._errors import InvalidArgument
 
-_TUNING = ("algorithm", "protocol", "transport", "channels")
+_TUNING = ("algorithm", "protocol", "transport", "channels")  # Fields of tutti_tuning_options.
 _TIMES = {"timeout": "timeout_ms", "init_timeout": "init_timeout_ms"}
-_PLAIN = ("name", "memory", "compression", "max_relative_error", "compression_rounding", "compression_seed")
 _NUMBERS = ("max_relative_error", "compression_seed", "channels")
-NAMES = (*_PLAIN, *_TIMES, *_TUNING)
 
-Options = Dict[str, Any]
+
+class Options(TypedDict, total=False):
+    """Keyword arguments of the methods that create communicators. Communicator describes them. None is the default."""
+
+    name: str | None
+    timeout: float | None
+    init_timeout: float | None
+    memory: str | None
+    compression: str | None
+    max_relative_error: float | None
+    compression_rounding: str | None
+    compression_seed: int | None
+    algorithm: str | None
+    protocol: str | None
+    transport: str | None
+    channels: int | None
 
 
 def _milliseconds(name: str, seconds: Any) -> int:
@@ -43,8 +56,8 @@ def struct_of(options: Options) -> CommOptions:
     made = CommOptions(size=ctypes.sizeof(CommOptions))
     tuning = TuningOptions(size=ctypes.sizeof(TuningOptions))
     for name, value in options.items():
-        if name not in NAMES:
-            raise InvalidArgument(f"option {name!r} is unknown; options are {', '.join(NAMES)}")
+        if name not in Options.__annotations__:
+            raise InvalidArgument(f"option {name!r} is unknown; options are {', '.join(Options.__annotations__)}")
         if value is None:
             continue
         if name in _TIMES:
