@@ -157,7 +157,7 @@ def numpy_dtype(code: int) -> Any:
     try:
         import numpy
         if name in _types.OF_ML_DTYPES:
-            import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
+            import ml_dtypes
             return numpy.dtype(getattr(ml_dtypes, _types.OF_ML_DTYPES[name]))
         return numpy.dtype(name)
     except ImportError as error:
