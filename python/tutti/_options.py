@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from typing import Any, TypedDict
+from typing import Any, Mapping, TypedDict
 
 from ._api import CommOptions, TuningOptions
 from ._errors import InvalidArgument
@@ -51,7 +51,7 @@ def _set(struct: ctypes.Structure, name: str, value: Any) -> None:
         raise InvalidArgument(f"{name} is {value!r}; it must be a string")
 
 
-def struct_of(options: Options) -> CommOptions:
+def struct_of(options: Mapping[str, object]) -> CommOptions:
     """Returns the C struct. It keeps `tuning` alive."""
     made = CommOptions(size=ctypes.sizeof(CommOptions))
     tuning = TuningOptions(size=ctypes.sizeof(TuningOptions))
