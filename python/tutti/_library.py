@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 
 VARIABLE = "TUTTI_LIBRARY"
 FILE = "libtutti.so"
@@ -18,8 +19,9 @@ def candidates() -> list[tuple[str, str]]:
     chosen = os.environ.get(VARIABLE)
     if chosen:
         return [(f"the variable {VARIABLE}", chosen)]
-    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), FILE)
-    return [("this package", own), ("the system's libraries", SYSTEM_NAME)]
+    # An editable installation has two folders: the sources, and that of built files.
+    folders = dict.fromkeys(os.path.abspath(folder) for folder in sys.modules[__package__].__path__)
+    return [*(("this package", os.path.join(folder, FILE)) for folder in folders), ("the system's libraries", SYSTEM_NAME)]
 
 
 def load() -> tuple[ctypes.CDLL, str]:
