@@ -163,6 +163,8 @@ class Collectives:
         recv, out_total, out_code, out_owner = self._input(name, out, writable=True)
         if out_code != code:
             raise self._refusal(name, _mismatch("type " + _name(out_code), _name(code)))
+        if recv == send and total:
+            raise self._refusal(name, "out is the array; all_to_all_v cannot work in place: pass another array")
         recv_blocks = self._blocks("recv", recv_counts, recv_displacements, out_total)
         status = c.all_to_all_v(send, *send_blocks, recv, *recv_blocks, code, self._handle, _handle(stream))
         self._end(name, status, stream, (owner, out_owner))

@@ -50,10 +50,10 @@ class _Arrays:
             self._newest.append(arrays)
             if len(self._newest) < _BATCH:
                 return
-            batch, self._newest = self._newest, []
             event = Event()
-            event.record(stream)  # Behind the calls of the batch.
-            self._older.append((event, batch))
+            event.record(stream)  # Behind the calls of all arrays, also those that other threads have added.
+            self._older.append((event, self._newest))
+            self._newest = []
             while self._older and self._older[0][0].query():
                 self._older.popleft()
 

@@ -108,6 +108,26 @@ def check_unequal():
             assert out[place - 1] == -1
 
 
+def check_in_place():
+    with tutti.Communicator() as comm:
+        n, rank = comm.ranks, comm.rank
+        blocks = [data(peer, "int32", (n, 3)) for peer in range(n)]
+        for call, expected in (
+                (lambda own: comm.all_gather(own[rank], out=own), numpy.stack([blocks[peer][peer] for peer in range(n)])),
+                (lambda own: comm.gather(own[rank], 0, out=own), numpy.stack([blocks[peer][peer] for peer in range(n)])),
+                (lambda own: comm.all_to_all(own, out=own), numpy.stack([block[rank] for block in blocks]))):
+            own = blocks[rank].copy()
+            if call(own) is not None:
+                same(own, expected, "in place")
+        own = blocks[rank].copy()
+        same(comm.reduce_scatter(own, out=own[rank]), sum(blocks)[rank], "reduce_scatter in place")
+        own = blocks[rank].copy()
+        same(comm.scatter(own, 0, out=own[rank]), blocks[0][rank], "scatter in place")
+        own = blocks[rank].copy()
+        comm.reduce(own, n - 1, out=own)
+        same(own, sum(blocks) if rank == n - 1 else blocks[rank], "reduce in place")
+
+
 def check_factors():
     with tutti.Communicator() as comm:
         for kind, dtype in dtypes().items():
@@ -133,6 +153,9 @@ class Collectives(unittest.TestCase):
 
     def test_unequal_blocks_arrive(self):
         self.each_size(check_unequal)
+
+    def test_results_replace_inputs_in_place(self):
+        self.each_size(check_in_place)
 
     def test_factors_multiply_the_input_of_their_rank(self):
         self.each_size(check_factors)
