@@ -106,7 +106,7 @@ class _DlpackArrays(_Kind):
         return _dlpack.read(array, writable)[:4]
 
     def shape(self, array: Any) -> tuple[int, ...]:
-        return _dlpack.read(array, False)[4]
+        return tuple(array.shape) if hasattr(array, "shape") else _dlpack.read(array, False)[4]
 
     def new(self, array: Any, shape: tuple[int, ...]) -> Any:
         if hasattr(array, "new_empty"):  # PyTorch.

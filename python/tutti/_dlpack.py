@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -25,8 +26,6 @@ class _Versioned(ctypes.Structure):
                 ("tensor", _Tensor)]
 
 
-_is_valid = ctypes.pythonapi.PyCapsule_IsValid
-_is_valid.argtypes, _is_valid.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_int
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.argtypes, _pointer.restype = [ctypes.py_object, ctypes.c_char_p], c_void_p
 
@@ -55,29 +54,27 @@ def read(array: Any, writable: bool) -> tuple[int, int, int, Any, tuple[int, ...
     tensor, flags = _tensor(capsule, kind)
     if writable and flags & _READ_ONLY:
         raise InvalidArgument(f"the {kind} is read-only; results need a writable array")
-    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    count = 1
-    for size in shape:
-        count *= size
+    shape = tensor.shape[:tensor.ndim]
     code = _types.of_dlpack(tensor.code, tensor.bits) if tensor.lanes == 1 else None
     if code is None:
         raise InvalidArgument(f"elements of DLPack type ({tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes) are unknown; "
                               f"types are {', '.join(Type.__members__)}")
-    if tensor.strides and not _is_contiguous(shape, [tensor.strides[i] for i in range(tensor.ndim)]):
+    if tensor.strides and not _is_contiguous(shape, tensor.strides[:tensor.ndim]):
         raise InvalidArgument(f"the {kind} is not contiguous in C order; pass a contiguous copy")
-    return (tensor.data or 0) + tensor.byte_offset, count, code, capsule, shape
+    return (tensor.data or 0) + tensor.byte_offset, math.prod(shape), code, capsule, tuple(shape)
 
 
 def _tensor(capsule: Any, kind: str) -> tuple[_Tensor, int]:
-    if _is_valid(capsule, b"dltensor_versioned"):
+    try:
         versioned = _Versioned.from_address(_pointer(capsule, b"dltensor_versioned"))
-        if versioned.major != 1:
-            raise InvalidArgument(f"the {kind} has DLPack {versioned.major}.{versioned.minor}; versions up to 1 are supported")
-        return versioned.tensor, versioned.flags
-    return _Tensor.from_address(_pointer(capsule, b"dltensor")), 0
+    except ValueError:  # The capsule has another name, that of versions before 1.0.
+        return _Tensor.from_address(_pointer(capsule, b"dltensor")), 0
+    if versioned.major != 1:
+        raise InvalidArgument(f"the {kind} has DLPack {versioned.major}.{versioned.minor}; versions up to 1 are supported")
+    return versioned.tensor, versioned.flags
 
 
-def _is_contiguous(shape: tuple[int, ...], strides: list[int]) -> bool:
+def _is_contiguous(shape: list[int], strides: list[int]) -> bool:
     expected = 1
     for size, stride in zip(reversed(shape), reversed(strides)):
         if size == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import Any
 
@@ -57,6 +58,7 @@ def of_format(text: str, size: int) -> int | None:
     return of_number({"Zf": "c", "Zd": "c"}.get(letter, kind), size)
 
 
+@functools.cache
 def of_dlpack(code: int, bits: int) -> int | None:
     """Returns the type of a DLDataType with one lane, or None."""
     return _known(_DLPACK_NAMES.get((code, bits))) or of_number(_DLPACK_KINDS.get(code, ""), bits // 8)
