@@ -1,8 +1,8 @@
 // Setup of peers on devices. Ranks gather their locations, then their resources for others, then reachability.
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
 #include <string>
 
@@ -18,8 +18,10 @@ namespace {
 // Number of this process, different from that of its parent before a fork.
 std::uint64_t number_of_process() {
   static const std::uint64_t number = [] {
-    std::random_device random;
-    return std::uint64_t{random()} << 32 | random();
+    std::uint64_t random = 0;
+    // Not std::random_device, which needs glibc 2.36. Joining has failed before if the system has no random numbers.
+    (void)!::getrandom(&random, sizeof random, 0);
+    return random;
   }();
   return number + static_cast<std::uint64_t>(::getpid());
 }
