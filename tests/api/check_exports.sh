@@ -14,6 +14,10 @@ if needed=$(readelf -d "$1" | grep NEEDED | grep -vE '\[(lib(c|m|pthread|dl|rt)|
   echo "needs more than the C library:" && echo "$needed"
   status=1
 fi
+if nm -D --undefined-only "$1" | grep -w arc4random; then
+  echo "needs glibc 2.36: is std::random_device used, or are unused sections kept?"
+  status=1
+fi
 if readelf -d "$1" | grep STATIC_TLS >/dev/null; then
   echo "has data of threads in the static block (initial-exec): a program that is running may have no room for it"
   status=1
