@@ -129,6 +129,12 @@ class Errors(unittest.TestCase):
             with self.assertRaisesRegex(tutti.InvalidArgument, words):
                 tutti.Communicator(**options)
 
+    def test_library_without_the_functions_is_refused(self):
+        run = subprocess.run([sys.executable, "-c", "import tutti"], capture_output=True, text=True,
+                             env={**os.environ, "TUTTI_LIBRARY": "libc.so.6"})
+        self.assertRegex(run.stderr, "ImportError: tutti: libc.so.6 has no tutti_status_name: install a library of the "
+                         "package's version")
+
     def test_missing_library_lists_what_was_tried(self):
         run = subprocess.run([sys.executable, "-c", "import tutti"], capture_output=True, text=True,
                              env={**os.environ, "TUTTI_LIBRARY": "/nonexistent/libtutti.so"})
