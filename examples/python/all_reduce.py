@@ -1,6 +1,6 @@
 """Adds an array over all ranks, in place and in a stream.
 
-torchrun --nproc-per-node 4 all_reduce.py     # or mpirun -n 4, or srun -n 4
+torchrun --nproc-per-node 4 all_reduce.py     # or mpirun -n 4 python3 all_reduce.py, or srun -n 4 python3 all_reduce.py
 for r in 0 1 2 3; do TUTTI_RANK=$r TUTTI_RANKS=4 python3 all_reduce.py & done; wait     # without a launcher
 """
 
