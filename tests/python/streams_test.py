@@ -77,7 +77,7 @@ class Streams(unittest.TestCase):
                 lives.append(life)
                 comm.all_reduce(numbers, out=numbers, stream=stream)
             del numbers
-            comm.synchronize()
+            stream.record().synchronize()
             for _ in range(_streams._BATCH):
                 comm.all_reduce(numpy.ones(1), stream=stream)
             alive = sum(life() is not None for life in lives)
