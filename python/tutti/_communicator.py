@@ -82,7 +82,7 @@ class Communicator(Collectives):
         compression_seed      seed of stochastic rounding
         algorithm, protocol, transport, channels  overrides of autotuning
 
-    A thread uses a communicator at a time; any thread may call abort() and async_error(). All ranks make the same calls in
+    One thread at a time uses a communicator; any thread may call abort() and async_error(). All ranks make the same calls in
     the same order. `with Communicator() as comm:` closes it at the end, or leaves it after an exception.
     """
 
