@@ -1,0 +1,114 @@
+#include "python/tutti/torch/native/elements.h"
+
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+
+#include "python/tutti/torch/native/communicator.h"
+
+namespace tutti_torch {
+namespace {
+
+bool is_plain(const at::Tensor& tensor) { return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg(); }
+
+// Returns a contiguous copy with the values that the tensor shows.
+at::Tensor plain_copy(const at::Tensor& tensor) { return tensor.resolve_conj().resolve_neg().contiguous(); }
+
+// Returns the library's type, or -1.
+int type_or_none(at::ScalarType type) {
+  switch (type) {
+    case at::kChar: return tutti_int8;
+    case at::kByte: return tutti_uint8;
+    case at::kShort: return tutti_int16;
+    case at::kUInt16: return tutti_uint16;
+    case at::kInt: return tutti_int32;
+    case at::kUInt32: return tutti_uint32;
+    case at::kLong: return tutti_int64;
+    case at::kUInt64: return tutti_uint64;
+    case at::kHalf: return tutti_float16;
+    case at::kBFloat16: return tutti_bfloat16;
+    case at::kFloat: return tutti_float32;
+    case at::kDouble: return tutti_float64;
+    case at::kFloat8_e4m3fn: return tutti_float8_e4m3;
+    case at::kFloat8_e5m2: return tutti_float8_e5m2;
+    default: return -1;
+  }
+}
+
+tutti_reduction create_with_factor(const c10d::ReduceOp& reduction, at::ScalarType type, tutti_comm comm) {
+  const auto* factor = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(reduction.supplement_.get());
+  TORCH_CHECK(factor != nullptr, "a premultiplied sum needs a factor; create it with dist._make_nccl_premul_sum()");
+  const at::Tensor scalar = factor->tensor_factor.defined()
+                                ? factor->tensor_factor.to(at::kCPU, type).contiguous()
+                                : at::full({1}, factor->double_factor, at::TensorOptions().dtype(type));
+  tutti_reduction created = tutti_sum;
+  check(tutti_reduction_create_pre_mul_sum(scalar.data_ptr(), reducible_type(type), comm, &created));
+  return created;
+}
+
+}  // namespace
+
+Elements elements_of(at::ScalarType type) {
+  const int known = type_or_none(type);
+  if (known >= 0) return {static_cast<tutti_type>(known), 1};
+  return {tutti_uint8, c10::elementSize(type)};
+}
+
+tutti_type reducible_type(at::ScalarType type) {
+  const int known = type_or_none(type);
+  TORCH_CHECK(known >= 0, "Tutti has no reductions of ", toString(type),
+              "; convert the tensor to a floating-point or integer type");
+  return static_cast<tutti_type>(known);
+}
+
+ScopedReduction::ScopedReduction(const c10d::ReduceOp& reduction, at::ScalarType type, tutti_comm comm) {
+  switch (reduction.op_) {
+    case c10d::ReduceOp::SUM: reduction_ = tutti_sum; return;
+    case c10d::ReduceOp::AVG: reduction_ = tutti_avg; return;
+    case c10d::ReduceOp::PRODUCT: reduction_ = tutti_prod; return;
+    case c10d::ReduceOp::MIN: reduction_ = tutti_min; return;
+    case c10d::ReduceOp::MAX: reduction_ = tutti_max; return;
+    case c10d::ReduceOp::PREMUL_SUM:
+      reduction_ = create_with_factor(reduction, type, comm);
+      owner_ = comm;
+      return;
+    default: TORCH_CHECK(false, "Tutti has no reduction number ", static_cast<int>(reduction.op_));
+  }
+}
+
+ScopedReduction::~ScopedReduction() {
+  if (owner_ != nullptr) tutti_reduction_destroy(reduction_, owner_);
+}
+
+Dense Dense::for_reading(const at::Tensor& tensor) { return {tensor, is_plain(tensor) ? tensor : plain_copy(tensor)}; }
+
+Dense Dense::for_writing(const at::Tensor& tensor) {
+  if (is_plain(tensor)) return {tensor, tensor};
+  return {tensor, at::empty_like(tensor, {}, at::MemoryFormat::Contiguous)};
+}
+
+Dense Dense::for_update(const at::Tensor& tensor) { return for_reading(tensor); }
+
+void Dense::finish() const {
+  if (!dense_.is_same(original_)) original_.copy_(dense_);
+}
+
+void check_tensor(const char* operation, const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.defined(), operation, ": a tensor is undefined");
+  TORCH_CHECK(tensor.device().is_cpu(), operation, ": a tensor is on ", tensor.device().str(),
+              "; this process group is for CPU tensors");
+  TORCH_CHECK(tensor.layout() == at::kStrided, operation, ": a tensor has layout ", tensor.layout(),
+              "; only dense tensors are allowed");
+}
+
+const at::Tensor& only_tensor(const char* operation, const std::vector<at::Tensor>& tensors) {
+  TORCH_CHECK(tensors.size() == 1, operation, ": got ", tensors.size(), " tensors; pass one per rank");
+  check_tensor(operation, tensors[0]);
+  return tensors[0];
+}
+
+void check_same_type(const char* operation, const at::Tensor& a, const at::Tensor& b) {
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), operation, ": tensors have types ", a.scalar_type(), " and ",
+              b.scalar_type(), "; use one type");
+}
+
+}  // namespace tutti_torch

@@ -1,0 +1,245 @@
+#include "python/tutti/torch/native/process_group.h"
+
+#include <pybind11/pybind11.h>
+
+#include <cstring>
+
+#include "python/tutti/torch/native/elements.h"
+
+namespace tutti_torch {
+namespace {
+
+const char* c_string(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+tutti_comm_options comm_options(const Options& options) {
+  tutti_comm_options result = TUTTI_COMM_OPTIONS_DEFAULT;
+  result.name = c_string(options.group_name);
+  result.timeout_ms = options.timeout.count() > 0 ? options.timeout.count() : -1;
+  result.init_timeout_ms = result.timeout_ms;
+  result.compression = c_string(options.compression);
+  result.max_relative_error = options.max_relative_error;
+  result.compression_rounding = c_string(options.compression_rounding);
+  result.compression_seed = options.compression_seed;
+  return result;
+}
+
+// Rank 0 creates the id; the others read it from the store.
+tutti_unique_id exchange_id(c10d::Store& store, int rank) {
+  tutti_unique_id id;
+  const std::string key = "tutti/id";
+  if (rank == 0) {
+    check(tutti_get_unique_id(&id));
+    store.set(key, std::vector<uint8_t>(id.bytes, id.bytes + sizeof id.bytes));
+    return id;
+  }
+  const std::vector<uint8_t> bytes = store.get(key);
+  TORCH_CHECK(bytes.size() == sizeof id.bytes, "the store's ", key, " has ", bytes.size(), " bytes instead of ",
+              sizeof id.bytes, "; use the same version of tutti on all ranks");
+  std::memcpy(id.bytes, bytes.data(), bytes.size());
+  return id;
+}
+
+std::shared_ptr<Communicator> join(c10d::Store& store, int rank, int size, const Options& options) {
+  const tutti_unique_id id = exchange_id(store, rank);
+  const tutti_comm_options joining = comm_options(options);
+  tutti_comm comm = nullptr;
+  check(tutti_comm_create(&id, rank, size, &joining, &comm));
+  return std::make_shared<Communicator>(comm, options.timeout);
+}
+
+// Options for a group that is made from one with `parent`: those of `given` that PyTorch defines, if it is not null.
+OptionsPtr inherit(const Options& parent, const c10::intrusive_ptr<c10d::Backend::Options>& given) {
+  auto result = c10::make_intrusive<Options>(parent);
+  if (!given) return result;
+  if (const auto* ours = dynamic_cast<const Options*>(given.get())) result = c10::make_intrusive<Options>(*ours);
+  result->timeout = given->timeout;
+  result->group_name = given->group_name;
+  result->global_ranks_in_group = given->global_ranks_in_group;
+  return result;
+}
+
+// Releases the GIL for its lifetime if this thread holds it.
+class WithoutGil {
+ public:
+  WithoutGil() {
+    if (Py_IsInitialized() && PyGILState_Check()) released_.emplace();
+  }
+
+ private:
+  std::optional<pybind11::gil_scoped_release> released_;
+};
+
+// The end of a coalesced section: complete when all its calls are.
+class CoalescedWork : public c10d::Work {
+ public:
+  explicit CoalescedWork(std::vector<WorkPtr> calls) : Work(-1, c10d::OpType::COALESCED), calls_(std::move(calls)) {}
+  bool isCompleted() override {
+    return std::all_of(calls_.begin(), calls_.end(), [](const WorkPtr& call) { return call->isCompleted(); });
+  }
+  bool wait(Milliseconds timeout) override {
+    for (const WorkPtr& call : calls_) call->wait(timeout);
+    return true;
+  }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(
+        c10::FutureType::create(c10::ListType::create(c10::TensorType::get())));
+    for (const WorkPtr& call : calls_) futures.push_back(call->getFuture());
+    return c10::collectAll(futures);
+  }
+
+ private:
+  std::vector<WorkPtr> calls_;
+};
+
+}  // namespace
+
+ProcessGroupTutti::ProcessGroupTutti(const StorePtr& store, int rank, int size, OptionsPtr options)
+    : ProcessGroupTutti(rank, size, options, join(*store, rank, size, *options)) {
+  store_ = store;
+}
+
+ProcessGroupTutti::ProcessGroupTutti(int rank, int size, OptionsPtr options, std::shared_ptr<Communicator> communicator)
+    : Backend(rank, size),
+      options_(std::move(options)),
+      communicator_(std::move(communicator)),
+      queue_(std::make_shared<CallQueue>()) {
+  init();
+}
+
+ProcessGroupTutti::~ProcessGroupTutti() { shutdown(); }
+
+void ProcessGroupTutti::abort() { communicator_->abort(); }
+
+void ProcessGroupTutti::shutdown() {
+  WithoutGil without_gil;
+  queue_->stop();
+  communicator_->leave();
+}
+
+Milliseconds ProcessGroupTutti::timeout_or_default(Milliseconds timeout) const {
+  return timeout == c10d::kUnsetTimeout ? options_->timeout : timeout;
+}
+
+void ProcessGroupTutti::check_root(const char* operation, int64_t root) const {
+  TORCH_CHECK(root >= 0 && root < size_, operation, ": root ", root, " is out of range; ranks are 0..", size_ - 1);
+}
+
+CallDescription ProcessGroupTutti::describe(Call call) {
+  return {call.type,
+          call.title,
+          std::move(call.inputs),
+          std::move(call.outputs),
+          timeout_or_default(call.timeout),
+          sequence_.fetch_add(1, std::memory_order_relaxed),
+          rank_};
+}
+
+WorkPtr ProcessGroupTutti::start(Call call, CallWork::Body body) {
+  const bool is_async = call.is_async;
+  auto work = c10::make_intrusive<CallWork>(describe(std::move(call)),
+                                            CallWork::Owner{communicator_, queue_, completion()}, std::move(body));
+  const bool may_block = !add_to_section(work) && !is_async;
+  queue_->submit(work, may_block ? CallQueue::Mode::kBlocking : CallQueue::Mode::kAsync);
+  return work;
+}
+
+bool ProcessGroupTutti::add_to_section(const WorkPtr& work) {
+  if (!coalescing_.load(std::memory_order_relaxed)) return false;
+  std::lock_guard<std::mutex> lock(coalescing_mutex_);
+  if (!coalescing_) return false;
+  coalesced_.push_back(work);
+  return true;
+}
+
+void ProcessGroupTutti::attach_residual(const at::Tensor& buffer, const at::Tensor& residual) {
+  TORCH_CHECK(buffer.is_contiguous() && residual.is_contiguous() && residual.scalar_type() == at::kFloat &&
+                  residual.numel() == buffer.numel(),
+              "the residual must be a contiguous float32 tensor with as many elements as the contiguous buffer");
+  const auto attach = [buffer, residual](tutti_comm comm) {
+    check(tutti_residual_attach(buffer.data_ptr(), static_cast<size_t>(buffer.numel()),
+                                reducible_type(buffer.scalar_type()), residual.data_ptr<float>(), comm));
+  };
+  start({c10d::OpType::UNKNOWN, nullptr, c10d::kUnsetTimeout, false, {}, {}}, attach)->wait();
+}
+
+void ProcessGroupTutti::detach_residual(const at::Tensor& buffer) {
+  const auto detach = [buffer](tutti_comm comm) { check(tutti_residual_detach(buffer.data_ptr(), comm)); };
+  start({c10d::OpType::UNKNOWN, nullptr, c10d::kUnsetTimeout, false, {}, {}}, detach)->wait();
+}
+
+void ProcessGroupTutti::startCoalescing() {
+  std::lock_guard<std::mutex> lock(coalescing_mutex_);
+  TORCH_CHECK(!coalescing_, "a coalesced section of this process group is open; end it first");
+  coalescing_ = true;
+}
+
+WorkPtr ProcessGroupTutti::endCoalescing() {
+  std::lock_guard<std::mutex> lock(coalescing_mutex_);
+  TORCH_CHECK(coalescing_, "no coalesced section of this process group is open; start one first");
+  coalescing_ = false;
+  return c10::make_intrusive<CoalescedWork>(std::exchange(coalesced_, {}));
+}
+
+c10::intrusive_ptr<c10d::Backend> ProcessGroupTutti::split(const StorePtr& store, const std::vector<int>& ranks,
+                                                           const c10::intrusive_ptr<Backend::Options>& options) {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  if (found == ranks.end()) return nullptr;
+  const int rank = static_cast<int>(found - ranks.begin());
+  return c10::make_intrusive<ProcessGroupTutti>(store, rank, static_cast<int>(ranks.size()),
+                                                inherit(*options_, options));
+}
+
+c10::intrusive_ptr<c10d::Backend> ProcessGroupTutti::merge(const StorePtr& store,
+                                                           const c10::intrusive_ptr<Backend::Options>& options,
+                                                           const int& rank, const int& size) {
+  return c10::make_intrusive<ProcessGroupTutti>(store, rank, size, inherit(*options_, options));
+}
+
+c10::intrusive_ptr<c10d::Backend> ProcessGroupTutti::shrink(const std::vector<int64_t>& excluded, int /*flags*/,
+                                                            const c10::intrusive_ptr<Backend::Options>& options) {
+  WithoutGil without_gil;
+  queue_->stop();
+  const OptionsPtr inherited = inherit(*options_, options);
+  const tutti_comm_options shrinking = comm_options(*inherited);
+  const std::vector<int> ranks(excluded.begin(), excluded.end());
+  tutti_comm comm = nullptr;
+  check(tutti_comm_shrink(communicator_->handle(options_->timeout), ranks.data(), static_cast<int>(ranks.size()),
+                          &shrinking, &comm));
+  auto communicator = std::make_shared<Communicator>(comm, inherited->timeout);
+  int rank = 0;
+  check(tutti_comm_rank(comm, &rank));
+  return c10::intrusive_ptr<Backend>::unsafe_steal_from_new(
+      new ProcessGroupTutti(rank, size_ - static_cast<int>(ranks.size()), inherited, std::move(communicator)));
+}
+
+#ifdef C10D_BACKEND_HAS_HOOKS
+bool ProcessGroupTutti::has_completion_hooks() const { return hooks_->count.load(std::memory_order_relaxed) > 0; }
+
+Completed ProcessGroupTutti::completion() const {
+  if (!has_completion_hooks()) return {};
+  return [hooks = hooks_](uint64_t key, float duration_ms) {
+    std::vector<c10d::CompletionHook> calls;  // A hook must not be called under the mutex of the table.
+    {
+      std::lock_guard<std::mutex> lock(hooks->mutex);
+      for (const auto& [id, hook] : hooks->by_id) calls.push_back(hook);
+    }
+    for (const auto& hook : calls) hook({key, duration_ms});
+  };
+}
+void ProcessGroupTutti::registerCompletionHook(int64_t id, c10d::CompletionHook hook) {
+  std::lock_guard<std::mutex> lock(hooks_->mutex);
+  hooks_->by_id[id] = std::move(hook);
+  hooks_->count = hooks_->by_id.size();
+}
+
+void ProcessGroupTutti::unregisterCompletionHook(int64_t id) {
+  std::lock_guard<std::mutex> lock(hooks_->mutex);
+  hooks_->by_id.erase(id);
+  hooks_->count = hooks_->by_id.size();
+}
+#else
+bool ProcessGroupTutti::has_completion_hooks() const { return false; }
+Completed ProcessGroupTutti::completion() const { return {}; }
+#endif
+
+}  // namespace tutti_torch

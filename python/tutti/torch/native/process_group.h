@@ -1,0 +1,136 @@
+#pragma once
+// The Tutti backend of torch.distributed for CPU tensors, on the C API of Tutti.
+//   process_group.cc: creation, splitting, shrinking and end, and the start of calls
+//   collectives.cc:   broadcast and reductions
+//   exchanges.cc:     gathers, scatters and all-to-all
+//   barriers.cc:      barrier and monitored barrier
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "python/tutti/torch/native/work.h"
+
+namespace tutti_torch {
+
+// Options of a process group. A split and a shrink inherit all of them.
+struct Options : c10d::Backend::Options {
+  explicit Options(Milliseconds timeout = kBackendDefaultTimeout) : c10d::Backend::Options("tutti", timeout) {}
+  c10::intrusive_ptr<c10d::Backend::Options> clone() const { return c10::make_intrusive<Options>(*this); }
+
+  // As in tutti_comm_options.
+  std::string compression;
+  double max_relative_error = 0;
+  std::string compression_rounding;
+  uint64_t compression_seed = 0;
+};
+using OptionsPtr = c10::intrusive_ptr<Options>;
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+class ProcessGroupTutti : public c10d::Backend {
+ public:
+  // Blocks until all ranks have joined, at most options->timeout. The ranks meet in `store`.
+  ProcessGroupTutti(const StorePtr& store, int rank, int size, OptionsPtr options);
+  // Waits for this rank's calls, unless shutdown() has done so.
+  ~ProcessGroupTutti() override;
+
+  const std::string getBackendName() const override { return "tutti"; }
+  bool supportsSplitting() const override { return true; }
+  c10::intrusive_ptr<Backend::Options> getBackendOptions() { return options_; }
+  void setTimeout(Milliseconds timeout) { options_->timeout = timeout; }
+  uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  void setSequenceNumberForGroup() override {}
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+  void abort();
+  void shutdown();
+  // Returns the failure of the communicator, or "".
+  std::string failure() const { return communicator_->error(); }
+
+  // Error feedback of compressed sums; see tutti_residual_attach. Wait for earlier calls. The tensors are contiguous.
+  void attach_residual(const at::Tensor& buffer, const at::Tensor& residual);
+  void detach_residual(const at::Tensor& buffer);
+
+  c10::intrusive_ptr<Backend> split(const StorePtr& store, const std::vector<int>& ranks,
+                                    const c10::intrusive_ptr<Backend::Options>& options);
+  c10::intrusive_ptr<Backend> merge(const StorePtr& store, const c10::intrusive_ptr<Backend::Options>& options,
+                                    const int& rank, const int& size);
+  bool supportsShrinking() const { return true; }
+  c10::intrusive_ptr<Backend> shrink(const std::vector<int64_t>& excluded, int flags,
+                                     const c10::intrusive_ptr<Backend::Options>& options);
+
+#ifdef C10D_BACKEND_HAS_HOOKS
+  bool supportsCompletionHooks() const override { return true; }
+  void registerCompletionHook(int64_t id, c10d::CompletionHook hook) override;
+  void unregisterCompletionHook(int64_t id) override;
+#endif
+
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& options) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& options) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions& options) override;
+
+  WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& options) override;
+  WorkPtr gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override;
+  WorkPtr scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override;
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_rows,
+                        std::vector<int64_t>& input_rows, const c10d::AllToAllOptions& options) override;
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override;
+
+  WorkPtr barrier(const c10d::BarrierOptions& options) override;
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
+
+ private:
+  struct Call {
+    c10d::OpType type;
+    const char* title;
+    Milliseconds timeout;
+    bool is_async;
+    Tensors inputs;
+    TensorLists outputs;
+  };
+  template <typename CallOptions>
+  static Call call_of(c10d::OpType type, const char* title, const CallOptions& options) {
+    return {type, title, options.timeout, options.asyncOp, {}, {}};
+  }
+
+  ProcessGroupTutti(int rank, int size, OptionsPtr options, std::shared_ptr<Communicator> communicator);
+  WorkPtr start(Call call, CallWork::Body body);
+  CallDescription describe(Call call);
+  // Adds the work to the open coalesced section. Returns false if there is none.
+  bool add_to_section(const WorkPtr& work);
+  Completed completion() const;  // Calls the registered hooks. Empty if there are none.
+  bool has_completion_hooks() const;
+  Milliseconds timeout_or_default(Milliseconds timeout) const;
+  void check_root(const char* operation, int64_t root) const;
+
+  OptionsPtr options_;
+  StorePtr store_;
+  std::shared_ptr<Communicator> communicator_;
+  std::shared_ptr<CallQueue> queue_;
+  std::atomic<uint64_t> sequence_{0};
+  std::atomic<uint64_t> monitored_barriers_{0};
+  std::mutex coalescing_mutex_;
+  std::atomic<bool> coalescing_{false};
+  std::vector<WorkPtr> coalesced_;
+#ifdef C10D_BACKEND_HAS_HOOKS
+  struct Hooks {
+    std::mutex mutex;
+    std::map<int64_t, c10d::CompletionHook> by_id;
+    std::atomic<size_t> count{0};
+  };
+  std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
+#endif
+};
+
+}  // namespace tutti_torch

@@ -1,0 +1,108 @@
+#include "python/tutti/torch/native/work.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/ivalue.h>
+
+namespace tutti_torch {
+namespace {
+
+c10::TypePtr type_of(const TensorLists& outputs) {
+  c10::TypePtr list = c10::ListType::create(c10::TensorType::get());
+  return outputs.size() > 1 ? c10::ListType::create(list) : list;
+}
+
+c10::IValue value_of(const TensorLists& outputs) {
+  if (outputs.empty()) return Tensors();
+  if (outputs.size() == 1) return outputs[0];
+  return outputs;
+}
+
+}  // namespace
+
+uint64_t new_completion_key() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+CallWork::CallWork(const CallDescription& description, Owner owner, Body body)
+    : Work(description.rank, description.type, description.title, description.inputs),
+      owner_(std::move(owner)),
+      body_(std::move(body)),
+      outputs_(description.outputs),
+      timeout_(description.timeout),
+      sequence_(description.sequence),
+      key_(new_completion_key()) {}
+
+void CallWork::run() {
+  const auto start = std::chrono::steady_clock::now();
+  std::exception_ptr error = call();
+  duration_ms_ = std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - start).count();
+  body_ = nullptr;  // Frees the inputs.
+  complete(error);
+}
+
+std::exception_ptr CallWork::call() {
+  at::AutoDispatchBelowADInplaceOrView no_autograd;  // Staging copies are no operations of the user's program.
+  try {
+    body_(owner_.communicator->handle(timeout_));
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+void CallWork::complete(std::exception_ptr error) {
+  auto self = c10::intrusive_ptr<CallWork>::unsafe_reclaim_from_nonowning(this);
+  if (error == nullptr && owner_.completed) owner_.completed(key_, duration_ms_);
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    future = future_;
+    exception_ = error;
+    completed_ = true;
+    done_.store(true, std::memory_order_release);
+  }
+  if (recordFunctionEndCallback_) {
+    recordFunctionEndCallback_();
+    recordFunctionEndCallback_ = nullptr;
+  }
+  cv_.notify_all();
+  if (future) mark(future);
+}
+
+void CallWork::mark(const c10::intrusive_ptr<c10::ivalue::Future>& future) {
+  if (exception_ != nullptr) {
+    future->setError(exception_);
+  } else {
+    future->markCompleted(value_of(outputs_));
+  }
+}
+
+bool CallWork::wait(Milliseconds timeout) {
+  // A thread with a timeout must not make the call itself, because the call has its own timeout.
+  if (!done() && timeout == kNoTimeout) owner_.queue->help(*this);
+  if (!done()) return Work::wait(timeout);
+  if (exception_ != nullptr) std::rethrow_exception(exception_);
+  return true;
+}
+
+void CallWork::abort() { owner_.communicator->abort(); }
+
+Tensors CallWork::result() {
+  TORCH_CHECK(done(), "result() needs a completed operation; call wait() first");
+  TORCH_CHECK(outputs_.size() <= 1, "result() is for operations with one list of outputs; use get_future()");
+  return outputs_.empty() ? Tensors() : outputs_[0];
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> CallWork::getFuture() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (future_) return future_;
+  future_ = c10::make_intrusive<c10::ivalue::Future>(type_of(outputs_));
+  auto future = future_;
+  const bool completed = completed_;
+  lock.unlock();
+  if (completed) mark(future);
+  return future;
+}
+
+}  // namespace tutti_torch

@@ -1,0 +1,80 @@
+#pragma once
+// A call of a process group as PyTorch's Work: it can be waited for, and has a future.
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "python/tutti/torch/native/call_queue.h"
+#include "python/tutti/torch/native/communicator.h"
+
+namespace tutti_torch {
+
+using Milliseconds = std::chrono::milliseconds;
+using Tensors = std::vector<at::Tensor>;
+using TensorLists = std::vector<Tensors>;
+using Completed = std::function<void(uint64_t key, float duration_ms)>;
+
+// Returns a number that no Work of this process has had.
+uint64_t new_completion_key();
+
+// Properties of a call that its Work shows.
+struct CallDescription {
+  c10d::OpType type = c10d::OpType::UNKNOWN;
+  const char* title = nullptr;  // Name in profiles. It must outlive the call.
+  Tensors inputs;               // For profiles only; read at creation.
+  TensorLists outputs;          // Result of the call, also kept alive by the Work.
+  Milliseconds timeout{0};
+  uint64_t sequence = 0;
+  int rank = 0;
+};
+
+class CallWork : public c10d::Work {
+ public:
+  // Makes the call on the communicator. Runs in any thread; throws if the call fails.
+  using Body = std::function<void(tutti_comm)>;
+  struct Owner {
+    std::shared_ptr<Communicator> communicator;
+    std::shared_ptr<CallQueue> queue;
+    Completed completed;  // Called after each call that succeeded; may be empty.
+  };
+
+  CallWork(const CallDescription& description, Owner owner, Body body);
+
+  // Makes the call and completes this work and its future. Called once, by the queue. Does not throw.
+  void run();
+  bool done() const { return done_.load(std::memory_order_acquire); }
+
+  bool isCompleted() override { return done(); }
+  bool wait(Milliseconds timeout = kNoTimeout) override;
+  void abort() override;
+  Tensors result() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  uint64_t getSequencenumber() const override { return sequence_; }
+  Milliseconds getTimeout() const override { return timeout_; }
+  float getDuration() const override { return duration_ms_; }
+#if TUTTI_TORCH_VERSION >= 21500
+  uint64_t getCompletionKey() const override { return key_; }
+#endif
+
+ private:
+  std::exception_ptr call();
+  void complete(std::exception_ptr error);
+  void mark(const c10::intrusive_ptr<c10::ivalue::Future>& future);
+
+  Owner owner_;
+  Body body_;
+  TensorLists outputs_;
+  Milliseconds timeout_;
+  uint64_t sequence_;
+  uint64_t key_;
+  float duration_ms_ = 0;
+  std::atomic<bool> done_{false};
+  c10::intrusive_ptr<c10::ivalue::Future> future_;  // Created by the first getFuture(). Guarded by mutex_.
+};
+
+}  // namespace tutti_torch
