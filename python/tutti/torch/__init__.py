@@ -1,0 +1,18 @@
+"""Tutti as a backend of torch.distributed for CPU tensors.
+
+    import torch.distributed as dist
+    import tutti.torch                       # Registers the backend. Not needed with PyTorch 2.14 and newer.
+
+    dist.init_process_group("tutti")
+
+TUTTI_PYTORCH_REPLACE_GLOO=1 makes the backend "gloo" use Tutti, without a change of the script.
+docs/guide/pytorch.md is the guide.
+"""
+
+from ._options import Options
+from ._registration import path, register, replace_gloo
+from .hooks import compress_hook
+
+__all__ = ["Options", "compress_hook", "path", "register", "replace_gloo"]
+
+register()

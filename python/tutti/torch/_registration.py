@@ -1,0 +1,108 @@
+"""Registration of the backend "tutti", its creation, and the replacement of Gloo."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+import tutti
+
+from . import _native
+from ._options import Options
+
+log = logging.getLogger("tutti.torch")
+
+PATH_VARIABLE = "TUTTI_PYTORCH_PATH"
+REPLACE_VARIABLE = "TUTTI_PYTORCH_REPLACE_GLOO"
+
+
+def path() -> str:
+    """Returns "C++" or "Python": the path of new process groups.
+
+    TUTTI_PYTORCH_PATH: "cpp" (an error if it is not built), "python"; default: C++ if it is built.
+    """
+    chosen = os.environ.get(PATH_VARIABLE, "")
+    if chosen not in ("", "cpp", "python"):
+        raise ValueError(f"{PATH_VARIABLE} is {chosen!r}; it must be cpp or python, or unset")
+    if chosen == "python":
+        return "Python"
+    if _native.load() is not None:
+        return "C++"
+    if chosen == "cpp":
+        raise ImportError(f"{PATH_VARIABLE} is cpp, but {_native.cache_path()} is missing: run `python -m tutti.torch.build`")
+    return "Python"
+
+
+def _checked(options: Any) -> Options:
+    if options is None or isinstance(options, dist.ProcessGroupGloo.Options):
+        return Options()
+    if isinstance(options, Options):
+        return options
+    raise TypeError(f"pg_options is a {type(options).__name__}; pass tutti.torch.Options or None")
+
+
+def _create_native(given: Any, options: Options) -> Any:
+    module = _native.load()
+    assert module is not None
+    made = module.Options(given.timeout)
+    made.group_name = given.group_id
+    made.global_ranks_in_group = given.global_ranks_in_group
+    for name, value in vars(options).items():
+        setattr(made, name, value)
+    return module.create(given.store, given.group_rank, given.group_size, made)
+
+
+def create(given: Any, pg_options: Any = None) -> Any:
+    """Creates the backend of a process group. `given` is PyTorch's DistributedBackendOptions."""
+    options = _checked(pg_options)
+    used = path()
+    log.info("process group %s uses Tutti %s (%s path)", given.group_id, tutti.__version__, used)
+    if used == "C++":
+        return _create_native(given, options)
+    from . import backend
+
+    return backend.create(given, options)
+
+
+def register() -> None:
+    """Makes "tutti" a backend of torch.distributed. Idempotent. Entry point of the group torch.distributed.backends."""
+    if dist.is_available() and "TUTTI" not in dist.Backend._plugins:
+        dist.Backend.register_backend("tutti", create, extended_api=True, devices=["cpu"])
+
+
+def _create_for_gloo(given: Any, pg_options: Any = None) -> Any:
+    made = create(given, pg_options)
+    if given.group_rank == 0:
+        log.warning("Tutti %s (%s path) replaces Gloo in process group %s, because %s is set", tutti.__version__, path(),
+                    given.group_id, REPLACE_VARIABLE)
+    return made
+
+
+class _GlooStandIn:
+    """Stands for the class ProcessGroupGloo in PyTorch before 2.14, which creates Gloo's groups by its name."""
+
+    Options = dist.ProcessGroupGloo.Options
+
+    def __new__(cls, store: Any, rank: int, size: int, timeout: Any = None) -> Any:
+        given = distributed_c10d._DistributedBackendOptions()
+        given.store, given.group_rank, given.group_size = store, rank, size
+        given.timeout = timeout if timeout is not None else distributed_c10d.default_pg_timeout
+        return _create_for_gloo(given)
+
+
+def replace_gloo() -> None:
+    """Makes the backend "gloo" use Tutti. Idempotent. Groups that exist keep their backend."""
+    register()
+    custom = dist.ProcessGroup.BackendType.CUSTOM  # c10d casts backends of the type GLOO to ProcessGroupGloo.
+    dist.Backend.backend_type_map["gloo"] = custom
+    if "GLOO" in dist.Backend._plugins:
+        dist.Backend._plugins["GLOO"] = dist.Backend._BackendPlugin(_create_for_gloo, True)
+        dist.Backend.backend_capability["gloo"] = ["cpu"]
+    else:
+        from . import _older
+
+        _older.replace_gloo(_GlooStandIn)
