@@ -1,0 +1,260 @@
+"""Works, futures, threads, groups, failures and the flight recorder."""
+
+import datetime
+import gc
+import json
+import sys
+import threading
+
+import torch
+import torch.distributed as dist
+from harness import case, main, raises, same, values
+
+
+def total(size):
+    return size * (size + 1) / 2.0
+
+
+@case
+def async_calls_complete_in_order(rank, size):
+    tensors = [torch.full((100 * (i + 1),), float(rank + 1)) for i in range(30)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    for work in reversed(works):  # The last one first: it needs all others.
+        work.wait()
+        assert work.is_completed()
+    for tensor in tensors:
+        same(tensor, torch.full_like(tensor, total(size)))
+
+
+@case
+def work_keeps_tensors_alive(rank, size):
+    works = []
+    for _ in range(20):
+        works.append(dist.all_reduce(torch.full((1000,), float(rank + 1)), async_op=True))
+        gc.collect()
+    for work in works:
+        work.wait()
+        same(work.result()[0], torch.full((1000,), total(size)))
+
+
+@case
+def blocking_call_follows_pending_calls(rank, size):
+    first = torch.full((100000,), float(rank + 1))
+    work = dist.all_reduce(first, async_op=True)
+    second = torch.full((3,), float(rank + 1))
+    dist.all_reduce(second)
+    same(second, torch.full((3,), total(size)))
+    assert work.is_completed()
+    work.wait()
+
+
+@case
+def future_has_the_result(rank, size):
+    future = dist.all_reduce(torch.full((4,), float(rank + 1)), async_op=True).get_future()
+    doubled = future.then(lambda f: f.value()[0] * 2)
+    same(doubled.wait(), torch.full((4,), total(size) * 2))
+    outputs = [torch.zeros(2) for _ in range(size)]
+    value = dist.all_gather(outputs, torch.full((2,), float(rank)), async_op=True).get_future().wait()
+    flat = value if isinstance(value[0], torch.Tensor) else value[0]
+    for r, got in enumerate(flat):
+        same(got, torch.full((2,), float(r)))
+
+
+@case
+def callback_calls_collectives(rank, size):
+    """As PowerSGD does: a callback of a bucket starts calls while later buckets wait in the queue."""
+    results = []
+
+    def second_round(future):
+        tensor = future.value()[0] / total(size) * (rank + 1)
+        return dist.all_reduce(tensor, async_op=True).get_future().wait()[0]
+
+    for i in range(10):
+        tensor = torch.full((1000,), float(rank + 1))
+        results.append(dist.all_reduce(tensor, async_op=True).get_future().then(second_round))
+    for future in results:
+        same(future.wait(), torch.full((1000,), total(size)))
+
+
+@case
+def callback_blocks_in_a_call(rank, size):
+    def again(future):
+        tensor = torch.full((5,), float(rank + 1))
+        dist.all_reduce(tensor)
+        return tensor
+
+    futures = [dist.barrier(async_op=True).get_future().then(again) for _ in range(5)]
+    for future in futures:
+        same(future.wait(), torch.full((5,), total(size)))
+
+
+@case
+def wait_with_timeout_raises(rank, size):
+    if size == 1:
+        return
+    gate = dist.distributed_c10d._get_default_store()
+    tensor = torch.ones(4)
+    if rank == 0:
+        work = dist.all_reduce(tensor, async_op=True)
+        raises(lambda: work.wait(datetime.timedelta(milliseconds=50)))
+        gate.set("gate", "open")
+        work.wait()
+    else:
+        gate.wait(["gate"])
+        dist.all_reduce(tensor)
+    same(tensor, torch.full((4,), float(size)))
+
+
+@case
+def groups_of_some_ranks(rank, size):
+    for members in ([0], list(range(size)), list(range(size - 1, -1, -1)), list(range((size + 1) // 2))):
+        group = dist.new_group(members)
+        if rank in members:
+            tensor = torch.full((3,), float(rank))
+            dist.all_reduce(tensor, group=group)
+            same(tensor, torch.full((3,), float(sum(members))))
+            assert dist.get_backend(group) == dist.get_backend()
+            dist.destroy_process_group(group)
+
+
+@case
+def groups_in_threads(rank, size):
+    groups = [dist.new_group() for _ in range(4)]
+    failures = []
+
+    def work(group, scale):
+        try:
+            for i in range(30):
+                tensor = torch.full((1 + i * 100,), float(rank + 1) * scale)
+                dist.all_reduce(tensor, group=group)
+                same(tensor, torch.full_like(tensor, total(size) * scale))
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(group, i + 1)) for i, group in enumerate(groups)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    for group in reversed(groups) if rank % 2 else groups:  # Ranks destroy groups in different orders.
+        dist.destroy_process_group(group)
+
+
+@case
+def barriers(rank, size):
+    dist.barrier()
+    dist.barrier(async_op=True).wait()
+    dist.monitored_barrier()
+
+
+@case
+def monitored_barrier_names_the_missing_rank(rank, size):
+    if size == 1:
+        return
+    short = datetime.timedelta(milliseconds=300)
+    if rank == 0:
+        raises(lambda: dist.monitored_barrier(timeout=short), "ank", "1", "monitoredBarrier")
+    dist.barrier()  # The group works on.
+
+
+@case
+def coalesced_section(rank, size):
+    if not hasattr(dist.group.WORLD, "_start_coalescing"):
+        return
+    tensors = [torch.full((i + 1,), float(rank + 1)) for i in range(5)]
+    outputs = torch.zeros(size * 2)
+    with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as section:
+        for tensor in tensors:
+            dist.broadcast(tensor, 0)
+        dist.all_gather_into_tensor(outputs, torch.full((2,), float(rank)))
+    section.wait()
+    for tensor in tensors:
+        same(tensor, torch.ones_like(tensor))
+
+
+@case
+def functional_collectives(rank, size):
+    import torch.distributed._functional_collectives as functional
+
+    group = dist.group.WORLD
+    tensor = torch.full((4,), float(rank + 1))
+    same(functional.all_reduce(tensor, "sum", group) + 0, torch.full((4,), total(size)))
+    same(functional.all_gather_tensor(tensor, 0, group)[:4] + 0, torch.ones(4))
+    same(functional.reduce_scatter_tensor(torch.ones(size * 2), "sum", 0, group) + 0, torch.full((2,), float(size)))
+
+
+@case
+def distributed_tensors(rank, size):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (size,))
+    full = values(0, (size * 3, 4), torch.float32)
+    sharded = distribute_tensor(full, mesh, [Shard(0)])
+    same(sharded.redistribute(mesh, [Replicate()]).to_local(), full)
+    same(sharded.redistribute(mesh, [Shard(1)]).full_tensor(), full)
+
+
+@case
+def split_groups(rank, size):
+    if not hasattr(dist, "split_group") or size < 2:
+        return
+    world = dist.group.WORLD
+    before = world.bound_device_id
+    world.bound_device_id = torch.device("cpu:0")
+    try:
+        half = size // 2
+        members = [list(range(half)), list(range(half, size))]
+        group = dist.split_group(split_ranks=members)
+        mine = members[0] if rank < half else members[1]
+        tensor = torch.full((3,), float(rank))
+        dist.all_reduce(tensor, group=group)
+        same(tensor, torch.full((3,), float(sum(mine))))
+    finally:
+        world.bound_device_id = before
+
+
+@case
+def flight_recorder_tells_finished_calls(rank, size):
+    from torch._C import _distributed_c10d as c10d
+
+    if not hasattr(dist.group.WORLD, "_register_completion_hook") and not hasattr(c10d, "FlightRecorderHook"):
+        return  # PyTorch before 2.15.
+    for _ in range(3):
+        dist.all_reduce(torch.ones(11, 13))
+    dist.all_reduce(torch.ones(11, 13), async_op=True).wait()
+    trace = json.loads(c10d._dump_fr_trace_json(backend=dist.get_backend()))
+    mine = [entry for entry in trace.get("entries", []) if entry["input_sizes"] == [[11, 13]]]
+    assert len(mine) >= 4, len(mine)
+    assert all(entry["state"] == "completed" for entry in mine), [entry["state"] for entry in mine]
+
+
+@case
+def zz_mismatched_calls_are_named(rank, size):
+    """Runs last, in a group of its own, which fails."""
+    if size == 1:
+        return
+    group = dist.new_group()
+    raises(lambda: dist.all_reduce(torch.ones(3 + rank), group=group), "rank")
+
+
+@case
+def zz_abort_ends_waits(rank, size):
+    if size == 1:
+        return
+    group = dist.new_group()
+    dist.barrier(group)
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
+        threading.Timer(0.2, group._get_backend(torch.device("cpu")).abort).start()
+        raises(work.wait, "abort")
+        store.set("aborted", "yes")
+    else:
+        store.wait(["aborted"])
+        raises(lambda: dist.all_reduce(torch.ones(3), group=group))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
