@@ -75,6 +75,7 @@ def _run_rank(rank, size, arguments, folder, results):
         try:
             dist.barrier()
         except Exception:
+            results.put((function.__name__, rank, "the group is broken afterwards: " + traceback.format_exc(), 0))
             break
     dist.destroy_process_group()
 

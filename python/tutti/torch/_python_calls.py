@@ -1,0 +1,209 @@
+"""Parts of the Python path: the communicator of a process group, the order of its calls, and their works."""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import datetime
+import threading
+import weakref
+from typing import Any, Callable, Deque, Dict, List, Optional
+
+import torch
+import torch.distributed as dist
+
+from tutti import _options
+from tutti._api import CommOptions, Status, UniqueIdStruct, c
+from tutti._errors import check
+
+from ._options import Options
+
+KEY = "tutti/id"
+Call = Callable[[Any], None]  # Makes a call on the communicator that it gets.
+
+
+def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Any:
+    """Returns the handle of a new communicator. Rank 0 creates the id; the others read it from the store."""
+    identifier = UniqueIdStruct()
+    if rank == 0:
+        check(c.get_unique_id(identifier))
+        store.set(KEY, bytes(memoryview(identifier).cast("B")))
+    else:
+        data = store.get(KEY)
+        if len(data) != ctypes.sizeof(identifier):
+            raise RuntimeError(f"the store's {KEY} has {len(data)} bytes instead of {ctypes.sizeof(identifier)}; use the "
+                               "same version of tutti on all ranks")
+        ctypes.memmove(ctypes.addressof(identifier), data, len(data))
+    handle = ctypes.c_void_p()
+    check(c.comm_create(identifier, rank, size, _options.struct_of(made), handle), rank)
+    return handle.value
+
+
+def options_of(options: Options, name: str, timeout: datetime.timedelta) -> Dict[str, Any]:
+    given = {key: value for key, value in vars(options).items() if value}
+    return {"name": name, "timeout": timeout.total_seconds(), "init_timeout": timeout.total_seconds(), **given}
+
+
+class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.Work):  # type: ignore[misc, name-defined]
+    """A call: it can be waited for, and has a future."""
+
+    def __init__(self, outputs: Any) -> None:
+        super().__init__()
+        self._outputs = outputs
+        self._done = threading.Event()
+        self._error: Optional[BaseException] = None
+        self._base: Optional[torch.futures.Future] = None
+        self._future: Optional[torch.futures.Future] = None
+        self._lock = threading.Lock()
+
+    def run(self, call: Callable[[], None]) -> None:
+        try:
+            with torch.inference_mode():  # Staging copies are no operations of the user's program.
+                call()
+        except BaseException as error:
+            self._error = error
+        with self._lock:
+            self._done.set()
+            base = self._base
+        if base is not None:
+            base.set_result(self._outputs)
+
+    def wait(self, timeout: datetime.timedelta = datetime.timedelta(0)) -> bool:
+        if not self._done.wait(timeout.total_seconds() or None):
+            raise RuntimeError(f"the operation has not completed within {timeout}; increase the timeout")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def is_completed(self) -> bool:
+        return self._done.is_set()
+
+    def is_success(self) -> bool:
+        return self._error is None
+
+    def exception(self) -> Any:
+        return self._error
+
+    def result(self) -> Any:
+        return self._outputs
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def get_future(self) -> torch.futures.Future:
+        def value(base: torch.futures.Future) -> Any:
+            if self._error is not None:
+                raise self._error  # Only an error of a callback is an error for C++, too.
+            return base.value()
+
+        with self._lock:
+            if self._future is not None:
+                return self._future
+            base = torch.futures.Future()
+            self._future = base.then(value)
+            self._base = base
+            done = self._done.is_set()
+        if done:
+            base.set_result(self._outputs)
+        return self._future
+
+
+class CallQueue:
+    """Runs calls one after the other: in the caller's thread if it blocks and nothing is pending, or if the caller is a
+    callback of a running call; else in a thread of the queue."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._pending: Deque[Any] = collections.deque()
+        self._runner = 0  # Identifier of the thread that runs calls; 0: none.
+        self._thread: Optional[threading.Thread] = None
+        self._stopped = False
+
+    def submit(self, work: Work, call: Callable[[], None], is_async: bool) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            nested = self._runner == me
+            inline = nested or (not self._runner and not self._pending and (self._stopped or not is_async))
+            if not inline:
+                self._pending.append((work, call))
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._work, args=(weakref.ref(self),), daemon=True)
+                    self._thread.start()
+                self._changed.notify_all()
+                return
+            self._runner = me
+        work.run(call)
+        if not nested:
+            with self._changed:
+                self._runner = 0
+                self._changed.notify_all()
+
+    @staticmethod
+    def _work(reference: Any) -> None:
+        while True:
+            queue = reference()
+            if queue is None or not queue._run_one():
+                return
+            del queue
+
+    def _run_one(self) -> bool:
+        """Returns false when the thread must end."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._runner and (self._stopped or self._pending), timeout=1.0)
+            if self._runner or not self._pending:
+                return not self._stopped
+            work, call = self._pending.popleft()
+            self._runner = threading.get_ident()
+        work.run(call)
+        with self._changed:
+            self._runner = 0
+            self._changed.notify_all()
+        return True
+
+    def stop(self) -> None:
+        """Waits until all calls have completed, and ends the thread. In a callback of a call: does not wait."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+            if self._runner != threading.get_ident():
+                self._changed.wait_for(lambda: not self._runner and not self._pending)
+
+
+class Communicator:
+    """A handle, and views of it with other timeouts."""
+
+    def __init__(self, handle: Any, timeout: datetime.timedelta) -> None:
+        self._handle = handle
+        self._timeout = timeout
+        self._views: Dict[datetime.timedelta, Any] = {}
+
+    def handle(self, timeout: Optional[datetime.timedelta] = None) -> Any:
+        if self._handle is None:
+            raise RuntimeError("the process group has been shut down; create a new one")
+        if timeout is None or timeout == self._timeout or timeout.total_seconds() <= 0:
+            return self._handle
+        if timeout not in self._views:
+            view = ctypes.c_void_p()
+            check(c.comm_with_options(self._handle, _options.struct_of({"timeout": timeout.total_seconds()}), view))
+            self._views[timeout] = view.value
+        return self._views[timeout]
+
+    def shrink(self, excluded: List[int], made: Dict[str, Any]) -> Any:
+        ranks = (ctypes.c_int * len(excluded))(*excluded)
+        handle = ctypes.c_void_p()
+        struct: CommOptions = _options.struct_of(made)
+        check(c.comm_shrink(self.handle(), ranks, len(excluded), struct, handle))
+        return handle.value
+
+    def abort(self) -> None:
+        if self._handle is not None:
+            check(c.comm_abort(self._handle))
+
+    def leave(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            c.comm_leave(handle)
+
+    def failed(self) -> bool:
+        status = ctypes.c_int()
+        return self._handle is not None and c.comm_async_error(self._handle, status) == 0 and status.value != Status.ok

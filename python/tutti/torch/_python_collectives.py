@@ -1,0 +1,316 @@
+"""Collectives of the Python path."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any, List, Sequence
+
+import torch
+import torch.distributed as dist
+
+from tutti._api import Type, c
+from tutti._errors import check
+
+from ._python_tensors import (ScopedReduction, blocks, check_count, check_tensors, copy_from, elements_of, empty_flat, finish,
+                              flat_copy, only, readable, reducible_type, writable)
+
+Tensors = Sequence[torch.Tensor]
+
+
+def _all_reduce(dense: torch.Tensor, op: Any, comm: Any) -> None:
+    with ScopedReduction(op, dense, comm) as reduction:
+        address = dense.data_ptr()
+        check(c.all_reduce(address, address, dense.numel(), reducible_type(dense), reduction, comm, None))
+
+
+def _reduce_scatter(sent: torch.Tensor, received: torch.Tensor, op: Any, comm: Any) -> None:
+    with ScopedReduction(op, sent, comm) as reduction:
+        check(c.reduce_scatter(sent.data_ptr(), received.data_ptr(), received.numel(), reducible_type(sent), reduction, comm,
+                               None))
+
+
+def _all_gather(sent: torch.Tensor, received: torch.Tensor, comm: Any) -> None:
+    element = elements_of(sent)
+    check(c.all_gather(sent.data_ptr(), received.data_ptr(), sent.numel() * element.per_element, element.type, comm, None))
+
+
+def _exchange(sent: torch.Tensor, sent_blocks: Any, received: torch.Tensor, counts: Sequence[int], comm: Any) -> None:
+    element = elements_of(sent)
+    sent_counts, sent_offsets = sent_blocks
+    received_counts, received_offsets = blocks([count * element.per_element for count in counts])
+    check(c.all_to_all_v(sent.data_ptr(), sent_counts, sent_offsets, received.data_ptr(), received_counts, received_offsets,
+                         element.type, comm, None))
+
+
+def _same_block(sent: torch.Tensor, ranks: int) -> Any:
+    """Returns counts and displacements that send the whole tensor to each rank."""
+    array = ctypes.c_size_t * ranks
+    return array(*[sent.numel() * elements_of(sent).per_element] * ranks), array(*[0] * ranks)
+
+
+def _sum_sparse(tensor: torch.Tensor, ranks: int, comm: Any) -> None:
+    tensor_in = tensor.coalesce()
+    indices, values = tensor_in.indices().t().contiguous(), tensor_in.values().contiguous()
+    own, counts = torch.tensor([values.shape[0]]), torch.empty(ranks, dtype=torch.int64)
+    check(c.all_gather(own.data_ptr(), counts.data_ptr(), 1, int(Type.int64), comm, None))
+    rows: List[int] = counts.tolist()
+    parts = []
+    for piece in (indices, values):
+        row = piece[0:1].numel() if piece.shape[0] else max(1, int(torch.Size(piece.shape[1:]).numel()))
+        everything = torch.empty((sum(rows), *piece.shape[1:]), dtype=piece.dtype)
+        _exchange(piece, _same_block(piece, ranks), everything, [count * row for count in rows], comm)
+        parts.append(everything.split(rows))
+    result = functools.reduce(torch.add, (torch.sparse_coo_tensor(i.t(), v, tensor.shape) for i, v in zip(*parts)))
+    tensor.copy_(result.coalesce())
+
+
+class Collectives:
+    """Methods of a backend. Tensors of all types and layouts; see the C API for the meaning."""
+
+    _rank: int
+    _size: int
+    _start: Any
+
+    def broadcast(self, tensors: Tensors, opts: Any = None) -> Any:
+        tensor = only("broadcast", tensors)
+        root = opts.rootRank
+
+        def call(comm: Any) -> None:
+            dense = readable(tensor) if self._rank == root else writable(tensor)
+            element = elements_of(dense)
+            check(c.broadcast(dense.data_ptr(), dense.data_ptr(), dense.numel() * element.per_element, element.type, root, comm,
+                              None))
+            if self._rank != root:
+                finish(dense, tensor)
+
+        return self._start(opts, list(tensors), call)
+
+    def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
+        if len(tensors) == 1 and tensors[0].is_sparse:
+            return self.allreduce_sparse(tensors, opts)
+        tensor = only("all_reduce", tensors)
+        reducible_type(tensor)
+        op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
+
+        def call(comm: Any) -> None:
+            dense = readable(tensor)
+            _all_reduce(dense, op, comm)
+            finish(dense, tensor)
+
+        return self._start(opts, list(tensors), call)
+
+    def allreduce_sparse(self, tensors: Tensors, opts: Any = None) -> Any:
+        tensor = tensors[0]
+        if tensor.layout != torch.sparse_coo or tensor.device.type != "cpu":
+            raise ValueError(f"all_reduce: the tensor is {tensor.layout} on {tensor.device}; only sparse COO tensors on the CPU "
+                             "are allowed")
+        if opts is not None and opts.reduceOp != dist.ReduceOp.SUM:
+            raise ValueError("all_reduce: sparse tensors can only be summed; use SUM")
+        return self._start(opts, list(tensors), lambda comm: _sum_sparse(tensor, self._size, comm))
+
+    def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Any:
+        check_tensors("all_reduce_coalesced", tensors, tensors[0])
+        op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
+
+        def call(comm: Any) -> None:
+            flat = flat_copy(tensors)
+            _all_reduce(flat, op, comm)
+            copy_from(flat, tensors)
+
+        return self._start(opts, list(tensors), call)
+
+    def reduce(self, tensors: Tensors, opts: Any = None) -> Any:
+        tensor = only("reduce", tensors)
+        kind, op, root = reducible_type(tensor), opts.reduceOp, opts.rootRank
+
+        def call(comm: Any) -> None:
+            dense = readable(tensor)
+            with ScopedReduction(op, dense, comm) as reduction:
+                check(c.reduce(dense.data_ptr(), dense.data_ptr(), dense.numel(), kind, reduction, root, comm, None))
+            if self._rank == root:
+                finish(dense, tensor)
+
+        return self._start(opts, list(tensors), call)
+
+    def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
+        return self.all_gather_single_coalesced([output], [given], opts)
+
+    def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
+        for output, given in zip(outputs, inputs):
+            check_tensors("all_gather", [output, given], given)
+            check_count("all_gather", output, given.numel() * self._size)
+
+        def call(comm: Any) -> None:
+            for output, given in zip(outputs, inputs):
+                dense = writable(output)
+                _all_gather(readable(given), dense, comm)
+                finish(dense, output)
+
+        return self._start(opts, list(outputs), call)
+
+    def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
+        given = only("all_gather", inputs)
+        tensors = self._list("all_gather", outputs[0], given)
+        check_count("all_gather", tensors[self._rank], given.numel())
+        counts = [tensor.numel() for tensor in tensors]
+
+        def call(comm: Any) -> None:
+            sent, flat = readable(given), empty_flat(tensors)
+            if len(set(counts)) == 1:
+                _all_gather(sent, flat, comm)
+            else:
+                _exchange(sent, _same_block(sent, self._size), flat, counts, comm)
+            copy_from(flat, tensors)
+
+        return self._start(opts, list(tensors), call)
+
+    def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
+        for tensors in outputs:
+            for output, given in zip(tensors, inputs):
+                check_tensors("all_gather_coalesced", [output, given], given)
+                check_count("all_gather_coalesced", output, given.numel())
+
+        def call(comm: Any) -> None:
+            for i, given in enumerate(inputs):
+                tensors = [of_rank[i] for of_rank in outputs]
+                flat = empty_flat(tensors)
+                _all_gather(readable(given), flat, comm)
+                copy_from(flat, tensors)
+
+        return self._start(opts, [list(tensors) for tensors in outputs], call)
+
+    def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
+        return self.reduce_scatter_single_coalesced([output], [given], opts)
+
+    def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
+        for output, given in zip(outputs, inputs):
+            check_tensors("reduce_scatter", [output, given], given)
+            check_count("reduce_scatter", given, output.numel() * self._size)
+            reducible_type(output)
+
+        def call(comm: Any) -> None:
+            for output, given in zip(outputs, inputs):
+                dense = writable(output)
+                _reduce_scatter(readable(given), dense, opts.reduceOp, comm)
+                finish(dense, output)
+
+        return self._start(opts, list(outputs), call)
+
+    def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Any:
+        output = only("reduce_scatter", outputs)
+        tensors = self._list("reduce_scatter", inputs[0], output)
+        check_count("reduce_scatter", tensors[self._rank], output.numel())
+        reducible_type(output)
+        equal = len({tensor.numel() for tensor in tensors}) == 1
+
+        def call(comm: Any) -> None:
+            dense = writable(output)
+            if equal:
+                _reduce_scatter(flat_copy(tensors), dense, opts.reduceOp, comm)
+            else:
+                self._reduce_each(tensors, dense, opts.reduceOp, comm)
+            finish(dense, output)
+
+        return self._start(opts, list(outputs), call)
+
+    def _reduce_each(self, tensors: Tensors, dense: torch.Tensor, op: Any, comm: Any) -> None:
+        """Rank i receives the sum of tensor i. The tensors have different sizes."""
+        for root, tensor in enumerate(tensors):
+            sent = readable(tensor)
+            with ScopedReduction(op, sent, comm) as reduction:
+                check(c.reduce(sent.data_ptr(), dense.data_ptr(), sent.numel(), reducible_type(sent), reduction, root, comm,
+                               None))
+
+    def _list(self, operation: str, tensors: Tensors, other: torch.Tensor) -> Tensors:
+        if len(tensors) != self._size:
+            raise ValueError(f"{operation}: the list has {len(tensors)} tensors; it must have {self._size} (world_size)")
+        check_tensors(operation, tensors, other)
+        return tensors
+
+    def _root_list(self, operation: str, lists: Any, other: torch.Tensor, root: int) -> Tensors:
+        given = lists[0] if lists else []
+        if self._rank != root:
+            if given:
+                raise ValueError(f"{operation}: a list of tensors is given on a rank that is not the root; pass it on the root "
+                                 "only")
+            return []
+        for tensor in self._list(operation, given, other):
+            check_count(operation, tensor, other.numel())
+        return given  # type: ignore[no-any-return]
+
+    def gather(self, outputs: Any, inputs: Tensors, opts: Any = None) -> Any:
+        given, root = only("gather", inputs), opts.rootRank
+        tensors = self._root_list("gather", outputs, given, root)
+
+        def call(comm: Any) -> None:
+            sent, element = readable(given), elements_of(given)
+            flat = empty_flat(tensors) if tensors else None
+            check(c.gather(sent.data_ptr(), None if flat is None else flat.data_ptr(), sent.numel() * element.per_element,
+                           element.type, root, comm, None))
+            if flat is not None:
+                copy_from(flat, tensors)
+
+        return self._start(opts, list(tensors), call)
+
+    def scatter(self, outputs: Tensors, inputs: Any, opts: Any = None) -> Any:
+        output, root = only("scatter", outputs), opts.rootRank
+        tensors = self._root_list("scatter", inputs, output, root)
+
+        def call(comm: Any) -> None:
+            dense, element = writable(output), elements_of(output)
+            flat = flat_copy(tensors) if tensors else None
+            check(c.scatter(None if flat is None else flat.data_ptr(), dense.data_ptr(), dense.numel() * element.per_element,
+                            element.type, root, comm, None))
+            finish(dense, output)
+
+        return self._start(opts, list(outputs), call)
+
+    def all_to_all_single(self, output: torch.Tensor, given: torch.Tensor, output_rows: Sequence[int],
+                          input_rows: Sequence[int], opts: Any = None) -> Any:
+        check_tensors("all_to_all", [output, given], given)
+        received_counts, sent_counts = self._counts(output, output_rows), self._counts(given, input_rows)
+
+        def call(comm: Any) -> None:
+            element, sent, dense = elements_of(given), readable(given), writable(output)
+            if not output_rows and not input_rows:
+                check(c.all_to_all(sent.data_ptr(), dense.data_ptr(), sent_counts[0] * element.per_element, element.type, comm,
+                                   None))
+            else:
+                _exchange(sent, blocks([count * element.per_element for count in sent_counts]), dense, received_counts, comm)
+            finish(dense, output)
+
+        return self._start(opts, [output], call)
+
+    def _counts(self, tensor: torch.Tensor, rows: Sequence[int]) -> List[int]:
+        """Returns the elements of the block of each rank."""
+        if not rows:
+            if tensor.numel() % self._size or (tensor.dim() and tensor.shape[0] % self._size):
+                raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+            return [tensor.numel() // self._size] * self._size
+        if len(rows) != self._size:
+            raise RuntimeError(f"Number of tensor splits not equal to group size: {len(rows)} instead of {self._size}")
+        if sum(rows) != tensor.shape[0] or min(rows) < 0:
+            raise RuntimeError(f"Split sizes {list(rows)} doesn't match total dim 0 size {tensor.shape[0]}")
+        row = tensor.numel() // tensor.shape[0] if tensor.shape[0] else 1
+        return [count * row for count in rows]
+
+    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
+        self._list("all_to_all", inputs, inputs[0])
+        self._list("all_to_all", outputs, inputs[0])
+
+        def call(comm: Any) -> None:
+            per_element = elements_of(inputs[0]).per_element
+            received = empty_flat(outputs)
+            _exchange(flat_copy(inputs), blocks([tensor.numel() * per_element for tensor in inputs]), received,
+                      [tensor.numel() for tensor in outputs], comm)
+            copy_from(received, outputs)
+
+        return self._start(opts, list(outputs), call)
+
+    # Names of these methods before PyTorch 2.15, and in ProcessGroup.
+    _allgather_base = all_gather_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    _reduce_scatter_base = reduce_scatter_single
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+    alltoall_base = all_to_all_single

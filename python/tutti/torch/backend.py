@@ -1,0 +1,238 @@
+"""The Python path: a backend of torch.distributed without a compiler, for every PyTorch from 2.9."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any, Dict, List, Optional, Sequence
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+from tutti._api import Type, c
+from tutti._errors import check
+
+from . import _native
+from ._options import Options
+from ._python_calls import CallQueue, Communicator, Work, join, options_of
+from ._python_collectives import Collectives
+from ._python_messages import Messages
+from ._python_tensors import reducible_type
+
+UNSET = datetime.timedelta(milliseconds=-1)
+
+# Python subclasses of Backend: PyTorch 2.14 and newer. Before, a subclass of ProcessGroup stands for the whole group.
+HAS_BACKENDS = _native.torch_version() >= 21400
+_Base: Any = c10d.Backend if HAS_BACKENDS else dist.ProcessGroup
+
+
+class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
+    """A process group, or the part of one for CPU tensors."""
+
+    def __init__(self, rank: int, size: int, handle: Any, options: Options, timeout: datetime.timedelta, store: Any = None,
+                 name: str = "") -> None:
+        _Base.__init__(self, rank, size)
+        self._rank, self._size, self._name = rank, size, name
+        self._options, self._timeout, self._store = options, timeout, store
+        self._comm = Communicator(handle, timeout)
+        self._queue = CallQueue()
+        self._sequence = 0
+        self._monitored_barriers = 0
+        self._section: Optional[List[Any]] = None
+
+    def _start(self, options: Any, outputs: Any, call: Any) -> Work:
+        work = Work(outputs)
+        self._sequence += 1
+        timeout = getattr(options, "timeout", UNSET)
+        if timeout == UNSET:
+            timeout = self._timeout
+        is_async = getattr(options, "asyncOp", True)
+        if self._section is not None:
+            self._section.append(work)
+            is_async = True
+        self._queue.submit(work, lambda: call(self._comm.handle(timeout)), is_async)
+        return work
+
+    def getBackendName(self) -> str:
+        return "tutti"
+
+    def name(self) -> str:
+        return "tutti"
+
+    def get_group_store(self) -> Any:
+        return self._store
+
+    @property
+    def supports_splitting(self) -> bool:
+        return True
+
+    @property
+    def supports_shrinking(self) -> bool:
+        return True
+
+    @property
+    def options(self) -> Any:
+        made = c10d.Backend.Options("tutti", self._timeout)
+        made.group_name = self._name
+        return made
+
+    def set_timeout(self, timeout: datetime.timedelta) -> None:
+        self._timeout = timeout
+
+    _set_default_timeout = set_timeout
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._sequence
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Numbers begin at 0 on all ranks."""
+
+    def start_coalescing(self) -> None:
+        if self._section is not None:
+            raise RuntimeError("a coalesced section of this process group is open; end it first")
+        self._section = []
+
+    def end_coalescing(self) -> Any:
+        if self._section is None:
+            raise RuntimeError("no coalesced section of this process group is open; start one first")
+        section, self._section = self._section, None
+        last = Work([])
+        self._queue.submit(last, lambda: [work.wait() for work in section if work.is_completed()], True)
+        return last
+
+    # Names of the methods of ProcessGroup.
+    def _start_coalescing(self, device: Any = None) -> None:
+        self.start_coalescing()
+
+    def _end_coalescing(self, device: Any = None) -> Any:
+        return self.end_coalescing()
+
+    def barrier(self, opts: Any = None) -> Work:
+        token = torch.zeros(1, dtype=torch.uint8)
+
+        def call(comm: Any) -> None:
+            check(c.all_reduce(token.data_ptr(), token.data_ptr(), 1, int(Type.uint8), 3, comm, None))
+
+        return self._start(opts, [], call)
+
+    def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False) -> None:
+        """The ranks meet in the store and not in the communicator, which a rank that is missing would make fail."""
+        timeout = opts if isinstance(opts, datetime.timedelta) else getattr(opts, "timeout", UNSET)
+        timeout = self._timeout if timeout == UNSET else timeout
+        prefix = f"tutti/monitored_barrier/{self._monitored_barriers}/"
+        self._monitored_barriers += 1
+        if self._rank != 0:
+            self._store.set(f"{prefix}{self._rank}", "here")
+            try:
+                self._store.wait([prefix + "done"], timeout)
+            except Exception:
+                raise RuntimeError(f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting "
+                                   "for send/recv from rank 0. Please check rank 0 logs for faulty rank.") from None
+            return
+        missing = self._missing_ranks(prefix, timeout, wait_all_ranks)
+        if missing:
+            ranks = ", ".join(map(str, missing))
+            raise RuntimeError(f"[Rank 0]: Rank{'s' if wait_all_ranks else ''} {ranks} failed to pass monitoredBarrier in "
+                               f"{int(timeout.total_seconds() * 1000)} ms")
+        self._store.set(prefix + "done", "done")
+
+    def _missing_ranks(self, prefix: str, timeout: datetime.timedelta, wait_all_ranks: bool) -> List[int]:
+        deadline = datetime.datetime.now() + timeout
+        missing = []
+        for rank in range(1, self._size):
+            left = max(deadline - datetime.datetime.now(), datetime.timedelta(milliseconds=1))
+            try:
+                self._store.wait([f"{prefix}{rank}"], left)
+            except Exception:
+                missing.append(rank)
+                if not wait_all_ranks:
+                    break
+        return missing
+
+    def attach_residual(self, buffer: torch.Tensor, residual: torch.Tensor) -> None:
+        def call(comm: Any) -> None:
+            check(c.residual_attach(buffer.data_ptr(), buffer.numel(), reducible_type(buffer), residual.data_ptr(), comm))
+
+        self._start(_Blocking, [], call).wait()
+
+    def detach_residual(self, buffer: torch.Tensor) -> None:
+        self._start(_Blocking, [], lambda comm: check(c.residual_detach(buffer.data_ptr(), comm))).wait()
+
+    def split(self, store: Any, ranks: Sequence[int], options: Any = None) -> Optional[TuttiBackend]:
+        if self._rank not in ranks:
+            return None
+        timeout = self._timeout if options is None else options._timeout
+        name = self._name if options is None else options.group_name
+        return _create(store, list(ranks).index(self._rank), len(ranks), self._options, timeout, name)
+
+    def merge(self, store: Any, options: Any, rank: int, size: int) -> TuttiBackend:
+        return _create(store, rank, size, self._options, self._timeout, self._name)
+
+    def shrink(self, excluded: Sequence[int], flags: int = 0, options: Any = None) -> TuttiBackend:
+        self._queue.stop()
+        handle = self._comm.shrink(list(excluded), options_of(self._options, self._name, self._timeout))
+        rank = self._rank - sum(other < self._rank for other in excluded)
+        return TuttiBackend(rank, self._size - len(excluded), handle, self._options, self._timeout, None, self._name)
+
+    def abort(self) -> None:
+        self._comm.abort()
+
+    def shutdown(self) -> None:
+        self._queue.stop()
+        self._comm.leave()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_queue"):
+            self.shutdown()
+
+
+_FORWARDED = (
+    "allgather", "_allgather_base", "allgather_coalesced", "allgather_into_tensor_coalesced", "all_gather_single",
+    "all_gather_single_coalesced", "allreduce", "allreduce_coalesced", "alltoall", "alltoall_base", "all_to_all_single", "barrier",
+    "broadcast", "gather", "monitored_barrier", "recv", "recv_anysource", "reduce", "reduce_scatter", "_reduce_scatter_base",
+    "reduce_scatter_single", "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced", "scatter", "send", "shutdown",
+    "abort", "_start_coalescing", "_end_coalescing", "_get_sequence_number_for_group", "get_group_store")
+
+
+class TuttiGroup(dist.ProcessGroup):  # type: ignore[misc]
+    """A process group whose methods are those of its backend.
+
+    PyTorch's own group wraps the works of a backend in Python: is_completed() and the source of a receive are lost. Calls
+    from Python reach this group without the wrapper, and without PyTorch's dispatcher.
+    """
+
+    def __init__(self, backend: Any) -> None:
+        super().__init__(backend._store, backend._rank, backend._size)
+        self._tutti = backend
+        self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
+        self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM, backend)
+
+    def getBackendName(self) -> str:
+        return "tutti"
+
+
+def _forward(name: str) -> Any:
+    def method(self: Any, *arguments: Any, **named: Any) -> Any:
+        return getattr(self._tutti, name)(*arguments, **named)
+
+    return method
+
+
+for _name in _FORWARDED:
+    setattr(TuttiGroup, _name, _forward(_name))
+
+
+class _Blocking:
+    timeout = UNSET
+    asyncOp = False
+
+
+def _create(store: Any, rank: int, size: int, options: Options, timeout: datetime.timedelta, name: str) -> TuttiBackend:
+    made: Dict[str, Any] = options_of(options, name, timeout)
+    return TuttiBackend(rank, size, join(store, rank, size, made), options, timeout, store, name)
+
+
+def create(given: Any, options: Options) -> Any:
+    """Creates a process group, or its backend. `given` is PyTorch's DistributedBackendOptions."""
+    backend = _create(given.store, given.group_rank, given.group_size, options, given.timeout, given.group_id)
+    return TuttiGroup(backend) if HAS_BACKENDS else backend
