@@ -97,12 +97,13 @@ class _GlooStandIn:
 def replace_gloo() -> None:
     """Makes the backend "gloo" use Tutti. Idempotent. Groups that exist keep their backend."""
     register()
-    custom = dist.ProcessGroup.BackendType.CUSTOM  # c10d casts backends of the type GLOO to ProcessGroupGloo.
-    dist.Backend.backend_type_map["gloo"] = custom
-    if "GLOO" in dist.Backend._plugins:
+    if hasattr(dist.Backend, "_ensure_backend_registered"):
+        dist.Backend._ensure_backend_registered("gloo")
         dist.Backend._plugins["GLOO"] = dist.Backend._BackendPlugin(_create_for_gloo, True)
         dist.Backend.backend_capability["gloo"] = ["cpu"]
     else:
         from . import _older
 
         _older.replace_gloo(_GlooStandIn)
+    # c10d casts backends of the type GLOO to ProcessGroupGloo.
+    dist.Backend.backend_type_map["gloo"] = dist.ProcessGroup.BackendType.CUSTOM

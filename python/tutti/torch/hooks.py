@@ -1,7 +1,5 @@
 """Communication hooks of DistributedDataParallel."""
 
-from __future__ import annotations
-
 from typing import Any, Callable, Dict, Tuple
 
 import torch
@@ -41,7 +39,7 @@ def compress_hook(format: str, error_feedback: bool = True) -> Callable[[Any, An
     group = dist.new_group(backend="tutti", pg_options=Options(compression=format))
     feedback = _Feedback(group) if error_feedback else None
 
-    def hook(state: Any, bucket: Any) -> torch.futures.Future:
+    def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         buffer = bucket.buffer()
         if feedback is not None:
             feedback.attach(bucket.index(), buffer)
