@@ -1,0 +1,103 @@
+"""Runs PyTorch's own tests of torch.distributed, from its wheel, and prints the number of results of each kind.
+
+    pytorch_suite.py --backend tutti|gloo [--replace-gloo] [--only TEXT] [--json FILE]
+
+Tests run in forked ranks, which takes a ninth of the time of spawned ones.
+"""
+
+import argparse
+import collections
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+OF_GPUS = ("cuda", "nccl", "gpu")  # Parts of the names of tests that need a GPU.
+# Tests that cannot pass, with the reason.
+EXCLUDED = {
+    "test_ddp_logging_data_cpu": "expects the backend's name in DDP's log to be gloo or mpi; PyTorch calls others custom",
+}
+
+
+class Results(unittest.TextTestResult):
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.by_kind = collections.defaultdict(dict)
+
+    def _note(self, kind, test, text=""):
+        self.by_kind[kind][test._testMethodName] = text
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self._note("pass", test)
+
+    def addFailure(self, test, error):
+        super().addFailure(test, error)
+        self._note("fail", test, self.failures[-1][1])
+
+    def addError(self, test, error):
+        super().addError(test, error)
+        self._note("fail", test, self.errors[-1][1])
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self._note("skip", test, reason)
+
+
+def prepare(arguments, folder):
+    """Sets the variables that PyTorch's tests read when they are imported."""
+    for name in ("barrier", "test_dir", "init_dir"):
+        os.mkdir(os.path.join(folder, name))
+    os.environ.update(BACKEND=arguments.backend, WORLD_SIZE=str(arguments.ranks), TEMP_DIR=folder,
+                      INIT_METHOD=f"file://{folder}/init_dir/shared_init_file", OMP_NUM_THREADS="1",
+                      DISTRIBUTED_TESTS_DEFAULT_TIMEOUT="60")
+
+
+def load_suite(only):
+    import torch
+    from torch.testing._internal.distributed.distributed_test import DistributedTest, TestDistBackend
+
+    class TestForked(TestDistBackend, DistributedTest._DistTestBase):
+        def setUp(self):
+            super().setUp()
+            self._start_processes(torch.multiprocessing.get_context("fork").Process)
+
+    names = unittest.defaultTestLoader.getTestCaseNames(TestForked)
+    chosen = [name for name in names if only in name and not any(part in name.lower() for part in OF_GPUS)]
+    return unittest.TestSuite(TestForked(name) for name in chosen if name not in EXCLUDED), chosen
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--backend", default="tutti")
+    parser.add_argument("--replace-gloo", action="store_true")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", help="write the results to this file")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(arguments, folder)
+        import torch
+
+        import tutti.torch
+
+        torch.set_num_threads(1)
+        if arguments.replace_gloo:
+            tutti.torch.replace_gloo()
+        suite, chosen = load_suite(arguments.only)
+        results = unittest.TextTestRunner(stream=open(os.devnull, "w"), resultclass=Results).run(suite)
+    excluded = [name for name in chosen if name in EXCLUDED]
+    for name in results.by_kind["fail"]:
+        print(f"FAIL {name}\n{results.by_kind['fail'][name][-1500:]}")
+    counts = {kind: len(results.by_kind[kind]) for kind in ("pass", "fail", "skip")}
+    print(f"{arguments.backend}{' (replaced)' if arguments.replace_gloo else ''}, {arguments.ranks} ranks: {counts}, "
+          f"{len(excluded)} excluded")
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump({**results.by_kind, "excluded": {name: EXCLUDED[name] for name in excluded}}, file, indent=1)
+    return 1 if counts["fail"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
