@@ -30,6 +30,9 @@ int type_or_none(at::ScalarType type) {
     case at::kDouble: return tutti_float64;
     case at::kFloat8_e4m3fn: return tutti_float8_e4m3;
     case at::kFloat8_e5m2: return tutti_float8_e5m2;
+    case at::kBool: return tutti_bool;
+    case at::kComplexFloat: return tutti_complex64;
+    case at::kComplexDouble: return tutti_complex128;
     default: return -1;
   }
 }
@@ -67,6 +70,9 @@ ScopedReduction::ScopedReduction(const c10d::ReduceOp& reduction, at::ScalarType
     case c10d::ReduceOp::PRODUCT: reduction_ = tutti_prod; return;
     case c10d::ReduceOp::MIN: reduction_ = tutti_min; return;
     case c10d::ReduceOp::MAX: reduction_ = tutti_max; return;
+    case c10d::ReduceOp::BAND: reduction_ = tutti_band; return;
+    case c10d::ReduceOp::BOR: reduction_ = tutti_bor; return;
+    case c10d::ReduceOp::BXOR: reduction_ = tutti_bxor; return;
     case c10d::ReduceOp::PREMUL_SUM:
       reduction_ = create_with_factor(reduction, type, comm);
       owner_ = comm;

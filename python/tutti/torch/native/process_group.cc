@@ -113,6 +113,7 @@ void ProcessGroupTutti::abort() { communicator_->abort(); }
 void ProcessGroupTutti::shutdown() {
   WithoutGil without_gil;
   queue_->stop();
+  dropped_->clear();
   communicator_->leave();
 }
 

@@ -3,12 +3,13 @@
 //   process_group.cc: creation, splitting, shrinking and end, and the start of calls
 //   collectives.cc:   broadcast and reductions
 //   exchanges.cc:     gathers, scatters and all-to-all
+//   messages.cc:      send and recv
 //   barriers.cc:      barrier and monitored barrier
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "python/tutti/torch/native/work.h"
+#include "python/tutti/torch/native/message_work.h"
 
 namespace tutti_torch {
 
@@ -87,6 +88,10 @@ class ProcessGroupTutti : public c10d::Backend {
                         std::vector<int64_t>& input_rows, const c10d::AllToAllOptions& options) override;
   WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override;
 
+  WorkPtr send(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recv(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
+
   WorkPtr barrier(const c10d::BarrierOptions& options) override;
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
@@ -106,6 +111,7 @@ class ProcessGroupTutti : public c10d::Backend {
 
   ProcessGroupTutti(int rank, int size, OptionsPtr options, std::shared_ptr<Communicator> communicator);
   WorkPtr start(Call call, CallWork::Body body);
+  WorkPtr start_message(Call call, const at::Tensor& tensor, int peer, int tag);
   CallDescription describe(Call call);
   // Adds the work to the open coalesced section. Returns false if there is none.
   bool add_to_section(const WorkPtr& work);
@@ -118,6 +124,7 @@ class ProcessGroupTutti : public c10d::Backend {
   StorePtr store_;
   std::shared_ptr<Communicator> communicator_;
   std::shared_ptr<CallQueue> queue_;
+  std::shared_ptr<DroppedMessages> dropped_ = std::make_shared<DroppedMessages>();
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> monitored_barriers_{0};
   std::mutex coalescing_mutex_;

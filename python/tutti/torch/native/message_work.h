@@ -1,0 +1,80 @@
+#pragma once
+// A send or receive as PyTorch's Work.
+
+#include "python/tutti/torch/native/elements.h"
+#include "python/tutti/torch/native/work.h"
+
+namespace tutti_torch {
+
+// A request of the C API with its buffer.
+struct Message {
+  Dense buffer;
+  tutti_request request = nullptr;
+  std::shared_ptr<Communicator> communicator;
+
+  explicit Message(Dense dense) : buffer(std::move(dense)) {}
+  // Cancels the request if it is not complete.
+  ~Message();
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+  bool is_complete() const { return tutti_request_wait(request, 0, nullptr) != tutti_in_progress; }
+};
+using MessagePtr = std::shared_ptr<Message>;
+
+// Messages whose Work was dropped before they were complete. They are sent
+// nevertheless. Thread-safe.
+class DroppedMessages {
+ public:
+  // Adds a message, and frees those that are complete.
+  void add(MessagePtr message);
+  void clear();
+
+ private:
+  std::mutex mutex_;
+  std::vector<MessagePtr> messages_;
+};
+
+class MessageWork : public c10d::Work {
+ public:
+  struct Owner {
+    std::shared_ptr<DroppedMessages> dropped;
+    Completed completed;  // Called after each message that succeeded; may be empty.
+  };
+
+  MessageWork(const CallDescription& description, Owner owner, MessagePtr message);
+  ~MessageWork() override;
+
+  // Lets the library report the completion, which the Work otherwise notices in
+  // its functions only.
+  static void watch(const c10::intrusive_ptr<MessageWork>& work);
+
+  bool isCompleted() override;
+  // Waits at most `timeout`, or the time limit of the description if that is
+  // kNoTimeout.
+  bool wait(Milliseconds timeout = kNoTimeout) override;
+  void abort() override;
+  int sourceRank() const override { return source_; }
+  Tensors result() override { return outputs_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  uint64_t getSequencenumber() const override { return sequence_; }
+  Milliseconds getTimeout() const override { return timeout_; }
+#if TUTTI_TORCH_VERSION >= 21500
+  uint64_t getCompletionKey() const override { return key_; }
+#endif
+
+ private:
+  void complete(tutti_status status, const std::string& error);
+
+  Owner owner_;
+  MessagePtr message_;
+  Tensors outputs_;
+  Milliseconds timeout_;
+  uint64_t sequence_;
+  uint64_t key_;
+  std::atomic<int> source_{-1};
+  bool is_receive_;
+  bool watched_ = false;  // Guarded by mutex_, as future_.
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+}  // namespace tutti_torch
