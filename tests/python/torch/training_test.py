@@ -1,0 +1,209 @@
+"""Trains small networks in each way that PyTorch parallelizes them, with Tutti and with Gloo.
+
+At 2 ranks the losses and parameters are equal to the bit: a sum of two numbers has one rounding, in any order.
+"""
+
+import copy
+import os
+import sys
+import tempfile
+
+import torch
+import torch.distributed as dist
+from harness import case, main
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+STEPS = 4
+
+
+def network():
+    torch.manual_seed(5)
+    return nn.Sequential(nn.Linear(12, 40), nn.ReLU(), nn.Linear(40, 40), nn.ReLU(), nn.Linear(40, 3))
+
+
+def batches(rank, count=STEPS):
+    generator = torch.Generator().manual_seed(100 + rank)
+    for _ in range(count):
+        yield torch.randn(8, 12, generator=generator), torch.randint(3, (8,), generator=generator)
+
+
+def fit(model, optimizer, rank, steps=STEPS, inputs=None):
+    """Returns the losses and the final parameters."""
+    losses = []
+    for x, y in inputs or batches(rank, steps):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return [torch.stack(losses), *(p.detach().clone() for p in model.parameters())]
+
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+
+def hooked(rank, hook, state=None):
+    model = DistributedDataParallel(network(), bucket_cap_mb=0.003)
+    model.register_comm_hook(state, hook)
+    return fit(model, sgd(model), rank)
+
+
+def ddp(rank, size, folder):
+    results = []
+    for options in ({}, {"bucket_cap_mb": 0.003}, {"gradient_as_bucket_view": True}, {"static_graph": True},
+                    {"find_unused_parameters": True}):
+        model = DistributedDataParallel(network(), **options)
+        results += fit(model, sgd(model), rank)
+    return results
+
+
+def ddp_hooks(rank, size, folder):
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    return [*hooked(rank, default_hooks.allreduce_hook), *hooked(rank, default_hooks.fp16_compress_hook),
+            *hooked(rank, default_hooks.bf16_compress_hook)]
+
+
+def ddp_power_sgd(rank, size, folder):
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=2, min_compression_rate=0.5)
+    return hooked(rank, powerSGD_hook.powerSGD_hook, state)
+
+
+def ddp_join(rank, size, folder):
+    """Ranks have different numbers of batches."""
+    model = DistributedDataParallel(network())
+    optimizer = sgd(model)
+    with model.join():
+        return fit(model, optimizer, rank, STEPS + rank)[1:]
+
+
+def zero_optimizer(rank, size, folder):
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    model = DistributedDataParallel(network())
+    return fit(model, ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1, momentum=0.9), rank)
+
+
+def sparse_gradients(rank, size, folder):
+    torch.manual_seed(5)
+    model = DistributedDataParallel(nn.Sequential(nn.Embedding(50, 8, sparse=True), nn.Flatten(), nn.Linear(32, 3)))
+    generator = torch.Generator().manual_seed(rank)
+    inputs = [(torch.randint(50, (6, 4), generator=generator), torch.randint(3, (6,), generator=generator))
+              for _ in range(STEPS)]
+    return fit(model, torch.optim.SGD(model.parameters(), lr=0.1), rank, inputs=inputs)
+
+
+def sharded(rank, size, dtype):
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    model = network()
+    policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=dtype) if dtype else MixedPrecisionPolicy()
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer, mp_policy=policy)
+    fully_shard(model, mp_policy=policy)
+    results = fit(model, sgd(model), rank)
+    return [r.full_tensor() if hasattr(r, "full_tensor") else r for r in results]
+
+
+def fsdp2_float32(rank, size, folder):
+    return sharded(rank, size, None)
+
+
+def fsdp2_bfloat16(rank, size, folder):
+    return sharded(rank, size, torch.bfloat16)
+
+
+def tensor_parallel(rank, size, folder):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    mesh = init_device_mesh("cpu", (size,))
+    model = parallelize_module(network(), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    results = fit(model, sgd(model), 0)
+    return [r.full_tensor() if hasattr(r, "full_tensor") else r for r in results]
+
+
+def pipeline(rank, size, folder):
+    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+    layers = network()
+    parts = [layers[:2], layers[2:]] if size == 2 else [layers[i:i + 1] for i in range(size - 1)] + [layers[size - 1:]]
+    stage = PipelineStage(parts[rank], rank, size, torch.device("cpu"))
+    schedule = ScheduleGPipe(stage, 2, loss_fn=nn.functional.cross_entropy)
+    optimizer = torch.optim.SGD(parts[rank].parameters(), lr=0.1)
+    losses = []
+    for x, y in batches(0):
+        optimizer.zero_grad()
+        microlosses = []
+        if rank == 0:
+            schedule.step(x) if size > 1 else schedule.step(x, target=y, losses=microlosses)
+        elif rank == size - 1:
+            schedule.step(target=y, losses=microlosses)
+        else:
+            schedule.step()
+        optimizer.step()
+        losses += [loss.detach() for loss in microlosses]
+    return [*losses, *(p.detach() for p in parts[rank].parameters())]
+
+
+def distributed_checkpoint(rank, size, folder):
+    import torch.distributed.checkpoint as checkpoint
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (size,))
+    full = torch.arange(24.0).reshape(8, 3)
+    path = os.path.join(folder, "checkpoint")
+    checkpoint.save({"a": distribute_tensor(full, mesh, [Shard(0)]), "b": torch.ones(3)}, checkpoint_id=path)
+    loaded = {"a": distribute_tensor(torch.zeros(8, 3), mesh, [Shard(1 if size <= 3 else 0)]), "b": torch.zeros(3)}
+    checkpoint.load(loaded, checkpoint_id=path)
+    result = loaded["a"].full_tensor()
+    assert torch.equal(result, full) and torch.equal(loaded["b"], torch.ones(3))
+    return [result]
+
+
+TRAININGS = [ddp, ddp_hooks, ddp_power_sgd, ddp_join, zero_optimizer, sparse_gradients, fsdp2_float32, fsdp2_bfloat16,
+             tensor_parallel, pipeline, distributed_checkpoint]
+
+
+def run_with(backend, training, rank, size):
+    """Runs a training in a default group of the backend, and restores the default group of the test."""
+    world = dist.distributed_c10d._world
+    before, store = world.default_pg, dist.distributed_c10d._get_default_store()
+    group = dist.new_group(backend=backend)
+    dist.distributed_c10d._update_default_pg(group)
+    try:
+        with tempfile.TemporaryDirectory() as own:
+            shared = [own]
+            dist.broadcast_object_list(shared, src=0)
+            result = training(rank, size, shared[0])
+            dist.barrier()
+            return copy.deepcopy(result)
+    finally:
+        dist.distributed_c10d._update_default_pg(before)
+        del store
+
+
+def compare(training):
+    def function(rank, size):
+        ours = run_with(dist.get_backend(), training, rank, size)
+        theirs = run_with("gloo", training, rank, size)
+        assert len(ours) == len(theirs) and len(ours) > 0
+        for i, (a, b) in enumerate(zip(ours, theirs)):
+            equal = torch.equal(a, b) if size <= 2 else torch.allclose(a.float(), b.float(), rtol=2e-2, atol=2e-3)
+            assert equal, f"result {i}: {a.flatten()[:4]} with Tutti, {b.flatten()[:4]} with Gloo"
+
+    function.__name__ = training.__name__
+    return case(function)
+
+
+for _training in TRAININGS:
+    compare(_training)
+
+if __name__ == "__main__":
+    sys.exit(main())
