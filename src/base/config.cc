@@ -291,6 +291,8 @@ constexpr std::array kEntries = {
            "libtutti.so that the Python package loads; unset: its own, or else the system's"},
           "a path",
           others},
+    Entry{{"TUTTI_PYTORCH_PATH", nullptr, "", "Python", "path of the PyTorch backend"}, "cpp, python", others},
+    Entry{{"TUTTI_PYTORCH_REPLACE_GLOO", nullptr, "0", "Python", "whether PyTorch's gloo uses Tutti"}, "0, 1", others},
 };
 
 void read_entry(const Environment& environment, const Entry& entry, ReadConfig& read) {
