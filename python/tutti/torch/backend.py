@@ -29,6 +29,9 @@ _Base: Any = c10d.Backend if HAS_BACKENDS else dist.ProcessGroup
 class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
     """A process group, or the part of one for CPU tensors."""
 
+    # PyTorch's own properties of these names call the method that reads them.
+    supports_coalescing = supports_reconfigure = supports_window = _supports_time_estimate = False
+
     def __init__(self, rank: int, size: int, handle: Any, options: Options, timeout: datetime.timedelta, store: Any = None,
                  name: str = "") -> None:
         _Base.__init__(self, rank, size)
