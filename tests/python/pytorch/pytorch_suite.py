@@ -1,6 +1,7 @@
 """Runs PyTorch's own tests of torch.distributed, from its wheel, and prints the number of results of each kind.
 
     pytorch_suite.py --backend tutti|gloo [--replace-gloo] [--only TEXT] [--json FILE]
+    pytorch_suite.py --compare      # Gloo, Tutti in place of Gloo, and Tutti; fails if Tutti fails where Gloo passes.
 
 Tests run in forked ranks, which takes a ninth of the time of spawned ones.
 """
@@ -9,6 +10,7 @@ import argparse
 import collections
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -18,6 +20,9 @@ OF_GPUS = ("cuda", "nccl", "gpu")  # Parts of the names of tests that need a GPU
 EXCLUDED = {
     "test_ddp_logging_data_cpu": "expects the backend's name in DDP's log to be gloo or mpi; PyTorch calls others custom",
 }
+
+CONFIGURATIONS = {"gloo": ["--backend", "gloo"], "replaced": ["--backend", "gloo", "--replace-gloo"],
+                  "tutti": ["--backend", "tutti"]}
 
 
 class Results(unittest.TextTestResult):
@@ -68,6 +73,24 @@ def load_suite(only):
     return unittest.TestSuite(TestForked(name) for name in chosen if name not in EXCLUDED), chosen
 
 
+def run_all(only):
+    """Runs the three configurations in processes of their own, and returns the names of tests that only Gloo passes."""
+    results = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, options in CONFIGURATIONS.items():
+            path = os.path.join(folder, "results.json")
+            subprocess.run([sys.executable, "-B", __file__, "--only", only, "--json", path, *options],
+                           stderr=subprocess.DEVNULL)
+            with open(path) as file:
+                results[name] = json.load(file)
+    for reason, count in collections.Counter(results["tutti"].get("skip", {}).values()).most_common():
+        print(f"{count:4} skipped with Tutti: {reason}")
+    for name, reason in results["tutti"]["excluded"].items():
+        print(f"excluded: {name}: {reason}")
+    lost = set(results["gloo"].get("pass", {})) - set(results["replaced"].get("pass", {})) - set(EXCLUDED)
+    return sorted(lost | set(results["tutti"].get("fail", {})) - set(results["gloo"].get("fail", {})))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", default="tutti")
@@ -75,7 +98,12 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--only", default="")
     parser.add_argument("--json", help="write the results to this file")
+    parser.add_argument("--compare", action="store_true")
     arguments = parser.parse_args()
+    if arguments.compare:
+        lost = run_all(arguments.only)
+        print("Tutti passes all tests that Gloo passes" if not lost else f"only Gloo passes: {', '.join(lost)}")
+        return 1 if lost else 0
     with tempfile.TemporaryDirectory() as folder:
         prepare(arguments, folder)
         import torch
