@@ -45,24 +45,25 @@ def _checked(options: Any) -> Options:
     raise TypeError(f"pg_options is a {type(options).__name__}; pass tutti.torch.Options or None")
 
 
-def _create_native(given: Any, options: Options) -> Any:
+def _create_native(given: Any, options: Options, replaces_gloo: bool) -> Any:
     module = _native.load()
     assert module is not None
     made = module.Options(given.timeout)
     made.group_name = given.group_id
     made.global_ranks_in_group = given.global_ranks_in_group
+    made.replaces_gloo = replaces_gloo
     for name, value in vars(options).items():
         setattr(made, name, value)
     return module.create(given.store, given.group_rank, given.group_size, made)
 
 
-def create(given: Any, pg_options: Any = None) -> Any:
+def create(given: Any, pg_options: Any = None, replaces_gloo: bool = False) -> Any:
     """Creates the backend of a process group. `given` is PyTorch's DistributedBackendOptions."""
     options = _checked(pg_options)
     used = path()
     log.info("process group %s uses Tutti %s (%s path)", given.group_id, tutti.__version__, used)
     if used == "C++":
-        return _create_native(given, options)
+        return _create_native(given, options, replaces_gloo)
     from . import backend
 
     return backend.create(given, options)
@@ -75,7 +76,7 @@ def register() -> None:
 
 
 def _create_for_gloo(given: Any, pg_options: Any = None) -> Any:
-    made = create(given, pg_options)
+    made = create(given, pg_options, replaces_gloo=True)
     if given.group_rank == 0:
         log.warning("Tutti %s (%s path) replaces Gloo in process group %s, because %s is set", tutti.__version__, path(),
                     given.group_id, REPLACE_VARIABLE)

@@ -132,6 +132,8 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
                 raise RuntimeError(f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting "
                                    "for send/recv from rank 0. Please check rank 0 logs for faulty rank.") from None
             return
+        if not timeout:
+            raise RuntimeError("Rank 0 timed out in monitoredBarrier after 0 ms; pass a longer timeout")
         missing = self._missing_ranks(prefix, timeout, wait_all_ranks)
         if missing:
             ranks = ", ".join(map(str, missing))

@@ -33,7 +33,7 @@ std::vector<int> missing_ranks(c10d::Store& store, const std::string& prefix, in
 }  // namespace
 
 WorkPtr ProcessGroupTutti::barrier(const c10d::BarrierOptions& options) {
-  return start(call_of(c10d::OpType::BARRIER, "tutti:barrier", options), [](tutti_comm comm) {
+  return start(call_of(c10d::OpType::BARRIER, TUTTI_TITLE("barrier"), options), [](tutti_comm comm) {
     uint8_t token = 0;
     check(tutti_all_reduce(&token, &token, 1, tutti_uint8, tutti_max, comm, nullptr));
   });
@@ -55,6 +55,7 @@ void ProcessGroupTutti::monitoredBarrier(const c10d::BarrierOptions& options, bo
     }
     return;
   }
+  TORCH_CHECK(timeout.count() > 0, "Rank 0 timed out in monitoredBarrier after 0 ms; pass a longer timeout");
   const std::vector<int> missing = missing_ranks(*store_, prefix, size_, wait_all_ranks, deadline);
   if (missing.empty()) return store_->set(prefix + "done", std::string("done"));
   TORCH_CHECK(wait_all_ranks, "[Rank 0]: Rank ", joined(missing), " failed to pass monitoredBarrier in ",

@@ -67,7 +67,7 @@ void reduce_scatter_unequal(const Tensors& blocks, const at::Tensor& output, con
 WorkPtr ProcessGroupTutti::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   const at::Tensor& tensor = only_tensor("broadcast", tensors);
   check_root("broadcast", options.rootRank);
-  Call call = call_of(OpType::BROADCAST, "tutti:broadcast", options);
+  Call call = call_of(OpType::BROADCAST, TUTTI_TITLE("broadcast"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
   const int root = static_cast<int>(options.rootRank);
@@ -84,7 +84,7 @@ WorkPtr ProcessGroupTutti::allreduce(Tensors& tensors, const c10d::AllreduceOpti
   if (tensors.size() == 1 && tensors[0].is_sparse()) return allreduce_sparse(tensors, options);
   const at::Tensor& tensor = only_tensor("all_reduce", tensors);
   const tutti_type type = reducible_type(tensor.scalar_type());
-  Call call = call_of(OpType::ALLREDUCE, "tutti:all_reduce", options);
+  Call call = call_of(OpType::ALLREDUCE, TUTTI_TITLE("all_reduce"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
   return start(std::move(call), [tensor, type, reduction = options.reduceOp](tutti_comm comm) {
@@ -102,7 +102,7 @@ WorkPtr ProcessGroupTutti::allreduce_coalesced(Tensors& tensors, const c10d::All
     check_same_type("all_reduce_coalesced", tensor, tensors[0]);
   }
   const tutti_type type = reducible_type(tensors[0].scalar_type());
-  Call call = call_of(OpType::ALLREDUCE_COALESCED, "tutti:all_reduce", options);
+  Call call = call_of(OpType::ALLREDUCE_COALESCED, TUTTI_TITLE("all_reduce"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
   return start(std::move(call), [tensors, type, reduction = options.reduceOp](tutti_comm comm) {
@@ -124,7 +124,7 @@ WorkPtr ProcessGroupTutti::reduce(Tensors& tensors, const c10d::ReduceOptions& o
   const at::Tensor& tensor = only_tensor("reduce", tensors);
   check_root("reduce", options.rootRank);
   const tutti_type type = reducible_type(tensor.scalar_type());
-  Call call = call_of(OpType::REDUCE, "tutti:reduce", options);
+  Call call = call_of(OpType::REDUCE, TUTTI_TITLE("reduce"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
   const int root = static_cast<int>(options.rootRank);
@@ -150,7 +150,7 @@ WorkPtr ProcessGroupTutti::reduce_scatter(Tensors& outputs, TensorLists& inputs,
   TORCH_CHECK(inputs[0][rank_].numel() == output.numel(), "reduce_scatter: input ", rank_, " has ",
               inputs[0][rank_].numel(), " elements, the output ", output.numel(), "; both must have equally many");
   reducible_type(output.scalar_type());
-  Call call = call_of(OpType::REDUCE_SCATTER, "tutti:reduce_scatter", options);
+  Call call = call_of(OpType::REDUCE_SCATTER, TUTTI_TITLE("reduce_scatter"), options);
   call.inputs = inputs[0];
   call.outputs = {outputs};
   return start(std::move(call), [output, equal, blocks = inputs[0], reduction = options.reduceOp](tutti_comm comm) {
@@ -167,7 +167,7 @@ WorkPtr ProcessGroupTutti::_reduce_scatter_base(at::Tensor& output, at::Tensor& 
                                                 const c10d::ReduceScatterOptions& options) {
   check_reduce_scatter(output, input, size_);
   reducible_type(output.scalar_type());
-  Call call = call_of(OpType::_REDUCE_SCATTER_BASE, "tutti:_reduce_scatter_base", options);
+  Call call = call_of(OpType::_REDUCE_SCATTER_BASE, TUTTI_TITLE("_reduce_scatter_base"), options);
   call.inputs = {input};
   call.outputs = {{output}};
   return start(std::move(call), [output, input, reduction = options.reduceOp](tutti_comm comm) {
@@ -185,7 +185,7 @@ WorkPtr ProcessGroupTutti::reduce_scatter_tensor_coalesced(Tensors& outputs, Ten
     check_reduce_scatter(outputs[i], inputs[i], size_);
     reducible_type(outputs[i].scalar_type());
   }
-  Call call = call_of(OpType::REDUCE_SCATTER_TENSOR_COALESCED, "tutti:reduce_scatter_tensor_coalesced", options);
+  Call call = call_of(OpType::REDUCE_SCATTER_TENSOR_COALESCED, TUTTI_TITLE("reduce_scatter_tensor_coalesced"), options);
   call.inputs = inputs;
   call.outputs = {outputs};
   return start(std::move(call), [outputs, inputs, reduction = options.reduceOp](tutti_comm comm) {

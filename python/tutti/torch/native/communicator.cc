@@ -10,7 +10,9 @@ void check(tutti_status status) {
 }
 
 std::exception_ptr backend_error(tutti_status status, const std::string& message) {
-  const std::string text = message.empty() ? tutti_status_name(status) : message;
+  std::string text = message.empty() ? tutti_status_name(status) : message;
+  if (status == tutti_timeout)
+    text += "; the timeout of the operation has passed";  // PyTorch's users look for timeout.
   return std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__}, text));
 }
 

@@ -206,7 +206,7 @@ WorkPtr ProcessGroupTutti::allgather(TensorLists& outputs, Tensors& inputs, cons
   const bool equal = check_list("all_gather", outputs[0], input, size_);
   TORCH_CHECK(outputs[0][rank_].numel() == input.numel(), "all_gather: output ", rank_, " has ",
               outputs[0][rank_].numel(), " elements, the input ", input.numel(), "; both must have equally many");
-  Call call = call_of(OpType::ALLGATHER, "tutti:all_gather", options);
+  Call call = call_of(OpType::ALLGATHER, TUTTI_TITLE("all_gather"), options);
   call.inputs = inputs;
   call.outputs = outputs;
   return start(std::move(call), [input, equal, list = outputs[0]](tutti_comm comm) {
@@ -217,7 +217,7 @@ WorkPtr ProcessGroupTutti::allgather(TensorLists& outputs, Tensors& inputs, cons
 WorkPtr ProcessGroupTutti::_allgather_base(at::Tensor& output, at::Tensor& input,
                                            const c10d::AllgatherOptions& options) {
   check_all_gather(output, input, size_);
-  Call call = call_of(OpType::_ALLGATHER_BASE, "tutti:_all_gather_base", options);
+  Call call = call_of(OpType::_ALLGATHER_BASE, TUTTI_TITLE("_all_gather_base"), options);
   call.inputs = {input};
   call.outputs = {{output}};
   return start(std::move(call), [output, input](tutti_comm comm) { all_gather_dense(input, output, comm); });
@@ -228,7 +228,8 @@ WorkPtr ProcessGroupTutti::allgather_into_tensor_coalesced(Tensors& outputs, Ten
   TORCH_CHECK(outputs.size() == inputs.size(), "all_gather: got ", inputs.size(), " inputs and ", outputs.size(),
               " outputs; pass equally many");
   for (size_t i = 0; i < outputs.size(); ++i) check_all_gather(outputs[i], inputs[i], size_);
-  Call call = call_of(OpType::ALLGATHER_INTO_TENSOR_COALESCED, "tutti:all_gather_into_tensor_coalesced", options);
+  Call call =
+      call_of(OpType::ALLGATHER_INTO_TENSOR_COALESCED, TUTTI_TITLE("all_gather_into_tensor_coalesced"), options);
   call.inputs = inputs;
   call.outputs = {outputs};
   return start(std::move(call), [outputs, inputs](tutti_comm comm) {
@@ -250,7 +251,7 @@ WorkPtr ProcessGroupTutti::allgather_coalesced(TensorLists& outputs, Tensors& in
                   " elements, the input ", inputs[i].numel(), "; both must have equally many");
     }
   }
-  Call call = call_of(OpType::ALLGATHER_COALESCED, "tutti:all_gather", options);
+  Call call = call_of(OpType::ALLGATHER_COALESCED, TUTTI_TITLE("all_gather"), options);
   call.inputs = inputs;
   call.outputs = outputs;
   return start(std::move(call), [outputs, inputs](tutti_comm comm) {
@@ -267,7 +268,7 @@ WorkPtr ProcessGroupTutti::gather(TensorLists& outputs, Tensors& inputs, const c
   check_root("gather", options.rootRank);
   const int root = static_cast<int>(options.rootRank);
   if (rank_ != root) check_no_list("gather", outputs);
-  Call call = call_of(OpType::GATHER, "tutti:gather", options);
+  Call call = call_of(OpType::GATHER, TUTTI_TITLE("gather"), options);
   call.inputs = inputs;
   call.outputs = outputs;
   const Tensors list = rank_ == root ? root_list("gather", outputs, input, size_) : Tensors();
@@ -290,7 +291,7 @@ WorkPtr ProcessGroupTutti::scatter(Tensors& outputs, TensorLists& inputs, const 
   check_root("scatter", options.rootRank);
   const int root = static_cast<int>(options.rootRank);
   if (rank_ != root) check_no_list("scatter", inputs);
-  Call call = call_of(OpType::SCATTER, "tutti:scatter", options);
+  Call call = call_of(OpType::SCATTER, TUTTI_TITLE("scatter"), options);
   const Tensors list = rank_ == root ? root_list("scatter", inputs, output, size_) : Tensors();
   call.inputs = list;
   call.outputs = {outputs};
@@ -311,7 +312,7 @@ WorkPtr ProcessGroupTutti::alltoall_base(at::Tensor& output, at::Tensor& input, 
   check_same_type("all_to_all", output, input);
   c10d::checkSplitSizes(output_rows, output, size_);
   c10d::checkSplitSizes(input_rows, input, size_);
-  Call call = call_of(OpType::ALLTOALL_BASE, "tutti:all_to_all", options);
+  Call call = call_of(OpType::ALLTOALL_BASE, TUTTI_TITLE("all_to_all"), options);
   call.inputs = {input};
   call.outputs = {{output}};
   return start(std::move(call), [output, input, output_rows, input_rows, ranks = size_](tutti_comm comm) {
@@ -334,7 +335,7 @@ WorkPtr ProcessGroupTutti::alltoall(Tensors& outputs, Tensors& inputs, const c10
               " tensors (world_size)");
   check_list("all_to_all", inputs, inputs[0], size_);
   check_list("all_to_all", outputs, inputs[0], size_);
-  Call call = call_of(OpType::ALLTOALL, "tutti:all_to_all", options);
+  Call call = call_of(OpType::ALLTOALL, TUTTI_TITLE("all_to_all"), options);
   call.inputs = inputs;
   call.outputs = {outputs};
   return start(std::move(call), [outputs, inputs](tutti_comm comm) {

@@ -16,7 +16,7 @@ void check_peer(const char* operation, int peer, int ranks) {
 }  // namespace
 
 WorkPtr ProcessGroupTutti::start_message(Call call, const at::Tensor& tensor, int peer, int tag) {
-  TORCH_CHECK(tag >= 0, call.title, ": tag ", tag, " is negative; tags are 0 and above");
+  TORCH_CHECK(tag >= 0, call.title.of_tutti, ": tag ", tag, " is negative; tags are 0 and above");
   const bool sends = call.type == c10d::OpType::SEND;
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   auto message = std::make_shared<Message>(sends ? Dense::for_reading(tensor) : Dense::for_writing(tensor));
@@ -38,21 +38,22 @@ WorkPtr ProcessGroupTutti::start_message(Call call, const at::Tensor& tensor, in
 WorkPtr ProcessGroupTutti::send(Tensors& tensors, int peer, int tag) {
   const at::Tensor& tensor = only_tensor("send", tensors);
   check_peer("send", peer, size_);
-  return start_message({c10d::OpType::SEND, "tutti:send", c10d::kUnsetTimeout, true, tensors, {}}, tensor, peer, tag);
+  return start_message({c10d::OpType::SEND, TUTTI_TITLE("send"), c10d::kUnsetTimeout, true, tensors, {}}, tensor, peer,
+                       tag);
 }
 
 WorkPtr ProcessGroupTutti::recv(Tensors& tensors, int peer, int tag) {
   const at::Tensor& tensor = only_tensor("recv", tensors);
   check_peer("recv", peer, size_);
-  return start_message({c10d::OpType::RECV, "tutti:recv", c10d::kUnsetTimeout, true, tensors, {tensors}}, tensor, peer,
-                       tag);
+  return start_message({c10d::OpType::RECV, TUTTI_TITLE("recv"), c10d::kUnsetTimeout, true, tensors, {tensors}}, tensor,
+                       peer, tag);
 }
 
 WorkPtr ProcessGroupTutti::recvAnysource(Tensors& tensors, int tag) {
   const at::Tensor& tensor = only_tensor("recv_anysource", tensors);
   return start_message(
-      {c10d::OpType::RECVANYSOURCE, "tutti:recvAnySource", c10d::kUnsetTimeout, true, tensors, {tensors}}, tensor,
-      kAnyRank, tag);
+      {c10d::OpType::RECVANYSOURCE, TUTTI_TITLE("recvAnySource"), c10d::kUnsetTimeout, true, tensors, {tensors}},
+      tensor, kAnyRank, tag);
 }
 
 }  // namespace tutti_torch

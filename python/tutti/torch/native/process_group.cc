@@ -127,7 +127,7 @@ void ProcessGroupTutti::check_root(const char* operation, int64_t root) const {
 
 CallDescription ProcessGroupTutti::describe(Call call) {
   return {call.type,
-          call.title,
+          options_->replaces_gloo ? call.title.of_gloo : call.title.of_tutti,
           std::move(call.inputs),
           std::move(call.outputs),
           timeout_or_default(call.timeout),
@@ -160,12 +160,12 @@ void ProcessGroupTutti::attach_residual(const at::Tensor& buffer, const at::Tens
     check(tutti_residual_attach(buffer.data_ptr(), static_cast<size_t>(buffer.numel()),
                                 reducible_type(buffer.scalar_type()), residual.data_ptr<float>(), comm));
   };
-  start({c10d::OpType::UNKNOWN, nullptr, c10d::kUnsetTimeout, false, {}, {}}, attach)->wait();
+  start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, attach)->wait();
 }
 
 void ProcessGroupTutti::detach_residual(const at::Tensor& buffer) {
   const auto detach = [buffer](tutti_comm comm) { check(tutti_residual_detach(buffer.data_ptr(), comm)); };
-  start({c10d::OpType::UNKNOWN, nullptr, c10d::kUnsetTimeout, false, {}, {}}, detach)->wait();
+  start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, detach)->wait();
 }
 
 void ProcessGroupTutti::startCoalescing() {

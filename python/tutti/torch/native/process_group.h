@@ -23,7 +23,18 @@ struct Options : c10d::Backend::Options {
   double max_relative_error = 0;
   std::string compression_rounding;
   uint64_t compression_seed = 0;
+
+  bool replaces_gloo = false;
 };
+
+// The name of an operation in profiles. Profiles of a group in place of Gloo have Gloo's names.
+struct Title {
+  const char* of_tutti = nullptr;
+  const char* of_gloo = nullptr;
+};
+#define TUTTI_TITLE(operation) \
+  tutti_torch::Title { "tutti:" operation, "gloo:" operation }
+
 using OptionsPtr = c10::intrusive_ptr<Options>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
@@ -98,14 +109,14 @@ class ProcessGroupTutti : public c10d::Backend {
  private:
   struct Call {
     c10d::OpType type;
-    const char* title;
+    Title title;
     Milliseconds timeout;
     bool is_async;
     Tensors inputs;
     TensorLists outputs;
   };
   template <typename CallOptions>
-  static Call call_of(c10d::OpType type, const char* title, const CallOptions& options) {
+  static Call call_of(c10d::OpType type, const Title& title, const CallOptions& options) {
     return {type, title, options.timeout, options.asyncOp, {}, {}};
   }
 

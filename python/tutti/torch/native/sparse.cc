@@ -60,7 +60,7 @@ WorkPtr ProcessGroupTutti::allreduce_sparse(Tensors& tensors, const c10d::Allred
   TORCH_CHECK(tensor.layout() == at::kSparse && tensor.device().is_cpu(), "all_reduce: the tensor has layout ",
               tensor.layout(), " on ", tensor.device().str(), "; only sparse COO tensors on the CPU are allowed");
   TORCH_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "all_reduce: sparse tensors can only be summed; use SUM");
-  Call call = call_of(c10d::OpType::_ALLREDUCE_SPARSE, "tutti:sparse_all_reduce", options);
+  Call call = call_of(c10d::OpType::_ALLREDUCE_SPARSE, TUTTI_TITLE("sparse_all_reduce"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
   return start(std::move(call), [tensor, ranks = size_](tutti_comm comm) { sum_sparse(tensor, ranks, comm); });
