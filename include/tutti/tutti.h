@@ -449,7 +449,8 @@ TUTTI_API tutti_status tutti_iprobe(int peer, uint64_t tag, tutti_comm comm, int
  * if it is not complete, and it continues. `message` may be null. */
 TUTTI_API tutti_status tutti_request_wait(tutti_request request, int64_t timeout_ms, tutti_message* message);
 
-/* Calls function(argument, status) once the request is complete, from the library's thread, or at once if it is.
+/* Calls function(argument, status) once the request is complete: at once if it is, else from the library's thread, or
+ * from the thread that ends the communicator.
  *   function: must not wait for peers or end communicators. Within it tutti_last_error(NULL) describes the failure. */
 TUTTI_API tutti_status tutti_request_on_completion(tutti_request request, void (*function)(void*, tutti_status),
                                                    void* argument);

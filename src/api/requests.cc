@@ -55,6 +55,12 @@ Status check_call(const MessageCall& call, int type) {
   return invalid_argument(call.direction == MessageDirection::send ? "send is null" : "recv is null");
 }
 
+// Cancels a request, or waits for it if its data are moving.
+void cancel(const OpenRequest& open) {
+  while (!open.request->complete() && !open.endpoint->cancel(*open.request))
+    open.request->wait(Deadline::after_ms(kCancelMs));
+}
+
 // Arguments of tutti_isend and tutti_irecv.
 struct MessageArguments {
   MessageDirection direction;
@@ -82,7 +88,7 @@ Status start(const MessageArguments& arguments, tutti_request* request) {
   open.request = TUTTI_TRY(sends ? open.endpoint->send(call) : open.endpoint->receive(call));
   auto inserted = OpenRequests::instance().insert(std::make_unique<OpenRequest>(open));
   if (!inserted.ok()) {
-    open.endpoint->cancel(*open.request);
+    cancel(open);
     return std::move(inserted).status();
   }
   *request = static_cast<tutti_request>(inserted.value());
@@ -172,8 +178,7 @@ tutti_status tutti_request_destroy(tutti_request request) {
   return guarded("tutti_request_destroy", [&]() -> Status {
     const auto open = tutti::OpenRequests::instance().remove(request);
     if (open == nullptr) return tutti::no_request(request);
-    while (!open->request->complete() && !open->endpoint->cancel(*open->request))
-      open->request->wait(Deadline::after_ms(tutti::kCancelMs));
+    tutti::cancel(*open);
     return {};
   });
 }

@@ -52,15 +52,18 @@ Status MessageEndpoint::check_open(const MessageCall& call) {
   return peer(call.peer).gone[call.direction == MessageDirection::send ? kOut : kIn] ? left(call.peer) : Status();
 }
 
-// Checks of the communicator begin with the first incomplete request.
+// Checks of the communicator begin with the first incomplete request or unsuccessful probe.
 RequestPointer MessageEndpoint::begin(const MessageCall& call) {
   auto request = std::make_shared<MessageRequest>(call);
   ++incomplete_;
-  if (check_at_.at_ns == Deadline{}.at_ns) {
-    check_at_ = Deadline::after_ms(kMessageCheckMs);
-    service_.wake();
-  }
+  begin_checks();
   return request;
+}
+
+void MessageEndpoint::begin_checks() {
+  if (check_at_.at_ns != Deadline{}.at_ns) return;
+  check_at_ = Deadline::after_ms(kMessageCheckMs);
+  service_.wake();
 }
 
 void MessageEndpoint::end(const RequestPointer& request, Status status, const MessageInfo& info) {
@@ -111,12 +114,15 @@ Result<RequestPointer> MessageEndpoint::receive(const MessageCall& call) {
   return request;
 }
 
-Result<std::optional<MessageInfo>> MessageEndpoint::probe(Rank peer, std::uint64_t tag) {
+Result<std::optional<MessageInfo>> MessageEndpoint::probe(Rank source, std::uint64_t tag) {
   const Locked lock(*this);
   if (!closed_.ok()) return copy_of(closed_);
-  const MessageArrival* arrival = matching_.find_arrival(peer, tag);
-  if (arrival == nullptr) return std::optional<MessageInfo>();
-  return std::optional(MessageInfo{arrival->source, tag, arrival->frame.count});
+  const MessageArrival* arrival = matching_.find_arrival(source, tag);
+  if (arrival != nullptr) return std::optional(MessageInfo{arrival->source, tag, arrival->frame.count});
+  TUTTI_CHECK_OK(check_open({MessageDirection::receive, source, tag}));
+  probed_ = true;
+  begin_checks();
+  return std::optional<MessageInfo>();
 }
 
 bool MessageEndpoint::cancel(const MessageRequest& request) {

@@ -61,7 +61,7 @@ class MessageEndpoint final : private MessageFrameHandler {
   Result<RequestPointer> send(const MessageCall& call);
   Result<RequestPointer> receive(const MessageCall& call);
   // Returns the message that a receive with these arguments would get; nullopt if none has arrived.
-  Result<std::optional<MessageInfo>> probe(Rank peer, std::uint64_t tag);
+  Result<std::optional<MessageInfo>> probe(Rank source, std::uint64_t tag);
   // Ends the request with Code::aborted if no data of its message have been moved. Returns whether it is complete.
   bool cancel(const MessageRequest& request);
 
@@ -116,6 +116,7 @@ class MessageEndpoint final : private MessageFrameHandler {
   Peer& peer(Rank rank) { return peers_.try_emplace(rank, rank).first->second; }
   Status check_open(const MessageCall& call);
   RequestPointer begin(const MessageCall& call);
+  void begin_checks();
   void end(const RequestPointer& request, Status status, const MessageInfo& info = {});
   void end_all(const Status& status);
   RequestPointer withdraw(const MessageRequest& request);
@@ -165,8 +166,9 @@ class MessageEndpoint final : private MessageFrameHandler {
   std::uint64_t incomplete_ = 0;  // Number of requests that are not complete.
   Deadline check_at_;             // Time of the next check of the communicator; never while idle.
   std::uint32_t idle_checks_ = 0;
-  Status trouble_;  // Why this rank cannot accept links; ok if it can.
-  Status closed_;   // Why no requests are accepted; ok if they are.
+  bool probed_ = false;  // A probe has found no message since the last check.
+  Status trouble_;       // Why this rank cannot accept links; ok if it can.
+  Status closed_;        // Why no requests are accepted; ok if they are.
 };
 
 }  // namespace tutti

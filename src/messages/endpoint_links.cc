@@ -177,10 +177,11 @@ Status MessageEndpoint::take_overdue() {
   return {};
 }
 
-// Checks go on for a while after the last request, so that few requests wake the thread.
+// Checks go on for a while after the last request or probe, so that few of them wake the thread.
 bool MessageEndpoint::check_is_due() {
   if (!check_at_.passed()) return false;
-  const bool idle = incomplete_ == 0 && trouble_.ok() &&
+  const bool probed = std::exchange(probed_, false);
+  const bool idle = incomplete_ == 0 && !probed && trouble_.ok() &&
                     std::all_of(peers_.begin(), peers_.end(), [](const auto& each) { return each.second.broken.ok(); });
   idle_checks_ = idle ? idle_checks_ + 1 : 0;
   const bool ends = idle_checks_ > kIdleChecks || !closed_.ok();

@@ -18,6 +18,7 @@ namespace tutti {
 namespace {
 
 constexpr int kRetryMs = 10;
+constexpr std::size_t kStackBytes = 8U << 20;  // The thread calls functions of the program.
 
 struct RunningService {
   std::mutex mutex;
@@ -49,7 +50,7 @@ Result<std::shared_ptr<MessageService>> MessageService::of_process() {
 Status MessageService::start() {
   event_ = adopt_socket(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event_) return system_error("create an event for tagged messages");
-  thread_ = TUTTI_TRY(ServiceThread::start([this] { run(); }));
+  thread_ = TUTTI_TRY(ServiceThread::start([this] { run(); }, kStackBytes));
   return {};
 }
 
