@@ -131,10 +131,12 @@ typedef struct {
   uint64_t compression_seed;        /* Seed of stochastic rounding: the same seed, rank and number of the call give the
                                        same bits. 0: TUTTI_COMPRESS_SEED, or 0. */
   const tutti_tuning_options* tuning; /* Overrides of autotuning. Null: environment variables, or the tuner's choice. */
+  const char* wait; /* Waits for peers in host memory: "auto" (spin for at most 50 us, then sleep), "spin" or "sleep".
+                       Only at creation. Ranks may differ. Null: TUTTI_WAIT, or auto. */
 } tutti_comm_options;
 
 #define TUTTI_COMM_OPTIONS_DEFAULT \
-  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, 0, NULL, 0, NULL }
+  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, 0, NULL, 0, NULL, NULL }
 
 /* Creates an id and starts to listen for the ranks that will use it.
  *   Resources: the process must live until all ranks have joined. An unused id keeps its descriptors and its thread

@@ -194,6 +194,8 @@ tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* 
     TUTTI_CHECK_OK(tutti::check_same_memory(*handle, made->own_options));
     if (made->own_options.name != tutti::options_of(*handle).name)
       return invalid_argument("options.name differs from the name of the communicator, which cannot change");
+    if (made->own_options.wait != tutti::options_of(*handle).wait)
+      return invalid_argument("options.wait differs from that of the communicator, which cannot change");
     made->options = &made->own_options;
     made->is_view = true;
     made->rank = handle->rank;

@@ -24,6 +24,7 @@ CommunicatorOptions environment_options() {
   options.channels = from.channels;
   options.tuner_plugin = from.tuner_plugin;
   options.tune = from.deterministic ? Tune::off : from.tune;
+  options.wait = from.wait;
   options.probes = from.probe && !from.deterministic;
   if (options.tune != Tune::off) options.tune_file = from.tune_file;
   options.version = std::to_string(TUTTI_VERSION_MAJOR) + "." + std::to_string(TUTTI_VERSION_MINOR) + "." +

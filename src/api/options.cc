@@ -53,7 +53,7 @@ Result<tutti_comm_options> known_options(const tutti_comm_options& given) {
   static_assert(sizeof given >= first_version_bytes || sizeof(void*) != 8);
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   TUTTI_CHECK_OK(copy_known(given, first_version_bytes, {"options.size", "TUTTI_COMM_OPTIONS_DEFAULT"}, options));
-  forget_empty({&options.name, &options.memory, &options.compression, &options.compression_rounding});
+  forget_empty({&options.name, &options.memory, &options.compression, &options.compression_rounding, &options.wait});
   return options;
 }
 
@@ -92,6 +92,16 @@ Status set_memory(const char* given, CommunicatorOptions& merged) {
   }
   return invalid_argument("options.memory is \"" + std::string(name) +
                           "\": pass \"host\", \"cuda\", \"cuda:\" and the number of a GPU, or null");
+}
+
+Status set_wait(const char* given, CommunicatorOptions& merged) {
+  if (given == nullptr) return {};
+  const std::string_view name = given;
+  if (name != "auto" && name != "spin" && name != "sleep")
+    return invalid_argument("options.wait is \"" + std::string(name) +
+                            "\": pass \"auto\", \"spin\", \"sleep\", or null");
+  merged.wait = name == "auto" ? WaitMode::automatic : name == "spin" ? WaitMode::spin : WaitMode::sleep;
+  return {};
 }
 
 // A format and a bound on the error exclude each other. A given one replaces an inherited other one.
@@ -152,6 +162,7 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   merged.timeout_ms = TUTTI_TRY(timeout_of("timeout_ms", options.timeout_ms, merged.timeout_ms));
   merged.init_timeout_ms = TUTTI_TRY(timeout_of("init_timeout_ms", options.init_timeout_ms, merged.init_timeout_ms));
   TUTTI_CHECK_OK(set_memory(options.memory, merged));
+  TUTTI_CHECK_OK(set_wait(options.wait, merged));
   if (merged.memory == Memory::host) {
     if (merged.protocol == "LL128" && merged.nccls_protocol) {
       warn_of_nccls("NCCL_PROTO", "LL128 is for GPUs");

@@ -55,13 +55,12 @@ bool parse_within(const std::string& text, Number least, Number most, Number& nu
   return true;
 }
 
-bool parse_tune(const std::string& text, Tune& tune) {
-  constexpr std::pair<const char*, Tune> kWords[] = {{"0", Tune::off}, {"exact", Tune::exact}, {"1", Tune::all}};
-  for (const auto& [word, meant] : kWords) {
-    if (text == word) tune = meant;
-    if (text == word) return true;
-  }
-  return false;
+template <typename Value>
+bool parse_word(const std::string& text, std::initializer_list<std::pair<const char*, Value>> words, Value& value) {
+  const auto* const word =
+      std::find_if(words.begin(), words.end(), [&](const auto& known) { return text == known.first; });
+  if (word != words.end()) value = word->second;
+  return word != words.end();
 }
 
 // Accepts variables that other code parses: the launcher detection, or libnccl.so.2.
@@ -220,7 +219,9 @@ constexpr std::array kEntries = {
            "whose result has the same bits with any algorithm). Capture CUDA graphs after it has finished (must match "
            "on all ranks)"},
           "0, exact or 1",
-          [](Config& config, const std::string& text) { return parse_tune(text, config.tune); }},
+          [](Config& config, const std::string& text) {
+            return parse_word(text, {{"0", Tune::off}, {"exact", Tune::exact}, {"1", Tune::all}}, config.tune);
+          }},
     Entry{{"TUTTI_TUNE_FILE", nullptr, "", "algorithms and autotuning",
            "path at which rank 0 saves autotuning results for later runs on like machines; needs TUTTI_TUNE (set on "
            "all ranks or none)"},
@@ -231,6 +232,14 @@ constexpr std::array kEntries = {
            "have no effect) (must match on all ranks)"},
           "0 or 1",
           [](Config& config, const std::string& text) { return parse_switch(text, config.deterministic); }},
+    Entry{{"TUTTI_WAIT", nullptr, "auto", "waiting",
+           "waits for peers on host memory: auto (spin for at most 50 us, then sleep), spin or sleep"},
+          "auto, spin or sleep",
+          [](Config& config, const std::string& text) {
+            return parse_word(text,
+                              {{"auto", WaitMode::automatic}, {"spin", WaitMode::spin}, {"sleep", WaitMode::sleep}},
+                              config.wait);
+          }},
     Entry{{"TUTTI_COMPRESS", nullptr, "raw", "compression",
            "compression of fp32, fp16 and bf16 messages: raw (none), bf16, fp16, int8, int8_b32, int6, int4, fp8_e4m3, "
            "fp8_e5m2 or mxfp8 (must match on all ranks)"},

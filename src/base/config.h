@@ -43,6 +43,13 @@ enum class Tune : std::uint8_t {
   all,
 };
 
+// How a rank on host memory waits for its peers.
+enum class WaitMode : std::uint8_t {
+  automatic,  // Spins for about 50 us and then sleeps; sleeps at once if other threads need the CPU.
+  spin,
+  sleep,
+};
+
 // Defaults equal those of the table in config.cc, which describes each variable.
 struct Config {
   std::int64_t timeout_ms = 600'000;       // Timeout of an operation; 0: none.
@@ -71,6 +78,7 @@ struct Config {
   std::string tuner_plugin;
   Tune tune = Tune::off;
   bool deterministic = false;
+  WaitMode wait = WaitMode::automatic;
   bool probe = true;
   std::string tune_file;
   Path p2p_level = Path::host_bridge;  // GPUs farther apart communicate through host memory.

@@ -55,6 +55,7 @@ struct CommunicatorOptions {
   std::string tuner_plugin;              // Name or file, as in TUTTI_TUNER_PLUGIN; empty or "none": no plugin.
   Tune tune = Tune::off;                 // Autotuning.
   std::string tune_file;                 // File in which rank 0 saves autotuning results; empty: not saved.
+  WaitMode wait = WaitMode::automatic;   // How this rank waits for its peers.
   std::string version;                   // Version of the library, stored in the tune file.
   std::uint32_t forced = 0;              // Hash of the options on which ranks must agree; set by force().
   Requested requested;                   // Names among these options, for error messages; set by force().

@@ -46,6 +46,27 @@ TEST_F(CommOptionsTest, RejectsDifferentCommunicatorName) {
   EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
 }
 
+TEST_F(CommOptionsTest, AcceptsKindsOfWaits_AtCreation) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  CommunicatorOptions inherited;
+  inherited.wait = WaitMode::spin;
+  const auto wait_of = [&](const char* name) {
+    options.wait = name;
+    auto merged = options_over(inherited, &options);
+    return merged.ok() ? std::optional(merged.value().wait) : std::nullopt;
+  };
+  EXPECT_EQ(wait_of(nullptr), WaitMode::spin);
+  EXPECT_EQ(wait_of("auto"), WaitMode::automatic);
+  EXPECT_EQ(wait_of("spin"), WaitMode::spin);
+  EXPECT_EQ(wait_of("sleep"), WaitMode::sleep);
+  EXPECT_EQ(wait_of("doze"), std::nullopt);
+  options.wait = "sleep";
+  tutti_comm view = nullptr;
+  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
+  EXPECT_EQ(last_error(),
+            "tutti_comm_with_options: options.wait differs from that of the communicator, which cannot change");
+}
+
 TEST_F(CommOptionsTest, AcceptsEmptyStringsAsUnset) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
