@@ -168,13 +168,17 @@ std::optional<Note> TcpConnection::take(std::uint32_t context) {
 
 // ---- Progress ----
 
-void TcpConnection::advance() {
+bool TcpConnection::advance() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock) exchange();
+  return lock && exchange_and_compare();
 }
 
 bool TcpConnection::advance_all() {
   const std::lock_guard lock(mutex_);
+  return exchange_and_compare();
+}
+
+bool TcpConnection::exchange_and_compare() {
   const std::uint64_t before = moves_;
   exchange();
   return moves_ != before;

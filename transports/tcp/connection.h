@@ -79,9 +79,10 @@ class TcpConnection : private CarrierEvents {
   // Returns the number of notes received so far in all contexts, including those taken.
   std::uint64_t notes_so_far() const { return notes_so_far_.load(std::memory_order_acquire); }
 
-  // Sends and receives without blocking. Does nothing while another thread uses the connection.
-  void advance();
-  // Like advance(), but waits for the lock of a concurrent call first. Returns true if any data moved.
+  // Sends and receives without blocking. Does nothing while another thread uses the connection. Returns true if any
+  // data moved.
+  bool advance();
+  // Like advance(), but waits for the lock of a concurrent call first.
   bool advance_all();
   void push();  // Sends pending data without blocking. Does nothing while another thread uses the connection.
   // Returns true if all messages and notes of one communicator proceed without further calls, or the connection is
@@ -145,6 +146,7 @@ class TcpConnection : private CarrierEvents {
   void end_context(std::uint32_t context);
   void mark_lost(const std::string& why);
   void reset();
+  bool exchange_and_compare();
   bool finish_some();  // Takes the lock. Returns true once there is nothing to wait for.
   void exchange();
   void reap_closed_lanes();

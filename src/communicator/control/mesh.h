@@ -115,8 +115,8 @@ class Mesh {
   const Hosts& hosts() const { return hosts_; }
   TcpConnection& connection(Rank peer) const { return peers_[peer].contact.connection(); }
   std::uint32_t context(Rank peer) const { return peers_[peer].contact.context(); }
-  // Progresses lanes and messages to and from other hosts, without waiting.
-  void advance();
+  // Progresses lanes and messages to and from other hosts, without waiting. Returns whether any data moved.
+  bool advance();
   void push();             // Sends only.
   bool has_notes() const;  // Whether the last advance() received notes.
   void drain_for(std::int64_t timeout_ms);

@@ -59,8 +59,10 @@ std::optional<Mesh::Arrival> Mesh::pull_note(Rank rank) {
   return std::nullopt;
 }
 
-void Mesh::advance() {
-  for (const Rank peer : remote_ranks_) connection(peer).advance();
+bool Mesh::advance() {
+  bool moved = false;
+  for (const Rank peer : remote_ranks_) moved = connection(peer).advance() || moved;
+  return moved;
 }
 
 void Mesh::push() {
