@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "src/base/atomic.h"
+#include "src/base/sleep_word.h"
 #include "transports/lane_view.h"
 
 namespace tutti {
@@ -14,14 +15,21 @@ struct LaneState {
   std::uint64_t next = 0;
   // Last value read of the other end's counter. The counter is read again only if this value does not suffice.
   std::uint64_t seen = 0;
+  // The word on which the rank at the other end sleeps; see src/base/sleep_word.h. Null: it does not sleep on one.
+  std::uint32_t* peer_asleep = nullptr;
 };
-static_assert(sizeof(LaneState) == 48);
+static_assert(sizeof(LaneState) == 56);
 
 // Identifies the call: messages with another signature are a mismatch; see src/communicator/control/board.h.
 struct Signature {
   std::uint32_t word = 0;
 };
 static_assert(sizeof(Signature) == 4);
+
+// Called after a store for which the other end may wait.
+TUTTI_HOST_DEVICE inline void wake_peer(const LaneState& lane) {
+  if (lane.peer_asleep != nullptr) wake_if_asleep(lane.peer_asleep);
+}
 
 TUTTI_HOST_DEVICE inline bool simple_arrived(LaneState& lane) {
   if (lane.seen > lane.next) return true;
@@ -51,12 +59,15 @@ TUTTI_HOST_DEVICE inline void simple_post(LaneState& lane, Signature signature, 
   store_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots], signature.word);
   store_relaxed(&lane.view.words->lengths[lane.next % kMaxLengths], static_cast<std::uint32_t>(bytes));
   store_release(&lane.view.words->posted, ++lane.next);
+  wake_peer(lane);
 }
 
 // Consumes the message: its slot may be overwritten.
 TUTTI_HOST_DEVICE inline void take(LaneState& lane) {
   ++lane.next;
-  if (lane.view.credits != nullptr && lane.view.slots != nullptr) store_release(&lane.view.credits->taken, lane.next);
+  if (lane.view.credits == nullptr || lane.view.slots == nullptr) return;
+  store_release(&lane.view.credits->taken, lane.next);
+  wake_peer(lane);
 }
 
 }  // namespace tutti

@@ -51,6 +51,7 @@ TUTTI_HOST_DEVICE inline Progress receive_simple(LaneState& lane, Signature sign
 TUTTI_HOST_DEVICE inline void send_ll(const LaneState& lane, Signature signature, const std::byte* data,
                                       std::uint64_t bytes) {
   ll_send(slot_of(lane.view, lane.next), line_flag(lane, signature), data, bytes);
+  wake_peer(lane);
 }
 
 TUTTI_HOST_DEVICE inline Progress room_for_message(LaneState& lane) {
