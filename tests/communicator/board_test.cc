@@ -24,6 +24,32 @@ void show(const Board& board, Rank rank, const std::vector<std::uint32_t>& cpus)
   }).join();
 }
 
+TEST(Board, WakesWatchers_WhenRankAnnouncesCall) {
+  const auto made = Board::create(3);
+  ASSERT_TRUE(made.ok());
+  const Board& board = made.value();
+  CallRecord record;
+  *board.sleep_word(0) = *board.sleep_word(1) = 1;
+  record.sequence = 1;
+  board.announce(2, record);
+  EXPECT_EQ(*board.sleep_word(0), 1U);  // No rank watches.
+  board.watch();
+  record.sequence = 2;
+  board.announce(2, record);
+  EXPECT_EQ(*board.sleep_word(0), 0U);
+  EXPECT_EQ(*board.sleep_word(1), 0U);
+}
+
+TEST(Board, WakesAllRanks_WhenCommunicatorFails) {
+  const auto made = Board::create(3);
+  ASSERT_TRUE(made.ok());
+  const Board& board = made.value();
+  *board.sleep_word(0) = *board.sleep_word(1) = 1;
+  board.fail(2, aborted_error("rank 2 aborted the communicator"));
+  EXPECT_EQ(*board.sleep_word(0), 0U);
+  EXPECT_EQ(*board.sleep_word(1), 0U);
+}
+
 TEST(Board, CountsSharedCpuOnce) {
   const std::vector<std::uint32_t> mine = own_cpus();
   const auto board = Board::create(3);

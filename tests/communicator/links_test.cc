@@ -9,7 +9,7 @@ namespace tutti::test {
 namespace {
 
 struct Side {
-  Side(Mesh made, Rank rank) : mesh(std::move(made)), links(mesh, regions, rank) {}
+  Side(Mesh made, const Board& board, Rank rank) : mesh(std::move(made)), links(mesh, regions, board, rank) {}
   Mesh mesh;
   PeerRegions regions;
   Links links;
@@ -18,9 +18,10 @@ struct Side {
 struct Sides {
   Sides() {
     std::vector<Mesh> both = std::move(Mesh::within_process(Hosts::together(2))).value();
-    for (Rank rank = 0; rank < 2; ++rank) sides.push_back(std::make_unique<Side>(std::move(both[rank]), rank));
+    for (Rank rank = 0; rank < 2; ++rank) sides.push_back(std::make_unique<Side>(std::move(both[rank]), board, rank));
   }
   Links& operator[](Rank rank) { return sides[rank]->links; }
+  Board board = Board::create(2).value();
   std::vector<std::unique_ptr<Side>> sides;
 };
 
@@ -40,6 +41,25 @@ TEST(Links, MapLaneAtOneAddress_InOneProcess) {
   const LaneView reading = sides[1].end(spec, 0, 5, LaneEnd::reader)->view;
   EXPECT_EQ(writing.slots, reading.slots);
   EXPECT_EQ(writing.words, reading.words);
+}
+
+TEST(Links, LetEachEndWakeOtherRank) {
+  Sides sides;
+  for (const LaneSpec& spec : {message_spec(0, 1, 5), flag_spec(1, 0, 6)}) {
+    ASSERT_TRUE(sides[spec.reader].offer(spec).ok());
+    ASSERT_TRUE(is_ready(sides[spec.writer], spec) && is_ready(sides[spec.reader], spec));
+    const LaneState* writing = sides[spec.writer].end(spec, spec.writer, spec.tag, LaneEnd::writer);
+    const LaneState* reading = sides[spec.reader].end(spec, spec.writer, spec.tag, LaneEnd::reader);
+    EXPECT_EQ(writing->peer_asleep, sides.board.sleep_word(spec.reader));
+    EXPECT_EQ(reading->peer_asleep, sides.board.sleep_word(spec.writer));
+  }
+}
+
+TEST(Links, WakeRankThatAwaitsOffer) {
+  Sides sides;
+  *sides.board.sleep_word(0) = 1;
+  ASSERT_TRUE(sides[1].offer(message_spec(0, 1, 5)).ok());
+  EXPECT_EQ(*sides.board.sleep_word(0), 0U);
 }
 
 // Both ranks offer more lanes than a socket can buffer before either reads. Detects lost offers, and ranks that block

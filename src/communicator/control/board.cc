@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kVersion = 5;  // Version of the board's layout.
+constexpr std::uint32_t kVersion = 6;  // Version of the board's layout.
 
 bool names(const std::string& text, Rank rank) {
   const std::string name = "rank " + std::to_string(rank);
@@ -72,6 +72,18 @@ void Board::fail(Rank finder, const Status& status, FailureReason reason) const 
   const std::size_t length = std::min(status.message().size(), sizeof head.message - 1);
   std::memcpy(head.message, status.message().data(), length);
   store_release(&head.failed, 1U);
+  full_fence();
+  wake_all();
+}
+
+void Board::wake_all() const {
+  for (BoardEntry* entry : entries_) wake_if_asleep(&entry->asleep);
+}
+
+// Clears the word first. A rank that watches afterwards polls after this rank's change of the board.
+void Board::wake_all_watchers() const {
+  if (!compare_exchange(&header().watched, 1U, 0U)) return;
+  wake_all();
 }
 
 Deadline Board::remote_access_deadline(const Deadline& wanted) const {
@@ -133,6 +145,7 @@ void Board::announce(Rank self, const CallRecord& record) const {
     store_relaxed(&shared[i], word);
   }
   store_release(&shared[0], record.sequence);
+  wake_watchers();
 }
 
 std::optional<CallRecord> Board::call(Rank rank, std::uint64_t sequence) const {

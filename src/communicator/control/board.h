@@ -12,6 +12,7 @@
 
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
+#include "src/base/sleep_word.h"
 #include "src/base/status.h"
 #include "src/base/types.h"
 #include "src/communicator/control/switchover.h"
@@ -63,6 +64,8 @@ struct alignas(128) BoardEntry {
   std::uint32_t left = 0;                  // 1: the rank has finalized.
   std::uint32_t region_notifications = 0;  // Number of messages about its regions that the rank has sent to its peers.
   std::uint32_t cpus_shown = 0;            // 1: `cpus` is valid.
+  std::uint32_t asleep = 0;                // The word on which the rank sleeps; see src/base/sleep_word.h.
+  std::uint32_t allows_heavy_fence = 0;    // 1: heavy_fence() of other ranks acts on the rank.
   std::uint64_t cpus[kMaxCpus / 64] = {};  // CPUs that the rank may use; CPU c is bit c % kMaxCpus.
   std::uint64_t moves = 0;  // If ranks share the device in time slices: launches of the rank that made progress.
   WaitRecord wait;          // The last wait that the rank has shown.
@@ -110,6 +113,8 @@ struct alignas(128) BoardHeader {
   std::uint32_t code = 0;
   std::uint32_t rank = 0;    // Rank that found the failure.
   std::uint32_t reason = 0;  // A FailureReason.
+  // 1: a rank sleeps until another rank has changed its entry.
+  std::uint32_t watched = 0;
   // See Board::remote_access_deadline(); 0: not set.
   alignas(8) std::int64_t remote_access_deadline_ns = 0;
   char message[984] = {};
@@ -160,6 +165,17 @@ class Board {
   // Returns call `sequence` of `rank`; nullopt if the board does not hold it completely, or no longer.
   std::optional<CallRecord> call(Rank rank, std::uint64_t sequence) const;
   void announce(Rank self, const CallRecord& record) const;
+
+  // Returns the word on which a rank of this host sleeps.
+  std::uint32_t* sleep_word(Rank rank) const { return &entry(rank).asleep; }
+  // Lets wake_watchers() of other ranks wake this rank. Called between setting its sleep word and its last poll.
+  void watch() const { store_release(&header().watched, 1U); }
+  // Wakes the ranks that watch the board. Called after this rank has changed its entry.
+  void wake_watchers() const {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (load_relaxed(&header().watched) != 0) [[unlikely]]
+      wake_all_watchers();
+  }
   // Shows the CPUs that this thread may use. Later calls do nothing.
   void show_cpus(Rank self) const;
   // Returns the number of CPUs that the ranks of this host have together. CPUs that share a bit count once. Returns
@@ -175,6 +191,8 @@ class Board {
 
  private:
   Board(Segment memory, Rank ranks);
+  void wake_all() const;
+  void wake_all_watchers() const;
   BoardHeader& header() const { return *reinterpret_cast<BoardHeader*>(memory_.data()); }
 
   Segment memory_;

@@ -54,6 +54,7 @@ Result<bool> Links::notify(const LaneSpec& spec, const LaneAddress& address) {
   const bool sent = TUTTI_TRY(mesh_.try_send(spec.writer, frame, descriptor));
   if (!sent) return false;
   passed_.insert(segment);
+  wake_if_asleep(board_.sleep_word(spec.writer));
   return true;
 }
 
@@ -138,6 +139,10 @@ Status Links::attach(const LaneSpec& spec, Rank owner, const LaneAddress& addres
   auto link = std::make_unique<Link>();
   link->writing.view = link->reading.view = pair.forward;
   link->partner_writing.view = link->partner_reading.view = pair.partner;
+  if (other(spec) != self_) {
+    for (LaneState* end : {&link->writing, &link->reading, &link->partner_writing, &link->partner_reading})
+      end->peer_asleep = board_.sleep_word(other(spec));
+  }
   links_[spec] = std::move(link);
   return {};
 }

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "src/communicator/control/board.h"
 #include "src/communicator/control/mesh.h"
 #include "src/communicator/control/proposals.h"
 #include "src/communicator/control/regions.h"
@@ -20,7 +21,8 @@ namespace tutti {
 
 class Links {
  public:
-  Links(Mesh& mesh, PeerRegions& regions, Rank self) : mesh_(mesh), regions_(regions), transport_(self), self_(self) {}
+  Links(Mesh& mesh, PeerRegions& regions, const Board& board, Rank self)
+      : mesh_(mesh), regions_(regions), board_(board), transport_(self), self_(self) {}
 
   // Creates the memory of a lane that this rank owns, and sends its address to the other end. If the socket is full,
   // ready() sends it later. Does not wait. Does nothing if the lane was offered before.
@@ -53,6 +55,7 @@ class Links {
 
   Mesh& mesh_;
   PeerRegions& regions_;
+  const Board& board_;
   ShmTransport transport_;
   Rank self_;
   std::map<LaneSpec, std::unique_ptr<Link>> links_;

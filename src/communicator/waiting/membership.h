@@ -28,7 +28,7 @@ struct Membership {
         ranks(board.ranks()),
         one_process(spread == Spread::one_process),
         spans_hosts(mesh.any_remote()),
-        links(mesh, regions, self) {}
+        links(mesh, regions, board, self) {}
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
