@@ -99,11 +99,11 @@ class BriefRun {
 
  private:
   // Both ranks have just sent, and a message takes about 50 ns even between adjacent cores. Polling earlier would take
-  // the cache line from the writer before it has written. Both ranks would lose more than this wait of about a hundred
-  // cycles.
+  // the cache line from the writer before it has written. Both ranks would lose more than this wait of less than a
+  // hundred cycles. The checks for sleeping ranks since the send are part of the wait.
   static void linger() {
     std::uint64_t value = 1;
-    for (int i = 0; i < 32; ++i) {
+    for (int i = 0; i < 28; ++i) {
       value *= 3;
       __asm__ volatile("" : "+r"(value));
     }
