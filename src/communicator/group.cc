@@ -6,6 +6,7 @@
 #include <string>
 
 #include "src/base/caught.h"
+#include "src/communicator/pace.h"
 
 namespace tutti {
 
@@ -80,6 +81,9 @@ Status advance_lineups(Lineups& lineups, bool& any) {
 
 Status wait_for_lineups(Lineups& lineups) {
   Status first;
+  const auto driven =
+      std::count_if(lineups.begin(), lineups.end(), [](const auto& entry) { return !entry.second.done(); });
+  thread_pace.communicators = static_cast<std::uint32_t>(driven);
   for (auto& [communicator, lineup] : lineups) {
     if (lineup.done()) continue;
     Status status = caught([&lineup = lineup] { return lineup.running.front()->wait(); });
@@ -87,6 +91,7 @@ Status wait_for_lineups(Lineups& lineups) {
     give_up(*communicator, lineup, status);
     if (first.ok()) first = std::move(status);
   }
+  thread_pace.communicators = 1;
   return first;
 }
 

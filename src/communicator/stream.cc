@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/base/caught.h"
+#include "src/communicator/pace.h"
 
 namespace tutti {
 
@@ -65,6 +66,7 @@ Status Stream::failure() const {
 }
 
 void Stream::serve() {
+  thread_pace.in_stream = true;
   std::unique_lock lock(mutex_);
   for (;;) {
     arrived_.wait(lock, [this] { return ending_ || !queue_.empty(); });

@@ -66,7 +66,10 @@ Result<bool> CollectiveOperation::go_on() {
   if (membership.spans_hosts) membership.mesh.advance();
   const Cursor before = chosen_->interpreter->cursor();
   const Progress progress = chosen_->interpreter->advance();
-  if (!(chosen_->interpreter->cursor() == before)) wait_state_ = {};
+  if (!(chosen_->interpreter->cursor() == before)) {
+    wait_state_ = {};
+    parts_.waiter.note_progress();
+  }
   if (progress == Progress::done) {
     if (remote_access_) TUTTI_CHECK_OK(remote_access_->check());
     remote_access_.reset();

@@ -17,7 +17,10 @@ class CollectiveOperation final : public Operation {
                       const CommunicatorOptions& options);
 
   Result<bool> advance() override;
-  Status wait() override { return parts_.waiter.wait_for(awaited_, wait_state_); }
+  Status wait() override {
+    wait_state_.watches_board = !ready_;
+    return parts_.waiter.wait_for(awaited_, wait_state_);
+  }
   // Runs until the collective is done. For a thread that drives no other operation.
   Status complete();
 

@@ -188,6 +188,7 @@ Status HostCommunicator::leave() {
   if (board().failed()) return board().failure(rank());
   tagged_messages_.finish();
   store_release(&board().entry(rank()).left, 1U);
+  board().wake_watchers();
   if (!membership().spans_hosts) return {};
   for (const Rank peer : membership().mesh.remote_ranks()) membership().mesh.connection(peer).send_credits();
   control_.notifications.report_calls(NotificationKind::leaving);
@@ -200,7 +201,7 @@ Status HostCommunicator::finalize() {
   TUTTI_CHECK_OK(leave());
   control_.current.begin_unrecorded(options().timeout_ms);  // The last call may have had another limit.
   for (Rank peer = 0; peer < ranks(); ++peer) {
-    WaitState wait_state;
+    WaitState wait_state = {.watches_board = true};
     while (load_acquire(&board().entry(peer).left) == 0) TUTTI_CHECK_OK(waiter_.wait_for(peer, wait_state));
   }
   if (membership().spans_hosts) TUTTI_CHECK_OK(control_.matching.compare_last());

@@ -81,7 +81,10 @@ Result<bool> MessageOperation::go_on() {
   if (control_.membership.spans_hosts) control_.membership.mesh.advance();
   const Cursor before = interpreter_->cursor();
   const Progress progress = interpreter_->advance();
-  if (!(interpreter_->cursor() == before)) wait_state_ = {};
+  if (!(interpreter_->cursor() == before)) {
+    wait_state_ = {};
+    waiter_.note_progress();
+  }
   if (progress == Progress::mismatch) return control_.failures.fail(disagree());
   if (progress != Progress::done || !waiter_.drained()) return false;
   ++order_.served;

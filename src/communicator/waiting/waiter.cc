@@ -10,6 +10,7 @@
 #include "src/base/duration.h"
 #include "src/base/log.h"
 #include "src/base/no_cancellation.h"
+#include "src/communicator/pace.h"
 #include "src/communicator/waiting/wait_chain.h"
 #include "src/communicator/waiting/wait_description.h"
 
@@ -18,7 +19,11 @@ namespace {
 
 constexpr std::uint32_t kPollsBeforeYield = 16;  // Polls between yields if the peer runs on another CPU.
 constexpr std::int64_t kYieldNs = 200'000;       // Minimum time between checks while yielding.
-constexpr std::int64_t kProbeNs = 5'000'000;     // Minimum time between checks of the peers' sockets.
+// Time that a wait spins before it sleeps: about the time that a sleeping thread takes to wake up.
+constexpr std::int64_t kSpinNs = 50'000;
+// Like kSpinNs, if other threads of the process need the CPU: longer than a peer takes for a chunk of a message.
+constexpr std::int64_t kShortSpinNs = 10'000;
+constexpr std::int64_t kProbeNs = 5'000'000;  // Minimum time between checks of the peers' sockets.
 // Waiting time after which a rank warns: kLongMs, or kLongFinalizeMs in finalize. If the time limit divided by
 // kLongOfLimit is shorter, it applies instead. Collectives may wait long for a slow peer; finalize waits only for peers
 // to finalize.
@@ -32,13 +37,13 @@ constexpr std::int64_t kFollowOfLimit = 4, kMinFollowMs = 100, kMaxFollowMs = 1'
 
 // ---- Between hosts ----
 
-// Time that a wait spins before it sleeps between messages.
-constexpr std::int64_t kSpinNs = 50'000;
 // Like kSpinNs, for a rank that yields its CPU to other threads meanwhile.
 constexpr std::int64_t kOfferNs = 1'000'000;
 // A yield takes less time if no other thread is ready to run on the CPU.
 constexpr std::int64_t kAloneNs = 2'000;
-constexpr std::uint32_t kPollsPerClock = 16;
+constexpr std::uint32_t kPollsPerAdvance = 16;  // Polls of the peer between polls of all connections.
+// A sleep takes at most 1 / kSleepsPerWait of the time since data moved, within these bounds.
+constexpr std::int64_t kSleepsPerWait = 8, kMinPollMs = 1, kMaxPollMs = 10;
 // Duration of a wait after which a rank reports its call to other hosts.
 constexpr std::int64_t kReportNs = 200'000'000;
 
@@ -51,28 +56,75 @@ Waiter::Waiter(ControlPlane& control)
       failures_(control.failures),
       matching_(control.matching),
       cpus_(control.membership),
+      sleeper_(control.membership),
       deadlocks_(control) {}
 
+void Waiter::note_progress() {
+  thread_pace.idle_since_ns = 0;
+  sleeper_.disarm();
+}
+
+// ---- Within a host ----
+
 Status Waiter::wait_for(Rank peer, WaitState& wait_state) {
-  ++wait_state.polls;
+  if (++wait_state.polls == 1) thread_pace.idle_since_ns = 0;
   if (membership_.spans_hosts) return wait_between_hosts(peer, wait_state);
+  // Unless another communicator of this thread has made progress.
+  if (sleeper_.armed() && thread_pace.idle_since_ns != 0) return sleep(peer, wait_state);
   // Other ranks will wait for a rank that is behind, too.
   const auto one_is_behind = [this] {
     return current_.record() != nullptr && cpus_.one_is_behind(current_.record()->sequence);
   };
-  const bool yields = cpus_.oversubscribed() && (wait_state.polls % kPollsBeforeYield == 0 || cpus_.shared_with(peer) ||
-                                                 (wait_state.polls == 1 && one_is_behind()));
+  const bool yields = cpus_.oversubscribed() && !sleeps_at_once() &&
+                      (wait_state.polls % kPollsBeforeYield == 0 || cpus_.shared_with(peer) ||
+                       (wait_state.polls == 1 && one_is_behind()));
   if (!yields) {
     pause();
-    return wait_state.polls % kPollsPerLook == 0 ? look_around(peer, wait_state) : Status();
+    return wait_state.polls % kPollsPerClock == 0 ? wait_longer(peer, wait_state) : Status();
   }
   ::sched_yield();  // May take as long as other threads use this CPU.
   const std::int64_t now = now_ns();
   if (wait_state.yielded_ns == 0) wait_state.yielded_ns = now;
   if (now - wait_state.yielded_ns < kYieldNs) return {};
   wait_state.yielded_ns = 0;
-  return look_around(peer, wait_state);
+  if (thread_pace.idle_since_ns == 0) thread_pace.idle_since_ns = now - kYieldNs;
+  if (membership_.options.wait == WaitMode::spin) return look_around(peer, wait_state);
+  return sleep(peer, wait_state);
 }
+
+// The first call of a wait begins its time.
+Status Waiter::wait_longer(Rank peer, WaitState& wait_state) {
+  const std::int64_t now = now_ns();
+  std::int64_t& idle_since = thread_pace.idle_since_ns;
+  if (wait_state.polls == kPollsPerClock || idle_since == 0) idle_since = now;
+  const WaitMode mode = membership_.options.wait;
+  if (mode == WaitMode::sleep) return sleep(peer, wait_state);
+  const bool shares = mode == WaitMode::automatic && (thread_pace.in_stream || thread_pace.crowded(now));
+  if (now - idle_since < (shares ? kShortSpinNs : kSpinNs)) return {};
+  if (mode == WaitMode::spin) return now - wait_state.looked_ns < kSpinNs ? Status() : look_around(peer, wait_state);
+  if (!shares && !sleeper_.armed()) thread_pace.look_for_others(now);
+  return sleep(peer, wait_state);
+}
+
+// While a stream waits, other threads of the caller compute, and the thread does not yield to them but sleeps.
+bool Waiter::sleeps_at_once() const {
+  const WaitMode mode = membership_.options.wait;
+  return mode == WaitMode::sleep || (mode == WaitMode::automatic && thread_pace.in_stream);
+}
+
+Status Waiter::sleep(Rank peer, WaitState& wait_state) {
+  if (!sleeper_.armed()) {
+    sleeper_.arm(wait_state.watches_board);
+    return {};
+  }
+  TUTTI_CHECK_OK(look_around(peer, wait_state));
+  // A reason to fail was found, and the caller polls for the last time.
+  if (wait_state.saw_failure || wait_state.saw_leave || wait_state.saw_death) return {};
+  sleeper_.sleep(wait_state.looked_ns - thread_pace.idle_since_ns);
+  return {};
+}
+
+// ---- Between hosts ----
 
 // Spins for the usual time of an answer, then sleeps until a frame of `peer` arrives. First sends everything that the
 // call has posted, to all peers. Progresses the connections to other peers at intervals.
@@ -80,22 +132,28 @@ Status Waiter::wait_between_hosts(Rank peer, WaitState& wait_state) {
   Mesh& mesh = membership_.mesh;
   if (wait_state.polls == 1) mesh.push();
   if (yields_to_others_) ::sched_yield();
-  if (wait_state.polls % kPollsPerClock != 0) {
+  if (wait_state.polls % kPollsPerAdvance != 0) {
     if (mesh.is_remote(peer)) mesh.connection(peer).advance();
     return {};
   }
-  mesh.advance();
+  const bool moved = mesh.advance();
   const std::int64_t now = now_ns();
+  if (moved || thread_pace.idle_since_ns == 0) thread_pace.idle_since_ns = now;
   if (wait_state.yielded_ns == 0) wait_state.yielded_ns = now;
-  if (now - wait_state.yielded_ns < (yields_to_others_ ? kOfferNs : kSpinNs)) {
+  if (!sleeps_at_once() && now - wait_state.yielded_ns < (yields_to_others_ ? kOfferNs : kSpinNs)) {
     find_others(now);
     return {};
   }
-  if (mesh.is_remote(peer)) {
-    mesh.wait(peer, 1);
-  } else {
-    ::sched_yield();
-  }
+  if (sleeps_at_once()) yields_to_others_ = false;
+  if (membership_.options.wait == WaitMode::spin) return look_around(peer, wait_state);
+  return sleep_between_hosts(peer, wait_state, now);
+}
+
+// Data of other hosts than the peer's wait until the sleep ends, so sleeps are short until data stop moving.
+Status Waiter::sleep_between_hosts(Rank peer, WaitState& wait_state, std::int64_t now) {
+  if (!membership_.mesh.is_remote(peer)) return sleep(peer, wait_state);
+  const std::int64_t idle_ms = (now - thread_pace.idle_since_ns) / 1'000'000;
+  membership_.mesh.wait(peer, static_cast<int>(std::clamp(idle_ms / kSleepsPerWait, kMinPollMs, kMaxPollMs)));
   return look_around(peer, wait_state);
 }
 
@@ -110,7 +168,7 @@ Status Waiter::look_around(Rank peer, WaitState& wait_state) {
   const NoCancellation until_return;
   if (membership_.spans_hosts) notifications_.poll();
   if (membership_.board.failed()) return notice_failure(wait_state);
-  const std::int64_t now = now_ns();
+  const std::int64_t now = wait_state.looked_ns = now_ns();
   if (wait_state.began_ns == 0) wait_state.began_ns = wait_state.probed_ns = now;
   if (!cpus_.counted()) cpus_.count_cpus();
   cpus_.show_cpu();  // The CPU may have changed while waiting.

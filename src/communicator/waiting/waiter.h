@@ -1,6 +1,6 @@
-// Waiting for a peer. Every wait checks for aborts, the timeout, dead peers, peers in another call, and ranks that wait
-// for each other. If ranks share CPUs, a wait yields to the rank that it waits for. Between hosts, a wait progresses
-// this rank's lanes.
+// Waiting for a peer. A wait spins for a short time and then sleeps. Every wait checks for aborts, the timeout, dead
+// peers, peers in another call, and ranks that wait for each other. If ranks share CPUs, a wait yields to the rank that
+// it waits for. Between hosts, a wait progresses this rank's lanes.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "src/communicator/waiting/control_plane.h"
 #include "src/communicator/waiting/cpu_sharing.h"
 #include "src/communicator/waiting/deadlock.h"
+#include "src/communicator/waiting/sleeper.h"
 #include "src/executor/ports.h"
 
 namespace tutti {
@@ -20,11 +21,13 @@ struct WaitState {
   std::int64_t began_ns = 0;
   std::int64_t yielded_ns = 0;
   std::int64_t probed_ns = 0;
+  std::int64_t looked_ns = 0;  // Time of the last check.
   bool saw_leave = false;
   bool saw_failure = false;
   bool saw_death = false;
   bool reported_call = false;  // Reported to other hosts.
   bool reported = false;       // Logged.
+  bool watches_board = false;  // The wait may end when the peer changes its entry of the board.
 };
 
 // Only the thread that runs calls may use it.
@@ -43,8 +46,11 @@ class Waiter {
   // Like await_brief(), for all calls. Fails for the same reasons.
   Status await(const Blocked& blocked);
   // Counts an unsuccessful poll for `peer`. May yield, sleep, and progress lanes. Some polls check as
-  // await() does and fail for the same reasons; the other polls succeed.
+  // await() does and fail for the same reasons; the other polls succeed. Between two calls, the caller must poll all
+  // operations that it drives.
   Status wait_for(Rank peer, WaitState& wait_state);
+  // Called when an operation that calls wait_for() has made progress. The next wait spins again before it sleeps.
+  void note_progress();
 
   // Returns whether the kernel has accepted all data for other hosts. A call ends only then, since no other thread
   // sends it.
@@ -52,12 +58,18 @@ class Waiter {
   Status drain();  // Waits until drained() holds. Fails like await().
 
  private:
-  static constexpr std::uint32_t kPollsPerLook = 1024;
+  static constexpr std::uint32_t kPollsPerClock = 64;
   // Between close cores, a message arrives within this number of polls with one pause each. Later polls pause longer,
   // so that they do not repeatedly take the cache line from a writer on a distant core.
   static constexpr std::uint32_t kQuickPolls = 4;
 
+  // Called every kPollsPerClock polls. Sleeps if the wait has spun long enough.
+  [[gnu::noinline]] Status wait_longer(Rank peer, WaitState& wait_state);
+  // Prepares to sleep, or sleeps if prepared. The caller polls before the next call.
+  Status sleep(Rank peer, WaitState& wait_state);
+  bool sleeps_at_once() const;
   Status wait_between_hosts(Rank peer, WaitState& wait_state);
+  Status sleep_between_hosts(Rank peer, WaitState& wait_state, std::int64_t now);
   void find_others(std::int64_t now);
   // Checks for all that can end or prolong the wait. Takes microseconds.
   Status look_around(Rank peer, WaitState& wait_state);
@@ -76,6 +88,7 @@ class Waiter {
   Failures& failures_;
   const CallMatching& matching_;
   CpuSharing cpus_;
+  Sleeper sleeper_;
   bool yields_to_others_ = false;  // Result of the last find_others().
   DeadlockDetection deadlocks_;
 };
@@ -92,8 +105,9 @@ inline Status Waiter::await_brief(const Blocked& blocked) {
     if (++wait_state.polls <= kQuickPolls) continue;
     pause();
     pause();
-    if (wait_state.polls % kPollsPerLook == 0) TUTTI_CHECK_OK(look_around(peer, wait_state));
+    if (wait_state.polls % kPollsPerClock == 0) TUTTI_CHECK_OK(wait_longer(peer, wait_state));
   }
+  if (wait_state.polls >= kPollsPerClock || cpus_.oversubscribed()) sleeper_.disarm();
   return {};
 }
 
@@ -102,13 +116,14 @@ inline Status Waiter::await(const Blocked& blocked) {
   const bool spans_hosts = membership_.spans_hosts;
   WaitState wait_state;
   while (!blocked.over()) {
-    if (!cpus_.oversubscribed() && !spans_hosts && ++wait_state.polls % kPollsPerLook != 0) {
+    if (!cpus_.oversubscribed() && !spans_hosts && ++wait_state.polls % kPollsPerClock != 0) {
       pause();
       pause();  // Two pauses let the peer's store complete soonest.
       continue;
     }
-    TUTTI_CHECK_OK(cpus_.oversubscribed() || spans_hosts ? wait_for(peer, wait_state) : look_around(peer, wait_state));
+    TUTTI_CHECK_OK(cpus_.oversubscribed() || spans_hosts ? wait_for(peer, wait_state) : wait_longer(peer, wait_state));
   }
+  sleeper_.disarm();
   return {};
 }
 

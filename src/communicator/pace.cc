@@ -1,0 +1,39 @@
+#include "src/communicator/pace.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+namespace tutti {
+namespace {
+
+// A thread is crowded if it was preempted at least once per kPreemptionNs, which is longer than a time slice of the
+// scheduler, and if other threads of its process used at least 1 / kMinShare of a CPU.
+constexpr std::int64_t kPreemptionNs = 10'000'000;
+constexpr std::int64_t kMinShare = 16;
+constexpr std::int64_t kCrowdedNs = 100'000'000;
+
+std::int64_t read_ns(clockid_t clock) {
+  timespec time = {};
+  ::clock_gettime(clock, &time);
+  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
+}  // namespace
+
+thread_local constinit Pace thread_pace;
+
+void Pace::look_for_others(std::int64_t now_ns) {
+  rusage usage = {};
+  if (::getrusage(RUSAGE_THREAD, &usage) != 0) return;
+  const Usage now = {.at_ns = now_ns,
+                     .preemptions = usage.ru_nivcsw,
+                     .others_ns = read_ns(CLOCK_PROCESS_CPUTIME_ID) - read_ns(CLOCK_THREAD_CPUTIME_ID)};
+  const std::int64_t elapsed_ns = now.at_ns - last_.at_ns;
+  const std::int64_t preemptions = now.preemptions - last_.preemptions;
+  const bool preempted = preemptions > 0 && elapsed_ns <= preemptions * kPreemptionNs;
+  const bool others_run = (now.others_ns - last_.others_ns) * kMinShare >= elapsed_ns;
+  if (last_.at_ns != 0 && preempted && others_run) crowded_until_ns = now_ns + kCrowdedNs;
+  last_ = now;
+}
+
+}  // namespace tutti

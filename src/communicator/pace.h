@@ -1,0 +1,31 @@
+// How a thread that waits for peers divides its time between spinning and sleeping. Each thread has one Pace, which all
+// communicators that it drives share.
+#pragma once
+
+#include <cstdint>
+
+namespace tutti {
+
+struct Pace {
+  bool in_stream = false;           // The thread runs calls of a stream, while other threads compute.
+  std::uint32_t communicators = 1;  // Number of communicators that the thread drives at the same time.
+  std::int64_t idle_since_ns = 0;   // Time since which no call of the thread has made progress. 0: not yet known.
+  std::int64_t crowded_until_ns =
+      0;  // Other threads of the process need this thread's CPU until then, as far as known.
+
+  bool crowded(std::int64_t now_ns) const { return now_ns < crowded_until_ns; }
+  // Updates `crowded_until_ns`: the thread was often preempted since the last call, and other threads of the process
+  // used the CPU much. Takes three system calls.
+  void look_for_others(std::int64_t now_ns);
+
+ private:
+  struct Usage {
+    std::int64_t at_ns = 0;
+    std::int64_t preemptions = 0;  // Number of involuntary context switches of the thread.
+    std::int64_t others_ns = 0;    // CPU time of all other threads of the process.
+  } last_;
+};
+
+extern thread_local constinit Pace thread_pace;
+
+}  // namespace tutti
