@@ -457,8 +457,7 @@ TUTTI_API tutti_status tutti_request_wait(tutti_request request, int64_t timeout
 TUTTI_API tutti_status tutti_request_on_completion(tutti_request request, void (*function)(void*, tutti_status),
                                                    void* argument);
 
-/* Destroys a request, after cancelling it (tutti_aborted) or, if its data are moving, waiting for it. Null is allowed.
- */
+/* Destroys a request after cancelling it (tutti_aborted) or, if its data move, waiting for it. Null is allowed. */
 TUTTI_API tutti_status tutti_request_destroy(tutti_request request);
 
 /* ---- Streams and events ------------------------------------------------------------------------------------------ */
@@ -487,8 +486,7 @@ TUTTI_API tutti_status tutti_stream_query(tutti_stream stream);
 TUTTI_API tutti_status tutti_stream_add_callback(tutti_stream stream,
                                                  void (*function)(void* argument, tutti_status status), void* argument);
 
-/* An event marks a position in a stream. Recording again moves it. An event that was never recorded counts as reached.
- */
+/* An event marks a position in a stream. Recording again moves it. It counts as reached until it is recorded. */
 struct tutti_event_handle;
 typedef struct tutti_event_handle* tutti_event;
 TUTTI_API tutti_status tutti_event_create(tutti_event* event);

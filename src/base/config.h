@@ -50,7 +50,7 @@ enum class WaitMode : std::uint8_t {
   sleep,
 };
 
-// Defaults equal those of the table in config.cc, which describes each variable.
+// Defaults equal those of the table in config_table.cc, which describes each variable.
 struct Config {
   std::int64_t timeout_ms = 600'000;       // Timeout of an operation; 0: none.
   std::int64_t init_timeout_ms = 120'000;  // Timeout for all ranks to join; 0: none.

@@ -30,7 +30,7 @@ constexpr Named kKinds[] = {{"all_reduce", bit_of(Kind::all_reduce)}, {"reduce_s
                             {"broadcast", bit_of(Kind::broadcast)},   {"gather", bit_of(Kind::gather)},
                             {"scatter", bit_of(Kind::scatter)},       {"all_to_all", bit_of(Kind::all_to_all)}};
 
-// Defaults, as listed in src/base/config.cc for `tutti doctor`.
+// Defaults, as listed in src/base/config_table.cc for `tutti doctor`.
 constexpr const char* kMinBytes = "262144";
 constexpr const char* kUsualTypes = "float32,float16,bfloat16";
 constexpr const char* kUsualKinds = "all_reduce,reduce_scatter,reduce";

@@ -48,10 +48,10 @@ class Links(unittest.TestCase):
 
 class Settings(unittest.TestCase):
     TEXT = '''constexpr std::array kEntries = {
-    Entry{{"TUTTI_A", "NCCL_A", "1", "one, "  // A comment.
+    ConfigEntry{{"TUTTI_A", "NCCL_A", "1", "one, "  // A comment.
            "two {three}"},
           "a number", [](Config& c, const std::string& t) { return f(t, "x"); }},
-    Entry{{"TUTTI_B", nullptr, "", "four"}, "a \\"path\\"", others},
+    ConfigEntry{{"TUTTI_B", nullptr, "", "four"}, "a \\"path\\"", others},
 };'''
 
     def test_reads_rows_with_joined_strings(self):
@@ -59,12 +59,12 @@ class Settings(unittest.TestCase):
                                                       ("TUTTI_B", None, "", None, "four", 'a "path"')])
 
     def test_reads_groups(self):
-        row = source.settings('Entry{{"TUTTI_A", nullptr, "1", "launch", "one"}, "a number", others},')[0]
+        row = source.settings('ConfigEntry{{"TUTTI_A", nullptr, "1", "launch", "one"}, "a number", others},')[0]
         self.assertEqual((row.group, row.meaning, row.values), ("launch", "one", "a number"))
 
     def test_refuses_a_table_of_another_form(self):
         with self.assertRaises(ValueError):
-            source.settings('Entry{{"TUTTI_A", "1", "one"}, "a number"}')
+            source.settings('ConfigEntry{{"TUTTI_A", "1", "one"}, "a number"}')
 
     def test_page_has_every_variable_once(self):
         page = generate.environment()

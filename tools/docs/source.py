@@ -39,18 +39,18 @@ def literals(text):
 
 
 def settings(text=None):
-    """Returns all rows of the table in src/base/config.cc."""
-    text = read("src/base/config.cc") if text is None else text
+    """Returns all rows of the table in src/base/config_table.cc."""
+    text = read("src/base/config_table.cc") if text is None else text
     rows = []
-    for match in re.finditer(r"\bEntry\s*(?=\{\s*\{)", text):
+    for match in re.finditer(r"\bConfigEntry\s*(?=\{\s*\{)", text):
         inner, after = literals(text[match.end():])
         if len(inner) not in (4, 5) or not after or None in (inner[0], inner[-1], after[0]):
-            raise ValueError("src/base/config.cc: a row of kEntries is not {{name, alias, default, [group,] meaning}, values, ...}")
+            raise ValueError("src/base/config_table.cc: a row of kEntries is not {{name, alias, default, [group,] meaning}, values, ...}")
         rows.append(Setting(*inner[:3], inner[3] if len(inner) == 5 else None, inner[-1], after[0]))
     names = set(re.findall(r'Entry\s*\{\s*\{\s*"(TUTTI_[A-Z0-9_]+)"', text))
     missing = names - {row.name for row in rows}
     if not rows or missing:
-        raise ValueError(f"src/base/config.cc: rows that could not be read: {sorted(missing) or 'all'}")
+        raise ValueError(f"src/base/config_table.cc: rows that could not be read: {sorted(missing) or 'all'}")
     return rows
 
 
