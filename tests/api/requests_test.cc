@@ -90,9 +90,9 @@ TEST(Requests, StayIncomplete_UntilMessageArrives) {
 
 TEST(Requests, TransferAllTypes) {
   const Ranks ranks(1);
-  for (int type = tutti_int8; type <= tutti_float8_e5m2; ++type) {
-    const std::vector<std::int64_t> sent = {type + 1, type + 2};
-    std::vector<std::int64_t> received(2);
+  for (int type = tutti_int8; type <= tutti_complex128; ++type) {
+    const std::vector<std::int64_t> sent = {type + 1, type + 2, type + 3, type + 4};  // Two elements of 16 bytes.
+    std::vector<std::int64_t> received(4);
     tutti_request requests[2];
     TUTTI_EXPECT_OK(tutti_isend(sent.data(), 2, static_cast<tutti_type>(type), 0, 1, ranks[0], &requests[0]));
     TUTTI_EXPECT_OK(tutti_irecv(received.data(), 2, static_cast<tutti_type>(type), 0, 1, ranks[0], &requests[1]));
