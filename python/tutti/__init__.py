@@ -15,13 +15,14 @@ from ._errors import (Aborted, Error, InternalError, InvalidArgument, InvalidUsa
                       Unsupported)
 from ._groups import group
 from ._memory import zeros
+from ._messages import Message, Request
 from ._streams import Event, Stream
 
 __version__ = version()
 
 __all__ = [
     "Aborted", "Buffer", "Choice", "Communicator", "Compression", "CompressionStatistics", "Error", "Event",
-    "InternalError", "InvalidArgument", "InvalidUsage", "PreMulSum", "Reduction", "RemoteError", "Status", "Stream",
-    "SystemError_", "Timeout", "Type", "UniqueId", "Unsupported", "algorithms", "group", "has", "library_path", "version",
-    "zeros",
+    "InternalError", "InvalidArgument", "InvalidUsage", "Message", "PreMulSum", "Reduction", "RemoteError", "Request",
+    "Status", "Stream", "SystemError_", "Timeout", "Type", "UniqueId", "Unsupported", "algorithms", "group", "has",
+    "library_path", "version", "zeros",
 ]

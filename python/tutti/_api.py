@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import (CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64,
+                    c_void_p)
 from typing import Any, Callable
 
 from . import _library
@@ -46,6 +47,9 @@ class Type(enum.IntEnum):
     float64 = 11
     float8_e4m3 = 12
     float8_e5m2 = 13
+    bool = 14
+    complex64 = 15
+    complex128 = 16
 
 
 class Reduction(enum.IntEnum):
@@ -56,6 +60,9 @@ class Reduction(enum.IntEnum):
     min = 2
     max = 3
     avg = 4
+    band = 5
+    bor = 6
+    bxor = 7
 
 
 class UniqueIdStruct(ctypes.Structure):
@@ -78,21 +85,30 @@ class CompressionStatisticsStruct(ctypes.Structure):
                 ("message_bytes", c_uint64)]
 
 
+class MessageStruct(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("peer", c_int), ("tag", c_uint64), ("count", c_size_t)]
+
+
 STRUCTS = {
     "tutti_unique_id": UniqueIdStruct,
     "tutti_tuning_options": TuningOptions,
     "tutti_comm_options": CommOptions,
     "tutti_compression_statistics": CompressionStatisticsStruct,
+    "tutti_message": MessageStruct,
 }
 
 COLOR_NONE = -1
+ANY_RANK = -1
 
-_handle = c_void_p  # tutti_comm, tutti_stream, tutti_event.
+CallbackFunction = CFUNCTYPE(None, c_void_p, c_int)  # void (*)(void* argument, tutti_status status).
+
+_handle = c_void_p  # tutti_comm, tutti_request, tutti_stream, tutti_event.
 _handle_out = POINTER(c_void_p)
 _text_out = POINTER(c_char_p)
 _int_out = POINTER(c_int)
 _options = POINTER(CommOptions)
 _counts = POINTER(c_size_t)
+_message_out = POINTER(MessageStruct)
 
 # Name without "tutti_": types of the arguments. All functions return tutti_status, except those in RESULTS.
 PROTOTYPES: dict[str, tuple[Any, ...]] = {
@@ -135,15 +151,22 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "recv": (c_void_p, c_size_t, c_int, c_int, _handle, _handle),
     "group_start": (),
     "group_end": (),
+    "isend": (c_void_p, c_size_t, c_int, c_int, c_uint64, _handle, _handle_out),
+    "irecv": (c_void_p, c_size_t, c_int, c_int, c_uint64, _handle, _handle_out),
+    "iprobe": (c_int, c_uint64, _handle, _int_out, _message_out),
+    "request_wait": (_handle, c_int64, _message_out),
+    "request_on_completion": (_handle, CallbackFunction, c_void_p),
+    "request_destroy": (_handle,),
     "stream_create": (_handle_out,),
     "stream_destroy": (_handle,),
     "stream_synchronize": (_handle,),
     "stream_query": (_handle,),
+    "stream_add_callback": (_handle, CallbackFunction, c_void_p),
     "event_create": (_handle_out,),
     "event_destroy": (_handle,),
     "event_record": (_handle, _handle),
     "stream_wait": (_handle, _handle),
-    "event_synchronize": (_handle,),
+    "event_synchronize_for": (_handle, c_int64),
     "event_query": (_handle,),
     "residual_attach": (c_void_p, c_size_t, c_int, c_void_p, _handle),
     "residual_detach": (c_void_p, _handle),
@@ -153,20 +176,20 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
 RESULTS: dict[str, Any] = {"status_name": c_char_p, "last_error": c_char_p, "version": c_int}
 
 # Functions of the C API without a prototype here: for C programs, for libraries on top of the C API, and for GPUs.
-NOT_USED = {"report", "group_simulate_end", "reduction_create_pre_mul_sum_at", "current_device", "window_register",
-            "window_deregister", "mem_alloc_cuda", "mem_register", "mem_deregister"}
+NOT_USED = {"report", "group_simulate_end", "reduction_create_pre_mul_sum_at", "event_synchronize", "current_device",
+            "window_register", "window_deregister", "mem_alloc_cuda", "mem_register", "mem_deregister"}
 
 library, library_path = _library.load()
 
 
 def _function(name: str) -> Callable[..., Any]:
     try:
-        function = getattr(library, "tutti_" + name)
+        function = library["tutti_" + name]  # A new object, whose types other users of `library` cannot change.
     except AttributeError:
         raise ImportError(f"tutti: {library_path} has no tutti_{name}: install a library of the package's version") from None
     function.argtypes = PROTOTYPES[name]
     function.restype = RESULTS.get(name, c_int)
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 def has(name: str) -> bool:

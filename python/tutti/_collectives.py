@@ -36,7 +36,9 @@ class Collectives:
     contiguous in C order, of a type in tutti.Type. Others raise InvalidArgument. For memory of GPUs pass tutti.Buffer.
     out: receives the result, and may be the input. Only its number of elements matters, not its shape. None: a new array,
     of NumPy or PyTorch.
-    op: "sum", "prod", "min", "max", "avg", a tutti.Reduction, or the result of pre_mul_sum().
+    op: "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", a tutti.Reduction, or the result of pre_mul_sum(). Bitwise
+    ones are for integers and bool. Complex types have "sum", "prod", "avg" and pre_mul_sum(). bool has neither "avg" nor
+    pre_mul_sum(); its "sum" and "max" are logical or, its "prod" and "min" logical and.
     stream: the call returns at once and runs in the stream, which keeps the arrays alive. None: the call blocks until
     this rank's part is done. For communicators on a GPU: a cudaStream_t as an int; None is the legacy default stream.
     Shapes: n is the number of ranks, `shape` that of this rank's array.
@@ -194,14 +196,19 @@ class Collectives:
         status = c.all_reduce(address, address, 1, Type.uint8, Reduction.max, self._handle, _handle(stream))
         self._end("barrier", status, stream, byte)
 
-    def pre_mul_sum(self, factor: float, type: Any) -> PreMulSum:
+    def pre_mul_sum(self, factor: complex, type: Any) -> PreMulSum:
         """Returns a reduction for `op`, which multiplies this rank's input by `factor` and then sums.
 
-        type: that of the calls, as a tutti.Type, a name such as "float32", or a NumPy dtype.
+        factor: a number of this type.
+        type: that of the calls, as a tutti.Type, a name such as "float32", or a NumPy dtype. Not bool and float8.
         """
-        code = _types.type_of(type)
+        try:
+            code = _types.type_of(type)
+            scalar = _types.scalar(factor, code)
+        except InvalidArgument as error:
+            raise self._refusal("pre_mul_sum", error.message) from None
         number = ctypes.c_int32()
-        status = c.reduction_create_pre_mul_sum(_types.scalar(factor, code), code, self._handle, number)
+        status = c.reduction_create_pre_mul_sum(scalar, code, self._handle, number)
         if status:
             raise self._error(status, "pre_mul_sum")
         return PreMulSum(number.value, self._handle)

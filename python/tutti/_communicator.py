@@ -8,11 +8,11 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple, Sequence
 
-from . import _api, _options
+from . import _api, _callbacks, _options, _streams
 from ._api import c
 from ._arrays import Buffer, Described, describe
-from ._collectives import Collectives
 from ._errors import Error, InvalidArgument, check, error_of
+from ._messages import Messages
 from ._options import Options
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class CompressionStatistics(NamedTuple):
     message_bytes: int
 
 
-class Communicator(Collectives):
+class Communicator(Messages):
     """A communicator: one rank among `ranks` ranks that call collectives together.
 
     Communicator() joins as the rank that torchrun, Open MPI, MPICH, Slurm or TUTTI_RANK, TUTTI_RANKS and TUTTI_ROOT give;
@@ -82,8 +82,8 @@ class Communicator(Collectives):
         compression_seed      seed of stochastic rounding
         algorithm, protocol, transport, channels  overrides of autotuning
 
-    One thread at a time uses a communicator; any thread may call abort() and async_error(). All ranks make the same calls in
-    the same order. `with Communicator() as comm:` closes it at the end, or leaves it after an exception.
+    One thread at a time uses a communicator; any thread may call abort(), async_error(), isend(), irecv() and iprobe(). All
+    ranks make the same calls in the same order. `with Communicator() as comm:` closes it at the end, or leaves it after an exception.
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
@@ -152,7 +152,7 @@ class Communicator(Collectives):
         self._handle = handle
         self._owner = view_of  # A view must not outlive its communicator.
         # A forgotten communicator waits for no peer.
-        self._forget = weakref.finalize(self, c.comm_destroy if view_of else c.comm_leave, handle)
+        self._forget = weakref.finalize(self, _callbacks.outside, c.comm_destroy if view_of else c.comm_leave, handle)
         self._forget.atexit = False
         _open.add(self)
         number = ctypes.c_int()
@@ -251,6 +251,7 @@ class Communicator(Collectives):
         self._finish(c.comm_destroy if self._owner else c.comm_leave)
 
     def _finish(self, end: Any) -> None:
+        _callbacks.refuse_wait("comm_destroy")
         if self._forget.detach() is None:
             return
         status = end(self._handle)
@@ -301,6 +302,7 @@ def _end_all() -> None:
             comm.leave()
         except Error:
             pass
+    _streams.finish_all()
 
 
 def algorithms(collective: str) -> list[str]:

@@ -11,6 +11,7 @@ from ._errors import InvalidArgument
 
 _TUNING = ("algorithm", "protocol", "transport", "channels")  # Fields of tutti_tuning_options.
 _TIMES = {"timeout": "timeout_ms", "init_timeout": "init_timeout_ms"}
+_LONGEST_MS = 1 << 40  # 34 years.
 _NUMBERS = ("max_relative_error", "compression_seed", "channels")
 
 
@@ -37,6 +38,15 @@ def _milliseconds(name: str, seconds: Any) -> int:
     if not isinstance(seconds, (int, float)) or not seconds > 0:
         raise InvalidArgument(f"{name} is {seconds!r}; it must be a number of seconds above 0, or math.inf for no limit")
     return max(1, round(seconds * 1000))
+
+
+def limit_ms(timeout: Any) -> int:
+    """Returns the maximum wait in milliseconds for C: -1, which is no limit, for None and infinity."""
+    if timeout is None or timeout == math.inf:
+        return -1
+    if not isinstance(timeout, (int, float)) or not timeout >= 0:
+        raise InvalidArgument(f"timeout is {timeout!r}; it must be 0 or more seconds, or None for no limit")
+    return min(math.ceil(timeout * 1000), _LONGEST_MS)
 
 
 def _set(struct: ctypes.Structure, name: str, value: Any) -> None:

@@ -6,10 +6,12 @@ import ctypes
 import threading
 import weakref
 from collections import deque
-from typing import Any
+from typing import Any, Callable
 
+from . import _callbacks
 from ._api import Status, c
-from ._errors import check, last_error
+from ._errors import Error, check, last_error
+from ._options import limit_ms
 
 _BATCH = 64  # Number of calls after which a stream looks for arrays that it can release.
 
@@ -27,9 +29,13 @@ class Event:
         """Moves the event to the end of the stream."""
         check(c.event_record(self._handle, stream.handle))
 
-    def synchronize(self) -> None:
-        """Blocks until the event is reached."""
-        check(c.event_synchronize(self._handle))
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Blocks until the event is reached, and returns true; or until `timeout` has passed, and returns false.
+
+        timeout: maximum wait in seconds; None: no limit. The calls before the event continue, and the communicator stays
+        usable.
+        """
+        return _is_done(c.event_synchronize_for(self._handle, limit_ms(timeout)))
 
     def query(self) -> bool:
         """Returns true if the event is reached. Does not block."""
@@ -83,11 +89,13 @@ class Stream:
         check(c.stream_create(handle))
         self.handle: int | None = handle.value
         self._arrays = _Arrays()
-        self._destroy = weakref.finalize(self, _destroy, self.handle, self._arrays)
+        self._destroy = weakref.finalize(self, _callbacks.outside, _destroy, self.handle, self._arrays)
         self._destroy.atexit = False  # tutti._communicator ends communicators first.
+        _open.add(self)
 
     def synchronize(self) -> None:
         """Waits until all calls in the stream are done. Raises their first error."""
+        _callbacks.refuse_wait("stream_synchronize")
         arrays = self._arrays.take()
         status = c.stream_synchronize(self.handle)
         del arrays
@@ -111,10 +119,22 @@ class Stream:
         event.record(self)
         return event
 
+    def add_callback(self, function: Callable[[Error | None], Any]) -> None:
+        """Calls function(error) in a thread of the library when all earlier calls in the stream are done. Does not block.
+
+        error: the first error of these calls since the previous callback, or None. The stream raises it as well.
+        function: may make calls with a stream, query, and add callbacks. It must not wait. Exceptions in it go to
+        sys.unraisablehook. It is kept alive, and called once before synchronize() or close() of the stream returns.
+        """
+        check(_callbacks.register(c.stream_add_callback, self.handle,
+                                  lambda status: function(last_error(status) if status else None)))
+
     def close(self) -> None:
         """Waits until all calls in the stream are done, and destroys it. Raises their first error."""
+        _callbacks.refuse_wait("stream_destroy")
         if self._destroy.detach() is None:
             return
+        _open.discard(self)
         handle, self.handle = self.handle, None
         status = c.stream_destroy(handle)
         self._arrays.take()
@@ -129,6 +149,15 @@ class Stream:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+_open: weakref.WeakSet[Stream] = weakref.WeakSet()
+
+
+def finish_all() -> None:
+    """Waits for the calls and callbacks in all streams, after their communicators have ended."""
+    for stream in list(_open):
+        c.stream_synchronize(stream.handle)
 
 
 def _destroy(handle: int | None, arrays: _Arrays) -> None:

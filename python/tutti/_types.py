@@ -75,16 +75,25 @@ def type_of(given: Any) -> int:
     return code
 
 
-def scalar(value: float, code: int) -> bytes:
-    """Returns the bytes of an element."""
+def scalar(value: complex, code: int) -> bytes:
+    """Returns the bytes of an element. Raises InvalidArgument if the type has no such number, or no factors."""
     name = Type(code).name
-    if name == "bfloat16":
-        bits = int.from_bytes(struct.pack("<f", value), "little")
-        return struct.pack("<H", bits + 0x7FFF + (bits >> 16 & 1) >> 16)  # To nearest, ties to even.
     kind, size = next((key for key, number in _NUMBERS.items() if number == name), ("", 0))
+    if name != "bfloat16" and kind not in ("i", "u", "f", "c"):
+        raise InvalidArgument(f"factors of type {name} are not supported; types are int8 ... uint64, float16, bfloat16, "
+                              "float32, float64, complex64 and complex128")
+    try:
+        return _packed(value, kind, size)
+    except (AttributeError, TypeError, ValueError, OverflowError, struct.error):
+        raise InvalidArgument(f"factor {value!r} is not a number of type {name}; pass a number in its range") from None
+
+
+def _packed(value: Any, kind: str, size: int) -> bytes:
     if kind in ("i", "u"):
         return int(value).to_bytes(size, "little", signed=kind == "i")
     if kind == "f":
         return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)
-    raise InvalidArgument(f"factors of type {name} are not supported; types are int8 ... uint64, float16, bfloat16, float32 "
-                          "and float64")
+    if kind == "c":
+        return struct.pack({8: "<2f", 16: "<2d"}[size], value.real, value.imag)
+    bits = int.from_bytes(struct.pack("<f", value), "little")  # bfloat16: to nearest, ties to even.
+    return struct.pack("<H", bits + 0x7FFF + (bits >> 16 & 1) >> 16)

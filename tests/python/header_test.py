@@ -8,16 +8,17 @@ import unittest
 from tutti import _api
 
 HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "include", "tutti", "tutti.h")
-FIELDS = {"size_t": ctypes.c_size_t, "const char*": ctypes.c_char_p, "uint32_t": ctypes.c_uint32,
+FIELDS = {"int": ctypes.c_int, "size_t": ctypes.c_size_t, "const char*": ctypes.c_char_p, "uint32_t": ctypes.c_uint32,
           "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64, "double": ctypes.c_double,
           "const tutti_tuning_options*": ctypes.POINTER(_api.TuningOptions)}
-VALUES = {"int": ctypes.c_int, "size_t": ctypes.c_size_t, "tutti_type": ctypes.c_int, "tutti_status": ctypes.c_int,
-          "tutti_reduction": ctypes.c_int32}
+VALUES = {"int": ctypes.c_int, "size_t": ctypes.c_size_t, "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64,
+          "tutti_type": ctypes.c_int, "tutti_status": ctypes.c_int, "tutti_reduction": ctypes.c_int32}
 
 
 def code():
     with open(HEADER, encoding="utf-8") as file:
         text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+    text = re.sub(r"void \(\*(\w+)\)\([^)]*\)", r"callback* \1", text)  # Parameters that are functions.
     return re.sub(r"^#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.M)
 
 
@@ -81,6 +82,7 @@ class Header(unittest.TestCase):
                 else:  # Pointers and handles.
                     self.assertEqual(ctypes.sizeof(given), 8, f"{name}: {wanted}")
                     self.assertNotIn(given, VALUES.values(), f"{name}: {wanted}")
+                    self.assertEqual(given is _api.CallbackFunction, wanted == "callback*", f"{name}: {wanted}")
 
     def test_version_is_that_of_the_header(self):
         with open(HEADER, encoding="utf-8") as file:

@@ -1,0 +1,189 @@
+"""Messages with tags, and their requests. Communicator inherits them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from . import _callbacks
+from ._api import ANY_RANK, MessageStruct, Status, c
+from ._collectives import Collectives
+from ._errors import Aborted, Error, Timeout, error_of
+from ._options import limit_ms
+
+_SWEEP = 64  # Number of forgotten requests after which complete ones are released.
+_TAGS = 1 << 64
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message that was received, sent or found. peer: the sender; for a send, the receiver. count: in elements."""
+
+    peer: int
+    tag: int
+    count: int
+
+
+class _Forgotten:
+    """Requests without references. They continue, and their arrays are kept until they are complete."""
+
+    def __init__(self) -> None:
+        self._requests: deque[tuple[int, Any]] = deque()  # Its methods need no lock, which garbage collection could reenter.
+        self._limit = _SWEEP
+
+    def add(self, handle: int, array: Any) -> None:
+        self._requests.append((handle, array))
+        if len(self._requests) >= self._limit:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        for _ in range(len(self._requests)):
+            try:
+                handle, array = self._requests.popleft()
+            except IndexError:  # Another thread sweeps as well.
+                break
+            if c.request_wait(handle, 0, None) == Status.in_progress:
+                self._requests.append((handle, array))
+            else:
+                c.request_destroy(handle)
+        self._limit = max(_SWEEP, 2 * len(self._requests))
+
+
+_forgotten = _Forgotten()
+
+
+class Request:
+    """A send or receive in progress. Communicator.isend() and irecv() return it. Any thread may use it.
+
+    It keeps the array alive until the request is complete: for a receive, the message is in the array; for a send, the array
+    may be reused. Dropping the last reference neither waits nor cancels: the message is sent or received nevertheless.
+    Errors: a failure is raised by each wait(). Requests that are incomplete when their communicator is closed or left end
+    with InvalidUsage; after a death of their peer, a failure or an abort they end within about a second.
+    """
+
+    __slots__ = ("_operation", "_rank", "_handle", "_array", "_ended", "__weakref__")
+
+    def __init__(self, operation: str, rank: int, handle: int, array: Any) -> None:
+        self._operation = operation
+        self._rank = rank
+        self._handle: int | None = handle
+        self._array = array
+        self._ended: Message | tuple[int, str] | None = None  # The message, or status and text of the failure.
+
+    def wait(self, timeout: float | None = None) -> Message:
+        """Blocks until the request is complete, and returns its message. Raises why the request failed.
+
+        timeout: maximum wait in seconds; 0 does not block; None: no limit. When it has passed, Timeout is raised, and the
+        request continues.
+        """
+        self._advance(limit_ms(timeout))
+        if isinstance(self._ended, Message):
+            return self._ended
+        if self._ended is not None:
+            raise error_of(*self._ended, self._rank)
+        _callbacks.refuse_wait("request_wait")
+        raise Timeout(f"{self._operation} is not complete after {timeout} s; it continues: wait again, or cancel it",
+                      operation="request_wait", rank=self._rank)
+
+    def done(self) -> bool:
+        """Returns true if the request is complete, has failed or was cancelled. Does not block."""
+        self._advance(0)
+        return self._ended is not None
+
+    def cancel(self) -> None:
+        """Cancels the request unless it is complete. Its wait() then raises Aborted.
+
+        Blocks while the elements of the message are moving. Afterwards the array may be reused; that of a receive may have
+        changed.
+        """
+        self._advance(0)
+        if self._ended is None:
+            _callbacks.refuse_wait("request_destroy")
+            self._end((Status.aborted, f"tutti_request_wait: {self._operation} was cancelled"))
+
+    def add_done_callback(self, function: Callable[[Request], Any]) -> None:
+        """Calls function(request) once the request is complete, has failed or was cancelled: at once if it is.
+
+        A thread of the library calls it, or the thread that ends the communicator. function must not wait for peers, nor
+        cancel requests, nor end communicators; exceptions in it go to sys.unraisablehook. A request has at most one.
+        """
+        if self._handle is None:
+            function(self)
+            return
+        status = _callbacks.register(c.request_on_completion, self._handle, lambda _: function(self))
+        if status:
+            raise error_of(status, c.last_error(None).decode(errors="replace"), self._rank)
+
+    def _advance(self, timeout_ms: int) -> None:
+        """Waits for the request, in a thread of the library not at all, and stores how it ended."""
+        if self._ended is not None:
+            return
+        struct = MessageStruct(size=ctypes.sizeof(MessageStruct))
+        status = c.request_wait(self._handle, 0 if _callbacks.in_library() else timeout_ms, struct)
+        if status == Status.in_progress or self._ended is not None:  # Another thread has stored it.
+            return
+        self._end(Message(struct.peer, struct.tag, struct.count) if status == 0
+                  else (status, c.last_error(None).decode(errors="replace")))
+
+    def _end(self, ended: Message | tuple[int, str]) -> None:
+        self._ended = ended
+        c.request_destroy(self._handle)
+        self._handle = self._array = None
+
+    def __del__(self) -> None:
+        if self._handle is not None:
+            _forgotten.add(self._handle, self._array)
+
+    def __repr__(self) -> str:
+        state = "in progress" if self._ended is None else "done" if isinstance(self._ended, Message) else "failed"
+        return f"<tutti.Request {self._operation} of rank {self._rank}, {state}>"
+
+
+class Messages(Collectives):
+    """Non-blocking messages in host memory. Any thread may send and receive them, also during a collective.
+
+    They are independent of collectives, send(), recv(), groups and streams. A receive takes a message of its source and tag;
+    messages of a rank with equal tags are received in the order of their sends.
+    """
+
+    def isend(self, array: Any, peer: int, tag: int = 0) -> Request:
+        """Starts to send an array to `peer`, which may be this rank. Does not block.
+
+        The array must not be changed until the request is complete; the message may not have been received then.
+        tag: 0 or more, below 2**64. Errors: a receive of another count or type fails with InvalidUsage, and so does the send
+        unless it has up to 64 KiB.
+        """
+        return self._start("isend", c.isend, array, peer, tag)
+
+    def irecv(self, array: Any, peer: int | None = None, tag: int = 0) -> Request:
+        """Starts to receive into `array` a message from `peer`, or from any rank if it is None. Does not block.
+
+        The array must be writable, and not be used until the request is complete; wait() returns the sender. Its number of
+        elements and its type are those of the message.
+        """
+        return self._start("irecv", c.irecv, array, ANY_RANK if peer is None else peer, tag)
+
+    def iprobe(self, peer: int | None = None, tag: int = 0) -> Message | None:
+        """Returns a message that such an irecv() would take, if one has arrived, else None. Does not block."""
+        found = ctypes.c_int()
+        struct = MessageStruct(size=ctypes.sizeof(MessageStruct))
+        source = ANY_RANK if peer is None else peer
+        status = c.iprobe(source, self._tag("iprobe", tag), self._handle, found, struct)
+        if status:
+            raise self._error(status, "iprobe")
+        return Message(struct.peer, struct.tag, struct.count) if found.value else None
+
+    def _start(self, operation: str, start: Any, array: Any, peer: int, tag: int) -> Request:
+        address, count, code, owner = self._input(operation, array, writable=operation == "irecv")
+        handle = ctypes.c_void_p()
+        status = start(address, count, code, peer, self._tag(operation, tag), self._handle, handle)
+        if status:
+            raise self._error(status, operation)
+        return Request(operation, self.rank, handle.value or 0, owner)
+
+    def _tag(self, operation: str, tag: int) -> int:
+        if 0 <= tag < _TAGS:
+            return tag
+        raise self._refusal(operation, f"tag is {tag}; it must be 0 or more, below 2**64")
