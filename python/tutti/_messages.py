@@ -137,7 +137,7 @@ class Request:
             _forgotten.add(self._handle, self._array)
 
     def __repr__(self) -> str:
-        state = "in progress" if self._ended is None else "done" if isinstance(self._ended, Message) else "failed"
+        state = "in progress" if not self.done() else "done" if isinstance(self._ended, Message) else "failed"
         return f"<tutti.Request {self._operation} of rank {self._rank}, {state}>"
 
 

@@ -18,8 +18,9 @@ def dtypes():
 
 def data(rank, dtype, shape=(COUNT,)):
     """Returns small numbers, whose sums and products over 4 ranks are exact in each type."""
-    numbers = numpy.random.default_rng(rank).integers(0, 3, shape)
-    return numbers.astype(dtype)
+    dtype, generator = numpy.dtype(dtype), numpy.random.default_rng(rank)
+    numbers = generator.integers(0, 3, shape)
+    return (numbers + 1j * generator.integers(0, 3, shape) if dtype.kind == "c" else numbers).astype(dtype)
 
 
 def same(result, expected, *what):
@@ -27,21 +28,42 @@ def same(result, expected, *what):
     assert result.tobytes() == expected.tobytes(), (what, result, expected)
 
 
+def is_defined(op, dtype):
+    """Returns whether the C API has the reduction for the type."""
+    if op in ("band", "bor", "bxor"):
+        return dtype.kind in "iub"
+    return op not in {"b": ("avg",), "c": ("min", "max")}.get(dtype.kind, ())
+
+
 def reduced(op, inputs):
     """Returns the reduction that the C API documents. Sums and products are exact, so their order does not matter."""
-    wide = [part.astype(numpy.float64) for part in inputs]
-    folded = {"sum": sum(wide), "avg": sum(wide) / len(wide), "prod": numpy.prod(wide, axis=0), "min": numpy.min(wide, axis=0),
-              "max": numpy.max(wide, axis=0)}[op]
-    return folded.astype(inputs[0].dtype)
+    dtype = inputs[0].dtype
+    if dtype.kind == "b":
+        op = {"sum": "bor", "max": "bor", "prod": "band", "min": "band"}.get(op, op)
+    if op in ("band", "bor", "bxor"):
+        return {"band": numpy.bitwise_and, "bor": numpy.bitwise_or, "bxor": numpy.bitwise_xor}[op].reduce(inputs)
+    wide = [part.astype(numpy.complex128 if dtype.kind == "c" else numpy.float64) for part in inputs]
+    folded = {"sum": numpy.sum, "avg": numpy.mean, "prod": numpy.prod, "min": numpy.min, "max": numpy.max}[op](wide, axis=0)
+    return folded.astype(dtype)
 
 
 def check_reductions():
     with tutti.Communicator() as comm:
         for kind, dtype in dtypes().items():
             for op in tutti.Reduction:
-                if op.name == "avg" and dtype.kind not in "iu" and comm.ranks == 3:
-                    continue  # Thirds are rounded.
-                check_reduction(comm, op, dtype)
+                if not is_defined(op.name, dtype):
+                    check_refusal(comm, op, dtype)
+                elif op.name != "avg" or dtype.kind in "iu" or comm.ranks != 3:  # Thirds are rounded.
+                    check_reduction(comm, op, dtype)
+
+
+def check_refusal(comm, op, dtype):
+    for call in (comm.all_reduce, lambda array, op: comm.reduce(array, 0, op), comm.reduce_scatter):
+        try:
+            call(numpy.zeros(comm.ranks, dtype), op)
+            raise AssertionError((call, op, dtype))
+        except tutti.InvalidArgument as error:
+            assert dtype.name in error.message, error
 
 
 def check_reduction(comm, op, dtype):
@@ -131,12 +153,25 @@ def check_in_place():
 def check_factors():
     with tutti.Communicator() as comm:
         for kind, dtype in dtypes().items():
-            if "float8" in kind.name:
+            if "float8" in kind.name or kind.name == "bool":
+                refuse_factor(comm, 1, kind.name, f"factors of type {kind.name} are not supported")
                 continue
-            op = comm.pre_mul_sum(comm.rank + 1, kind.name)
-            expected = sum((rank + 1) * data(rank, numpy.float64) for rank in range(comm.ranks)).astype(dtype)
+            unit = 1 + 2j if dtype.kind == "c" else 1
+            op = comm.pre_mul_sum(unit * (comm.rank + 1), kind.name)
+            wide = numpy.dtype("complex128" if dtype.kind == "c" else "float64")
+            expected = sum(unit * (rank + 1) * data(rank, dtype).astype(wide) for rank in range(comm.ranks)).astype(dtype)
             same(comm.all_reduce(data(comm.rank, dtype), op), expected, "pre_mul_sum", kind)
             op.destroy()
+        for factor, kind in ((1j, "float32"), (1j, "int8"), (300, "uint8"), ("x", "complex64"), (1e300, "bfloat16")):
+            refuse_factor(comm, factor, kind, f"factor {factor!r} is not a number of type {kind}")
+
+
+def refuse_factor(comm, factor, kind, words):
+    try:
+        comm.pre_mul_sum(factor, kind)
+        raise AssertionError((factor, kind))
+    except tutti.InvalidArgument as error:
+        assert error.operation == "pre_mul_sum" and words in error.message, error
 
 
 class Collectives(unittest.TestCase):

@@ -1,6 +1,9 @@
 """Streams, events and groups, and the lifetime of arrays in them."""
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 import unittest
 import weakref
@@ -8,7 +11,7 @@ import weakref
 import numpy
 import ranks
 import tutti
-from tutti import _streams
+from tutti import _callbacks, _streams
 
 
 class Numbers(numpy.ndarray):
@@ -28,6 +31,16 @@ class Turns:
 
     def wait(self):
         assert self.examined.wait(ranks.TIMEOUT_S)
+
+
+# Calls and callbacks are in progress when the program ends.
+ENDING = """
+import numpy, tutti
+comm, stream = tutti.Communicator(), tutti.Stream()
+for i in range(20):
+    comm.all_reduce(numpy.ones(100000), stream=stream)
+    stream.add_callback(lambda error, i=i: print(i, error, flush=True))
+"""
 
 
 class Streams(unittest.TestCase):
@@ -114,6 +127,99 @@ class Streams(unittest.TestCase):
             second.close()
             return seen
         self.assertEqual(self.each(call)[0], [False, False, True, True, True])
+
+    def test_wait_for_an_event_ends_at_its_timeout(self):
+        turns = Turns()
+
+        def call(comm):
+            if comm.rank == 1:
+                turns.wait()
+                return comm.all_reduce(numpy.ones(1))[0]
+            with tutti.Stream() as stream:
+                out = comm.all_reduce(numpy.ones(1), stream=stream)
+                event = stream.record()
+                seen = [event.synchronize(0), event.synchronize(0.01)]
+                turns.examined.set()
+                seen += [event.synchronize(ranks.TIMEOUT_S), event.synchronize(), event.synchronize(0)]
+            return seen, out[0], tutti.Event().synchronize(0)
+        self.assertEqual(self.each(call), [([False, False, True, True, True], 2, True), 2])
+        for timeout in (-1, float("nan"), "1"):
+            with self.assertRaisesRegex(tutti.InvalidArgument, f"timeout is {timeout!r}; it must be 0 or more seconds"):
+                tutti.Event().synchronize(timeout)
+
+    def test_callback_runs_once_after_earlier_calls(self):
+        turns = Turns()
+
+        def call(comm):
+            if comm.rank == 1:
+                turns.wait()
+            outs, seen = [numpy.zeros(1000) for _ in range(3)], []
+            with tutti.Stream() as stream:
+                for i, out in enumerate(outs):
+                    comm.all_reduce(numpy.full(1000, float(i)), out=out, stream=stream)
+                    stream.add_callback(lambda error, i=i, out=out: seen.append((i, error, out[999])))
+                gc.collect()
+                before = list(seen) if comm.rank == 0 else []
+                turns.examined.set()
+                stream.synchronize()
+                return before, list(seen)
+        self.assertEqual(self.each(call), [([], [(0, None, 0), (1, None, 2), (2, None, 4)])] * 2)
+
+    def test_callback_gets_the_error_of_earlier_calls(self):
+        def call(comm):
+            errors = []
+            stream = tutti.Stream()
+            comm.all_reduce(numpy.ones(1 + comm.rank), stream=stream)
+            stream.add_callback(errors.append)
+            stream.add_callback(errors.append)
+            with self.assertRaises(tutti.InvalidUsage):
+                stream.close()
+            return type(errors[0]).__name__, "ranks disagree" in errors[0].message, errors[1]
+        self.assertEqual(ranks.threads(call, 2), [("InvalidUsage", True, None)] * 2)
+
+    def test_exceptions_in_callbacks_are_reported_and_waits_refused(self):
+        reported = []
+        self.addCleanup(setattr, sys, "unraisablehook", sys.unraisablehook)
+        sys.unraisablehook = lambda unraisable: reported.append(str(unraisable.exc_value))
+        comm = tutti.Communicator()
+        numbers, life = observed(1)
+        with tutti.Stream() as stream:
+            for wait in (stream.synchronize, stream.close, comm.close):
+                stream.add_callback(lambda error, wait=wait: wait())
+            stream.synchronize()
+            entered, go_on = threading.Event(), threading.Event()
+            stream.add_callback(lambda error: (entered.set(), go_on.wait(ranks.TIMEOUT_S), stream.synchronize()))
+            out = comm.all_reduce(numbers, stream=stream)
+            stream.add_callback(lambda error: reported.append(life() is not None))
+            del numbers
+            go_on.set()
+            stream.synchronize()
+        comm.close()
+        self.assertEqual(reported, [operation + ": a callback must not wait; call it in a thread of the program" for operation in
+                                    ("stream_synchronize", "stream_destroy", "comm_destroy", "stream_synchronize")] + [True])
+        self.assertEqual(out[999], 1)
+
+    def test_callback_may_drop_the_last_reference_to_a_communicator(self):
+        first, second = tutti.Communicator.create_all(2, timeout=ranks.TIMEOUT_S)
+        kept = [first]
+        del first
+        with tutti.Stream() as stream:
+            stream.add_callback(lambda error: kept.clear())
+        with self.assertRaisesRegex(tutti.Error, "rank 0 finalizes or destroys the communicator"):
+            second.all_reduce(numpy.ones(1))
+        second.leave()
+
+    def test_closed_stream_refuses_callbacks(self):
+        stream = tutti.Stream()
+        stream.close()
+        with self.assertRaises(tutti.Error):
+            stream.add_callback(print)
+        self.assertEqual(_callbacks._waiting, {})
+
+    def test_program_that_leaves_callbacks_ends_after_them(self):
+        run = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=ranks.TIMEOUT_S,
+                             env={**os.environ, "TUTTI_RANK": "0", "TUTTI_RANKS": "1"})
+        self.assertEqual((run.returncode, run.stdout), (0, "".join(f"{i} None\n" for i in range(20))), run.stderr)
 
     def test_failure_in_a_stream_is_raised_by_synchronize(self):
         def call(comm):
