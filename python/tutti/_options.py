@@ -30,6 +30,7 @@ class Options(TypedDict, total=False):
     protocol: str | None
     transport: str | None
     channels: int | None
+    wait: str | None
 
 
 def _milliseconds(name: str, seconds: Any) -> int:
