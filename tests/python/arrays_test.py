@@ -107,8 +107,9 @@ class Arrays(unittest.TestCase):
             self.assert_refused("is unknown; valid: sum, prod, min, max, avg", numpy.ones(2), op)
 
     def test_buffers_are_read_and_written(self):
-        for numbers in (array.array("h", [1, -2]), bytearray(b"ab"), (ctypes.c_float * 2)(1, 2), memoryview(bytearray(4))):
-            expected = list(memoryview(numbers).tolist()) if not isinstance(numbers, ctypes.Array) else [1, 2]
+        for numbers in (array.array("h", [1, -2]), bytearray(b"ab"), (ctypes.c_float * 2)(1, 2), (ctypes.c_bool * 2)(1, 0),
+                        memoryview(bytearray(4))):
+            expected = list(numbers)
             self.assertEqual(self.comm.all_reduce(numbers).tolist(), expected)
             out = bytearray(memoryview(numbers).nbytes)
             view = memoryview(out).cast(memoryview(numbers).format.lstrip("<"))
@@ -116,9 +117,9 @@ class Arrays(unittest.TestCase):
             self.assertEqual(view.tolist(), expected)
 
     def test_dlpack_arrays_are_read_and_written(self):
-        for versioned in (True, False):
-            out = numpy.zeros((2, 3), "int32")
-            part = numpy.arange(12, dtype="int32").reshape(4, 3)[1:3]  # Has an offset.
+        for versioned, dtype in ((True, "int32"), (False, "int32"), (True, "bool"), (True, "complex64"), (True, "complex128")):
+            out = numpy.zeros((2, 3), dtype)
+            part = (numpy.arange(12) % 5).astype(dtype).reshape(4, 3)[1:3]  # Has an offset.
             self.comm.all_reduce(Exporter(part, versioned), out=Exporter(out, versioned))
             self.assertEqual(out.tolist(), part.tolist())
 

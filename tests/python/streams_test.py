@@ -195,8 +195,9 @@ class Streams(unittest.TestCase):
             go_on.set()
             stream.synchronize()
         comm.close()
-        self.assertEqual(reported, [operation + ": a callback must not wait; call it in a thread of the program" for operation in
-                                    ("stream_synchronize", "stream_destroy", "comm_destroy", "stream_synchronize")] + [True])
+        operations = ("stream_synchronize", "stream_destroy", "comm_destroy", "stream_synchronize")
+        self.assertEqual(reported, [operation + ": a callback must not wait; call it in a thread of the program"
+                                    for operation in operations] + [True])
         self.assertEqual(out[999], 1)
 
     def test_callback_may_drop_the_last_reference_to_a_communicator(self):
