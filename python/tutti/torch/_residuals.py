@@ -5,8 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from . import _native
+
+
+def attach_residual(buffer: torch.Tensor, residual: torch.Tensor, group: Any = None) -> None:
+    """Enables error feedback of compressed sums and averages of `buffer` in a process group. Waits for earlier calls.
+
+    buffer:   contiguous tensor of float32, float16 or bfloat16 that later calls of all_reduce, reduce_scatter or reduce get
+    residual: contiguous float32 tensor of as many elements, zeroed by the caller; each call stores in it what compression
+              has lost, and the next call adds it. Save it with the state of the training.
+    group:    process group of the backend tutti with compression; None: the default group
+
+    Both tensors must live until detach_residual() or the end of the group.
+    """
+    attach(_backend_of(group), buffer, residual)
+
+
+def detach_residual(buffer: torch.Tensor, group: Any = None) -> None:
+    """Ends the error feedback of `buffer`. Waits for earlier calls."""
+    detach(_backend_of(group), buffer)
+
+
+def _backend_of(group: Any) -> Any:
+    return (group or dist.group.WORLD)._get_backend(torch.device("cpu"))
 
 
 def _unwrapped(backend: Any) -> Any:
