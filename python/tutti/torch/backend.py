@@ -40,6 +40,7 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._comm = Communicator(handle, timeout)
         self._queue = CallQueue()
         self._sequence = 0
+        self._description = "undefined"
         self._monitored_barriers = 0
         self._section: Optional[List[Any]] = None
 
@@ -61,6 +62,19 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
 
     def name(self) -> str:
         return "tutti"
+
+    # ProcessGroup stores its name in its backends, and a subclass of it has none.
+    def getGroupName(self) -> str:
+        return self._name
+
+    def setGroupName(self, name: str) -> None:
+        self._name = name
+
+    def getGroupDesc(self) -> str:
+        return self._description
+
+    def setGroupDesc(self, description: str) -> None:
+        self._description = description
 
     def get_group_store(self) -> Any:
         return self._store

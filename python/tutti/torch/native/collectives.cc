@@ -185,7 +185,7 @@ WorkPtr ProcessGroupTutti::reduce_scatter_tensor_coalesced(Tensors& outputs, Ten
     check_reduce_scatter(outputs[i], inputs[i], size_);
     reducible_type(outputs[i].scalar_type());
   }
-  Call call = call_of(OpType::REDUCE_SCATTER_TENSOR_COALESCED, TUTTI_TITLE("reduce_scatter_tensor_coalesced"), options);
+  Call call = call_of(OpType::COALESCED, TUTTI_TITLE("reduce_scatter_tensor_coalesced"), options);
   call.inputs = inputs;
   call.outputs = {outputs};
   return start(std::move(call), [outputs, inputs, reduction = options.reduceOp](tutti_comm comm) {

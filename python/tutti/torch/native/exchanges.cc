@@ -228,8 +228,7 @@ WorkPtr ProcessGroupTutti::allgather_into_tensor_coalesced(Tensors& outputs, Ten
   TORCH_CHECK(outputs.size() == inputs.size(), "all_gather: got ", inputs.size(), " inputs and ", outputs.size(),
               " outputs; pass equally many");
   for (size_t i = 0; i < outputs.size(); ++i) check_all_gather(outputs[i], inputs[i], size_);
-  Call call =
-      call_of(OpType::ALLGATHER_INTO_TENSOR_COALESCED, TUTTI_TITLE("all_gather_into_tensor_coalesced"), options);
+  Call call = call_of(OpType::COALESCED, TUTTI_TITLE("all_gather_into_tensor_coalesced"), options);
   call.inputs = inputs;
   call.outputs = {outputs};
   return start(std::move(call), [outputs, inputs](tutti_comm comm) {

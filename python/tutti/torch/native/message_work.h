@@ -57,7 +57,7 @@ class MessageWork : public c10d::Work {
   Tensors result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   uint64_t getSequencenumber() const override { return sequence_; }
-  Milliseconds getTimeout() const override { return timeout_; }
+  Milliseconds getTimeout() const { return timeout_; }  // Virtual in newer PyTorch.
 #if TUTTI_TORCH_VERSION >= 21500
   uint64_t getCompletionKey() const override { return key_; }
 #endif

@@ -55,7 +55,7 @@ class CallWork : public c10d::Work {
   Tensors result() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   uint64_t getSequencenumber() const override { return sequence_; }
-  Milliseconds getTimeout() const override { return timeout_; }
+  Milliseconds getTimeout() const { return timeout_; }  // Virtual in newer PyTorch.
   float getDuration() const override { return duration_ms_; }
 #if TUTTI_TORCH_VERSION >= 21500
   uint64_t getCompletionKey() const override { return key_; }
