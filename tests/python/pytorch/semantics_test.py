@@ -11,8 +11,8 @@ import torch
 import torch.distributed as dist
 from harness import case, main, raises, same, values
 
-# Before 2.14 PyTorch refuses monitored barriers of all backends but Gloo.
-HAS_MONITORED_BARRIER = hasattr(dist.Backend, "_ensure_backend_registered")
+# Before 2.14 PyTorch refuses monitored barriers of all backends but Gloo, and splits only groups of GPUs.
+HAS_MONITORED_BARRIER = HAS_SPLIT = hasattr(dist.Backend, "_ensure_backend_registered")
 
 
 def total(size):
@@ -203,7 +203,7 @@ def distributed_tensors(rank, size):
 
 @case
 def split_groups(rank, size):
-    if not hasattr(dist, "split_group") or size < 2:
+    if not HAS_SPLIT or size < 2:
         return
     world = dist.group.WORLD
     before = world.bound_device_id
