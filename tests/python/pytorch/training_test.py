@@ -192,6 +192,8 @@ def run_with(backend, training, rank, size):
 def compare(training):
     def function(rank, size):
         ours = run_with(dist.get_backend(), training, rank, size)
+        if training is ddp_power_sgd and size > 2:
+            return  # Gloo was seen to hang: its threads run the calls of callbacks in different orders on each rank.
         theirs = run_with("gloo", training, rank, size)
         assert len(ours) == len(theirs) and len(ours) > 0
         for i, (a, b) in enumerate(zip(ours, theirs)):
