@@ -158,6 +158,8 @@ def main():
     options = parse()
     if options.backend == "gloo":
         options.compress = "raw"
+    if options.backend == "tutti":
+        import tutti.torch  # noqa: F401  Registers the backend; PyTorch 2.14 and newer find it without this line.
     dist.init_process_group(options.backend)
     train, held_out = data(options.seed)
     results = {}

@@ -56,7 +56,7 @@ class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.
         self._future: Optional[torch.futures.Future] = None
         self._lock = threading.Lock()
 
-    def run(self, call: Callable[[], None]) -> None:
+    def run(self, call: Callable[[], object]) -> None:
         try:
             with torch.inference_mode():  # Staging copies are no operations of the user's program.
                 call()
@@ -119,7 +119,7 @@ class CallQueue:
         self._thread: Optional[threading.Thread] = None
         self._stopped = False
 
-    def submit(self, work: Work, call: Callable[[], None], is_async: bool) -> None:
+    def submit(self, work: Work, call: Callable[[], object], is_async: bool) -> None:
         me = threading.get_ident()
         with self._changed:
             nested = self._runner == me
