@@ -135,7 +135,9 @@ TEST(Requests, DoNotMatchAcrossCommunicators_AfterSplitAndShrink) {
     TUTTI_EXPECT_OK(tutti_comm_split(comm, 0, 0, nullptr, &split[rank]));
     TUTTI_EXPECT_OK(tutti_comm_split(comm, 0, 0, nullptr, &again[rank]));
     const int excluded[] = {2};
-    if (rank != 2) TUTTI_EXPECT_OK(tutti_comm_shrink(split[rank], excluded, 1, nullptr, &shrunk[rank]));
+    if (rank != 2) {
+      TUTTI_EXPECT_OK(tutti_comm_shrink(split[rank], excluded, 1, nullptr, &shrunk[rank]));
+    }
   });
   const std::vector<std::int32_t> sent = {1};
   std::vector<std::int32_t> received = {0};
@@ -148,7 +150,9 @@ TEST(Requests, DoNotMatchAcrossCommunicators_AfterSplitAndShrink) {
   EXPECT_EQ(received, sent);
   EXPECT_EQ(outcome(send), "ok");
   ranks.run([&](int rank, tutti_comm) {
-    if (rank != 2) TUTTI_EXPECT_OK(tutti_comm_destroy(shrunk[rank]));
+    if (rank != 2) {
+      TUTTI_EXPECT_OK(tutti_comm_destroy(shrunk[rank]));
+    }
     TUTTI_EXPECT_OK(tutti_comm_destroy(split[rank]));
     TUTTI_EXPECT_OK(tutti_comm_destroy(again[rank]));
   });
