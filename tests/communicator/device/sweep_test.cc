@@ -149,7 +149,7 @@ TEST_P(SweepOfThreads, ComputesCorrectBits) {
 TEST_P(SweepOfThreads, RefusesProductsOfComplexNumbers) {
   DeviceRanks ranks(*rig_, 1);
   TypedMemory memory(ranks, 1024);
-  TypedShape shape = {.type = DataType::complex64, .reduction = Reduction::prod};
+  TypedShape shape = {.shape = {}, .type = DataType::complex64, .reduction = Reduction::prod};
   shape.shape.problem = {.collective = Collective::all_reduce, .ranks = 1, .groups = {}};
   shape.shape.count = 3;
   const TypedPart part(memory, 0, shape, true);
