@@ -131,7 +131,7 @@ typedef struct {
   uint64_t compression_seed;        /* Seed of stochastic rounding: the same seed, rank and number of the call give the
                                        same bits. 0: TUTTI_COMPRESS_SEED, or 0. */
   const tutti_tuning_options* tuning; /* Overrides of autotuning. Null: environment variables, or the tuner's choice. */
-  const char* wait; /* Waits for peers in host memory: "auto" (spin for at most 50 us, then sleep), "spin" or "sleep".
+  const char* wait; /* Waits for peers in host memory: "auto" (spin or yield briefly, then sleep), "spin" or "sleep".
                        Only at creation. Ranks may differ. Null: TUTTI_WAIT, or auto. */
 } tutti_comm_options;
 

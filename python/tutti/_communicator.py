@@ -81,7 +81,7 @@ class Communicator(Messages):
         compression_rounding  "nearest" (default) or "stochastic"
         compression_seed      seed of stochastic rounding
         algorithm, protocol, transport, channels  overrides of autotuning
-        wait                  waits for peers: "auto" (spin for at most 50 us, then sleep; default), "spin" or "sleep"
+        wait                  waits for peers: "auto" (spin or yield briefly, then sleep; default), "spin" or "sleep"
 
     One thread at a time uses a communicator; any thread may call abort(), async_error(), isend(), irecv() and iprobe(). All
     ranks make the same calls in the same order. `with Communicator() as comm:` closes it at the end, or leaves it after an exception.

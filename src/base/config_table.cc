@@ -241,7 +241,7 @@ constexpr std::array kEntries = {
         "0 or 1",
         [](Config& config, const std::string& text) { return parse_switch(text, config.deterministic); }},
     ConfigEntry{{"TUTTI_WAIT", nullptr, "auto", "waiting",
-                 "waits for peers on host memory: auto (spin for at most 50 us, then sleep), spin or sleep"},
+                 "waits for peers on host memory: auto (spin or yield briefly, then sleep), spin or sleep"},
                 "auto, spin or sleep",
                 [](Config& config, const std::string& text) {
                   return parse_word(

@@ -26,6 +26,7 @@ Sleeper::Sleeper(const Membership& membership) : board_(membership.board), word_
 
 void Sleeper::arm(bool watches_board) {
   store_relaxed(word_, 1U);
+  watches_board_ = watches_board;
   if (watches_board) board_.watch();
   full_fence();
   fenced_ = false;

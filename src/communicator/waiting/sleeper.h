@@ -15,6 +15,8 @@ class Sleeper {
 
   // Returns true if posts of other ranks wake this rank, or would have done so.
   bool armed() const { return load_relaxed(word_) != 0; }
+  // Like armed(); with `board`, changes of the board must wake it, too.
+  bool armed_for(bool board) const { return armed() && (watches_board_ || !board); }
   // From now on, posts of other ranks wake this rank; with `watches_board`, also changes of the board. The caller must
   // poll all that it waits for between arm() and sleep().
   void arm(bool watches_board);
@@ -30,8 +32,9 @@ class Sleeper {
 
   const Board& board_;
   std::uint32_t* const word_;
-  bool fenced_ = false;     // There was a heavy_fence() since arm().
-  bool all_allow_ = false;  // All ranks of the host allow heavy_fence(). Does not change back.
+  bool watches_board_ = false;  // The last arm() included the board.
+  bool fenced_ = false;         // There was a heavy_fence() since arm().
+  bool all_allow_ = false;      // All ranks of the host allow heavy_fence(). Does not change back.
 };
 
 }  // namespace tutti

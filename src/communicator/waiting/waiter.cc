@@ -113,7 +113,7 @@ bool Waiter::sleeps_at_once() const {
 }
 
 Status Waiter::sleep(Rank peer, WaitState& wait_state) {
-  if (!sleeper_.armed()) {
+  if (!sleeper_.armed_for(wait_state.watches_board)) {
     sleeper_.arm(wait_state.watches_board);
     return {};
   }
