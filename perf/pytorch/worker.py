@@ -159,6 +159,8 @@ def parse():
 
 def main():
     options = parse()
+    if options.backend == "tutti":
+        import tutti.torch  # noqa: F401  Registers the backend.
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     bench = Bench(options)
     parts = options.parts.split(",")

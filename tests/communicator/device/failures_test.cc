@@ -88,7 +88,7 @@ TEST_P(DeviceFailures, RejectMisalignedBuffers) {
   auto* buffer = ranks.take<float>(kCount, 1);
   const DeviceCall call = ranks.call(
       0, call_of(Collective::all_reduce, DataType::float32, 8, buffer, reinterpret_cast<std::byte*>(buffer) + 2));
-  expect(enqueue({&call, 1}), Code::invalid_argument, {"recv is not aligned to the 4 bytes"});
+  expect(enqueue({&call, 1}), Code::invalid_argument, {"recv is not aligned to 4 bytes"});
   EXPECT_TRUE(ranks[0].failure().ok());
 }
 

@@ -13,6 +13,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+import tutti.torch  # noqa: F401  Registers the backend.
+
 RANKS, VICTIM, FATAL_STEP = 3, 2, 3
 LIMIT_S = 30  # Turns a hang into a failure.
 

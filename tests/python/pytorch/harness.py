@@ -12,6 +12,8 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+import tutti.torch  # noqa: F401  Registers the backend.
+
 TIMEOUT_S = 60  # Turns a hang into a failure.
 
 _cases = []
