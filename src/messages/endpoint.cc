@@ -180,6 +180,7 @@ Status MessageEndpoint::left(Rank rank) const {
 // Ends the sends to a rank that has left.
 void MessageEndpoint::end_sends(Peer& target) {
   target.gone[kOut] = true;
+  if (!target.links[kOut].connected()) end_link(target, kOut);
   for (const RequestPointer& request : target.links[kOut].take_unsent()) end(request, left(target.links[kOut].peer()));
   for (const auto& [number, request] : std::exchange(target.announced, {}))
     end(request, left(target.links[kOut].peer()));

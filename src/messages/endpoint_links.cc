@@ -41,8 +41,8 @@ Result<std::optional<Handshake>> MessageEndpoint::call(Rank rank) {
 
 void MessageEndpoint::open_link(Peer& target) {
   const MessageLink& link = target.links[kOut];
-  if (link.connected() || target.calling || !target.broken.ok() || target.gone[kOut]) return;
   target.retry = Deadline();
+  if (!closed_.ok() || link.connected() || target.calling || !target.broken.ok() || target.gone[kOut]) return;
   auto called = call(link.peer());
   if (!called.ok()) return break_link(target, kOut, std::move(called).status());
   target.calling = std::move(called).value();
@@ -143,6 +143,7 @@ void MessageEndpoint::end_link(Peer& other, Side side) {
   const int descriptor = calling ? other.calling->descriptor() : link.descriptor();
   if (descriptor >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
   if (calling) other.calling.reset();
+  if (side == kOut) other.retry = Deadline();
   link.disconnect();
 }
 

@@ -79,6 +79,19 @@ TEST(Leave, EndsRequests_WhenNoMessageWasExchanged) {
   EXPECT_TRUE(party.failure().ok());
 }
 
+// Rank 0 never accepted links, so that rank 1 tries to open one again and again.
+TEST(Leave, EndsAttemptsToOpenLink) {
+  Party party(2);
+  party.close(0);
+  const auto sent = send(party[1], 0, 1, numbers(5));
+  party.leave(0);
+  EXPECT_EQ(sent->outcome(), "rank 0 has left the communicator on test");
+  const Deadline hang = Deadline::after_ms(kHangMs);
+  while (party[1].deadline().at_ns != Deadline{}.at_ns && !hang.passed()) std::this_thread::yield();
+  EXPECT_EQ(party[1].deadline().at_ns, Deadline{}.at_ns);
+  EXPECT_TRUE(party.failure().ok());
+}
+
 TEST(Leave, EndsOwnRequestsAsInvalidUsage) {
   Party party(2);
   const auto received = receive(party[0], kAnyRank, 1, 5);

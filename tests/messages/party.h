@@ -44,7 +44,7 @@ class Party {
     return {failure_.code(), failure_.message()};
   }
   void leave(Rank rank) {
-    members_[rank].endpoint->finish();
+    if (members_[rank].endpoint != nullptr) members_[rank].endpoint->finish();
     {
       const std::lock_guard lock(mutex_);
       members_[rank].left = true;
