@@ -139,6 +139,7 @@ class MessageEndpoint final : private MessageFrameHandler {
 
   // endpoint_links.cc: the connections.
   void open_link(Peer& target);  // Opens the out link, if it is not open.
+  void retry_later(Peer& target);
   Result<std::optional<Handshake>> call(Rank rank);
   void proceed(Peer& target);
   void admit(AcceptedPeer accepted);

@@ -46,19 +46,27 @@ void MessageEndpoint::open_link(Peer& target) {
   auto called = call(link.peer());
   if (!called.ok()) return break_link(target, kOut, std::move(called).status());
   target.calling = std::move(called).value();
-  if (!target.calling) {
-    target.retry = Deadline::after_ms(target.retry_ms);
-    target.retry_ms = std::min(2 * target.retry_ms, kMaxRetryMs);
-    return service_.wake();
-  }
+  if (!target.calling) return retry_later(target);
   epoll_event event = {EPOLLOUT, {.u64 = 2ULL * link.peer() + kOut}};
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, target.calling->descriptor(), &event);
 }
 
-// Continues the handshake of the out link.
+void MessageEndpoint::retry_later(Peer& target) {
+  target.retry = Deadline::after_ms(target.retry_ms);
+  target.retry_ms = std::min(2 * target.retry_ms, kMaxRetryMs);
+  service_.wake();
+}
+
+// Continues the handshake of the out link. The receiver hangs up when its time for the handshake is over, which the
+// suspension of this process may cause. If the receiver has left or died, the checks of the communicator find that.
 void MessageEndpoint::proceed(Peer& target) {
   Result<bool> done = target.calling->advance();
-  if (!done.ok()) return break_link(target, kOut, std::move(done).status());
+  if (!done.ok()) {
+    Status status = std::move(done).status();
+    if (status.code() != Code::remote) return break_link(target, kOut, std::move(status));
+    end_link(target, kOut);
+    return retry_later(target);
+  }
   epoll_event event = {EPOLLIN, {.u64 = 2ULL * target.links[kOut].peer() + kOut}};
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, target.calling->descriptor(), &event);
   if (!done.value()) return;

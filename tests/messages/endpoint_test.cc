@@ -184,6 +184,23 @@ TEST(Endpoint, RefusesMessage_WhenTypeDiffers) {
             "test: counts and types must be equal");
 }
 
+TEST(Endpoint, OpensLinkAgain_WhenReceiverHangsUpDuringHandshake) {
+  Party party(2);
+  party.close(0);
+  std::unique_ptr<Transfer> sent;
+  {
+    const Socket listener = party.listen(0);
+    sent = send(party[1], 0, 1, numbers(5));
+    pollfd caller = {listener.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&caller, 1, kHangMs), 1);
+    ASSERT_TRUE(accept_socket(listener).value());  // Closes the connection.
+  }
+  party.start(0);
+  EXPECT_EQ(receive(party[0], 1, 1, 5)->outcome(), "ok");
+  EXPECT_EQ(sent->outcome(), "ok");
+  EXPECT_TRUE(party.failure().ok());
+}
+
 TEST(Endpoint, CallsBackOnce_BeforeAndAfterCompletion) {
   const Party party(2);
   std::atomic<int> calls = 0;

@@ -56,19 +56,7 @@ class Party {
     if (members_[rank].endpoint != nullptr) members_[rank].endpoint->close();
     members_[rank].endpoint = nullptr;
   }
-
- private:
-  struct Member {
-    std::shared_ptr<MessageEndpoint> endpoint;
-    Address address;
-    bool left = false;
-  };
-
-  Endpoint endpoint_of(Rank rank) const {
-    if (options_.over_tcp) return {members_[rank].address, "", SOCK_STREAM};
-    return {{}, hidden_name(credentials_.key, "test", rank), SOCK_STREAM};
-  }
-
+  // Creates the endpoint of a rank, which must be closed.
   void start(Rank rank) {
     members_[rank].address = loopback_address();
     std::vector<Socket> listeners;
@@ -95,6 +83,20 @@ class Party {
     };
     members_[rank].endpoint = std::make_shared<MessageEndpoint>(membership, std::move(listeners), *service_);
     service_->add(members_[rank].endpoint);
+  }
+  // Listens in place of the endpoint of a rank, which must be closed.
+  Socket listen(Rank rank) const { return listen_at(endpoint_of(rank)).value(); }
+
+ private:
+  struct Member {
+    std::shared_ptr<MessageEndpoint> endpoint;
+    Address address;
+    bool left = false;
+  };
+
+  Endpoint endpoint_of(Rank rank) const {
+    if (options_.over_tcp) return {members_[rank].address, "", SOCK_STREAM};
+    return {{}, hidden_name(credentials_.key, "test", rank), SOCK_STREAM};
   }
 
   const PartyOptions options_;
