@@ -20,6 +20,10 @@ std::string rank_name(Rank rank) { return "rank " + std::to_string(rank); }
 
 }  // namespace
 
+Status refuse_message(const std::string& name) {
+  return invalid_usage("the communicator" + name + " has ended: start messages before you finalize or destroy it");
+}
+
 MessageEndpoint::Locked::~Locked() {
   std::vector<EndedRequest> ended = std::exchange(endpoint_.ended_, {});
   lock_.unlock();
@@ -48,6 +52,7 @@ MessageEndpoint::~MessageEndpoint() = default;
 
 Status MessageEndpoint::check_open(const MessageCall& call) {
   if (!closed_.ok()) return copy_of(closed_);
+  if (leaving_) return refuse_message(membership_.name);
   if (call.peer == kAnyRank || call.peer == membership_.rank) return {};
   return peer(call.peer).gone[call.direction == MessageDirection::send ? kOut : kIn] ? left(call.peer) : Status();
 }
@@ -102,7 +107,7 @@ Result<RequestPointer> MessageEndpoint::send(const MessageCall& call) {
 
 Result<RequestPointer> MessageEndpoint::receive(const MessageCall& call) {
   const Locked lock(*this);
-  const ArrivalPointer arrival = closed_.ok() ? matching_.take_arrival(call.peer, call.tag) : nullptr;
+  const ArrivalPointer arrival = closed_.ok() && !leaving_ ? matching_.take_arrival(call.peer, call.tag) : nullptr;
   if (arrival == nullptr) TUTTI_CHECK_OK(check_open(call));
   RequestPointer request = begin(call);
   if (arrival == nullptr) {
@@ -217,6 +222,7 @@ void MessageEndpoint::end_all(const Status& status) {
 void MessageEndpoint::finish() {
   {
     const Locked lock(*this);
+    leaving_ = true;
     const auto lost = [&](const MessageCall& call) {
       return invalid_usage(describe(call) + " was not complete when the communicator" + membership_.name +
                            " ended: wait for requests before you finalize or destroy it");

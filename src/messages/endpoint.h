@@ -50,6 +50,9 @@ struct MessageMembership {
   std::function<bool(Rank)> has_left;  // Whether a rank has finalized the communicator.
 };
 
+// Returns the error of a message that starts after this rank has begun to leave the communicator of this name.
+Status refuse_message(const std::string& name);
+
 // Thread-safe.
 class MessageEndpoint final : private MessageFrameHandler {
  public:
@@ -65,7 +68,8 @@ class MessageEndpoint final : private MessageFrameHandler {
   // Ends the request with Code::aborted if no data of its message have been moved. Returns whether it is complete.
   bool cancel(const MessageRequest& request);
 
-  // Ends incomplete requests with Code::invalid_usage, and waits until sent data have arrived, at most 3 s.
+  // Ends incomplete requests with Code::invalid_usage, refuses further messages, and waits until sent data have
+  // arrived, at most 3 s.
   void finish();
   // Ends incomplete requests and closes all links. Must not be called from the service thread.
   void close();
@@ -167,9 +171,10 @@ class MessageEndpoint final : private MessageFrameHandler {
   std::uint64_t incomplete_ = 0;  // Number of requests that are not complete.
   Deadline check_at_;             // Time of the next check of the communicator; never while idle.
   std::uint32_t idle_checks_ = 0;
-  bool probed_ = false;  // A probe has found no message since the last check.
-  Status trouble_;       // Why this rank cannot accept links; ok if it can.
-  Status closed_;        // Why no requests are accepted; ok if they are.
+  bool probed_ = false;   // A probe has found no message since the last check.
+  Status trouble_;        // Why this rank cannot accept links; ok if it can.
+  bool leaving_ = false;  // finish() has begun.
+  Status closed_;         // Why all links are closed; ok if they are not.
 };
 
 }  // namespace tutti

@@ -92,6 +92,18 @@ TEST(Leave, EndsAttemptsToOpenLink) {
   EXPECT_TRUE(party.failure().ok());
 }
 
+TEST(Leave, RefusesFurtherMessages) {
+  const Party party(2);
+  party[0].finish();
+  const std::string text = "the communicator on test has ended: start messages before you finalize or destroy it";
+  for (const auto direction : {MessageDirection::send, MessageDirection::receive}) {
+    const MessageCall late = {direction, 1, 3, 0, DataType::int32, nullptr};
+    const Status status = (direction == MessageDirection::send ? party[0].send(late) : party[0].receive(late)).status();
+    EXPECT_EQ(status.message(), text);
+    EXPECT_EQ(status.code(), Code::invalid_usage);
+  }
+}
+
 TEST(Leave, EndsOwnRequestsAsInvalidUsage) {
   Party party(2);
   const auto received = receive(party[0], kAnyRank, 1, 5);

@@ -84,20 +84,32 @@ Result<std::shared_ptr<MessageEndpoint>> TaggedMessages::endpoint() {
   const std::lock_guard lock(mutex_);
   const Board& board = control_.membership.board;
   if (board.failed()) return board.failure(control_.membership.rank);
+  if (endpoint_ == nullptr && ended_) return refuse_message(control_.membership.name());
   if (endpoint_ == nullptr) TUTTI_CHECK_OK(caught([this] { return create(); }));
   return endpoint_;
 }
 
+// finish() and close() wait for the service thread, whose callbacks may call endpoint(), so they do not hold the lock.
 void TaggedMessages::finish() {
-  const std::lock_guard lock(mutex_);
-  if (endpoint_ != nullptr) endpoint_->finish();
+  std::shared_ptr<MessageEndpoint> endpoint;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    endpoint = endpoint_;
+  }
+  if (endpoint != nullptr) endpoint->finish();
 }
 
 void TaggedMessages::close() {
-  const std::lock_guard lock(mutex_);
-  if (endpoint_ != nullptr) endpoint_->close();
-  endpoint_ = nullptr;
-  service_ = nullptr;
+  std::shared_ptr<MessageService> service;  // Outlives the endpoint's use of it.
+  std::shared_ptr<MessageEndpoint> endpoint;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    service = std::exchange(service_, nullptr);
+    endpoint = std::exchange(endpoint_, nullptr);
+  }
+  if (endpoint != nullptr) endpoint->close();
 }
 
 }  // namespace tutti

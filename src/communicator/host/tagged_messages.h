@@ -19,7 +19,7 @@ class TaggedMessages {
 
   // Returns the endpoint. The first call creates it, and from then on this rank accepts connections for messages.
   Result<std::shared_ptr<MessageEndpoint>> endpoint();
-  // See MessageEndpoint. They do nothing if there is no endpoint.
+  // See MessageEndpoint. Without an endpoint, they only prevent its creation.
   void finish();
   void close();
 
@@ -33,6 +33,7 @@ class TaggedMessages {
   std::mutex mutex_;
   std::shared_ptr<MessageService> service_;  // Outlives the endpoint's use of it.
   std::shared_ptr<MessageEndpoint> endpoint_;
+  bool ended_ = false;
 };
 
 }  // namespace tutti
