@@ -182,23 +182,34 @@ Status MessageEndpoint::left(Rank rank) const {
   return remote_error(rank_name(rank) + " has left the communicator" + membership_.name);
 }
 
+Status MessageEndpoint::lost(const MessageCall& call) const {
+  return invalid_usage(describe(call) + " was not complete when the communicator" + membership_.name +
+                       " ended: wait for requests before you finalize or destroy it");
+}
+
+void MessageEndpoint::end_early(const RequestPointer& request, const Status& reason) {
+  end(request, leaving_ ? lost(request->call()) : copy_of(reason));
+}
+
 // Ends the sends to a rank that has left.
 void MessageEndpoint::end_sends(Peer& target) {
+  MessageLink& link = target.links[kOut];
+  const Status reason = left(link.peer());
   target.gone[kOut] = true;
-  if (!target.links[kOut].connected()) end_link(target, kOut);
-  for (const RequestPointer& request : target.links[kOut].take_unsent()) end(request, left(target.links[kOut].peer()));
-  for (const auto& [number, request] : std::exchange(target.announced, {}))
-    end(request, left(target.links[kOut].peer()));
+  if (!link.connected()) end_link(target, kOut);
+  for (const RequestPointer& request : link.take_unsent()) end_early(request, reason);
+  for (const auto& [number, request] : std::exchange(target.announced, {})) end_early(request, reason);
 }
 
 // Ends the receives from a rank that has left, except those whose message has arrived.
 void MessageEndpoint::end_receives(Peer& source) {
   const Rank rank = source.links[kIn].peer();
+  const Status reason = left(rank);
   source.gone[kIn] = true;
-  for (const RequestPointer& request : matching_.take_receives_from(rank)) end(request, left(rank));
-  for (const auto& [number, request] : std::exchange(source.awaited, {})) end(request, left(rank));
-  if (source.direct) end(std::exchange(source.direct, nullptr), left(rank));
-  if (source.arriving && source.arriving->receiver) end(source.arriving->receiver, left(rank));
+  for (const RequestPointer& request : matching_.take_receives_from(rank)) end_early(request, reason);
+  for (const auto& [number, request] : std::exchange(source.awaited, {})) end_early(request, reason);
+  if (source.direct) end_early(std::exchange(source.direct, nullptr), reason);
+  if (source.arriving && source.arriving->receiver) end_early(source.arriving->receiver, reason);
   source.arriving = nullptr;
 }
 
@@ -216,17 +227,13 @@ void MessageEndpoint::end_all(const Status& status) {
     end_link(other, kOut);
     end_link(other, kIn);
   }
-  for (const RequestPointer& request : requests) end(request, copy_of(status));
+  for (const RequestPointer& request : requests) end_early(request, status);
 }
 
 void MessageEndpoint::finish() {
   {
     const Locked lock(*this);
     leaving_ = true;
-    const auto lost = [&](const MessageCall& call) {
-      return invalid_usage(describe(call) + " was not complete when the communicator" + membership_.name +
-                           " ended: wait for requests before you finalize or destroy it");
-    };
     for (const RequestPointer& receive : matching_.clear()) end(receive, lost(receive->call()));
     for (auto& [rank, other] : peers_) {
       for (const RequestPointer& request : other.links[kOut].take_unbegun()) end(request, lost(request->call()));

@@ -126,6 +126,8 @@ class MessageEndpoint final : private MessageFrameHandler {
   RequestPointer withdraw(const MessageRequest& request);
   bool drained();
   Status left(Rank rank) const;
+  Status lost(const MessageCall& call) const;
+  void end_early(const RequestPointer& request, const Status& reason);  // With `reason`, unless this rank leaves.
   Status differ(const MessageCall& receive, const MessageCall& send) const;
 
   // endpoint_messages.cc: the protocol.

@@ -1,6 +1,8 @@
 // End of requests without a message: cancellation, departure and death of ranks, failure of the communicator.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <thread>
@@ -12,6 +14,26 @@ namespace {
 
 std::ptrdiff_t entries_of(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+}
+
+MessageFrame frame_of(MessageFrameKind kind, std::uint64_t tag, std::uint64_t count) {
+  MessageFrame frame;
+  frame.kind = kind;
+  frame.type = static_cast<std::uint32_t>(DataType::int32);
+  frame.tag = tag;
+  frame.count = count;
+  return frame;
+}
+
+// Reads from a socket until the other end closes it. Returns the number of bytes.
+std::size_t read_to_end(const Socket& socket) {
+  std::vector<std::byte> buffer(1 << 16);
+  for (std::size_t total = 0;;) {
+    Party::await(socket.get(), POLLIN);
+    const ssize_t bytes = ::read(socket.get(), buffer.data(), buffer.size());
+    if (bytes <= 0) return total;
+    total += static_cast<std::size_t>(bytes);
+  }
 }
 
 TEST(Cancel, EndsReceive_WithoutTakingMessage) {
@@ -116,6 +138,26 @@ TEST(Leave, EndsOwnRequestsAsInvalidUsage) {
   EXPECT_EQ(received->request->status().code(), Code::invalid_usage);
   EXPECT_EQ(sent->request->status().code(), Code::invalid_usage);
   EXPECT_EQ(receive(party[1], 0, 1, kLargestEager + 1)->outcome(), "rank 0 has left the communicator on test");
+}
+
+// Rank 1 sends a message, and the header and the first element of another.
+TEST(Leave, EndsReceiveInProgressAsInvalidUsage) {
+  Party party(2);
+  party.close(1);
+  const AcceptedPeer sender = party.call(1, 0);
+  const auto received = receive(party[0], 1, 1, 5);
+  const MessageFrame frames[] = {frame_of(MessageFrameKind::eager, 2, 0), frame_of(MessageFrameKind::eager, 1, 5)};
+  std::vector<std::byte> bytes(sizeof frames + sizeof(std::int32_t));
+  std::memcpy(bytes.data(), frames, sizeof frames);
+  ASSERT_EQ(::write(sender.socket.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  await_arrival(party[0], 1, 2);
+  std::thread reader([&sender] { read_to_end(sender.socket); });
+  party.leave(0);
+  reader.join();
+  EXPECT_EQ(received->outcome(),
+            "irecv(5 int32, from rank 1, tag 1) was not complete when the communicator on test ended: wait for "
+            "requests before you finalize or destroy it");
+  EXPECT_EQ(received->request->status().code(), Code::invalid_usage);
 }
 
 TEST(Failure, EndsRequestsOfAllKinds) {

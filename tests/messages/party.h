@@ -86,8 +86,31 @@ class Party {
   }
   // Listens in place of the endpoint of a rank, which must be closed.
   Socket listen(Rank rank) const { return listen_at(endpoint_of(rank)).value(); }
+  // Opens a link of rank `from`, in place of its endpoint.
+  AcceptedPeer call(Rank from, Rank to) const {
+    Socket socket = open_socket_for(endpoint_of(to)).value();
+    TUTTI_ASSERT(connect(socket, endpoint_of(to)).ok());
+    const Claim claim = {Role::message, from, static_cast<Rank>(members_.size()), to};
+    return complete(Handshake::call(std::move(socket), claim, credentials_, JoinRecord()).value());
+  }
+  // Accepts a link to `rank`, in place of its endpoint.
+  AcceptedPeer accept(const Socket& listener, Rank rank) const {
+    await(listener.get(), POLLIN);
+    Socket socket = std::move(*accept_socket(listener).value());
+    return complete(Handshake::answer(std::move(socket), Role::message, rank, credentials_).value());
+  }
+  // Waits until the descriptor is ready.
+  static void await(int descriptor, short events) {
+    pollfd polled = {descriptor, events, 0};
+    TUTTI_ASSERT(::poll(&polled, 1, kHangMs) == 1);
+  }
 
  private:
+  static AcceptedPeer complete(Handshake handshake) {
+    while (!handshake.advance().value()) await(handshake.descriptor(), handshake.events());
+    return std::move(handshake).finish();
+  }
+
   struct Member {
     std::shared_ptr<MessageEndpoint> endpoint;
     Address address;
