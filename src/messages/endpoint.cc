@@ -196,7 +196,7 @@ void MessageEndpoint::end_sends(Peer& target) {
   MessageLink& link = target.links[kOut];
   const Status reason = left(link.peer());
   target.gone[kOut] = true;
-  if (!link.connected()) end_link(target, kOut);
+  if (!link.connected() || link.in_frame()) end_link(target, kOut);  // A goodbye would be read as a part of the frame.
   for (const RequestPointer& request : link.take_unsent()) end_early(request, reason);
   for (const auto& [number, request] : std::exchange(target.announced, {})) end_early(request, reason);
 }

@@ -155,10 +155,11 @@ void MessageEndpoint::end_link(Peer& other, Side side) {
   link.disconnect();
 }
 
-// Ends a link without a goodbye. Its requests end when the communicator has found the reason.
+// Ends a link without a goodbye. Its requests end when the communicator has found the reason. A rank that leaves needs
+// no reason: it has ended its requests, and peers may end links to it.
 void MessageEndpoint::break_link(Peer& other, Side side, Status reason) {
   end_link(other, side);
-  if (!other.broken.ok()) return;
+  if (!other.broken.ok() || leaving_) return;
   other.broken_until = Deadline::after_ms(reason.code() == Code::remote ? kBrokenMs : 1);
   other.broken = std::move(reason).during("exchanging tagged messages" + membership_.name);
   check_at_ = Deadline::after_ms(1);

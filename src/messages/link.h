@@ -56,6 +56,7 @@ class MessageLink {
   Status push(std::vector<RequestPointer>& sent);
   // Connected, and frames wait until the connection accepts more.
   bool unsent() const { return stream_ && (!queue_.empty() || stream_->held() > 0); }
+  bool in_frame() const { return written_ > 0; }  // A part of a frame has been sent.
   // Returns true if the kernel of the other end has all data that were sent, or the link is not connected.
   bool drained() const { return !stream_ || (!unsent() && stream_->unacknowledged() == 0); }
   // Drop queued frames and return their requests. take_unbegun() keeps a frame of which a part has been sent.

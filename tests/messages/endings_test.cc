@@ -25,6 +25,13 @@ MessageFrame frame_of(MessageFrameKind kind, std::uint64_t tag, std::uint64_t co
   return frame;
 }
 
+MessageFrame read_frame(const Socket& socket) {
+  MessageFrame frame;
+  Party::await(socket.get(), POLLIN);
+  TUTTI_ASSERT(::read(socket.get(), &frame, sizeof frame) == static_cast<ssize_t>(sizeof frame));
+  return frame;
+}
+
 // Reads from a socket until the other end closes it. Returns the number of bytes.
 std::size_t read_to_end(const Socket& socket) {
   std::vector<std::byte> buffer(1 << 16);
@@ -158,6 +165,24 @@ TEST(Leave, EndsReceiveInProgressAsInvalidUsage) {
             "irecv(5 int32, from rank 1, tag 1) was not complete when the communicator on test ended: wait for "
             "requests before you finalize or destroy it");
   EXPECT_EQ(received->request->status().code(), Code::invalid_usage);
+}
+
+// Rank 0 leaves while it receives elements.
+TEST(Leave, EndsLinkInMessage_WithoutFurtherFrames) {
+  constexpr std::size_t kCount = 4'000'000;  // More than the connection holds.
+  Party party(2);
+  party.close(0);
+  const Socket listener = party.listen(0);
+  const auto sent = send(party[1], 0, 1, numbers(kCount));
+  const AcceptedPeer receiver = party.accept(listener, 0);
+  MessageFrame frame = read_frame(receiver.socket);
+  for (const MessageFrameKind kind : {MessageFrameKind::request, MessageFrameKind::goodbye}) {
+    if (kind == MessageFrameKind::goodbye) frame = read_frame(receiver.socket);  // Header of the payload.
+    frame.kind = kind;
+    ASSERT_EQ(::write(receiver.socket.get(), &frame, sizeof frame), static_cast<ssize_t>(sizeof frame));
+  }
+  EXPECT_EQ(sent->outcome(), "rank 0 has left the communicator on test");
+  EXPECT_LT(read_to_end(receiver.socket), kCount * sizeof(std::int32_t));
 }
 
 TEST(Failure, EndsRequestsOfAllKinds) {
