@@ -43,6 +43,10 @@ MessageEndpoint::MessageEndpoint(MessageMembership membership, std::vector<Socke
       service_(service),
       epoll_(adopt_socket(::epoll_create1(EPOLL_CLOEXEC))),
       acceptor_(membership_.rank, membership_.ranks) {
+  if (!epoll_) {
+    trouble_ = system_error("create an epoll instance for tagged messages");
+    check_at_ = Deadline::after_ms(1);
+  }
   for (Socket& listener : listeners) acceptor_.listen(std::move(listener), Role::message, membership_.credentials);
 }
 

@@ -149,6 +149,7 @@ class MessageEndpoint final : private MessageFrameHandler {
   Result<std::optional<Handshake>> call(Rank rank);
   void proceed(Peer& target);
   void admit(AcceptedPeer accepted);
+  void poll_for(std::uint32_t events, Peer& other, Side side, int operation);
   void push(Peer& other);
   void serve_links();
   void serve_link(Peer& other, Side side);

@@ -47,8 +47,7 @@ void MessageEndpoint::open_link(Peer& target) {
   if (!called.ok()) return break_link(target, kOut, std::move(called).status());
   target.calling = std::move(called).value();
   if (!target.calling) return retry_later(target);
-  epoll_event event = {EPOLLOUT, {.u64 = 2ULL * link.peer() + kOut}};
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, target.calling->descriptor(), &event);
+  poll_for(EPOLLOUT, target, kOut, EPOLL_CTL_ADD);
 }
 
 void MessageEndpoint::retry_later(Peer& target) {
@@ -67,9 +66,7 @@ void MessageEndpoint::proceed(Peer& target) {
     end_link(target, kOut);
     return retry_later(target);
   }
-  epoll_event event = {EPOLLIN, {.u64 = 2ULL * target.links[kOut].peer() + kOut}};
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, target.calling->descriptor(), &event);
-  if (!done.value()) return;
+  if (!done.value()) return poll_for(EPOLLIN, target, kOut, EPOLL_CTL_MOD);
   AcceptedPeer accepted = std::move(*target.calling).finish();
   target.calling.reset();
   admit(std::move(accepted));
@@ -86,9 +83,17 @@ void MessageEndpoint::admit(AcceptedPeer accepted) {
   if (remote) watch_connection(accepted.socket, 0);
   const bool called = accepted.called;
   link.connect(std::move(accepted), remote ? membership_.protection : Protection::none);
-  epoll_event event = {EPOLLIN, {.u64 = 2ULL * rank + side}};
-  ::epoll_ctl(epoll_.get(), called ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, link.descriptor(), &event);
+  poll_for(EPOLLIN, other, side, called ? EPOLL_CTL_MOD : EPOLL_CTL_ADD);
   push(other);
+}
+
+// Polls a link, or the connection that becomes one, for these events. `operation` is that of epoll_ctl().
+void MessageEndpoint::poll_for(std::uint32_t events, Peer& other, Side side, int operation) {
+  const MessageLink& link = other.links[side];
+  const int descriptor = side == kOut && other.calling ? other.calling->descriptor() : link.descriptor();
+  epoll_event event = {events, {.u64 = 2ULL * link.peer() + side}};
+  if (::epoll_ctl(epoll_.get(), operation, descriptor, &event) == 0) return;
+  break_link(other, side, system_error("poll a connection for tagged messages"));
 }
 
 // ---- Moving data ----
@@ -108,8 +113,7 @@ void MessageEndpoint::push(Peer& other) {
       break_link(other, side, std::move(status));
     } else if (link.unsent() != other.awaits_room[side]) {
       other.awaits_room[side] = link.unsent();
-      epoll_event event = {EPOLLIN | (link.unsent() ? EPOLLOUT : 0U), {.u64 = 2ULL * link.peer() + side}};
-      ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, link.descriptor(), &event);
+      poll_for(EPOLLIN | (link.unsent() ? EPOLLOUT : 0U), other, side, EPOLL_CTL_MOD);
     }
   }
 }
