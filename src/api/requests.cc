@@ -28,20 +28,36 @@ Result<OpenRequest> request_of(tutti_request handle) {
   return found;
 }
 
-Result<std::shared_ptr<MessageEndpoint>> endpoint_of(tutti_comm comm) {
-  const CommHandle* handle = TUTTI_TRY(handle_of(comm));
-  Communicator* runner = handle->runner.load(std::memory_order_acquire);
-  if (runner == nullptr) return no_runner(*handle);
-  return runner->messages();
-}
-
-Result<Rank> peer_of(int peer, tutti_comm comm, MessageDirection direction) {
-  const Rank ranks = TUTTI_TRY(handle_of(comm))->ranks;
+Result<Rank> peer_of(int peer, Rank ranks, MessageDirection direction) {
   const bool receives = direction == MessageDirection::receive;
   if (receives && peer == TUTTI_ANY_RANK) return kAnyRank;
   if (peer >= 0 && static_cast<Rank>(peer) < ranks) return static_cast<Rank>(peer);
   return invalid_argument("peer " + std::to_string(peer) + " is out of range; ranks are 0.." +
                           std::to_string(ranks - 1) + (receives ? ", or TUTTI_ANY_RANK" : ""));
+}
+
+// The rank that a call names, and the endpoint of the calling rank.
+struct Target {
+  Rank peer = 0;
+  std::shared_ptr<MessageEndpoint> endpoint;
+};
+
+Result<Target> target_in(const CommHandle& handle, int peer, MessageDirection direction) {
+  Target target;
+  target.peer = TUTTI_TRY(peer_of(peer, handle.ranks, direction));
+  Communicator* runner = handle.runner.load(std::memory_order_acquire);
+  if (runner == nullptr) return no_runner(handle);
+  target.endpoint = TUTTI_TRY(runner->messages());
+  return target;
+}
+
+// Another thread may end the communicator at any time, but not while the table runs the body. Its endpoint may outlive
+// it, and then refuses messages.
+Result<Target> target_of(tutti_comm comm, int peer, MessageDirection direction) {
+  Result<Target> target = Target();
+  const auto find = [&](const CommHandle& handle) { target = target_in(handle, peer, direction); };
+  if (!CommHandles::instance().visit(comm, find)) return no_communicator(comm);
+  return target;
 }
 
 Status check_call(const MessageCall& call, int type) {
@@ -80,10 +96,11 @@ Status start(const MessageArguments& arguments, tutti_request* request) {
                       static_cast<DataType>(arguments.type),
                       static_cast<std::byte*>(const_cast<void*>(arguments.data))};
   TUTTI_CHECK_OK(check_call(call, arguments.type));
-  call.peer = TUTTI_TRY(peer_of(arguments.peer, arguments.comm, call.direction));
   if (request == nullptr) return invalid_argument("request is null: pass where to put the handle");
+  Target target = TUTTI_TRY(target_of(arguments.comm, arguments.peer, call.direction));
+  call.peer = target.peer;
   OpenRequest open;
-  open.endpoint = TUTTI_TRY(endpoint_of(arguments.comm));
+  open.endpoint = std::move(target.endpoint);
   const bool sends = call.direction == MessageDirection::send;
   open.request = TUTTI_TRY(sends ? open.endpoint->send(call) : open.endpoint->receive(call));
   auto inserted = OpenRequests::instance().insert(std::make_unique<OpenRequest>(open));
@@ -137,9 +154,8 @@ tutti_status tutti_iprobe(int peer, uint64_t tag, tutti_comm comm, int* found, t
   return guarded("tutti_iprobe", [&]() -> Status {
     if (found == nullptr) return invalid_argument("found is null: pass where to put the answer");
     TUTTI_CHECK_OK(tutti::check_message(message));
-    const tutti::Rank source = TUTTI_TRY(tutti::peer_of(peer, comm, MessageDirection::receive));
-    const auto endpoint = TUTTI_TRY(tutti::endpoint_of(comm));
-    const auto info = TUTTI_TRY(endpoint->probe(source, tag));
+    const tutti::Target target = TUTTI_TRY(tutti::target_of(comm, peer, MessageDirection::receive));
+    const auto info = TUTTI_TRY(target.endpoint->probe(target.peer, tag));
     *found = info ? 1 : 0;
     if (info) tutti::write(*info, message);
     return {};

@@ -187,6 +187,27 @@ TEST(Requests, EndWithInvalidUsage_WhenCommunicatorIsDestroyed) {
   TUTTI_EXPECT_OK(tutti_request_destroy(receive));
 }
 
+TEST(Requests, AreRefused_WhenAnotherThreadDestroysCommunicator) {
+  std::vector<tutti_comm> comms(2);
+  TUTTI_EXPECT_OK(tutti_comm_create_all(2, nullptr, comms.data()));
+  std::atomic<int> rounds = 0;
+  tutti_status refused = tutti_ok;
+  std::thread other([&, comm = comms[0]] {
+    std::int32_t received = 0;
+    int found = 0;
+    while (refused != tutti_invalid_argument) {  // The handle is not valid any more.
+      tutti_request request = nullptr;
+      refused = tutti_irecv(&received, 1, tutti_int32, 1, 7, comm, &request);
+      if (refused == tutti_ok) tutti_request_destroy(request);
+      tutti_iprobe(1, 7, comm, &found, nullptr);
+      ++rounds;
+    }
+  });
+  while (rounds < 3) std::this_thread::yield();
+  for (const tutti_comm comm : comms) TUTTI_EXPECT_OK(tutti_comm_leave(comm));
+  other.join();
+}
+
 TEST(Requests, ReceiveMessages_AfterSenderHasLeft) {
   std::vector<tutti_comm> comms(2);
   TUTTI_EXPECT_OK(tutti_comm_create_all(2, nullptr, comms.data()));
