@@ -12,7 +12,7 @@ Status explain_buffer(const CallEntry& entry, const char* buffer, const std::str
 
 Status check_outside_callback(const char* action) {
   if (!in_callback()) return {};
-  return invalid_usage(std::string("a callback of a stream must not wait, but ") + action +
+  return invalid_usage(std::string("a callback must not wait, but ") + action +
                        " does; make the call in another thread, or pass a stream to it");
 }
 

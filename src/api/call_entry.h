@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <utility>
 
 #include "src/api/comm_handle.h"
 #include "src/api/errors.h"
@@ -32,11 +33,23 @@ inline constexpr std::uint64_t kMaxElements = 1ULL << 40;
 extern thread_local constinit int group_depth;
 inline bool in_group() { return group_depth > 0; }
 
-// Value of group_depth while a callback of a stream runs. Calls then take the slow path, which refuses those that wait.
+// Value of group_depth while a callback runs. Calls then take the slow path, which refuses those that wait.
 inline constexpr int kInCallback = -1;
 inline bool in_callback() { return group_depth == kInCallback; }
 
-// Returns an error in a callback of a stream, where `action` could wait for calls behind the callback.
+// Exists while the thread runs a callback of a stream or request, which may be within a group.
+class CallbackScope {
+ public:
+  CallbackScope() = default;
+  ~CallbackScope() { group_depth = outer_depth_; }
+  CallbackScope(const CallbackScope&) = delete;
+  CallbackScope& operator=(const CallbackScope&) = delete;
+
+ private:
+  const int outer_depth_ = std::exchange(group_depth, kInCallback);
+};
+
+// Returns an error in a callback, where `action` could wait for work behind the callback.
 Status check_outside_callback(const char* action);
 // Returns an error within a group: its pending calls may use the communicator. `action` completes the message. Also
 // fails in callbacks, since these functions wait for peers.

@@ -362,7 +362,7 @@ extern "C" {
 
 tutti_status tutti_group_start(void) {
   if (tutti::in_callback()) {
-    return tutti::report("tutti_group_start", tutti::invalid_usage("a callback of a stream must not open a group"));
+    return tutti::report("tutti_group_start", tutti::invalid_usage("a callback must not open a group"));
   }
   ++tutti::group_depth;
   return tutti_ok;

@@ -77,6 +77,13 @@ void cancel(const OpenRequest& open) {
     open.request->wait(Deadline::after_ms(kCancelMs));
 }
 
+// Cancels a request in a callback, which must not wait for it.
+Status cancel_at_once(tutti_request request) {
+  const OpenRequest open = TUTTI_TRY(request_of(request));
+  if (open.request->complete() || open.endpoint->cancel(*open.request)) return {};
+  return check_outside_callback("destroying a request whose data move");
+}
+
 // Arguments of tutti_isend and tutti_irecv.
 struct MessageArguments {
   MessageDirection direction;
@@ -168,6 +175,7 @@ tutti_status tutti_request_wait(tutti_request request, int64_t timeout_ms, tutti
     TUTTI_CHECK_OK(tutti::check_message(message));
     if (timeout_ms < -1)
       return invalid_argument("timeout_ms is " + std::to_string(timeout_ms) + ": pass 0 or more, or -1 for no limit");
+    if (timeout_ms != 0) TUTTI_CHECK_OK(tutti::check_outside_callback("a timeout other than 0"));
     const tutti::OpenRequest open = TUTTI_TRY(tutti::request_of(request));
     complete = open.request->wait(timeout_ms == 0 ? Deadline{0} : Deadline::after_ms(timeout_ms));
     if (!complete) return {};
@@ -184,7 +192,9 @@ tutti_status tutti_request_on_completion(tutti_request request, void (*function)
     if (function == nullptr) return invalid_argument("function is null");
     const tutti::OpenRequest open = TUTTI_TRY(tutti::request_of(request));
     return open.request->on_completion([function, argument](const Status& status) {
-      function(argument, tutti::leave("tutti_request_on_completion", status));
+      const tutti_status code = tutti::leave("tutti_request_on_completion", status);
+      const tutti::CallbackScope scope;
+      function(argument, code);
     });
   });
 }
@@ -192,6 +202,7 @@ tutti_status tutti_request_on_completion(tutti_request request, void (*function)
 tutti_status tutti_request_destroy(tutti_request request) {
   if (request == nullptr) return tutti_ok;
   return guarded("tutti_request_destroy", [&]() -> Status {
+    if (tutti::in_callback()) TUTTI_CHECK_OK(tutti::cancel_at_once(request));
     const auto open = tutti::OpenRequests::instance().remove(request);
     if (open == nullptr) return tutti::no_request(request);
     tutti::cancel(*open);

@@ -6,13 +6,9 @@
 namespace tutti {
 namespace {
 
-// The thread of the stream runs only work of streams, so its depth is 0 outside of callbacks.
 void run_callback(void (*function)(void*, tutti_status), void* argument, const Status& status) {
   if (!status.ok()) report("stream", status);
-  struct Context {
-    Context() { group_depth = kInCallback; }
-    ~Context() { group_depth = 0; }
-  } const context;
+  const CallbackScope scope;
   function(argument, static_cast<tutti_status>(status.code()));
 }
 

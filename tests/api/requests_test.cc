@@ -249,6 +249,52 @@ TEST(Requests, CallFunctionWithStatusAndMessage) {
   TUTTI_EXPECT_OK(tutti_request_destroy(receive));
 }
 
+struct CallsWithinCallback {
+  tutti_comm comm = nullptr;
+  tutti_request own = nullptr, other = nullptr;
+  std::string wait, poll, group, reduce, destroy;
+  std::atomic<bool> done = false;
+  static std::string result(tutti_status status) { return status == tutti_ok ? "ok" : last_error(); }
+  static void make(void* self, tutti_status) {
+    auto& calls = *static_cast<CallsWithinCallback*>(self);
+    float value = 0;
+    calls.wait = result(tutti_request_wait(calls.own, 1, nullptr));
+    calls.poll = result(tutti_request_wait(calls.own, 0, nullptr));
+    calls.group = result(tutti_group_start());
+    calls.reduce = result(tutti_all_reduce(&value, &value, 1, tutti_float32, tutti_sum, calls.comm, nullptr));
+    calls.destroy = result(tutti_request_destroy(calls.other));
+    calls.done = true;
+  }
+};
+
+TEST(Requests, MustNotBeAwaitedInCallback) {
+  const Ranks ranks(2);
+  std::vector<std::int32_t> received(1);
+  for (const bool complete_before : {false, true}) {
+    CallsWithinCallback calls;
+    calls.comm = ranks[1];
+    calls.own = irecv(received, 0, 7, ranks[1]);
+    calls.other = irecv(received, 0, 8, ranks[1]);
+    if (complete_before) {
+      EXPECT_EQ(outcome(isend({1}, 1, 7, ranks[0])), "ok");
+      TUTTI_EXPECT_OK(tutti_request_wait(calls.own, kHangMs, nullptr));
+    }
+    TUTTI_EXPECT_OK(tutti_group_start());
+    TUTTI_EXPECT_OK(tutti_request_on_completion(calls.own, CallsWithinCallback::make, &calls));
+    TUTTI_EXPECT_OK(tutti_group_end());  // The callback restores the group.
+    if (!complete_before) EXPECT_EQ(outcome(isend({1}, 1, 7, ranks[0])), "ok");
+    while (!calls.done) std::this_thread::yield();
+    EXPECT_EQ(calls.wait,
+              "tutti_request_wait: a callback must not wait, but a timeout other than 0 does; make the call in another "
+              "thread, or pass a stream to it");
+    EXPECT_EQ(calls.poll, "ok");
+    EXPECT_EQ(calls.group, "tutti_group_start: a callback must not open a group");
+    EXPECT_NE(calls.reduce, "ok");
+    EXPECT_EQ(calls.destroy, "ok");
+    TUTTI_EXPECT_OK(tutti_request_destroy(calls.own));
+  }
+}
+
 TEST(Requests, AreCancelledByDestroy) {
   const Ranks ranks(2);
   Completion completions[2];
