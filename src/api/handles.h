@@ -69,7 +69,7 @@ class HandleTable {
   }
 
  private:
-  static constexpr std::uint32_t kEntries = 1 << 12;
+  static constexpr std::uint32_t kEntries = kind == HandleKind::request ? 1 << 16 : 1 << 12;
   struct Entry {
     std::atomic<std::uint64_t> word = 0;
     T* object = nullptr;

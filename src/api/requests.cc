@@ -95,6 +95,14 @@ struct MessageArguments {
   tutti_comm comm;
 };
 
+// Starts a message whose handle exists.
+Status start_as(void* handle, const MessageCall& call, const std::shared_ptr<MessageEndpoint>& endpoint) {
+  const bool sends = call.direction == MessageDirection::send;
+  RequestPointer request = TUTTI_TRY(sends ? endpoint->send(call) : endpoint->receive(call));
+  OpenRequests::instance().visit(handle, [&](OpenRequest& open) { open = {std::move(request), endpoint}; });
+  return {};
+}
+
 Status start(const MessageArguments& arguments, tutti_request* request) {
   MessageCall call = {arguments.direction,
                       0,
@@ -104,19 +112,17 @@ Status start(const MessageArguments& arguments, tutti_request* request) {
                       static_cast<std::byte*>(const_cast<void*>(arguments.data))};
   TUTTI_CHECK_OK(check_call(call, arguments.type));
   if (request == nullptr) return invalid_argument("request is null: pass where to put the handle");
-  Target target = TUTTI_TRY(target_of(arguments.comm, arguments.peer, call.direction));
+  const Target target = TUTTI_TRY(target_of(arguments.comm, arguments.peer, call.direction));
   call.peer = target.peer;
-  OpenRequest open;
-  open.endpoint = std::move(target.endpoint);
-  const bool sends = call.direction == MessageDirection::send;
-  open.request = TUTTI_TRY(sends ? open.endpoint->send(call) : open.endpoint->receive(call));
-  auto inserted = OpenRequests::instance().insert(std::make_unique<OpenRequest>(open));
-  if (!inserted.ok()) {
-    cancel(open);
-    return std::move(inserted).status();
+  // The handle comes first, so that no message starts without one.
+  void* handle = TUTTI_TRY(OpenRequests::instance().insert(std::make_unique<OpenRequest>()));
+  Status started = caught([&] { return start_as(handle, call, target.endpoint); });
+  if (started.ok()) {
+    *request = static_cast<tutti_request>(handle);
+  } else {
+    OpenRequests::instance().remove(handle);
   }
-  *request = static_cast<tutti_request>(inserted.value());
-  return {};
+  return started;
 }
 
 void write(const MessageInfo& info, tutti_message* message) {

@@ -312,6 +312,21 @@ TEST(Requests, AreCancelledByDestroy) {
   exchange(ranks[0], ranks[1], 8, 2);
 }
 
+TEST(Requests, SendNothing_WhenAllHandlesAreInUse) {
+  const Ranks ranks(1);
+  std::vector<std::int32_t> value = {1};
+  std::vector<tutti_request> requests;
+  tutti_request request = nullptr;
+  while (tutti_irecv(value.data(), 1, tutti_int32, 0, 7, ranks[0], &request) == tutti_ok) requests.push_back(request);
+  EXPECT_EQ(requests.size(), 65536U);
+  EXPECT_EQ(tutti_isend(value.data(), 1, tutti_int32, 0, 8, ranks[0], &request), tutti_invalid_usage);
+  EXPECT_EQ(last_error(), "tutti_isend: all 65536 handles of this kind are in use: destroy some");
+  int found = 1;
+  TUTTI_EXPECT_OK(tutti_iprobe(0, 8, ranks[0], &found, nullptr));
+  EXPECT_EQ(found, 0);
+  for (const tutti_request each : requests) TUTTI_EXPECT_OK(tutti_request_destroy(each));
+}
+
 TEST(Requests, RejectInvalidArguments) {
   const Ranks ranks(2);
   tutti_request request = nullptr;
