@@ -16,6 +16,11 @@ Status check_outside_callback(const char* action) {
                        " does; make the call in another thread, or pass a stream to it");
 }
 
+Status check_timeout(std::int64_t timeout_ms) {
+  if (timeout_ms >= -1) return {};
+  return invalid_argument("timeout_ms is " + std::to_string(timeout_ms) + ": pass 0 or more, or -1 for no limit");
+}
+
 Status check_type(int type) {
   if (static_cast<std::uint32_t>(type) < kDataTypes) return {};
   return invalid_argument("invalid data type " + std::to_string(type) +

@@ -67,6 +67,9 @@ void abort_pending(const CommHandle& handle, const Status& reason);
 // `unequal`: arguments of all_to_all_v, copied if the call is deferred.
 [[gnu::noinline]] tutti_status enter_slowly(CallEntry entry, const Unequal* unequal = nullptr);
 
+// Returns an error unless the time limit of a function that waits is valid: 0 or more, or -1.
+Status check_timeout(std::int64_t timeout_ms);
+
 // Return an error unless the type is known, and unless it supports the reduction.
 [[gnu::cold]] Status check_type(int type);
 Status check_supported(DataType type, Reduction reduction);

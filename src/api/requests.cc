@@ -179,8 +179,7 @@ tutti_status tutti_request_wait(tutti_request request, int64_t timeout_ms, tutti
   bool complete = false;
   const tutti_status status = guarded("tutti_request_wait", [&]() -> Status {
     TUTTI_CHECK_OK(tutti::check_message(message));
-    if (timeout_ms < -1)
-      return invalid_argument("timeout_ms is " + std::to_string(timeout_ms) + ": pass 0 or more, or -1 for no limit");
+    TUTTI_CHECK_OK(tutti::check_timeout(timeout_ms));
     if (timeout_ms != 0) TUTTI_CHECK_OK(tutti::check_outside_callback("a timeout other than 0"));
     const tutti::OpenRequest open = TUTTI_TRY(tutti::request_of(request));
     complete = open.request->wait(timeout_ms == 0 ? Deadline{0} : Deadline::after_ms(timeout_ms));

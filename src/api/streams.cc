@@ -34,6 +34,12 @@ Status no_event(tutti_event handle) {
   return invalid_argument("invalid event: it was destroyed, or created before fork()");
 }
 
+// Returns whether the event was reached in this time.
+Result<bool> await_event(tutti_event handle, std::int64_t timeout_ms) {
+  TUTTI_CHECK_OK(check_outside_callback("synchronizing"));
+  return TUTTI_TRY(event_of(handle))->synchronize_for(timeout_ms);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Stream>> stream_of(tutti_stream handle) {
@@ -142,13 +148,15 @@ tutti_status tutti_stream_wait(tutti_stream stream, tutti_event event) {
   });
 }
 
-tutti_status tutti_event_synchronize(tutti_event event) { return tutti_event_synchronize_for(event, -1); }
+tutti_status tutti_event_synchronize(tutti_event event) {
+  return guarded("tutti_event_synchronize", [&] { return tutti::await_event(event, -1).status(); });
+}
 
 tutti_status tutti_event_synchronize_for(tutti_event event, int64_t timeout_ms) {
   bool reached = false;
-  const tutti_status status = guarded("tutti_event_synchronize", [&]() -> Status {
-    TUTTI_CHECK_OK(tutti::check_outside_callback("synchronizing"));
-    reached = TUTTI_TRY(tutti::event_of(event))->synchronize_for(timeout_ms);
+  const tutti_status status = guarded("tutti_event_synchronize_for", [&]() -> Status {
+    TUTTI_CHECK_OK(tutti::check_timeout(timeout_ms));
+    reached = TUTTI_TRY(tutti::await_event(event, timeout_ms));
     return {};
   });
   return status == tutti_ok && !reached ? tutti_in_progress : status;

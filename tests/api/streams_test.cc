@@ -197,6 +197,8 @@ TEST_F(StreamTest, EventSynchronizeForLeavesCallRunning_WhenTimePasses) {
   ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
   ASSERT_EQ(tutti_event_create(&event), tutti_ok);
   EXPECT_EQ(tutti_event_synchronize_for(event, 0), tutti_ok);  // The event was never recorded.
+  EXPECT_EQ(tutti_event_synchronize_for(event, -2), tutti_invalid_argument);
+  EXPECT_EQ(last_error(), "tutti_event_synchronize_for: timeout_ms is -2: pass 0 or more, or -1 for no limit");
   fake_->held = true;
   EXPECT_EQ(all_reduce(1, stream), tutti_ok);
   EXPECT_EQ(tutti_event_record(event, stream), tutti_ok);
