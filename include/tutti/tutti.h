@@ -421,7 +421,7 @@ TUTTI_API tutti_status tutti_group_simulate_end(double* time_us);
 
 /* Errors of messages with tags
  *   Different counts or types: tutti_invalid_usage. A send of up to 64 KiB may succeed before.
- *   Failures: requests end within about a second after an abort, a failure, or the death or leaving of their peer.
+ *   Failures: requests end within about a second after an abort, a failure, a death, or the leaving of a named peer.
  *   Finalize, destroy, leave: incomplete requests end with tutti_invalid_usage. */
 
 typedef struct tutti_request_handle* tutti_request;
@@ -452,8 +452,8 @@ TUTTI_API tutti_status tutti_iprobe(int peer, uint64_t tag, tutti_comm comm, int
 TUTTI_API tutti_status tutti_request_wait(tutti_request request, int64_t timeout_ms, tutti_message* message);
 
 /* Calls function(argument, status) once the request is complete: at once if it is, else from the library's thread, or
- * from the thread that ends the communicator.
- *   function: must not wait for peers or end communicators. Within it tutti_last_error(NULL) describes the failure. */
+ * from the thread that ends the communicator. That may be after tutti_request_destroy has returned.
+ *   function: must not wait or end communicators (tutti_invalid_usage). tutti_last_error(NULL) has its message. */
 TUTTI_API tutti_status tutti_request_on_completion(tutti_request request, void (*function)(void*, tutti_status),
                                                    void* argument);
 
