@@ -12,8 +12,8 @@ import torch.distributed as dist
 from tutti._api import Type, c
 from tutti._errors import check
 
-from ._python_tensors import (ScopedReduction, blocks, check_count, check_tensors, copy_from, elements_of, empty_flat, finish,
-                              flat_copy, only, readable, reducible_type, writable)
+from ._python_tensors import (ScopedReduction, blocks, check_count, check_equally_many, check_tensors, copy_from, elements_of,
+                              empty_flat, finish, flat_copy, only, readable, reducible_type, writable)
 
 Tensors = Sequence[torch.Tensor]
 
@@ -137,6 +137,7 @@ class Collectives:
         return self.all_gather_single_coalesced([output], [given], opts)
 
     def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
+        check_equally_many("all_gather", outputs, inputs)
         for output, given in zip(outputs, inputs):
             check_tensors("all_gather", [output, given], given)
             check_count("all_gather", output, given.numel() * self._size)
@@ -166,7 +167,10 @@ class Collectives:
         return self._start(opts, list(tensors), call)
 
     def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
+        if len(outputs) != self._size:
+            raise ValueError(f"all_gather_coalesced: got {len(outputs)} lists of outputs; pass {self._size} (world_size)")
         for tensors in outputs:
+            check_equally_many("all_gather_coalesced", tensors, inputs)
             for output, given in zip(tensors, inputs):
                 check_tensors("all_gather_coalesced", [output, given], given)
                 check_count("all_gather_coalesced", output, given.numel())
@@ -184,6 +188,7 @@ class Collectives:
         return self.reduce_scatter_single_coalesced([output], [given], opts)
 
     def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
+        check_equally_many("reduce_scatter", outputs, inputs)
         for output, given in zip(outputs, inputs):
             check_tensors("reduce_scatter", [output, given], given)
             check_count("reduce_scatter", given, output.numel() * self._size)

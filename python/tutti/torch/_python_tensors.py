@@ -133,6 +133,11 @@ def check_tensors(operation: str, tensors: Sequence[torch.Tensor], other: torch.
             raise ValueError(f"{operation}: tensors have types {tensor.dtype} and {other.dtype}; use one type")
 
 
+def check_equally_many(operation: str, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
+    if len(outputs) != len(inputs):
+        raise ValueError(f"{operation}: got {len(inputs)} inputs and {len(outputs)} outputs; pass equally many")
+
+
 def check_count(operation: str, tensor: torch.Tensor, count: int) -> None:
     if tensor.numel() != count:
         raise ValueError(f"{operation}: a tensor has {tensor.numel()} elements; it must have {count}")

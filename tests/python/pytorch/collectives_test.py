@@ -373,6 +373,8 @@ def wrong_arguments(rank, size):
     raises(lambda: dist.all_gather_into_tensor(torch.zeros(size * 2 + 1), torch.zeros(2)))
     raises(lambda: dist.reduce_scatter_tensor(torch.zeros(2), torch.zeros(size * 2 + 1)))
     raises(lambda: dist.all_gather([torch.zeros(2)] * size, torch.zeros(3)))
+    raises(lambda: dist.all_gather_coalesced([[torch.zeros(2)]] * (size + 1), [torch.zeros(2)]), "lists of outputs")
+    raises(lambda: dist.all_gather_coalesced([[]] * size, [torch.zeros(2)]), "all_gather_coalesced")
     raises(lambda: dist.all_to_all_single(torch.zeros(size, 2), torch.zeros(size, 2), [size + 1] * size, [1] * size))
 
 
