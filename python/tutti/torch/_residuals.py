@@ -38,6 +38,13 @@ def _unwrapped(backend: Any) -> Any:
 
 def attach(backend: Any, buffer: torch.Tensor, residual: torch.Tensor) -> None:
     """Adds what compressed sums of `buffer` lose to the next sum. `residual` keeps it, in float32."""
+    for name, tensor in (("buffer", buffer), ("residual", residual)):
+        if tensor.device.type != "cpu" or tensor.layout != torch.strided or not tensor.is_contiguous():
+            raise ValueError(f"the {name} is a tensor of shape {tuple(tensor.shape)} on {tensor.device}; it must be a contiguous "
+                             "CPU tensor")
+    if residual.dtype != torch.float32 or residual.numel() != buffer.numel():
+        raise ValueError(f"the residual has {residual.numel()} elements of {residual.dtype}; it must have {buffer.numel()} "
+                         "of torch.float32, as many as the buffer")
     backend = _unwrapped(backend)
     if hasattr(backend, "attach_residual"):
         backend.attach_residual(buffer, residual)

@@ -6,6 +6,8 @@ import torch
 import torch.distributed as dist
 from harness import case, main, raises, same, values
 
+from tutti.torch import attach_residual
+
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 UNSIGNED = [torch.uint16, torch.uint32, torch.uint64]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -375,6 +377,9 @@ def wrong_arguments(rank, size):
     raises(lambda: dist.all_gather([torch.zeros(2)] * size, torch.zeros(3)))
     raises(lambda: dist.all_gather_coalesced([[torch.zeros(2)]] * (size + 1), [torch.zeros(2)]), "lists of outputs")
     raises(lambda: dist.all_gather_coalesced([[]] * size, [torch.zeros(2)]), "all_gather_coalesced")
+    raises(lambda: attach_residual(torch.zeros(8), torch.zeros(4)), "4 elements")
+    raises(lambda: attach_residual(torch.zeros(8), torch.zeros(8, dtype=torch.float64)), "float64")
+    raises(lambda: attach_residual(torch.zeros(8, 8).t(), torch.zeros(8, 8)), "buffer", "contiguous")
     raises(lambda: dist.all_to_all_single(torch.zeros(size, 2), torch.zeros(size, 2), [size + 1] * size, [1] * size))
 
 

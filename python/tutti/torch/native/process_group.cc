@@ -153,9 +153,6 @@ bool ProcessGroupTutti::add_to_section(const WorkPtr& work) {
 }
 
 void ProcessGroupTutti::attach_residual(const at::Tensor& buffer, const at::Tensor& residual) {
-  TORCH_CHECK(buffer.is_contiguous() && residual.is_contiguous() && residual.scalar_type() == at::kFloat &&
-                  residual.numel() == buffer.numel(),
-              "the residual must be a contiguous float32 tensor with as many elements as the contiguous buffer");
   const auto attach = [buffer, residual](tutti_comm comm) {
     check(tutti_residual_attach(buffer.data_ptr(), static_cast<size_t>(buffer.numel()),
                                 reducible_type(buffer.scalar_type()), residual.data_ptr<float>(), comm));
