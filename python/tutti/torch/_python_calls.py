@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 from tutti import _options
-from tutti._api import CommOptions, Status, UniqueIdStruct, c
+from tutti._api import CommOptions, UniqueIdStruct, c
 from tutti._errors import check
 
 from ._options import Options
@@ -203,7 +203,3 @@ class Communicator:
         handle, self._handle = self._handle, None
         if handle is not None:
             c.comm_leave(handle)
-
-    def failed(self) -> bool:
-        status = ctypes.c_int()
-        return self._handle is not None and c.comm_async_error(self._handle, status) == 0 and status.value != Status.ok

@@ -49,10 +49,4 @@ void Communicator::leave() {
   views_.clear();
 }
 
-std::string Communicator::error() const {
-  tutti_status status = tutti_ok;
-  if (comm_ == nullptr || tutti_comm_async_error(comm_, &status) != tutti_ok || status == tutti_ok) return "";
-  return tutti_last_error(comm_);
-}
-
 }  // namespace tutti_torch

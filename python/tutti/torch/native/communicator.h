@@ -37,9 +37,6 @@ class Communicator {
   // Ends the use of the communicator. Idempotent.
   void leave();
 
-  // Returns the communicator's error, or "" if it works. Any thread may call it.
-  std::string error() const;
-
  private:
   tutti_comm comm_;
   std::chrono::milliseconds timeout_;

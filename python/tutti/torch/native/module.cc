@@ -21,8 +21,6 @@ ProcessGroupTutti& group_of(const c10::intrusive_ptr<c10d::Backend>& backend) {
   return *group;
 }
 
-std::string failure(const c10::intrusive_ptr<c10d::Backend>& backend) { return group_of(backend).failure(); }
-
 void attach_residual(const c10::intrusive_ptr<c10d::Backend>& backend, const at::Tensor& buffer,
                      const at::Tensor& residual) {
   group_of(backend).attach_residual(buffer, residual);
@@ -49,7 +47,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
              py::call_guard<py::gil_scoped_release>());
   module.def("detach_residual", &detach_residual, py::arg("backend"), py::arg("buffer"),
              py::call_guard<py::gil_scoped_release>());
-  module.def("failure", &failure, py::arg("backend"), py::call_guard<py::gil_scoped_release>());
 }
 
 }  // namespace tutti_torch

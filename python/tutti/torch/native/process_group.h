@@ -56,10 +56,9 @@ class ProcessGroupTutti : public c10d::Backend {
   WorkPtr endCoalescing() override;
   void abort();
   void shutdown();
-  // Returns the failure of the communicator, or "".
-  std::string failure() const { return communicator_->error(); }
 
-  // Error feedback of compressed sums; see tutti_residual_attach. Wait for earlier calls. The tensors are contiguous.
+  // Error feedback of compressed sums; see tutti_residual_attach. Wait for earlier calls. tutti/torch/_residuals.py
+  // checks the tensors.
   void attach_residual(const at::Tensor& buffer, const at::Tensor& residual);
   void detach_residual(const at::Tensor& buffer);
 
