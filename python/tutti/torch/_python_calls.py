@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import ctypes
 import datetime
+import os
+import sys
 import threading
 import weakref
 from typing import Any, Callable, Deque, Dict, List, Optional
@@ -55,6 +57,7 @@ class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.
         self._base: Optional[torch.futures.Future] = None
         self._future: Optional[torch.futures.Future] = None
         self._lock = threading.Lock()
+        self._queue: Optional[CallQueue] = None  # Set when the call is queued.
 
     def run(self, call: Callable[[], object]) -> None:
         try:
@@ -69,6 +72,9 @@ class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.
             base.set_result(self._outputs)
 
     def wait(self, timeout: datetime.timedelta = datetime.timedelta(0)) -> bool:
+        # A thread with a timeout must not make the call itself, because the call has its own timeout.
+        if self._queue is not None and not timeout:
+            self._queue.help(self)
         if not self._done.wait(timeout.total_seconds() or None):
             raise RuntimeError(f"the operation has not completed within {timeout}; increase the timeout")
         if self._error is not None:
@@ -118,6 +124,7 @@ class CallQueue:
         self._runner = 0  # Identifier of the thread that runs calls; 0: none.
         self._thread: Optional[threading.Thread] = None
         self._stopped = False
+        self._process = os.getpid()
 
     def submit(self, work: Work, call: Callable[[], object], is_async: bool) -> None:
         me = threading.get_ident()
@@ -125,6 +132,7 @@ class CallQueue:
             nested = self._runner == me
             inline = nested or (not self._runner and not self._pending and (self._stopped or not is_async))
             if not inline:
+                work._queue = self
                 self._pending.append((work, call))
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._work, args=(weakref.ref(self),), daemon=True)
@@ -137,6 +145,15 @@ class CallQueue:
             with self._changed:
                 self._runner = 0
                 self._changed.notify_all()
+
+    def help(self, work: Work) -> None:
+        """Runs pending calls until `work` has completed, if this thread runs a call, so that no other thread can."""
+        while self._runner == threading.get_ident() and not work._done.is_set():
+            with self._changed:
+                if not self._pending:
+                    return
+                first, call = self._pending.popleft()
+            first.run(call)
 
     @staticmethod
     def _work(reference: Any) -> None:
@@ -151,7 +168,7 @@ class CallQueue:
         with self._changed:
             self._changed.wait_for(lambda: not self._runner and (self._stopped or self._pending), timeout=1.0)
             if self._runner or not self._pending:
-                return not self._stopped
+                return not self._stopped or bool(self._pending)
             work, call = self._pending.popleft()
             self._runner = threading.get_ident()
         work.run(call)
@@ -160,13 +177,22 @@ class CallQueue:
             self._changed.notify_all()
         return True
 
-    def stop(self) -> None:
-        """Waits until all calls have completed, and ends the thread. In a callback of a call: does not wait."""
+    def stop(self) -> bool:
+        """Waits until all calls have completed, and ends the thread. In a callback of a call: does not wait.
+
+        Returns false if the calls cannot complete: in a child of fork(), and at the end of the interpreter, which has
+        stopped the queue's thread.
+        """
+        if self._process != os.getpid():
+            return False
+        if sys.is_finalizing():  # No other thread runs Python, and one may have stopped with the lock.
+            return not self._runner and not self._pending
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
             if self._runner != threading.get_ident():
                 self._changed.wait_for(lambda: not self._runner and not self._pending)
+        return True
 
 
 class Communicator:

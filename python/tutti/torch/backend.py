@@ -197,8 +197,8 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._comm.abort()
 
     def shutdown(self) -> None:
-        self._queue.stop()
-        self._comm.leave()
+        if self._queue.stop():
+            self._comm.leave()
 
     def __del__(self) -> None:
         if hasattr(self, "_queue"):

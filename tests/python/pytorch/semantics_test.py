@@ -93,6 +93,30 @@ def callback_blocks_in_a_call(rank, size):
 
 
 @case
+def callback_waits_for_a_pending_call(rank, size):
+    if size == 1:
+        return
+    later = []
+
+    def wait_for_later(future):
+        later[0].wait()
+        return future.value()
+
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        first = dist.barrier(async_op=True).get_future().then(wait_for_later)
+        later.append(dist.all_reduce(torch.ones(5), async_op=True))
+        store.set("later", "queued")
+    else:
+        store.wait(["later"])
+        first = dist.barrier(async_op=True).get_future()
+        later.append(dist.all_reduce(torch.ones(5), async_op=True))
+    first.wait()
+    later[0].wait()
+    same(later[0].result()[0], torch.full((5,), float(size)))
+
+
+@case
 def wait_with_timeout_raises(rank, size):
     if size == 1:
         return
