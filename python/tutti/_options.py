@@ -38,7 +38,7 @@ def _milliseconds(name: str, seconds: Any) -> int:
         return -1
     if not isinstance(seconds, (int, float)) or not seconds > 0:
         raise InvalidArgument(f"{name} is {seconds!r}; it must be a number of seconds above 0, or math.inf for no limit")
-    return max(1, round(seconds * 1000))
+    return max(1, round(min(seconds * 1000, _LONGEST_MS)))
 
 
 def limit_ms(timeout: Any) -> int:
