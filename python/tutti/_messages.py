@@ -51,7 +51,7 @@ class _Forgotten:
         self._limit = max(_SWEEP, 2 * len(self._requests))
 
 
-_forgotten = _Forgotten()
+forgotten = _Forgotten()
 
 
 class Request:
@@ -134,7 +134,7 @@ class Request:
 
     def __del__(self) -> None:
         if self._handle is not None:
-            _forgotten.add(self._handle, self._array)
+            forgotten.add(self._handle, self._array)
 
     def __repr__(self) -> str:
         state = "in progress" if not self.done() else "done" if isinstance(self._ended, Message) else "failed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import ctypes
 import datetime
+import math
 import os
 import sys
 import threading
@@ -43,7 +44,8 @@ def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Any:
 
 def options_of(options: Options, name: str, timeout: datetime.timedelta) -> Dict[str, Any]:
     given = {key: value for key, value in vars(options).items() if value}
-    return {"name": name, "timeout": timeout.total_seconds(), "init_timeout": timeout.total_seconds(), **given}
+    limit = timeout.total_seconds() if timeout > datetime.timedelta(0) else math.inf
+    return {"name": name, "timeout": limit, "init_timeout": limit, **given}
 
 
 class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.Work):  # type: ignore[misc, name-defined]

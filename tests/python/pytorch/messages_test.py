@@ -7,6 +7,8 @@ import torch
 import torch.distributed as dist
 from harness import case, main, raises, same, values
 
+import tutti.torch
+
 
 @case
 def ring(rank, size):
@@ -125,6 +127,23 @@ def receive_with_timeout_raises(rank, size):
     dist.isend(torch.full((10,), 2.0), (rank + 1) % size, tag=11).wait()
     request.wait()
     same(received, torch.full((10,), 2.0))
+
+
+@case
+def wrong_peers_and_tags_are_refused(rank, size):
+    group = dist.group.WORLD
+    for peer in (-1, size):
+        raises(lambda: group.recv([torch.zeros(1)], peer, 0), "out of range")
+        raises(lambda: group.send([torch.zeros(1)], peer, 0), "out of range")
+    raises(lambda: group.recv([torch.zeros(1)], 0, -1), "negative")
+
+
+@case
+def short_timeouts_pass(rank, size):
+    if tutti.torch.path() == "C++":
+        return  # It gets whole milliseconds, and 0 is no timeout.
+    request = dist.irecv(torch.zeros(10), (rank - 1) % size, tag=13)
+    raises(lambda: request.wait(datetime.timedelta(microseconds=1)), "recv")
 
 
 @case
