@@ -23,27 +23,32 @@ class _Feedback:
                 return
             _residuals.detach(self._backend, known[0])
         # DDP rebuilds its buckets after the first step, with other parameters in them, so residuals begin anew.
-        residual = torch.zeros(buffer.numel(), dtype=torch.float32)
+        residual = torch.zeros(buffer.numel(), dtype=torch.float32, device="cpu")
         _residuals.attach(self._backend, buffer, residual)
         self._attached[index] = (buffer, residual)
 
 
-def compress_hook(format: str, error_feedback: bool = True) -> Callable[[Any, Any], torch.futures.Future]:
-    """Returns a hook that averages gradients in a compressed format. All ranks call it, since it creates a process group.
+def compress_hook(format: str, error_feedback: bool = True, group: Any = None) -> Callable[[Any, Any], torch.futures.Future]:
+    """Returns a hook that averages gradients in a compressed format.
+
+    All ranks of `group` call it, since it creates a process group of these ranks.
 
         model.register_comm_hook(None, tutti.torch.compress_hook("int8"))
 
     format:         as in tutti.torch.Options.compression
     error_feedback: adds what the compression of a step loses to the gradients of the next step
+    group:          process_group of the model; None: the default group
     """
-    group = dist.new_group(backend="tutti", pg_options=Options(compression=format))
-    feedback = _Feedback(group) if error_feedback else None
+    ranks = None if group is None else dist.get_process_group_ranks(group)
+    averaging = dist.new_group(ranks, backend="tutti", pg_options=Options(compression=format),
+                               use_local_synchronization=ranks is not None)
+    feedback = _Feedback(averaging) if error_feedback else None
 
     def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         buffer = bucket.buffer()
         if feedback is not None:
             feedback.attach(bucket.index(), buffer)
-        work = dist.all_reduce(buffer, op=dist.ReduceOp.AVG, group=group, async_op=True)
+        work = dist.all_reduce(buffer, op=dist.ReduceOp.AVG, group=averaging, async_op=True)
         return work.get_future().then(lambda future: future.value()[0])
 
     return hook

@@ -11,6 +11,8 @@ import torch
 import torch.distributed as dist
 from harness import case, main, raises, same, values
 
+import tutti.torch
+
 # Before 2.14 PyTorch refuses monitored barriers of all backends but Gloo, and splits only groups of GPUs.
 HAS_MONITORED_BARRIER = HAS_SPLIT = hasattr(dist.Backend, "_ensure_backend_registered")
 
@@ -143,6 +145,21 @@ def groups_of_some_ranks(rank, size):
             same(tensor, torch.full((3,), float(sum(members))))
             assert dist.get_backend(group) == dist.get_backend()
             dist.destroy_process_group(group)
+
+
+@case
+def compress_hook_averages_over_its_group(rank, size):
+    class Bucket:
+        def index(self):
+            return 0
+
+        def buffer(self):
+            return torch.full((64,), float(rank))
+
+    group = dist.new_group([size - 1])
+    if rank == size - 1:
+        hook = tutti.torch.compress_hook("int8", group=group)
+        same(hook(None, Bucket()).wait(), torch.full((64,), float(size - 1)))
 
 
 @case
