@@ -52,16 +52,16 @@ def _same_block(sent: torch.Tensor, ranks: int) -> Any:
 def _sum_sparse(tensor: torch.Tensor, ranks: int, comm: Any) -> None:
     tensor_in = tensor.coalesce()
     indices, values = tensor_in.indices().t().contiguous(), tensor_in.values().contiguous()
-    own, counts = torch.tensor([values.shape[0]]), torch.empty(ranks, dtype=torch.int64)
+    own, counts = torch.tensor([values.shape[0]], device="cpu"), torch.empty(ranks, dtype=torch.int64, device="cpu")
     check(c.all_gather(own.data_ptr(), counts.data_ptr(), 1, int(Type.int64), comm, None))
     rows: List[int] = counts.tolist()
     parts = []
     for piece in (indices, values):
         row = piece[0:1].numel() if piece.shape[0] else max(1, int(torch.Size(piece.shape[1:]).numel()))
-        everything = torch.empty((sum(rows), *piece.shape[1:]), dtype=piece.dtype)
+        everything = torch.empty((sum(rows), *piece.shape[1:]), dtype=piece.dtype, device="cpu")
         _exchange(piece, _same_block(piece, ranks), everything, [count * row for count in rows], comm)
         parts.append(everything.split(rows))
-    result = functools.reduce(torch.add, (torch.sparse_coo_tensor(i.t(), v, tensor.shape) for i, v in zip(*parts)))
+    result = functools.reduce(torch.add, (torch.sparse_coo_tensor(i.t(), v, tensor.shape, device="cpu") for i, v in zip(*parts)))
     tensor.copy_(result.coalesce())
 
 

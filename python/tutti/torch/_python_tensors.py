@@ -53,7 +53,7 @@ class ScopedReduction:
         self._created = False
         state = op.__getstate__() if hasattr(op, "__getstate__") else None
         if isinstance(state, tuple) and len(state) == 2 and state[1] is not None:
-            scalar = torch.as_tensor(state[1]).to("cpu", tensor.dtype).reshape(1).contiguous()
+            scalar = torch.as_tensor(state[1], device="cpu").to(tensor.dtype).reshape(1).contiguous()
             made = ctypes.c_int32()
             check(c.reduction_create_pre_mul_sum(scalar.data_ptr(), reducible_type(tensor), comm, made))
             self.number = made.value
@@ -103,7 +103,7 @@ def copy_from(flat: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
 
 
 def empty_flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    return torch.empty(sum(tensor.numel() for tensor in tensors), dtype=tensors[0].dtype)
+    return torch.empty(sum(tensor.numel() for tensor in tensors), dtype=tensors[0].dtype, device="cpu")
 
 
 def blocks(counts: Sequence[int]) -> Any:

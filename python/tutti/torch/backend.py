@@ -125,7 +125,7 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         return self.end_coalescing()
 
     def barrier(self, opts: Any = None) -> Work:
-        token = torch.zeros(1, dtype=torch.uint8)
+        token = torch.zeros(1, dtype=torch.uint8, device="cpu")
 
         def call(comm: Any) -> None:
             check(c.all_reduce(token.data_ptr(), token.data_ptr(), 1, int(Type.uint8), 3, comm, None))

@@ -356,6 +356,20 @@ def objects(rank, size):
 
 
 @case
+def default_device_is_not_the_cpu(rank, size):
+    ones, lists = torch.ones(3), [torch.zeros(3) for _ in range(size)]
+    sparse = torch.ones(3).to_sparse()
+    with torch.device("meta"):
+        dist.barrier()
+        dist.all_gather(lists, ones)
+        dist.all_reduce(sparse)
+        dist.all_reduce(ones)
+    same(ones, torch.full((3,), float(size)))
+    same(lists[-1], torch.ones(3))
+    same(sparse.to_dense(), torch.full((3,), float(size)))
+
+
+@case
 def tensors_with_gradients(rank, size):
     parameter = torch.nn.Parameter(values(rank, (4, 3), torch.float32))
     with torch.no_grad():
