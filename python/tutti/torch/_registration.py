@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
 from torch.distributed import distributed_c10d
 
 import tutti
@@ -83,7 +84,16 @@ def _create_for_gloo(given: Any, pg_options: Any = None) -> Any:
     return made
 
 
-class _GlooStandIn:
+class _GlooOrTutti(type):
+    """PyTorch asserts that what it creates for "gloo" is an instance of ProcessGroupGloo."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        if isinstance(value, dist.ProcessGroupGloo):
+            return True
+        return isinstance(value, (c10d.Backend, dist.ProcessGroup)) and value.name() == "tutti"
+
+
+class _GlooStandIn(metaclass=_GlooOrTutti):
     """Stands for the class ProcessGroupGloo in PyTorch before 2.14, which creates Gloo's groups by its name."""
 
     Options = dist.ProcessGroupGloo.Options
