@@ -7,7 +7,6 @@ import ctypes
 import datetime
 import math
 import os
-import sys
 import threading
 import weakref
 from typing import Any, Callable, Deque, Dict, List, Optional
@@ -179,28 +178,25 @@ class CallQueue:
             self._changed.notify_all()
         return True
 
-    def stop(self) -> bool:
-        """Waits until all calls have completed, and ends the thread. In a callback of a call: does not wait.
+    def stop(self) -> None:
+        """Waits until all calls have completed, and ends the thread.
 
-        Returns false if the calls cannot complete: in a child of fork(), and at the end of the interpreter, which has
-        stopped the queue's thread.
+        In a callback of a call: does not wait. In a child of fork(): does nothing, because the thread is the parent's.
         """
         if self._process != os.getpid():
-            return False
-        if sys.is_finalizing():  # No other thread runs Python, and one may have stopped with the lock.
-            return not self._runner and not self._pending
+            return
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
             if self._runner != threading.get_ident():
                 self._changed.wait_for(lambda: not self._runner and not self._pending)
-        return True
 
 
 class Communicator:
-    """A handle, and views of it with other timeouts."""
+    """A handle, and views of it with other timeouts. A child of fork() does not end what is its parent's."""
 
     def __init__(self, handle: Any, timeout: datetime.timedelta) -> None:
+        self._process = os.getpid()
         self._handle = handle
         self._timeout = timeout
         self._views: Dict[datetime.timedelta, Any] = {}
@@ -224,10 +220,13 @@ class Communicator:
         return handle.value
 
     def abort(self) -> None:
-        if self._handle is not None:
+        if self._handle is not None and self._process == os.getpid():
             check(c.comm_abort(self._handle))
+
+    def is_open(self) -> bool:
+        return self._handle is not None
 
     def leave(self) -> None:
         handle, self._handle = self._handle, None
-        if handle is not None:
+        if handle is not None and self._process == os.getpid():
             c.comm_leave(handle)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import datetime
 import os
+import sys
 import threading
 from typing import Any, Sequence
 
@@ -83,8 +84,8 @@ class MessageWork(Work):
             threading.Thread(target=self._poll, args=(-1,), daemon=True).start()
         return future
 
-    def __del__(self) -> None:
-        if self._request.value is None or self._process != os.getpid():
+    def __del__(self, is_finalizing: Any = sys.is_finalizing, getpid: Any = os.getpid) -> None:
+        if self._request.value is None or is_finalizing() or self._process != getpid():
             return
         if self._receives or self._done.is_set():
             c.request_destroy(self._request)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import datetime
+import sys
+import weakref
 from typing import Any, Dict, List, Optional, Sequence
 
 import torch
@@ -43,6 +47,7 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._description = "undefined"
         self._monitored_barriers = 0
         self._section: Optional[List[Any]] = None
+        _open.add(self)
 
     def _start(self, options: Any, outputs: Any, call: Any) -> Work:
         work = Work(outputs)
@@ -197,12 +202,25 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._comm.abort()
 
     def shutdown(self) -> None:
-        if self._queue.stop():
-            self._comm.leave()
+        self._queue.stop()
+        self._comm.leave()
 
     def __del__(self) -> None:
-        if hasattr(self, "_queue"):
+        if hasattr(self, "_comm") and self._comm.is_open():
             self.shutdown()
+
+
+_open: weakref.WeakSet[TuttiBackend] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Ends groups that the program left open, while their threads run. After an uncaught exception, aborts their calls."""
+    for backend in list(_open):
+        if hasattr(sys, "last_type"):
+            with contextlib.suppress(RuntimeError):
+                backend.abort()
+        backend.shutdown()
 
 
 _FORWARDED = (
