@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import ctypes
 import datetime
 import math
 import os
 import threading
 import weakref
-from typing import Any, Callable, Deque, Dict, List, Optional
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 import torch
 import torch.distributed as dist
 
 from tutti import _options
-from tutti._api import CommOptions, UniqueIdStruct, c
+from tutti._api import CommOptions, Type, UniqueIdStruct, c
 from tutti._errors import check
 
 from ._options import Options
@@ -24,8 +25,11 @@ KEY = "tutti/id"
 Call = Callable[[Any], None]  # Makes a call on the communicator that it gets.
 
 
-def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Any:
-    """Returns the handle of a new communicator. Rank 0 creates the id; the others read it from the store."""
+def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Tuple[Any, Any]:
+    """Returns the handle of a new communicator, and a store with the keys of this group alone.
+
+    Rank 0 creates the id; the others read it from the store.
+    """
     identifier = UniqueIdStruct()
     if rank == 0:
         check(c.get_unique_id(identifier))
@@ -38,7 +42,26 @@ def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Any:
         ctypes.memmove(ctypes.addressof(identifier), data, len(data))
     handle = ctypes.c_void_p()
     check(c.comm_create(identifier, rank, size, _options.struct_of(made), handle), rank)
-    return handle.value
+    _forget_id(store, rank, handle)
+    return handle.value, dist.PrefixStore(_prefix_of(bytes(memoryview(identifier).cast("B"))), store)
+
+
+def _forget_id(store: Any, rank: int, comm: Any) -> None:
+    """A store may outlive its groups, so the next group must not find this id. Returns on all ranks when it is gone."""
+    if rank == 0:
+        with contextlib.suppress(Exception):  # Stores that cannot delete keys serve one group.
+            store.delete_key(KEY)
+    token = ctypes.c_uint8()
+    address = ctypes.addressof(token)
+    check(c.broadcast(address, address, 1, int(Type.uint8), 0, comm, None), rank)
+
+
+def _prefix_of(identifier: bytes) -> str:
+    """Returns the prefix of the store's keys of the group with this id: its FNV-1a hash, as on the C++ path."""
+    value = 0xcbf29ce484222325
+    for byte in identifier:
+        value = (value ^ byte) * 0x100000001b3 % (1 << 64)
+    return f"tutti/{value}"
 
 
 def options_of(options: Options, name: str, timeout: datetime.timedelta) -> Dict[str, Any]:

@@ -46,6 +46,7 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._sequence = 0
         self._description = "undefined"
         self._monitored_barriers = 0
+        self._meeting: Any = None  # The store of monitored barriers; None after shrinking.
         self._section: Optional[List[Any]] = None
         _open.add(self)
 
@@ -141,12 +142,14 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         """The ranks meet in the store and not in the communicator, which a rank that is missing would make fail."""
         timeout = opts if isinstance(opts, datetime.timedelta) else getattr(opts, "timeout", UNSET)
         timeout = self._timeout if timeout == UNSET else timeout
-        prefix = f"tutti/monitored_barrier/{self._monitored_barriers}/"
+        if self._meeting is None:
+            raise RuntimeError("monitored_barrier: a process group that was made by shrinking has no store; use barrier()")
+        prefix = f"monitored_barrier/{self._monitored_barriers}/"
         self._monitored_barriers += 1
         if self._rank != 0:
-            self._store.set(f"{prefix}{self._rank}", "here")
+            self._meeting.set(f"{prefix}{self._rank}", "here")
             try:
-                self._store.wait([prefix + "done"], timeout)
+                self._meeting.wait([prefix + "done"], timeout)
             except Exception:
                 raise RuntimeError(f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting "
                                    "for send/recv from rank 0. Please check rank 0 logs for faulty rank.") from None
@@ -158,7 +161,7 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
             ranks = ", ".join(map(str, missing))
             raise RuntimeError(f"[Rank 0]: Rank{'s' if wait_all_ranks else ''} {ranks} failed to pass monitoredBarrier in "
                                f"{int(timeout.total_seconds() * 1000)} ms")
-        self._store.set(prefix + "done", "done")
+        self._meeting.set(prefix + "done", "done")
 
     def _missing_ranks(self, prefix: str, timeout: datetime.timedelta, wait_all_ranks: bool) -> List[int]:
         deadline = datetime.datetime.now() + timeout
@@ -166,7 +169,7 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         for rank in range(1, self._size):
             left = max(deadline - datetime.datetime.now(), datetime.timedelta(milliseconds=1))
             try:
-                self._store.wait([f"{prefix}{rank}"], left)
+                self._meeting.wait([f"{prefix}{rank}"], left)
             except Exception:
                 missing.append(rank)
                 if not wait_all_ranks:
@@ -266,7 +269,10 @@ class _Blocking:
 
 def _create(store: Any, rank: int, size: int, options: Options, timeout: datetime.timedelta, name: str) -> TuttiBackend:
     made: Dict[str, Any] = options_of(options, name, timeout)
-    return TuttiBackend(rank, size, join(store, rank, size, made), options, timeout, store, name)
+    handle, meeting = join(store, rank, size, made)
+    backend = TuttiBackend(rank, size, handle, options, timeout, store, name)
+    backend._meeting = meeting
+    return backend
 
 
 def create(given: Any, options: Options) -> Any:

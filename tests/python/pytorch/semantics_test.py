@@ -163,6 +163,17 @@ def compress_hook_averages_over_its_group(rank, size):
 
 
 @case
+def groups_share_a_store(rank, size):
+    given = dist.distributed_c10d._DistributedBackendOptions()
+    given.store = dist.PrefixStore("shared", dist.distributed_c10d._get_default_store())
+    given.group_rank, given.group_size, given.timeout = rank, size, datetime.timedelta(seconds=20)
+    for _ in range(3):
+        group = tutti.torch._registration.create(given)
+        group.barrier().wait()
+        del group
+
+
+@case
 def groups_in_threads(rank, size):
     groups = [dist.new_group() for _ in range(4)]
     failures = []

@@ -44,7 +44,7 @@ void ProcessGroupTutti::monitoredBarrier(const c10d::BarrierOptions& options, bo
   TORCH_CHECK(store_, "monitored_barrier: a process group that was made by shrinking has no store; use barrier()");
   const Milliseconds timeout = timeout_or_default(options.timeout);
   const Clock::time_point deadline = Clock::now() + timeout;
-  const std::string prefix = "tutti/monitored_barrier/" + std::to_string(monitored_barriers_++) + "/";
+  const std::string prefix = "monitored_barrier/" + std::to_string(monitored_barriers_++) + "/";
   if (rank_ != 0) {
     store_->set(prefix + std::to_string(rank_), std::string("here"));
     try {

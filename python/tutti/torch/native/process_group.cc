@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstring>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "python/tutti/torch/native/elements.h"
 
@@ -23,28 +24,51 @@ tutti_comm_options comm_options(const Options& options) {
   return result;
 }
 
+const std::string kIdKey = "tutti/id";
+
 // Rank 0 creates the id; the others read it from the store.
 tutti_unique_id exchange_id(c10d::Store& store, int rank) {
   tutti_unique_id id;
-  const std::string key = "tutti/id";
   if (rank == 0) {
     check(tutti_get_unique_id(&id));
-    store.set(key, std::vector<uint8_t>(id.bytes, id.bytes + sizeof id.bytes));
+    store.set(kIdKey, std::vector<uint8_t>(id.bytes, id.bytes + sizeof id.bytes));
     return id;
   }
-  const std::vector<uint8_t> bytes = store.get(key);
-  TORCH_CHECK(bytes.size() == sizeof id.bytes, "the store's ", key, " has ", bytes.size(), " bytes instead of ",
+  const std::vector<uint8_t> bytes = store.get(kIdKey);
+  TORCH_CHECK(bytes.size() == sizeof id.bytes, "the store's ", kIdKey, " has ", bytes.size(), " bytes instead of ",
               sizeof id.bytes, "; use the same version of tutti on all ranks");
   std::memcpy(id.bytes, bytes.data(), bytes.size());
   return id;
 }
 
-std::shared_ptr<Communicator> join(c10d::Store& store, int rank, int size, const Options& options) {
-  const tutti_unique_id id = exchange_id(store, rank);
+// A store may outlive its groups, so the next group must not find the id of this one. Returns on all ranks when it is gone.
+void forget_id(c10d::Store& store, int rank, tutti_comm comm) {
+  if (rank == 0) {
+    try {
+      store.deleteKey(kIdKey);
+    } catch (const std::exception&) {
+      // Stores that cannot delete keys serve one group.
+    }
+  }
+  uint8_t token = 0;
+  check(tutti_broadcast(&token, &token, 1, tutti_uint8, 0, comm, nullptr));
+}
+
+// Returns the prefix of the store's keys of the group with this id: its FNV-1a hash, as on the Python path.
+std::string prefix_of(const tutti_unique_id& id) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : id.bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  return "tutti/" + std::to_string(hash);
+}
+
+Joined join(const StorePtr& store, int rank, int size, const Options& options) {
+  const tutti_unique_id id = exchange_id(*store, rank);
   const tutti_comm_options joining = comm_options(options);
   tutti_comm comm = nullptr;
   check(tutti_comm_create(&id, rank, size, &joining, &comm));
-  return std::make_shared<Communicator>(comm, options.timeout);
+  auto communicator = std::make_shared<Communicator>(comm, options.timeout);
+  forget_id(*store, rank, comm);
+  return {std::move(communicator), c10::make_intrusive<c10d::PrefixStore>(prefix_of(id), store)};
 }
 
 // Options for a group that is made from one with `parent`: those of `given` that PyTorch defines, if it is not null.
@@ -94,14 +118,13 @@ class CoalescedWork : public c10d::Work {
 }  // namespace
 
 ProcessGroupTutti::ProcessGroupTutti(const StorePtr& store, int rank, int size, OptionsPtr options)
-    : ProcessGroupTutti(rank, size, options, join(*store, rank, size, *options)) {
-  store_ = store;
-}
+    : ProcessGroupTutti(rank, size, options, join(store, rank, size, *options)) {}
 
-ProcessGroupTutti::ProcessGroupTutti(int rank, int size, OptionsPtr options, std::shared_ptr<Communicator> communicator)
+ProcessGroupTutti::ProcessGroupTutti(int rank, int size, OptionsPtr options, Joined joined)
     : Backend(rank, size),
       options_(std::move(options)),
-      communicator_(std::move(communicator)),
+      store_(std::move(joined.store)),
+      communicator_(std::move(joined.communicator)),
       queue_(std::make_shared<CallQueue>()) {
   init();
 }
@@ -207,7 +230,7 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupTutti::shrink(const std::vector<in
   int rank = 0;
   check(tutti_comm_rank(comm, &rank));
   return c10::intrusive_ptr<Backend>::unsafe_steal_from_new(
-      new ProcessGroupTutti(rank, size_ - static_cast<int>(ranks.size()), inherited, std::move(communicator)));
+      new ProcessGroupTutti(rank, size_ - static_cast<int>(ranks.size()), inherited, {std::move(communicator), {}}));
 }
 
 #ifdef C10D_BACKEND_HAS_HOOKS

@@ -39,6 +39,12 @@ using OptionsPtr = c10::intrusive_ptr<Options>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
+// What a new process group consists of. `store` has the keys of this group alone; null after shrinking.
+struct Joined {
+  std::shared_ptr<Communicator> communicator;
+  StorePtr store;
+};
+
 class ProcessGroupTutti : public c10d::Backend {
  public:
   // Blocks until all ranks have joined, at most options->timeout. The ranks meet in `store`.
@@ -119,7 +125,7 @@ class ProcessGroupTutti : public c10d::Backend {
     return {type, title, options.timeout, options.asyncOp, {}, {}};
   }
 
-  ProcessGroupTutti(int rank, int size, OptionsPtr options, std::shared_ptr<Communicator> communicator);
+  ProcessGroupTutti(int rank, int size, OptionsPtr options, Joined joined);
   WorkPtr start(Call call, CallWork::Body body);
   WorkPtr start_message(Call call, const at::Tensor& tensor, int peer, int tag);
   CallDescription describe(Call call);
@@ -131,7 +137,7 @@ class ProcessGroupTutti : public c10d::Backend {
   void check_root(const char* operation, int64_t root) const;
 
   OptionsPtr options_;
-  StorePtr store_;
+  StorePtr store_;  // Of Joined.
   std::shared_ptr<Communicator> communicator_;
   std::shared_ptr<CallQueue> queue_;
   std::shared_ptr<DroppedMessages> dropped_ = std::make_shared<DroppedMessages>();
