@@ -13,9 +13,9 @@ while [ $# -gt 0 ]; do
     *) echo "unknown option '$1' of tools/dev pytorch; valid options are --torch VERSION and --bench" >&2; exit 2 ;;
   esac
 done
+export TUTTI_PYTORCH_VERSION="$version"
 if [ "$bench" = yes ]; then
   export TUTTI_LIBRARY="$build/lib/libtutti.so" PYTHONPATH="$here/../../../python"
-  exec "$here/with_pytorch.sh" python3 "$version" "$here/../../../perf/pytorch/run.py" "$@"
+  exec "$here/with_pytorch.sh" python3 "$here/../../../perf/pytorch/run.py" "$@"
 fi
-cmake -DTUTTI_PYTORCH_VERSION="$version" "$build" >/dev/null
 exec ctest --test-dir "$build" -L pytorch --output-on-failure

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# with_pytorch.sh <python> <version or newest> <program> [arguments]: runs a Python program with this PyTorch in a virtual
-# environment in the user's cache folder, which it makes on first use (5 GB), and builds the C++ path of the backend there. Exits
-# with 77 if PyPI cannot be reached.
-#   TUTTI_LIBRARY: libtutti.so    PYTHONPATH: folder of the package tutti
+# with_pytorch.sh <python> <program> [arguments]: runs a Python program with PyTorch in a virtual environment in the user's cache
+# folder, which it makes on first use (5 GB), and builds the C++ path of the backend there. Exits with 77 if PyPI cannot be reached.
+#   TUTTI_LIBRARY:         libtutti.so
+#   TUTTI_PYTORCH_VERSION: version of PyTorch; default: the newest
+#   PYTHONPATH:            folder of the package tutti
 set -euo pipefail
-python="$1" version="$2"
-shift 2
+python="$1" version="${TUTTI_PYTORCH_VERSION:-newest}"
+shift
 cache="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/tutti"
 name="pytorch-$version-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
 venv="$cache/$name"
