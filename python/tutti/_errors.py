@@ -19,7 +19,7 @@ class Error(RuntimeError):
     operation: the C function without "tutti_", such as "all_reduce"; "" if the failure belongs to no function
     rank:      this rank, or None if no communicator is involved
     peer:      the rank that the message blames, such as the one that died; None if it names no other rank than this one,
-               and for invalid arguments
+               if `rank` is None, and for invalid arguments
     """
 
     status = Status.internal_error
@@ -87,7 +87,9 @@ _CLASSES: dict[int, type[Error]] = {
 
 
 def peer_in(message: str, rank: int | None) -> int | None:
-    """Returns the rank that a message blames, or None. It is not `rank`."""
+    """Returns the rank that a message blames, or None. It is not `rank`, this rank; if that is unknown, the result is None."""
+    if rank is None:
+        return None
     blamed = [*(absent or awaited for absent, awaited in _CULPRIT.findall(message)), *_RANK.findall(message)]
     return next((peer for peer in map(int, blamed) if peer != rank), None)
 
