@@ -5,7 +5,6 @@ import sys
 import torch
 import torch.distributed as dist
 from harness import case, main, raises, same, values
-
 from tutti.torch import attach_residual
 
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]

@@ -41,7 +41,8 @@ tutti_unique_id exchange_id(c10d::Store& store, int rank) {
   return id;
 }
 
-// A store may outlive its groups, so the next group must not find the id of this one. Returns on all ranks when it is gone.
+// A store may outlive its groups, so the next group must not find the id of this one. Returns on all ranks when it is
+// gone.
 void forget_id(c10d::Store& store, int rank, tutti_comm comm) {
   if (rank == 0) {
     try {

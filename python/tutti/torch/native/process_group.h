@@ -39,7 +39,7 @@ using OptionsPtr = c10::intrusive_ptr<Options>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-// What a new process group consists of. `store` has the keys of this group alone; null after shrinking.
+// Parts of a new process group. `store` has the keys of this group alone; null after shrinking.
 struct Joined {
   std::shared_ptr<Communicator> communicator;
   StorePtr store;
