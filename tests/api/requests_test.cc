@@ -251,13 +251,13 @@ TEST(Requests, CallFunctionWithStatusAndMessage) {
 struct CallsWithinCallback {
   tutti_comm comm = nullptr;
   tutti_request own = nullptr, other = nullptr;
-  std::string wait, poll, synchronize, destroy;
+  std::string wait, own_wait, synchronize, destroy;
   std::atomic<bool> done = false;
   static std::string result(tutti_status status) { return status == tutti_ok ? "ok" : last_error(); }
   static void make(void* self, tutti_status) {
     auto& calls = *static_cast<CallsWithinCallback*>(self);
-    calls.wait = result(tutti_request_wait(calls.own, 1, nullptr));
-    calls.poll = result(tutti_request_wait(calls.own, 0, nullptr));
+    calls.wait = result(tutti_request_wait(calls.other, 1, nullptr));
+    calls.own_wait = result(tutti_request_wait(calls.own, 1, nullptr));
     calls.synchronize = result(tutti_comm_synchronize(calls.comm));
     calls.destroy = result(tutti_request_destroy(calls.other));
     calls.done = true;
@@ -279,12 +279,12 @@ TEST(Requests, MustNotBeAwaitedInCallback) {
     TUTTI_EXPECT_OK(tutti_group_start());
     TUTTI_EXPECT_OK(tutti_request_on_completion(calls.own, CallsWithinCallback::make, &calls));
     TUTTI_EXPECT_OK(tutti_group_end());  // The callback restores the group.
-    if (!complete_before) EXPECT_EQ(outcome(isend({1}, 1, 7, ranks[0])), "ok");
+    if (!complete_before) {
+      EXPECT_EQ(outcome(isend({1}, 1, 7, ranks[0])), "ok");
+    }
     while (!calls.done) std::this_thread::yield();
-    EXPECT_EQ(calls.wait,
-              "tutti_request_wait: a callback must not wait, but a timeout other than 0 does; make the call in another "
-              "thread, or pass a stream to it");
-    EXPECT_EQ(calls.poll, "ok");
+    EXPECT_EQ(calls.wait.find("tutti_request_wait: a callback must not wait, but a timeout other than 0 does"), 0U);
+    EXPECT_EQ(calls.own_wait, "ok");
     EXPECT_NE(calls.synchronize, "ok");
     EXPECT_EQ(calls.destroy, "ok");
     TUTTI_EXPECT_OK(tutti_request_destroy(calls.own));
