@@ -31,7 +31,7 @@ class _Feedback:
 def compress_hook(format: str, error_feedback: bool = True, group: Any = None) -> Callable[[Any, Any], torch.futures.Future]:
     """Returns a hook that averages gradients in a compressed format.
 
-    All ranks of `group` call it, since it creates a process group of these ranks.
+    It creates a process group of the ranks of `group`. All ranks of the job call it, each with the group of its model.
 
         model.register_comm_hook(None, tutti.torch.compress_hook("int8"))
 

@@ -156,10 +156,9 @@ def compress_hook_averages_over_its_group(rank, size):
         def buffer(self):
             return torch.full((64,), float(rank))
 
-    group = dist.new_group([size - 1])
-    if rank == size - 1:
-        hook = tutti.torch.compress_hook("int8", group=group)
-        same(hook(None, Bucket()).wait(), torch.full((64,), float(size - 1)))
+    groups = [dist.new_group([member]) for member in range(size)]
+    hook = tutti.torch.compress_hook("int8", group=groups[rank])
+    same(hook(None, Bucket()).wait(), torch.full((64,), float(rank)))
 
 
 @case
