@@ -38,11 +38,18 @@ RunningService& running = *new RunningService;
 
 }  // namespace
 
+// start() locks the registry of sockets, whose fork handler may run before the one above. It therefore runs without the
+// lock. If two threads start a service, the second one ends again.
 Result<std::shared_ptr<MessageService>> MessageService::of_process() {
-  const std::lock_guard lock(running.mutex);
-  if (auto service = running.service.lock()) return service;
+  const auto known = [] {
+    const std::lock_guard lock(running.mutex);
+    return running.service.lock();
+  };
+  if (auto service = known()) return service;
   std::shared_ptr<MessageService> made(new MessageService);
   TUTTI_CHECK_OK(made->start());
+  const std::lock_guard lock(running.mutex);
+  if (auto service = running.service.lock()) return service;
   running.service = made;
   return made;
 }
