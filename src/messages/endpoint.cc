@@ -33,9 +33,14 @@ MessageEndpoint::Locked::~Locked() {
   }
   if (callbacks.empty()) return;
   lock_.lock();
-  endpoint_.callbacks_.insert(endpoint_.callbacks_.end(), callbacks.begin(), callbacks.end());
+  const bool served = endpoint_.closed_.ok();  // Else the service may not exist.
+  if (served) {
+    endpoint_.callbacks_.insert(endpoint_.callbacks_.end(), callbacks.begin(), callbacks.end());
+    endpoint_.service_.wake();
+  }
   lock_.unlock();
-  endpoint_.service_.wake();
+  if (served) return;
+  for (const RequestPointer& request : callbacks) request->run_callback();
 }
 
 MessageEndpoint::MessageEndpoint(MessageMembership membership, std::vector<Socket> listeners, MessageService& service)

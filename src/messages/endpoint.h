@@ -162,7 +162,7 @@ class MessageEndpoint final : private MessageFrameHandler {
   void run_callbacks();
 
   const MessageMembership membership_;
-  MessageService& service_;
+  MessageService& service_;  // Used with the lock and only until the endpoint is closed.
   std::mutex mutex_;
   Socket epoll_;
   Acceptor acceptor_;
