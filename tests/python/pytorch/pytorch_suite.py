@@ -21,6 +21,8 @@ EXCLUDED = {
     "test_ddp_logging_data_cpu": "expects the backend's name in DDP's log to be gloo or mpi; PyTorch calls others custom",
 }
 
+MINIMUM_PASSES = 50  # Of a run of all tests, so that a suite that does not start is a failure.
+
 CONFIGURATIONS = {"gloo": ["--backend", "gloo"], "replaced": ["--backend", "gloo", "--replace-gloo"],
                   "tutti": ["--backend", "tutti"]}
 
@@ -78,11 +80,16 @@ def run_all(only):
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, options in CONFIGURATIONS.items():
-            path = os.path.join(folder, "results.json")
-            subprocess.run([sys.executable, "-B", __file__, "--only", only, "--json", path, *options],
-                           stderr=subprocess.DEVNULL)
+            path = os.path.join(folder, f"{name}.json")
+            ended = subprocess.run([sys.executable, "-B", __file__, "--only", only, "--json", path, *options],
+                                   stderr=subprocess.DEVNULL)
+            if ended.returncode not in (0, 1) or not os.path.exists(path):
+                raise SystemExit(f"the tests with {name} ended with status {ended.returncode} before their results")
             with open(path) as file:
                 results[name] = json.load(file)
+            passes = len(results[name].get("pass", {}))
+            if passes < (1 if only else MINIMUM_PASSES):
+                raise SystemExit(f"only {passes} tests pass with {name}; a run of all tests has {MINIMUM_PASSES} or more")
     for reason, count in collections.Counter(results["tutti"].get("skip", {}).values()).most_common():
         print(f"{count:4} skipped with Tutti: {reason}")
     for name, reason in results["tutti"]["excluded"].items():
