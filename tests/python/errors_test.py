@@ -99,6 +99,29 @@ class Errors(unittest.TestCase):
             self.assertEqual(fields(caught.exception), ("InvalidArgument", "invalid_argument", "broadcast", 0, None))
             self.assertIsNone(comm.async_error())
 
+    def test_errors_without_a_known_rank_name_no_peer(self):
+        """A stream's error names the rank that has waited before the one that it has waited for."""
+        def call(comm):
+            if comm.rank == 1:
+                ended.wait(ranks.TIMEOUT_S)
+                return None
+            with tutti.Stream() as stream:
+                comm.recv(numpy.ones(1), 1, stream=stream)
+                try:
+                    stream.synchronize()
+                except tutti.Timeout as error:
+                    return error
+                finally:
+                    ended.set()
+        ended = threading.Event()
+        error = ranks.threads(call, 2, timeout=0.2)[0]
+        self.assertEqual((error.rank, error.peer), (None, None), error)
+
+    def test_longest_timeouts_are_accepted(self):
+        for seconds in (1e16, 1e300):
+            with tutti.Communicator(timeout=seconds) as comm:
+                comm.barrier()
+
     def test_closed_communicator_is_refused(self):
         comm = tutti.Communicator()
         view = comm.with_options(compression="raw")
