@@ -20,16 +20,18 @@ def attach_residual(buffer: torch.Tensor, residual: torch.Tensor, group: Any = N
 
     Both tensors must live until detach_residual() or the end of the group.
     """
-    attach(_backend_of(group), buffer, residual)
+    attach(backend_of(group), buffer, residual)
 
 
 def detach_residual(buffer: torch.Tensor, group: Any = None) -> None:
     """Ends the error feedback of `buffer`. Waits for earlier calls."""
-    detach(_backend_of(group), buffer)
+    detach(backend_of(group), buffer)
 
 
-def _backend_of(group: Any) -> Any:
-    return (group or dist.group.WORLD)._get_backend(torch.device("cpu"))
+def backend_of(group: Any) -> Any:
+    """Returns the backend of a group. On the Python path before PyTorch 2.14 the group is its own backend."""
+    group = group or dist.group.WORLD
+    return group if hasattr(group, "attach_residual") else group._get_backend(torch.device("cpu"))
 
 
 def _unwrapped(backend: Any) -> Any:

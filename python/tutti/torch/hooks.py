@@ -13,7 +13,7 @@ class _Feedback:
     """Residuals of the buckets of a model: what compression has lost, which the next step adds."""
 
     def __init__(self, group: Any) -> None:
-        self._backend = group._get_backend(torch.device("cpu"))
+        self._backend = _residuals.backend_of(group)
         self._attached: Dict[int, Tuple[torch.Tensor, torch.Tensor]] = {}  # Bucket: its buffer and its residual.
 
     def attach(self, index: int, buffer: torch.Tensor) -> None:
