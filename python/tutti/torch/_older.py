@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
 from torch.distributed import distributed_c10d
 
 
@@ -20,4 +22,6 @@ def replace_gloo(stand_in: Any) -> None:
         register(self, device, kinds.CUSTOM if is_ours else kind, backend)
 
     dist.ProcessGroup._register_backend = register_as_custom
+    if not hasattr(c10d.Backend, "options"):  # PyTorch sets the name and the ranks of a group in options of Gloo.
+        c10d.Backend.options = property(lambda backend: types.SimpleNamespace())
     distributed_c10d.ProcessGroupGloo = stand_in
