@@ -42,7 +42,11 @@ def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Tuple[Any, A
         ctypes.memmove(ctypes.addressof(identifier), data, len(data))
     handle = ctypes.c_void_p()
     check(c.comm_create(identifier, rank, size, _options.struct_of(made), handle), rank)
-    _forget_id(store, rank, handle)
+    try:
+        _forget_id(store, rank, handle)
+    except Exception:
+        c.comm_leave(handle)
+        raise
     return handle.value, dist.PrefixStore(_prefix_of(bytes(memoryview(identifier).cast("B"))), store)
 
 
