@@ -7,7 +7,7 @@
         total = comm.all_reduce(numpy.ones(4))   # The sum over all ranks.
 """
 
-from ._api import Reduction, Status, Type, has, library_path, version
+from ._api import Reduction, Status, Type, has, so_path, version
 from ._arrays import Buffer
 from ._collectives import PreMulSum
 from ._communicator import Choice, Communicator, Compression, CompressionStatistics, UniqueId, algorithms
@@ -24,5 +24,5 @@ __all__ = [
     "Aborted", "Buffer", "Choice", "Communicator", "Compression", "CompressionStatistics", "Error", "Event",
     "InternalError", "InvalidArgument", "InvalidUsage", "Message", "PreMulSum", "Reduction", "RemoteError", "Request",
     "Status", "Stream", "SystemError_", "Timeout", "Type", "UniqueId", "Unsupported", "algorithms", "group", "has",
-    "library_path", "version", "zeros",
+    "so_path", "version", "zeros",
 ]

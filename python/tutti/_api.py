@@ -180,14 +180,14 @@ RESULTS: dict[str, Any] = {"status_name": c_char_p, "last_error": c_char_p, "ver
 NOT_USED = {"report", "group_simulate_end", "reduction_create_pre_mul_sum_at", "event_synchronize", "current_device",
             "window_register", "window_deregister", "mem_alloc_cuda", "mem_register", "mem_deregister"}
 
-library, library_path = _library.load()
+library, so_path = _library.load()
 
 
 def _function(name: str) -> Callable[..., Any]:
     try:
         function = library["tutti_" + name]  # A new object, whose types other users of `library` cannot change.
     except AttributeError:
-        raise ImportError(f"tutti: {library_path} has no tutti_{name}: install a library of the package's version") from None
+        raise ImportError(f"tutti: {so_path} has no tutti_{name}: install a library of the package's version") from None
     function.argtypes = PROTOTYPES[name]
     function.restype = RESULTS.get(name, c_int)
     return function

@@ -35,6 +35,7 @@ class [[nodiscard]] Status {
   bool ok() const { return detail_ == nullptr; }
   Code code() const { return detail_ ? detail_->code : Code::ok; }
   const std::string& message() const;  // Empty when ok.
+  Status copy() const { return {code(), message()}; }
 
   // Appends "; while <action>" to the message of an error, if there is memory for it. Success stays success.
   Status during(std::string_view action) && noexcept;

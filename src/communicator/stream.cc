@@ -14,8 +14,6 @@ namespace {
 constexpr std::int64_t kMaxTimeoutMs = 1'000'000'000'000;  // Keeps deadlines in the range of the clock.
 constexpr std::size_t kStackBytes = 2 << 20;               // Plans are built and verified on this stack.
 
-Status copy_of(const Status& status) { return {status.code(), status.message()}; }
-
 }  // namespace
 
 Result<std::unique_ptr<Stream>> Stream::create() {
@@ -62,7 +60,7 @@ bool Stream::idle() const {
 
 Status Stream::failure() const {
   const std::lock_guard lock(mutex_);
-  return copy_of(failure_);
+  return failure_.copy();
 }
 
 void Stream::serve() {
@@ -75,7 +73,7 @@ void Stream::serve() {
     queue_.pop_front();
     lock.unlock();
     Status status = caught(work);
-    if (!status.ok() && unreported_.ok()) unreported_ = copy_of(status);
+    if (!status.ok() && unreported_.ok()) unreported_ = status.copy();
     lock.lock();
     if (failure_.ok()) failure_ = std::move(status);
     ++done_;

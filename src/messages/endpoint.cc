@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::int64_t kFinishMs = 3000;
 
-Status copy_of(const Status& status) { return {status.code(), status.message()}; }
-
 std::string rank_name(Rank rank) { return "rank " + std::to_string(rank); }
 
 }  // namespace
@@ -60,7 +58,7 @@ MessageEndpoint::~MessageEndpoint() = default;
 // ---- Requests ----
 
 Status MessageEndpoint::check_open(const MessageCall& call) {
-  if (!closed_.ok()) return copy_of(closed_);
+  if (!closed_.ok()) return closed_.copy();
   if (leaving_) return refuse_message(membership_.name);
   if (call.peer == kAnyRank || call.peer == membership_.rank) return {};
   return peer(call.peer).gone[call.direction == MessageDirection::send ? kOut : kIn] ? left(call.peer) : Status();
@@ -130,7 +128,7 @@ Result<RequestPointer> MessageEndpoint::receive(const MessageCall& call) {
 
 Result<std::optional<MessageInfo>> MessageEndpoint::probe(Rank source, std::uint64_t tag) {
   const Locked lock(*this);
-  if (!closed_.ok()) return copy_of(closed_);
+  if (!closed_.ok()) return closed_.copy();
   const MessageArrival* arrival = matching_.find_arrival(source, tag);
   if (arrival != nullptr) return std::optional(MessageInfo{arrival->source, tag, arrival->frame.count});
   TUTTI_CHECK_OK(check_open({MessageDirection::receive, source, tag}));
@@ -197,7 +195,7 @@ Status MessageEndpoint::lost(const MessageCall& call) const {
 }
 
 void MessageEndpoint::end_early(const RequestPointer& request, const Status& reason) {
-  end(request, leaving_ ? lost(request->call()) : copy_of(reason));
+  end(request, leaving_ ? lost(request->call()) : reason.copy());
 }
 
 // Ends the sends to a rank that has left.
@@ -224,7 +222,7 @@ void MessageEndpoint::end_receives(Peer& source) {
 
 void MessageEndpoint::end_all(const Status& status) {
   if (!closed_.ok()) return;
-  closed_ = copy_of(status);
+  closed_ = status.copy();
   std::vector<RequestPointer> requests = matching_.clear();
   for (auto& [rank, other] : peers_) {
     for (RequestPointer& request : other.links[kOut].take_unsent()) requests.push_back(std::move(request));

@@ -185,8 +185,7 @@ void MessageEndpoint::note_departures() {
 Status MessageEndpoint::take_overdue() {
   if (!trouble_.ok()) return std::exchange(trouble_, Status());
   for (auto& [rank, other] : peers_) {
-    if (!other.broken.ok() && other.broken_until.passed() && other.left_ticks == 0)
-      return {other.broken.code(), other.broken.message()};
+    if (!other.broken.ok() && other.broken_until.passed() && other.left_ticks == 0) return other.broken.copy();
   }
   return {};
 }

@@ -52,7 +52,7 @@ class MessageRequest {
   // Waits until the request is complete or the deadline has passed. Returns whether it is complete.
   bool wait(const Deadline& deadline);
   // Must be called only after completion.
-  Status status() const { return {status_.code(), status_.message()}; }
+  Status status() const { return status_.copy(); }
   const MessageInfo& info() const { return info_; }
 
   // Calls `callback` once, after completion: at once if the request is complete, else from the service thread. Fails if

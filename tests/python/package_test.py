@@ -45,7 +45,7 @@ class Package(unittest.TestCase):
 
         place = os.path.join(self.folder, "place")
         run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", place, wheel)
-        where = run(sys.executable, "-c", "import tutti; print(tutti.library_path, tutti.__version__)", PYTHONPATH=place)
+        where = run(sys.executable, "-c", "import tutti; print(tutti.so_path, tutti.__version__)", PYTHONPATH=place)
         version = os.path.basename(wheel).split("-")[1]
         self.assertEqual(where.split(), [os.path.join(place, "tutti", "libtutti.so"), version])
         example = os.path.join(ROOT, "examples", "python", "all_reduce.py")

@@ -21,7 +21,7 @@ class Types(unittest.TestCase):
     def test_exported_names_exist_and_have_docstrings(self):
         for name in tutti.__all__:
             self.assertTrue(hasattr(tutti, name), name)
-            self.assertTrue(getattr(tutti, name).__doc__ or name == "library_path", name)
+            self.assertTrue(getattr(tutti, name).__doc__ or name == "so_path", name)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from . import _native
 def include_folder() -> str:
     """Returns the folder of tutti/tutti.h: in the package, beside the library, or in the repository."""
     package = os.path.dirname(os.path.abspath(tutti.__file__))
-    library = os.path.dirname(os.path.realpath(tutti.library_path))
+    library = os.path.dirname(os.path.realpath(tutti.so_path))
     for folder in (os.path.join(package, "include"), os.path.join(library, "..", "include"),
                    os.path.join(package, "..", "..", "include"), "/usr/include", "/usr/local/include"):
         if os.path.exists(os.path.join(folder, "tutti", "tutti.h")):
@@ -48,14 +48,14 @@ def link_to_library(folder: str) -> list[str]:
 
 def _file_of_library() -> str:
     """Returns the file of the loaded library. Its path may be a bare name that the system's loader has found."""
-    if os.path.exists(tutti.library_path):
-        return tutti.library_path
+    if os.path.exists(tutti.so_path):
+        return tutti.so_path
     with open("/proc/self/maps", encoding="utf-8") as maps:
         for line in maps:
             path = line.split(maxsplit=5)[-1].strip()
             if os.path.basename(path).startswith("libtutti.so"):
                 return path
-    raise SystemExit(f"the file of {tutti.library_path} is unknown: set TUTTI_LIBRARY to its path")
+    raise SystemExit(f"the file of {tutti.so_path} is unknown: set TUTTI_LIBRARY to its path")
 
 
 def command(source: str, output: str, folder: str) -> list[str]:

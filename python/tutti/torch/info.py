@@ -17,7 +17,7 @@ def main() -> None:
     state = "built" if os.path.exists(extension) else "not built; run `python -m tutti.torch.build`"
     print(f"PyTorch    {torch.__version__}")
     print(f"Python     {platform.python_version()}")
-    print(f"Tutti      {tutti.__version__} ({tutti.library_path})")
+    print(f"Tutti      {tutti.__version__} ({tutti.so_path})")
     print(f"extension  {extension} ({state})")
     print(f"path       {_registration.path()}")
 

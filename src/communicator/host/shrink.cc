@@ -106,7 +106,7 @@ Result<bool> Shrinking::receive(Rank member) {
 Status Shrinking::gave_up(Rank peer) const {
   const Status& reason = proposals_.with(peer).withdrawn;
   if (reason.ok()) return remote_error(rank_name(peer) + " gave up the shrink" + terms_.name);
-  return {reason.code(), reason.message()};
+  return reason.copy();
 }
 
 Status Shrinking::disagreement(Rank peer) const {

@@ -9,6 +9,12 @@ Message::~Message() {
   if (request != nullptr) tutti_request_destroy(request);
 }
 
+bool Message::cancel() {
+  if (tutti_request_destroy(request) != tutti_ok) return false;
+  request = nullptr;
+  return true;
+}
+
 void DroppedMessages::add(MessagePtr message) {
   std::vector<MessagePtr> complete;  // Freed after the mutex.
   std::lock_guard<std::mutex> lock(mutex_);
@@ -35,7 +41,9 @@ MessageWork::MessageWork(const CallDescription& description, Owner owner, Messag
       is_receive_(description.type != c10d::OpType::SEND) {}
 
 MessageWork::~MessageWork() {
-  if (!completed_ && !is_receive_ && !message_->is_complete()) owner_.dropped->add(std::move(message_));
+  if (completed_ || message_->is_complete()) return;
+  const bool is_cancelled = is_receive_ && message_->cancel();
+  if (!is_cancelled) owner_.dropped->add(std::move(message_));
 }
 
 bool MessageWork::isCompleted() {

@@ -17,12 +17,14 @@ struct Message {
   ~Message();
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
+  // Cancels the request and destroys it. Returns false, and changes nothing, in a completion function while data of the
+  // request move: the buffer must then stay alive.
+  bool cancel();
   bool is_complete() const { return tutti_request_wait(request, 0, nullptr) != tutti_in_progress; }
 };
 using MessagePtr = std::shared_ptr<Message>;
 
-// Messages whose Work was dropped before they were complete. They are sent
-// nevertheless. Thread-safe.
+// Messages whose Work was dropped before they were complete. They continue. Thread-safe.
 class DroppedMessages {
  public:
   // Adds a message, and frees those that are complete.
@@ -44,13 +46,11 @@ class MessageWork : public c10d::Work {
   MessageWork(const CallDescription& description, Owner owner, MessagePtr message);
   ~MessageWork() override;
 
-  // Lets the library report the completion, which the Work otherwise notices in
-  // its functions only.
+  // Lets the library report the completion, which the Work otherwise notices in its functions only.
   static void watch(const c10::intrusive_ptr<MessageWork>& work);
 
   bool isCompleted() override;
-  // Waits at most `timeout`, or the time limit of the description if that is
-  // kNoTimeout.
+  // Waits at most `timeout`, or the time limit of the description if that is kNoTimeout.
   bool wait(Milliseconds timeout = kNoTimeout) override;
   void abort() override;
   int sourceRank() const override { return source_; }
