@@ -13,11 +13,7 @@ class Collectives : public testing::TestWithParam<Rank> {};
 TEST_P(Collectives, AreCorrect_WithEveryAlgorithm) {
   Communicators ranks = make_ranks(GetParam());
   OneOf cases(5, GetParam());
-  for (std::uint32_t c = 0; c < kCollectives; ++c) {
-    Problem problem;
-    problem.collective = static_cast<Collective>(c);
-    problem.ranks = GetParam();
-    problem.root = has_root(problem.collective) ? GetParam() / 2 : 0;
+  for (Problem problem : problems_of(GetParam())) {
     for (const Algorithm* algorithm : catalogue(problem.collective)) {
       if (!algorithm->supports(problem)) continue;
       for (const std::size_t count : {1, 3, 17, 100, 1000, 5000, 70'001}) {

@@ -18,11 +18,7 @@ class Compression : public testing::TestWithParam<Rank> {};
 TEST_P(Compression, IsWithinDocumentedError_AndIdenticalOnAllRanks) {
   Communicators ranks = make_ranks(GetParam());
   OneOf cases(7, GetParam());
-  for (std::uint32_t c = 0; c < kCollectives; ++c) {
-    Problem problem;
-    problem.collective = static_cast<Collective>(c);
-    problem.ranks = GetParam();
-    problem.root = has_root(problem.collective) ? GetParam() / 2 : 0;
+  for (Problem problem : problems_of(GetParam())) {
     for (const Algorithm* algorithm : catalogue(problem.collective)) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped || !algorithm->supports(problem) || !algorithm->supports_compression(problem)) continue;

@@ -11,6 +11,19 @@
 
 namespace tutti::test {
 
+// Returns a problem of each collective. The rank in the middle is the root.
+inline std::vector<Problem> problems_of(Rank ranks) {
+  std::vector<Problem> problems;
+  for (std::uint32_t c = 0; c < kCollectives; ++c) {
+    Problem problem;
+    problem.collective = static_cast<Collective>(c);
+    problem.ranks = ranks;
+    problem.root = has_root(problem.collective) ? ranks / 2 : 0;
+    problems.push_back(problem);
+  }
+  return problems;
+}
+
 inline Communicators make_ranks(Rank ranks, CommunicatorOptions options = {}) {
   options.timeout_ms = 60'000;  // A hang becomes a failure with a message.
   auto made = Communicator::create_all(ranks, options);

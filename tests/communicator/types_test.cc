@@ -188,11 +188,7 @@ class Types : public testing::TestWithParam<Rank> {
 };
 
 TEST_P(Types, AreReducedCorrectly_WithEveryAlgorithm) {
-  for (std::uint32_t c = 0; c < kCollectives; ++c) {
-    Problem problem;
-    problem.collective = static_cast<Collective>(c);
-    problem.ranks = GetParam();
-    problem.root = has_root(problem.collective) ? GetParam() / 2 : 0;
+  for (Problem problem : problems_of(GetParam())) {
     for (const Algorithm* algorithm : catalogue(problem.collective)) {
       for (const bool in_place : {false, true}) {
         problem.in_place = in_place;

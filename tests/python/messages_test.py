@@ -78,13 +78,6 @@ request.add_done_callback(lambda request: print(request, flush=True))
 
 
 class Messages(unittest.TestCase):
-    def each(self, function, count=2, **options):
-        results = ranks.threads(function, count, **options)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-        return results
-
     def alone(self):
         comm = tutti.Communicator()
         self.addCleanup(comm.leave)
@@ -111,7 +104,7 @@ class Messages(unittest.TestCase):
             out = numpy.zeros(found.count, int)
             return found, others, comm.iprobe(1, 4), comm.irecv(out, 1, 4).wait(), out.tolist()
         message = tutti.Message(1, 4, 7)
-        self.assertEqual(self.each(call)[0], (message, (None, None), message, message, list(range(7))))
+        self.assertEqual(ranks.each(call)[0], (message, (None, None), message, message, list(range(7))))
 
     def test_request_keeps_its_array_until_it_is_complete(self):
         comm = self.alone()
@@ -162,7 +155,7 @@ class Messages(unittest.TestCase):
                 self.assertEqual(request.wait(ranks.TIMEOUT_S), tutti.Message(1, 0, 3))
                 self.assertEqual((out.tolist(), request.done()), ([0, 1, 2], True))
             return comm.all_reduce(numpy.ones(1))[0]
-        self.assertEqual(self.each(call), [2, 2])
+        self.assertEqual(ranks.each(call), [2, 2])
 
     def test_other_count_or_type_fails_on_both_ranks(self):
         for out in (numpy.zeros(LARGE + 1), numpy.zeros(LARGE, "complex64")):
@@ -172,7 +165,7 @@ class Messages(unittest.TestCase):
                     with self.assertRaisesRegex(tutti.InvalidUsage, f"{LARGE} float64"):
                         request.wait()
                 return comm.all_reduce(numpy.ones(1))[0]
-            self.assertEqual(self.each(call), [2, 2])
+            self.assertEqual(ranks.each(call), [2, 2])
 
     def test_death_of_the_sender_ends_receives(self):
         first, second, third = ranks.processes(survive, 3)

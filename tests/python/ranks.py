@@ -65,6 +65,15 @@ def threads(function, ranks, *arguments, **options):
     return results
 
 
+def each(function, count=2, **options):
+    """Like threads(), but raises the first exception."""
+    results = threads(function, count, **options)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return results
+
+
 def kill_self():
     """Ends the process without any cleanup, as a crash does."""
     os.kill(os.getpid(), signal.SIGKILL)

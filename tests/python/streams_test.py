@@ -44,20 +44,13 @@ for i in range(20):
 
 
 class Streams(unittest.TestCase):
-    def each(self, function, count=2, **options):
-        results = ranks.threads(function, count, **options)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-        return results
-
     def test_results_are_there_after_synchronize(self):
         def call(comm):
             with tutti.Stream() as stream:
                 results = [comm.all_reduce(numpy.full(100, float(i)), stream=stream) for i in range(300)]
                 stream.synchronize()
                 return [result[99] for result in results]
-        for result in self.each(call):
+        for result in ranks.each(call):
             self.assertEqual(result, [2.0 * i for i in range(300)])
 
     def test_stream_keeps_arrays_until_their_call_is_done(self):
@@ -79,7 +72,7 @@ class Streams(unittest.TestCase):
             seen.append(life() is not None)
             stream.close()
             return seen
-        self.assertEqual(self.each(call)[0], [True, False, False])
+        self.assertEqual(ranks.each(call)[0], [True, False, False])
 
     def test_stream_releases_arrays_without_synchronize(self):
         def call(comm):
@@ -96,7 +89,7 @@ class Streams(unittest.TestCase):
             alive = sum(life() is not None for life in lives)
             stream.close()
             return alive
-        for alive in self.each(call):
+        for alive in ranks.each(call):
             self.assertEqual(alive, 0)
 
     def test_forgotten_stream_finishes_its_calls(self):
@@ -105,7 +98,7 @@ class Streams(unittest.TestCase):
             comm.all_reduce(numpy.ones(1000), out=out, stream=tutti.Stream())
             gc.collect()
             return out[999]
-        self.assertEqual(self.each(call), [2, 2])
+        self.assertEqual(ranks.each(call), [2, 2])
 
     def test_event_orders_streams_and_tells_when_it_is_reached(self):
         turns = Turns()
@@ -126,7 +119,7 @@ class Streams(unittest.TestCase):
             first.close()
             second.close()
             return seen
-        self.assertEqual(self.each(call)[0], [False, False, True, True, True])
+        self.assertEqual(ranks.each(call)[0], [False, False, True, True, True])
 
     def test_wait_for_an_event_ends_at_its_timeout(self):
         turns = Turns()
@@ -142,7 +135,7 @@ class Streams(unittest.TestCase):
                 turns.examined.set()
                 seen += [event.synchronize(ranks.TIMEOUT_S), event.synchronize(), event.synchronize(0)]
             return seen, out[0], tutti.Event().synchronize(0)
-        self.assertEqual(self.each(call), [([False, False, True, True, True], 2, True), 2])
+        self.assertEqual(ranks.each(call), [([False, False, True, True, True], 2, True), 2])
         for timeout in (-1, float("nan"), "1"):
             with self.assertRaisesRegex(tutti.InvalidArgument, f"timeout is {timeout!r}; it must be 0 or more seconds"):
                 tutti.Event().synchronize(timeout)
@@ -163,7 +156,7 @@ class Streams(unittest.TestCase):
                 turns.examined.set()
                 stream.synchronize()
                 return before, list(seen)
-        self.assertEqual(self.each(call), [([], [(0, None, 0), (1, None, 2), (2, None, 4)])] * 2)
+        self.assertEqual(ranks.each(call), [([], [(0, None, 0), (1, None, 2), (2, None, 4)])] * 2)
 
     def test_callback_gets_the_error_of_earlier_calls(self):
         def call(comm):
@@ -253,7 +246,7 @@ class Streams(unittest.TestCase):
                 gc.collect()
                 kept = life() is not None
             return kept, life() is None, out[999]
-        self.assertEqual(self.each(call), [(True, True, 1), (True, True, 0)])
+        self.assertEqual(ranks.each(call), [(True, True, 1), (True, True, 0)])
 
     def test_group_hands_arrays_of_streams_over_to_them(self):
         turns = Turns()
@@ -269,7 +262,7 @@ class Streams(unittest.TestCase):
                 kept = life() is not None
                 turns.examined.set()
             return kept, life() is None
-        self.assertEqual(self.each(call)[0], (True, True))
+        self.assertEqual(ranks.each(call)[0], (True, True))
 
     def test_exception_in_a_group_cancels_its_calls_on_all_ranks(self):
         def call(comm):
