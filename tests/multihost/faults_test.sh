@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tests that after a fault during all-reduces of 2x2 ranks, each surviving rank exits soon by itself, and that its error names
 # the lost rank and the operation.
-#   faults_test.sh killed|cut|deaf|unplugged|barred|barred_small|refused|unrouted|altered ALL_REDUCE_PERF [ARGUMENTS...]
-# barred_small: like barred, but with small messages. Then the barred host has little to send, and receives
+#   faults_test.sh FAULT ALL_REDUCE_PERF [ARGUMENTS...]
+# FAULT: killed, cut, no_incoming, unplugged, no_outgoing, no_outgoing_small, reject_outgoing, unrouted or altered.
+# no_outgoing_small: like no_outgoing, but with small messages. Then the host has little to send, and receives
 # retransmissions all the time.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
@@ -16,7 +17,7 @@ fail() {
 }
 
 case "$fault" in
-  altered | barred | barred_small | refused)
+  altered | no_outgoing | no_outgoing_small | reject_outgoing)
     command -v nft >/dev/null || { echo "skipped: nft is not installed (package nftables)" >&2; exit 77; }
     ;;
 esac
@@ -24,9 +25,9 @@ esac
 
 # Rank 0 prints a row for each of many sizes, which together take longer than the test.
 calls=(-b 64K -e 1M -i 4 -n 100)
-[ "$fault" != barred_small ] || calls=(-b 40 -e 16K -i 4 -n 500) bound_s=8
+[ "$fault" != no_outgoing_small ] || calls=(-b 40 -e 16K -i 4 -n 500) bound_s=8
 measure() { run_rank "$1" "${tool[@]}" "${calls[@]}" -c 0 2>"/dev/shm/errors.$1"; }
-print_first_row() { measure 0 | { ! grep -qm 1 '^ *[1-9]' || tell row 0; cat >/dev/null; }; }
+print_first_row() { measure 0 | { ! grep -qm 1 '^ *[1-9]' || notify row 0; cat >/dev/null; }; }
 
 make_hosts 2x2
 start 0 print_first_row
@@ -38,10 +39,10 @@ await_notification
 case "$fault" in
   killed) lost=(3 3 3) && kill_rank 3 ;;
   cut) lost=("[23]" "[23]" "[01]" "[01]") && cut 1 ;;
-  deaf) lost=("[23]" "[23]" "[01]" "[01]") && deafen 1 ;;
+  no_incoming) lost=("[23]" "[23]" "[01]" "[01]") && block_incoming 1 ;;
   unplugged) lost=("[23]" "[23]" "[01]" "[01]") && unplug 1 ;;
-  barred | barred_small) lost=("[23]" "[23]" "[01]" "[01]") && bar 1 ;;
-  refused) lost=("[23]" "[23]" "[01]" "[01]") && refuse_out 1 ;;
+  no_outgoing | no_outgoing_small) lost=("[23]" "[23]" "[01]" "[01]") && drop_outgoing 1 ;;
+  reject_outgoing) lost=("[23]" "[23]" "[01]" "[01]") && reject_outgoing 1 ;;
   unrouted) lost=("[23]" "[23]" "[01]" "[01]") && unroute 1 0 ;;
   altered) lost=("[0-3]" "[0-3]" "[0-3]" "[0-3]") && alter 1 ;;  # One connection detects the fault and notifies all ranks.
   *) fail "unknown fault '$fault'" ;;

@@ -76,7 +76,7 @@ make_host() {
   local host="$1" address words
   exec {words}< <(exec "${namespaces[@]}" --uts --ipc bash -c "$keeper" keeper "host$host")
   read -r "host_pid[$host]" <&$words || { echo "creating host$host failed" >&2; exit 2; }
-  # The switch does not learn addresses: it floods all frames, so that a port without flooding makes a host deaf.
+  # The switch does not learn addresses: it floods all frames. A port without flooding blocks a host's incoming packets.
   ip link add dev "port$host" master switch type veth peer name eth0 netns "${host_pid[$host]}"
   bridge link set dev "port$host" learning off
   ip link set dev "port$host" addrgenmode none
@@ -143,11 +143,11 @@ note_end() {
   local rank="$1" status=0
   shift
   "$@" || status=$?
-  tell "$rank" "$status"
+  notify "$rank" "$status"
 }
 
 # Sends two words to `await_notification`: RANK STATUS, or words of a command.
-tell() { echo "$1 $2" >&"$news"; }
+notify() { echo "$1 $2" >&"$news"; }
 
 # await_notification [UNTIL]: waits for the next rank that ends, or for words of a command, and sets `who` and `what`. Fails if
 # none arrives before SECONDS is UNTIL.
@@ -164,20 +164,20 @@ slow() { on_host "$1" tc qdisc replace dev "${4:-eth0}" root tbf rate "$2" burst
 
 # Faults of a host's link. The host detects only the last one, since its interface loses its carrier.
 cut() { bridge link set dev "port$1" state disabled; }
-deafen() { bridge link set dev "port$1" flood off mcast_flood off bcast_flood off; }  # The host can still send.
+block_incoming() { bridge link set dev "port$1" flood off mcast_flood off bcast_flood off; }  # The host can still send.
 heal() { bridge link set dev "port$1" state forwarding flood on mcast_flood on bcast_flood on; }
 unplug() { ip link set dev "port$1" down; }
 plug() { ip link set dev "port$1" up; }
 # Faults by which the host itself blocks outgoing packets, in three ways.
-bar() {
-  on_host "$1" nft 'add table inet barred
-    add chain inet barred out { type filter hook output priority 0; }
-    add rule inet barred out oifname "eth0" drop'
+drop_outgoing() {
+  on_host "$1" nft 'add table inet no_outgoing
+    add chain inet no_outgoing out { type filter hook output priority 0; }
+    add rule inet no_outgoing out oifname "eth0" drop'
 }
-refuse_out() {
-  on_host "$1" nft 'add table inet refused
-    add chain inet refused out { type filter hook output priority 0; }
-    add rule inet refused out oifname "eth0" reject'
+reject_outgoing() {
+  on_host "$1" nft 'add table inet reject_outgoing
+    add chain inet reject_outgoing out { type filter hook output priority 0; }
+    add rule inet reject_outgoing out oifname "eth0" reject'
 }
 unroute() { on_host "$1" ip route add blackhole "$(address_of "$2")"; }
 # Changes a byte of each long incoming segment, like broken memory of a switch. TCP does not detect it.

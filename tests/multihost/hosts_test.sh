@@ -21,7 +21,7 @@ expect_silence() {
   [[ "$(call "$1" "$2")" == *"No route to host"* ]] || fail "host$1 reaches host$2: $3"
   on_host "$1" sh -c "echo 1000 >/proc/sys/net/$family/neigh/eth0/retrans_time_ms"
 }
-heard() { on_host "$1" cat /sys/class/net/eth0/statistics/rx_packets; }
+received() { on_host "$1" cat /sys/class/net/eth0/statistics/rx_packets; }
 
 make_hosts 2+1 "$family"
 expect_reached 0 1 "at the beginning"
@@ -35,22 +35,22 @@ expect "the folder of a command" "$(on_host 1 pwd)" "$PWD"
 
 cut 1
 expect_silence 0 1 "though it was cut off"
-before="$(heard 0) $(heard 1)"
+before="$(received 0) $(received 1)"
 expect_silence 0 1 "though it was cut off"
 expect_silence 1 0 "though it is cut off"
-expect "the packets that host0 and host1 received since the cut" "$(heard 0) $(heard 1)" "$before"
+expect "the packets that host0 and host1 received since the cut" "$(received 0) $(received 1)" "$before"
 heal 1
 expect_reached 0 1 "healed after a cut"
 
-deafen 1
-expect_silence 0 1 "though it is deaf"
-before_0="$(heard 0)" before_1="$(heard 1)"
-expect_silence 0 1 "though it is deaf"
-expect_silence 1 0 "though it is deaf"
-expect "the packets that host1 received since it is deaf" "$(heard 1)" "$before_1"
-[ "$(heard 0)" -gt "$before_0" ] || fail "host1 does not send, either"
+block_incoming 1
+expect_silence 0 1 "though its incoming packets are blocked"
+before_0="$(received 0)" before_1="$(received 1)"
+expect_silence 0 1 "though its incoming packets are blocked"
+expect_silence 1 0 "though its incoming packets are blocked"
+expect "the packets that host1 received since its incoming packets are blocked" "$(received 1)" "$before_1"
+[ "$(received 0)" -gt "$before_0" ] || fail "host1 does not send, either"
 heal 1
-expect_reached 1 0 "healed after it was deaf"
+expect_reached 1 0 "healed after its incoming packets were blocked"
 
 unplug 1
 expect "the carrier of host1" "$(on_host 1 cat /sys/class/net/eth0/carrier)" 0

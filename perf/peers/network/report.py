@@ -155,4 +155,4 @@ def target_lines(parts):
     for control, results in targets(parts):
         for verdict in results:
             yield verdict.line().replace("| ", f"| {control}: ", 1)
-    yield "# Tests of killed and disconnected peers: ctest -L multihost (killed, cut, deaf, unplugged)"
+    yield "# Tests of killed and disconnected peers: ctest -L multihost (killed, cut, no_incoming, unplugged)"

@@ -23,7 +23,7 @@ if [ "$layout" != loopback ]; then
   # MPI launchers run outside of the hosts, which reach them through the switch.
   ip address add "$(address_of 252)/24" dev switch
   for host in "${!ranks_on[@]}"; do
-    # The switch learns addresses, since flooded frames would use cores of all hosts. No test here needs deaf hosts.
+    # The switch learns addresses, since flooded frames would use cores of all hosts. No test here blocks incoming packets.
     bridge link set dev "port$host" learning on
     controlled on_host "$host"
     [ "$rate" = - ] || slow "$host" "$rate" "$burst"
