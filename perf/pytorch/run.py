@@ -5,7 +5,7 @@ perf/pytorch/run.py [--ranks 2,4] [--parts all_reduce,ddp,tensor_parallel] [--ne
 
 Needs PyTorch and the package tutti in the Python that runs it; `tools/dev pytorch --bench` provides both. With
 --network, two emulated hosts with links of 1 and 10 Gbit/s are compared, too; that needs root and iproute2.
---store writes perf/results/NAME.json and NAME.md.
+--store writes perf/results/NAME.json, NAME.md and NAME.svg.
 """
 
 import argparse
@@ -20,8 +20,12 @@ sys.dont_write_bytecode = True
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import bars  # noqa: E402
+
 LOADED = "while :; do :; done"  # A process that occupies one core.
-LINKS = ("1gbit", "10gbit")
+LINKS = [(rate, congestion) for rate in ("1gbit", "10gbit") for congestion in ("cubic", "bbr")]
+NETWORK_SIZES = "8,1024,65536,1048576,16777216"
 
 
 def described_size(size):
@@ -42,20 +46,25 @@ class Runner:
         self.options = options
         self.folder = tempfile.TemporaryDirectory(prefix="tutti-pytorch-")
 
-    def measure(self, ranks, parts, prefix=(), loaded=False, sizes=None):
-        """Runs the worker on `ranks` ranks and returns its results. `prefix` is a command that starts torchrun."""
+    def measure(self, ranks, parts, prefix=(), loaded=False, options=()):
+        """Runs the worker on `ranks` ranks and returns its results. `prefix` is a command that starts one worker per rank.
+
+        Returns None if the command exits with 77: this machine does not permit the setting.
+        """
         output = os.path.join(self.folder.name, "results.json")
         launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
         worker = [os.path.join(HERE, "worker.py"), "--backend", self.options.backend, "--rounds", str(self.options.rounds),
-                  "--parts", parts, "--output", output]
-        if sizes:
-            worker += ["--sizes", sizes]
+                  "--parts", parts, "--output", output, *options]
         load = subprocess.Popen(["bash", "-c", LOADED]) if loaded else None
         try:
             environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
             if prefix:
                 environment["GLOO_SOCKET_IFNAME"] = "eth0"  # Gloo would use the address of the host name.
-            subprocess.run([*prefix, *(worker if prefix else launch + worker)], check=True, env=environment)
+            status = subprocess.run([*prefix, *(worker if prefix else launch + worker)], env=environment).returncode
+            if status == 77:
+                return None
+            if status != 0:
+                sys.exit(f"perf/pytorch/worker.py failed with exit status {status}")
         finally:
             if load is not None:
                 load.kill()
@@ -63,10 +72,13 @@ class Runner:
         with open(output, encoding="utf-8") as file:
             return json.load(file)
 
-    def between_hosts(self, rate):
+    def between_hosts(self, rate, congestion):
         hosts = os.path.join(ROOT, "tests", "multihost", "run.sh")
-        prefix = (hosts, "--hosts", "2x1", "--rate", rate, "--", sys.executable)
-        return self.measure(2, "all_reduce", prefix, sizes="8,1024,65536,1048576,16777216")
+        prefix = (hosts, "--hosts", "2x1", "--rate", rate, "--congestion", congestion, "--", sys.executable)
+        options = ["--sizes", NETWORK_SIZES]
+        if self.options.backend == "tutti":
+            options += ["--compress", "int8"]
+        return self.measure(2, "all_reduce", prefix, options=options)
 
 
 def ratio(times, of, to):
@@ -74,13 +86,19 @@ def ratio(times, of, to):
 
 
 def all_reduce_table(results, backend):
-    lines = ["| size | Gloo | " + backend + " | ratio | Gloo, async | " + backend + ", async | ratio |", "|" + "---|" * 7]
+    compressed = "int8 blocking" in results["all_reduce"][0]["times"]
+    header = ["size", "PyTorch alone", "Gloo", backend, "ratio", "Gloo, async", f"{backend}, async", "ratio"]
+    header += ["int8", "ratio of int8"] if compressed else []
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     for row in results["all_reduce"]:
         times = row["times"]
-        cells = [described_size(row["bytes"])]
+        median = {name: f"{figures['median_us']:.1f}" for name, figures in times.items()}
+        cells = [described_size(row["bytes"]), median["fake blocking"]]
         for style in ("blocking", "async"):
             gloo, ours = f"gloo {style}", f"{backend} {style}"
-            cells += [f"{times[gloo]['median_us']:.1f}", f"{times[ours]['median_us']:.1f}", f"{ratio(times, gloo, ours):.1f}x"]
+            cells += [median[gloo], median[ours], f"{ratio(times, gloo, ours):.1f}x"]
+        if compressed:
+            cells += [median["int8 blocking"], f"{ratio(times, 'gloo blocking', 'int8 blocking'):.1f}x"]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -90,8 +108,8 @@ def step_table(rows, backend):
              ", blocking | exposed communication | step |", "|" + "---|" * 8]
     for row in rows:
         ms = {name: figures["median_us"] / 1000 for name, figures in row["times"].items()}
-        exposed = max(ms[backend] - ms["none"], 0.0) / max(ms["gloo"] - ms["none"], 1e-9)
-        names = ("none", "gloo", backend, f"{backend} blocking")
+        exposed = max(ms[backend] - ms["fake"], 0.0) / max(ms["gloo"] - ms["fake"], 1e-9)
+        names = ("fake", "gloo", backend, f"{backend} blocking")
         cells = [f"{row['parameters'] / 1e6:.1f} M", str(row["batch"]), *(f"{ms[name]:.1f}" for name in names),
                  f"{exposed:.2f} of Gloo's", f"{ms['gloo'] / ms[backend]:.2f}x"]
         lines.append("| " + " | ".join(cells) + " |")
@@ -113,7 +131,9 @@ def report(measured, options):
     lines = ["# torch.distributed on CPU: Tutti and Gloo", "",
              f"{about['processor']}, {about['cpus']} CPUs, kernel {about['kernel']}, commit {about['commit']}, PyTorch "
              f"{measured['runs'][0]['torch']}. Both backends run in the same processes and alternate. Medians of "
-             f"{options.rounds} rounds. One thread per rank. Command: `perf/pytorch/run.py {' '.join(sys.argv[1:])}`.", ""]
+             f"{options.rounds} rounds. One thread per rank. Command: `perf/pytorch/run.py {' '.join(sys.argv[1:])}`.", "",
+             "*PyTorch alone* and *no communication* are the same programs with PyTorch's backend `fake`, which does nothing: "
+             "the cost of dispatch and of DDP's copies to and from its buckets.", ""]
     for run in measured["runs"]:
         where = f", {run['ranks']} ranks" + (f", {run['setting']}" if run["setting"] else "")
         if "all_reduce" in run:
@@ -123,6 +143,24 @@ def report(measured, options):
         if "tensor_parallel" in run:
             lines += [f"## Tensor-parallel token in us{where}", "", *token_table(run["tensor_parallel"], backend), ""]
     return "\n".join(lines)
+
+
+def chart(run, about):
+    """Returns the chart of the all_reduce of `run`, as SVG."""
+    rows = [(described_size(row["bytes"]), [ratio(row["times"], f"gloo {style}", f"{run['backend']} {style}")
+                                            for style in ("blocking", "async")]) for row in run["all_reduce"]]
+    return bars.svg(f"all_reduce of torch.distributed, {run['ranks']} processes, {about['processor']}, float32",
+                    "times as fast as Gloo at that size", ("blocking", "async_op=True"), rows, grid=10)
+
+
+def store(measured, report_text, name):
+    """Writes perf/results/NAME.json, .md and, if all_reduce was measured, .svg."""
+    contents = {".json": json.dumps(measured, indent=1) + "\n", ".md": report_text}
+    if "all_reduce" in measured["runs"][0]:
+        contents[".svg"] = chart(measured["runs"][0], measured["machine"])
+    for suffix, content in contents.items():
+        with open(os.path.join(ROOT, "perf", "results", name + suffix), "w", encoding="utf-8") as file:
+            file.write(content)
 
 
 def parse():
@@ -148,14 +186,15 @@ def main():
     if options.loaded:
         runs.append(dict(runner.measure(2, "ddp_small", loaded=True), setting="one core also runs another process"))
     if options.network:
-        runs += [dict(runner.between_hosts(rate), setting=f"two hosts, {rate}") for rate in LINKS]
+        for link in LINKS:
+            run = runner.between_hosts(*link)
+            if run is not None:
+                runs.append(dict(run, setting="two hosts, {}, {}".format(*link)))
     measured = {"machine": machine(), "runs": runs}
     text = report(measured, options)
     print(text)
     if options.store:
-        for suffix, content in ((".json", json.dumps(measured, indent=1) + "\n"), (".md", text)):
-            with open(os.path.join(ROOT, "perf", "results", options.store + suffix), "w", encoding="utf-8") as file:
-                file.write(content)
+        store(measured, text, options.store)
 
 
 if __name__ == "__main__":

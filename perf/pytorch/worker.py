@@ -1,11 +1,11 @@
 """One rank of the comparison of backends of torch.distributed. perf/pytorch/run.py starts the ranks.
 
-Both backends run in the same processes: Gloo is the default group, and the other backend is a second group. Rounds
-alternate between the backends, so that other load on the machine affects both.
+All backends run in the same processes: Gloo is the default group, and each other backend is a further group. Rounds
+alternate between the backends, so that other load on the machine affects all. The backend "fake" of PyTorch does
+nothing: its times are those of PyTorch itself, such as the dispatch of a call, and the copies of DDP to its buckets.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import statistics
@@ -14,6 +14,7 @@ import time
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
+from torch.testing._internal.distributed import fake_pg  # noqa: F401  Registers the backend "fake".
 
 SIZES = (8, 1 << 10, 8 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20)
 ROUND_S = 0.05  # Duration of one round of one backend, about.
@@ -37,6 +38,10 @@ class Bench:
         self.options = options
         dist.init_process_group("gloo")
         self.groups = {"gloo": dist.group.WORLD, options.backend: dist.new_group(backend=options.backend)}
+        if options.compress:
+            from tutti.torch import Options
+            self.groups[options.compress] = dist.new_group(backend="tutti", pg_options=Options(options.compress))
+        self.fake = dist.new_group(backend="fake")
         self.ranks = dist.get_world_size()
 
     def interleaved(self, programs, rounds):
@@ -76,35 +81,33 @@ class Bench:
             for backend, group in self.groups.items():
                 for style, call in (("blocking", call_blocking), ("async", call_async)):
                     programs[f"{backend} {style}"] = self.timed(lambda c=call, g=group: c(tensor, g))
+            programs["fake blocking"] = self.timed(lambda: call_blocking(tensor, self.fake))
+            programs["fake async"] = self.timed(lambda: call_async(tensor, self.fake))
             rounds = self.options.rounds if size < 64 << 20 else max(3, self.options.rounds // 3)
             rows.append({"bytes": tensor.numel() * 4, "times": self.interleaved(programs, rounds)})
         return rows
 
     def ddp(self, parameters, batch):
-        """Steps of DDP. "none" computes without communication; "blocking" averages after the backward pass."""
+        """Steps of DDP. "fake" does not communicate; "blocking" averages after the backward pass."""
         width = max(8, int((parameters / 8) ** 0.5))
         data = torch.randn(batch, width)
         programs = {}
-        for backend, group in self.groups.items():
-            model = DistributedDataParallel(network(width), process_group=group)
-            programs[backend] = self.step(model, data)
-            if backend != "gloo":
-                programs["none"] = self.step(model, data, context=model.no_sync)
-                plain = network(width)
-                programs[f"{backend} blocking"] = self.step(plain, data, after=lambda m=plain, g=group: average(m, g))
+        for backend, group in {**self.groups, "fake": self.fake}.items():
+            programs[backend] = self.step(DistributedDataParallel(network(width), process_group=group), data)
+        plain, group = network(width), self.groups[self.options.backend]
+        programs[f"{self.options.backend} blocking"] = self.step(plain, data, after=lambda: average(plain, group))
         rounds = self.options.rounds
         return {"parameters": sum(p.numel() for p in network(width).parameters()), "batch": batch,
                 "times": self.interleaved(programs, rounds)}
 
     @staticmethod
-    def step(model, data, context=contextlib.nullcontext, after=lambda: None):
+    def step(model, data, after=lambda: None):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
 
         def run():
             began = time.perf_counter()
             optimizer.zero_grad(set_to_none=False)
-            with context():
-                model(data).square().mean().backward()
+            model(data).square().mean().backward()
             after()
             optimizer.step()
             return time.perf_counter() - began
@@ -153,6 +156,7 @@ def parse():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], default=SIZES)
     parser.add_argument("--parts", default="all_reduce,ddp,tensor_parallel")
+    parser.add_argument("--compress", help="also measure groups of tutti with this compression format")
     parser.add_argument("--output", help="file for rank 0's results, as JSON")
     return parser.parse_args()
 

@@ -6,6 +6,7 @@
 #   PYTHONPATH:            folder of the package tutti
 set -euo pipefail
 python="$1" version="${TUTTI_PYTORCH_VERSION:-newest}"
+unset TUTTI_PYTORCH_VERSION  # The library warns of unknown variables.
 shift
 source "$(dirname "${BASH_SOURCE[0]}")/../venv.sh"
 package=torch name="pytorch-$version-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
