@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include <algorithm>
+
 namespace tutti {
 namespace {
 
@@ -10,7 +12,10 @@ namespace {
 // scheduler, and if other threads of its process used at least 1 / kMinShare of a CPU.
 constexpr std::int64_t kPreemptionNs = 10'000'000;
 constexpr std::int64_t kMinShare = 16;
-constexpr std::int64_t kCrowdedNs = 100'000'000;
+
+// Minimum and maximum duration of the assumption that other threads need the CPU. A single long yield, such as while
+// ranks start, costs the minimum. The maximum bounds how often a loaded machine costs a time slice to look again.
+constexpr std::int64_t kMinCrowdedNs = 5'000'000, kMaxCrowdedNs = 100'000'000;
 
 std::int64_t read_ns(clockid_t clock) {
   timespec time = {};
@@ -22,6 +27,13 @@ std::int64_t read_ns(clockid_t clock) {
 
 thread_local constinit Pace thread_pace;
 
+void Pace::note_crowd(std::int64_t now_ns) {
+  const bool soon = now_ns - crowded_until_ns_ < kMaxCrowdedNs;
+  crowded_ns_ = soon ? std::clamp(2 * crowded_ns_, kMinCrowdedNs, kMaxCrowdedNs) : kMinCrowdedNs;
+  crowded_until_ns_ = now_ns + crowded_ns_;
+  crowded_ = true;
+}
+
 void Pace::look_for_others(std::int64_t now_ns) {
   rusage usage = {};
   if (::getrusage(RUSAGE_THREAD, &usage) != 0) return;
@@ -32,7 +44,7 @@ void Pace::look_for_others(std::int64_t now_ns) {
   const std::int64_t preemptions = now.preemptions - last_.preemptions;
   const bool preempted = preemptions > 0 && elapsed_ns <= preemptions * kPreemptionNs;
   const bool others_run = (now.others_ns - last_.others_ns) * kMinShare >= elapsed_ns;
-  if (last_.at_ns != 0 && preempted && others_run) crowded_until_ns = now_ns + kCrowdedNs;
+  if (last_.at_ns != 0 && preempted && others_run) note_crowd(now_ns);
   last_ = now;
 }
 

@@ -10,15 +10,22 @@ struct Pace {
   bool in_stream = false;           // The thread runs calls of a stream, while other threads compute.
   std::uint32_t communicators = 1;  // Number of communicators that the thread drives at the same time.
   std::int64_t idle_since_ns = 0;   // Time since which no call of the thread has made progress. 0: not yet known.
-  std::int64_t crowded_until_ns =
-      0;  // Other threads of the process need this thread's CPU until then, as far as known.
 
-  bool crowded(std::int64_t now_ns) const { return now_ns < crowded_until_ns; }
-  // Updates `crowded_until_ns`: the thread was often preempted since the last call, and other threads of the process
-  // used the CPU much. Takes three system calls.
+  // Returns whether other threads are assumed to need this thread's CPU.
+  bool is_crowded() const { return crowded_; }
+  // Assumes so for a time, which doubles each time that the next reason follows soon.
+  void note_crowd(std::int64_t now_ns);
+  void end_crowd(std::int64_t now_ns) {  // If the time is over.
+    if (now_ns >= crowded_until_ns_) crowded_ = false;
+  }
+  // Notes a crowd if the thread was often preempted since the last call while other threads of the process used much of
+  // a CPU. Takes three system calls.
   void look_for_others(std::int64_t now_ns);
 
  private:
+  bool crowded_ = false;
+  std::int64_t crowded_until_ns_ = 0;
+  std::int64_t crowded_ns_ = 0;  // Duration of the last assumption.
   struct Usage {
     std::int64_t at_ns = 0;
     std::int64_t preemptions = 0;  // Number of involuntary context switches of the thread.

@@ -176,36 +176,62 @@ TEST(SleepingWait, BeginsAtOnce_InStream) {
   EXPECT_FALSE(thread_pace.in_stream);
 }
 
+void bind_to_first_cpu() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(own_cpus().front(), &set);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof set, &set), 0);
+}
+
+// Threads that occupy the first CPU.
+class BusyThreads {
+ public:
+  explicit BusyThreads(std::size_t count) : threads_(count) {
+    for (std::thread& thread : threads_) {
+      thread = std::thread([this] {
+        bind_to_first_cpu();
+        while (!over_) pause();
+      });
+    }
+  }
+  ~BusyThreads() {
+    over_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<bool> over_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// A yield returns only after a busy thread has used its time slice.
+TEST(Pace, IsCrowded_WhenRanksYieldToBusyThread) {
+  const BusyThreads busy(1);
+  Communicators ranks = make_ranks(2);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) {
+    bind_to_first_cpu();
+    const Deadline deadline = Deadline::after_ms(10'000);
+    std::vector<float> over(1);
+    while (over[0] == 0 && !deadline.passed()) {
+      over[0] = thread_pace.is_crowded() ? 1 : 0;
+      TUTTI_CHECK_OK(communicator.run(all_reduce(over)));
+    }
+    return over[0] != 0 ? Status() : internal_error("no rank is crowded");
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+}
+
 // The scheduler preempts each of several threads on one CPU.
 TEST(Pace, IsCrowded_WhenThreadsOfProcessShareCpu) {
-  const std::uint32_t cpu = own_cpus().front();
-  const auto bind = [cpu] {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    ASSERT_EQ(::sched_setaffinity(0, sizeof set, &set), 0);
-  };
-  std::atomic<bool> over = false;
-  std::vector<std::thread> others(4);
-  for (std::thread& other : others) {
-    other = std::thread([&] {
-      bind();
-      while (!over) pause();
-    });
-  }
+  const BusyThreads busy(4);
   std::thread([&] {
-    bind();
+    bind_to_first_cpu();
     const Deadline deadline = Deadline::after_ms(10'000);
-    bool crowded = false;
-    for (std::int64_t now = now_ns(); !crowded && !deadline.passed(); now = now_ns()) {
-      thread_pace.look_for_others(now);
-      crowded = thread_pace.crowded(now);
-    }
-    EXPECT_TRUE(crowded);
-    EXPECT_FALSE(thread_pace.crowded(now_ns() + 1'000'000'000));
+    while (!thread_pace.is_crowded() && !deadline.passed()) thread_pace.look_for_others(now_ns());
+    EXPECT_TRUE(thread_pace.is_crowded());
+    thread_pace.end_crowd(now_ns() + 1'000'000'000);
+    EXPECT_FALSE(thread_pace.is_crowded());
   }).join();
-  over = true;
-  for (std::thread& other : others) other.join();
 }
 
 // ---- Random pauses ----

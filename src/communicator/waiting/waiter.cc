@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::uint32_t kPollsBeforeYield = 16;  // Polls between yields if the peer runs on another CPU.
 constexpr std::int64_t kYieldNs = 200'000;       // Minimum time between checks while yielding.
+// A yield that takes longer went to a thread that does not wait. Then waits sleep: the kernel resumes a sleeping thread
+// sooner than one that yielded.
+constexpr std::int64_t kLongYieldNs = 100'000;
 // Time that a wait spins before it sleeps: about the time that a sleeping thread takes to wake up.
 constexpr std::int64_t kSpinNs = 50'000;
 // Like kSpinNs, if other threads of the process need the CPU: longer than a peer takes for a chunk of a message.
@@ -67,7 +70,10 @@ void Waiter::note_progress() {
 // ---- Within a host ----
 
 Status Waiter::wait_for(Rank peer, WaitState& wait_state) {
-  if (++wait_state.polls == 1) thread_pace.idle_since_ns = 0;
+  if (++wait_state.polls == 1) {
+    thread_pace.idle_since_ns = 0;
+    if (thread_pace.is_crowded()) thread_pace.end_crowd(now_ns());
+  }
   if (membership_.spans_hosts) return wait_between_hosts(peer, wait_state);
   // Unless another communicator of this thread has made progress.
   if (sleeper_.armed() && thread_pace.idle_since_ns != 0) return sleep(peer, wait_state);
@@ -82,8 +88,7 @@ Status Waiter::wait_for(Rank peer, WaitState& wait_state) {
     pause();
     return wait_state.polls % kPollsPerClock == 0 ? wait_longer(peer, wait_state) : Status();
   }
-  ::sched_yield();  // May take as long as other threads use this CPU.
-  const std::int64_t now = now_ns();
+  const std::int64_t now = yield();
   if (wait_state.yielded_ns == 0) wait_state.yielded_ns = now;
   if (now - wait_state.yielded_ns < kYieldNs) return {};
   wait_state.yielded_ns = 0;
@@ -99,17 +104,29 @@ Status Waiter::wait_longer(Rank peer, WaitState& wait_state) {
   if (wait_state.polls == kPollsPerClock || idle_since == 0) idle_since = now;
   const WaitMode mode = membership_.options.wait;
   if (mode == WaitMode::sleep) return sleep(peer, wait_state);
-  const bool shares = mode == WaitMode::automatic && (thread_pace.in_stream || thread_pace.crowded(now));
+  thread_pace.end_crowd(now);
+  const bool shares = mode == WaitMode::automatic && (thread_pace.in_stream || thread_pace.is_crowded());
   if (now - idle_since < (shares ? kShortSpinNs : kSpinNs)) return {};
   if (mode == WaitMode::spin) return now - wait_state.looked_ns < kSpinNs ? Status() : look_around(peer, wait_state);
   if (!shares && !sleeper_.armed()) thread_pace.look_for_others(now);
   return sleep(peer, wait_state);
 }
 
-// While a stream waits, other threads of the caller compute, and the thread does not yield to them but sleeps.
+// While a stream waits, other threads of the caller compute. The thread does not yield to them but sleeps.
 bool Waiter::sleeps_at_once() const {
   const WaitMode mode = membership_.options.wait;
-  return mode == WaitMode::sleep || (mode == WaitMode::automatic && thread_pace.in_stream);
+  return mode == WaitMode::sleep ||
+         (mode == WaitMode::automatic && (thread_pace.in_stream || thread_pace.is_crowded()));
+}
+
+// Returns the time after the yield, which takes as long as other threads use this CPU.
+std::int64_t Waiter::yield() {
+  const std::int64_t before = now_ns();
+  ::sched_yield();
+  const std::int64_t now = now_ns();
+  if (now - before > kLongYieldNs) thread_pace.note_crowd(now);
+  yields_to_others_ = now - before > kAloneNs;
+  return now;
 }
 
 Status Waiter::sleep(Rank peer, WaitState& wait_state) {
@@ -131,7 +148,7 @@ Status Waiter::sleep(Rank peer, WaitState& wait_state) {
 Status Waiter::wait_between_hosts(Rank peer, WaitState& wait_state) {
   Mesh& mesh = membership_.mesh;
   if (wait_state.polls == 1) mesh.push();
-  if (yields_to_others_) ::sched_yield();
+  if (yields_to_others_) yield();
   if (wait_state.polls % kPollsPerAdvance != 0) {
     if (mesh.is_remote(peer)) mesh.connection(peer).advance();
     return {};
@@ -141,7 +158,7 @@ Status Waiter::wait_between_hosts(Rank peer, WaitState& wait_state) {
   if (moved || thread_pace.idle_since_ns == 0) thread_pace.idle_since_ns = now;
   if (wait_state.yielded_ns == 0) wait_state.yielded_ns = now;
   if (!sleeps_at_once() && now - wait_state.yielded_ns < (yields_to_others_ ? kOfferNs : kSpinNs)) {
-    find_others(now);
+    yield();  // To other threads that are ready on this CPU, whether of this job or not. An answer may depend on them.
     return {};
   }
   if (sleeps_at_once()) yields_to_others_ = false;
@@ -155,13 +172,6 @@ Status Waiter::sleep_between_hosts(Rank peer, WaitState& wait_state, std::int64_
   const std::int64_t idle_ms = (now - thread_pace.idle_since_ns) / 1'000'000;
   membership_.mesh.wait(peer, static_cast<int>(std::clamp(idle_ms / kSleepsPerWait, kMinPollMs, kMaxPollMs)));
   return look_around(peer, wait_state);
-}
-
-// Yields to other threads that are ready on this CPU, whether of this job or not. An answer may depend on them. While
-// there are any, each poll yields.
-void Waiter::find_others(std::int64_t now) {
-  ::sched_yield();
-  yields_to_others_ = now_ns() - now > kAloneNs;
 }
 
 Status Waiter::look_around(Rank peer, WaitState& wait_state) {

@@ -70,7 +70,7 @@ class Waiter {
   bool sleeps_at_once() const;
   Status wait_between_hosts(Rank peer, WaitState& wait_state);
   Status sleep_between_hosts(Rank peer, WaitState& wait_state, std::int64_t now);
-  void find_others(std::int64_t now);
+  std::int64_t yield();
   // Checks for all that can end or prolong the wait. Takes microseconds.
   Status look_around(Rank peer, WaitState& wait_state);
   Status time_out(Rank peer, const WaitState& wait_state);
@@ -89,7 +89,7 @@ class Waiter {
   const CallMatching& matching_;
   CpuSharing cpus_;
   Sleeper sleeper_;
-  bool yields_to_others_ = false;  // Result of the last find_others().
+  bool yields_to_others_ = false;  // Other threads were ready on this CPU at the last yield().
   DeadlockDetection deadlocks_;
 };
 
