@@ -45,16 +45,20 @@ Socket enter(int descriptor) {
   return Socket(descriptor);
 }
 
+bool means_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+
 // Adds the limit that was reached, if there is one, to the error.
 Status no_socket(const std::string& action) {
   const int error = errno;
   Status status = system_error(action);
   rlimit files = {};
   if (error == ENFILE)
-    return {Code::system, status.message() + ": no process of this host may open more (fs.file-max)"};
+    return {Code::system, status.message() + ": no process of this host may open more (fs.file-max)", error};
   if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return status;
-  return {Code::system, status.message() + ": the limit of this process is " + std::to_string(files.rlim_cur) +
-                            ", raise it with ulimit -n"};
+  return {Code::system,
+          status.message() + ": the limit of this process is " + std::to_string(files.rlim_cur) +
+              ", raise it with ulimit -n",
+          error};
 }
 
 }  // namespace
@@ -94,9 +98,10 @@ Result<std::optional<Socket>> accept_socket(const Socket& listener) {
   const std::lock_guard lock(registry.mutex);
   const int descriptor = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (descriptor >= 0) return std::optional(enter(descriptor));
-  if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-    return no_socket("accept a connection");
+  if (means_shortage(errno)) return no_socket("accept a connection");
   return std::optional<Socket>();
 }
+
+bool is_shortage(const Status& status) { return means_shortage(status.os_error()); }
 
 }  // namespace tutti

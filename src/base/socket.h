@@ -21,5 +21,7 @@ Result<std::pair<Socket, Socket>> open_socket_pair(int type);  // AF_UNIX.
 Socket adopt_socket(int descriptor);
 // Returns the next connection, or nullopt if there is none or the peer has already closed it.
 Result<std::optional<Socket>> accept_socket(const Socket& listener);
+// Returns true for errors of these functions that end when descriptors or memory become free.
+bool is_shortage(const Status& status);
 
 }  // namespace tutti

@@ -25,15 +25,15 @@ const char* name(Code code) {
 
 // The text fits the string's internal buffer, so no memory is allocated. Statuses on all threads may point to it until
 // the process ends.
-constinit Status::Detail Status::shared_out_of_memory = {Code::system, "out of memory"};
+constinit Status::Detail Status::shared_out_of_memory = {Code::system, "out of memory", ENOMEM};
 
 void Status::Deleter::operator()(Detail* detail) const noexcept {
   if (detail != &shared_out_of_memory) delete detail;
 }
 
-Status::Status(Code code, std::string message) noexcept {
+Status::Status(Code code, std::string message, int os_error) noexcept {
   if (code == Code::ok) return;
-  detail_.reset(new (std::nothrow) Detail{code, std::move(message)});
+  detail_.reset(new (std::nothrow) Detail{code, std::move(message), os_error});
   if (detail_ == nullptr) detail_.reset(&shared_out_of_memory);
 }
 
@@ -53,7 +53,7 @@ Status Status::during(std::string_view action) && noexcept {
   try {
     std::string longer = detail_->message;
     longer.append("; while ").append(action);
-    return {detail_->code, std::move(longer)};
+    return {detail_->code, std::move(longer), detail_->os_error};
   } catch (const std::bad_alloc&) {
     return std::move(*this);
   }
@@ -71,7 +71,7 @@ Status system_error(std::string_view action) {
   const int error = errno;  // Saved before other calls change it.
   char text[128] = {};
   const char* reason = ::strerror_r(error, text, sizeof text);  // The GNU version returns the text.
-  return {Code::system, std::string(action) + ": " + reason};
+  return {Code::system, std::string(action) + ": " + reason, error};
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {

@@ -29,13 +29,15 @@ const char* name(Code code);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  // Becomes out_of_memory() if there is no memory for the error. Throws nothing.
-  Status(Code code, std::string message) noexcept;
+  // Becomes out_of_memory() if there is no memory for the error. Throws nothing. `os_error`: see os_error().
+  Status(Code code, std::string message, int os_error = 0) noexcept;
 
   bool ok() const { return detail_ == nullptr; }
   Code code() const { return detail_ ? detail_->code : Code::ok; }
   const std::string& message() const;  // Empty when ok.
-  Status copy() const { return {code(), message()}; }
+  // The value of errno that caused the error; 0 if none is known.
+  int os_error() const { return detail_ ? detail_->os_error : 0; }
+  Status copy() const { return {code(), message(), os_error()}; }
 
   // Appends "; while <action>" to the message of an error, if there is memory for it. Success stays success.
   Status during(std::string_view action) && noexcept;
@@ -45,6 +47,7 @@ class [[nodiscard]] Status {
   struct Detail {
     Code code;
     std::string message;
+    int os_error = 0;
   };
   struct Deleter {
     void operator()(Detail* detail) const noexcept;  // Leaves the shared Detail of out_of_memory() alone.
@@ -58,7 +61,7 @@ class [[nodiscard]] Status {
 Status out_of_memory() noexcept;
 Status invalid_argument(std::string message);
 Status invalid_usage(std::string message);
-Status system_error(std::string_view action);  // Adds the text of errno: "open /x: No such file or directory".
+Status system_error(std::string_view action);  // Adds errno and its text: "open /x: No such file or directory".
 Status remote_error(std::string message);
 Status timeout_error(std::string message);
 Status aborted_error(std::string message);

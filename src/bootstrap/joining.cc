@@ -127,8 +127,7 @@ Status Joining::meet() {
 
 // A closed port refuses connections. Other errors mean that the network between the hosts fails.
 Status Joining::explain_no_rendezvous(Status met) const {
-  const bool between =
-      met.code() == Code::system && met.message().find(std::strerror(ECONNREFUSED)) == std::string::npos;
+  const bool between = met.code() == Code::system && met.os_error() != ECONNREFUSED;
   const std::string used =
       "the id was used before, or its process failed to join or has ended; see the log of that process";
   const std::string blocked =
