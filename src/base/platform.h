@@ -1,5 +1,5 @@
-// Macros for functions compiled for host and device, and for loops that device code must not unroll. Unrolling costs
-// compile time and instruction cache.
+// Macros for functions compiled for host and device: TUTTI_HOST_ONLY contains statements that kernels leave out, and
+// TUTTI_ROLLED precedes loops that device code must not unroll. Unrolling costs compile time and instruction cache.
 #pragma once
 
 #ifdef __CUDACC__
@@ -9,7 +9,9 @@
 #endif
 
 #ifdef __CUDA_ARCH__
+#define TUTTI_HOST_ONLY(...)
 #define TUTTI_ROLLED _Pragma("unroll 1")
 #else
+#define TUTTI_HOST_ONLY(...) __VA_ARGS__
 #define TUTTI_ROLLED
 #endif

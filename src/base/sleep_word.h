@@ -27,16 +27,13 @@ bool allow_heavy_fence();
 // CPUs, which takes microseconds.
 void heavy_fence();
 
-// Called after a store for which the word's thread may wait.
-#ifdef __CUDACC__
-// Kernels wake no thread, since lanes of devices have no sleep words.
-TUTTI_HOST_DEVICE inline void wake_if_asleep(std::uint32_t*) {}
-#else
-inline void wake_if_asleep(std::uint32_t* word) {
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // The compiler must not move the load before the store.
-  if (load_relaxed(word) != 0) [[unlikely]]
-    wake(word);
+// Called after a store for which the word's thread may wait. Does nothing in kernels: lanes of devices have no words.
+TUTTI_HOST_DEVICE inline void wake_if_asleep([[maybe_unused]] std::uint32_t* word) {
+  TUTTI_HOST_ONLY({
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // The compiler must not move the load before the store.
+    if (load_relaxed(word) != 0) [[unlikely]]
+      wake(word);
+  })
 }
-#endif
 
 }  // namespace tutti
