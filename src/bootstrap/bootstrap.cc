@@ -14,12 +14,14 @@ class JoinedBootstrap final : public Bootstrap {
         records_(joining.take_records()),
         sockets_(joining.take_sockets()),
         peer_sockets_(joining.take_peer_sockets()),
-        remote_offers_(joining.take_remote_offers()) {}
+        remote_offers_(joining.take_remote_offers()),
+        listener_address_(joining.listener_address()) {}
 
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return static_cast<Rank>(records_.size()); }
   const PeerRecord& peer(Rank peer) const override { return records_[peer]; }
   const std::vector<RemoteOffer>& remote_offers() const override { return remote_offers_; }
+  const Address& listener_address() const override { return listener_address_; }
   std::vector<Socket> take_sockets() override { return std::move(sockets_); }
   std::vector<PeerSocket> take_peer_sockets() override { return std::move(peer_sockets_); }
 
@@ -49,6 +51,7 @@ class JoinedBootstrap final : public Bootstrap {
   std::vector<Socket> sockets_;
   std::vector<PeerSocket> peer_sockets_;
   std::vector<RemoteOffer> remote_offers_;
+  Address listener_address_;
 };
 
 }  // namespace

@@ -75,6 +75,8 @@ class Bootstrap {
   virtual const PeerRecord& peer(Rank peer) const = 0;
   // Offers for traffic between hosts, by rank. Empty if all ranks are on one host.
   virtual const std::vector<RemoteOffer>& remote_offers() const = 0;
+  // Address at which this rank accepted ranks of other hosts. Meaningless if all ranks are on one host.
+  virtual const Address& listener_address() const = 0;
   bool on_same_host(Rank other) const { return peer(other).host == peer(rank()).host; }
 
   // Rank r fills in record r of `records`, each of bytes_per_rank bytes. All ranks must call it, with one thread each.

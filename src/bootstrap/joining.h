@@ -29,6 +29,7 @@ class Joining {
   std::vector<PeerRecord> take_records() { return std::move(records_); }
   std::vector<Socket> take_sockets() { return std::move(sockets_); }
   std::vector<PeerSocket> take_peer_sockets() { return std::move(peer_sockets_); }
+  const Address& listener_address() const { return listener_.address; }
   std::vector<RemoteOffer> take_remote_offers() { return std::move(remote_offers_); }
 
  private:

@@ -67,6 +67,9 @@ class Hosts {
   // Sets the transport between hosts, such as "tcp".
   void carried_by(std::string carrier) { carrier_ = std::move(carrier); }
   const std::string& carrier() const { return carrier_; }
+  // Sets the address at which this rank accepts connections from other hosts. Its port is unused.
+  void accepts_at(const Address& address) { own_address_ = address; }
+  const std::optional<Address>& own_address() const { return own_address_; }
   // The machine whose CPUs a rank shares. One machine may emulate several hosts.
   struct MachineShare {
     Rank machine = 0;        // A number that is unique to ranks of this machine.
@@ -141,6 +144,7 @@ class Hosts {
     part.topology_ = topology_;
     part.network_ = network_;
     part.carrier_ = carrier_;
+    part.own_address_ = own_address_;
     part.secret_ = secret_;
     part.id_ = stirred(id_ + number);
     for (const Rank member : members) part.id_ = stirred(part.id_ + member);
@@ -179,6 +183,7 @@ class Hosts {
   std::shared_ptr<const MergedTopology> topology_;
   std::optional<NetworkFigures> network_;
   std::string carrier_ = "tcp";
+  std::optional<Address> own_address_;  // Empty if one process emulates all hosts.
 };
 
 inline std::vector<Rank> Hosts::domains() const {

@@ -120,6 +120,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   Result<Chosen> chosen = caught(choose_carriers);
   TUTTI_CHECK_OK(bootstrap->agree(chosen.ok() ? Status() : std::move(chosen).status(), watch));
   hosts.value().carried_by(carrier_name(options, chosen.value(), protection));
+  hosts.value().accepts_at(bootstrap->listener_address());
   std::vector<PeerSocket> peer_sockets = bootstrap->take_peer_sockets();
   // Predictions for loopback come from earlier measurements.
   const bool loopback = join.apart && hosts.value().one_machine();
