@@ -452,8 +452,8 @@ TUTTI_API tutti_status tutti_iprobe(int peer, uint64_t tag, tutti_comm comm, int
 TUTTI_API tutti_status tutti_request_wait(tutti_request request, int64_t timeout_ms, tutti_message* message);
 
 /* Calls function(argument, status) once the request is complete: at once if it is, else from the library's thread, or
- * from the thread that ends the communicator. That may be after tutti_request_destroy has returned.
- *   function: must not wait or end communicators (tutti_invalid_usage). tutti_last_error(NULL) has its message. */
+ * from the thread that ends the communicator or destroys the request. tutti_request_destroy returns after `function`.
+ *   function: must not wait or end communicators, but may destroy the request. tutti_last_error(NULL) has the error. */
 TUTTI_API tutti_status tutti_request_on_completion(tutti_request request, void (*function)(void*, tutti_status),
                                                    void* argument);
 

@@ -61,14 +61,14 @@ Result<Target> target_of(tutti_comm comm, int peer, MessageDirection direction) 
 }
 
 Status check_call(const MessageCall& call, int type) {
-  if (static_cast<std::uint32_t>(type) >= kDataTypes)
-    return invalid_argument("type " + std::to_string(type) + " is not a tutti_type");
+  TUTTI_CHECK_OK(check_type(type));
   if (call.count > kMaxElements) {
     return invalid_argument("count is " + std::to_string(call.count) + ": a message has at most " +
                             std::to_string(kMaxElements) + " elements");
   }
   if (call.data != nullptr || call.count == 0) return {};
-  return invalid_argument(call.direction == MessageDirection::send ? "send is null" : "recv is null");
+  const std::string buffer = call.direction == MessageDirection::send ? "send" : "recv";
+  return invalid_argument(buffer + " is null: pass a buffer of " + std::to_string(call.count) + " elements");
 }
 
 // Cancels a request, or waits for it if its data are moving.
@@ -195,7 +195,7 @@ tutti_status tutti_request_wait(tutti_request request, int64_t timeout_ms, tutti
 tutti_status tutti_request_on_completion(tutti_request request, void (*function)(void* argument, tutti_status status),
                                          void* argument) {
   return guarded("tutti_request_on_completion", [&]() -> Status {
-    if (function == nullptr) return invalid_argument("function is null");
+    if (function == nullptr) return invalid_argument("function is null: pass the function to call");
     const tutti::OpenRequest open = TUTTI_TRY(tutti::request_of(request));
     return open.request->on_completion([function, argument](const Status& status) {
       const tutti_status code = tutti::leave("tutti_request_on_completion", status);
@@ -212,6 +212,7 @@ tutti_status tutti_request_destroy(tutti_request request) {
     const auto open = tutti::OpenRequests::instance().remove(request);
     if (open == nullptr) return tutti::no_request(request);
     tutti::cancel(*open);
+    open->request->retire();
     return {};
   });
 }

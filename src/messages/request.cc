@@ -21,7 +21,7 @@ bool MessageRequest::wait(const Deadline& deadline) {
   std::unique_lock lock(mutex_);
   while (!complete_) {
     if (deadline.passed()) return false;
-    ended_.wait_for(lock, std::chrono::milliseconds(deadline.left_ms()));
+    changed_.wait_for(lock, std::chrono::milliseconds(deadline.left_ms()));
   }
   return true;
 }
@@ -29,13 +29,26 @@ bool MessageRequest::wait(const Deadline& deadline) {
 Status MessageRequest::on_completion(Callback callback) {
   {
     const std::lock_guard lock(mutex_);
-    if (has_callback_) return invalid_usage("the request has a completion function already: set it only once");
-    has_callback_ = true;
+    if (retired_) return invalid_argument("another thread has destroyed the request");
+    if (stage_ != CallbackStage::none)
+      return invalid_usage("the request has a completion function already: set it only once");
+    stage_ = CallbackStage::waiting;
     callback_ = std::move(callback);
     if (!complete_) return {};
   }
   run_callback();
   return {};
+}
+
+void MessageRequest::retire() {
+  std::unique_lock lock(mutex_);
+  TUTTI_ASSERT(complete_);
+  retired_ = true;
+  lock.unlock();
+  run_callback();
+  lock.lock();
+  const bool is_caller = stage_ == CallbackStage::running && caller_ == std::this_thread::get_id();
+  if (!is_caller) changed_.wait(lock, [this] { return stage_ != CallbackStage::running; });
 }
 
 bool MessageRequest::end(Status status, const MessageInfo& info) {
@@ -44,13 +57,21 @@ bool MessageRequest::end(Status status, const MessageInfo& info) {
   status_ = std::move(status);
   info_ = info;
   complete_ = true;
-  ended_.notify_all();
-  return has_callback_;
+  changed_.notify_all();
+  return stage_ == CallbackStage::waiting;
 }
 
 void MessageRequest::run_callback() {
-  const Callback callback = std::exchange(callback_, nullptr);
-  callback(status_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stage_ != CallbackStage::waiting) return;
+    stage_ = CallbackStage::running;
+    caller_ = std::this_thread::get_id();
+  }
+  std::exchange(callback_, nullptr)(status_);
+  const std::lock_guard lock(mutex_);
+  stage_ = CallbackStage::returned;
+  changed_.notify_all();
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "src/base/clock.h"
 #include "src/base/rank.h"
@@ -55,20 +56,27 @@ class MessageRequest {
   Status status() const { return status_.copy(); }
   const MessageInfo& info() const { return info_; }
 
-  // Calls `callback` once, after completion: at once if the request is complete, else from the service thread. Fails if
-  // the request has a callback already.
+  // Calls `callback` once, after completion: at once if the request is complete, else from the service thread or from
+  // retire(). Fails if the request has a callback already, or is retired.
   Status on_completion(Callback callback);
+  // For the owner of a complete request. When it returns, the callback has returned and no callback will be called
+  // again, unless the callback itself is the caller.
+  void retire();
 
-  // For the endpoint. end() completes the request and returns whether it has a callback, which run_callback() calls.
+  // For the endpoint. end() completes the request and returns whether it has a callback.
   bool end(Status status, const MessageInfo& info);
-  void run_callback();
+  void run_callback();  // Calls the callback, unless it has been called.
 
  private:
+  enum class CallbackStage : std::uint8_t { none, waiting, running, returned };
+
   const MessageCall call_;
   mutable std::mutex mutex_;
-  std::condition_variable ended_;
+  std::condition_variable changed_;  // The request is complete, or its callback has returned.
   bool complete_ = false;
-  bool has_callback_ = false;
+  bool retired_ = false;
+  CallbackStage stage_ = CallbackStage::none;
+  std::thread::id caller_;  // The thread that runs the callback.
   Status status_;
   MessageInfo info_;
   Callback callback_;

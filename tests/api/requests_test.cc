@@ -8,46 +8,10 @@
 #include <vector>
 
 #include "tests/api/processes.h"
-#include "tests/api/ranks.h"
+#include "tests/api/requests.h"
 
 namespace tutti::test {
 namespace {
-
-constexpr std::int64_t kHangMs = 20'000;  // Turns a hang into a failure.
-constexpr std::size_t kLarge = 100'000;   // Elements of a message that is not eager.
-
-tutti_request isend(const std::vector<std::int32_t>& values, int peer, std::uint64_t tag, tutti_comm comm) {
-  tutti_request request = nullptr;
-  TUTTI_EXPECT_OK(tutti_isend(values.data(), values.size(), tutti_int32, peer, tag, comm, &request));
-  return request;
-}
-
-tutti_request irecv(std::vector<std::int32_t>& values, int peer, std::uint64_t tag, tutti_comm comm) {
-  tutti_request request = nullptr;
-  TUTTI_EXPECT_OK(tutti_irecv(values.data(), values.size(), tutti_int32, peer, tag, comm, &request));
-  return request;
-}
-
-// Waits for the request and destroys it. Returns "ok", or the message of its error.
-std::string outcome(tutti_request request, tutti_message* message = nullptr) {
-  const tutti_status status = tutti_request_wait(request, kHangMs, message);
-  const std::string text = status == tutti_ok ? "ok" : last_error();
-  TUTTI_EXPECT_OK(tutti_request_destroy(request));
-  return text;
-}
-
-// Exchanges a message in each direction between two ranks, which one thread drives.
-void exchange(tutti_comm first, tutti_comm second, std::uint64_t tag, std::int32_t value) {
-  int ranks[2];
-  tutti_comm_rank(first, &ranks[0]);
-  tutti_comm_rank(second, &ranks[1]);
-  std::vector<std::int32_t> sent = {value}, received[2] = {{0}, {0}};
-  const tutti_request requests[] = {irecv(received[0], ranks[1], tag, first), irecv(received[1], ranks[0], tag, second),
-                                    isend(sent, ranks[1], tag, first), isend(sent, ranks[0], tag, second)};
-  for (const tutti_request request : requests) EXPECT_EQ(outcome(request), "ok");
-  EXPECT_EQ(received[0], sent);
-  EXPECT_EQ(received[1], sent);
-}
 
 TEST(Requests, DescribeMessage) {
   const Values values;
@@ -221,93 +185,6 @@ TEST(Requests, ReceiveMessages_AfterSenderHasLeft) {
   TUTTI_EXPECT_OK(tutti_comm_destroy(comms[1]));
 }
 
-struct Completion {
-  std::atomic<int> status = -1;
-  std::string error;
-  static void note(void* self, tutti_status status) {
-    auto& completion = *static_cast<Completion*>(self);
-    if (status != tutti_ok) completion.error = last_error();
-    completion.status = status;
-  }
-};
-
-TEST(Requests, CallFunctionWithStatusAndMessage) {
-  const Ranks ranks(2);
-  Completion completion;
-  std::vector<std::int32_t> received(2);
-  const tutti_request receive = irecv(received, 0, 7, ranks[1]);
-  TUTTI_EXPECT_OK(tutti_request_on_completion(receive, Completion::note, &completion));
-  EXPECT_EQ(completion.status, -1);
-  EXPECT_EQ(outcome(isend({1}, 1, 7, ranks[0])), "ok");
-  while (completion.status == -1) std::this_thread::yield();
-  EXPECT_EQ(completion.status, tutti_invalid_usage);
-  EXPECT_EQ(completion.error,
-            "tutti_request_on_completion: rank 1 called irecv(2 int32, from rank 0, tag 7), but rank 0 called isend(1 "
-            "int32, to rank 1, tag 7): counts and types must be equal");
-  EXPECT_EQ(tutti_request_on_completion(receive, Completion::note, &completion), tutti_invalid_usage);
-  TUTTI_EXPECT_OK(tutti_request_destroy(receive));
-}
-
-struct CallsWithinCallback {
-  tutti_comm comm = nullptr;
-  tutti_request own = nullptr, other = nullptr;
-  std::string wait, own_wait, synchronize, destroy;
-  std::atomic<bool> done = false;
-  static std::string result(tutti_status status) { return status == tutti_ok ? "ok" : last_error(); }
-  static void make(void* self, tutti_status) {
-    auto& calls = *static_cast<CallsWithinCallback*>(self);
-    calls.wait = result(tutti_request_wait(calls.other, 1, nullptr));
-    calls.own_wait = result(tutti_request_wait(calls.own, 1, nullptr));
-    calls.synchronize = result(tutti_comm_synchronize(calls.comm));
-    calls.destroy = result(tutti_request_destroy(calls.other));
-    calls.done = true;
-  }
-};
-
-TEST(Requests, MustNotBeAwaitedInCallback) {
-  const Ranks ranks(2);
-  std::vector<std::int32_t> received(1);
-  for (const bool complete_before : {false, true}) {
-    CallsWithinCallback calls;
-    calls.comm = ranks[1];
-    calls.own = irecv(received, 0, 7, ranks[1]);
-    calls.other = irecv(received, 0, 8, ranks[1]);
-    if (complete_before) {
-      EXPECT_EQ(outcome(isend({1}, 1, 7, ranks[0])), "ok");
-      TUTTI_EXPECT_OK(tutti_request_wait(calls.own, kHangMs, nullptr));
-    }
-    TUTTI_EXPECT_OK(tutti_group_start());
-    TUTTI_EXPECT_OK(tutti_request_on_completion(calls.own, CallsWithinCallback::make, &calls));
-    TUTTI_EXPECT_OK(tutti_group_end());  // The callback restores the group.
-    if (!complete_before) {
-      EXPECT_EQ(outcome(isend({1}, 1, 7, ranks[0])), "ok");
-    }
-    while (!calls.done) std::this_thread::yield();
-    EXPECT_EQ(calls.wait.find("tutti_request_wait: a callback must not wait, but a timeout other than 0 does"), 0U);
-    EXPECT_EQ(calls.own_wait, "ok");
-    EXPECT_NE(calls.synchronize, "ok");
-    EXPECT_EQ(calls.destroy, "ok");
-    TUTTI_EXPECT_OK(tutti_request_destroy(calls.own));
-  }
-}
-
-TEST(Requests, AreCancelledByDestroy) {
-  const Ranks ranks(2);
-  Completion completions[2];
-  std::vector<std::int32_t> received(1);
-  const std::vector<std::int32_t> sent(kLarge);
-  const tutti_request requests[] = {irecv(received, 0, 7, ranks[1]), isend(sent, 1, 8, ranks[0])};
-  for (int i = 0; i < 2; ++i) {
-    TUTTI_EXPECT_OK(tutti_request_on_completion(requests[i], Completion::note, &completions[i]));
-    TUTTI_EXPECT_OK(tutti_request_destroy(requests[i]));
-    while (completions[i].status == -1) std::this_thread::yield();
-    EXPECT_EQ(completions[i].status, tutti_aborted);
-    EXPECT_EQ(tutti_request_wait(requests[i], 0, nullptr), tutti_invalid_argument);
-  }
-  exchange(ranks[0], ranks[1], 7, 1);
-  exchange(ranks[0], ranks[1], 8, 2);
-}
-
 TEST(Requests, SendNothing_WhenAllHandlesAreInUse) {
   const Ranks ranks(1);
   std::vector<std::int32_t> value = {1};
@@ -342,7 +219,8 @@ TEST(Requests, RejectInvalidArguments) {
   EXPECT_EQ(tutti_iprobe(0, 0, ranks[0], &found, &unset), tutti_invalid_argument);
   EXPECT_EQ(tutti_iprobe(0, 0, ranks[0], nullptr, nullptr), tutti_invalid_argument);
   EXPECT_EQ(tutti_request_wait(nullptr, 0, nullptr), tutti_invalid_argument);
-  EXPECT_EQ(tutti_request_on_completion(nullptr, Completion::note, nullptr), tutti_invalid_argument);
+  const auto function = [](void*, tutti_status) { ADD_FAILURE(); };
+  EXPECT_EQ(tutti_request_on_completion(nullptr, function, nullptr), tutti_invalid_argument);
   TUTTI_EXPECT_OK(tutti_request_destroy(nullptr));
 }
 
