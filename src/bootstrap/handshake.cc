@@ -11,13 +11,13 @@ namespace {
 constexpr std::uint64_t kMagic = 0x316f6c6c65486954;  // "TiHello1"
 // Increment it when ranks of different versions could no longer work together. This covers the messages of joining, the
 // frames, board and lanes in shared memory, and the chunks and signatures of calls.
-constexpr std::uint32_t kVersion = 9;
+constexpr std::uint32_t kVersion = 10;
 
 // Converts errno of a connection: a remote error if the peer process has ended, else a system error.
 Status broken(const char* action) {
   const bool ended = errno == ECONNREFUSED || errno == ECONNRESET || errno == EPIPE;
   Status status = system_error(action);
-  return ended ? remote_error(status.message()) : std::move(status);
+  return ended ? Status(Code::remote, status.message(), status.os_error()) : std::move(status);
 }
 
 }  // namespace

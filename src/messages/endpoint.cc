@@ -1,29 +1,27 @@
 #include "src/messages/endpoint.h"
 
-#include <poll.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "src/base/caught.h"
+#include "src/messages/errors.h"
 #include "src/messages/service.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::int64_t kFinishMs = 3000;
-
-std::string rank_name(Rank rank) { return "rank " + std::to_string(rank); }
+constexpr std::uint32_t kIdleChecks = 10;    // Checks without incomplete requests until the checks end.
+constexpr std::int64_t kReportMs = 1;        // Interval of attempts to send the report of the address,
+constexpr std::int64_t kMaxReportMs = 1000;  // and time until they end.
 
 }  // namespace
 
-Status refuse_message(const std::string& name) {
-  return invalid_usage("the communicator" + name + " has ended: start messages before you finalize or destroy it");
-}
-
 MessageEndpoint::Locked::~Locked() {
-  std::vector<EndedRequest> ended = std::exchange(endpoint_.ended_, {});
+  std::vector<EndedRequest> ended = endpoint_.protocol_.take_ended();
   lock_.unlock();
   std::vector<RequestPointer> callbacks;
   for (EndedRequest& each : ended) {
@@ -41,215 +39,83 @@ MessageEndpoint::Locked::~Locked() {
   for (const RequestPointer& request : callbacks) request->run_callback();
 }
 
-MessageEndpoint::MessageEndpoint(MessageMembership membership, std::vector<Socket> listeners, MessageService& service)
-    : membership_(std::move(membership)),
-      service_(service),
-      epoll_(adopt_socket(::epoll_create1(EPOLL_CLOEXEC))),
-      acceptor_(membership_.rank, membership_.ranks) {
-  if (!epoll_) {
-    trouble_ = system_error("create an epoll instance for tagged messages");
-    check_at_ = Deadline::after_ms(1);
-  }
-  for (Socket& listener : listeners) acceptor_.listen(std::move(listener), Role::message, membership_.credentials);
+Result<std::shared_ptr<MessageEndpoint>> MessageEndpoint::create(MessageMembership membership,
+                                                                 std::vector<Socket> listeners,
+                                                                 MessageService& service) {
+  MessageSockets sockets = {adopt_socket(::epoll_create1(EPOLL_CLOEXEC)), std::move(listeners)};
+  if (!sockets.epoll) return system_error("create an epoll instance for tagged messages");
+  return std::make_shared<MessageEndpoint>(std::move(membership), std::move(sockets), service);
 }
 
-MessageEndpoint::~MessageEndpoint() = default;
+MessageEndpoint::MessageEndpoint(MessageMembership membership, MessageSockets sockets, MessageService& service)
+    : membership_(std::move(membership)),
+      service_(service),
+      links_(membership_, std::move(sockets), service, protocol_),
+      protocol_(membership_, links_) {
+  if (!membership_.report_address) return;
+  report_at_ = Deadline{0};
+  reported_until_ = Deadline::after_ms(kMaxReportMs);
+}
 
 // ---- Requests ----
 
-Status MessageEndpoint::check_open(const MessageCall& call) {
+Status MessageEndpoint::check_open() const {
   if (!closed_.ok()) return closed_.copy();
-  if (leaving_) return refuse_message(membership_.name);
-  if (call.peer == kAnyRank || call.peer == membership_.rank) return {};
-  return peer(call.peer).gone[call.direction == MessageDirection::send ? kOut : kIn] ? left(call.peer) : Status();
+  return leaving_ ? message_after_end(membership_.name) : Status();
 }
 
 // Checks of the communicator begin with the first incomplete request or unsuccessful probe.
-RequestPointer MessageEndpoint::begin(const MessageCall& call) {
-  auto request = std::make_shared<MessageRequest>(call);
-  ++incomplete_;
-  begin_checks();
-  return request;
-}
-
 void MessageEndpoint::begin_checks() {
   if (check_at_.at_ns != Deadline{}.at_ns) return;
   check_at_ = Deadline::after_ms(kMessageCheckMs);
   service_.wake();
 }
 
-void MessageEndpoint::end(const RequestPointer& request, Status status, const MessageInfo& info) {
-  --incomplete_;
-  ended_.push_back({request, std::move(status), info});
-}
-
 Result<RequestPointer> MessageEndpoint::send(const MessageCall& call) {
   const Locked lock(*this);
-  TUTTI_CHECK_OK(check_open(call));
-  RequestPointer request = begin(call);
-  MessageFrame frame;
-  frame.type = static_cast<std::uint32_t>(call.type);
-  frame.tag = call.tag;
-  frame.count = call.count;
-  frame.number = next_number_++;
-  Peer& target = peer(call.peer);
-  const std::uint64_t charge = charge_of(call.bytes());
-  const bool eager = call.bytes() <= kMaxEagerBytes && target.charged + charge <= kEagerWindow;
-  frame.kind = eager ? MessageFrameKind::eager : MessageFrameKind::announced;
-  if (call.peer == membership_.rank) {
-    send_to_self(request, frame);
-    return request;
-  }
-  if (eager) {
-    target.charged += charge;
-    target.links[kOut].put(frame, request);
-  } else {
-    target.announced[frame.number] = request;
-    target.links[kOut].put(frame);
-  }
-  push(target);
-  open_link(target);
-  return request;
+  TUTTI_CHECK_OK(check_open());
+  begin_checks();
+  return protocol_.send(call);
 }
 
 Result<RequestPointer> MessageEndpoint::receive(const MessageCall& call) {
   const Locked lock(*this);
-  const ArrivalPointer arrival = closed_.ok() && !leaving_ ? matching_.take_arrival(call.peer, call.tag) : nullptr;
-  if (arrival == nullptr) TUTTI_CHECK_OK(check_open(call));
-  RequestPointer request = begin(call);
-  if (arrival == nullptr) {
-    matching_.add(request);
-  } else {
-    accept(arrival, request);
-    if (arrival->source != membership_.rank) push(peer(arrival->source));
-  }
-  return request;
+  TUTTI_CHECK_OK(check_open());
+  begin_checks();
+  return protocol_.receive(call);
 }
 
 Result<std::optional<MessageInfo>> MessageEndpoint::probe(Rank source, std::uint64_t tag) {
   const Locked lock(*this);
-  if (!closed_.ok()) return closed_.copy();
-  const MessageArrival* arrival = matching_.find_arrival(source, tag);
-  if (arrival != nullptr) return std::optional(MessageInfo{arrival->source, tag, arrival->frame.count});
-  TUTTI_CHECK_OK(check_open({MessageDirection::receive, source, tag}));
+  TUTTI_CHECK_OK(check_open());
+  auto found = TUTTI_TRY(protocol_.probe(source, tag));
+  if (found) return found;
   probed_ = true;
+  probed_from_any_ = probed_from_any_ || source == kAnyRank;
   begin_checks();
-  return std::optional<MessageInfo>();
+  return found;
 }
 
 bool MessageEndpoint::cancel(const MessageRequest& request) {
   const Locked lock(*this);
-  RequestPointer cancelled;
-  if (request.call().direction == MessageDirection::receive) {
-    cancelled = matching_.take_receive(request);
-  } else {
-    cancelled = withdraw(request);
-  }
-  if (cancelled != nullptr) end(cancelled, aborted_error(describe(request.call()) + " was cancelled"));
-  return cancelled != nullptr || request.complete();
+  return protocol_.cancel(request) || request.complete();
 }
 
-// Removes a send whose data have not begun to move; null if it is not present. The receiver may know the message, and
-// may wait for it.
-RequestPointer MessageEndpoint::withdraw(const MessageRequest& request) {
-  Peer& target = peer(request.call().peer);
-  MessageLink& link = target.links[kOut];
-  for (auto each = target.announced.begin(); each != target.announced.end(); ++each) {
-    if (each->second.get() != &request) continue;
-    RequestPointer found = std::move(each->second);
-    MessageFrame frame;
-    frame.kind = MessageFrameKind::withdrawal;
-    frame.tag = request.call().tag;
-    frame.number = each->first;
-    target.announced.erase(each);
-    if (link.peer() == membership_.rank) {
-      matching_.remove(link.peer(), frame.tag, frame.number);
-    } else {
-      link.put(frame);
-      push(target);
-    }
-    return found;
-  }
-  const auto outgoing = link.withdraw(request);
-  if (!outgoing) return nullptr;
-  if (outgoing->frame.kind == MessageFrameKind::eager) {
-    target.charged -= charge_of(request.call().bytes());
-  } else {
-    MessageFrame frame = outgoing->frame;
-    frame.kind = MessageFrameKind::withdrawal;
-    link.put(frame);
-    push(target);
-  }
-  return outgoing->request;
-}
+// ---- Ends ----
 
-// ---- Ending ----
-
-Status MessageEndpoint::left(Rank rank) const {
-  return remote_error(rank_name(rank) + " has left the communicator" + membership_.name);
-}
-
-Status MessageEndpoint::lost(const MessageCall& call) const {
-  return invalid_usage(describe(call) + " was not complete when the communicator" + membership_.name +
-                       " ended: wait for requests before you finalize or destroy it");
-}
-
-void MessageEndpoint::end_early(const RequestPointer& request, const Status& reason) {
-  end(request, leaving_ ? lost(request->call()) : reason.copy());
-}
-
-// Ends the sends to a rank that has left.
-void MessageEndpoint::end_sends(Peer& target) {
-  MessageLink& link = target.links[kOut];
-  const Status reason = left(link.peer());
-  target.gone[kOut] = true;
-  if (!link.connected() || link.in_frame()) end_link(target, kOut);  // A goodbye would be read as a part of the frame.
-  for (const RequestPointer& request : link.take_unsent()) end_early(request, reason);
-  for (const auto& [number, request] : std::exchange(target.announced, {})) end_early(request, reason);
-}
-
-// Ends the receives from a rank that has left, except those whose message has arrived.
-void MessageEndpoint::end_receives(Peer& source) {
-  const Rank rank = source.links[kIn].peer();
-  const Status reason = left(rank);
-  source.gone[kIn] = true;
-  for (const RequestPointer& request : matching_.take_receives_from(rank)) end_early(request, reason);
-  for (const auto& [number, request] : std::exchange(source.awaited, {})) end_early(request, reason);
-  if (source.direct) end_early(std::exchange(source.direct, nullptr), reason);
-  if (source.arriving && source.arriving->receiver) end_early(source.arriving->receiver, reason);
-  source.arriving = nullptr;
-}
-
-void MessageEndpoint::end_all(const Status& status) {
+void MessageEndpoint::end_all(const Status& reason) {
   if (!closed_.ok()) return;
-  closed_ = status.copy();
-  std::vector<RequestPointer> requests = matching_.clear();
-  for (auto& [rank, other] : peers_) {
-    for (RequestPointer& request : other.links[kOut].take_unsent()) requests.push_back(std::move(request));
-    for (const auto& [number, request] : std::exchange(other.announced, {})) requests.push_back(request);
-    for (const auto& [number, request] : std::exchange(other.awaited, {})) requests.push_back(request);
-    if (other.direct) requests.push_back(std::exchange(other.direct, nullptr));
-    if (other.arriving && other.arriving->receiver) requests.push_back(other.arriving->receiver);
-    other.arriving = nullptr;
-    end_link(other, kOut);
-    end_link(other, kIn);
-  }
-  for (const RequestPointer& request : requests) end_early(request, status);
+  closed_ = reason.copy();
+  protocol_.end_all(reason);
+  links_.close();
 }
 
 void MessageEndpoint::finish() {
   {
     const Locked lock(*this);
     leaving_ = true;
-    for (const RequestPointer& receive : matching_.clear()) end(receive, lost(receive->call()));
-    for (auto& [rank, other] : peers_) {
-      for (const RequestPointer& request : other.links[kOut].take_unbegun()) end(request, lost(request->call()));
-      for (const auto& [number, request] : std::exchange(other.announced, {})) end(request, lost(request->call()));
-      MessageFrame goodbye;
-      goodbye.kind = MessageFrameKind::goodbye;
-      for (MessageLink& link : other.links) link.put(goodbye);
-      push(other);
-    }
+    protocol_.leave();
+    links_.leave();
   }
   const Deadline deadline = Deadline::after_ms(kFinishMs);
   while (!deadline.passed() && !drained()) ::poll(nullptr, 0, 1);
@@ -257,11 +123,7 @@ void MessageEndpoint::finish() {
 
 bool MessageEndpoint::drained() {
   const Locked lock(*this);
-  if (!closed_.ok()) return true;
-  return std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) {
-    const auto& links = entry.second.links;
-    return links[kOut].drained() && links[kIn].drained();
-  });
+  return links_.drained();
 }
 
 void MessageEndpoint::close() {
@@ -269,9 +131,116 @@ void MessageEndpoint::close() {
   {
     const Locked lock(*this);
     end_all(aborted_error("the communicator" + membership_.name + " has ended"));
-    acceptor_.stop_listening();
   }
   run_callbacks();
+}
+
+// ---- Checks of the communicator ----
+
+// Checks go on for a while after the last request or probe, so that few of them wake the thread.
+bool MessageEndpoint::check_is_due() {
+  const bool alarm = links_.take_alarm();
+  if (!alarm && !check_at_.passed()) return false;
+  const bool probed = std::exchange(probed_, false);
+  const bool idle = protocol_.incomplete() == 0 && !probed && trouble_.ok() && !links_.any_broken();
+  idle_checks_ = idle ? idle_checks_ + 1 : 0;
+  const bool ends = idle_checks_ > kIdleChecks || !closed_.ok();
+  check_at_ = ends ? Deadline() : Deadline::after_ms(kMessageCheckMs);
+  return !idle && closed_.ok();
+}
+
+// Returns the ranks whose departure would end requests or probes.
+std::vector<Rank> MessageEndpoint::watched_ranks() const {
+  if (!probed_from_any_ && !protocol_.receives_from_any()) return links_.peers();
+  std::vector<Rank> all(membership_.ranks);
+  std::iota(all.begin(), all.end(), Rank{0});
+  return all;
+}
+
+// Returns why the communicator must fail; ok if it need not.
+Status MessageEndpoint::take_reason() {
+  if (!trouble_.ok()) return std::exchange(trouble_, Status());
+  return links_.overdue();
+}
+
+// Asks about other ranks without the lock, since the answer may take a while.
+void MessageEndpoint::check_communicator() {
+  std::vector<Rank> left;
+  {
+    const Locked lock(*this);
+    if (!check_is_due()) return;
+    left = watched_ranks();
+  }
+  Status status = membership_.failure();
+  if (status.ok()) {
+    std::erase_if(left, [&](Rank rank) { return rank == membership_.rank || !membership_.has_left(rank); });
+    {
+      const Locked lock(*this);
+      for (const Rank rank : left) links_.note_departure(rank);
+      protocol_.end_receives_from_any();
+      status = take_reason();
+    }
+    if (!status.ok()) status = membership_.fail(std::move(status));
+  }
+  if (status.ok()) return;
+  const Locked lock(*this);
+  end_all(status);
+}
+
+// ---- Service thread ----
+
+void MessageEndpoint::watch(std::vector<pollfd>& polled) {
+  const Locked lock(*this);
+  links_.watch(polled);
+}
+
+Deadline MessageEndpoint::deadline() {
+  const Locked lock(*this);
+  return Deadline{std::min({links_.deadline().at_ns, check_at_.at_ns, report_at_.at_ns})};
+}
+
+Status MessageEndpoint::serve_links(const std::vector<pollfd>& polled) {
+  const Locked lock(*this);
+  return caught([&] { return links_.serve(polled); });
+}
+
+// Does not hold the lock while it asks for addresses, which may take a while.
+Status MessageEndpoint::open_links() {
+  if (report_at_.passed())
+    report_at_ = membership_.report_address() || reported_until_.passed() ? Deadline() : Deadline::after_ms(kReportMs);
+  std::vector<Rank> due;
+  {
+    const Locked lock(*this);
+    due = links_.due();
+  }
+  for (const Rank rank : due) {
+    auto address = membership_.address(rank);
+    const Locked lock(*this);
+    links_.call(rank, std::move(address));
+  }
+  return {};
+}
+
+void MessageEndpoint::serve(const std::vector<pollfd>& polled) {
+  Status status = serve_links(polled);
+  if (status.ok()) status = caught([&] { return open_links(); });
+  if (!status.ok()) {
+    const Locked lock(*this);
+    if (trouble_.ok()) trouble_ = std::move(status).during("exchanging tagged messages" + membership_.name);
+    check_at_ = Deadline::after_ms(1);
+  }
+  run_callbacks();
+  check_communicator();
+  run_callbacks();
+}
+
+void MessageEndpoint::run_callbacks() {
+  std::vector<RequestPointer> callbacks;
+  {
+    const Locked lock(*this);
+    callbacks.swap(callbacks_);
+  }
+  for (const RequestPointer& request : callbacks) request->run_callback();
 }
 
 }  // namespace tutti

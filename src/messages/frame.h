@@ -18,11 +18,12 @@ enum class MessageFrameKind : std::uint16_t {
   request = 5,  // Requests the elements of announced message `number`.
   refusal = 6,  // The receive that matches message `number` has another `count` or `type`, which this frame contains.
   credit = 7,   // Eager messages that charged `count` bytes have left the receiver's queue.
+  welcome = 8,  // The receiver has accepted the link. The sender sends nothing before.
   // From both.
-  goodbye = 8,  // The rank leaves the communicator and sends nothing more.
+  goodbye = 9,  // The rank leaves the communicator and sends nothing more.
 };
 
-inline constexpr std::uint16_t kMessageFrameVersion = 1;
+inline constexpr std::uint16_t kMessageFrameVersion = 2;
 
 struct MessageFrame {
   std::uint16_t version = kMessageFrameVersion;

@@ -29,12 +29,20 @@ Status check(const MessageFrame& frame, Rank peer) {
 }  // namespace
 
 void MessageLink::connect(AcceptedPeer accepted, Protection protection) {
+  written_ = missing_ = 0;
+  begin_ = end_ = 0;
+  opened_ = !accepted.called;
   stream_.emplace(std::move(accepted.socket), Seal{protection, accepted.session}, accepted.called);
   staging_.resize(kStagedBytes);
+  if (!opened_) return;
+  MessageFrame welcome;
+  welcome.kind = MessageFrameKind::welcome;
+  queue_.push_front({welcome, nullptr});
 }
 
 void MessageLink::disconnect() {
   stream_.reset();
+  opened_ = false;
   staging_ = {};
 }
 
@@ -62,7 +70,7 @@ ssize_t MessageLink::send_front() {
 }
 
 Status MessageLink::push(std::vector<RequestPointer>& sent) {
-  while (stream_ && !queue_.empty()) {
+  while (opened_ && !queue_.empty()) {
     const ssize_t bytes = send_front();
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
@@ -73,7 +81,7 @@ Status MessageLink::push(std::vector<RequestPointer>& sent) {
     queue_.pop_front();
     written_ = 0;
   }
-  return !stream_ || stream_->flush() ? Status() : lost("send to", peer_);
+  return !opened_ || stream_->flush() ? Status() : lost("send to", peer_);
 }
 
 std::vector<RequestPointer> MessageLink::take_unsent() {
@@ -119,6 +127,7 @@ Status MessageLink::parse(MessageFrameHandler& handler) {
     std::memcpy(&frame_, staging_.data() + begin_, sizeof frame_);
     begin_ += sizeof frame_;
     TUTTI_CHECK_OK(check(frame_, peer_));
+    opened_ = opened_ || frame_.kind == MessageFrameKind::welcome;
     received_goodbye_ = received_goodbye_ || frame_.kind == MessageFrameKind::goodbye;
     at_ = TUTTI_TRY(handler.begin_frame(peer_, frame_));
     missing_ = has_payload(frame_) ? message_bytes(frame_) : 0;

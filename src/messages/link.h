@@ -1,5 +1,6 @@
-// Connection that carries the messages of one rank to another, and the receiver's frames back. The sender of the
-// messages opens it. Frames may be queued before that. No function blocks.
+// Connection that carries the messages of one rank to another, and the receiver's frames back. Frames may be queued
+// before it exists. The sender of the messages opens it, and sends nothing until the receiver has accepted it: the
+// receiver may drop a connection whose handshake took too long, which the sender does not notice. No function blocks.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +45,8 @@ class MessageLink {
   Rank peer() const { return peer_; }
   void connect(AcceptedPeer accepted, Protection protection);
   bool connected() const { return stream_.has_value(); }
-  void disconnect();  // Keeps queued frames.
+  bool opened() const { return opened_; }  // Connected, and the receiver has accepted it.
+  void disconnect();                       // Keeps queued frames.
   int descriptor() const { return stream_ ? stream_->socket().get() : -1; }
 
   void put(const MessageFrame& frame, RequestPointer request = nullptr) {
@@ -54,9 +56,8 @@ class MessageLink {
   std::optional<OutgoingFrame> withdraw(const MessageRequest& request);
   // Sends as much as the connection accepts. Appends requests whose frames have been sent.
   Status push(std::vector<RequestPointer>& sent);
-  // Connected, and frames wait until the connection accepts more.
-  bool unsent() const { return stream_ && (!queue_.empty() || stream_->held() > 0); }
-  bool in_frame() const { return written_ > 0; }  // A part of a frame has been sent.
+  bool awaits_room() const { return opened_ && unsent(); }  // Frames wait until the connection accepts more.
+  bool in_frame() const { return written_ > 0; }            // A part of a frame has been sent.
   // Returns true if the kernel of the other end has all data that were sent, or the link is not connected.
   bool drained() const { return !stream_ || (!unsent() && stream_->unacknowledged() == 0); }
   // Drop queued frames and return their requests. take_unbegun() keeps a frame of which a part has been sent.
@@ -68,11 +69,13 @@ class MessageLink {
   bool received_goodbye() const { return received_goodbye_; }
 
  private:
+  bool unsent() const { return stream_ && (!queue_.empty() || stream_->held() > 0); }
   ssize_t send_front();
   Status parse(MessageFrameHandler& handler);
 
   Rank peer_;
   std::optional<ByteStream> stream_;
+  bool opened_ = false;
   std::deque<OutgoingFrame> queue_;
   std::uint64_t written_ = 0;  // Bytes of the first queued frame that have been sent.
   std::vector<std::byte> staging_;

@@ -67,6 +67,12 @@ std::vector<RequestPointer> MessageMatching::take_receives_from(Rank peer) {
   return taken;
 }
 
+bool MessageMatching::has_receives_from(Rank peer) const {
+  const auto of_peer = [&](const RequestPointer& receive) { return receive->call().peer == peer; };
+  return std::any_of(receives_.begin(), receives_.end(),
+                     [&](const auto& entry) { return std::any_of(entry.second.begin(), entry.second.end(), of_peer); });
+}
+
 std::vector<RequestPointer> MessageMatching::clear() {
   std::vector<RequestPointer> taken;
   for (auto& [tag, queue] : receives_) taken.insert(taken.end(), queue.begin(), queue.end());

@@ -42,8 +42,9 @@ class MessageMatching {
   RequestPointer take_receive(const MessageRequest& receive);  // Removes and returns a receive; null if it is absent.
   // Removes announced message `number` of a rank.
   void remove(Rank source, std::uint64_t tag, std::uint64_t number);
-  // Removes and returns the receives from one rank, without those from any rank.
+  // Removes and returns the receives whose peer is `peer`, which may be kAnyRank.
   std::vector<RequestPointer> take_receives_from(Rank peer);
+  bool has_receives_from(Rank peer) const;
   // Removes and returns all receives, and drops all messages.
   std::vector<RequestPointer> clear();
 

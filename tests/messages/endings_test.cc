@@ -16,22 +16,6 @@ std::ptrdiff_t entries_of(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
 }
 
-MessageFrame frame_of(MessageFrameKind kind, std::uint64_t tag, std::uint64_t count) {
-  MessageFrame frame;
-  frame.kind = kind;
-  frame.type = static_cast<std::uint32_t>(DataType::int32);
-  frame.tag = tag;
-  frame.count = count;
-  return frame;
-}
-
-MessageFrame read_frame(const Socket& socket) {
-  MessageFrame frame;
-  Party::await(socket.get(), POLLIN);
-  TUTTI_ASSERT(::read(socket.get(), &frame, sizeof frame) == static_cast<ssize_t>(sizeof frame));
-  return frame;
-}
-
 // Reads from a socket until the other end closes it. Returns the number of bytes.
 std::size_t read_to_end(const Socket& socket) {
   std::vector<std::byte> buffer(1 << 16);
@@ -108,6 +92,35 @@ TEST(Leave, EndsRequests_WhenNoMessageWasExchanged) {
   EXPECT_TRUE(party.failure().ok());
 }
 
+TEST(Leave, EndsReceivesFromAnyRank_WhenAllOtherRanksHaveLeft) {
+  Party party(3);
+  const auto early = send(party[0], 2, 1, numbers(5));
+  EXPECT_EQ(early->outcome(), "ok");
+  const auto any = receive(party[2], kAnyRank, 2, 5), named = receive(party[2], 0, 3, 5);
+  party.leave(0);
+  EXPECT_EQ(named->outcome(), "rank 0 has left the communicator on test");
+  EXPECT_FALSE(any->request->complete());
+  party.leave(1);
+  const std::string text = "all other ranks have left the communicator on test";
+  EXPECT_EQ(any->outcome(), text);
+  EXPECT_EQ(any->request->status().code(), Code::remote);
+  const MessageCall late = {MessageDirection::receive, kAnyRank, 2, 0, DataType::int32, nullptr};
+  EXPECT_EQ(party[2].receive(late).status().message(), text);
+  EXPECT_EQ(party[2].probe(kAnyRank, 2).status().message(), text);
+  EXPECT_EQ(receive(party[2], kAnyRank, 1, 5)->outcome(), "ok");
+  EXPECT_TRUE(party.failure().ok());
+}
+
+TEST(Leave, EndsProbesForAnyRank_WhenAllOtherRanksHaveLeft) {
+  Party party(3);
+  EXPECT_FALSE(party[2].probe(kAnyRank, 1).value());
+  party.leave(0);
+  party.leave(1);
+  const Deadline hang = Deadline::after_ms(kHangMs);
+  while (!hang.passed() && party[2].probe(kAnyRank, 1).ok()) std::this_thread::yield();
+  EXPECT_EQ(party[2].probe(kAnyRank, 1).status().message(), "all other ranks have left the communicator on test");
+}
+
 // Rank 0 never accepted links, so that rank 1 tries to open one again and again.
 TEST(Leave, EndsAttemptsToOpenLink) {
   Party party(2);
@@ -175,11 +188,12 @@ TEST(Leave, EndsLinkInMessage_WithoutFurtherFrames) {
   const Socket listener = party.listen(0);
   const auto sent = send(party[1], 0, 1, numbers(kCount));
   const AcceptedPeer receiver = party.accept(listener, 0);
+  write_frame(receiver.socket, frame_of(MessageFrameKind::welcome));
   MessageFrame frame = read_frame(receiver.socket);
   for (const MessageFrameKind kind : {MessageFrameKind::request, MessageFrameKind::goodbye}) {
     if (kind == MessageFrameKind::goodbye) frame = read_frame(receiver.socket);  // Header of the payload.
     frame.kind = kind;
-    ASSERT_EQ(::write(receiver.socket.get(), &frame, sizeof frame), static_cast<ssize_t>(sizeof frame));
+    write_frame(receiver.socket, frame);
   }
   EXPECT_EQ(sent->outcome(), "rank 0 has left the communicator on test");
   EXPECT_LT(read_to_end(receiver.socket), kCount * sizeof(std::int32_t));

@@ -184,22 +184,6 @@ TEST(Endpoint, RefusesMessage_WhenTypeDiffers) {
             "test: counts and types must be equal");
 }
 
-TEST(Endpoint, OpensLinkAgain_WhenReceiverHangsUpDuringHandshake) {
-  Party party(2);
-  party.close(0);
-  std::unique_ptr<Transfer> sent;
-  {
-    const Socket listener = party.listen(0);
-    sent = send(party[1], 0, 1, numbers(5));
-    Party::await(listener.get(), POLLIN);
-    ASSERT_TRUE(accept_socket(listener).value());  // Closes the connection.
-  }
-  party.start(0);
-  EXPECT_EQ(receive(party[0], 1, 1, 5)->outcome(), "ok");
-  EXPECT_EQ(sent->outcome(), "ok");
-  EXPECT_TRUE(party.failure().ok());
-}
-
 TEST(Endpoint, CallsBackOnce_BeforeAndAfterCompletion) {
   const Party party(2);
   std::atomic<int> calls = 0;
@@ -213,6 +197,16 @@ TEST(Endpoint, CallsBackOnce_BeforeAndAfterCompletion) {
   while (calls == 0) std::this_thread::yield();
   TUTTI_ASSERT(sent->request->on_completion(count).ok());
   EXPECT_EQ(calls, 2);
+}
+
+TEST(Endpoint, RefusesCallback_AfterRequestIsRetired) {
+  const Party party(2);
+  const auto received = receive(party[1], 0, 1, 5);
+  EXPECT_TRUE(party[1].cancel(*received->request));
+  EXPECT_EQ(received->outcome(), "irecv(5 int32, from rank 0, tag 1) was cancelled");
+  received->request->retire();
+  EXPECT_EQ(received->request->on_completion([](const Status&) { ADD_FAILURE(); }).message(),
+            "another thread has destroyed the request");
 }
 
 }  // namespace

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -58,10 +62,8 @@ class Party {
   }
   // Creates the endpoint of a rank, which must be closed.
   void start(Rank rank) {
-    members_[rank].address = loopback_address();
     std::vector<Socket> listeners;
-    listeners.push_back(listen_at(endpoint_of(rank)).value());
-    if (options_.over_tcp) members_[rank].address = local_address(listeners.back()).value();
+    listeners.push_back(listen_anew(rank));
     MessageMembership membership;
     membership.rank = rank;
     membership.ranks = static_cast<Rank>(members_.size());
@@ -70,8 +72,12 @@ class Party {
     membership.protection = options_.protection;
     membership.is_remote = [this](Rank) { return options_.over_tcp; };
     membership.address = [this](Rank peer) -> Result<std::optional<Endpoint>> {
+      ++address_calls;
+      EXPECT_TRUE(addresses.try_acquire_for(std::chrono::milliseconds(kHangMs))) << "a thread waits for an address";
+      addresses.release();
       return std::optional(endpoint_of(peer));
     };
+    membership.report_address = [this] { return ++reports >= kReports; };
     membership.failure = [this] { return failure(); };
     membership.fail = [this](Status status) {
       fail(std::move(status));
@@ -81,15 +87,24 @@ class Party {
       const std::lock_guard lock(mutex_);
       return members_[peer].left;
     };
-    members_[rank].endpoint = std::make_shared<MessageEndpoint>(membership, std::move(listeners), *service_);
+    members_[rank].endpoint = MessageEndpoint::create(membership, std::move(listeners), *service_).value();
     service_->add(members_[rank].endpoint);
   }
   // Listens in place of the endpoint of a rank, which must be closed.
-  Socket listen(Rank rank) const { return listen_at(endpoint_of(rank)).value(); }
+  Socket listen(Rank rank) { return listen_anew(rank); }
+  Endpoint endpoint_of(Rank rank) {
+    if (!options_.over_tcp) return {{}, hidden_name(credentials_.key, "test", rank), SOCK_STREAM};
+    const std::lock_guard lock(mutex_);
+    return {members_[rank].address, "", SOCK_STREAM};
+  }
   // Opens a link of rank `from`, in place of its endpoint.
-  AcceptedPeer call(Rank from, Rank to) const {
+  AcceptedPeer call(Rank from, Rank to) {
     Socket socket = open_socket_for(endpoint_of(to)).value();
     TUTTI_ASSERT(connect(socket, endpoint_of(to)).ok());
+    return shake_hands(std::move(socket), from, to);
+  }
+  // Like call(), over a connected socket.
+  AcceptedPeer shake_hands(Socket socket, Rank from, Rank to) const {
     const Claim claim = {Role::message, from, static_cast<Rank>(members_.size()), to};
     return complete(Handshake::call(std::move(socket), claim, credentials_, JoinRecord()).value());
   }
@@ -99,6 +114,10 @@ class Party {
     Socket socket = std::move(*accept_socket(listener).value());
     return complete(Handshake::answer(std::move(socket), Role::message, rank, credentials_).value());
   }
+  static constexpr int kReports = 3;   // Attempts until the address of a rank is reported.
+  std::binary_semaphore addresses{1};  // Endpoints get no addresses of peers while a test has acquired it.
+  std::atomic<int> address_calls{0}, reports{0};
+
   // Waits until the descriptor is ready.
   static void await(int descriptor, short events) {
     pollfd polled = {descriptor, events, 0};
@@ -117,9 +136,17 @@ class Party {
     bool left = false;
   };
 
-  Endpoint endpoint_of(Rank rank) const {
-    if (options_.over_tcp) return {members_[rank].address, "", SOCK_STREAM};
-    return {{}, hidden_name(credentials_.key, "test", rank), SOCK_STREAM};
+  Socket listen_anew(Rank rank) {
+    if (!options_.over_tcp) {  // The name of a closed socket is in use until the service thread's poll() returns.
+      Result<Socket> listener = listen_at(endpoint_of(rank));
+      for (const Deadline hang = Deadline::after_ms(kHangMs); !listener.ok() && !hang.passed();)
+        listener = listen_at(endpoint_of(rank));
+      return std::move(listener).value();
+    }
+    Socket listener = listen_at({loopback_address(), "", SOCK_STREAM}).value();
+    const std::lock_guard lock(mutex_);
+    members_[rank].address = local_address(listener).value();
+    return listener;
   }
 
   const PartyOptions options_;
@@ -176,6 +203,26 @@ inline std::vector<std::int32_t> numbers(std::size_t count, std::int32_t first =
   std::vector<std::int32_t> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = first + static_cast<std::int32_t>(i);
   return values;
+}
+
+inline MessageFrame frame_of(MessageFrameKind kind, std::uint64_t tag = 0, std::uint64_t count = 0) {
+  MessageFrame frame;
+  frame.kind = kind;
+  frame.type = static_cast<std::uint32_t>(DataType::int32);
+  frame.tag = tag;
+  frame.count = count;
+  return frame;
+}
+
+inline void write_frame(const Socket& socket, const MessageFrame& frame) {
+  TUTTI_ASSERT(::write(socket.get(), &frame, sizeof frame) == static_cast<ssize_t>(sizeof frame));
+}
+
+inline MessageFrame read_frame(const Socket& socket) {
+  MessageFrame frame;
+  Party::await(socket.get(), POLLIN);
+  TUTTI_ASSERT(::read(socket.get(), &frame, sizeof frame) == static_cast<ssize_t>(sizeof frame));
+  return frame;
 }
 
 constexpr std::size_t kLargestEager = kMaxEagerBytes / sizeof(std::int32_t);

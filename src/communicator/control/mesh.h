@@ -119,11 +119,13 @@ class Mesh {
   bool advance();
   void push();             // Sends only.
   bool has_notes() const;  // Whether the last advance() received notes.
+  bool drained();          // Sends pending data without waiting. Returns whether all were sent. Thread-safe.
   void drain_for(std::int64_t timeout_ms);
   void notify(NotificationKind kind, std::span<const std::byte> payload);  // To all ranks of other hosts.
   std::optional<Notification> receive();
-  // Reports to all ranks of other hosts the address at which this rank accepts connections for messages with tags.
-  // listener() returns the address that a rank has reported; nullopt if none has arrived. Both are thread-safe.
+  // Reports to ranks of other hosts the address at which this rank accepts connections for messages with tags.
+  // drained() sends what this call could not send. listener() returns the address that a rank has reported; nullopt if
+  // none has arrived. Both are thread-safe.
   void report_listener(const Address& address);
   std::optional<Address> listener(Rank peer);
 

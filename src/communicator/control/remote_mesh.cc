@@ -10,8 +10,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kListenerMs = 100;
-
 // Start of every note, as of a frame.
 struct NoteHead {
   std::uint32_t version = 1;
@@ -88,10 +86,14 @@ std::optional<Notification> Mesh::receive() {
   return first;
 }
 
-// No thread sends the rest after this call has returned.
 void Mesh::report_listener(const Address& address) {
   notify(NotificationKind::listener, std::as_bytes(std::span(&address, 1)));
-  drain_for(kListenerMs);
+}
+
+bool Mesh::drained() {
+  bool all = true;
+  for (const Rank peer : remote_ranks_) all = connection(peer).drained(context(peer)) && all;
+  return all;
 }
 
 std::optional<Address> Mesh::listener(Rank peer) {

@@ -7,8 +7,10 @@
 
 #include "src/base/atomic.h"
 #include "src/base/caught.h"
+#include "src/base/log.h"
 #include "src/bootstrap/secrets.h"
 #include "src/communicator/host/join.h"
+#include "src/messages/errors.h"
 
 namespace tutti {
 namespace {
@@ -37,22 +39,24 @@ Result<std::optional<Endpoint>> TaggedMessages::address_of(Rank rank) const {
   return std::optional(Endpoint{seen_from(mesh.connection(rank).interface_name(), *address), "", SOCK_STREAM});
 }
 
-// Between hosts, listens at the address of a control connection, which the other hosts reach.
-Result<std::vector<Socket>> TaggedMessages::listen() const {
-  Mesh& mesh = control_.membership.mesh;
-  std::vector<Socket> listeners;
+// Between hosts, listens at the address at which this rank accepted control connections. Without one, a single machine
+// emulates the hosts.
+Result<TaggedMessages::Listening> TaggedMessages::listen() const {
+  const Mesh& mesh = control_.membership.mesh;
+  Listening listening;
   if (mesh.hosts().ranks() > mesh.remote_ranks().size() + 1)
-    listeners.push_back(TUTTI_TRY(listen_at(unix_endpoint(mesh.hosts(), control_.membership.rank))));
+    listening.sockets.push_back(TUTTI_TRY(listen_at(unix_endpoint(mesh.hosts(), control_.membership.rank))));
   if (mesh.any_remote()) {
-    Address address = TUTTI_TRY(local_address(mesh.connection(mesh.remote_ranks().front()).socket()));
+    Address address = mesh.hosts().own_address().value_or(loopback_address());
     address.port = 0;
-    listeners.push_back(TUTTI_TRY(listen_at({address, "", SOCK_STREAM})));
-    mesh.report_listener(TUTTI_TRY(local_address(listeners.back())));
+    listening.sockets.push_back(TUTTI_TRY(listen_at({address, "", SOCK_STREAM})));
+    listening.address = TUTTI_TRY(local_address(listening.sockets.back()));
+    log(LogLevel::trace, "accepts connections for tagged messages at %s", describe(*listening.address).c_str());
   }
-  return listeners;
+  return listening;
 }
 
-MessageMembership TaggedMessages::membership() const {
+MessageMembership TaggedMessages::membership(const std::optional<Address>& address) const {
   const Membership& own = control_.membership;
   MessageMembership membership;
   membership.rank = own.rank;
@@ -62,6 +66,13 @@ MessageMembership TaggedMessages::membership() const {
   membership.protection = protection_of(config());
   membership.is_remote = [this](Rank rank) { return control_.membership.mesh.is_remote(rank); };
   membership.address = [this](Rank rank) { return address_of(rank); };
+  if (address) {
+    membership.report_address = [this, address = *address, reported = false]() mutable {
+      Mesh& mesh = control_.membership.mesh;
+      if (!std::exchange(reported, true)) mesh.report_listener(address);
+      return mesh.drained();
+    };
+  }
   membership.failure = [this] { return control_.failures.found("during a message with a tag"); };
   membership.fail = [this](Status status) { return control_.failures.fail(std::move(status)); };
   membership.has_left = [this](Rank rank) {
@@ -72,8 +83,9 @@ MessageMembership TaggedMessages::membership() const {
 
 Status TaggedMessages::create() {
   std::shared_ptr<MessageService> service = TUTTI_TRY(MessageService::of_process());
-  std::vector<Socket> listeners = TUTTI_TRY(listen());
-  auto endpoint = std::make_shared<MessageEndpoint>(membership(), std::move(listeners), *service);
+  Listening listening = TUTTI_TRY(listen());
+  auto endpoint =
+      TUTTI_TRY(MessageEndpoint::create(membership(listening.address), std::move(listening.sockets), *service));
   service->add(endpoint);
   service_ = std::move(service);
   endpoint_ = std::move(endpoint);
@@ -84,7 +96,7 @@ Result<std::shared_ptr<MessageEndpoint>> TaggedMessages::endpoint() {
   const std::lock_guard lock(mutex_);
   const Board& board = control_.membership.board;
   if (board.failed()) return board.failure(control_.membership.rank);
-  if (endpoint_ == nullptr && ended_) return refuse_message(control_.membership.name());
+  if (endpoint_ == nullptr && ended_) return message_after_end(control_.membership.name());
   if (endpoint_ == nullptr) TUTTI_CHECK_OK(caught([this] { return create(); }));
   return endpoint_;
 }

@@ -25,9 +25,13 @@ class TaggedMessages {
 
  private:
   Status create();
-  MessageMembership membership() const;
+  struct Listening {
+    std::vector<Socket> sockets;
+    std::optional<Address> address;  // For ranks of other hosts.
+  };
+  MessageMembership membership(const std::optional<Address>& address) const;
   Result<std::optional<Endpoint>> address_of(Rank rank) const;
-  Result<std::vector<Socket>> listen() const;
+  Result<Listening> listen() const;
 
   ControlPlane& control_;
   std::mutex mutex_;
