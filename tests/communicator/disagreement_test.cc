@@ -70,13 +70,14 @@ TEST(Disagreement, NamesEachDifferentOption) {
   EXPECT_TRUE(apart(words, "algorithm ", "none", "two_shot")) << words;
 }
 
-TEST(Disagreement, BlamesAutotuning_WhenNoOptionDiffers) {
+TEST(Disagreement, NamesAutotuningSettings) {
   const std::string words = reported_of([](CommunicatorOptions& options, Rank rank) {
     options.compression = "int8";  // Compressed calls are not autotuned.
     options.tune = rank == 0 ? Tune::all : Tune::off;
+    if (rank == 0) options.tune_file = "tuned";
   });
-  EXPECT_TRUE(has(words, "TUTTI_TUNE")) << words;
-  EXPECT_FALSE(has(words, "requests")) << words;
+  EXPECT_TRUE(apart(words, "autotuning ", "1 with a file", "0")) << words;
+  EXPECT_FALSE(has(words, "compression format")) << words;
 }
 
 }  // namespace

@@ -43,8 +43,11 @@ struct CallRecord {
   std::uint8_t collective = 0;
   std::uint8_t type = 0;
   std::uint8_t reduction = 0;
-  std::uint8_t advised = 0;  // 1: a tuner plugin has influenced the choice.
-  Requested requested;       // Used only for error messages; the signature includes these options.
+  // Used only for error messages; the signature includes these options.
+  std::uint8_t advised : 1 = 0;  // 1: a tuner plugin has influenced the choice.
+  std::uint8_t tune : 2 = 0;     // A Tune.
+  std::uint8_t has_tune_file : 1 = 0;
+  Requested requested;
   BufferReference input;
   BufferReference output;
 };

@@ -1,6 +1,7 @@
 // Error messages for ranks that make different calls.
 #include <string>
 
+#include "src/base/config.h"
 #include "src/communicator/forced.h"
 #include "src/communicator/planning/planning.h"
 #include "src/tuner/choose.h"
@@ -18,6 +19,14 @@ std::string compression_name(std::uint8_t number) {
   if (number == Requested::kBound) return "within a bound on the error";
   const char* known = name(static_cast<CompressionFormat>(number));
   return known == nullptr ? "raw" : known;
+}
+
+std::string autotuning_of(const CallRecord& record) {
+  const auto tune = static_cast<Tune>(record.tune);
+  return std::string(tune == Tune::off     ? "0"
+                     : tune == Tune::exact ? "exact"
+                                           : "1") +
+         (record.has_tune_file != 0 ? " with a file" : "");
 }
 
 // Returns the options that differ, such as "; rank 0 requests algorithm ring and rank 1 requests none
@@ -39,6 +48,8 @@ std::string differing_requests(const RanksCall& ours, const RanksCall& theirs) {
          kCompressionIsSetBy);
   notify("channels ", std::to_string(mine.channels), std::to_string(other.channels),
          "options.tuning->channels or TUTTI_CHANNELS; 0 is any number");
+  notify("autotuning ", autotuning_of(ours.record), autotuning_of(theirs.record),
+         "TUTTI_TUNE, which TUTTI_DETERMINISTIC sets to 0, and TUTTI_TUNE_FILE");
   return text;
 }
 
@@ -50,8 +61,9 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
     return ", and their tuner plugins choose differently: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and the files that "
            "the plugin reads must match on all ranks";
   return ", with different settings; these must match on all ranks: the bound on errors (options.max_relative_error, "
-         "TUTTI_MAX_RELATIVE_ERROR or TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), TUTTI_TUNE, TUTTI_DETERMINISTIC, the "
-         "presence of TUTTI_TUNE_FILE, and the tuner plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
+         "TUTTI_MAX_RELATIVE_ERROR or TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), and the tuner plugin "
+         "(TUTTI_TUNER_PLUGIN or "
+         "NCCL_TUNER_PLUGIN)";
 }
 
 }  // namespace

@@ -86,6 +86,8 @@ CallRecord record_of(const Call& call, const CommunicatorOptions& options) {
   record.collective = static_cast<std::uint8_t>(call.collective);
   record.type = static_cast<std::uint8_t>(call.type);
   record.reduction = static_cast<std::uint8_t>(call.reduction);
+  record.tune = static_cast<std::uint8_t>(options.tune) & 3U;
+  record.has_tune_file = options.tune_file.empty() ? 0 : 1;
   record.requested = options.requested;
   return record;
 }
