@@ -16,7 +16,6 @@
 #include "src/communicator/host/autotuning.h"
 #include "src/communicator/planning/machine_name.h"
 #include "src/communicator/planning/planning.h"
-#include "tests/base/slow_motion.h"
 #include "tests/communicator/cases.h"
 #include "tests/communicator/met_ranks.h"
 #include "tests/tuner/folder.h"
@@ -179,46 +178,62 @@ void leave(Communicators& ranks) {
   ranks.clear();
 }
 
-// Returns the number of calls of either kind after which autotuning has ended.
-int longest(const Case& test) {
-  const Machine machine = machine_of(Hosts::together(test.problem.ranks));
+int longest(const std::vector<Candidate>& all, const Machine& machine) {
+  const TuningClass tuning = tuning_class_of(all, autotuner_options(false, machine.ranks_per_core > 1));
+  return static_cast<int>(tuning.autotuner.longest());
+}
+
+// Returns the number of alternating calls after which autotuning of both kinds has ended. While mapped calls try a
+// candidate that uses lanes, calls of both kinds count for them, and tuning of private calls makes no progress. At
+// other times every other call counts for each kind.
+int max_alternating_calls(const Case& test, const Machine& machine) {
   Query query = query_of(test.problem, test.count * sizeof(float));
   query.machine = &machine;
   query.mapped = true;
-  const std::vector<Candidate> all = candidates(query).value();
-  std::vector<double> predicted_us;
-  for (const Candidate& candidate : all) predicted_us.push_back(candidate.predicted_us);
-  return static_cast<int>(Autotuner(predicted_us, autotuner_options(false, true)).longest());
+  std::vector<Candidate> all = candidates(query).value();
+  const int mapped = longest(all, machine);
+  std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.mapped; });
+  return mapped + 2 * std::max(mapped, longest(all, machine));
+}
+
+// Returns the saved result of such calls; null if there is none.
+const TunedClass* result_of(const TuneCache::Machine& machine, const Case& test, bool mapped) {
+  const TunedClass wanted = {test.problem.collective, size_class(test.count * sizeof(float)), {}, mapped};
+  const auto found = std::find_if(machine.classes.begin(), machine.classes.end(),
+                                  [&](const TunedClass& tuned) { return tuned.same_calls(wanted); });
+  return found == machine.classes.end() ? nullptr : &*found;
+}
+
+// Returns the best measured candidate, in the format of way_of().
+std::string choice_of(const TunedClass& result) {
+  const TunedCandidate& kept = result.candidates[0];
+  EXPECT_GT(kept.measured_us, 0);
+  return kept.algorithm + " " + (is_mapped(kept.algorithm) ? "" : name(kept.protocol));
 }
 
 TEST(AutotuningMapped, SavesResultsOfBothKindsOfCalls) {
-  if (kSlowMotion) GTEST_SKIP() << "sometimes saves no result of private calls in builds with AddressSanitizer";
   const Folder folder;
   const CommunicatorOptions options = autotuning(folder.file());
-  const Case copy = case_of(Collective::all_gather, 3, 80'000);
-  Communicators ranks = meet(3, options);
-  const std::string name_here = machine_name(options, ranks.front()->mesh()->hosts());
-  const int times = 2 * longest(copy) + 2;
-  const auto ways = run_often(ranks, copy, times, [](Rank, int i) { return i % 2 == 0; });
+  const Case copy = case_of(Collective::all_gather, 2, 80'000);
+  Communicators ranks = meet(2, options);
+  const Hosts& hosts = ranks.front()->mesh()->hosts();
+  const std::string name_here = machine_name(options, hosts);
+  const int pairs = max_alternating_calls(copy, machine_of(hosts)) / 2 + 1;
+  const auto ways = run_often(ranks, copy, 2 * pairs, [](Rank, int i) { return i % 2 == 0; });
   leave(ranks);
   auto cache = read_tune_cache(folder.file());
   ASSERT_TRUE(cache.ok()) << std::move(cache).status().message();
   const TuneCache::Machine* machine = cache.value().find(name_here);
   ASSERT_NE(machine, nullptr) << cache.value().machines.size() << format(cache.value());
-  // The result of mapped calls uses lanes. Calls on private memory then need no result of their own.
-  bool by_lanes = false;
-  for (const bool mapped : {true, false}) {
-    const TunedClass wanted = {Collective::all_gather, size_class(copy.count * sizeof(float)), {}, mapped};
-    const auto found = std::find_if(machine->classes.begin(), machine->classes.end(),
-                                    [&](const TunedClass& tuned) { return tuned.same_calls(wanted); });
-    if (by_lanes && found == machine->classes.end()) continue;
-    ASSERT_NE(found, machine->classes.end()) << mapped;
-    const TunedCandidate& kept = found->candidates[0];
-    by_lanes = mapped && !is_mapped(kept.algorithm);
-    const std::string protocol = is_mapped(kept.algorithm) ? "" : name(kept.protocol);
-    EXPECT_EQ(kept.algorithm + " " + protocol, ways[static_cast<std::size_t>(times - (mapped ? 2 : 1))]) << mapped;
-    EXPECT_GT(kept.measured_us, 0) << mapped;
-  }
+  const TunedClass* const mapped = result_of(*machine, copy, true);
+  const TunedClass* const lanes = result_of(*machine, copy, false);
+  ASSERT_NE(mapped, nullptr) << format(cache.value());
+  // If mapped calls use lanes, they have the choice of private calls, which need no result of their own.
+  const bool by_lanes = !is_mapped(mapped->candidates[0].algorithm);
+  ASSERT_TRUE(by_lanes || lanes != nullptr) << format(cache.value());
+  const std::string private_choice = choice_of(lanes != nullptr ? *lanes : *mapped);
+  EXPECT_EQ(ways.back(), private_choice);
+  EXPECT_EQ(ways[ways.size() - 2], by_lanes ? private_choice : choice_of(*mapped));
 }
 
 // Saves each choice in turn, so that at least one differs from the tuner's default. Calls must use the saved choice
