@@ -286,9 +286,9 @@ class Collectives:
         if status:
             raise self._error(status, operation)
         if thread.depth:
-            thread.keep(stream if isinstance(stream, Stream) else None, owners)
+            thread.keep(stream if isinstance(stream, Stream) else None, owners, (self._handle or 0, self.rank))
         elif isinstance(stream, Stream):
-            stream.keep(owners)
+            stream.keep(owners, (self._handle or 0, self.rank))
 
 
 def _handle(stream: Any) -> Any:

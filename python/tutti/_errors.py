@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+from typing import Mapping
 
 from ._api import Status, c
 
 # Messages name the rank that holds up the others in these words. Other messages name the failed rank first.
 _CULPRIT = re.compile(r"\brank (\d+)(?:, which)? has not called it|\bwaited [^:]*? for rank (\d+)")
 _RANK = re.compile(r"\brank (\d+)")
+# Messages of waits begin with the call that failed, such as "all_reduce(3 int8, sum)".
+_CALL = re.compile(r"(?:stream: )?([a-z_]+)\(")
 
 
 class Error(RuntimeError):
@@ -16,8 +20,9 @@ class Error(RuntimeError):
 
     status:    why (tutti.Status)
     message:   what is wrong, what is allowed, and what to do
-    operation: the C function without "tutti_", such as "all_reduce"; "" if the failure belongs to no function
-    rank:      this rank, or None if no communicator is involved
+    operation: the C function without "tutti_", such as "all_reduce": the call that failed, also if a wait for a stream or a
+               group reports it; "" if the failure belongs to no function
+    rank:      this rank; None if no communicator, or more than one, is involved
     peer:      the rank that the message blames, such as the one that died; None if it names no other rank than this one,
                if `rank` is None, and for invalid arguments
     """
@@ -80,7 +85,7 @@ class InternalError(Error):
     status = Status.internal_error
 
 
-_CLASSES: dict[int, type[Error]] = {
+CLASSES: dict[int, type[Error]] = {
     int(kind.status): kind
     for kind in (InvalidArgument, InvalidUsage, SystemError_, RemoteError, Timeout, Aborted, Unsupported, InternalError)
 }
@@ -94,18 +99,36 @@ def peer_in(message: str, rank: int | None) -> int | None:
     return next((peer for peer in map(int, blamed) if peer != rank), None)
 
 
-def error_of(status: int, text: str, rank: int | None = None) -> Error:
+def error_of(status: int, text: str, rank: int | None = None, classes: Mapping[int, type[Error]] = CLASSES) -> Error:
     """Returns the exception for a status and a text of tutti_last_error()."""
     operation, separator, message = text.partition(": ")
     if not separator or not operation.startswith("tutti_"):
         operation, message = "", text
-    kind = _CLASSES.get(status, Error)
-    return kind(message, operation=operation.removeprefix("tutti_"), rank=rank)
+    error = classes.get(status, Error)(message, operation=operation.removeprefix("tutti_"), rank=rank)
+    call = _CALL.match(message)
+    if call is not None:
+        error.operation = call[1]
+    return error
 
 
 def last_error(status: int, rank: int | None = None) -> Error:
     """Returns the exception for the last failed call of this thread."""
     return error_of(status, c.last_error(None).decode(errors="replace"), rank)
+
+
+def last_error_among(status: int, ranks: Mapping[int, int]) -> Error:
+    """Returns the exception for the last failed call of this thread, which waited for calls of several communicators.
+
+    ranks: rank of this process by the handle of each communicator. The error belongs to the one that has failed.
+    """
+    text = c.last_error(None).decode(errors="replace")
+    failed = set()
+    for handle, rank in ranks.items():
+        state = ctypes.c_int()
+        if c.comm_async_error(handle, state) == 0 and state.value == status:
+            failed.add(rank)
+    found = failed or set(ranks.values())
+    return error_of(status, text, found.pop() if len(found) == 1 else None)
 
 
 def check(status: int, rank: int | None = None) -> None:

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from ._api import c
-from ._errors import check
+from ._errors import check, last_error_among
 from ._streams import Stream
 
 
@@ -15,10 +15,11 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.depth = 0
-        self.arrays: list[tuple[Stream | None, Any]] = []  # Of the calls that wait for the end of the outermost group.
+        # Calls that wait for the end of the outermost group: stream, arrays, and rank by handle of the communicator.
+        self.calls: list[tuple[Stream | None, Any, tuple[int, int]]] = []
 
-    def keep(self, stream: Stream | None, arrays: Any) -> None:
-        self.arrays.append((stream, arrays))
+    def keep(self, stream: Stream | None, arrays: Any, comm: tuple[int, int]) -> None:
+        self.calls.append((stream, arrays, comm))
 
 
 thread = _Thread()
@@ -42,12 +43,13 @@ class group:
         if kind is not None:
             c.send(None, 0, 0, 0, None, None)  # A rejected call makes the end cancel all other calls.
         thread.depth -= 1
-        arrays: list[tuple[Stream | None, Any]] = []
+        calls: list[tuple[Stream | None, Any, tuple[int, int]]] = []
         if thread.depth == 0:
-            arrays, thread.arrays = thread.arrays, []
+            calls, thread.calls = thread.calls, []
         status = c.group_end()
-        for stream, kept in arrays:
+        error = last_error_among(status, dict(comm for _, _, comm in calls)) if status else None
+        for stream, arrays, comm in calls:
             if stream is not None and stream.handle is not None:
-                stream.keep(kept)
-        if kind is None:
-            check(status)
+                stream.keep(arrays, comm)
+        if kind is None and error is not None:
+            raise error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections import deque
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -13,7 +12,6 @@ from ._collectives import Collectives
 from ._errors import Aborted, Error, Timeout, error_of
 from ._options import limit_ms
 
-_SWEEP = 64  # Number of forgotten requests after which complete ones are released.
 _TAGS = 1 << 64
 
 
@@ -26,32 +24,16 @@ class Message:
     count: int
 
 
-class _Forgotten:
-    """Requests without references. They continue, and their arrays are kept until they are complete."""
-
-    def __init__(self) -> None:
-        self._requests: deque[tuple[int, Any]] = deque()  # Its methods need no lock, which garbage collection could reenter.
-        self._limit = _SWEEP
-
-    def add(self, handle: int, array: Any) -> None:
-        self._requests.append((handle, array))
-        if len(self._requests) >= self._limit:
-            self._sweep()
-
-    def _sweep(self) -> None:
-        for _ in range(len(self._requests)):
-            try:
-                handle, array = self._requests.popleft()
-            except IndexError:  # Another thread sweeps as well.
-                break
-            if c.request_wait(handle, 0, None) == Status.in_progress:
-                self._requests.append((handle, array))
-            else:
-                c.request_destroy(handle)
-        self._limit = max(_SWEEP, 2 * len(self._requests))
+def forget(handle: int, array: Any) -> None:
+    """Destroys a request without references when it is complete, and keeps its array until then."""
+    if c.request_wait(handle, 0, None) == Status.in_progress:
+        _callbacks.register(c.request_on_completion, handle, lambda _: _destroy(handle, array))
+    else:
+        c.request_destroy(handle)
 
 
-forgotten = _Forgotten()
+def _destroy(handle: int, array: Any) -> None:
+    c.request_destroy(handle)
 
 
 class Request:
@@ -134,7 +116,7 @@ class Request:
 
     def __del__(self) -> None:
         if self._handle is not None:
-            forgotten.add(self._handle, self._array)
+            forget(self._handle, self._array)
 
     def __repr__(self) -> str:
         state = "in progress" if not self.done() else "done" if isinstance(self._ended, Message) else "failed"

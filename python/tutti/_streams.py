@@ -10,19 +10,15 @@ from typing import Any, Callable
 
 from . import _callbacks
 from ._api import Status, c
-from ._errors import Error, check, last_error
+from ._errors import Error, check, last_error, last_error_among
 from ._options import limit_ms
-
-_BATCH = 64  # Number of calls after which a stream looks for arrays that it can release.
 
 
 class Event:
     """A position in a stream. An event that was never recorded counts as reached. Any thread may use it."""
 
     def __init__(self) -> None:
-        handle = ctypes.c_void_p()
-        check(c.event_create(handle))
-        self._handle = handle.value
+        self._handle = _new_event()
         self._destroy = weakref.finalize(self, c.event_destroy, self._handle)
 
     def record(self, stream: Stream) -> None:
@@ -43,45 +39,57 @@ class Event:
 
 
 class _Arrays:
-    """Arrays of calls in a stream. They are released when their calls are done."""
+    """Arrays of calls in a stream, each with an event behind its call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._newest: list[Any] = []
-        self._older: deque[tuple[Event, list[Any]]] = deque()
+        self._calls: deque[tuple[int, Any]] = deque()  # Event and arrays.
+        self._spare: list[int] = []  # Events without a call.
 
-    def add(self, arrays: Any, stream: Stream) -> None:
-        """Keeps `arrays` of a call that is in the stream already."""
+    def add(self, arrays: Any, stream: int | None) -> None:
+        """Keeps `arrays` of a call that is in the stream already, and releases those of calls that are done."""
         with self._lock:
-            self._newest.append(arrays)
-            if len(self._newest) < _BATCH:
-                return
-            event = Event()
-            event.record(stream)  # Behind the calls of all arrays, also those that other threads have added.
-            self._older.append((event, self._newest))
-            self._newest = []
-            while self._older and self._older[0][0].query():
-                self._older.popleft()
+            done = self._take_done()
+            event = self._spare.pop() if self._spare else _new_event()
+            check(c.event_record(event, stream))  # Behind the calls of all arrays, also those that other threads have added.
+            self._calls.append((event, arrays))
+        del done  # Not under the lock, because the end of an array may run code of the program.
 
-    def take(self) -> list[Any]:
-        """Returns all arrays and keeps none."""
+    def release(self) -> None:
+        """Releases the arrays of calls that are done."""
         with self._lock:
-            taken: list[Any] = [self._newest, self._older]
-            self._newest, self._older = [], deque()
-            return taken
+            done = self._take_done()
+        del done
 
-    def put_back(self, taken: list[Any]) -> None:
-        """Keeps again what take() returned."""
+    def _take_done(self) -> list[Any]:
+        done = []
+        while self._calls and c.event_query(self._calls[0][0]) != Status.in_progress:
+            event, arrays = self._calls.popleft()
+            self._spare.append(event)
+            done.append(arrays)
+        return done
+
+    def destroy(self) -> None:
+        """Releases all arrays and events, after the end of the stream."""
         with self._lock:
-            self._newest = taken[0] + self._newest
-            self._older = taken[1] + self._older
+            calls, self._calls = self._calls, deque()
+            events, self._spare = [event for event, _ in calls] + self._spare, []
+        for event in events:
+            c.event_destroy(event)
+
+
+def _new_event() -> int:
+    handle = ctypes.c_void_p()
+    check(c.event_create(handle))
+    return handle.value or 0
 
 
 class Stream:
     """A queue of calls on host memory, which a thread of the library runs in order.
 
     Calls with `stream=` return at once. Until they are done, their inputs must not be changed nor their outputs read. The
-    stream keeps the arrays alive. Any thread may use a stream. `with Stream() as stream:` closes it at the end.
+    stream keeps their arrays until then, and releases them in its next call or method. Any thread may use a stream.
+    `with Stream() as stream:` closes it at the end.
     """
 
     def __init__(self) -> None:
@@ -89,6 +97,7 @@ class Stream:
         check(c.stream_create(handle))
         self.handle: int | None = handle.value
         self._arrays = _Arrays()
+        self._ranks: dict[int, int] = {}  # Rank of this process by the handle of each communicator with calls in the stream.
         self._destroy = weakref.finalize(self, _callbacks.outside, _destroy, self.handle, self._arrays)
         self._destroy.atexit = False  # tutti._communicator ends communicators first.
         _open.add(self)
@@ -96,18 +105,26 @@ class Stream:
     def synchronize(self) -> None:
         """Waits until all calls in the stream are done. Raises their first error."""
         _callbacks.refuse_wait("stream_synchronize")
-        arrays = self._arrays.take()
-        status = c.stream_synchronize(self.handle)
-        del arrays
-        check(status)
+        self._finish(c.stream_synchronize(self.handle))
 
     def query(self) -> bool:
         """Returns true if all calls in the stream are done. Raises their first error. Does not block."""
-        arrays = self._arrays.take()
         status = c.stream_query(self.handle)
         if status == Status.in_progress:
-            self._arrays.put_back(arrays)
-        return _is_done(status)
+            self._arrays.release()
+            return False
+        self._finish(status)
+        return True
+
+    def _finish(self, status: int) -> None:
+        """Releases the arrays of calls that are done. Raises the error of a status."""
+        error = self._error(status)
+        self._arrays.release()
+        if error is not None:
+            raise error
+
+    def _error(self, status: int) -> Error | None:
+        return last_error_among(status, self._ranks) if status else None
 
     def wait(self, event: Event) -> None:
         """Makes later calls in the stream wait until the event is reached. Does not block."""
@@ -127,7 +144,7 @@ class Stream:
         sys.unraisablehook. It is kept alive, and called once before synchronize() or close() of the stream returns.
         """
         check(_callbacks.register(c.stream_add_callback, self.handle,
-                                  lambda status: function(last_error(status) if status else None)))
+                                  lambda status: function(self._error(status))))
 
     def close(self) -> None:
         """Waits until all calls in the stream are done, and destroys it. Raises their first error."""
@@ -136,13 +153,15 @@ class Stream:
             return
         _open.discard(self)
         handle, self.handle = self.handle, None
-        status = c.stream_destroy(handle)
-        self._arrays.take()
-        check(status)
+        error = self._error(c.stream_destroy(handle))
+        self._arrays.destroy()
+        if error is not None:
+            raise error
 
-    def keep(self, arrays: Any) -> None:
-        """Keeps objects alive until the calls that are in the stream now are done."""
-        self._arrays.add(arrays, self)
+    def keep(self, arrays: Any, comm: tuple[int, int]) -> None:
+        """Keeps objects alive until the calls that are in the stream now are done. comm: handle and rank of the last one."""
+        self._arrays.add(arrays, self.handle)
+        self._ranks[comm[0]] = comm[1]
 
     def __enter__(self) -> Stream:
         return self
@@ -162,7 +181,7 @@ def finish_all() -> None:
 
 def _destroy(handle: int | None, arrays: _Arrays) -> None:
     c.stream_destroy(handle)
-    arrays.take()
+    arrays.destroy()
 
 
 def _is_done(status: int) -> bool:

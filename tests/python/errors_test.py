@@ -99,23 +99,56 @@ class Errors(unittest.TestCase):
             self.assertEqual(fields(caught.exception), ("InvalidArgument", "invalid_argument", "broadcast", 0, None))
             self.assertIsNone(comm.async_error())
 
-    def test_errors_without_a_known_rank_name_no_peer(self):
-        """A stream's error names the rank that has waited before the one that it has waited for."""
-        def call(comm):
-            if comm.rank == 1:
-                ended.wait(ranks.TIMEOUT_S)
-                return None
-            with tutti.Stream() as stream:
+    def test_errors_of_calls_in_a_stream_name_ranks_and_operation(self):
+        """The stream has calls of two communicators, in which this process has different ranks."""
+        def wait(stream, errors):
+            stream.add_callback(errors.append)
+            stream.synchronize()
+
+        def query(stream, errors):
+            while not stream.query():
+                pass
+
+        for end in (wait, query, lambda stream, errors: stream.close()):
+            ended, errors = threading.Event(), []
+
+            def call(comm):
+                pair = comm.split(0, key=-comm.rank)
+                stream = tutti.Stream()
+                pair.barrier(stream=stream)
+                if comm.rank == 1:
+                    stream.synchronize()
+                    return ended.wait(ranks.TIMEOUT_S)  # In no call until rank 0 has ended.
                 comm.recv(numpy.ones(1), 1, stream=stream)
                 try:
-                    stream.synchronize()
-                except tutti.Timeout as error:
-                    return error
+                    end(stream, errors)
                 finally:
                     ended.set()
+            errors.append(ranks.threads(call, 2, timeout=0.2)[0])
+            for error in errors:
+                self.assertEqual(fields(error), ("Timeout", "timeout", "recv", 0, 1), error)
+
+    def test_error_of_a_group_names_the_rank_of_its_communicator(self):
         ended = threading.Event()
-        error = ranks.threads(call, 2, timeout=0.2)[0]
-        self.assertEqual((error.rank, error.peer), (None, None), error)
+
+        def call(comm):
+            if comm.rank == 1:
+                return ended.wait(ranks.TIMEOUT_S)
+            try:
+                with tutti.group():
+                    comm.recv(numpy.ones(1), 1)
+            finally:
+                ended.set()
+        self.assertEqual(fields(ranks.threads(call, 2, timeout=0.2)[0]), ("Timeout", "timeout", "recv", 0, 1))
+
+    def test_async_error_names_the_operation(self):
+        def call(comm):
+            try:
+                comm.all_reduce(numpy.ones(2 + comm.rank))
+            except tutti.Error as error:
+                return fields(comm.async_error())[2:], error.operation
+        for rank, (seen, operation) in enumerate(ranks.threads(call, 2)):
+            self.assertEqual((seen[1:], operation), ((rank, 1 - rank), "all_reduce"))
 
     def test_longest_timeouts_are_accepted(self):
         for seconds in (1e16, 1e300):

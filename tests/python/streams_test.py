@@ -11,7 +11,7 @@ import weakref
 import numpy
 import ranks
 import tutti
-from tutti import _callbacks, _streams
+from tutti import _callbacks
 
 
 class Numbers(numpy.ndarray):
@@ -74,23 +74,41 @@ class Streams(unittest.TestCase):
             return seen
         self.assertEqual(ranks.each(call)[0], [True, False, False])
 
-    def test_stream_releases_arrays_without_synchronize(self):
+    def test_next_call_releases_arrays_of_calls_that_are_done(self):
+        turns = Turns()
+
         def call(comm):
-            stream = tutti.Stream()
-            lives = []
-            for i in range(5 * _streams._BATCH):
+            stream, lives = tutti.Stream(), []
+            for i in range(5):
                 numbers, life = observed(i)
                 lives.append(life)
                 comm.all_reduce(numbers, out=numbers, stream=stream)
             del numbers
             stream.record().synchronize()
-            for _ in range(_streams._BATCH):
+            if comm.rank == 1:
+                turns.wait()
+            comm.all_reduce(numpy.ones(1), stream=stream)  # In progress on rank 0.
+            released = [life() is None for life in lives]
+            numbers, last = observed(5)
+            comm.all_reduce(numbers, out=numbers, stream=stream)
+            del numbers
+            kept = last() is not None
+            turns.examined.set()
+            stream.synchronize()
+            return released, kept, last() is None
+        self.assertEqual(ranks.each(call)[0], ([True] * 5, True, True))
+
+    def test_end_of_an_array_may_use_its_stream(self):
+        def call(comm):
+            with tutti.Stream() as stream:
+                numbers, life = observed(1)
+                weakref.finalize(numbers, stream.query)
+                comm.all_reduce(numbers, out=numbers, stream=stream)
+                del numbers
+                stream.record().synchronize()
                 comm.all_reduce(numpy.ones(1), stream=stream)
-            alive = sum(life() is not None for life in lives)
-            stream.close()
-            return alive
-        for alive in ranks.each(call):
-            self.assertEqual(alive, 0)
+                return life() is None
+        self.assertEqual(ranks.each(call), [True, True])
 
     def test_forgotten_stream_finishes_its_calls(self):
         def call(comm):
