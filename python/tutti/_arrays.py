@@ -196,5 +196,5 @@ def kind_of(array: Any) -> _Kind:
 
 
 def describe(array: Any, writable: bool) -> Described:
-    """Returns (address, count, type, owner). Raises InvalidArgument, which says why the array is refused."""
+    """Returns (address, count, type, owner). Raises InvalidArgument with the reason if the array is refused."""
     return (_kinds.get(type(array)) or _add_kind(array)).describe(array, writable)

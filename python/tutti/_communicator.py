@@ -84,7 +84,8 @@ class Communicator(Messages):
         wait                  waits for peers: "auto" (spin or yield briefly, then sleep; default), "spin" or "sleep"
 
     One thread at a time uses a communicator; any thread may call abort(), async_error(), isend(), irecv() and iprobe(). All
-    ranks make the same calls in the same order. `with Communicator() as comm:` closes it at the end, or leaves it after an exception.
+    ranks make the same calls in the same order. `with Communicator() as comm:` closes it at the end, or leaves it after an
+    exception.
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
@@ -293,7 +294,7 @@ _open: weakref.WeakSet[Communicator] = weakref.WeakSet()
 
 @atexit.register
 def _end_all() -> None:
-    """Ends communicators that the program left open. After an exception that nobody caught, aborts their calls first."""
+    """Ends communicators that the program left open. After an uncaught exception, aborts their calls first."""
     left = sorted(_open, key=lambda comm: comm._owner is None)  # Views first.
     for comm in left:
         if hasattr(sys, "last_type"):

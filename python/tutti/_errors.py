@@ -8,8 +8,8 @@ from typing import Mapping
 
 from ._api import Status, c
 
-# Messages name the rank that holds up the others in these words. Other messages name the failed rank first.
-_CULPRIT = re.compile(r"\brank (\d+)(?:, which)? has not called it|\bwaited [^:]*? for rank (\d+)")
+# Messages name the rank that delays the others in these words. Other messages name the failed rank first.
+_DELAYING = re.compile(r"\brank (\d+)(?:, which)? has not called it|\bwaited [^:]*? for rank (\d+)")
 _RANK = re.compile(r"\brank (\d+)")
 # Messages of waits begin with the call that failed, such as "all_reduce(3 int8, sum)".
 _CALL = re.compile(r"(?:stream: )?([a-z_]+)\(")
@@ -23,8 +23,8 @@ class Error(RuntimeError):
     operation: the C function without "tutti_", such as "all_reduce": the call that failed, also if a wait for a stream or a
                group reports it; "" if the failure belongs to no function
     rank:      this rank; None if no communicator, or more than one, is involved
-    peer:      the rank that the message blames, such as the one that died; None if it names no other rank than this one,
-               if `rank` is None, and for invalid arguments
+    peer:      the rank that the message names as the cause, such as the one that died; None if it names no other rank than
+               this one, if `rank` is None, and for invalid arguments
     """
 
     status = Status.internal_error
@@ -92,11 +92,12 @@ CLASSES: dict[int, type[Error]] = {
 
 
 def peer_in(message: str, rank: int | None) -> int | None:
-    """Returns the rank that a message blames, or None. It is not `rank`, this rank; if that is unknown, the result is None."""
+    """Returns the rank that a message names as the cause, other than `rank`, which is this rank. None if there is none, or if
+    `rank` is unknown."""
     if rank is None:
         return None
-    blamed = [*(absent or awaited for absent, awaited in _CULPRIT.findall(message)), *_RANK.findall(message)]
-    return next((peer for peer in map(int, blamed) if peer != rank), None)
+    named = [*(absent or awaited for absent, awaited in _DELAYING.findall(message)), *_RANK.findall(message)]
+    return next((peer for peer in map(int, named) if peer != rank), None)
 
 
 def error_of(status: int, text: str, rank: int | None = None, classes: Mapping[int, type[Error]] = CLASSES) -> Error:

@@ -126,7 +126,7 @@ class Request:
 class Messages(Collectives):
     """Non-blocking messages in host memory. Any thread may send and receive them, also during a collective.
 
-    They are independent of collectives, send(), recv(), groups and streams. A receive takes a message of its source and tag;
+    They are independent of collectives, send(), recv(), groups and streams. A receive matches a message by source and tag;
     messages of a rank with equal tags are received in the order of their sends.
     """
 
@@ -148,7 +148,7 @@ class Messages(Collectives):
         return self._start("irecv", c.irecv, array, ANY_RANK if peer is None else peer, tag)
 
     def iprobe(self, peer: int | None = None, tag: int = 0) -> Message | None:
-        """Returns a message that such an irecv() would take, if one has arrived, else None. Does not block."""
+        """Returns the message that irecv() with these arguments would receive, if it has arrived, else None. Does not block."""
         found = ctypes.c_int()
         struct = MessageStruct(size=ctypes.sizeof(MessageStruct))
         source = ANY_RANK if peer is None else peer

@@ -64,7 +64,7 @@ class Errors(unittest.TestCase):
         error = ranks.threads(call, 2, timeout=0.2)[0]
         self.assertEqual(fields(error), ("Timeout", "timeout", "recv", 0, 1))
 
-    def test_timeout_names_the_rank_that_holds_up_the_others(self):
+    def test_timeout_names_the_rank_that_delays_the_others(self):
         """Rank 2 is in no call. In the second case rank 0 waits for rank 1, which waits for rank 2."""
         for in_collective in (True, False):
             failed = threading.Semaphore(0)

@@ -19,7 +19,7 @@ LARGE = 100000  # More than 64 KiB: the send is complete only after the receive 
 
 
 class Numbers(numpy.ndarray):
-    """An array whose end a test can observe."""
+    """An array whose deallocation a test can observe."""
 
 
 def numbers_of(source, peer, tag, count=5):
@@ -88,7 +88,7 @@ class Messages(unittest.TestCase):
             with self.subTest(ranks=size):
                 ranks.processes(exchange, size)
 
-    def test_receive_takes_messages_of_any_rank(self):
+    def test_receive_matches_messages_of_any_rank(self):
         for size in (1, 2, 3, 4):
             with self.subTest(ranks=size):
                 self.assertEqual(ranks.processes(collect, size)[0], list(range(size)))
@@ -173,7 +173,7 @@ class Messages(unittest.TestCase):
         self.assertEqual(first, ("RemoteError", 0, 1, True))
         self.assertEqual(third, ("RemoteError", 2, 1, True))
 
-    def test_cancelled_receive_takes_no_message(self):
+    def test_cancelled_receive_matches_no_message(self):
         comm = self.alone()
         first = comm.irecv(numpy.zeros(3), 0)
         second = comm.irecv(numpy.zeros(3), 0)

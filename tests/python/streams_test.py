@@ -15,7 +15,7 @@ from tutti import _callbacks
 
 
 class Numbers(numpy.ndarray):
-    """An array whose end a test can observe."""
+    """An array whose deallocation a test can observe."""
 
 
 def observed(value):
@@ -118,7 +118,7 @@ class Streams(unittest.TestCase):
             return out[999]
         self.assertEqual(ranks.each(call), [2, 2])
 
-    def test_event_orders_streams_and_tells_when_it_is_reached(self):
+    def test_event_orders_streams_and_reports_when_it_is_reached(self):
         turns = Turns()
 
         def call(comm):
@@ -266,7 +266,7 @@ class Streams(unittest.TestCase):
             return kept, life() is None, out[999]
         self.assertEqual(ranks.each(call), [(True, True, 1), (True, True, 0)])
 
-    def test_group_hands_arrays_of_streams_over_to_them(self):
+    def test_stream_keeps_arrays_after_the_end_of_a_group(self):
         turns = Turns()
 
         def call(comm):
