@@ -11,7 +11,7 @@ from torch.distributed import distributed_c10d
 
 
 def replace_gloo(stand_in: Any) -> None:
-    """Makes PyTorch call `stand_in` instead of the class ProcessGroupGloo, and not take its result for Gloo."""
+    """Makes PyTorch call `stand_in` instead of the class ProcessGroupGloo, and treat the result as a custom backend."""
     if distributed_c10d.ProcessGroupGloo is stand_in:
         return
     kinds = dist.ProcessGroup.BackendType

@@ -19,6 +19,7 @@ from tutti import _options
 from tutti._api import CommOptions, Type, UniqueIdStruct, c
 from tutti._errors import check
 
+from ._errors import raised_by, shut_down_error, timeout_error
 from ._options import Options
 
 KEY = "tutti/id"
@@ -77,9 +78,10 @@ def options_of(options: Options, name: str, timeout: datetime.timedelta) -> Dict
 class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.Work):  # type: ignore[misc, name-defined]
     """A call: it can be waited for, and has a future."""
 
-    def __init__(self, outputs: Any) -> None:
+    def __init__(self, outputs: Any, rank: int) -> None:
         super().__init__()
         self._outputs = outputs
+        self._rank = rank
         self._done = threading.Event()
         self._error: Optional[BaseException] = None
         self._base: Optional[torch.futures.Future] = None
@@ -89,7 +91,7 @@ class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.
 
     def run(self, call: Callable[[], object]) -> None:
         try:
-            with torch.inference_mode():  # Staging copies are no operations of the user's program.
+            with raised_by(self._rank), torch.inference_mode():  # Staging copies are no operations of the user's program.
                 call()
         except BaseException as error:
             self._error = error
@@ -104,7 +106,8 @@ class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.
         if self._queue is not None and not timeout:
             self._queue.help(self)
         if not self._done.wait(timeout.total_seconds() or None):
-            raise RuntimeError(f"the operation has not completed within {timeout}; increase the timeout")
+            raise timeout_error(f"the operation has not completed within {timeout}; it continues: wait again, or increase the "
+                                "timeout", self._rank)
         if self._error is not None:
             raise self._error
         return True
@@ -142,6 +145,10 @@ class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.
         return self._future
 
 
+def _refuse() -> None:
+    raise shut_down_error()
+
+
 class CallQueue:
     """Runs calls one after the other: in the caller's thread if it blocks and nothing is pending, or if the caller is a
     callback of a running call; else in a thread of the queue."""
@@ -158,8 +165,9 @@ class CallQueue:
         me = threading.get_ident()
         with self._changed:
             nested = self._runner == me
-            inline = nested or (not self._runner and not self._pending and (self._stopped or not is_async))
-            if not inline:
+            refused = self._stopped and not nested
+            inline = nested or (not self._runner and not self._pending and not is_async)
+            if not inline and not refused:
                 work._queue = self
                 self._pending.append((work, call))
                 if self._thread is None:
@@ -167,9 +175,10 @@ class CallQueue:
                     self._thread.start()
                 self._changed.notify_all()
                 return
-            self._runner = me
-        work.run(call)
-        if not nested:
+            if not refused:
+                self._runner = me
+        work.run(_refuse if refused else call)
+        if not nested and not refused:
             with self._changed:
                 self._runner = 0
                 self._changed.notify_all()
@@ -206,7 +215,7 @@ class CallQueue:
         return True
 
     def stop(self) -> None:
-        """Waits until all calls have completed, and ends the thread.
+        """Waits until all calls have completed, and ends the thread. Later calls are refused.
 
         In a callback of a call: does not wait. In a child of fork(): does nothing, because the thread is the parent's.
         """
@@ -220,24 +229,28 @@ class CallQueue:
 
 
 class Communicator:
-    """A handle, and views of it with other timeouts. A child of fork() does not end what is its parent's."""
+    """A handle, and one with the timeout of the last call that had another. A child of fork() does not end its parent's."""
 
     def __init__(self, handle: Any, timeout: datetime.timedelta) -> None:
         self._process = os.getpid()
         self._handle = handle
         self._timeout = timeout
-        self._views: Dict[datetime.timedelta, Any] = {}
+        self._view: Any = None
+        self._view_timeout: Optional[datetime.timedelta] = None
 
     def handle(self, timeout: Optional[datetime.timedelta] = None) -> Any:
         if self._handle is None:
-            raise RuntimeError("the process group has been shut down; create a new one")
+            raise shut_down_error()
         if timeout is None or timeout == self._timeout or timeout.total_seconds() <= 0:
             return self._handle
-        if timeout not in self._views:
+        if self._view is None or timeout != self._view_timeout:
+            if self._view is not None:
+                check(c.comm_destroy(self._view))
+                self._view = None
             view = ctypes.c_void_p()
             check(c.comm_with_options(self._handle, _options.struct_of({"timeout": timeout.total_seconds()}), view))
-            self._views[timeout] = view.value
-        return self._views[timeout]
+            self._view, self._view_timeout = view.value, timeout
+        return self._view
 
     def shrink(self, excluded: List[int], made: Dict[str, Any]) -> Any:
         ranks = (ctypes.c_int * len(excluded))(*excluded)

@@ -278,11 +278,10 @@ class Collectives:
 
         def call(comm: Any) -> None:
             element, sent, dense = elements_of(given), readable(given), writable(output)
-            if not output_rows and not input_rows:
-                check(c.all_to_all(sent.data_ptr(), dense.data_ptr(), sent_counts[0] * element.per_element, element.type, comm,
-                                   None))
-            else:
-                _exchange(sent, blocks([count * element.per_element for count in sent_counts]), dense, received_counts, comm)
+            if sent.data_ptr() == dense.data_ptr():
+                sent = sent.clone()
+            # Some ranks may pass rows and others none, so all make the same call.
+            _exchange(sent, blocks([count * element.per_element for count in sent_counts]), dense, received_counts, comm)
             finish(dense, output)
 
         return self._start(opts, [output], call)

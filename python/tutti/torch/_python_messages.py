@@ -13,9 +13,10 @@ import torch
 
 from tutti._api import ANY_RANK, MessageStruct, Status, c
 from tutti._errors import check
-from tutti._messages import forgotten
+from tutti._messages import forget
 from tutti._options import limit_ms
 
+from ._errors import raised_by, timeout_error
 from ._python_calls import Work
 from ._python_tensors import elements_of, finish, only, readable, writable
 
@@ -24,7 +25,7 @@ class MessageWork(Work):
     """A send or receive."""
 
     def __init__(self, group: Any, tensor: torch.Tensor, receives: bool) -> None:
-        super().__init__([tensor])
+        super().__init__([tensor], group._rank)
         self._request = ctypes.c_void_p()
         self._process = os.getpid()
         self._group, self._tensor, self._receives = group, tensor, receives
@@ -34,8 +35,9 @@ class MessageWork(Work):
     def start(self, peer: int, tag: int) -> MessageWork:
         element = elements_of(self._tensor)
         begin = c.irecv if self._receives else c.isend
-        check(begin(self._dense.data_ptr(), self._dense.numel() * element.per_element, element.type, peer, tag,
-                    self._group._comm.handle(), self._request))
+        with raised_by(self._rank):
+            check(begin(self._dense.data_ptr(), self._dense.numel() * element.per_element, element.type, peer, tag,
+                        self._group._comm.handle(), self._request))
         return self
 
     def _poll(self, timeout_ms: int) -> bool:
@@ -49,7 +51,8 @@ class MessageWork(Work):
             if self._done.is_set():
                 return True
             try:
-                check(status)
+                with raised_by(self._rank):
+                    check(status)
                 if self._receives:
                     with torch.inference_mode():
                         finish(self._dense, self._tensor)
@@ -69,8 +72,8 @@ class MessageWork(Work):
         seconds = limit.total_seconds()
         if not self._poll(limit_ms(seconds if seconds > 0 else None)):
             operation = "recv" if self._receives else "send"
-            raise RuntimeError(f"{operation}: no peer has met this call within {limit}; start the matching call, or increase "
-                               "the timeout")
+            raise timeout_error(f"tutti_{operation}: no peer has made the matching call within {limit}; make it, or "
+                                "increase the timeout", self._rank)
         return super().wait()
 
     def source_rank(self) -> int:
@@ -87,10 +90,10 @@ class MessageWork(Work):
     def __del__(self, is_finalizing: Any = sys.is_finalizing, getpid: Any = os.getpid) -> None:
         if self._request.value is None or is_finalizing() or self._process != getpid():
             return
-        if self._receives or self._done.is_set():
-            c.request_destroy(self._request)
-        else:
-            forgotten.add(self._request.value, self._dense)  # A send whose work was dropped is sent nevertheless.
+        # A send whose work was dropped is sent nevertheless. A receive is cancelled, unless this is a callback in the library's
+        # thread and data move.
+        if not self._receives or c.request_destroy(self._request):
+            forget(self._request.value, self._dense)
 
 
 class Messages:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import collections
 import contextlib
 import datetime
 import sys
 import weakref
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Deque, Dict, List, Optional, Sequence
 
 import torch
 import torch.distributed as dist
@@ -17,6 +18,7 @@ from tutti._api import Type, c
 from tutti._errors import check
 
 from . import _native
+from ._errors import raised_by
 from ._options import Options
 from ._python_calls import CallQueue, Communicator, Work, join, options_of
 from ._python_collectives import Collectives
@@ -25,7 +27,7 @@ from ._python_tensors import reducible_type
 
 UNSET = datetime.timedelta(milliseconds=-1)
 
-# Python subclasses of Backend: PyTorch 2.14 and newer. Before, a subclass of ProcessGroup stands for the whole group.
+# PyTorch 2.14 and newer support Python subclasses of Backend. Before, the backend is a subclass of ProcessGroup.
 HAS_BACKENDS = _native.torch_version() >= 21400
 _Base: Any = c10d.Backend if HAS_BACKENDS else dist.ProcessGroup
 
@@ -46,18 +48,21 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._sequence = 0
         self._description = "undefined"
         self._monitored_barriers = 0
-        self._meeting: Any = None  # The store of monitored barriers; None after shrinking.
-        self._section: Optional[List[Any]] = None
+        self._own_store: Any = None  # The keys of this group alone, for monitored barriers; None after shrinking.
+        self._section: Optional[Deque[Work]] = None
         _open.add(self)
 
     def _start(self, options: Any, outputs: Any, call: Any) -> Work:
-        work = Work(outputs)
+        work = Work(outputs, self._rank)
         self._sequence += 1
         timeout = getattr(options, "timeout", UNSET)
         if timeout == UNSET:
             timeout = self._timeout
         is_async = getattr(options, "asyncOp", True)
         if self._section is not None:
+            # Calls of one queue complete in order. Completed ones are released, because an exception may leave a section open.
+            while self._section and self._section[0].is_completed() and self._section[0].is_success():
+                self._section.popleft()
             self._section.append(work)
             is_async = True
         self._queue.submit(work, lambda: call(self._comm.handle(timeout)), is_async)
@@ -111,16 +116,15 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         """Numbers begin at 0 on all ranks."""
 
     def start_coalescing(self) -> None:
-        if self._section is not None:
-            raise RuntimeError("a coalesced section of this process group is open; end it first")
-        self._section = []
+        """Opens a section. A section that an exception left open ends; its calls continue."""
+        self._section = collections.deque()
 
     def end_coalescing(self) -> Any:
         if self._section is None:
             raise RuntimeError("no coalesced section of this process group is open; start one first")
         section, self._section = self._section, None
-        last = Work([])
-        self._queue.submit(last, lambda: [work.wait() for work in section if work.is_completed()], True)
+        last = Work([], self._rank)
+        self._queue.submit(last, lambda: [work.wait() for work in section], True)  # Behind all calls of the section.
         return last
 
     # Names of the methods of ProcessGroup.
@@ -139,17 +143,17 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         return self._start(opts, [], call)
 
     def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False) -> None:
-        """The ranks meet in the store and not in the communicator, which a rank that is missing would make fail."""
+        """Synchronizes the ranks through the store, because a missing rank would make the communicator fail."""
         timeout = opts if isinstance(opts, datetime.timedelta) else getattr(opts, "timeout", UNSET)
         timeout = self._timeout if timeout == UNSET else timeout
-        if self._meeting is None:
+        if self._own_store is None:
             raise RuntimeError("monitored_barrier: a process group that was made by shrinking has no store; use barrier()")
         prefix = f"monitored_barrier/{self._monitored_barriers}/"
         self._monitored_barriers += 1
         if self._rank != 0:
-            self._meeting.set(f"{prefix}{self._rank}", "here")
+            self._own_store.set(f"{prefix}{self._rank}", "here")
             try:
-                self._meeting.wait([prefix + "done"], timeout)
+                self._own_store.wait([prefix + "done"], timeout)
             except Exception:
                 raise RuntimeError(f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting "
                                    "for send/recv from rank 0. Please check rank 0 logs for faulty rank.") from None
@@ -161,7 +165,7 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
             ranks = ", ".join(map(str, missing))
             raise RuntimeError(f"[Rank 0]: Rank{'s' if wait_all_ranks else ''} {ranks} failed to pass monitoredBarrier in "
                                f"{int(timeout.total_seconds() * 1000)} ms")
-        self._meeting.set(prefix + "done", "done")
+        self._own_store.set(prefix + "done", "done")
 
     def _missing_ranks(self, prefix: str, timeout: datetime.timedelta, wait_all_ranks: bool) -> List[int]:
         deadline = datetime.datetime.now() + timeout
@@ -169,7 +173,7 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         for rank in range(1, self._size):
             left = max(deadline - datetime.datetime.now(), datetime.timedelta(milliseconds=1))
             try:
-                self._meeting.wait([f"{prefix}{rank}"], left)
+                self._own_store.wait([f"{prefix}{rank}"], left)
             except Exception:
                 missing.append(rank)
                 if not wait_all_ranks:
@@ -197,7 +201,8 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
 
     def shrink(self, excluded: Sequence[int], flags: int = 0, options: Any = None) -> TuttiBackend:
         self._queue.stop()
-        handle = self._comm.shrink(list(excluded), options_of(self._options, self._name, self._timeout))
+        with raised_by(self._rank):
+            handle = self._comm.shrink(list(excluded), options_of(self._options, self._name, self._timeout))
         rank = self._rank - sum(other < self._rank for other in excluded)
         return TuttiBackend(rank, self._size - len(excluded), handle, self._options, self._timeout, None, self._name)
 
@@ -269,9 +274,10 @@ class _Blocking:
 
 def _create(store: Any, rank: int, size: int, options: Options, timeout: datetime.timedelta, name: str) -> TuttiBackend:
     made: Dict[str, Any] = options_of(options, name, timeout)
-    handle, meeting = join(store, rank, size, made)
+    with raised_by(rank):
+        handle, own_store = join(store, rank, size, made)
     backend = TuttiBackend(rank, size, handle, options, timeout, store, name)
-    backend._meeting = meeting
+    backend._own_store = own_store
     return backend
 
 

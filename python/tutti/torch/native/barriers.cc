@@ -39,7 +39,7 @@ WorkPtr ProcessGroupTutti::barrier(const c10d::BarrierOptions& options) {
   });
 }
 
-// The ranks meet in the store and not in the communicator, which a rank that is missing would make fail.
+// Synchronizes the ranks through the store, because a missing rank would make the communicator fail.
 void ProcessGroupTutti::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   TORCH_CHECK(store_, "monitored_barrier: a process group that was made by shrinking has no store; use barrier()");
   const Milliseconds timeout = timeout_or_default(options.timeout);

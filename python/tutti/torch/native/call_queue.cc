@@ -20,7 +20,12 @@ void CallQueue::submit(const CallPtr& call, Mode mode) {
     call->run();
     return;
   }
-  if (!running_ && pending_.empty() && (mode == Mode::kBlocking || stopped_)) {
+  if (stopped_) {
+    lock.unlock();
+    call->refuse();
+    return;
+  }
+  if (!running_ && pending_.empty() && mode == Mode::kBlocking) {
     running_ = true;
     runner_ = std::this_thread::get_id();
     lock.unlock();
@@ -30,7 +35,7 @@ void CallQueue::submit(const CallPtr& call, Mode mode) {
     return;
   }
   pending_.push_back(call);
-  if (!thread_.joinable() && !stopped_) thread_ = std::thread([self = shared_from_this()] { self->work(); });
+  if (!thread_.joinable()) thread_ = std::thread([self = shared_from_this()] { self->work(); });
   const bool must_wake = !running_;
   lock.unlock();
   if (must_wake) changed_.notify_all();
@@ -70,7 +75,7 @@ void CallQueue::stop() {
   stopped_ = true;
   if (running_ && runner_ == std::this_thread::get_id()) return;
   changed_.notify_all();
-  changed_.wait(lock, [&] { return !running_ && (pending_.empty() || !thread_.joinable()); });
+  changed_.wait(lock, [&] { return !running_ && pending_.empty(); });
   std::thread ending = std::move(thread_);
   lock.unlock();
   if (ending.joinable()) ending.join();

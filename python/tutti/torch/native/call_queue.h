@@ -27,13 +27,13 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
-  // Runs `call` in this thread or queues it; see above. Thread-safe.
+  // Runs `call` in this thread or queues it; see above. After stop(): refuses it. Thread-safe.
   void submit(const CallPtr& call, Mode mode);
 
   // Runs pending calls in this thread until `call` has completed. Returns early if another thread is running calls.
   void help(const CallWork& call);
 
-  // Waits until all calls have completed, and ends the queue's thread. Later calls run in the caller's thread.
+  // Waits until all calls have completed, and ends the queue's thread. Later calls are refused.
   //   GIL: not held by the caller, because callbacks of calls may need it.
   //   In a callback of a call: does not wait.
   //   In a child of fork(): does nothing.

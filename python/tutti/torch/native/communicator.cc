@@ -1,19 +1,30 @@
 #include "python/tutti/torch/native/communicator.h"
 
-#include <c10/util/Exception.h>
 #include <unistd.h>
+
+#include <utility>
 
 namespace tutti_torch {
 
-void check(tutti_status status) {
-  if (status != tutti_ok) std::rethrow_exception(backend_error(status, tutti_last_error(nullptr)));
+namespace {
+
+std::string text_of(tutti_status status, const std::string& text) {
+  const std::string given = text.empty() ? tutti_status_name(status) : text;
+  // PyTorch's users look for "timeout".
+  return status == tutti_timeout ? given + "; the timeout of the operation has passed" : given;
 }
 
-std::exception_ptr backend_error(tutti_status status, const std::string& message) {
-  std::string text = message.empty() ? tutti_status_name(status) : message;
-  if (status == tutti_timeout)
-    text += "; the timeout of the operation has passed";  // PyTorch's users look for timeout.
-  return std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__}, text));
+}  // namespace
+
+LibraryError::LibraryError(tutti_status status, const std::string& text, int rank)
+    : DistBackendError({__func__, __FILE__, __LINE__}, text_of(status, text)), status(status), rank(rank) {}
+
+void check(tutti_status status, int rank) {
+  if (status != tutti_ok) throw LibraryError(status, tutti_last_error(nullptr), rank);
+}
+
+LibraryError shut_down_error(int rank) {
+  return LibraryError(tutti_invalid_usage, "the process group has been shut down; create a new one", rank);
 }
 
 Communicator::Communicator(tutti_comm comm, std::chrono::milliseconds timeout)
@@ -22,31 +33,31 @@ Communicator::Communicator(tutti_comm comm, std::chrono::milliseconds timeout)
 Communicator::~Communicator() { leave(); }
 
 tutti_comm Communicator::default_handle() const {
-  if (comm_ == nullptr) C10_THROW_ERROR(DistBackendError, "the process group has been shut down; create a new one");
-  return comm_;
+  const tutti_comm comm = comm_;
+  if (comm == nullptr) throw shut_down_error(kUnknownRank);
+  return comm;
 }
 
 tutti_comm Communicator::handle(std::chrono::milliseconds timeout) {
-  default_handle();
-  if (timeout == timeout_) return comm_;
-  const auto found = views_.find(timeout);
-  if (found != views_.end()) return found->second;
+  const tutti_comm comm = default_handle();
+  if (timeout == timeout_) return comm;
+  if (view_ != nullptr && timeout == view_timeout_) return view_;
+  if (view_ != nullptr) check(tutti_comm_destroy(std::exchange(view_, nullptr)));
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.timeout_ms = timeout.count() > 0 ? timeout.count() : -1;
-  tutti_comm view = nullptr;
-  check(tutti_comm_with_options(comm_, &options, &view));
-  views_.emplace(timeout, view);
-  return view;
+  check(tutti_comm_with_options(comm, &options, &view_));
+  view_timeout_ = timeout;
+  return view_;
 }
 
 void Communicator::abort() {
-  if (comm_ != nullptr && process_ == getpid()) tutti_comm_abort(comm_);
+  const tutti_comm comm = comm_;
+  if (comm != nullptr && process_ == getpid()) tutti_comm_abort(comm);
 }
 
 void Communicator::leave() {
-  if (comm_ != nullptr && process_ == getpid()) tutti_comm_leave(comm_);
-  comm_ = nullptr;
-  views_.clear();
+  const tutti_comm comm = comm_.exchange(nullptr);
+  if (comm != nullptr && process_ == getpid()) tutti_comm_leave(comm);
 }
 
 }  // namespace tutti_torch

@@ -1,20 +1,35 @@
 #pragma once
 // Owner of a Tutti communicator. One thread at a time makes calls on it; CallQueue provides this order.
 
+#include <c10/util/Exception.h>
+
+#include <atomic>
 #include <chrono>
-#include <exception>
-#include <map>
 #include <string>
 
 #include "tutti/tutti.h"
 
 namespace tutti_torch {
 
-// Throws c10::DistBackendError with the message of this thread's last failed call unless `status` is tutti_ok.
-void check(tutti_status status);
+constexpr int kUnknownRank = -1;
 
-// Returns the exception that check() throws. `message` may be empty.
-std::exception_ptr backend_error(tutti_status status, const std::string& message);
+// A failure of the library. Python sees the subclass of tutti.Error for its status, which is a DistBackendError, too.
+class LibraryError : public c10::DistBackendError {
+ public:
+  // `text` as of tutti_last_error(); may be empty.
+  LibraryError(tutti_status status, const std::string& text, int rank = kUnknownRank);
+
+  // Returns whether later calls of the group fail, too.
+  bool fails_group() const { return status != tutti_invalid_argument && status != tutti_unsupported; }
+
+  tutti_status status;
+  int rank;  // This process in its group.
+};
+
+// Throws the error of this thread's last call unless `status` is tutti_ok.
+void check(tutti_status status, int rank = kUnknownRank);
+
+LibraryError shut_down_error(int rank);
 
 class Communicator {
  public:
@@ -34,13 +49,14 @@ class Communicator {
   // Ends all waits on this rank and its peers. Any thread may call it.
   void abort();
 
-  // Ends the use of the communicator. Idempotent.
+  // Ends the use of the communicator. Idempotent. May wait, so the caller does not hold the GIL.
   void leave();
 
  private:
-  tutti_comm comm_;
+  std::atomic<tutti_comm> comm_;
   std::chrono::milliseconds timeout_;
-  std::map<std::chrono::milliseconds, tutti_comm> views_;  // Destroyed with comm_.
+  tutti_comm view_ = nullptr;  // Handle with the timeout of the last call that had another one. Destroyed with comm_.
+  std::chrono::milliseconds view_timeout_{0};
   int process_;
 };
 

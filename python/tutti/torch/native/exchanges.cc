@@ -316,15 +316,12 @@ WorkPtr ProcessGroupTutti::alltoall_base(at::Tensor& output, at::Tensor& input, 
   call.outputs = {{output}};
   return start(std::move(call), [output, input, output_rows, input_rows, ranks = size_](tutti_comm comm) {
     const Elements elements = elements_of(input.scalar_type());
-    const Dense sent = Dense::for_reading(input);
     const Dense received = Dense::for_writing(output);
-    if (output_rows.empty() && input_rows.empty()) {
-      check(tutti_all_to_all(sent.data(), received.data(), sent.count() * elements.per_element / ranks, elements.type,
-                             comm, nullptr));
-    } else {
-      exchange(blocks_of_rows(sent, input_rows, ranks, elements.per_element),
-               blocks_of_rows(received, output_rows, ranks, elements.per_element), elements.type, comm);
-    }
+    Dense sent = Dense::for_reading(input);
+    if (sent.data() == received.data()) sent = Dense::for_reading(input.clone());
+    // Some ranks may pass rows and others none, so all make the same call.
+    exchange(blocks_of_rows(sent, input_rows, ranks, elements.per_element),
+             blocks_of_rows(received, output_rows, ranks, elements.per_element), elements.type, comm);
     received.finish();
   });
 }

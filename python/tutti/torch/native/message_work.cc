@@ -3,9 +3,31 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/ivalue.h>
 
+#include "python/tutti/torch/native/gil.h"
+
 namespace tutti_torch {
+namespace {
+
+// Keeps a message until it is complete, and then frees it in the thread for callbacks, because that may need the GIL.
+void keep_until_complete(MessagePtr message, std::shared_ptr<CallbackThread> callbacks) {
+  struct Kept {
+    MessagePtr message;
+    std::shared_ptr<CallbackThread> callbacks;
+  };
+  const tutti_request request = message->request;
+  auto* kept = new Kept{std::move(message), std::move(callbacks)};
+  const auto release = [](void* argument, tutti_status /*status*/) {
+    std::unique_ptr<Kept> ended(static_cast<Kept*>(argument));
+    ended->callbacks->post([message = std::move(ended->message)] {});
+  };
+  // It fails in a child of fork() only, where no message is in progress.
+  if (tutti_request_on_completion(request, release, kept) != tutti_ok) delete kept;
+}
+
+}  // namespace
 
 Message::~Message() {
+  const WithoutGil without_gil;
   if (request != nullptr) tutti_request_destroy(request);
 }
 
@@ -13,21 +35,6 @@ bool Message::cancel() {
   if (tutti_request_destroy(request) != tutti_ok) return false;
   request = nullptr;
   return true;
-}
-
-void DroppedMessages::add(MessagePtr message) {
-  std::vector<MessagePtr> complete;  // Freed after the mutex.
-  std::lock_guard<std::mutex> lock(mutex_);
-  const auto end =
-      std::partition(messages_.begin(), messages_.end(), [](const MessagePtr& m) { return !m->is_complete(); });
-  complete.assign(std::make_move_iterator(end), std::make_move_iterator(messages_.end()));
-  messages_.erase(end, messages_.end());
-  messages_.push_back(std::move(message));
-}
-
-void DroppedMessages::clear() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  messages_.clear();
 }
 
 MessageWork::MessageWork(const CallDescription& description, Owner owner, MessagePtr message)
@@ -41,57 +48,68 @@ MessageWork::MessageWork(const CallDescription& description, Owner owner, Messag
       is_receive_(description.type != c10d::OpType::SEND) {}
 
 MessageWork::~MessageWork() {
+  const WithoutGil without_gil;
   if (completed_ || message_->is_complete()) return;
   const bool is_cancelled = is_receive_ && message_->cancel();
-  if (!is_cancelled) owner_.dropped->add(std::move(message_));
+  if (!is_cancelled) keep_until_complete(std::move(message_), owner_.callbacks);
 }
 
 bool MessageWork::isCompleted() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (completed_) return true;
-  }
-  tutti_message message = TUTTI_MESSAGE_DEFAULT;
-  const tutti_status status = tutti_request_wait(message_->request, 0, &message);
-  if (status == tutti_in_progress) return false;
-  source_ = message.peer;
-  complete(status, tutti_last_error(nullptr));
-  return true;
+  const WithoutGil without_gil;
+  return advance(0);
 }
 
 bool MessageWork::wait(Milliseconds timeout) {
   const Milliseconds limit = timeout == kNoTimeout ? timeout_ : timeout;
-  tutti_message message = TUTTI_MESSAGE_DEFAULT;
-  const tutti_status status = tutti_request_wait(message_->request, limit.count() > 0 ? limit.count() : -1, &message);
-  if (status == tutti_in_progress) {
-    C10_THROW_ERROR(DistBackendError, c10::str(is_receive_ ? "recv" : "send", ": no peer has met this call within ",
-                                               limit.count(), " ms; start the matching call, or increase the timeout"));
+  if (!advance(limit.count() > 0 ? limit.count() : -1)) {
+    throw LibraryError(tutti_timeout,
+                       c10::str(operation(), ": no peer has made the matching call within ", limit.count(),
+                                " ms; make it, or increase the timeout"),
+                       rank_);
   }
-  if (status == tutti_ok) source_ = message.peer;
-  complete(status, tutti_last_error(nullptr));
   if (exception_ != nullptr) std::rethrow_exception(exception_);
   return true;
 }
 
 void MessageWork::abort() { message_->communicator->abort(); }
 
+// Waits for the request, and completes this work. Returns false if the time has passed.
+bool MessageWork::advance(int64_t timeout_ms) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (completed_) return true;
+  }
+  tutti_message message = TUTTI_MESSAGE_DEFAULT;
+  const tutti_status status = tutti_request_wait(message_->request, timeout_ms, &message);
+  if (status == tutti_in_progress) return false;
+  if (status == tutti_ok) {
+    source_ = message.peer;
+    complete(nullptr);
+  } else {
+    const LibraryError error(status, tutti_last_error(nullptr), rank_);
+    if (status == tutti_remote_error) owner_.hooks->call_abort();
+    complete(std::make_exception_ptr(error));
+  }
+  return true;
+}
+
 // Completes this work once. Returns when it is complete.
-void MessageWork::complete(tutti_status status, const std::string& error) {
+void MessageWork::complete(std::exception_ptr error) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (completed_) return;
-  if (status == tutti_ok && is_receive_) {
+  if (error == nullptr && is_receive_) {
     at::AutoDispatchBelowADInplaceOrView no_autograd;
     message_->buffer.finish();
   }
-  if (status != tutti_ok) exception_ = backend_error(status, error);
+  exception_ = error;
   completed_ = true;
   auto future = future_;
   lock.unlock();
   if (recordFunctionEndCallback_) recordFunctionEndCallback_();
   cv_.notify_all();
-  if (status == tutti_ok && owner_.completed) owner_.completed(key_, 0);
-  if (future && exception_ != nullptr) future->setError(exception_);
-  if (future && exception_ == nullptr) future->markCompleted(outputs_);
+  if (error == nullptr) owner_.hooks->call_completion(key_, 0);
+  if (future && error != nullptr) future->setError(error);
+  if (future && error == nullptr) future->markCompleted(outputs_);
 }
 
 void MessageWork::watch(const c10::intrusive_ptr<MessageWork>& work) {
@@ -102,19 +120,18 @@ void MessageWork::watch(const c10::intrusive_ptr<MessageWork>& work) {
   }
   using Held = c10::intrusive_ptr<MessageWork>;
   auto* held = new Held(work);  // Keeps the work until it is complete.
-  const auto report = [](void* argument, tutti_status status) {
+  const auto report = [](void* argument, tutti_status /*status*/) {
     const std::unique_ptr<Held> watched(static_cast<Held*>(argument));
-    tutti_message message = TUTTI_MESSAGE_DEFAULT;
-    const std::string error = tutti_last_error(nullptr);
-    if (tutti_request_wait((*watched)->message_->request, 0, &message) == tutti_ok) (*watched)->source_ = message.peer;
-    (*watched)->complete(status, error);
+    const auto callbacks = (*watched)->owner_.callbacks;
+    callbacks->post([work = std::move(*watched)] { work->advance(0); });
   };
   const tutti_status status = tutti_request_on_completion(work->message_->request, report, held);
   if (status != tutti_ok) delete held;
-  check(status);
+  check(status, work->rank_);
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> MessageWork::getFuture() {
+  const WithoutGil without_gil;
   c10::intrusive_ptr<c10::ivalue::Future> future;
   bool completed = false;
   {

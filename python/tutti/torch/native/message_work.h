@@ -1,6 +1,7 @@
 #pragma once
 // A send or receive as PyTorch's Work.
 
+#include "python/tutti/torch/native/callback_thread.h"
 #include "python/tutti/torch/native/elements.h"
 #include "python/tutti/torch/native/work.h"
 
@@ -24,26 +25,15 @@ struct Message {
 };
 using MessagePtr = std::shared_ptr<Message>;
 
-// Messages whose Work was dropped before they were complete. They continue. Thread-safe.
-class DroppedMessages {
- public:
-  // Adds a message, and frees those that are complete.
-  void add(MessagePtr message);
-  void clear();
-
- private:
-  std::mutex mutex_;
-  std::vector<MessagePtr> messages_;
-};
-
 class MessageWork : public c10d::Work {
  public:
   struct Owner {
-    std::shared_ptr<DroppedMessages> dropped;
-    Completed completed;  // Called after each message that succeeded; may be empty.
+    std::shared_ptr<CallbackThread> callbacks;  // Runs callbacks of the future, and frees messages.
+    std::shared_ptr<Hooks> hooks;
   };
 
   MessageWork(const CallDescription& description, Owner owner, MessagePtr message);
+  // Cancels a receive. A send continues: its buffer is freed when it is complete.
   ~MessageWork() override;
 
   // Lets the library report the completion, which the Work otherwise notices in its functions only.
@@ -63,7 +53,9 @@ class MessageWork : public c10d::Work {
 #endif
 
  private:
-  void complete(tutti_status status, const std::string& error);
+  const char* operation() const { return is_receive_ ? "tutti_recv" : "tutti_send"; }
+  bool advance(int64_t timeout_ms);
+  void complete(std::exception_ptr error);
 
   Owner owner_;
   MessagePtr message_;

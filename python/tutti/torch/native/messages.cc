@@ -26,11 +26,11 @@ WorkPtr ProcessGroupTutti::start_message(Call call, const at::Tensor& tensor, in
   tutti_comm comm = communicator_->default_handle();
   const auto number = static_cast<uint64_t>(tag);
   check(sends ? tutti_isend(message->buffer.data(), count, elements.type, peer, number, comm, &message->request)
-              : tutti_irecv(message->buffer.data(), count, elements.type, peer, number, comm, &message->request));
+              : tutti_irecv(message->buffer.data(), count, elements.type, peer, number, comm, &message->request),
+        rank_);
   const CallDescription description = describe(std::move(call));
-  auto work =
-      c10::make_intrusive<MessageWork>(description, MessageWork::Owner{dropped_, completion()}, std::move(message));
-  if (has_completion_hooks()) MessageWork::watch(work);
+  auto work = c10::make_intrusive<MessageWork>(description, MessageWork::Owner{callbacks_, hooks_}, std::move(message));
+  if (hooks_->watch_completion()) MessageWork::watch(work);
   add_to_section(work);
   return work;
 }

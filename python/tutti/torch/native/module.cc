@@ -30,10 +30,23 @@ void detach_residual(const c10::intrusive_ptr<c10d::Backend>& backend, const at:
   group_of(backend).detach_residual(buffer);
 }
 
+// Converts errors of the library to the exceptions of tutti.torch, in all functions of PyTorch that pybind11 binds.
+void translate(std::exception_ptr thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const LibraryError& error) {
+    const py::object rank = error.rank == kUnknownRank ? py::object(py::none()) : py::object(py::int_(error.rank));
+    const py::object made =
+        py::module_::import("tutti.torch._errors").attr("error_of")(static_cast<int>(error.status), error.msg(), rank);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+  }
+}
+
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   py::module_::import("torch._C._distributed_c10d");
+  py::register_exception_translator(&translate);
   py::class_<Options, OptionsPtr, c10d::Backend::Options>(module, "Options")
       .def(py::init<Milliseconds>(), py::arg("timeout"))
       .def_readwrite("compression", &Options::compression)

@@ -1,11 +1,10 @@
 #include "python/tutti/torch/native/process_group.h"
 
-#include <pybind11/pybind11.h>
-
 #include <cstring>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "python/tutti/torch/native/elements.h"
+#include "python/tutti/torch/native/gil.h"
 
 namespace tutti_torch {
 namespace {
@@ -25,12 +24,13 @@ tutti_comm_options comm_options(const Options& options) {
 }
 
 const std::string kIdKey = "tutti/id";
+constexpr size_t kMinCoalescedLimit = 64;
 
 // Rank 0 creates the id; the others read it from the store.
 tutti_unique_id exchange_id(c10d::Store& store, int rank) {
   tutti_unique_id id;
   if (rank == 0) {
-    check(tutti_get_unique_id(&id));
+    check(tutti_get_unique_id(&id), rank);
     store.set(kIdKey, std::vector<uint8_t>(id.bytes, id.bytes + sizeof id.bytes));
     return id;
   }
@@ -52,7 +52,7 @@ void forget_id(c10d::Store& store, int rank, tutti_comm comm) {
     }
   }
   uint8_t token = 0;
-  check(tutti_broadcast(&token, &token, 1, tutti_uint8, 0, comm, nullptr));
+  check(tutti_broadcast(&token, &token, 1, tutti_uint8, 0, comm, nullptr), rank);
 }
 
 // Returns the prefix of the store's keys of the group with this id: its FNV-1a hash, as on the Python path.
@@ -66,7 +66,7 @@ Joined join(const StorePtr& store, int rank, int size, const Options& options) {
   const tutti_unique_id id = exchange_id(*store, rank);
   const tutti_comm_options joining = comm_options(options);
   tutti_comm comm = nullptr;
-  check(tutti_comm_create(&id, rank, size, &joining, &comm));
+  check(tutti_comm_create(&id, rank, size, &joining, &comm), rank);
   auto communicator = std::make_shared<Communicator>(comm, options.timeout);
   forget_id(*store, rank, comm);
   return {std::move(communicator), c10::make_intrusive<c10d::PrefixStore>(prefix_of(id), store)};
@@ -82,17 +82,6 @@ OptionsPtr inherit(const Options& parent, const c10::intrusive_ptr<c10d::Backend
   result->global_ranks_in_group = given->global_ranks_in_group;
   return result;
 }
-
-// Releases the GIL for its lifetime if this thread holds it.
-class WithoutGil {
- public:
-  WithoutGil() {
-    if (Py_IsInitialized() && PyGILState_Check()) released_.emplace();
-  }
-
- private:
-  std::optional<pybind11::gil_scoped_release> released_;
-};
 
 // The end of a coalesced section: complete when all its calls are.
 class CoalescedWork : public c10d::Work {
@@ -132,13 +121,16 @@ ProcessGroupTutti::ProcessGroupTutti(int rank, int size, OptionsPtr options, Joi
 
 ProcessGroupTutti::~ProcessGroupTutti() { shutdown(); }
 
-void ProcessGroupTutti::abort() { communicator_->abort(); }
+void ProcessGroupTutti::abort() {
+  hooks_->call_abort();
+  communicator_->abort();
+}
 
 void ProcessGroupTutti::shutdown() {
   WithoutGil without_gil;
   queue_->stop();
-  dropped_->clear();
-  communicator_->leave();
+  communicator_->leave();  // Ends all messages.
+  callbacks_->stop();
 }
 
 Milliseconds ProcessGroupTutti::timeout_or_default(Milliseconds timeout) const {
@@ -161,8 +153,8 @@ CallDescription ProcessGroupTutti::describe(Call call) {
 
 WorkPtr ProcessGroupTutti::start(Call call, CallWork::Body body) {
   const bool is_async = call.is_async;
-  auto work = c10::make_intrusive<CallWork>(describe(std::move(call)),
-                                            CallWork::Owner{communicator_, queue_, completion()}, std::move(body));
+  auto work = c10::make_intrusive<CallWork>(describe(std::move(call)), CallWork::Owner{communicator_, queue_, hooks_},
+                                            std::move(body));
   const bool may_block = !add_to_section(work) && !is_async;
   queue_->submit(work, may_block ? CallQueue::Mode::kBlocking : CallQueue::Mode::kAsync);
   return work;
@@ -170,10 +162,25 @@ WorkPtr ProcessGroupTutti::start(Call call, CallWork::Body body) {
 
 bool ProcessGroupTutti::add_to_section(const WorkPtr& work) {
   if (!coalescing_.load(std::memory_order_relaxed)) return false;
-  std::lock_guard<std::mutex> lock(coalescing_mutex_);
+  std::unique_lock<std::mutex> lock(coalescing_mutex_);
   if (!coalescing_) return false;
   coalesced_.push_back(work);
+  if (coalesced_.size() < coalesced_limit_) return true;
+  lock.unlock();
+  release_completed();
   return true;
+}
+
+// Bounds the memory of a section that an exception left open, which later calls join.
+void ProcessGroupTutti::release_completed() {
+  std::unique_lock<std::mutex> lock(coalescing_mutex_);
+  std::vector<WorkPtr> calls = std::exchange(coalesced_, {});
+  lock.unlock();
+  // isCompleted() of a message may run callbacks, which may start calls.
+  std::erase_if(calls, [](const WorkPtr& call) { return call->isCompleted() && call->isSuccess(); });
+  lock.lock();
+  coalesced_.insert(coalesced_.begin(), calls.begin(), calls.end());
+  coalesced_limit_ = std::max(kMinCoalescedLimit, 2 * coalesced_.size());
 }
 
 void ProcessGroupTutti::attach_residual(const at::Tensor& buffer, const at::Tensor& residual) {
@@ -190,9 +197,11 @@ void ProcessGroupTutti::detach_residual(const at::Tensor& buffer) {
 }
 
 void ProcessGroupTutti::startCoalescing() {
+  std::vector<WorkPtr> abandoned;  // Freed after the mutex.
   std::lock_guard<std::mutex> lock(coalescing_mutex_);
-  TORCH_CHECK(!coalescing_, "a coalesced section of this process group is open; end it first");
   coalescing_ = true;
+  abandoned.swap(coalesced_);
+  coalesced_limit_ = kMinCoalescedLimit;
 }
 
 WorkPtr ProcessGroupTutti::endCoalescing() {
@@ -225,43 +234,14 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupTutti::shrink(const std::vector<in
   const tutti_comm_options shrinking = comm_options(*inherited);
   const std::vector<int> ranks(excluded.begin(), excluded.end());
   tutti_comm comm = nullptr;
-  check(tutti_comm_shrink(communicator_->handle(options_->timeout), ranks.data(), static_cast<int>(ranks.size()),
-                          &shrinking, &comm));
+  check(tutti_comm_shrink(communicator_->default_handle(), ranks.data(), static_cast<int>(ranks.size()), &shrinking,
+                          &comm),
+        rank_);
   auto communicator = std::make_shared<Communicator>(comm, inherited->timeout);
   int rank = 0;
   check(tutti_comm_rank(comm, &rank));
   return c10::intrusive_ptr<Backend>::unsafe_steal_from_new(
       new ProcessGroupTutti(rank, size_ - static_cast<int>(ranks.size()), inherited, {std::move(communicator), {}}));
 }
-
-#ifdef C10D_BACKEND_HAS_HOOKS
-bool ProcessGroupTutti::has_completion_hooks() const { return hooks_->count.load(std::memory_order_relaxed) > 0; }
-
-Completed ProcessGroupTutti::completion() const {
-  if (!has_completion_hooks()) return {};
-  return [hooks = hooks_](uint64_t key, float duration_ms) {
-    std::vector<c10d::CompletionHook> calls;  // A hook must not be called under the mutex of the table.
-    {
-      std::lock_guard<std::mutex> lock(hooks->mutex);
-      for (const auto& [id, hook] : hooks->by_id) calls.push_back(hook);
-    }
-    for (const auto& hook : calls) hook({key, duration_ms});
-  };
-}
-void ProcessGroupTutti::registerCompletionHook(int64_t id, c10d::CompletionHook hook) {
-  std::lock_guard<std::mutex> lock(hooks_->mutex);
-  hooks_->by_id[id] = std::move(hook);
-  hooks_->count = hooks_->by_id.size();
-}
-
-void ProcessGroupTutti::unregisterCompletionHook(int64_t id) {
-  std::lock_guard<std::mutex> lock(hooks_->mutex);
-  hooks_->by_id.erase(id);
-  hooks_->count = hooks_->by_id.size();
-}
-#else
-bool ProcessGroupTutti::has_completion_hooks() const { return false; }
-Completed ProcessGroupTutti::completion() const { return {}; }
-#endif
 
 }  // namespace tutti_torch

@@ -47,7 +47,7 @@ struct Joined {
 
 class ProcessGroupTutti : public c10d::Backend {
  public:
-  // Blocks until all ranks have joined, at most options->timeout. The ranks meet in `store`.
+  // Blocks until all ranks have joined, at most options->timeout. `store` carries the communicator's id.
   ProcessGroupTutti(const StorePtr& store, int rank, int size, OptionsPtr options);
   // Waits for this rank's calls, unless shutdown() has done so.
   ~ProcessGroupTutti() override;
@@ -58,6 +58,7 @@ class ProcessGroupTutti : public c10d::Backend {
   void setTimeout(Milliseconds timeout) { options_->timeout = timeout; }
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
   void setSequenceNumberForGroup() override {}
+  // Opens a section. A section that an exception left open ends; its calls continue.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
   void abort();
@@ -78,8 +79,11 @@ class ProcessGroupTutti : public c10d::Backend {
 
 #ifdef C10D_BACKEND_HAS_HOOKS
   bool supportsCompletionHooks() const override { return true; }
-  void registerCompletionHook(int64_t id, c10d::CompletionHook hook) override;
-  void unregisterCompletionHook(int64_t id) override;
+  void registerCompletionHook(int64_t id, c10d::CompletionHook hook) override { hooks_->completion.add(id, hook); }
+  void unregisterCompletionHook(int64_t id) override { hooks_->completion.remove(id); }
+  bool supportsAbortHooks() const override { return true; }
+  void registerAbortHook(int64_t id, c10d::AbortHook hook) override { hooks_->abort.add(id, hook); }
+  void unregisterAbortHook(int64_t id) override { hooks_->abort.remove(id); }
 #endif
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
@@ -131,29 +135,22 @@ class ProcessGroupTutti : public c10d::Backend {
   CallDescription describe(Call call);
   // Adds the work to the open coalesced section. Returns false if there is none.
   bool add_to_section(const WorkPtr& work);
-  Completed completion() const;  // Calls the registered hooks. Empty if there are none.
-  bool has_completion_hooks() const;
+  void release_completed();
   Milliseconds timeout_or_default(Milliseconds timeout) const;
   void check_root(const char* operation, int64_t root) const;
 
   OptionsPtr options_;
-  StorePtr store_;  // Of Joined.
+  StorePtr store_;  // See Joined.
   std::shared_ptr<Communicator> communicator_;
   std::shared_ptr<CallQueue> queue_;
-  std::shared_ptr<DroppedMessages> dropped_ = std::make_shared<DroppedMessages>();
+  std::shared_ptr<CallbackThread> callbacks_ = std::make_shared<CallbackThread>();
+  std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> monitored_barriers_{0};
   std::mutex coalescing_mutex_;
   std::atomic<bool> coalescing_{false};
-  std::vector<WorkPtr> coalesced_;
-#ifdef C10D_BACKEND_HAS_HOOKS
-  struct Hooks {
-    std::mutex mutex;
-    std::map<int64_t, c10d::CompletionHook> by_id;
-    std::atomic<size_t> count{0};
-  };
-  std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
-#endif
+  std::vector<WorkPtr> coalesced_;  // Calls of the open section.
+  size_t coalesced_limit_ = 0;      // Number of calls at which those that have succeeded are released.
 };
 
 }  // namespace tutti_torch

@@ -41,11 +41,20 @@ void CallWork::run() {
   complete(error);
 }
 
+void CallWork::refuse() {
+  body_ = nullptr;
+  complete(std::make_exception_ptr(shut_down_error(rank_)));
+}
+
 std::exception_ptr CallWork::call() {
   at::AutoDispatchBelowADInplaceOrView no_autograd;  // Staging copies are no operations of the user's program.
   try {
     body_(owner_.communicator->handle(timeout_));
     return nullptr;
+  } catch (LibraryError& error) {
+    error.rank = rank_;
+    if (error.fails_group()) owner_.hooks->call_abort();
+    return std::current_exception();
   } catch (...) {
     return std::current_exception();
   }
@@ -53,7 +62,7 @@ std::exception_ptr CallWork::call() {
 
 void CallWork::complete(std::exception_ptr error) {
   auto self = c10::intrusive_ptr<CallWork>::unsafe_reclaim_from_nonowning(this);
-  if (error == nullptr && owner_.completed) owner_.completed(key_, duration_ms_);
+  if (error == nullptr) owner_.hooks->call_completion(key_, duration_ms_);
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -81,8 +90,22 @@ void CallWork::mark(const c10::intrusive_ptr<c10::ivalue::Future>& future) {
 bool CallWork::wait(Milliseconds timeout) {
   // A thread with a timeout must not make the call itself, because the call has its own timeout.
   if (!done() && timeout == kNoTimeout) owner_.queue->help(*this);
-  if (!done()) return Work::wait(timeout);
+  if (!is_complete_within(timeout)) {
+    throw LibraryError(tutti_timeout,
+                       c10::str("the operation has not completed within ", timeout.count(),
+                                " ms; it continues: wait again, or increase the timeout"),
+                       rank_);
+  }
   if (exception_ != nullptr) std::rethrow_exception(exception_);
+  return true;
+}
+
+bool CallWork::is_complete_within(Milliseconds timeout) {
+  if (done()) return true;
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto complete = [this] { return completed_; };
+  if (timeout != kNoTimeout) return cv_.wait_for(lock, timeout, complete);
+  cv_.wait(lock, complete);
   return true;
 }
 

@@ -11,13 +11,13 @@
 
 #include "python/tutti/torch/native/call_queue.h"
 #include "python/tutti/torch/native/communicator.h"
+#include "python/tutti/torch/native/hooks.h"
 
 namespace tutti_torch {
 
 using Milliseconds = std::chrono::milliseconds;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
-using Completed = std::function<void(uint64_t key, float duration_ms)>;
 
 // Returns a number that no Work of this process has had.
 uint64_t new_completion_key();
@@ -40,16 +40,20 @@ class CallWork : public c10d::Work {
   struct Owner {
     std::shared_ptr<Communicator> communicator;
     std::shared_ptr<CallQueue> queue;
-    Completed completed;  // Called after each call that succeeded; may be empty.
+    std::shared_ptr<Hooks> hooks;
   };
 
   CallWork(const CallDescription& description, Owner owner, Body body);
 
-  // Makes the call and completes this work and its future. Called once, by the queue. Does not throw.
+  // Makes the call and completes this work and its future. The queue calls either run() or refuse(), once. Neither
+  // throws.
   void run();
+  // Completes this work with an error, because the process group has been shut down.
+  void refuse();
   bool done() const { return done_.load(std::memory_order_acquire); }
 
   bool isCompleted() override { return done(); }
+  // Waits at most `timeout`; kNoTimeout: until the call is complete. A call that is not complete continues.
   bool wait(Milliseconds timeout = kNoTimeout) override;
   void abort() override;
   Tensors result() override;
@@ -63,6 +67,7 @@ class CallWork : public c10d::Work {
 
  private:
   std::exception_ptr call();
+  bool is_complete_within(Milliseconds timeout);
   void complete(std::exception_ptr error);
   void mark(const c10::intrusive_ptr<c10::ivalue::Future>& future);
 

@@ -1,0 +1,45 @@
+"""Exceptions of process groups: those of the package tutti, which are also torch.distributed.DistBackendError."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterator
+
+import torch.distributed as dist
+
+from tutti import _errors
+from tutti._api import Status
+
+# Status of the C API: the class of its failures.
+_classes: dict[int, Any] = {
+    status: type(kind.__name__, (kind, dist.DistBackendError), {"__module__": __name__, "__doc__": kind.__doc__})
+    for status, kind in _errors.CLASSES.items()
+}
+globals().update({kind.__name__: kind for kind in _classes.values()})  # Pickle finds classes by their names.
+
+
+def error_of(status: int, text: str, rank: int | None) -> _errors.Error:
+    """Returns the exception for a status and a text of tutti_last_error(). rank: this process in its group."""
+    return _errors.error_of(status, text, rank, _classes)
+
+
+@contextlib.contextmanager
+def raised_by(rank: int) -> Iterator[None]:
+    """Makes errors of the package tutti in its body those of a process group, in which this process is `rank`."""
+    try:
+        yield
+    except _errors.Error as error:
+        if isinstance(error, dist.DistBackendError):
+            raise
+        text = f"tutti_{error.operation}: {error.message}" if error.operation else error.message
+        made = timeout_error(text, rank) if error.status == Status.timeout else error_of(error.status, text, rank)
+        raise made.with_traceback(error.__traceback__) from None
+
+
+def timeout_error(text: str, rank: int) -> _errors.Error:
+    """PyTorch's users look for "timeout"."""
+    return error_of(Status.timeout, text + "; the timeout of the operation has passed", rank)
+
+
+def shut_down_error() -> _errors.Error:
+    return _errors.InvalidUsage("the process group has been shut down; create a new one")

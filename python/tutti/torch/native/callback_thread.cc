@@ -1,0 +1,55 @@
+#include "python/tutti/torch/native/callback_thread.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace tutti_torch {
+
+CallbackThread::CallbackThread() : process_(getpid()) {}
+
+CallbackThread::~CallbackThread() {
+  if (thread_.joinable()) thread_.detach();  // It is this thread, or this is a child of fork().
+}
+
+void CallbackThread::post(Function function) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (stopped_) {
+    lock.unlock();
+    function();
+    return;
+  }
+  pending_.push_back(std::move(function));
+  if (!thread_.joinable()) thread_ = std::thread([self = shared_from_this()] { self->work(); });
+  lock.unlock();
+  changed_.notify_one();
+}
+
+void CallbackThread::stop() {
+  if (process_ != getpid()) return;
+  std::unique_lock<std::mutex> lock(mutex_);
+  stopped_ = true;
+  if (thread_.get_id() == std::this_thread::get_id()) return;
+  std::thread ending = std::move(thread_);
+  lock.unlock();
+  changed_.notify_one();
+  if (ending.joinable()) ending.join();
+}
+
+void CallbackThread::work() {
+  pthread_setname_np(pthread_self(), "tutti_callbacks");
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopped_ || !pending_.empty(); });
+    if (pending_.empty()) return;
+    Function function = std::move(pending_.front());
+    pending_.pop_front();
+    lock.unlock();
+    function();
+    function = nullptr;  // May free tensors, so not under the lock.
+    lock.lock();
+  }
+}
+
+}  // namespace tutti_torch
