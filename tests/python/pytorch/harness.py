@@ -2,6 +2,7 @@
 
 import argparse
 import datetime
+import gc
 import os
 import sys
 import tempfile
@@ -92,6 +93,7 @@ def _collect(results, failures, times):
 
 def _run(arguments, size):
     """Returns the failures by case."""
+    gc.freeze()  # Collections of the ranks need not visit the objects of PyTorch's modules.
     context = mp.get_context("fork")
     failures, times = {}, {}
     with tempfile.TemporaryDirectory() as folder:

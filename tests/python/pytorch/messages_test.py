@@ -119,6 +119,20 @@ def futures_of_receives(rank, size):
 
 
 @case
+def callbacks_of_receives_call_collectives(rank, size):
+    """The library's thread, in which collectives are refused, must not run them."""
+    def add(future):
+        tensor = future.value()[0]
+        dist.all_reduce(tensor)
+        return tensor
+
+    future = dist.irecv(torch.zeros(10), (rank - 1) % size, tag=14).get_future().then(add)
+    dist.barrier()  # No rank has sent before this point, so that no callback runs in this thread.
+    dist.isend(torch.full((10,), float(rank)), (rank + 1) % size, tag=14)
+    same(future.wait(), torch.full((10,), float(sum(range(size)))))
+
+
+@case
 def receive_with_timeout_raises(rank, size):
     received = torch.zeros(10)
     request = dist.irecv(received, (rank - 1) % size, tag=11)

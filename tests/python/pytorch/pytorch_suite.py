@@ -1,9 +1,10 @@
 """Runs PyTorch's own tests of torch.distributed, from its wheel, and prints the number of results of each kind.
 
-    pytorch_suite.py --backend tutti|gloo [--replace-gloo] [--only TEXT] [--json FILE]
+    pytorch_suite.py --backend tutti|gloo [--replace-gloo] [--only TEXT] [--json FILE] [--of FILE]
     pytorch_suite.py --compare      # Gloo, Tutti in place of Gloo, and Tutti; fails if Tutti fails where Gloo passes.
 
-Tests run in forked ranks, which takes a ninth of the time of spawned ones.
+Tests run in forked ranks, which takes a ninth of the time of spawned ones. Tests that a run with Gloo skips, because they need
+GPUs or more ranks, are not run with Tutti: they take half of the time.
 """
 
 import argparse
@@ -21,7 +22,7 @@ EXCLUDED = {
     "test_ddp_logging_data_cpu": "expects the backend's name in DDP's log to be gloo or mpi; PyTorch calls others custom",
 }
 
-MINIMUM_PASSES = 50  # Of a run of all tests, so that a suite that does not start is a failure.
+MINIMUM_PASSES = 50  # Fewer passes of all tests are a failure, such as of a suite that does not start.
 
 CONFIGURATIONS = {"gloo": ["--backend", "gloo"], "replaced": ["--backend", "gloo", "--replace-gloo"],
                   "tutti": ["--backend", "tutti"]}
@@ -61,7 +62,8 @@ def prepare(arguments, folder):
                       DISTRIBUTED_TESTS_DEFAULT_TIMEOUT="60")
 
 
-def load_suite(only):
+def load_suite(only, skipped):
+    """Returns the tests, and the names of all that were chosen. skipped: names of tests that are not run."""
     import torch
     from torch.testing._internal.distributed.distributed_test import DistributedTest, TestDistBackend
 
@@ -72,7 +74,7 @@ def load_suite(only):
 
     names = unittest.defaultTestLoader.getTestCaseNames(TestForked)
     chosen = [name for name in names if only in name and not any(part in name.lower() for part in OF_GPUS)]
-    return unittest.TestSuite(TestForked(name) for name in chosen if name not in EXCLUDED), chosen
+    return unittest.TestSuite(TestForked(name) for name in chosen if name not in EXCLUDED and name not in skipped), chosen
 
 
 def run_all(only):
@@ -81,7 +83,8 @@ def run_all(only):
     with tempfile.TemporaryDirectory() as folder:
         for name, options in CONFIGURATIONS.items():
             path = os.path.join(folder, f"{name}.json")
-            ended = subprocess.run([sys.executable, "-B", __file__, "--only", only, "--json", path, *options],
+            of = ["--of", os.path.join(folder, "gloo.json")] if results else []
+            ended = subprocess.run([sys.executable, "-B", __file__, "--only", only, "--json", path, *of, *options],
                                    stderr=subprocess.DEVNULL)
             if ended.returncode not in (0, 1) or not os.path.exists(path):
                 raise SystemExit(f"the tests with {name} ended with status {ended.returncode} before their results")
@@ -90,7 +93,8 @@ def run_all(only):
             passes = len(results[name].get("pass", {}))
             if passes < (1 if only else MINIMUM_PASSES):
                 raise SystemExit(f"only {passes} tests pass with {name}; a run of all tests has {MINIMUM_PASSES} or more")
-    for reason, count in collections.Counter(results["tutti"].get("skip", {}).values()).most_common():
+    skipped = {**results["gloo"].get("skip", {}), **results["tutti"].get("skip", {})}
+    for reason, count in collections.Counter(skipped.values()).most_common():
         print(f"{count:4} skipped with Tutti: {reason}")
     for name, reason in results["tutti"]["excluded"].items():
         print(f"excluded: {name}: {reason}")
@@ -105,6 +109,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--only", default="")
     parser.add_argument("--json", help="write the results to this file")
+    parser.add_argument("--of", help="results of a run whose skipped tests are not run")
     parser.add_argument("--compare", action="store_true")
     arguments = parser.parse_args()
     if arguments.compare:
@@ -120,7 +125,11 @@ def main():
         torch.set_num_threads(1)
         if arguments.replace_gloo:
             tutti.torch.replace_gloo()
-        suite, chosen = load_suite(arguments.only)
+        skipped = {}
+        if arguments.of:
+            with open(arguments.of) as file:
+                skipped = json.load(file).get("skip", {})
+        suite, chosen = load_suite(arguments.only, skipped)
         results = unittest.TextTestRunner(stream=open(os.devnull, "w"), resultclass=Results).run(suite)
     excluded = [name for name in chosen if name in EXCLUDED]
     for name in results.by_kind["fail"]:

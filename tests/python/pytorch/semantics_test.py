@@ -4,14 +4,19 @@ import datetime
 import gc
 import json
 import os
+import pickle
 import sys
 import threading
+import weakref
 
 import torch
 import torch.distributed as dist
-from harness import case, main, raises, same, values
-
+import torch.distributed._functional_collectives as functional
+import tutti
 import tutti.torch
+from harness import case, main, raises, same, values
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 # Before 2.14 PyTorch refuses monitored barriers of all backends but Gloo, and splits only groups of GPUs.
 HAS_MONITORED_BARRIER = HAS_SPLIT = hasattr(dist.Backend, "_ensure_backend_registered")
@@ -68,7 +73,7 @@ def future_has_the_result(rank, size):
 
 @case
 def callback_calls_collectives(rank, size):
-    """As PowerSGD does: a callback of a bucket starts calls while later buckets wait in the queue."""
+    """A callback of a bucket starts calls while later buckets wait in the queue, as in PowerSGD."""
     results = []
 
     def second_round(future):
@@ -126,7 +131,8 @@ def wait_with_timeout_raises(rank, size):
     tensor = torch.ones(4)
     if rank == 0:
         work = dist.all_reduce(tensor, async_op=True)
-        raises(lambda: work.wait(datetime.timedelta(milliseconds=50)))
+        error = error_of(lambda: work.wait(datetime.timedelta(milliseconds=50)))
+        assert isinstance(error, tutti.Timeout) and error.rank == rank, error
         gate.set("gate", "open")
         work.wait()
     else:
@@ -231,8 +237,6 @@ def coalesced_section(rank, size):
 
 @case
 def functional_collectives(rank, size):
-    import torch.distributed._functional_collectives as functional
-
     group = dist.group.WORLD
     tensor = torch.full((4,), float(rank + 1))
     same(functional.all_reduce(tensor, "sum", group) + 0, torch.full((4,), total(size)))
@@ -242,9 +246,6 @@ def functional_collectives(rank, size):
 
 @case
 def distributed_tensors(rank, size):
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-
     mesh = init_device_mesh("cpu", (size,))
     full = values(0, (size * 3, 4), torch.float32)
     sharded = distribute_tensor(full, mesh, [Shard(0)])
@@ -272,7 +273,7 @@ def split_groups(rank, size):
 
 
 @case
-def flight_recorder_tells_finished_calls(rank, size):
+def flight_recorder_has_completed_calls(rank, size):
     from torch._C import _distributed_c10d as c10d
 
     if not hasattr(dist.group.WORLD, "_register_completion_hook") and not hasattr(c10d, "FlightRecorderHook"):
@@ -289,12 +290,81 @@ def flight_recorder_tells_finished_calls(rank, size):
 
 
 @case
-def zz_mismatched_calls_are_named(rank, size):
+def exception_in_a_coalesced_section_leaves_the_group_usable(rank, size):
+    tensors = [torch.full((3,), float(rank + 1)) for _ in range(200)]
+    try:
+        with dist._coalescing_manager(device=torch.device("cpu")):
+            dist.broadcast(tensors[0], 0)
+            raise KeyError("of the body")
+    except KeyError:
+        dist.distributed_c10d._world.pg_coalesce_state.pop(dist.group.WORLD, None)
+    lives = []
+    for tensor in tensors[1:]:
+        dist.all_reduce(tensor)
+        lives.append(weakref.ref(tensor))
+    del tensor, tensors
+    gc.collect()
+    assert sum(life() is not None for life in lives) <= 64, "the open section keeps tensors of calls that are done"
+    with dist._coalescing_manager(device=torch.device("cpu")):
+        dist.broadcast(torch.ones(3), 0)
+    gc.collect()
+    assert not any(life() is not None for life in lives), "the closed section keeps tensors"
+    outputs = torch.zeros(size)
+    with dist._coalescing_manager(device=torch.device("cpu")):
+        dist.all_gather_into_tensor(outputs, torch.full((1,), float(rank)))
+    same(outputs, torch.arange(size, dtype=torch.float32))
+
+
+@case
+def calls_with_different_timeouts(rank, size):
+    options = dist.AllreduceOptions()
+    for milliseconds in [20000, 30000] * 5 + list(range(40000, 40100)):
+        options.timeout = datetime.timedelta(milliseconds=milliseconds)
+        tensor = torch.full((3,), float(rank + 1))
+        dist.group.WORLD.allreduce([tensor], options).wait()
+        same(tensor, torch.full((3,), total(size)))
+
+
+@case
+def calls_after_shutdown_are_refused(rank, size):
+    group = dist.new_group()
+    backend = group._get_backend(torch.device("cpu"))
+    dist.barrier(group)
+    backend.shutdown()
+    raises(lambda: dist.all_reduce(torch.ones(3), group=group), "the process group has been shut down")
+    work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
+    assert work.is_completed()
+    raises(work.wait, "the process group has been shut down")
+    raises(lambda: dist.isend(torch.ones(3), rank, group=group), "the process group has been shut down")
+
+
+def error_of(call):
+    try:
+        call()
+    except dist.DistBackendError as error:
+        return error
+    raise AssertionError(f"{call} raised nothing")
+
+
+@case
+def zz_errors_have_fields(rank, size):
     """Runs last, in a group of its own, which fails."""
     if size == 1:
         return
-    group = dist.new_group()
-    raises(lambda: dist.all_reduce(torch.ones(3 + rank), group=group), "rank")
+    group = dist.new_group(list(range(size - 1, -1, -1)))  # Their ranks in the group are not those in the job.
+    backend, reports = group._get_backend(torch.device("cpu")), []
+    if getattr(backend, "supports_abort_hooks", False):
+        backend.register_abort_hook(1, lambda: reports.append("abort"))
+    work = dist.all_reduce(torch.ones(3 + group.rank()), group=group, async_op=True)
+    for call in (work.wait, lambda: dist.all_reduce(torch.ones(3), group=group)):
+        error = error_of(call)
+        assert isinstance(error, tutti.InvalidUsage), type(error)
+        assert "ranks disagree" in error.message and error.message in str(error), str(error)
+        assert (error.operation, error.rank) == ("all_reduce", group.rank()), (error.operation, error.rank)
+        assert error.peer is not None and error.peer != error.rank, error.peer
+    assert reports or not getattr(backend, "supports_abort_hooks", False), "no abort hook was called"
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), copy.peer, str(copy)) == (type(error), error.peer, str(error))
 
 
 @case
@@ -306,8 +376,8 @@ def zz_abort_ends_waits(rank, size):
     store = dist.distributed_c10d._get_default_store()
     if rank == 0:
         work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
-        threading.Timer(0.2, group._get_backend(torch.device("cpu")).abort).start()
-        raises(work.wait, "abort")
+        group._get_backend(torch.device("cpu")).abort()
+        assert isinstance(error_of(work.wait), tutti.Aborted)
         store.set("aborted", "yes")
     else:
         store.wait(["aborted"])
