@@ -4,11 +4,12 @@
 
 Each worker takes --local-steps steps with its own optimizer. The workers then average the change of their parameters,
 and an outer optimizer with Nesterov momentum applies the average. The exchange runs in the background of the next local
-steps (--delay 1, the staleness is at most --local-steps steps) or blocks (--delay 0). Exchanged changes are compressed,
-and the error of the compression is added to the next exchange.
+steps (--delay 1), so that its result is --local-steps steps old when it is applied, or blocks (--delay 0). Exchanged changes
+are compressed (--compress), and the error of the compression is added to the next exchange.
 
 The program first trains synchronously, with an all-reduce of the gradients in each step, and then with local updates,
-on the same data with the same number of steps. It prints the losses on held-out data and the share of the traffic.
+on the same batches with the same number of steps. It prints the losses on held-out data, and the bytes that a rank passes to
+all-reduces with local updates, after compression, as a share of those of synchronous training.
 """
 
 import argparse
@@ -34,7 +35,7 @@ def parse():
 
 
 def data(seed, features=32, classes=10, samples=32768):
-    """Classes that a fixed random network assigns to random points. The last eighth is held out."""
+    """Random points, and the classes that a random network assigns to them. The first eighth is held out."""
     generator = torch.Generator().manual_seed(seed)
     points = torch.randn(samples, features, generator=generator)
     first, second = torch.randn(features, 64, generator=generator), torch.randn(64, classes, generator=generator)
@@ -92,7 +93,7 @@ def train_synchronously(options, train):
 
 
 class Exchange:
-    """Averages changes of parameters in the background. Holds the parameters on which all workers agree."""
+    """Averages changes of parameters in the background. Holds the shared parameters, which are equal on all workers."""
 
     def __init__(self, options, model):
         self.shared = parameters_to_vector(model.parameters()).detach().clone()
@@ -145,7 +146,7 @@ def train_with_local_updates(options, train):
 
 
 def message_bytes(compression):
-    """Bytes of an element in messages. The formats have a scale for each block, which is neglected here."""
+    """Returns the bytes of an element in messages, without the scales of blocks, which most formats add."""
     return {"raw": 4, "bf16": 2, "fp16": 2, "int6": 0.75, "int4": 0.5}.get(compression, 1)
 
 

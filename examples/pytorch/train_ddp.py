@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Trains a small network with data parallelism on CPUs. A template: replace make_data() and make_model().
 
-    torchrun --nproc-per-node 2 train_ddp.py --backend tutti
-    torchrun --nproc-per-node 2 train_ddp.py --backend tutti --checkpoint model.pt      # Again: resumes from the file.
+    torchrun --nproc-per-node 2 examples/pytorch/train_ddp.py
+    torchrun --nproc-per-node 2 examples/pytorch/train_ddp.py --checkpoint model.pt     # Again: resumes from the file.
 
 It shows seeds, sharded data, mixed precision, gradient accumulation, overlap of communication with computation, a checkpoint
-that rank 0 writes, and metrics of each rank and their average. The result depends on the seed and the number of ranks only.
+that rank 0 writes, and metrics of each rank and their average. Runs of the same program on the same machine with equal options and
+equally many ranks have equal results, also if one of them was interrupted and resumed, except with --compress.
 """
 
 import argparse
@@ -26,23 +27,23 @@ def parse_arguments():
     parser.add_argument("--backend", default="tutti", help="tutti (default) or gloo")
     parser.add_argument("--epochs", type=int, default=3, help="number of epochs, counted from the first run (3)")
     parser.add_argument("--batch", type=int, default=32, help="samples per rank and step (32)")
-    parser.add_argument("--accumulate", type=int, default=2, help="steps whose gradients are summed before an update (2)")
+    parser.add_argument("--accumulate", type=int, default=2, help="steps whose gradients are averaged before an update (2)")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="type of the forward pass")
-    parser.add_argument("--compress", default="", help="compression of gradients, such as bf16 or int8; only tutti")
-    parser.add_argument("--bucket", type=float, default=25, help="size of a bucket of gradients, in MB (25)")
+    parser.add_argument("--compress", default="", help="compression of gradients, such as bf16 or int8; needs tutti")
+    parser.add_argument("--bucket", type=float, default=25, help="size of a bucket of gradients, in MiB (25)")
     parser.add_argument("--seed", type=int, default=1, help="seed of data, weights and order (1)")
     parser.add_argument("--checkpoint", default="", help="file that rank 0 writes after each epoch; exists: resume from it")
     return parser.parse_args()
 
 
 def seed_everything(seed):
-    """Seeds all generators. All ranks use one seed, so that they start with the same weights."""
+    """Seeds the generators of Python and PyTorch."""
     random.seed(seed)
     torch.manual_seed(seed)
 
 
 def make_data(seed):
-    """Returns a data set that all ranks can compute: points, and the ring in which each lies."""
+    """Returns a data set that all ranks compute: points, and as label the distance of each from the origin in steps of 1/2."""
     generator = torch.Generator().manual_seed(seed)
     points = torch.randn(4096, 16, generator=generator)
     return TensorDataset(points, (points.norm(dim=1) * 2).long().clamp(0, 9))
@@ -86,12 +87,14 @@ def train_epoch(model, optimizer, loader, arguments):
     total, steps = 0.0, 0
     optimizer.zero_grad(set_to_none=True)
     for step, (points, labels) in enumerate(loader):
-        last = (step + 1) % arguments.accumulate == 0 or step + 1 == len(loader)
+        first = step - step % arguments.accumulate
+        accumulated = min(arguments.accumulate, len(loader) - first)  # Fewer at the end of an epoch.
+        last = step + 1 == first + accumulated
         # Gradients are exchanged in the last of the accumulated steps only, bucket by bucket during its backward pass.
         with contextlib.nullcontext() if last else model.no_sync():
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=arguments.precision == "bfloat16"):
                 loss = nn.functional.cross_entropy(model(points), labels)
-            (loss / arguments.accumulate).backward()
+            (loss / accumulated).backward()
         if last:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
@@ -101,11 +104,10 @@ def train_epoch(model, optimizer, loader, arguments):
 
 def train(arguments):
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    seed_everything(arguments.seed)
+    seed_everything(arguments.seed)  # All ranks start with the same weights.
     data = make_data(arguments.seed)
     sampler = DistributedSampler(data, seed=arguments.seed)
-    order = torch.Generator().manual_seed(arguments.seed)
-    loader = DataLoader(data, batch_size=arguments.batch, sampler=sampler, generator=order)
+    loader = DataLoader(data, batch_size=arguments.batch, sampler=sampler)
     model = DistributedDataParallel(make_model(), bucket_cap_mb=arguments.bucket, gradient_as_bucket_view=True)
     if arguments.compress:
         import tutti.torch
@@ -115,6 +117,7 @@ def train(arguments):
     start = resume(arguments.checkpoint, model, optimizer) if arguments.checkpoint else 0
     for epoch in range(start, arguments.epochs):
         sampler.set_epoch(epoch)  # Another order in each epoch.
+        seed_everything(arguments.seed * 1000003 + epoch * ranks + rank)  # Dropout differs between ranks; a resume repeats it.
         began = time.perf_counter()
         loss = train_epoch(model, optimizer, loader, arguments)
         speed = len(sampler) / (time.perf_counter() - began)
@@ -128,6 +131,8 @@ def train(arguments):
 
 def main():
     arguments = parse_arguments()
+    if arguments.backend == "tutti":
+        import tutti.torch  # noqa: F401  Registers the backend; PyTorch 2.14 and newer find it without this line.
     dist.init_process_group(arguments.backend)
     if dist.get_rank() == 0:
         print(f"backend {dist.get_backend()}, {dist.get_world_size()} ranks", flush=True)
