@@ -10,10 +10,11 @@ docs/guide/pytorch.md is the guide.
 """
 
 from ._options import Options
-from ._registration import path, register, replace_gloo
+from ._registration import path, process_group, register, replace_gloo
 from ._residuals import attach_residual, detach_residual
 from .hooks import compress_hook
 
-__all__ = ["Options", "attach_residual", "compress_hook", "detach_residual", "path", "register", "replace_gloo"]
+__all__ = ["Options", "attach_residual", "compress_hook", "detach_residual", "path", "process_group", "register",
+           "replace_gloo"]
 
 register()

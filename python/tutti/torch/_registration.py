@@ -6,6 +6,7 @@ import logging
 import os
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 from torch.distributed import distributed_c10d
@@ -68,6 +69,27 @@ def create(given: Any, pg_options: Any = None, replaces_gloo: bool = False) -> A
     from . import backend
 
     return backend.create(given, options)
+
+
+def process_group(store: Any, rank: int, size: int, timeout: Any = None, options: Any = None) -> Any:
+    """Creates a process group that is not registered in torch.distributed, for libraries that manage groups themselves.
+
+    store:   of PyTorch, with keys of this group alone; ranks find each other in it
+    timeout: datetime.timedelta of joining and of each operation; None: that of torch.distributed
+    options: tutti.torch.Options or None
+
+    Blocks until all ranks have joined.
+    """
+    given = distributed_c10d._DistributedBackendOptions()
+    given.store, given.group_rank, given.group_size = store, rank, size
+    given.timeout = distributed_c10d.default_pg_timeout if timeout is None else timeout
+    made = create(given, options)
+    if isinstance(made, dist.ProcessGroup):
+        return made
+    group = dist.ProcessGroup(store, rank, size)
+    group._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
+    group._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM, made)
+    return group
 
 
 def register() -> None:

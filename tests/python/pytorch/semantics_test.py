@@ -169,12 +169,12 @@ def compress_hook_averages_over_its_group(rank, size):
 
 @case
 def groups_share_a_store(rank, size):
-    given = dist.distributed_c10d._DistributedBackendOptions()
-    given.store = dist.PrefixStore("shared", dist.distributed_c10d._get_default_store())
-    given.group_rank, given.group_size, given.timeout = rank, size, datetime.timedelta(seconds=20)
+    store = dist.PrefixStore("shared", dist.distributed_c10d._get_default_store())
     for _ in range(3):
-        group = tutti.torch._registration.create(given)
-        group.barrier().wait()
+        group = tutti.torch.process_group(store, rank, size, datetime.timedelta(seconds=20))
+        tensor = torch.full((3,), float(rank + 1))
+        group.allreduce([tensor]).wait()
+        same(tensor, torch.full((3,), total(size)))
         del group
 
 
