@@ -13,10 +13,11 @@ from torch.distributed import distributed_c10d
 
 import tutti
 
-from . import _native
+from . import _native, _shrinking
 from ._options import Options
 
 log = logging.getLogger("tutti.torch")
+_shrinking.install()
 
 PATH_VARIABLE = "TUTTI_PYTORCH_PATH"
 REPLACE_VARIABLE = "TUTTI_PYTORCH_REPLACE_GLOO"
