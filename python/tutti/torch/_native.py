@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -58,5 +59,11 @@ def load() -> Optional[ModuleType]:
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
+        atexit.register(_end_open_groups, module)
         _loaded = module
     return _loaded
+
+
+def _end_open_groups(module: ModuleType) -> None:
+    """Ends groups that the program left open, while their callbacks can run. After an uncaught exception, aborts their calls."""
+    module.end_open_groups(aborts=hasattr(sys, "last_type"))

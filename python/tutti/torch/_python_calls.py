@@ -266,7 +266,10 @@ class Communicator:
     def is_open(self) -> bool:
         return self._handle is not None
 
-    def leave(self) -> None:
+    def leave(self) -> bool:
+        """Returns false if this process is a child of fork(), or has left already."""
         handle, self._handle = self._handle, None
-        if handle is not None and self._process == os.getpid():
-            c.comm_leave(handle)
+        if handle is None or self._process != os.getpid():
+            return False
+        c.comm_leave(handle)
+        return True

@@ -84,7 +84,9 @@ class MessageWork(Work):
     def get_future(self) -> torch.futures.Future:
         future = super().get_future()
         if not self._done.is_set():
-            threading.Thread(target=self._poll, args=(-1,), daemon=True).start()
+            thread = threading.Thread(target=self._poll, args=(-1,), daemon=True)
+            self._group._waiting.add(thread)
+            thread.start()
         return future
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing, getpid: Any = os.getpid) -> None:

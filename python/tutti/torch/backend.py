@@ -7,8 +7,9 @@ import collections
 import contextlib
 import datetime
 import sys
+import threading
 import weakref
-from typing import Any, Deque, Dict, List, Optional, Sequence
+from typing import Any, Deque, Dict, List, Optional, Sequence, Set
 
 import torch
 import torch.distributed as dist
@@ -49,6 +50,7 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._description = "undefined"
         self._monitored_barriers = 0
         self._own_store: Any = None  # The keys of this group alone, for monitored barriers; None after shrinking.
+        self._waiting: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # For futures of messages.
         self._section: Optional[Deque[Work]] = None
         _open.add(self)
 
@@ -194,24 +196,29 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
             return None
         timeout = self._timeout if options is None else options._timeout
         name = self._name if options is None else options.group_name
-        return _create(store, list(ranks).index(self._rank), len(ranks), self._options, timeout, name)
+        return _keep(_create(store, list(ranks).index(self._rank), len(ranks), self._options, timeout, name))
 
     def merge(self, store: Any, options: Any, rank: int, size: int) -> TuttiBackend:
-        return _create(store, rank, size, self._options, self._timeout, self._name)
+        return _keep(_create(store, rank, size, self._options, self._timeout, self._name))
 
     def shrink(self, excluded: Sequence[int], flags: int = 0, options: Any = None) -> TuttiBackend:
         self._queue.stop()
         with raised_by(self._rank):
             handle = self._comm.shrink(list(excluded), options_of(self._options, self._name, self._timeout))
         rank = self._rank - sum(other < self._rank for other in excluded)
-        return TuttiBackend(rank, self._size - len(excluded), handle, self._options, self._timeout, None, self._name)
+        return _keep(TuttiBackend(rank, self._size - len(excluded), handle, self._options, self._timeout, None, self._name))
 
     def abort(self) -> None:
         self._comm.abort()
 
     def shutdown(self) -> None:
+        _kept.discard(self)
         self._queue.stop()
-        self._comm.leave()
+        if not self._comm.leave():  # Ends all messages.
+            return
+        for thread in list(self._waiting):  # They run callbacks, which they cannot at the end of the program.
+            if thread is not threading.current_thread():
+                thread.join()
 
     def __del__(self) -> None:
         if hasattr(self, "_comm") and self._comm.is_open():
@@ -219,6 +226,13 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
 
 
 _open: weakref.WeakSet[TuttiBackend] = weakref.WeakSet()
+_kept: Set[TuttiBackend] = set()  # Backends to which only objects of C++ refer, which do not keep them alive.
+
+
+def _keep(backend: TuttiBackend) -> TuttiBackend:
+    """Keeps a backend until its shutdown()."""
+    _kept.add(backend)
+    return backend
 
 
 @atexit.register

@@ -1,10 +1,14 @@
-"""A rank dies in the backward pass of a training: the others raise an error that names it, and go on without it."""
+"""A rank dies in the backward pass of a training: the others raise an error that names it, and go on without it.
+
+Also: a program that leaves a group open ends after its callbacks.
+"""
 
 import contextlib
 import datetime
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -113,8 +117,25 @@ def check(path, go_on):
         assert equal, "the survivors have different parameters"
 
 
+ENDING = """
+import sys, torch, torch.distributed as dist, tutti.torch
+dist.init_process_group("tutti", init_method="file://" + sys.argv[1], rank=0, world_size=1)
+received = dist.irecv(torch.zeros(3), 0).get_future()
+received.add_done_callback(lambda future: print("the receive has ended", flush=True))
+dist.all_reduce(torch.ones(3), async_op=True).get_future().add_done_callback(lambda future: print("reduced", flush=True))
+"""
+
+
+def check_end(path):
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.run([sys.executable, "-B", "-c", ENDING, os.path.join(folder, "store")], capture_output=True, text=True,
+                             env={**os.environ, "TUTTI_PYTORCH_PATH": path}, timeout=2 * LIMIT_S)
+    assert (run.returncode, sorted(run.stdout.splitlines())) == (0, ["reduced", "the receive has ended"]), run
+
+
 def main():
     for path in ("cpp", "python") if tutti.torch.path() == "C++" else ("python",):
+        check_end(path)
         for go_on in (go_on_by_joining, go_on_by_shrinking) if HAS_SHRINK else (go_on_by_joining,):
             check(path, go_on)
     return 0

@@ -17,6 +17,7 @@ import tutti.torch
 from harness import case, main, raises, same, values
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from tutti.torch._residuals import backend_of
 
 # Before 2.14 PyTorch refuses monitored barriers of all backends but Gloo, and splits only groups of GPUs.
 HAS_MONITORED_BARRIER = HAS_SPLIT = hasattr(dist.Backend, "_ensure_backend_registered")
@@ -328,7 +329,7 @@ def calls_with_different_timeouts(rank, size):
 @case
 def calls_after_shutdown_are_refused(rank, size):
     group = dist.new_group()
-    backend = group._get_backend(torch.device("cpu"))
+    backend = backend_of(group)
     dist.barrier(group)
     backend.shutdown()
     raises(lambda: dist.all_reduce(torch.ones(3), group=group), "the process group has been shut down")
@@ -352,7 +353,7 @@ def zz_errors_have_fields(rank, size):
     if size == 1:
         return
     group = dist.new_group(list(range(size - 1, -1, -1)))  # Their ranks in the group are not those in the job.
-    backend, reports = group._get_backend(torch.device("cpu")), []
+    backend, reports = backend_of(group), []
     if getattr(backend, "supports_abort_hooks", False):
         backend.register_abort_hook(1, lambda: reports.append("abort"))
     work = dist.all_reduce(torch.ones(3 + group.rank()), group=group, async_op=True)
@@ -376,7 +377,7 @@ def zz_abort_ends_waits(rank, size):
     store = dist.distributed_c10d._get_default_store()
     if rank == 0:
         work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
-        group._get_backend(torch.device("cpu")).abort()
+        backend_of(group).abort()
         assert isinstance(error_of(work.wait), tutti.Aborted)
         store.set("aborted", "yes")
     else:

@@ -137,7 +137,7 @@ def pipeline(rank, size, folder):
     widths = [12] + [40] * (size - 1) + [3]
     parts = [nn.Sequential(nn.Linear(before, after), nn.Tanh()) for before, after in zip(widths, widths[1:])]
     stage = PipelineStage(parts[rank], rank, size, torch.device("cpu"))
-    schedule = ScheduleGPipe(stage, 2, loss_fn=nn.functional.cross_entropy)
+    schedule = ScheduleGPipe(stage, max(2, size), loss_fn=nn.functional.cross_entropy)
     optimizer = torch.optim.SGD(parts[rank].parameters(), lr=0.1)
     losses = []
     for x, y in batches(0):

@@ -56,6 +56,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_readwrite("compression_seed", &Options::compression_seed);
   module.def("create", &create, py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"),
              py::call_guard<py::gil_scoped_release>());
+  module.def(
+      "end_open_groups", [](bool aborts) { end_open_groups(aborts ? OpenCalls::kAbort : OpenCalls::kWait); },
+      py::arg("aborts"), py::call_guard<py::gil_scoped_release>());
   module.def("attach_residual", &attach_residual, py::arg("backend"), py::arg("buffer"), py::arg("residual"),
              py::call_guard<py::gil_scoped_release>());
   module.def("detach_residual", &detach_residual, py::arg("backend"), py::arg("buffer"),

@@ -115,8 +115,11 @@ ProcessGroupTutti::ProcessGroupTutti(int rank, int size, OptionsPtr options, Joi
       options_(std::move(options)),
       store_(std::move(joined.store)),
       communicator_(std::move(joined.communicator)),
-      queue_(std::make_shared<CallQueue>()) {
+      queue_(std::make_shared<CallQueue>()),
+      callbacks_(std::make_shared<CallbackThread>()),
+      ending_(std::make_shared<GroupEnding>(GroupEnding{communicator_, queue_, callbacks_})) {
   init();
+  add_open_group(ending_);
 }
 
 ProcessGroupTutti::~ProcessGroupTutti() { shutdown(); }
@@ -126,12 +129,7 @@ void ProcessGroupTutti::abort() {
   communicator_->abort();
 }
 
-void ProcessGroupTutti::shutdown() {
-  WithoutGil without_gil;
-  queue_->stop();
-  communicator_->leave();  // Ends all messages.
-  callbacks_->stop();
-}
+void ProcessGroupTutti::shutdown() { ending_->shutdown(); }
 
 Milliseconds ProcessGroupTutti::timeout_or_default(Milliseconds timeout) const {
   return timeout == c10d::kUnsetTimeout ? options_->timeout : timeout;

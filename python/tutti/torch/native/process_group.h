@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "python/tutti/torch/native/group_ending.h"
 #include "python/tutti/torch/native/message_work.h"
 
 namespace tutti_torch {
@@ -143,7 +144,8 @@ class ProcessGroupTutti : public c10d::Backend {
   StorePtr store_;  // See Joined.
   std::shared_ptr<Communicator> communicator_;
   std::shared_ptr<CallQueue> queue_;
-  std::shared_ptr<CallbackThread> callbacks_ = std::make_shared<CallbackThread>();
+  std::shared_ptr<CallbackThread> callbacks_;
+  std::shared_ptr<GroupEnding> ending_;
   std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> monitored_barriers_{0};
