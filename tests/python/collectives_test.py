@@ -174,26 +174,17 @@ def refuse_factor(comm, factor, kind, words):
         assert error.operation == "pre_mul_sum" and words in error.message, error
 
 
+def check_all():
+    """Runs all checks in one process, since starting it takes longer than most of them."""
+    for check in (check_reductions, check_copies, check_unequal, check_in_place, check_factors):
+        check()
+
+
 class Collectives(unittest.TestCase):
-    def each_size(self, function):
+    def test_results_equal_those_of_numpy(self):
         for size in (1, 2, 3, 4):
             with self.subTest(ranks=size):
-                ranks.processes(function, size)
-
-    def test_reductions_equal_those_of_numpy(self):
-        self.each_size(check_reductions)
-
-    def test_copies_arrive_in_the_order_of_ranks(self):
-        self.each_size(check_copies)
-
-    def test_unequal_blocks_arrive(self):
-        self.each_size(check_unequal)
-
-    def test_results_replace_inputs_in_place(self):
-        self.each_size(check_in_place)
-
-    def test_factors_multiply_the_input_of_their_rank(self):
-        self.each_size(check_factors)
+                ranks.processes(check_all, size)
 
     def test_barrier_waits_for_the_last_rank(self):
         others, entered = threading.Semaphore(0), []
