@@ -77,22 +77,37 @@ def load_suite(only, skipped):
     return unittest.TestSuite(TestForked(name) for name in chosen if name not in EXCLUDED and name not in skipped), chosen
 
 
+def start(name, only, folder):
+    """Starts the tests of a configuration in a process of their own."""
+    of = [] if name == "gloo" else ["--of", os.path.join(folder, "gloo.json")]
+    return subprocess.Popen([sys.executable, "-B", __file__, "--only", only, "--json", os.path.join(folder, f"{name}.json"), *of,
+                             *CONFIGURATIONS[name]], stderr=subprocess.DEVNULL)
+
+
+def results_of(name, process, only, folder):
+    path = os.path.join(folder, f"{name}.json")
+    status = process.wait()
+    if status not in (0, 1) or not os.path.exists(path):
+        raise SystemExit(f"the tests with {name} ended with status {status} before their results")
+    with open(path) as file:
+        results = json.load(file)
+    passes = len(results.get("pass", {}))
+    if passes < (1 if only else MINIMUM_PASSES):
+        raise SystemExit(f"only {passes} tests pass with {name}; a run of all tests has {MINIMUM_PASSES} or more")
+    return results
+
+
 def run_all(only):
-    """Runs the three configurations in processes of their own, and returns the names of tests that only Gloo passes."""
-    results = {}
+    """Runs the three configurations, and returns the names of tests that only Gloo passes."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, options in CONFIGURATIONS.items():
-            path = os.path.join(folder, f"{name}.json")
-            of = ["--of", os.path.join(folder, "gloo.json")] if results else []
-            ended = subprocess.run([sys.executable, "-B", __file__, "--only", only, "--json", path, *of, *options],
-                                   stderr=subprocess.DEVNULL)
-            if ended.returncode not in (0, 1) or not os.path.exists(path):
-                raise SystemExit(f"the tests with {name} ended with status {ended.returncode} before their results")
-            with open(path) as file:
-                results[name] = json.load(file)
-            passes = len(results[name].get("pass", {}))
-            if passes < (1 if only else MINIMUM_PASSES):
-                raise SystemExit(f"only {passes} tests pass with {name}; a run of all tests has {MINIMUM_PASSES} or more")
+        results = {"gloo": results_of("gloo", start("gloo", only, folder), only, folder)}
+        processes = {name: start(name, only, folder) for name in CONFIGURATIONS if name != "gloo"}  # They mostly wait.
+        try:
+            for name, process in processes.items():
+                results[name] = results_of(name, process, only, folder)
+        finally:
+            for process in processes.values():
+                process.kill()
     skipped = {**results["gloo"].get("skip", {}), **results["tutti"].get("skip", {})}
     for reason, count in collections.Counter(skipped.values()).most_common():
         print(f"{count:4} skipped with Tutti: {reason}")
