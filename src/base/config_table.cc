@@ -72,16 +72,15 @@ constexpr std::array kEntries = {
          "match on all ranks)"},
         "host:port",
         others},
-    ConfigEntry{
-        {"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000", "launch", "timeout for all ranks to join, in ms; 0 or -1: none"},
-        "a whole number of milliseconds, at most a century; 0 or -1 is no timeout",
-        [](Config& config, const std::string& text) { return parse_time(text, config.init_timeout_ms); }},
-    ConfigEntry{
-        {"TUTTI_TIMEOUT_MS", nullptr, "600000", "errors and logging",
-         "timeout of an operation, in ms; 0 or -1: none. On host memory, a rank that waits for 30 s or a quarter of "
-         "this (5 s in finalize and destroy) logs a warning"},
-        "a whole number of milliseconds, at most a century; 0 or -1 is no timeout",
-        [](Config& config, const std::string& text) { return parse_time(text, config.timeout_ms); }},
+    ConfigEntry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000", "launch",
+                 "timeout for all ranks to join, in ms; 0 or -1: none, which is the default of libnccl.so.2"},
+                "a whole number of milliseconds, at most a century; 0 or -1 is no timeout",
+                [](Config& config, const std::string& text) { return parse_time(text, config.init_timeout_ms); }},
+    ConfigEntry{{"TUTTI_TIMEOUT_MS", nullptr, "600000", "errors and logging",
+                 "timeout of an operation, in ms; 0 or -1: none, which is the default of libnccl.so.2. On host memory, "
+                 "a rank that waits for 30 s or a quarter of this (5 s in finalize and destroy) logs a warning"},
+                "a whole number of milliseconds, at most a century; 0 or -1 is no timeout",
+                [](Config& config, const std::string& text) { return parse_time(text, config.timeout_ms); }},
     ConfigEntry{
         {"TUTTI_TIMEOUT_SCALE", nullptr, "1", "errors and logging",
          "factor on TUTTI_TIMEOUT_MS, TUTTI_INIT_TIMEOUT_MS and their defaults, above 0; timeouts that a program "

@@ -144,7 +144,6 @@ Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
 
 void Rendezvous::start() {
   started_ = true;
-  report_ = {};
   GoRecord go;
   if (timeout_ms_ > 0) {
     go.left_ms = std::max<std::int64_t>(deadline_.left_ms(), 1);
@@ -195,8 +194,10 @@ void Rendezvous::receive(Rank rank, Member& member) {
 void Rendezvous::keep_time() {
   const std::string reason = rank_without_secret() + duplicate_;
   if (report_.passed()) {
-    log(LogLevel::warn, "waiting for %s to join, %s after the first rank%s", missing().c_str(),
-        describe_ms(report_after_ms_).c_str(), reason.empty() ? advice_.c_str() : reason.c_str());
+    const char* advice = started_ ? "" : advice_.c_str();
+    log(LogLevel::warn, "waiting for %s to %s, %s after the first rank%s", missing().c_str(),
+        started_ ? "reach the others" : "join", describe_ms(report_after_ms_).c_str(),
+        reason.empty() ? advice : reason.c_str());
     report_.at_ns += report_after_ms_ * 1'000'000;
     report_after_ms_ *= 2;
   }

@@ -20,6 +20,8 @@ std::string compression_of_environment(const std::string& rest) {
 
 std::string log_of_environment(const char* name) { return value_of(name); }
 
+bool is_set(const char* name) { return !value_of(name).empty(); }
+
 std::optional<int> blocking_of_environment() {
   const std::string value = value_of("NCCL_COMM_BLOCKING");
   if (value != "0" && value != "1") return std::nullopt;

@@ -12,6 +12,7 @@ std::string memory_of_environment();  // TUTTI_NCCL_MEMORY
 // "_COMMS".
 std::string compression_of_environment(const std::string& rest);
 std::string log_of_environment(const char* name);  // One of TUTTI_LOG, NCCL_DEBUG and their _FILE variants.
+bool is_set(const char* name);                     // TUTTI_TIMEOUT_MS or TUTTI_INIT_TIMEOUT_MS.
 std::optional<int> blocking_of_environment();      // NCCL_COMM_BLOCKING: 0 or 1. Overrides the config, as in NCCL.
 
 }  // namespace tutti::nccl

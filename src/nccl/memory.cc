@@ -7,6 +7,7 @@ namespace {
 
 constexpr const char* kHost = "host";
 constexpr const char* kCuda = "cuda";
+constexpr int kNoTimeout = -1;
 
 bool is_host() { return memory_of_environment() == kHost; }
 
@@ -40,6 +41,8 @@ tutti_comm_options options_for(const Settings& settings) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   if (!settings.name.empty()) options.name = settings.name.c_str();
   options.memory = settings.memory.c_str();
+  if (!is_set("TUTTI_TIMEOUT_MS")) options.timeout_ms = kNoTimeout;
+  if (!is_set("TUTTI_INIT_TIMEOUT_MS")) options.init_timeout_ms = kNoTimeout;
   return options;
 }
 

@@ -20,7 +20,8 @@ Outcome current_device(int& device);
 // Value of Settings::memory for a communicator on this device.
 std::string memory_on(int device);
 
-// Options for creating a communicator. They point into `settings`.
+// Options for creating a communicator. They point into `settings`. As in NCCL, waits have no time limit, unless the
+// environment sets one: the client decides how long it waits for peers.
 tutti_comm_options options_for(const Settings& settings);
 
 // True if calls return once they are enqueued in the program's stream. On host memory, calls return when they are done,

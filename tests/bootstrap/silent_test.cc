@@ -59,6 +59,28 @@ TEST(Bootstrap, NamesRank_WhenStoppedAfterJoining) {
               "rank 1 of 3 joined, but did not answer within 3 s: stopped, overloaded or out of reach");
 }
 
+TEST(Bootstrap, LogsRank_WhenStoppedAfterJoining_WithoutTimeout) {
+  static const Shared<std::atomic<bool>> named;
+  const RendezvousOptions options = note_when_two_have_joined();
+  set_log_sink([](std::string_view line) {
+    if (line.find("waiting for rank 2 of 3 to join") != std::string_view::npos) two_have_joined() = true;
+    if (line.find("waiting for ranks 0, 1, 2 of 3 to reach the others") != std::string_view::npos) *named = true;
+  });
+  const Meeting point(options);
+  const UniqueId id = point.id();
+  Processes processes;
+  const auto start = [&](Rank rank) { processes.start([=] { return join(id, rank, 3, -1); }); };
+  start(0);
+  start(1);
+  const Deadline deadline = Deadline::after_ms(60'000);
+  while (!two_have_joined() && !deadline.passed()) ::poll(nullptr, 0, 1);
+  processes.stop(1);
+  start(2);
+  while (!*named && !deadline.passed()) ::poll(nullptr, 0, 1);
+  set_log_sink(nullptr);
+  EXPECT_TRUE(*named);
+}
+
 // Rank 0 runs the rendezvous, which no longer reports anything.
 TEST(Bootstrap, NamesRankZero_WhenStoppedWithRendezvous) {
   const RendezvousOptions options = note_when_two_have_joined();
