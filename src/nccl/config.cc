@@ -26,7 +26,7 @@ constexpr Field kFields[] = {
     {"splitShare", &ncclConfig_t::splitShare, 21700, 0, 0, 1},
     {"trafficClass", &ncclConfig_t::trafficClass, 22500, kUndefined, INT_MIN, kMany},
     {"collnetEnable", &ncclConfig_t::collnetEnable, 22700, 0, 0, 1},
-    {"CTAPolicy", &ncclConfig_t::CTAPolicy, 22700, 0, 0, 2},
+    {"CTAPolicy", &ncclConfig_t::CTAPolicy, 22700, 0, 0, 3},  // Bits: efficiency, zero.
     {"shrinkShare", &ncclConfig_t::shrinkShare, 22700, 0, 0, 1},
     {"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 22700, kUndefined, 1, kMany},
     {"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 22800, kUndefined, 1, kMany},

@@ -42,7 +42,7 @@ TEST(Config, RejectsWrongMagic) {
 TEST(Config, RejectsInvalidValues) {
   const std::vector<std::pair<int ncclConfig_t::*, int>> wrong = {
       {&ncclConfig_t::blocking, 2},          {&ncclConfig_t::cgaClusterSize, -1}, {&ncclConfig_t::minCTAs, 0},
-      {&ncclConfig_t::maxCTAs, -3},          {&ncclConfig_t::splitShare, 2},      {&ncclConfig_t::CTAPolicy, 7},
+      {&ncclConfig_t::maxCTAs, -3},          {&ncclConfig_t::splitShare, 2},      {&ncclConfig_t::CTAPolicy, 4},
       {&ncclConfig_t::shrinkShare, -1},      {&ncclConfig_t::nvlsCTAs, 0},        {&ncclConfig_t::collnetEnable, 3},
       {&ncclConfig_t::nvlinkCentricSched, 2}};
   for (const auto& [field, value] : wrong) {
@@ -68,6 +68,8 @@ TEST(Config, AcceptsGpuOptions) {
   config.netName = "Socket";
   config.commName = "gradients";
   config.trafficClass = 3;
+  EXPECT_EQ(try_config(&config), ncclSuccess);
+  config.CTAPolicy = NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO;
   EXPECT_EQ(try_config(&config), ncclSuccess);
 }
 
