@@ -98,14 +98,12 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   const bool one_host = members.front()->on_one_host();
   if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); }))
     return {};
-  auto budget = budget_for(set.front().ranks());
-  if (!budget.ok()) return members.front()->fail(std::move(budget).status());
   std::vector<File> files(set.size());
   for (std::size_t i = 0; i < set.size(); ++i) {
-    set[i].budget_ = budget.value();
+    set[i].budget_ = budget_for(peers_in(set[i].hosts_));
     set[i].find_other_processes(all[i]);
     if (set[i].other_processes_.empty()) continue;
-    const std::size_t bytes = (set[i].ranks() - 1) * set[i].budget_.bytes;
+    const std::size_t bytes = set[i].exported_bytes();
     own[i][0].failed = set[i].own_memory().allocate_exported_lanes(bytes, own[i][0].exported, files[i]).ok() ? 0 : 1;
     own[i][0].by_file = own[i][0].failed == 0 && files[i] ? 1 : 0;
   }
@@ -273,7 +271,7 @@ Result<LanePlacement> PeerSet::try_route(const PeerInfo& info, Rank peer, std::s
     reached = device.reach(memory_of(peer).device());
     if (reached.ok()) return LanePlacement::same_process;
   } else {
-    const std::size_t bytes = (ranks() - 1) * budget_.bytes + kRecordsBytes;
+    const std::size_t bytes = exported_bytes() + kRecordsBytes;
     auto opened = info.by_file != 0 ? device.open(files_[peer], bytes) : device.open(info.exported);
     if (opened.ok()) {
       opened_[peer] = opened.value();
@@ -288,9 +286,8 @@ Result<LanePlacement> PeerSet::try_route(const PeerInfo& info, Rank peer, std::s
 // On each host, the leader creates the segment, even if its own lanes are elsewhere. The segment has room for the pairs
 // of all hosts; pages that no rank maps take no memory.
 Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
-  auto budget = budget_for(set.front().ranks());
-  if (!budget.ok()) return members.front()->fail(std::move(budget).status());
-  const std::size_t bytes = set.front().routes_.host_pairs() * budget.value().bytes;
+  const LaneBudget budget = budget_for(peers_in(set.front().hosts_));
+  const std::size_t bytes = set.front().routes_.host_pairs() * budget.bytes;
   std::vector<Segment> memory(set.size());
   const auto share = [&](std::size_t i, bool makes) -> Status {
     if (!makes) {
@@ -312,7 +309,7 @@ Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set
     }
   }
   for (std::size_t i = 0; i < set.size(); ++i) {
-    set[i].budget_ = budget.value();
+    set[i].budget_ = budget;
     memory[i].close_descriptor();
     Status used =
         set[i].use_host_memory(std::move(memory[i])).during("sharing host memory with GPUs that are not reached");

@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 #include <set>
-#include <string>
 
 #include "src/base/pages.h"
 #include "src/communicator/peers/rank_device_memory.h"
@@ -15,48 +14,63 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-constexpr std::size_t kRankBytes = 48 * 1024 * kKiB;  // For lanes from all writers.
+constexpr std::size_t kRankBytes = 48 * 1024 * kKiB;     // On a rank's device, for lanes from all peers of its host.
+constexpr std::size_t kRemoteBytes = 128 * 1024 * kKiB;  // For a rank's lanes from and to other hosts.
 constexpr std::size_t kSmallProtocols = 2;
-constexpr std::uint32_t kFewChannels = 2;  // With fewer channels, smaller slots are used.
 
-// Sizes of slots for few, more, and many ranks.
-constexpr std::array kSlots = {SlotSizes{.simple = 64 * kKiB, .ll = 8 * kKiB},
-                               SlotSizes{.simple = 32 * kKiB, .ll = 8 * kKiB},
-                               SlotSizes{.simple = 16 * kKiB, .ll = 4 * kKiB}};
+// Sizes of slots, and the number of channels below which the next size is used instead.
+struct SlotChoice {
+  SlotSizes slots;
+  std::uint32_t least_channels;
+};
+constexpr std::array kChoices = {
+    SlotChoice{{.simple = 64 * kKiB, .ll = 8 * kKiB}, 2}, SlotChoice{{.simple = 32 * kKiB, .ll = 8 * kKiB}, 2},
+    SlotChoice{{.simple = 16 * kKiB, .ll = 4 * kKiB}, 1}, SlotChoice{{.simple = 8 * kKiB, .ll = 2 * kKiB}, 1},
+    SlotChoice{{.simple = 4 * kKiB, .ll = 1 * kKiB}, 1}};
 
-// Bytes for lanes of every protocol and flags of each tag, for messages, and for flags of calls in windows on all their
+bool fits(const LaneBudget& budget, const LanePeers& peers) {
+  return peers.near * budget.lanes_bytes() <= kRankBytes && peers.remote * 2 * budget.remote_bytes() <= kRemoteBytes;
+}
+
+// Returns the budget with the most channels that fits, or with one channel.
+LaneBudget budget_with(const SlotSizes& slots, const LanePeers& peers) {
+  LaneBudget budget{.slots = slots};
+  while (budget.channels > 1 && !fits(budget, peers)) --budget.channels;
+  return budget;
+}
+
+}  // namespace
+
+LanePeers peers_in(const Hosts& hosts) {
+  std::map<Rank, Rank> ranks_of;  // By leader.
+  for (const Rank leader : hosts.leaders()) ++ranks_of[leader];
+  LanePeers peers;
+  for (const auto& [leader, ranks] : ranks_of) {
+    peers.near = std::max(peers.near, ranks - 1);
+    peers.remote = std::max(peers.remote, hosts.ranks() - ranks);
+  }
+  return peers;
+}
+
+LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes) {
+  LaneBudget budget;
+  for (const SlotChoice& choice : kChoices) {
+    budget = budget_with(choice.slots, peers);
+    if (budget.channels >= choice.least_channels && fits(budget, peers)) break;
+  }
+  budget.bytes = round_up(budget.lanes_bytes(), page_bytes);
+  return budget;
+}
+
+// Lanes of every protocol and flags of each tag, for messages, and for flags of calls in windows on all their
 // channels.
-std::size_t bytes_for(const SlotSizes& slots, std::uint32_t channels) {
+std::size_t LaneBudget::lanes_bytes() const {
   const LaneSpec message = message_spec(0, 1, 0, slots);
   const std::size_t simple = round_up(kControlBytes + slots_bytes(message), kWordsBytes);
   const std::size_t ll = round_up(kControlBytes + (std::size_t{slots.ll} << message.slot_shift), kWordsBytes);
   const std::size_t channel = kMaxLaneTags * (simple + kSmallProtocols * ll + kControlBytes);
   const std::size_t flags = kMaxChannels * kMaxLaneTags * kControlBytes;
   return round_up(channels * channel + std::min(channels, kMaxMessageChannels) * simple + flags, kPageBytes);
-}
-
-std::uint32_t channels_in(std::size_t bytes, const SlotSizes& slots) {
-  std::uint32_t channels = kMaxLaneChannels;
-  while (channels > 0 && bytes_for(slots, channels) > bytes) --channels;
-  return channels;
-}
-
-Rank max_ranks() { return static_cast<Rank>(kRankBytes / bytes_for(kSlots.back(), 1) + 1); }
-
-}  // namespace
-
-Result<LaneBudget> budget_for(Rank ranks, std::size_t page_bytes) {
-  const std::size_t share = kRankBytes / std::max(ranks - 1, 1U);
-  for (const SlotSizes& slots : kSlots) {
-    const std::uint32_t channels = channels_in(share, slots);
-    const bool smallest = slots.simple == kSlots.back().simple;
-    if (channels >= kFewChannels || (smallest && channels > 0))
-      return LaneBudget{
-          .slots = slots, .channels = channels, .bytes = round_up(bytes_for(slots, channels), page_bytes)};
-  }
-  return unsupported(std::to_string(ranks) + " ranks on GPUs, where not all are in one process whose GPUs reach each " +
-                     "other, are more than the memory for their lanes is shared among: take at most " +
-                     std::to_string(max_ranks()) + " ranks, or fewer on each host");
 }
 
 std::size_t LaneBudget::remote_bytes() const {

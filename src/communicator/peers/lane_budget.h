@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/pages.h"
+#include "src/communicator/hosts.h"
 #include "src/communicator/planning/lane_specs.h"
 #include "src/plan/plan.h"
 
@@ -25,6 +26,8 @@ struct LaneBudget {
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
   std::size_t bytes = 0;
 
+  // Bytes of all lanes from one rank to another of its host.
+  std::size_t lanes_bytes() const;
   // Bytes from one rank to another on a different host. They hold Simple lanes only, with tags for algorithms that use
   // hosts in addition to those of other algorithms.
   std::size_t remote_bytes() const;
@@ -34,9 +37,16 @@ struct LaneBudget {
   std::size_t remote_lanes() const { return 2 * kMaxLaneTags * channels + std::min(channels, kMaxMessageChannels); }
 };
 
-// Returns the same budget on all ranks, except for `bytes`, which is a multiple of the host's page size. Fails if there
-// are too many ranks.
-Result<LaneBudget> budget_for(Rank ranks, std::size_t page_bytes = mapped_page_bytes());
+// Maximum numbers of peers of any rank.
+struct LanePeers {
+  Rank near = 0;    // On its host.
+  Rank remote = 0;  // On other hosts.
+};
+LanePeers peers_in(const Hosts& hosts);
+
+// Returns the same budget on all ranks, except for `bytes`, which is a multiple of the host's page size. With more
+// peers there are fewer channels, then smaller slots. With the smallest slots, memory grows with the number of peers.
+LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes = mapped_page_bytes());
 
 // Returns the maximum number of tags that lanes and flags from one rank to another have.
 std::uint32_t tags_of(const std::vector<Plan>& plans);

@@ -9,15 +9,6 @@
 #include "src/communicator/control/mesh.h"
 
 namespace tutti {
-namespace {
-
-// Offset of a writer's lanes in the reader's memory.
-std::size_t region_at(Rank writer, Rank reader, std::size_t bytes) {
-  return (writer < reader ? writer : writer - 1) * bytes;
-}
-
-}  // namespace
-
 PeerSet::PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own)
     : self_(control.rank()),
       hosts_(control.mesh()->hosts()),
@@ -38,18 +29,28 @@ void PeerSet::release_all() {
   }
 }
 
+std::size_t PeerSet::exported_bytes() const {
+  const auto near = std::count(hosts_.leaders().begin(), hosts_.leaders().end(), hosts_.leader_of(self_));
+  return static_cast<std::size_t>(near - 1) * budget_.bytes;
+}
+
+std::size_t PeerSet::region_at(Rank writer, Rank reader) const {
+  std::size_t before = 0;
+  for (Rank rank = 0; rank < writer; ++rank) before += rank != reader && is_near(rank) ? 1 : 0;
+  return before * budget_.bytes;
+}
+
 // Called when all ranks have exchanged their tables. From then on, all ranks use the same placements.
 void PeerSet::follow(LanePlacements routes) {
   routes_ = std::move(routes);
   const std::size_t bytes = budget_.bytes;
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == self_) continue;
-    if (opened_[peer] != nullptr)
-      records_[peer] = reinterpret_cast<AddressRecord*>(opened_[peer] + (ranks() - 1) * bytes);
+    if (opened_[peer] != nullptr) records_[peer] = reinterpret_cast<AddressRecord*>(opened_[peer] + exported_bytes());
     if (routes_.between(self_, peer) == LanePlacement::ipc)
-      to_[peer] = PairLanes(opened_[peer] + region_at(self_, peer, bytes), bytes);
+      to_[peer] = PairLanes(opened_[peer] + region_at(self_, peer), bytes);
     if (routes_.between(peer, self_) == LanePlacement::ipc)
-      from_[peer] = PairLanes(own_memory().exported_lanes() + region_at(peer, self_, bytes), bytes);
+      from_[peer] = PairLanes(own_memory().exported_lanes() + region_at(peer, self_), bytes);
   }
   if (routes_.writers_by(LanePlacement::ipc, self_) == 0) own_memory().free_exported_lanes();
 }

@@ -80,6 +80,9 @@ class PeerSet {
   using Set = std::vector<PeerSet>;
   PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own);
   bool is_near(Rank peer) const { return hosts_.share(self_, peer); }
+  // Memory of this host's ranks for lanes from other processes: bytes, and the offset of a writer's lanes in it.
+  std::size_t exported_bytes() const;
+  std::size_t region_at(Rank writer, Rank reader) const;
 
   // The steps of connect(), for the members of one process.
   static Status exchange_peer_infos(const std::vector<Communicator*>& members, Set& set, std::vector<PeerInfos>& all);

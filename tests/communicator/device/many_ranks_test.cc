@@ -12,42 +12,64 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
+LaneBudget budget_on_one_host(Rank ranks) { return budget_for({.near = ranks - 1}); }
+
 TEST(LaneBudget, GivesEachRankEqualAndBoundedMemory) {
-  for (Rank ranks = 2; ranks <= 64; ++ranks) {
-    const auto budget = budget_for(ranks);
-    ASSERT_TRUE(budget.ok()) << ranks;
-    EXPECT_LE(budget.value().bytes * (ranks - 1), 48 * kMiB) << ranks;
-    EXPECT_GE(budget.value().channels, 1U) << ranks;
-    EXPECT_EQ(budget.value().bytes % 4096, 0U) << ranks;
+  for (Rank ranks = 2; ranks <= 200; ++ranks) {
+    const LaneBudget budget = budget_on_one_host(ranks);
+    EXPECT_LE(budget.bytes * (ranks - 1), 49 * kMiB) << ranks;
+    EXPECT_GE(budget.channels, 1U) << ranks;
+    EXPECT_EQ(budget.bytes % 4096, 0U) << ranks;
   }
-  EXPECT_GE(budget_for(8).value().channels, 3U);
-  EXPECT_GE(budget_for(32).value().channels, 2U);
+  EXPECT_GE(budget_on_one_host(8).channels, 3U);
+  EXPECT_GE(budget_on_one_host(32).channels, 2U);
 }
 
 // Devices map the lanes of each pair of ranks separately, in whole pages. The page size must not change the slots and
 // channels, on which all ranks agree.
 TEST(LaneBudget, IsAMultipleOfPageSize) {
-  for (Rank ranks = 2; ranks <= 64; ++ranks) {
-    const LaneBudget small = budget_for(ranks, 4096).value(), large = budget_for(ranks, 64 * 1024).value();
-    EXPECT_EQ(large.bytes % (64 * 1024), 0U) << ranks;
-    EXPECT_EQ(large.bytes, round_up(small.bytes, 64 * 1024)) << ranks;
-    EXPECT_EQ(large.channels, small.channels) << ranks;
-    EXPECT_EQ(large.slots.simple, small.slots.simple) << ranks;
+  for (Rank near = 1; near < 64; ++near) {
+    const LaneBudget small = budget_for({near, 8}, 4096), large = budget_for({near, 8}, 64 * 1024);
+    EXPECT_EQ(large.bytes % (64 * 1024), 0U) << near;
+    EXPECT_EQ(large.bytes, round_up(small.bytes, 64 * 1024)) << near;
+    EXPECT_EQ(large.channels, small.channels) << near;
+    EXPECT_EQ(large.slots.simple, small.slots.simple) << near;
   }
 }
 
-TEST(LaneBudget, RejectsTooManyRanks) {
-  EXPECT_TRUE(budget_for(90).ok());  // The limit in the public header.
-  auto refused = budget_for(91);
-  ASSERT_FALSE(refused.ok());
-  const std::string reported = std::move(refused).status().message();
-  EXPECT_NE(reported.find("take at most 90 ranks"), std::string::npos) << reported;
+TEST(LaneBudget, CountsPeersByHost) {
+  std::vector<Rank> host_of;
+  for (Rank rank = 0; rank < 96; ++rank) host_of.push_back(rank / 8);
+  const LanePeers even = peers_in(Hosts(host_of));
+  EXPECT_EQ(even.near, 7U);
+  EXPECT_EQ(even.remote, 88U);
+  const LanePeers uneven = peers_in(Hosts(std::vector<Rank>{0, 1, 1, 1, 2}));
+  EXPECT_EQ(uneven.near, 2U);
+  EXPECT_EQ(uneven.remote, 4U);
+}
+
+// Lanes to other hosts are in other memory than those within a host.
+TEST(LaneBudget, KeepsLargeSlots_WithFewHosts) {
+  const LaneBudget alone = budget_for({.near = 7}), hosts = budget_for({.near = 7, .remote = 8});
+  EXPECT_EQ(hosts.channels, alone.channels);
+  EXPECT_EQ(hosts.slots.simple, alone.slots.simple);
+  for (const Rank remote : {8U, 24U, 88U})
+    EXPECT_LE(2 * budget_for({.near = 7, .remote = remote}).remote_bytes() * remote, 128 * kMiB) << remote;
+  EXPECT_GE(budget_for({.near = 7, .remote = 88}).slots.simple, 16U * 1024);
+}
+
+TEST(LaneBudget, HasNoMaximumOfRanks) {
+  for (const LanePeers& peers : {LanePeers{2000, 0}, LanePeers{7, 10'000}}) {
+    const LaneBudget budget = budget_for(peers);
+    EXPECT_EQ(budget.channels, 1U);
+    EXPECT_EQ(budget.slots.simple, 4U * 1024);
+  }
 }
 
 // Opens all lanes that plans can use, in the worst order: those of the first channels before those of more channels.
 TEST(LaneBudget, HoldsAllLanesOfPlans) {
-  for (Rank ranks = 2; ranks <= 64; ++ranks) {
-    const LaneBudget budget = budget_for(ranks).value();
+  for (Rank ranks : {2, 3, 5, 8, 12, 16, 24, 32, 64, 90, 91, 100, 200, 500}) {
+    const LaneBudget budget = budget_on_one_host(ranks);
     PairLanes region(nullptr, budget.bytes);
     for (std::uint16_t channel = 0; channel < budget.channels; ++channel) {
       for (std::uint16_t tag = 0; tag < kMaxLaneTags; ++tag) {
@@ -73,8 +95,8 @@ TEST(LaneBudget, HoldsAllLanesOfPlans) {
 // Opens all half lanes to a rank of another host: two kinds of algorithms with tags of their own, and messages. Another
 // half lane must be refused.
 TEST(LaneBudget, HoldsAllHalfLanesToOtherHosts) {
-  for (const Rank ranks : {2U, 8U, 40U, 90U}) {
-    const LaneBudget budget = budget_for(ranks).value();
+  for (const Rank ranks : {2U, 8U, 40U, 90U, 500U}) {
+    const LaneBudget budget = budget_for({.near = 1, .remote = ranks});
     LaneTable table([](std::size_t) -> Result<LaneMemory> { return internal_error("not lent"); });
     const std::size_t bytes = 2 * budget.remote_bytes();
     table.attach_memory(1, {.memory = HalfLane::allocate_shared(bytes).value(), .bytes = bytes, .slots = nullptr});
@@ -176,6 +198,27 @@ TEST(ManyRanks, ComputeCorrectResults_InSeveralProcesses) {
   DeviceProcessGroup processes;
   const auto work = [](DeviceRanks& own, Rank first) { return run_long_and_short(own, first, kRanks); };
   for (Rank first = 0; first < kRanks; first += kOwn) processes.start(wide_rig, first, kOwn, kRanks, work);
+  processes.expect_reports("right");
+}
+
+TEST(ManyRanks, Join_OnOneHost) {
+  if (over_network()) GTEST_SKIP() << "each rank would be on a host of its own";
+  constexpr Rank kRanks = 96;
+  constexpr Rank kOwn = 24;
+  constexpr std::size_t kMemory = 4096 * kMiB;  // Mostly untouched.
+  const auto rig = [] {
+    return host_rig({.thread_count = 1, .thread_blocks = 128, .memory_bytes = kMemory, .shares_by_file = true});
+  };
+  DeviceProcessGroup processes;
+  const auto work = [](DeviceRanks& own, Rank first) -> std::string {
+    for (const std::uint64_t count : {3U, 5000U}) {
+      const Problem problem{.collective = Collective::all_reduce, .ranks = kRanks, .groups = {}};
+      const std::string complaint = run_collective(own, first, {problem, count, 0});
+      if (!complaint.empty()) return complaint;
+    }
+    return "right";
+  };
+  for (Rank first = 0; first < kRanks; first += kOwn) processes.start(rig, first, kOwn, kRanks, work);
   processes.expect_reports("right");
 }
 
