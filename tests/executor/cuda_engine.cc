@@ -84,15 +84,18 @@ BatchCall CudaEngine::prepared(const KernelCall& call, std::uint32_t channels, s
 }
 
 void CudaEngine::launch(const std::vector<BatchCall>& operation) {
-  KernelBatch batch;
+  DeviceLaunch all{.thread_block_bytes = thread_block_bytes_};
   if (launches_ == Launches::together) {
-    std::copy(operation.begin(), operation.end(), batch.calls);
-    must(device_->launch(batch, static_cast<std::uint32_t>(operation.size()), thread_block_bytes_, streams_[0]));
+    std::copy(operation.begin(), operation.end(), all.batch.calls);
+    all.count = static_cast<std::uint32_t>(operation.size());
+    all.together = true;
+    must(device_->launch(all, streams_[0]));
     return;
   }
+  all.count = 1;
   for (std::size_t rank = 0; rank < operation.size(); ++rank) {
-    batch.calls[0] = operation[rank];
-    must(device_->launch(batch, 1, thread_block_bytes_, streams_[rank]));
+    all.batch.calls[0] = operation[rank];
+    must(device_->launch(all, streams_[rank]));
   }
 }
 

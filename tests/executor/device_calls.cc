@@ -26,17 +26,19 @@ std::string DeviceEngine::run(const std::vector<std::vector<KernelCall>>& calls,
   for (DeviceStream& stream : streams) stream = rig_.make_stream();
   Status status;
   for (std::size_t operation = 0; operation < calls[0].size(); ++operation) {
-    std::vector<KernelBatch> batches(streams.size());
-    std::vector<std::uint32_t> counts(streams.size(), 0);
+    std::vector<DeviceLaunch> launches(streams.size());
     std::uint32_t thread_block_bytes = 0;
     for (std::size_t rank = 0; rank < calls.size(); ++rank) {
       const KernelCall& call = calls[rank][operation];
-      const std::size_t at = rank % streams.size();
-      batches[at].calls[counts[at]++] = {.call = call, .watch = words[0].watch(operation + 1), .channels = channels};
+      DeviceLaunch& launch = launches[rank % streams.size()];
+      launch.batch.calls[launch.count++] = {.call = call, .watch = words[0].watch(operation + 1), .channels = channels};
       thread_block_bytes = std::max(thread_block_bytes, ChannelLayout(image_of(call)).bytes);
     }
-    for (std::size_t i = 0; i < streams.size() && status.ok(); ++i)
-      status = rig_.device().launch(batches[i], counts[i], thread_block_bytes, streams[i]);
+    for (std::size_t i = 0; i < streams.size() && status.ok(); ++i) {
+      launches[i].thread_block_bytes = thread_block_bytes;
+      launches[i].together = launches[i].count > 1;
+      status = rig_.device().launch(launches[i], streams[i]);
+    }
   }
   if (!status.ok()) store_release(&words[0].failed, 1U);
   for (DeviceStream stream : streams) {
@@ -87,14 +89,13 @@ BatchCall DeviceCalls::in_workspace(BatchCall call) {
 }
 
 Status DeviceCalls::launch(const std::vector<BatchCall>& calls, DeviceStream stream) {
-  KernelBatch batch;
-  std::uint32_t thread_block_bytes = 0;
+  DeviceLaunch all{.count = static_cast<std::uint32_t>(calls.size()), .together = calls.size() > 1};
   for (const BatchCall& call : calls) {
     if (call.call.workspace != nullptr) continue;
-    thread_block_bytes = std::max(thread_block_bytes, ChannelLayout(image_of(calls_[call.call.rank][0])).bytes);
+    all.thread_block_bytes = std::max(all.thread_block_bytes, ChannelLayout(image_of(calls_[call.call.rank][0])).bytes);
   }
-  std::copy(calls.begin(), calls.end(), batch.calls);
-  return rig_.device().launch(batch, static_cast<std::uint32_t>(calls.size()), thread_block_bytes, stream);
+  std::copy(calls.begin(), calls.end(), all.batch.calls);
+  return rig_.device().launch(all, stream);
 }
 
 }  // namespace tutti::test

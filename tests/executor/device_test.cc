@@ -245,10 +245,10 @@ TEST_P(DeviceTest, RejectsLaunchesThatDoNotFit) {
   calls[0].channels = device().traits().thread_blocks / 2;
   calls[1].channels = device().traits().thread_blocks / 2 + 1;
   EXPECT_FALSE(calls_->launch(calls, a_).ok());
-  KernelBatch batch;
-  batch.calls[0] = calls_->call(0);
-  EXPECT_FALSE(device().launch(batch, 1, device().traits().thread_block_bytes + 1, a_).ok());
-  EXPECT_FALSE(device().launch(batch, 0, 0, a_).ok());
+  DeviceLaunch one{.count = 1, .thread_block_bytes = device().traits().thread_block_bytes + 1};
+  one.batch.calls[0] = calls_->call(0);
+  EXPECT_FALSE(device().launch(one, a_).ok());
+  EXPECT_FALSE(device().launch({}, a_).ok());
   expect_done(a_);
   EXPECT_EQ(calls_->begun(0), 0U);
 }

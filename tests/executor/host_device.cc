@@ -263,8 +263,9 @@ Result<std::unique_ptr<DeviceTimer>> HostDevice::make_timer() {
 }
 
 // As in a kernel's grid, all calls get as many thread blocks as the call with the most channels.
-Status HostDevice::launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
-                          DeviceStream stream) {
+Status HostDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
+  const KernelBatch& batch = launch.batch;
+  const std::uint32_t count = launch.count, thread_block_bytes = launch.thread_block_bytes;
   if (count == 0 || count > kMaxCalls) return invalid_argument("a launch of " + std::to_string(count) + " calls");
   std::uint32_t widest = 0;
   for (std::uint32_t i = 0; i < count; ++i) widest = std::max(widest, batch.calls[i].channels);
@@ -281,6 +282,7 @@ Status HostDevice::launch(const KernelBatch& batch, std::uint32_t count, std::ui
       return invalid_argument("a launch of calls with narrow messages and of others");
   }
   const Batch work{batch, count, widest * count, thread_block_bytes};
+  ++(launch.together ? launches_together_ : plain_launches_);
   ++held_launches_;
   const std::lock_guard driver(driver_);
   --held_launches_;

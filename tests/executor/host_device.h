@@ -54,6 +54,9 @@ class HostDevice final : public Device {
   HostDeviceUsage usage() const;
   bool freeing() const { return freeing_; }                       // free_holds_launches: true while free() waits.
   std::uint32_t held_launches() const { return held_launches_; }  // Number of launches that free() blocks.
+  // Number of launches whose thread blocks became resident together, and one by one.
+  std::uint32_t launches_together() const { return launches_together_; }
+  std::uint32_t plain_launches() const { return plain_launches_; }
 
   const DeviceTraits& traits() const override { return traits_; }
   Result<std::byte*> allocate(std::size_t bytes) override { return memory_.take({bytes, false}); }
@@ -82,8 +85,7 @@ class HostDevice final : public Device {
   Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) override {
     return stream_of(stream).keep(std::move(kept));
   }
-  Status launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
-                DeviceStream stream) override;
+  Status launch(const DeviceLaunch& launch, DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
   Status correct(const CorrectTask& task, DeviceStream stream) override;
   Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
@@ -116,7 +118,7 @@ class HostDevice final : public Device {
   std::mutex launch_mutex_;  // Locked by a launch that must run alone.
   std::mutex driver_;        // Locked by free().
   std::atomic<bool> freeing_{false};
-  std::atomic<std::uint32_t> held_launches_{0};
+  std::atomic<std::uint32_t> held_launches_{0}, launches_together_{0}, plain_launches_{0};
   std::condition_variable blocks_freed_;
   std::uint32_t blocks_busy_ = 0;
   EmulatorMemory memory_;                      // Memory that other processes can open.

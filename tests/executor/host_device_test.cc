@@ -172,13 +172,13 @@ TEST_P(GpuEmulatorTest, FreesAfterAllWork) {
 
 TEST_P(GpuEmulatorTest, ReportsMemoryThatIsTooSmall) {
   prepare("two_shot");
-  KernelBatch batch;
-  batch.calls[0] = calls_->call(0);
-  ASSERT_TRUE(device().launch(batch, 1, 16, a_).ok());
+  DeviceLaunch one{.count = 1, .thread_block_bytes = 16};
+  BatchCall& call = one.batch.calls[0] = calls_->call(0);
+  ASSERT_TRUE(device().launch(one, a_).ok());
   EXPECT_EQ(rig_->synchronize(a_).code(), Code::internal);
-  batch.calls[0] = calls_->in_workspace(batch.calls[0]);
-  batch.calls[0].workspace_bytes /= 2;
-  ASSERT_TRUE(device().launch(batch, 1, 16, a_).ok());
+  call = calls_->in_workspace(call);
+  call.workspace_bytes /= 2;
+  ASSERT_TRUE(device().launch(one, a_).ok());
   EXPECT_EQ(rig_->synchronize(a_).code(), Code::internal);
   EXPECT_EQ(calls_->begun(0), 0U);
 }

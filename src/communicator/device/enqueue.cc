@@ -174,12 +174,15 @@ class ConcurrentCalls {
               "some ranks make a call whose messages are in a compression format, and others one whose are not: ranks "
               "of a communicator make the same calls, in the same format or under the same bound on the error (") +
           kCompressionIsSetBy + ")");
-    const DeviceLaunch all = launch_of(jobs);
-    return device().launch(all.batch, all.count, all.thread_block_bytes, stream());
+    return device().launch(launch_of(jobs), stream());
   }
 
-  static DeviceLaunch launch_of(const std::vector<DeviceJob>& jobs) {
+  // A rank with a device of its own launches plainly, so that other kernels there do not hold up the whole launch.
+  DeviceLaunch launch_of(const std::vector<DeviceJob>& jobs) const {
     DeviceLaunch all;
+    all.together = jobs.size() > 1 && std::any_of(calls_.begin(), calls_.end(), [](const DeviceCall* call) {
+                     return call->communicator->peers().shares_device();
+                   });
     for (const DeviceJob& job : jobs) {
       all.batch.calls[all.count++] = job.entry;
       all.thread_block_bytes = std::max(all.thread_block_bytes, job.thread_block_bytes);

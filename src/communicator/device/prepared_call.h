@@ -51,11 +51,4 @@ struct DeviceJob {
   std::uint32_t thread_block_bytes = 0;
 };
 
-// Arguments of Device::launch().
-struct DeviceLaunch {
-  KernelBatch batch;
-  std::uint32_t count = 0;
-  std::uint32_t thread_block_bytes = 0;
-};
-
 }  // namespace tutti

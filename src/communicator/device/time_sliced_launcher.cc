@@ -230,8 +230,7 @@ void TimeSlicedLauncher::run_request(const Request& request) {
 }
 
 Status TimeSlicedLauncher::launch(const Request& request) {
-  TUTTI_CHECK_OK(
-      device_->launch(request.launch.batch, request.launch.count, request.launch.thread_block_bytes, queue_));
+  TUTTI_CHECK_OK(device_->launch(request.launch, queue_));
   TUTTI_CHECK_OK(event_->record(queue_));
   for (;;) {
     const bool reached = TUTTI_TRY(event_->reached());

@@ -67,6 +67,8 @@ class PeerSet {
   // True if some rank shares its device with another one in time slices: a thread block must not wait for a peer then.
   // The same on all ranks.
   bool time_sliced() const { return time_sliced_; }
+  // True if another rank of the communicator uses the device of this one.
+  bool shares_device() const { return shares_device_; }
   // Channels that a rank can run at once. The same on all ranks.
   std::uint32_t thread_blocks() const { return thread_blocks_; }
   // Sizes of lanes. The same on all ranks.
@@ -120,7 +122,8 @@ class PeerSet {
   std::vector<std::shared_ptr<RemoteLanes>> spans_hosts_;  // By rank; null: on this host.
   std::vector<Rank> other_processes_;                      // Ranks of this host in other processes.
   Rank foreign_ = 0;                                       // Ranks in other processes, or on other hosts.
-  bool one_device_ = false, time_sliced_ = false, own_process_ = false;
+  bool one_device_ = false, time_sliced_ = false, own_process_ = false, shares_device_ = false;
+  bool keeps_lines_whole_ = false;
   std::uint32_t thread_blocks_ = 0;
   LaneBudget budget_;
   std::uint64_t family_ = 0;

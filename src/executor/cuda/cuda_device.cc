@@ -331,13 +331,13 @@ Status CudaDevice::keep_for_graph(DeviceStream stream, std::shared_ptr<void> kep
   return check(error, "cudaGraphRetainUserObject");
 }
 
-Status CudaDevice::launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
-                          DeviceStream stream) {
+Status CudaDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
+  const std::uint32_t count = launch.count;
   std::uint32_t channels = 0;
-  for (std::uint32_t i = 0; i < count; ++i) channels = std::max(channels, batch.calls[i].channels);
-  if (channels * count > traits_.thread_blocks || thread_block_bytes > traits_.thread_block_bytes) {
+  for (std::uint32_t i = 0; i < count; ++i) channels = std::max(channels, launch.batch.calls[i].channels);
+  if (channels * count > traits_.thread_blocks || launch.thread_block_bytes > traits_.thread_block_bytes) {
     return internal_error("a launch of " + std::to_string(count) + " calls with " + std::to_string(channels) +
-                          " channels of " + std::to_string(thread_block_bytes) + " bytes on " + traits_.name +
+                          " channels of " + std::to_string(launch.thread_block_bytes) + " bytes on " + traits_.name +
                           ", which has " + std::to_string(traits_.thread_blocks) + " thread blocks of " +
                           std::to_string(traits_.thread_block_bytes));
   }
@@ -348,12 +348,12 @@ Status CudaDevice::launch(const KernelBatch& batch, std::uint32_t count, std::ui
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(channels, count);
   config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = thread_block_bytes;
+  config.dynamicSmemBytes = launch.thread_block_bytes;
   config.stream = as_stream(stream);
   config.attrs = &cooperative;
-  config.numAttrs = count > 1 ? 1 : 0;
-  void* arguments[] = {const_cast<KernelBatch*>(&batch)};
-  const void* kernel = has_compressed_messages(batch) ? compressed_kernel() : plan_kernel();
+  config.numAttrs = launch.together ? 1 : 0;
+  void* arguments[] = {const_cast<KernelBatch*>(&launch.batch)};
+  const void* kernel = has_compressed_messages(launch.batch) ? compressed_kernel() : plan_kernel();
   return check(cudaLaunchKernelExC(&config, kernel, arguments), "cudaLaunchKernelExC");
 }
 

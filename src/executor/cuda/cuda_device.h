@@ -53,8 +53,7 @@ class CudaDevice final : public Device {
   Result<std::uint64_t> capture_of(DeviceStream stream) override;
   Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) override;
 
-  Status launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
-                DeviceStream stream) override;
+  Status launch(const DeviceLaunch& launch, DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
   Status correct(const CorrectTask& task, DeviceStream stream) override;
   Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;

@@ -91,6 +91,17 @@ class DeviceTimer {
   virtual Result<std::optional<std::int64_t>> took_ns() = 0;
 };
 
+// The calls of a launch, which run concurrently.
+struct DeviceLaunch {
+  KernelBatch batch = {};
+  std::uint32_t count = 0;               // Number of calls in `batch`.
+  std::uint32_t thread_block_bytes = 0;  // Memory per thread block.
+  // True: the thread blocks become resident together, not one by one. Launches of ranks that share a device need this,
+  // because thread blocks of two such launches could otherwise wait for each other's room. False: they need not wait
+  // for room for all.
+  bool together = false;
+};
+
 // Thread-safe. Unless stated otherwise, no function waits for the caller's streams, and all may be called during stream
 // capture. The thread's current device is preserved.
 class Device {
@@ -150,12 +161,10 @@ class Device {
   // failed. The object may be released in any thread, and its destructor must not call the device.
   virtual Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) = 0;
 
-  // Launches batch.calls[0..count) concurrently, with `thread_block_bytes` of memory per thread block. The number of
-  // thread blocks is `count` times the channels of the widest call. Either all calls or none use compression. All
-  // thread blocks must become resident at the same time, or the launch fails; work in other streams must leave room for
-  // them.
-  virtual Status launch(const KernelBatch& batch, std::uint32_t count, std::uint32_t thread_block_bytes,
-                        DeviceStream stream) = 0;
+  // The number of thread blocks is that of the calls times the channels of the widest call. Either all calls or none
+  // use compression. Fails if the device has no room for all thread blocks at the same time; work in other streams must
+  // leave room for them.
+  virtual Status launch(const DeviceLaunch& launch, DeviceStream stream) = 0;
   virtual Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) = 0;
   // Enqueues error feedback. Waits for no peer, and may use the whole device.
   virtual Status correct(const CorrectTask& task, DeviceStream stream) = 0;

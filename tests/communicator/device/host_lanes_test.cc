@@ -152,6 +152,21 @@ TEST(LanePlacement, UsesPeerAccess_UpToConfiguredLevel) {
   EXPECT_FALSE(p2p_wanted({.path = Path::local, .known = true}, Path::local));
 }
 
+// Thread blocks of several ranks wait for each other on one device, so a launch of them must not become resident in
+// part. A rank with a device of its own needs no such launch.
+TEST(Launches, AreTogether_OnlyOnSharedDevices) {
+  for (const Rank ranks_each : {1U, 2U}) {
+    Islands islands(std::vector<HostDeviceOptions>(2), ranks_each);
+    islands.expect_right([=](DeviceRanks& own, Rank first) {
+      const std::string text = run_messages(own, first, 2 * ranks_each, 100);
+      const auto& device = dynamic_cast<HostDevice&>(own.rig().device());
+      EXPECT_GT(device.launches_together() + device.plain_launches(), 0U);
+      EXPECT_EQ(device.launches_together() > 0, ranks_each > 1);
+      return text;
+    });
+  }
+}
+
 std::mutex lines_mutex;
 std::string lines;
 
